@@ -1,0 +1,196 @@
+"""What users see when something is wrong: where, what, why, and what to write instead.
+
+Every error of tilewright derives from `TilewrightError`. Errors about a kernel's text carry a `Span` and print the line
+with a caret; errors of an inlined function also print the chain of calls that led to it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A place in the user's source. Lines count from 1, columns from 0; `text` is the whole first line."""
+
+    file: str
+    line: int
+    column: int
+    end_line: int
+    end_column: int
+    text: str
+
+    def caret_lines(self) -> str:
+        """The source line and, below it, carets under the span."""
+        end = self.end_column if self.end_line == self.line else len(self.text)
+        width = max(min(end, len(self.text)) - self.column, 1)
+        return f"    {self.text}\n    {' ' * self.column}{'^' * width}"
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}:{self.column + 1}"
+
+
+class TilewrightError(Exception):
+    """Base of all errors of tilewright."""
+
+    code: ClassVar[str] = "TW000"
+
+
+class CompilationError(TilewrightError):
+    """A kernel's text cannot be translated.
+
+    Attributes:
+      span: where, or None when the place is unknown.
+      cause: one sentence: what is wrong.
+      remedy: what to write instead; may be empty.
+      calls: spans of the calls that led here, outermost first.
+    """
+
+    code = "TW100"
+
+    def __init__(self, cause: str, span: Span | None = None, remedy: str = "", calls: tuple[Span, ...] = ()) -> None:
+        """Makes the error; `str()` of it is the whole report."""
+        self.cause, self.span, self.remedy, self.calls = cause, span, remedy, calls
+        super().__init__(cause)
+
+    def __str__(self) -> str:
+        lines = []
+        for call in self.calls:
+            lines += [f"{call}: called from here", call.caret_lines()]
+        place = f"{self.span}: " if self.span else ""
+        lines.append(f"{place}{type(self).__name__} [{self.code}]: {self.cause}")
+        if self.span:
+            lines.append(self.span.caret_lines())
+        if self.remedy:
+            lines.append(f"  help: {self.remedy}")
+        return "\n".join(lines)
+
+
+class UnsupportedLanguageConstruct(CompilationError):  # noqa: N818 (Triton's name)
+    """A Python statement or expression that kernels cannot contain."""
+
+    code = "TW101"
+
+
+class UnknownNameError(CompilationError):
+    """A name that `tl`, a module or the kernel's scope does not have."""
+
+    code = "TW102"
+
+
+class ShapeError(CompilationError):
+    """Tiles whose shapes do not fit together."""
+
+    code = "TW103"
+
+
+class DTypeError(CompilationError):
+    """An operation on element types that it does not take."""
+
+    code = "TW104"
+
+
+class UndefinedVariableError(CompilationError):
+    """A variable that is not defined on every way to its use."""
+
+    code = "TW105"
+
+
+class NotConstexprError(CompilationError):
+    """A run-time value where a compile-time value is needed."""
+
+    code = "TW106"
+
+
+class CompileTimeAssertionFailure(CompilationError):  # noqa: N818 (Triton's name)
+    """A `tl.static_assert` that does not hold."""
+
+    code = "TW107"
+
+
+class NoSourceError(CompilationError):
+    """A kernel whose source text cannot be found."""
+
+    code = "TW108"
+
+
+class ArgumentError(CompilationError):
+    """A call of a `tl` function with arguments that it does not take."""
+
+    code = "TW109"
+
+
+class SignatureError(TilewrightError):
+    """A signature of `translate` that does not fit the kernel's parameters."""
+
+    code = "TW110"
+
+
+class LaunchError(TilewrightError):
+    """A launch that cannot be carried out: its grid, its arguments or where they lie."""
+
+    code = "TW200"
+
+
+class GridError(LaunchError):
+    """A grid that is not one to three non-negative integers."""
+
+    code = "TW201"
+
+
+class ArgumentKindError(LaunchError):
+    """An argument that is no array, number or constexpr value."""
+
+    code = "TW202"
+
+
+class DeviceError(LaunchError):
+    """Arrays that lie on different devices, or on one that the chosen mode cannot reach."""
+
+    code = "TW203"
+
+
+class ContiguityError(LaunchError):
+    """An array whose elements do not lie where the kernel will look for them."""
+
+    code = "TW204"
+
+
+class KernelFaultError(LaunchError):
+    """A fault that a run of the kernel found: a race, an access out of bounds, a deadlock, a failed assertion."""
+
+    code = "TW205"
+
+
+class OutOfResources(TilewrightError):  # noqa: N818 (Triton's name)
+    """The kernel needs more of something than the hardware has.
+
+    Attributes:
+      required: how much it needs.
+      limit: how much there is.
+      name: of what, such as "shared memory" (bytes) or "threads".
+    """
+
+    code = "TW301"
+
+    def __init__(self, required: int, limit: int, name: str, detail: str = "") -> None:
+        """Makes the error; `detail` lists who needs how much, a line each."""
+        self.required, self.limit, self.name, self.detail = required, limit, name, detail
+        text = (
+            f"out of resource: {name}, Required: {required}, Hardware limit: {limit}. "
+            "Reducing block sizes or `num_stages` may help."
+        )
+        super().__init__(text + (f"\n{detail}" if detail else ""))
+
+
+class ToolchainError(TilewrightError):
+    """A compiler, driver or package that this step needs is missing or failed."""
+
+    code = "TW401"
+
+
+class OutputExistsError(TilewrightError):
+    """An output file that exists and was not to be overwritten."""
+
+    code = "TW501"

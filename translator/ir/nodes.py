@@ -1,0 +1,270 @@
+"""The typed kernel: a tree of the user's statements.
+
+One source statement becomes one or more IR statements that share an `Origin`. Expressions are trees; elementwise
+operations nest as in the source, structured ones (`load`, `reduce`, atomics, …) stand alone on the right of an `Assign`
+or in an `Effect` after `frontend/flatten.py` has run. Casts, broadcasts and promotions are explicit: the operands of an
+elementwise `Call` all have its shape and exactly the element types that its row of the op table asks for.
+
+Variables are mutable, as in the source: a name keeps one `Variable` while its type stays, and gets a new one when the
+type changes. Facts and decisions about variables live beside the tree, in tables keyed by `Variable`.
+
+Example, `z = tl.load(p + offs) * 2.0` of a tile of 128 floats:
+  Assign(z_load, Call("load", (Call("add", (Use(p), Use(offs))),)))
+  Assign(z, Call("mul", (Use(z_load), Literal(2.0))))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..diagnostics import Span
+from .types import ValueType
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """The source statement that an IR statement came from.
+
+    Attributes:
+      span: its place; `span.line` is what the generated `// L<line>:` tag shows.
+      text: its source lines, verbatim without the common indentation; of a compound statement the header only.
+      comments: the user's comment lines above it, without "# ".
+      trailing_comment: the user's comment at its end, or "".
+      blank_before: whether a blank line stands above it (above its comments) in the source.
+      note: the translator's bracketed remark, such as "(i = 0)" of an unrolled loop, or "".
+    """
+
+    span: Span
+    text: str
+    comments: tuple[str, ...] = ()
+    trailing_comment: str = ""
+    blank_before: bool = False
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Variable:
+    """A name of the kernel with one type. Compared by identity; `key` orders variables deterministically.
+
+    Attributes:
+      name: the user's name, or a derived one such as "x_max" for a piece of an expression.
+      type: element type and shape.
+      key: serial number within the kernel, in order of creation.
+    """
+
+    name: str
+    type: ValueType
+    key: int
+
+    def __repr__(self) -> str:
+        return f"%{self.name}"
+
+
+# ---------------------------------------------------------------------------------------------------- expressions
+
+
+@dataclass(frozen=True, slots=True)
+class Expr:
+    """Base of expressions: a type and a place."""
+
+    type: ValueType
+    span: Span | None = field(default=None, kw_only=True, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Literal(Expr):
+    """A number known at compile time; of a tile type when every element is that number.
+
+    `symbol` is a C expression of the kernel's constexpr names with this value, such as "BLOCK_SIZE", or None.
+    """
+
+    value: int | float | bool
+    symbol: str | None = field(default=None, kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Use(Expr):
+    """The present value of a variable."""
+
+    variable: Variable
+
+
+@dataclass(frozen=True, slots=True)
+class Call(Expr):
+    """An operation of the op table, or one of the structured operations that `docs/ir.md` lists.
+
+    `attributes` holds compile-time arguments in a fixed order, such as (("axis", 1),).
+    """
+
+    op: str
+    args: tuple[Expr, ...]
+    attributes: tuple[tuple[str, Any], ...] = ()
+
+    def attribute(self, name: str, default: Any = None) -> Any:
+        """The compile-time argument `name`."""
+        return dict(self.attributes).get(name, default)
+
+
+@dataclass(frozen=True, slots=True)
+class CallFunction(Expr):
+    """A call of a device function; applied element by element when the arguments are tiles (all of one shape)."""
+
+    function: DeviceFunction
+    args: tuple[Expr, ...]
+
+
+# ----------------------------------------------------------------------------------------------------- statements
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """Base of statements."""
+
+    origin: Origin
+
+
+@dataclass(frozen=True, slots=True)
+class Assign(Statement):
+    """`targets = value`; more than one target only for a structured call with several results."""
+
+    targets: tuple[Variable, ...]
+    value: Expr
+
+    @property
+    def target(self) -> Variable:
+        """The only target."""
+        (target,) = self.targets
+        return target
+
+
+@dataclass(frozen=True, slots=True)
+class Effect(Statement):
+    """A call for its effect: `store`, an atomic whose result is not used, `device_print`, `device_assert`, `barrier`."""
+
+    call: Call
+
+
+@dataclass(frozen=True, slots=True)
+class If(Statement):
+    """A branch on a run-time scalar of type `int1`. `else_origin` tags an `else:`/`elif` line when there is one."""
+
+    condition: Expr
+    then: tuple[Statement, ...]
+    otherwise: tuple[Statement, ...] = ()
+    else_origin: Origin | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class For(Statement):
+    """`for variable in range(start, stop, step)`: scalars of the variable's type, evaluated once.
+
+    `descending` says that `step` is a negative constant. `options` are those of `tl.range`.
+    """
+
+    variable: Variable
+    start: Expr
+    stop: Expr
+    step: Expr
+    body: tuple[Statement, ...]
+    descending: bool = False
+    options: tuple[tuple[str, Any], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class While(Statement):
+    """`while condition`: `prelude` runs before every test and computes what the condition needs."""
+
+    prelude: tuple[Statement, ...]
+    condition: Expr
+    body: tuple[Statement, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Return(Statement):
+    """Ends the program (in a kernel), or the function with `value` (in a device function)."""
+
+    value: Expr | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Note(Statement):
+    """A source statement that became no code; `origin.note` says where it went."""
+
+
+@dataclass(frozen=True, slots=True)
+class Inlined(Statement):
+    """The body of a called function that was inlined; `origin` is the call's, `caption` names the function."""
+
+    caption: str
+    body: tuple[Statement, ...]
+
+
+# ------------------------------------------------------------------------------------------------ kernel, functions
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A run-time argument of the kernel.
+
+    `divisibility` is a known divisor of the value (of the address in bytes, for a pointer): 16 or 1.
+    """
+
+    variable: Variable
+    divisibility: int = 1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DeviceFunction:
+    """A called function of scalars that keeps its identity in the output. Compared by identity."""
+
+    name: str
+    parameters: tuple[Variable, ...]
+    result: ValueType
+    body: tuple[Statement, ...]
+    origin: Origin
+    docstring: str = ""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Combine:
+    """What a reduction does with two partial results: `body` computes `results` from `left` and `right`.
+
+    `op` names the combination when it is a known one ("sum", "max", "min", "xor", "or", "and", "argmax", "argmin"); then
+    the rest is empty. Otherwise `left` and `right` hold one scalar variable per reduced tile and `body` is scalar code
+    that ends in assignments to `results`.
+    """
+
+    op: str | None
+    name: str
+    left: tuple[Variable, ...] = ()
+    right: tuple[Variable, ...] = ()
+    results: tuple[Variable, ...] = ()
+    body: tuple[Statement, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """One specialisation of a kernel, typed, with every constexpr folded.
+
+    Attributes:
+      name: the user's function name.
+      file: the base name of its file.
+      line: the line of its `def`.
+      docstring: first line of its docstring, or "".
+      parameters: run-time arguments in order.
+      constants: the constexpr parameters in order, name to value (numbers, strings, dtypes, None, …); arguments equal to
+        1 or None that were folded included.
+      body: statements in source order.
+      functions: device functions in order of first use.
+    """
+
+    name: str
+    file: str
+    line: int
+    docstring: str
+    parameters: tuple[Parameter, ...]
+    constants: Mapping[str, Any]
+    body: tuple[Statement, ...]
+    functions: tuple[DeviceFunction, ...] = ()

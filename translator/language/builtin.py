@@ -1,0 +1,58 @@
+"""`tl` functions as objects: a name, a signature and a documentation, bound to a meaning only where they are called.
+
+The frontend looks a `Builtin` up by its name and translates the call; the interpreter installs itself as `active` while a
+kernel runs in Python and executes the call. Outside a kernel a call is an error.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from contextvars import ContextVar
+from typing import Any
+
+from ..diagnostics import TilewrightError
+
+# The interpreter of the running kernel: a function of (builtin, arguments by name), or None outside kernels.
+active: ContextVar[Callable[[Builtin, dict[str, Any]], Any] | None] = ContextVar("active", default=None)
+
+
+class Builtin:
+    """A function of the language.
+
+    Attributes:
+      name: what follows `tl.`; "libdevice.pow" for a libdevice function.
+      signature: its parameters with their defaults.
+      method: whether it can be called as a method of its first argument.
+      op: the row of the op table that it is, or "" for a structured function.
+    """
+
+    def __init__(self, name: str, signature: inspect.Signature, doc: str, *, method: bool = False, op: str = "") -> None:
+        """Makes a builtin; see the class for the arguments."""
+        self.name, self.signature, self.method, self.op = name, signature, method, op
+        self.__name__ = name.rpartition(".")[2]
+        self.__doc__ = doc
+        self.__signature__ = signature
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Runs the function inside a kernel that the interpreter executes.
+
+        Raises:
+          TilewrightError: outside a kernel.
+        """
+        run = active.get()
+        if run is None:
+            raise TilewrightError(f"tl.{self.name} can be called only inside a kernel (a function under @triton.jit)")
+        bound = self.signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        return run(self, bound.arguments)
+
+    def __repr__(self) -> str:
+        return f"<tl.{self.name}>"
+
+
+def builtin(function: Callable[..., Any] | None = None, *, method: bool = False) -> Any:
+    """Turns a stub (signature and docstring, no body) into a `Builtin`."""
+    if function is None:
+        return lambda stub: builtin(stub, method=method)
+    return Builtin(function.__name__, inspect.signature(function), function.__doc__ or "", method=method)

@@ -1,0 +1,170 @@
+"""The element types of the language: one row per type.
+
+A `DType` is what users write as `tl.float32`. Everything that depends on a type alone stands in its row: width, kind,
+the CUDA spelling, the NumPy type that holds its values. The rules for two types together are in `ops/promotion.py`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+Kind = Literal["bool", "signed", "unsigned", "float", "void"]
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class DType:
+    """One element type.
+
+    Attributes:
+      name: Triton's short name, as in a signature: "fp32", "i32", "u8", "bf16".
+      word: Triton's long name, the attribute of `tl`: "float32".
+      kind: what sort of number it is.
+      bits: the width of a value in a register, in bits; 1 for `int1`, which occupies a byte in memory.
+      cuda: the CUDA C++ spelling.
+      numpy_name: the NumPy type of its values; the names of `ml_dtypes` for bf16 and fp8.
+      mantissa_bits: explicit mantissa bits of a float, 0 otherwise.
+    """
+
+    name: str
+    word: str
+    kind: Kind
+    bits: int
+    cuda: str
+    numpy_name: str
+    mantissa_bits: int = 0
+
+    def __repr__(self) -> str:
+        return f"triton.language.{self.word}"
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes that one element occupies in memory."""
+        return max(self.bits // 8, 1)
+
+    @property
+    def primitive_bitwidth(self) -> int:
+        """Triton's name for `bits`."""
+        return self.bits
+
+    @property
+    def int_bitwidth(self) -> int:
+        """Triton's name for `bits` of an integer type."""
+        return self.bits
+
+    @property
+    def fp_mantissa_width(self) -> int:
+        """Triton's name for `mantissa_bits`."""
+        return self.mantissa_bits
+
+    @property
+    def scalar(self) -> DType:
+        """The element type of a scalar is itself."""
+        return self
+
+    def is_floating(self) -> bool:
+        """True for every floating-point type, fp8 included."""
+        return self.kind == "float"
+
+    def is_standard_floating(self) -> bool:
+        """True for fp16, bf16, fp32 and fp64."""
+        return self.kind == "float" and self.bits >= 16
+
+    def is_fp8(self) -> bool:
+        """True for the 8-bit floats."""
+        return self.kind == "float" and self.bits == 8
+
+    def is_int(self) -> bool:
+        """True for every integer type, `int1` included."""
+        return self.kind in ("bool", "signed", "unsigned")
+
+    def is_int_signed(self) -> bool:
+        """True for int8 to int64."""
+        return self.kind == "signed"
+
+    def is_int_unsigned(self) -> bool:
+        """True for uint8 to uint64 and, as in Triton, for `int1`."""
+        return self.kind in ("bool", "unsigned")
+
+    def is_bool(self) -> bool:
+        """True for `int1`."""
+        return self.kind == "bool"
+
+    def is_ptr(self) -> bool:
+        """False: pointer types are `PointerType`."""
+        return False
+
+    def is_block(self) -> bool:
+        """False: tiles have a `ValueType`."""
+        return False
+
+    def __getattr__(self, attribute: str) -> Any:
+        # Triton has one predicate per type: is_fp32(), is_int8(), is_uint64(), ...
+        if attribute.startswith("is_"):
+            wanted = attribute[3:]
+            if wanted in DTYPES_BY_WORD or wanted in DTYPES_BY_NAME:
+                return lambda: wanted in (self.name, self.word)
+        raise AttributeError(f"dtype has no attribute {attribute!r}")
+
+
+void = DType("void", "void", "void", 0, "void", "V0")
+int1 = DType("i1", "int1", "bool", 1, "bool", "bool")
+int8 = DType("i8", "int8", "signed", 8, "signed char", "int8")
+int16 = DType("i16", "int16", "signed", 16, "short", "int16")
+int32 = DType("i32", "int32", "signed", 32, "int", "int32")
+int64 = DType("i64", "int64", "signed", 64, "long long", "int64")
+uint8 = DType("u8", "uint8", "unsigned", 8, "unsigned char", "uint8")
+uint16 = DType("u16", "uint16", "unsigned", 16, "unsigned short", "uint16")
+uint32 = DType("u32", "uint32", "unsigned", 32, "unsigned", "uint32")
+uint64 = DType("u64", "uint64", "unsigned", 64, "unsigned long long", "uint64")
+float8e5 = DType("fp8e5", "float8e5", "float", 8, "__nv_fp8_e5m2", "float8_e5m2", 2)
+float8e4nv = DType("fp8e4nv", "float8e4nv", "float", 8, "__nv_fp8_e4m3", "float8_e4m3fn", 3)
+float16 = DType("fp16", "float16", "float", 16, "half", "float16", 10)
+bfloat16 = DType("bf16", "bfloat16", "float", 16, "__nv_bfloat16", "bfloat16", 7)
+float32 = DType("fp32", "float32", "float", 32, "float", "float32", 23)
+float64 = DType("fp64", "float64", "float", 64, "double", "float64", 52)
+
+DTYPES = (
+    void, int1, int8, int16, int32, int64, uint8, uint16, uint32, uint64,
+    float8e5, float8e4nv, float16, bfloat16, float32, float64,
+)  # fmt: skip
+DTYPES_BY_NAME = {dtype.name: dtype for dtype in DTYPES} | {"u1": int1, "B": int1}
+DTYPES_BY_WORD = {dtype.word: dtype for dtype in DTYPES}
+
+
+@dataclass(frozen=True, slots=True)
+class PointerType:
+    """A pointer into global memory: `*fp32` in a signature; `const` for `*kfp32` and `tl.const`."""
+
+    element_ty: DType
+    const: bool = False
+
+    def __str__(self) -> str:
+        return f"*{'k' if self.const else ''}{self.element_ty.name}"
+
+    def is_ptr(self) -> bool:
+        """True."""
+        return True
+
+    def is_int(self) -> bool:
+        """False."""
+        return False
+
+    def is_floating(self) -> bool:
+        """False."""
+        return False
+
+    def is_bool(self) -> bool:
+        """False."""
+        return False
+
+    @property
+    def scalar(self) -> PointerType:
+        """The element type of a scalar is itself."""
+        return self
+
+
+Element = DType | PointerType

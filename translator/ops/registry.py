@@ -1,0 +1,84 @@
+"""The op table: one entry per elementwise operation.
+
+An entry holds everything there is to know about an operation: what it takes and returns, what it means (NumPy), how CUDA
+spells it, how exact that is, and its documentation. Type inference, the interpreter, the generated text, `tl`'s
+docstrings, the reference page and a parametrised test are all derived from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ..language.dtypes import DType, Element
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """What a type rule sees of an operand: its element type, and its value when it is a Python literal or constexpr."""
+
+    element: Element
+    literal: int | float | bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """What a type rule answers: the types that the operands are cast to, and the result's."""
+
+    operands: tuple[Element, ...]
+    result: Element
+
+
+@dataclass(frozen=True, slots=True)
+class OpDef:
+    """One elementwise operation.
+
+    Attributes:
+      name: its key in `Call.op`, such as "add", "exp" or "libdevice.pow".
+      parameters: operand names; the spelling refers to them.
+      rule: operands to `Resolved`; raises `DTypeError` or `ArgumentError` (without span; the frontend adds it).
+      numpy: the meaning on NumPy arrays of the resolved operand types; returns an array of the result type's NumPy
+        type (`OpDef.apply` converts when it does not).
+      cuda: spelling by the first resolved operand type, or "*" for all: "{x} + {y}", "fmaxf({x}, {y})". Only one infix or
+        prefix operator at top level, so that the printer can place parentheses.
+      accuracy: one sentence for the header of the generated text where CUDA differs from the obvious; "" when exact.
+      doc: first sentence of the documentation.
+      helper: the template under `templates/helpers` that defines what the spelling calls, or "".
+      commutes: whether the operands may be swapped.
+    """
+
+    name: str
+    parameters: tuple[str, ...]
+    rule: Callable[[tuple[Operand, ...]], Resolved]
+    numpy: Callable[..., Any]
+    cuda: Mapping[DType | str, str]
+    accuracy: str = ""
+    doc: str = ""
+    helper: str = ""
+    commutes: bool = False
+
+    def spelling(self, element: Element) -> str:
+        """The CUDA spelling for operands of type `element`.
+
+        Raises:
+          KeyError: when the table has none.
+        """
+        if isinstance(element, DType) and element in self.cuda:
+            return self.cuda[element]
+        return self.cuda["*"]
+
+
+OPS: dict[str, OpDef] = {}
+
+
+def register(op: OpDef) -> OpDef:
+    """Adds a row to the table.
+
+    Raises:
+      ValueError: when the name is taken.
+    """
+    if op.name in OPS:
+        raise ValueError(f"op {op.name!r} is registered twice")
+    OPS[op.name] = op
+    return op
