@@ -1,0 +1,286 @@
+"""What is known about the numbers in a tile along each axis: runs of consecutive values, runs of equal ones, divisors.
+
+In: an expression and what is known of the variables it uses. Out: an `AxisInfo`. For
+`pid * 1024 + tl.arange(0, 1024)`: contiguity (1024,), divisibility (1024,), constancy (1,): one run of 1024 consecutive
+values whose first is a multiple of 1024. Vector widths, alignment and masks that cannot split a vector are read off it.
+
+The lattice is that of Triton's axis analysis (AxisInfo.h in its repository), restricted to powers of two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from math import gcd
+
+from ..ir.nodes import Call, Expr, Literal, Use, Variable
+from ..ir.types import ValueType
+from ..language.dtypes import PointerType
+from ..schedule.layout import padded
+
+LARGE = 1 << 30  # the divisor of zero
+
+
+def power_of_two_divisor(value: int) -> int:
+    """The largest power of two that divides `value`; `LARGE` for 0."""
+    return min(value & -value, LARGE) if value else LARGE
+
+
+@dataclass(frozen=True, slots=True)
+class AxisInfo:
+    """Per axis (a scalar counts as one axis of side 1), all powers of two.
+
+    Attributes:
+      contiguity: lengths of aligned runs in which values rise by 1.
+      divisibility: divisors of every run's first value; of an address in bytes for pointers.
+      constancy: lengths of aligned runs in which values are equal.
+      value: the value when it is the same known number everywhere.
+    """
+
+    contiguity: tuple[int, ...]
+    divisibility: tuple[int, ...]
+    constancy: tuple[int, ...]
+    value: int | None = None
+
+    def everywhere(self, axis: int) -> int:
+        """A divisor of every value along `axis`, not only of run starts."""
+        return self.divisibility[axis] if self.contiguity[axis] == 1 else 1
+
+    def meet(self, other: AxisInfo) -> AxisInfo:
+        """What holds whichever of the two is the case."""
+        return AxisInfo(
+            _gcds(self.contiguity, other.contiguity),
+            _gcds(self.divisibility, other.divisibility),
+            _gcds(self.constancy, other.constancy),
+            self.value if self.value == other.value else None,
+        )
+
+
+Environment = Mapping[Variable, AxisInfo]
+
+
+def _gcds(left: tuple[int, ...], right: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(gcd(a, b) for a, b in zip(left, right, strict=True))
+
+
+def unknown(type_: ValueType) -> AxisInfo:
+    """Nothing is known."""
+    ones = (1,) * max(type_.rank, 1)
+    return AxisInfo(ones, ones, ones)
+
+
+def constant(type_: ValueType, value: int) -> AxisInfo:
+    """The same number everywhere."""
+    shape = type_.shape or (1,)
+    ones = (1,) * len(shape)
+    sides = tuple(padded(side) for side in shape)
+    return AxisInfo(ones, tuple(power_of_two_divisor(value) for _ in shape), sides, value)
+
+
+def known_divisor(divisor: int) -> AxisInfo:
+    """A scalar of which a divisor is known."""
+    return AxisInfo((1,), (divisor,), (1,))
+
+
+def axis_info(expr: Expr, environment: Environment) -> AxisInfo:
+    """What is known of an expression."""
+    match expr:
+        case Literal(value=int() as value):
+            return constant(expr.type, int(value))
+        case Literal():
+            return replace(constant(expr.type, 1), divisibility=(1,) * max(expr.type.rank, 1), value=None)
+        case Use(variable=variable):
+            return environment.get(variable) or unknown(expr.type)
+        case Call(op=op) if op in RULES:
+            return RULES[op](expr, [axis_info(arg, environment) for arg in expr.args])
+    return unknown(expr.type)
+
+
+# ------------------------------------------------------------------------------------------------------ the rules
+
+Rule = Callable[[Call, list[AxisInfo]], AxisInfo]
+
+
+def _arange(call: Call, _: list[AxisInfo]) -> AxisInfo:
+    side = padded(call.type.shape[0])
+    return AxisInfo((side,), (power_of_two_divisor(call.attribute("start")),), (1,))
+
+
+def _add(call: Call, args: list[AxisInfo]) -> AxisInfo:
+    left, right = args
+    axes = range(len(left.contiguity))
+    scale = 1
+    if call.op == "ptr_add" and isinstance(call.type.element, PointerType):
+        scale = call.type.element.element_ty.itemsize  # divisors of addresses count bytes
+    contiguity = [gcd(left.contiguity[a], right.constancy[a]) for a in axes]
+    if call.op != "sub":
+        contiguity = [max(contiguity[a], gcd(left.constancy[a], right.contiguity[a])) for a in axes]
+    value = None
+    if left.value is not None and right.value is not None and call.op != "ptr_add":
+        value = left.value - right.value if call.op == "sub" else left.value + right.value
+    return AxisInfo(
+        tuple(contiguity),
+        tuple(gcd(left.divisibility[a], right.divisibility[a] * scale) for a in axes),
+        _gcds(left.constancy, right.constancy),
+        value,
+    )
+
+
+def _mul(_: Call, args: list[AxisInfo]) -> AxisInfo:
+    left, right = args
+    if left.value == 1:
+        return right
+    if right.value == 1:
+        return left
+    axes = range(len(left.contiguity))
+    return AxisInfo(
+        tuple(1 for _ in axes),
+        tuple(min(left.everywhere(a) * right.everywhere(a), LARGE) for a in axes),
+        _gcds(left.constancy, right.constancy),
+        left.value * right.value if left.value is not None and right.value is not None else None,
+    )
+
+
+def _floordiv(call: Call, args: list[AxisInfo]) -> AxisInfo:
+    left, right = args
+    if right.value == 1:
+        return left
+    if not right.value:
+        return replace(unknown(call.type), constancy=_gcds(left.constancy, right.constancy))
+    axes = range(len(left.contiguity))
+    divisor = power_of_two_divisor(right.value)
+    equal = tuple(max(left.constancy[a], gcd(gcd(left.contiguity[a], left.divisibility[a]), divisor)) for a in axes)
+    quotients = tuple(max(left.everywhere(a) // divisor, 1) if divisor == right.value else 1 for a in axes)
+    return AxisInfo(tuple(1 for _ in axes), quotients, equal)
+
+
+def _mod(_: Call, args: list[AxisInfo]) -> AxisInfo:
+    left, right = args
+    axes = range(len(left.contiguity))
+    steady = [gcd(left.divisibility[a], right.divisibility[a]) for a in axes]
+    runs = tuple(gcd(gcd(left.contiguity[a], steady[a]), right.constancy[a]) for a in axes)
+    return AxisInfo(runs, tuple(steady), _gcds(left.constancy, right.constancy))
+
+
+def _compare(call: Call, args: list[AxisInfo]) -> AxisInfo:
+    left, right = args
+    if call.op in ("gt", "le"):  # `bound > index` and `bound <= index` are `index < bound` and `index >= bound`
+        left, right = right, left
+    constancy = list(_gcds(left.constancy, right.constancy))
+    if call.op in ("lt", "ge", "gt", "le"):
+        for a in range(len(constancy)):
+            # An aligned run of indices lies wholly on one side of a bound that is a multiple of the run's length.
+            whole = gcd(gcd(left.contiguity[a], left.divisibility[a]), right.divisibility[a])
+            constancy[a] = max(constancy[a], gcd(whole, right.constancy[a]))
+    return replace(unknown(call.type), constancy=tuple(constancy))
+
+
+def _elementwise(call: Call, args: list[AxisInfo]) -> AxisInfo:
+    info = unknown(call.type)
+    if args:
+        constancy = args[0].constancy
+        for arg in args[1:]:
+            constancy = _gcds(constancy, arg.constancy)
+        info = replace(info, constancy=constancy)
+    return info
+
+
+def _extremum(call: Call, args: list[AxisInfo]) -> AxisInfo:
+    left, right = args
+    return replace(_elementwise(call, args), divisibility=tuple(
+        gcd(left.everywhere(a), right.everywhere(a)) for a in range(len(left.contiguity))
+    ))  # fmt: skip
+
+
+def _cast(call: Call, args: list[AxisInfo]) -> AxisInfo:
+    (arg,) = args
+    keeps = call.type.is_pointer or (call.type.dtype.is_int() and call.type.dtype.bits >= 32)
+    source = call.args[0].type
+    keeps = keeps and (source.is_pointer or (source.dtype.is_int() and source.dtype.bits >= 8))
+    return arg if keeps else _elementwise(call, args)
+
+
+def _broadcast(call: Call, args: list[AxisInfo]) -> AxisInfo:
+    (arg,) = args
+    shape, source = call.type.shape, call.args[0].type.shape
+    if not source:
+        source = (1,) * len(shape)
+        ones = (1,) * len(shape)
+        arg = AxisInfo(ones, arg.divisibility * len(shape), ones, arg.value)
+    contiguity, divisibility, constancy = list(arg.contiguity), list(arg.divisibility), list(arg.constancy)
+    for axis, (side, before) in enumerate(zip(shape, source, strict=True)):
+        if side != before:
+            contiguity[axis], constancy[axis] = 1, padded(side)
+            divisibility[axis] = arg.everywhere(axis)
+    # A run along another axis makes this axis's values differ from its first, so only common divisors remain.
+    for axis, (side, before) in enumerate(zip(shape, source, strict=True)):
+        if side != before:
+            others = [arg.everywhere(a) for a in range(len(shape)) if a != axis and source[a] != 1]
+            divisibility[axis] = min([divisibility[axis], *others])
+    return AxisInfo(tuple(contiguity), tuple(divisibility), tuple(constancy), arg.value)
+
+
+def _expand_dims(call: Call, args: list[AxisInfo]) -> AxisInfo:
+    (arg,) = args
+    axis = call.attribute("axis")
+    common = min(arg.everywhere(a) for a in range(len(arg.contiguity)))
+    if not call.args[0].type.shape:
+        return arg
+
+    def insert(values: tuple[int, ...], value: int) -> tuple[int, ...]:
+        return (*values[:axis], value, *values[axis:])
+
+    return AxisInfo(insert(arg.contiguity, 1), insert(arg.divisibility, common), insert(arg.constancy, 1), arg.value)
+
+
+def _permute(call: Call, args: list[AxisInfo]) -> AxisInfo:
+    (arg,) = args
+    order = call.attribute("order")
+
+    def pick(values: tuple[int, ...]) -> tuple[int, ...]:
+        return tuple(values[axis] for axis in order)
+
+    return AxisInfo(pick(arg.contiguity), pick(arg.divisibility), pick(arg.constancy), arg.value)
+
+
+def _reshape(call: Call, args: list[AxisInfo]) -> AxisInfo:
+    (arg,) = args
+    last, before = call.type.shape[-1] if call.type.shape else 1, call.args[0].type.shape
+    info = unknown(call.type)
+    if not before or padded(last) != last or padded(before[-1]) != before[-1]:
+        return info
+    # Only the innermost axis is followed: its runs survive up to the new side.
+    run = gcd(arg.contiguity[-1], last)
+    divisor = arg.divisibility[-1] if run == arg.contiguity[-1] else gcd(arg.divisibility[-1], run)
+    ones = info.contiguity[:-1]
+    return AxisInfo((*ones, run), (*ones, divisor), (*ones, gcd(arg.constancy[-1], last)), arg.value)
+
+
+def _hint(call: Call, args: list[AxisInfo]) -> AxisInfo:
+    (arg,) = args
+    values = tuple(power_of_two_divisor(value) for value in call.attribute("values"))
+    if len(values) != len(arg.contiguity):
+        return arg
+    kind = {"multiple_of": "divisibility", "max_contiguous": "contiguity", "max_constancy": "constancy"}
+    return replace(arg, **{kind[call.attribute("kind")]: values})
+
+
+RULES: dict[str, Rule] = {
+    "arange": _arange,
+    "add": _add,
+    "sub": _add,
+    "ptr_add": _add,
+    "mul": _mul,
+    "floordiv": _floordiv,
+    "mod": _mod,
+    "minimum": _extremum,
+    "maximum": _extremum,
+    "cast": _cast,
+    "broadcast": _broadcast,
+    "expand_dims": _expand_dims,
+    "permute": _permute,
+    "reshape": _reshape,
+    "hint": _hint,
+} | dict.fromkeys(("lt", "le", "gt", "ge", "eq", "ne"), _compare) | dict.fromkeys(
+    ("and", "or", "xor", "logical_and", "logical_or", "where", "invert", "logical_not"), _elementwise
+)  # fmt: skip

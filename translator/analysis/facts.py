@@ -1,0 +1,173 @@
+"""Everything that is known about a kernel before anything is decided: one table per question, beside the tree.
+
+In: a typed `Kernel`. Out: `Facts`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+from ..ir.nodes import Assign, Call, CallFunction, Effect, Expr, For, If, Kernel, Literal, Statement, Use, Variable, While
+from ..ir.walk import assigned_variables, bodies, expressions, statements, subexpressions, used_variables
+from .axis_info import AxisInfo, axis_info, known_divisor, unknown
+
+STRUCTURED = frozenset(
+    ("load", "store", "reduce", "device_print", "device_assert", "barrier", "assume")
+    + tuple(f"atomic_{kind}" for kind in ("add", "max", "min", "and", "or", "xor", "xchg", "cas"))
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """See the module docstring.
+
+    Attributes:
+      assignments: how often each variable is assigned.
+      definitions: the right side of every variable that is assigned once, by elementwise operations only.
+      index: tiles of integers that follow from the program's index, arguments and `arange` alone: computed in whatever
+        layout their users have, a register array for each.
+      absorbed: tiles of pointers, masks and further index tiles that get no registers: their expression stands at its use.
+      unused: variables that nothing with an effect depends on; their statements become no code.
+      environments: what is known of variables at each statement that accesses memory, by `id` of the statement.
+    """
+
+    assignments: Counter[Variable]
+    definitions: dict[Variable, Expr]
+    index: frozenset[Variable]
+    absorbed: frozenset[Variable]
+    unused: frozenset[Variable]
+    environments: dict[int, dict[Variable, AxisInfo]]
+
+
+def find_facts(kernel: Kernel) -> Facts:
+    """Computes all facts of a kernel."""
+    start = {p.variable: known_divisor(p.divisibility) for p in kernel.parameters}
+    return body_facts(kernel.body, start)
+
+
+def body_facts(body: tuple[Statement, ...], known: dict[Variable, AxisInfo] | None = None) -> Facts:
+    """Computes the facts of a block on its own: a kernel's, or a device function's."""
+    assignments = Counter(v for s in statements(body) for v in assigned_variables(s))
+    definitions = {
+        s.target: s.value
+        for s in statements(body)
+        if isinstance(s, Assign) and len(s.targets) == 1 and assignments[s.target] == 1 and is_elementwise(s.value)
+    }
+    index, absorbed = _index_variables(body, definitions, assignments)
+    environments: dict[int, dict[Variable, AxisInfo]] = {}
+    _flow(body, dict(known or {}), environments)
+    return Facts(assignments, definitions, index, absorbed, _unused(body), environments)
+
+
+def is_elementwise(expr: Expr) -> bool:
+    """True unless the expression is a structured operation (those stand at the top, never inside)."""
+    return not (isinstance(expr, Call) and expr.op in STRUCTURED)
+
+
+def _index_variables(
+    body: tuple[Statement, ...], definitions: dict[Variable, Expr], assignments: Counter[Variable]
+) -> tuple[frozenset[Variable], frozenset[Variable]]:
+    index: set[Variable] = set()
+    absorbed: set[Variable] = set()
+    for statement in statements(body):
+        if not isinstance(statement, Assign) or len(statement.targets) != 1:
+            continue
+        variable = statement.targets[0]
+        if variable not in definitions or not variable.type.is_tile:
+            continue
+        if not _is_index(definitions[variable], index | absorbed, assignments):
+            continue
+        wide_axes = sum(side > 1 for side in variable.type.shape)
+        if variable.type.is_pointer or variable.type.dtype.is_bool() or wide_axes > 1:
+            absorbed.add(variable)
+        else:
+            index.add(variable)
+    return frozenset(index), frozenset(absorbed)
+
+
+def _is_index(expr: Expr, known: set[Variable], assignments: Counter[Variable]) -> bool:
+    """Whether a tile can be computed anew wherever it is used: integers, and nothing that is assigned twice."""
+    for part in subexpressions(expr):
+        element = part.type.element
+        if element.is_floating() or isinstance(part, CallFunction):
+            return False
+        if isinstance(part, Use) and (assignments[part.variable] > 1 or (part.type.is_tile and part.variable not in known)):
+            return False
+        if isinstance(part, Literal) and isinstance(part.value, float):
+            return False
+    return True
+
+
+def _unused(body: tuple[Statement, ...]) -> frozenset[Variable]:
+    """Variables that no effect, condition or bound depends on."""
+    needed: set[Variable] = set()
+    sources: dict[Variable, set[Variable]] = {}
+    for statement in statements(body):
+        reads = {v for expr in expressions(statement) for v in used_variables(expr)}
+        if isinstance(statement, Assign) and not has_effect(statement.value):
+            for target in statement.targets:
+                sources.setdefault(target, set()).update(reads)
+        else:
+            needed |= reads
+    pending = list(needed)
+    while pending:
+        for variable in sources.get(pending.pop(), ()):
+            if variable not in needed:
+                needed.add(variable)
+                pending.append(variable)
+    return frozenset(set(sources) - needed)
+
+
+def has_effect(expr: Expr) -> bool:
+    """Whether an assigned expression does something besides giving a value."""
+    return isinstance(expr, Call) and expr.op.startswith("atomic_") or (
+        isinstance(expr, Call) and expr.op == "load" and bool(expr.attribute("volatile"))
+    )
+
+
+def _flow(
+    block: tuple[Statement, ...], known: dict[Variable, AxisInfo], environments: dict[int, dict[Variable, AxisInfo]]
+) -> dict[Variable, AxisInfo]:
+    """Follows what is known through a block; records it at memory accesses. Loops are repeated until nothing changes."""
+    for statement in block:
+        match statement:
+            case Assign():
+                if not is_elementwise(statement.value):
+                    environments[id(statement)] = dict(known)
+                for target in statement.targets:
+                    single = len(statement.targets) == 1
+                    known[target] = axis_info(statement.value, known) if single else unknown(target.type)
+            case Effect():
+                environments[id(statement)] = dict(known)
+            case If():
+                after = [_flow(body, dict(known), environments) for body in bodies(statement)]
+                known = _meet(after[0], after[1])
+            case For() | While():
+                if isinstance(statement, For):
+                    start, step = axis_info(statement.start, known), axis_info(statement.step, known)
+                    known[statement.variable] = replace_divisor(start, step)
+                while True:
+                    again = dict(known)
+                    for body in bodies(statement):
+                        again = _flow(body, again, environments)
+                    merged = _meet(known, again)
+                    if merged == known:
+                        break
+                    known = merged
+            case _:
+                for body in bodies(statement):
+                    known = _flow(body, known, environments)
+    return known
+
+
+def replace_divisor(start: AxisInfo, step: AxisInfo) -> AxisInfo:
+    """A loop variable's divisor: that of its first value and its step."""
+    met = start.meet(step)
+    return AxisInfo(met.contiguity, met.divisibility, met.constancy)
+
+
+def _meet(left: dict[Variable, AxisInfo], right: dict[Variable, AxisInfo]) -> dict[Variable, AxisInfo]:
+    return {v: info.meet(right[v]) if v in right else info for v, info in left.items()} | {
+        v: info for v, info in right.items() if v not in left
+    }

@@ -1,0 +1,77 @@
+"""Which helpers a file needs, in which order: what a helper calls stands above it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..lower.unit import Helper
+
+# Order in the file; a helper may call only helpers above it.
+TEMPLATES = (
+    "packet",
+    "load_one",
+    "load_vec",
+    "store_vec",
+    "atomic_float",
+    "atomic_long",
+    "math",
+    "combine_element",
+    "shuffle_xor",
+    "combine_state",
+    "warp_reduce",
+    "block_reduce",
+)
+
+READS = { "ca": "__ldca", "cg": "__ldcg", "cs": "__ldcs", "cv": "__ldcv", "volatile": "__ldcv"}
+WRITES = {"wb": "__stwb", "cg": "__stcg", "cs": "__stcs", "wt": "__stwt"}
+EVICTION_READS = {"evict_first": "__ldcs", "evict_last": "__ldca"}
+EVICTION_WRITES = {"evict_first": "__stcs", "evict_last": "__stwb"}
+
+
+PACKETS = {16: "uint4", 8: "uint2", 4: "unsigned", 2: "unsigned short", 1: "unsigned char"}
+
+
+def order_helpers(helpers: tuple[Helper, ...], packets: tuple[int, ...]) -> list[tuple[str, dict[str, Any]]]:
+    """(template, values) of every helper needed, those that helpers need included, in order."""
+    needed: dict[str, tuple[str, dict[str, Any]]] = {}
+    for helper in helpers:
+        for entry_name, template, values in _with_requirements(helper, packets):
+            needed.setdefault(entry_name, (template, values))
+    known = {template: number for number, template in enumerate(TEMPLATES)}
+    entries = sorted(needed.items(), key=lambda item: (known.get(item[1][0], 0), _rank(item[1][1])))
+    return [entry for _, entry in entries]
+
+
+def _rank(values: dict[str, Any]) -> int:
+    return 0 if values.get("kind", "") == "" else 1
+
+
+def _with_requirements(helper: Helper, packets: tuple[int, ...]) -> list[tuple[str, str, dict[str, Any]]]:
+    values = {"name": helper.name, **helper.values}
+    if helper.template in ("load_vec", "store_vec"):
+        modifier = values["modifier"]
+        whole = "_".join(filter(None, (helper.template, modifier)))
+        single = PACKETS[packets[0]] if len(packets) == 1 else ""
+        common = {"whole": whole, "packet": single or "Whole", "single": bool(single)} | _access(modifier)
+        entries = [
+            (whole, helper.template, {"name": whole, "kind": "", "modifier": modifier} | common),
+            (helper.name, helper.template, values | common),
+        ]
+        sizes = [(size, PACKETS[size]) for size in packets]
+        return entries if single else [("packet", "packet", {"sizes": sizes}), *entries]
+    if helper.template == "load_one":
+        return [(helper.name, helper.template, values | _access(values["modifier"]))]
+    if helper.template == "atomic_float":
+        same = values["function"]
+        other = same.replace("Max", "Min") if values["maximum"] else same.replace("Min", "Max")
+        return [(helper.name, helper.template, values | {"same": same, "opposite": other})]
+    if helper.template == "atomic_long":
+        unsigned = {16: "unsigned short", 32: "unsigned", 64: "unsigned long long"}[values["bits"]]
+        return [(helper.name, helper.template, values | {"unsigned": unsigned})]
+    return [(helper.name, helper.template, values)]
+
+
+def _access(modifier: str) -> dict[str, str]:
+    read = READS.get(modifier) or EVICTION_READS.get(modifier, "")
+    write = WRITES.get(modifier) or EVICTION_WRITES.get(modifier, "")
+    return {"read": read, "write": write}

@@ -1,0 +1,196 @@
+"""Writes a `Unit` through the templates: the `.cu` text, and which of its lines came from which Python line."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Iterable
+from importlib import resources
+from typing import TYPE_CHECKING, Any
+
+from ..lower.unit import Blank, Branch, Comment, Constant, Function, HeaderField, Line, Loop, Node, Spelled, Unit
+from .helpers import order_helpers
+from .wrap import WIDTH, wrap_code, wrap_comment
+
+if TYPE_CHECKING:
+    import jinja2
+
+INDENT = 4
+FIELD_COLUMN = 11
+COMMENT_COLUMN = 64
+
+
+@functools.cache
+def environment() -> jinja2.Environment:
+    """The templates, strict about names that they do not get."""
+    import jinja2
+
+    def read(name: str) -> str:
+        return resources.files("tilewright.templates").joinpath(name).read_text(encoding="utf-8")
+
+    return jinja2.Environment(
+        loader=jinja2.FunctionLoader(read),
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=False,
+        autoescape=False,
+    )
+
+
+def render(unit: Unit) -> tuple[str, tuple[tuple[int, int], ...]]:
+    """The text of a unit, and (line of the text, Python line) for every line that came from a statement."""
+    body: list[tuple[str, int]] = _render_nodes(unit.body, INDENT)
+    functions = [_render_function(function) for function in unit.functions]
+    helpers = [_render_helper(template, values) for template, values in order_helpers(unit.helpers, unit.packets)]
+    shared = "\n".join(f"{array.ctype} {array.dimensions}" for array in (*unit.static_shared, *unit.dynamic_shared))
+    texts = "\n".join((*helpers, *functions, "\n".join(line for line, _ in body), shared, unit.launch_bounds))
+    text = environment().get_template("kernel.cu.j2").render(
+        unit=unit,
+        header=list(_header_lines(unit.header)),
+        constants=[_constant_line(constant) for constant in used_constants(unit.constants, texts)],
+        helpers=helpers,
+        functions=functions,
+        signature="\n".join(_signature(unit)),
+        body="\n".join(line for line, _ in body),
+    )
+    return text + "\n", _line_map(text, body)
+
+
+def _line_map(text: str, body: list[tuple[str, int]]) -> tuple[tuple[int, int], ...]:
+    """The body is the end of the file, before the closing brace."""
+    first = text.count("\n") + 1 - len(body)
+    return tuple((first + number, source) for number, (_, source) in enumerate(body) if source)
+
+
+# ----------------------------------------------------------------------------------------------------- statements
+
+
+def _render_nodes(nodes: Iterable[Node], indent: int, source: int = 0) -> list[tuple[str, int]]:
+    """Lines of text with the Python line that each came from."""
+    lines: list[tuple[str, int]] = []
+    for node in nodes:
+        if isinstance(node, Comment) and node.source_line:
+            source = node.source_line
+        lines += [(text, inner or source) for text, inner in _render_node(node, indent, source)]
+    return lines
+
+
+def _render_node(node: Node, indent: int, source: int) -> list[tuple[str, int]]:
+    match node:
+        case Blank():
+            return [("", 0)]
+        case Comment():
+            if node.source_line:  # a quoted line stays whole where it can
+                prefix = "// " if len(node.text) + indent + 3 <= WIDTH else "// "
+                return [(text, source) for text in wrap_comment(node.text, indent, prefix, "//     ")]
+            return [(text, source) for text in wrap_comment(node.text, indent)]
+        case Line():
+            text = f"{node.text}   // {node.comment}" if node.comment else node.text
+            return [(line, source) for line in wrap_code(text, indent)]
+        case Spelled():
+            rendered = environment().get_template(f"statements/{node.template}.cu.j2").render(**node.values)
+            return [(line, source) for part in rendered.splitlines() for line in wrap_code(part, indent)]
+        case Loop():
+            return _render_loop(node, indent, source)
+        case Branch():
+            return _render_branch(node, indent, source)
+    raise TypeError(f"cannot render {type(node).__name__}")
+
+
+def _render_loop(loop: Loop, indent: int, source: int) -> list[tuple[str, int]]:
+    pad = " " * indent
+    lines = [(f"{pad}#pragma unroll", source)] if loop.unroll else []
+    inner = _render_nodes(loop.body, indent + INDENT, source)
+    if loop.unroll and len(inner) == 1 and "//" not in inner[0][0]:
+        one = f"{pad}{loop.header} {inner[0][0].strip()}"
+        if len(one) <= WIDTH:
+            return [*lines, (one, source)]
+    head = wrap_code(f"{loop.header} {{", indent)
+    return [*lines, *((line, source) for line in head), *inner, (f"{pad}}}", source)]
+
+
+def _render_branch(branch: Branch, indent: int, source: int) -> list[tuple[str, int]]:
+    pad = " " * indent
+    inner = _render_nodes(branch.then, indent + INDENT, source)
+    if not branch.otherwise and len(inner) == 1 and "//" not in inner[0][0]:
+        one = f"{pad}if ({branch.condition}) {inner[0][0].strip()}"
+        if len(one) <= WIDTH and "if (" not in inner[0][0]:
+            return [(one, source)]
+    lines = [(line, source) for line in wrap_code(f"if ({branch.condition}) {{", indent)]
+    lines += inner
+    if branch.otherwise:
+        lines += [(f"{pad}}} else {{", source), *_render_nodes(branch.otherwise, indent + INDENT, source)]
+    return [*lines, (f"{pad}}}", source)]
+
+
+# ---------------------------------------------------------------------------------------- functions and helpers
+
+
+def _render_function(function: Function) -> str:
+    body = "\n".join(line for line, _ in _render_nodes(function.body, INDENT))
+    return environment().get_template("function.cu.j2").render(function=function, body=body)
+
+
+def _render_helper(template: str, values: dict[str, Any]) -> str:
+    if isinstance(values.get("body"), tuple):
+        values = {**values, "body": "\n".join(line for line, _ in _render_nodes(values["body"], 2 * INDENT))}
+    text = environment().get_template(f"helpers/{template}.cu.j2").render(**values)
+    lines: list[str] = []
+    for line in text.strip("\n").splitlines():
+        stripped = line.lstrip(" ")
+        indent = len(line) - len(stripped)
+        if stripped.startswith("// "):
+            lines += wrap_comment(stripped[3:], indent)
+        else:
+            lines += wrap_code(stripped, indent) if stripped else [""]
+    return "\n".join(lines)
+
+
+# ------------------------------------------------------------------------------------------------- header, constants
+
+
+def _header_lines(fields: tuple[HeaderField, ...]) -> Iterable[str]:
+    for field in fields:
+        word = field.word
+        for line in field.lines:
+            prefix = f"//   {word:<{FIELD_COLUMN}}"
+            yield from wrap_comment(line, 0, prefix, "//   " + " " * FIELD_COLUMN)
+            word = ""
+
+
+def used_constants(constants: tuple[Constant, ...], text: str) -> list[Constant]:
+    """The constants that the text needs, with those that they are computed from, each once."""
+    by_name = {constant.name: constant for constant in constants}
+    words = set(re.findall(r"[A-Za-z_]\w*", re.sub(r"//.*", "", text)))
+    needed = [name for name in by_name if name in words]
+    pending = list(needed)
+    while pending:
+        for word in re.findall(r"[A-Za-z_]\w*", by_name[pending.pop()].value):
+            if word in by_name and word not in needed:
+                needed.append(word)
+                pending.append(word)
+    return _in_order_of_use([by_name[name] for name in by_name if name in needed])
+
+
+def _in_order_of_use(constants: list[Constant]) -> list[Constant]:
+    """The same constants, each after those that its value mentions."""
+    placed: list[Constant] = []
+    names = {constant.name for constant in constants}
+    while len(placed) < len(constants):
+        done = {constant.name for constant in placed}
+        for constant in constants:
+            mentioned = set(re.findall(r"[A-Za-z_]\w*", constant.value)) & names
+            if constant.name not in done and mentioned <= done:
+                placed.append(constant)
+                break
+    return placed
+
+
+def _constant_line(constant: Constant) -> str:
+    text = f"constexpr {constant.ctype} {constant.name} = {constant.value};"
+    return f"{text:<{COMMENT_COLUMN}}// {constant.comment}" if constant.comment else text
+
+
+def _signature(unit: Unit) -> list[str]:
+    return wrap_code(f"{unit.name}({', '.join(unit.parameters)})", 0)

@@ -1,0 +1,86 @@
+"""Walks over statements and expressions: the only place that knows which node holds which."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from .nodes import (
+    Assign,
+    Call,
+    CallFunction,
+    Effect,
+    Expr,
+    For,
+    If,
+    Inlined,
+    Return,
+    Statement,
+    Use,
+    Variable,
+    While,
+)
+
+
+def children(expr: Expr) -> tuple[Expr, ...]:
+    """The direct operands of an expression."""
+    return expr.args if isinstance(expr, (Call, CallFunction)) else ()
+
+
+def subexpressions(expr: Expr) -> Iterator[Expr]:
+    """The expression and everything below it, outermost first."""
+    yield expr
+    for child in children(expr):
+        yield from subexpressions(child)
+
+
+def expressions(statement: Statement) -> tuple[Expr, ...]:
+    """The expressions that stand in a statement itself, not in its body."""
+    match statement:
+        case Assign():
+            return (statement.value,)
+        case Effect():
+            return (statement.call,)
+        case If() | While():
+            return (statement.condition,)
+        case For():
+            return (statement.start, statement.stop, statement.step)
+        case Return(value=Expr() as value):
+            return (value,)
+    return ()
+
+
+def bodies(statement: Statement) -> tuple[tuple[Statement, ...], ...]:
+    """The blocks inside a statement, in the order in which they run."""
+    match statement:
+        case If():
+            return (statement.then, statement.otherwise)
+        case While():
+            return (statement.prelude, statement.body)
+        case For() | Inlined():
+            return (statement.body,)
+    return ()
+
+
+def statements(block: tuple[Statement, ...]) -> Iterator[Statement]:
+    """Every statement of a block and of the blocks inside, in source order."""
+    for statement in block:
+        yield statement
+        for body in bodies(statement):
+            yield from statements(body)
+
+
+def used_variables(expr: Expr) -> Iterator[Variable]:
+    """The variables that an expression reads, with repetition."""
+    for part in subexpressions(expr):
+        if isinstance(part, Use):
+            yield part.variable
+
+
+def assigned_variables(statement: Statement) -> tuple[Variable, ...]:
+    """The variables that a statement itself assigns."""
+    match statement:
+        case Assign():
+            return statement.targets
+        case For():
+            return (statement.variable,)
+    return ()

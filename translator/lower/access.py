@@ -1,0 +1,144 @@
+"""How a statement touches memory: how wide, along which axis, and which tests decide.
+
+In: the pointer and mask of a load or store, and the layout it runs in. Out: an `Access`. A mask is a conjunction; each
+part either cannot split a vector (one test per vector), or bounds the vector's index (a count of valid elements), or
+forces element by element access.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from ..analysis.axis_info import AxisInfo, axis_info
+from ..analysis.facts import Facts
+from ..ir.nodes import Call, Expr, Literal, Use, Variable
+from ..ir.types import ValueType
+from ..language.dtypes import PointerType, int1, int32
+from ..schedule.layout import Layout, padded
+from ..schedule.layouts import ACCESS_BYTES
+
+CONJUNCTIONS = ("and", "logical_and")
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """`bound - index` elements, counted from the vector's first, may be touched."""
+
+    bound: Expr
+    index: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """One tile-wide load or store.
+
+    Attributes:
+      axis: the axis along which vectors lie.
+      width: elements per access; 1 when vectors are not possible.
+      tests: conditions that are the same for all elements of a vector.
+      bounds: limits along the vector.
+    """
+
+    axis: int
+    width: int
+    tests: tuple[Expr, ...]
+    bounds: tuple[Bound, ...]
+
+
+def plan_access(
+    pointer: Expr, mask: Expr | None, layout: Layout, facts: Facts, environment: Mapping[Variable, AxisInfo]
+) -> Access:
+    """Chooses the width of an access and sorts the parts of its mask."""
+    element = pointer.type.element
+    if not isinstance(element, PointerType):
+        raise TypeError("a load or store needs a pointer")
+    parts = [*conjuncts(mask, facts), *padding_tests(pointer.type.shape)]
+    info = axis_info(pointer, environment)
+    itemsize = element.element_ty.itemsize
+    best = Access(layout.rank - 1, 1, tuple(parts), ())
+    if element.element_ty.is_bool():
+        return best  # a byte in memory, a bool in a register
+    for axis in range(layout.rank):
+        aligned = max(info.divisibility[axis] // itemsize, 1)
+        width = min(layout.run(axis), info.contiguity[axis], aligned, ACCESS_BYTES // itemsize)
+        while width > best.width:
+            access = _try_width(axis, width, parts, environment)
+            if access is not None:
+                best = access
+                break
+            width //= 2
+    return best
+
+
+def _try_width(axis: int, width: int, parts: list[Expr], environment: Mapping[Variable, AxisInfo]) -> Access | None:
+    tests, bounds = [], []
+    for part in parts:
+        if axis_info(part, environment).constancy[axis] % width == 0:
+            tests.append(part)
+        elif bound := as_bound(part, axis, width, environment):
+            bounds.append(bound)
+        else:
+            return None
+    return Access(axis, width, tuple(tests), tuple(bounds))
+
+
+def as_bound(part: Expr, axis: int, width: int, environment: Mapping[Variable, AxisInfo]) -> Bound | None:
+    """A comparison of a rising index with a limit that is the same for the whole vector, as a `Bound`."""
+    if not isinstance(part, Call) or part.op not in ("lt", "le", "gt", "ge"):
+        return None
+    left, right = part.args
+    if part.op in ("gt", "ge"):
+        left, right = right, left
+    if left.type.is_pointer or left.type.dtype != int32:
+        return None
+    index, limit = axis_info(left, environment), axis_info(right, environment)
+    if index.contiguity[axis] % width or limit.constancy[axis] % width:
+        return None
+    if part.op in ("le", "ge"):
+        right = Call(right.type, "add", (right, Literal(right.type, 1)))
+    return Bound(right, left)
+
+
+def conjuncts(mask: Expr | None, facts: Facts) -> list[Expr]:
+    """The parts of a mask that must all hold; masks with names of their own are followed to their definition."""
+    if mask is None or (isinstance(mask, Literal) and mask.value):
+        return []
+    if isinstance(mask, Use) and mask.variable in facts.absorbed:
+        return conjuncts(facts.definitions[mask.variable], facts)
+    if isinstance(mask, Call):
+        if mask.op in CONJUNCTIONS:
+            return [part for arg in mask.args for part in conjuncts(arg, facts)]
+        if mask.op in ("broadcast", "expand_dims") and mask.args[0].type.is_tile:
+            return [_moved(mask, part) for part in conjuncts(mask.args[0], facts)]
+    return [mask]
+
+
+def _moved(move: Call, part: Expr) -> Expr:
+    """A broadcast (or new axis) of a part of a mask; of a comparison, it moves to the operands."""
+    if isinstance(part, Call) and part.op in ("lt", "le", "gt", "ge"):
+        sides = (replace(move, type=move.type.with_element(arg.type.element), args=(arg,)) for arg in part.args)
+        return replace(part, type=move.type, args=tuple(sides))
+    return replace(move, args=(part,))
+
+
+def padding_tests(shape: tuple[int, ...]) -> list[Expr]:
+    """The tests that keep padded coordinates, past a side that is no power of two, out of memory."""
+    return [inside_test(shape, axis) for axis, side in enumerate(shape) if padded(side) != side]
+
+
+def inside_test(shape: tuple[int, ...], axis: int) -> Expr:
+    """Whether the coordinate along `axis` is a real one, as a tile of booleans of the given shape."""
+    side = shape[axis]
+    line = tuple(side if a == axis else 1 for a in range(len(shape)))
+    coordinate: Expr = Call(ValueType(int32, (side,)), "arange", (), (("start", 0), ("end", int(side))))
+    for a in range(len(shape)):
+        if a != axis:
+            before = coordinate.type.shape
+            kept = (*before[:a], 1, *before[a:])
+            coordinate = Call(ValueType(int32, kept), "expand_dims", (coordinate,), (("axis", a),))
+    symbol = getattr(side, "symbol", None)
+    below = Call(
+        ValueType(int1, line), "lt", (coordinate, Literal(ValueType(int32, line), int(side), symbol=symbol))
+    )  # fmt: skip
+    return below if line == shape else Call(ValueType(int1, shape), "broadcast", (below,))

@@ -1,0 +1,194 @@
+"""Atomic operations on tiles and scalars.
+
+Ordering is Triton's: `acq_rel` unless said otherwise. The operations themselves are relaxed, as CUDA's functions are; a
+fence before them releases, one after them acquires, which orders the same and costs once per statement.
+"""
+
+from __future__ import annotations
+
+import math
+
+from ..ir.nodes import Assign, Call, Effect, Expr, Literal, Variable
+from ..language.dtypes import DType, PointerType
+from ..schedule.layout import Layout, padded
+from .access import conjuncts, padding_tests
+from .context import Context, ctype
+from .memory import conjunction, copies_guard, indexed, note_write
+from .point import Point
+from .shared import dimensions, place
+from .spell import Text
+from .unit import Branch, Line, Node, Shared
+
+FENCES = {"cta": "__threadfence_block();", "gpu": "__threadfence();", "sys": "__threadfence_system();"}
+SCOPES = {"cta": "_block", "gpu": "", "sys": "_system"}
+FUNCTIONS = {
+    "atomic_add": "atomicAdd",
+    "atomic_max": "atomicMax",
+    "atomic_min": "atomicMin",
+    "atomic_and": "atomicAnd",
+    "atomic_or": "atomicOr",
+    "atomic_xor": "atomicXor",
+    "atomic_xchg": "atomicExch",
+    "atomic_cas": "atomicCAS",
+}
+
+
+def lower_atomic(context: Context, statement: Assign | Effect) -> tuple[Node, ...]:
+    """`[target =] atomic(pointer, value[, mask])`."""
+    call = statement.value if isinstance(statement, Assign) else statement.call
+    if not isinstance(call, Call):
+        raise TypeError("not an atomic")
+    target = statement.targets[0] if isinstance(statement, Assign) else None
+    if target is not None and target in context.facts.unused:
+        target = None
+    note_write(context, call.args[0])
+    values = 2 if call.op == "atomic_cas" else 1
+    mask = call.args[values + 1] if len(call.args) > values + 1 else None
+    if not call.args[0].type.is_tile:
+        nodes = _scalar(context, statement, call, mask, target)
+    else:
+        nodes = _tile(context, statement, call, mask, target)
+    return nodes
+
+
+def _fences(call: Call, used: bool) -> tuple[tuple[Node, ...], tuple[Node, ...]]:
+    """The fences before and after, by the operation's ordering and scope."""
+    order = call.attribute("sem") or "acq_rel"
+    fence = FENCES[call.attribute("scope") or "gpu"]
+    before = (Line(fence, "releases: earlier writes are seen before the atomic"),) if "rel" in order and order != "relaxed" else ()
+    after = (Line(fence, "acquires: later reads come after the atomic"),) if used and order.startswith("acq") else ()
+    return before, after
+
+
+def _operation(context: Context, call: Call, address: str, values: list[str]) -> str:
+    """The call of the atomic; types that CUDA's functions do not take go through a helper."""
+    element = _pointee(call.args[0])
+    function = FUNCTIONS[call.op] + SCOPES[call.attribute("scope") or "gpu"]
+    if _is_native(call.op, element):
+        return f"{function}({', '.join([address, *values])})"
+    helper = f"{call.op}_{element.word}"
+    context.use_helper(
+        "atomic_float" if element.is_floating() else "atomic_long",
+        helper,
+        name=helper,
+        function=function,
+        ctype=element.cuda,
+        bits=element.bits,
+        maximum=call.op == "atomic_max",
+        exchange=call.op == "atomic_xchg",
+        parameters=["compare", "value"] if call.op == "atomic_cas" else ["value"],
+    )
+    return f"{helper}({', '.join([address, *values])})"
+
+
+def _is_native(op: str, element: DType) -> bool:
+    """Whether CUDA has the function for this type."""
+    name = element.name
+    if op == "atomic_add":
+        return name in ("i32", "u32", "u64", "fp16", "bf16", "fp32", "fp64")
+    if op == "atomic_xchg":
+        return name in ("i32", "u32", "u64", "fp32")
+    if op == "atomic_cas":
+        return name in ("i32", "u32", "u64", "u16")
+    if op in ("atomic_max", "atomic_min"):
+        return name in ("i32", "u32", "i64", "u64")
+    return name in ("i32", "u32", "u64")
+
+
+def _pointee(pointer: Expr) -> DType:
+    element = pointer.type.element
+    if not isinstance(element, PointerType):
+        raise TypeError("not a pointer")
+    return element.element_ty
+
+
+def _scalar(
+    context: Context, statement: Assign | Effect, call: Call, mask: Expr | None, target: Variable | None
+) -> tuple[Node, ...]:
+    """One thread acts for the block; the result reaches the others through shared memory."""
+    values = [context.speller.text(arg) for arg in call.args[1 : 3 if call.op == "atomic_cas" else 2]]
+    operation = _operation(context, call, context.speller.text(call.args[0]), values)
+    condition = Text(f"{context.roles.tid} == 0", 9)
+    if mask is not None and not (isinstance(mask, Literal) and mask.value):
+        condition = Text(f"{condition.text} && {context.speller.spell(mask).within(6, '&&')}", 5)
+    before, after = _fences(call, target is not None)
+    if target is None:
+        return (Branch(condition.text, (*before, Line(f"{operation};"), *after)),)
+    name = context.scratch_name(id(statement), "result", f"{target.name}_shared")
+    size = target.type.dtype.itemsize
+    context.scratch(id(statement), "result", Shared(name, ctype(target.type), "[1]", size, "the atomic's result"))
+    nodes = (
+        *context.before_write(name),
+        Branch(condition.text, (*before, Line(f"{name}[0] = {operation};"), *after)),
+        *context.barrier("the result is there for everyone"),
+        *context.bind_scalar(statement, target, f"{name}[0]"),
+    )
+    context.pending_reads.add(name)
+    return nodes
+
+
+def _tile(
+    context: Context, statement: Assign | Effect, call: Call, mask: Expr | None, target: Variable | None
+) -> tuple[Node, ...]:
+    layout = context.schedule.statement_layouts[id(statement)]
+    pointer = call.args[0]
+    tests = [*conjuncts(mask, context.facts), *padding_tests(pointer.type.shape)]
+    before, after = _fences(call, target is not None)
+    guard = copies_guard(context, layout)
+    if target is not None and guard:
+        return (*before, *_through_shared(context, statement, call, tests, target, layout, guard), *after)
+    name = context.names.variable(target) if target is not None else ""
+
+    def one(point: Point) -> tuple[Node, ...]:
+        node: Node = Line(f"{_at(context, call, point)};")
+        if target is not None:
+            node = Line(f"{indexed(context, name, target, point)} = {_at(context, call, point)};")
+        condition = conjunction([context.speller.spell(test, point) for test in tests])
+        return (node,) if condition is None else (Branch(condition.text, (node,)),)
+
+    declare = context.declare(statement, target, layout) if target is not None else ()
+    nodes = context.each_register(layout, one)
+    if guard:
+        nodes = (Branch(guard, nodes),)
+    return (*declare, *before, *nodes, *after)
+
+
+def _at(context: Context, call: Call, point: Point) -> str:
+    values = [context.speller.text(arg, point) for arg in call.args[1 : 3 if call.op == "atomic_cas" else 2]]
+    return _operation(context, call, context.speller.text(call.args[0], point), values)
+
+
+def _through_shared(
+    context: Context,
+    statement: Assign | Effect,
+    call: Call,
+    tests: list[Expr],
+    target: Variable,
+    layout: Layout,
+    guard: str,
+) -> tuple[Node, ...]:
+    """Threads that hold copies get the old elements from the one that did the atomic."""
+    shape = target.type.shape
+    shared = context.scratch_name(id(statement), "result", f"{target.name}_shared")
+    size = math.prod(padded(side) for side in shape) * target.type.dtype.itemsize
+    array = Shared(shared, ctype(target.type), dimensions(context, shape), size, "old elements")
+    context.scratch(id(statement), "result", array)
+    name = context.names.variable(target)
+
+    def act(point: Point) -> tuple[Node, ...]:
+        node = Line(f"{shared}{place(context, point, shape)} = {_at(context, call, point)};")
+        condition = conjunction([context.speller.spell(test, point) for test in tests])
+        return (node,) if condition is None else (Branch(condition.text, (node,)),)
+
+    def read(point: Point) -> tuple[Node, ...]:
+        return (Line(f"{indexed(context, name, target, point)} = {shared}{place(context, point, shape)};"),)
+
+    nodes = (
+        *context.declare(statement, target, layout),
+        *context.before_write(shared),
+        Branch(guard, context.each_register(layout, act)),
+        *context.barrier("the old elements are there for everyone"),
+        *context.each_register(layout, read),
+    )
+    context.pending_reads.add(shared)
+    return nodes

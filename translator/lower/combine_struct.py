@@ -1,0 +1,111 @@
+"""The structs that reductions combine through: asked for as helpers, one per combination and state."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..ir.nodes import Call, Combine
+from ..language.dtypes import DType
+from .combine import Combination, known_combination
+from .functions import lower_scalar_body
+from .names import Names, type_word
+from .unit import Line, Node
+
+if TYPE_CHECKING:
+    from .context import Context
+
+ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth")
+
+
+def combination_of(context: Context, call: Call, padding: bool) -> Combination:
+    """The combination of a `reduce`; `padding` says that some elements may be no part of the tile."""
+    combine: Combine = call.attribute("combine")
+    dtypes = tuple(arg.type.dtype for arg in call.args)
+    known = known_combination(combine, dtypes)
+    if known is not None:
+        name = _struct_name(context, known.struct, (dtypes[0],), combine)
+        text = known.expression("left", "right") if known.expression else ""
+        body = (Line(f"return {text};"),)
+        context.use_helper("combine_element", name, state=known.state, left="left", right="right", body=body)
+        return Combination(name, known.state, (), known.expression, known.identity)
+    words = {"argmax": "ArgMax", "argmin": "ArgMin"}
+    base = words.get(combine.op or "", "".join(word.capitalize() for word in combine.name.split("_") if word))
+    name = _struct_name(context, base, dtypes, combine)
+    if combine.op in words:
+        fields = ((dtypes[0].cuda, "value"), (dtypes[1].cuda, "index"))
+        return _states(context, name, fields, _argument_body(combine.op, bool(call.attribute("tie_break_left", True))), padding)
+    if len(dtypes) == 1 and not padding:
+        return _custom_element(context, name, combine, dtypes[0])
+    fields = tuple((dtype.cuda, ORDINALS[number]) for number, dtype in enumerate(dtypes))
+    return _states(context, name, fields, _custom_body(context, name, combine, fields), padding)
+
+
+def _struct_name(context: Context, base: str, dtypes: tuple[DType, ...], combine: Combine) -> str:
+    """One struct per combination and element types; the first keeps the plain name."""
+    key = (base, dtypes, combine.op or id(combine.body))
+    if key not in context.structs:
+        word = "".join(type_word(_value_type(dtype)).capitalize() for dtype in dtypes)
+        context.structs[key] = context.names.fresh(base, f"{base}{word}")
+    return context.structs[key]
+
+
+def _value_type(dtype: DType):  # type: ignore[no-untyped-def]
+    from ..ir.types import ValueType
+
+    return ValueType(dtype)
+
+
+def _states(
+    context: Context, name: str, fields: tuple[tuple[str, str], ...], body: tuple[Node, ...], padding: bool
+) -> Combination:
+    if padding:
+        fields = (*fields, ("bool", "present"))
+        body = (
+            Line("if (!right.present) return left;", "padding past the tile's side"),
+            Line("if (!left.present) return right;"),
+            *body,
+        )
+    context.use_helper("shuffle_xor")
+    context.use_helper("combine_state", name, fields=fields, body=body)
+    return Combination(name, name, tuple((field, field) for _, field in fields), None, None)
+
+
+def _argument_body(op: str | None, tie_break_left: bool) -> tuple[Node, ...]:
+    """The better value wins; NaN loses to every number; among equals the lower index, or any."""
+    better = ">" if op == "argmax" else "<"
+    ties = "left.value == right.value && left.index < right.index"
+    condition = f"left.value {better} right.value || right.value != right.value"
+    if tie_break_left:
+        condition += f" || ({ties})"
+        condition = f"left.value == left.value && ({condition})"
+        return (
+            Line(f"const bool left_wins = {condition};"),
+            Line("return left_wins ? left : right;"),
+        )
+    return (Line(f"return {condition} ? left : right;"),)
+
+
+def _custom_element(context: Context, name: str, combine: Combine, dtype: DType) -> Combination:
+    names = Names([])
+    left, right = names.variable(combine.left[0]), names.variable(combine.right[0])
+    body = lower_scalar_body(context, combine.body, names)
+    result = Line(f"return {names.variable(combine.results[0])};")
+    context.use_helper(
+        "combine_element", name, state=dtype.cuda, left=left, right=right, body=(*body, result)
+    )
+    return Combination(name, dtype.cuda, (), lambda one, other: f"{name}::combine({one}, {other})", None)
+
+
+def _custom_body(
+    context: Context, name: str, combine: Combine, fields: tuple[tuple[str, str], ...]
+) -> tuple[Node, ...]:
+    names = Names(["left", "right"])
+    nodes: list[Node] = []
+    for side, variables in (("left", combine.left), ("right", combine.right)):
+        for (ctype, field), variable in zip(fields, variables, strict=False):
+            nodes.append(Line(f"const {ctype} {names.variable(variable)} = {side}.{field};"))
+    nodes += lower_scalar_body(context, combine.body, names)
+    values = ", ".join(names.variable(result) for result in combine.results)
+    present = ", true" if len(fields) < len(combine.results) else ""
+    nodes.append(Line(f"return {{{values}{present}}};"))
+    return tuple(nodes)

@@ -1,0 +1,244 @@
+"""The state of one lowering: names given, helpers and shared arrays asked for, barriers owed.
+
+Everything that a statement's lowering needs to know about the rest of the file goes through here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from ..analysis.facts import Facts
+from ..ir.nodes import Kernel, Statement, Variable
+from ..ir.types import ValueType
+from ..language.dtypes import DTYPES, PointerType
+from ..schedule.layout import Layout
+from ..schedule.plan import Schedule
+from .names import Names
+from .point import Index, Point, point_of, register_index
+from .roles import Roles
+from .scopes import Scopes
+from .spell import Speller, Text, coordinate_speller
+from .unit import Constant, Helper, Line, Loop, Node, Shared
+
+FALLBACK_INDICES = ("p", "r", "c", "k", "m", "n")
+
+
+def ctype(type_: ValueType, writes: bool = True) -> str:
+    """The C++ type of one element; `writes` is whether a pointer is written through."""
+    element = type_.element
+    if isinstance(element, PointerType):
+        memory = memory_ctype(element)
+        return f"{memory}*" if writes else f"const {memory}*"
+    return element.cuda
+
+
+def memory_ctype(pointer: PointerType) -> str:
+    """The C++ type of an element in memory: booleans are bytes."""
+    return "unsigned char" if pointer.element_ty.is_bool() else pointer.element_ty.cuda
+
+
+class Context:
+    """See the module docstring. One per kernel."""
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        facts: Facts,
+        schedule: Schedule,
+        scopes: Scopes,
+        names: Names,
+        roles: Roles,
+        read_only: frozenset[Variable] = frozenset(),
+    ) -> None:
+        """Starts a lowering; `read_only` are the pointers that nothing is written through."""
+        self.read_only = read_only
+        self.kernel, self.facts, self.schedule, self.scopes = kernel, facts, schedule, scopes
+        self.names, self.roles = names, roles
+        self.speller = Speller(self._variable_text, coordinate_speller(roles))
+        self.helpers: dict[str, Helper] = {}
+        self.shared: dict[tuple[int, str], Shared] = {}
+        self.pending_reads: set[str] = set()  # shared arrays that some thread may still be reading
+        self.loaded_from: dict[Variable, set[Layout]] = {}  # per pointer argument, since the last barrier
+        self.converted: dict[tuple[Variable, Layout], str] = {}
+        self.written: dict[Variable, None] = {}  # pointer arguments that the kernel writes through
+        self.packets: set[int] = set()  # sizes of vector accesses, in bytes
+        self.structs: dict[tuple[object, ...], str] = {}
+        self._temporaries: dict[tuple[int, str], Variable] = {}
+        self._widths: dict[int, str] = {}
+
+    def nested(self, facts: Facts, scopes: Scopes, names: Names) -> Context:
+        """A lowering of scalar code in a function of its own; helpers are asked for from this one."""
+        inner = Context(self.kernel, facts, self.schedule, scopes, names, self.roles)
+        inner.helpers, inner.structs, inner.packets = self.helpers, self.structs, self.packets
+        inner.speller.used_ops, inner.speller.used_helpers = self.speller.used_ops, self.speller.used_helpers
+        inner.speller.used_functions = self.speller.used_functions
+        return inner
+
+    def size_of(self, state: str) -> int:
+        """Bytes of a C++ type: of an element, or of a state struct (every field takes at most 8)."""
+        sizes = {dtype.cuda: dtype.itemsize for dtype in DTYPES}
+        if state in sizes:
+            return sizes[state]
+        fields = self.helpers[state].values["fields"]
+        total = 0
+        for field_type, _ in fields:
+            size = sizes[field_type]
+            total = -(-total // size) * size + size
+        widest = max(sizes[field_type] for field_type, _ in fields)
+        return -(-total // widest) * widest
+
+    # ------------------------------------------------------------------------------------------------ variables
+
+    def _variable_text(self, variable: Variable, point: Point | None) -> Text:
+        if not variable.type.is_tile:
+            return Text(self.names.variable(variable))
+        if point is None:
+            raise ValueError(f"{variable} is a tile and needs a point")
+        if variable in self.facts.absorbed:
+            return self.speller.spell(self.facts.definitions[variable], point)
+        wanted = point.pattern()
+        name = self.array_name(variable, wanted)
+        indices = (register_index(point, axis) for axis in range(len(point.axes)))
+        return Text(name + "".join(f"[{index}]" for index in indices if index is not None))
+
+    def array_name(self, variable: Variable, layout: Layout) -> str:
+        """The register array that holds a tile in the given layout."""
+        if (variable, layout) in self.converted:
+            return self.converted[variable, layout]
+        if variable in self.facts.index:
+            layouts = self.schedule.index_layouts.get(variable, ())
+            number = layouts.index(layout) if layout in layouts else 0
+            return self.names.variable(variable, "" if number == 0 else self._layout_word(layout, number))
+        return self.names.variable(variable)
+
+    def _layout_word(self, layout: Layout, number: int) -> str:
+        roles = [self.roles.find(bits) for bits in layout.axes if bits]
+        words = [role.noun for role in roles if role is not None]
+        return "_".join([*words, *("other" for _ in range(number - 1))]) or "again"
+
+    def declaration(self, variable: Variable, layout: Layout | None, name: str | None = None) -> str:
+        """The declarator of a variable: type, name and register dimensions."""
+        name = name or self.names.variable(variable)
+        writes = variable.type.is_pointer and self._writes_through(variable)
+        return f"{ctype(variable.type, writes)} {name}{self.dimensions(layout)}"
+
+    def _writes_through(self, variable: Variable) -> bool:
+        element = variable.type.element
+        return isinstance(element, PointerType) and not element.const and variable not in self.read_only
+
+    def dimensions(self, layout: Layout | None) -> str:
+        """The register dimensions of a tile, such as "[ROWS][COLS]"."""
+        if layout is None:
+            return ""
+        return "".join(f"[{self.count(bits)}]" for axis, bits in enumerate(layout.axes) if layout.registers(axis) > 1)
+
+    def count(self, bits: tuple[int, ...]) -> str:
+        """The number of registers along an axis, by name where it has one."""
+        role = self.roles.find(bits)
+        return role.count if role else str(1 << bits.count(-1))
+
+    def declares(self, statement: Statement, variable: Variable) -> bool:
+        """Whether this statement is where the variable is declared."""
+        return variable not in self.scopes.hoisted and self.scopes.first.get(variable) == id(statement)
+
+    def declare(self, statement: Statement, variable: Variable, layout: Layout | None) -> tuple[Node, ...]:
+        """The declaration of a statement's target, if it stands here."""
+        if not self.declares(statement, variable):
+            return ()
+        return (Line(f"{self.declaration(variable, layout)};"),)
+
+    def bind_scalar(self, statement: Statement, variable: Variable, text: str) -> tuple[Node, ...]:
+        """`variable = text` for a scalar: a declaration or an assignment."""
+        name = self.names.variable(variable)
+        if not self.declares(statement, variable):
+            return (Line(f"{name} = {text};"),)
+        declarator = self.declaration(variable, None)
+        once = self.facts.assignments[variable] == 1 and not variable.type.is_pointer
+        return (Line(f"{'const ' if once else ''}{declarator} = {text};"),)
+
+    def temporary(self, statement: int, purpose: str, type_: ValueType) -> Variable:
+        """A variable of the translator's own for one purpose of one statement."""
+        key = (statement, purpose)
+        if key not in self._temporaries:
+            self._temporaries[key] = Variable(purpose, type_, -1 - len(self._temporaries))
+        return self._temporaries[key]
+
+    def width_constant(self, width: int, base: str) -> str:
+        """The constant for vectors of another width than their axis's run."""
+        name = self._widths.get(width)
+        if name is None:
+            words = {2: "PAIR", 4: "QUAD", 8: "OCT", 16: "HEX"}
+            name = self._widths[width] = self.names.fresh(f"{words[width]}_VEC")
+            self.roles.constants.append(Constant(name, str(width), "elements of one access"))
+        return name
+
+    # ---------------------------------------------------------------------------------------------------- loops
+
+    def axis_indices(self, layout: Layout) -> list[str]:
+        """A loop variable for every axis of a layout, all different."""
+        chosen: list[str] = []
+        for axis, bits in enumerate(layout.axes):
+            role = self.roles.find(bits)
+            wanted = role.index if role else FALLBACK_INDICES[axis % len(FALLBACK_INDICES)]
+            choices = (wanted, *map(self.names.shared_index, FALLBACK_INDICES))
+            chosen.append(next(choice for choice in choices if choice not in chosen))
+        return chosen
+
+    def each_register(self, layout: Layout, body: Callable[[Point], tuple[Node, ...]]) -> tuple[Node, ...]:
+        """Unrolled loops over all registers of a tile around `body` at each element."""
+        names = self.axis_indices(layout)
+        indices = tuple(
+            Index(names[axis] if layout.registers(axis) > 1 else "0") for axis in range(layout.rank)
+        )  # fmt: skip
+        nodes = body(point_of(layout, indices))
+        for axis in reversed(range(layout.rank)):
+            if layout.registers(axis) > 1:
+                count = self.count(layout.axes[axis])
+                header = f"for (int {names[axis]} = 0; {names[axis]} < {count}; ++{names[axis]})"
+                nodes = (Loop(header, nodes, unroll=True),)
+        return nodes
+
+    # ------------------------------------------------------------------------------------- helpers, shared memory
+
+    def use_helper(self, template: str, name: str | None = None, **values: object) -> str:
+        """Asks for a helper and returns its name."""
+        name = name or template
+        self.helpers.setdefault(name, Helper(template, name, values))
+        return name
+
+    def scratch(self, statement: int, purpose: str, shared: Shared) -> Shared:
+        """A shared array for one purpose of one statement, however often the statement is lowered."""
+        return self.shared.setdefault((statement, purpose), shared)
+
+    def scratch_name(self, statement: int, purpose: str, *choices: str) -> str:
+        """The name of such an array."""
+        if (statement, purpose) in self.shared:
+            return self.shared[statement, purpose].name
+        return self.names.fresh(*choices)
+
+    def before_write(self, name: str) -> tuple[Node, ...]:
+        """The barrier, if any, that must precede writing a shared array that may still be read."""
+        if name not in self.pending_reads:
+            return ()
+        return self.barrier(f"everyone has read {name} before it is written again")
+
+    def barrier(self, reason: str) -> tuple[Node, ...]:
+        """A barrier of the block; everything read before it is settled."""
+        self.after_barrier()
+        return (Line("__syncthreads();", reason),)
+
+    def after_barrier(self) -> None:
+        """Records that a barrier has been passed."""
+        self.pending_reads.clear()
+        self.loaded_from.clear()
+
+    @contextmanager
+    def conversions(self, entries: dict[tuple[Variable, Layout], str]) -> Iterator[None]:
+        """Makes converted tiles visible to one statement."""
+        before = dict(self.converted)
+        self.converted.update(entries)
+        try:
+            yield
+        finally:
+            self.converted = before

@@ -1,0 +1,35 @@
+"""Called jit functions that keep their identity: device functions of scalars, with the user's name and comments."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..analysis.facts import body_facts
+from ..ir.nodes import DeviceFunction, Statement
+from .names import Names
+from .scopes import find_scopes
+from .unit import Function, Node
+
+if TYPE_CHECKING:
+    from .context import Context
+
+
+def lower_function(context: Context, function: DeviceFunction) -> Function:
+    """The text of one device function; what it calls is asked for from `context`."""
+    from .context import ctype
+
+    names = Names([variable.name for variable in function.parameters])
+    parameters = ", ".join(f"{ctype(variable.type)} {names.variable(variable)}" for variable in function.parameters)
+    body = lower_scalar_body(context, function.body, names)
+    comments = tuple(filter(None, (*function.origin.comments, function.docstring)))
+    signature = f"__device__ __forceinline__ {ctype(function.result)} {function.name}({parameters})"
+    return Function(signature, comments, body)
+
+
+def lower_scalar_body(context: Context, body: tuple[Statement, ...], names: Names) -> tuple[Node, ...]:
+    """Statements of scalars, in a scope of their own."""
+    from .statements import lower_block
+
+    facts = body_facts(body)
+    inner = context.nested(facts, find_scopes(body, {}), names)
+    return lower_block(inner, body)

@@ -1,0 +1,191 @@
+"""From decisions to the render model: one kernel, its facts and its schedule become a `Unit`."""
+
+from __future__ import annotations
+
+from ..analysis.facts import Facts
+from ..diagnostics import OutOfResources
+from ..ir.nodes import Call, Kernel, Statement, Variable
+from ..ir.types import ValueType
+from ..ir.walk import expressions, statements, subexpressions
+from ..language.dtypes import DType, PointerType
+from ..schedule.layout import Layout
+from ..schedule.plan import Schedule
+from .context import Context
+from .functions import lower_function
+from .header import header_fields, title
+from .names import Names
+from .roles import Roles
+from .scopes import find_scopes
+from .statements import lower_block
+from .unit import Constant, Function, Line, Node, Shared, Unit
+
+
+def lower_kernel(kernel: Kernel, facts: Facts, schedule: Schedule) -> Unit:
+    """Writes down, as plain values, everything that the generated file says."""
+    names = Names([kernel.name, *kernel.constants, *_variable_names(kernel)])
+    roles = Roles(_layouts(kernel, schedule), names, schedule.options.num_warps)
+    spelled = {variable: facts.definitions[variable] for variable in facts.absorbed}
+    context = Context(kernel, facts, schedule, find_scopes(kernel.body, spelled), names, roles)
+    for name in kernel.constants:
+        names.reserve(name)
+    for parameter in kernel.parameters:
+        names.variable(parameter.variable)
+    context.read_only = read_only_pointers(kernel)
+    body = lower_block(context, kernel.body)
+    functions = _functions(context, kernel)
+    static, dynamic, dynamic_bytes = plan_shared(context)
+    prologue = _prologue(context, dynamic)
+    unit = Unit(
+        title=title(kernel),
+        header=header_fields(context, dynamic_bytes),
+        includes=_includes(kernel),
+        constants=(*_user_constants(kernel), *context.roles.constants),
+        helpers=tuple(context.helpers.values()),
+        functions=functions,
+        dynamic_shared=dynamic,
+        dynamic_bytes=dynamic_bytes,
+        static_shared=static,
+        packets=tuple(sorted(context.packets, reverse=True)),
+        name=kernel.name,
+        parameters=tuple(context.declaration(parameter.variable, None) for parameter in kernel.parameters),
+        launch_bounds="NUM_THREADS",
+        body=(*prologue, *body),
+    )
+    return unit
+
+
+def read_only_pointers(kernel: Kernel) -> frozenset[Variable]:
+    """Pointers through which nothing is written: arguments and what is derived from them."""
+    written: set[Variable] = set()
+    pointers: set[Variable] = {p.variable for p in kernel.parameters if p.variable.type.is_pointer}
+    sources: dict[Variable, set[Variable]] = {}
+    for statement in statements(kernel.body):
+        for target in getattr(statement, "targets", ()):
+            if target.type.is_pointer:
+                pointers.add(target)
+                used = {part.variable for part in subexpressions(statement.value) if _is_pointer_use(part)}
+                sources.setdefault(target, set()).update(used)
+        for expr in expressions(statement):
+            if isinstance(expr, Call) and (expr.op == "store" or expr.op.startswith("atomic_")):
+                written |= {part.variable for part in subexpressions(expr.args[0]) if _is_pointer_use(part)}
+    pending = list(written)
+    while pending:
+        for source in sources.get(pending.pop(), ()):
+            if source not in written:
+                written.add(source)
+                pending.append(source)
+    return frozenset(pointers - written)
+
+
+def _is_pointer_use(part: object) -> bool:
+    return type(part).__name__ == "Use" and part.type.is_pointer  # type: ignore[attr-defined]
+
+
+def written_parameters(kernel: Kernel) -> tuple[str, ...]:
+    """Names of the pointer parameters that the kernel writes, in order."""
+    read_only = read_only_pointers(kernel)
+    pointers = (p.variable for p in kernel.parameters if p.variable.type.is_pointer)
+    return tuple(variable.name for variable in pointers if variable not in read_only)
+
+
+def _variable_names(kernel: Kernel) -> list[str]:
+    names = [p.variable.name for p in kernel.parameters]
+    for statement in statements(kernel.body):
+        names += [variable.name for variable in getattr(statement, "targets", ())]
+    return names
+
+
+def _layouts(kernel: Kernel, schedule: Schedule) -> list[tuple[Layout, tuple[int, ...], str]]:
+    """Every layout of the schedule with a tile that has it, in source order."""
+    found: list[tuple[Layout, tuple[int, ...], str]] = []
+    for statement in statements(kernel.body):
+        for target in getattr(statement, "targets", ()):
+            for layout in schedule.index_layouts.get(target, ()):
+                found.append((layout, target.type.shape, target.name))
+            if target in schedule.layouts:
+                found.append((schedule.layouts[target], target.type.shape, target.name))
+        layout = schedule.statement_layouts.get(id(statement))
+        if layout is not None:
+            found.append((layout, _tile_shape(statement), "tile"))
+        for conversion in schedule.conversions.get(id(statement), ()):
+            found.append((conversion.layout, conversion.variable.type.shape, conversion.variable.name))
+    return found
+
+
+def _tile_shape(statement: Statement) -> tuple[int, ...]:
+    for expr in expressions(statement):
+        for arg in expr.args if isinstance(expr, Call) else ():
+            if arg.type.is_tile:
+                return arg.type.shape
+    return ()
+
+
+def _functions(context: Context, kernel: Kernel) -> tuple[Function, ...]:
+    return tuple(lower_function(context, function) for function in kernel.functions)
+
+
+def _user_constants(kernel: Kernel) -> list[Constant]:
+    """Constexpr parameters that are numbers, under their own names."""
+    constants = []
+    for name, value in kernel.constants.items():
+        if isinstance(value, bool):
+            constants.append(Constant(name, "true" if value else "false", ctype="bool"))
+        elif isinstance(value, int) and -(1 << 31) <= value < 1 << 31:
+            constants.append(Constant(name, str(int(value))))
+        elif isinstance(value, float):
+            from ..language.dtypes import float32
+            from .literals import literal_text
+
+            constants.append(Constant(name, literal_text(value, float32), ctype="float"))
+    return constants
+
+
+def _includes(kernel: Kernel) -> tuple[str, ...]:
+    """CUDA's headers for the types that occur."""
+    dtypes: set[DType] = set()
+
+    def see(type_: ValueType) -> None:
+        element = type_.element
+        dtypes.add(element.element_ty if isinstance(element, PointerType) else element)
+
+    for parameter in kernel.parameters:
+        see(parameter.variable.type)
+    bodies = [kernel.body, *(function.body for function in kernel.functions)]
+    for body in bodies:
+        for statement in statements(body):
+            for expr in expressions(statement):
+                for part in subexpressions(expr):
+                    see(part.type)
+    headers = {"fp16": "cuda_fp16.h", "bf16": "cuda_bf16.h", "fp8e5": "cuda_fp8.h", "fp8e4nv": "cuda_fp8.h"}
+    return tuple(sorted({headers[dtype.name] for dtype in dtypes if dtype.name in headers}))
+
+
+def plan_shared(context: Context) -> tuple[tuple[Shared, ...], tuple[Shared, ...], int]:
+    """Static arrays while they fit, otherwise one struct in dynamic shared memory: (static, dynamic, bytes of it).
+
+    Raises:
+      OutOfResources: when the arrays do not fit in either.
+    """
+    arrays = tuple(context.shared.values())
+    target = context.schedule.target
+    total = sum(-(-array.size // 16) * 16 for array in arrays)
+    if total <= target.max_static_shared_bytes:
+        return arrays, (), 0
+    if total > target.max_dynamic_shared_bytes:
+        detail = "\n".join(f"  {array.name}: {array.size} bytes, {array.comment}" for array in arrays)
+        raise OutOfResources(total, target.max_dynamic_shared_bytes, "shared memory", detail)
+    return (), arrays, total
+
+
+def _prologue(context: Context, dynamic: tuple[Shared, ...]) -> list[Node]:
+    """The coordinates of the thread, and the shared struct."""
+    nodes: list[Node] = []
+    if dynamic:
+        nodes += [
+            Line("extern __shared__ __align__(16) unsigned char shared_bytes[];"),
+            Line("SharedArrays& shared = *reinterpret_cast<SharedArrays*>(shared_bytes);"),
+        ]
+    nodes.append(Line(f"const int {context.roles.tid} = threadIdx.x;"))
+    nodes += [line for _, line in context.roles.places]
+    return nodes
+

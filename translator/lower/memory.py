@@ -1,0 +1,388 @@
+"""Loads and stores of tiles and scalars."""
+
+from __future__ import annotations
+
+from ..ir.nodes import Assign, Call, Effect, Expr, Literal, Use, Variable
+from ..ir.types import ValueType
+from ..ir.walk import subexpressions
+from ..language.dtypes import DType, PointerType
+from ..schedule.layout import Layout
+from .access import Access, Bound, plan_access
+from .context import Context
+from .literals import literal_text
+from .point import Index, Point, point_of
+from .spell import Text
+from .unit import Branch, Line, Loop, Node, Spelled
+
+
+def lower_load(context: Context, statement: Assign) -> tuple[Node, ...]:
+    """`target = load(pointer, mask, other)`."""
+    call, target = statement.value, statement.target
+    if not isinstance(call, Call):
+        raise TypeError("not a load")
+    pointer, mask, other = (*call.args, None, None)[:3]
+    if not pointer.type.is_tile:
+        return _load_scalar(context, statement, call)
+    layout = context.schedule.layouts[target]
+    access = plan_access(pointer, mask, layout, context.facts, context.facts.environments[id(statement)])
+    modifier = read_modifier(call)
+    if access.width > 1 and not (other is None or isinstance(other, Literal)):
+        access = plan_access_by_element(access, pointer, mask, layout, context, id(statement))
+    note_load(context, pointer, layout)
+    declare = context.declare(statement, target, layout)
+    name = context.names.variable(target)
+    if access.width == 1 and not modifier:
+
+        def one(point: Point) -> tuple[Node, ...]:
+            value = _element(context, pointer, point)
+            if _pointee(pointer).is_bool():
+                value = Text(f"{value.within(9)} != 0", 9)
+            condition = all_tests(context, access, point)
+            if condition:
+                fallback = _fallback(context, other, target.type, point)
+                value = Text(f"{condition.within(4)} ? {value.within(4)} : {fallback.within(3)}", 3)
+            return (Spelled("assign", {"target": indexed(context, name, target, point), "value": value.text}),)
+
+        return (*declare, *context.each_register(layout, one))
+    return (*declare, *_vectors(context, layout, access, _load_vector(context, statement, call, access, name, modifier)))
+
+
+def plan_access_by_element(
+    access: Access, pointer: Expr, mask: Expr | None, layout: Layout, context: Context, statement: int
+) -> Access:
+    """The same access without vectors: where each element has a replacement of its own."""
+    from .access import conjuncts, padding_tests
+
+    return Access(access.axis, 1, tuple([*conjuncts(mask, context.facts), *padding_tests(pointer.type.shape)]), ())
+
+
+def lower_store(context: Context, statement: Effect) -> tuple[Node, ...]:
+    """`store(pointer, value, mask)`."""
+    call = statement.call
+    pointer, value = call.args[:2]
+    mask = call.args[2] if len(call.args) > 2 else None
+    note_write(context, pointer)
+    if not pointer.type.is_tile:
+        return _store_scalar(context, call, pointer, value, mask)
+    layout = context.schedule.statement_layouts[id(statement)]
+    access = plan_access(pointer, mask, layout, context.facts, context.facts.environments[id(statement)])
+    modifier = write_modifier(call)
+    whole = isinstance(value, Use) and value.variable not in context.facts.index
+    nodes: tuple[Node, ...]
+    if access.width == 1 and not modifier:
+
+        def one(point: Point) -> tuple[Node, ...]:
+            text = memory_value(value.type, context.speller.spell(value, point))
+            target = _element(context, pointer, point).text
+            return _guarded(all_tests(context, access, point), Spelled("assign", {"target": target, "value": text}))
+
+        nodes = context.each_register(layout, one)
+    else:
+        source, prepare = (None, ()) if whole else _materialise(context, statement, value, layout)
+        nodes = (*prepare, *_vectors(context, layout, access, _store_vector(context, call, access, source, modifier)))
+    guard = copies_guard(context, layout)
+    if guard:
+        nodes = (Branch(guard, nodes),)
+    return (*_order_after_loads(context, pointer, layout), *nodes)
+
+
+# ------------------------------------------------------------------------------------------------------- scalars
+
+
+def _load_scalar(context: Context, statement: Assign, call: Call) -> tuple[Node, ...]:
+    pointer, mask, other = (*call.args, None, None)[:3]
+    target = statement.target
+    element = _pointee(pointer)
+    address = context.speller.spell(pointer)
+    modifier = read_modifier(call)
+    if modifier:
+        text = Text(f"{_scalar_reader(context, modifier)}({address.text})")
+    else:
+        text = Text(f"*{address.within(15)}" if address.operator == "" else f"*({address.text})", 15)
+    if element.is_bool():
+        text = Text(f"{text.within(9)} != 0", 9)
+    if mask is not None and not (isinstance(mask, Literal) and mask.value):
+        condition = context.speller.spell(mask)
+        fallback = _fallback(context, other, target.type, None)
+        text = Text(f"{condition.within(4)} ? {text.within(4)} : {fallback.within(3)}", 3)
+    note_load(context, pointer, None)
+    return context.bind_scalar(statement, target, text.text)
+
+
+def _scalar_reader(context: Context, modifier: str) -> str:
+    return context.use_helper("load_one", f"load_{modifier}", modifier=modifier)
+
+
+def _store_scalar(context: Context, call: Call, pointer: Expr, value: Expr, mask: Expr | None) -> tuple[Node, ...]:
+    condition = Text(f"{context.roles.tid} == 0", 9)
+    if mask is not None and not (isinstance(mask, Literal) and mask.value):
+        test = context.speller.spell(mask)
+        condition = Text(f"{condition.text} && {test.within(6, '&&')}", 5, "&&")
+    text = memory_value(value.type, context.speller.spell(value))
+    address = context.speller.spell(pointer)
+    target = f"*{address.text}" if address.operator == "" else f"*({address.text})"
+    return (*_order_after_loads(context, pointer, None), *_guarded(condition, Line(f"{target} = {text};")))
+
+
+# ------------------------------------------------------------------------------------------------------- vectors
+
+
+def _vectors(context: Context, layout: Layout, access: Access, body: object) -> tuple[Node, ...]:
+    """Loops over the vectors of a tile: along the access's axis by vectors, along the others by registers."""
+    names = context.axis_indices(layout)
+    count = layout.registers(access.axis) // access.width
+    width = width_name(context, layout, access)
+    vector = context.names.shared_index("v")
+    start = Index(f"{vector} * {width}", vector, width) if count > 1 else Index("0", "0", width)
+    indices = tuple(
+        start if axis == access.axis else Index(names[axis] if layout.registers(axis) > 1 else "0")
+        for axis in range(layout.rank)
+    )
+    nodes = body(point_of(layout, indices))  # type: ignore[operator]
+    for axis in reversed(range(layout.rank)):
+        limit, name = (count, vector) if axis == access.axis else (layout.registers(axis), names[axis])
+        if limit > 1:
+            text = vectors_name(context, layout, access) if axis == access.axis else context.count(layout.axes[axis])
+            nodes = (Loop(f"for (int {name} = 0; {name} < {text}; ++{name})", nodes, unroll=True),)
+    return tuple(nodes)
+
+
+def width_name(context: Context, layout: Layout, access: Access) -> str:
+    """The constant that counts the elements of one access."""
+    role = context.roles.find(layout.axes[access.axis])
+    if role and role.run == access.width:
+        return role.vector
+    return context.width_constant(access.width, role.vector if role else "")
+
+
+def vectors_name(context: Context, layout: Layout, access: Access) -> str:
+    """How many accesses a thread makes along the vector axis, as text."""
+    role = context.roles.find(layout.axes[access.axis])
+    if role and role.run == access.width:
+        return role.vectors
+    return f"{context.count(layout.axes[access.axis])} / {width_name(context, layout, access)}"
+
+
+def _load_vector(
+    context: Context, statement: Assign, call: Call, access: Access, name: str, modifier: str
+) -> object:
+    pointer, _, other = (*call.args, None, None)[:3]
+    target = statement.target
+    width = width_name(context, context.schedule.layouts[target], access)
+
+    def one(point: Point) -> tuple[Node, ...]:
+        values = {
+            "width": width,
+            "target": f"&{first_element(context, name, target, point)}",
+            "source": context.speller.text(pointer, point),
+            "suffix": f"_{modifier}" if modifier else "",
+        }
+        test, count = _uniform(context, access, point), _count(context, access, point)
+        kind = "bounded" if count else "if" if test else ""
+        helper = "_".join(filter(None, ("load_vec", kind, modifier)))
+        context.use_helper("load_vec", helper, kind=kind, modifier=modifier)
+        context.packets |= {access.width * target.type.dtype.itemsize}
+        fill = literal_text(other.value if isinstance(other, Literal) else 0, target.type.dtype)
+        if kind == "bounded":
+            values["count"] = f"{test.within(4)} ? {count.within(4)} : 0" if test else count.text
+        elif kind == "if":
+            values["condition"] = test.text
+        return (Spelled("load_vec", {**values, "helper": helper, "kind": kind, "fill": fill}),)
+
+    return one
+
+
+def _store_vector(context: Context, call: Call, access: Access, source: Variable | None, modifier: str) -> object:
+    pointer, value = call.args[:2]
+
+    def one(point: Point) -> tuple[Node, ...]:
+        test, count = _uniform(context, access, point), _count(context, access, point)
+        kind = "bounded" if count else ""
+        helper = "_".join(filter(None, ("store_vec", kind, modifier)))
+        context.use_helper("store_vec", helper, kind=kind, modifier=modifier)
+        context.packets |= {access.width * value.type.dtype.itemsize}
+        tile = source or value.variable  # type: ignore[attr-defined]
+        name = context.array_name(tile, point.pattern()) if source is None else context.names.variable(source)
+        values = {
+            "helper": helper,
+            "kind": kind,
+            "width": width_name(context, point.layout, access),
+            "target": context.speller.text(pointer, point),
+            "source": f"&{first_element(context, name, tile, point)}",
+            "count": count.text if count else "",
+        }
+        return _guarded(test, Spelled("store_vec", values))
+
+    return one
+
+
+def _materialise(
+    context: Context, statement: Effect, value: Expr, layout: Layout
+) -> tuple[Variable, tuple[Node, ...]]:
+    """Computes the value of a vector store into registers of its own."""
+    variable = context.temporary(id(statement), "stored", value.type)
+    name = context.names.variable(variable)
+
+    def one(point: Point) -> tuple[Node, ...]:
+        text = context.speller.text(value, point)
+        return (Spelled("assign", {"target": indexed(context, name, variable, point), "value": text}),)
+
+    declare = Line(f"{context.declaration(variable, layout, name)};")
+    return variable, (declare, *context.each_register(layout, one))
+
+
+# ---------------------------------------------------------------------------------------------------- conditions
+
+
+def _uniform(context: Context, access: Access, point: Point) -> Text | None:
+    return conjunction([context.speller.spell(test, point) for test in access.tests])
+
+
+def _count(context: Context, access: Access, point: Point) -> Text | None:
+    """How many elements of the vector may be touched; None when all may."""
+    counts = []
+    for bound in access.bounds:
+        limit, index = context.speller.spell(bound.bound, point), context.speller.spell(bound.index, point)
+        counts.append(limit if index.text == "0" else Text(f"{limit.within(12, '-')} - {index.within(13, '-')}", 12, "-"))
+    if not counts:
+        return None
+    text = counts[0]
+    for count in counts[1:]:
+        text = Text(f"min({text.text}, {count.text})")
+    return text
+
+
+def all_tests(context: Context, access: Access, point: Point) -> Text | None:
+    """The whole mask at one element."""
+    tests = [context.speller.spell(test, point) for test in access.tests]
+    tests += [_bound_test(context, bound, point) for bound in access.bounds]
+    return conjunction(tests)
+
+
+def _bound_test(context: Context, bound: Bound, point: Point) -> Text:
+    index, limit = context.speller.spell(bound.index, point), context.speller.spell(bound.bound, point)
+    return Text(f"{index.within(10, '<')} < {limit.within(11, '<')}", 10, "<")
+
+
+def conjunction(tests: list[Text]) -> Text | None:
+    """All of several conditions."""
+    if not tests:
+        return None
+    if len(tests) == 1:
+        return tests[0]
+    return Text(" && ".join(test.within(5, "&&") for test in tests), 5, "&&")
+
+
+def copies_guard(context: Context, layout: Layout) -> str:
+    """The condition under which a thread acts for all that hold copies of its elements; "" when there are none."""
+    free = layout.free_thread_bits()
+    terms: list[str] = []
+    runs: list[list[int]] = []
+    for bit in free:
+        if runs and bit == runs[-1][-1] + 1:
+            runs[-1].append(bit)
+        else:
+            runs.append([bit])
+    for run in runs:
+        terms.append(context.roles.first_of(range(run[0], run[-1] + 1), layout.thread_bits))
+    return " && ".join(terms)
+
+
+# -------------------------------------------------------------------------------------------------------- pieces
+
+
+def _guarded(condition: Text | None, node: Node) -> tuple[Node, ...]:
+    return (node,) if condition is None else (Branch(condition.text, (node,)),)
+
+
+def _pointee(pointer: Expr) -> DType:
+    element = pointer.type.element
+    if not isinstance(element, PointerType):
+        raise TypeError("not a pointer")
+    return element.element_ty
+
+
+def _element(context: Context, pointer: Expr, point: Point) -> Text:
+    """The element that a pointer points to: `x_ptr[offset]`, or `*(…)` where the pointer is no plain sum."""
+    pointer = _resolve(context, pointer)
+    if isinstance(pointer, Call) and pointer.op == "ptr_add":
+        base = context.speller.spell(pointer.args[0], point.operand(pointer, pointer.args[0]))
+        if base.precedence == 16:
+            offset = context.speller.text(pointer.args[1], point.operand(pointer, pointer.args[1]), wide=True)
+            return Text(f"{base.text}[{offset}]")
+    address = context.speller.spell(pointer, point)
+    return Text(f"*{address.within(15)}" if not address.operator else f"*({address.text})", 15)
+
+
+def _resolve(context: Context, pointer: Expr) -> Expr:
+    while isinstance(pointer, Use) and pointer.variable in context.facts.absorbed:
+        pointer = context.facts.definitions[pointer.variable]
+    return pointer
+
+
+def memory_value(type_: ValueType, text: Text) -> str:
+    """A value as it is written to memory; booleans become bytes."""
+    return f"{text.within(4)} ? 1 : 0" if not type_.is_pointer and type_.dtype.is_bool() else text.text
+
+
+def _fallback(context: Context, other: Expr | None, type_: ValueType, point: Point | None) -> Text:
+    if other is None:
+        return Text(literal_text(0, type_.dtype) if not type_.is_pointer else "nullptr")
+    return context.speller.spell(other, point)
+
+
+def indexed(context: Context, name: str, variable: Variable, point: Point) -> str:
+    """The register of a tile at a point of its own layout."""
+    return name + "".join(
+        f"[{index.text}]" for axis, index in enumerate(point.indices) if point.layout.registers(axis) > 1
+    )  # fmt: skip
+
+
+first_element = indexed
+
+
+def pointer_roots(context: Context, pointer: Expr) -> set[Variable]:
+    """The pointer arguments that an address may derive from."""
+    roots: set[Variable] = set()
+    for part in subexpressions(pointer):
+        if isinstance(part, Use) and part.type.is_pointer:
+            definition = context.facts.definitions.get(part.variable)
+            roots |= pointer_roots(context, definition) if definition is not None else {part.variable}
+    return roots
+
+
+def note_load(context: Context, pointer: Expr, layout: Layout | None) -> None:
+    """Remembers which argument is read in which layout, for stores that follow."""
+    if layout is not None:
+        for root in pointer_roots(context, pointer):
+            context.loaded_from.setdefault(root, set()).add(layout)
+
+
+def note_write(context: Context, pointer: Expr) -> None:
+    """Remembers which arguments are written."""
+    for root in pointer_roots(context, pointer):
+        context.written.setdefault(root)
+
+
+def _order_after_loads(context: Context, pointer: Expr, layout: Layout | None) -> tuple[Node, ...]:
+    """A barrier where other threads may still read what this store overwrites."""
+    for root in pointer_roots(context, pointer):
+        if any(loaded != layout for loaded in context.loaded_from.get(root, ())):
+            return context.barrier(f"every thread has loaded from {root.name} before it is overwritten")
+    return ()
+
+
+def read_modifier(call: Call) -> str:
+    """The suffix of the helper that a load's cache hints ask for, or ""."""
+    if call.attribute("volatile"):
+        return "volatile"
+    if call.attribute("cache_modifier"):
+        return str(call.attribute("cache_modifier")).lstrip(".")
+    return str(call.attribute("eviction_policy") or "").replace("evict_normal", "")
+
+
+def write_modifier(call: Call) -> str:
+    """The suffix of the helper that a store's cache hints ask for, or ""."""
+    if call.attribute("cache_modifier"):
+        return str(call.attribute("cache_modifier")).lstrip(".")
+    return str(call.attribute("eviction_policy") or "").replace("evict_normal", "")

@@ -1,0 +1,78 @@
+"""Final identifiers: the user's first, then derived words; C++ and CUDA words avoided; never a serial number."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ..ir.nodes import Variable
+from ..ir.types import ValueType
+
+RESERVED = frozenset(
+    """alignas alignof and and_eq asm auto bitand bitor bool break case catch char class compl const constexpr const_cast
+    continue decltype default delete do double dynamic_cast else enum explicit export extern false float for friend goto if
+    inline int long mutable namespace new noexcept not not_eq nullptr operator or or_eq private protected public register
+    reinterpret_cast return short signed sizeof static static_assert static_cast struct switch template this thread_local
+    throw true try typedef typeid typename union unsigned using virtual void volatile wchar_t while xor xor_eq
+    half warpSize threadIdx blockIdx blockDim gridDim main printf min max abs
+    Packet load_vec store_vec warp_reduce block_reduce shuffle_xor""".split()
+)
+SPARE_SUFFIXES = ("value", "next", "other", "further", "last", "extra")
+
+
+class Names:
+    """Gives every variable, and every derived thing, an identifier of its own.
+
+    A variable's first choice is the user's name; a second variable of that name (its type changed) gets its type's word
+    as a suffix: `x`, then `x_float`.
+    """
+
+    def __init__(self, user_names: Iterable[str]) -> None:
+        """`user_names` are kept free for the variables that bear them."""
+        self._of: dict[object, str] = {}
+        self._taken: set[str] = set(RESERVED)
+        self._users = set(user_names)
+
+    def variable(self, variable: Variable, role: str = "") -> str:
+        """The identifier of a variable; `role` tells apart the arrays of an index tile in several layouts."""
+        key = (variable, role)
+        if key not in self._of:
+            base = f"{variable.name}_{role}" if role else variable.name
+            self._of[key] = self._claim([base, f"{base}_{type_word(variable.type)}"], own=base)
+        return self._of[key]
+
+    def reserve(self, name: str) -> None:
+        """Takes an identifier that stands for something that is no variable: a constexpr parameter."""
+        self._taken.add(name)
+
+    def once(self, choice: str, key: object) -> str:
+        """The identifier of a thing of the translator's own, the same for the same key."""
+        if key not in self._of:
+            self._of[key] = self.fresh(choice)
+        return self._of[key]
+
+    def shared_index(self, letter: str) -> str:
+        """A loop index: the letter, doubled while the user has a variable of that name. Loops may share it."""
+        while letter in self._users:
+            letter += letter[0]
+        return letter
+
+    def fresh(self, *choices: str) -> str:
+        """An identifier that nothing else has: the first free choice, or the first with a word appended."""
+        return self._claim(list(choices), own="")
+
+    def _claim(self, choices: list[str], own: str) -> str:
+        extended = choices + [f"{choices[0]}_{suffix}" for suffix in SPARE_SUFFIXES]
+        extended += [f"{choices[0]}_{one}_{two}" for one in SPARE_SUFFIXES for two in SPARE_SUFFIXES]
+        for choice in extended:
+            if choice not in self._taken and (choice == own or choice not in self._users):
+                self._taken.add(choice)
+                return choice
+        raise ValueError(f"no identifier left for {choices[0]!r}")
+
+
+def type_word(type_: ValueType) -> str:
+    """A word for a type, for names: "float", "half", "ptr"."""
+    if type_.is_pointer:
+        return "ptr"
+    word = type_.dtype.cuda.replace("__nv_", "").replace("signed char", "char").replace("unsigned", "uint")
+    return word.replace("long long", "long").replace(" ", "").replace("bfloat16", "bf").replace("fp8_", "")

@@ -1,0 +1,142 @@
+"""One element of a tile, as a place in the text: which registers, whose thread, and how its coordinates are spelled."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from ..ir.nodes import Expr
+from ..schedule.layout import REGISTER, Layout
+from ..schedule.paths import operand_axes
+from .roles import AxisRole, Roles
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """The register index along one axis: a loop variable, or the start of vector `vector` of `width` registers."""
+
+    text: str
+    vector: str = ""
+    width: str = ""
+
+
+# A coordinate bit: a thread bit, or (axis of the statement, bit of its register index).
+PointBit = int | tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """An element of a statement's tile.
+
+    Attributes:
+      layout: the statement's layout.
+      indices: the register index along each of its axes.
+      axes: the coordinate bits of the element in the tile being spelled (an operand further down, after slices and
+        transposes); those of `layout` at first.
+    """
+
+    layout: Layout
+    indices: tuple[Index, ...]
+    axes: tuple[tuple[PointBit, ...], ...]
+
+    def operand(self, call: Expr, operand: Expr) -> Point | None:
+        """The same element seen from an operand; None where no permutation of bits leads there."""
+        axes = operand_axes(call, operand, self.axes)
+        return None if axes is None else replace(self, axes=axes)
+
+    def pattern(self) -> Layout:
+        """The layout that a register tile must have to be read at this point."""
+        axes = tuple(tuple(bit if isinstance(bit, int) else REGISTER for bit in axis) for axis in self.axes)
+        return Layout(axes, self.layout.thread_bits)
+
+
+def point_of(layout: Layout, indices: tuple[Index, ...]) -> Point:
+    """The element of a statement's own tile at the given register indices."""
+    axes = []
+    for number, axis in enumerate(layout.axes):
+        bits: list[PointBit] = []
+        taken = 0
+        for source in axis:
+            if source == REGISTER:
+                bits.append((number, taken))
+                taken += 1
+            else:
+                bits.append(source)
+        axes.append(tuple(bits))
+    return Point(layout, indices, tuple(axes))
+
+
+def register_index(point: Point, axis: int) -> str | None:
+    """The text of the register index along one axis of the tile at this point; None when there is one register."""
+    bits = [bit for bit in point.axes[axis] if not isinstance(bit, int)]
+    if not bits:
+        return None
+    whole = _whole_index(point, bits)
+    return whole.text if whole else " + ".join(_segments(point, tuple(bits), None))
+
+
+def coordinate(point: Point, axis: int, roles: Roles) -> str:
+    """The text of the coordinate along one axis of the tile at this point."""
+    bits = point.axes[axis]
+    if not bits:
+        return "0"
+    pattern = tuple(bit if isinstance(bit, int) else REGISTER for bit in bits)
+    role = roles.find(pattern)
+    registers = [bit for bit in bits if not isinstance(bit, int)]
+    index = _whole_index(point, registers) if registers else Index("0")
+    if role and role.thread_range is not None and index:
+        return _blocked_coordinate(role, index, bool(registers))
+    return " + ".join(_segments(point, bits, roles))
+
+
+def _blocked_coordinate(role: AxisRole, index: Index, has_registers: bool) -> str:
+    if not has_registers:
+        return role.place
+    if not role.threads:
+        return index.text
+    if role.run == 1:
+        return f"{_factor(index.text)} * {role.threads} + {role.place}"
+    if role.num_registers == role.run:
+        start = f"{role.place} * {role.vector}"
+        return start if index.text == "0" else f"{start} + {index.text}"
+    if index.vector and index.width == role.vector:
+        return f"({index.vector} * {role.threads} + {role.place}) * {role.vector}"
+    text = _factor(index.text)
+    return f"({text} / {role.vector} * {role.threads} + {role.place}) * {role.vector} + {text} % {role.vector}"
+
+
+def _factor(text: str) -> str:
+    return text if text.isidentifier() else f"({text})"
+
+
+def _whole_index(point: Point, bits: list[tuple[int, int]]) -> Index | None:
+    """The index variable whose bits these are, all of them and in order."""
+    number = bits[0][0]
+    count = point.layout.axes[number].count(REGISTER)
+    return point.indices[number] if bits == [(number, k) for k in range(count)] else None
+
+
+def _segments(point: Point, bits: tuple[PointBit, ...], roles: Roles | None) -> Iterator[str]:
+    """Runs of bits from one source, each shifted to its place, highest first."""
+    runs: list[tuple[int, list[PointBit]]] = []
+    for position, bit in enumerate(bits):
+        if runs and _follows(runs[-1][1][-1], bit):
+            runs[-1][1].append(bit)
+        else:
+            runs.append((position, [bit]))
+    for position, run in reversed(runs):
+        first = run[0]
+        if isinstance(first, int):
+            source, low, total = (roles.tid if roles else "tid"), first, point.layout.thread_bits
+        else:
+            source, low = _factor(point.indices[first[0]].text), first[1]
+            total = point.layout.axes[first[0]].count(REGISTER)
+        text = source if low == 0 else f"{source} / {Roles.power(1 << low)}"
+        text = text if low + len(run) == total else f"{text} % {Roles.power(1 << len(run))}"
+        yield text if position == 0 else f"{text} * {1 << position}"
+
+
+def _follows(before: PointBit, bit: PointBit) -> bool:
+    if isinstance(before, int) or isinstance(bit, int):
+        return isinstance(before, int) and isinstance(bit, int) and bit == before + 1
+    return bit == (before[0], before[1] + 1)

@@ -1,0 +1,176 @@
+"""How the axes of layouts are spelled: loop index, place of a thread, and the constants behind them.
+
+Every distinct axis pattern of the schedule gets one `AxisRole`. For a [16, 128] tile over 128 threads:
+
+  rows     `r < ROWS`, `row = tid / COL_THREADS`, coordinate `r * ROW_THREADS + row`
+  columns  `c < COLS`, `col = tid % COL_THREADS`, coordinate `(c / VEC * COL_THREADS + col) * VEC + c % VEC`
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from ..ir.types import Dim
+from ..schedule.layout import REGISTER, Layout, padded
+from .names import Names
+from .unit import Constant, Line
+
+# Per rank, per axis: loop index, registers, thread's place, the word for one and for several coordinates.
+WORDS = {
+    1: (("e", "ELEMS", "slot", "element"),),
+    2: (("r", "ROWS", "row", "row"), ("c", "COLS", "col", "column")),
+    3: (("p", "PLANES", "plane", "plane"), ("r", "ROWS", "row", "row"), ("c", "COLS", "col", "column")),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class AxisRole:
+    """Names for one axis pattern.
+
+    Attributes:
+      bits: the pattern, as in `Layout.axes`.
+      side: coordinates along the axis, padding not counted.
+      index, vector_index: loop variables over registers and over vectors of registers.
+      count, vector, vectors: constants: registers along the axis, consecutive ones, vectors of those.
+      threads: constant: threads along the axis, or "" when there is one.
+      place: variable: which of these threads this one is.
+      noun: "row", "column", …
+    """
+
+    bits: tuple[int, ...]
+    side: int
+    index: str
+    count: str
+    vector: str
+    vectors: str
+    threads: str
+    place: str
+    noun: str
+
+    @property
+    def num_registers(self) -> int:
+        """Registers along the axis."""
+        return 1 << self.bits.count(REGISTER)
+
+    @property
+    def run(self) -> int:
+        """Consecutive coordinates in consecutive registers."""
+        return 1 << next((k for k, bit in enumerate(self.bits) if bit != REGISTER), len(self.bits))
+
+    @property
+    def thread_range(self) -> range | None:
+        """The thread bits of a blocked axis as a range (possibly empty); None when the axis is not blocked."""
+        used = [bit for bit in self.bits if bit != REGISTER]
+        low = self.run.bit_length() - 1
+        consecutive = used == list(range(used[0], used[0] + len(used))) if used else True
+        together = list(self.bits[low : low + len(used)]) == used
+        return range(used[0], used[-1] + 1) if used and consecutive and together else None if used else range(0)
+
+
+class Roles:
+    """All axis roles of a kernel, and the constants and coordinate variables that they need."""
+
+    def __init__(self, layouts: Iterable[tuple[Layout, tuple[int, ...], str]], names: Names, num_warps: int) -> None:
+        """`layouts` are (layout, shape, name of a tile that has it), the ones that give names first."""
+        self._names = names
+        self._roles: dict[tuple[int, ...], AxisRole] = {}
+        self.num_threads = num_warps * 32
+        self.tid = names.fresh("tid", "thread")
+        self.constants = [
+            Constant("NUM_WARPS", str(num_warps)),
+            Constant("WARP_SIZE", "32"),
+            Constant("ALL_LANES", "0xffffffff", "shuffle mask", "unsigned"),
+            Constant("NUM_THREADS", "NUM_WARPS * WARP_SIZE", f"{self.num_threads}"),
+        ]
+        self.places: list[tuple[str, Line]] = []
+        for layout, shape, name in sorted(layouts, key=lambda entry: -entry[0].rank):
+            for axis, bits in reversed(list(enumerate(layout.axes))):
+                if bits and bits not in self._roles:
+                    self._add(bits, shape[axis], min(layout.rank, 3), min(axis, 2), name, layout.thread_bits)
+
+    def find(self, bits: tuple[int, ...]) -> AxisRole | None:
+        """The role of an axis pattern."""
+        return self._roles.get(bits)
+
+    def first_of(self, span: range, thread_bits: int) -> str:
+        """The condition that picks one thread along a range of thread bits."""
+        for role in self._roles.values():
+            if role.thread_range == span and role.place and role.place != self.tid:
+                return f"{role.place} == 0"
+        if span == range(thread_bits):
+            return f"{self.tid} == 0"
+        if span.stop == thread_bits:
+            return f"{self.tid} < {self._threads_below(span.start)}"
+        text = f"{self.tid} / {self._threads_below(span.start)}" if span.start else self.tid
+        return f"{text} % {self.power(1 << len(span))} == 0"
+
+    @staticmethod
+    def power(number: int) -> str:
+        """A power of two among thread numbers, by name where it has one."""
+        return "WARP_SIZE" if number == 32 else str(number)
+
+    def _add(self, bits: tuple[int, ...], side: int, rank: int, axis: int, name: str, thread_bits: int) -> None:
+        index, count, place, noun = WORDS[rank][axis]
+        index = self._names.shared_index(index)
+        symbol = side.symbol if isinstance(side, Dim) and side.symbol and side.symbol.isidentifier() else None
+        prefix = (symbol or name).upper()
+        short = place.upper()
+        role = AxisRole(
+            bits=bits,
+            side=side,
+            index=index,
+            count=self._names.fresh(count, f"{prefix}_{count}", f"{name.upper()}_{count}"),
+            vector="",
+            vectors="",
+            threads="",
+            place="",
+            noun=noun,
+        )
+        vector = self._names.fresh("VEC", f"{short}_VEC", f"{prefix}_VEC") if role.run > 1 else ""
+        vectors = self._names.fresh("VECS", f"{short}_VECS", f"{prefix}_VECS") if role.run > 1 else ""
+        threads, place = self._threads(role, short, prefix, place, name, thread_bits)
+        role = AxisRole(bits, side, index, role.count, vector, vectors, threads, place, noun)
+        self._roles[bits] = role
+        self._add_constants(role, symbol)
+
+    def _threads(
+        self, role: AxisRole, short: str, prefix: str, place: str, name: str, thread_bits: int
+    ) -> tuple[str, str]:
+        span = role.thread_range
+        if not span:
+            return "", ""
+        if len(span) == thread_bits:
+            return "NUM_THREADS", self.tid
+        threads = self._names.fresh(f"{short}_THREADS", f"{prefix}_THREADS")
+        place = self._names.fresh(place, f"{name}_{place}")
+        count = 1 << len(span)
+        self.constants.append(Constant(threads, str(count), f"threads along the {role.noun}s of a tile"))
+        text = self.tid
+        if span.start:
+            text += f" / {self._threads_below(span.start)}"
+        if span.stop < thread_bits:
+            text += f" % {threads}"
+        self.places.append((place, Line(f"const int {place} = {text};", f"this thread's place among {threads}")))
+        return threads, place
+
+    def _threads_below(self, bits: int) -> str:
+        for role in self._roles.values():
+            if role.thread_range == range(bits) and role.threads:
+                return role.threads
+        return self.power(1 << bits)
+
+    def _add_constants(self, role: AxisRole, symbol: str | None) -> None:
+        count, span = role.num_registers, role.thread_range
+        value = str(count)
+        if span is not None and symbol and padded(role.side) == role.side:
+            value = f"{symbol} / {role.threads}" if role.threads else symbol
+        padding = "" if padded(role.side) == role.side else f", {role.side} padded to {padded(role.side)}"
+        plural = "" if count == 1 else "s"
+        if count > 1:
+            self.constants.append(
+                Constant(role.count, value, f"{count} {role.noun}{plural} of a tile per thread{padding}")
+            )
+        if role.run > 1:
+            self.constants.append(Constant(role.vector, str(role.run), f"consecutive {role.noun}s of a thread"))
+            self.constants.append(Constant(role.vectors, f"{role.count} / {role.vector}", str(count // role.run)))

@@ -1,0 +1,214 @@
+"""Expressions as CUDA C++ text, at one element of a tile.
+
+In: an expression and the `Point` at which it is evaluated. Out: text with the parentheses that C needs and no others.
+The spelling of every operation comes from the op table; this file only places operands.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ..diagnostics import CompilationError
+from ..ir.nodes import Call, CallFunction, Expr, Literal, Use, Variable
+from ..language.dtypes import DType, PointerType
+from ..ops.casts import cuda_cast
+from ..ops.registry import OPS
+from .literals import literal_text
+from .point import Point, coordinate
+
+ATOM = 16
+UNARY = 15
+PRECEDENCE = (
+    dict.fromkeys(("*", "/", "%"), 13)
+    | dict.fromkeys(("+", "-"), 12)
+    | dict.fromkeys(("<<", ">>"), 11)
+    | dict.fromkeys(("<", "<=", ">", ">="), 10)
+    | dict.fromkeys(("==", "!="), 9)
+    | {"&": 8, "^": 7, "|": 6, "&&": 5, "||": 4, "?": 3}
+)
+MIXED = frozenset(("&", "^", "|", "<<", ">>", "&&", "||"))  # operators whose mixtures compilers warn about
+INFIX = re.compile(r"^(\{\w+\}) (\S+) (\{\w+\}|[\w.]+)$")
+PREFIX = re.compile(r"^([-!~])(\{\w+\})$")
+TERNARY = re.compile(r"^(\{\w+\}) \? (\{\w+\}) : (\{\w+\})$")
+NARROW = frozenset(("add", "sub", "mul", "neg", "shl", "invert"))  # C computes these in int
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """Spelled text and how tightly its outermost operator binds."""
+
+    text: str
+    precedence: int = ATOM
+    operator: str = ""
+
+    def within(self, precedence: int, operator: str = "") -> str:
+        """The text as an operand of an operator of this precedence."""
+        both = bool(self.operator) and bool(operator) and self.operator != operator
+        mixed = both and (operator in MIXED or self.operator in MIXED)
+        comparison = self.precedence in (9, 10) and operator in ("&&", "||")
+        if self.precedence < precedence or (mixed and not comparison):
+            return f"({self.text})"
+        return self.text
+
+
+VariableText = Callable[[Variable, Point | None], Text]
+
+
+class Speller:
+    """Spells expressions. `variable_text` gives the text of a variable at a point (None for scalars)."""
+
+    def __init__(self, variable_text: VariableText, coordinate_of: Callable[[Point], str]) -> None:
+        """`coordinate_of` spells the coordinate of a one-axis point."""
+        self._variable_text = variable_text
+        self._coordinate_of = coordinate_of
+        self.used_ops: dict[str, None] = {}
+        self.used_helpers: dict[str, None] = {}
+        self.used_functions: dict[int, CallFunction] = {}
+
+    def text(self, expr: Expr, point: Point | None = None, wide: bool = False) -> str:
+        """The text of an expression as a whole statement's right side, or as an argument."""
+        return self.spell(expr, point, wide).text
+
+    def spell(self, expr: Expr, point: Point | None = None, wide: bool = False) -> Text:
+        """The text of an expression; `wide` multiplies integers in 64 bits (offsets of pointers)."""
+        match expr:
+            case Literal():
+                return self._literal(expr)
+            case Use(variable=variable):
+                return self._variable_text(variable, point if expr.type.is_tile else None)
+            case CallFunction():
+                self.used_functions.setdefault(id(expr.function), expr)
+                args = ", ".join(self.text(arg, self._down(expr, arg, point)) for arg in expr.args)
+                return Text(f"{expr.function.name}({args})")
+            case Call():
+                return self._call(expr, point, wide)
+        raise CompilationError(f"cannot write {type(expr).__name__}", expr.span)
+
+    def _down(self, call: Expr, operand: Expr, point: Point | None) -> Point | None:
+        if point is None or not operand.type.is_tile:
+            return None
+        below = point.operand(call, operand)
+        if below is None:
+            raise CompilationError(
+                "a reshape between sides that are not powers of two is not supported here",
+                call.span,
+                "store the tile and load it in the new shape, or use power-of-two sides",
+            )
+        return below
+
+    def _literal(self, literal: Literal) -> Text:
+        element = literal.type.element
+        if isinstance(element, PointerType):
+            return Text("nullptr")
+        if literal.symbol is not None and element.is_int() and not element.is_bool():
+            inner = Text(literal.symbol, ATOM if literal.symbol.isidentifier() else 12, "+")
+            if element.name == "i32":
+                return inner
+            return Text(f"static_cast<{element.cuda}>({literal.symbol})")
+        if literal.symbol is not None and literal.symbol.isidentifier() and element.name in ("fp32", "fp64", "i1"):
+            return Text(literal.symbol)
+        text = literal_text(literal.value, element)
+        return Text(text, UNARY if text.startswith("-") else ATOM)
+
+    def _call(self, call: Call, point: Point | None, wide: bool) -> Text:
+        below = [self._down(call, arg, point) for arg in call.args]
+        match call.op:
+            case "program_id" | "num_programs":
+                builtin = "blockIdx" if call.op == "program_id" else "gridDim"
+                return Text(f"static_cast<int>({builtin}.{'xyz'[call.attribute('axis')]})")
+            case "arange":
+                return self._arange(call, point)
+            case "broadcast" | "expand_dims" | "permute" | "reshape" | "hint":
+                return self.spell(call.args[0], below[0], wide)
+            case "cast":
+                return self._cast(call, below[0], wide)
+            case "ptr_add":
+                left = self.spell(call.args[0], below[0])
+                right = self.spell(call.args[1], below[1], wide=True)
+                return Text(f"{left.within(12, '+')} + {right.within(12, '+')}", 12, "+")
+        return self._operation(call, below, wide)
+
+    def _arange(self, call: Call, point: Point | None) -> Text:
+        if point is None:
+            raise CompilationError("tl.arange outside a tile", call.span)
+        text = self._coordinate_of(point)
+        start = call.attribute("start")
+        if start:
+            text = f"{text} + {start}" if start > 0 else f"{text} - {-start}"
+        return Text(text, _loosest(text), "+" if _loosest(text) == 12 else "*")
+
+    def _cast(self, call: Call, below: Point | None, wide: bool) -> Text:
+        source, wanted = call.args[0].type.element, call.type.element
+        widening = wide and isinstance(source, DType) and isinstance(wanted, DType) and wanted.name == "i64"
+        if widening and source.name == "i32" and _has_product(call.args[0]):
+            return self.spell(call.args[0], below, wide=True)
+        spelling = cuda_cast(source, wanted, call.attribute("rounding"), bool(call.attribute("bitcast")))
+        return _place(spelling, {"x": self.spell(call.args[0], below)})
+
+    def _operation(self, call: Call, below: list[Point | None], wide: bool) -> Text:
+        op = OPS[call.op]
+        element = call.args[0].type.element if call.args else call.type.element
+        if call.op == "where":
+            element = call.args[1].type.element
+        self.used_ops.setdefault(call.op)
+        if op.helper:
+            self.used_helpers.setdefault(op.helper)
+        keep_wide = wide and call.op in ("add", "sub", "mul") and element == _int32()
+        operands = [self.spell(arg, at, keep_wide) for arg, at in zip(call.args, below, strict=True)]
+        if keep_wide and call.op == "mul":
+            first = operands[0].text
+            if not first.startswith("static_cast<long long>") and not operands[1].text.startswith("static_cast<long"):
+                operands[0] = Text(f"static_cast<long long>({first})")
+        if call.op == "add" and element.is_int() and operands[1].operator == "+":
+            # Sums of integers need no parentheses: (a + b) + c and a + (b + c) are the same number.
+            operands[1] = Text(operands[1].text, 13, "+")
+        text = _place(op.spelling(element), dict(zip(op.parameters, operands, strict=True)))
+        result = call.type.element
+        if call.op in NARROW and isinstance(result, DType) and result.kind in ("signed", "unsigned") and result.bits < 32:
+            return Text(f"static_cast<{result.cuda}>({text.text})")
+        return text
+
+
+def _int32() -> DType:
+    from ..language.dtypes import int32
+
+    return int32
+
+
+def _has_product(expr: Expr) -> bool:
+    return isinstance(expr, Call) and (expr.op == "mul" or any(_has_product(arg) for arg in expr.args))
+
+
+def _loosest(text: str) -> int:
+    """Precedence of the loosest operator outside parentheses of an index text."""
+    depth, loosest = 0, ATOM
+    for token in re.findall(r"[()]|(?<= )[-+*/%](?= )", text):
+        if token in "()":
+            depth += 1 if token == "(" else -1
+        elif depth == 0:
+            loosest = min(loosest, PRECEDENCE[token])
+    return loosest
+
+
+def _place(spelling: str, operands: dict[str, Text]) -> Text:
+    """Puts operands into a spelling of the op table, parenthesised where its outermost operator requires it."""
+    if match := INFIX.match(spelling):
+        left, operator, right = match.groups()
+        precedence = PRECEDENCE[operator]
+        first = operands[left[1:-1]].within(precedence, operator)
+        second = operands[right[1:-1]].within(precedence + 1, operator) if right.startswith("{") else right
+        return Text(f"{first} {operator} {second}", precedence, operator)
+    if match := PREFIX.match(spelling):
+        operator, operand = match.groups()
+        return Text(f"{operator}{operands[operand[1:-1]].within(ATOM)}", UNARY, operator)
+    if match := TERNARY.match(spelling):
+        condition, yes, no = (operands[name[1:-1]] for name in match.groups())
+        return Text(f"{condition.within(4)} ? {yes.within(4)} : {no.within(3)}", 3, "?")
+    return Text(re.sub(r"\{(\w+)\}", lambda found: operands[found[1]].text, spelling), ATOM)
+
+
+def coordinate_speller(roles: object) -> Callable[[Point], str]:
+    """The function that spells the coordinate of a one-axis point with the names of `roles`."""
+    return lambda point: coordinate(point, 0, roles)  # type: ignore[arg-type]

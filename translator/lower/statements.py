@@ -1,0 +1,315 @@
+"""Statements in source order: tags, control flow, elementwise assignments; structured operations by a table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ..ir.nodes import (
+    Assign,
+    Call,
+    Effect,
+    Expr,
+    For,
+    If,
+    Inlined,
+    Literal,
+    Note,
+    Origin,
+    Return,
+    Statement,
+    Use,
+    Variable,
+    While,
+)
+from ..ir.walk import subexpressions
+from ..schedule.layout import Layout
+from ..schedule.layouts import tile_uses
+from .atomics import lower_atomic
+from .context import Context, ctype
+from .convert import lower_conversions
+from .debug import lower_assert, lower_print
+from .memory import indexed, lower_load, lower_store
+from .point import Point
+from .reduce import lower_reduce
+from .unit import Blank, Branch, Comment, Line, Loop, Node, Spelled
+
+
+def _lower_barrier(context: Context, statement: Statement) -> tuple[Node, ...]:
+    return context.barrier("asked for by the kernel")
+
+
+def _lower_assume(context: Context, statement: Statement) -> tuple[Node, ...]:
+    return ()
+
+
+STRUCTURED: dict[str, Callable[..., tuple[Node, ...]]] = {
+    "load": lower_load,
+    "store": lower_store,
+    "reduce": lower_reduce,
+    "barrier": _lower_barrier,
+    "assume": _lower_assume,
+    "device_print": lower_print,
+    "device_assert": lower_assert,
+} | dict.fromkeys((f"atomic_{kind}" for kind in ("add", "max", "min", "and", "or", "xor", "xchg", "cas")), lower_atomic)
+
+
+def lower_block(context: Context, block: tuple[Statement, ...]) -> tuple[Node, ...]:
+    """All statements of a block, each source statement under its tag."""
+    nodes: list[Node] = []
+    position = 0
+    while position < len(block):
+        origin = block[position].origin
+        group = [block[position]]
+        while position + len(group) < len(block) and _same_source(origin, block[position + len(group)].origin):
+            group.append(block[position + len(group)])
+        code: list[Node] = []
+        notes: list[str] = []
+        for statement in group:
+            code += [*_declarations(context, statement), *lower_statement(context, statement)]
+            notes += _notes(context, statement)
+        nodes += [*tag(origin, "" if code else notes[0] if notes else "no code", bool(nodes)), *code]
+        position += len(group)
+    return tuple(nodes)
+
+
+def _same_source(one: Origin, other: Origin) -> bool:
+    return (one.span, one.text, one.note) == (other.span, other.text, other.note)
+
+
+def tag(origin: Origin, note: str, separated: bool = True) -> list[Node]:
+    """The user's comments and the quoted source lines, with what the translator has to say about them."""
+    nodes: list[Node] = [Blank()] if origin.blank_before and separated else []
+    nodes += [Comment(comment) for comment in origin.comments]
+    remark = origin.note or (f"({note})" if note else "")
+    lines = origin.text.splitlines()
+    for number, line in enumerate(lines):
+        last = number == len(lines) - 1
+        text = f"L{origin.span.line + number}: {line.strip()}" + (f"    {remark}" if remark and last else "")
+        nodes.append(Comment(text, origin.span.line + number))
+    return nodes
+
+
+def _notes(context: Context, statement: Statement) -> list[str]:
+    """Why a statement became no code."""
+    if isinstance(statement, Assign) and len(statement.targets) == 1:
+        target = statement.target
+        if target in context.facts.unused:
+            return ["its value is not used"]
+        if target in context.facts.absorbed:
+            kind = "tested" if not target.type.is_pointer and target.type.dtype.is_bool() else "formed"
+            return [f"{kind} where it is used"]
+    if isinstance(statement, Effect) and statement.call.op == "assume":
+        return ["taken into account"]
+    return []
+
+
+def _declarations(context: Context, statement: Statement) -> list[Node]:
+    """Variables that must be declared before this statement because several blocks share them."""
+    nodes: list[Node] = []
+    for variable in context.scopes.before.get(id(statement), ()):
+        if variable in context.facts.absorbed or variable in context.facts.unused:
+            continue
+        layouts: tuple[Layout | None, ...] = (context.schedule.layouts.get(variable),)
+        if variable in context.facts.index:
+            layouts = context.schedule.index_layouts.get(variable, ())
+        for layout in layouts:
+            name = context.array_name(variable, layout) if layout is not None else None
+            nodes.append(Line(f"{context.declaration(variable, layout, name)};"))
+    return nodes
+
+
+def lower_statement(context: Context, statement: Statement) -> tuple[Node, ...]:
+    """The code of one statement, without its tag."""
+    match statement:
+        case Assign():
+            if all(target in context.facts.unused for target in statement.targets):
+                return ()
+            prepare, names = lower_conversions(context, statement)
+            with context.conversions(names):
+                if isinstance(statement.value, Call) and statement.value.op in STRUCTURED:
+                    return (*prepare, *STRUCTURED[statement.value.op](context, statement))
+                return (*prepare, *_lower_assign(context, statement))
+        case Effect():
+            prepare, names = lower_conversions(context, statement)
+            with context.conversions(names):
+                return (*prepare, *STRUCTURED[statement.call.op](context, statement))
+        case If():
+            return _lower_if(context, statement)
+        case For():
+            return _lower_for(context, statement)
+        case While():
+            return _lower_while(context, statement)
+        case Return(value=None):
+            return (Line("return;"),)
+        case Return(value=Expr() as value):
+            return (Line(f"return {context.speller.text(value)};"),)
+        case Inlined():
+            caption = Comment(f"{statement.caption}, inlined:")
+            return (caption, *lower_block(context, statement.body))
+        case Note():
+            return ()
+    raise TypeError(f"no lowering for {type(statement).__name__}")
+
+
+# ------------------------------------------------------------------------------------------------- assignments
+
+
+def _lower_assign(context: Context, statement: Assign) -> tuple[Node, ...]:
+    target, value = statement.target, statement.value
+    if not target.type.is_tile:
+        return context.bind_scalar(statement, target, _scalar_text(context, value))
+    if target in context.facts.absorbed:
+        return ()
+    if target in context.facts.index:
+        nodes: list[Node] = []
+        for layout in context.schedule.index_layouts.get(target, ()):
+            name = context.array_name(target, layout)
+            nodes += _fill(context, statement, layout, name)
+        return tuple(nodes)
+    return tuple(_fill(context, statement, context.schedule.layouts[target], context.names.variable(target)))
+
+
+def _scalar_text(context: Context, value: Expr) -> str:
+    if isinstance(value, Call) and value.op in ("program_id", "num_programs"):
+        return f"{'blockIdx' if value.op == 'program_id' else 'gridDim'}.{'xyz'[value.attribute('axis')]}"
+    return context.speller.text(value)
+
+
+def _fill(context: Context, statement: Assign, layout: Layout, name: str) -> list[Node]:
+    """One register tile, element by element."""
+    target, value = statement.target, statement.value
+    declares = context.declares(statement, target)
+    declarator = context.declaration(target, layout, name)
+    single = all(count == 1 for count in layout.register_shape())
+    if declares and not single and _is_zero(value):
+        return [Line(f"{declarator} = {{}};")]
+    if _reads_elsewhere(context, target, value):
+        copy = context.temporary(id(statement), f"{target.name}_next", target.type)
+        fresh = context.names.variable(copy)
+        nodes: list[Node] = [Line(f"{context.declaration(copy, layout, fresh)};")]
+        nodes += context.each_register(layout, lambda at: _store_element(context, fresh, target, value, at))
+        nodes += context.each_register(layout, lambda at: _copy_element(name, fresh, target, at))
+        return nodes
+    if declares and single:
+        nodes = list(context.each_register(layout, lambda at: _store_element(context, name, target, value, at)))
+        once = context.facts.assignments[target] == 1
+        text = nodes[0].values["value"] if isinstance(nodes[0], Spelled) else ""
+        return [Line(f"{'const ' if once else ''}{declarator} = {text};")]
+    declare: list[Node] = [Line(f"{declarator};")] if declares else []
+    return [*declare, *context.each_register(layout, lambda at: _store_element(context, name, target, value, at))]
+
+
+def _store_element(context: Context, name: str, target: Variable, value: Expr, point: Point) -> tuple[Node, ...]:
+    return (Spelled("assign", {"target": indexed(context, name, target, point), "value": context.speller.text(value, point)}),)
+
+
+def _copy_element(name: str, source: str, target: Variable, point: Point) -> tuple[Node, ...]:
+    index = "".join(f"[{i.text}]" for axis, i in enumerate(point.indices) if point.layout.registers(axis) > 1)
+    return (Line(f"{name}{index} = {source}{index};"),)
+
+
+def _is_zero(value: Expr) -> bool:
+    return isinstance(value, Literal) and value.value == 0 and not _is_minus_zero(value.value)
+
+
+def _is_minus_zero(value: float) -> bool:
+    return str(value).startswith("-")
+
+
+def _reads_elsewhere(context: Context, target: Variable, value: Expr) -> bool:
+    """Whether the value reads other elements of the target than the one it is assigned to."""
+    if not any(isinstance(part, Use) and part.variable is target for part in subexpressions(value)):
+        return False
+    for variable, path in tile_uses(value, context.facts):
+        moved = any(isinstance(call, Call) and call.op in ("permute", "reshape") for call, _ in path)
+        if variable is target and moved:
+            return True
+    return False
+
+
+# ------------------------------------------------------------------------------------------------- control flow
+
+
+def _lower_if(context: Context, statement: If) -> tuple[Node, ...]:
+    condition = context.speller.text(statement.condition)
+    before = set(context.pending_reads)
+    then = lower_block(context, statement.then)
+    after_then = set(context.pending_reads)
+    context.pending_reads = set(before)
+    otherwise = lower_block(context, statement.otherwise)
+    if statement.else_origin is not None:
+        otherwise = (*tag(statement.else_origin, "", False), *otherwise)
+    context.pending_reads |= after_then
+    if not then and not otherwise:
+        return ()
+    return (Branch(condition, then, otherwise),)
+
+
+def _repeat(context: Context, blocks: Callable[[], tuple[Node, ...]]) -> tuple[Node, ...]:
+    """The body of a loop, with the barriers that its own previous iteration makes necessary."""
+    entry = set(context.pending_reads)
+    while True:
+        context.pending_reads = set(entry)
+        nodes = blocks()
+        if context.pending_reads <= entry:
+            context.pending_reads = set(entry)
+            return nodes
+        entry |= context.pending_reads
+
+
+def _lower_for(context: Context, statement: For) -> tuple[Node, ...]:
+    variable = statement.variable
+    name = context.names.variable(variable)
+    start, stop, step = (context.speller.text(e) for e in (statement.start, statement.stop, statement.step))
+    nodes: list[Node] = []
+    changed = _assigned_in(statement)
+    if any(isinstance(p, Use) and p.variable in changed for p in subexpressions(statement.stop)):
+        limit = context.names.variable(context.temporary(id(statement), f"{variable.name}_stop", variable.type))
+        nodes.append(Line(f"const {ctype(variable.type)} {limit} = {stop};", "the loop's bounds are taken once"))
+        stop = limit
+    body = _repeat(context, lambda: lower_block(context, statement.body))
+    counter = name
+    if variable in context.scopes.outliving:
+        counter = context.names.variable(context.temporary(id(statement), f"{variable.name}_next", variable.type))
+        body = (Line(f"{name} = {counter};"), *body)
+    nodes.append(Loop(_for_header(statement, counter, start, stop, step), body))
+    return tuple(nodes)
+
+
+def _for_header(statement: For, counter: str, start: str, stop: str, step: str) -> str:
+    kind = ctype(statement.variable.type)
+    compare = ">" if statement.descending else "<"
+    if isinstance(statement.step, Literal) and abs(int(statement.step.value)) == 1:
+        advance = f"--{counter}" if statement.descending else f"++{counter}"
+    elif isinstance(statement.step, Literal) and int(statement.step.value) < 0:
+        advance = f"{counter} -= {-int(statement.step.value)}"
+    else:
+        advance = f"{counter} += {step}"
+    return f"for ({kind} {counter} = {start}; {counter} {compare} {stop}; {advance})"
+
+
+def _assigned_in(statement: Statement) -> set[Variable]:
+    from ..ir.walk import assigned_variables, bodies, statements
+
+    return {v for block in bodies(statement) for inner in statements(block) for v in assigned_variables(inner)}
+
+
+def _lower_while(context: Context, statement: While) -> tuple[Node, ...]:
+    if not statement.prelude:
+        condition = context.speller.text(statement.condition)
+        return (Loop(f"while ({condition})", _repeat(context, lambda: lower_block(context, statement.body))),)
+
+    def blocks() -> tuple[Node, ...]:
+        prelude = _untagged(context, statement.prelude)
+        test = context.speller.spell(statement.condition)
+        return (*prelude, Branch(f"!{test.within(15)}", (Line("break;"),)), *lower_block(context, statement.body))
+
+    return (Loop("while (true)", _repeat(context, blocks)),)
+
+
+def _untagged(context: Context, block: tuple[Statement, ...]) -> tuple[Node, ...]:
+    """Statements whose source line the loop's own tag already shows."""
+    nodes: list[Node] = []
+    for statement in block:
+        nodes += [*_declarations(context, statement), *lower_statement(context, statement)]
+    return tuple(nodes)

@@ -1,0 +1,140 @@
+"""The render model: the generated file as plain values, nested as the text is nested.
+
+`lower/` builds a `Unit`, `emit/` writes it through the templates. Nothing here knows about tiles.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Spelled:
+    """A statement that the template `statements/<template>.cu.j2` writes from `values`."""
+
+    template: str
+    values: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line of code; `comment` explains it at its end."""
+
+    text: str
+    comment: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Comment:
+    """A comment line. `source_line` is the Python line that it quotes, 0 for an explanation."""
+
+    text: str
+    source_line: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Blank:
+    """An empty line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """`for`/`while` with its header; `unroll` puts `#pragma unroll` above it."""
+
+    header: str
+    body: tuple[Node, ...]
+    unroll: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """`if (condition) { then } else { otherwise }`."""
+
+    condition: str
+    then: tuple[Node, ...]
+    otherwise: tuple[Node, ...] = ()
+
+
+Node = Spelled | Line | Comment | Blank | Loop | Branch
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """`constexpr <ctype> <name> = <value>;   // <comment>`."""
+
+    name: str
+    value: str
+    comment: str = ""
+    ctype: str = "int"
+
+
+@dataclass(frozen=True, slots=True)
+class Helper:
+    """A helper template under `templates/helpers` with its values; `name` orders and identifies it."""
+
+    template: str
+    name: str
+    values: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """A shared array: `<ctype> <name><dimensions>`, with the sentence that explains it. `size` is in bytes."""
+
+    name: str
+    ctype: str
+    dimensions: str
+    size: int
+    comment: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A device function that a called jit function became."""
+
+    signature: str
+    comments: tuple[str, ...]
+    body: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class HeaderField:
+    """A field of the header block: a word and its lines."""
+
+    word: str
+    lines: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """A generated file.
+
+    Attributes:
+      title: the first line of the header block.
+      header: its fields.
+      includes: CUDA's headers, without brackets.
+      constants, helpers, functions: in the order in which they are written.
+      dynamic_shared: the arrays of the struct in dynamic shared memory; empty when `static_shared` is enough.
+      dynamic_bytes: the size of that struct.
+      static_shared: arrays declared `__shared__` in the kernel.
+      packets: sizes of vector accesses, in bytes.
+      name, parameters, launch_bounds: of the kernel.
+      body: its statements.
+    """
+
+    title: str
+    header: tuple[HeaderField, ...]
+    includes: tuple[str, ...]
+    constants: tuple[Constant, ...]
+    helpers: tuple[Helper, ...]
+    functions: tuple[Function, ...]
+    dynamic_shared: tuple[Shared, ...]
+    dynamic_bytes: int
+    static_shared: tuple[Shared, ...]
+    packets: tuple[int, ...]
+    name: str
+    parameters: tuple[str, ...]
+    launch_bounds: str
+    body: tuple[Node, ...]

@@ -1,0 +1,92 @@
+"""The stages, in order: source, kernel, facts, schedule, unit, text.
+
+`translate` is the whole of it; `STAGES` names what each step leaves, for `tilewright explain`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from .artifact import Argument, Artifact, LaunchParameter, Options, RuntimeArgument, Target, TupleArgument
+
+if TYPE_CHECKING:
+    from .analysis.facts import Facts
+    from .ir.nodes import Kernel
+    from .kernel_function import KernelFunction
+    from .lower.unit import Unit
+    from .schedule.plan import Schedule
+
+STAGES = ("kernel", "facts", "schedule", "unit", "text")
+
+
+@dataclass(frozen=True, slots=True)
+class Translation:
+    """What every stage left."""
+
+    kernel: Kernel
+    facts: Facts
+    schedule: Schedule
+    unit: Unit
+    artifact: Artifact
+
+
+def translate(
+    function: KernelFunction, arguments: tuple[Argument, ...], options: Options, target: Target
+) -> Artifact:
+    """Translates one specialisation of a kernel.
+
+    Raises:
+      CompilationError: when the kernel's text is at fault.
+      OutOfResources: when it does not fit on the target.
+    """
+    return translate_stages(function, arguments, options, target).artifact
+
+
+def translate_stages(
+    function: KernelFunction, arguments: tuple[Argument, ...], options: Options, target: Target
+) -> Translation:
+    """The same, with what every stage left."""
+    from .analysis.facts import find_facts
+    from .emit.render import render
+    from .frontend import build_kernel
+    from .lower.kernel import lower_kernel, written_parameters
+    from .schedule.layouts import choose_layouts
+
+    kernel = build_kernel(function, arguments, options, target)
+    facts = find_facts(kernel)
+    schedule = choose_layouts(kernel, facts, options, target)
+    unit = lower_kernel(kernel, facts, schedule)
+    text, lines = render(unit)
+    artifact = Artifact(
+        source=text,
+        kernel_name=kernel.name,
+        target=target.name,
+        num_threads=schedule.num_threads,
+        shared_bytes=unit.dynamic_bytes,
+        parameters=launch_parameters(kernel, arguments),
+        writes=written_parameters(kernel),
+        lines=lines,
+        file=kernel.file,
+    )
+    return Translation(kernel, facts, schedule, unit, artifact)
+
+
+def launch_parameters(kernel: Kernel, arguments: tuple[Argument, ...]) -> tuple[LaunchParameter, ...]:
+    """The kernel's parameters in order, with the place of each among the user's arguments.
+
+    Run-time arguments and kernel parameters come in the same order, tuples taken apart.
+    """
+    paths = [path for number, argument in enumerate(arguments) for path in _runtime_paths(argument, (number,))]
+    return tuple(
+        LaunchParameter(parameter.variable.name, parameter.variable.type.element, path)
+        for parameter, path in zip(kernel.parameters, paths, strict=True)
+    )
+
+
+def _runtime_paths(argument: Argument, path: tuple[int, ...]) -> list[tuple[int, ...]]:
+    if isinstance(argument, RuntimeArgument):
+        return [path]
+    if isinstance(argument, TupleArgument):
+        return [inner for number, item in enumerate(argument.items) for inner in _runtime_paths(item, (*path, number))]
+    return []

@@ -1,0 +1,278 @@
+"""Chooses who holds which element of every tile.
+
+In: a typed kernel and its facts. Out: a `Schedule`. Memory accesses are the anchors: the largest tile that is loaded or
+stored gets a blocked layout along its contiguous axis, in 16-byte pieces; its neighbours follow through elementwise
+operations, slices, transposes and reshapes, so that one statement touches one layout. Then the next largest. Where two
+choices meet, the tile is converted for that statement.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from ..analysis.axis_info import AxisInfo, axis_info
+from ..analysis.facts import Facts
+from ..artifact import Options, Target
+from ..ir.nodes import Assign, Call, Effect, Expr, Kernel, Statement, Use, Variable
+from ..ir.walk import children, expressions, statements
+from ..language.dtypes import PointerType
+from .layout import Layout, blocked, drop_axis, padded
+from .paths import operand_axes, result_axes
+from .plan import Conversion, Schedule
+
+ACCESS_BYTES = 16  # the widest access of one thread
+LANES = 32
+
+# A tile that needs a layout: a variable, or the statement that evaluates tiles without assigning any.
+Node = Variable | int
+Path = tuple[tuple[Expr, Expr], ...]  # (call, operand) from a statement's value down to a use
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """Statement `statement` runs in the layout of `node` and reads `variable`, reached through `path`."""
+
+    node: Node
+    variable: Variable
+    path: Path
+    statement: int
+
+
+@dataclass(slots=True)
+class _Problem:
+    """The tiles, how they hang together, and the answers so far."""
+
+    shapes: dict[Node, tuple[int, ...]] = field(default_factory=dict)
+    relations: list[Relation] = field(default_factory=list)
+    reductions: list[tuple[Node, int, Variable]] = field(default_factory=list)
+    accesses: dict[Node, list[tuple[AxisInfo, int]]] = field(default_factory=dict)
+    answers: dict[Node, Layout] = field(default_factory=dict)
+
+
+def choose_layouts(kernel: Kernel, facts: Facts, options: Options, target: Target) -> Schedule:
+    """Decides the layout of every tile of the kernel."""
+    problem = _Problem()
+    for statement in statements(kernel.body):
+        _collect(problem, statement, facts)
+    thread_bits = (options.num_warps * LANES).bit_length() - 1
+    _solve(problem, thread_bits)
+    conversions: dict[int, list[Conversion]] = {}
+    for relation in problem.relations:
+        expected = _follow(problem.answers[relation.node], relation.path)
+        if expected is None or problem.answers[relation.variable] != expected:
+            layout = expected or problem.answers[relation.variable]
+            wanted = conversions.setdefault(relation.statement, [])
+            if (conversion := Conversion(relation.variable, layout)) not in wanted:
+                wanted.append(conversion)
+    return Schedule(
+        layouts={node: layout for node, layout in problem.answers.items() if isinstance(node, Variable)},
+        statement_layouts={node: layout for node, layout in problem.answers.items() if isinstance(node, int)},
+        index_layouts=_index_layouts(kernel, facts, problem),
+        conversions={key: tuple(value) for key, value in conversions.items()},
+        options=options,
+        target=target,
+    )
+
+
+# ------------------------------------------------------------------------------------------------- the problem
+
+
+def statement_node(statement: Statement, facts: Facts) -> Node | None:
+    """The tile in whose layout a statement runs; None for a statement of scalars."""
+    match statement:
+        case Assign(value=Call(op="reduce" | "load", args=args)) | Effect(call=Call(args=args)):
+            if not any(arg.type.is_tile for arg in args):
+                return None
+            if isinstance(statement, Assign) and statement.value.op == "load":  # type: ignore[attr-defined]
+                return statement.target
+            return id(statement)
+        case Assign(value=value, targets=(target, *_)):
+            if not target.type.is_tile or target in facts.index or target in facts.absorbed:
+                return None
+            return id(statement) if isinstance(value, Call) and value.op.startswith("atomic_") else target
+    return None
+
+
+def _collect(problem: _Problem, statement: Statement, facts: Facts) -> None:
+    targets = statement.targets if isinstance(statement, Assign) else ()
+    if targets and all(target in facts.unused for target in targets):
+        return
+    for target in targets:
+        if target.type.is_tile and target not in facts.index and target not in facts.absorbed:
+            problem.shapes[target] = target.type.shape
+    node = statement_node(statement, facts)
+    if node is None:
+        return
+    for expr in expressions(statement):
+        roots = expr.args if isinstance(expr, Call) and isinstance(node, int) else (expr,)
+        if isinstance(expr, Call) and expr.op == "load":
+            roots = expr.args
+        for root in roots:
+            if root.type.is_tile:
+                problem.shapes[node] = root.type.shape
+                for variable, path in tile_uses(root, facts):
+                    problem.relations.append(Relation(node, variable, path, id(statement)))
+        _collect_structure(problem, statement, expr, node, facts)
+
+
+def _collect_structure(problem: _Problem, statement: Statement, expr: Expr, node: Node, facts: Facts) -> None:
+    """What a structured operation adds: its access to memory, its results' layouts."""
+    if not isinstance(expr, Call):
+        return
+    if expr.op in ("load", "store") or expr.op.startswith("atomic_"):
+        pointer = expr.args[0]
+        if isinstance(pointer.type.element, PointerType):
+            info = axis_info(pointer, facts.environments[id(statement)])
+            problem.accesses.setdefault(node, []).append((info, pointer.type.element.element_ty.itemsize))
+    targets = statement.targets if isinstance(statement, Assign) else ()
+    if expr.op == "reduce" and expr.attribute("axis") is not None:
+        problem.reductions += [(node, expr.attribute("axis"), target) for target in targets if target.type.is_tile]
+    elif expr.op.startswith("atomic_"):
+        problem.relations += [Relation(node, target, (), id(statement)) for target in targets]
+
+
+def tile_uses(expr: Expr, facts: Facts, path: Path = ()) -> Iterator[tuple[Variable, Path]]:
+    """The register tiles that an expression reads, through absorbed and index tiles, with the path to each."""
+    if isinstance(expr, Use):
+        if not expr.type.is_tile:
+            return
+        if expr.variable in facts.absorbed or expr.variable in facts.index:
+            yield from tile_uses(facts.definitions[expr.variable], facts, path)
+        else:
+            yield expr.variable, path
+    for child in children(expr):
+        if child.type.is_tile:
+            yield from tile_uses(child, facts, (*path, (expr, child)))
+
+
+# ---------------------------------------------------------------------------------------------------- the answer
+
+
+def _solve(problem: _Problem, thread_bits: int) -> None:
+    def importance(node: Node) -> tuple[bool, int]:
+        numel = 1
+        for side in problem.shapes[node]:
+            numel *= padded(side)
+        return bool(problem.accesses.get(node)), numel
+
+    order = sorted(problem.shapes, key=importance, reverse=True)  # stable: source order among equals
+    # Larger tiles first whether accessed or not: their slices must follow them, not the other way round.
+    order.sort(key=lambda node: importance(node)[1], reverse=True)
+    for node in order:
+        if node not in problem.answers:
+            problem.answers[node] = _anchor(problem, node, thread_bits)
+            _spread(problem, [node])
+
+
+def _anchor(problem: _Problem, node: Node, thread_bits: int) -> Layout:
+    """A blocked layout for the accesses of everything that must share it."""
+    shape = problem.shapes[node]
+    num_threads = 1 << thread_bits
+    per_thread = 1
+    for side in shape:
+        per_thread *= padded(side)
+    per_thread = max(per_thread // num_threads, 1)
+    best_axis, best_run, best_contiguity = len(shape) - 1, 1, 1
+    for member in _alike(problem, node):
+        for info, itemsize in problem.accesses.get(member, ()):
+            for axis in reversed(range(len(shape))):
+                contiguity = min(info.contiguity[axis], padded(shape[axis]))
+                aligned = max(info.divisibility[axis] // itemsize, 1) if contiguity > 1 else 1
+                run = min(contiguity, aligned, max(ACCESS_BYTES // itemsize, 1), per_thread)
+                if (contiguity > 1, run) > (best_contiguity > 1, best_run):
+                    best_axis, best_run, best_contiguity = axis, run, contiguity
+    return blocked(shape, num_threads, best_axis, best_run)
+
+
+def _alike(problem: _Problem, node: Node) -> list[Node]:
+    """The tiles that share the layout of `node` because statements combine them element by element."""
+    found, pending = [node], [node]
+    while pending:
+        current = pending.pop()
+        for relation in problem.relations:
+            if any(call.type.shape != operand.type.shape or _moves(call) for call, operand in relation.path):
+                continue
+            for one, other in ((relation.node, relation.variable), (relation.variable, relation.node)):
+                if one == current and other not in found:
+                    found.append(other)
+                    pending.append(other)
+    return found
+
+
+def _moves(call: Expr) -> bool:
+    return isinstance(call, Call) and call.op in ("permute", "reshape", "expand_dims")
+
+
+def _spread(problem: _Problem, pending: list[Node]) -> None:
+    """Gives neighbours of settled tiles the layouts that follow."""
+
+    def settle(node: Node, layout: Layout | None) -> None:
+        if layout is not None and node not in problem.answers:
+            problem.answers[node] = layout
+            pending.append(node)
+
+    while pending:
+        node = pending.pop(0)
+        layout = problem.answers[node]
+        for relation in problem.relations:
+            if relation.node == node:
+                settle(relation.variable, _follow(layout, relation.path))
+            elif relation.variable == node:
+                settle(relation.node, _lead(layout, relation.path))
+        for source, axis, target in problem.reductions:
+            if source == node:
+                settle(target, drop_axis(layout, axis))
+
+
+def _follow(layout: Layout, path: Path) -> Layout | None:
+    axes: tuple[tuple[int, ...], ...] | None = layout.axes
+    for call, operand in path:
+        axes = operand_axes(call, operand, axes)
+        if axes is None:
+            return None
+    return Layout(axes, layout.thread_bits)
+
+
+def _lead(layout: Layout, path: Path) -> Layout | None:
+    axes: tuple[tuple[int, ...], ...] | None = layout.axes
+    for call, operand in reversed(path):
+        axes = result_axes(call, operand, axes)
+        if axes is None:
+            return None
+    return Layout(axes, layout.thread_bits)
+
+
+# -------------------------------------------------------------------------------------------------- index tiles
+
+
+def _index_layouts(kernel: Kernel, facts: Facts, problem: _Problem) -> dict[Variable, tuple[Layout, ...]]:
+    """The layouts in which statements need each index tile, in order of first need."""
+    needed: dict[Variable, list[Layout]] = {}
+
+    def visit(expr: Expr, layout: Layout) -> None:
+        if isinstance(expr, Use) and expr.type.is_tile:
+            if expr.variable in facts.index:
+                known = needed.setdefault(expr.variable, [])
+                if layout in known:
+                    return
+                known.append(layout)
+            if expr.variable in facts.index or expr.variable in facts.absorbed:
+                visit(facts.definitions[expr.variable], layout)
+            return
+        for child in children(expr):
+            if child.type.is_tile:
+                axes = operand_axes(expr, child, layout.axes)
+                if axes is not None:
+                    visit(child, Layout(axes, layout.thread_bits))
+
+    for statement in statements(kernel.body):
+        node = statement_node(statement, facts)
+        if node is None or node not in problem.answers:
+            continue
+        for expr in expressions(statement):
+            structured = isinstance(expr, Call) and (isinstance(node, int) or expr.op == "load")
+            for root in children(expr) if structured else (expr,):
+                if root.type.is_tile:
+                    visit(root, problem.answers[node])
+    return {variable: tuple(layouts) for variable, layouts in needed.items()}

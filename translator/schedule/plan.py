@@ -1,0 +1,42 @@
+"""What was decided: the tables that the text is written from. See `layouts.py` for how they come about."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..artifact import Options, Target
+from ..ir.nodes import Variable
+from .layout import Layout
+
+
+@dataclass(frozen=True, slots=True)
+class Conversion:
+    """A tile that a statement needs in another layout than the one it is held in; it goes through shared memory."""
+
+    variable: Variable
+    layout: Layout
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """The decisions for one kernel.
+
+    Attributes:
+      layouts: who holds what of every tile in registers (except index tiles).
+      statement_layouts: the layout in which a statement without such a tile of its own (a store, an atomic, the operand of
+        a reduction) runs, by `id` of the statement.
+      index_layouts: the layouts in which each index tile is computed.
+      conversions: by `id` of the statement that needs them.
+    """
+
+    layouts: dict[Variable, Layout]
+    statement_layouts: dict[int, Layout]
+    index_layouts: dict[Variable, tuple[Layout, ...]]
+    conversions: dict[int, tuple[Conversion, ...]]
+    options: Options
+    target: Target
+
+    @property
+    def num_threads(self) -> int:
+        """Threads per block."""
+        return self.options.num_warps * 32
