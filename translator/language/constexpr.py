@@ -1,0 +1,75 @@
+"""`tl.constexpr`: a value that is known when a kernel is translated."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterator
+from typing import Any
+
+
+class constexpr:  # noqa: N801 (Triton's name)
+    """Wraps a compile-time value; arithmetic on it is Python's, and gives another one.
+
+    As an annotation, `BLOCK: tl.constexpr` declares a compile-time parameter or local.
+    """
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        """Wraps `value`; a constexpr is unwrapped first."""
+        self.value = value.value if isinstance(value, constexpr) else value
+
+    @property
+    def type(self) -> type[constexpr]:
+        """The class itself, as in Triton."""
+        return constexpr
+
+    def __repr__(self) -> str:
+        return f"constexpr[{self.value!r}]"
+
+    def __hash__(self) -> int:
+        return hash((constexpr, self.value))
+
+    def __index__(self) -> int:
+        return operator.index(self.value)
+
+    def __bool__(self) -> bool:
+        return bool(self.value)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.value)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.value(*args, **kwargs)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(object.__getattribute__(self, "value"), name)
+
+
+def unwrap(value: Any) -> Any:
+    """The plain value behind a constexpr, or the value itself."""
+    return value.value if isinstance(value, constexpr) else value
+
+
+def _forward(name: str) -> Callable[..., constexpr]:
+    function = getattr(operator, name)
+
+    def method(self: constexpr, *others: Any) -> constexpr:
+        return constexpr(function(self.value, *(unwrap(other) for other in others)))
+
+    return method
+
+
+def _reflected(name: str) -> Callable[..., constexpr]:
+    function = getattr(operator, name)
+    return lambda self, other: constexpr(function(unwrap(other), self.value))
+
+
+for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "and_", "or_", "xor", "lshift", "rshift"):
+    _dunder = _name.rstrip("_")
+    setattr(constexpr, f"__{_dunder}__", _forward(_name))
+    setattr(constexpr, f"__r{_dunder}__", _reflected(_name))
+for _name in ("eq", "ne", "lt", "le", "gt", "ge", "neg", "pos", "invert"):
+    setattr(constexpr, f"__{_name}__", _forward(_name))

@@ -1,0 +1,51 @@
+"""Loop objects of the language: `tl.range`, `tl.static_range`, `tl.condition`."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Iterator
+from typing import Any
+
+from .constexpr import unwrap
+
+
+class range:  # noqa: A001, N801 (Triton's name)
+    """A loop range with hints for its pipeline; iterates as Python's range does."""
+
+    def __init__(
+        self,
+        arg1: Any,
+        arg2: Any = None,
+        step: Any = None,
+        num_stages: Any = None,
+        loop_unroll_factor: Any = None,
+        disallow_acc_multi_buffer: bool = False,
+        flatten: bool = False,
+        warp_specialize: bool = False,
+        disable_licm: bool = False,
+    ) -> None:
+        """`range(stop)` or `range(start, stop[, step])`; the other arguments are hints and do not change results."""
+        self.start, self.stop = (0, arg1) if arg2 is None else (arg1, arg2)
+        self.step = 1 if step is None else step
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(builtins.range(*(int(unwrap(bound)) for bound in (self.start, self.stop, self.step))))
+
+
+class static_range(range):  # noqa: N801 (Triton's name)
+    """A loop that is written out when the kernel is translated; its index is a compile-time value."""
+
+    def __init__(self, arg1: Any, arg2: Any = None, step: Any = None) -> None:
+        """Bounds are compile-time values."""
+        super().__init__(arg1, arg2, step)
+
+
+class condition:  # noqa: N801 (Triton's name)
+    """A `while` condition with hints."""
+
+    def __init__(self, arg1: Any, disable_licm: bool = False) -> None:
+        """`arg1` is the condition."""
+        self.value = arg1
+
+    def __bool__(self) -> bool:
+        return bool(self.value)

@@ -1,0 +1,199 @@
+"""Conversions between element types: what they mean (NumPy) and how CUDA spells them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ..diagnostics import DTypeError, ToolchainError
+from ..language.dtypes import DType, Element, PointerType
+
+if TYPE_CHECKING:
+    import numpy as np
+
+FP8_LARGEST = {"fp8e4nv": 448.0, "fp8e5": 57344.0}
+BIT_CASTS = {
+    ("fp32", "i32"): "__float_as_int({x})",
+    ("fp32", "u32"): "__float_as_uint({x})",
+    ("i32", "fp32"): "__int_as_float({x})",
+    ("u32", "fp32"): "__uint_as_float({x})",
+    ("fp64", "i64"): "__double_as_longlong({x})",
+    ("fp64", "u64"): "static_cast<unsigned long long>(__double_as_longlong({x}))",
+    ("i64", "fp64"): "__longlong_as_double({x})",
+    ("u64", "fp64"): "__longlong_as_double(static_cast<long long>({x}))",
+    ("fp16", "i16"): "__half_as_short({x})",
+    ("fp16", "u16"): "__half_as_ushort({x})",
+    ("i16", "fp16"): "__short_as_half({x})",
+    ("u16", "fp16"): "__ushort_as_half({x})",
+    ("bf16", "i16"): "__bfloat16_as_short({x})",
+    ("bf16", "u16"): "__bfloat16_as_ushort({x})",
+    ("i16", "bf16"): "__short_as_bfloat16({x})",
+    ("u16", "bf16"): "__ushort_as_bfloat16({x})",
+    ("fp16", "bf16"): "__ushort_as_bfloat16(__half_as_ushort({x}))",
+    ("bf16", "fp16"): "__ushort_as_half(__bfloat16_as_ushort({x}))",
+}
+FROM_FLOAT = {"fp32": "{x}", "fp16": "__float2half({x})", "bf16": "__float2bfloat16({x})", "fp64": "static_cast<double>({x})"}
+FROM_FLOAT_RTZ = {"fp16": "__float2half_rz({x})", "bf16": "__float2bfloat16_rz({x})"}
+TO_FLOAT = {"fp32": "{x}", "fp16": "__half2float({x})", "bf16": "__bfloat162float({x})", "fp64": "static_cast<float>({x})"}
+WIDE_INTEGERS = {"i32": "int", "u32": "uint", "i64": "ll", "u64": "ull"}  # as in __int2half_rn
+
+
+def check_cast(source: Element, wanted: Element, rounding: str | None, bitcast: bool) -> None:
+    """Rejects a conversion that does not exist.
+
+    Raises:
+      DTypeError: says why.
+    """
+    if isinstance(source, PointerType) or isinstance(wanted, PointerType):
+        other = wanted if isinstance(source, PointerType) else source
+        if isinstance(other, DType) and other.bits != 64:
+            raise DTypeError(f"cannot cast {source} to {wanted}: pointers convert to 64-bit integers only")
+        return
+    if bitcast and source.bits != wanted.bits:
+        raise DTypeError(f"Cannot bitcast data-type of size {source.bits} to data-type of size {wanted.bits}")
+    if rounding is not None and (bitcast or not (source.is_floating() and wanted.is_floating() and wanted.bits < source.bits)):
+        raise DTypeError("fp_downcast_rounding should be set only for truncating fp conversions")
+    if rounding not in (None, "rtne", "rtz"):
+        raise DTypeError(f"fp_downcast_rounding must be 'rtne' or 'rtz', not {rounding!r}")
+    fp8_and_int = (source.is_fp8() and wanted.is_int()) or (wanted.is_fp8() and source.is_int())
+    if fp8_and_int and not bitcast:
+        raise DTypeError(f"cannot cast {source} to {wanted}: go through a wider float, as x.to(tl.float32)")
+
+
+# --------------------------------------------------------------------------------------------------------- CUDA
+
+
+def cuda_cast(source: Element, wanted: Element, rounding: str | None = None, bitcast: bool = False) -> str:
+    """The spelling of a conversion of `{x}`.
+
+    Raises:
+      DTypeError: when it does not exist.
+    """
+    check_cast(source, wanted, rounding, bitcast)
+    if source == wanted:
+        return "{x}"
+    if isinstance(source, PointerType) or isinstance(wanted, PointerType):
+        spelled = f"{wanted.element_ty.cuda}*" if isinstance(wanted, PointerType) else wanted.cuda
+        return f"reinterpret_cast<{spelled}>({{x}})"
+    if bitcast:
+        return _bit_cast(source, wanted)
+    if wanted.is_bool():
+        return "{x} != 0" if source.is_int() else f"{_to_float(source)} != 0.0f" if source.bits < 64 else "{x} != 0.0"
+    if source.is_int():
+        return f"static_cast<{wanted.cuda}>({{x}})" if wanted.is_int() else _integer_to_float(source, wanted)
+    if wanted.is_int():
+        inner = "{x}" if source.bits >= 32 else _to_float(source)
+        return f"static_cast<{wanted.cuda}>({inner})"
+    return _float_to_float(source, wanted, rounding == "rtz")
+
+
+def _bit_cast(source: DType, wanted: DType) -> str:
+    if source.is_int() and wanted.is_int():
+        return f"static_cast<{wanted.cuda}>({{x}})"
+    if (source.name, wanted.name) not in BIT_CASTS:
+        raise DTypeError(f"a bitcast from {source} to {wanted} is not supported; load the array as {wanted} instead")
+    return BIT_CASTS[source.name, wanted.name]
+
+
+def _to_float(source: DType) -> str:
+    return "static_cast<float>({x})" if source.is_fp8() else TO_FLOAT[source.name]
+
+
+def _integer_to_float(source: DType, wanted: DType) -> str:
+    if wanted.bits >= 32:
+        return f"static_cast<{wanted.cuda}>({{x}})"
+    target = "half" if wanted.name == "fp16" else "bfloat16"
+    if source.name in WIDE_INTEGERS:
+        return f"__{WIDE_INTEGERS[source.name]}2{target}_rn({{x}})"
+    return FROM_FLOAT[wanted.name].format(x="static_cast<float>({x})")
+
+
+def _float_to_float(source: DType, wanted: DType, to_zero: bool) -> str:
+    if wanted.is_fp8():
+        if to_zero:
+            raise DTypeError(f"rounding towards zero to {wanted} is not supported; use the default rounding")
+        return f"{wanted.cuda}({{x}})" if source.name in ("fp32", "fp16") else f"{wanted.cuda}({_to_float(source)})"
+    if source.name == "fp64":
+        if to_zero:
+            single = "__double2float_rz({x})"
+            return single if wanted.name == "fp32" else FROM_FLOAT_RTZ[wanted.name].format(x=single)
+        direct = {"fp32": "static_cast<float>({x})", "fp16": "__double2half({x})", "bf16": "__double2bfloat16({x})"}
+        return direct[wanted.name]
+    table = FROM_FLOAT_RTZ if to_zero else FROM_FLOAT
+    return table[wanted.name].format(x=_to_float(source))
+
+
+# -------------------------------------------------------------------------------------------------------- NumPy
+
+
+def numpy_type(dtype: DType) -> np.dtype[Any]:
+    """The NumPy type that holds values of a type.
+
+    Raises:
+      ToolchainError: for bf16 and fp8 where ml_dtypes is not installed.
+    """
+    import numpy as np
+
+    if dtype.name in ("bf16", "fp8e5", "fp8e4nv"):
+        try:
+            import ml_dtypes
+        except ImportError as error:
+            raise ToolchainError(
+                f"{dtype} in Python needs the package ml_dtypes: pip install tilewright[interpret]"
+            ) from error
+        return np.dtype(getattr(ml_dtypes, dtype.numpy_name))
+    return np.dtype(dtype.numpy_name)
+
+
+def numpy_cast(values: Any, source: DType, wanted: DType, rounding: str | None = None, bitcast: bool = False) -> Any:
+    """The conversion on an array of `source`'s NumPy type."""
+    import numpy as np
+
+    check_cast(source, wanted, rounding, bitcast)
+    values, target = np.asarray(values), numpy_type(wanted)
+    if source == wanted:
+        return values
+    if bitcast:
+        return values.view(target) if values.shape else values.reshape(1).view(target).reshape(())
+    if wanted.is_bool():
+        return values != np.zeros((), values.dtype)
+    if wanted.is_int() and source.is_floating():
+        return _float_to_integer(values, wanted, target)
+    if wanted.is_fp8():
+        largest = FP8_LARGEST[wanted.name]
+        return np.clip(values.astype(np.float32), -largest, largest).astype(target)
+    if rounding == "rtz":
+        return _toward_zero(values, wanted, target)
+    if source.is_floating() and source.bits == 16 and wanted.bits == 16:
+        return values.astype(np.float32).astype(target)
+    return values.astype(target)
+
+
+def _float_to_integer(values: Any, wanted: DType, target: Any) -> Any:
+    """Towards zero; out of range to the nearest end and NaN to 0, as the hardware's `cvt.rzi` does."""
+    import numpy as np
+
+    from .promotion import integer_range
+
+    low, high = integer_range(wanted)
+    wide = np.nan_to_num(np.trunc(values.astype(np.float64)), nan=0.0, posinf=float(high), neginf=float(low))
+    inside = (wide >= float(low)) & (wide < float(high) + 1.0)
+    exact = np.where(inside & (wide < 2.0**63) & (wide >= -(2.0**63)), wide, 0.0).astype(np.int64).astype(target)
+    if wanted.name == "u64":
+        exact = np.where(wide >= 2.0**63, np.clip(wide, 0, 2.0**64 - 2048).astype(np.uint64), exact)
+    return np.where(wide > float(high), target.type(high), np.where(wide < float(low), target.type(low), exact)).astype(target)
+
+
+def _toward_zero(values: Any, wanted: DType, target: Any) -> Any:
+    import numpy as np
+
+    single = values.astype(np.float32)
+    if values.dtype == np.float64:  # to fp32 towards zero first
+        too_far = np.abs(single.astype(np.float64)) > np.abs(values)
+        single = np.where(too_far, np.nextafter(single, np.float32(0)), single)
+    if wanted.name == "fp32":
+        return single
+    if wanted.name == "bf16":
+        return (single.view(np.uint32) & np.uint32(0xFFFF0000)).view(np.float32).astype(target)
+    near = single.astype(target)
+    too_far = np.abs(near.astype(np.float32)) > np.abs(single)
+    return np.where(too_far, np.nextafter(near, target.type(0)), near)
