@@ -1,0 +1,96 @@
+"""What follows a dot: members of modules and types, properties and methods of tiles."""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import Any
+
+from ..diagnostics import Span, UnknownNameError
+from ..ir.nodes import Call, Expr
+from ..language.constexpr import unwrap
+from .builder import Builder
+from .values import Const, Method, Tuple, Value
+
+
+def attribute_of(builder: Builder, base: Value, name: str, span: Span) -> Value:
+    """`base.name`.
+
+    Raises:
+      UnknownNameError: when there is no such thing.
+    """
+    if isinstance(base, Const):
+        return _member(builder, base.value, name, span)
+    if isinstance(base, Tuple):
+        if name in base.fields:
+            return base.items[base.fields.index(name)]
+        raise UnknownNameError(f"a tuple has no attribute {name}", span, "", builder.calls)
+    if isinstance(base, Expr):
+        return _property(builder, base, name, span)
+    raise UnknownNameError(f"a method has no attribute {name}", span, "", builder.calls)
+
+
+def _member(builder: Builder, value: Any, name: str, span: Span) -> Value:
+    try:
+        member = unwrap(getattr(value, name))
+    except AttributeError as error:
+        is_language = isinstance(value, ModuleType) and value.__name__.startswith("tilewright.")
+        cause = str(error) if is_language else f"{_describe(value)} has no attribute {name!r}"
+        raise UnknownNameError(cause, span, "", builder.calls) from None
+    return Tuple(tuple(Const(unwrap(item)) for item in member)) if type(member) in (tuple, list) else Const(member)
+
+
+def _describe(value: Any) -> str:
+    return f"module {value.__name__!r}" if isinstance(value, ModuleType) else f"{type(value).__name__} {value!r}"
+
+
+def _property(builder: Builder, expr: Expr, name: str, span: Span) -> Value:
+    from .. import language
+
+    type_ = expr.type
+    if name == "shape":
+        builder.not_elementwise()
+        return Tuple(tuple(Const(int(side), getattr(side, "symbol", None)) for side in type_.shape))
+    if name in ("dtype", "type"):
+        return Const(type_.element if not type_.is_tile or name == "dtype" else TileInfo(type_))
+    if name == "numel":
+        return Const(type_.numel)
+    if name == "T":
+        builder.not_elementwise()
+        shape = tuple(reversed(type_.shape))
+        order = tuple(reversed(range(type_.rank)))
+        return Call(type_.with_shape(shape), "permute", (expr,), (("order", order),), span=span)
+    if name == "to":
+        return Method(language.METHODS["cast"], expr)
+    if name in ("logical_and", "logical_or"):
+        return Method(name, expr)
+    if name in language.METHODS:
+        return Method(language.METHODS[name], expr)
+    import difflib
+
+    close = difflib.get_close_matches(name, ["shape", "dtype", "type", "to", "T", *language.METHODS], n=1)
+    hint = f"did you mean {close[0]}?" if close else ""
+    raise UnknownNameError(f"a value of type {type_} has no attribute {name}", span, hint, builder.calls)
+
+
+class TileInfo:
+    """`x.type` of a tile: its shape and element type, for kernels that ask."""
+
+    def __init__(self, type_: Any) -> None:
+        """`type_` is the tile's `ValueType`."""
+        self.shape = tuple(int(side) for side in type_.shape)
+        self.element_ty = self.scalar = type_.element
+        self.numel = type_.numel
+
+    def is_block(self) -> bool:
+        """True."""
+        return True
+
+    def is_ptr(self) -> bool:
+        """False: the tile is a block, its elements may be pointers."""
+        return False
+
+    def get_block_shapes(self) -> tuple[int, ...]:
+        """The shape."""
+        return self.shape
+
+

@@ -1,0 +1,237 @@
+"""The state of one translation: names in scope, statements written so far, variables made.
+
+`Builder` binds names and writes statements; what syntax means is in `statements.py` and `expressions.py`, what functions
+of the language mean in `builtins_*.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from ..artifact import Options, Target
+from ..diagnostics import DTypeError, NotConstexprError, Span, UndefinedVariableError
+from ..ir.nodes import Assign, Call, DeviceFunction, Effect, Expr, Literal, Origin, Statement, Use, Variable
+from ..ir.types import Dim, ValueType
+from .shapes import describe, to_expr
+from .source import Source
+from .values import Const, Method, NotElementwiseError, Tuple, Undefined, Value
+
+Scope = dict[str, "Value | Undefined"]
+
+
+class Builder:
+    """See the module docstring. A function that is inlined or tried as a device function gets a builder of its own."""
+
+    def __init__(self, source: Source, options: Options, target: Target, parent: Builder | None = None) -> None:
+        """Starts with an empty scope."""
+        self.source, self.options, self.target, self.parent = source, options, target, parent
+        self.scope: Scope = {}
+        self.outer = source.function.outer_names()
+        self.statements: list[Statement] = []
+        self.origin: Origin | None = None
+        self.calls: tuple[Span, ...] = parent.calls if parent else ()
+        self.scalar_only = parent.scalar_only if parent else False
+        self.loop_depth = parent.loop_depth if parent else 0
+        self.protected: set[Variable] = set()  # parameters: assigning to them makes a variable of its own
+        self.constexpr_names: set[str] = set()
+        self._counter: list[int] = parent._counter if parent else [0]
+        self.functions: dict[Any, DeviceFunction] = parent.functions if parent else {}
+        self.note_prefix = parent.note_prefix if parent else ""
+        self.block_of: dict[Variable, int] = {}  # the block in which a variable was first assigned
+        self.block = 0
+        self.result: Any = None  # where an inlined function's returns go
+        self.returned: list[Value] = []  # what a device function returns
+
+    # -------------------------------------------------------------------------------------------------- variables
+
+    def variable(self, name: str, type_: ValueType) -> Variable:
+        """A new variable."""
+        self._counter[0] += 1
+        return Variable(name, type_, self._counter[0])
+
+    def lookup(self, name: str, span: Span) -> Value:
+        """What a name stands for.
+
+        Raises:
+          UndefinedVariableError: when not every way through the program defines it.
+        """
+        value = self.scope.get(name)
+        if isinstance(value, Undefined):
+            raise UndefinedVariableError(
+                f"{name} {value.why} (line {value.span.line})", span, f"assign {name} before the branch or loop", self.calls
+            )
+        if value is not None:
+            return value
+        return self._outer_value(name, span)
+
+    def _outer_value(self, name: str, span: Span) -> Value:
+        import builtins
+        import difflib
+
+        from ..language.constexpr import unwrap
+
+        if name in self.outer:
+            value = unwrap(self.outer[name])
+            return Tuple(tuple(Const(unwrap(item)) for item in value)) if type(value) in (tuple, list) else Const(value)
+        if hasattr(builtins, name):
+            return Const(getattr(builtins, name))
+        close = difflib.get_close_matches(name, [*self.scope, *self.outer], n=1)
+        hint = f"did you mean {close[0]}?" if close else "define it before this line"
+        raise UndefinedVariableError(f"{name} is not defined", span, hint, self.calls)
+
+    def bind(self, name: str, value: Value, span: Span) -> None:
+        """`name = value` as a plain assignment: numbers become scalars, run-time values get a variable."""
+        if name in self.constexpr_names and isinstance(value, Const):
+            self.scope[name] = value
+            self.note("compile-time value")
+            return
+        if isinstance(value, Const) and not value.is_number:
+            self.scope[name] = value
+            self.note("compile-time value")
+            return
+        if isinstance(value, (Tuple, Method)):
+            self.scope[name] = value
+            self.note("a tuple: its items are used below")
+            return
+        self.assign(name, to_expr(value, span), span)
+
+    def assign(self, name: str, expr: Expr, span: Span) -> Variable:
+        """Assigns a run-time value to the variable of that name, or to a new one."""
+        old = self.scope.get(name)
+        target = None
+        if isinstance(old, Use) and old.variable not in self.protected and old.type == expr.type:
+            target = old.variable
+            straight = self.block_of.get(target) == self.block and self.loop_depth == 0
+            absorbed = target.type.is_tile and (target.type.is_pointer or not target.type.dtype.is_floating())
+            if straight and absorbed:
+                target = None  # a version of its own, so that its expression can stand where it is used
+        if target is None:
+            target = self.reuse(name, expr.type) or self.variable(name, expr.type)
+            self.block_of[target] = self.block
+        last = self.statements[-1] if self.statements else None
+        if (
+            isinstance(expr, Use)
+            and isinstance(last, Assign)
+            and last.targets == (expr.variable,)
+            and expr.variable.key in self.temporaries
+        ):
+            self.statements[-1] = Assign(last.origin, (target,), last.value)
+        else:
+            self.statements.append(Assign(self.here, (target,), expr))
+        self.scope[name] = Use(target.type, target)
+        return target
+
+    temporaries: set[int] = set()
+    siblings: dict[str, Variable] = {}
+
+    def reuse(self, name: str, type_: ValueType) -> Variable | None:
+        """The variable that the other branch of an `if` made for this name, when the type is the same."""
+        sibling = self.siblings.get(name)
+        return sibling if sibling is not None and sibling.type == type_ else None
+
+    # ------------------------------------------------------------------------------------------------- statements
+
+    @property
+    def here(self) -> Origin:
+        """The origin of the statement being translated."""
+        if self.origin is None:
+            raise NotElementwiseError("no statement")
+        return self.origin
+
+    def note(self, text: str) -> None:
+        """Records that the statement became no code, and why."""
+        from dataclasses import replace
+
+        from ..ir.nodes import Note
+
+        origin = self.here
+        self.statements.append(Note(replace(origin, note=origin.note or f"({text})")))
+
+    def structured(self, op: str, type_: ValueType, args: tuple[Expr, ...], name: str, span: Span, **attributes: Any) -> Expr:
+        """A structured operation with one result, named on the spot; a plain assignment takes the name over."""
+        (result,) = self.structured_many(op, (type_,), args, (name,), span, **attributes)
+        return result
+
+    def structured_many(
+        self,
+        op: str,
+        types: tuple[ValueType, ...],
+        args: tuple[Expr, ...],
+        names: tuple[str, ...],
+        span: Span,
+        **attributes: Any,
+    ) -> tuple[Expr, ...]:
+        """A structured operation with several results."""
+        self.not_elementwise()
+        targets = tuple(self.variable(name, type_) for name, type_ in zip(names, types, strict=True))
+        call = Call(types[0], op, args, tuple(attributes.items()), span=span)
+        self.statements.append(Assign(self.here, targets, call))
+        self.temporaries = self.temporaries | {target.key for target in targets}
+        return tuple(Use(target.type, target, span=span) for target in targets)
+
+    def effect(self, op: str, args: tuple[Expr, ...], span: Span, **attributes: Any) -> None:
+        """A structured operation without a result."""
+        from ..language.dtypes import void
+
+        self.not_elementwise()
+        self.statements.append(Effect(self.here, Call(ValueType(void), op, args, tuple(attributes.items()), span=span)))
+
+    def not_elementwise(self) -> None:
+        """Gives up the attempt to make a device function of scalars, if that is what is going on."""
+        if self.scalar_only:
+            raise NotElementwiseError
+
+    @contextmanager
+    def into_block(self) -> Iterator[list[Statement]]:
+        """Writes statements into a new list."""
+        before, self.statements = self.statements, []
+        block_before = self.block
+        self._counter[0] += 1
+        self.block = self._counter[0]
+        try:
+            yield self.statements
+        finally:
+            self.statements, self.block = before, block_before
+
+    # -------------------------------------------------------------------------------------------- compile-time values
+
+    def constant(self, value: Value, what: str, span: Span) -> Any:
+        """The Python value of something that must be known at compile time.
+
+        Raises:
+          NotConstexprError: when it is not.
+        """
+        if isinstance(value, Const):
+            return value.value
+        if isinstance(value, Tuple):
+            return tuple(self.constant(item, what, span) for item in value.items)
+        raise NotConstexprError(
+            f"{what} must be known when the kernel is translated, but it is {describe(value)}",
+            span,
+            "pass it as a parameter annotated tl.constexpr, or use a literal",
+            self.calls,
+        )
+
+    def side(self, value: Value, what: str, span: Span) -> int:
+        """A tile's side, with its name.
+
+        Raises:
+          NotConstexprError, DTypeError: when it is no positive compile-time integer.
+        """
+        number = self.constant(value, what, span)
+        if isinstance(number, bool) or not isinstance(number, int) or number < 1:
+            raise DTypeError(f"{what} must be a positive integer, not {number!r}", span, "", self.calls)
+        symbol = value.symbol if isinstance(value, Const) else None
+        return Dim(number, symbol)
+
+    def shape(self, value: Value, span: Span) -> tuple[int, ...]:
+        """A shape: a tuple or list of sides, or one side."""
+        items = value.items if isinstance(value, Tuple) else (value,)
+        return tuple(self.side(item, "a side of the shape", span) for item in items)
+
+
+def literal_value(expr: Expr) -> int | float | bool | None:
+    """The number that an expression is, or None."""
+    return expr.value if isinstance(expr, Literal) else None

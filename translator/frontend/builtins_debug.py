@@ -1,0 +1,83 @@
+"""Assertions, prints, promises and the barrier."""
+
+from __future__ import annotations
+
+import sys
+
+from ..diagnostics import CompileTimeAssertionFailure, NotConstexprError, Span
+from .builder import Builder
+from .shapes import as_bool, broadcast_to, common_shape, to_expr
+from .values import Const, Tuple, Value
+
+Arguments = dict[str, Value]
+
+
+def _static_assert(builder: Builder, a: Arguments, span: Span) -> Value:
+    condition = builder.constant(a["cond"], "the condition of tl.static_assert", span)
+    if not isinstance(condition, (bool, int)):
+        raise NotConstexprError(
+            f"Assertion condition could not be determined at compile-time: it is {condition!r}", span, "", builder.calls
+        )
+    if not condition:
+        message = builder.constant(a["msg"], "the message", span)
+        raise CompileTimeAssertionFailure(message or "tl.static_assert does not hold", span, "", builder.calls)
+    builder.note("holds")
+    return Const(None)
+
+
+def _static_print(builder: Builder, a: Arguments, span: Span) -> Value:
+    values = a["values"].items if isinstance(a["values"], Tuple) else (a["values"],)
+    shown = [str(v.value) if isinstance(v, Const) else str(getattr(v, "type", v)) for v in values]
+    separator, end = builder.constant(a["sep"], "sep", span), builder.constant(a["end"], "end", span)
+    sys.stdout.write(str(separator).join(shown) + str(end))
+    builder.note("printed at translation")
+    return Const(None)
+
+
+def device_print(builder: Builder, a: Arguments, span: Span) -> Value:
+    """`tl.device_print(prefix, *values)`."""
+    values = a["args"].items if isinstance(a["args"], Tuple) else (a["args"],)
+    exprs = tuple(to_expr(value, span) for value in values)
+    shape = common_shape([expr.type.shape for expr in exprs], span) if exprs else ()
+    prefix = str(builder.constant(a["prefix"], "the prefix", span))
+    as_hex = bool(builder.constant(a["hex"], "hex", span))
+    args = tuple(broadcast_to(expr, shape, span) if expr.type.is_tile else expr for expr in exprs)
+    builder.effect("device_print", args, span, prefix=prefix, hex=as_hex)
+    return Const(None)
+
+
+def device_assert(builder: Builder, a: Arguments, span: Span) -> Value:
+    """`tl.device_assert(cond, msg, mask)`: no code unless the option `debug` is set."""
+    if not builder.options.debug:
+        builder.note("checked only with debug=True")
+        return Const(None)
+    condition = as_bool(to_expr(a["cond"], span), span)
+    args = [condition]
+    if not (isinstance(a["mask"], Const) and a["mask"].value is None):
+        args.append(broadcast_to(as_bool(to_expr(a["mask"], span), span), condition.type.shape, span))
+    message = str(builder.constant(a["msg"], "the message", span))
+    builder.effect("device_assert", tuple(args), span, message=message)
+    return Const(None)
+
+
+def _barrier(builder: Builder, a: Arguments, span: Span) -> Value:
+    builder.effect("barrier", (), span)
+    return Const(None)
+
+
+def _assume(builder: Builder, a: Arguments, span: Span) -> Value:
+    if isinstance(a["cond"], Const):
+        builder.note("known at translation")
+        return Const(None)
+    builder.effect("assume", (as_bool(to_expr(a["cond"], span), span),), span)
+    return Const(None)
+
+
+HANDLERS = {
+    "static_assert": _static_assert,
+    "static_print": _static_print,
+    "device_print": device_print,
+    "device_assert": device_assert,
+    "debug_barrier": _barrier,
+    "assume": _assume,
+}

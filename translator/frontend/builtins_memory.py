@@ -1,0 +1,172 @@
+"""Loads, stores, atomics."""
+
+from __future__ import annotations
+
+from ..diagnostics import ArgumentError, DTypeError, ShapeError, Span
+from ..ir.nodes import Expr, Use
+from ..ir.types import ValueType
+from ..language.dtypes import DType, PointerType
+from .builder import Builder
+from .shapes import broadcast_to, cast_to, common_shape, describe, to_expr
+from .values import Const, Value
+
+Arguments = dict[str, Value]
+LOAD_MODIFIERS = ("", ".ca", ".cg", ".cs", ".cv")
+STORE_MODIFIERS = ("", ".wb", ".cg", ".cs", ".wt")
+EVICTION = ("", "evict_first", "evict_last", "evict_normal")
+INTEGERS_32_64 = ("i32", "u32", "i64", "u64")
+ATOMIC_TYPES = {
+    "add": (*INTEGERS_32_64, "fp16", "bf16", "fp32", "fp64"),
+    "max": (*INTEGERS_32_64, "fp32", "fp64"),
+    "min": (*INTEGERS_32_64, "fp32", "fp64"),
+    "and": INTEGERS_32_64,
+    "or": INTEGERS_32_64,
+    "xor": INTEGERS_32_64,
+    "xchg": (*INTEGERS_32_64, "fp32", "fp64"),
+    "cas": (*INTEGERS_32_64, "u16"),
+}
+
+
+def _pointer(builder: Builder, value: Value, what: str, span: Span) -> tuple[Expr, PointerType]:
+    if isinstance(value, Expr) and isinstance(value.type.element, PointerType):
+        return value, value.type.element
+    raise DTypeError(
+        f"Unsupported ptr type in tl.{what}: {describe(value)}",
+        span,
+        "the first argument is a pointer, as x_ptr + offsets",
+        builder.calls,
+    )
+
+
+def _mask(builder: Builder, value: Value, span: Span) -> Expr | None:
+    if isinstance(value, Const) and value.value is None:
+        return None
+    expr = to_expr(Const(bool(value.value)) if isinstance(value, Const) else value, span)
+    if expr.type.is_pointer or not expr.type.dtype.is_bool():
+        raise DTypeError(
+            f"Mask must have boolean scalar type, not {expr.type}", span, "compare it, as mask != 0", builder.calls
+        )
+    return expr
+
+
+def _option(builder: Builder, value: Value, name: str, allowed: tuple[str, ...], span: Span) -> str:
+    option = builder.constant(value, name, span) or ""
+    if option not in allowed:
+        shown = ", ".join(repr(choice) for choice in allowed if choice)
+        raise ArgumentError(f"{name} {option!r} not supported", span, f"one of {shown}", builder.calls)
+    return str(option)
+
+
+def base_name(expr: Expr, fallback: str) -> str:
+    """A name after the pointer that an address derives from: "x" for `x_ptr + offsets`."""
+    while not isinstance(expr, Use) and getattr(expr, "args", ()):
+        expr = expr.args[0]  # type: ignore[attr-defined]
+    if not isinstance(expr, Use):
+        return fallback
+    name = expr.variable.name
+    for ending in ("_ptrs", "_ptr", "ptrs", "ptr"):
+        if name.lower().endswith(ending) and len(name) > len(ending):
+            return name[: -len(ending)].rstrip("_") or fallback
+    return f"{name}_value"
+
+
+def _load(builder: Builder, a: Arguments, span: Span) -> Value:
+    pointer, element = _pointer(builder, a["pointer"], "load", span)
+    _reject_block_arguments(builder, a, span)
+    mask = _mask(builder, a["mask"], span)
+    no_other = isinstance(a["other"], Const) and a["other"].value is None
+    if mask is None and not no_other:
+        raise ArgumentError("`other` cannot be provided without `mask`", span, "pass mask= as well", builder.calls)
+    shapes = [pointer.type.shape, *([mask.type.shape] if mask is not None else [])]
+    shape = common_shape(shapes, span)
+    args = [broadcast_to(pointer, shape, span)]
+    if mask is not None:
+        args.append(broadcast_to(mask, shape, span))
+    if not no_other:
+        other = cast_to(to_expr(a["other"], span), element.element_ty, span)
+        if other.type.is_tile and common_shape([other.type.shape, shape], span) != shape:
+            raise ShapeError(f"`other` of type {other.type} does not fit the loaded shape", span, "", builder.calls)
+        args.append(broadcast_to(other, shape, span))
+    return builder.structured(
+        "load",
+        ValueType(element.element_ty, shape),
+        tuple(args),
+        base_name(pointer, "loaded"),
+        span,
+        cache_modifier=_option(builder, a["cache_modifier"], "cache_modifier", LOAD_MODIFIERS, span),
+        eviction_policy=_option(builder, a["eviction_policy"], "eviction_policy", EVICTION, span),
+        volatile=bool(builder.constant(a["volatile"], "volatile", span)),
+    )
+
+
+def _reject_block_arguments(builder: Builder, a: Arguments, span: Span) -> None:
+    for name in ("boundary_check", "padding_option"):
+        if name in a and builder.constant(a[name], name, span):
+            raise ArgumentError(
+                f"{name} needs a block pointer, which is not supported yet", span, "pass mask= and other=", builder.calls
+            )
+
+
+def _store(builder: Builder, a: Arguments, span: Span) -> Value:
+    pointer, element = _pointer(builder, a["pointer"], "store", span)
+    _reject_block_arguments(builder, a, span)
+    _reject_const(builder, element, span)
+    value = cast_to(to_expr(a["value"], span), element.element_ty, span)
+    mask = _mask(builder, a["mask"], span)
+    args = _fitted(builder, pointer, [value, *([mask] if mask is not None else [])], span)
+    builder.effect(
+        "store",
+        args,
+        span,
+        cache_modifier=_option(builder, a["cache_modifier"], "cache_modifier", STORE_MODIFIERS, span),
+        eviction_policy=_option(builder, a["eviction_policy"], "eviction_policy", EVICTION, span),
+    )
+    return Const(None)
+
+
+def _reject_const(builder: Builder, element: PointerType, span: Span) -> None:
+    if element.const:
+        raise DTypeError("Cannot store to a constant pointer", span, "drop the annotation tl.const", builder.calls)
+
+
+def _fitted(builder: Builder, pointer: Expr, others: list[Expr], span: Span) -> tuple[Expr, ...]:
+    """Value and mask in the pointer's shape, which they may not widen."""
+    shape = pointer.type.shape
+    for other in others:
+        if common_shape([shape, other.type.shape], span) != shape:
+            raise ShapeError(
+                f"Expected pointer argument to have shape {[int(s) for s in other.type.shape]}, it has "
+                f"{[int(s) for s in shape]}",
+                span,
+                "build the pointer from offsets of the whole tile, as ptr + offsets",
+                builder.calls,
+            )
+    return (pointer, *(broadcast_to(other, shape, span) for other in others))
+
+
+def _atomic(kind: str):  # type: ignore[no-untyped-def]
+    def handler(builder: Builder, a: Arguments, span: Span) -> Value:
+        pointer, element = _pointer(builder, a["pointer"], f"atomic_{kind}", span)
+        _reject_const(builder, element, span)
+        _check_atomic_type(builder, kind, element.element_ty, span)
+        names = ("cmp", "val") if kind == "cas" else ("val",)
+        values = [cast_to(to_expr(a[name], span), element.element_ty, span) for name in names]
+        mask = _mask(builder, a["mask"], span) if "mask" in a else None
+        args = _fitted(builder, pointer, [*values, *([mask] if mask is not None else [])], span)
+        sem = _option(builder, a["sem"], "sem", ("", "acquire", "release", "acq_rel", "relaxed"), span)
+        scope = _option(builder, a["scope"], "scope", ("", "gpu", "cta", "sys"), span)
+        type_ = ValueType(element.element_ty, pointer.type.shape)
+        name = f"{base_name(pointer, 'memory')}_old"
+        return builder.structured(f"atomic_{kind}", type_, args, name, span, sem=sem or "acq_rel", scope=scope or "gpu")
+
+    return handler
+
+
+def _check_atomic_type(builder: Builder, kind: str, dtype: DType, span: Span) -> None:
+    if dtype.name not in ATOMIC_TYPES[kind]:
+        raise DTypeError(
+            f"atomic_{kind} does not support {dtype.word}", span, f"it takes {', '.join(ATOMIC_TYPES[kind])}", builder.calls
+        )
+
+
+HANDLERS = {"load": _load, "store": _store} | {f"atomic_{kind}": _atomic(kind) for kind in ATOMIC_TYPES}

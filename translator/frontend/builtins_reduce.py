@@ -1,0 +1,195 @@
+"""Reductions, and `softmax`, which is made of them."""
+
+from __future__ import annotations
+
+from ..diagnostics import ArgumentError, DTypeError, Span
+from ..ir.nodes import Call, Combine, Expr, Use
+from ..ir.types import ValueType
+from ..kernel_function import KernelFunction
+from ..language.dtypes import DType, bfloat16, float16, float32, int32, uint32
+from .builder import Builder
+from .builtins_shape import axis_argument, dtype_argument, reshaped
+from .shapes import broadcast_to, cast_to, elementwise, to_expr
+from .values import Const, Tuple, Value
+
+Arguments = dict[str, Value]
+
+
+def _axis(builder: Builder, value: Value, expr: Expr, span: Span) -> int | None:
+    if isinstance(value, Const) and value.value is None:
+        return None
+    return axis_argument(builder, value, expr.type.rank, span)
+
+
+def reduce_tiles(
+    builder: Builder,
+    exprs: tuple[Expr, ...],
+    axis: int | None,
+    combine: Combine,
+    keep_dims: bool,
+    names: tuple[str, ...],
+    span: Span,
+    **attributes: bool,
+) -> tuple[Expr, ...]:
+    """The reduction of tiles of one shape along an axis, or along all."""
+    shape = exprs[0].type.shape
+    kept = () if axis is None else shape[:axis] + shape[axis + 1 :]
+    types = tuple(ValueType(expr.type.element, kept) for expr in exprs)
+    results = builder.structured_many("reduce", types, exprs, names, span, axis=axis, combine=combine, **attributes)
+    if not keep_dims:
+        return results
+    axes = range(len(shape)) if axis is None else (axis,)
+    return tuple(_with_axes(result, tuple(axes), span) for result in results)
+
+
+def _with_axes(expr: Expr, axes: tuple[int, ...], span: Span) -> Expr:
+    if not expr.type.is_tile:
+        return broadcast_to(expr, (1,) * len(axes), span)
+    for axis in axes:
+        shape = (*expr.type.shape[:axis], 1, *expr.type.shape[axis:])
+        expr = Call(expr.type.with_shape(shape), "expand_dims", (expr,), (("axis", axis),), span=span)
+    return expr
+
+
+def _tile(builder: Builder, value: Value, name: str, span: Span) -> Expr:
+    expr = to_expr(value, span)
+    if not expr.type.is_tile or expr.type.is_pointer:
+        raise DTypeError(f"tl.{name} reduces a tile, not {expr.type}", span, "", builder.calls)
+    return expr
+
+
+def _name(expr: Expr, op: str) -> str:
+    return f"{expr.variable.name}_{op}" if isinstance(expr, Use) else op
+
+
+def _summed_type(dtype: DType) -> DType:
+    if dtype.is_int() and dtype.bits < 32:
+        return int32 if dtype.is_int_signed() else uint32
+    return dtype
+
+
+def _ordered_type(dtype: DType) -> DType:
+    if dtype in (float16, bfloat16):
+        return float32
+    return int32 if dtype.is_int() and dtype.bits < 32 else dtype
+
+
+def _sum(builder: Builder, a: Arguments, span: Span) -> Value:
+    expr = _tile(builder, a["input"], "sum", span)
+    wanted = a["dtype"]
+    given = None if isinstance(wanted, Const) and wanted.value is None else dtype_argument(builder, wanted, span)
+    expr = cast_to(expr, given or _summed_type(expr.type.dtype), span)
+    return _simple(builder, a, expr, "sum", "sum", span)
+
+
+def _simple(builder: Builder, a: Arguments, expr: Expr, op: str, word: str, span: Span) -> Value:
+    keep = bool(builder.constant(a["keep_dims"], "keep_dims", span))
+    names = (_name(to_expr(a["input"], span), word),)
+    axis = _axis(builder, a["axis"], expr, span)
+    return reduce_tiles(builder, (expr,), axis, Combine(op, op), keep, names, span)[0]
+
+
+def _bits(op: str, word: str):  # type: ignore[no-untyped-def]
+    def handler(builder: Builder, a: Arguments, span: Span) -> Value:
+        expr = _tile(builder, a["input"], word, span)
+        if not expr.type.dtype.is_int():
+            raise DTypeError(f"{word} only supported for integers", span, "", builder.calls)
+        return _simple(builder, a, expr, op, word, span)
+
+    return handler
+
+
+def _ordered(op: str):  # type: ignore[no-untyped-def]
+    def handler(builder: Builder, a: Arguments, span: Span) -> Value:
+        expr = _tile(builder, a["input"], op, span)
+        if builder.constant(a["return_indices"], "return_indices", span):
+            ties = bool(builder.constant(a["return_indices_tie_break_left"], "return_indices_tie_break_left", span))
+            return Tuple(_with_indices(builder, a, expr, op, ties, span))
+        return _simple(builder, a, cast_to(expr, _ordered_type(expr.type.dtype), span), op, op, span)
+
+    return handler
+
+
+def _argument(op: str):  # type: ignore[no-untyped-def]
+    def handler(builder: Builder, a: Arguments, span: Span) -> Value:
+        expr = _tile(builder, a["input"], f"arg{op}", span)
+        ties = bool(builder.constant(a["tie_break_left"], "tie_break_left", span))
+        return _with_indices(builder, a, expr, op, ties, span)[1]
+
+    return handler
+
+
+def _with_indices(
+    builder: Builder, a: Arguments, expr: Expr, op: str, ties: bool, span: Span
+) -> tuple[Expr, Expr]:
+    """The extreme value and its index along the axis (in the flattened tile for None)."""
+    axis = _axis(builder, a["axis"], expr, span)
+    keep = bool(builder.constant(a["keep_dims"], "keep_dims", span))
+    name = _name(expr, op)
+    index_name = _name(expr, f"arg{op}")
+    if expr.type.dtype == bfloat16:
+        expr = cast_to(expr, float32, span)
+    rank = expr.type.rank
+    flat = axis is None and rank > 1
+    if flat:
+        expr = reshaped(builder, expr, (expr.type.numel,), span)
+    along = 0 if axis is None else axis
+    side = expr.type.shape[along]
+    index: Expr = Call(ValueType(int32, (side,)), "arange", (), (("start", 0), ("end", int(side))), span=span)
+    for other in range(expr.type.rank):
+        if other != along:
+            shape = (*index.type.shape[:other], 1, *index.type.shape[other:])
+            index = Call(index.type.with_shape(shape), "expand_dims", (index,), (("axis", other),), span=span)
+    index = broadcast_to(index, expr.type.shape, span)
+    results = reduce_tiles(
+        builder, (expr, index), along, Combine(f"arg{op}", f"arg{op}"), keep and not flat, (name, index_name), span,
+        tie_break_left=ties,
+    )  # fmt: skip
+    if keep and flat:
+        return _with_axes(results[0], tuple(range(rank)), span), _with_axes(results[1], tuple(range(rank)), span)
+    return results[0], results[1]
+
+
+def _reduce(builder: Builder, a: Arguments, span: Span) -> Value:
+    from .calls import reduce_function
+
+    many = isinstance(a["input"], Tuple)
+    items = a["input"].items if isinstance(a["input"], Tuple) else (a["input"],)
+    exprs = tuple(_tile(builder, item, "reduce", span) for item in items)
+    function = builder.constant(a["combine_fn"], "combine_fn", span)
+    if not isinstance(function, KernelFunction):
+        raise ArgumentError("combine_fn must be a function under @triton.jit", span, "", builder.calls)
+    if len({expr.type.shape for expr in exprs}) != 1:
+        raise ArgumentError("all tiles that are reduced together must have one shape", span, "", builder.calls)
+    dtypes = [expr.type.dtype for expr in exprs]
+    left, right, results, body = reduce_function(builder, function, dtypes, span)
+    combine = Combine(None, function.__name__, left, right, results, body)
+    axis = _axis(builder, a["axis"], exprs[0], span)
+    keep = bool(builder.constant(a["keep_dims"], "keep_dims", span))
+    names = tuple(_name(expr, "reduced") for expr in exprs)
+    reduced = reduce_tiles(builder, exprs, axis, combine, keep, names, span)
+    return Tuple(reduced) if many else reduced[0]
+
+
+def _softmax(builder: Builder, a: Arguments, span: Span) -> Value:
+    x = _tile(builder, a["x"], "softmax", span)
+    axis = 0 if isinstance(a["dim"], Const) and a["dim"].value is None else axis_argument(builder, a["dim"], x.type.rank, span)
+    largest = reduce_tiles(
+        builder, (cast_to(x, _ordered_type(x.type.dtype), span),), axis, Combine("max", "max"), True, (_name(x, "max"),), span
+    )[0]
+    numerator = elementwise("exp", [elementwise("sub", [x, largest], span)], span)
+    total = reduce_tiles(builder, (numerator,), axis, Combine("sum", "sum"), True, (_name(x, "sum"),), span)[0]
+    return elementwise("fdiv", [numerator, total], span)
+
+
+HANDLERS = {
+    "sum": _sum,
+    "max": _ordered("max"),
+    "min": _ordered("min"),
+    "argmax": _argument("max"),
+    "argmin": _argument("min"),
+    "xor_sum": _bits("xor", "xor_sum"),
+    "reduce_or": _bits("or", "reduce_or"),
+    "reduce": _reduce,
+    "softmax": _softmax,
+}

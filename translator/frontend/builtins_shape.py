@@ -1,0 +1,279 @@
+"""Program index, tile creation, shapes, casts, hints, and functions made of operators."""
+
+from __future__ import annotations
+
+from ..diagnostics import ArgumentError, DTypeError, ShapeError, Span
+from ..ir.nodes import Call, Expr, Literal
+from ..ir.types import Dim, ValueType
+from ..language.dtypes import DTYPES_BY_NAME, DType, Element, PointerType, int32
+from .builder import Builder
+from .operators import binary, is_static
+from .shapes import broadcast_to, cast_to, common_shape, elementwise, to_expr
+from .values import Const, Tuple, Value
+
+Arguments = dict[str, Value]
+
+
+def dtype_argument(builder: Builder, value: Value, span: Span) -> Element:
+    """An element type given as a type or by its name.
+
+    Raises:
+      DTypeError: for anything else.
+    """
+    dtype = builder.constant(value, "dtype", span)
+    if isinstance(dtype, str):
+        dtype = DTYPES_BY_NAME.get(dtype, dtype)
+    if not isinstance(dtype, (DType, PointerType)):
+        raise DTypeError(f"expected a type such as tl.float32, got {dtype!r}", span, "", builder.calls)
+    return dtype
+
+
+def axis_argument(builder: Builder, value: Value, rank: int, span: Span) -> int:
+    """An axis, negative ones counted from the end.
+
+    Raises:
+      ArgumentError: when there is none such.
+    """
+    axis = builder.constant(value, "axis", span)
+    if not isinstance(axis, int) or not -rank <= axis < rank:
+        raise ArgumentError(f"axis {axis!r} of a tile of rank {rank}", span, f"write an axis below {rank}", builder.calls)
+    return axis % rank
+
+
+def _program(op: str):  # type: ignore[no-untyped-def]
+    def handler(builder: Builder, a: Arguments, span: Span) -> Value:
+        builder.not_elementwise()
+        axis = builder.constant(a["axis"], "axis", span)
+        if axis not in (0, 1, 2):
+            raise ArgumentError(f"{op} axis must be 0, 1, or 2 but got {axis}", span, "", builder.calls)
+        return Call(ValueType(int32), op, (), (("axis", int(axis)),), span=span)
+
+    return handler
+
+
+def _arange(builder: Builder, a: Arguments, span: Span) -> Value:
+    builder.not_elementwise()
+    start, end = (builder.constant(a[name], f"arange's argument {name}", span) for name in ("start", "end"))
+    if not isinstance(start, int) or not isinstance(end, int):
+        raise ArgumentError("arange's arguments must be integers", span, "", builder.calls)
+    if end <= start:
+        raise ArgumentError("arange's end argument must be greater than the start argument", span, "", builder.calls)
+    symbol = a["end"].symbol if start == 0 and isinstance(a["end"], Const) else None
+    type_ = ValueType(int32, (Dim(end - start, symbol),))
+    return Call(type_, "arange", (), (("start", int(start)), ("end", int(end))), span=span)
+
+
+def _full(builder: Builder, a: Arguments, span: Span) -> Value:
+    shape = builder.shape(a["shape"], span) if not _is_empty(a["shape"]) else ()
+    if shape:
+        builder.not_elementwise()
+    dtype = dtype_argument(builder, a["dtype"], span)
+    value = a.get("value", Const(0))
+    expr = to_expr(value, span)
+    if expr.type.is_tile:
+        raise ShapeError("tl.full takes one value, not a tile", span, "use tl.broadcast_to", builder.calls)
+    return broadcast_to(cast_to(expr, dtype, span), shape, span)
+
+
+def _is_empty(value: Value) -> bool:
+    return isinstance(value, Tuple) and not value.items
+
+
+def _zeros_like(builder: Builder, a: Arguments, span: Span) -> Value:
+    type_ = to_expr(a["input"], span).type
+    return broadcast_to(cast_to(Literal(ValueType(int32), 0, span=span), type_.element, span), type_.shape, span)
+
+
+def _cast(builder: Builder, a: Arguments, span: Span) -> Value:
+    dtype = dtype_argument(builder, a["dtype"], span)
+    rounding = builder.constant(a["fp_downcast_rounding"], "fp_downcast_rounding", span)
+    bitcast = bool(builder.constant(a["bitcast"], "bitcast", span))
+    if isinstance(a["input"], Const) and a["input"].is_number and not bitcast:
+        return cast_to(to_expr(a["input"], span), dtype, span)
+    return cast_to(to_expr(a["input"], span), dtype, span, rounding, bitcast)
+
+
+def _broadcast(builder: Builder, a: Arguments, span: Span) -> Value:
+    one, other = to_expr(a["input"], span), to_expr(a["other"], span)
+    shape = common_shape([one.type.shape, other.type.shape], span)
+    return Tuple((broadcast_to(one, shape, span), broadcast_to(other, shape, span)))
+
+
+def sides(builder: Builder, value: Value, span: Span) -> tuple[int, ...]:
+    """`*shape`: sides one by one, or one tuple of them."""
+    if isinstance(value, Tuple) and len(value.items) == 1 and isinstance(value.items[0], Tuple):
+        value = value.items[0]
+    return builder.shape(value, span)
+
+
+def _broadcast_to(builder: Builder, a: Arguments, span: Span) -> Value:
+    builder.not_elementwise()
+    expr, shape = to_expr(a["input"], span), sides(builder, a["shape"], span)
+    if expr.type.is_tile and (expr.type.rank != len(shape) or common_shape([expr.type.shape, shape], span) != shape):
+        raise ShapeError(f"cannot broadcast {expr.type} to {[int(s) for s in shape]}", span, "", builder.calls)
+    return broadcast_to(expr, shape, span)
+
+
+def _expand_dims(builder: Builder, a: Arguments, span: Span) -> Value:
+    builder.not_elementwise()
+    expr = to_expr(a["input"], span)
+    axes = builder.constant(a["axis"], "axis", span)
+    axes = axes if isinstance(axes, tuple) else (axes,)
+    rank = expr.type.rank + len(axes)
+    for axis in sorted(axis_argument(builder, Const(one), rank, span) for one in axes):
+        shape = (*expr.type.shape[:axis], 1, *expr.type.shape[axis:])
+        expr = Call(expr.type.with_shape(shape), "expand_dims", (expr,), (("axis", axis),), span=span)
+    return expr
+
+
+def permuted(builder: Builder, expr: Expr, order: tuple[int, ...], span: Span) -> Expr:
+    """`expr` with its axes in another order."""
+    builder.not_elementwise()
+    if sorted(order) != list(range(expr.type.rank)):
+        raise ShapeError(f"permute of {expr.type} by {order}: each axis must occur once", span, "", builder.calls)
+    shape = tuple(expr.type.shape[axis] for axis in order)
+    return Call(expr.type.with_shape(shape), "permute", (expr,), (("order", order),), span=span)
+
+
+def _permute(builder: Builder, a: Arguments, span: Span) -> Value:
+    expr = to_expr(a["input"], span)
+    dims = a["dims"]
+    if isinstance(dims, Tuple) and len(dims.items) == 1 and isinstance(dims.items[0], Tuple):
+        dims = dims.items[0]
+    order = tuple(builder.constant(dims, "the order of axes", span))
+    rank = expr.type.rank
+    if not order:
+        order = (*range(rank - 2), rank - 1, rank - 2)
+    return permuted(builder, expr, tuple(axis % rank if isinstance(axis, int) else axis for axis in order), span)
+
+
+def reshaped(builder: Builder, expr: Expr, shape: tuple[int, ...], span: Span) -> Expr:
+    """`expr` in another shape of as many elements."""
+    builder.not_elementwise()
+    type_ = expr.type.with_shape(shape)
+    if type_.numel != expr.type.numel:
+        raise ShapeError(
+            f"reshape() cannot change total number of elements in tensor: {expr.type} to {[int(s) for s in shape]}",
+            span,
+            "",
+            builder.calls,
+        )
+    return expr if type_ == expr.type else Call(type_, "reshape", (expr,), span=span)
+
+
+def _reshape(builder: Builder, a: Arguments, span: Span) -> Value:
+    return reshaped(builder, to_expr(a["input"], span), sides(builder, a["shape"], span), span)
+
+
+def _ravel(builder: Builder, a: Arguments, span: Span) -> Value:
+    expr = to_expr(a["x"], span)
+    return reshaped(builder, expr, (expr.type.numel,), span)
+
+
+def _squeeze(builder: Builder, a: Arguments, span: Span) -> Value:
+    expr = to_expr(a["x"], span)
+    axis = axis_argument(builder, a["dim"], expr.type.rank, span)
+    if expr.type.shape[axis] != 1:
+        raise ShapeError(f"squeeze of axis {axis} of {expr.type}: its side is not 1", span, "", builder.calls)
+    return reshaped(builder, expr, expr.type.shape[:axis] + expr.type.shape[axis + 1 :], span)
+
+
+def _unsqueeze(builder: Builder, a: Arguments, span: Span) -> Value:
+    return _expand_dims(builder, {"input": a["x"], "axis": a["dim"]}, span)
+
+
+def _swizzle(builder: Builder, a: Arguments, span: Span) -> Value:
+    def op(word: str, left: Value, right: Value) -> Value:
+        return binary(builder, word, left, right, span)
+
+    ij = op("Add", op("Multiply", a["i"], a["size_j"]), a["j"])
+    group = op("Multiply", a["size_g"], a["size_j"])
+    number = op("FloorDivide", ij, group)
+    first = op("Multiply", number, a["size_g"])
+    rows = elementwise("minimum", [op("Subtract", a["size_i"], first), a["size_g"]], span)
+    within = op("Modulo", ij, group)
+    return Tuple((op("Add", first, op("Modulo", within, rows)), op("FloorDivide", within, rows)))
+
+
+def _cdiv(builder: Builder, a: Arguments, span: Span) -> Value:
+    less = binary(builder, "Subtract", a["div"], Const(1), span)
+    if is_static(a["x"]) and is_static(a["div"]):
+        x, div = (builder.constant(a[name], name, span) for name in ("x", "div"))
+        return Const((x + div - 1) // div)
+    return binary(builder, "FloorDivide", binary(builder, "Add", a["x"], less, span), a["div"], span)
+
+
+def _hint(kind: str):  # type: ignore[no-untyped-def]
+    def handler(builder: Builder, a: Arguments, span: Span) -> Value:
+        expr = to_expr(a["input"], span)
+        values = builder.constant(a["values"], f"the values of {kind}", span)
+        values = tuple(values) if isinstance(values, (tuple, list)) else (values,)
+        if not all(isinstance(value, int) and value > 0 for value in values):
+            raise ArgumentError(f"{kind} takes positive integers, got {values}", span, "", builder.calls)
+        return Call(expr.type, "hint", (expr,), (("kind", kind), ("values", values)), span=span)
+
+    return handler
+
+
+def _operator(word: str):  # type: ignore[no-untyped-def]
+    return lambda builder, a, span: binary(builder, word, a["x"], a["y"], span)
+
+
+def _propagates(builder: Builder, a: Arguments, span: Span) -> bool:
+    option = builder.constant(a["propagate_nan"], "propagate_nan", span)
+    return getattr(option, "name", "NONE") == "ALL"
+
+
+def _extremum(op: str):  # type: ignore[no-untyped-def]
+    def handler(builder: Builder, a: Arguments, span: Span) -> Value:
+        name = f"{op}_nan" if _propagates(builder, a, span) else op
+        expr = elementwise(name, [a["x"], a["y"]], span)
+        return elementwise(op, [a["x"], a["y"]], span) if expr.type.dtype.is_int() else expr
+
+    return handler
+
+
+def _clamp(builder: Builder, a: Arguments, span: Span) -> Value:
+    return elementwise("clamp_nan" if _propagates(builder, a, span) else "clamp", [a["x"], a["min"], a["max"]], span)
+
+
+def _fdiv(builder: Builder, a: Arguments, span: Span) -> Value:
+    return elementwise("fdiv", [a["x"], a["y"]], span)
+
+
+def _to_tensor(builder: Builder, a: Arguments, span: Span) -> Value:
+    return to_expr(a["x"], span)
+
+
+HANDLERS = {
+    "program_id": _program("program_id"),
+    "num_programs": _program("num_programs"),
+    "arange": _arange,
+    "full": _full,
+    "zeros": _full,
+    "zeros_like": _zeros_like,
+    "to_tensor": _to_tensor,
+    "cast": _cast,
+    "broadcast": _broadcast,
+    "broadcast_to": _broadcast_to,
+    "expand_dims": _expand_dims,
+    "permute": _permute,
+    "trans": _permute,
+    "reshape": _reshape,
+    "view": _reshape,
+    "ravel": _ravel,
+    "squeeze": _squeeze,
+    "unsqueeze": _unsqueeze,
+    "swizzle2d": _swizzle,
+    "cdiv": _cdiv,
+    "multiple_of": _hint("multiple_of"),
+    "max_contiguous": _hint("max_contiguous"),
+    "max_constancy": _hint("max_constancy"),
+    "add": _operator("Add"),
+    "sub": _operator("Subtract"),
+    "mul": _operator("Multiply"),
+    "fdiv": _fdiv,
+    "minimum": _extremum("minimum"),
+    "maximum": _extremum("maximum"),
+    "clamp": _clamp,
+}

@@ -1,0 +1,297 @@
+"""Calls: functions of the language, jit functions, and Python functions of compile-time values."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+from ..diagnostics import ArgumentError, CompilationError, Span, UnsupportedLanguageConstruct
+from ..ir.nodes import Assign, CallFunction, DeviceFunction, Expr, Inlined, Use
+from ..ir.types import ValueType
+from ..kernel_function import KernelFunction
+from ..language.builtin import Builtin
+from ..language.constexpr import constexpr, unwrap
+from ..language.dtypes import DType
+from .builder import Builder
+from .control import Result
+from .operators import boolean, is_static
+from .shapes import broadcast_to, cast_to, common_shape, elementwise, to_expr
+from .source import Source
+from .values import Const, Method, NotElementwiseError, Tuple, Value
+
+SOURCES: dict[int, tuple[KernelFunction, str, Source]] = {}
+
+
+def call_value(builder: Builder, function: Value, args: list[Value], kwargs: dict[str, Value], span: Span) -> Value:
+    """`function(*args, **kwargs)`."""
+    if isinstance(function, Method):
+        if isinstance(function.builtin, str):
+            return boolean(builder, "And" if function.builtin == "logical_and" else "Or", function.self_value, args[0], span)
+        return call_builtin(builder, function.builtin, [function.self_value, *args], kwargs, span)
+    if not isinstance(function, Const):
+        raise UnsupportedLanguageConstruct("this value cannot be called", span, "", builder.calls)
+    target = function.value
+    if isinstance(target, Builtin):
+        return call_builtin(builder, target, args, kwargs, span)
+    if isinstance(target, KernelFunction):
+        return call_jit(builder, target, args, kwargs, span)
+    return _call_python(builder, target, args, kwargs, span)
+
+
+def call_builtin(builder: Builder, target: Builtin, args: list[Value], kwargs: dict[str, Value], span: Span) -> Value:
+    """A function of the language."""
+    from .builtins import HANDLERS
+
+    bound = bind_arguments(builder, target.signature, f"tl.{target.name}", args, kwargs, span)
+    try:
+        if target.op:
+            return elementwise(target.op, list(bound.values()), span)
+        return HANDLERS[target.name](builder, bound, span)
+    except CompilationError as error:
+        if not error.calls:
+            error.calls = builder.calls
+        raise
+
+
+def bind_arguments(
+    builder: Builder, signature: inspect.Signature, name: str, args: list[Value], kwargs: dict[str, Value], span: Span
+) -> dict[str, Value]:
+    """Arguments by parameter name, defaults filled in, extra positional ones gathered into a tuple.
+
+    Raises:
+      ArgumentError: when they do not fit.
+    """
+    try:
+        bound = signature.bind(*args, **kwargs)
+    except TypeError as error:
+        raise ArgumentError(f"{name}: {error}", span, f"the signature is {name}{signature}", builder.calls) from None
+    values: dict[str, Value] = {}
+    for parameter in signature.parameters.values():
+        if parameter.name in bound.arguments:
+            value = bound.arguments[parameter.name]
+            values[parameter.name] = Tuple(tuple(value)) if parameter.kind is parameter.VAR_POSITIONAL else value
+        elif parameter.kind is parameter.VAR_POSITIONAL:
+            values[parameter.name] = Tuple(())
+        else:
+            default = unwrap(parameter.default)
+            values[parameter.name] = Tuple(tuple(Const(d) for d in default)) if type(default) is tuple else Const(default)
+    return values
+
+
+# ------------------------------------------------------------------------------------------------- Python functions
+
+
+def _call_python(builder: Builder, target: Any, args: list[Value], kwargs: dict[str, Value], span: Span) -> Value:
+    special = PYTHON.get(target) if getattr(target, "__hash__", None) else None
+    if special is not None:
+        result = special(builder, args, kwargs, span)
+        if result is not None:
+            return result
+    if isinstance(target, type) and hasattr(target, "_fields"):
+        bound = bind_arguments(builder, inspect.signature(target), target.__name__, args, kwargs, span)
+        return Tuple(tuple(bound.values()), tuple(target._fields))
+    if all(is_static(value) for value in (*args, *kwargs.values())):
+        plain = [builder.constant(value, "an argument", span) for value in args]
+        named = {name: builder.constant(value, "an argument", span) for name, value in kwargs.items()}
+        try:
+            result = unwrap(target(*plain, **named))
+        except Exception as error:
+            name = getattr(target, "__name__", target)
+            raise UnsupportedLanguageConstruct(f"{name} failed at compile time: {error}", span, "", builder.calls) from None
+        symbol = args[0].symbol if target is int and args and isinstance(args[0], Const) else None
+        return Tuple(tuple(Const(item) for item in result)) if type(result) in (tuple, list) else Const(result, symbol)
+    name = getattr(target, "__name__", repr(target))
+    raise UnsupportedLanguageConstruct(
+        f"{name} is a Python function and its arguments are known at run time only",
+        span,
+        f"Did you forget to add @triton.jit to {name}?",
+        builder.calls,
+    )
+
+
+def _extremum(op: str):  # type: ignore[no-untyped-def]
+    def call(builder: Builder, args: list[Value], kwargs: dict[str, Value], span: Span) -> Value | None:
+        items = list(args[0].items) if len(args) == 1 and isinstance(args[0], Tuple) else args
+        if all(is_static(item) for item in items):
+            return None
+        result = items[0]
+        for item in items[1:]:
+            result = elementwise(op, [result, item], span)
+        return result
+
+    return call
+
+
+def _length(builder: Builder, args: list[Value], kwargs: dict[str, Value], span: Span) -> Value | None:
+    return Const(len(args[0].items)) if isinstance(args[0], Tuple) else None
+
+
+def _isinstance(builder: Builder, args: list[Value], kwargs: dict[str, Value], span: Span) -> Value | None:
+    from .. import language
+
+    wanted = builder.constant(args[1], "a class", span)
+    classes = wanted if isinstance(wanted, tuple) else (wanted,)
+    value = args[0]
+    if isinstance(value, Expr):
+        return Const(language.tensor in classes)
+    if isinstance(value, Tuple):
+        return Const(language.tuple in classes or tuple in classes)
+    plain = tuple(c for c in classes if c is not constexpr)
+    return Const(constexpr in classes or isinstance(builder.constant(value, "", span), plain))
+
+
+def _print(builder: Builder, args: list[Value], kwargs: dict[str, Value], span: Span) -> Value:
+    from .builtins_debug import device_print
+
+    prefix = args[0] if args and isinstance(args[0], Const) and isinstance(args[0].value, str) else Const("")
+    rest = args[1:] if args and prefix is args[0] else args
+    device_print(builder, {"prefix": prefix, "args": Tuple(tuple(rest)), "hex": Const(False)}, span)
+    return Const(None)
+
+
+def _dtype_call(builder: Builder, args: list[Value], kwargs: dict[str, Value], span: Span) -> Value | None:
+    return args[0] if args and isinstance(args[0], Const) else None
+
+
+PYTHON: dict[Any, Any] = {
+    min: _extremum("minimum"),
+    max: _extremum("maximum"),
+    len: _length,
+    isinstance: _isinstance,
+    print: _print,
+    constexpr: _dtype_call,
+}
+
+
+# ---------------------------------------------------------------------------------------------------- jit functions
+
+
+def call_jit(builder: Builder, target: KernelFunction, args: list[Value], kwargs: dict[str, Value], span: Span) -> Value:
+    """A jit function: as a device function of scalars where it is one, inlined otherwise."""
+    bound = bind_arguments(builder, inspect.signature(target.fn), target.__name__, args, kwargs, span)
+    if len(builder.calls) > 64:
+        raise UnsupportedLanguageConstruct(
+            f"{target.__name__} calls itself without end", span, "end the recursion by a compile-time condition", builder.calls
+        )
+    called = _as_device_function(builder, target, bound, span)
+    return called if called is not None else _inline(builder, target, bound, span)
+
+
+def source_of(function: KernelFunction) -> Source:
+    """The parsed source of a function, kept while its text does not change."""
+    known = SOURCES.get(id(function))
+    if known is None or known[0] is not function or known[1] != function.raw_src:
+        known = SOURCES[id(function)] = (function, function.raw_src, Source(function))
+    return known[2]
+
+
+def _callee(builder: Builder, target: KernelFunction, span: Span) -> Builder:
+    inner = Builder(source_of(target), builder.options, builder.target, builder)
+    inner.calls = (*builder.calls, span)
+    return inner
+
+
+def _as_device_function(builder: Builder, target: KernelFunction, bound: dict[str, Value], span: Span) -> Value | None:
+    """A call of a function of scalars, applied element by element; None when the callee does more than that."""
+    runtime = {name: value for name, value in bound.items() if isinstance(value, Expr)}
+    static = {name: value for name, value in bound.items() if name not in runtime}
+    if not runtime or any(not is_static(value) for value in static.values()):
+        return None
+    if any(value.type.is_pointer for value in runtime.values()):
+        return None
+    key = (
+        id(target),
+        tuple((name, value.type.element) for name, value in runtime.items()),
+        repr([(name, value) for name, value in static.items()]),
+    )
+    if key not in builder.functions:
+        try:
+            builder.functions[key] = _build_function(builder, target, runtime, static, span)
+        except NotElementwiseError:
+            return None
+    function = builder.functions[key]
+    shape = common_shape([value.type.shape for value in runtime.values()], span)
+    exprs = tuple(broadcast_to(value, shape, span) for value in runtime.values())
+    return CallFunction(function.result.with_shape(shape), function, exprs, span=span)
+
+
+def _build_function(
+    builder: Builder, target: KernelFunction, runtime: dict[str, Expr], static: dict[str, Value], span: Span
+) -> DeviceFunction:
+    from .statements import visit_block
+
+    inner = _callee(builder, target, span)
+    inner.scalar_only = True
+    inner.scope = dict(static)
+    parameters = []
+    for name, value in runtime.items():
+        variable = inner.variable(name, ValueType(value.type.element))
+        inner.scope[name] = Use(variable.type, variable)
+        inner.protected.add(variable)
+        parameters.append(variable)
+    inner.origin = inner.source.origin(inner.source.definition)
+    origin = inner.origin
+    returns = visit_block(inner, inner.source.definition.body)
+    results = [value for value in inner.returned]
+    if not returns or not results or not all(isinstance(value, Expr) for value in results):
+        raise NotElementwiseError
+    types = {value.type for value in results if isinstance(value, Expr)}
+    if len(types) != 1:
+        raise NotElementwiseError
+    return DeviceFunction(
+        target.__name__, tuple(parameters), types.pop(), tuple(inner.statements), origin, inner.source.docstring
+    )
+
+
+def _inline(builder: Builder, target: KernelFunction, bound: dict[str, Value], span: Span) -> Value:
+    from .statements import visit_block
+
+    builder.not_elementwise()
+    inner = _callee(builder, target, span)
+    inner.result = Result(f"{target.__name__}_result")
+    inner.block = inner.result.home = -1
+    by_name = {parameter.name: parameter for parameter in target.params}
+    for name, value in bound.items():
+        inner.scope[name] = value
+        if isinstance(value, Use):
+            inner.protected.add(value.variable)
+        elif isinstance(value, Expr):
+            variable = inner.variable(name, value.type)
+            builder.statements.append(Assign(builder.here, (variable,), value))
+            inner.scope[name] = Use(value.type, variable)
+            inner.protected.add(variable)
+        if by_name[name].is_constexpr:
+            inner.constexpr_names.add(name)
+    visit_block(inner, inner.source.definition.body)
+    builder.statements.append(Inlined(builder.here, target.__name__, tuple(inner.statements)))
+    return inner.result.value if inner.result.value is not None else Const(None)
+
+
+def reduce_function(builder: Builder, target: KernelFunction, types: list[DType], span: Span) -> Any:
+    """The body of a reduction's combine function on scalars: (left, right, results, statements)."""
+    from .statements import visit_block
+
+    inner = _callee(builder, target, span)
+    inner.result = Result("combined")
+    inner.block = inner.result.home = -1
+    names = target.arg_names
+    if len(names) != 2 * len(types):
+        raise ArgumentError(
+            f"{target.__name__} combines {len(names) // 2} values, but {len(types)} are reduced", span, "", builder.calls
+        )
+    variables = []
+    for name, dtype in zip(names, [*types, *types], strict=True):
+        variable = inner.variable(name, ValueType(dtype))
+        inner.scope[name] = Use(variable.type, variable)
+        inner.protected.add(variable)
+        variables.append(variable)
+    visit_block(inner, inner.source.definition.body)
+    value = inner.result.value
+    items = value.items if isinstance(value, Tuple) else (value,)
+    results = []
+    for item, dtype in zip(items, types, strict=True):
+        expr = cast_to(to_expr(item, span), dtype, span)
+        variable = inner.variable("combined" if len(types) == 1 else f"combined_{len(results)}", expr.type)
+        inner.statements.append(Assign(inner.here, (variable,), expr))
+        results.append(variable)
+    return tuple(variables[: len(types)]), tuple(variables[len(types) :]), tuple(results), tuple(inner.statements)

@@ -1,0 +1,410 @@
+"""Control flow: static and run-time `if`, loops, early return, and the ternary."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from typing import Any
+
+import libcst as cst
+
+from ..diagnostics import DTypeError, NotConstexprError, Span, UnsupportedLanguageConstruct
+from ..ir.nodes import Assign, Expr, For, If, Literal, Return, Statement, Use, Variable, While
+
+from ..language import control as loops
+from ..language.dtypes import DType
+from ..ops.promotion import promote
+from .assigned import assigned_names
+from .builder import Builder, Scope
+from .operators import is_static
+from .shapes import as_bool, cast_to, elementwise, to_expr
+from .values import Const, Tuple, Undefined, Value
+
+
+def scalar_condition(builder: Builder, value: Value, span: Span) -> Expr:
+    """A condition as a scalar of type int1.
+
+    Raises:
+      DTypeError: for a tile.
+    """
+    expr = to_expr(value, span)
+    if expr.type.is_tile:
+        raise DTypeError(
+            f"the condition is a tile of type {expr.type}; the truth of a tile is ambiguous",
+            span,
+            "use tl.where, or reduce the tile first with tl.max or tl.sum",
+            builder.calls,
+        )
+    return as_bool(expr, span)
+
+
+# ------------------------------------------------------------------------------------------------------------- if
+
+
+def visit_if(builder: Builder, node: Any, rest: Sequence[Any]) -> bool:
+    """An `if`; True when every way through it returns. `rest` are the statements that follow in the same block."""
+    from .expressions import evaluate
+    from .statements import visit_block
+
+    condition = evaluate(builder, node.test)
+    span = builder.source.span(node.test)
+    if is_static(condition):
+        _static_note(builder, condition, span)
+        if builder.constant(condition, "the condition", span):
+            return visit_block(builder, node.body)
+        return _visit_else(builder, node.orelse)
+    test = scalar_condition(builder, condition, span)
+    origin = builder.here
+    if builder.result is not None and _contains_return(node):
+        _if_with_return(builder, node, rest, test, origin)
+        return True
+    names = assigned_names(node)
+    _own_variables(builder, names)
+    before = dict(builder.scope)
+    with builder.into_block() as then:
+        first_returns = visit_block(builder, node.body)
+    then_scope, builder.scope = builder.scope, dict(before)
+    builder.siblings = {n: v.variable for n, v in then_scope.items() if isinstance(v, Use) and n in names and n not in before}
+    with builder.into_block() as otherwise:
+        second_returns = _visit_else(builder, node.orelse)
+    else_origin = _else_origin(builder, node)
+    builder.siblings = {}
+    if first_returns:
+        merged = builder.scope
+    elif second_returns:
+        merged = then_scope
+    else:
+        merged = _merge(builder, before, then_scope, builder.scope, span)
+    builder.scope = merged
+    builder.statements.append(If(origin, test, tuple(then), tuple(otherwise), else_origin))
+    return first_returns and second_returns
+
+
+def _static_note(builder: Builder, condition: Value, span: Span) -> None:
+    truth = bool(builder.constant(condition, "the condition", span))
+    builder.note(f"{'true' if truth else 'false'} in this specialisation")
+
+
+def _visit_else(builder: Builder, orelse: Any) -> bool:
+    from .statements import visit_block
+
+    if orelse is None:
+        return False
+    if isinstance(orelse, cst.If):
+        builder.origin = builder.source.origin(orelse, None, builder.note_prefix)
+        return visit_if(builder, orelse, ())
+    return visit_block(builder, orelse.body)
+
+
+def _else_origin(builder: Builder, node: Any) -> Any:
+    if isinstance(node.orelse, cst.Else):
+        return builder.source.origin(node.orelse, None, builder.note_prefix)
+    return None
+
+
+def _own_variables(builder: Builder, names: Sequence[str]) -> None:
+    """Gives names that a branch or loop assigns a variable that it may change: parameters and numbers get a copy."""
+    for name in names:
+        value = builder.scope.get(name)
+        if isinstance(value, Const) and value.is_number and name not in builder.constexpr_names:
+            value = to_expr(value, builder.here.span)
+        if isinstance(value, Expr) and not (isinstance(value, Use) and value.variable not in builder.protected):
+            variable = builder.variable(name, value.type)
+            builder.statements.append(Assign(builder.here, (variable,), value))
+            builder.scope[name] = Use(value.type, variable)
+
+
+def _merge(builder: Builder, before: Scope, then: Scope, otherwise: Scope, span: Span) -> Scope:
+    """The names after an `if` of which either branch may have run."""
+    merged = dict(before)
+    for name in {**then, **otherwise}:
+        one, other = then.get(name), otherwise.get(name)
+        if one == other and one is not None:
+            merged[name] = one
+        elif one is None or other is None:
+            merged[name] = Undefined(span, "is defined in only one branch of the if")
+        elif isinstance(one, Undefined) or isinstance(other, Undefined):
+            merged[name] = one if isinstance(one, Undefined) else other
+        else:
+            types = [getattr(value, "type", value) for value in (one, other)]
+            if types[0] != types[1]:
+                raise DTypeError(
+                    f"Mismatched type for {name} between then block ({types[0]}) and else block ({types[1]})",
+                    span,
+                    f"convert {name} to one type in both branches",
+                    builder.calls,
+                )
+            merged[name] = one
+    return merged
+
+
+def _contains_return(node: cst.CSTNode) -> bool:
+    found = []
+
+    class Finder(cst.CSTVisitor):
+        def visit_Return(self, node: cst.Return) -> None:  # noqa: N802 (LibCST's name)
+            found.append(node)
+
+    node.visit(Finder())
+    return bool(found)
+
+
+def _if_with_return(builder: Builder, node: Any, rest: Sequence[Any], test: Expr, origin: Any) -> None:
+    """In an inlined function, an early return makes the rest of the block the other branch."""
+    from .statements import visit_block
+
+    before = dict(builder.scope)
+    _own_variables(builder, assigned_names(node))
+    with builder.into_block() as then:
+        if not visit_block(builder, node.body):
+            visit_block(builder, cst.IndentedBlock(list(rest)))
+    builder.scope = before
+    with builder.into_block() as otherwise:
+        if not _visit_else(builder, node.orelse):
+            visit_block(builder, cst.IndentedBlock(list(rest)))
+    builder.statements.append(If(origin, test, tuple(then), tuple(otherwise)))
+
+
+def visit_return(builder: Builder, node: Any) -> None:
+    """`return`: ends the program, or gives a function's value."""
+    from .expressions import evaluate
+
+    value = evaluate(builder, node.value) if node.value is not None else Const(None)
+    if builder.result is not None:
+        builder.result.give(builder, value, builder.source.span(node))
+        return
+    if builder.scalar_only:
+        builder.returned.append(value)
+        expr = to_expr(value, builder.source.span(node))
+        builder.statements.append(Return(builder.here, expr))
+        return
+    if builder.loop_depth:
+        raise UnsupportedLanguageConstruct(
+            "Cannot have `return` statements inside `while` or `for` statements in triton",
+            builder.source.span(node),
+            "set a flag and test it after the loop",
+            builder.calls,
+        )
+    builder.statements.append(Return(builder.here))
+
+
+def conditional_value(builder: Builder, node: Any, condition: Value) -> Value:
+    """`a if c else b` at run time: only the chosen side is evaluated when it does more than compute."""
+    from .expressions import evaluate
+
+    span = builder.source.span(node)
+    test = scalar_condition(builder, condition, builder.source.span(node.test))
+    with builder.into_block() as then:
+        first = evaluate(builder, node.body)
+    with builder.into_block() as otherwise:
+        second = evaluate(builder, node.orelse)
+    if isinstance(first, Const) and first.value is None and isinstance(second, Const) and second.value is None:
+        builder.statements.append(If(builder.here, test, tuple(then), tuple(otherwise)))
+        return Const(None)
+    one, other = to_expr(first, span), to_expr(second, span)
+    if one.type != other.type:
+        raise DTypeError(
+            f"Ternary expression with dynamic condition has inconsistent types {one.type} and {other.type}",
+            span,
+            "cast one side",
+            builder.calls,
+        )
+    if not then and not otherwise and not one.type.is_tile:
+        return elementwise("where", [test, one, other], span)
+    builder.not_elementwise()
+    target = builder.variable("chosen", one.type)
+    then.append(Assign(builder.here, (target,), one))
+    otherwise.append(Assign(builder.here, (target,), other))
+    builder.statements.append(If(builder.here, test, tuple(then), tuple(otherwise)))
+    return Use(target.type, target)
+
+
+# ---------------------------------------------------------------------------------------------------------- loops
+
+
+def visit_for(builder: Builder, node: Any) -> None:
+    """`for` over range, tl.range or tl.static_range."""
+    from .expressions import evaluate
+
+    span = builder.source.span(node.iter)
+    if node.orelse is not None or not isinstance(node.target, cst.Name):
+        raise UnsupportedLanguageConstruct("this form of for loop", span, "loop over one range", builder.calls)
+    call = node.iter if isinstance(node.iter, cst.Call) else None
+    function = evaluate(builder, call.func) if call is not None else None
+    kind = function.value if isinstance(function, Const) else None
+    if call is None or kind not in (range, loops.range, loops.static_range):
+        raise UnsupportedLanguageConstruct(
+            "a kernel's for loop runs over range, tl.range or tl.static_range only",
+            span,
+            "index with a range, or write the iterations out",
+            builder.calls,
+        )
+    bounds, options = _range_arguments(builder, call, span)
+    if kind is loops.static_range:
+        _unroll(builder, node, [builder.constant(b, "a bound of tl.static_range", span) for b in bounds])
+    else:
+        _run_time_loop(builder, node, bounds, options, span)
+
+
+def _range_arguments(builder: Builder, call: Any, span: Span) -> tuple[list[Value], tuple[tuple[str, Any], ...]]:
+    from .expressions import evaluate
+
+    positional: list[Value] = []
+    named: dict[str, Value] = {}
+    for argument in call.args:
+        value = evaluate(builder, argument.value)
+        if argument.keyword is None:
+            positional += value.items if argument.star and isinstance(value, Tuple) else (value,)
+        else:
+            named[argument.keyword.value] = value
+    if "step" in named:
+        positional = [*positional, *([] if len(positional) > 1 else [None])][:2] + [named.pop("step")]
+        if positional[1] is None:
+            positional = [Const(0), positional[0], positional[2]]
+    options = tuple((name, builder.constant(value, f"{name} of the range", span)) for name, value in named.items())
+    bounds = positional if len(positional) > 1 else [Const(0), *positional]
+    return [*bounds, *([Const(1)] if len(bounds) == 2 else [])], options
+
+
+def _unroll(builder: Builder, node: Any, bounds: list[Any]) -> None:
+    from .statements import visit_block
+
+    builder.note("written out below")
+    prefix = builder.note_prefix
+    for value in range(*bounds):
+        builder.note_prefix = f"({node.target.value} = {value})"
+        builder.scope[node.target.value] = Const(value)
+        visit_block(builder, node.body)
+    builder.note_prefix = prefix
+
+
+def _run_time_loop(
+    builder: Builder, node: Any, bounds: list[Value], options: tuple[tuple[str, Any], ...], span: Span
+) -> None:
+    start, stop, step, descending = _loop_bounds(builder, bounds, span)
+    origin = builder.here
+    variable = builder.variable(node.target.value, start.type)
+
+    def enter() -> None:
+        builder.scope[node.target.value] = Use(variable.type, variable)
+        builder.protected.add(variable)
+
+    body = _loop_body(builder, node, enter)
+    builder.statements.append(For(origin, variable, start, stop, step, body, descending, options))
+    builder.scope[node.target.value] = Use(variable.type, variable)
+
+
+def _loop_bounds(builder: Builder, bounds: list[Value], span: Span) -> tuple[Expr, Expr, Expr, bool]:
+    exprs = [to_expr(bound, span) for bound in bounds]
+    common: DType | None = None
+    for expr in exprs:
+        if expr.type.is_tile or expr.type.is_pointer or not expr.type.dtype.is_int():
+            raise DTypeError(
+                f"For loop bounds and step must all be ints, are ({', '.join(str(e.type) for e in exprs)})",
+                span,
+                "cast them to tl.int32",
+                builder.calls,
+            )
+        common = expr.type.dtype if common is None else promote(common, expr.type.dtype)
+    if common is None:
+        raise DTypeError("a range needs a bound", span, "", builder.calls)
+    start, stop, step = (cast_to(expr, common, span) for expr in exprs)
+    descending = isinstance(step, Literal) and step.value < 0
+    return start, stop, step, descending
+
+
+def visit_while(builder: Builder, node: Any) -> None:
+    """`while` with a run-time condition."""
+    from .expressions import evaluate
+
+    span = builder.source.span(node.test)
+    origin = builder.here
+    state: dict[str, Any] = {}
+
+    def enter() -> None:
+        with builder.into_block() as prelude:
+            value = evaluate(builder, node.test)
+            if isinstance(value, Const) and isinstance(value.value, loops.condition):
+                value = value.value.value
+            if is_static(value):
+                raise NotConstexprError(
+                    "the condition of a while loop is a compile-time value", span, "use for or if", builder.calls
+                )
+            state["condition"] = scalar_condition(builder, value, span)
+        state["prelude"] = tuple(prelude)
+
+    body = _loop_body(builder, node, enter)
+    builder.statements.append(While(origin, state["prelude"], state["condition"], body))
+
+
+def _loop_body(builder: Builder, node: Any, enter: Callable[[], None]) -> tuple[Statement, ...]:
+    """A loop's body; names that it changes keep their type and shape from one iteration to the next."""
+    from .statements import visit_block
+
+    if node.orelse is not None:
+        raise UnsupportedLanguageConstruct("else of a loop", builder.source.span(node), "", builder.calls)
+    origin = builder.here
+    _own_variables(builder, assigned_names(node.body))
+    before = dict(builder.scope)
+    builder.loop_depth += 1
+    with builder.into_block() as body:
+        enter()
+        visit_block(builder, node.body)
+    builder.loop_depth -= 1
+    builder.origin = origin
+    for name, value in before.items():
+        _check_carried(builder, name, value, builder.scope.get(name), node)
+    after = builder.scope
+    inside = Undefined(builder.source.span(node), "is defined only inside the loop")
+    builder.scope = {name: before.get(name, inside) for name in after}
+    return tuple(body)
+
+
+def _check_carried(builder: Builder, name: str, before: Any, after: Any, node: Any) -> None:
+    if before == after or isinstance(before, Undefined) or not isinstance(before, Use) or not hasattr(after, "type"):
+        return
+    if isinstance(after, Use) and after.variable is before.variable:
+        return
+    raise DTypeError(
+        f"Loop-carried variable {name} has initial type {before.type} but is re-assigned to {after.type} in loop! "
+        "Please make sure that the type stays consistent.",
+        builder.source.span(node),
+        f"give {name} its final type and shape before the loop",
+        builder.calls,
+    )
+
+
+class Result:
+    """Where an inlined function's returns put its value."""
+
+    def __init__(self, name: str) -> None:
+        """`name` is given to the result when several returns share it."""
+        self.name = name
+        self.value: Value | None = None
+        self.variables: tuple[Variable, ...] = ()
+
+    def give(self, builder: Builder, value: Value, span: Span) -> None:
+        """One `return value`."""
+        if builder.block == self.home:
+            self.value = value
+            return
+        items = value.items if isinstance(value, Tuple) else (value,)
+        if all(isinstance(item, Const) and item.value is None for item in items):
+            self.value = value
+            return
+        exprs = [to_expr(item, span) for item in items]
+        if not self.variables:
+            words = [self.name] if len(exprs) == 1 else [f"{self.name}_{word}" for word in ("first", "second", "third")]
+            self.variables = tuple(builder.variable(w, e.type) for w, e in zip(words, exprs, strict=False))
+            uses = tuple(Use(variable.type, variable) for variable in self.variables)
+            self.value = Tuple(uses) if isinstance(value, Tuple) else uses[0]
+        for variable, expr in zip(self.variables, exprs, strict=True):
+            if variable.type != expr.type:
+                raise DTypeError(
+                    f"Return type mismatch: {variable.type} and {expr.type}", span, "cast one of them", builder.calls
+                )
+            builder.statements.append(Assign(builder.here, (variable,), expr))
+
+    home = 0
+
+

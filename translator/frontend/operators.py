@@ -1,0 +1,161 @@
+"""Operators on values: Python's on compile-time values, the op table's on run-time ones."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+from ..diagnostics import DTypeError, Span, UnsupportedLanguageConstruct
+from ..ir.nodes import Call, Expr
+from ..ir.types import ValueType
+from ..language.dtypes import PointerType
+from .builder import Builder
+from .shapes import broadcast_to, common_shape, elementwise, to_expr
+from .values import Const, Tuple, Value
+
+# LibCST operator: (op of the table, Python's function, how it composes in a C expression of constexprs).
+BINARY: dict[str, tuple[str, Any, str]] = {
+    "Add": ("add", operator.add, "+"),
+    "Subtract": ("sub", operator.sub, "-"),
+    "Multiply": ("mul", operator.mul, "*"),
+    "Divide": ("div", operator.truediv, ""),
+    "FloorDivide": ("floordiv", operator.floordiv, "/"),
+    "Modulo": ("mod", operator.mod, ""),
+    "BitAnd": ("and", operator.and_, ""),
+    "BitOr": ("or", operator.or_, ""),
+    "BitXor": ("xor", operator.xor, ""),
+    "LeftShift": ("shl", operator.lshift, ""),
+    "RightShift": ("shr", operator.rshift, ""),
+    "Power": ("", operator.pow, ""),
+}
+COMPARISONS: dict[str, tuple[str, Any]] = {
+    "Equal": ("eq", operator.eq),
+    "NotEqual": ("ne", operator.ne),
+    "LessThan": ("lt", operator.lt),
+    "LessThanEqual": ("le", operator.le),
+    "GreaterThan": ("gt", operator.gt),
+    "GreaterThanEqual": ("ge", operator.ge),
+}
+UNARY: dict[str, tuple[str, Any]] = {
+    "Minus": ("neg", operator.neg),
+    "Plus": ("", operator.pos),
+    "BitInvert": ("invert", operator.invert),
+    "Not": ("logical_not", operator.not_),
+}
+
+
+def is_static(value: Value) -> bool:
+    """Whether a value is known at compile time."""
+    return isinstance(value, Const) or (isinstance(value, Tuple) and all(is_static(item) for item in value.items))
+
+
+def binary(builder: Builder, word: str, left: Value, right: Value, span: Span) -> Value:
+    """`left <operator> right`."""
+    if word not in BINARY:
+        raise UnsupportedLanguageConstruct(
+            f"the operator {word} is not supported on run-time values", span, "tl.dot multiplies matrices", builder.calls
+        )
+    op, python, sign = BINARY[word]
+    if isinstance(left, Tuple) or isinstance(right, Tuple):
+        return _on_tuples(builder, word, left, right, span)
+    if isinstance(left, Const) and isinstance(right, Const):
+        return _on_constants(builder, python, sign, left, right, span)
+    pointer = _pointer_sum(builder, word, left, right, span)
+    if pointer is not None:
+        return pointer
+    if not op:
+        raise UnsupportedLanguageConstruct("** on a run-time value", span, "use tl.exp2(tl.log2(x) * y)", builder.calls)
+    return elementwise(op, [left, right], span)
+
+
+def _on_constants(builder: Builder, python: Any, sign: str, left: Const, right: Const, span: Span) -> Const:
+    try:
+        value = python(left.value, right.value)
+    except (TypeError, ValueError, ZeroDivisionError, OverflowError) as error:
+        raise DTypeError(f"cannot compute this at compile time: {error}", span, "", builder.calls) from None
+    symbol = None
+    integers = type(left.value) is int and type(right.value) is int and type(value) is int
+    if sign and integers and (left.symbol or right.symbol) and (sign != "/" or min(left.value, right.value) > 0):
+        symbol = f"{_c_operand(left, sign)} {sign} {_c_operand(right, sign, True)}"
+    return Const(value, symbol)
+
+
+def _c_operand(value: Const, sign: str, right: bool = False) -> str:
+    text = value.symbol or str(value.value)
+    simple = text.isidentifier() or text.isdigit()
+    return text if simple or (sign == "+" and not right) else f"({text})"
+
+
+def _on_tuples(builder: Builder, word: str, left: Value, right: Value, span: Span) -> Value:
+    if word == "Add" and isinstance(left, Tuple) and isinstance(right, Tuple):
+        return Tuple(left.items + right.items)
+    if word == "Multiply" and isinstance(left, Tuple) and isinstance(right, Const) and isinstance(right.value, int):
+        return Tuple(left.items * right.value)
+    raise DTypeError("tuples take only + with a tuple and * with an integer", span, "", builder.calls)
+
+
+def _pointer_sum(builder: Builder, word: str, left: Value, right: Value, span: Span) -> Expr | None:
+    """`pointer + integer`, `integer + pointer`, `pointer - integer`; None when no pointer is involved."""
+    pointers = [isinstance(v, Expr) and isinstance(v.type.element, PointerType) for v in (left, right)]
+    if not any(pointers):
+        return None
+    pointer, offset = (left, right) if pointers[0] else (right, left)
+    if all(pointers) or word not in ("Add", "Subtract") or (word == "Subtract" and not pointers[0]):
+        raise DTypeError(
+            f"invalid operands of type {getattr(left, 'type', left)} and {getattr(right, 'type', right)}",
+            span,
+            "a pointer takes only + and - with an integer",
+            builder.calls,
+        )
+    number = to_expr(offset, span)
+    if not number.type.dtype.is_int():
+        raise DTypeError(f"a pointer moves by integers, not by {number.type}", span, "cast the offset", builder.calls)
+    if word == "Subtract":
+        number = elementwise("neg", [number], span)
+    base = to_expr(pointer, span)
+    shape = common_shape([base.type.shape, number.type.shape], span)
+    args = (broadcast_to(base, shape, span), broadcast_to(number, shape, span))
+    return Call(ValueType(base.type.element, shape), "ptr_add", args, span=span)
+
+
+def compare(builder: Builder, word: str, left: Value, right: Value, span: Span) -> Value:
+    """A comparison; identity and membership at compile time only."""
+    if word in ("Is", "IsNot"):
+        same = isinstance(left, Const) and isinstance(right, Const) and left.value is right.value
+        return Const(same == (word == "Is"))
+    if word in ("In", "NotIn"):
+        if is_static(left) and is_static(right):
+            found = builder.constant(left, "", span) in builder.constant(right, "", span)
+            return Const(found == (word == "In"))
+        raise UnsupportedLanguageConstruct("`in` on run-time values", span, "compare with ==", builder.calls)
+    op, python = COMPARISONS[word]
+    if is_static(left) and is_static(right):
+        try:
+            return Const(bool(python(builder.constant(left, "", span), builder.constant(right, "", span))))
+        except TypeError as error:
+            raise DTypeError(f"cannot compare: {error}", span, "", builder.calls) from None
+    if isinstance(left, Const) and not left.is_number or isinstance(right, Const) and not right.is_number:
+        return Const(word == "NotEqual")  # a tile is never equal to None, a string or a type
+    return elementwise(op, [left, right], span)
+
+
+def unary(builder: Builder, word: str, value: Value, span: Span) -> Value:
+    """A unary operator."""
+    op, python = UNARY[word]
+    if is_static(value):
+        try:
+            return Const(python(builder.constant(value, "", span)))
+        except TypeError as error:
+            raise DTypeError(f"cannot compute this at compile time: {error}", span, "", builder.calls) from None
+    if not op:
+        return value
+    return elementwise(op, [value], span)
+
+
+def boolean(builder: Builder, word: str, left: Value, right: Value, span: Span) -> Value:
+    """`and`, `or` of values of which the left is known at run time only: both are evaluated."""
+    if is_static(left) and is_static(right):
+        first, second = builder.constant(left, "", span), builder.constant(right, "", span)
+        return Const(first and second if word == "And" else first or second)
+    values = [Const(bool(v.value)) if isinstance(v, Const) else v for v in (left, right)]
+    return elementwise("logical_and" if word == "And" else "logical_or", list(values), span)

@@ -1,0 +1,171 @@
+"""Making shapes and types explicit: broadcasts, casts, and the operands of elementwise operations."""
+
+from __future__ import annotations
+
+from ..diagnostics import CompilationError, DTypeError, ShapeError, Span
+from ..ir.nodes import Call, Expr, Literal
+from ..ir.types import ValueType
+from ..language.dtypes import DType, Element, PointerType
+from ..ops.casts import check_cast
+from ..ops.promotion import literal_type
+from ..ops.registry import OPS, Operand
+from .values import Const, Value
+
+
+def to_expr(value: Value, span: Span, dtype: Element | None = None) -> Expr:
+    """A run-time value, or a number as a literal of `dtype` (of its own type when that is None).
+
+    Raises:
+      DTypeError: for anything else.
+    """
+    if isinstance(value, Expr):
+        return value
+    if isinstance(value, Const) and value.is_number:
+        try:
+            own = dtype or literal_type(value.value)
+        except DTypeError as error:
+            raise placed(error, span) from None
+        number = float(value.value) if isinstance(own, DType) and own.is_floating() else value.value
+        if isinstance(own, DType) and own.is_int() and not own.is_bool():
+            number = int(number)
+        symbol = value.symbol if isinstance(own, DType) and (own.is_int() or isinstance(value.value, float)) else None
+        return Literal(ValueType(own), number, symbol=symbol, span=span)
+    raise DTypeError(f"expected a number or a tile, got {describe(value)}", span, "")
+
+
+def describe(value: Value) -> str:
+    """A value in words, for messages."""
+    if isinstance(value, Expr):
+        return f"a value of type {value.type}"
+    if isinstance(value, Const):
+        return f"the compile-time value {value.value!r}"
+    return f"a {type(value).__name__.lower()}"
+
+
+def placed(error: CompilationError, span: Span) -> CompilationError:
+    """The same error with a place."""
+    return type(error)(error.cause, error.span or span, error.remedy)
+
+
+def common_shape(shapes: list[tuple[int, ...]], span: Span) -> tuple[int, ...]:
+    """NumPy's broadcast of shapes; sides keep their names.
+
+    Raises:
+      ShapeError: when they do not fit.
+    """
+    rank = max((len(shape) for shape in shapes), default=0)
+    result: list[int] = [1] * rank
+    for shape in shapes:
+        for axis, side in enumerate(shape, rank - len(shape)):
+            if side == 1:
+                continue
+            if result[axis] not in (1, side):
+                shown = " and ".join(str([int(s) for s in shape]) for shape in shapes if shape)
+                raise ShapeError(
+                    f"Cannot make shapes compatible: {shown} differ at axis {axis}: {result[axis]} and {int(side)}",
+                    span,
+                    "expand one of them with [:, None] or [None, :], or use equal block sizes",
+                )
+            if result[axis] == 1 or getattr(side, "symbol", None):
+                result[axis] = side
+    return tuple(result)
+
+
+def broadcast_to(expr: Expr, shape: tuple[int, ...], span: Span | None = None) -> Expr:
+    """`expr` in a shape that its own broadcasts to."""
+    span = span or expr.span
+    if expr.type.shape == shape:
+        return expr
+    if isinstance(expr, Literal):
+        return Literal(expr.type.with_shape(shape), expr.value, symbol=expr.symbol, span=span)
+    if expr.type.is_tile:
+        while expr.type.rank < len(shape):
+            grown = (1, *expr.type.shape)
+            expr = Call(expr.type.with_shape(grown), "expand_dims", (expr,), (("axis", 0),), span=span)
+        if expr.type.shape == shape:
+            return expr
+    return Call(expr.type.with_shape(shape), "broadcast", (expr,), span=span)
+
+
+def cast_to(expr: Expr, element: Element, span: Span, rounding: str | None = None, bitcast: bool = False) -> Expr:
+    """`expr` converted to another element type.
+
+    Raises:
+      DTypeError: when there is no such conversion.
+    """
+    if expr.type.element == element:
+        return expr
+    try:
+        check_cast(expr.type.element, element, rounding, bitcast)
+    except DTypeError as error:
+        raise placed(error, span) from None
+    if isinstance(expr, Literal) and isinstance(element, DType) and not bitcast and not element.is_bool():
+        return _cast_literal(expr, element, span)
+    attributes = tuple(
+        (name, value) for name, value in (("rounding", rounding), ("bitcast", bitcast)) if value
+    )  # fmt: skip
+    return Call(expr.type.with_element(element), "cast", (expr,), attributes, span=span)
+
+
+def _cast_literal(expr: Literal, element: DType, span: Span) -> Expr:
+    type_ = expr.type.with_element(element)
+    if element.is_floating():
+        return Literal(type_, float(expr.value), span=span)
+    if isinstance(expr.value, float):
+        return Call(type_, "cast", (expr,), (), span=span)
+    value = int(expr.value) & ((1 << element.bits) - 1)
+    if element.is_int_signed() and value >> (element.bits - 1):
+        value -= 1 << element.bits
+    symbol = expr.symbol if value == expr.value else None
+    return Literal(type_, value, symbol=symbol, span=span)
+
+
+def elementwise(op_name: str, values: list[Value], span: Span) -> Expr:
+    """An operation of the op table on values: promoted, cast and broadcast.
+
+    Raises:
+      DTypeError, ShapeError: when the operands do not fit.
+    """
+    op = OPS[op_name]
+    operands = []
+    for value in values:
+        if isinstance(value, Const) and value.is_number:
+            operands.append(Operand(literal_or_error(value, span), value.value))
+        else:
+            operands.append(Operand(to_expr(value, span).type.element))
+    try:
+        resolved = op.rule(tuple(operands))
+    except CompilationError as error:
+        raise placed(error, span) from None
+    exprs = []
+    for value, element in zip(values, resolved.operands, strict=True):
+        expr = to_expr(value, span, element if isinstance(value, Const) and not _is_bool(element) else None)
+        exprs.append(as_bool(expr, span) if _is_bool(element) else cast_to(expr, element, span))
+    shape = common_shape([expr.type.shape for expr in exprs], span)
+    args = tuple(broadcast_to(expr, shape, span) for expr in exprs)
+    return Call(ValueType(resolved.result, shape), op_name, args, span=span)
+
+
+def _is_bool(element: Element) -> bool:
+    return isinstance(element, DType) and element.is_bool()
+
+
+def literal_or_error(value: Const, span: Span) -> DType:
+    """The own type of a number, with a place on errors."""
+    try:
+        return literal_type(value.value)
+    except DTypeError as error:
+        raise placed(error, span) from None
+
+
+def as_bool(expr: Expr, span: Span) -> Expr:
+    """`expr` as int1: itself, or whether it differs from zero."""
+    if isinstance(expr.type.element, PointerType):
+        raise DTypeError("a pointer is no truth value", span, "compare an integer instead")
+    from ..language.dtypes import int1
+
+    if expr.type.dtype.is_bool():
+        return expr
+    if isinstance(expr, Literal):
+        return Literal(expr.type.with_element(int1), bool(expr.value), span=span)
+    return Call(expr.type.with_element(int1), "cast", (expr,), (), span=span)

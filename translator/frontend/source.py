@@ -1,0 +1,95 @@
+"""The function's own text as a LibCST tree with places, and the `Origin` of each statement.
+
+In: a `KernelFunction`. Out: a `Source`, which answers where a node stands and which comments belong to a statement.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import libcst as cst
+from libcst.metadata import MetadataWrapper, PositionProvider
+
+from ..diagnostics import NoSourceError, Span
+from ..ir.nodes import Origin
+from ..kernel_function import KernelFunction
+
+
+class Source:
+    """A parsed function. `definition` is its `def`, `docstring` the first line of its docstring."""
+
+    def __init__(self, function: KernelFunction) -> None:
+        """Parses the text.
+
+        Raises:
+          NoSourceError: when it holds no function.
+        """
+        self.function = function
+        text = function.raw_src
+        self._indented = text[:1] in (" ", "\t")
+        self.lines = text.splitlines()
+        module = cst.parse_module(f"if True:\n{text}" if self._indented else text)
+        wrapper = MetadataWrapper(module, unsafe_skip_copy=True)
+        self._positions: Any = wrapper.resolve(PositionProvider)
+        self._module = module
+        self.definition = self._find(module.body)
+        self._offset = function.first_line - 1 - (1 if self._indented else 0)
+        self.line = self.span(self.definition.name).line
+        self.docstring = (self.definition.get_docstring() or "").strip().split("\n")[0]
+
+    def _find(self, body: Any) -> cst.FunctionDef:
+        for node in body:
+            if isinstance(node, cst.FunctionDef):
+                return node
+            if isinstance(node, cst.If) and isinstance(node.body, cst.IndentedBlock):
+                return self._find(node.body.body)
+        raise NoSourceError(f"the source of {self.function.__name__} holds no function definition")
+
+    def span(self, node: cst.CSTNode) -> Span:
+        """Where a node stands in the user's file."""
+        position = self._positions[node]
+        text = self._line(position.start.line)
+        return Span(
+            self.function.path,
+            position.start.line + self._offset,
+            position.start.column,
+            position.end.line + self._offset,
+            position.end.column,
+            text,
+        )
+
+    def _line(self, number: int) -> str:
+        index = number - 1 - (1 if self._indented else 0)
+        return self.lines[index] if 0 <= index < len(self.lines) else ""
+
+    def code(self, node: cst.CSTNode) -> str:
+        """The text of a node."""
+        return self._module.code_for_node(node)
+
+    def origin(self, statement: Any, inner: Any = None, note: str = "") -> Origin:
+        """The origin of a statement; `inner` is the small statement of a line that holds several."""
+        start = self._positions[statement].start.line
+        compound = isinstance(statement, cst.BaseCompoundStatement)
+        end = self._header_end(statement) if compound else self._positions[statement].end.line
+        text = "\n".join(self._line(number).strip() for number in range(start, end + 1))
+        comments, blank = [], False
+        for line in getattr(statement, "leading_lines", ()):
+            if line.comment is not None:
+                comments.append(line.comment.value.lstrip("#").strip())
+            elif not comments:
+                blank = True
+        return Origin(self.span(inner if inner is not None else statement), text, tuple(comments), "", blank, note)
+
+    def _header_end(self, statement: Any) -> int:
+        """The line that ends a compound statement's header: the one before its body."""
+        body = statement.body
+        if isinstance(body, cst.IndentedBlock) and body.body:
+            first = body.body[0]
+            above = len(getattr(first, "leading_lines", ()))
+            return max(self._positions[first].start.line - 1 - above, self._positions[statement].start.line)
+        return int(self._positions[statement].start.line)
+
+    def footer(self, block: Any) -> tuple[str, ...]:
+        """Comments at the end of a block, after its last statement."""
+        lines = getattr(block, "footer", ())
+        return tuple(line.comment.value.lstrip("#").strip() for line in lines if line.comment is not None)

@@ -1,0 +1,204 @@
+"""Python statements: one function per kind of LibCST node, in a table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import libcst as cst
+
+from ..diagnostics import DTypeError, UnsupportedLanguageConstruct
+from ..ir.nodes import Note, Origin
+from .builder import Builder
+from .control import visit_for, visit_if, visit_return, visit_while
+from .expressions import evaluate
+from .operators import binary
+from .values import Const, Tuple, Value
+
+REMEDIES = {
+    cst.Break: "put the condition into the loop's bounds or use a while loop",
+    cst.Continue: "put the rest of the body under an if",
+    cst.Try: "check the condition outside the kernel",
+    cst.With: "open it outside the kernel",
+    cst.FunctionDef: "define the function outside and mark it @triton.jit",
+    cst.Import: "import at the top of the file",
+    cst.ImportFrom: "import at the top of the file",
+    cst.Global: "pass the value as a parameter",
+    cst.Raise: "use tl.static_assert or tl.device_assert",
+}
+
+
+def visit_block(builder: Builder, body: Any) -> bool:
+    """Translates a block; True when it certainly returns, so that what follows it is never reached."""
+    lines: Sequence[Any] = body.body
+    for number, line in enumerate(lines):
+        if isinstance(line, cst.SimpleStatementLine):
+            for small in line.body:
+                builder.origin = builder.source.origin(line, small, builder.note_prefix)
+                if _visit_small(builder, small):
+                    return True
+        elif isinstance(line, cst.BaseCompoundStatement):
+            builder.origin = builder.source.origin(line, None, builder.note_prefix)
+            if _visit_compound(builder, line, lines[number + 1 :]):
+                return True
+    comments = builder.source.footer(body)
+    if comments and builder.origin is not None:
+        origin = Origin(builder.origin.span, "", comments, note="(end of block)")
+        builder.statements.append(Note(origin))
+    return False
+
+
+def _visit_small(builder: Builder, node: Any) -> bool:
+    if isinstance(node, cst.Return):
+        visit_return(builder, node)
+        return True
+    handler = HANDLERS.get(type(node))
+    if handler is None:
+        raise unsupported(builder, node)
+    handler(builder, node)
+    return False
+
+
+def _visit_compound(builder: Builder, node: Any, rest: Sequence[Any]) -> bool:
+    if isinstance(node, cst.If):
+        return visit_if(builder, node, rest)
+    if isinstance(node, cst.For):
+        visit_for(builder, node)
+    elif isinstance(node, cst.While):
+        visit_while(builder, node)
+    else:
+        raise unsupported(builder, node)
+    return False
+
+
+def unsupported(builder: Builder, node: cst.CSTNode) -> UnsupportedLanguageConstruct:
+    """The error for a statement that kernels cannot contain."""
+    return UnsupportedLanguageConstruct(
+        f"{type(node).__name__} statements cannot stand in a kernel",
+        builder.source.span(node),
+        REMEDIES.get(type(node), ""),
+        builder.calls,
+    )
+
+
+# ------------------------------------------------------------------------------------------------- small statements
+
+
+def _assign(builder: Builder, node: Any) -> None:
+    if len(node.targets) != 1:
+        raise UnsupportedLanguageConstruct(
+            "a chained assignment", builder.source.span(node), "write one assignment per line", builder.calls
+        )
+    value = evaluate(builder, node.value)
+    bind_target(builder, node.targets[0].target, value)
+
+
+def bind_target(builder: Builder, target: Any, value: Value) -> None:
+    """`target = value` for a name or a (nested) tuple of names."""
+    span = builder.source.span(target)
+    if isinstance(target, cst.Name):
+        builder.bind(target.value, value, span)
+        return
+    if isinstance(target, (cst.Tuple, cst.List)):
+        if not isinstance(value, Tuple) or len(value.items) != len(target.elements):
+            raise DTypeError(
+                f"cannot unpack {len(value.items) if isinstance(value, Tuple) else 'a single value'} into "
+                f"{len(target.elements)} names",
+                span,
+                "",
+                builder.calls,
+            )
+        # All right sides are taken before any name changes: `a, b = b, a` exchanges.
+        values = [_copied(builder, item, target) for item in value.items]
+        for element, item in zip(target.elements, values, strict=True):
+            bind_target(builder, element.value, item)
+        return
+    raise UnsupportedLanguageConstruct(
+        f"assignment to {builder.source.code(target)}", span, "assign to a plain name", builder.calls
+    )
+
+
+def _copied(builder: Builder, value: Value, target: Any) -> Value:
+    """A value that later assignments of the same statement cannot change."""
+    from ..ir.nodes import Assign, Use
+    from ..ir.walk import used_variables
+
+    names = {element.value.value for element in target.elements if isinstance(element.value, cst.Name)}
+    if isinstance(value, (Const, Tuple)) or not hasattr(value, "type"):
+        return value
+    if not any(v.name in names and v not in builder.protected for v in used_variables(value)):
+        return value
+    temporary = builder.variable(f"{next(used_variables(value)).name}_before", value.type)
+    builder.statements.append(Assign(builder.here, (temporary,), value))
+    return Use(temporary.type, temporary)
+
+
+def _annotated(builder: Builder, node: Any) -> None:
+    name = node.target.value
+    annotation = builder.source.code(node.annotation.annotation)
+    if "constexpr" not in annotation:
+        if node.value is not None:
+            bind_target(builder, node.target, evaluate(builder, node.value))
+        return
+    span = builder.source.span(node)
+    if name in builder.constexpr_names and name in builder.scope:
+        raise DTypeError(f"{name} is already defined; a constexpr cannot be defined twice", span, "", builder.calls)
+    builder.constexpr_names.add(name)
+    if node.value is not None:
+        value = evaluate(builder, node.value)
+        builder.constant(value, f"the value of the constexpr {name}", span)
+        builder.scope[name] = value
+        builder.note("compile-time value")
+
+
+def _augmented(builder: Builder, node: Any) -> None:
+    word = type(node.operator).__name__.removesuffix("Assign")
+    span = builder.source.span(node)
+    left, right = evaluate(builder, node.target), evaluate(builder, node.value)
+    bind_target(builder, node.target, binary(builder, word, left, right, span))
+
+
+def _expression(builder: Builder, node: Any) -> None:
+    if isinstance(node.value, (cst.SimpleString, cst.ConcatenatedString, cst.Ellipsis)):
+        return
+    before = len(builder.statements)
+    evaluate(builder, node.value)
+    _drop_unused_result(builder, before)
+
+
+def _drop_unused_result(builder: Builder, before: int) -> None:
+    """An atomic whose result nobody names becomes an effect."""
+    from ..ir.nodes import Assign, Call, Effect
+
+    for position in range(before, len(builder.statements)):
+        statement = builder.statements[position]
+        if (
+            position == len(builder.statements) - 1
+            and isinstance(statement, Assign)
+            and isinstance(statement.value, Call)
+            and statement.value.op.startswith("atomic_")
+        ):
+            builder.statements[position] = Effect(statement.origin, statement.value)
+
+
+def _assert(builder: Builder, node: Any) -> None:
+    from .builtins_debug import device_assert
+
+    message = evaluate(builder, node.msg) if node.msg is not None else Const("")
+    arguments = {"cond": evaluate(builder, node.test), "msg": message, "mask": Const(None)}
+    device_assert(builder, arguments, builder.source.span(node))
+
+
+def _pass(builder: Builder, node: Any) -> None:
+    builder.note("nothing to do")
+
+
+HANDLERS: dict[type, Callable[[Builder, Any], None]] = {
+    cst.Assign: _assign,
+    cst.AnnAssign: _annotated,
+    cst.AugAssign: _augmented,
+    cst.Expr: _expression,
+    cst.Assert: _assert,
+    cst.Pass: _pass,
+}
+
