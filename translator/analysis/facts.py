@@ -46,8 +46,12 @@ def find_facts(kernel: Kernel) -> Facts:
     return body_facts(kernel.body, start)
 
 
-def body_facts(body: tuple[Statement, ...], known: dict[Variable, AxisInfo] | None = None) -> Facts:
-    """Computes the facts of a block on its own: a kernel's, or a device function's."""
+def body_facts(
+    body: tuple[Statement, ...],
+    known: dict[Variable, AxisInfo] | None = None,
+    results: tuple[Variable, ...] = (),
+) -> Facts:
+    """Computes the facts of a block on its own: a kernel's, or a function's that ends with `results` assigned."""
     assignments = Counter(v for s in statements(body) for v in assigned_variables(s))
     definitions = {
         s.target: s.value
@@ -57,7 +61,7 @@ def body_facts(body: tuple[Statement, ...], known: dict[Variable, AxisInfo] | No
     index, absorbed = _index_variables(body, definitions, assignments)
     environments: dict[int, dict[Variable, AxisInfo]] = {}
     _flow(body, dict(known or {}), environments)
-    return Facts(assignments, definitions, index, absorbed, _unused(body), environments)
+    return Facts(assignments, definitions, index, absorbed, _unused(body, results), environments)
 
 
 def is_elementwise(expr: Expr) -> bool:
@@ -99,9 +103,9 @@ def _is_index(expr: Expr, known: set[Variable], assignments: Counter[Variable]) 
     return True
 
 
-def _unused(body: tuple[Statement, ...]) -> frozenset[Variable]:
+def _unused(body: tuple[Statement, ...], results: tuple[Variable, ...]) -> frozenset[Variable]:
     """Variables that no effect, condition or bound depends on."""
-    needed: set[Variable] = set()
+    needed: set[Variable] = set(results)
     sources: dict[Variable, set[Variable]] = {}
     for statement in statements(body):
         reads = {v for expr in expressions(statement) for v in used_variables(expr)}

@@ -110,18 +110,25 @@ class Builder:
         if target is None:
             target = self.reuse(name, expr.type) or self.variable(name, expr.type)
             self.block_of[target] = self.block
-        last = self.statements[-1] if self.statements else None
-        if (
-            isinstance(expr, Use)
-            and isinstance(last, Assign)
-            and last.targets == (expr.variable,)
-            and expr.variable.key in self.temporaries
-        ):
-            self.statements[-1] = Assign(last.origin, (target,), last.value)
-        else:
+        if not self._take_over(expr, target):
             self.statements.append(Assign(self.here, (target,), expr))
         self.scope[name] = Use(target.type, target)
         return target
+
+    def _take_over(self, expr: Expr, target: Variable) -> bool:
+        """Lets a structured operation of this statement assign to `target` itself instead of to a name of ours."""
+        if not isinstance(expr, Use) or expr.variable.key not in self.temporaries:
+            return False
+        for position in reversed(range(len(self.statements))):
+            statement = self.statements[position]
+            if statement.origin is not self.origin or not isinstance(statement, Assign):
+                return False
+            if expr.variable in statement.targets:
+                targets = tuple(target if t is expr.variable else t for t in statement.targets)
+                self.statements[position] = Assign(statement.origin, targets, statement.value)
+                self.temporaries = self.temporaries - {expr.variable.key}
+                return True
+        return False
 
     temporaries: set[int] = set()
     siblings: dict[str, Variable] = {}

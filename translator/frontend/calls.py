@@ -291,7 +291,8 @@ def reduce_function(builder: Builder, target: KernelFunction, types: list[DType]
     results = []
     for item, dtype in zip(items, types, strict=True):
         expr = cast_to(to_expr(item, span), dtype, span)
-        variable = inner.variable("combined" if len(types) == 1 else f"combined_{len(results)}", expr.type)
+        word = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth")[len(results)]
+        variable = inner.variable("combined" if len(types) == 1 else f"combined_{word}", expr.type)
         inner.statements.append(Assign(inner.here, (variable,), expr))
         results.append(variable)
     return tuple(variables[: len(types)]), tuple(variables[len(types) :]), tuple(results), tuple(inner.statements)

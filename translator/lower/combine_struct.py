@@ -88,7 +88,7 @@ def _argument_body(op: str | None, tie_break_left: bool) -> tuple[Node, ...]:
 def _custom_element(context: Context, name: str, combine: Combine, dtype: DType) -> Combination:
     names = Names([])
     left, right = names.variable(combine.left[0]), names.variable(combine.right[0])
-    body = lower_scalar_body(context, combine.body, names)
+    body = lower_scalar_body(context, combine.body, names, combine.results)
     result = Line(f"return {names.variable(combine.results[0])};")
     context.use_helper(
         "combine_element", name, state=dtype.cuda, left=left, right=right, body=(*body, result)
@@ -104,7 +104,7 @@ def _custom_body(
     for side, variables in (("left", combine.left), ("right", combine.right)):
         for (ctype, field), variable in zip(fields, variables, strict=False):
             nodes.append(Line(f"const {ctype} {names.variable(variable)} = {side}.{field};"))
-    nodes += lower_scalar_body(context, combine.body, names)
+    nodes += lower_scalar_body(context, combine.body, names, combine.results)
     values = ", ".join(names.variable(result) for result in combine.results)
     present = ", true" if len(fields) < len(combine.results) else ""
     nodes.append(Line(f"return {{{values}{present}}};"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..analysis.facts import body_facts
-from ..ir.nodes import DeviceFunction, Statement
+from ..ir.nodes import DeviceFunction, Statement, Variable
 from .names import Names
 from .scopes import find_scopes
 from .unit import Function, Node
@@ -26,10 +26,12 @@ def lower_function(context: Context, function: DeviceFunction) -> Function:
     return Function(signature, comments, body)
 
 
-def lower_scalar_body(context: Context, body: tuple[Statement, ...], names: Names) -> tuple[Node, ...]:
-    """Statements of scalars, in a scope of their own."""
+def lower_scalar_body(
+    context: Context, body: tuple[Statement, ...], names: Names, results: tuple[Variable, ...] = ()
+) -> tuple[Node, ...]:
+    """Statements of scalars, in a scope of their own; `results` are read after them."""
     from .statements import lower_block
 
-    facts = body_facts(body)
+    facts = body_facts(body, results=results)
     inner = context.nested(facts, find_scopes(body, {}), names)
     return lower_block(inner, body)

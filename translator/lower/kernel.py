@@ -17,7 +17,7 @@ from .names import Names
 from .roles import Roles
 from .scopes import find_scopes
 from .statements import lower_block
-from .unit import Constant, Function, Line, Node, Shared, Unit
+from .unit import Blank, Constant, Function, Line, Node, Shared, Unit
 
 
 def lower_kernel(kernel: Kernel, facts: Facts, schedule: Schedule) -> Unit:
@@ -33,6 +33,8 @@ def lower_kernel(kernel: Kernel, facts: Facts, schedule: Schedule) -> Unit:
     context.read_only = read_only_pointers(kernel)
     body = lower_block(context, kernel.body)
     functions = _functions(context, kernel)
+    for helper in context.speller.used_helpers:
+        context.use_helper(helper)
     static, dynamic, dynamic_bytes = plan_shared(context)
     prologue = _prologue(context, dynamic)
     unit = Unit(
@@ -49,7 +51,7 @@ def lower_kernel(kernel: Kernel, facts: Facts, schedule: Schedule) -> Unit:
         name=kernel.name,
         parameters=tuple(context.declaration(parameter.variable, None) for parameter in kernel.parameters),
         launch_bounds="NUM_THREADS",
-        body=(*prologue, *body),
+        body=(*prologue, Blank(), *body),
     )
     return unit
 

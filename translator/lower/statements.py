@@ -200,7 +200,13 @@ def _fill(context: Context, statement: Assign, layout: Layout, name: str) -> lis
 
 
 def _store_element(context: Context, name: str, target: Variable, value: Expr, point: Point) -> tuple[Node, ...]:
-    return (Spelled("assign", {"target": indexed(context, name, target, point), "value": context.speller.text(value, point)}),)
+    place = indexed(context, name, target, point)
+    text = context.speller.text(value, point)
+    for op, sign in (("add", "+"), ("sub", "-"), ("mul", "*")):
+        own = isinstance(value, Call) and value.op == op and isinstance(value.args[0], Use)
+        if own and value.args[0].variable is target and text.startswith(f"{place} {sign} "):
+            return (Line(f"{place} {sign}= {text[len(place) + 3 :]};"),)
+    return (Spelled("assign", {"target": place, "value": text}),)
 
 
 def _copy_element(name: str, source: str, target: Variable, point: Point) -> tuple[Node, ...]:
