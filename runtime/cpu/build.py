@@ -1,0 +1,165 @@
+"""Builds generated text with the host's C++ compiler: a shared library for runs, a program for checks.
+
+In: an `Artifact`. Out: the path of the built file, from a cache that is keyed by everything that goes into it.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from importlib import resources
+from pathlib import Path
+
+from tilewright.artifact import Artifact
+from tilewright.diagnostics import ToolchainError
+from tilewright.language.dtypes import DType, PointerType
+from tilewright.runtime.folders import cache_folder
+
+COMPILERS = ("c++", "g++", "clang++")
+FLAGS = ("-std=c++17", "-O1", "-fwrapv", "-fno-strict-aliasing", "-ffp-contract=off", "-w", "-fPIC")
+SANITIZERS = {
+    "memory": ("-g", "-fsanitize=address,alignment", "-fno-sanitize-recover=alignment", "-fno-omit-frame-pointer"),
+    "races": ("-g", "-fsanitize=thread"),
+}
+DYNAMIC_SHARED = "extern __shared__ __align__(16) unsigned char shared_bytes[];"
+
+
+@functools.cache
+def compiler() -> str:
+    """The host's C++ compiler: $CXX, or the first of the usual names.
+
+    Raises:
+      ToolchainError: when there is none.
+    """
+    for name in (os.environ.get("CXX"), *COMPILERS):
+        if name and (path := shutil.which(name)):
+            return path
+    raise ToolchainError(
+        "the CPU run needs a C++ compiler, and none of $CXX, c++, g++, clang++ was found; install g++ or clang++, or set "
+        "TILEWRIGHT_MODE=interpret to run kernels in Python"
+    )
+
+
+def has_compiler() -> bool:
+    """Whether a C++ compiler is there."""
+    try:
+        return bool(compiler())
+    except ToolchainError:
+        return False
+
+
+@functools.cache
+def headers() -> Path:
+    """The folder of our headers."""
+    return Path(str(resources.files("tilewright.runtime.cpu")))
+
+
+@functools.cache
+def _fingerprint() -> str:
+    """What besides text and flags decides the result: headers and compiler."""
+    digest = hashlib.sha256()
+    for path in sorted(headers().rglob("*.h")):
+        digest.update(path.name.encode() + b"\0" + path.read_bytes())
+    version = subprocess.run([compiler(), "--version"], capture_output=True, text=True, check=False).stdout
+    digest.update(version.encode())
+    return digest.hexdigest()
+
+
+def entry_point(artifact: Artifact) -> str:
+    """The C++ function that unpacks arguments of 8 bytes each and runs the grid."""
+    arguments = []
+    for number, parameter in enumerate(artifact.parameters):
+        arguments.append(_unpacked(parameter.element, f"a[{number}]"))
+    return (
+        "\nnamespace tilewright {\n"
+        "const char* run_kernel(dim3 grid, unsigned schedule, unsigned seed, const unsigned long long* arguments)\n{\n"
+        "    const auto entry = [](void* packed) {\n"
+        "        const auto* a = static_cast<const unsigned long long*>(packed);\n"
+        f"        (void)a; {artifact.kernel_name}({', '.join(arguments)});\n"
+        "    };\n"
+        f"    return run_grid(grid, {artifact.num_threads}, schedule, seed, entry, "
+        "const_cast<unsigned long long*>(arguments));\n}\n}\n"
+        'extern "C" const char* tilewright_run(unsigned x, unsigned y, unsigned z, unsigned schedule, unsigned seed,\n'
+        "                                      const unsigned long long* arguments)\n"
+        "{ return tilewright::run_kernel({x, y, z}, schedule, seed, arguments); }\n"
+    )
+
+
+def _unpacked(element: DType | PointerType, place: str) -> str:
+    if isinstance(element, PointerType):
+        memory = "unsigned char" if element.element_ty.is_bool() else element.element_ty.cuda
+        return f"reinterpret_cast<{memory}*>({place})"
+    if element.is_floating():
+        width = {64: "unsigned long long", 32: "unsigned", 16: "unsigned short"}[element.bits]
+        return f"tilewright::bits<{element.cuda}>(static_cast<{width}>({place}))"
+    return f"static_cast<{element.cuda}>({place})"
+
+
+def host_text(artifact: Artifact) -> str:
+    """The generated text as the host compiles it: unchanged, but for dynamic shared memory, and with an entry point."""
+    static = f"alignas(16) static unsigned char shared_bytes[{max(artifact.shared_bytes, 16)}];"
+    text = artifact.source.replace(DYNAMIC_SHARED, static)
+    if re.search(r"\basm\b", text):
+        raise ToolchainError("the generated text holds PTX that the CPU run does not know")
+    return text + entry_point(artifact)
+
+
+def build_library(artifact: Artifact) -> Path:
+    """The shared library of a kernel."""
+    header = _precompiled()
+    return _build(host_text(artifact), (*FLAGS, "-shared", "-include", str(header)), ".so")
+
+
+def build_check(artifact: Artifact, sanitizer: str) -> Path:
+    """The checking program of a kernel; `sanitizer` is "memory" or "races"."""
+    text = host_text(artifact) + "\nint main(int, char** arguments) { return tilewright::check_main(arguments[1]); }\n"
+    flags = (*FLAGS, *SANITIZERS[sanitizer], "-include", str(headers() / "check_main.h"))
+    return _build(text, flags, "")
+
+
+@functools.cache
+def _precompiled() -> Path:
+    """A header that includes ours, compiled beforehand where the compiler can do that."""
+    folder = cache_folder() / f"headers-{hashlib.sha256((_fingerprint() + repr(FLAGS)).encode()).hexdigest()[:16]}"
+    header = folder / "floats.h"
+    if not header.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        _write_atomically(header, f'#include "{headers() / "floats.h"}"\n'.encode())
+        with tempfile.TemporaryDirectory(dir=folder) as scratch:
+            result = Path(scratch) / "floats.h.gch"
+            command = [compiler(), *FLAGS, "-x", "c++-header", str(header), "-o", str(result)]
+            done = subprocess.run(command, capture_output=True, check=False)
+            if done.returncode == 0:
+                os.replace(result, folder / "floats.h.gch")
+    return header
+
+
+def _write_atomically(path: Path, content: bytes) -> None:
+    handle, name = tempfile.mkstemp(dir=path.parent)
+    with os.fdopen(handle, "wb") as file:
+        file.write(content)
+    os.replace(name, path)
+
+
+def _build(text: str, flags: tuple[str, ...], suffix: str) -> Path:
+    key = hashlib.sha256("\0".join((text, repr(flags), _fingerprint())).encode()).hexdigest()
+    folder = cache_folder() / "cpu"
+    folder.mkdir(parents=True, exist_ok=True)
+    built = folder / f"{key}{suffix or '.run'}"
+    if built.exists():
+        return built
+    with tempfile.TemporaryDirectory(dir=folder) as scratch:
+        source, result = Path(scratch) / "kernel.cu", Path(scratch) / "built"
+        source.write_text(text, encoding="ascii", newline="\n")
+        include = ["-I", str(headers() / "include")]
+        command = [compiler(), *include, *flags, "-x", "c++", "kernel.cu", "-o", "built"]
+        done = subprocess.run(command, cwd=scratch, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            raise ToolchainError(f"the host compiler rejects the generated text:\n{done.stderr[:4000]}")
+        os.replace(result, built)
+    return built

@@ -1,0 +1,145 @@
+"""Runs a kernel under sanitizers, in a process of its own: races, accesses out of bounds, misalignment, deadlocks.
+
+Every array becomes an allocation of exactly its size, so that one element past the end is found. The kernel runs under
+several schedules; the first fault is reported as the kernel's own line.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import shutil
+import struct
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tilewright.artifact import Artifact
+from tilewright.diagnostics import KernelFaultError
+from tilewright.language.dtypes import PointerType
+from tilewright.runtime.cpu.build import build_check
+from tilewright.runtime.cpu.run import SCHEDULES, explain, pack
+
+NO_BUFFER = (1 << 64) - 1
+PLANS = {"memory": ("greedy_low", "greedy_high", "random"), "races": ("round_robin", "reverse")}
+FAULT_STATUS = 86
+
+
+@dataclass(frozen=True, slots=True)
+class Buffer:
+    """Memory that the kernel may touch: its address in this process, its bytes, the argument's name."""
+
+    address: int
+    content: memoryview
+    name: str
+
+
+def check(
+    artifact: Artifact,
+    grid: tuple[int, int, int],
+    values: Sequence[int | float | bool],
+    buffers: Sequence[Buffer],
+) -> None:
+    """Runs the kernel once per sanitizer and schedule; the last memory run's results are written back.
+
+    Raises:
+      KernelFaultError: what was found, with the kernel's line.
+    """
+    for sanitizer, schedules in PLANS.items():
+        program = build_check(artifact, sanitizer)
+        for schedule in schedules:
+            result = _run(program, artifact, grid, values, buffers, schedule)
+            if sanitizer == "memory":
+                last = result
+    for buffer, content in zip(buffers, last, strict=True):
+        if not buffer.content.readonly:
+            buffer.content[:] = content
+
+
+def _run(  # type: ignore[no-untyped-def]
+    program, artifact: Artifact, grid: tuple[int, int, int], values, buffers: Sequence[Buffer], schedule: str
+) -> list[bytes]:
+    sizes = [buffer.content.nbytes for buffer in buffers]
+    head = struct.pack("<7Q", *grid, SCHEDULES[schedule], 1, len(buffers), len(values))
+    head += struct.pack(f"<{len(sizes)}Q", *sizes)
+    for parameter, value, packed in zip(artifact.parameters, values, pack(artifact, values), strict=True):
+        place = _buffer_of(int(value), buffers) if isinstance(parameter.element, PointerType) else None
+        head += struct.pack("<2Q", *(place if place is not None else (NO_BUFFER, packed)))
+    with tempfile.NamedTemporaryFile(suffix=".launch") as file:
+        file.write(head + b"".join(bytes(buffer.content) for buffer in buffers))
+        file.flush()
+        done = subprocess.run(
+            [*_launcher(), str(program), file.name], capture_output=True, text=True, errors="replace", check=False,
+            env={**os.environ, "TSAN_OPTIONS": "halt_on_error=1 exitcode=66", "ASAN_OPTIONS": "detect_leaks=0"},
+        )  # fmt: skip
+        if done.stdout:
+            print(done.stdout, end="")
+        if done.returncode != 0:
+            raise KernelFaultError(_report(done.stderr, done.returncode, artifact, buffers))
+        file.seek(len(head))
+        return [file.read(size) for size in sizes]
+
+
+def _buffer_of(address: int, buffers: Sequence[Buffer]) -> tuple[int, int] | None:
+    for number, buffer in enumerate(buffers):
+        if buffer.address <= address <= buffer.address + buffer.content.nbytes:
+            return number, address - buffer.address
+    return None
+
+
+def _launcher() -> list[str]:
+    """ThreadSanitizer needs address-space randomisation off on recent kernels."""
+    setarch = shutil.which("setarch")
+    return [setarch, platform.machine(), "-R"] if setarch else []
+
+
+# --------------------------------------------------------------------------------------------------------- reports
+
+
+def _report(text: str, status: int, artifact: Artifact, buffers: Sequence[Buffer]) -> str:
+    if status == FAULT_STATUS:
+        return explain(text.partition("tilewright-fault: ")[2], artifact)
+    if "data race" in text:
+        return explain(_race(text), artifact)
+    if "AddressSanitizer" in text:
+        return explain(_out_of_bounds(text, buffers), artifact)
+    if match := re.search(r"kernel\.cu:(\d+):\d+: runtime error: (.*)", text):
+        return explain(f"misaligned access at line {match[1]}: {match[2]}", artifact)
+    return f"the check ended with status {status}:\n{text[-2000:]}"
+
+
+def _race(text: str) -> str:
+    """The two accesses of ThreadSanitizer's first report."""
+    accesses = re.findall(
+        r"(Atomic write|Atomic read|Write|Read|Previous atomic write|Previous atomic read|Previous write|Previous read) of "
+        r"size \d+ at \S+ by ([^:\n]*):\n((?:\s+#\d+ .*\n)+)",
+        text,
+    )
+    parts = []
+    for kind, thread, frames in accesses[:2]:
+        line = re.search(r"kernel\.cu:(\d+)", frames)
+        who = re.search(r"CUDA thread \d+", thread) or re.search(r"(?:thread|Thread) \S+", thread)
+        parts.append(f"{kind.lower()} at line {line[1] if line else 0} by {who[0] if who else 'a thread'}")
+    place = re.search(r"Location is (?:global '([^']*)'|heap block)", text)
+    name = (place[1] or "global memory") if place else "memory"
+    return f"race on {name}: " + "; ".join(parts)
+
+
+def _out_of_bounds(text: str, buffers: Sequence[Buffer]) -> str:
+    kind = re.search(r"AddressSanitizer: (\S+)", text)
+    access = re.search(r"(READ|WRITE) of size (\d+)", text)
+    frame = re.search(r"kernel\.cu:(\d+)", text)
+    what = f"{access[1].lower()} of {access[2]} bytes" if access else "access"
+    line = frame[1] if frame else "0"
+    near = re.search(r"is located (\d+) bytes (\S+) (?:of )?(\d+)-byte region \[(0x[0-9a-f]+)", text)
+    where = ""
+    if near:
+        start = int(near[4], 16)
+        for number, address in re.findall(r"tilewright-buffer: (\d+) (0x[0-9a-f]+)", text):
+            if int(address, 16) == start:
+                buffer = buffers[int(number)]
+                side = "before" if near[2] in ("left", "before") else "past the end of"
+                where = f", {near[1]} bytes {side} {buffer.name} ({buffer.content.nbytes} bytes)"
+    return f"out of bounds: {what} at line {line}{where} ({kind[1] if kind else 'address'})"

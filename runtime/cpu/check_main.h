@@ -1,0 +1,52 @@
+// The main program of a check: reads the launch and exactly sized buffers from a file, runs the kernel, writes the
+// buffers back. It runs in a process of its own, built with a sanitizer.
+#pragma once
+#include "floats.h"
+
+namespace tilewright {
+
+const char* run_kernel(dim3 grid, unsigned schedule, unsigned seed, const unsigned long long* arguments);
+
+inline void read_exactly(void* target, size_t bytes, FILE* file)
+{
+    if (fread(target, 1, bytes, file) != bytes) fprintf(stderr, "tilewright: the launch file is cut short\n"), exit(2);
+}
+
+// File: grid (3), schedule, seed, number of buffers, number of arguments; the buffers' sizes; per argument the number of
+// its buffer (or all ones) and its value (an offset into the buffer); the buffers' bytes. All numbers have 8 bytes.
+inline int check_main(const char* path)
+{
+    FILE* file = fopen(path, "r+b");
+    unsigned long long head[7];
+    read_exactly(head, sizeof head, file);
+    const size_t num_buffers = head[5], num_arguments = head[6];
+    auto* sizes = static_cast<unsigned long long*>(calloc(num_buffers + 1, 8));
+    auto* described = static_cast<unsigned long long*>(calloc(num_arguments + 1, 16));
+    auto* arguments = static_cast<unsigned long long*>(calloc(num_arguments + 1, 8));
+    auto** buffers = static_cast<char**>(calloc(num_buffers + 1, sizeof(char*)));
+    read_exactly(sizes, num_buffers * 8, file);
+    read_exactly(described, num_arguments * 16, file);
+    const long data = ftell(file);
+    for (size_t i = 0; i < num_buffers; ++i) {
+        // Aligned as on the device; the size is exact, so that the first byte past the end is seen.
+        if (posix_memalign(reinterpret_cast<void**>(&buffers[i]), 256, sizes[i] ? sizes[i] : 1)) return 2;
+        read_exactly(buffers[i], sizes[i], file);
+        fprintf(stderr, "tilewright-buffer: %zu %p %llu\n", i, static_cast<void*>(buffers[i]), sizes[i]);
+    }
+    for (size_t i = 0; i < num_arguments; ++i) {
+        const unsigned long long buffer = described[2 * i], value = described[2 * i + 1];
+        arguments[i] = buffer == ~0ull ? value : reinterpret_cast<unsigned long long>(buffers[buffer]) + value;
+    }
+    const dim3 grid{unsigned(head[0]), unsigned(head[1]), unsigned(head[2])};
+    if (const char* report = run_kernel(grid, unsigned(head[3]), unsigned(head[4]), arguments)) {
+        fprintf(stderr, "tilewright-fault: %s", report);
+        _exit(86);
+    }
+    fseek(file, data, SEEK_SET);
+    for (size_t i = 0; i < num_buffers; ++i) fwrite(buffers[i], 1, sizes[i], file);
+    fclose(file);
+    fflush(nullptr);
+    _exit(0);   // nothing of the host's tear-down is the kernel's business
+}
+
+}  // namespace tilewright

@@ -1,0 +1,1 @@
+// Stands in for CUDA's header of this name: the types are already defined by floats.h.

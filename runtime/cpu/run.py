@@ -1,0 +1,71 @@
+"""Runs generated text on the CPU, in this process."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import re
+import struct
+from collections.abc import Sequence
+
+from tilewright.artifact import Artifact
+from tilewright.diagnostics import KernelFaultError
+from tilewright.language.dtypes import DType, Element
+from tilewright.runtime.cpu.build import build_library
+
+SCHEDULES = {"round_robin": 0, "reverse": 1, "greedy_low": 2, "greedy_high": 3, "random": 4}
+
+
+def run(
+    artifact: Artifact,
+    grid: tuple[int, int, int],
+    values: Sequence[int | float | bool],
+    schedule: str = "greedy_low",
+    seed: int = 0,
+) -> None:
+    """Runs all programs of a grid; pointers are addresses in `values`, in the order of `artifact.parameters`.
+
+    Raises:
+      KernelFaultError: on a deadlock, a divergent barrier or a failed assertion.
+      ToolchainError: without a C++ compiler.
+    """
+    packed = (ctypes.c_uint64 * max(len(values), 1))(*pack(artifact, values))
+    report = _function(artifact)(*grid, SCHEDULES[schedule], seed, packed)
+    if report:
+        raise KernelFaultError(explain(report.decode(), artifact))
+
+
+@functools.lru_cache(maxsize=256)
+def _function(artifact: Artifact):  # type: ignore[no-untyped-def]
+    function = ctypes.CDLL(str(build_library(artifact))).tilewright_run
+    function.restype = ctypes.c_char_p
+    function.argtypes = [ctypes.c_uint] * 5 + [ctypes.c_void_p]
+    return function
+
+
+def pack(artifact: Artifact, values: Sequence[int | float | bool]) -> list[int]:
+    """Every argument as an unsigned integer of 8 bytes that starts with its own bytes."""
+    return [_bits(parameter.element, value) for parameter, value in zip(artifact.parameters, values, strict=True)]
+
+
+def _bits(element: Element, value: int | float | bool) -> int:
+    if isinstance(element, DType) and element.is_floating():
+        code = {"fp64": "<d", "fp32": "<f", "fp16": "<e"}.get(element.name, "<f")
+        raw = struct.pack(code, value)
+        raw = raw[2:] if element.name == "bf16" else raw
+        return int.from_bytes(raw, "little")
+    return int(value) & (1 << 64) - 1
+
+
+def explain(report: str, artifact: Artifact) -> str:
+    """A report with every line of the generated text followed by the line of the kernel that it came from."""
+    source = dict(artifact.lines)
+
+    def place(match: re.Match[str]) -> str:
+        line = int(match[1])
+        while line > 0 and line not in source:
+            line -= 1
+        origin = f"{artifact.file}:{source[line]}" if line in source else artifact.file
+        return f"{origin} (.cu line {match[1]})"
+
+    return re.sub(r"\bline (\d+)", place, report.strip())
