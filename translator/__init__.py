@@ -1,1 +1,45 @@
+"""tilewright: tile programs in Triton's language, as CUDA C++ that a person can review.
 
+    import tilewright as triton
+    import tilewright.language as tl
+
+Everything here is looked up when it is first used, so that the import is quick. This module is the one place in which
+`translator/` reaches into `runtime/`: it is the package's public face.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+from .version import VERSION as __version__
+
+_HOMES = {
+    "jit": "tilewright.runtime.jit",
+    "JITFunction": "tilewright.runtime.jit",
+    "CompiledKernel": "tilewright.runtime.compiled",
+    "cdiv": "tilewright.host",
+    "next_power_of_2": "tilewright.host",
+    "Artifact": "tilewright.artifact",
+    "Options": "tilewright.artifact",
+} | dict.fromkeys(
+    ("TilewrightError", "CompilationError", "OutOfResources", "LaunchError", "KernelFaultError", "ToolchainError",
+     "CompileTimeAssertionFailure", "UnsupportedLanguageConstruct"),
+    "tilewright.diagnostics",
+)  # fmt: skip
+_MODULES = {"language": "tilewright.language", "tl": "tilewright.language"}
+
+__all__ = ["__version__", *_HOMES, *_MODULES]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        value = getattr(importlib.import_module(_HOMES[name]), name)
+    elif name in _MODULES:
+        value = importlib.import_module(_MODULES[name])
+    elif name == "TritonError":
+        value = __getattr__("TilewrightError")
+    else:
+        raise AttributeError(f"module 'tilewright' has no attribute {name!r}")
+    globals()[name] = value
+    return value

@@ -102,15 +102,22 @@ def _report(text: str, status: int, artifact: Artifact, buffers: Sequence[Buffer
     if status == FAULT_STATUS:
         return explain(text.partition("tilewright-fault: ")[2], artifact)
     if "data race" in text:
-        return explain(_race(text), artifact)
+        return explain(_race(text, artifact), artifact)
     if "AddressSanitizer" in text:
-        return explain(_out_of_bounds(text, buffers), artifact)
+        return explain(_out_of_bounds(text, artifact, buffers), artifact)
     if match := re.search(r"kernel\.cu:(\d+):\d+: runtime error: (.*)", text):
         return explain(f"misaligned access at line {match[1]}: {match[2]}", artifact)
     return f"the check ended with status {status}:\n{text[-2000:]}"
 
 
-def _race(text: str) -> str:
+def _own_line(frames: str, artifact: Artifact) -> int:
+    """The innermost line of the generated text that came from a statement of the kernel, not from a helper."""
+    lines = [int(number) for number in re.findall(r"kernel\.cu:(\d+)", frames)]
+    mapped = {line for line, _ in artifact.lines}
+    return next((line for line in lines if line in mapped), lines[0] if lines else 0)
+
+
+def _race(text: str, artifact: Artifact) -> str:
     """The two accesses of ThreadSanitizer's first report."""
     accesses = re.findall(
         r"(Atomic write|Atomic read|Write|Read|Previous atomic write|Previous atomic read|Previous write|Previous read) of "
@@ -119,20 +126,19 @@ def _race(text: str) -> str:
     )
     parts = []
     for kind, thread, frames in accesses[:2]:
-        line = re.search(r"kernel\.cu:(\d+)", frames)
+        line = _own_line(frames, artifact)
         who = re.search(r"CUDA thread \d+", thread) or re.search(r"(?:thread|Thread) \S+", thread)
-        parts.append(f"{kind.lower()} at line {line[1] if line else 0} by {who[0] if who else 'a thread'}")
+        parts.append(f"{kind.lower()} at line {line} by {who[0] if who else 'a thread'}")
     place = re.search(r"Location is (?:global '([^']*)'|heap block)", text)
     name = (place[1] or "global memory") if place else "memory"
     return f"race on {name}: " + "; ".join(parts)
 
 
-def _out_of_bounds(text: str, buffers: Sequence[Buffer]) -> str:
+def _out_of_bounds(text: str, artifact: Artifact, buffers: Sequence[Buffer]) -> str:
     kind = re.search(r"AddressSanitizer: (\S+)", text)
     access = re.search(r"(READ|WRITE) of size (\d+)", text)
-    frame = re.search(r"kernel\.cu:(\d+)", text)
     what = f"{access[1].lower()} of {access[2]} bytes" if access else "access"
-    line = frame[1] if frame else "0"
+    line = _own_line(text, artifact)
     near = re.search(r"is located (\d+) bytes (\S+) (?:of )?(\d+)-byte region \[(0x[0-9a-f]+)", text)
     where = ""
     if near:

@@ -1,0 +1,103 @@
+"""Arrays of any library as the launcher sees them: an address, an element type, a place.
+
+In: a tensor of torch, an array of CuPy, JAX or NumPy, or anything with one of the array protocols. Out: an `Array`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from tilewright.diagnostics import ArgumentKindError, ContiguityError
+from tilewright.language.dtypes import DTYPES, DType
+
+HOST = -1
+_NAMES = {dtype.numpy_name: dtype for dtype in DTYPES} | {dtype.word: dtype for dtype in DTYPES}
+_NAMES |= {"float8_e4m3fn": _NAMES["float8_e4m3fn"], "bool": _NAMES["bool"]}
+_TYPESTRINGS = {"b1": "bool", "i1": "int8", "i2": "int16", "i4": "int32", "i8": "int64", "u1": "uint8", "u2": "uint16",
+                "u4": "uint32", "u8": "uint64", "f2": "float16", "f4": "float32", "f8": "float64"}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Array:
+    """`device` is the CUDA device's number, or `HOST`; `size` the bytes from the first element to the end of the memory."""
+
+    address: int
+    dtype: DType
+    device: int
+    size: int
+    writable: bool
+    owner: Any
+
+
+def describe(value: Any, name: str) -> Array | None:
+    """What an argument is as an array; None when it is none.
+
+    Raises:
+      ArgumentKindError: for an element type that kernels do not know.
+      ContiguityError: for memory without a plain layout.
+    """
+    module = type(value).__module__.partition(".")[0]
+    if module == "torch" and hasattr(value, "data_ptr"):
+        return _torch(value, name)
+    if hasattr(value, "__cuda_array_interface__"):
+        return _interface(value, value.__cuda_array_interface__, _device_of(value), name)
+    if hasattr(value, "__array_interface__"):
+        return _interface(value, value.__array_interface__, HOST, name)
+    if hasattr(value, "data_ptr") and hasattr(value, "dtype"):
+        return Array(int(value.data_ptr()), _dtype(value.dtype, name), _device_of(value), 0, True, value)
+    if hasattr(value, "__dlpack__"):
+        import numpy as np
+
+        view = np.from_dlpack(value)
+        return _interface(value, view.__array_interface__, HOST, name)
+    return None
+
+
+def _dtype(dtype: Any, name: str) -> DType:
+    if isinstance(dtype, DType):
+        return dtype
+    word = str(dtype).rpartition(".")[2]
+    if word not in _NAMES:
+        raise ArgumentKindError(f"argument {name}: arrays of {dtype} cannot be passed to a kernel; convert it first")
+    return _NAMES[word]
+
+
+def _torch(tensor: Any, name: str) -> Array:
+    layout = str(tensor.layout)
+    if layout != "torch.strided":
+        raise ContiguityError(f"argument {name}: a tensor of layout {layout} has no plain memory; call .to_dense() first")
+    device = tensor.device
+    number = HOST if device.type == "cpu" else int(device.index or 0)
+    if device.type not in ("cpu", "cuda"):
+        raise ArgumentKindError(f"argument {name}: a tensor on {device} cannot be passed to a kernel")
+    storage = tensor.untyped_storage()
+    size = storage.nbytes() - tensor.storage_offset() * tensor.element_size()
+    return Array(tensor.data_ptr(), _dtype(tensor.dtype, name), number, size, True, tensor)
+
+
+def _interface(value: Any, interface: dict[str, Any], device: int, name: str) -> Array:
+    address, read_only = interface["data"]
+    typestring = interface["typestr"][1:]
+    dtype = _dtype(getattr(value, "dtype", _TYPESTRINGS.get(typestring, typestring)), name)
+    shape, strides = interface["shape"], interface.get("strides")
+    if strides and any(stride < 0 for stride in strides):
+        raise ContiguityError(f"argument {name}: an array with negative strides; pass a copy, as numpy.ascontiguousarray(x)")
+    size = dtype.itemsize
+    for axis, side in enumerate(shape):
+        size += (side - 1) * strides[axis] if strides else 0
+    if not strides:
+        size = dtype.itemsize
+        for side in shape:
+            size *= side
+    size = 0 if 0 in shape else size
+    return Array(int(address), dtype, device, size, not read_only, value)
+
+
+def _device_of(value: Any) -> int:
+    device = getattr(value, "device", None)
+    for attribute in ("id", "index"):
+        number = getattr(device, attribute, None)
+        if isinstance(number, int):
+            return number
+    return 0

@@ -1,0 +1,143 @@
+"""Compiles generated text with NVRTC, for an exact architecture; needs no GPU."""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tilewright.artifact import Artifact
+from tilewright.diagnostics import ToolchainError
+from tilewright.runtime.cpu.run import explain
+
+INSTALL = "install CUDA's compiler with `pip install tilewright[cu13]` (drivers from 580) or `pip install tilewright[cu12]`"
+SERIALISED = "Potential Performance Loss"
+# Versions whose assembler is known to go wrong on Hopper: (first bad, first good), what happens.
+KNOWN_BAD = {((13, 0), (13, 1)): "its ptxas can write wrong shared memory on Hopper; NVRTC 13.1 or later is clean"}
+
+
+@dataclass(frozen=True, slots=True)
+class Cubin:
+    """Machine code and what the assembler reported: registers per thread, bytes of spills and static shared memory."""
+
+    code: bytes
+    registers: int
+    spill_bytes: int
+    static_shared_bytes: int
+    log: str
+
+
+@functools.cache
+def bindings() -> Any:
+    """The NVRTC module of cuda-bindings.
+
+    Raises:
+      ToolchainError: when it or the library cannot be loaded.
+    """
+    try:
+        from cuda.bindings import nvrtc
+
+        nvrtc.nvrtcVersion()
+    except Exception as error:
+        raise ToolchainError(f"NVRTC cannot be loaded ({error}); {INSTALL}") from error
+    return nvrtc
+
+
+def is_available() -> bool:
+    """Whether text can be compiled here."""
+    try:
+        return bool(bindings())
+    except ToolchainError:
+        return False
+
+
+@functools.cache
+def version() -> tuple[int, int]:
+    """NVRTC's version."""
+    _, major, minor = bindings().nvrtcVersion()
+    found = (int(major), int(minor))
+    for (first_bad, first_good), why in KNOWN_BAD.items():
+        if first_bad <= found < first_good:
+            warnings.warn(f"NVRTC {major}.{minor}: {why}", RuntimeWarning, stacklevel=2)
+    return found
+
+
+@functools.cache
+def header_folder() -> str | None:
+    """A folder with CUDA's headers of NVRTC's major version; None when there is none."""
+    import sysconfig
+
+    site = Path(sysconfig.get_paths()["purelib"]) / "nvidia"
+    major = version()[0]
+    roots = [site / f"cu{major}" / "include", site / "cuda_runtime" / "include"]
+    roots += [Path(os.environ[name]) / "include" for name in ("CUDA_HOME", "CUDA_PATH") if name in os.environ]
+    roots += [Path("/usr/local/cuda/include"), *_beside_nvrtc()]
+    for root in roots:
+        if (root / "cuda_fp16.h").exists() and _header_major(root) in (None, major):
+            return str(root)
+    return None
+
+
+def _beside_nvrtc() -> list[Path]:
+    """Include folders of the packages that cuda-bindings itself lies in."""
+    import cuda.bindings
+
+    package = Path(cuda.bindings.__file__).resolve().parents[2] / "nvidia"
+    return [package / f"cu{version()[0]}" / "include", package / "cuda_runtime" / "include"]
+
+
+def _header_major(root: Path) -> int | None:
+    try:
+        match = re.search(r"#define CUDA_VERSION (\d+)", (root / "cuda.h").read_text(errors="ignore"))
+    except OSError:
+        return None
+    return int(match[1]) // 1000 if match else None
+
+
+def compile_text(artifact: Artifact, target: str | None = None, maxnreg: int | None = None) -> Cubin:
+    """The machine code of a translated kernel for `target`, its own architecture when that is None.
+
+    Raises:
+      ToolchainError: with the compiler's words, at the kernel's lines.
+    """
+    options = ["-std=c++17", f"--gpu-architecture={target or artifact.target}", "--ptxas-options=-v"]
+    options += [f"--maxrregcount={maxnreg}"] if maxnreg else []
+    code, log = _compile(artifact, options, "CUBIN")
+    used = re.search(r"Used (\d+) registers", log)
+    spills = sum(int(count) for count in re.findall(r"(\d+) bytes spill", log))
+    shared = re.search(r"(\d+) bytes smem", log)
+    return Cubin(code, int(used[1]) if used else 0, spills, int(shared[1]) if shared else 0, log)
+
+
+def compile_ptx(artifact: Artifact) -> str:
+    """The PTX, for display."""
+    code, _ = _compile(artifact, ["-std=c++17", f"--gpu-architecture={artifact.target.replace('sm_', 'compute_')}"], "PTX")
+    return code.rstrip(b"\0").decode()
+
+
+def _compile(artifact: Artifact, options: list[str], kind: str) -> tuple[bytes, str]:
+    nvrtc = bindings()
+    if "#include <" in artifact.source:
+        folder = header_folder()
+        if folder is None:
+            raise ToolchainError(f"the kernel needs CUDA's headers for NVRTC {version()[0]} and none were found; {INSTALL}")
+        options = [*options, f"--include-path={folder}"]
+    name = f"{artifact.kernel_name}.cu".encode()
+    _, program = nvrtc.nvrtcCreateProgram(artifact.source.encode(), name, 0, [], [])
+    (status,) = nvrtc.nvrtcCompileProgram(program, len(options), [option.encode() for option in options])
+    _, size = nvrtc.nvrtcGetProgramLogSize(program)
+    raw = b" " * size
+    nvrtc.nvrtcGetProgramLog(program, raw)
+    log = raw.rstrip(b"\0 ").decode(errors="replace")
+    if int(status) != 0:
+        readable = explain(re.sub(r"\.cu\((\d+)\)", r".cu line \1", log), artifact)
+        raise ToolchainError(f"NVRTC rejects the generated text of {artifact.kernel_name}:\n{readable}")
+    _, size = getattr(nvrtc, f"nvrtcGet{kind}Size")(program)
+    code = b" " * size
+    getattr(nvrtc, f"nvrtcGet{kind}")(program, code)
+    nvrtc.nvrtcDestroyProgram(program)
+    return code, log

@@ -1,0 +1,64 @@
+"""The signature of ahead-of-time translation: "*fp32:16, *fp32:16, i32, 1024".
+
+One entry per parameter, by position: a type (`*fp32`, `i32`, `fp16`), with `:16` when the value (or the address) is
+divisible by 16 and `:1` when it is 1; or the value of a compile-time parameter.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from tilewright.artifact import Argument, ConstantArgument, RuntimeArgument
+from tilewright.diagnostics import SignatureError
+from tilewright.kernel_function import KernelFunction, KernelParameter
+from tilewright.language.dtypes import DTYPES_BY_NAME, PointerType
+
+
+def parse_signature(function: KernelFunction, signature: str) -> tuple[Argument, ...]:
+    """The arguments that a signature describes.
+
+    Raises:
+      SignatureError: names the position, what was expected and what stands there.
+    """
+    entries = [entry.strip() for entry in signature.split(",")] if signature.strip() else []
+    if len(entries) != len(function.params):
+        names = ", ".join(function.arg_names)
+        raise SignatureError(
+            f"the signature has {len(entries)} entries, but {function.__name__} has {len(function.params)} parameters: {names}"
+        )
+    return tuple(
+        _entry(parameter, text, number + 1) for number, (parameter, text) in enumerate(zip(function.params, entries, strict=True))
+    )
+
+
+def _entry(parameter: KernelParameter, text: str, position: int) -> Argument:
+    where = f"entry {position} of the signature ({parameter.name})"
+    if parameter.is_constexpr:
+        return ConstantArgument(parameter.name, _value(text, where))
+    spelled, _, fact = text.partition(":")
+    pointer = spelled.startswith("*")
+    const = spelled.startswith("*k")
+    dtype = DTYPES_BY_NAME.get(spelled.lstrip("*").removeprefix("k") if pointer else spelled)
+    if dtype is None:
+        if text == "None":
+            return ConstantArgument(parameter.name, None)
+        raise SignatureError(
+            f"{where}: expected a type such as *fp32 or i32, got {text!r}; if {parameter.name} is a compile-time value, "
+            f"annotate it as {parameter.name}: tl.constexpr"
+        )
+    if fact not in ("", "1", "16"):
+        raise SignatureError(f"{where}: after the colon stands 16 or 1, not {fact!r}")
+    if fact == "1":
+        if pointer or not dtype.is_int():
+            raise SignatureError(f"{where}: only an integer can be equal to 1")
+        return ConstantArgument(parameter.name, 1)
+    return RuntimeArgument(parameter.name, PointerType(dtype, const) if pointer else dtype, fact == "16")
+
+
+def _value(text: str, where: str) -> object:
+    if text in DTYPES_BY_NAME:
+        return DTYPES_BY_NAME[text]
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        raise SignatureError(f"{where}: expected the value of a compile-time parameter, got {text!r}") from None

@@ -1,0 +1,131 @@
+"""From a call's arguments to the specialisation that it needs.
+
+In: the parameters of a kernel and the values bound to them. Out: a `Call`: the `Argument`s of the translation, the values
+to pass, the arrays among them, and the cache key. The rules are Triton's: pointers and integers divisible by 16 and
+integers equal to 1 get kernels of their own, everything else shares one per type.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tilewright.artifact import Argument, ConstantArgument, RuntimeArgument, TupleArgument
+from tilewright.diagnostics import ArgumentKindError
+from tilewright.kernel_function import KernelFunction, KernelParameter
+from tilewright.language.constexpr import unwrap
+from tilewright.language.dtypes import (
+    DTYPES_BY_NAME,
+    DTYPES_BY_WORD,
+    DType,
+    PointerType,
+    float32,
+    int1,
+    int32,
+    int64,
+    uint64,
+)
+from tilewright.runtime.arrays import Array, describe
+
+ALIGNMENT = 16
+ANNOTATED = {"int": int32, "float": float32, "bool": int1}
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """See the module docstring. `values` are in the order of the kernel's run-time parameters."""
+
+    arguments: tuple[Argument, ...]
+    values: tuple[Any, ...]
+    arrays: tuple[tuple[str, Array], ...]
+    key: tuple[Any, ...]
+
+
+def specialise(function: KernelFunction, bound: dict[str, Any], unspecialised: Sequence[str | int] = ()) -> Call:
+    """The specialisation of a call.
+
+    Raises:
+      ArgumentKindError: for an argument that is no array, number or compile-time value.
+    """
+    arguments: list[Argument] = []
+    values: list[Any] = []
+    arrays: list[tuple[str, Array]] = []
+    for parameter in function.params:
+        general = parameter.name in unspecialised or parameter.num in unspecialised
+        argument = _argument(parameter, parameter.name, bound[parameter.name], general, values, arrays)
+        arguments.append(argument)
+    return Call(tuple(arguments), tuple(values), tuple(arrays), tuple(_key(argument) for argument in arguments))
+
+
+def _key(argument: Argument) -> Any:
+    if isinstance(argument, RuntimeArgument):
+        return argument.element, argument.divisible_by_16
+    if isinstance(argument, TupleArgument):
+        return tuple(_key(item) for item in argument.items)
+    value = argument.value
+    return ("constant", type(value).__name__, value if isinstance(value, (int, float, str, bool)) else repr(value))
+
+
+def _argument(
+    parameter: KernelParameter,
+    name: str,
+    value: Any,
+    general: bool,
+    values: list[Any],
+    arrays: list[tuple[str, Array]],
+) -> Argument:
+    if parameter.is_constexpr or value is None:
+        return ConstantArgument(name, unwrap(value))
+    value = unwrap(value)
+    if isinstance(value, (tuple, list)):
+        items = (_argument(parameter, f"{name}[{i}]", item, general, values, arrays) for i, item in enumerate(value))
+        return TupleArgument(name, tuple(items))
+    annotated = annotated_type(parameter.annotation)
+    if isinstance(value, (bool, int, float)) or _is_number(value):
+        return _number(name, value if isinstance(value, (bool, int, float)) else value.item(), annotated, general, values)
+    array = describe(value, name)
+    if array is not None:
+        values.append(array.address)
+        arrays.append((name, array))
+        element = PointerType(array.dtype, parameter.is_const)
+        return RuntimeArgument(name, element, not general and array.address % ALIGNMENT == 0)
+    if isinstance(value, (str, DType, KernelFunction)) or callable(value):
+        raise ArgumentKindError(
+            f"argument {name} is {value!r}, which only a compile-time parameter can take: annotate it as {name}: tl.constexpr"
+        )
+    raise ArgumentKindError(
+        f"argument {name} is of type {type(value).__name__}; a kernel takes arrays (torch, CuPy, JAX, NumPy or anything with "
+        "an array interface), numbers, tuples of these, None, and compile-time values"
+    )
+
+
+def _is_number(value: Any) -> bool:
+    """A NumPy scalar."""
+    return type(value).__module__ == "numpy" and hasattr(value, "item") and getattr(value, "shape", None) == ()
+
+
+def annotated_type(annotation: str) -> DType | None:
+    """The type that a parameter's annotation forces on its argument."""
+    word = annotation.strip("\"'").rpartition(".")[2]
+    return DTYPES_BY_WORD.get(word) or ANNOTATED.get(word) or DTYPES_BY_NAME.get(word)
+
+
+def _number(name: str, value: int | float | bool, annotated: DType | None, general: bool, values: list[Any]) -> Argument:
+    if annotated is not None:
+        values.append(value)
+        divisible = annotated.is_int() and not general and int(value) % ALIGNMENT == 0 and not annotated.is_bool()
+        return RuntimeArgument(name, annotated, divisible)
+    if isinstance(value, bool):
+        values.append(value)
+        return RuntimeArgument(name, int1)
+    if isinstance(value, float):
+        values.append(value)
+        return RuntimeArgument(name, float32)
+    if value == 1 and not general:
+        return ConstantArgument(name, 1)
+    values.append(value)
+    for dtype, low, high in ((int32, -(2**31), 2**31), (int64, -(2**63), 2**63), (uint64, 0, 2**64)):
+        if low <= value < high:
+            return RuntimeArgument(name, dtype, not general and value % ALIGNMENT == 0)
+    raise ArgumentKindError(f"argument {name} is {value}, which does not fit in 64 bits")
