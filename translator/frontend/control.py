@@ -363,7 +363,7 @@ def _loop_body(builder: Builder, node: Any, enter: Callable[[], None]) -> tuple[
 def _check_carried(builder: Builder, name: str, before: Any, after: Any, node: Any) -> None:
     if before == after or isinstance(before, Undefined) or not isinstance(before, Use) or not hasattr(after, "type"):
         return
-    if isinstance(after, Use) and after.variable is before.variable:
+    if before.type == after.type:
         return
     raise DTypeError(
         f"Loop-carried variable {name} has initial type {before.type} but is re-assigned to {after.type} in loop! "

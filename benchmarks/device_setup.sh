@@ -1,0 +1,8 @@
+#!/usr/bin/env bash
+# Makes the package importable from the checkout without installing it: benchmarks/device_setup.sh FOLDER
+set -eu
+here=$(cd "$(dirname "$0")/.." && pwd)
+mkdir -p "$1"
+cp -r "$here/translator" "$1/tilewright"
+cp -r "$here/runtime" "$1/tilewright/runtime"
+cp -r "$here/templates" "$1/tilewright/templates"

@@ -1,0 +1,271 @@
+"""Times memory-bound kernels: the same source through tilewright and through Triton, beside torch and torch.compile.
+
+usage: python benchmarks/elementwise.py [RESULT.json]
+
+Every contender is checked against float64, captured into a CUDA graph, and timed by events around a replay; contenders
+take turns, the L2 cache is overwritten before each replay, and the median counts. Prints a Markdown table.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import math
+import statistics
+import sys
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+
+import torch
+import torch.nn.functional as F
+
+SAMPLES = Path(__file__).resolve().parent.parent / "samples"
+REPETITIONS = 60
+FLUSH_BYTES = 256 << 20
+
+
+@dataclass(frozen=True)
+class Case:
+    """One problem: its contenders by name, the bytes that must move, and whether the arrays exceed the cache by far."""
+
+    name: str
+    contenders: dict[str, Callable[[], object]]
+    num_bytes: int
+    check: Callable[[], None]
+    outputs: tuple[torch.Tensor, ...]
+
+
+def load(sample: str, folder: str) -> dict[str, ModuleType]:
+    """A sample's module twice: as it is, and with Triton in tilewright's place."""
+    sys.path.insert(0, str(SAMPLES))
+    text = (SAMPLES / f"{sample}.py").read_text()
+    theirs = text.replace("import tilewright as triton", "import triton").replace("tilewright.language", "triton.language")
+    modules = {}
+    for name, source in (("tilewright", text), ("triton", theirs)):
+        path = Path(folder) / f"{name}_{sample}.py"
+        path.write_text(source)
+        spec = importlib.util.spec_from_file_location(path.stem, path)
+        modules[name] = importlib.util.module_from_spec(spec)
+        sys.modules[path.stem] = modules[name]
+        spec.loader.exec_module(modules[name])
+    return modules
+
+
+def error(result: torch.Tensor, expected: torch.Tensor) -> float:
+    """Norm of the difference over the norm of the reference; infinite for NaN."""
+    value = (result.double() - expected).norm() / expected.norm()
+    return float(value) if torch.isfinite(value) else math.inf
+
+
+def expect(result: torch.Tensor, expected: torch.Tensor, tolerance: float, what: str) -> None:
+    """Stops when a result is not within tolerance."""
+    found = error(result, expected)
+    if not found <= tolerance:
+        raise SystemExit(f"{what} is wrong: error {found:.2e}")
+
+
+# ---------------------------------------------------------------------------------------------------------- cases
+
+
+def vector_add(modules: dict[str, ModuleType], n: int) -> Case:
+    """z = x + y, fp32."""
+    x, y = torch.randn(2, n, device="cuda")
+    out = torch.empty_like(x)
+
+    def ours(name: str) -> Callable[[], object]:
+        return lambda: modules[name].add_kernel[(-(-n // 1024),)](x, y, out, n, BLOCK_SIZE=1024)
+
+    compiled = torch.compile(lambda a, b: a + b)
+    contenders = {
+        "tilewright": ours("tilewright"),
+        "triton": ours("triton"),
+        "torch": lambda: torch.add(x, y, out=out),
+        "torch.compile": lambda: compiled(x, y),
+    }
+    return Case(f"vector add {n}", contenders, 12 * n, lambda: expect(out, x.double() + y.double(), 1e-6, "sum"), (out,))
+
+
+def softmax(modules: dict[str, ModuleType], rows: int, cols: int, dtype: torch.dtype) -> Case:
+    """Softmax of rows."""
+    x = torch.randn(rows, cols, device="cuda", dtype=dtype)
+    out = torch.empty_like(x)
+
+    def ours(name: str) -> Callable[[], object]:
+        return lambda: modules[name].softmax(x, out, rows)
+
+    compiled = torch.compile(lambda a: torch.softmax(a, -1))
+    contenders = {
+        "tilewright": ours("tilewright"),
+        "triton": ours("triton"),
+        "torch": lambda: torch.softmax(x, -1, out=out) if dtype == torch.float32 else torch.softmax(x, -1),
+        "torch.compile": lambda: compiled(x),
+    }
+    tolerance = 1e-5 if dtype == torch.float32 else 2e-3
+    check = lambda: expect(out, torch.softmax(x.double(), -1), tolerance, "softmax")  # noqa: E731
+    return Case(f"softmax {rows}x{cols} {str(dtype)[6:]}", contenders, 2 * x.nbytes, check, (out,))
+
+
+def layer_norm_forward(modules: dict[str, ModuleType], rows: int, cols: int) -> Case:
+    """Layer norm, fp16."""
+    x = torch.randn(rows, cols, device="cuda", dtype=torch.float16)
+    w, b = torch.randn(2, cols, device="cuda", dtype=torch.float16)
+    y = torch.empty_like(x)
+    mean, rstd = torch.empty(2, rows, device="cuda")
+    warps = min(max(cols // 512, 4), 16)
+
+    def ours(name: str) -> Callable[[], object]:
+        kernel = modules[name].layer_norm_fwd
+        return lambda: kernel[(rows,)](x, y, w, b, mean, rstd, cols, cols, 1e-5, BLOCK_SIZE=cols, num_warps=warps)
+
+    compiled = torch.compile(lambda a, c, d: F.layer_norm(a, (cols,), c, d, 1e-5))
+    contenders = {
+        "tilewright": ours("tilewright"),
+        "triton": ours("triton"),
+        "torch": lambda: F.layer_norm(x, (cols,), w, b, 1e-5),
+        "torch.compile": lambda: compiled(x, w, b),
+    }
+    reference = lambda: F.layer_norm(x.double(), (cols,), w.double(), b.double(), 1e-5)  # noqa: E731
+    return Case(f"layer norm forward {rows}x{cols}", contenders, 2 * x.nbytes, lambda: expect(y, reference(), 2e-3, "y"), (y,))
+
+
+def layer_norm_backward(modules: dict[str, ModuleType], rows: int, cols: int) -> Case:
+    """All gradients of layer norm, fp16, in two kernels."""
+    x, dy = torch.randn(2, rows, cols, device="cuda", dtype=torch.float16)
+    w, b = torch.randn(2, cols, device="cuda", dtype=torch.float16)
+    _, mean, rstd = torch.native_layer_norm(x, (cols,), w, b, 1e-5)
+    groups = 264
+    dx = torch.empty_like(x)
+    parts = torch.empty(2, groups, cols, device="cuda")
+    dw, db = torch.empty(2, cols, device="cuda", dtype=torch.float16)
+    warps = min(max(cols // 512, 4), 16)
+    flat_mean, flat_rstd = mean.flatten().float(), rstd.flatten().float()
+
+    def ours(name: str) -> Callable[[], object]:
+        module = modules[name]
+
+        def run() -> None:
+            module.layer_norm_bwd_dx[(groups,)](
+                dx, dy, parts[0], parts[1], x, w, flat_mean, flat_rstd, cols, rows, cols, BLOCK_SIZE=cols, num_warps=warps
+            )
+            module.layer_norm_bwd_dwdb[(-(-cols // 64),)](parts[0], parts[1], dw, db, groups, cols, BLOCK_M=64, BLOCK_N=64)
+
+        return run
+
+    backward = torch.ops.aten.native_layer_norm_backward
+    contenders = {
+        "tilewright": ours("tilewright"),
+        "triton": ours("triton"),
+        "torch": lambda: backward(dy, x, (cols,), mean, rstd, w, b, [True, True, True]),
+    }
+
+    def check() -> None:
+        leaf = [t.double().requires_grad_() for t in (x, w, b)]
+        F.layer_norm(leaf[0], (cols,), leaf[1], leaf[2], 1e-5).backward(dy.double())
+        for result, tensor, what in zip((dx, dw, db), leaf, ("dx", "dw", "db"), strict=True):
+            expect(result, tensor.grad, 5e-3, what)
+
+    return Case(f"layer norm backward {rows}x{cols}", contenders, 3 * x.nbytes, check, (dx, dw, db))
+
+
+# --------------------------------------------------------------------------------------------------------- timing
+
+
+def capture(run: Callable[[], object]) -> torch.cuda.CUDAGraph:
+    """The contender as a graph of its launches."""
+    side = torch.cuda.Stream()
+    with torch.cuda.stream(side):
+        for _ in range(3):
+            run()
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph, stream=side):
+        run()
+    return graph
+
+
+def measure(graphs: dict[str, torch.cuda.CUDAGraph], flush: torch.Tensor) -> dict[str, float]:
+    """Median milliseconds of each contender, taken in turns."""
+    times: dict[str, list[float]] = {name: [] for name in graphs}
+    for _ in range(REPETITIONS):
+        pairs = {}
+        for name, graph in graphs.items():
+            flush.zero_()
+            pairs[name] = [torch.cuda.Event(enable_timing=True) for _ in range(2)]
+            pairs[name][0].record()
+            graph.replay()
+            pairs[name][1].record()
+        torch.cuda.synchronize()
+        for name, (start, end) in pairs.items():
+            times[name].append(start.elapsed_time(end))
+    return {name: statistics.median(values) for name, values in times.items()}
+
+
+def copy_bandwidth(flush: torch.Tensor) -> float:
+    """Bytes per second of a device-to-device copy of 4 GiB, reads and writes counted."""
+    source = torch.empty(1 << 30, device="cuda", dtype=torch.float32)
+    target = torch.empty_like(source)
+    times = measure({"copy": capture(lambda: target.copy_(source))}, flush)
+    return 2 * source.nbytes / times["copy"] * 1e3
+
+
+def run_case(case: Case, flush: torch.Tensor, copy: float) -> dict[str, object]:
+    """Checks, times and reports one case."""
+    for name in ("tilewright", "triton"):
+        for output in case.outputs:
+            output.fill_(math.nan)
+        case.contenders[name]()
+        torch.cuda.synchronize()
+        case.check()
+    times = measure({name: capture(run) for name, run in case.contenders.items()}, flush)
+    row: dict[str, object] = {"case": case.name, "ms": times, "bytes": case.num_bytes}
+    row["of_copy"] = case.num_bytes / times["tilewright"] * 1e3 / copy
+    row["to_triton"] = times["triton"] / times["tilewright"]
+    row["to_torch"] = min(times[n] for n in ("torch", "torch.compile") if n in times) / times["tilewright"]
+    return row
+
+
+def all_cases(folder: str) -> list[Callable[[], Case]]:
+    """The problems, built one after the other so that memory is free again."""
+    add, soft, norm = (load(name, folder) for name in ("vector_add", "fused_softmax", "layer_norm"))
+    cases: list[Callable[[], Case]] = [lambda n=n: vector_add(add, n) for n in (1 << 20, 1 << 26, 98_432_000)]
+    for rows, cols in ((4096, 781), (8192, 1024), (8192, 4096), (4096, 16384)):
+        cases.append(lambda r=rows, c=cols: softmax(soft, r, c, torch.float32))
+    cases.append(lambda: softmax(soft, 4096, 32768, torch.float16))
+    cases += [lambda c=c: layer_norm_forward(norm, 4096, c) for c in (1024, 8192, 16384)]
+    cases += [lambda c=c: layer_norm_backward(norm, 4096, c) for c in (1024, 8192, 16384)]
+    return cases
+
+
+def main() -> None:
+    """Runs everything and prints the table."""
+    import triton
+
+    import tilewright
+
+    flush = torch.empty(FLUSH_BYTES, device="cuda", dtype=torch.uint8)
+    copy = copy_bandwidth(flush)
+    versions = f"tilewright {tilewright.__version__}, triton {triton.__version__}, torch {torch.__version__}"
+    print(f"{torch.cuda.get_device_name()}; {versions}; copy {copy / 1e12:.2f} TB/s\n")
+    print("| case | tilewright ms | triton ms | torch ms | torch.compile ms | to triton | to torch | of copy |")
+    print("| --- | --- | --- | --- | --- | --- | --- | --- |")
+    rows = []
+    with tempfile.TemporaryDirectory() as folder:
+        for build in all_cases(folder):
+            row = run_case(build(), flush, copy)
+            rows.append(row)
+            shown = " | ".join(
+                f"{row['ms'][n]:.4f}" if n in row["ms"] else "" for n in ("tilewright", "triton", "torch", "torch.compile")
+            )
+            print(f"| {row['case']} | {shown} | {row['to_triton']:.3f} | {row['to_torch']:.3f} | {row['of_copy']:.3f} |", flush=True)
+            torch.cuda.empty_cache()
+    mean = math.exp(statistics.fmean(math.log(row["to_triton"]) for row in rows))
+    print(f"\ngeometric mean to triton {mean:.3f}, lowest {min(row['to_triton'] for row in rows):.3f}")
+    if len(sys.argv) > 1:
+        Path(sys.argv[1]).write_text(json.dumps({"versions": versions, "copy": copy, "rows": rows}, indent=1))
+
+
+if __name__ == "__main__":
+    main()
