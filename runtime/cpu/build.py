@@ -26,6 +26,7 @@ SANITIZERS = {
     "memory": ("-g", "-fsanitize=address,alignment", "-fno-sanitize-recover=alignment", "-fno-omit-frame-pointer"),
     "races": ("-g", "-fsanitize=thread"),
 }
+PTX_HELPER = re.compile(r"^(?:template <[^\n]*>\n)?__device__ [^\n]*?(\w+)\([^{}]*\)\n\{\n(?:(?!\}\n).*\n)*?\}\n", re.MULTILINE)
 DYNAMIC_SHARED = "extern __shared__ __align__(16) unsigned char shared_bytes[];"
 
 
@@ -100,12 +101,20 @@ def _unpacked(element: DType | PointerType, place: str) -> str:
     return f"static_cast<{element.cuda}>({place})"
 
 
+def _blanked(match: re.Match[str]) -> str:
+    """Nothing in place of a helper that is PTX, at the same number of lines; other functions stay."""
+    if not re.search(r"\basm\b", match[0]):
+        return match[0]
+    if not re.search(rf"\b{match[1]}\(", (headers() / "ptx_words.h").read_text(encoding="utf-8")):
+        raise ToolchainError(f"the CPU run does not know the PTX of the helper {match[1]}")
+    return "\n" * match[0].count("\n")
+
+
 def host_text(artifact: Artifact) -> str:
     """The generated text as the host compiles it: unchanged, but for dynamic shared memory, and with an entry point."""
     static = f"alignas(16) static unsigned char shared_bytes[{max(artifact.shared_bytes, 16)}];"
     text = artifact.source.replace(DYNAMIC_SHARED, static)
-    if re.search(r"\basm\b", text):
-        raise ToolchainError("the generated text holds PTX that the CPU run does not know")
+    text = PTX_HELPER.sub(_blanked, text)
     return text + entry_point(artifact)
 
 
@@ -126,16 +135,16 @@ def build_check(artifact: Artifact, sanitizer: str) -> Path:
 def _precompiled() -> Path:
     """A header that includes ours, compiled beforehand where the compiler can do that."""
     folder = cache_folder() / f"headers-{hashlib.sha256((_fingerprint() + repr(FLAGS)).encode()).hexdigest()[:16]}"
-    header = folder / "floats.h"
+    header = folder / "ptx_words.h"
     if not header.exists():
         folder.mkdir(parents=True, exist_ok=True)
-        _write_atomically(header, f'#include "{headers() / "floats.h"}"\n'.encode())
+        _write_atomically(header, f'#include "{headers() / "ptx_words.h"}"\n'.encode())
         with tempfile.TemporaryDirectory(dir=folder) as scratch:
-            result = Path(scratch) / "floats.h.gch"
+            result = Path(scratch) / "ptx_words.h.gch"
             command = [compiler(), *FLAGS, "-x", "c++-header", str(header), "-o", str(result)]
             done = subprocess.run(command, capture_output=True, check=False)
             if done.returncode == 0:
-                os.replace(result, folder / "floats.h.gch")
+                os.replace(result, folder / "ptx_words.h.gch")
     return header
 
 

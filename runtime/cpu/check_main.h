@@ -1,7 +1,7 @@
 // The main program of a check: reads the launch and exactly sized buffers from a file, runs the kernel, writes the
 // buffers back. It runs in a process of its own, built with a sanitizer.
 #pragma once
-#include "floats.h"
+#include "ptx_words.h"
 
 namespace tilewright {
 

@@ -29,6 +29,7 @@ class Facts:
         layout their users have, a register array for each.
       absorbed: tiles of pointers, masks and further index tiles that get no registers: their expression stands at its use.
       unused: variables that nothing with an effect depends on; their statements become no code.
+      known: what is known of each variable at the end; of one that is assigned once, everywhere.
       environments: what is known of variables at each statement that accesses memory, by `id` of the statement.
     """
 
@@ -37,6 +38,7 @@ class Facts:
     index: frozenset[Variable]
     absorbed: frozenset[Variable]
     unused: frozenset[Variable]
+    known: dict[Variable, AxisInfo]
     environments: dict[int, dict[Variable, AxisInfo]]
 
 
@@ -60,8 +62,8 @@ def body_facts(
     }
     index, absorbed = _index_variables(body, definitions, assignments)
     environments: dict[int, dict[Variable, AxisInfo]] = {}
-    _flow(body, dict(known or {}), environments)
-    return Facts(assignments, definitions, index, absorbed, _unused(body, results), environments)
+    final = _flow(body, dict(known or {}), environments)
+    return Facts(assignments, definitions, index, absorbed, _unused(body, results), final, environments)
 
 
 def is_elementwise(expr: Expr) -> bool:

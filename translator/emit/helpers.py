@@ -14,6 +14,8 @@ TEMPLATES = (
     "store_vec",
     "atomic_float",
     "atomic_long",
+    "divide",
+    "square_root",
     "sigmoid",
     "max_nan",
     "min_nan",

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
+from ..analysis.axis_info import axis_info
 from ..analysis.facts import Facts
 from ..ir.nodes import Kernel, Statement, Variable
 from ..ir.types import ValueType
@@ -96,11 +98,24 @@ class Context:
         if point is None:
             raise ValueError(f"{variable} is a tile and needs a point")
         if variable in self.facts.absorbed:
-            return self.speller.spell(self.facts.definitions[variable], point)
+            return self.speller.spell(self.facts.definitions[variable], self._coarser(variable, point))
         wanted = point.pattern()
         name = self.array_name(variable, wanted)
         indices = (register_index(point, axis) for axis in range(len(point.axes)))
         return Text(name + "".join(f"[{index}]" for index in indices if index is not None))
+
+    def _coarser(self, variable: Variable, point: Point) -> Point:
+        """The point at which to test a mask: the start of the vector, where the whole vector shares the answer."""
+        if variable.type.is_pointer or not variable.type.dtype.is_bool() or point.layout.rank != variable.type.rank:
+            return point
+        constancy = axis_info(self.facts.definitions[variable], self.facts.known).constancy
+        indices = list(point.indices)
+        for axis, index in enumerate(indices):
+            role = self.roles.find(point.layout.axes[axis])
+            whole = role is not None and role.run > 1 and constancy[axis] % role.run == 0 and index.text == role.index
+            if whole and role is not None:
+                indices[axis] = Index(f"{index.text} / {role.vector} * {role.vector}", f"{index.text} / {role.vector}", role.vector)
+        return replace(point, indices=tuple(indices))
 
     def array_name(self, variable: Variable, layout: Layout) -> str:
         """The register array that holds a tile in the given layout."""

@@ -51,7 +51,8 @@ register(
     OpDef("mul", BINARY, rules.arithmetic, lambda x, y: x & y if x.dtype == bool else x * y,
           {"*": "{x} * {y}", int1: "{x} && {y}"}, doc="Product.", commutes=True)
 )  # fmt: skip
-register(OpDef("div", BINARY, rules.true_division, _numpy("divide"), {"*": "{x} / {y}"}, doc="Quotient, always a float."))
+register(OpDef("div", BINARY, rules.true_division, _numpy("divide"), {"*": "{x} / {y}", float32: "divide({x}, {y})"},
+                accuracy="/: div.full, 2 ulp, over the full range", doc="Quotient, always a float.", helper="divide"))
 register(
     OpDef("floordiv", BINARY, rules.integer_division, _truncated_quotient, {"*": "{x} / {y}"},
           doc="Quotient of integers, rounded towards zero.")
@@ -109,9 +110,10 @@ register(
 # ---------------------------------------------------------------------------------------------------------- math
 
 
-def _math(name: str, numpy: Any, single: str, double: str, doc: str, accuracy: str = "", rule: Any = rules.wide_float) -> None:
+def _math(name: str, numpy: Any, single: str, double: str, doc: str, accuracy: str = "", rule: Any = rules.wide_float,
+          helper: str = "") -> None:
     spelling: dict[DType | str, str] = {float32: single, float64: double}
-    register(OpDef(name, ("x",), rule, numpy, spelling, accuracy, doc))
+    register(OpDef(name, ("x",), rule, numpy, spelling, accuracy, doc, helper))
 
 
 _math("exp", _numpy("exp"), "__expf({x})", "exp({x})", "Natural exponential.",
@@ -121,7 +123,7 @@ _math("log", _numpy("log"), "__logf({x})", "log({x})", "Natural logarithm.", "lo
 _math("log2", _numpy("log2"), "__log2f({x})", "log2({x})", "Logarithm to the base 2.", "log2: lg2.approx, 1 ulp near 1")
 _math("sin", _numpy("sin"), "sinf({x})", "sin({x})", "Sine of radians.")
 _math("cos", _numpy("cos"), "cosf({x})", "cos({x})", "Cosine of radians.")
-_math("sqrt", _numpy("sqrt"), "sqrtf({x})", "sqrt({x})", "Square root.")
+_math("sqrt", _numpy("sqrt"), "square_root({x})", "sqrt({x})", "Square root.", "sqrt: 1 ulp", helper="square_root")
 _math("sqrt_rn", _numpy("sqrt"), "sqrtf({x})", "sqrt({x})", "Square root, rounded to nearest.", rule=rules.single_float)
 _math("rsqrt", lambda x: (1 / _np().sqrt(x)).astype(x.dtype), "rsqrtf({x})", "rsqrt({x})", "1 / sqrt(x).", "rsqrt: 2 ulp")
 _math("erf", lambda x: _vectorised(math.erf)(x).astype(x.dtype), "erff({x})", "erf({x})", "Error function.", "erf: 2 ulp")
@@ -149,7 +151,8 @@ register(
           {float32: "fmaf({x}, {y}, {z})", float64: "fma({x}, {y}, {z})", float16: "__hfma({x}, {y}, {z})",
            bfloat16: "__hfma({x}, {y}, {z})"}, doc="x * y + z, rounded once.")
 )  # fmt: skip
-register(OpDef("fdiv", BINARY, rules.float_division, _numpy("divide"), {"*": "{x} / {y}"}, doc="Quotient of floats."))
+register(OpDef("fdiv", BINARY, rules.float_division, _numpy("divide"), {"*": "{x} / {y}", float32: "divide({x}, {y})"},
+               accuracy="fdiv: div.full, 2 ulp, over the full range", doc="Quotient of floats.", helper="divide"))
 register(OpDef("div_rn", BINARY, rules.single_float, _numpy("divide"), {"*": "__fdiv_rn({x}, {y})"}, doc="Quotient, rounded to nearest."))
 register(
     OpDef("clamp", ("x", "low", "high"), rules.any_float, lambda x, low, high: _np().fmin(_np().fmax(x, low), high),

@@ -44,7 +44,8 @@ class OpDef:
         prefix operator at top level, so that the printer can place parentheses.
       accuracy: one sentence for the header of the generated text where CUDA differs from the obvious; "" when exact.
       doc: first sentence of the documentation.
-      helper: the template under `templates/helpers` that defines what the spelling calls, or "".
+      helper: the template under `templates/helpers` that defines what a spelling calls, or "". It is needed where the
+        spelling names it.
       commutes: whether the operands may be swapped.
     """
 
