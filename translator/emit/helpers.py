@@ -58,10 +58,9 @@ def _with_requirements(helper: Helper, packets: tuple[int, ...]) -> list[tuple[s
         whole = "_".join(filter(None, (helper.template, modifier)))
         single = PACKETS[packets[0]] if len(packets) == 1 else ""
         common = {"whole": whole, "packet": single or "Whole", "single": bool(single)} | _access(modifier)
-        entries = [
-            (whole, helper.template, {"name": whole, "kind": "", "modifier": modifier} | common),
-            (helper.name, helper.template, values | common),
-        ]
+        entries = [(helper.name, helper.template, values | common)]
+        if helper.template == "store_vec":
+            entries.insert(0, (whole, helper.template, {"name": whole, "kind": "", "modifier": modifier} | common))
         sizes = [(size, PACKETS[size]) for size in packets]
         return entries if single else [("packet", "packet", {"sizes": sizes}), *entries]
     if helper.template == "load_one":

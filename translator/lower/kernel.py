@@ -50,7 +50,7 @@ def lower_kernel(kernel: Kernel, facts: Facts, schedule: Schedule) -> Unit:
         packets=tuple(sorted(context.packets, reverse=True)),
         name=kernel.name,
         parameters=tuple(context.declaration(parameter.variable, None) for parameter in kernel.parameters),
-        launch_bounds="NUM_THREADS",
+        launch_bounds="NUM_THREADS" + (f", {schedule.blocks_per_multiprocessor}" if schedule.blocks_per_multiprocessor else ""),
         body=(*prologue, Blank(), *body),
     )
     return unit

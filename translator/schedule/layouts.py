@@ -20,6 +20,7 @@ from ..language.dtypes import PointerType
 from .layout import Layout, blocked, drop_axis, padded
 from .paths import operand_axes, result_axes
 from .plan import Conversion, Schedule
+from .registers import needs_whole_multiprocessor, peak_registers
 
 ACCESS_BYTES = 16  # the widest access of one thread
 LANES = 32
@@ -65,11 +66,14 @@ def choose_layouts(kernel: Kernel, facts: Facts, options: Options, target: Targe
             wanted = conversions.setdefault(relation.statement, [])
             if (conversion := Conversion(relation.variable, layout)) not in wanted:
                 wanted.append(conversion)
+    layouts = {node: layout for node, layout in problem.answers.items() if isinstance(node, Variable)}
+    crowded = needs_whole_multiprocessor(peak_registers(kernel, facts, layouts), options.num_warps * LANES)
     return Schedule(
-        layouts={node: layout for node, layout in problem.answers.items() if isinstance(node, Variable)},
+        layouts=layouts,
         statement_layouts={node: layout for node, layout in problem.answers.items() if isinstance(node, int)},
         index_layouts=_index_layouts(kernel, facts, problem),
         conversions={key: tuple(value) for key, value in conversions.items()},
+        blocks_per_multiprocessor=1 if crowded else None,
         options=options,
         target=target,
     )

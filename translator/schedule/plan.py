@@ -27,12 +27,15 @@ class Schedule:
         a reduction) runs, by `id` of the statement.
       index_layouts: the layouts in which each index tile is computed.
       conversions: by `id` of the statement that needs them.
+      blocks_per_multiprocessor: how many the register allocation must leave room for; None leaves it to ptxas. 1 keeps
+        ptxas from spilling in pursuit of an occupancy that the tiles rule out.
     """
 
     layouts: dict[Variable, Layout]
     statement_layouts: dict[int, Layout]
     index_layouts: dict[Variable, tuple[Layout, ...]]
     conversions: dict[int, tuple[Conversion, ...]]
+    blocks_per_multiprocessor: int | None
     options: Options
     target: Target
 

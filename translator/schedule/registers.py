@@ -1,0 +1,83 @@
+"""How many registers the tiles of a kernel keep busy, and what that says about blocks per multiprocessor.
+
+In: a kernel, its facts, the layouts. Out: the peak number of 32-bit registers per thread that hold live tiles. It is an
+estimate from below: addresses, masks and temporaries come on top.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ..analysis.facts import Facts
+from ..ir.nodes import Assign, Call, Expr, Kernel, Statement, Variable
+from ..ir.walk import assigned_variables, bodies, expressions, statements, used_variables
+from .layout import Layout
+
+REGISTER_FILE = 65536  # 32-bit registers per multiprocessor
+
+
+def peak_registers(kernel: Kernel, facts: Facts, layouts: Mapping[Variable, Layout]) -> int:
+    """The peak over all statements."""
+    sizes = {variable: _size(variable, layout) for variable, layout in layouts.items()}
+    for statement in statements(kernel.body):
+        # A widened load is kept narrow until it is used: the conversion costs nothing where it is needed.
+        if isinstance(statement, Assign) and isinstance(statement.value, Call) and statement.value.op == "cast":
+            sources = [v for v in used_variables(statement.value) if v in sizes]
+            if sources and statement.target in sizes:
+                sizes[statement.target] = min(sizes[statement.target], sizes[sources[0]])
+                sizes[sources[0]] = 0
+    _, peak = _walk(kernel.body, frozenset(), sizes, facts)
+    return peak
+
+
+def needs_whole_multiprocessor(peak: int, num_threads: int) -> bool:
+    """Whether the tiles alone leave no room for a second block."""
+    return peak * num_threads * 2 > REGISTER_FILE
+
+
+def _size(variable: Variable, layout: Layout) -> int:
+    count = 1
+    for registers in layout.register_shape():
+        count *= registers
+    bits = 64 if variable.type.is_pointer else max(variable.type.dtype.bits, 8)
+    return -(-count * bits // 32)
+
+
+def _walk(
+    block: tuple[Statement, ...], after: frozenset[Variable], sizes: Mapping[Variable, int], facts: Facts
+) -> tuple[frozenset[Variable], int]:
+    """(live before the block, peak inside), from the last statement to the first."""
+    live, peak = after, 0
+    for statement in reversed(block):
+        inner = bodies(statement)
+        if inner:
+            everywhere = live | frozenset(v for body in inner for v in _read_before_written(body, facts))
+            for body in inner:
+                _, inside = _walk(body, everywhere, sizes, facts)
+                peak = max(peak, inside)
+            live = everywhere
+        used = frozenset(v for expr in expressions(statement) for v in _reads(expr, facts))
+        live = (live - frozenset(assigned_variables(statement))) | used
+        peak = max(peak, sum(sizes.get(variable, 0) for variable in live))
+    return live, peak
+
+
+def _read_before_written(body: tuple[Statement, ...], facts: Facts) -> set[Variable]:
+    """Variables whose value comes from before the block, or from a loop's previous iteration."""
+    written: set[Variable] = set()
+    found: set[Variable] = set()
+    for statement in statements(body):
+        for expr in expressions(statement):
+            found |= {v for v in _reads(expr, facts) if v not in written}
+        written |= set(assigned_variables(statement))
+    return found
+
+
+def _reads(expr: Expr, facts: Facts) -> set[Variable]:
+    found: set[Variable] = set()
+    for variable in used_variables(expr):
+        if variable in facts.absorbed:
+            found |= _reads(facts.definitions[variable], facts)
+        else:
+            found.add(variable)
+    return found
