@@ -203,12 +203,20 @@ def measure(graphs: dict[str, torch.cuda.CUDAGraph], flush: torch.Tensor) -> dic
     return {name: statistics.median(values) for name, values in times.items()}
 
 
-def copy_bandwidth(flush: torch.Tensor) -> float:
+def copy_bandwidth() -> float:
     """Bytes per second of a device-to-device copy of 4 GiB, reads and writes counted."""
     source = torch.empty(1 << 30, device="cuda", dtype=torch.float32)
     target = torch.empty_like(source)
-    times = measure({"copy": capture(lambda: target.copy_(source))}, flush)
-    return 2 * source.nbytes / times["copy"] * 1e3
+    source.fill_(1.0)
+    times = []
+    for _ in range(10):
+        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        start.record()
+        target.copy_(source)
+        end.record()
+        torch.cuda.synchronize()
+        times.append(start.elapsed_time(end))
+    return 2 * source.nbytes / statistics.median(times) * 1e3
 
 
 def run_case(case: Case, flush: torch.Tensor, copy: float) -> dict[str, object]:
@@ -246,7 +254,7 @@ def main() -> None:
     import tilewright
 
     flush = torch.empty(FLUSH_BYTES, device="cuda", dtype=torch.uint8)
-    copy = copy_bandwidth(flush)
+    copy = copy_bandwidth()
     versions = f"tilewright {tilewright.__version__}, triton {triton.__version__}, torch {torch.__version__}"
     print(f"{torch.cuda.get_device_name()}; {versions}; copy {copy / 1e12:.2f} TB/s\n")
     print("| case | tilewright ms | triton ms | torch ms | torch.compile ms | to triton | to torch | of copy |")

@@ -77,10 +77,10 @@ class JITFunction(KernelFunction):
         call = specialise(self, bound, self.unspecialised)
         mode = choose_mode(call)
         if mode == "interpret":
-            from tilewright.interpreter import run
+            from tilewright.runtime.interpreted import interpret
 
             if 0 not in sizes:
-                run(self, sizes, bound, options)
+                interpret(self, sizes, bound, options)
             return None
         device = device_of(call)
         compiled = self._find(call, options, mode, device)

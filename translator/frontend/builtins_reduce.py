@@ -6,7 +6,8 @@ from ..diagnostics import ArgumentError, DTypeError, Span
 from ..ir.nodes import Call, Combine, Expr, Use
 from ..ir.types import ValueType
 from ..kernel_function import KernelFunction
-from ..language.dtypes import DType, bfloat16, float16, float32, int32, uint32
+from ..language.dtypes import bfloat16, float32, int32
+from ..ops.promotion import ordered_type, summed_type
 from .builder import Builder
 from .builtins_shape import axis_argument, dtype_argument, reshaped
 from .shapes import broadcast_to, cast_to, elementwise, to_expr
@@ -62,23 +63,11 @@ def _name(expr: Expr, op: str) -> str:
     return f"{expr.variable.name}_{op}" if isinstance(expr, Use) else op
 
 
-def _summed_type(dtype: DType) -> DType:
-    if dtype.is_int() and dtype.bits < 32:
-        return int32 if dtype.is_int_signed() else uint32
-    return dtype
-
-
-def _ordered_type(dtype: DType) -> DType:
-    if dtype in (float16, bfloat16):
-        return float32
-    return int32 if dtype.is_int() and dtype.bits < 32 else dtype
-
-
 def _sum(builder: Builder, a: Arguments, span: Span) -> Value:
     expr = _tile(builder, a["input"], "sum", span)
     wanted = a["dtype"]
     given = None if isinstance(wanted, Const) and wanted.value is None else dtype_argument(builder, wanted, span)
-    expr = cast_to(expr, given or _summed_type(expr.type.dtype), span)
+    expr = cast_to(expr, given or summed_type(expr.type.dtype), span)
     return _simple(builder, a, expr, "sum", "sum", span)
 
 
@@ -105,7 +94,7 @@ def _ordered(op: str):  # type: ignore[no-untyped-def]
         if builder.constant(a["return_indices"], "return_indices", span):
             ties = bool(builder.constant(a["return_indices_tie_break_left"], "return_indices_tie_break_left", span))
             return Tuple(_with_indices(builder, a, expr, op, ties, span))
-        return _simple(builder, a, cast_to(expr, _ordered_type(expr.type.dtype), span), op, op, span)
+        return _simple(builder, a, cast_to(expr, ordered_type(expr.type.dtype), span), op, op, span)
 
     return handler
 
@@ -175,7 +164,7 @@ def _softmax(builder: Builder, a: Arguments, span: Span) -> Value:
     x = _tile(builder, a["x"], "softmax", span)
     axis = 0 if isinstance(a["dim"], Const) and a["dim"].value is None else axis_argument(builder, a["dim"], x.type.rank, span)
     largest = reduce_tiles(
-        builder, (cast_to(x, _ordered_type(x.type.dtype), span),), axis, Combine("max", "max"), True, (_name(x, "max"),), span
+        builder, (cast_to(x, ordered_type(x.type.dtype), span),), axis, Combine("max", "max"), True, (_name(x, "max"),), span
     )[0]
     numerator = elementwise("exp", [elementwise("sub", [x, largest], span)], span)
     total = reduce_tiles(builder, (numerator,), axis, Combine("sum", "sum"), True, (_name(x, "sum"),), span)[0]

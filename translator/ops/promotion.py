@@ -316,3 +316,20 @@ def exact(*overloads: tuple[tuple[str, ...], str]):  # type: ignore[no-untyped-d
         raise DTypeError(f"input arg type does not match: got ({', '.join(types)}), expected {choices}; cast first")
 
     return rule
+
+
+# ---------------------------------------------------------------------------------------------------- reductions
+
+
+def summed_type(dtype: DType) -> DType:
+    """The type that a sum has: integers below 32 bits are summed in 32; floats keep theirs."""
+    if dtype.is_int() and dtype.bits < 32:
+        return int32 if dtype.is_int_signed() else uint32
+    return dtype
+
+
+def ordered_type(dtype: DType) -> DType:
+    """The type that `max` and `min` without indices have."""
+    if dtype in (float16, bfloat16):
+        return float32
+    return int32 if dtype.is_int() and dtype.bits < 32 else dtype

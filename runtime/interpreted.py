@@ -1,0 +1,55 @@
+"""Launches in the interpreter: a call's arguments as the interpreter's values."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tilewright.artifact import Options
+from tilewright.interpreter import run
+from tilewright.interpreter.memory import Buffer, buffer_at
+from tilewright.interpreter.tile import Tile, as_tile, cast
+from tilewright.kernel_function import KernelFunction
+from tilewright.language.constexpr import constexpr, unwrap
+from tilewright.language.dtypes import PointerType, float32
+from tilewright.ops.casts import numpy_type
+from tilewright.runtime.arrays import describe
+from tilewright.runtime.specialise import annotated_type
+
+
+def interpret(function: KernelFunction, grid: tuple[int, int, int], bound: dict[str, Any], options: Options) -> None:
+    """Runs a launch in the interpreter."""
+    values, buffers = prepare(function, bound)
+    run(function, grid, values, buffers, options)
+
+
+def prepare(function: KernelFunction, bound: dict[str, Any]) -> tuple[dict[str, Any], list[Buffer]]:
+    """Tiles, scalars and compile-time values by parameter name, and the arrays' memory."""
+    buffers: list[Buffer] = []
+    values: dict[str, Any] = {}
+    for parameter in function.params:
+        value = unwrap(bound[parameter.name])
+        if parameter.is_constexpr or value is None:
+            values[parameter.name] = constexpr(value) if value is not None else None
+        else:
+            values[parameter.name] = _value(parameter.name, value, parameter.annotation, parameter.is_const, buffers)
+    return values, buffers
+
+
+def _value(name: str, value: Any, annotation: str, const: bool, buffers: list[Buffer]) -> Any:
+    if isinstance(value, (tuple, list)):
+        return tuple(_value(f"{name}[{i}]", unwrap(item), annotation, const, buffers) for i, item in enumerate(value))
+    if isinstance(value, (bool, int, float, np.generic)):
+        number = value.item() if isinstance(value, np.generic) else value
+        forced = annotated_type(annotation)
+        if forced is not None:
+            return Tile(np.asarray(number).astype(numpy_type(forced)), forced)
+        if isinstance(number, float):
+            return cast(as_tile(number), float32)
+        return constexpr(1) if number == 1 and not isinstance(number, bool) else as_tile(number)
+    array = describe(value, name)
+    if array is None:
+        return constexpr(value)
+    buffers.append(buffer_at(name, array.address, array.size))
+    return Tile(np.int64(array.address), PointerType(array.dtype, const))
