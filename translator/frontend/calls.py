@@ -205,9 +205,12 @@ def _as_device_function(builder: Builder, target: KernelFunction, bound: dict[st
         repr([(name, value) for name, value in static.items()]),
     )
     if key not in builder.functions:
+        known = dict(builder.functions)
         try:
             builder.functions[key] = _build_function(builder, target, runtime, static, span)
-        except NotElementwiseError:
+        except (NotElementwiseError, CompilationError):  # what is wrong with it shows when it is inlined
+            builder.functions.clear()
+            builder.functions.update(known)
             return None
     function = builder.functions[key]
     shape = common_shape([value.type.shape for value in runtime.values()], span)

@@ -70,7 +70,6 @@ def _operation(context: Context, call: Call, address: str, values: list[str]) ->
     context.use_helper(
         "atomic_float" if element.is_floating() else "atomic_long",
         helper,
-        name=helper,
         function=function,
         ctype=element.cuda,
         bits=element.bits,

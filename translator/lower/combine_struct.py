@@ -37,7 +37,7 @@ def combination_of(context: Context, call: Call, padding: bool) -> Combination:
     if len(dtypes) == 1 and not padding:
         return _custom_element(context, name, combine, dtypes[0])
     fields = tuple((dtype.cuda, ORDINALS[number]) for number, dtype in enumerate(dtypes))
-    return _states(context, name, fields, _custom_body(context, name, combine, fields), padding)
+    return _states(context, name, fields, _custom_body(context, combine, fields, padding), padding)
 
 
 def _struct_name(context: Context, base: str, dtypes: tuple[DType, ...], combine: Combine) -> str:
@@ -97,7 +97,7 @@ def _custom_element(context: Context, name: str, combine: Combine, dtype: DType)
 
 
 def _custom_body(
-    context: Context, name: str, combine: Combine, fields: tuple[tuple[str, str], ...]
+    context: Context, combine: Combine, fields: tuple[tuple[str, str], ...], padding: bool
 ) -> tuple[Node, ...]:
     names = Names(["left", "right"])
     nodes: list[Node] = []
@@ -106,6 +106,5 @@ def _custom_body(
             nodes.append(Line(f"const {ctype} {names.variable(variable)} = {side}.{field};"))
     nodes += lower_scalar_body(context, combine.body, names, combine.results)
     values = ", ".join(names.variable(result) for result in combine.results)
-    present = ", true" if len(fields) < len(combine.results) else ""
-    nodes.append(Line(f"return {{{values}{present}}};"))
+    nodes.append(Line(f"return {{{values}{', true' if padding else ''}}};"))
     return tuple(nodes)

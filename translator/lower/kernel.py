@@ -123,7 +123,12 @@ def _tile_shape(statement: Statement) -> tuple[int, ...]:
 
 
 def _functions(context: Context, kernel: Kernel) -> tuple[Function, ...]:
-    return tuple(lower_function(context, function) for function in kernel.functions)
+    """The functions that the text calls; a function stands above those that call it."""
+    written: list[Function] = []
+    for function in reversed(kernel.functions):
+        if id(function) in context.speller.used_functions:
+            written.append(lower_function(context, function))
+    return tuple(reversed(written))
 
 
 def _user_constants(kernel: Kernel) -> list[Constant]:

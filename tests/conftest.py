@@ -1,0 +1,58 @@
+"""Shared fixtures: a cache of the test run's own, golden updates, the GPU marker, and running a kernel in every way."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """`--update-goldens` rewrites the generated files that are kept in the repository."""
+    parser.addoption("--update-goldens", action="store_true", default=False, help="Write the goldens anew.")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Registers the marker of tests that need a GPU."""
+    config.addinivalue_line("markers", "gpu: needs a GPU and torch; skipped elsewhere")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Skips GPU tests where there is no GPU."""
+    marked = [item for item in items if item.get_closest_marker("gpu")]
+    if marked and not _has_gpu():
+        for item in marked:
+            item.add_marker(pytest.mark.skip(reason="no GPU"))
+
+
+def _has_gpu() -> bool:
+    try:
+        import torch
+    except ImportError:
+        return False
+    return bool(torch.cuda.is_available())
+
+
+@pytest.fixture
+def run_everywhere(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[Any]]:
+    """Runs a kernel on the CPU and in the interpreter; returns the arrays of the CPU run when both agree.
+
+    `run(kernel, grid, *arguments, tolerance=…, **options)`: every run gets its own copies of the arrays.
+    """
+
+    def run(kernel: Any, grid: Any, *arguments: Any, tolerance: float = 0.0, **options: Any) -> list[Any]:
+        results = []
+        for mode in ("cpu", "interpret"):
+            monkeypatch.setenv("TILEWRIGHT_MODE", mode)
+            own = [copy.deepcopy(a) for a in arguments]
+            kernel[grid](*own, **options)
+            results.append([a for a in own if isinstance(a, np.ndarray)])
+        for one, other in zip(*results, strict=True):
+            left, right = one.astype(np.float64), other.astype(np.float64)
+            np.testing.assert_allclose(left, right, rtol=tolerance, atol=tolerance)
+        return results[0]
+
+    return run
