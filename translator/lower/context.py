@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from ..analysis.axis_info import axis_info
 from ..analysis.facts import Facts
-from ..ir.nodes import Kernel, Statement, Variable
+from ..ir.nodes import DeviceFunction, Kernel, Statement, Variable
 from ..ir.types import ValueType
 from ..language.dtypes import DTYPES, PointerType
 from ..schedule.layout import Layout
@@ -57,7 +57,8 @@ class Context:
         self.read_only = read_only
         self.kernel, self.facts, self.schedule, self.scopes = kernel, facts, schedule, scopes
         self.names, self.roles = names, roles
-        self.speller = Speller(self._variable_text, coordinate_speller(roles))
+        self.speller = Speller(self._variable_text, coordinate_speller(roles), self.function_name)
+        self.function_names: dict[int, str] = {}
         self.helpers: dict[str, Helper] = {}
         self.shared: dict[tuple[int, str], Shared] = {}
         self.pending_reads: set[str] = set()  # shared arrays that some thread may still be reading
@@ -72,10 +73,17 @@ class Context:
     def nested(self, facts: Facts, scopes: Scopes, names: Names) -> Context:
         """A lowering of scalar code in a function of its own; helpers are asked for from this one."""
         inner = Context(self.kernel, facts, self.schedule, scopes, names, self.roles)
+        inner.function_names = self.function_names
         inner.helpers, inner.structs, inner.packets = self.helpers, self.structs, self.packets
         inner.speller.used_ops, inner.speller.used_helpers = self.speller.used_ops, self.speller.used_helpers
         inner.speller.used_functions = self.speller.used_functions
         return inner
+
+    def function_name(self, function: DeviceFunction) -> str:
+        """The name of a device function: the user's, unless something of ours or CUDA's has it."""
+        if id(function) not in self.function_names:
+            self.function_names[id(function)] = self.names.fresh(function.name, f"{function.name}_of_{self.kernel.name}")
+        return self.function_names[id(function)]
 
     def size_of(self, state: str) -> int:
         """Bytes of a C++ type: of an element, or of a state struct (every field takes at most 8)."""

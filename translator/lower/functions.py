@@ -22,7 +22,7 @@ def lower_function(context: Context, function: DeviceFunction) -> Function:
     parameters = ", ".join(f"{ctype(variable.type)} {names.variable(variable)}" for variable in function.parameters)
     body = lower_scalar_body(context, function.body, names)
     comments = tuple(filter(None, (*function.origin.comments, function.docstring)))
-    signature = f"__device__ __forceinline__ {ctype(function.result)} {function.name}({parameters})"
+    signature = f"__device__ __forceinline__ {ctype(function.result)} {context.function_name(function)}({parameters})"
     return Function(signature, comments, body)
 
 

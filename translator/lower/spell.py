@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ..diagnostics import CompilationError
-from ..ir.nodes import Call, CallFunction, Expr, Literal, Use, Variable
+from ..ir.nodes import Call, CallFunction, DeviceFunction, Expr, Literal, Use, Variable
 from ..language.dtypes import DType, PointerType
 from ..ops.casts import cuda_cast
 from ..ops.registry import OPS
@@ -59,8 +59,14 @@ VariableText = Callable[[Variable, Point | None], Text]
 class Speller:
     """Spells expressions. `variable_text` gives the text of a variable at a point (None for scalars)."""
 
-    def __init__(self, variable_text: VariableText, coordinate_of: Callable[[Point], str]) -> None:
-        """`coordinate_of` spells the coordinate of a one-axis point."""
+    def __init__(
+        self,
+        variable_text: VariableText,
+        coordinate_of: Callable[[Point], str],
+        function_name: Callable[[DeviceFunction], str],
+    ) -> None:
+        """`coordinate_of` spells the coordinate of a one-axis point, `function_name` names a device function."""
+        self._function_name = function_name
         self._variable_text = variable_text
         self._coordinate_of = coordinate_of
         self.used_ops: dict[str, None] = {}
@@ -81,7 +87,7 @@ class Speller:
             case CallFunction():
                 self.used_functions.setdefault(id(expr.function), expr)
                 args = ", ".join(self.text(arg, self._down(expr, arg, point)) for arg in expr.args)
-                return Text(f"{expr.function.name}({args})")
+                return Text(f"{self._function_name(expr.function)}({args})")
             case Call():
                 return self._call(expr, point, wide)
         raise CompilationError(f"cannot write {type(expr).__name__}", expr.span)
