@@ -14,8 +14,9 @@ def row_reductions_kernel(x_ptr, sum_ptr, max_ptr, argmax_ptr, M, stride, ROWS_P
     cols = tl.arange(0, N)
     inside = rows < M
     x = tl.load(x_ptr + rows[:, None] * stride + cols[None, :], mask=inside[:, None], other=0.0)
+    total = tl.sum(x, axis=1)
     largest, place = tl.max(x, axis=1, return_indices=True)
-    tl.store(sum_ptr + rows, tl.sum(x, axis=1), mask=inside)
+    tl.store(sum_ptr + rows, total, mask=inside)
     tl.store(max_ptr + rows, largest, mask=inside)
     tl.store(argmax_ptr + rows, place, mask=inside)
 
@@ -27,7 +28,7 @@ def main() -> None:
         x = rng.standard_normal((m, n), dtype=np.float32)
         total, largest = (place(np.full(m, np.nan, np.float32)) for _ in range(2))
         index = place(np.full(m, -1, np.int32))
-        row_reductions_kernel[(triton.cdiv(m, 6),)](place(x), total, largest, index, m, n, ROWS_PER_PROGRAM=6, N=n)
+        row_reductions_kernel[(triton.cdiv(m, 4),)](place(x), total, largest, index, m, n, ROWS_PER_PROGRAM=4, N=n)
         report(f"row sums {m}x{n}", total, x.astype(np.float64).sum(axis=1), 1e-5)
         report(f"row maxima {m}x{n}", largest, x.max(axis=1).astype(np.float64), 0.0)
         report(f"places of the maxima {m}x{n}", index, x.argmax(axis=1).astype(np.float64), 0.0)

@@ -25,6 +25,7 @@ TEMPLATES = (
     "combine_state",
     "warp_reduce",
     "block_reduce",
+    "combine_warps",
 )
 
 READS = { "ca": "__ldca", "cg": "__ldcg", "cs": "__ldcs", "cv": "__ldcv", "volatile": "__ldcv"}

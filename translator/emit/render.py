@@ -47,8 +47,9 @@ def render(unit: Unit) -> tuple[str, tuple[tuple[int, int], ...]]:
     texts = "\n".join((*helpers, *functions, "\n".join(line for line, _ in body), shared, unit.launch_bounds))
     text = environment().get_template("kernel.cu.j2").render(
         unit=unit,
+        title=wrap_comment(unit.title, 0),
         header=list(_header_lines(unit.header)),
-        constants=[_constant_line(constant) for constant in used_constants(unit.constants, texts)],
+        constants=[line for constant in used_constants(unit.constants, texts) for line in _constant_lines(constant)],
         helpers=helpers,
         functions=functions,
         signature="\n".join(_signature(unit)),
@@ -187,9 +188,10 @@ def _in_order_of_use(constants: list[Constant]) -> list[Constant]:
     return placed
 
 
-def _constant_line(constant: Constant) -> str:
+def _constant_lines(constant: Constant) -> list[str]:
     text = f"constexpr {constant.ctype} {constant.name} = {constant.value};"
-    return f"{text:<{COMMENT_COLUMN}}// {constant.comment}" if constant.comment else text
+    line = f"{text:<{COMMENT_COLUMN}}// {constant.comment}" if constant.comment else text
+    return [line] if len(line) <= WIDTH else [*wrap_comment(constant.comment, 0), text]
 
 
 def _signature(unit: Unit) -> list[str]:

@@ -100,13 +100,13 @@ class Context:
 
     # ------------------------------------------------------------------------------------------------ variables
 
-    def _variable_text(self, variable: Variable, point: Point | None) -> Text:
+    def _variable_text(self, variable: Variable, point: Point | None, wide: bool) -> Text:
         if not variable.type.is_tile:
             return Text(self.names.variable(variable))
         if point is None:
             raise ValueError(f"{variable} is a tile and needs a point")
         if variable in self.facts.absorbed:
-            return self.speller.spell(self.facts.definitions[variable], self._coarser(variable, point))
+            return self.speller.spell(self.facts.definitions[variable], self._coarser(variable, point), wide)
         wanted = point.pattern()
         name = self.array_name(variable, wanted)
         indices = (register_index(point, axis) for axis in range(len(point.axes)))

@@ -94,6 +94,8 @@ def _blocked_coordinate(role: AxisRole, index: Index, has_registers: bool) -> st
         return role.place
     if not role.threads:
         return index.text
+    if index.text == "0":
+        return role.place if role.run == 1 else f"{role.place} * {role.vector}"
     if role.run == 1:
         return f"{_factor(index.text)} * {role.threads} + {role.place}"
     if role.num_registers == role.run:

@@ -224,6 +224,7 @@ def _exchange(context: Context, plan: _Plan, statement: Assign, name: str, share
     kept = _kept_shape(plan)
     warp = number_of(context, plan.warp_bits, plan.source.thread_bits)
     index = context.names.shared_index("w")
+    kept_sides = [side for side in kept if padded(side) > 1]
 
     def slot(point: Point) -> str:
         return place(context, point, kept) if math.prod(kept) > 1 else ""
@@ -232,6 +233,11 @@ def _exchange(context: Context, plan: _Plan, statement: Assign, name: str, share
         return (Line(f"{shared}[{warp}]{slot(point)} = {indexed(context, name, target, point)};"),)
 
     def read(point: Point) -> tuple[Node, ...]:
+        if len(kept_sides) == 1:
+            context.use_helper("combine_warps")
+            place_text = slot(point)[1:-1]
+            text = f"combine_warps<{plan.combination.struct}>({shared}, {place_text})"
+            return (Line(f"{indexed(context, name, target, point)} = {text};"),)
         result, other = indexed(context, name, target, point), f"{shared}[{index}]{slot(point)}"
         struct = plan.combination.struct
         expression = plan.combination.expression or (lambda left, right: f"{struct}::combine({left}, {right})")

@@ -53,7 +53,7 @@ class Text:
         return self.text
 
 
-VariableText = Callable[[Variable, Point | None], Text]
+VariableText = Callable[[Variable, Point | None, bool], Text]
 
 
 class Speller:
@@ -83,7 +83,7 @@ class Speller:
             case Literal():
                 return self._literal(expr)
             case Use(variable=variable):
-                return self._variable_text(variable, point if expr.type.is_tile else None)
+                return self._variable_text(variable, point if expr.type.is_tile else None, wide)
             case CallFunction():
                 self.used_functions.setdefault(id(expr.function), expr)
                 args = ", ".join(self.text(arg, self._down(expr, arg, point)) for arg in expr.args)

@@ -54,6 +54,16 @@ struct Sum {
     }
 };
 
+// Combines the partial results of all warps for one kept element.
+template <typename Op, typename State, int WARPS, int SLOTS>
+__device__ __forceinline__ State combine_warps(const State (&partial)[WARPS][SLOTS], int slot)
+{
+    State state = partial[0][slot];
+    #pragma unroll
+    for (int warp = 1; warp < WARPS; ++warp) state = Op::combine(state, partial[warp][slot]);
+    return state;
+}
+
 extern "C" __global__ void __launch_bounds__(NUM_THREADS)
 layer_norm_bwd_dwdb(const float* dw_part_ptr, const float* db_part_ptr, float* dw_ptr, float* db_ptr, int G,
                     int N)
@@ -84,8 +94,8 @@ layer_norm_bwd_dwdb(const float* dw_part_ptr, const float* db_part_ptr, float* d
         float dw_part[ROWS][COLS];
         #pragma unroll
         for (int r = 0; r < ROWS; ++r) {
-            load_vec_if<VEC>(&dw_part[r][0], dw_part_ptr + rows[r] * N + cols[0], rows[r] < G && cols[0] < N,
-                             0.0f);
+            load_vec_if<VEC>(&dw_part[r][0], dw_part_ptr + static_cast<long long>(rows[r]) * N + cols[0],
+                             rows[r] < G && cols[0] < N, 0.0f);
         }
         #pragma unroll
         for (int r = 0; r < ROWS; ++r) {
@@ -96,8 +106,8 @@ layer_norm_bwd_dwdb(const float* dw_part_ptr, const float* db_part_ptr, float* d
         float db_part[ROWS][COLS];
         #pragma unroll
         for (int r = 0; r < ROWS; ++r) {
-            load_vec_if<VEC>(&db_part[r][0], db_part_ptr + rows[r] * N + cols[0], rows[r] < G && cols[0] < N,
-                             0.0f);
+            load_vec_if<VEC>(&db_part[r][0], db_part_ptr + static_cast<long long>(rows[r]) * N + cols[0],
+                             rows[r] < G && cols[0] < N, 0.0f);
         }
         #pragma unroll
         for (int r = 0; r < ROWS; ++r) {
@@ -117,11 +127,7 @@ layer_norm_bwd_dwdb(const float* dw_part_ptr, const float* db_part_ptr, float* d
     for (int c = 0; c < COLS; ++c) dw_sum_partial[tid / WARP_SIZE][col * VEC + c] = dw_sum[c];
     __syncthreads();   // every warp has written its partial results
     #pragma unroll
-    for (int c = 0; c < COLS; ++c) {
-        dw_sum[c] = dw_sum_partial[0][col * VEC + c];
-        #pragma unroll
-        for (int w = 1; w < NUM_WARPS; ++w) dw_sum[c] += dw_sum_partial[w][col * VEC + c];
-    }
+    for (int c = 0; c < COLS; ++c) dw_sum[c] = combine_warps<Sum>(dw_sum_partial, col * VEC + c);
     if (row == 0) {
         if (cols[0] < N) store_vec<VEC>(dw_ptr + cols[0], &dw_sum[0]);
     }
@@ -137,11 +143,7 @@ layer_norm_bwd_dwdb(const float* dw_part_ptr, const float* db_part_ptr, float* d
     for (int c = 0; c < COLS; ++c) db_sum_partial[tid / WARP_SIZE][col * VEC + c] = db_sum[c];
     __syncthreads();   // every warp has written its partial results
     #pragma unroll
-    for (int c = 0; c < COLS; ++c) {
-        db_sum[c] = db_sum_partial[0][col * VEC + c];
-        #pragma unroll
-        for (int w = 1; w < NUM_WARPS; ++w) db_sum[c] += db_sum_partial[w][col * VEC + c];
-    }
+    for (int c = 0; c < COLS; ++c) db_sum[c] = combine_warps<Sum>(db_sum_partial, col * VEC + c);
     if (row == 0) {
         if (cols[0] < N) store_vec<VEC>(db_ptr + cols[0], &db_sum[0]);
     }

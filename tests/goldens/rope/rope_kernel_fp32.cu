@@ -88,25 +88,26 @@ rope_kernel(const float* x_ptr, const float* cos_ptr, const float* sin_ptr, floa
     // L25: mask = heads[:, None] < n_heads    (tested where it is used)
     // L26: first = tl.load(x_ptr + offsets, mask=mask, other=0.0).to(tl.float32)
     float first[COLS];
-    load_vec_if<VEC>(&first[0], x_ptr + (position * n_heads + heads) * HEAD_DIM + pairs[0], heads < n_heads,
-                     0.0f);
+    load_vec_if<VEC>(&first[0], x_ptr + (static_cast<long long>(position) * n_heads + heads) * HEAD_DIM
+                     + pairs[0], heads < n_heads, 0.0f);
     // L27: second = tl.load(x_ptr + offsets + half, mask=mask, other=0.0).to(tl.float32)
     float second[COLS];
-    load_vec_if<VEC>(&second[0], x_ptr + (position * n_heads + heads) * HEAD_DIM + pairs[0] + HEAD_DIM / 2,
-                     heads < n_heads, 0.0f);
+    load_vec_if<VEC>(&second[0], x_ptr + (static_cast<long long>(position) * n_heads + heads) * HEAD_DIM
+                     + pairs[0] + HEAD_DIM / 2, heads < n_heads, 0.0f);
     // L28: tl.store(out_ptr + offsets, rotate(first, second, cos[None, :], sin[None, :]), mask=mask)
     float stored[COLS];
     #pragma unroll
     for (int c = 0; c < COLS; ++c) stored[c] = rotate(first[c], second[c], cos_float[c], sin_float[c]);
     if (heads < n_heads) {
-        store_vec<VEC>(out_ptr + (position * n_heads + heads) * HEAD_DIM + pairs[0], &stored[0]);
+        store_vec<VEC>(out_ptr + (static_cast<long long>(position) * n_heads + heads) * HEAD_DIM + pairs[0],
+                       &stored[0]);
     }
     // L29: tl.store(out_ptr + offsets + half, rotate(second, -first, cos[None, :], sin[None, :]), mask=mask)
     float stored_float[COLS];
     #pragma unroll
     for (int c = 0; c < COLS; ++c) stored_float[c] = rotate(second[c], -first[c], cos_float[c], sin_float[c]);
     if (heads < n_heads) {
-        store_vec<VEC>(out_ptr + (position * n_heads + heads) * HEAD_DIM + pairs[0] + HEAD_DIM / 2,
-                       &stored_float[0]);
+        store_vec<VEC>(out_ptr + (static_cast<long long>(position) * n_heads + heads) * HEAD_DIM + pairs[0]
+                       + HEAD_DIM / 2, &stored_float[0]);
     }
 }
