@@ -42,7 +42,9 @@ def load(sample: str, folder: str) -> dict[str, ModuleType]:
     """A sample's module twice: as it is, and with Triton in tilewright's place."""
     sys.path.insert(0, str(SAMPLES))
     text = (SAMPLES / f"{sample}.py").read_text()
-    theirs = text.replace("import tilewright as triton", "import triton").replace("tilewright.language", "triton.language")
+    theirs = text.replace("import tilewright as triton", "import triton").replace(
+        "tilewright.language", "triton.language"
+    )
     modules = {}
     for name, source in (("tilewright", text), ("triton", theirs)):
         path = Path(folder) / f"{name}_{sample}.py"
@@ -85,7 +87,9 @@ def vector_add(modules: dict[str, ModuleType], n: int) -> Case:
         "torch": lambda: torch.add(x, y, out=out),
         "torch.compile": lambda: compiled(x, y),
     }
-    return Case(f"vector add {n}", contenders, 12 * n, lambda: expect(out, x.double() + y.double(), 1e-6, "sum"), (out,))
+    return Case(
+        f"vector add {n}", contenders, 12 * n, lambda: expect(out, x.double() + y.double(), 1e-6, "sum"), (out,)
+    )
 
 
 def softmax(modules: dict[str, ModuleType], rows: int, cols: int, dtype: torch.dtype) -> Case:
@@ -128,7 +132,9 @@ def layer_norm_forward(modules: dict[str, ModuleType], rows: int, cols: int) -> 
         "torch.compile": lambda: compiled(x, w, b),
     }
     reference = lambda: F.layer_norm(x.double(), (cols,), w.double(), b.double(), 1e-5)  # noqa: E731
-    return Case(f"layer norm forward {rows}x{cols}", contenders, 2 * x.nbytes, lambda: expect(y, reference(), 2e-3, "y"), (y,))
+    return Case(
+        f"layer norm forward {rows}x{cols}", contenders, 2 * x.nbytes, lambda: expect(y, reference(), 2e-3, "y"), (y,)
+    )
 
 
 def layer_norm_backward(modules: dict[str, ModuleType], rows: int, cols: int) -> Case:
@@ -148,9 +154,23 @@ def layer_norm_backward(modules: dict[str, ModuleType], rows: int, cols: int) ->
 
         def run() -> None:
             module.layer_norm_bwd_dx[(groups,)](
-                dx, dy, parts[0], parts[1], x, w, flat_mean, flat_rstd, cols, rows, cols, BLOCK_SIZE=cols, num_warps=warps
+                dx,
+                dy,
+                parts[0],
+                parts[1],
+                x,
+                w,
+                flat_mean,
+                flat_rstd,
+                cols,
+                rows,
+                cols,
+                BLOCK_SIZE=cols,
+                num_warps=warps,
             )
-            module.layer_norm_bwd_dwdb[(-(-cols // 64),)](parts[0], parts[1], dw, db, groups, cols, BLOCK_M=64, BLOCK_N=64)
+            module.layer_norm_bwd_dwdb[(-(-cols // 64),)](
+                parts[0], parts[1], dw, db, groups, cols, BLOCK_M=64, BLOCK_N=64
+            )
 
         return run
 
@@ -265,9 +285,13 @@ def main() -> None:
             row = run_case(build(), flush, copy)
             rows.append(row)
             shown = " | ".join(
-                f"{row['ms'][n]:.4f}" if n in row["ms"] else "" for n in ("tilewright", "triton", "torch", "torch.compile")
+                f"{row['ms'][n]:.4f}" if n in row["ms"] else ""
+                for n in ("tilewright", "triton", "torch", "torch.compile")
             )
-            print(f"| {row['case']} | {shown} | {row['to_triton']:.3f} | {row['to_torch']:.3f} | {row['of_copy']:.3f} |", flush=True)
+            print(
+                f"| {row['case']} | {shown} | {row['to_triton']:.3f} | {row['to_torch']:.3f} | {row['of_copy']:.3f} |",
+                flush=True,
+            )
             torch.cuda.empty_cache()
     mean = math.exp(statistics.fmean(math.log(row["to_triton"]) for row in rows))
     print(f"\ngeometric mean to triton {mean:.3f}, lowest {min(row['to_triton'] for row in rows):.3f}")

@@ -66,7 +66,9 @@ def _dtype(dtype: Any, name: str) -> DType:
 def _torch(tensor: Any, name: str) -> Array:
     layout = str(tensor.layout)
     if layout != "torch.strided":
-        raise ContiguityError(f"argument {name}: a tensor of layout {layout} has no plain memory; call .to_dense() first")
+        raise ContiguityError(
+            f"argument {name}: a tensor of layout {layout} has no plain memory; call .to_dense() first"
+        )
     device = tensor.device
     number = HOST if device.type == "cpu" else int(device.index or 0)
     if device.type not in ("cpu", "cuda"):
@@ -82,7 +84,9 @@ def _interface(value: Any, interface: dict[str, Any], device: int, name: str) ->
     dtype = _dtype(getattr(value, "dtype", _TYPESTRINGS.get(typestring, typestring)), name)
     shape, strides = interface["shape"], interface.get("strides")
     if strides and any(stride < 0 for stride in strides):
-        raise ContiguityError(f"argument {name}: an array with negative strides; pass a copy, as numpy.ascontiguousarray(x)")
+        raise ContiguityError(
+            f"argument {name}: an array with negative strides; pass a copy, as numpy.ascontiguousarray(x)"
+        )
     size = dtype.itemsize
     for axis, side in enumerate(shape):
         size += (side - 1) * strides[axis] if strides else 0

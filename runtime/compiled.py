@@ -66,7 +66,9 @@ class CompiledKernel:
     def _check_writable(self, call: Call) -> None:
         for name, array in call.arrays:
             if name in self.artifact.writes and not array.writable:
-                raise ArgumentKindError(f"argument {name} is written by {self.name}, but the array is read-only; pass a copy")
+                raise ArgumentKindError(
+                    f"argument {name} is written by {self.name}, but the array is read-only; pass a copy"
+                )
 
     def _check(self, grid: tuple[int, int, int], call: Call) -> None:
         import ctypes

@@ -29,7 +29,9 @@ def bindings() -> Any:
     try:
         (status,) = driver.cuInit(0)
     except Exception as error:  # cuda-bindings raises its own kind when the library is missing
-        raise ToolchainError(f"no CUDA driver can be loaded ({error}); host arrays run on the CPU without one") from error
+        raise ToolchainError(
+            f"no CUDA driver can be loaded ({error}); host arrays run on the CPU without one"
+        ) from error
     if int(status) != 0:
         raise ToolchainError(f"the CUDA driver does not start: {status.name}; is there a GPU?")
     return driver
@@ -113,10 +115,14 @@ class Loaded:
         """Starts the kernel on a stream; returns at once."""
         driver = bindings()
         arguments = (values, self.holders)
-        checked(driver.cuLaunchKernel(self.function, *grid, self.num_threads, 1, 1, self.shared_bytes, stream, arguments, 0))
+        checked(
+            driver.cuLaunchKernel(self.function, *grid, self.num_threads, 1, 1, self.shared_bytes, stream, arguments, 0)
+        )
 
 
-def load(cubin: Cubin, name: str, elements: tuple[Element, ...], num_threads: int, shared_bytes: int, device: int) -> Loaded:
+def load(
+    cubin: Cubin, name: str, elements: tuple[Element, ...], num_threads: int, shared_bytes: int, device: int
+) -> Loaded:
     """Loads machine code onto a device.
 
     Raises:
@@ -139,4 +145,3 @@ def load(cubin: Cubin, name: str, elements: tuple[Element, ...], num_threads: in
     if num_threads > threads:
         raise OutOfResources(num_threads, threads, "threads")
     return Loaded(function, num_threads, shared_bytes, tuple(_holder(element) for element in elements))
-

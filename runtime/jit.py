@@ -61,7 +61,9 @@ class JITFunction(KernelFunction):
         from tilewright.language.builtin import active
 
         if active.get() is None:
-            raise LaunchError(f"a kernel is launched with a grid: write {self.__name__}[grid](…), not {self.__name__}(…)")
+            raise LaunchError(
+                f"a kernel is launched with a grid: write {self.__name__}[grid](…), not {self.__name__}(…)"
+            )
         from tilewright.interpreter import call_inside
 
         return call_inside(self, args, kwargs)
@@ -92,9 +94,7 @@ class JITFunction(KernelFunction):
         """Compiles without launching."""
         return self.run(*args, grid=grid, warmup=True, **kwargs)
 
-    def translate(
-        self, signature: str, arch: str = "sm_90a", **options: Any
-    ) -> Artifact:
+    def translate(self, signature: str, arch: str = "sm_90a", **options: Any) -> Artifact:
         """The generated CUDA for a signature such as "*fp32:16, i32, 1024"; needs neither GPU nor arguments."""
         from tilewright.pipeline import translate
 
@@ -168,7 +168,9 @@ def grid_sizes(grid: Any, bound: dict[str, Any]) -> tuple[int, int, int]:
     try:
         numbers = [int(size.__index__()) for size in sizes]
     except AttributeError:
-        raise GridError(f"the grid must be integers, got {shown!r}; divide with triton.cdiv, which gives an integer") from None
+        raise GridError(
+            f"the grid must be integers, got {shown!r}; divide with triton.cdiv, which gives an integer"
+        ) from None
     if not 1 <= len(numbers) <= 3 or any(number < 0 for number in numbers):
         raise GridError(f"the grid must be one to three non-negative integers, got {shown!r}")
     limits = (2**31 - 1, 65535, 65535)
@@ -187,7 +189,9 @@ def device_of(call: Call) -> int:
     """
     places = {array.device: name for name, array in call.arrays}
     if len(places) > 1:
-        listed = ", ".join(f"{name} on {'the CPU' if device == HOST else f'cuda:{device}'}" for device, name in places.items())
+        listed = ", ".join(
+            f"{name} on {'the CPU' if device == HOST else f'cuda:{device}'}" for device, name in places.items()
+        )
         raise DeviceError(f"all arrays must lie on one device: {listed}; move them, as with x.to('cuda')")
     return next(iter(places), HOST)
 

@@ -14,7 +14,9 @@ from tilewright.artifact import Artifact
 from tilewright.diagnostics import ToolchainError
 from tilewright.runtime.cpu.run import explain
 
-INSTALL = "install CUDA's compiler with `pip install tilewright[cu13]` (drivers from 580) or `pip install tilewright[cu12]`"
+INSTALL = (
+    "install CUDA's compiler with `pip install tilewright[cu13]` (drivers from 580) or `pip install tilewright[cu12]`"
+)
 SERIALISED = "Potential Performance Loss"
 # Versions whose assembler is known to go wrong on Hopper: (first bad, first good), what happens.
 KNOWN_BAD = {((13, 0), (13, 1)): "its ptxas can write wrong shared memory on Hopper; NVRTC 13.1 or later is clean"}
@@ -115,7 +117,9 @@ def compile_text(artifact: Artifact, target: str | None = None, maxnreg: int | N
 
 def compile_ptx(artifact: Artifact) -> str:
     """The PTX, for display."""
-    code, _ = _compile(artifact, ["-std=c++17", f"--gpu-architecture={artifact.target.replace('sm_', 'compute_')}"], "PTX")
+    code, _ = _compile(
+        artifact, ["-std=c++17", f"--gpu-architecture={artifact.target.replace('sm_', 'compute_')}"], "PTX"
+    )
     return code.rstrip(b"\0").decode()
 
 
@@ -124,7 +128,9 @@ def _compile(artifact: Artifact, options: list[str], kind: str) -> tuple[bytes, 
     if "#include <" in artifact.source:
         folder = header_folder()
         if folder is None:
-            raise ToolchainError(f"the kernel needs CUDA's headers for NVRTC {version()[0]} and none were found; {INSTALL}")
+            raise ToolchainError(
+                f"the kernel needs CUDA's headers for NVRTC {version()[0]} and none were found; {INSTALL}"
+            )
         options = [*options, f"--include-path={folder}"]
     name = f"{artifact.kernel_name}.cu".encode()
     _, program = nvrtc.nvrtcCreateProgram(artifact.source.encode(), name, 0, [], [])

@@ -27,7 +27,8 @@ def parse_signature(function: KernelFunction, signature: str) -> tuple[Argument,
             f"the signature has {len(entries)} entries, but {function.__name__} has {len(function.params)} parameters: {names}"
         )
     return tuple(
-        _entry(parameter, text, number + 1) for number, (parameter, text) in enumerate(zip(function.params, entries, strict=True))
+        _entry(parameter, text, number + 1)
+        for number, (parameter, text) in enumerate(zip(function.params, entries, strict=True))
     )
 
 

@@ -83,7 +83,9 @@ def _argument(
         return TupleArgument(name, tuple(items))
     annotated = annotated_type(parameter.annotation)
     if isinstance(value, (bool, int, float)) or _is_number(value):
-        return _number(name, value if isinstance(value, (bool, int, float)) else value.item(), annotated, general, values)
+        return _number(
+            name, value if isinstance(value, (bool, int, float)) else value.item(), annotated, general, values
+        )
     array = describe(value, name)
     if array is not None:
         values.append(array.address)
@@ -111,7 +113,9 @@ def annotated_type(annotation: str) -> DType | None:
     return DTYPES_BY_WORD.get(word) or ANNOTATED.get(word) or DTYPES_BY_NAME.get(word)
 
 
-def _number(name: str, value: int | float | bool, annotated: DType | None, general: bool, values: list[Any]) -> Argument:
+def _number(
+    name: str, value: int | float | bool, annotated: DType | None, general: bool, values: list[Any]
+) -> Argument:
     if annotated is not None:
         values.append(value)
         divisible = annotated.is_int() and not general and int(value) % ALIGNMENT == 0 and not annotated.is_bool()

@@ -26,7 +26,9 @@ def layer_norm_fwd(x_ptr, y_ptr, w_ptr, b_ptr, mean_ptr, rstd_ptr, stride, N, ep
 
 
 @triton.jit
-def layer_norm_bwd_dx(dx_ptr, dy_ptr, dw_ptr, db_ptr, x_ptr, w_ptr, mean_ptr, rstd_ptr, stride, M, N, BLOCK_SIZE: tl.constexpr):
+def layer_norm_bwd_dx(
+    dx_ptr, dy_ptr, dw_ptr, db_ptr, x_ptr, w_ptr, mean_ptr, rstd_ptr, stride, M, N, BLOCK_SIZE: tl.constexpr
+):
     group = tl.program_id(0)
     cols = tl.arange(0, BLOCK_SIZE)
     mask = cols < N

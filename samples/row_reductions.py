@@ -8,7 +8,9 @@ import tilewright.language as tl
 
 
 @triton.jit
-def row_reductions_kernel(x_ptr, sum_ptr, max_ptr, argmax_ptr, M, stride, ROWS_PER_PROGRAM: tl.constexpr, N: tl.constexpr):
+def row_reductions_kernel(
+    x_ptr, sum_ptr, max_ptr, argmax_ptr, M, stride, ROWS_PER_PROGRAM: tl.constexpr, N: tl.constexpr
+):
     rows = tl.program_id(0) * ROWS_PER_PROGRAM + tl.arange(0, ROWS_PER_PROGRAM)
     # The tile is exactly as wide as the matrix: its side need not be a power of two.
     cols = tl.arange(0, N)

@@ -33,7 +33,9 @@ def test_golden_is_what_is_generated(case: GoldenCase, request: pytest.FixtureRe
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="ascii", newline="\n")
     assert path.exists(), f"{path} is missing: run `make goldens` and review what it writes"
-    assert path.read_text(encoding="ascii") == text, "the generated text changed: run `make goldens` and review the difference"
+    assert path.read_text(encoding="ascii") == text, (
+        "the generated text changed: run `make goldens` and review the difference"
+    )
 
 
 @by_case
@@ -48,7 +50,14 @@ def test_golden_compiles_without_a_warning(case: GoldenCase, arch: str) -> None:
 @by_case
 @pytest.mark.skipif(shutil.which("nvcc") is None, reason="nvcc is not installed")
 def test_golden_compiles_with_nvcc(case: GoldenCase, tmp_path: Path) -> None:
-    flags = ["-Werror", "all-warnings", "-Xcompiler", "-Wall,-Wextra", "-cubin", "-gencode=arch=compute_90a,code=sm_90a"]
+    flags = [
+        "-Werror",
+        "all-warnings",
+        "-Xcompiler",
+        "-Wall,-Wextra",
+        "-cubin",
+        "-gencode=arch=compute_90a,code=sm_90a",
+    ]
     done = subprocess.run(
         ["nvcc", *flags, "-o", str(tmp_path / "kernel.cubin"), str(GOLDENS / case.path)], capture_output=True, text=True
     )

@@ -31,9 +31,7 @@ class Translation:
     artifact: Artifact
 
 
-def translate(
-    function: KernelFunction, arguments: tuple[Argument, ...], options: Options, target: Target
-) -> Artifact:
+def translate(function: KernelFunction, arguments: tuple[Argument, ...], options: Options, target: Target) -> Artifact:
     """Translates one specialisation of a kernel.
 
     Raises:

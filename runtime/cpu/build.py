@@ -26,7 +26,9 @@ SANITIZERS = {
     "memory": ("-g", "-fsanitize=address,alignment", "-fno-sanitize-recover=alignment", "-fno-omit-frame-pointer"),
     "races": ("-g", "-fsanitize=thread"),
 }
-PTX_HELPER = re.compile(r"^(?:template <[^\n]*>\n)?__device__ [^\n]*?(\w+)\([^{}]*\)\n\{\n(?:(?!\}\n).*\n)*?\}\n", re.MULTILINE)
+PTX_HELPER = re.compile(
+    r"^(?:template <[^\n]*>\n)?__device__ [^\n]*?(\w+)\([^{}]*\)\n\{\n(?:(?!\}\n).*\n)*?\}\n", re.MULTILINE
+)
 DYNAMIC_SHARED = "extern __shared__ __align__(16) unsigned char shared_bytes[];"
 
 

@@ -53,7 +53,9 @@ INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uin
 
 
 @pytest.mark.parametrize("dtype", INTEGERS)
-@pytest.mark.parametrize("op", ("add", "sub", "mul", "floordiv", "mod", "and", "or", "xor", "shl", "shr", "lt", "max", "min"))
+@pytest.mark.parametrize(
+    "op", ("add", "sub", "mul", "floordiv", "mod", "and", "or", "xor", "shl", "shr", "lt", "max", "min")
+)
 def test_integer_operators_wrap_and_truncate(run_everywhere: Any, dtype: str, op: str) -> None:
     info = np.iinfo(dtype)
     x = RNG.integers(info.min, info.max, 77, dtype=dtype, endpoint=True)
@@ -62,7 +64,9 @@ def test_integer_operators_wrap_and_truncate(run_everywhere: Any, dtype: str, op
     if info.min < 0:
         y[y == -1] = 5  # the one quotient that does not fit is undefined
     out = run_everywhere(binary_kernel, (1,), x, y, np.zeros_like(x), 77, OP=op, BLOCK=128)[2]
-    quotient = np.array([abs(int(a)) // abs(int(b)) * (1 if (a < 0) == (b < 0) else -1) for a, b in zip(x, y, strict=True)])
+    quotient = np.array(
+        [abs(int(a)) // abs(int(b)) * (1 if (a < 0) == (b < 0) else -1) for a, b in zip(x, y, strict=True)]
+    )
     with np.errstate(over="ignore"):
         expected = {
             "add": x + y, "sub": x - y, "mul": x * y, "floordiv": quotient, "mod": np.fmod(x, y), "and": x & y, "or": x | y,
@@ -109,7 +113,9 @@ def test_math(run_everywhere: Any, dtype: Any) -> None:
 
 
 @triton.jit
-def reduce_kernel(x_ptr, out_ptr, index_ptr, stride, M: tl.constexpr, N: tl.constexpr, AXIS: tl.constexpr, OP: tl.constexpr):
+def reduce_kernel(
+    x_ptr, out_ptr, index_ptr, stride, M: tl.constexpr, N: tl.constexpr, AXIS: tl.constexpr, OP: tl.constexpr
+):
     r, c = tl.arange(0, M), tl.arange(0, N)
     x = tl.load(x_ptr + r[:, None] * stride + c[None, :])
     i = tl.arange(0, N) if AXIS == 0 else tl.arange(0, M)
@@ -362,7 +368,9 @@ def test_fp8_saturates(run_everywhere: Any, dtype: Any) -> None:
     x = np.concatenate([RNG.standard_normal(200) * 100, [1e6, -1e6, 0.0, 1e-4, 447.9, 60000.0]]).astype(np.float32)
     _, narrow = run_everywhere(fp8_kernel, (1,), x, np.zeros(206, dtype), 206, BLOCK=256)
     largest = 448.0 if dtype == ml_dtypes.float8_e4m3fn else 57344.0
-    np.testing.assert_array_equal(narrow.astype(np.float32), np.clip(x, -largest, largest).astype(dtype).astype(np.float32))
+    np.testing.assert_array_equal(
+        narrow.astype(np.float32), np.clip(x, -largest, largest).astype(dtype).astype(np.float32)
+    )
     _, wide = run_everywhere(fp8_kernel, (1,), narrow, np.zeros(206, np.float32), 206, BLOCK=256)
     np.testing.assert_array_equal(wide, narrow.astype(np.float32))
 

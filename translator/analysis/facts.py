@@ -8,7 +8,21 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
-from ..ir.nodes import Assign, Call, CallFunction, Effect, Expr, For, If, Kernel, Literal, Statement, Use, Variable, While
+from ..ir.nodes import (
+    Assign,
+    Call,
+    CallFunction,
+    Effect,
+    Expr,
+    For,
+    If,
+    Kernel,
+    Literal,
+    Statement,
+    Use,
+    Variable,
+    While,
+)
 from ..ir.walk import assigned_variables, bodies, expressions, statements, subexpressions, used_variables
 from .axis_info import AxisInfo, axis_info, known_divisor, unknown
 
@@ -98,7 +112,9 @@ def _is_index(expr: Expr, known: set[Variable], assignments: Counter[Variable]) 
         element = part.type.element
         if element.is_floating() or isinstance(part, CallFunction):
             return False
-        if isinstance(part, Use) and (assignments[part.variable] > 1 or (part.type.is_tile and part.variable not in known)):
+        if isinstance(part, Use) and (
+            assignments[part.variable] > 1 or (part.type.is_tile and part.variable not in known)
+        ):
             return False
         if isinstance(part, Literal) and isinstance(part.value, float):
             return False
@@ -127,8 +143,10 @@ def _unused(body: tuple[Statement, ...], results: tuple[Variable, ...]) -> froze
 
 def has_effect(expr: Expr) -> bool:
     """Whether an assigned expression does something besides giving a value."""
-    return isinstance(expr, Call) and expr.op.startswith("atomic_") or (
-        isinstance(expr, Call) and expr.op == "load" and bool(expr.attribute("volatile"))
+    return (
+        isinstance(expr, Call)
+        and expr.op.startswith("atomic_")
+        or (isinstance(expr, Call) and expr.op == "load" and bool(expr.attribute("volatile")))
     )
 
 

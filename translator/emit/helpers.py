@@ -28,7 +28,7 @@ TEMPLATES = (
     "combine_warps",
 )
 
-READS = { "ca": "__ldca", "cg": "__ldcg", "cs": "__ldcs", "cv": "__ldcv", "volatile": "__ldcv"}
+READS = {"ca": "__ldca", "cg": "__ldcg", "cs": "__ldcs", "cv": "__ldcv", "volatile": "__ldcv"}
 WRITES = {"wb": "__stwb", "cg": "__stcg", "cs": "__stcs", "wt": "__stwt"}
 EVICTION_READS = {"evict_first": "__ldcs", "evict_last": "__ldca"}
 EVICTION_WRITES = {"evict_first": "__stcs", "evict_last": "__stwb"}

@@ -45,15 +45,21 @@ def render(unit: Unit) -> tuple[str, tuple[tuple[int, int], ...]]:
     helpers = [_render_helper(template, values) for template, values in order_helpers(unit.helpers, unit.packets)]
     shared = "\n".join(f"{array.ctype} {array.dimensions}" for array in (*unit.static_shared, *unit.dynamic_shared))
     texts = "\n".join((*helpers, *functions, "\n".join(line for line, _ in body), shared, unit.launch_bounds))
-    text = environment().get_template("kernel.cu.j2").render(
-        unit=unit,
-        title=wrap_comment(unit.title, 0),
-        header=list(_header_lines(unit.header)),
-        constants=[line for constant in used_constants(unit.constants, texts) for line in _constant_lines(constant)],
-        helpers=helpers,
-        functions=functions,
-        signature="\n".join(_signature(unit)),
-        body="\n".join(line for line, _ in body),
+    text = (
+        environment()
+        .get_template("kernel.cu.j2")
+        .render(
+            unit=unit,
+            title=wrap_comment(unit.title, 0),
+            header=list(_header_lines(unit.header)),
+            constants=[
+                line for constant in used_constants(unit.constants, texts) for line in _constant_lines(constant)
+            ],
+            helpers=helpers,
+            functions=functions,
+            signature="\n".join(_signature(unit)),
+            body="\n".join(line for line, _ in body),
+        )
     )
     return text + "\n", _line_map(text, body)
 

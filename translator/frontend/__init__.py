@@ -11,9 +11,7 @@ if TYPE_CHECKING:
     from ..kernel_function import KernelFunction
 
 
-def build_kernel(
-    function: KernelFunction, arguments: tuple[Argument, ...], options: Options, target: Target
-) -> Kernel:
+def build_kernel(function: KernelFunction, arguments: tuple[Argument, ...], options: Options, target: Target) -> Kernel:
     """Translates the text of one specialisation into a typed kernel.
 
     Raises:
@@ -46,7 +44,9 @@ def build_kernel(
     )
 
 
-def _parameter_value(builder: Any, argument: Argument, name: str, parameters: list[Any], constants: dict[str, Any]) -> Any:
+def _parameter_value(
+    builder: Any, argument: Argument, name: str, parameters: list[Any], constants: dict[str, Any]
+) -> Any:
     from ..ir.nodes import Parameter, Use
     from ..ir.types import ValueType
     from .values import Const, Tuple

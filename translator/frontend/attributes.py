@@ -92,5 +92,3 @@ class TileInfo:
     def get_block_shapes(self) -> tuple[int, ...]:
         """The shape."""
         return self.shape
-
-

@@ -60,7 +60,10 @@ class Builder:
         value = self.scope.get(name)
         if isinstance(value, Undefined):
             raise UndefinedVariableError(
-                f"{name} {value.why} (line {value.span.line})", span, f"assign {name} before the branch or loop", self.calls
+                f"{name} {value.why} (line {value.span.line})",
+                span,
+                f"assign {name} before the branch or loop",
+                self.calls,
             )
         if value is not None:
             return value
@@ -156,7 +159,9 @@ class Builder:
         origin = self.here
         self.statements.append(Note(replace(origin, note=origin.note or f"({text})")))
 
-    def structured(self, op: str, type_: ValueType, args: tuple[Expr, ...], name: str, span: Span, **attributes: Any) -> Expr:
+    def structured(
+        self, op: str, type_: ValueType, args: tuple[Expr, ...], name: str, span: Span, **attributes: Any
+    ) -> Expr:
         """A structured operation with one result, named on the spot; a plain assignment takes the name over."""
         (result,) = self.structured_many(op, (type_,), args, (name,), span, **attributes)
         return result

@@ -103,7 +103,10 @@ def _reject_block_arguments(builder: Builder, a: Arguments, span: Span) -> None:
     for name in ("boundary_check", "padding_option"):
         if name in a and builder.constant(a[name], name, span):
             raise ArgumentError(
-                f"{name} needs a block pointer, which is not supported yet", span, "pass mask= and other=", builder.calls
+                f"{name} needs a block pointer, which is not supported yet",
+                span,
+                "pass mask= and other=",
+                builder.calls,
             )
 
 
@@ -165,7 +168,10 @@ def _atomic(kind: str):  # type: ignore[no-untyped-def]
 def _check_atomic_type(builder: Builder, kind: str, dtype: DType, span: Span) -> None:
     if dtype.name not in ATOMIC_TYPES[kind]:
         raise DTypeError(
-            f"atomic_{kind} does not support {dtype.word}", span, f"it takes {', '.join(ATOMIC_TYPES[kind])}", builder.calls
+            f"atomic_{kind} does not support {dtype.word}",
+            span,
+            f"it takes {', '.join(ATOMIC_TYPES[kind])}",
+            builder.calls,
         )
 
 

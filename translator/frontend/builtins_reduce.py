@@ -108,9 +108,7 @@ def _argument(op: str):  # type: ignore[no-untyped-def]
     return handler
 
 
-def _with_indices(
-    builder: Builder, a: Arguments, expr: Expr, op: str, ties: bool, span: Span
-) -> tuple[Expr, Expr]:
+def _with_indices(builder: Builder, a: Arguments, expr: Expr, op: str, ties: bool, span: Span) -> tuple[Expr, Expr]:
     """The extreme value and its index along the axis (in the flattened tile for None)."""
     axis = _axis(builder, a["axis"], expr, span)
     keep = bool(builder.constant(a["keep_dims"], "keep_dims", span))
@@ -162,9 +160,19 @@ def _reduce(builder: Builder, a: Arguments, span: Span) -> Value:
 
 def _softmax(builder: Builder, a: Arguments, span: Span) -> Value:
     x = _tile(builder, a["x"], "softmax", span)
-    axis = 0 if isinstance(a["dim"], Const) and a["dim"].value is None else axis_argument(builder, a["dim"], x.type.rank, span)
+    axis = (
+        0
+        if isinstance(a["dim"], Const) and a["dim"].value is None
+        else axis_argument(builder, a["dim"], x.type.rank, span)
+    )
     largest = reduce_tiles(
-        builder, (cast_to(x, ordered_type(x.type.dtype), span),), axis, Combine("max", "max"), True, (_name(x, "max"),), span
+        builder,
+        (cast_to(x, ordered_type(x.type.dtype), span),),
+        axis,
+        Combine("max", "max"),
+        True,
+        (_name(x, "max"),),
+        span,
     )[0]
     numerator = elementwise("exp", [elementwise("sub", [x, largest], span)], span)
     total = reduce_tiles(builder, (numerator,), axis, Combine("sum", "sum"), True, (_name(x, "sum"),), span)[0]

@@ -36,7 +36,9 @@ def axis_argument(builder: Builder, value: Value, rank: int, span: Span) -> int:
     """
     axis = builder.constant(value, "axis", span)
     if not isinstance(axis, int) or not -rank <= axis < rank:
-        raise ArgumentError(f"axis {axis!r} of a tile of rank {rank}", span, f"write an axis below {rank}", builder.calls)
+        raise ArgumentError(
+            f"axis {axis!r} of a tile of rank {rank}", span, f"write an axis below {rank}", builder.calls
+        )
     return axis % rank
 
 

@@ -26,7 +26,9 @@ def call_value(builder: Builder, function: Value, args: list[Value], kwargs: dic
     """`function(*args, **kwargs)`."""
     if isinstance(function, Method):
         if isinstance(function.builtin, str):
-            return boolean(builder, "And" if function.builtin == "logical_and" else "Or", function.self_value, args[0], span)
+            return boolean(
+                builder, "And" if function.builtin == "logical_and" else "Or", function.self_value, args[0], span
+            )
         return call_builtin(builder, function.builtin, [function.self_value, *args], kwargs, span)
     if not isinstance(function, Const):
         raise UnsupportedLanguageConstruct("this value cannot be called", span, "", builder.calls)
@@ -74,7 +76,9 @@ def bind_arguments(
             values[parameter.name] = Tuple(())
         else:
             default = unwrap(parameter.default)
-            values[parameter.name] = Tuple(tuple(Const(d) for d in default)) if type(default) is tuple else Const(default)
+            values[parameter.name] = (
+                Tuple(tuple(Const(d) for d in default)) if type(default) is tuple else Const(default)
+            )
     return values
 
 
@@ -97,7 +101,9 @@ def _call_python(builder: Builder, target: Any, args: list[Value], kwargs: dict[
             result = unwrap(target(*plain, **named))
         except Exception as error:
             name = getattr(target, "__name__", target)
-            raise UnsupportedLanguageConstruct(f"{name} failed at compile time: {error}", span, "", builder.calls) from None
+            raise UnsupportedLanguageConstruct(
+                f"{name} failed at compile time: {error}", span, "", builder.calls
+            ) from None
         symbol = args[0].symbol if target is int and args and isinstance(args[0], Const) else None
         return Tuple(tuple(Const(item) for item in result)) if type(result) in (tuple, list) else Const(result, symbol)
     name = getattr(target, "__name__", repr(target))
@@ -166,12 +172,17 @@ PYTHON: dict[Any, Any] = {
 # ---------------------------------------------------------------------------------------------------- jit functions
 
 
-def call_jit(builder: Builder, target: KernelFunction, args: list[Value], kwargs: dict[str, Value], span: Span) -> Value:
+def call_jit(
+    builder: Builder, target: KernelFunction, args: list[Value], kwargs: dict[str, Value], span: Span
+) -> Value:
     """A jit function: as a device function of scalars where it is one, inlined otherwise."""
     bound = bind_arguments(builder, inspect.signature(target.fn), target.__name__, args, kwargs, span)
     if len(builder.calls) > 64:
         raise UnsupportedLanguageConstruct(
-            f"{target.__name__} calls itself without end", span, "end the recursion by a compile-time condition", builder.calls
+            f"{target.__name__} calls itself without end",
+            span,
+            "end the recursion by a compile-time condition",
+            builder.calls,
         )
     called = _as_device_function(builder, target, bound, span)
     return called if called is not None else _inline(builder, target, bound, span)
@@ -280,7 +291,10 @@ def reduce_function(builder: Builder, target: KernelFunction, types: list[DType]
     names = target.arg_names
     if len(names) != 2 * len(types):
         raise ArgumentError(
-            f"{target.__name__} combines {len(names) // 2} values, but {len(types)} are reduced", span, "", builder.calls
+            f"{target.__name__} combines {len(names) // 2} values, but {len(types)} are reduced",
+            span,
+            "",
+            builder.calls,
         )
     variables = []
     for name, dtype in zip(names, [*types, *types], strict=True):

@@ -64,7 +64,9 @@ def visit_if(builder: Builder, node: Any, rest: Sequence[Any]) -> bool:
     with builder.into_block() as then:
         first_returns = visit_block(builder, node.body)
     then_scope, builder.scope = builder.scope, dict(before)
-    builder.siblings = {n: v.variable for n, v in then_scope.items() if isinstance(v, Use) and n in names and n not in before}
+    builder.siblings = {
+        n: v.variable for n, v in then_scope.items() if isinstance(v, Use) and n in names and n not in before
+    }
     with builder.into_block() as otherwise:
         second_returns = _visit_else(builder, node.orelse)
     else_origin = _else_origin(builder, node)
@@ -406,5 +408,3 @@ class Result:
             builder.statements.append(Assign(builder.here, (variable,), expr))
 
     home = 0
-
-

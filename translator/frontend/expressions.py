@@ -231,4 +231,3 @@ HANDLERS: dict[type, Callable[[Builder, Any], Value]] = {
     cst.ListComp: _comprehension,
     cst.Ellipsis: lambda builder, node: Const(...),
 }
-

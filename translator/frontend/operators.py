@@ -53,7 +53,10 @@ def binary(builder: Builder, word: str, left: Value, right: Value, span: Span) -
     """`left <operator> right`."""
     if word not in BINARY:
         raise UnsupportedLanguageConstruct(
-            f"the operator {word} is not supported on run-time values", span, "tl.dot multiplies matrices", builder.calls
+            f"the operator {word} is not supported on run-time values",
+            span,
+            "tl.dot multiplies matrices",
+            builder.calls,
         )
     op, python, sign = BINARY[word]
     if isinstance(left, Tuple) or isinstance(right, Tuple):

@@ -201,4 +201,3 @@ HANDLERS: dict[type, Callable[[Builder, Any], None]] = {
     cst.Assert: _assert,
     cst.Pass: _pass,
 }
-

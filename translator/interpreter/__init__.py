@@ -15,7 +15,11 @@ if TYPE_CHECKING:
 
 
 def run(
-    function: KernelFunction, grid: tuple[int, int, int], values: dict[str, Any], buffers: list[Buffer], options: Options
+    function: KernelFunction,
+    grid: tuple[int, int, int],
+    values: dict[str, Any],
+    buffers: list[Buffer],
+    options: Options,
 ) -> None:
     """Runs every program of a grid; `values` are the arguments as tiles, `buffers` the memory that pointers may reach.
 

@@ -178,7 +178,8 @@ def _reduce(a: A) -> Any:
     if unwrap(a["keep_dims"]):
         rank = tiles[0].values.ndim
         state = tuple(
-            Tile(t.values.reshape((1,) * rank) if axis is None else np.expand_dims(t.values, axis), t.element) for t in state
+            Tile(t.values.reshape((1,) * rank) if axis is None else np.expand_dims(t.values, axis), t.element)
+            for t in state
         )
     return state if many else state[0]
 
@@ -233,7 +234,9 @@ def _static_print(a: A) -> None:
 
 
 def _device_print(a: A) -> None:
-    print_values(program.get().memory.program, unwrap(a["prefix"]), [as_tile(v) for v in a["args"]], bool(unwrap(a["hex"])))
+    print_values(
+        program.get().memory.program, unwrap(a["prefix"]), [as_tile(v) for v in a["args"]], bool(unwrap(a["hex"]))
+    )
 
 
 def device_assert(a: A) -> None:
@@ -268,7 +271,9 @@ HANDLERS: dict[str, Callable[[A], Any]] = {
     "to_tensor": lambda a: as_tile(a["x"]),
     "cast": lambda a: as_tile(a["input"]).to(_dtype(a["dtype"]), a["fp_downcast_rounding"], a["bitcast"]),
     "broadcast": _pair,
-    "broadcast_to": lambda a: Tile(np.broadcast_to(as_tile(a["input"]).values, _shape(a["shape"])), as_tile(a["input"]).element),
+    "broadcast_to": lambda a: Tile(
+        np.broadcast_to(as_tile(a["input"]).values, _shape(a["shape"])), as_tile(a["input"]).element
+    ),
     "expand_dims": _expand_dims,
     "permute": _permute,
     "trans": _permute,
@@ -328,5 +333,3 @@ def call_builtin(builtin: Any, arguments: A) -> Any:
     if builtin.name not in HANDLERS:
         raise UnknownNameError(f"tl.{builtin.name} cannot run in the interpreter")
     return HANDLERS[builtin.name](arguments)
-
-

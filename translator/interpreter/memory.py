@@ -112,7 +112,9 @@ class Memory:
         line = self._line()
         if not self.buffers:
             return f"out of bounds {what} at {line}, program {self.program}: the kernel was given no arrays"
-        nearest = min(self.buffers, key=lambda b: min(abs(address - b.address), abs(address - b.address - b.content.size)))
+        nearest = min(
+            self.buffers, key=lambda b: min(abs(address - b.address), abs(address - b.address - b.content.size))
+        )
         index = (address - nearest.address) / dtype.itemsize
         count = nearest.content.size // dtype.itemsize
         shown = int(index) if index == int(index) else index
@@ -131,7 +133,9 @@ def _pointee(pointer: Tile) -> DType:
     if not isinstance(pointer.element, PointerType):
         from ..diagnostics import DTypeError
 
-        raise DTypeError(f"Unsupported ptr type: {pointer.element}; the first argument is a pointer, as x_ptr + offsets")
+        raise DTypeError(
+            f"Unsupported ptr type: {pointer.element}; the first argument is a pointer, as x_ptr + offsets"
+        )
     return pointer.element.element_ty
 
 

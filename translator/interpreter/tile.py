@@ -211,4 +211,3 @@ for _symbol in ("eq", "ne", "lt", "le", "gt", "ge"):
     setattr(Tile, f"__{_symbol}__", _binary(_symbol))
 Tile.__neg__ = lambda self: apply("neg", [self])  # type: ignore[attr-defined]
 Tile.__invert__ = lambda self: apply("invert", [self])  # type: ignore[attr-defined]
-

@@ -87,7 +87,9 @@ def print_expr(expr: Expr) -> str:
             return expr.variable.name
         case Call():
             parts = [print_expr(arg) for arg in expr.args]
-            parts += [f"{name}={_attribute(value)}" for name, value in expr.attributes if value not in ("", None, False)]
+            parts += [
+                f"{name}={_attribute(value)}" for name, value in expr.attributes if value not in ("", None, False)
+            ]
             return f"{expr.op}({', '.join(parts)})"
         case CallFunction():
             return f"{expr.function.name}({', '.join(print_expr(arg) for arg in expr.args)})"

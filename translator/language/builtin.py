@@ -27,7 +27,9 @@ class Builtin:
       op: the row of the op table that it is, or "" for a structured function.
     """
 
-    def __init__(self, name: str, signature: inspect.Signature, doc: str, *, method: bool = False, op: str = "") -> None:
+    def __init__(
+        self, name: str, signature: inspect.Signature, doc: str, *, method: bool = False, op: str = ""
+    ) -> None:
         """Makes a builtin; see the class for the arguments."""
         self.name, self.signature, self.method, self.op = name, signature, method, op
         self.__name__ = name.rpartition(".")[2]

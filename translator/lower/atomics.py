@@ -55,7 +55,11 @@ def _fences(call: Call, used: bool) -> tuple[tuple[Node, ...], tuple[Node, ...]]
     """The fences before and after, by the operation's ordering and scope."""
     order = call.attribute("sem") or "acq_rel"
     fence = FENCES[call.attribute("scope") or "gpu"]
-    before = (Line(fence, "releases: earlier writes are seen before the atomic"),) if "rel" in order and order != "relaxed" else ()
+    before = (
+        (Line(fence, "releases: earlier writes are seen before the atomic"),)
+        if "rel" in order and order != "relaxed"
+        else ()
+    )
     after = (Line(fence, "acquires: later reads come after the atomic"),) if used and order.startswith("acq") else ()
     return before, after
 

@@ -33,7 +33,9 @@ def combination_of(context: Context, call: Call, padding: bool) -> Combination:
     name = _struct_name(context, base, dtypes, combine)
     if combine.op in words:
         fields = ((dtypes[0].cuda, "value"), (dtypes[1].cuda, "index"))
-        return _states(context, name, fields, _argument_body(combine.op, bool(call.attribute("tie_break_left", True))), padding)
+        return _states(
+            context, name, fields, _argument_body(combine.op, bool(call.attribute("tie_break_left", True))), padding
+        )
     if len(dtypes) == 1 and not padding:
         return _custom_element(context, name, combine, dtypes[0])
     fields = tuple((dtype.cuda, ORDINALS[number]) for number, dtype in enumerate(dtypes))
@@ -90,9 +92,7 @@ def _custom_element(context: Context, name: str, combine: Combine, dtype: DType)
     left, right = names.variable(combine.left[0]), names.variable(combine.right[0])
     body = lower_scalar_body(context, combine.body, names, combine.results)
     result = Line(f"return {names.variable(combine.results[0])};")
-    context.use_helper(
-        "combine_element", name, state=dtype.cuda, left=left, right=right, body=(*body, result)
-    )
+    context.use_helper("combine_element", name, state=dtype.cuda, left=left, right=right, body=(*body, result))
     return Combination(name, dtype.cuda, (), lambda one, other: f"{name}::combine({one}, {other})", None)
 
 

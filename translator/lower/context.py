@@ -82,7 +82,9 @@ class Context:
     def function_name(self, function: DeviceFunction) -> str:
         """The name of a device function: the user's, unless something of ours or CUDA's has it."""
         if id(function) not in self.function_names:
-            self.function_names[id(function)] = self.names.fresh(function.name, f"{function.name}_of_{self.kernel.name}")
+            self.function_names[id(function)] = self.names.fresh(
+                function.name, f"{function.name}_of_{self.kernel.name}"
+            )
         return self.function_names[id(function)]
 
     def size_of(self, state: str) -> int:
@@ -122,7 +124,9 @@ class Context:
             role = self.roles.find(point.layout.axes[axis])
             whole = role is not None and role.run > 1 and constancy[axis] % role.run == 0 and index.text == role.index
             if whole and role is not None:
-                indices[axis] = Index(f"{index.text} / {role.vector} * {role.vector}", f"{index.text} / {role.vector}", role.vector)
+                indices[axis] = Index(
+                    f"{index.text} / {role.vector} * {role.vector}", f"{index.text} / {role.vector}", role.vector
+                )
         return replace(point, indices=tuple(indices))
 
     def array_name(self, variable: Variable, layout: Layout) -> str:

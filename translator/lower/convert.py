@@ -53,7 +53,9 @@ def _convert(context: Context, statement: Statement, conversion: Conversion, nam
     if guard := copies_guard(context, held):
         writes = (Branch(guard, writes),)
     nodes: list[Node] = [
-        Comment(f"{variable.name} changes hands through shared memory: from here on each thread has what it uses below."),
+        Comment(
+            f"{variable.name} changes hands through shared memory: from here on each thread has what it uses below."
+        ),
         *context.before_write(shared),
         *writes,
         *context.barrier(f"all of {variable.name} is in shared memory"),
@@ -62,4 +64,3 @@ def _convert(context: Context, statement: Statement, conversion: Conversion, nam
     ]
     context.pending_reads.add(shared)
     return nodes
-

@@ -110,4 +110,3 @@ def lower_assert(context: Context, statement: Effect) -> tuple[Node, ...]:
         return (Branch(condition.text, fail),) if condition else ()
 
     return one(None) if layout is None else context.each_register(layout, one)
-

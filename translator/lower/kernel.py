@@ -50,7 +50,8 @@ def lower_kernel(kernel: Kernel, facts: Facts, schedule: Schedule) -> Unit:
         packets=tuple(sorted(context.packets, reverse=True)),
         name=kernel.name,
         parameters=tuple(context.declaration(parameter.variable, None) for parameter in kernel.parameters),
-        launch_bounds="NUM_THREADS" + (f", {schedule.blocks_per_multiprocessor}" if schedule.blocks_per_multiprocessor else ""),
+        launch_bounds="NUM_THREADS"
+        + (f", {schedule.blocks_per_multiprocessor}" if schedule.blocks_per_multiprocessor else ""),
         body=(*prologue, Blank(), *body),
     )
     return unit
@@ -195,4 +196,3 @@ def _prologue(context: Context, dynamic: tuple[Shared, ...]) -> list[Node]:
     nodes.append(Line(f"const int {context.roles.tid} = threadIdx.x;"))
     nodes += [line for _, line in context.roles.places]
     return nodes
-

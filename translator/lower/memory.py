@@ -44,7 +44,10 @@ def lower_load(context: Context, statement: Assign) -> tuple[Node, ...]:
             return (Spelled("assign", {"target": indexed(context, name, target, point), "value": value.text}),)
 
         return (*declare, *context.each_register(layout, one))
-    return (*declare, *_vectors(context, layout, access, _load_vector(context, statement, call, access, name, modifier)))
+    return (
+        *declare,
+        *_vectors(context, layout, access, _load_vector(context, statement, call, access, name, modifier)),
+    )
 
 
 def plan_access_by_element(
@@ -163,9 +166,7 @@ def vectors_name(context: Context, layout: Layout, access: Access) -> str:
     return f"{context.count(layout.axes[access.axis])} / {width_name(context, layout, access)}"
 
 
-def _load_vector(
-    context: Context, statement: Assign, call: Call, access: Access, name: str, modifier: str
-) -> object:
+def _load_vector(context: Context, statement: Assign, call: Call, access: Access, name: str, modifier: str) -> object:
     pointer, _, other = (*call.args, None, None)[:3]
     target = statement.target
     width = width_name(context, context.schedule.layouts[target], access)
@@ -216,9 +217,7 @@ def _store_vector(context: Context, call: Call, access: Access, source: Variable
     return one
 
 
-def _materialise(
-    context: Context, statement: Effect, value: Expr, layout: Layout
-) -> tuple[Variable, tuple[Node, ...]]:
+def _materialise(context: Context, statement: Effect, value: Expr, layout: Layout) -> tuple[Variable, tuple[Node, ...]]:
     """Computes the value of a vector store into registers of its own."""
     variable = context.temporary(id(statement), "stored", value.type)
     name = context.names.variable(variable)
@@ -243,7 +242,9 @@ def _count(context: Context, access: Access, point: Point) -> Text | None:
     counts = []
     for bound in access.bounds:
         limit, index = context.speller.spell(bound.bound, point), context.speller.spell(bound.index, point)
-        counts.append(limit if index.text == "0" else Text(f"{limit.within(12, '-')} - {index.within(13, '-')}", 12, "-"))
+        counts.append(
+            limit if index.text == "0" else Text(f"{limit.within(12, '-')} - {index.within(13, '-')}", 12, "-")
+        )
     if not counts:
         return None
     text = counts[0]

@@ -70,7 +70,10 @@ def lower_reduce(context: Context, statement: Assign) -> tuple[Node, ...]:
     layout = context.schedule.layouts[target] if target.type.is_tile else None
     single = all(count == 1 for count in kept.register_shape())
     declare = () if single and context.declares(statement, target) else context.declare(statement, target, layout)
-    return (*declare, *_reduce_into(context, statement, plan, name, bool(single and context.declares(statement, target))))
+    return (
+        *declare,
+        *_reduce_into(context, statement, plan, name, bool(single and context.declares(statement, target))),
+    )
 
 
 # ------------------------------------------------------------------------------------------------ plain elements
@@ -157,9 +160,7 @@ def _over_lanes(context: Context, plan: _Plan, result: str) -> tuple[Node, ...]:
     for first, last in _runs(plan.lane_bits):
         context.use_helper("shuffle_xor")
         context.use_helper("warp_reduce")
-        nodes.append(
-            Line(f"{result} = warp_reduce<{plan.combination.struct}, {1 << last}, {1 << first}>({result});")
-        )
+        nodes.append(Line(f"{result} = warp_reduce<{plan.combination.struct}, {1 << last}, {1 << first}>({result});"))
     return tuple(reversed(nodes))
 
 
@@ -181,7 +182,7 @@ def _over_warps(context: Context, statement: Assign, plan: _Plan, name: str) -> 
     shared_name = context.scratch_name(id(statement), "partial", f"{name}_partial")
     state = plan.combination.state
     size = warps * math.prod(padded(side) for side in kept) * context.size_of(state)
-    comment = "one partial result per warp" if not kept else "partial results by warp and kept element"
+    comment = "one partial result per warp" if not kept else "by warp and kept element"
     leading = _warps_text(context, plan, name)
     array = Shared(shared_name, state, dimensions(context, kept, leading), size, comment)
     context.scratch(id(statement), "partial", array)
@@ -288,9 +289,7 @@ def _reduce_states(context: Context, statement: Assign, plan: _Plan) -> tuple[No
     return tuple(nodes)
 
 
-def _states_over_registers(
-    context: Context, plan: _Plan, kept: Point, result: str, fields: object
-) -> tuple[Node, ...]:
+def _states_over_registers(context: Context, plan: _Plan, kept: Point, result: str, fields: object) -> tuple[Node, ...]:
     names = context.axis_indices(plan.source)
     looped = [axis for axis in plan.axes if plan.source.registers(axis) > 1]
     zero = {axis: "0" for axis in plan.axes}

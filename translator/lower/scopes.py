@@ -57,7 +57,11 @@ def find_scopes(body: tuple[Statement, ...], definitions: Mapping[Variable, Expr
             before.setdefault(anchor, []).append(variable)
         elif variable in outliving:
             before.setdefault(statement, []).append(variable)
-    first = {v: next(s for _, s, assigns in places if assigns) for v, places in occurrences.items() if any(p[2] for p in places)}
+    first = {
+        v: next(s for _, s, assigns in places if assigns)
+        for v, places in occurrences.items()
+        if any(p[2] for p in places)
+    }
     hoisted = frozenset(v for group in before.values() for v in group)
     return Scopes({key: tuple(group) for key, group in before.items()}, hoisted, frozenset(outliving), first)
 

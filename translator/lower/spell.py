@@ -172,7 +172,12 @@ class Speller:
             operands[1] = Text(operands[1].text, 13, "+")
         text = _place(op.spelling(element), dict(zip(op.parameters, operands, strict=True)))
         result = call.type.element
-        if call.op in NARROW and isinstance(result, DType) and result.kind in ("signed", "unsigned") and result.bits < 32:
+        if (
+            call.op in NARROW
+            and isinstance(result, DType)
+            and result.kind in ("signed", "unsigned")
+            and result.bits < 32
+        ):
             return Text(f"static_cast<{result.cuda}>({text.text})")
         return text
 

@@ -31,9 +31,19 @@ BIT_CASTS = {
     ("fp16", "bf16"): "__ushort_as_bfloat16(__half_as_ushort({x}))",
     ("bf16", "fp16"): "__ushort_as_half(__bfloat16_as_ushort({x}))",
 }
-FROM_FLOAT = {"fp32": "{x}", "fp16": "__float2half({x})", "bf16": "__float2bfloat16({x})", "fp64": "static_cast<double>({x})"}
+FROM_FLOAT = {
+    "fp32": "{x}",
+    "fp16": "__float2half({x})",
+    "bf16": "__float2bfloat16({x})",
+    "fp64": "static_cast<double>({x})",
+}
 FROM_FLOAT_RTZ = {"fp16": "__float2half_rz({x})", "bf16": "__float2bfloat16_rz({x})"}
-TO_FLOAT = {"fp32": "{x}", "fp16": "__half2float({x})", "bf16": "__bfloat162float({x})", "fp64": "static_cast<float>({x})"}
+TO_FLOAT = {
+    "fp32": "{x}",
+    "fp16": "__half2float({x})",
+    "bf16": "__bfloat162float({x})",
+    "fp64": "static_cast<float>({x})",
+}
 WIDE_INTEGERS = {"i32": "int", "u32": "uint", "i64": "ll", "u64": "ull"}  # as in __int2half_rn
 
 
@@ -50,7 +60,9 @@ def check_cast(source: Element, wanted: Element, rounding: str | None, bitcast: 
         return
     if bitcast and source.bits != wanted.bits:
         raise DTypeError(f"Cannot bitcast data-type of size {source.bits} to data-type of size {wanted.bits}")
-    if rounding is not None and (bitcast or not (source.is_floating() and wanted.is_floating() and wanted.bits < source.bits)):
+    if rounding is not None and (
+        bitcast or not (source.is_floating() and wanted.is_floating() and wanted.bits < source.bits)
+    ):
         raise DTypeError("fp_downcast_rounding should be set only for truncating fp conversions")
     if rounding not in (None, "rtne", "rtz"):
         raise DTypeError(f"fp_downcast_rounding must be 'rtne' or 'rtz', not {rounding!r}")
@@ -180,7 +192,9 @@ def _float_to_integer(values: Any, wanted: DType, target: Any) -> Any:
     exact = np.where(inside & (wide < 2.0**63) & (wide >= -(2.0**63)), wide, 0.0).astype(np.int64).astype(target)
     if wanted.name == "u64":
         exact = np.where(wide >= 2.0**63, np.clip(wide, 0, 2.0**64 - 2048).astype(np.uint64), exact)
-    return np.where(wide > float(high), target.type(high), np.where(wide < float(low), target.type(low), exact)).astype(target)
+    return np.where(wide > float(high), target.type(high), np.where(wide < float(low), target.type(low), exact)).astype(
+        target
+    )
 
 
 def _toward_zero(values: Any, wanted: DType, target: Any) -> Any:

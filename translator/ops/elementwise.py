@@ -5,7 +5,20 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ..language.dtypes import DType, bfloat16, float16, float32, float64, int1, int8, int16, int32, int64, uint32, uint64
+from ..language.dtypes import (
+    DType,
+    bfloat16,
+    float16,
+    float32,
+    float64,
+    int1,
+    int8,
+    int16,
+    int32,
+    int64,
+    uint32,
+    uint64,
+)
 from . import promotion as rules
 from .numpy_functions import library as _np
 from .numpy_functions import named as _numpy
@@ -51,8 +64,18 @@ register(
     OpDef("mul", BINARY, rules.arithmetic, lambda x, y: x & y if x.dtype == bool else x * y,
           {"*": "{x} * {y}", int1: "{x} && {y}"}, doc="Product.", commutes=True)
 )  # fmt: skip
-register(OpDef("div", BINARY, rules.true_division, _numpy("divide"), {"*": "{x} / {y}", float32: "divide({x}, {y})"},
-                accuracy="/: div.full, 2 ulp, over the full range", doc="Quotient, always a float.", helper="divide"))
+register(
+    OpDef(
+        "div",
+        BINARY,
+        rules.true_division,
+        _numpy("divide"),
+        {"*": "{x} / {y}", float32: "divide({x}, {y})"},
+        accuracy="/: div.full, 2 ulp, over the full range",
+        doc="Quotient, always a float.",
+        helper="divide",
+    )
+)
 register(
     OpDef("floordiv", BINARY, rules.integer_division, _truncated_quotient, {"*": "{x} / {y}"},
           doc="Quotient of integers, rounded towards zero.")
@@ -62,26 +85,80 @@ register(
           {"*": "{x} % {y}", float32: "fmodf({x}, {y})", float64: "fmod({x}, {y})"},
           doc="Remainder with the sign of the dividend.")
 )  # fmt: skip
-register(OpDef("and", BINARY, rules.bitwise, _numpy("bitwise_and"), {"*": "{x} & {y}", int1: "{x} && {y}"}, doc="Bitwise and.", commutes=True))
-register(OpDef("or", BINARY, rules.bitwise, _numpy("bitwise_or"), {"*": "{x} | {y}", int1: "{x} || {y}"}, doc="Bitwise or.", commutes=True))
-register(OpDef("xor", BINARY, rules.bitwise, _numpy("bitwise_xor"), {"*": "{x} ^ {y}", int1: "{x} != {y}"}, doc="Bitwise exclusive or.", commutes=True))
+register(
+    OpDef(
+        "and",
+        BINARY,
+        rules.bitwise,
+        _numpy("bitwise_and"),
+        {"*": "{x} & {y}", int1: "{x} && {y}"},
+        doc="Bitwise and.",
+        commutes=True,
+    )
+)
+register(
+    OpDef(
+        "or",
+        BINARY,
+        rules.bitwise,
+        _numpy("bitwise_or"),
+        {"*": "{x} | {y}", int1: "{x} || {y}"},
+        doc="Bitwise or.",
+        commutes=True,
+    )
+)
+register(
+    OpDef(
+        "xor",
+        BINARY,
+        rules.bitwise,
+        _numpy("bitwise_xor"),
+        {"*": "{x} ^ {y}", int1: "{x} != {y}"},
+        doc="Bitwise exclusive or.",
+        commutes=True,
+    )
+)
 register(OpDef("shl", BINARY, rules.bitwise, _shift("left"), {"*": "{x} << {y}"}, doc="Left shift."))
-register(OpDef("shr", BINARY, rules.bitwise, _shift("right"), {"*": "{x} >> {y}"}, doc="Right shift: arithmetic for signed types."))
 register(
-    OpDef("neg", ("x",), rules.negation, lambda x: x if x.dtype == bool else -x, {"*": "-{x}", int1: "{x}"}, doc="Negation.")
+    OpDef(
+        "shr",
+        BINARY,
+        rules.bitwise,
+        _shift("right"),
+        {"*": "{x} >> {y}"},
+        doc="Right shift: arithmetic for signed types.",
+    )
 )
 register(
-    OpDef("invert", ("x",), rules.integer_only, lambda x: ~x, {"*": "~{x}", int1: "!{x}"}, doc="Complement of all bits.")
+    OpDef(
+        "neg",
+        ("x",),
+        rules.negation,
+        lambda x: x if x.dtype == bool else -x,
+        {"*": "-{x}", int1: "{x}"},
+        doc="Negation.",
+    )
 )
-register(OpDef("logical_and", BINARY, rules.logical, _numpy("logical_and"), {"*": "{x} && {y}"}, doc="Both.", commutes=True))
-register(OpDef("logical_or", BINARY, rules.logical, _numpy("logical_or"), {"*": "{x} || {y}"}, doc="Either.", commutes=True))
+register(
+    OpDef(
+        "invert", ("x",), rules.integer_only, lambda x: ~x, {"*": "~{x}", int1: "!{x}"}, doc="Complement of all bits."
+    )
+)
+register(
+    OpDef("logical_and", BINARY, rules.logical, _numpy("logical_and"), {"*": "{x} && {y}"}, doc="Both.", commutes=True)
+)
+register(
+    OpDef("logical_or", BINARY, rules.logical, _numpy("logical_or"), {"*": "{x} || {y}"}, doc="Either.", commutes=True)
+)
 register(OpDef("logical_not", ("x",), rules.logical, _numpy("logical_not"), {"*": "!{x}"}, doc="Not."))
 
 for _name, _function, _operator in (
     ("eq", "equal", "=="), ("ne", "not_equal", "!="), ("lt", "less", "<"),
     ("le", "less_equal", "<="), ("gt", "greater", ">"), ("ge", "greater_equal", ">="),
 ):  # fmt: skip
-    register(OpDef(_name, BINARY, rules.comparison, _numpy(_function), {"*": f"{{x}} {_operator} {{y}}"}, doc="Comparison."))
+    register(
+        OpDef(_name, BINARY, rules.comparison, _numpy(_function), {"*": f"{{x}} {_operator} {{y}}"}, doc="Comparison.")
+    )
 
 register(
     OpDef("where", ("condition", "x", "y"), rules.selection, _numpy("where"), {"*": "{condition} ? {x} : {y}"},
@@ -94,8 +171,28 @@ _MAX = {float32: "fmaxf({x}, {y})", float64: "fmax({x}, {y})", float16: "__hmax(
         "*": "max({x}, {y})", int1: "{x} || {y}"}  # fmt: skip
 _MIN = {float32: "fminf({x}, {y})", float64: "fmin({x}, {y})", float16: "__hmin({x}, {y})", bfloat16: "__hmin({x}, {y})",
         "*": "min({x}, {y})", int1: "{x} && {y}"}  # fmt: skip
-register(OpDef("maximum", BINARY, rules.extremum, _numpy("fmax"), _MAX, doc="The larger; a NaN gives way to the other.", commutes=True))
-register(OpDef("minimum", BINARY, rules.extremum, _numpy("fmin"), _MIN, doc="The smaller; a NaN gives way to the other.", commutes=True))
+register(
+    OpDef(
+        "maximum",
+        BINARY,
+        rules.extremum,
+        _numpy("fmax"),
+        _MAX,
+        doc="The larger; a NaN gives way to the other.",
+        commutes=True,
+    )
+)
+register(
+    OpDef(
+        "minimum",
+        BINARY,
+        rules.extremum,
+        _numpy("fmin"),
+        _MIN,
+        doc="The smaller; a NaN gives way to the other.",
+        commutes=True,
+    )
+)
 register(
     OpDef("maximum_nan", BINARY, rules.extremum, _numpy("maximum"),
           {"*": "max_nan({x}, {y})", float16: "__hmax_nan({x}, {y})"},
@@ -110,8 +207,16 @@ register(
 # ---------------------------------------------------------------------------------------------------------- math
 
 
-def _math(name: str, numpy: Any, single: str, double: str, doc: str, accuracy: str = "", rule: Any = rules.wide_float,
-          helper: str = "") -> None:
+def _math(
+    name: str,
+    numpy: Any,
+    single: str,
+    double: str,
+    doc: str,
+    accuracy: str = "",
+    rule: Any = rules.wide_float,
+    helper: str = "",
+) -> None:
     spelling: dict[DType | str, str] = {float32: single, float64: double}
     register(OpDef(name, ("x",), rule, numpy, spelling, accuracy, doc, helper))
 
@@ -119,14 +224,25 @@ def _math(name: str, numpy: Any, single: str, double: str, doc: str, accuracy: s
 _math("exp", _numpy("exp"), "__expf({x})", "exp({x})", "Natural exponential.",
       "exp: ex2.approx of x * log2(e), 2 ulp plus the rounding of the product")  # fmt: skip
 _math("exp2", _numpy("exp2"), "exp2f({x})", "exp2({x})", "2 to the power x.", "exp2: 2 ulp")
-_math("log", _numpy("log"), "__logf({x})", "log({x})", "Natural logarithm.", "log: lg2.approx times ln(2), 1 ulp of log2 near 1")
+_math(
+    "log",
+    _numpy("log"),
+    "__logf({x})",
+    "log({x})",
+    "Natural logarithm.",
+    "log: lg2.approx times ln(2), 1 ulp of log2 near 1",
+)
 _math("log2", _numpy("log2"), "__log2f({x})", "log2({x})", "Logarithm to the base 2.", "log2: lg2.approx, 1 ulp near 1")
 _math("sin", _numpy("sin"), "sinf({x})", "sin({x})", "Sine of radians.")
 _math("cos", _numpy("cos"), "cosf({x})", "cos({x})", "Cosine of radians.")
 _math("sqrt", _numpy("sqrt"), "square_root({x})", "sqrt({x})", "Square root.", "sqrt: 1 ulp", helper="square_root")
 _math("sqrt_rn", _numpy("sqrt"), "sqrtf({x})", "sqrt({x})", "Square root, rounded to nearest.", rule=rules.single_float)
-_math("rsqrt", lambda x: (1 / _np().sqrt(x)).astype(x.dtype), "rsqrtf({x})", "rsqrt({x})", "1 / sqrt(x).", "rsqrt: 2 ulp")
-_math("erf", lambda x: _vectorised(math.erf)(x).astype(x.dtype), "erff({x})", "erf({x})", "Error function.", "erf: 2 ulp")
+_math(
+    "rsqrt", lambda x: (1 / _np().sqrt(x)).astype(x.dtype), "rsqrtf({x})", "rsqrt({x})", "1 / sqrt(x).", "rsqrt: 2 ulp"
+)
+_math(
+    "erf", lambda x: _vectorised(math.erf)(x).astype(x.dtype), "erff({x})", "erf({x})", "Error function.", "erf: 2 ulp"
+)
 _math("floor", _numpy("floor"), "floorf({x})", "floor({x})", "The largest integer not above x.")
 _math("ceil", _numpy("ceil"), "ceilf({x})", "ceil({x})", "The smallest integer not below x.")
 
@@ -151,9 +267,28 @@ register(
           {float32: "fmaf({x}, {y}, {z})", float64: "fma({x}, {y}, {z})", float16: "__hfma({x}, {y}, {z})",
            bfloat16: "__hfma({x}, {y}, {z})"}, doc="x * y + z, rounded once.")
 )  # fmt: skip
-register(OpDef("fdiv", BINARY, rules.float_division, _numpy("divide"), {"*": "{x} / {y}", float32: "divide({x}, {y})"},
-               accuracy="fdiv: div.full, 2 ulp, over the full range", doc="Quotient of floats.", helper="divide"))
-register(OpDef("div_rn", BINARY, rules.single_float, _numpy("divide"), {"*": "__fdiv_rn({x}, {y})"}, doc="Quotient, rounded to nearest."))
+register(
+    OpDef(
+        "fdiv",
+        BINARY,
+        rules.float_division,
+        _numpy("divide"),
+        {"*": "{x} / {y}", float32: "divide({x}, {y})"},
+        accuracy="fdiv: div.full, 2 ulp, over the full range",
+        doc="Quotient of floats.",
+        helper="divide",
+    )
+)
+register(
+    OpDef(
+        "div_rn",
+        BINARY,
+        rules.single_float,
+        _numpy("divide"),
+        {"*": "__fdiv_rn({x}, {y})"},
+        doc="Quotient, rounded to nearest.",
+    )
+)
 register(
     OpDef("clamp", ("x", "low", "high"), rules.any_float, lambda x, low, high: _np().fmin(_np().fmax(x, low), high),
           {float32: "fminf(fmaxf({x}, {low}), {high})", float64: "fmin(fmax({x}, {low}), {high})",

@@ -22,7 +22,9 @@ PREFIX = "libdevice."
 NAMES = ("x", "y", "z", "w")
 
 
-def _row(name: str, overloads: list[tuple[tuple[str, ...], str, str]], numpy: Callable[..., Any], doc: str = "") -> None:
+def _row(
+    name: str, overloads: list[tuple[tuple[str, ...], str, str]], numpy: Callable[..., Any], doc: str = ""
+) -> None:
     """One function: (operand words, result word, spelling) per overload."""
     cuda: dict[DType | str, str] = {DTYPES_BY_WORD[operands[0]]: spelling for operands, _, spelling in overloads}
     parameters = NAMES[: len(overloads[0][0])]
@@ -126,7 +128,9 @@ _float_pair("remainder", lambda x, y: _vectorised(math.remainder)(x, y), 2)
 _float_pair("fdim", lambda x, y: _np().maximum(x - y, 0), 2)
 _float_pair("fma", lambda x, y, z: x.astype(float) * y.astype(float) + z.astype(float), 3)
 _float_pair("norm3d", lambda x, y, z: _np().sqrt(x.astype(float) ** 2 + y.astype(float) ** 2 + z.astype(float) ** 2), 3)
-_float_pair("rnorm3d", lambda x, y, z: 1 / _np().sqrt(x.astype(float) ** 2 + y.astype(float) ** 2 + z.astype(float) ** 2), 3)
+_float_pair(
+    "rnorm3d", lambda x, y, z: 1 / _np().sqrt(x.astype(float) ** 2 + y.astype(float) ** 2 + z.astype(float) ** 2), 3
+)
 _float_pair("norm4d", lambda *v: _np().sqrt(sum(a.astype(float) ** 2 for a in v)), 4)
 _float_pair("rnorm4d", lambda *v: 1 / _np().sqrt(sum(a.astype(float) ** 2 for a in v)), 4)
 _row(
@@ -295,7 +299,11 @@ for _name, _function in (
 _row("brev", [((I,), I, "static_cast<int>(__brev({x}))"), ((L,), L, "static_cast<long long>(__brevll({x}))")],
      lambda x: _np().vectorize(lambda v: _reverse(int(v) & ((1 << x.dtype.itemsize * 8) - 1), x.dtype.itemsize * 8),
                                otypes=["uint64"])(x).astype(f"uint{x.dtype.itemsize * 8}").view(x.dtype))  # fmt: skip
-_row("abs", [((I,), I, "abs({x})"), ((L,), L, "llabs({x})"), ((F,), F, "fabsf({x})"), ((D,), D, "fabs({x})")], _numpy("abs"))
+_row(
+    "abs",
+    [((I,), I, "abs({x})"), ((L,), L, "llabs({x})"), ((F,), F, "fabsf({x})"), ((D,), D, "fabs({x})")],
+    _numpy("abs"),
+)
 
 
 def _wide(function: Callable[[int, int], int]) -> Callable[..., Any]:
@@ -322,7 +330,9 @@ def _low_bits(value: int, signed: bool) -> int:
 _row("mul24", [((I, I), I, "__mul24({x}, {y})"), ((U, U), U, "__umul24({x}, {y})")],
      lambda x, y: _wide(lambda a, b: _low_bits(a, x.dtype.kind == "i") * _low_bits(b, x.dtype.kind == "i"))(x, y))  # fmt: skip
 _row("hadd", [((I, I), I, "__hadd({x}, {y})"), ((U, U), U, "__uhadd({x}, {y})")], _wide(lambda a, b: (a + b) >> 1))
-_row("rhadd", [((I, I), I, "__rhadd({x}, {y})"), ((U, U), U, "__urhadd({x}, {y})")], _wide(lambda a, b: (a + b + 1) >> 1))
+_row(
+    "rhadd", [((I, I), I, "__rhadd({x}, {y})"), ((U, U), U, "__urhadd({x}, {y})")], _wide(lambda a, b: (a + b + 1) >> 1)
+)
 _row("sad", [((I, I, U), U, "__sad({x}, {y}, {z})"), ((U, U, U), U, "__usad({x}, {y}, {z})")],
      lambda x, y, z: (_np().abs(x.astype("int64") - y.astype("int64")) + z.astype("int64")).astype("uint32"))  # fmt: skip
 

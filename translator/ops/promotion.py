@@ -235,7 +235,9 @@ def logical(operands: tuple[Operand, ...]) -> Resolved:
     for operand in operands:
         own = own_type(operand)
         if not own.is_bool():
-            raise DTypeError(f"Cannot bitcast data-type of size {own.bits} to data-type of size 1: compare it first, as x != 0")
+            raise DTypeError(
+                f"Cannot bitcast data-type of size {own.bits} to data-type of size 1: compare it first, as x != 0"
+            )
     return Resolved((int1,) * len(operands), int1)
 
 

@@ -68,8 +68,8 @@ extern "C" __global__ void __launch_bounds__(NUM_THREADS)
 layer_norm_bwd_dwdb(const float* dw_part_ptr, const float* db_part_ptr, float* dw_ptr, float* db_ptr, int G,
                     int N)
 {
-    __shared__ float dw_sum_partial[NUM_WARPS][BLOCK_N];   // partial results by warp and kept element
-    __shared__ float db_sum_partial[NUM_WARPS][BLOCK_N];   // partial results by warp and kept element
+    __shared__ float dw_sum_partial[NUM_WARPS][BLOCK_N];   // by warp and kept element
+    __shared__ float db_sum_partial[NUM_WARPS][BLOCK_N];   // by warp and kept element
     const int tid = threadIdx.x;
     const int col = tid % COL_THREADS;   // this thread's place among COL_THREADS
     const int row = tid / COL_THREADS;   // this thread's place among ROW_THREADS

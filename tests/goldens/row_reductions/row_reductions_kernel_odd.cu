@@ -5,19 +5,19 @@
 //   arguments  x_ptr: const float*, 16-byte aligned; sum_ptr, max_ptr: float*, 16-byte aligned; argmax_ptr:
 //              int*, 16-byte aligned; M, stride: int
 //   constexpr  ROWS_PER_PROGRAM = 4, N = 333
-//   launch     grid (programs, 1, 1), block (128, 1, 1), dynamic shared memory 0 bytes
-//   tiles      rows, total, largest, place [4]: 1 thread x 4 consecutive elements; 128 threads hold copies
-//              cols [333]: 4 x 128 threads
-//              x [4, 333]: 1 thread x 4 consecutive elements; 4 x 128 threads
+//   launch     grid (programs, 1, 1), block (32, 1, 1), dynamic shared memory 0 bytes
+//   tiles      rows, total, largest, place [4]: 1 thread x 4 consecutive elements; 32 threads hold copies
+//              cols [333]: 16 x 32 threads
+//              x [4, 333]: 1 thread x 4 consecutive elements; 16 x 32 threads
 
 constexpr int ROWS_PER_PROGRAM = 4;
 constexpr int N = 333;
-constexpr int NUM_WARPS = 4;
+constexpr int NUM_WARPS = 1;
 constexpr int WARP_SIZE = 32;
 constexpr unsigned ALL_LANES = 0xffffffff;                      // shuffle mask
-constexpr int NUM_THREADS = NUM_WARPS * WARP_SIZE;              // 128
-// 4 columns of a tile per thread, 333 padded to 512
-constexpr int COLS = 4;
+constexpr int NUM_THREADS = NUM_WARPS * WARP_SIZE;              // 32
+// 16 columns of a tile per thread, 333 padded to 512
+constexpr int COLS = 16;
 constexpr int ROWS = ROWS_PER_PROGRAM;                          // 4 rows of a tile per thread
 constexpr int VEC = 4;                                          // consecutive rows of a thread
 
@@ -94,21 +94,9 @@ __device__ __forceinline__ State warp_reduce(State state)
     return state;
 }
 
-// Combines the partial results of all warps for one kept element.
-template <typename Op, typename State, int WARPS, int SLOTS>
-__device__ __forceinline__ State combine_warps(const State (&partial)[WARPS][SLOTS], int slot)
-{
-    State state = partial[0][slot];
-    #pragma unroll
-    for (int warp = 1; warp < WARPS; ++warp) state = Op::combine(state, partial[warp][slot]);
-    return state;
-}
-
 extern "C" __global__ void __launch_bounds__(NUM_THREADS)
 row_reductions_kernel(const float* x_ptr, float* sum_ptr, float* max_ptr, int* argmax_ptr, int M, int stride)
 {
-    __shared__ float total_partial[NUM_WARPS][ROWS_PER_PROGRAM];   // partial results by warp and kept element
-    __shared__ ArgMax largest_state_partial[NUM_WARPS][ROWS_PER_PROGRAM];   // partial results by warp and kept element
     const int tid = threadIdx.x;
 
     // L12: rows = tl.program_id(0) * ROWS_PER_PROGRAM + tl.arange(0, ROWS_PER_PROGRAM)
@@ -140,13 +128,6 @@ row_reductions_kernel(const float* x_ptr, float* sum_ptr, float* max_ptr, int* a
         for (int c = 1; c < COLS; ++c) total[r] += (c * NUM_THREADS + tid < N ? x[r][c] : 0.0f);
         total[r] = warp_reduce<Sum, 16, 1>(total[r]);
     }
-    if (tid % WARP_SIZE == 0) {
-        #pragma unroll
-        for (int r = 0; r < ROWS; ++r) total_partial[tid / WARP_SIZE][r] = total[r];
-    }
-    __syncthreads();   // every warp has written its partial results
-    #pragma unroll
-    for (int r = 0; r < ROWS; ++r) total[r] = combine_warps<Sum>(total_partial, r);
     // L18: largest, place = tl.max(x, axis=1, return_indices=True)
     ArgMax largest_state[ROWS];
     #pragma unroll
@@ -159,13 +140,6 @@ row_reductions_kernel(const float* x_ptr, float* sum_ptr, float* max_ptr, int* a
         }
         largest_state[r] = warp_reduce<ArgMax, 16, 1>(largest_state[r]);
     }
-    if (tid % WARP_SIZE == 0) {
-        #pragma unroll
-        for (int r = 0; r < ROWS; ++r) largest_state_partial[tid / WARP_SIZE][r] = largest_state[r];
-    }
-    __syncthreads();   // every warp has written its partial results
-    #pragma unroll
-    for (int r = 0; r < ROWS; ++r) largest_state[r] = combine_warps<ArgMax>(largest_state_partial, r);
     float largest[ROWS];
     #pragma unroll
     for (int r = 0; r < ROWS; ++r) largest[r] = largest_state[r].value;

@@ -1,0 +1,31 @@
+# Every target makes its own virtual environment; Python 3.10 or later and a C++ compiler are all that must be there.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: demo test lint goldens clean
+
+$(VENV)/ready: pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet --editable '.[test]'
+	touch $(VENV)/ready
+
+demo: $(VENV)/ready
+	$(BIN)/tilewright demo
+
+test: lint
+	$(BIN)/python -m pytest -q -n 2
+
+lint: $(VENV)/ready
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	rm -rf build/typecheck
+	$(BIN)/python -m pip install --quiet --no-deps --upgrade --target build/typecheck .
+	$(BIN)/mypy build/typecheck/tilewright
+
+goldens: $(VENV)/ready
+	$(BIN)/python -m pytest -q tests/test_goldens.py --update-goldens
+
+clean:
+	rm -rf build $(VENV)/ready
