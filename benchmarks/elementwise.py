@@ -73,7 +73,7 @@ def expect(result: torch.Tensor, expected: torch.Tensor, tolerance: float, what:
 
 
 def vector_add(modules: dict[str, ModuleType], n: int) -> Case:
-    """z = x + y, fp32."""
+    """Z = x + y, fp32."""
     x, y = torch.randn(2, n, device="cuda")
     out = torch.empty_like(x)
 
@@ -108,7 +108,7 @@ def softmax(modules: dict[str, ModuleType], rows: int, cols: int, dtype: torch.d
         "torch.compile": lambda: compiled(x),
     }
     tolerance = 1e-5 if dtype == torch.float32 else 2e-3
-    check = lambda: expect(out, torch.softmax(x.double(), -1), tolerance, "softmax")  # noqa: E731
+    check = lambda: expect(out, torch.softmax(x.double(), -1), tolerance, "softmax")
     return Case(f"softmax {rows}x{cols} {str(dtype)[6:]}", contenders, 2 * x.nbytes, check, (out,))
 
 
@@ -131,7 +131,7 @@ def layer_norm_forward(modules: dict[str, ModuleType], rows: int, cols: int) -> 
         "torch": lambda: F.layer_norm(x, (cols,), w, b, 1e-5),
         "torch.compile": lambda: compiled(x, w, b),
     }
-    reference = lambda: F.layer_norm(x.double(), (cols,), w.double(), b.double(), 1e-5)  # noqa: E731
+    reference = lambda: F.layer_norm(x.double(), (cols,), w.double(), b.double(), 1e-5)
     return Case(
         f"layer norm forward {rows}x{cols}", contenders, 2 * x.nbytes, lambda: expect(y, reference(), 2e-3, "y"), (y,)
     )
@@ -269,9 +269,8 @@ def all_cases(folder: str) -> list[Callable[[], Case]]:
 
 def main() -> None:
     """Runs everything and prints the table."""
-    import triton
-
     import tilewright
+    import triton
 
     flush = torch.empty(FLUSH_BYTES, device="cuda", dtype=torch.uint8)
     copy = copy_bandwidth()

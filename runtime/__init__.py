@@ -1,1 +1,1 @@
-
+"""Compiling, caching, launching, and the ways to run."""

@@ -76,7 +76,7 @@ class CompiledKernel:
         from tilewright.runtime.cpu import check
         from tilewright.runtime.cpu.check import Buffer
 
-        buffers = []
+        buffers: list[Buffer] = []
         for name, array in call.arrays:
             if all(buffer.address != array.address for buffer in buffers):
                 memory = memoryview((ctypes.c_char * array.size).from_address(array.address)).cast("B")

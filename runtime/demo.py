@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-
 import tilewright as triton
 import tilewright.language as tl
 from tilewright.runtime import driver, nvrtc
@@ -13,7 +12,8 @@ N_COLS = 781
 
 
 @triton.jit
-def softmax_kernel(out_ptr, in_ptr, stride, n_cols, BLOCK_SIZE: tl.constexpr):  # type: ignore[no-untyped-def]
+def softmax_kernel(out_ptr, in_ptr, stride, n_cols, BLOCK_SIZE: tl.constexpr):  # type: ignore
+    """Softmax of one row per program."""
     row = tl.program_id(0)
     # A row fits in one block: BLOCK_SIZE is a power of two not below n_cols.
     cols = tl.arange(0, BLOCK_SIZE)
@@ -57,9 +57,9 @@ def _run(x: np.ndarray) -> tuple[str, np.ndarray]:
     except ImportError:
         gpu = False
     if gpu:
-        out = torch.full(x.shape, float("nan"), device="cuda")
-        softmax_kernel[(rows,)](out, torch.from_numpy(x).cuda(), N_COLS, N_COLS, BLOCK_SIZE=1024)
-        return f"on {torch.cuda.get_device_name()}", out.cpu().numpy()
+        result = torch.full(x.shape, float("nan"), device="cuda")
+        softmax_kernel[(rows,)](result, torch.from_numpy(x).cuda(), N_COLS, N_COLS, BLOCK_SIZE=1024)
+        return f"on {torch.cuda.get_device_name()}", result.cpu().numpy()
     out = np.full_like(x, np.nan)
     softmax_kernel[(rows,)](out, x, N_COLS, N_COLS, BLOCK_SIZE=1024)
     return ("on the CPU, the same text" if has_compiler() else "in the Python interpreter"), out

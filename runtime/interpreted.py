@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-
 from tilewright.artifact import Options
 from tilewright.interpreter import run
 from tilewright.interpreter.memory import Buffer, buffer_at

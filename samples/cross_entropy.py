@@ -1,10 +1,9 @@
 """Cross entropy of logits with integer labels, and its gradient, without ever storing the probabilities."""
 
 import numpy as np
-from support import place, report
-
 import tilewright as triton
 import tilewright.language as tl
+from support import place, report
 
 
 @triton.jit

@@ -1,10 +1,9 @@
 """Softmax over rows, in one pass over memory: each program takes every num_programs-th row."""
 
 import numpy as np
-from support import place, report
-
 import tilewright as triton
 import tilewright.language as tl
+from support import place, report
 
 
 @triton.jit

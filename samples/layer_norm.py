@@ -1,10 +1,9 @@
 """Layer norm, forward and backward. The backward pass sums the weights' gradients over groups of rows, then over groups."""
 
 import numpy as np
-from support import back, place, report
-
 import tilewright as triton
 import tilewright.language as tl
+from support import back, place, report
 
 
 @triton.jit

@@ -1,10 +1,9 @@
 """RMS norm: each row divided by its root mean square, times a weight."""
 
 import numpy as np
-from support import place, report
-
 import tilewright as triton
 import tilewright.language as tl
+from support import place, report
 
 
 @triton.jit

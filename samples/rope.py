@@ -1,10 +1,9 @@
 """Rotary position embedding: pairs of features are rotated by an angle that grows with the position."""
 
 import numpy as np
-from support import place, report
-
 import tilewright as triton
 import tilewright.language as tl
+from support import place, report
 
 
 @triton.jit

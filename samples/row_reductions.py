@@ -1,10 +1,9 @@
 """Sum, maximum and its place in every row, of matrices whose sides are no powers of two."""
 
 import numpy as np
-from support import place, report
-
 import tilewright as triton
 import tilewright.language as tl
+from support import place, report
 
 
 @triton.jit

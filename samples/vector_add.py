@@ -1,10 +1,9 @@
 """Element-wise sum of two vectors."""
 
 import numpy as np
-from support import place, report
-
 import tilewright as triton
 import tilewright.language as tl
+from support import place, report
 
 
 @triton.jit

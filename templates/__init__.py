@@ -1,1 +1,1 @@
-
+"""The text of generated files, as Jinja templates."""

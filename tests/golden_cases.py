@@ -47,6 +47,7 @@ GOLDEN_CASES = [
     GoldenCase("cross_entropy", "cross_entropy_kernel", "fp32", "*fp32:16, *i32:16, *fp32:16, *fp32:16, i32, i32, 1024", {}),
     GoldenCase("rope", "rope_kernel", "fp32", "*fp32:16, *fp32:16, *fp32:16, *fp32:16, i32, 128, 4", {}),
     GoldenCase(
-        "row_reductions", "row_reductions_kernel", "odd", "*fp32:16, *fp32:16, *fp32:16, *i32:16, i32, i32, 4, 333", {"num_warps": 1}
+        "row_reductions", "row_reductions_kernel", "odd", "*fp32:16, *fp32:16, *fp32:16, *i32:16, i32, i32, 4, 333",
+        {"num_warps": 1},
     ),
 ]  # fmt: skip

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 from golden_cases import GOLDEN_CASES, GoldenCase
-
 from tilewright.artifact import Artifact
 from tilewright.cli import load_kernel
 from tilewright.runtime import nvrtc

@@ -27,7 +27,7 @@ class ConstantArgument:
 
 @dataclass(frozen=True, slots=True)
 class TupleArgument:
-    """A parameter that is a tuple; `items` are named after it: "xs_first" has no meaning, they are `name[0]`, …"""
+    """A parameter that is a tuple of arguments, which may be tuples again."""
 
     name: str
     items: tuple[Argument, ...]

@@ -84,9 +84,10 @@ def load_kernel(spec: str) -> Any:
 
 
 def _stages(options: Any) -> Any:
+    from tilewright.runtime.signature import parse_signature
+
     from .artifact import Options
     from .pipeline import translate_stages
-    from tilewright.runtime.signature import parse_signature
     from .schedule.targets import find_target
 
     kernel = load_kernel(options.kernel)

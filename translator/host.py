@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 def cdiv(x: int, y: int) -> int:
-    """x / y, rounded up."""
+    """X / y, rounded up."""
     return -(-x // y)
 
 

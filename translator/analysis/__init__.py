@@ -1,1 +1,1 @@
-
+"""What is known about a kernel before anything is decided."""

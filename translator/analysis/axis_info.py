@@ -261,8 +261,12 @@ def _hint(call: Call, args: list[AxisInfo]) -> AxisInfo:
     values = tuple(power_of_two_divisor(value) for value in call.attribute("values"))
     if len(values) != len(arg.contiguity):
         return arg
-    kind = {"multiple_of": "divisibility", "max_contiguous": "contiguity", "max_constancy": "constancy"}
-    return replace(arg, **{kind[call.attribute("kind")]: values})
+    match call.attribute("kind"):
+        case "multiple_of":
+            return replace(arg, divisibility=values)
+        case "max_contiguous":
+            return replace(arg, contiguity=values)
+    return replace(arg, constancy=values)
 
 
 RULES: dict[str, Rule] = {

@@ -143,10 +143,8 @@ def _unused(body: tuple[Statement, ...], results: tuple[Variable, ...]) -> froze
 
 def has_effect(expr: Expr) -> bool:
     """Whether an assigned expression does something besides giving a value."""
-    return (
-        isinstance(expr, Call)
-        and expr.op.startswith("atomic_")
-        or (isinstance(expr, Call) and expr.op == "load" and bool(expr.attribute("volatile")))
+    return (isinstance(expr, Call) and expr.op.startswith("atomic_")) or (
+        isinstance(expr, Call) and expr.op == "load" and bool(expr.attribute("volatile"))
     )
 
 

@@ -1,1 +1,1 @@
-
+"""The render model through the templates."""

@@ -89,8 +89,7 @@ def _render_node(node: Node, indent: int, source: int) -> list[tuple[str, int]]:
             return [("", 0)]
         case Comment():
             if node.source_line:  # a quoted line stays whole where it can
-                prefix = "// " if len(node.text) + indent + 3 <= WIDTH else "// "
-                return [(text, source) for text in wrap_comment(node.text, indent, prefix, "//     ")]
+                return [(text, source) for text in wrap_comment(node.text, indent, "// ", "//     ")]
             return [(text, source) for text in wrap_comment(node.text, indent)]
         case Line():
             text = f"{node.text}   // {node.comment}" if node.comment else node.text

@@ -19,16 +19,16 @@ def assigned_names(node: cst.CSTNode) -> list[str]:
                 targets(element.value)
 
     class Finder(cst.CSTVisitor):
-        def visit_AssignTarget(self, node: cst.AssignTarget) -> None:  # noqa: N802 (LibCST's name)
+        def visit_AssignTarget(self, node: cst.AssignTarget) -> None:
             targets(node.target)
 
-        def visit_AugAssign(self, node: cst.AugAssign) -> None:  # noqa: N802
+        def visit_AugAssign(self, node: cst.AugAssign) -> None:
             targets(node.target)
 
-        def visit_AnnAssign(self, node: cst.AnnAssign) -> None:  # noqa: N802
+        def visit_AnnAssign(self, node: cst.AnnAssign) -> None:
             targets(node.target)
 
-        def visit_NamedExpr(self, node: cst.NamedExpr) -> None:  # noqa: N802
+        def visit_NamedExpr(self, node: cst.NamedExpr) -> None:
             targets(node.target)
 
     node.visit(Finder())

@@ -32,13 +32,15 @@ class Builder:
         self.statements: list[Statement] = []
         self.origin: Origin | None = None
         self.calls: tuple[Span, ...] = parent.calls if parent else ()
-        self.scalar_only = parent.scalar_only if parent else False
-        self.loop_depth = parent.loop_depth if parent else 0
+        self.scalar_only: bool = parent.scalar_only if parent else False
+        self.loop_depth: int = parent.loop_depth if parent else 0
         self.protected: set[Variable] = set()  # parameters: assigning to them makes a variable of its own
         self.constexpr_names: set[str] = set()
         self._counter: list[int] = parent._counter if parent else [0]
         self.functions: dict[Any, DeviceFunction] = parent.functions if parent else {}
-        self.note_prefix = parent.note_prefix if parent else ""
+        self.note_prefix: str = parent.note_prefix if parent else ""
+        self.temporaries: frozenset[int] = frozenset()  # keys of variables that name results of this statement
+        self.siblings: dict[str, Variable] = {}  # what the other branch of an `if` has made
         self.block_of: dict[Variable, int] = {}  # the block in which a variable was first assigned
         self.block = 0
         self.result: Any = None  # where an inlined function's returns go
@@ -132,9 +134,6 @@ class Builder:
                 self.temporaries = self.temporaries - {expr.variable.key}
                 return True
         return False
-
-    temporaries: set[int] = set()
-    siblings: dict[str, Variable] = {}
 
     def reuse(self, name: str, type_: ValueType) -> Variable | None:
         """The variable that the other branch of an `if` made for this name, when the type is the same."""

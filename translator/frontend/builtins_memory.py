@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..diagnostics import ArgumentError, DTypeError, ShapeError, Span
-from ..ir.nodes import Expr, Use
+from ..ir.nodes import Call, CallFunction, Expr, Use
 from ..ir.types import ValueType
 from ..language.dtypes import DType, PointerType
 from .builder import Builder
@@ -59,8 +59,8 @@ def _option(builder: Builder, value: Value, name: str, allowed: tuple[str, ...],
 
 def base_name(expr: Expr, fallback: str) -> str:
     """A name after the pointer that an address derives from: "x" for `x_ptr + offsets`."""
-    while not isinstance(expr, Use) and getattr(expr, "args", ()):
-        expr = expr.args[0]  # type: ignore[attr-defined]
+    while isinstance(expr, (Call, CallFunction)) and expr.args:
+        expr = expr.args[0]
     if not isinstance(expr, Use):
         return fallback
     name = expr.variable.name

@@ -88,7 +88,7 @@ def bind_arguments(
 def _call_python(builder: Builder, target: Any, args: list[Value], kwargs: dict[str, Value], span: Span) -> Value:
     special = PYTHON.get(target) if getattr(target, "__hash__", None) else None
     if special is not None:
-        result = special(builder, args, kwargs, span)
+        result: Value | None = special(builder, args, kwargs, span)
         if result is not None:
             return result
     if isinstance(target, type) and hasattr(target, "_fields"):
@@ -98,14 +98,14 @@ def _call_python(builder: Builder, target: Any, args: list[Value], kwargs: dict[
         plain = [builder.constant(value, "an argument", span) for value in args]
         named = {name: builder.constant(value, "an argument", span) for name, value in kwargs.items()}
         try:
-            result = unwrap(target(*plain, **named))
+            found: Any = unwrap(target(*plain, **named))
         except Exception as error:
             name = getattr(target, "__name__", target)
             raise UnsupportedLanguageConstruct(
                 f"{name} failed at compile time: {error}", span, "", builder.calls
             ) from None
         symbol = args[0].symbol if target is int and args and isinstance(args[0], Const) else None
-        return Tuple(tuple(Const(item) for item in result)) if type(result) in (tuple, list) else Const(result, symbol)
+        return Tuple(tuple(Const(item) for item in found)) if type(found) in (tuple, list) else Const(found, symbol)
     name = getattr(target, "__name__", repr(target))
     raise UnsupportedLanguageConstruct(
         f"{name} is a Python function and its arguments are known at run time only",
@@ -305,7 +305,7 @@ def reduce_function(builder: Builder, target: KernelFunction, types: list[DType]
     visit_block(inner, inner.source.definition.body)
     value = inner.result.value
     items = value.items if isinstance(value, Tuple) else (value,)
-    results = []
+    results: list[Any] = []
     for item, dtype in zip(items, types, strict=True):
         expr = cast_to(to_expr(item, span), dtype, span)
         word = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth")[len(results)]

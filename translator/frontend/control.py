@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-
 from typing import Any
 
 import libcst as cst
 
 from ..diagnostics import DTypeError, NotConstexprError, Span, UnsupportedLanguageConstruct
 from ..ir.nodes import Assign, Expr, For, If, Literal, Return, Statement, Use, Variable, While
-
 from ..language import control as loops
 from ..language.dtypes import DType
 from ..ops.promotion import promote
@@ -144,7 +142,7 @@ def _contains_return(node: cst.CSTNode) -> bool:
     found = []
 
     class Finder(cst.CSTVisitor):
-        def visit_Return(self, node: cst.Return) -> None:  # noqa: N802 (LibCST's name)
+        def visit_Return(self, node: cst.Return) -> None:
             found.append(node)
 
     node.visit(Finder())
@@ -260,9 +258,8 @@ def _range_arguments(builder: Builder, call: Any, span: Span) -> tuple[list[Valu
         else:
             named[argument.keyword.value] = value
     if "step" in named:
-        positional = [*positional, *([] if len(positional) > 1 else [None])][:2] + [named.pop("step")]
-        if positional[1] is None:
-            positional = [Const(0), positional[0], positional[2]]
+        start: list[Value] = [Const(0)] if len(positional) == 1 else []
+        positional = [*start, *positional, named.pop("step")]
     options = tuple((name, builder.constant(value, f"{name} of the range", span)) for name, value in named.items())
     bounds = positional if len(positional) > 1 else [Const(0), *positional]
     return [*bounds, *([Const(1)] if len(bounds) == 2 else [])], options

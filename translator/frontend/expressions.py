@@ -137,7 +137,8 @@ def _index_tuple(builder: Builder, base: Tuple, node: Any, span: Any) -> Value:
         return Tuple(base.items[slice(*bounds)])
     key = builder.constant(evaluate(builder, item.value), "the index of a tuple", span)
     try:
-        return base.items[key]
+        chosen: Value = base.items[key]
+        return chosen
     except (IndexError, TypeError):
         raise DTypeError(f"index {key!r} of a tuple of {len(base.items)}", span, "", builder.calls) from None
 

@@ -137,7 +137,7 @@ def compare(builder: Builder, word: str, left: Value, right: Value, span: Span) 
             return Const(bool(python(builder.constant(left, "", span), builder.constant(right, "", span))))
         except TypeError as error:
             raise DTypeError(f"cannot compare: {error}", span, "", builder.calls) from None
-    if isinstance(left, Const) and not left.is_number or isinstance(right, Const) and not right.is_number:
+    if (isinstance(left, Const) and not left.is_number) or (isinstance(right, Const) and not right.is_number):
         return Const(word == "NotEqual")  # a tile is never equal to None, a string or a type
     return elementwise(op, [left, right], span)
 

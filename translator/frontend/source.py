@@ -86,7 +86,7 @@ class Source:
         if isinstance(body, cst.IndentedBlock) and body.body:
             first = body.body[0]
             above = len(getattr(first, "leading_lines", ()))
-            return max(self._positions[first].start.line - 1 - above, self._positions[statement].start.line)
+            return int(max(self._positions[first].start.line - 1 - above, self._positions[statement].start.line))
         return int(self._positions[statement].start.line)
 
     def footer(self, block: Any) -> tuple[str, ...]:

@@ -120,11 +120,11 @@ def bind_target(builder: Builder, target: Any, value: Value) -> None:
 
 def _copied(builder: Builder, value: Value, target: Any) -> Value:
     """A value that later assignments of the same statement cannot change."""
-    from ..ir.nodes import Assign, Use
+    from ..ir.nodes import Assign, Expr, Use
     from ..ir.walk import used_variables
 
     names = {element.value.value for element in target.elements if isinstance(element.value, cst.Name)}
-    if isinstance(value, (Const, Tuple)) or not hasattr(value, "type"):
+    if not isinstance(value, Expr):
         return value
     if not any(v.name in names and v not in builder.protected for v in used_variables(value)):
         return value

@@ -28,7 +28,7 @@ class Buffer:
 def buffer_at(name: str, address: int, size: int) -> Buffer:
     """The bytes at an address."""
     raw = (ctypes.c_ubyte * size).from_address(address) if size else (ctypes.c_ubyte * 0)()
-    return Buffer(name, address, np.frombuffer(raw, dtype=np.uint8))
+    return Buffer(name, address, np.ctypeslib.as_array(raw))
 
 
 class Memory:

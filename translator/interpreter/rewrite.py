@@ -21,12 +21,12 @@ class _Rewriter(ast.NodeTransformer):
         function = ast.Attribute(ast.Name(SUPPORT, ast.Load()), name, ast.Load())
         return ast.Call(function, list(args), [])
 
-    def visit_Assign(self, node: ast.Assign) -> ast.AST:  # noqa: N802 (ast's name)
+    def visit_Assign(self, node: ast.Assign) -> ast.AST:
         self.generic_visit(node)
         node.value = ast.copy_location(self._call("assigned", node.value), node.value)
         return node
 
-    def visit_AugAssign(self, node: ast.AugAssign) -> ast.AST:  # noqa: N802
+    def visit_AugAssign(self, node: ast.AugAssign) -> ast.AST:
         self.generic_visit(node)
         if not isinstance(node.target, ast.Name):
             return node
@@ -34,7 +34,7 @@ class _Rewriter(ast.NodeTransformer):
         value = self._call("assigned", ast.BinOp(left, node.op, node.value))
         return ast.copy_location(ast.Assign([node.target], value), node)
 
-    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:  # noqa: N802
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
         self.generic_visit(node)
         if node.value is None or not isinstance(node.target, ast.Name):
             return node
@@ -42,20 +42,20 @@ class _Rewriter(ast.NodeTransformer):
         value = self._call("compile_time" if compile_time else "assigned", node.value)
         return ast.copy_location(ast.Assign([node.target], value), node)
 
-    def visit_BoolOp(self, node: ast.BoolOp) -> ast.AST:  # noqa: N802
+    def visit_BoolOp(self, node: ast.BoolOp) -> ast.AST:
         self.generic_visit(node)
         word = ast.Constant("and" if isinstance(node.op, ast.And) else "or")
         empty = ast.arguments([], [], None, [], [], None, [])
         later = [ast.Lambda(empty, value) for value in node.values]
         return ast.copy_location(self._call("boolean", word, *later), node)
 
-    def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.AST:  # noqa: N802
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.AST:
         self.generic_visit(node)
         if isinstance(node.op, ast.Not):
             return ast.copy_location(self._call("negated", node.operand), node)
         return node
 
-    def visit_Compare(self, node: ast.Compare) -> ast.AST:  # noqa: N802
+    def visit_Compare(self, node: ast.Compare) -> ast.AST:
         self.generic_visit(node)
         if len(node.ops) == 1:
             return node
@@ -67,19 +67,19 @@ class _Rewriter(ast.NodeTransformer):
         ]
         return ast.copy_location(self._call("boolean", ast.Constant("and"), *parts), node)
 
-    def visit_For(self, node: ast.For) -> ast.AST:  # noqa: N802
+    def visit_For(self, node: ast.For) -> ast.AST:
         self.generic_visit(node)
         node.iter = ast.copy_location(self._call("loop", node.iter), node.iter)
         return node
 
-    def visit_Call(self, node: ast.Call) -> ast.AST:  # noqa: N802
+    def visit_Call(self, node: ast.Call) -> ast.AST:
         self.generic_visit(node)
         if isinstance(node.func, ast.Name) and node.func.id in CALLS:
             attribute = ast.Attribute(ast.Name(SUPPORT, ast.Load()), CALLS[node.func.id], ast.Load())
             node.func = ast.copy_location(attribute, node.func)
         return node
 
-    def visit_Assert(self, node: ast.Assert) -> ast.AST:  # noqa: N802
+    def visit_Assert(self, node: ast.Assert) -> ast.AST:
         self.generic_visit(node)
         message = node.msg if node.msg is not None else ast.Constant("")
         return ast.copy_location(ast.Expr(self._call("asserted", node.test, message)), node)

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from ..diagnostics import DTypeError, ShapeError
-
 from ..language.constexpr import unwrap
 from ..language.dtypes import DType, Element, PointerType, int64
 from ..ops.casts import check_cast, numpy_cast, numpy_type
@@ -56,7 +55,7 @@ class Tile:
         return self.values.size
 
     @property
-    def T(self) -> Tile:  # noqa: N802 (Triton's name)
+    def T(self) -> Tile:
         """The axes in reverse."""
         return Tile(self.values.T, self.element)
 
@@ -159,8 +158,7 @@ def apply(op_name: str, values: list[Any]) -> Tile:
     resolved = op.rule(tuple(operands))
     tiles = []
     for value, element in zip(values, resolved.operands, strict=True):
-        literal = not isinstance(value, Tile) and isinstance(element, DType) and not element.is_bool()
-        if literal:
+        if not isinstance(value, Tile) and isinstance(element, DType) and not element.is_bool():
             tiles.append(Tile(np.asarray(value).astype(numpy_type(element)), element))
         else:
             tiles.append(cast(as_tile(value), element))
@@ -209,5 +207,5 @@ for _symbol, _op in (
     setattr(Tile, f"__r{_symbol}__", _binary(_op, swap=True))
 for _symbol in ("eq", "ne", "lt", "le", "gt", "ge"):
     setattr(Tile, f"__{_symbol}__", _binary(_symbol))
-Tile.__neg__ = lambda self: apply("neg", [self])  # type: ignore[attr-defined]
-Tile.__invert__ = lambda self: apply("invert", [self])  # type: ignore[attr-defined]
+setattr(Tile, "__neg__", lambda self: apply("neg", [self]))
+setattr(Tile, "__invert__", lambda self: apply("invert", [self]))

@@ -1,1 +1,1 @@
-
+"""The intermediate representation: see docs/ir.md."""

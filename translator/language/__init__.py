@@ -15,7 +15,7 @@ from ..ops import OPS as _OPS
 from . import stubs as _stubs
 from .builtin import Builtin as _Builtin
 from .constexpr import constexpr
-from .control import condition, range, static_range  # noqa: A004 (Triton's names)
+from .control import condition, range, static_range
 from .dtypes import (
     DTYPES_BY_WORD as _DTYPES,
 )
@@ -30,9 +30,10 @@ TRITON_MAX_TENSOR_NUMEL = 1048576
 # Triton's names that later versions will bring; using one is an error that says so.
 NOT_YET = frozenset(
     """dot dot_scaled make_block_ptr advance make_tensor_descriptor load_tensor_descriptor store_tensor_descriptor
-    tensor_descriptor associative_scan cumsum cumprod sort topk bitonic_merge histogram gather join split cat interleave
-    flip rand rand4x randint randint4x randn randn4x philox philox_impl pair_uniform_to_normal uint_to_uniform_float
-    inline_asm_elementwise map_elementwise expect_zero aggregate float8e4b15 float8e4b8 float8e5b16""".split()
+    tensor_descriptor associative_scan cumsum cumprod sort topk bitonic_merge histogram gather join split cat
+    interleave flip rand rand4x randint randint4x randn randn4x philox philox_impl pair_uniform_to_normal
+    uint_to_uniform_float inline_asm_elementwise map_elementwise expect_zero aggregate float8e4b15 float8e4b8
+    float8e5b16""".split()
 )
 
 
@@ -51,7 +52,7 @@ class tensor:  # noqa: N801 (Triton's name)
     """The type of tiles and run-time scalars inside kernels, for annotations and `isinstance`."""
 
 
-class tuple:  # noqa: A001, N801 (Triton's name)
+class tuple:  # noqa: N801 (Triton's name)
     """The type of tuples inside kernels, for annotations and `isinstance`."""
 
 

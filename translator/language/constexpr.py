@@ -17,7 +17,7 @@ class constexpr:  # noqa: N801 (Triton's name)
 
     def __init__(self, value: Any) -> None:
         """Wraps `value`; a constexpr is unwrapped first."""
-        self.value = value.value if isinstance(value, constexpr) else value
+        self.value: Any = value.value if isinstance(value, constexpr) else value
 
     @property
     def type(self) -> type[constexpr]:
@@ -40,6 +40,7 @@ class constexpr:  # noqa: N801 (Triton's name)
         return iter(self.value)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Calls a wrapped function."""
         return self.value(*args, **kwargs)
 
     def __getattr__(self, name: str) -> Any:

@@ -9,7 +9,7 @@ from typing import Any
 from .constexpr import unwrap
 
 
-class range:  # noqa: A001, N801 (Triton's name)
+class range:  # noqa: N801 (Triton's name)
     """A loop range with hints for its pipeline; iterates as Python's range does."""
 
     def __init__(
@@ -25,7 +25,8 @@ class range:  # noqa: A001, N801 (Triton's name)
         disable_licm: bool = False,
     ) -> None:
         """`range(stop)` or `range(start, stop[, step])`; the other arguments are hints and do not change results."""
-        self.start, self.stop = (0, arg1) if arg2 is None else (arg1, arg2)
+        self.start: Any = 0 if arg2 is None else arg1
+        self.stop: Any = arg1 if arg2 is None else arg2
         self.step = 1 if step is None else step
 
     def __iter__(self) -> Iterator[int]:

@@ -6,8 +6,6 @@ from typing import Any
 
 from .builtin import builtin
 
-# ruff: noqa: A001, A002, D417, ARG001  (names, parameters and one-line contracts are Triton's)
-
 
 @builtin
 def program_id(axis: int) -> Any:
@@ -244,27 +242,27 @@ def clamp(x: Any, min: Any, max: Any, propagate_nan: Any = None) -> Any:
 
 @builtin
 def add(x: Any, y: Any, sanitize_overflow: bool = True) -> Any:
-    """x + y."""
+    """X + y."""
 
 
 @builtin
 def sub(x: Any, y: Any, sanitize_overflow: bool = True) -> Any:
-    """x - y."""
+    """X - y."""
 
 
 @builtin
 def mul(x: Any, y: Any, sanitize_overflow: bool = True) -> Any:
-    """x * y."""
+    """X * y."""
 
 
 @builtin
 def fdiv(x: Any, y: Any, ieee_rounding: bool = False) -> Any:
-    """x / y of floats."""
+    """X / y of floats."""
 
 
 @builtin(method=True)
 def cdiv(x: Any, div: Any) -> Any:
-    """x / div, rounded up."""
+    """X / div, rounded up."""
 
 
 @builtin

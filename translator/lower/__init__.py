@@ -1,1 +1,1 @@
-
+"""From decisions to the render model: the text as plain values."""

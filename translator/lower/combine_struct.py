@@ -31,6 +31,7 @@ def combination_of(context: Context, call: Call, padding: bool) -> Combination:
     words = {"argmax": "ArgMax", "argmin": "ArgMin"}
     base = words.get(combine.op or "", "".join(word.capitalize() for word in combine.name.split("_") if word))
     name = _struct_name(context, base, dtypes, combine)
+    fields: tuple[tuple[str, str], ...]
     if combine.op in words:
         fields = ((dtypes[0].cuda, "value"), (dtypes[1].cuda, "index"))
         return _states(

@@ -68,7 +68,7 @@ def _print(text: str, values: list[str]) -> Line:
 
 
 def _format(value: Expr, as_hex: bool):  # type: ignore[no-untyped-def]
-    """printf's conversion for a value, and how the value is passed to it."""
+    """Printf's conversion for a value, and how the value is passed to it."""
     element = value.type.element
     if isinstance(element, PointerType):
         return "%p", lambda text: f"static_cast<const void*>({text})"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from ..analysis.facts import Facts
 from ..diagnostics import OutOfResources
-from ..ir.nodes import Call, Kernel, Statement, Variable
+from ..ir.nodes import Assign, Call, Expr, Kernel, Statement, Variable
 from ..ir.types import ValueType
-from ..ir.walk import expressions, statements, subexpressions
+from ..ir.walk import expressions, statements, subexpressions, used_variables
 from ..language.dtypes import DType, PointerType
 from ..schedule.layout import Layout
 from ..schedule.plan import Schedule
@@ -63,14 +63,14 @@ def read_only_pointers(kernel: Kernel) -> frozenset[Variable]:
     pointers: set[Variable] = {p.variable for p in kernel.parameters if p.variable.type.is_pointer}
     sources: dict[Variable, set[Variable]] = {}
     for statement in statements(kernel.body):
-        for target in getattr(statement, "targets", ()):
-            if target.type.is_pointer:
-                pointers.add(target)
-                used = {part.variable for part in subexpressions(statement.value) if _is_pointer_use(part)}
-                sources.setdefault(target, set()).update(used)
+        if isinstance(statement, Assign):
+            for target in statement.targets:
+                if target.type.is_pointer:
+                    pointers.add(target)
+                    sources.setdefault(target, set()).update(_pointers_in(statement.value))
         for expr in expressions(statement):
             if isinstance(expr, Call) and (expr.op == "store" or expr.op.startswith("atomic_")):
-                written |= {part.variable for part in subexpressions(expr.args[0]) if _is_pointer_use(part)}
+                written |= _pointers_in(expr.args[0])
     pending = list(written)
     while pending:
         for source in sources.get(pending.pop(), ()):
@@ -80,8 +80,8 @@ def read_only_pointers(kernel: Kernel) -> frozenset[Variable]:
     return frozenset(pointers - written)
 
 
-def _is_pointer_use(part: object) -> bool:
-    return type(part).__name__ == "Use" and part.type.is_pointer  # type: ignore[attr-defined]
+def _pointers_in(expr: Expr) -> set[Variable]:
+    return {v for v in used_variables(expr) if v.type.is_pointer}
 
 
 def written_parameters(kernel: Kernel) -> tuple[str, ...]:
@@ -107,9 +107,9 @@ def _layouts(kernel: Kernel, schedule: Schedule) -> list[tuple[Layout, tuple[int
                 found.append((layout, target.type.shape, target.name))
             if target in schedule.layouts:
                 found.append((schedule.layouts[target], target.type.shape, target.name))
-        layout = schedule.statement_layouts.get(id(statement))
-        if layout is not None:
-            found.append((layout, _tile_shape(statement), "tile"))
+        own = schedule.statement_layouts.get(id(statement))
+        if own is not None:
+            found.append((own, _tile_shape(statement), "tile"))
         for conversion in schedule.conversions.get(id(statement), ()):
             found.append((conversion.layout, conversion.variable.type.shape, conversion.variable.name))
     return found

@@ -20,7 +20,7 @@ def lower_load(context: Context, statement: Assign) -> tuple[Node, ...]:
     call, target = statement.value, statement.target
     if not isinstance(call, Call):
         raise TypeError("not a load")
-    pointer, mask, other = (*call.args, None, None)[:3]
+    pointer, mask, other = load_operands(call)
     if not pointer.type.is_tile:
         return _load_scalar(context, statement, call)
     layout = context.schedule.layouts[target]
@@ -48,6 +48,12 @@ def lower_load(context: Context, statement: Assign) -> tuple[Node, ...]:
         *declare,
         *_vectors(context, layout, access, _load_vector(context, statement, call, access, name, modifier)),
     )
+
+
+def load_operands(call: Call) -> tuple[Expr, Expr | None, Expr | None]:
+    """Pointer, mask and other of a load."""
+    args = call.args
+    return args[0], args[1] if len(args) > 1 else None, args[2] if len(args) > 2 else None
 
 
 def plan_access_by_element(
@@ -93,7 +99,7 @@ def lower_store(context: Context, statement: Effect) -> tuple[Node, ...]:
 
 
 def _load_scalar(context: Context, statement: Assign, call: Call) -> tuple[Node, ...]:
-    pointer, mask, other = (*call.args, None, None)[:3]
+    pointer, mask, other = load_operands(call)
     target = statement.target
     element = _pointee(pointer)
     address = context.speller.spell(pointer)
@@ -167,7 +173,7 @@ def vectors_name(context: Context, layout: Layout, access: Access) -> str:
 
 
 def _load_vector(context: Context, statement: Assign, call: Call, access: Access, name: str, modifier: str) -> object:
-    pointer, _, other = (*call.args, None, None)[:3]
+    pointer, _, other = load_operands(call)
     target = statement.target
     width = width_name(context, context.schedule.layouts[target], access)
 
@@ -184,9 +190,9 @@ def _load_vector(context: Context, statement: Assign, call: Call, access: Access
         context.use_helper("load_vec", helper, kind=kind, modifier=modifier)
         context.packets |= {access.width * target.type.dtype.itemsize}
         fill = literal_text(other.value if isinstance(other, Literal) else 0, target.type.dtype)
-        if kind == "bounded":
+        if count is not None:
             values["count"] = f"{test.within(4)} ? {count.within(4)} : 0" if test else count.text
-        elif kind == "if":
+        elif test is not None:
             values["condition"] = test.text
         return (Spelled("load_vec", {**values, "helper": helper, "kind": kind, "fill": fill}),)
 

@@ -8,14 +8,15 @@ from ..ir.nodes import Variable
 from ..ir.types import ValueType
 
 RESERVED = frozenset(
-    """alignas alignof and and_eq asm auto bitand bitor bool break case catch char class compl const constexpr const_cast
-    continue decltype default delete do double dynamic_cast else enum explicit export extern false float for friend goto if
-    inline int long mutable namespace new noexcept not not_eq nullptr operator or or_eq private protected public register
-    reinterpret_cast return short signed sizeof static static_assert static_cast struct switch template this thread_local
-    throw true try typedef typeid typename union unsigned using virtual void volatile wchar_t while xor xor_eq
-    half warpSize threadIdx blockIdx blockDim gridDim main printf min max abs
-    Packet load_vec store_vec warp_reduce block_reduce combine_warps shuffle_xor divide square_root sigmoid max_nan min_nan clamp_nan
-    exp exp2 log log2 sin cos tan tanh sqrt rsqrt pow erf floor ceil fabs fma fmod round isnan isinf""".split()
+    """alignas alignof and and_eq asm auto bitand bitor bool break case catch char class compl const constexpr
+    const_cast continue decltype default delete do double dynamic_cast else enum explicit export extern false float
+    for friend goto if inline int long mutable namespace new noexcept not not_eq nullptr operator or or_eq private
+    protected public register reinterpret_cast return short signed sizeof static static_assert static_cast struct
+    switch template this thread_local throw true try typedef typeid typename union unsigned using virtual void
+    volatile wchar_t while xor xor_eq half warpSize threadIdx blockIdx blockDim gridDim main printf min max abs
+    Packet load_vec store_vec warp_reduce block_reduce combine_warps shuffle_xor divide square_root sigmoid max_nan
+    min_nan clamp_nan exp exp2 log log2 sin cos tan tanh sqrt rsqrt pow erf floor ceil fabs fma fmod round isnan
+    isinf""".split()
 )
 SPARE_SUFFIXES = ("value", "next", "other", "further", "last", "extra")
 

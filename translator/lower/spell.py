@@ -148,7 +148,7 @@ class Speller:
     def _cast(self, call: Call, below: Point | None, wide: bool) -> Text:
         source, wanted = call.args[0].type.element, call.type.element
         widening = wide and isinstance(source, DType) and isinstance(wanted, DType) and wanted.name == "i64"
-        if widening and source.name == "i32" and _has_product(call.args[0]):
+        if widening and isinstance(source, DType) and source.name == "i32" and _has_product(call.args[0]):
             return self.spell(call.args[0], below, wide=True)
         spelling = cuda_cast(source, wanted, call.attribute("rounding"), bool(call.attribute("bitcast")))
         return _place(spelling, {"x": self.spell(call.args[0], below)})

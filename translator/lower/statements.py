@@ -24,7 +24,7 @@ from ..ir.nodes import (
 from ..ir.walk import subexpressions
 from ..schedule.layout import Layout
 from ..schedule.layouts import tile_uses
-from .atomics import lower_atomic
+from .atomics import FUNCTIONS, lower_atomic
 from .context import Context, ctype
 from .convert import lower_conversions
 from .debug import lower_assert, lower_print
@@ -42,7 +42,9 @@ def _lower_assume(context: Context, statement: Statement) -> tuple[Node, ...]:
     return ()
 
 
-STRUCTURED: dict[str, Callable[..., tuple[Node, ...]]] = {
+Lowering = Callable[..., tuple[Node, ...]]
+ATOMICS: dict[str, Lowering] = dict.fromkeys(FUNCTIONS, lower_atomic)
+STRUCTURED: dict[str, Lowering] = {
     "load": lower_load,
     "store": lower_store,
     "reduce": lower_reduce,
@@ -50,7 +52,8 @@ STRUCTURED: dict[str, Callable[..., tuple[Node, ...]]] = {
     "assume": _lower_assume,
     "device_print": lower_print,
     "device_assert": lower_assert,
-} | dict.fromkeys((f"atomic_{kind}" for kind in ("add", "max", "min", "and", "or", "xor", "xchg", "cas")), lower_atomic)
+    **ATOMICS,
+}
 
 
 def lower_block(context: Context, block: tuple[Statement, ...]) -> tuple[Node, ...]:
@@ -203,8 +206,8 @@ def _store_element(context: Context, name: str, target: Variable, value: Expr, p
     place = indexed(context, name, target, point)
     text = context.speller.text(value, point)
     for op, sign in (("add", "+"), ("sub", "-"), ("mul", "*")):
-        own = isinstance(value, Call) and value.op == op and isinstance(value.args[0], Use)
-        if own and value.args[0].variable is target and text.startswith(f"{place} {sign} "):
+        first = value.args[0] if isinstance(value, Call) and value.op == op else None
+        if isinstance(first, Use) and first.variable is target and text.startswith(f"{place} {sign} "):
             return (Line(f"{place} {sign}= {text[len(place) + 3 :]};"),)
     return (Spelled("assign", {"target": place, "value": text}),)
 

@@ -152,7 +152,8 @@ def numpy_type(dtype: DType) -> np.dtype[Any]:
             raise ToolchainError(
                 f"{dtype} in Python needs the package ml_dtypes: pip install tilewright[interpret]"
             ) from error
-        return np.dtype(getattr(ml_dtypes, dtype.numpy_name))
+        extended: np.dtype[Any] = np.dtype(getattr(ml_dtypes, dtype.numpy_name))
+        return extended
     return np.dtype(dtype.numpy_name)
 
 

@@ -167,10 +167,20 @@ register(
 
 # ------------------------------------------------------------------------------------------------------- extrema
 
-_MAX = {float32: "fmaxf({x}, {y})", float64: "fmax({x}, {y})", float16: "__hmax({x}, {y})", bfloat16: "__hmax({x}, {y})",
-        "*": "max({x}, {y})", int1: "{x} || {y}"}  # fmt: skip
-_MIN = {float32: "fminf({x}, {y})", float64: "fmin({x}, {y})", float16: "__hmin({x}, {y})", bfloat16: "__hmin({x}, {y})",
-        "*": "min({x}, {y})", int1: "{x} && {y}"}  # fmt: skip
+
+def _extremum_spelling(word: str, of_booleans: str) -> dict[DType | str, str]:
+    return {
+        float32: f"f{word}f({{x}}, {{y}})",
+        float64: f"f{word}({{x}}, {{y}})",
+        float16: f"__h{word}({{x}}, {{y}})",
+        bfloat16: f"__h{word}({{x}}, {{y}})",
+        int1: f"{{x}} {of_booleans} {{y}}",
+        "*": f"{word}({{x}}, {{y}})",
+    }
+
+
+_MAX = _extremum_spelling("max", "||")
+_MIN = _extremum_spelling("min", "&&")
 register(
     OpDef(
         "maximum",

@@ -111,11 +111,11 @@ for _order in (0, 1):
     _float_pair(f"j{_order}", _vectorised(lambda x, n=_order: _bessel_j(n, x)))
     _float_pair(f"y{_order}", _vectorised(lambda x, n=_order: _bessel_y(n, x)))
     _float_pair(f"cyl_bessel_i{_order}", _vectorised(lambda x, n=_order: _bessel_i(n, x)))
-for _name, _function in (("jn", _bessel_j), ("yn", _bessel_y)):
+for _name, _bessel in (("jn", _bessel_j), ("yn", _bessel_y)):
     _row(
         _name,
         [((I, F), F, _call(f"{_name}f", 2)), ((I, D), D, _call(_name, 2))],
-        lambda n, x, f=_function: _vectorised(lambda a, b: f(int(a), b))(n, x).astype(x.dtype),
+        lambda n, x, f=_bessel: _vectorised(lambda a, b: f(int(a), b))(n, x).astype(x.dtype),
     )
 
 # -------------------------------------------------------------------------------------------------- several operands
@@ -289,13 +289,13 @@ def _reverse(value: int, width: int) -> int:
     return int(f"{value:0{width}b}"[::-1], 2)
 
 
-for _name, _function in (
+for _name, _of_bits in (
     ("clz", lambda value, width: width - value.bit_length()),
     ("popc", lambda value, width: bin(value).count("1")),
     ("ffs", lambda value, width: (value & -value).bit_length()),
 ):
     _row(_name, [((I,), I, _call(f"__{_name}", 1)), ((L,), I, _call(f"__{_name}ll", 1))],
-         lambda x, f=_function: _bits(f)(x).astype("int32"))  # fmt: skip
+         lambda x, f=_of_bits: _bits(f)(x).astype("int32"))  # fmt: skip
 _row("brev", [((I,), I, "static_cast<int>(__brev({x}))"), ((L,), L, "static_cast<long long>(__brevll({x}))")],
      lambda x: _np().vectorize(lambda v: _reverse(int(v) & ((1 << x.dtype.itemsize * 8) - 1), x.dtype.itemsize * 8),
                                otypes=["uint64"])(x).astype(f"uint{x.dtype.itemsize * 8}").view(x.dtype))  # fmt: skip

@@ -221,7 +221,7 @@ def extremum(operands: tuple[Operand, ...]) -> Resolved:
 
 def selection(operands: tuple[Operand, ...]) -> Resolved:
     """`where`: a condition and two values of a common type; pointers of one type too."""
-    condition, *values = operands
+    values = operands[1:]
     if any(isinstance(value.element, PointerType) for value in values):
         if values[0].element != values[1].element:
             raise DTypeError(f"tl.where between {values[0].element} and {values[1].element}")

@@ -1,1 +1,1 @@
-
+"""Decisions: who holds what, and what the target allows."""

@@ -230,20 +230,22 @@ def _spread(problem: _Problem, pending: list[Node]) -> None:
 
 
 def _follow(layout: Layout, path: Path) -> Layout | None:
-    axes: tuple[tuple[int, ...], ...] | None = layout.axes
+    axes = layout.axes
     for call, operand in path:
-        axes = operand_axes(call, operand, axes)
-        if axes is None:
+        moved = operand_axes(call, operand, axes)
+        if moved is None:
             return None
+        axes = moved
     return Layout(axes, layout.thread_bits)
 
 
 def _lead(layout: Layout, path: Path) -> Layout | None:
-    axes: tuple[tuple[int, ...], ...] | None = layout.axes
+    axes = layout.axes
     for call, operand in reversed(path):
-        axes = result_axes(call, operand, axes)
-        if axes is None:
+        moved = result_axes(call, operand, axes)
+        if moved is None:
             return None
+        axes = moved
     return Layout(axes, layout.thread_bits)
 
 

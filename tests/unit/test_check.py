@@ -1,0 +1,85 @@
+"""The check mode: planted faults are found and reported at the kernel's line; correct kernels give no report."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tilewright as triton
+import tilewright.language as tl
+from tilewright.diagnostics import KernelFaultError
+from tilewright.runtime.cpu import check, run
+from tilewright.runtime.cpu.check import Buffer
+
+
+@triton.jit
+def sums(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    i = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + row * n + i, mask=i < n, other=0.0)
+    total = tl.sum(x, axis=0)
+    tl.store(out_ptr + row * n + i, x / total, mask=i < n)
+
+
+def launch(artifact: Any, n: int, rows: int = 3, stride: int | None = None) -> Any:
+    x = np.random.default_rng(1).uniform(1, 2, (rows, n)).astype(np.float32)
+    out = np.zeros_like(x)
+    buffers = [Buffer(a.ctypes.data, memoryview(a).cast("B"), name) for a, name in ((x, "x_ptr"), (out, "out_ptr"))]
+    check(artifact, (rows, 1, 1), [x.ctypes.data, out.ctypes.data, stride or n], buffers)
+    return x, out
+
+
+def test_a_correct_kernel_gives_no_report() -> None:
+    x, out = launch(sums.translate("*fp32:16, *fp32:16, i32, 256"), 200)
+    np.testing.assert_allclose(out, x / x.sum(1, keepdims=True), rtol=1e-6)
+
+
+def test_a_missing_barrier_is_a_race() -> None:
+    artifact = sums.translate("*fp32:16, *fp32:16, i32, 256")
+    broken = dataclasses.replace(artifact, source=artifact.source.replace("    __syncthreads();   //", "    //"))
+    assert broken.source != artifact.source
+    with pytest.raises(KernelFaultError, match=r"race on .*total_partial.*test_check.py:\d+ \(\.cu line \d+\)"):
+        launch(broken, 200)
+
+
+def test_one_element_past_the_end_is_found() -> None:
+    artifact = sums.translate("*fp32, *fp32, i32, 256")
+    with pytest.raises(
+        KernelFaultError, match=r"out of bounds: read of 4 bytes at test_check.py:\d+ .*past the end of x_ptr"
+    ):
+        launch(artifact, 200, rows=1, stride=201)
+
+
+def test_a_false_promise_of_alignment_is_found() -> None:
+    artifact = sums.translate("*fp32:16, *fp32:16, i32:16, 256")
+    with pytest.raises(KernelFaultError, match="misaligned|out of bounds"):
+        launch(artifact, 201)
+
+
+def test_a_divergent_barrier_is_reported() -> None:
+    artifact = sums.translate("*fp32:16, *fp32:16, i32, 256")
+    source = artifact.source.replace("    __syncthreads();", "    if (threadIdx.x != 5) __syncthreads();")
+    x, out = np.ones(256, np.float32), np.ones(256, np.float32)
+    with pytest.raises(KernelFaultError, match=r"divergent|deadlock"):
+        run(dataclasses.replace(artifact, source=source), (1, 1, 1), [x.ctypes.data, out.ctypes.data, 256])
+
+
+def test_check_mode_runs_from_a_launch(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TILEWRIGHT_MODE", "check")
+    x, out = np.ones((2, 100), np.float32), np.zeros((2, 100), np.float32)
+    sums[(2,)](x, out, 100, BLOCK=128)
+    np.testing.assert_allclose(out, 0.01, rtol=1e-6)
+    with pytest.raises(KernelFaultError, match="out of bounds"):
+        sums[(3,)](x, out, 100, BLOCK=128)
+
+
+def test_the_interpreter_finds_accesses_out_of_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TILEWRIGHT_MODE", "interpret")
+    x, out = np.ones((2, 100), np.float32), np.zeros((2, 100), np.float32)
+    with pytest.raises(
+        KernelFaultError, match=r"out of bounds read at .*test_check.py:\d+, program \(2, 0, 0\): element 200 of x_ptr"
+    ):
+        sums[(3,)](x, out, 100, BLOCK=128)
