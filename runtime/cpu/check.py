@@ -139,13 +139,13 @@ def _out_of_bounds(text: str, artifact: Artifact, buffers: Sequence[Buffer]) -> 
     access = re.search(r"(READ|WRITE) of size (\d+)", text)
     what = f"{access[1].lower()} of {access[2]} bytes" if access else "access"
     line = _own_line(text, artifact)
-    near = re.search(r"is located (\d+) bytes (\S+) (?:of )?(\d+)-byte region \[(0x[0-9a-f]+)", text)
+    near = re.search(r"is located (\d+) bytes (.+?) (?:of )?(\d+)-byte region \[(0x[0-9a-f]+)", text)
     where = ""
     if near:
         start = int(near[4], 16)
         for number, address in re.findall(r"tilewright-buffer: (\d+) (0x[0-9a-f]+)", text):
             if int(address, 16) == start:
                 buffer = buffers[int(number)]
-                side = "before" if near[2] in ("left", "before") else "past the end of"
+                side = "before" if "left" in near[2] or "before" in near[2] else "past the end of"
                 where = f", {near[1]} bytes {side} {buffer.name} ({buffer.content.nbytes} bytes)"
     return f"out of bounds: {what} at line {line}{where} ({kind[1] if kind else 'address'})"

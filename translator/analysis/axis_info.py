@@ -35,12 +35,20 @@ class AxisInfo:
       divisibility: divisors of every run's first value; of an address in bytes for pointers.
       constancy: lengths of aligned runs in which values are equal.
       value: the value when it is the same known number everywhere.
+      nonnegative: whether no value is below zero. Division and remainder round towards zero, so what they do to runs
+        is known for such values only.
     """
 
     contiguity: tuple[int, ...]
     divisibility: tuple[int, ...]
     constancy: tuple[int, ...]
     value: int | None = None
+    nonnegative: bool = False
+
+    def start_divisor(self, axis: int, run: int) -> int:
+        """A divisor of the first values of runs of length `run`, which may be shorter than the runs known."""
+        longer = self.contiguity[axis] > run
+        return gcd(self.divisibility[axis], run) if longer else self.divisibility[axis]
 
     def everywhere(self, axis: int) -> int:
         """A divisor of every value along `axis`, not only of run starts."""
@@ -48,11 +56,13 @@ class AxisInfo:
 
     def meet(self, other: AxisInfo) -> AxisInfo:
         """What holds whichever of the two is the case."""
+        runs = _gcds(self.contiguity, other.contiguity)
         return AxisInfo(
-            _gcds(self.contiguity, other.contiguity),
-            _gcds(self.divisibility, other.divisibility),
+            runs,
+            tuple(gcd(self.start_divisor(a, run), other.start_divisor(a, run)) for a, run in enumerate(runs)),
             _gcds(self.constancy, other.constancy),
             self.value if self.value == other.value else None,
+            self.nonnegative and other.nonnegative,
         )
 
 
@@ -74,7 +84,7 @@ def constant(type_: ValueType, value: int) -> AxisInfo:
     shape = type_.shape or (1,)
     ones = (1,) * len(shape)
     sides = tuple(padded(side) for side in shape)
-    return AxisInfo(ones, tuple(power_of_two_divisor(value) for _ in shape), sides, value)
+    return AxisInfo(ones, tuple(power_of_two_divisor(value) for _ in shape), sides, value, value >= 0)
 
 
 def known_divisor(divisor: int) -> AxisInfo:
@@ -103,7 +113,12 @@ Rule = Callable[[Call, list[AxisInfo]], AxisInfo]
 
 def _arange(call: Call, _: list[AxisInfo]) -> AxisInfo:
     side = padded(call.type.shape[0])
-    return AxisInfo((side,), (power_of_two_divisor(call.attribute("start")),), (1,))
+    start = call.attribute("start")
+    return AxisInfo((side,), (power_of_two_divisor(start),), (1,), None, start >= 0)
+
+
+def _program(call: Call, _: list[AxisInfo]) -> AxisInfo:
+    return replace(unknown(call.type), nonnegative=True)
 
 
 def _add(call: Call, args: list[AxisInfo]) -> AxisInfo:
@@ -120,9 +135,10 @@ def _add(call: Call, args: list[AxisInfo]) -> AxisInfo:
         value = left.value - right.value if call.op == "sub" else left.value + right.value
     return AxisInfo(
         tuple(contiguity),
-        tuple(gcd(left.divisibility[a], right.divisibility[a] * scale) for a in axes),
+        tuple(gcd(left.start_divisor(a, contiguity[a]), right.start_divisor(a, contiguity[a]) * scale) for a in axes),
         _gcds(left.constancy, right.constancy),
         value,
+        call.op == "add" and left.nonnegative and right.nonnegative,
     )
 
 
@@ -138,6 +154,7 @@ def _mul(_: Call, args: list[AxisInfo]) -> AxisInfo:
         tuple(min(left.everywhere(a) * right.everywhere(a), LARGE) for a in axes),
         _gcds(left.constancy, right.constancy),
         left.value * right.value if left.value is not None and right.value is not None else None,
+        left.nonnegative and right.nonnegative,
     )
 
 
@@ -145,21 +162,24 @@ def _floordiv(call: Call, args: list[AxisInfo]) -> AxisInfo:
     left, right = args
     if right.value == 1:
         return left
-    if not right.value:
+    if not right.value or right.value < 0 or not left.nonnegative:
         return replace(unknown(call.type), constancy=_gcds(left.constancy, right.constancy))
     axes = range(len(left.contiguity))
     divisor = power_of_two_divisor(right.value)
     equal = tuple(max(left.constancy[a], gcd(gcd(left.contiguity[a], left.divisibility[a]), divisor)) for a in axes)
     quotients = tuple(max(left.everywhere(a) // divisor, 1) if divisor == right.value else 1 for a in axes)
-    return AxisInfo(tuple(1 for _ in axes), quotients, equal)
+    return AxisInfo(tuple(1 for _ in axes), quotients, equal, None, True)
 
 
-def _mod(_: Call, args: list[AxisInfo]) -> AxisInfo:
+def _mod(call: Call, args: list[AxisInfo]) -> AxisInfo:
     left, right = args
+    if not left.nonnegative:
+        return replace(unknown(call.type), constancy=_gcds(left.constancy, right.constancy))
     axes = range(len(left.contiguity))
     steady = [gcd(left.divisibility[a], right.divisibility[a]) for a in axes]
     runs = tuple(gcd(gcd(left.contiguity[a], steady[a]), right.constancy[a]) for a in axes)
-    return AxisInfo(runs, tuple(steady), _gcds(left.constancy, right.constancy))
+    divisors = tuple(gcd(left.start_divisor(a, runs[a]), right.everywhere(a)) for a in axes)
+    return AxisInfo(runs, divisors, _gcds(left.constancy, right.constancy), None, True)
 
 
 def _compare(call: Call, args: list[AxisInfo]) -> AxisInfo:
@@ -187,9 +207,9 @@ def _elementwise(call: Call, args: list[AxisInfo]) -> AxisInfo:
 
 def _extremum(call: Call, args: list[AxisInfo]) -> AxisInfo:
     left, right = args
-    return replace(_elementwise(call, args), divisibility=tuple(
-        gcd(left.everywhere(a), right.everywhere(a)) for a in range(len(left.contiguity))
-    ))  # fmt: skip
+    divisors = tuple(gcd(left.everywhere(a), right.everywhere(a)) for a in range(len(left.contiguity)))
+    sign = left.nonnegative and right.nonnegative
+    return replace(_elementwise(call, args), divisibility=divisors, nonnegative=sign)
 
 
 def _cast(call: Call, args: list[AxisInfo]) -> AxisInfo:
@@ -206,7 +226,7 @@ def _broadcast(call: Call, args: list[AxisInfo]) -> AxisInfo:
     if not source:
         source = (1,) * len(shape)
         ones = (1,) * len(shape)
-        arg = AxisInfo(ones, arg.divisibility * len(shape), ones, arg.value)
+        arg = AxisInfo(ones, arg.divisibility * len(shape), ones, arg.value, arg.nonnegative)
     contiguity, divisibility, constancy = list(arg.contiguity), list(arg.divisibility), list(arg.constancy)
     for axis, (side, before) in enumerate(zip(shape, source, strict=True)):
         if side != before:
@@ -217,7 +237,7 @@ def _broadcast(call: Call, args: list[AxisInfo]) -> AxisInfo:
         if side != before:
             others = [arg.everywhere(a) for a in range(len(shape)) if a != axis and source[a] != 1]
             divisibility[axis] = min([divisibility[axis], *others])
-    return AxisInfo(tuple(contiguity), tuple(divisibility), tuple(constancy), arg.value)
+    return AxisInfo(tuple(contiguity), tuple(divisibility), tuple(constancy), arg.value, arg.nonnegative)
 
 
 def _expand_dims(call: Call, args: list[AxisInfo]) -> AxisInfo:
@@ -230,7 +250,8 @@ def _expand_dims(call: Call, args: list[AxisInfo]) -> AxisInfo:
     def insert(values: tuple[int, ...], value: int) -> tuple[int, ...]:
         return (*values[:axis], value, *values[axis:])
 
-    return AxisInfo(insert(arg.contiguity, 1), insert(arg.divisibility, common), insert(arg.constancy, 1), arg.value)
+    sides = (insert(arg.contiguity, 1), insert(arg.divisibility, common), insert(arg.constancy, 1))
+    return AxisInfo(*sides, arg.value, arg.nonnegative)
 
 
 def _permute(call: Call, args: list[AxisInfo]) -> AxisInfo:
@@ -240,7 +261,8 @@ def _permute(call: Call, args: list[AxisInfo]) -> AxisInfo:
     def pick(values: tuple[int, ...]) -> tuple[int, ...]:
         return tuple(values[axis] for axis in order)
 
-    return AxisInfo(pick(arg.contiguity), pick(arg.divisibility), pick(arg.constancy), arg.value)
+    sides = (pick(arg.contiguity), pick(arg.divisibility), pick(arg.constancy))
+    return AxisInfo(*sides, arg.value, arg.nonnegative)
 
 
 def _reshape(call: Call, args: list[AxisInfo]) -> AxisInfo:
@@ -253,7 +275,8 @@ def _reshape(call: Call, args: list[AxisInfo]) -> AxisInfo:
     run = gcd(arg.contiguity[-1], last)
     divisor = arg.divisibility[-1] if run == arg.contiguity[-1] else gcd(arg.divisibility[-1], run)
     ones = info.contiguity[:-1]
-    return AxisInfo((*ones, run), (*ones, divisor), (*ones, gcd(arg.constancy[-1], last)), arg.value)
+    constancy = (*ones, gcd(arg.constancy[-1], last))
+    return AxisInfo((*ones, run), (*ones, divisor), constancy, arg.value, arg.nonnegative)
 
 
 def _hint(call: Call, args: list[AxisInfo]) -> AxisInfo:
@@ -271,6 +294,8 @@ def _hint(call: Call, args: list[AxisInfo]) -> AxisInfo:
 
 RULES: dict[str, Rule] = {
     "arange": _arange,
+    "program_id": _program,
+    "num_programs": _program,
     "add": _add,
     "sub": _add,
     "ptr_add": _add,

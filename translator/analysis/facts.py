@@ -6,7 +6,7 @@ In: a typed `Kernel`. Out: `Facts`.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..ir.nodes import (
     Assign,
@@ -186,7 +186,7 @@ def _flow(
 def replace_divisor(start: AxisInfo, step: AxisInfo) -> AxisInfo:
     """A loop variable's divisor: that of its first value and its step."""
     met = start.meet(step)
-    return AxisInfo(met.contiguity, met.divisibility, met.constancy)
+    return replace(met, value=None)
 
 
 def _meet(left: dict[Variable, AxisInfo], right: dict[Variable, AxisInfo]) -> dict[Variable, AxisInfo]:

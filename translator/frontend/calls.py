@@ -257,9 +257,18 @@ def _build_function(
     )
 
 
-def _inline(builder: Builder, target: KernelFunction, bound: dict[str, Value], span: Span) -> Value:
+def _visit_callee(inner: Builder) -> None:
+    """Translates a function's body; errors in it show the calls that led there."""
     from .statements import visit_block
 
+    try:
+        visit_block(inner, inner.source.definition.body)
+    except CompilationError as error:
+        error.calls = error.calls or inner.calls
+        raise
+
+
+def _inline(builder: Builder, target: KernelFunction, bound: dict[str, Value], span: Span) -> Value:
     builder.not_elementwise()
     inner = _callee(builder, target, span)
     inner.result = Result(f"{target.__name__}_result")
@@ -276,15 +285,13 @@ def _inline(builder: Builder, target: KernelFunction, bound: dict[str, Value], s
             inner.protected.add(variable)
         if by_name[name].is_constexpr:
             inner.constexpr_names.add(name)
-    visit_block(inner, inner.source.definition.body)
+    _visit_callee(inner)
     builder.statements.append(Inlined(builder.here, target.__name__, tuple(inner.statements)))
     return inner.result.value if inner.result.value is not None else Const(None)
 
 
 def reduce_function(builder: Builder, target: KernelFunction, types: list[DType], span: Span) -> Any:
     """The body of a reduction's combine function on scalars: (left, right, results, statements)."""
-    from .statements import visit_block
-
     inner = _callee(builder, target, span)
     inner.result = Result("combined")
     inner.block = inner.result.home = -1
@@ -302,7 +309,7 @@ def reduce_function(builder: Builder, target: KernelFunction, types: list[DType]
         inner.scope[name] = Use(variable.type, variable)
         inner.protected.add(variable)
         variables.append(variable)
-    visit_block(inner, inner.source.definition.body)
+    _visit_callee(inner)
     value = inner.result.value
     items = value.items if isinstance(value, Tuple) else (value,)
     results: list[Any] = []

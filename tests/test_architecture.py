@@ -1,0 +1,98 @@
+"""The shape of the code base: who imports whom, how long files and functions are, how quick the import is."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+TRANSLATOR, RUNTIME = ROOT / "translator", ROOT / "runtime"
+FILES = sorted([*TRANSLATOR.rglob("*.py"), *RUNTIME.rglob("*.py")])
+# A package may import packages that stand before it.
+ORDER = ["language", "ops", "ir", "schedule", "analysis", "frontend", "lower", "emit"]
+# What those need of each other besides: targets and layouts are values without imports of their own.
+ALLOWED = {("analysis", "schedule"), ("schedule", "analysis"), ("language", "ops"), ("ops", "language")}
+
+
+def imports(path: Path) -> set[str]:
+    """Modules that a file imports, relative ones as full names."""
+    found = set()
+    package = ["tilewright", *path.relative_to(TRANSLATOR if TRANSLATOR in path.parents else ROOT).parts[:-1]]
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) - node.level + 1] if node.level else []
+            found.add(".".join([*base, node.module or ""]).rstrip("."))
+    return found
+
+
+@pytest.mark.parametrize("path", [p for p in TRANSLATOR.rglob("*.py")], ids=lambda p: str(p.relative_to(ROOT)))
+def test_the_translator_needs_no_gpu(path: Path) -> None:
+    face = path.relative_to(TRANSLATOR).parts[0] in ("__init__.py", "cli.py")
+    for module in imports(path):
+        assert module.partition(".")[0] not in ("cuda", "torch", "cupy", "jax")
+        assert face or not module.startswith("tilewright.runtime"), f"{path} imports {module}"
+
+
+@pytest.mark.parametrize("path", [p for p in TRANSLATOR.rglob("*/*.py")], ids=lambda p: str(p.relative_to(ROOT)))
+def test_dependencies_point_one_way(path: Path) -> None:
+    own = path.relative_to(TRANSLATOR).parts[0]
+    if own not in ORDER:
+        return
+    for module in imports(path):
+        parts = module.split(".")
+        other = parts[1] if parts[0] == "tilewright" and len(parts) > 1 else ""
+        if other in ORDER and other != own and (own, other) not in ALLOWED:
+            assert ORDER.index(other) < ORDER.index(own), f"{path} imports {module}"
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_files_and_functions_are_short(path: Path) -> None:
+    text = path.read_text()
+    assert len(text.splitlines()) <= 500
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.FunctionDef):
+            assert (node.end_lineno or 0) - node.lineno < 60, f"{node.name} of {path}"
+        assert not isinstance(node, ast.Assert), f"{path}:{node.lineno}: an assert is no error message"
+
+
+def test_no_kernel_is_recognised() -> None:
+    """Nothing in the translator mentions an elementwise operation's sample or a sample's kernel."""
+    kernels = {name for path in (ROOT / "samples").glob("*.py") for name in functions(path) if name.endswith("_kernel")}
+    for path in TRANSLATOR.rglob("*.py"):
+        assert not any(kernel in path.read_text() for kernel in kernels), path
+
+
+def functions(path: Path) -> set[str]:
+    return {node.name for node in ast.parse(path.read_text()).body if isinstance(node, ast.FunctionDef)}
+
+
+def test_the_import_is_quick_and_light() -> None:
+    code = (
+        "import time; t = time.perf_counter(); import tilewright, tilewright.language; t = time.perf_counter() - t; import sys;"
+        "print(t, [m for m in ('torch', 'libcst', 'cuda', 'jinja2', 'numpy') if m in sys.modules])"
+    )
+    runs = [
+        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+        for _ in range(4)
+    ]
+    assert min(float(run.split()[0]) for run in runs) < 0.150
+    assert all(run.strip().endswith("[]") for run in runs)
+
+
+def test_the_wheel_is_small_and_complete(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "-w", str(tmp_path), str(ROOT)]
+    subprocess.run(command, check=True, capture_output=True)
+    (wheel,) = tmp_path.glob("*.whl")
+    assert wheel.stat().st_size < 1 << 20
+    names = set(zipfile.ZipFile(wheel).namelist())
+    expected = {"tilewright/py.typed", "tilewright/templates/kernel.cu.j2", "tilewright/runtime/cpu/engine.h",
+                "tilewright/templates/helpers/load_vec.cu.j2", "tilewright/runtime/cpu/include/cuda_fp16.h"}  # fmt: skip
+    assert expected <= names
+    assert not any(name.startswith(("translator/", "runtime/", "templates/")) for name in names)
