@@ -112,7 +112,11 @@ class Context:
         wanted = point.pattern()
         name = self.array_name(variable, wanted)
         indices = (register_index(point, axis) for axis in range(len(point.axes)))
-        return Text(name + "".join(f"[{index}]" for index in indices if index is not None))
+        return Text(name + "".join(f"[{index}]" for index in indices if index is not None) + self.column(variable))
+
+    def column(self, variable: Variable) -> str:
+        """The subscript that picks a thread's own elements of a tile in shared memory; "" for registers."""
+        return f"[{self.roles.tid}]" if variable in self.schedule.in_shared else ""
 
     def _coarser(self, variable: Variable, point: Point) -> Point:
         """The point at which to test a mask: the start of the vector, where the whole vector shares the answer."""
@@ -171,7 +175,7 @@ class Context:
 
     def declare(self, statement: Statement, variable: Variable, layout: Layout | None) -> tuple[Node, ...]:
         """The declaration of a statement's target, if it stands here."""
-        if not self.declares(statement, variable):
+        if variable in self.schedule.in_shared or not self.declares(statement, variable):
             return ()
         return (Line(f"{self.declaration(variable, layout)};"),)
 

@@ -101,6 +101,9 @@ def _tiles(context: Context) -> tuple[str, ...]:
     for (shape, layout), names in groups.items():
         sides = ", ".join(str(int(side)) for side in shape)
         lines.append(f"{', '.join(names)} [{sides}]: {distribution(layout)}")
+    if schedule.in_shared:
+        names = [context.names.variable(v) for v in sorted(schedule.in_shared, key=lambda v: v.key)]
+        lines.append(f"{', '.join(names)}: in shared memory, for want of registers")
     return tuple(lines) or ("none",)
 
 

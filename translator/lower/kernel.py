@@ -10,7 +10,7 @@ from ..ir.walk import expressions, statements, subexpressions, used_variables
 from ..language.dtypes import DType, PointerType
 from ..schedule.layout import Layout
 from ..schedule.plan import Schedule
-from .context import Context
+from .context import Context, ctype
 from .functions import lower_function
 from .header import header_fields, title
 from .names import Names
@@ -31,6 +31,8 @@ def lower_kernel(kernel: Kernel, facts: Facts, schedule: Schedule) -> Unit:
     for parameter in kernel.parameters:
         names.variable(parameter.variable)
     context.read_only = read_only_pointers(kernel)
+    for variable in sorted(schedule.in_shared, key=lambda v: v.key):
+        context.shared[variable.key, "tile"] = _tile_in_shared(context, variable)
     body = lower_block(context, kernel.body)
     functions = _functions(context, kernel)
     for helper in context.speller.used_helpers:
@@ -185,6 +187,18 @@ def plan_shared(context: Context) -> tuple[tuple[Shared, ...], tuple[Shared, ...
     return (), arrays, total
 
 
+def _tile_in_shared(context: Context, variable: Variable) -> Shared:
+    """The array of a tile that the registers have no room for."""
+    layout = context.schedule.layouts[variable]
+    count = 1
+    for registers in layout.register_shape():
+        count *= registers
+    size = count * context.schedule.num_threads * variable.type.dtype.itemsize
+    comment = "no room in registers: each thread has a column of its own"
+    dimensions = f"{context.dimensions(layout)}[NUM_THREADS]"
+    return Shared(context.names.variable(variable), ctype(variable.type), dimensions, size, comment)
+
+
 def _prologue(context: Context, dynamic: tuple[Shared, ...]) -> list[Node]:
     """The coordinates of the thread, and the shared struct."""
     nodes: list[Node] = []
@@ -192,6 +206,7 @@ def _prologue(context: Context, dynamic: tuple[Shared, ...]) -> list[Node]:
         nodes += [
             Line("extern __shared__ __align__(16) unsigned char shared_bytes[];"),
             Line("SharedArrays& shared = *reinterpret_cast<SharedArrays*>(shared_bytes);"),
+            *(Line(f"auto& {array.name} = shared.{array.name};") for array in dynamic),
         ]
     nodes.append(Line(f"const int {context.roles.tid} = threadIdx.x;"))
     nodes += [line for _, line in context.roles.places]

@@ -76,7 +76,7 @@ def lower_store(context: Context, statement: Effect) -> tuple[Node, ...]:
     layout = context.schedule.statement_layouts[id(statement)]
     access = plan_access(pointer, mask, layout, context.facts, context.facts.environments[id(statement)])
     modifier = write_modifier(call)
-    whole = isinstance(value, Use) and value.variable not in context.facts.index
+    whole = isinstance(value, Use) and value.variable not in context.facts.index | context.schedule.in_shared
     nodes: tuple[Node, ...]
     if access.width == 1 and not modifier:
 
@@ -340,9 +340,8 @@ def _fallback(context: Context, other: Expr | None, type_: ValueType, point: Poi
 
 def indexed(context: Context, name: str, variable: Variable, point: Point) -> str:
     """The register of a tile at a point of its own layout."""
-    return name + "".join(
-        f"[{index.text}]" for axis, index in enumerate(point.indices) if point.layout.registers(axis) > 1
-    )  # fmt: skip
+    subscripts = (f"[{i.text}]" for axis, i in enumerate(point.indices) if point.layout.registers(axis) > 1)
+    return name + "".join(subscripts) + context.column(variable)  # fmt: skip
 
 
 first_element = indexed

@@ -110,7 +110,7 @@ def _declarations(context: Context, statement: Statement) -> list[Node]:
     """Variables that must be declared before this statement because several blocks share them."""
     nodes: list[Node] = []
     for variable in context.scopes.before.get(id(statement), ()):
-        if variable in context.facts.absorbed or variable in context.facts.unused:
+        if variable in context.facts.absorbed | context.facts.unused | context.schedule.in_shared:
             continue
         layouts: tuple[Layout | None, ...] = (context.schedule.layouts.get(variable),)
         if variable in context.facts.index:
@@ -181,7 +181,7 @@ def _scalar_text(context: Context, value: Expr) -> str:
 def _fill(context: Context, statement: Assign, layout: Layout, name: str) -> list[Node]:
     """One register tile, element by element."""
     target, value = statement.target, statement.value
-    declares = context.declares(statement, target)
+    declares = context.declares(statement, target) and target not in context.schedule.in_shared
     declarator = context.declaration(target, layout, name)
     single = all(count == 1 for count in layout.register_shape())
     if declares and not single and _is_zero(value):

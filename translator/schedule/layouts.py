@@ -20,10 +20,11 @@ from ..language.dtypes import PointerType
 from .layout import Layout, blocked, drop_axis, padded
 from .paths import operand_axes, result_axes
 from .plan import Conversion, Schedule
-from .registers import needs_whole_multiprocessor, peak_registers
+from .registers import choose_shared, needs_whole_multiprocessor, peak_registers
 
 ACCESS_BYTES = 16  # the widest access of one thread
 LANES = 32
+SHARED_FOR_EXCHANGE = 32 * 1024  # bytes that tiles in shared memory leave to reductions and conversions
 
 # A tile that needs a layout: a variable, or the statement that evaluates tiles without assigning any.
 Node = Variable | int
@@ -67,12 +68,15 @@ def choose_layouts(kernel: Kernel, facts: Facts, options: Options, target: Targe
             if (conversion := Conversion(relation.variable, layout)) not in wanted:
                 wanted.append(conversion)
     layouts = {node: layout for node, layout in problem.answers.items() if isinstance(node, Variable)}
+    room = target.max_dynamic_shared_bytes - SHARED_FOR_EXCHANGE
+    in_shared = choose_shared(kernel, facts, layouts, options.num_warps * LANES, room)
     crowded = needs_whole_multiprocessor(peak_registers(kernel, facts, layouts), options.num_warps * LANES)
     return Schedule(
         layouts=layouts,
         statement_layouts={node: layout for node, layout in problem.answers.items() if isinstance(node, int)},
         index_layouts=_index_layouts(kernel, facts, problem),
         conversions={key: tuple(value) for key, value in conversions.items()},
+        in_shared=in_shared,
         blocks_per_multiprocessor=1 if crowded else None,
         options=options,
         target=target,

@@ -27,6 +27,7 @@ class Schedule:
         a reduction) runs, by `id` of the statement.
       index_layouts: the layouts in which each index tile is computed.
       conversions: by `id` of the statement that needs them.
+      in_shared: tiles that live in shared memory instead of registers, each thread's elements in a column of its own.
       blocks_per_multiprocessor: how many the register allocation must leave room for; None leaves it to ptxas. 1 keeps
         ptxas from spilling in pursuit of an occupancy that the tiles rule out.
     """
@@ -35,6 +36,7 @@ class Schedule:
     statement_layouts: dict[int, Layout]
     index_layouts: dict[Variable, tuple[Layout, ...]]
     conversions: dict[int, tuple[Conversion, ...]]
+    in_shared: frozenset[Variable]
     blocks_per_multiprocessor: int | None
     options: Options
     target: Target

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ..analysis.facts import Facts
+from ..analysis.facts import Facts, is_elementwise
 from ..ir.nodes import Assign, Call, Expr, Kernel, Statement, Variable
 from ..ir.walk import assigned_variables, bodies, expressions, statements, used_variables
 from .layout import Layout
 
 REGISTER_FILE = 65536  # 32-bit registers per multiprocessor
+OTHER_REGISTERS = 24  # per thread: addresses, loop counters, temporaries
 
 
 def peak_registers(kernel: Kernel, facts: Facts, layouts: Mapping[Variable, Layout]) -> int:
@@ -28,6 +29,40 @@ def peak_registers(kernel: Kernel, facts: Facts, layouts: Mapping[Variable, Layo
                 sizes[sources[0]] = 0
     _, peak = _walk(kernel.body, frozenset(), sizes, facts)
     return peak
+
+
+def choose_shared(
+    kernel: Kernel, facts: Facts, layouts: Mapping[Variable, Layout], num_threads: int, shared_bytes: int
+) -> frozenset[Variable]:
+    """Tiles that live in shared memory because the registers cannot hold everything.
+
+    Candidates are accumulators: tiles of 32 bits that elementwise statements assign more than once. Each thread keeps its
+    own elements there, so that no barrier is needed; what they cost is one read and one write per update.
+    """
+    budget = REGISTER_FILE // num_threads - OTHER_REGISTERS
+    chosen: set[Variable] = set()
+    for variable in _accumulators(kernel, facts, layouts):
+        kept = {v: layout for v, layout in layouts.items() if v not in chosen}
+        if peak_registers(kernel, facts, kept) <= budget:
+            break
+        needed = _size(variable, layouts[variable]) * num_threads * 4
+        if needed <= shared_bytes:
+            chosen.add(variable)
+            shared_bytes -= needed
+    return frozenset(chosen)
+
+
+def _accumulators(kernel: Kernel, facts: Facts, layouts: Mapping[Variable, Layout]) -> list[Variable]:
+    structured = {
+        target
+        for statement in statements(kernel.body)
+        if isinstance(statement, Assign) and not is_elementwise(statement.value)
+        for target in statement.targets
+    }
+    return [
+        v for v in layouts
+        if facts.assignments[v] > 1 and v not in structured and not v.type.is_pointer and v.type.dtype.bits == 32
+    ]  # fmt: skip
 
 
 def needs_whole_multiprocessor(peak: int, num_threads: int) -> bool:
