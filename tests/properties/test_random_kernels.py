@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+import tilewright.language as tl
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-
-import tilewright.language as tl
 from tilewright.runtime.jit import JITFunction
 
 BINARY = ("{} + {}", "{} - {}", "{} * {}", "tl.maximum({}, {})", "tl.minimum({}, {})", "tl.where({} > {}, 1.5, 0.25)")

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
 from tilewright.analysis.axis_info import axis_info, known_divisor
 from tilewright.ir.nodes import Call, Expr, Literal, Use, Variable
 from tilewright.ir.types import ValueType

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-
 import tilewright as triton
 import tilewright.language as tl
 from tilewright.diagnostics import KernelFaultError

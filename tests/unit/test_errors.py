@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-
 import tilewright as triton
 import tilewright.language as tl
 from tilewright import diagnostics as errors

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-
 from tilewright.diagnostics import DTypeError
 from tilewright.language.dtypes import DTYPES_BY_NAME, DTYPES_BY_WORD, float16, float32, float64, int8, int32, uint32
 from tilewright.ops.promotion import arithmetic, comparison, integer_division, literal_type, promote, true_division

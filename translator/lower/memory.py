@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from ..ir.nodes import Assign, Call, Effect, Expr, Literal, Use, Variable
 from ..ir.types import ValueType
 from ..ir.walk import subexpressions
@@ -76,19 +78,18 @@ def lower_store(context: Context, statement: Effect) -> tuple[Node, ...]:
     layout = context.schedule.statement_layouts[id(statement)]
     access = plan_access(pointer, mask, layout, context.facts, context.facts.environments[id(statement)])
     modifier = write_modifier(call)
-    whole = isinstance(value, Use) and value.variable not in context.facts.index | context.schedule.in_shared
+    ready = isinstance(value, (Use, Literal)) or layout.register_shape() == (1,) * layout.rank
+    vectors = access.width > 1 or bool(modifier)
+    if vectors:
+        ready = isinstance(value, Use) and value.variable not in context.facts.index | context.schedule.in_shared
+    # The whole tile is computed before the first element is stored: in a branch, element would wait for element.
+    source, prepare = (None, ()) if ready else _materialise(context, statement, value, layout)
     nodes: tuple[Node, ...]
-    if access.width == 1 and not modifier:
-
-        def one(point: Point) -> tuple[Node, ...]:
-            text = memory_value(value.type, context.speller.spell(value, point))
-            target = _element(context, pointer, point).text
-            return _guarded(all_tests(context, access, point), Spelled("assign", {"target": target, "value": text}))
-
-        nodes = context.each_register(layout, one)
+    if vectors:
+        nodes = _vectors(context, layout, access, _store_vector(context, call, access, source, modifier))
     else:
-        source, prepare = (None, ()) if whole else _materialise(context, statement, value, layout)
-        nodes = (*prepare, *_vectors(context, layout, access, _store_vector(context, call, access, source, modifier)))
+        nodes = context.each_register(layout, _store_element(context, pointer, value, access, source))
+    nodes = (*prepare, *nodes)
     guard = copies_guard(context, layout)
     if guard:
         nodes = (Branch(guard, nodes),)
@@ -219,6 +220,22 @@ def _store_vector(context: Context, call: Call, access: Access, source: Variable
             "count": count.text if count else "",
         }
         return _guarded(test, Spelled("store_vec", values))
+
+    return one
+
+
+def _store_element(
+    context: Context, pointer: Expr, value: Expr, access: Access, source: Variable | None
+) -> Callable[[Point], tuple[Node, ...]]:
+    """One element: of registers that hold the computed tile, or of the value itself."""
+
+    def one(point: Point) -> tuple[Node, ...]:
+        if source is not None:
+            spelled = Text(indexed(context, context.names.variable(source), source, point))
+        else:
+            spelled = context.speller.spell(value, point)
+        values = {"target": _element(context, pointer, point).text, "value": memory_value(value.type, spelled)}
+        return _guarded(all_tests(context, access, point), Spelled("assign", values))
 
     return one
 

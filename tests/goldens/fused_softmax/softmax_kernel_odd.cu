@@ -117,11 +117,13 @@ softmax_kernel(float* out_ptr, const float* in_ptr, int in_row_stride, int out_r
         // a barrier inside: every warp has written its partial result
         denominator = block_reduce<Sum>(denominator, denominator_partial);
         // L22: tl.store(out_ptr + row * out_row_stride + cols, numerator / denominator, mask=mask)
+        float stored[ELEMS];
+        #pragma unroll
+        for (int e = 0; e < ELEMS; ++e) stored[e] = divide(numerator[e], denominator);
         #pragma unroll
         for (int e = 0; e < ELEMS; ++e) {
             if (cols[e] < n_cols) {
-                *(out_ptr + static_cast<long long>(row) * out_row_stride + cols[e]) = divide(numerator[e],
-                                                       denominator);
+                *(out_ptr + static_cast<long long>(row) * out_row_stride + cols[e]) = stored[e];
             }
         }
     }

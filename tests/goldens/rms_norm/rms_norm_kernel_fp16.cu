@@ -118,11 +118,11 @@ rms_norm_kernel(const half* x_ptr, const half* w_ptr, half* y_ptr, int stride, i
     #pragma unroll
     for (int e = 0; e < ELEMS; ++e) w_float[e] = __half2float(w[e]);
     // L18: tl.store(y_ptr + row * stride + cols, x * rstd * w, mask=mask)
+    half stored[ELEMS];
+    #pragma unroll
+    for (int e = 0; e < ELEMS; ++e) stored[e] = __float2half(x_float[e] * rstd * w_float[e]);
     #pragma unroll
     for (int e = 0; e < ELEMS; ++e) {
-        if (cols[e] < N) {
-            *(y_ptr + static_cast<long long>(row) * stride + cols[e]) = __float2half(x_float[e] * rstd
-                                                       * w_float[e]);
-        }
+        if (cols[e] < N) *(y_ptr + static_cast<long long>(row) * stride + cols[e]) = stored[e];
     }
 }
