@@ -13,7 +13,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 import tilewright as triton
-from unit.test_language import *  # noqa: F403 (every test of that file runs here again, with the fixture below)
+from unit.test_language import *
 
 ROOT = Path(__file__).resolve().parents[2]
 pytestmark = pytest.mark.gpu

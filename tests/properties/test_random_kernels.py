@@ -75,7 +75,7 @@ def make(source: str) -> JITFunction:
 def test_all_ways_agree(monkeypatch: pytest.MonkeyPatch, kernel: tuple[str, int, int, int], seed: int) -> None:
     source, rows, cols, warps = kernel
     function = make(source)
-    assert list(inspect.signature(function.fn).parameters)[0] == "x_ptr"
+    assert next(iter(inspect.signature(function.fn).parameters)) == "x_ptr"
     rng = np.random.default_rng(seed)
     m, n = int(rng.integers(1, rows + 1)), int(rng.integers(1, cols + 1))
     x, y = rng.standard_normal((2, rows, cols), dtype=np.float32)

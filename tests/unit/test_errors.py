@@ -108,7 +108,8 @@ CASES = [
     (no_constexpr, (X, 7), {}, errors.NotConstexprError, "tl.arange(0, n)", "tl.constexpr"),
     (carried, (X, 7), {}, errors.DTypeError, "for i in range(n):", "re-assigned to fp32"),
     (tile_condition, (X, 7), {}, errors.DTypeError, "tl.arange(0, 8) < n", "ambiguous"),
-    (static_assertion, (X,), {"B": 2}, errors.CompileTimeAssertionFailure, 'tl.static_assert(B > 3, "B is too small")', "B is too small"),
+    (static_assertion, (X,), {"B": 2}, errors.CompileTimeAssertionFailure, 'tl.static_assert(B > 3, "B is too small")',
+     "B is too small"),
     (other_without_mask, (X,), {}, errors.ArgumentError, "tl.load(x_ptr, other=1.0)", "without `mask`"),
     (plain_call, (X,), {}, errors.UnsupportedLanguageConstruct, "plain_function(tl.load(x_ptr))", "@triton.jit"),
 ]  # fmt: skip
