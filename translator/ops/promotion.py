@@ -7,6 +7,7 @@ tensors in arithmetic only; everywhere else a literal is first given the type th
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 from ..diagnostics import DTypeError
 from ..language.dtypes import (
@@ -99,7 +100,7 @@ def _promote_integers(left: DType, right: DType) -> DType:
     return unsigned if unsigned.bits >= signed.bits else signed
 
 
-def adapted(literal: int | float | bool, tensor: DType, other: str = "") -> DType:
+def adapted(literal: int | float | bool, tensor: DType) -> DType:
     """The type that a literal takes beside a tensor in arithmetic.
 
     Raises:
@@ -131,18 +132,25 @@ def own_type(operand: Operand) -> DType:
     return literal_type(operand.literal) if operand.literal is not None else number_type(operand.element)
 
 
-def computation_type(operands: tuple[Operand, ...], division: bool = False) -> DType:
-    """The common type of operands of which literals adapt to tensors."""
+def adapted_types(operands: tuple[Operand, ...]) -> tuple[DType, DType]:
+    """The types of two operands, a literal's adapted to the tensor beside it.
+
+    Raises:
+      DTypeError: for pointers, and for literals that do not fit.
+    """
     left, right = operands
     if left.literal is not None and right.literal is None:
         other = number_type(right.element)
-        mine = adapted(left.literal, other)
-        return promote(mine, other, division)
+        return adapted(left.literal, other), other
     if right.literal is not None and left.literal is None:
         other = number_type(left.element)
-        mine = adapted(right.literal, other)
-        return promote(other, mine, division)
-    return promote(own_type(left), own_type(right), division)
+        return other, adapted(right.literal, other)
+    return own_type(left), own_type(right)
+
+
+def computation_type(operands: tuple[Operand, ...], division: bool = False) -> DType:
+    """The common type of operands of which literals adapt to tensors."""
+    return promote(*adapted_types(operands), division)
 
 
 # -------------------------------------------------------------------------------------------------------- rules
@@ -160,7 +168,7 @@ def true_division(operands: tuple[Operand, ...]) -> Resolved:
     """`/`: always a float; fp32 for integers and for 16-bit floats."""
     common = computation_type(operands, division=True)
     if common.is_int():
-        _require_same_sign(operands, common)
+        _require_same_sign(operands)
         common = float32
     if common.bits < 32:
         common = float32
@@ -172,7 +180,7 @@ def integer_division(operands: tuple[Operand, ...]) -> Resolved:
     common = computation_type(operands, division=True)
     if not common.is_int():
         raise DTypeError(f"unexpected type {common} for //: it divides integers only; write tl.floor(x / y)")
-    _require_same_sign(operands, common)
+    _require_same_sign(operands)
     return Resolved((common, common), common)
 
 
@@ -180,28 +188,36 @@ def modulo(operands: tuple[Operand, ...]) -> Resolved:
     """`%`: integers of one signedness, or floats."""
     common = computation_type(operands, division=True)
     if common.is_int():
-        _require_same_sign(operands, common)
+        _require_same_sign(operands)
     elif common.bits < 32:
         common = float32
     return Resolved((common, common), common)
 
 
-def _require_same_sign(operands: tuple[Operand, ...], common: DType) -> None:
-    types = [number_type(o.element) for o in operands if o.literal is None]
-    if len(types) == 2 and types[0].is_int_signed() != types[1].is_int_signed():
+def _require_same_sign(operands: tuple[Operand, ...]) -> None:
+    left, right = adapted_types(operands)
+    if left.is_int_signed() != right.is_int_signed():
         raise DTypeError(
-            f"Cannot use /, #, or % with {types[0]} and {types[1]} because they have different signedness; "
-            "cast one of them first"
+            f"Cannot use /, #, or % with {left} and {right} because they have different signedness; cast one of them first"
         )
 
 
 def bitwise(operands: tuple[Operand, ...]) -> Resolved:
-    """`& | ^`, shifts: integers."""
+    """`& | ^`, left shift: integers."""
     common = computation_type(operands)
     if not common.is_int():
         names = " and ".join(str(own_type(operand)) for operand in operands)
         raise DTypeError(f"invalid operands of type {names}: bits of integers only")
     return Resolved((common, common), common)
+
+
+def right_shift(operands: tuple[Operand, ...]) -> Resolved:
+    """`>>`: arithmetic for signed values, logical for unsigned ones."""
+    resolved, (left, right) = bitwise(operands), adapted_types(operands)
+    if left.is_int_signed() and not resolved.result.is_int_signed():
+        # Triton shifts the sign in and calls the result unsigned; no single type says both.
+        raise DTypeError(f"cannot shift {left} right by {right}: cast the shift count, as n.to(tl.{left.word})")
+    return resolved
 
 
 def comparison(operands: tuple[Operand, ...]) -> Resolved:
@@ -291,6 +307,13 @@ def any_float(operands: tuple[Operand, ...]) -> Resolved:
     return Resolved((common,) * len(operands), common)
 
 
+def bounded(operands: tuple[Operand, ...]) -> Resolved:
+    """`clamp`: floats; bf16 is computed in fp32."""
+    common = any_float(operands).result
+    common = float32 if common == bfloat16 else common
+    return Resolved((common,) * len(operands), common)
+
+
 def float_division(operands: tuple[Operand, ...]) -> Resolved:
     """`fdiv`: floats; 16-bit ones are computed in fp32."""
     common = any_float(operands).result
@@ -306,7 +329,7 @@ def high_half(operands: tuple[Operand, ...]) -> Resolved:
     return Resolved((common, common), common)
 
 
-def exact(*overloads: tuple[tuple[str, ...], str]):  # type: ignore[no-untyped-def]
+def exact(*overloads: tuple[tuple[str, ...], str]) -> Callable[[tuple[Operand, ...]], Resolved]:
     """A rule that takes exactly one of the given operand types: ((operand words, result word), …)."""
 
     def rule(operands: tuple[Operand, ...]) -> Resolved:
@@ -332,6 +355,6 @@ def summed_type(dtype: DType) -> DType:
 
 def ordered_type(dtype: DType) -> DType:
     """The type that `max` and `min` without indices have."""
-    if dtype in (float16, bfloat16):
-        return float32
-    return int32 if dtype.is_int() and dtype.bits < 32 else dtype
+    if dtype.bits >= 32:
+        return dtype
+    return int32 if dtype.is_int() else float32
