@@ -78,6 +78,8 @@ class KernelFunction:
     def _find_source(fn: Callable[..., Any]) -> tuple[str, int]:
         try:
             lines, first = inspect.getsourcelines(fn)
+            if fn.__code__.co_filename in ("<string>", "<stdin>") or f"def {fn.__name__}" not in "".join(lines):
+                raise OSError("what was found is not the function")  # newer Pythons answer for executed strings too
         except (OSError, TypeError) as error:
             raise NoSourceError(
                 f"the source of {fn.__name__} cannot be found: @jit functions must be defined in a file, not typed into "

@@ -47,7 +47,10 @@ BATCHES = [CALLS[start : start + BATCH] for start in range(0, len(CALLS), BATCH)
 
 def kernel_of(batch: list[tuple[str, tuple[str, ...]]]) -> JITFunction:
     """A kernel that calls each function of a batch and stores its results one after the other."""
-    lines = ["def kernel(f_ptr, g_ptr, d_ptr, i_ptr, u_ptr, l_ptr, w_ptr, out_ptr, N: tl.constexpr):", "    k = tl.arange(0, N)"]
+    lines = [
+        "def kernel(f_ptr, g_ptr, d_ptr, i_ptr, u_ptr, l_ptr, w_ptr, out_ptr, N: tl.constexpr):",
+        "    k = tl.arange(0, N)",
+    ]
     for letter in "fgdiulw":
         lines.append(f"    {letter} = tl.load({letter}_ptr + k)")
     for number, (name, types) in enumerate(batch):

@@ -1,0 +1,85 @@
+"""Arguments of launches: what is specialised, which arrays are taken, where kernels run."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tilewright as triton
+import tilewright.language as tl
+from tilewright.artifact import ConstantArgument
+from tilewright.runtime.specialise import specialise
+
+
+@triton.jit
+def kernel(x_ptr, n, scale, BLOCK: tl.constexpr = 64):
+    i = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + i, mask=i < n, other=0.0)
+    tl.store(x_ptr + i, x * scale, mask=i < n)
+
+
+def key(*args: Any) -> Any:
+    names = ("x_ptr", "n", "scale", "BLOCK")
+    return specialise(kernel, dict(zip(names, (*args, 64), strict=True))).key
+
+
+def test_values_share_a_specialisation_as_in_triton() -> None:
+    x = np.zeros(80, np.float32)
+    assert key(x, 5, 2.0) == key(x, 7, 3.5) != key(x, 16, 2.0) == key(x, 32, 2.0)
+    assert key(x, 1, 2.0) not in (key(x, 5, 2.0), key(x, 16, 2.0))
+    assert key(x, 2**31, 2.0) not in (key(x, 16, 2.0), key(x, 2**63, 2.0))
+    assert key(x, 5, 2.0) != key(x.astype(np.float16), 5, 2.0)
+    offset = 1 + (-x.ctypes.data // 4) % 4
+    assert key(x[offset:], 5, 2.0) != key(x[offset + 3 :], 5, 2.0)
+
+
+def test_an_integer_equal_to_one_is_folded() -> None:
+    call = specialise(kernel, {"x_ptr": np.zeros(8, np.float32), "n": 1, "scale": 1.0, "BLOCK": 8})
+    assert isinstance(call.arguments[1], ConstantArgument) and len(call.values) == 2
+
+
+def test_torch_tensors_run_on_the_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch = pytest.importorskip("torch")
+    monkeypatch.delenv("TILEWRIGHT_MODE", raising=False)
+    for dtype in (torch.float32, torch.bfloat16, torch.float16):
+        x = torch.arange(40, dtype=dtype)
+        kernel[(1,)](x, 40, 2.0)
+        assert torch.equal(x, torch.arange(40, dtype=dtype) * 2)
+
+
+def test_grids_and_options(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TILEWRIGHT_MODE", "cpu")
+    x = np.ones(64, np.float32)
+    kernel[lambda meta: (meta["BLOCK"] // 64,)](x, 64, 2.0, BLOCK=64, num_warps=1)
+    kernel[1,](x, 64, 2.0)
+    assert (x == 4).all()
+    kernel[(0,)](x, 64, 2.0)
+    assert (x == 4).all()
+    compiled = kernel.warmup(x, 64, 2.0)
+    assert compiled is not None and "kernel(float* x_ptr" in compiled.source and (x == 4).all()
+
+
+def test_launches_from_several_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TILEWRIGHT_MODE", "interpret")
+    arrays = [np.full(64, number, np.float32) for number in range(4)]
+    threads = [threading.Thread(target=lambda x=x: kernel[(1,)](x, 64, 2.0)) for x in arrays]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert all((x == 2 * number).all() for number, x in enumerate(arrays))
+
+
+def test_the_cubin_of_every_architecture() -> None:
+    from tilewright.runtime import nvrtc
+
+    if not nvrtc.is_available():
+        pytest.skip("NVRTC is not installed")
+    for arch in ("sm_80", "sm_90", "sm_90a", "sm_100", "sm_120"):
+        artifact = kernel.translate("*fp32:16, i32, fp32, 64", arch=arch)
+        assert nvrtc.compile_text(artifact).code[:4] == b"\x7fELF"
+    with pytest.raises(triton.TilewrightError, match="unknown architecture"):
+        kernel.translate("*fp32:16, i32, fp32, 64", arch="sm_12")
