@@ -13,6 +13,7 @@ from typing import Any
 from tilewright.artifact import Artifact
 from tilewright.diagnostics import ToolchainError
 from tilewright.runtime.cpu.run import explain
+from tilewright.runtime.cubin import resources
 
 INSTALL = (
     "install CUDA's compiler with `pip install tilewright[cu13]` (drivers from 580) or `pip install tilewright[cu12]`"
@@ -24,7 +25,7 @@ KNOWN_BAD = {((13, 0), (13, 1)): "its ptxas can write wrong shared memory on Hop
 
 @dataclass(frozen=True, slots=True)
 class Cubin:
-    """Machine code and what the assembler reported: registers per thread, bytes of spills and static shared memory."""
+    """Machine code, and what it needs: registers per thread, bytes of spills and of static shared memory."""
 
     code: bytes
     registers: int
@@ -109,10 +110,10 @@ def compile_text(artifact: Artifact, target: str | None = None, maxnreg: int | N
     options = ["-std=c++17", f"--gpu-architecture={target or artifact.target}", "--ptxas-options=-v"]
     options += [f"--maxrregcount={maxnreg}"] if maxnreg else []
     code, log = _compile(artifact, options, "CUBIN")
-    used = re.search(r"Used (\d+) registers", log)
-    spills = sum(int(count) for count in re.findall(r"(\d+) bytes spill", log))
-    shared = re.search(r"(\d+) bytes smem", log)
-    return Cubin(code, int(used[1]) if used else 0, spills, int(shared[1]) if shared else 0, log)
+    spills = sum(int(count) for count in re.findall(r"(\d+) bytes spill", log))  # only the log tells
+    arch = target or artifact.target
+    registers, shared = resources(code, artifact.kernel_name, int(re.sub(r"\D", "", arch)))
+    return Cubin(code, registers, spills, shared, log)
 
 
 def compile_ptx(artifact: Artifact) -> str:

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-
 import tilewright.language as tl
 from tilewright.diagnostics import DTypeError
 from tilewright.language.dtypes import DTYPES_BY_WORD, float32, float64, int32, int64, uint32, uint64

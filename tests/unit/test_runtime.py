@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-
 import tilewright as triton
 import tilewright.language as tl
 from tilewright.artifact import ConstantArgument
@@ -73,6 +72,21 @@ def test_launches_from_several_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     assert all((x == 2 * number).all() for number, x in enumerate(arrays))
 
 
+@triton.jit
+def reducing(x_ptr, BLOCK: tl.constexpr):
+    tl.store(x_ptr, tl.sum(tl.load(x_ptr + tl.arange(0, BLOCK))))
+
+
+@pytest.mark.parametrize("arch", ("sm_80", "sm_90a", "sm_120"))
+def test_shared_memory_is_read_from_the_cubin(arch: str) -> None:
+    from tilewright.runtime import nvrtc
+
+    if not nvrtc.is_available():
+        pytest.skip("NVRTC is not installed")
+    cubin = nvrtc.compile_text(reducing.translate("*fp32:16, 512", arch=arch))
+    assert cubin.static_shared_bytes == 16 and f"Used {cubin.registers} registers" in cubin.log
+
+
 def test_the_cubin_of_every_architecture() -> None:
     from tilewright.runtime import nvrtc
 
@@ -80,6 +94,7 @@ def test_the_cubin_of_every_architecture() -> None:
         pytest.skip("NVRTC is not installed")
     for arch in ("sm_80", "sm_90", "sm_90a", "sm_100", "sm_120"):
         artifact = kernel.translate("*fp32:16, i32, fp32, 64", arch=arch)
-        assert nvrtc.compile_text(artifact).code[:4] == b"\x7fELF"
+        cubin = nvrtc.compile_text(artifact)
+        assert cubin.code[:4] == b"\x7fELF" and f"Used {cubin.registers} registers" in cubin.log
     with pytest.raises(triton.TilewrightError, match="unknown architecture"):
         kernel.translate("*fp32:16, i32, fp32, 64", arch="sm_12")

@@ -59,6 +59,7 @@ class Context:
         self.names, self.roles = names, roles
         self.speller = Speller(self._variable_text, coordinate_speller(roles), self.function_name)
         self.function_names: dict[int, str] = {}
+        self.root = self  # the kernel's own lowering, whose names are those of the file
         self.helpers: dict[str, Helper] = {}
         self.shared: dict[tuple[int, str], Shared] = {}
         self.pending_reads: set[str] = set()  # shared arrays that some thread may still be reading
@@ -73,7 +74,7 @@ class Context:
     def nested(self, facts: Facts, scopes: Scopes, names: Names) -> Context:
         """A lowering of scalar code in a function of its own; helpers are asked for from this one."""
         inner = Context(self.kernel, facts, self.schedule, scopes, names, self.roles)
-        inner.function_names = self.function_names
+        inner.root = self.root
         inner.helpers, inner.structs, inner.packets = self.helpers, self.structs, self.packets
         inner.speller.used_ops, inner.speller.used_helpers = self.speller.used_ops, self.speller.used_helpers
         inner.speller.used_functions = self.speller.used_functions
@@ -81,11 +82,10 @@ class Context:
 
     def function_name(self, function: DeviceFunction) -> str:
         """The name of a device function: the user's, unless something of ours or CUDA's has it."""
-        if id(function) not in self.function_names:
-            self.function_names[id(function)] = self.names.fresh(
-                function.name, f"{function.name}_of_{self.kernel.name}"
-            )
-        return self.function_names[id(function)]
+        known = self.root.function_names
+        if id(function) not in known:
+            known[id(function)] = self.root.names.fresh(function.name, f"{function.name}_of_{self.kernel.name}")
+        return known[id(function)]
 
     def size_of(self, state: str) -> int:
         """Bytes of a C++ type: of an element, or of a state struct (every field takes at most 8)."""

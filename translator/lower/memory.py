@@ -143,7 +143,8 @@ def _vectors(context: Context, layout: Layout, access: Access, body: object) -> 
     count = layout.registers(access.axis) // access.width
     width = width_name(context, layout, access)
     vector = context.names.shared_index("v")
-    start = Index(f"{vector} * {width}", vector, width) if count > 1 else Index("0", "0", width)
+    stride = vector if access.width == 1 else f"{vector} * {width}"
+    start = Index(stride, vector, width) if count > 1 else Index("0", "0", width)
     indices = tuple(
         start if axis == access.axis else Index(names[axis] if layout.registers(axis) > 1 else "0")
         for axis in range(layout.rank)
@@ -159,6 +160,8 @@ def _vectors(context: Context, layout: Layout, access: Access, body: object) -> 
 
 def width_name(context: Context, layout: Layout, access: Access) -> str:
     """The constant that counts the elements of one access."""
+    if access.width == 1:
+        return "1"
     role = context.roles.find(layout.axes[access.axis])
     if role and role.run == access.width:
         return role.vector
@@ -167,6 +170,8 @@ def width_name(context: Context, layout: Layout, access: Access) -> str:
 
 def vectors_name(context: Context, layout: Layout, access: Access) -> str:
     """How many accesses a thread makes along the vector axis, as text."""
+    if access.width == 1:
+        return context.count(layout.axes[access.axis])
     role = context.roles.find(layout.axes[access.axis])
     if role and role.run == access.width:
         return role.vectors

@@ -44,10 +44,12 @@ def round_fraction(value: Fraction | float, dtype: Any, mode: str = "rn") -> Any
     np = _np()
     if isinstance(value, float):
         return np.asarray(value).astype(dtype)[()]
-    near = np.asarray(_to_nearest(value, np.finfo(dtype) if dtype.kind == "f" else _extended_info(dtype))).astype(dtype)[()]
+    near = np.asarray(_to_nearest(value, np.finfo(dtype) if dtype.kind == "f" else _extended_info(dtype))).astype(
+        dtype
+    )[()]
     if mode == "rn" or (np.isfinite(near) and Fraction(float(near)) == value):
         return near
-    below = not np.isfinite(near) and near < 0 or np.isfinite(near) and Fraction(float(near)) < value
+    below = (not np.isfinite(near) and near < 0) or (np.isfinite(near) and Fraction(float(near)) < value)
     wanted_below = mode == "rd" or (mode == "rz" and value > 0)
     if below == wanted_below:
         return near

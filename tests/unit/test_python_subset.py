@@ -1,0 +1,163 @@
+"""The Python that kernels may use, beyond plain arithmetic: each kernel runs on the CPU and in the interpreter."""
+
+from __future__ import annotations
+
+import collections
+from typing import Any
+
+import numpy as np
+import pytest
+import tilewright as triton
+import tilewright.language as tl
+from tilewright.diagnostics import KernelFaultError
+
+Pair = collections.namedtuple("Pair", ["first", "second"])
+GLOBAL_SCALE = 3
+DTYPE = tl.float32
+
+
+@triton.jit
+def optional_kernel(x_ptr, bias_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + i, mask=i < n, other=0.0)
+    if bias_ptr is not None:
+        x += tl.load(bias_ptr + i, mask=i < n, other=0.0)
+    inside = 0 <= i and i < n if False else i < n
+    x = x * GLOBAL_SCALE if n > 2 else x
+    last = 0
+    for k in range(4):
+        last = k
+    tl.store(out_ptr + i, x.to(DTYPE) + last + k, mask=inside)
+
+
+@pytest.mark.parametrize("with_bias", (True, False))
+def test_optional_arguments_globals_and_loop_variables(run_everywhere: Any, with_bias: bool) -> None:
+    x, bias = np.arange(6, dtype=np.float32), np.ones(6, np.float32)
+    arguments = (x, bias if with_bias else None, np.zeros(6, np.float32), 6)
+    out = run_everywhere(optional_kernel, (1,), *arguments, BLOCK=8)[-1]
+    np.testing.assert_array_equal(out, (x + with_bias) * 3 + 6)
+
+
+@triton.jit
+def pair_of(x, y):
+    return Pair(x + y, x - y)
+
+
+@triton.jit
+def power(x, N: tl.constexpr):
+    if N == 0:
+        return x * 0 + 1
+    return x * power(x, N - 1)
+
+
+@triton.jit
+def helper_kernel(x_ptr, out_ptr, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + i)
+    pair = pair_of(x, i)
+    total, difference = pair
+    scales = [s * 2 for s in (1, 2, 3)]
+    y = power(total, 3) + pair.second + difference * scales[2] + len(scales)
+    tl.store(out_ptr + i, y)
+
+
+def test_tuples_recursion_and_comprehensions(run_everywhere: Any) -> None:
+    x = np.arange(16, dtype=np.int32) % 5
+    out = run_everywhere(helper_kernel, (1,), x, np.zeros(16, np.int32), BLOCK=16)[-1]
+    i = np.arange(16)
+    np.testing.assert_array_equal(out, (x + i) ** 3 + 7 * (x - i) + 3)
+
+
+@triton.jit
+def chain_kernel(x_ptr, out_ptr, low, high, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + i)
+    inside = low < x < high
+    outside = not low < 0
+    tl.store(out_ptr + i, tl.where(inside, x, -1) + outside.to(tl.int32))
+
+
+def test_chained_comparisons(run_everywhere: Any) -> None:
+    x = np.arange(32, dtype=np.int32)
+    out = run_everywhere(chain_kernel, (1,), x, np.zeros(32, np.int32), 5, 20, BLOCK=32)[-1]
+    np.testing.assert_array_equal(out, np.where((x > 5) & (x < 20), x, -1) + 1)
+
+
+@triton.jit
+def assert_kernel(x_ptr, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + i)
+    tl.device_assert(x < 10, "x is too large")
+    tl.store(x_ptr + i, x + 1)
+
+
+@pytest.mark.parametrize("mode", ("cpu", "interpret"))
+def test_device_assert(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TILEWRIGHT_MODE", mode)
+    x = np.arange(16, dtype=np.int32)
+    assert_kernel[(1,)](x.copy(), BLOCK=16)  # no code unless debug
+    with pytest.raises(KernelFaultError):
+        assert_kernel[(1,)](x.copy(), BLOCK=16, debug=True)
+    assert_kernel[(1,)](x[:8].copy(), BLOCK=8, debug=True)
+
+
+@triton.jit
+def swap_kernel(out_ptr, n):
+    a = 1
+    b = 2
+    for _ in range(n):
+        a, b = b, a + b
+    tl.store(out_ptr, a)
+    tl.store(out_ptr + 1, b)
+
+
+def test_simultaneous_assignment(run_everywhere: Any) -> None:
+    out = run_everywhere(swap_kernel, (1,), np.zeros(2, np.int32), 5)[-1]
+    np.testing.assert_array_equal(out, [13, 21])
+
+
+@triton.jit
+def in_place_kernel(x_ptr, M: tl.constexpr, N: tl.constexpr):
+    r, c = tl.arange(0, M), tl.arange(0, N)
+    x = tl.load(x_ptr + r[:, None] * N + c[None, :])
+    tl.store(x_ptr + c[:, None] * M + r[None, :], x.T)
+
+
+@pytest.mark.parametrize("side", (16, 32))
+def test_a_tile_is_loaded_before_it_is_overwritten(run_everywhere: Any, side: int) -> None:
+    x = np.arange(side * side, dtype=np.float32).reshape(side, side)
+    out = run_everywhere(in_place_kernel, (1,), x, M=side, N=side)[-1]
+    np.testing.assert_array_equal(out, x.T)
+
+
+@triton.jit
+def hints_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    tl.assume(n > 0)
+    i = tl.max_contiguous(tl.multiple_of(tl.arange(0, BLOCK), BLOCK), BLOCK)
+    x = tl.load(x_ptr + i, mask=i < n, cache_modifier=".cg", eviction_policy="evict_first")
+    y = tl.load(x_ptr + i, mask=i < n, eviction_policy="evict_last", volatile=False)
+    tl.store(out_ptr + i, x + y, mask=i < n, cache_modifier=".cs")
+
+
+@pytest.mark.parametrize("n", (64, 50))
+def test_cache_hints(run_everywhere: Any, n: int) -> None:
+    x = np.arange(64, dtype=np.float32)
+    out = run_everywhere(hints_kernel, (1,), x, np.zeros(64, np.float32), n, BLOCK=64)[-1]
+    np.testing.assert_array_equal(out, np.where(np.arange(64) < n, 2 * x, 0))
+
+
+@triton.jit
+def bool_kernel(m_ptr, out_ptr, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    m = tl.load(m_ptr + i)
+    n = m ^ (i % 2 == 0)
+    tl.store(out_ptr + i, n & ~(i > 12))
+    tl.store(out_ptr + BLOCK, tl.sum(m) > 3)
+
+
+def test_booleans(run_everywhere: Any) -> None:
+    m = np.arange(16) % 3 == 0
+    out = run_everywhere(bool_kernel, (1,), m, np.zeros(17, bool), BLOCK=16)[-1]
+    i = np.arange(16)
+    np.testing.assert_array_equal(out[:16], (m ^ (i % 2 == 0)) & ~(i > 12))
+    assert out[16]
