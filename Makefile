@@ -20,7 +20,7 @@ test: lint
 lint: $(VENV)/ready
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	rm -rf build/typecheck
+	rm -rf build
 	$(BIN)/python -m pip install --quiet --no-deps --upgrade --target build/typecheck .
 	$(BIN)/mypy build/typecheck/tilewright
 

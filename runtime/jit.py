@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 import os
+import sys
 import threading
 from collections.abc import Callable
 from dataclasses import fields
@@ -86,6 +87,7 @@ class JITFunction(KernelFunction):
             return None
         device = device_of(call)
         compiled = self._find(call, options, mode, device)
+        _check_globals(compiled.artifact)
         if not warmup and 0 not in sizes:
             compiled.launch(sizes, call, stream)
         return compiled
@@ -131,6 +133,22 @@ class JITFunction(KernelFunction):
         for name in OPTION_NAMES & names:  # a parameter of that name is both an argument and the option
             chosen.setdefault(name, bound.arguments[name])
         return dict(bound.arguments), make_options(chosen, self), kwargs.get("stream")
+
+
+def _check_globals(artifact: Artifact) -> None:
+    """Rejects a launch of a kernel that read a global which has changed since.
+
+    Raises:
+      RuntimeError: as in Triton.
+    """
+    for module, name, value in artifact.globals:
+        now = getattr(sys.modules.get(module), name, value)
+        now = getattr(now, "value", now)
+        if type(now) is type(value) and now != value:
+            raise RuntimeError(
+                f"Global variable {name} has changed since we compiled this kernel, from {value!r} to {now!r}; pass it as an "
+                "argument, or start a new process"
+            )
 
 
 def make_options(given: dict[str, Any], function: JITFunction | None = None) -> Options:

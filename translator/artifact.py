@@ -85,6 +85,7 @@ class Artifact:
       writes: names of the pointer parameters that the kernel writes.
       lines: line of the `.cu` (from 1) to line of the user's file, for every line that came from a statement.
       file: base name of the user's file.
+      globals: plain global values that were read, as (module, name, value).
     """
 
     source: str
@@ -96,3 +97,4 @@ class Artifact:
     writes: tuple[str, ...] = ()
     lines: tuple[tuple[int, int], ...] = field(default=(), compare=False)
     file: str = ""
+    globals: tuple[tuple[str, str, Any], ...] = field(default=(), compare=False)

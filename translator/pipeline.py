@@ -66,6 +66,7 @@ def translate_stages(
         writes=written_parameters(kernel),
         lines=lines,
         file=kernel.file,
+        globals=kernel.globals,
     )
     return Translation(kernel, facts, schedule, unit, artifact)
 

@@ -61,6 +61,24 @@ def test_grids_and_options(monkeypatch: pytest.MonkeyPatch) -> None:
     assert compiled is not None and "kernel(float* x_ptr" in compiled.source and (x == 4).all()
 
 
+FACTOR = 3
+
+
+@triton.jit
+def global_kernel(x_ptr):
+    tl.store(x_ptr, FACTOR)
+
+
+def test_a_changed_global_is_not_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TILEWRIGHT_MODE", "cpu")
+    x = np.zeros(1, np.float32)
+    global_kernel[(1,)](x)
+    assert x[0] == 3
+    monkeypatch.setitem(globals(), "FACTOR", 4)
+    with pytest.raises(RuntimeError, match="FACTOR has changed since we compiled this kernel, from 3 to 4"):
+        global_kernel[(1,)](x)
+
+
 def test_launches_from_several_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TILEWRIGHT_MODE", "interpret")
     arrays = [np.full(64, number, np.float32) for number in range(4)]

@@ -41,6 +41,7 @@ def build_kernel(function: KernelFunction, arguments: tuple[Argument, ...], opti
         constants=constants,
         body=tuple(builder.statements),
         functions=tuple(builder.functions.values()),
+        globals=tuple((module, name, value) for (module, name), value in builder.globals.items()),
     )
 
 

@@ -36,6 +36,7 @@ class Builder:
         self.loop_depth: int = parent.loop_depth if parent else 0
         self.protected: set[Variable] = set()  # parameters: assigning to them makes a variable of its own
         self.constexpr_names: set[str] = set()
+        self.globals: dict[tuple[str, str], Any] = parent.globals if parent else {}  # (module, name): value
         self._counter: list[int] = parent._counter if parent else [0]
         self.functions: dict[Any, DeviceFunction] = parent.functions if parent else {}
         self.note_prefix: str = parent.note_prefix if parent else ""
@@ -79,6 +80,8 @@ class Builder:
 
         if name in self.outer:
             value = unwrap(self.outer[name])
+            if isinstance(value, (bool, int, float, str, tuple)):
+                self.globals[self.source.function.__module__, name] = value
             return Tuple(tuple(Const(unwrap(item)) for item in value)) if type(value) in (tuple, list) else Const(value)
         if hasattr(builtins, name):
             return Const(getattr(builtins, name))

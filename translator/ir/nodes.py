@@ -258,6 +258,7 @@ class Kernel:
         1 or None that were folded included.
       body: statements in source order.
       functions: device functions in order of first use.
+      globals: the plain global values that the kernel read, by module and name: they are part of what was translated.
     """
 
     name: str
@@ -268,3 +269,4 @@ class Kernel:
     constants: Mapping[str, Any]
     body: tuple[Statement, ...]
     functions: tuple[DeviceFunction, ...] = ()
+    globals: tuple[tuple[str, str, Any], ...] = ()

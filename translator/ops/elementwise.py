@@ -123,7 +123,7 @@ register(
     OpDef(
         "shr",
         BINARY,
-        rules.bitwise,
+        rules.right_shift,
         _shift("right"),
         {"*": "{x} >> {y}"},
         doc="Right shift: arithmetic for signed types.",
@@ -300,13 +300,13 @@ register(
     )
 )
 register(
-    OpDef("clamp", ("x", "low", "high"), rules.any_float, lambda x, low, high: _np().fmin(_np().fmax(x, low), high),
+    OpDef("clamp", ("x", "low", "high"), rules.bounded, lambda x, low, high: _np().fmin(_np().fmax(x, low), high),
           {float32: "fminf(fmaxf({x}, {low}), {high})", float64: "fmin(fmax({x}, {low}), {high})",
            float16: "__hmin(__hmax({x}, {low}), {high})", bfloat16: "__hmin(__hmax({x}, {low}), {high})"},
           doc="x, not below `low` and not above `high`.")
 )  # fmt: skip
 register(
-    OpDef("clamp_nan", ("x", "low", "high"), rules.any_float,
+    OpDef("clamp_nan", ("x", "low", "high"), rules.bounded,
           lambda x, low, high: _np().where(_np().isnan(x), x, _np().fmin(_np().fmax(x, low), high)),
           {"*": "clamp_nan({x}, {low}, {high})"}, doc="The same; NaN where x is NaN.", helper="clamp_nan")
 )  # fmt: skip

@@ -214,7 +214,8 @@ def bitwise(operands: tuple[Operand, ...]) -> Resolved:
 def right_shift(operands: tuple[Operand, ...]) -> Resolved:
     """`>>`: arithmetic for signed values, logical for unsigned ones."""
     resolved, (left, right) = bitwise(operands), adapted_types(operands)
-    if left.is_int_signed() and not resolved.result.is_int_signed():
+    shifted = number_type(resolved.result)
+    if left.is_int_signed() and not shifted.is_int_signed():
         # Triton shifts the sign in and calls the result unsigned; no single type says both.
         raise DTypeError(f"cannot shift {left} right by {right}: cast the shift count, as n.to(tl.{left.word})")
     return resolved
