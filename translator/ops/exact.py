@@ -33,7 +33,8 @@ def rounded(exact: Exact, mode: str = "rn") -> Callable[..., Any]:
         dtype = arrays[0].dtype
         wide = np.broadcast_arrays(*(array.astype(np.float64) for array in arrays))
         flat = [array.reshape(-1).tolist() for array in wide]
-        results = [round_fraction(exact(*values), dtype, mode) for values in zip(*flat, strict=True)]
+        with np.errstate(all="ignore"):
+            results = [round_fraction(exact(*values), dtype, mode) for values in zip(*flat, strict=True)]
         return np.asarray(results, dtype).reshape(wide[0].shape)
 
     return compute
@@ -44,17 +45,19 @@ def round_fraction(value: Fraction | float, dtype: Any, mode: str = "rn") -> Any
     np = _np()
     if isinstance(value, float):
         return np.asarray(value).astype(dtype)[()]
-    near = np.asarray(_to_nearest(value, np.finfo(dtype) if dtype.kind == "f" else _extended_info(dtype))).astype(dtype)[()]
+    near = np.asarray(_to_nearest(value, _float_info(dtype))).astype(dtype)[()]
     if mode == "rn" or (np.isfinite(near) and Fraction(float(near)) == value):
         return near
-    below = not np.isfinite(near) and near < 0 or np.isfinite(near) and Fraction(float(near)) < value
+    below = Fraction(float(near)) < value if np.isfinite(near) else near < 0
     wanted_below = mode == "rd" or (mode == "rz" and value > 0)
     if below == wanted_below:
         return near
     return np.nextafter(near, dtype.type(-math.inf if wanted_below else math.inf))
 
 
-def _extended_info(dtype: Any) -> Any:
+def _float_info(dtype: Any) -> Any:
+    if dtype.kind == "f":
+        return _np().finfo(dtype)
     import ml_dtypes
 
     return ml_dtypes.finfo(dtype)
@@ -67,7 +70,7 @@ def _to_nearest(value: Fraction, info: Any) -> float:
     exponent = max(_exponent(value), int(info.minexp))
     unit = Fraction(2) ** (exponent - int(info.nmant))
     try:
-        return float(round(value / unit) * unit)
+        return math.copysign(float(round(value / unit) * unit), value)
     except OverflowError:
         return math.copysign(math.inf, value)
 
@@ -94,11 +97,16 @@ def _finite(function: Callable[..., Fraction], otherwise: Callable[..., float]) 
     return exact
 
 
-def _quotient(x: float, y: float) -> Fraction | float:
-    if y == 0 or not math.isfinite(x) or not math.isfinite(y) or x == 0:
-        np = _np()
-        return float(np.float64(x) / np.float64(y))
-    return Fraction(x) / Fraction(y)
+def div(x: float, y: float) -> Fraction | float:
+    """The quotient."""
+    if x and y and math.isfinite(x) and math.isfinite(y):
+        return Fraction(x) / Fraction(y)
+    return float(_np().float64(x) / _np().float64(y))
+
+
+def reciprocal(x: float) -> Fraction | float:
+    """One over x."""
+    return div(1.0, x)
 
 
 def square_root(x: float) -> Fraction | float:
@@ -117,9 +125,3 @@ add = _finite(lambda x, y: x + y, lambda x, y: x + y)
 sub = _finite(lambda x, y: x - y, lambda x, y: x - y)
 mul = _finite(lambda x, y: x * y, lambda x, y: x * y)
 fma = _finite(lambda x, y, z: x * y + z, lambda x, y, z: x * y + z)
-div = _quotient
-
-
-def reciprocal(x: float) -> Fraction | float:
-    """1 / x."""
-    return _quotient(1.0, x)
