@@ -11,7 +11,7 @@ import enum
 import inspect
 from typing import Any
 
-from ..ops import OPS as _OPS
+from ..ops.table import OPS as _OPS
 from . import stubs as _stubs
 from .builtin import Builtin as _Builtin
 from .constexpr import constexpr

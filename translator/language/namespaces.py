@@ -7,7 +7,7 @@ import sys
 from types import ModuleType
 from typing import Any
 
-from ..ops import OPS
+from ..ops.table import OPS
 from .builtin import Builtin
 
 MATH = ("umulhi", "exp", "exp2", "fma", "log", "log2", "cos", "rsqrt", "sin", "sqrt", "sqrt_rn", "abs", "div_rn", "erf",

@@ -66,6 +66,8 @@ def check_cast(source: Element, wanted: Element, rounding: str | None, bitcast: 
         raise DTypeError("fp_downcast_rounding should be set only for truncating fp conversions")
     if rounding not in (None, "rtne", "rtz"):
         raise DTypeError(f"fp_downcast_rounding must be 'rtne' or 'rtz', not {rounding!r}")
+    if rounding == "rtz" and wanted.is_fp8():
+        raise DTypeError(f"rounding towards zero to {wanted} is not supported; use the default rounding")
     fp8_and_int = (source.is_fp8() and wanted.is_int()) or (wanted.is_fp8() and source.is_int())
     if fp8_and_int and not bitcast:
         raise DTypeError(f"cannot cast {source} to {wanted}: go through a wider float, as x.to(tl.float32)")
@@ -89,7 +91,7 @@ def cuda_cast(source: Element, wanted: Element, rounding: str | None = None, bit
     if bitcast:
         return _bit_cast(source, wanted)
     if wanted.is_bool():
-        return "{x} != 0" if source.is_int() else f"{_to_float(source)} != 0.0f" if source.bits < 64 else "{x} != 0.0"
+        return _to_bool(source)
     if source.is_int():
         return f"static_cast<{wanted.cuda}>({{x}})" if wanted.is_int() else _integer_to_float(source, wanted)
     if wanted.is_int():
@@ -101,9 +103,16 @@ def cuda_cast(source: Element, wanted: Element, rounding: str | None = None, bit
 def _bit_cast(source: DType, wanted: DType) -> str:
     if source.is_int() and wanted.is_int():
         return f"static_cast<{wanted.cuda}>({{x}})"
-    if (source.name, wanted.name) not in BIT_CASTS:
-        raise DTypeError(f"a bitcast from {source} to {wanted} is not supported; load the array as {wanted} instead")
-    return BIT_CASTS[source.name, wanted.name]
+    if (source.name, wanted.name) in BIT_CASTS:
+        return BIT_CASTS[source.name, wanted.name]
+    # CUDA has no words for the bits of an 8-bit float; the inner cast makes an object that a reference can name.
+    return f"reinterpret_cast<const {wanted.cuda}&>(static_cast<const {source.cuda}&>({{x}}))"
+
+
+def _to_bool(source: DType) -> str:
+    if source.bits >= 32 or source.is_int():
+        return "{x} != " + ("0" if source.is_int() else "0.0f" if source.bits == 32 else "0.0")
+    return f"static_cast<bool>({_to_float(source)})"
 
 
 def _to_float(source: DType) -> str:
@@ -121,8 +130,6 @@ def _integer_to_float(source: DType, wanted: DType) -> str:
 
 def _float_to_float(source: DType, wanted: DType, to_zero: bool) -> str:
     if wanted.is_fp8():
-        if to_zero:
-            raise DTypeError(f"rounding towards zero to {wanted} is not supported; use the default rounding")
         return f"{wanted.cuda}({{x}})" if source.name in ("fp32", "fp16") else f"{wanted.cuda}({_to_float(source)})"
     if source.name == "fp64":
         if to_zero:
@@ -158,7 +165,11 @@ def numpy_type(dtype: DType) -> np.dtype[Any]:
 
 
 def numpy_cast(values: Any, source: DType, wanted: DType, rounding: str | None = None, bitcast: bool = False) -> Any:
-    """The conversion on an array of `source`'s NumPy type."""
+    """The conversion on an array of `source`'s NumPy type.
+
+    Raises:
+      DTypeError: when it does not exist.
+    """
     import numpy as np
 
     check_cast(source, wanted, rounding, bitcast)
@@ -166,7 +177,7 @@ def numpy_cast(values: Any, source: DType, wanted: DType, rounding: str | None =
     if source == wanted:
         return values
     if bitcast:
-        return values.view(target) if values.shape else values.reshape(1).view(target).reshape(())
+        return values.reshape(-1).view(target).reshape(values.shape)
     if wanted.is_bool():
         return values != np.zeros((), values.dtype)
     if wanted.is_int() and source.is_floating():
@@ -176,9 +187,41 @@ def numpy_cast(values: Any, source: DType, wanted: DType, rounding: str | None =
         return np.clip(values.astype(np.float32), -largest, largest).astype(target)
     if rounding == "rtz":
         return _toward_zero(values, wanted, target)
-    if source.is_floating() and source.bits == 16 and wanted.bits == 16:
-        return values.astype(np.float32).astype(target)
-    return values.astype(target)
+    if wanted.name == "bf16" and (source.is_int() or source.bits == 64):
+        return _single_for_rounding(values).astype(target)
+    return (
+        values.astype(np.float32).astype(target)
+        if source.bits == 16 and source.is_floating()
+        else values.astype(target)
+    )
+
+
+def _single_for_rounding(values: Any) -> Any:
+    """float32 numbers that round to a narrower float as the integers or float64 numbers `values` would.
+
+    Rounding twice is exact when the first rounding goes to the neighbour with an odd last bit: a number between two
+    float32 ones never lands on a tie of the narrower type.
+    """
+    import numpy as np
+
+    if values.dtype.kind in "iu" and values.dtype.itemsize == 8:
+        values = _double_for_rounding(values)
+    wide = np.asarray(values, np.float64)
+    near = wide.astype(np.float32)
+    even = np.ascontiguousarray(near).view(np.uint32).reshape(near.shape) % 2 == 0
+    inexact = np.isfinite(near) & (near.astype(np.float64) != wide)
+    towards = np.where(wide > near, np.float32(np.inf), np.float32(-np.inf))
+    return np.where(inexact & even, np.nextafter(near, towards), near)
+
+
+def _double_for_rounding(values: Any) -> Any:
+    """The same from integers of 64 bits to float64: what 53 bits cannot hold becomes one odd bit."""
+    import numpy as np
+
+    low = values & values.dtype.type(0x7FF)
+    return np.where(
+        np.abs(values.astype(np.float64)) < 2.0**53, values, (values - low) | (low != 0).astype(values.dtype) << 11
+    )
 
 
 def _float_to_integer(values: Any, wanted: DType, target: Any) -> Any:
@@ -188,13 +231,11 @@ def _float_to_integer(values: Any, wanted: DType, target: Any) -> Any:
     from .promotion import integer_range
 
     low, high = integer_range(wanted)
-    wide = np.nan_to_num(np.trunc(values.astype(np.float64)), nan=0.0, posinf=float(high), neginf=float(low))
+    wide = np.trunc(values.astype(np.float64))
     inside = (wide >= float(low)) & (wide < float(high) + 1.0)
-    exact = np.where(inside & (wide < 2.0**63) & (wide >= -(2.0**63)), wide, 0.0).astype(np.int64).astype(target)
-    if wanted.name == "u64":
-        exact = np.where(wide >= 2.0**63, np.clip(wide, 0, 2.0**64 - 2048).astype(np.uint64), exact)
-    return np.where(wide > float(high), target.type(high), np.where(wide < float(low), target.type(low), exact)).astype(
-        target
+    converted = np.where(inside, wide, 0.0).astype(target)
+    return np.where(
+        wide >= float(high) + 1.0, target.type(high), np.where(wide < float(low), target.type(low), converted)
     )
 
 
@@ -208,7 +249,8 @@ def _toward_zero(values: Any, wanted: DType, target: Any) -> Any:
     if wanted.name == "fp32":
         return single
     if wanted.name == "bf16":
-        return (single.view(np.uint32) & np.uint32(0xFFFF0000)).view(np.float32).astype(target)
+        bits = single.reshape(-1).view(np.uint32) & np.uint32(0xFFFF0000)
+        return bits.view(np.float32).reshape(single.shape).astype(target)
     near = single.astype(target)
     too_far = np.abs(near.astype(np.float32)) > np.abs(single)
     return np.where(too_far, np.nextafter(near, target.type(0)), near)

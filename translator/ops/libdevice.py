@@ -1,23 +1,27 @@
 """CUDA's device math library, as `tl.extra.libdevice`: one row per function, overloads by exact type.
 
-Names, overloads and meanings are those of the CUDA Math API reference; the NumPy meaning of a function that NumPy lacks
-is computed in float64 with the `math` module.
+Names, overloads and result types are Triton's, meanings those of the CUDA Math API reference; a function that NumPy lacks
+is computed in float64 (`special.py`) or exactly (`exact.py`).
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any
 
 from ..language.dtypes import DTYPES_BY_WORD, DType
+from . import exact as exact_arithmetic
+from . import special
+from .exact import round_fraction, rounded
 from .numpy_functions import library as _np
 from .numpy_functions import named as _numpy
 from .numpy_functions import vectorised as _vectorised
 from .promotion import exact
 from .registry import OpDef, register
 
-F, D, I, U, L, UL = "float32", "float64", "int32", "uint32", "int64", "uint64"
+F, D, I, U, L, UL, B = "float32", "float64", "int32", "uint32", "int64", "uint64", "int1"
 PREFIX = "libdevice."
 NAMES = ("x", "y", "z", "w")
 
@@ -56,67 +60,52 @@ _float_pair("rcbrt", lambda x: 1 / _np().cbrt(x))
 _float_pair("exp10", lambda x: _np().power(10.0, x))
 _float_pair("sinpi", lambda x: _np().sin(_np().pi * _np().fmod(x.astype(float), 2.0)))
 _float_pair("cospi", lambda x: _np().cos(_np().pi * _np().fmod(x.astype(float), 2.0)))
-_float_pair("round", lambda x: _np().copysign(_np().floor(_np().abs(x.astype(float)) + 0.5), x))
-_float_pair("erf", _vectorised(math.erf))
-_float_pair("erfc", _vectorised(math.erfc))
-_float_pair("erfcx", _vectorised(lambda x: math.exp(x * x) * math.erfc(x)))
-_float_pair("lgamma", _vectorised(math.lgamma))
-_float_pair("tgamma", _vectorised(math.gamma))
-_float_pair("normcdf", _vectorised(lambda x: 0.5 * math.erfc(-x / math.sqrt(2))))
-_float_pair("logb", lambda x: _np().frexp(x)[1] - 1.0)
+_float_pair("round", lambda x: _away_from_zero(x))
+for _name, _scalar in (
+    ("erf", math.erf), ("erfc", math.erfc), ("erfcx", special.scaled_erfc), ("lgamma", special.log_gamma),
+    ("tgamma", special.gamma), ("normcdf", lambda x: 0.5 * math.erfc(-x / math.sqrt(2))),
+    ("normcdfinv", special.inverse_normal), ("erfinv", special.inverse_erf), ("erfcinv", special.inverse_erfc),
+):  # fmt: skip
+    _float_pair(_name, _vectorised(_scalar))
 
 
-def _inverse_normal(p: float) -> float:
-    from statistics import NormalDist
-
-    if not 0.0 < p < 1.0:
-        return {0.0: -math.inf, 1.0: math.inf}.get(p, math.nan)
-    return NormalDist().inv_cdf(p)
-
-
-_float_pair("normcdfinv", _vectorised(_inverse_normal))
-_float_pair("erfinv", _vectorised(lambda y: _inverse_normal((y + 1) / 2) / math.sqrt(2)))
-_float_pair("erfcinv", _vectorised(lambda y: -_inverse_normal(y / 2) / math.sqrt(2)))
+def _away_from_zero(x: Any) -> Any:
+    """The nearest integer, halves away from zero."""
+    np = _np()
+    whole = np.trunc(x)
+    return whole + np.copysign(np.abs(x - whole) >= 0.5, x)
 
 
-def _bessel_j(order: int, x: float) -> float:
-    """Bessel's integral, by the midpoint rule, which converges exponentially for periodic integrands."""
-    steps = 200 + int(4 * abs(x))
-    angles = [(k + 0.5) * math.pi / steps for k in range(steps)]
-    return sum(math.cos(order * t - x * math.sin(t)) for t in angles) / steps
+def _exponent(x: Any) -> Any:
+    """The binary exponent as a float; -inf for 0, inf for infinities, NaN for NaN."""
+    np = _np()
+    inner = np.where(np.isfinite(x) & (x != 0), x, 1)
+    return np.where(x == 0, -np.inf, np.where(np.isfinite(x), np.frexp(inner)[1] - 1.0, np.abs(x)))
 
 
-def _bessel_i(order: int, x: float) -> float:
-    steps = 200 + int(4 * abs(x))
-    angles = [(k + 0.5) * math.pi / steps for k in range(steps)]
-    return sum(math.exp(x * math.cos(t)) * math.cos(order * t) for t in angles) / steps
-
-
-def _bessel_y(order: int, x: float) -> float:
-    """Y_n by its integral representation (Abramowitz and Stegun 9.1.22), midpoint rule on both parts."""
-    if x <= 0:
-        return -math.inf if x == 0 else math.nan
-    steps = 400 + int(8 * x)
-    first = sum(math.sin(x * math.sin(t) - order * t) for t in ((k + 0.5) * math.pi / steps for k in range(steps)))
-    limit, parts = math.asinh(60.0 / x) + 1.0, 20000
-    width = limit / parts
-    second = 0.0
-    for k in range(parts):
-        t = (k + 0.5) * width
-        second += (math.exp(order * t) + (-1) ** order * math.exp(-order * t)) * math.exp(-x * math.sinh(t))
-    return first / steps - second * width / math.pi
-
+_float_pair("logb", _exponent)
 
 for _order in (0, 1):
-    _float_pair(f"j{_order}", _vectorised(lambda x, n=_order: _bessel_j(n, x)))
-    _float_pair(f"y{_order}", _vectorised(lambda x, n=_order: _bessel_y(n, x)))
-    _float_pair(f"cyl_bessel_i{_order}", _vectorised(lambda x, n=_order: _bessel_i(n, x)))
-for _name, _bessel in (("jn", _bessel_j), ("yn", _bessel_y)):
-    _row(
-        _name,
-        [((I, F), F, _call(f"{_name}f", 2)), ((I, D), D, _call(_name, 2))],
-        lambda n, x, f=_bessel: _vectorised(lambda a, b: f(int(a), b))(n, x).astype(x.dtype),
-    )
+    _float_pair(f"j{_order}", lambda x, n=_order: special.bessel_j(n, x.astype(float)))
+    _float_pair(f"y{_order}", lambda x, n=_order: special.bessel_y(n, x.astype(float)))
+    _float_pair(f"cyl_bessel_i{_order}", lambda x, n=_order: special.bessel_i(n, x.astype(float)))
+
+
+def _of_orders(bessel: Callable[[int, Any], Any]) -> Callable[..., Any]:
+    """A Bessel function of arrays of orders and arguments."""
+
+    def compute(orders: Any, x: Any) -> Any:
+        np = _np()
+        result = np.zeros(x.shape)
+        for order in np.unique(orders):
+            result = np.where(orders == order, bessel(int(order), x.astype(float)), result)
+        return result.astype(x.dtype)
+
+    return compute
+
+
+for _name, _bessel in (("jn", special.bessel_j), ("yn", special.bessel_y)):
+    _row(_name, [((I, F), F, _call(f"{_name}f", 2)), ((I, D), D, _call(_name, 2))], _of_orders(_bessel))
 
 # -------------------------------------------------------------------------------------------------- several operands
 
@@ -125,8 +114,8 @@ for _name, _function in (("copysign", "copysign"), ("nextafter", "nextafter"), (
     _float_pair(_name, _numpy(_function), 2)
 _float_pair("rhypot", lambda x, y: 1 / _np().hypot(x, y), 2)
 _float_pair("remainder", lambda x, y: _vectorised(math.remainder)(x, y), 2)
-_float_pair("fdim", lambda x, y: _np().maximum(x - y, 0), 2)
-_float_pair("fma", lambda x, y, z: x.astype(float) * y.astype(float) + z.astype(float), 3)
+_float_pair("fdim", lambda x, y: _np().where(x > y, x - y, _np().where(x <= y, 0, x + y)), 2)
+_float_pair("fma", rounded(exact_arithmetic.fma), 3)
 _float_pair("norm3d", lambda x, y, z: _np().sqrt(x.astype(float) ** 2 + y.astype(float) ** 2 + z.astype(float) ** 2), 3)
 _float_pair(
     "rnorm3d", lambda x, y, z: 1 / _np().sqrt(x.astype(float) ** 2 + y.astype(float) ** 2 + z.astype(float) ** 2), 3
@@ -148,15 +137,22 @@ for _name in ("ldexp", "scalbn"):
 
 # ------------------------------------------------------------------------------------------------------- predicates
 
-_row("isnan", [((F,), I, "static_cast<int>(isnan({x}))"), ((D,), I, "static_cast<int>(isnan({x}))")],
-     lambda x: _np().isnan(x).astype("int32"))  # fmt: skip
-_row("isinf", [((F,), I, "static_cast<int>(isinf({x}))"), ((D,), I, "static_cast<int>(isinf({x}))")],
-     lambda x: _np().isinf(x).astype("int32"))  # fmt: skip
-_row("signbit", [((F,), I, "static_cast<int>(signbit({x}))"), ((D,), I, "static_cast<int>(signbit({x}))")],
+for _name, _test, _words in (
+    ("isnan", "isnan", (F, D)), ("isinf", "isinf", (F, D)), ("finitef", "isfinite", (F,)), ("isfinited", "isfinite", (D,)),
+):  # fmt: skip
+    _row(_name, [((_word,), B, _call(_test, 1)) for _word in _words], _numpy(_test))
+_row("signbit", [((_word,), I, "static_cast<int>(signbit({x}))") for _word in (F, D)],
      lambda x: _np().signbit(x).astype("int32"))  # fmt: skip
-_row("finitef", [((F,), I, "static_cast<int>(isfinite({x}))")], lambda x: _np().isfinite(x).astype("int32"))
-_row("isfinited", [((D,), I, "static_cast<int>(isfinite({x}))")], lambda x: _np().isfinite(x).astype("int32"))
-_row("ilogb", [((F,), I, "ilogbf({x})"), ((D,), I, "ilogb({x})")], lambda x: (_np().frexp(x)[1] - 1).astype("int32"))
+
+
+def _integer_exponent(x: Any) -> Any:
+    np = _np()
+    exponent = _exponent(x)
+    smallest, largest = -(2**31), 2**31 - 1
+    return np.where(np.isfinite(exponent), exponent, np.where(exponent > 0, largest, smallest)).astype("int32")
+
+
+_row("ilogb", [((F,), I, "ilogbf({x})"), ((D,), I, "ilogb({x})")], _integer_exponent)
 
 # --------------------------------------------------------------------------------------------------- fast variants
 
@@ -171,77 +167,64 @@ _row("saturatef", [((F,), F, "__saturatef({x})")], lambda x: _np().clip(_np().na
 
 # ------------------------------------------------------------------------------------ arithmetic with a rounding mode
 
-
-def _rounded(exact_value: Callable[..., Any], mode: str) -> Callable[..., Any]:
-    """A float32 or float64 operation rounded as `mode` says, from a more exact value."""
-
-    def compute(*arrays: Any) -> Any:
-        np = _np()
-        dtype = arrays[0].dtype
-        value = exact_value(*(array.astype(np.longdouble) for array in arrays))
-        near = value.astype(dtype)
-        back = near.astype(np.longdouble)
-        down, up = np.nextafter(near, dtype.type(-np.inf)), np.nextafter(near, dtype.type(np.inf))
-        floor, ceiling = np.where(back > value, down, near), np.where(back < value, up, near)
-        zero = np.where(value >= 0, floor, ceiling)
-        return {"rn": near, "rd": floor, "ru": ceiling, "rz": zero}[mode].astype(dtype)
-
-    return compute
-
-
 for _mode in ("rn", "rz", "rd", "ru"):
     for _name, _letters, _count, _exact in (
-        ("add", "add", 2, lambda x, y: x + y), ("sub", "sub", 2, lambda x, y: x - y), ("mul", "mul", 2, lambda x, y: x * y),
-        ("div", "div", 2, lambda x, y: x / y), ("fma", "ma", 3, lambda x, y, z: x * y + z),
-        ("rcp", "rcp", 1, lambda x: 1 / x), ("sqrt", "sqrt", 1, lambda x: _np().sqrt(x)),
+        ("add", "add", 2, exact_arithmetic.add), ("sub", "sub", 2, exact_arithmetic.sub),
+        ("mul", "mul", 2, exact_arithmetic.mul), ("div", "div", 2, exact_arithmetic.div),
+        ("fma", "ma", 3, exact_arithmetic.fma), ("rcp", "rcp", 1, exact_arithmetic.reciprocal),
+        ("sqrt", "sqrt", 1, exact_arithmetic.square_root),
     ):  # fmt: skip
         _single = f"__f{_letters}_{_mode}"
         _double = f"__fma_{_mode}" if _name == "fma" else f"__d{_letters}_{_mode}"
         _row(
             f"{_name}_{_mode}",
             [((F,) * _count, F, _call(_single, _count)), ((D,) * _count, D, _call(_double, _count))],
-            _rounded(_exact, _mode),
+            rounded(_exact, _mode),
         )
 _row("rsqrt_rn", [((F,), F, "__frsqrt_rn({x})")], lambda x: (1 / _np().sqrt(x.astype(float))).astype(x.dtype))
 
 # ------------------------------------------------------------------------------------------------------ conversions
 
 
-def _to_integer(word: str, mode: str) -> Callable[..., Any]:
+def _to_integer(word: str, result: str, mode: str) -> Callable[..., Any]:
+    """Floats as integers of type `word`, out of range to the nearest end; typed `result`, of the same width."""
     name = {"rn": "rint", "rz": "trunc", "rd": "floor", "ru": "ceil"}[mode]
 
     def convert(x: Any) -> Any:
         from .casts import numpy_cast
 
         source = DTYPES_BY_WORD[str(x.dtype)]
-        return numpy_cast(getattr(_np(), name)(x), source, DTYPES_BY_WORD[word])
+        return numpy_cast(getattr(_np(), name)(x), source, DTYPES_BY_WORD[word]).view(result)
 
     return convert
 
 
 def _to_real(word: str, mode: str) -> Callable[..., Any]:
-    dtype = DTYPES_BY_WORD[word].numpy_name
+    """Integers, or float64, as floats of type `word`."""
 
     def convert(x: Any) -> Any:
         np = _np()
-        near = x.astype(dtype)
-        exact_value, back = x.astype(np.longdouble), near.astype(np.longdouble)
-        down, up = np.nextafter(near, np.dtype(dtype).type(-np.inf)), np.nextafter(near, np.dtype(dtype).type(np.inf))
-        floor, ceiling = np.where(back > exact_value, down, near), np.where(back < exact_value, up, near)
-        zero = np.where(exact_value >= 0, floor, ceiling)
-        return {"rn": near, "rd": floor, "ru": ceiling, "rz": zero}[mode].astype(dtype)
+        dtype = np.dtype(word)
+        values = [
+            float(v) if isinstance(v, float) and not math.isfinite(v) else Fraction(v) for v in x.reshape(-1).tolist()
+        ]
+        return np.asarray([round_fraction(value, dtype, mode) for value in values], dtype).reshape(x.shape)
 
     return convert
 
 
 for _mode in ("rn", "rz", "rd", "ru"):
     for _real, _word in (("float", F), ("double", D)):
-        for _integer, _target in (("int", I), ("uint", U), ("ll", L), ("ull", UL)):
+        # Triton types the results of conversions to unsigned integers as signed ones of the same bits.
+        for _integer, _type, _result in (("int", I, I), ("uint", U, I), ("ll", L, L), ("ull", UL, L)):
             _name = f"{_real}2{_integer}_{_mode}"
-            _row(_name, [((_word,), _target, _call(f"__{_name}", 1))], _to_integer(_target, _mode))
+            _spelling = _call(f"__{_name}", 1)
+            if _type != _result:
+                _spelling = f"static_cast<{DTYPES_BY_WORD[_result].cuda}>({_spelling})"
+            _row(_name, [((_word,), _result, _spelling)], _to_integer(_type, _result, _mode))
             _name = f"{_integer}2{_real}_{_mode}"
             if not (_real == "double" and _integer in ("int", "uint") and _mode != "rn"):  # exact, so only rn exists
-                _row(_name, [((_target,), _word, _call(f"__{_name}", 1))], _to_real(_word, _mode))
+                _row(_name, [((_type,), _word, _call(f"__{_name}", 1))], _to_real(_word, _mode))
     _row(f"double2float_{_mode}", [((D,), F, _call(f"__double2float_{_mode}", 1))], _to_real(F, _mode))
 
 
@@ -257,18 +240,16 @@ _row("hiloint2double", [((I, I), D, "__hiloint2double({x}, {y})")],
 _row("rcp64h", [((D,), D, "__hiloint2double(__double2hiint(1.0 / {x}), 0)")],
      lambda x: ((1 / x).view("int64") & ~0xFFFFFFFF).view("float64"))  # fmt: skip
 for _name, _source, _target in (
-    ("int_as_float", I, F), ("float_as_int", F, I), ("uint_as_float", U, F), ("float_as_uint", F, U),
+    ("int_as_float", I, F), ("float_as_int", F, I), ("uint_as_float", U, F),
     ("longlong_as_double", L, D), ("double_as_longlong", D, L),
 ):  # fmt: skip
     _row(_name, [((_source,), _target, _call(f"__{_name}", 1))], lambda x, t=_target: x.view(t))
-for _name, _target in (("llrint", L), ("llround", L)):
-    _float = {"llrint": "rint", "llround": "round"}[_name]
+_row("float_as_uint", [((F,), I, "static_cast<int>(__float_as_uint({x}))")], lambda x: x.view("int32"))
+for _name, _whole in (("llrint", _numpy("rint")), ("llround", _away_from_zero)):
     _row(
         _name,
-        [((F,), _target, _call(f"{_name}f", 1)), ((D,), _target, _call(_name, 1))],
-        lambda x, r=_float: (
-            _np().rint(x) if r == "rint" else _np().copysign(_np().floor(_np().abs(x.astype(float)) + 0.5), x)
-        ).astype("int64"),
+        [((F,), L, _call(f"{_name}f", 1)), ((D,), L, _call(_name, 1))],
+        lambda x, f=_whole: f(x).astype("int64"),
     )
 
 # --------------------------------------------------------------------------------------------------------- integers
@@ -333,8 +314,8 @@ _row("hadd", [((I, I), I, "__hadd({x}, {y})"), ((U, U), U, "__uhadd({x}, {y})")]
 _row(
     "rhadd", [((I, I), I, "__rhadd({x}, {y})"), ((U, U), U, "__urhadd({x}, {y})")], _wide(lambda a, b: (a + b + 1) >> 1)
 )
-_row("sad", [((I, I, U), U, "__sad({x}, {y}, {z})"), ((U, U, U), U, "__usad({x}, {y}, {z})")],
-     lambda x, y, z: (_np().abs(x.astype("int64") - y.astype("int64")) + z.astype("int64")).astype("uint32"))  # fmt: skip
+_row("sad", [((I, I, U), I, "static_cast<int>(__sad({x}, {y}, {z}))"), ((U, U, U), U, "__usad({x}, {y}, {z})")],
+     lambda x, y, z: (_np().abs(x.astype("int64") - y).astype("uint32") + z).view(x.dtype))  # fmt: skip
 
 
 def _permute_bytes(x: int, y: int, selector: int) -> int:
