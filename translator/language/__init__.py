@@ -6,84 +6,55 @@ this package holds names, signatures and documentation only.
 
 from __future__ import annotations
 
-import difflib
-import enum
-import inspect
 from typing import Any
 
-from ..ops.table import OPS as _OPS
 from . import stubs as _stubs
 from .builtin import Builtin as _Builtin
 from .constexpr import constexpr
 from .control import condition, range, static_range
-from .dtypes import (
-    DTYPES_BY_WORD as _DTYPES,
-)
-from .dtypes import (
-    DType,
-    PointerType,
-)
+from .dtypes import DTYPES_BY_WORD as _DTYPES
+from .dtypes import DType as dtype  # noqa: N813 (Triton's name)
+from .missing import NOT_YET
+from .missing import missing_name as _missing_name
+from .namespaces import LIBDEVICE as _LIBDEVICE
+from .namespaces import elementwise as _elementwise
 from .namespaces import extra, math, target_info
+from .values import PropagateNan, const, pointer_type, tensor, tuple
 
 TRITON_MAX_TENSOR_NUMEL = 1048576
+pi32_t = pointer_type(_DTYPES["int32"])
 
-# Triton's names that later versions will bring; using one is an error that says so.
-NOT_YET = frozenset(
-    """dot dot_scaled make_block_ptr advance make_tensor_descriptor load_tensor_descriptor store_tensor_descriptor
-    tensor_descriptor associative_scan cumsum cumprod sort topk bitonic_merge histogram gather join split cat
-    interleave flip rand rand4x randint randint4x randn randn4x philox philox_impl pair_uniform_to_normal
-    uint_to_uniform_float inline_asm_elementwise map_elementwise expect_zero aggregate float8e4b15 float8e4b8
-    float8e5b16""".split()
+_FUNCTIONS = ("where", "fma", "div_rn", "umulhi")
+_METHODS = (
+    "abs",
+    "exp",
+    "exp2",
+    "log",
+    "log2",
+    "sin",
+    "cos",
+    "sqrt",
+    "sqrt_rn",
+    "rsqrt",
+    "erf",
+    "floor",
+    "ceil",
+    "sigmoid",
 )
-
-
-class PropagateNan(enum.Enum):
-    """What `maximum`, `minimum` and `clamp` do with NaN."""
-
-    NONE = 0
-    ALL = 1
-
-
-class const:  # noqa: N801 (Triton's name)
-    """Annotation of a pointer parameter that is only read."""
-
-
-class tensor:  # noqa: N801 (Triton's name)
-    """The type of tiles and run-time scalars inside kernels, for annotations and `isinstance`."""
-
-
-class tuple:  # noqa: N801 (Triton's name)
-    """The type of tuples inside kernels, for annotations and `isinstance`."""
-
-
-dtype = DType
-pointer_type = PointerType
-pi32_t = PointerType(_DTYPES["int32"])
-
-
-def _elementwise(name: str) -> _Builtin:
-    op = _OPS[name]
-    parameters = [inspect.Parameter(p, inspect.Parameter.POSITIONAL_OR_KEYWORD) for p in op.parameters]
-    return _Builtin(name, inspect.Signature(parameters), op.doc, method=True, op=name)
-
-
-_ELEMENTWISE = ("where", "abs", "fma", "exp", "exp2", "log", "log2", "sin", "cos", "sqrt", "sqrt_rn", "rsqrt", "erf", "floor",
-                "ceil", "div_rn", "umulhi", "sigmoid")  # fmt: skip
-globals().update({name: _elementwise(name) for name in _ELEMENTWISE})
-globals().update({name: value for name, value in vars(_stubs).items() if isinstance(value, _Builtin)})
+_builtins = {name: _elementwise(name) for name in _FUNCTIONS} | {name: _elementwise(name, True) for name in _METHODS}
+_builtins |= {name: value for name, value in vars(_stubs).items() if isinstance(value, _Builtin)}
+globals().update(_builtins)
 globals().update(_DTYPES)
 
-METHODS = {value.name: value for value in dict(globals()).values() if isinstance(value, _Builtin) and value.method}
+# The functions that can be called as methods of their first argument.
+METHODS = {name: function for name, function in _builtins.items() if function.method}
+
+__all__ = [
+    "NOT_YET", "PropagateNan", "TRITON_MAX_TENSOR_NUMEL", "condition", "const", "constexpr", "dtype", "extra", "math",
+    "pi32_t", "pointer_type", "range", "static_range", "target_info", "tensor", "tuple", *_builtins, *_DTYPES,
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:
     """Names that do not exist: says which one was meant, or that it is still to come."""
-    if name in NOT_YET:
-        raise AttributeError(f"tl.{name} is not supported yet")
-    close = difflib.get_close_matches(name, globals(), n=1)
-    hint = f"; did you mean tl.{close[0]}?" if close else ""
-    raise AttributeError(f"module 'triton.language' has no attribute {name!r}{hint}")
-
-
-__all__ = [name for name in globals() if not name.startswith("_")] + ["constexpr", "condition", "range", "static_range"]
-__all__ += ["extra", "math", "target_info"]
+    raise _missing_name("tl", name, __all__, _LIBDEVICE)

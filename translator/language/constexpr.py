@@ -6,6 +6,8 @@ import operator
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from .values import tensor
+
 
 class constexpr:  # noqa: N801 (Triton's name)
     """Wraps a compile-time value; arithmetic on it is Python's, and gives another one.
@@ -36,6 +38,21 @@ class constexpr:  # noqa: N801 (Triton's name)
     def __bool__(self) -> bool:
         return bool(self.value)
 
+    def __int__(self) -> int:
+        return int(self.value)
+
+    def __float__(self) -> float:
+        return float(self.value)
+
+    def __len__(self) -> int:
+        return len(self.value)
+
+    def __getitem__(self, key: Any) -> Any:
+        return self.value[unwrap(key)]
+
+    def __contains__(self, item: Any) -> bool:
+        return unwrap(item) in self.value
+
     def __iter__(self) -> Iterator[Any]:
         return iter(self.value)
 
@@ -54,16 +71,18 @@ def unwrap(value: Any) -> Any:
     return value.value if isinstance(value, constexpr) else value
 
 
-def _forward(name: str) -> Callable[..., constexpr]:
+def _forward(name: str) -> Callable[..., Any]:
     function = getattr(operator, name)
 
-    def method(self: constexpr, *others: Any) -> constexpr:
+    def method(self: constexpr, *others: Any) -> Any:
+        if any(isinstance(other, tensor) for other in others):
+            return NotImplemented  # a run-time value: its own operator decides
         return constexpr(function(self.value, *(unwrap(other) for other in others)))
 
     return method
 
 
-def _reflected(name: str) -> Callable[..., constexpr]:
+def _reflected(name: str) -> Callable[..., Any]:
     function = getattr(operator, name)
     return lambda self, other: constexpr(function(unwrap(other), self.value))
 

@@ -93,6 +93,28 @@ class DType:
         """True for `int1`."""
         return self.kind == "bool"
 
+    @property
+    def int_signedness(self) -> int:
+        """Triton's number for the kind of an integer type: 1 for signed, 0 for unsigned."""
+        return int(self.is_int_signed())
+
+    @property
+    def exponent_bias(self) -> int:
+        """What is added to the exponent of a float type in memory."""
+        return int(2 ** (self.bits - self.mantissa_bits - 2)) - 1
+
+    def get_int_min_value(self) -> int:
+        """The smallest value of an integer type."""
+        return -(1 << (self.bits - 1)) if self.is_int_signed() else 0
+
+    def get_int_max_value(self) -> int:
+        """The largest value of an integer type."""
+        return (1 << (self.bits - self.is_int_signed())) - 1
+
+    def is_const(self) -> bool:
+        """False: only pointers can be constant."""
+        return False
+
     def is_ptr(self) -> bool:
         """False: pointer types are `PointerType`."""
         return False
@@ -148,6 +170,14 @@ class PointerType:
     def is_ptr(self) -> bool:
         """True."""
         return True
+
+    def is_const(self) -> bool:
+        """Whether what it points to is only read."""
+        return self.const
+
+    def is_block(self) -> bool:
+        """False: tiles have a `ValueType`."""
+        return False
 
     def is_int(self) -> bool:
         """False."""

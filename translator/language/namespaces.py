@@ -9,32 +9,36 @@ from typing import Any
 
 from ..ops.table import OPS
 from .builtin import Builtin
+from .missing import missing_name
+from .stubs import fdiv
 
 MATH = ("umulhi", "exp", "exp2", "fma", "log", "log2", "cos", "rsqrt", "sin", "sqrt", "sqrt_rn", "abs", "div_rn", "erf",
         "floor", "ceil")  # fmt: skip
 PREFIX = "libdevice."
 
 
+def elementwise(op_name: str, method: bool = False) -> Builtin:
+    """The function that is a row of the op table."""
+    op = OPS[op_name]
+    parameters = [inspect.Parameter(p, inspect.Parameter.POSITIONAL_OR_KEYWORD) for p in op.parameters]
+    return Builtin(op_name, inspect.Signature(parameters), op.doc, method=method, op=op_name)
+
+
+LIBDEVICE = {name[len(PREFIX) :]: elementwise(name) for name in OPS if name.startswith(PREFIX)}
+
+
 def _module(name: str, doc: str, members: dict[str, Any]) -> ModuleType:
     """A module below this package that `import` finds under its full name."""
     full = f"{__package__}.{name}"
     module = ModuleType(full, doc)
-    module.__dict__.update(members)
-    module.__path__ = []  # type: ignore[attr-defined]  # may have modules below it
+
+    def missing(attribute: str) -> Any:
+        raise missing_name(f"tl.{name}", attribute, members, LIBDEVICE)
+
+    # The import system asks a module for a path before it looks for modules below it.
+    module.__dict__.update(members, __path__=[], __getattr__=missing)
     sys.modules[full] = module
     return module
-
-
-def _function(op_name: str) -> Builtin:
-    op = OPS[op_name]
-    parameters = [inspect.Parameter(p, inspect.Parameter.POSITIONAL_OR_KEYWORD) for p in op.parameters]
-    return Builtin(op_name, inspect.Signature(parameters), op.doc, op=op_name)
-
-
-def _fdiv() -> Builtin:
-    from . import stubs
-
-    return stubs.fdiv  # type: ignore[no-any-return]
 
 
 def _capability_at_least(major: int, minor: int = 0) -> bool:
@@ -42,10 +46,9 @@ def _capability_at_least(major: int, minor: int = 0) -> bool:
     return (major, minor) <= (8, 0)
 
 
-_LIBDEVICE = {name[len(PREFIX) :]: _function(name) for name in OPS if name.startswith(PREFIX)}
-math = _module("math", "`tl.math`.", {name: _function(name) for name in MATH} | {"fdiv": _fdiv()})
-_extra_libdevice = _module("extra.libdevice", "CUDA's device math library.", _LIBDEVICE)
-_cuda_libdevice = _module("extra.cuda.libdevice", "CUDA's device math library.", _LIBDEVICE)
+math = _module("math", "`tl.math`.", {name: elementwise(name) for name in MATH} | {"fdiv": fdiv})
+_extra_libdevice = _module("extra.libdevice", "CUDA's device math library.", LIBDEVICE)
+_cuda_libdevice = _module("extra.cuda.libdevice", "CUDA's device math library.", LIBDEVICE)
 _cuda = _module("extra.cuda", "What only CUDA has.", {"libdevice": _cuda_libdevice})
 extra = _module("extra", "Functions beyond the language proper.", {"libdevice": _extra_libdevice, "cuda": _cuda})
 target_info = _module(

@@ -228,9 +228,7 @@ def _float_to_integer(values: Any, wanted: DType, target: Any) -> Any:
     """Towards zero; out of range to the nearest end and NaN to 0, as the hardware's `cvt.rzi` does."""
     import numpy as np
 
-    from .promotion import integer_range
-
-    low, high = integer_range(wanted)
+    low, high = wanted.get_int_min_value(), wanted.get_int_max_value()
     wide = np.trunc(values.astype(np.float64))
     inside = (wide >= float(low)) & (wide < float(high) + 1.0)
     converted = np.where(inside, wide, 0.0).astype(target)

@@ -110,7 +110,7 @@ def adapted(literal: int | float | bool, tensor: DType) -> DType:
     if kind > KINDS[tensor.kind]:
         return literal_type(literal)
     if tensor.is_int() and not tensor.is_bool():
-        low, high = integer_range(tensor)
+        low, high = tensor.get_int_min_value(), tensor.get_int_max_value()
         if tensor.is_int_unsigned() and literal < 0:
             raise DTypeError(
                 f"cannot perform a binary operation between an unsigned tensor ({tensor}) and a negative scalar ({literal})"
@@ -118,13 +118,6 @@ def adapted(literal: int | float | bool, tensor: DType) -> DType:
         if not low <= literal <= high:
             raise DTypeError(f"Scalar {literal} is out of range for type {tensor.word}")
     return tensor
-
-
-def integer_range(dtype: DType) -> tuple[int, int]:
-    """The smallest and largest value of an integer type."""
-    if dtype.is_int_signed():
-        return -(1 << (dtype.bits - 1)), (1 << (dtype.bits - 1)) - 1
-    return 0, (1 << dtype.bits) - 1
 
 
 def own_type(operand: Operand) -> DType:

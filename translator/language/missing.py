@@ -1,0 +1,28 @@
+"""What is said about names that the language does not have, or does not have yet."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+# Names of Triton that later versions will bring.
+NOT_YET = frozenset(
+    """dot dot_scaled make_block_ptr advance make_tensor_descriptor load_tensor_descriptor store_tensor_descriptor
+    tensor_descriptor associative_scan cumsum cumprod sort topk bitonic_merge histogram gather join split cat
+    interleave flip rand rand4x randint randint4x randn randn4x philox philox_impl pair_uniform_to_normal
+    uint_to_uniform_float inline_asm_elementwise map_elementwise expect_zero aggregate aggregate_replace block_type
+    tuple_type constexpr_type slice float8e4b15 float8e4b8 float8e5b16
+    globaltimer smid num_threads num_warps gdc_wait gdc_launch_dependents
+    convert_custom_float8_sm70 convert_custom_float8_sm80 current_target""".split()
+)
+
+
+def missing_name(module: str, name: str, known: Iterable[str], libdevice: Iterable[str] = ()) -> AttributeError:
+    """The error for `module.name`; `known` are the module's names, `libdevice` those of the device math library."""
+    if name in NOT_YET:
+        return AttributeError(f"{module}.{name} is not supported yet")
+    if name in libdevice:
+        return AttributeError(f"{module} has no {name!r}; it is tl.extra.libdevice.{name}")
+    close = difflib.get_close_matches(name, [one for one in known if not one.startswith("_")], n=1)
+    hint = f"; did you mean {module}.{close[0]}?" if close else ""
+    return AttributeError(f"{module} has no {name!r}{hint}")
