@@ -16,7 +16,7 @@ from ..ir.types import ValueType
 from ..language.dtypes import DTYPES, PointerType
 from ..schedule.layout import Layout
 from ..schedule.plan import Schedule
-from .names import Names
+from .names import MATH_NAMES, Names
 from .point import Index, Point, point_of, register_index
 from .roles import Roles
 from .scopes import Scopes
@@ -84,7 +84,8 @@ class Context:
         """The name of a device function: the user's, unless something of ours or CUDA's has it."""
         known = self.root.function_names
         if id(function) not in known:
-            known[id(function)] = self.root.names.fresh(function.name, f"{function.name}_of_{self.kernel.name}")
+            own = [] if function.name in MATH_NAMES else [function.name]
+            known[id(function)] = self.root.names.fresh(*own, f"{function.name}_of_{self.kernel.name}")
         return known[id(function)]
 
     def size_of(self, state: str) -> int:

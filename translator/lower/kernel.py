@@ -13,7 +13,7 @@ from ..schedule.plan import Schedule
 from .context import Context, ctype
 from .functions import lower_function
 from .header import header_fields, title
-from .names import Names
+from .names import MATH_NAMES, Names
 from .roles import Roles
 from .scopes import find_scopes
 from .statements import lower_block
@@ -22,7 +22,8 @@ from .unit import Blank, Constant, Function, Line, Node, Shared, Unit
 
 def lower_kernel(kernel: Kernel, facts: Facts, schedule: Schedule) -> Unit:
     """Writes down, as plain values, everything that the generated file says."""
-    names = Names([kernel.name, *kernel.constants, *_variable_names(kernel)])
+    calls_math = any(dtype.name == "fp64" for dtype in _dtypes(kernel))
+    names = Names([kernel.name, *kernel.constants, *_variable_names(kernel)], MATH_NAMES if calls_math else ())
     roles = Roles(_layouts(kernel, schedule), names, schedule.options.num_warps)
     spelled = {variable: facts.definitions[variable] for variable in facts.absorbed}
     context = Context(kernel, facts, schedule, find_scopes(kernel.body, spelled), names, roles)
@@ -152,6 +153,12 @@ def _user_constants(kernel: Kernel) -> list[Constant]:
 
 def _includes(kernel: Kernel) -> tuple[str, ...]:
     """CUDA's headers for the types that occur."""
+    headers = {"fp16": "cuda_fp16.h", "bf16": "cuda_bf16.h", "fp8e5": "cuda_fp8.h", "fp8e4nv": "cuda_fp8.h"}
+    return tuple(sorted({headers[dtype.name] for dtype in _dtypes(kernel) if dtype.name in headers}))
+
+
+def _dtypes(kernel: Kernel) -> set[DType]:
+    """All element types that occur in a kernel, pointees included."""
     dtypes: set[DType] = set()
 
     def see(type_: ValueType) -> None:
@@ -166,8 +173,7 @@ def _includes(kernel: Kernel) -> tuple[str, ...]:
             for expr in expressions(statement):
                 for part in subexpressions(expr):
                     see(part.type)
-    headers = {"fp16": "cuda_fp16.h", "bf16": "cuda_bf16.h", "fp8e5": "cuda_fp8.h", "fp8e4nv": "cuda_fp8.h"}
-    return tuple(sorted({headers[dtype.name] for dtype in dtypes if dtype.name in headers}))
+    return dtypes
 
 
 def plan_shared(context: Context) -> tuple[tuple[Shared, ...], tuple[Shared, ...], int]:

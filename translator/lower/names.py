@@ -15,8 +15,11 @@ RESERVED = frozenset(
     switch template this thread_local throw true try typedef typeid typename union unsigned using virtual void
     volatile wchar_t while xor xor_eq half warpSize threadIdx blockIdx blockDim gridDim main printf min max abs
     Packet load_vec store_vec warp_reduce block_reduce combine_warps shuffle_xor divide square_root sigmoid max_nan
-    min_nan clamp_nan exp exp2 log log2 sin cos tan tanh sqrt rsqrt pow erf floor ceil fabs fma fmod round isnan
-    isinf""".split()
+    min_nan clamp_nan""".split()
+)
+# Functions of CUDA's math library whose plain names double-precision code calls; other code may use them as variables.
+MATH_NAMES = frozenset(
+    """exp exp2 log log2 sin cos tan tanh sqrt rsqrt pow erf floor ceil fabs fma fmod round isnan isinf""".split()
 )
 SPARE_SUFFIXES = ("value", "next", "other", "further", "last", "extra")
 
@@ -28,10 +31,10 @@ class Names:
     as a suffix: `x`, then `x_float`.
     """
 
-    def __init__(self, user_names: Iterable[str]) -> None:
-        """`user_names` are kept free for the variables that bear them."""
+    def __init__(self, user_names: Iterable[str], avoided: Iterable[str] = MATH_NAMES) -> None:
+        """`user_names` are kept free for the variables that bear them; `avoided` are given to nothing."""
         self._of: dict[object, str] = {}
-        self._taken: set[str] = set(RESERVED)
+        self._taken: set[str] = set(RESERVED) | set(avoided)
         self._users = set(user_names)
 
     def variable(self, variable: Variable, role: str = "") -> str:

@@ -6,7 +6,7 @@
 //   constexpr  HEAD_DIM = 128, BLOCK_HEADS = 4
 //   launch     grid (programs, programs, 1), block (128, 1, 1), dynamic shared memory 0 bytes
 //   tiles      heads [4]: 4 threads; 32 threads hold copies
-//              pairs, cos_float, sin_float [64]: 32 threads x 2 consecutive elements; 4 threads hold copies
+//              pairs, cos, sin [64]: 32 threads x 2 consecutive elements; 4 threads hold copies
 //              first, second [4, 64]: 4 threads; 32 threads x 2 consecutive elements
 
 constexpr int HEAD_DIM = 128;
@@ -78,11 +78,11 @@ rope_kernel(const float* x_ptr, const float* cos_ptr, const float* sin_ptr, floa
     #pragma unroll
     for (int c = 0; c < COLS; ++c) pairs[c] = col * VEC + c;
     // L21: cos = tl.load(cos_ptr + position * half + pairs)
-    float cos_float[COLS];
-    load_vec<VEC>(&cos_float[0], cos_ptr + static_cast<long long>(position) * (HEAD_DIM / 2) + pairs[0]);
+    float cos[COLS];
+    load_vec<VEC>(&cos[0], cos_ptr + static_cast<long long>(position) * (HEAD_DIM / 2) + pairs[0]);
     // L22: sin = tl.load(sin_ptr + position * half + pairs)
-    float sin_float[COLS];
-    load_vec<VEC>(&sin_float[0], sin_ptr + static_cast<long long>(position) * (HEAD_DIM / 2) + pairs[0]);
+    float sin[COLS];
+    load_vec<VEC>(&sin[0], sin_ptr + static_cast<long long>(position) * (HEAD_DIM / 2) + pairs[0]);
     // L23: offsets = (position * n_heads + heads[:, None]) * HEAD_DIM + pairs[None, :]    (formed where it is
     //     used)
     // L24: mask = heads[:, None] < n_heads    (tested where it is used)
@@ -97,7 +97,7 @@ rope_kernel(const float* x_ptr, const float* cos_ptr, const float* sin_ptr, floa
     // L27: tl.store(out_ptr + offsets, rotate(first, second, cos[None, :], sin[None, :]), mask=mask)
     float stored[COLS];
     #pragma unroll
-    for (int c = 0; c < COLS; ++c) stored[c] = rotate(first[c], second[c], cos_float[c], sin_float[c]);
+    for (int c = 0; c < COLS; ++c) stored[c] = rotate(first[c], second[c], cos[c], sin[c]);
     if (heads < n_heads) {
         store_vec<VEC>(out_ptr + (static_cast<long long>(position) * n_heads + heads) * HEAD_DIM + pairs[0],
                        &stored[0]);
@@ -105,7 +105,7 @@ rope_kernel(const float* x_ptr, const float* cos_ptr, const float* sin_ptr, floa
     // L28: tl.store(out_ptr + offsets + half, rotate(second, -first, cos[None, :], sin[None, :]), mask=mask)
     float stored_float[COLS];
     #pragma unroll
-    for (int c = 0; c < COLS; ++c) stored_float[c] = rotate(second[c], -first[c], cos_float[c], sin_float[c]);
+    for (int c = 0; c < COLS; ++c) stored_float[c] = rotate(second[c], -first[c], cos[c], sin[c]);
     if (heads < n_heads) {
         store_vec<VEC>(out_ptr + (static_cast<long long>(position) * n_heads + heads) * HEAD_DIM + pairs[0]
                        + HEAD_DIM / 2, &stored_float[0]);
