@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -52,6 +53,10 @@ def translate_stages(
     from .schedule.layouts import choose_layouts
 
     kernel = build_kernel(function, arguments, options, target)
+    if os.environ.get("TILEWRIGHT_VERIFY") == "1":
+        from .ir.verify import verify
+
+        verify(kernel)
     facts = find_facts(kernel)
     schedule = choose_layouts(kernel, facts, options, target)
     unit = lower_kernel(kernel, facts, schedule)

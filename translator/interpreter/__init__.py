@@ -21,49 +21,88 @@ def run(
     buffers: list[Buffer],
     options: Options,
 ) -> None:
-    """Runs every program of a grid; `values` are the arguments as tiles, `buffers` the memory that pointers may reach.
+    """Runs every program of a grid.
+
+    Args:
+      function: the kernel.
+      grid: the numbers of programs along the axes; the first runs fastest.
+      values: the arguments by parameter name: tiles, tuples of them, compile-time values.
+      buffers: the memory that pointers may reach; a buffer that is named after a pointer is all that it may reach.
+      options: those of the launch.
 
     Raises:
+      CompilationError: for what is wrong with the kernel, at its line.
       KernelFaultError: on an access out of bounds or a failed assertion.
     """
+    from ..diagnostics import CompilationError
     from ..language.builtin import active
-    from .builtins import Program, call_builtin, program
+    from .builtins import call_builtin
     from .memory import Memory
+    from .places import PYTHON_ERRORS, placed
+    from .program import Program, running
 
-    memory = Memory(buffers, function.path)
-    python = _python(function)
+    by_name = {buffer.name: buffer for buffer in buffers}
+    arguments = {name: _with_origin(name, value, by_name) for name, value in values.items()}
+    memory = Memory(buffers)
     installed = active.set(call_builtin)
-    running = program.set(Program(memory, grid, options.debug))
+    launched = running.set(Program(memory, grid, options))
     try:
+        python = _python(function)
         for z, y, x in itertools.product(range(grid[2]), range(grid[1]), range(grid[0])):
             memory.program = (x, y, z)
-            python(**values)
+            python(**arguments)
+    except CompilationError as error:
+        raise placed(error)
+    except PYTHON_ERRORS as error:
+        raise placed(error) from error
     finally:
         active.reset(installed)
-        program.reset(running)
+        running.reset(launched)
 
 
 def call_inside(function: KernelFunction, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """A jit function called from a kernel that runs in the interpreter."""
+    """A jit function called from a kernel that runs in the interpreter.
+
+    Raises:
+      ArgumentError: when the arguments do not fit its parameters.
+    """
     import inspect
 
-    from ..language.constexpr import constexpr
+    from ..diagnostics import ArgumentError
+    from .support import rebound
 
-    bound = inspect.signature(function.fn).bind(*args, **kwargs)
+    signature = inspect.signature(function.fn)
+    try:
+        bound = signature.bind(*args, **kwargs)
+    except TypeError as error:
+        shown = f"{function.__name__}{signature}"
+        raise ArgumentError(f"{function.__name__}: {error}", None, f"the signature is {shown}") from None
     bound.apply_defaults()
     for parameter in function.params:
-        value = bound.arguments.get(parameter.name)
-        if parameter.is_constexpr and not isinstance(value, constexpr):
-            bound.arguments[parameter.name] = constexpr(value)
+        if parameter.is_constexpr:
+            bound.arguments[parameter.name] = rebound(bound.arguments[parameter.name])
     return _python(function)(*bound.args, **bound.kwargs)
 
 
 def _python(function: KernelFunction) -> Any:
+    """The function as Python that runs on tiles, made once a launch."""
     from . import support
+    from .program import running
     from .rewrite import python_function
 
-    known = getattr(function, "_interpreted", None)
-    if known is None or known[0] != function.raw_src:
-        known = (function.raw_src, python_function(function, support))
-        function._interpreted = known  # type: ignore[attr-defined]
-    return known[1]
+    functions = running.get().functions
+    if function not in functions:
+        functions[function] = python_function(function, support)
+    return functions[function]
+
+
+def _with_origin(name: str, value: Any, by_name: dict[str, Buffer]) -> Any:
+    """An argument whose pointers know the array that they may not leave."""
+    from .tile import Tile
+
+    if isinstance(value, Tile) and name in by_name:
+        return Tile(value.values, value.element, by_name[name])
+    if isinstance(value, tuple):
+        items = [_with_origin(f"{name}[{number}]", item, by_name) for number, item in enumerate(value)]
+        return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
+    return value

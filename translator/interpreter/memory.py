@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import ctypes
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from ..diagnostics import KernelFaultError
+from ..diagnostics import DTypeError, KernelFaultError, ShapeError
 from ..language.dtypes import DType, PointerType
 from ..ops.casts import numpy_type
+from .places import user_line
 from .tile import Tile, broadcast, cast
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Buffer:
     """An array of the caller: name, address, and its bytes."""
 
@@ -26,7 +26,7 @@ class Buffer:
 
 
 def buffer_at(name: str, address: int, size: int) -> Buffer:
-    """The bytes at an address."""
+    """The `size` bytes at an address."""
     raw = (ctypes.c_ubyte * size).from_address(address) if size else (ctypes.c_ubyte * 0)()
     return Buffer(name, address, np.ctypeslib.as_array(raw))
 
@@ -34,109 +34,118 @@ def buffer_at(name: str, address: int, size: int) -> Buffer:
 class Memory:
     """All arrays of a launch. `program` is the index of the running program, for messages."""
 
-    def __init__(self, buffers: list[Buffer], file: str) -> None:
-        """`file` is the kernel's, to find the line of a fault."""
-        self.buffers, self.file = buffers, file
+    def __init__(self, buffers: list[Buffer]) -> None:
+        """Starts at program (0, 0, 0)."""
+        self.buffers = buffers
         self.program = (0, 0, 0)
 
     def load(self, pointer: Tile, mask: Tile | None, other: Tile | None) -> Tile:
-        """The elements; 0 (or `other`) where the mask is false."""
-        dtype = _pointee(pointer)
-        tiles = broadcast([pointer, *(tile for tile in (mask, other) if tile is not None)])
+        """The elements; 0 (or `other`) where the mask is false. A mask of more axes widens the pointer."""
+        dtype = pointee(pointer, "load")
+        tiles = broadcast([pointer, *([mask] if mask is not None else [])])
         addresses = tiles[0].values
         inside = tiles[1].values if mask is not None else np.ones(addresses.shape, bool)
         result = np.zeros(addresses.shape, _memory_type(dtype))
         if other is not None:
-            result[...] = cast(tiles[-1], dtype).values
+            result[...] = _fitted(other, addresses.shape, "`other`").values
         if inside.any():
-            result[inside] = self._gather(addresses[inside], dtype, "read")
+            result[inside] = self._gather(addresses[inside], pointer.origin, dtype, "read")
         return Tile(result != 0 if dtype.is_bool() else result, dtype)
 
     def store(self, pointer: Tile, value: Tile, mask: Tile | None) -> None:
         """Writes the elements where the mask holds."""
-        dtype = _pointee(pointer)
-        tiles = broadcast([pointer, cast(value, dtype), *([mask] if mask is not None else [])])
-        inside = tiles[2].values if mask is not None else np.ones(tiles[0].shape, bool)
+        dtype = pointee(pointer, "store")
+        values = _fitted(cast(value, dtype), pointer.shape, "the value").values
+        inside = np.ones(pointer.shape, bool) if mask is None else _fitted(mask, pointer.shape, "the mask").values
         if inside.any():
-            self._scatter(tiles[0].values[inside], tiles[1].values[inside], dtype)
+            self._scatter(pointer.values[inside], pointer.origin, values[inside], dtype)
 
     def change(self, pointer: Tile, operands: list[Tile], mask: Tile | None, new_value: Callable[..., Any]) -> Tile:
-        """An atomic: element by element, the old ones are returned."""
-        dtype = _pointee(pointer)
-        tiles = broadcast([pointer, *(cast(o, dtype) for o in operands), *([mask] if mask is not None else [])])
-        arrays = [tile.values.reshape(-1) for tile in tiles]
-        old = np.zeros(arrays[0].shape, numpy_type(dtype))
-        for number in range(arrays[0].size):
-            if mask is not None and not arrays[-1][number]:
-                continue
-            address = arrays[0][number : number + 1]
-            old[number : number + 1] = self._gather(address, dtype, "change")
-            inputs = [array[number : number + 1] for array in arrays[1 : 1 + len(operands)]]
+        """An atomic: `new_value(old, *operands)` element by element; the old elements are returned, 0 where masked off."""
+        dtype = pointee(pointer, "an atomic")
+        inputs = [_fitted(cast(operand, dtype), pointer.shape, "the value").values for operand in operands]
+        inside = np.ones(pointer.shape, bool) if mask is None else _fitted(mask, pointer.shape, "the mask").values
+        result = np.zeros(pointer.shape, numpy_type(dtype))
+        addresses, places = np.unique(pointer.values[inside], return_inverse=True)
+        if addresses.size:
+            content = self._gather(addresses, pointer.origin, dtype, "change")
+            old = np.zeros(places.shape, content.dtype)
+            chosen = [array[inside] for array in inputs]
             with np.errstate(all="ignore"):
-                changed = np.asarray(new_value(old[number : number + 1], *inputs)).astype(old.dtype)
-            self._scatter(address, changed, dtype)
-        return Tile(old.reshape(tiles[0].shape), dtype)
+                for number, place in enumerate(places):
+                    old[number] = content[place]
+                    content[place] = new_value(content[place], *(array[number] for array in chosen))
+            self._scatter(addresses, pointer.origin, content, dtype)
+            result[inside] = old
+        return Tile(result, dtype)
 
-    def _gather(self, addresses: Any, dtype: DType, what: str) -> Any:
+    def _gather(self, addresses: Any, origin: Buffer | None, dtype: DType, what: str) -> Any:
         result = np.zeros(addresses.shape, _memory_type(dtype))
-        for buffer, here in self._places(addresses, dtype, what):
+        for buffer, here in self._places(addresses, origin, dtype, what):
             index = (addresses[here] - buffer.address)[:, None] + np.arange(dtype.itemsize)
             result[here] = np.ascontiguousarray(buffer.content[index]).view(_memory_type(dtype))[:, 0]
         return result
 
-    def _scatter(self, addresses: Any, values: Any, dtype: DType) -> None:
-        for buffer, here in self._places(addresses, dtype, "write"):
+    def _scatter(self, addresses: Any, origin: Buffer | None, values: Any, dtype: DType) -> None:
+        for buffer, here in self._places(addresses, origin, dtype, "write"):
             index = (addresses[here] - buffer.address)[:, None] + np.arange(dtype.itemsize)
             typed = np.ascontiguousarray(values[here].astype(_memory_type(dtype), copy=False))
             buffer.content[index] = typed[:, None].view(np.uint8)
 
-    def _places(self, addresses: Any, dtype: DType, what: str):  # type: ignore[no-untyped-def]
-        """(buffer, which of the addresses lie in it).
+    def _places(self, addresses: Any, origin: Buffer | None, dtype: DType, what: str) -> list[tuple[Buffer, Any]]:
+        """Pairs of a buffer and which of the addresses lie in it.
 
         Raises:
-          KernelFaultError: when one lies in none.
+          KernelFaultError: when one lies in none that the pointer may reach.
         """
+        reachable = self.buffers if origin is None else [origin]
         missing = np.ones(addresses.shape, bool)
         found = []
-        for buffer in self.buffers:
+        for buffer in reachable:
             end = buffer.address + buffer.content.size - dtype.itemsize
             here = missing & (addresses >= buffer.address) & (addresses <= end)
-            if here.any():
-                found.append((buffer, here))
-                missing &= ~here
+            found.append((buffer, here))
+            missing = missing & ~here
         if missing.any():
-            raise KernelFaultError(self._fault(int(addresses[missing][0]), dtype, what))
-        return found
+            raise KernelFaultError(self._fault(int(addresses[missing][0]), reachable, dtype, what))
+        return [(buffer, here) for buffer, here in found if here.any()]
 
-    def _fault(self, address: int, dtype: DType, what: str) -> str:
-        line = self._line()
-        if not self.buffers:
-            return f"out of bounds {what} at {line}, program {self.program}: the kernel was given no arrays"
-        nearest = min(
-            self.buffers, key=lambda b: min(abs(address - b.address), abs(address - b.address - b.content.size))
-        )
-        index = (address - nearest.address) / dtype.itemsize
+    def _fault(self, address: int, reachable: list[Buffer], dtype: DType, what: str) -> str:
+        place = f"out of bounds {what} at {user_line()}, program {self.program}"
+        if not reachable:
+            return f"{place}: the kernel was given no arrays"
+        nearest = min(reachable, key=lambda b: min(abs(address - b.address), abs(address - b.address - b.content.size)))
+        index, rest = divmod(address - nearest.address, dtype.itemsize)
         count = nearest.content.size // dtype.itemsize
-        shown = int(index) if index == int(index) else index
-        return f"out of bounds {what} at {line}, program {self.program}: element {shown} of {nearest.name}, which has {count}"
-
-    def _line(self) -> str:
-        frame = sys._getframe()
-        while frame is not None:
-            if frame.f_code.co_filename == self.file:
-                return f"{self.file}:{frame.f_lineno}"
-            frame = frame.f_back  # type: ignore[assignment]
-        return self.file
+        within = f" and {rest} bytes" if rest else ""
+        return f"{place}: element {index}{within} of {nearest.name}, which has {count}"
 
 
-def _pointee(pointer: Tile) -> DType:
+def pointee(pointer: Tile, what: str) -> DType:
+    """The type that a pointer points to.
+
+    Raises:
+      DTypeError: for a tile of numbers.
+    """
     if not isinstance(pointer.element, PointerType):
-        from ..diagnostics import DTypeError
-
         raise DTypeError(
-            f"Unsupported ptr type: {pointer.element}; the first argument is a pointer, as x_ptr + offsets"
+            f"Unsupported ptr type in tl.{what}: a value of type {pointer.element}",
+            None,
+            "the first argument is a pointer, as x_ptr + offsets",
         )
     return pointer.element.element_ty
+
+
+def _fitted(tile: Tile, shape: tuple[int, ...], what: str) -> Tile:
+    """A tile in the pointer's shape, which it may not widen."""
+    (_, fitted) = broadcast([Tile(np.empty(shape, bool), tile.element), tile])
+    if fitted.shape != shape:
+        raise ShapeError(
+            f"Expected pointer argument to have shape {list(fitted.shape)}, the shape of {what}; it has {list(shape)}",
+            None,
+            "build the pointer from offsets of the whole tile, as ptr + offsets",
+        )
+    return fitted
 
 
 def _memory_type(dtype: DType) -> Any:

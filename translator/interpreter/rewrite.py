@@ -1,101 +1,166 @@
-"""Rewrites a kernel's Python where Python cannot be overloaded, keeping every line where it is.
+"""Rewrites a kernel's Python where Python cannot be overloaded, keeping every line and column where it is.
 
-Assignments turn numbers into typed scalars, `and`/`or`/`not` and `min`/`max` work on tiles, loop indices are int32
-scalars. Everything else is the user's own code, so breakpoints and tracebacks show the user's lines.
+Assignments turn numbers into typed scalars; `and`, `or`, `not`, `is`, `in` and chained comparisons work on tiles and
+compile-time values; calls and loops go through `support.py`. Everything else is the user's own code, so that breakpoints
+and tracebacks show the user's lines.
 """
 
 from __future__ import annotations
 
 import ast
-import textwrap
+from types import CodeType
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from ..kernel_function import KernelFunction
+from .places import SUPPORT
 
-SUPPORT = "__tilewright__"
-CALLS = {"min": "smaller", "max": "larger", "range": "loop_range", "len": "length"}
+# The name that a rewritten function is defined under: not its own, by which it may call the kernel that it came from.
+DEFINED = f"{SUPPORT}function"
+_compiled: WeakKeyDictionary[KernelFunction, tuple[str, CodeType]] = WeakKeyDictionary()
+
+
+def python_function(function: KernelFunction, support: Any) -> Any:
+    """The rewritten function, ready to be called with tiles; its globals are those that the function sees now."""
+    known = _compiled.get(function)
+    if known is None or known[0] != function.raw_src:
+        known = _compiled[function] = (function.raw_src, _compile(function))
+    namespace = function.outer_names() | {SUPPORT: support}
+    exec(known[1], namespace)
+    return namespace[DEFINED]
+
+
+def _compile(function: KernelFunction) -> CodeType:
+    source, first_line = function.raw_src, function.first_line
+    if source[:1].isspace():  # the function stands in another one: an `if` above keeps its columns
+        source, first_line = f"if True:\n{source}", first_line - 1
+    tree = ast.parse(source)
+    definition = next(node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef))
+    compile_time = {parameter.name for parameter in function.params if parameter.is_constexpr}
+    definition.name = DEFINED
+    definition.decorator_list = []
+    definition.returns = None
+    definition.args.defaults = [ast.Constant(None) for _ in definition.args.defaults]
+    definition.args.kw_defaults = [ast.Constant(None) for _ in definition.args.kw_defaults]
+    for argument in ast.walk(definition.args):
+        if isinstance(argument, ast.arg):
+            argument.annotation = None
+    rewriter = _Rewriter(compile_time)
+    definition.body = [rewriter.visit(statement) for statement in definition.body]
+    ast.increment_lineno(tree, first_line - 1)
+    module = compile(ast.fix_missing_locations(ast.Module([definition], [])), function.path, "exec")
+    return _renamed(module, function.__name__)
+
+
+def _renamed(module: CodeType, name: str) -> CodeType:
+    """The module's code with the function called `name` in tracebacks and debuggers."""
+    constants = tuple(
+        part.replace(co_name=name) if isinstance(part, CodeType) and part.co_name == DEFINED else part
+        for part in module.co_consts
+    )
+    return module.replace(co_consts=constants)
 
 
 class _Rewriter(ast.NodeTransformer):
-    def _call(self, name: str, *args: ast.expr) -> ast.expr:
+    """Names in `compile_time` are declared `tl.constexpr`: what they are assigned stays a compile-time value."""
+
+    def __init__(self, compile_time: set[str]) -> None:
+        self.compile_time = compile_time
+        self.kept = 0
+
+    def _call(self, name: str, *args: ast.expr) -> ast.Call:
+        """A call of a function of `support.py`, at the place of its last argument."""
         function = ast.Attribute(ast.Name(SUPPORT, ast.Load()), name, ast.Load())
-        return ast.Call(function, list(args), [])
+        call = ast.copy_location(ast.Call(function, list(args), []), args[-1])
+        for node in (function, function.value):
+            ast.copy_location(node, call)
+        return call
+
+    def _keep(self, value: ast.expr) -> tuple[ast.expr, ast.expr]:
+        """`value`, evaluated once and remembered, and the expression that recalls it."""
+        self.kept += 1
+        name = f"{SUPPORT}{self.kept}"
+        stored = ast.copy_location(ast.NamedExpr(ast.Name(name, ast.Store()), value), value)
+        ast.copy_location(stored.target, value)
+        return stored, ast.copy_location(ast.Name(name, ast.Load()), value)
+
+    def _bound(self, target: ast.expr, value: ast.expr) -> ast.expr:
+        """What an assignment of `value` to `target` binds."""
+        declared = isinstance(target, ast.Name) and target.id in self.compile_time
+        return self._call("rebound" if declared else "assigned", value)
 
     def visit_Assign(self, node: ast.Assign) -> ast.AST:
         self.generic_visit(node)
-        node.value = ast.copy_location(self._call("assigned", node.value), node.value)
+        node.value = self._bound(node.targets[0], node.value)
+        return node
+
+    def visit_NamedExpr(self, node: ast.NamedExpr) -> ast.AST:
+        self.generic_visit(node)
+        node.value = self._bound(node.target, node.value)
         return node
 
     def visit_AugAssign(self, node: ast.AugAssign) -> ast.AST:
         self.generic_visit(node)
         if not isinstance(node.target, ast.Name):
             return node
-        left = ast.Name(node.target.id, ast.Load())
-        value = self._call("assigned", ast.BinOp(left, node.op, node.value))
+        before = ast.copy_location(ast.Name(node.target.id, ast.Load()), node.target)
+        value = self._bound(node.target, ast.copy_location(ast.BinOp(before, node.op, node.value), node))
         return ast.copy_location(ast.Assign([node.target], value), node)
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
+        declared = isinstance(node.target, ast.Name) and "constexpr" in ast.unparse(node.annotation)
+        if declared and isinstance(node.target, ast.Name):
+            self.compile_time.add(node.target.id)
         self.generic_visit(node)
-        if node.value is None or not isinstance(node.target, ast.Name):
-            return node
-        compile_time = "constexpr" in ast.unparse(node.annotation)
-        value = self._call("compile_time" if compile_time else "assigned", node.value)
+        if node.value is None:
+            return ast.copy_location(ast.Pass(), node)
+        value = self._call("compile_time", node.value) if declared else self._bound(node.target, node.value)
         return ast.copy_location(ast.Assign([node.target], value), node)
 
     def visit_BoolOp(self, node: ast.BoolOp) -> ast.AST:
         self.generic_visit(node)
-        word = ast.Constant("and" if isinstance(node.op, ast.And) else "or")
-        empty = ast.arguments([], [], None, [], [], None, [])
-        later = [ast.Lambda(empty, value) for value in node.values]
-        return ast.copy_location(self._call("boolean", word, *later), node)
+        return self._joined("and" if isinstance(node.op, ast.And) else "or", node.values, node)
+
+    def _joined(self, word: str, values: list[ast.expr], node: ast.expr) -> ast.expr:
+        """Operands of `and` or `or`: a compile-time one may decide alone, run-time ones are all evaluated."""
+        result = values[0]
+        for value in values[1:]:
+            stored, again = self._keep(result)
+            op = ast.copy_location(ast.Constant(word), node)
+            test = self._call("needs_next", op, stored)
+            result = ast.copy_location(ast.IfExp(test, self._call("joined", op, again, value), again), node)
+        return result
 
     def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.AST:
         self.generic_visit(node)
-        if isinstance(node.op, ast.Not):
-            return ast.copy_location(self._call("negated", node.operand), node)
-        return node
+        return self._call("negated", node.operand) if isinstance(node.op, ast.Not) else node
 
     def visit_Compare(self, node: ast.Compare) -> ast.AST:
         self.generic_visit(node)
-        if len(node.ops) == 1:
-            return node
-        empty = ast.arguments([], [], None, [], [], None, [])
-        lefts = [node.left, *node.comparators[:-1]]
-        parts = [
-            ast.Lambda(empty, ast.Compare(left, [op], [right]))
-            for left, op, right in zip(lefts, node.ops, node.comparators, strict=True)
-        ]
-        return ast.copy_location(self._call("boolean", ast.Constant("and"), *parts), node)
+        left, parts = node.left, []
+        for number, (op, right) in enumerate(zip(node.ops, node.comparators, strict=True), 1):
+            again = right
+            if number < len(node.ops):
+                right, again = self._keep(right)
+            if isinstance(op, (ast.Is, ast.IsNot, ast.In, ast.NotIn)):
+                left, right = self._call("plain", left), self._call("plain", right)
+            parts.append(ast.copy_location(ast.Compare(left, [op], [right]), node))
+            left = again
+        return self._joined("and", list(parts), node)
 
     def visit_For(self, node: ast.For) -> ast.AST:
         self.generic_visit(node)
-        node.iter = ast.copy_location(self._call("loop", node.iter), node.iter)
+        node.iter = self._call("loop", node.iter)
         return node
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         self.generic_visit(node)
-        if isinstance(node.func, ast.Name) and node.func.id in CALLS:
-            attribute = ast.Attribute(ast.Name(SUPPORT, ast.Load()), CALLS[node.func.id], ast.Load())
-            node.func = ast.copy_location(attribute, node.func)
+        if not node.args and not node.keywords:
+            return node  # nothing to check, and debuggers are entered from the user's own frame
+        node.func = self._call("callee", node.func)
         return node
 
     def visit_Assert(self, node: ast.Assert) -> ast.AST:
         self.generic_visit(node)
-        message = node.msg if node.msg is not None else ast.Constant("")
+        message = node.msg if node.msg is not None else ast.copy_location(ast.Constant(""), node)
         return ast.copy_location(ast.Expr(self._call("asserted", node.test, message)), node)
-
-
-def python_function(function: KernelFunction, support: Any) -> Any:
-    """The rewritten function, ready to be called with tiles."""
-    tree = ast.parse(textwrap.dedent(function.raw_src))
-    definition = next(node for node in tree.body if isinstance(node, ast.FunctionDef))
-    definition.decorator_list = []
-    definition.args.defaults = [ast.Constant(None) for _ in definition.args.defaults]
-    for argument in (*definition.args.args, *definition.args.kwonlyargs):
-        argument.annotation = None
-    definition.body = [_Rewriter().visit(statement) for statement in definition.body]
-    ast.increment_lineno(tree, function.first_line - 1)
-    module = ast.fix_missing_locations(ast.Module([definition], []))
-    namespace = function.outer_names() | {SUPPORT: support}
-    exec(compile(module, function.path, "exec"), namespace)
-    return namespace[definition.name]

@@ -1,47 +1,69 @@
-"""What rewritten kernels call: assignment, logic, loops. See `rewrite.py`."""
+"""What rewritten kernels call: assignment, logic, calls, loops. See `rewrite.py`."""
 
 from __future__ import annotations
 
 import builtins
 from collections.abc import Callable, Iterator
+from functools import partial, reduce
+from types import MethodType
 from typing import Any
 
 import numpy as np
 
+from ..diagnostics import DTypeError, NotConstexprError, UnsupportedLanguageConstruct
+from ..kernel_function import KernelFunction
 from ..language import control
+from ..language.builtin import Builtin
 from ..language.constexpr import constexpr, unwrap
-from ..language.dtypes import int32, int64
+from ..language.dtypes import DType
+from ..ops.casts import numpy_type
+from ..ops.promotion import promote
 from .tile import Tile, apply, as_tile
+
+plain = unwrap
 
 
 def assigned(value: Any) -> Any:
     """What a plain assignment binds: numbers become typed scalars, in tuples too."""
-    plain = unwrap(value)
-    if isinstance(plain, (bool, int, float)):
-        return as_tile(plain)
-    if type(plain) in (tuple, list):
-        return tuple(assigned(item) for item in plain)
-    return plain
+    value = unwrap(value)
+    if isinstance(value, (bool, int, float)):
+        return as_tile(value)
+    if isinstance(value, (builtins.tuple, list)):
+        items = [assigned(item) for item in value]
+        return type(value)(*items) if hasattr(value, "_fields") else builtins.tuple(items)
+    return value
+
+
+def rebound(value: Any) -> Any:
+    """What a plain assignment binds to a name that was declared `tl.constexpr`."""
+    return value if isinstance(value, Tile) else compile_time(value)
 
 
 def compile_time(value: Any) -> Any:
-    """What `x: tl.constexpr = value` binds."""
-    return value if isinstance(value, constexpr) else constexpr(value)
+    """What `x: tl.constexpr = value` binds.
+
+    Raises:
+      NotConstexprError: for a run-time value.
+    """
+    if isinstance(value, Tile):
+        raise NotConstexprError("a run-time value cannot be tl.constexpr", None, "drop the annotation")
+    return None if unwrap(value) is None else constexpr(value)
 
 
-def boolean(word: str, *operands: Callable[[], Any]) -> Any:
-    """`and`, `or`: short-circuit on compile-time values, element by element on tiles."""
-    result = operands[0]()
-    for operand in operands[1:]:
-        if not isinstance(result, Tile):
-            if bool(unwrap(result)) != (word == "and"):
-                return result
-            result = operand()
-            continue
-        other = operand()
-        other = other if isinstance(other, Tile) else bool(unwrap(other))
-        result = apply("logical_and" if word == "and" else "logical_or", [result, other])
-    return result
+# ----------------------------------------------------------------------------------------------------------- logic
+
+
+def needs_next(word: str, left: Any) -> bool:
+    """Whether `left and …` or `left or …` depends on what follows: always when `left` is known at run time only."""
+    return isinstance(left, Tile) or bool(unwrap(left)) == (word == "and")
+
+
+def joined(word: str, left: Any, right: Any) -> Any:
+    """`left and right`, `left or right`, where the left side does not decide alone."""
+    if not isinstance(left, Tile):
+        return right
+    right = right if isinstance(right, Tile) else bool(unwrap(right))
+    return apply("logical_and" if word == "and" else "logical_or", [left, right])
 
 
 def negated(value: Any) -> Any:
@@ -49,11 +71,57 @@ def negated(value: Any) -> Any:
     return apply("logical_not", [value]) if isinstance(value, Tile) else not unwrap(value)
 
 
-def _extremum(op: str, plain: Callable[..., Any]) -> Callable[..., Any]:
+def asserted(condition: Any, message: Any) -> None:
+    """`assert` in a kernel."""
+    from .debugging import device_assert
+
+    device_assert({"cond": condition, "msg": message, "mask": None})
+
+
+# ----------------------------------------------------------------------------------------------------------- calls
+
+
+def callee(function: Any) -> Any:
+    """What a call in a kernel runs: functions of the language and jit functions as they are, Python's with care."""
+    function = unwrap(function)
+    if isinstance(function, (Builtin, KernelFunction)):
+        return function
+    if isinstance(function, MethodType) and isinstance(function.__self__, Tile):
+        return function
+    if isinstance(function, partial) and isinstance(function.func, Builtin):
+        return function
+    if isinstance(function, type) and (hasattr(function, "_fields") or issubclass(function, _LOOP_OBJECTS)):
+        return function
+    replaced = _REPLACED.get(function) if getattr(function, "__hash__", None) else None
+    return replaced if replaced is not None else partial(_at_compile_time, function)
+
+
+def _at_compile_time(function: Any, *args: Any, **kwargs: Any) -> Any:
+    """A Python function, on compile-time values only.
+
+    Raises:
+      UnsupportedLanguageConstruct: when an argument is known at run time only.
+    """
+    if any(_is_run_time(value) for value in (*args, *kwargs.values())):
+        name = getattr(function, "__name__", repr(function))
+        raise UnsupportedLanguageConstruct(
+            f"{name} is a Python function and its arguments are known at run time only",
+            None,
+            f"Did you forget to add @triton.jit to {name}?",
+        )
+    return function(*map(unwrap, args), **{name: unwrap(value) for name, value in kwargs.items()})
+
+
+def _is_run_time(value: Any) -> bool:
+    value = unwrap(value)
+    return isinstance(value, Tile) or (isinstance(value, (builtins.tuple, list)) and any(map(_is_run_time, value)))
+
+
+def _extremum(op: str, of_numbers: Callable[..., Any]) -> Callable[..., Any]:
     def function(*values: Any) -> Any:
-        items = [unwrap(v) for v in (values if len(values) > 1 else unwrap(values[0]))]
+        items = [unwrap(value) for value in (values if len(values) > 1 else unwrap(values[0]))]
         if not any(isinstance(item, Tile) for item in items):
-            return constexpr(plain(items))
+            return of_numbers(items)
         result = items[0]
         for item in items[1:]:
             result = apply(op, [result, item])
@@ -62,35 +130,62 @@ def _extremum(op: str, plain: Callable[..., Any]) -> Callable[..., Any]:
     return function
 
 
-smaller = _extremum("minimum", builtins.min)
-larger = _extremum("maximum", builtins.max)
+def _range(*bounds: Any) -> control.range:
+    return control.range(*bounds)
 
 
-def length(value: Any) -> Any:
-    """`len`."""
-    return constexpr(len(unwrap(value)))
+def _length(value: Any) -> int:
+    return len(unwrap(value))
 
 
-def loop_range(*bounds: Any) -> control.range:
-    """`range` of the language."""
-    values = [unwrap(bound) for bound in bounds]
-    return control.range(*values)
+def _is_instance(value: Any, classes: Any) -> bool:
+    """`isinstance`, for which every compile-time value is a `tl.constexpr`."""
+    wanted = classes if isinstance(classes, builtins.tuple) else (classes,)
+    if constexpr in wanted and not isinstance(value, (Tile, builtins.tuple)):
+        return True
+    return isinstance(unwrap(value), wanted)
+
+
+_LOOP_OBJECTS = (control.range, control.condition)
+# Python's functions that mean something else in a kernel, and those that may look at run-time values.
+_REPLACED: dict[Any, Any] = {
+    builtins.min: _extremum("minimum", builtins.min),
+    builtins.max: _extremum("maximum", builtins.max),
+    builtins.range: _range,
+    builtins.len: _length,
+    isinstance: _is_instance,
+    constexpr: compile_time,
+} | {function: function for function in (print, hasattr, getattr, type, repr, builtins.tuple, list)}
+
+
+# ----------------------------------------------------------------------------------------------------------- loops
 
 
 def loop(iterable: Any) -> Iterator[Any]:
-    """The indices of a loop: typed scalars, or compile-time values for `tl.static_range`."""
+    """The indices of a loop: typed scalars, or compile-time values for `tl.static_range`.
+
+    Raises:
+      DTypeError: for bounds that are no integer scalars.
+      NotConstexprError: for run-time bounds of `tl.static_range`.
+    """
+    if not isinstance(iterable, control.range):
+        return iter(iterable)
+    bounds = [unwrap(bound) for bound in (iterable.start, iterable.stop, iterable.step)]
     if isinstance(iterable, control.static_range):
-        yield from (constexpr(index) for index in iterable)
-    elif isinstance(iterable, control.range):
-        wide = any(isinstance(b, Tile) and b.element == int64 for b in (iterable.start, iterable.stop, iterable.step))
-        dtype, array = (int64, np.int64) if wide else (int32, np.int32)
-        yield from (Tile(np.asarray(index, array), dtype) for index in iterable)
-    else:
-        yield from iterable
+        if any(isinstance(bound, Tile) for bound in bounds):
+            raise NotConstexprError(
+                "a bound of tl.static_range must be known when the kernel is translated", None, "use range or tl.range"
+            )
+        return map(constexpr, builtins.range(*bounds))
+    return _typed_indices([as_tile(bound) for bound in bounds])
 
 
-def asserted(condition: Any, message: Any) -> None:
-    """`assert` in a kernel."""
-    from .builtins import device_assert
-
-    device_assert({"cond": condition, "msg": message, "mask": None})
+def _typed_indices(bounds: list[Tile]) -> Iterator[Tile]:
+    types = [bound.element for bound in bounds if isinstance(bound.element, DType) and bound.element.is_int()]
+    if len(types) < len(bounds) or any(bound.shape for bound in bounds):
+        shown = ", ".join(f"{bound.element}{list(bound.shape) or ''}" for bound in bounds)
+        raise DTypeError(f"For loop bounds and step must all be ints, are ({shown})", None, "cast them to tl.int32")
+    common = reduce(promote, types)
+    array_type = numpy_type(common)
+    values = builtins.range(*(int(bound.item()) for bound in bounds))
+    return (Tile(np.asarray(index).astype(array_type), common) for index in values)

@@ -6,6 +6,7 @@ Operators go through the op table, so types promote, integers wrap and 16-bit fl
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,19 +14,52 @@ import numpy as np
 from ..diagnostics import DTypeError, ShapeError
 from ..language.constexpr import unwrap
 from ..language.dtypes import DType, Element, PointerType, int64
+from ..language.values import tensor
 from ..ops.casts import check_cast, numpy_cast, numpy_type
 from ..ops.promotion import literal_type
 from ..ops.registry import OPS, Operand
 
 
-class Tile:
-    """`values` holds numbers of `element`'s NumPy type, or addresses (int64) for pointers; a scalar has the shape ()."""
+class AmbiguousTruthError(DTypeError):
+    """The truth of a tile of several elements was asked for."""
 
-    __slots__ = ("element", "values")
 
-    def __init__(self, values: Any, element: Element) -> None:
+class BlockType:
+    """`x.type` of a tile, for kernels that ask."""
+
+    def __init__(self, shape: tuple[int, ...], element: Element) -> None:
+        """The type of tiles of `shape`."""
+        self.shape, self.element_ty, self.scalar = shape, element, element
+        self.numel = int(np.prod(shape))
+
+    def is_block(self) -> bool:
+        """True."""
+        return True
+
+    def is_ptr(self) -> bool:
+        """False: the tile is a block, its elements may be pointers."""
+        return False
+
+    def get_block_shapes(self) -> tuple[int, ...]:
+        """The shape."""
+        return self.shape
+
+
+class Tile(tensor):
+    """`values` holds numbers of `element`'s NumPy type, or addresses (int64) for pointers; a scalar has the shape ().
+
+    `origin` is the array that a pointer was derived from and may not leave, or None where that is not known.
+    """
+
+    __slots__ = ("element", "origin", "values")
+
+    def __init__(self, values: Any, element: Element, origin: Any = None) -> None:
         """Wraps an array."""
-        self.values, self.element = np.asarray(values), element
+        self.values, self.element, self.origin = np.asarray(values), element, origin
+
+    def like(self, values: Any) -> Tile:
+        """Other values of the same type."""
+        return Tile(values, self.element, self.origin)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -38,16 +72,9 @@ class Tile:
         return self.element
 
     @property
-    def type(self) -> Any:
-        """The element type, or for tiles itself: it answers `.element_ty`, `.shape`, `.scalar`."""
-        return self.element if not self.shape else self
-
-    @property
-    def element_ty(self) -> Element:
-        """The element type of a tile's type."""
-        return self.element
-
-    scalar = element_ty
+    def type(self) -> Element | BlockType:
+        """The element type of a scalar, or the type of a tile."""
+        return BlockType(self.shape, self.element) if self.shape else self.element
 
     @property
     def numel(self) -> int:
@@ -57,30 +84,37 @@ class Tile:
     @property
     def T(self) -> Tile:
         """The axes in reverse."""
-        return Tile(self.values.T, self.element)
+        return self.like(self.values.T)
 
-    def to(self, dtype: Any, fp_downcast_rounding: Any = None, bitcast: bool = False) -> Tile:
+    def to(self, dtype: Any, fp_downcast_rounding: Any = None, bitcast: Any = False) -> Tile:
         """Converts; see `tl.cast`."""
-        return cast(self, unwrap(dtype), unwrap(fp_downcast_rounding), bool(unwrap(bitcast)))
+        converted: Tile = self.cast(dtype, fp_downcast_rounding, bitcast)
+        return converted
+
+    def item(self) -> bool | int | float:
+        """A scalar as a Python number; for the interpreter itself."""
+        number: bool | int | float = self.values.reshape(()).item()
+        return number
 
     def __getitem__(self, key: Any) -> Tile:
         keys = key if isinstance(key, tuple) else (key,)
-        if not all(k is None or (isinstance(k, slice) and k == slice(None)) for k in keys):
-            raise ShapeError("only : and None can index a tile, as in x[:, None]")
-        return Tile(self.values[tuple(keys)], self.element)
+        whole = [isinstance(k, slice) and k == slice(None) for k in keys]
+        if not all(k is None or full for k, full in zip(keys, whole, strict=True)) or sum(whole) > len(self.shape):
+            raise ShapeError(
+                "unsupported tensor index",
+                None,
+                "only : and None can index a tile, as in x[:, None]; load the part that you need instead",
+            )
+        return self.like(self.values[tuple(keys)])
 
     def __bool__(self) -> bool:
         if self.values.size != 1:
-            raise DTypeError("the truth of a tile is ambiguous; use tl.where, or reduce the tile first")
+            raise AmbiguousTruthError(
+                f"the condition is a tile of shape {list(self.shape)}; the truth of a tile is ambiguous",
+                None,
+                "use tl.where, or reduce the tile first with tl.max or tl.sum",
+            )
         return bool(self.values.reshape(()) != 0)
-
-    def __index__(self) -> int:
-        return int(self.values.reshape(()))
-
-    def __float__(self) -> float:
-        return float(self.values.reshape(()))
-
-    __int__ = __index__
 
     def __hash__(self) -> int:
         return id(self)
@@ -100,9 +134,9 @@ class Tile:
         from .. import language
 
         if name in language.METHODS:
-            builtin = language.METHODS[name]
-            return lambda *args, **kwargs: builtin(self, *args, **kwargs)
-        raise AttributeError(f"a value of type {self.element} has no attribute {name!r}")
+            return partial(language.METHODS[name], self)
+        later = " yet" if name in language.NOT_YET else ""
+        raise AttributeError(f"a value of type {self.element} has no attribute {name!r}{later}")
 
 
 def as_tile(value: Any) -> Tile:
@@ -121,12 +155,17 @@ def as_tile(value: Any) -> Tile:
 
 
 def cast(tile: Tile, element: Element, rounding: str | None = None, bitcast: bool = False) -> Tile:
-    """The tile converted to another element type."""
+    """The tile converted to another element type.
+
+    Raises:
+      DTypeError: when there is no such conversion.
+    """
     if tile.element == element:
         return tile
     check_cast(tile.element, element, rounding, bitcast)
     if isinstance(tile.element, PointerType) or isinstance(element, PointerType):
-        return Tile(tile.values.astype(np.int64), element)
+        wanted = np.dtype(np.int64) if isinstance(element, PointerType) else numpy_type(element)
+        return Tile(tile.values.astype(wanted), element, tile.origin if isinstance(element, PointerType) else None)
     with np.errstate(all="ignore"):
         return Tile(numpy_cast(tile.values, tile.element, element, rounding, bitcast), element)
 
@@ -141,71 +180,88 @@ def broadcast(tiles: list[Tile]) -> list[Tile]:
         arrays = np.broadcast_arrays(*(tile.values for tile in tiles))
     except ValueError:
         shown = " and ".join(str(list(tile.shape)) for tile in tiles)
-        raise ShapeError(f"Cannot make shapes compatible: {shown}") from None
-    return [Tile(array, tile.element) for array, tile in zip(arrays, tiles, strict=True)]
+        raise ShapeError(
+            f"Cannot make shapes compatible: {shown}",
+            None,
+            "expand one of them with [:, None] or [None, :], or use equal block sizes",
+        ) from None
+    return [tile.like(array) for array, tile in zip(arrays, tiles, strict=True)]
 
 
 def apply(op_name: str, values: list[Any]) -> Tile:
-    """An operation of the op table."""
+    """An operation of the op table.
+
+    Raises:
+      DTypeError, ShapeError: when the operands do not fit.
+    """
     op = OPS[op_name]
     values = [unwrap(value) for value in values]
-    operands = []
-    for value in values:
-        if isinstance(value, Tile):
-            operands.append(Operand(value.element))
-        else:
-            operands.append(Operand(as_tile(value).element, value))
+    operands = [
+        Operand(value.element) if isinstance(value, Tile) else Operand(as_tile(value).element, value)
+        for value in values
+    ]
     resolved = op.rule(tuple(operands))
-    tiles = []
-    for value, element in zip(values, resolved.operands, strict=True):
-        if not isinstance(value, Tile) and isinstance(element, DType) and not element.is_bool():
-            tiles.append(Tile(np.asarray(value).astype(numpy_type(element)), element))
-        else:
-            tiles.append(cast(as_tile(value), element))
+    tiles = [_operand(value, element) for value, element in zip(values, resolved.operands, strict=True)]
     tiles = broadcast(tiles)
     with np.errstate(all="ignore"):
         result = np.asarray(op.numpy(*(tile.values for tile in tiles)))
     if isinstance(resolved.result, DType):
-        result = result.astype(numpy_type(resolved.result), copy=False)
-    return Tile(result, resolved.result)
+        return Tile(result.astype(numpy_type(resolved.result), copy=False), resolved.result)
+    origins = {id(tile.origin): tile.origin for tile in tiles if isinstance(tile.element, PointerType)}
+    return Tile(result, resolved.result, next(iter(origins.values())) if len(origins) == 1 else None)
 
 
-def _binary(op_name: str, swap: bool = False) -> Callable[[Tile, Any], Any]:
-    def method(self: Tile, other: Any) -> Any:
-        other = unwrap(other)
-        if other is None or isinstance(other, (str, DType)):
-            return NotImplemented
-        left, right = (other, self) if swap else (self, other)
-        pointer = pointer_sum(op_name, left, right)
-        return pointer if pointer is not None else apply(op_name, [left, right])
-
-    return method
+def _operand(value: Any, element: Element) -> Tile:
+    """A tile cast to `element`; a literal takes the type directly, without passing through the one of its own."""
+    if isinstance(value, Tile) or not isinstance(element, DType) or element.is_bool():
+        return cast(as_tile(value), element)
+    return Tile(np.asarray(value).astype(numpy_type(element)), element)
 
 
-def pointer_sum(op_name: str, left: Any, right: Any) -> Tile | None:
-    """`pointer + integer` and its like; None when no pointer is involved."""
-    pointers = [isinstance(v, Tile) and isinstance(v.element, PointerType) for v in (left, right)]
+def binary(op_name: str, left: Any, right: Any) -> Tile:
+    """`left <operator> right`, pointers included.
+
+    Raises:
+      DTypeError, ShapeError: when the operands do not fit.
+    """
+    left, right = unwrap(left), unwrap(right)
+    pointers = [isinstance(value, Tile) and isinstance(value.element, PointerType) for value in (left, right)]
     if not any(pointers):
-        return None
+        return apply(op_name, [left, right])
     pointer, offset = (left, right) if pointers[0] else (right, left)
-    if all(pointers) or op_name not in ("add", "sub") or (op_name == "sub" and not pointers[0]):
-        raise DTypeError("a pointer takes only + and - with an integer")
     number = as_tile(offset)
+    if all(pointers) or op_name not in ("add", "sub") or (op_name == "sub" and not pointers[0]):
+        raise DTypeError(
+            f"invalid operands of type {as_tile(left).element} and {as_tile(right).element}",
+            None,
+            "a pointer takes only + and - with an integer",
+        )
+    if not number.element.is_int():
+        raise DTypeError(f"a pointer moves by integers, not by {number.element}", None, "cast the offset")
     if op_name == "sub":
         number = apply("neg", [number])
-    steps = cast(number, int64).values
+    base, steps = broadcast([as_tile(pointer), cast(number, int64)])
     with np.errstate(all="ignore"):
-        addresses = pointer.values + steps * pointer.element.element_ty.itemsize
-    return Tile(addresses, pointer.element)
+        return base.like(base.values + steps.values * base.element.element_ty.itemsize)
+
+
+def _operator(op_name: str, swap: bool = False) -> Callable[[Tile, Any], Any]:
+    def method(self: Tile, other: Any) -> Any:
+        other = unwrap(other)
+        if other is None or isinstance(other, (str, DType, PointerType)):
+            return NotImplemented
+        return binary(op_name, other, self) if swap else binary(op_name, self, other)
+
+    return method
 
 
 for _symbol, _op in (
     ("add", "add"), ("sub", "sub"), ("mul", "mul"), ("truediv", "div"), ("floordiv", "floordiv"), ("mod", "mod"),
     ("and", "and"), ("or", "or"), ("xor", "xor"), ("lshift", "shl"), ("rshift", "shr"),
 ):  # fmt: skip
-    setattr(Tile, f"__{_symbol}__", _binary(_op))
-    setattr(Tile, f"__r{_symbol}__", _binary(_op, swap=True))
+    setattr(Tile, f"__{_symbol}__", _operator(_op))
+    setattr(Tile, f"__r{_symbol}__", _operator(_op, swap=True))
 for _symbol in ("eq", "ne", "lt", "le", "gt", "ge"):
-    setattr(Tile, f"__{_symbol}__", _binary(_symbol))
+    setattr(Tile, f"__{_symbol}__", _operator(_symbol))
 setattr(Tile, "__neg__", lambda self: apply("neg", [self]))
 setattr(Tile, "__invert__", lambda self: apply("invert", [self]))

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Any
 
-from ..diagnostics import TilewrightError
+from ..diagnostics import ArgumentError, TilewrightError
 
 # The interpreter of the running kernel: a function of (builtin, arguments by name), or None outside kernels.
 active: ContextVar[Callable[[Builtin, dict[str, Any]], Any] | None] = ContextVar("active", default=None)
@@ -41,11 +41,16 @@ class Builtin:
 
         Raises:
           TilewrightError: outside a kernel.
+          ArgumentError: when the arguments do not fit the signature.
         """
         run = active.get()
         if run is None:
             raise TilewrightError(f"tl.{self.name} can be called only inside a kernel (a function under @triton.jit)")
-        bound = self.signature.bind(*args, **kwargs)
+        try:
+            bound = self.signature.bind(*args, **kwargs)
+        except TypeError as error:
+            shown = f"tl.{self.name}{self.signature}"
+            raise ArgumentError(f"tl.{self.name}: {error}", None, f"the signature is {shown}") from None
         bound.apply_defaults()
         return run(self, bound.arguments)
 

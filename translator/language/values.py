@@ -11,6 +11,8 @@ from .dtypes import PointerType
 class tensor:  # noqa: N801 (Triton's name)
     """The type of tiles and run-time scalars inside kernels; the interpreter's are instances of it."""
 
+    __slots__ = ()
+
 
 class tuple:  # noqa: N801 (Triton's name)
     """The type of tuples inside kernels."""

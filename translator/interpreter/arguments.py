@@ -1,0 +1,102 @@
+"""Arguments of the language's functions as the interpreter needs them, with the errors for those that do not fit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..diagnostics import ArgumentError, DTypeError, NotConstexprError
+from ..language.constexpr import unwrap
+from ..language.dtypes import DTYPES_BY_NAME, DType, Element, PointerType
+from .tile import Tile, as_tile
+
+Arguments = dict[str, Any]
+
+
+def constant(value: Any, what: str) -> Any:
+    """A compile-time value, tuples item by item.
+
+    Raises:
+      NotConstexprError: for a run-time value.
+    """
+    value = unwrap(value)
+    if isinstance(value, Tile):
+        raise NotConstexprError(
+            f"{what} must be known when the kernel is translated, but it is a value of type {value.element}",
+            None,
+            "pass it as a parameter annotated tl.constexpr, or use a literal",
+        )
+    return tuple(constant(item, what) for item in value) if isinstance(value, (tuple, list)) else value
+
+
+def dtype_of(value: Any) -> Element:
+    """An element type given as a type or by its name.
+
+    Raises:
+      DTypeError: for anything else.
+    """
+    dtype = constant(value, "dtype")
+    if isinstance(dtype, str):
+        dtype = DTYPES_BY_NAME.get(dtype, dtype)
+    if not isinstance(dtype, (DType, PointerType)):
+        raise DTypeError(f"expected a type such as tl.float32, got {dtype!r}")
+    return dtype
+
+
+def shape_of(value: Any) -> tuple[int, ...]:
+    """A shape: a tuple of sides, a tuple that holds such a tuple, or one side.
+
+    Raises:
+      DTypeError: for sides that are no positive integers.
+    """
+    sides = constant(value, "a side of the shape")
+    if isinstance(sides, tuple) and len(sides) == 1 and isinstance(sides[0], tuple):
+        sides = sides[0]
+    sides = sides if isinstance(sides, tuple) else (sides,)
+    for side in sides:
+        if isinstance(side, bool) or not isinstance(side, int) or side < 1:
+            raise DTypeError(f"a side of the shape must be a positive integer, not {side!r}")
+    return sides
+
+
+def axis_of(value: Any, rank: int) -> int:
+    """An axis, negative ones counted from the end.
+
+    Raises:
+      ArgumentError: when there is none such.
+    """
+    axis = constant(value, "axis")
+    if isinstance(axis, bool) or not isinstance(axis, int) or not -rank <= axis < rank:
+        raise ArgumentError(f"axis {axis!r} of a tile of rank {rank}", None, f"write an axis below {rank}")
+    return axis % rank
+
+
+def optional_tile(value: Any) -> Tile | None:
+    """A tile, or None for None."""
+    return None if unwrap(value) is None else as_tile(value)
+
+
+def mask_of(value: Any) -> Tile | None:
+    """A mask, or None for None.
+
+    Raises:
+      DTypeError: unless it is boolean.
+    """
+    value = unwrap(value)
+    if value is None:
+        return None
+    tile = value if isinstance(value, Tile) else as_tile(bool(value))
+    if not tile.element.is_bool():
+        raise DTypeError(f"Mask must have boolean scalar type, not {tile.element}", None, "compare it, as mask != 0")
+    return tile
+
+
+def check_option(value: Any, name: str, allowed: tuple[str, ...]) -> None:
+    """Rejects a word that an option does not take.
+
+    Raises:
+      ArgumentError: says which it takes.
+    """
+    option = constant(value, name) or ""
+    if option not in allowed:
+        shown = ", ".join(repr(choice) for choice in allowed if choice)
+        raise ArgumentError(f"{name} {option!r} not supported", None, f"one of {shown}")

@@ -1,0 +1,74 @@
+"""Where in the user's source the interpreter is: for messages, and for errors that do not say it themselves.
+
+A frame is the user's when its globals hold `SUPPORT`, the name under which rewritten kernels find their helpers.
+"""
+
+from __future__ import annotations
+
+import linecache
+import os
+import sys
+from types import FrameType, TracebackType
+
+from ..diagnostics import CompilationError, Span, UndefinedVariableError, UnknownNameError, UnsupportedLanguageConstruct
+
+SUPPORT = "__tilewright__"
+# What Python raises for a kernel that asks for something that is not there. Others (a debugger's exit, an interrupt, an
+# exception that a kernel raises on purpose) pass through.
+PYTHON_ERRORS = (
+    NameError,
+    AttributeError,
+    TypeError,
+    ValueError,
+    LookupError,
+    ArithmeticError,
+    SyntaxError,
+    RecursionError,
+)
+
+
+def user_line() -> str:
+    """The innermost line of a kernel that is running, as `file:line`."""
+    frame: FrameType | None = sys._getframe()
+    while frame is not None:
+        if SUPPORT in frame.f_globals:
+            return f"{frame.f_code.co_filename}:{frame.f_lineno}"
+        frame = frame.f_back
+    return "an unknown line"
+
+
+def placed(error: Exception) -> CompilationError:
+    """An error of the language, or of Python, as an error of ours that shows the line and the calls that led to it."""
+    spans = _user_spans(error.__traceback__)
+    span, calls = (spans[-1], tuple(spans[:-1])) if spans else (None, ())
+    if isinstance(error, CompilationError):
+        if error.span is None:
+            error.span, error.calls = span, calls
+        return error
+    if isinstance(error, NameError):
+        return UndefinedVariableError(str(error), span, "assign it before this line", calls)
+    if isinstance(error, AttributeError):
+        return UnknownNameError(str(error), span, "", calls)
+    return UnsupportedLanguageConstruct(f"{type(error).__name__}: {error}", span, "", calls)
+
+
+def _user_spans(traceback: TracebackType | None) -> list[Span]:
+    """The places of a traceback's frames that are the user's, outermost first."""
+    spans = []
+    while traceback is not None:
+        if SUPPORT in traceback.tb_frame.f_globals:
+            spans.append(_span(traceback))
+        traceback = traceback.tb_next
+    return spans
+
+
+def _span(traceback: TracebackType) -> Span:
+    """The expression that was being evaluated; the whole line where Python (3.10) does not record expressions."""
+    code, line = traceback.tb_frame.f_code, traceback.tb_lineno
+    text = linecache.getline(code.co_filename, line).rstrip("\n")
+    column, end_line, end_column = len(text) - len(text.lstrip()), line, len(text)
+    if hasattr(code, "co_positions"):
+        start, stop, first, last = list(code.co_positions())[traceback.tb_lasti // 2]
+        if start == line and None not in (stop, first, last):
+            column, end_line, end_column = first, stop, last
+    return Span(os.path.basename(code.co_filename), line, column, end_line, end_column, text)

@@ -1,0 +1,137 @@
+"""Functions of the language that make tiles or move their elements."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..diagnostics import ArgumentError, ShapeError
+from ..language.constexpr import unwrap
+from ..language.dtypes import DType, int32
+from ..ops.casts import numpy_type
+from .arguments import Arguments, axis_of, constant, dtype_of, shape_of
+from .program import running
+from .tile import Tile, apply, as_tile, broadcast, cast
+
+
+def _program(a: Arguments, indices: Callable[[], tuple[int, int, int]], name: str) -> Tile:
+    axis = constant(a["axis"], "axis")
+    if axis not in (0, 1, 2):
+        raise ArgumentError(f"{name} axis must be 0, 1, or 2 but got {axis}")
+    return Tile(np.int32(indices()[axis]), int32)
+
+
+def _arange(a: Arguments) -> Tile:
+    start, end = (constant(a[name], f"arange's argument {name}") for name in ("start", "end"))
+    if not isinstance(start, int) or not isinstance(end, int):
+        raise ArgumentError("arange's arguments must be integers")
+    if end <= start:
+        raise ArgumentError("arange's end argument must be greater than the start argument")
+    return Tile(np.arange(start, end, dtype=np.int32), int32)
+
+
+def _full(a: Arguments) -> Tile:
+    shape = shape_of(a["shape"]) if constant(a["shape"], "the shape") != () else ()
+    value = cast(as_tile(a.get("value", 0)), dtype_of(a["dtype"]))
+    if value.shape:
+        raise ShapeError("tl.full takes one value, not a tile", None, "use tl.broadcast_to")
+    return value.like(np.full(shape, value.values))
+
+
+def _zeros_like(a: Arguments) -> Tile:
+    tile = as_tile(a["input"])
+    dtype = tile.element
+    kind = numpy_type(dtype) if isinstance(dtype, DType) else np.dtype(np.int64)
+    return Tile(np.zeros(tile.shape, kind), dtype)
+
+
+def _cast(a: Arguments) -> Tile:
+    rounding = constant(a["fp_downcast_rounding"], "fp_downcast_rounding")
+    bitcast = bool(constant(a["bitcast"], "bitcast"))
+    is_literal = not isinstance(unwrap(a["input"]), Tile)
+    return cast(as_tile(a["input"]), dtype_of(a["dtype"]), None if is_literal and not bitcast else rounding, bitcast)
+
+
+def _broadcast_to(a: Arguments) -> Tile:
+    tile, shape = as_tile(a["input"]), shape_of(a["shape"])
+    fits = not tile.shape or (
+        len(tile.shape) == len(shape)
+        and all(side in (1, wanted) for side, wanted in zip(tile.shape, shape, strict=True))
+    )
+    if not fits:
+        raise ShapeError(f"cannot broadcast {tile.element}{list(tile.shape)} to {list(shape)}")
+    return tile.like(np.broadcast_to(tile.values, shape))
+
+
+def _expand_dims(a: Arguments, tile: str = "input", axis: str = "axis") -> Tile:
+    result, axes = as_tile(a[tile]), constant(a[axis], "axis")
+    axes = axes if isinstance(axes, tuple) else (axes,)
+    rank = len(result.shape) + len(axes)
+    return result.like(np.expand_dims(result.values, tuple(axis_of(one, rank) for one in axes)))
+
+
+def _permute(a: Arguments) -> Tile:
+    tile, dims = as_tile(a["input"]), constant(a["dims"], "the order of axes")
+    if len(dims) == 1 and isinstance(dims[0], tuple):
+        dims = dims[0]
+    rank = len(tile.shape)
+    order = dims or (*range(rank - 2), rank - 1, rank - 2)
+    if sorted(axis_of(axis, rank) for axis in order) != list(range(rank)):
+        raise ShapeError(f"permute of {list(tile.shape)} by {order}: each axis must occur once")
+    return tile.like(np.transpose(tile.values, order))
+
+
+def reshaped(tile: Tile, shape: tuple[int, ...]) -> Tile:
+    """The elements in row-major order in another shape.
+
+    Raises:
+      ShapeError: when it has another number of elements.
+    """
+    if np.prod(shape, dtype=np.int64) != tile.numel:
+        raise ShapeError(
+            f"reshape() cannot change total number of elements in tensor: {list(tile.shape)} to {list(shape)}"
+        )
+    return tile.like(tile.values.reshape(shape))
+
+
+def _squeeze(a: Arguments) -> Tile:
+    tile = as_tile(a["x"])
+    axis = axis_of(a["dim"], len(tile.shape))
+    if tile.shape[axis] != 1:
+        raise ShapeError(f"squeeze of axis {axis} of {list(tile.shape)}: its side is not 1")
+    return tile.like(np.squeeze(tile.values, axis))
+
+
+def _swizzle(a: Arguments) -> tuple[Any, Any]:
+    i, j, size_i, size_j, size_g = (unwrap(a[name]) for name in ("i", "j", "size_i", "size_j", "size_g"))
+    row_major = i * size_j + j
+    group = size_g * size_j
+    first = row_major // group * size_g
+    rows = apply("minimum", [size_i - first, size_g])
+    within = row_major % group
+    return first + within % rows, within // rows
+
+
+HANDLERS: dict[str, Callable[[Arguments], Any]] = {
+    "program_id": lambda a: _program(a, lambda: running.get().memory.program, "program_id"),
+    "num_programs": lambda a: _program(a, lambda: running.get().grid, "num_programs"),
+    "arange": _arange,
+    "full": _full,
+    "zeros": _full,
+    "zeros_like": _zeros_like,
+    "to_tensor": lambda a: as_tile(a["x"]),
+    "cast": _cast,
+    "broadcast": lambda a: tuple(broadcast([as_tile(a["input"]), as_tile(a["other"])])),
+    "broadcast_to": _broadcast_to,
+    "expand_dims": _expand_dims,
+    "permute": _permute,
+    "trans": _permute,
+    "reshape": lambda a: reshaped(as_tile(a["input"]), shape_of(a["shape"])),
+    "view": lambda a: reshaped(as_tile(a["input"]), shape_of(a["shape"])),
+    "ravel": lambda a: reshaped(as_tile(a["x"]), (as_tile(a["x"]).numel,)),
+    "squeeze": _squeeze,
+    "unsqueeze": lambda a: _expand_dims(a, "x", "dim"),
+    "swizzle2d": _swizzle,
+}

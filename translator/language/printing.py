@@ -1,0 +1,15 @@
+"""The fixed parts of the lines that `tl.device_print` writes; kernels in the wild have their output parsed."""
+
+from __future__ import annotations
+
+
+def printed_prefix(prefix: str, has_values: bool) -> str:
+    """What stands between the index and the value: the user's prefix, a colon before values, and a space in front."""
+    if has_values:
+        prefix = f"{prefix.removesuffix(' ').removesuffix(':')}: "
+    return f" {prefix}" if len(prefix) > 2 and not prefix.startswith(" ") else prefix
+
+
+def index_width(side: int) -> int:
+    """How many characters an index along an axis of `side` elements takes."""
+    return len(str(side - 1))
