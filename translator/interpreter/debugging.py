@@ -82,9 +82,9 @@ def _printed(tile: Tile, index: tuple[int, ...], as_hex: bool) -> str:
     value, element = tile.values[index], tile.element
     if element.is_ptr():
         return f"0x{int(value):x}"
-    if as_hex:
-        bits = int(np.asarray(value).view(f"uint{value.dtype.itemsize * 8}"))
-        return f"0x{bits:0{max(value.dtype.itemsize * 2, 2)}x}"
+    if as_hex:  # printf takes narrow integers as 32-bit ones
+        digits = value.dtype.itemsize * 2
+        return f"0x{int(value) & ((1 << max(digits * 4, 32)) - 1):0{digits}x}"
     return f"{float(value):f}" if element.is_floating() else str(int(value))
 
 
