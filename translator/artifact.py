@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from .language.dtypes import Element
+from .language.dtypes import DType, Element
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,10 @@ Argument = RuntimeArgument | ConstantArgument | TupleArgument
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """The launch options that change the text."""
+    """The launch options that change the text.
+
+    `guards` allows text that is right only under the conditions in `Artifact.guards`; without, it is right for all values.
+    """
 
     num_warps: int = 4
     num_stages: int = 3
@@ -46,6 +49,7 @@ class Options:
     maxnreg: int | None = None
     debug: bool = False
     enable_fp_fusion: bool = True
+    guards: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +76,32 @@ class LaunchParameter:
 
 
 @dataclass(frozen=True, slots=True)
+class TensorMap:
+    """A tensor map (`CUtensorMap`) that the launcher encodes and passes by value, after the kernel's other parameters.
+
+    Sizes, strides and the artifact's guards are arithmetic in the names of the kernel's integer parameters, numbers,
+    `+ - * % ( )` and comparisons: text that means the same in Python and in C++.
+
+    Attributes:
+      name: the C++ parameter, such as "a_map".
+      element: the elements in memory.
+      base: name of the pointer parameter that the tensor starts at.
+      sizes: elements per dimension, the contiguous one first.
+      strides: bytes from one index to the next, for every dimension after the first.
+      box: elements per dimension that one copy moves, in the same order.
+      swizzle: bytes of the swizzle pattern in shared memory: 0, 32, 64 or 128.
+    """
+
+    name: str
+    element: DType
+    base: str
+    sizes: tuple[str, ...]
+    strides: tuple[str, ...]
+    box: tuple[int, ...]
+    swizzle: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Artifact:
     """A translated kernel: the text and everything that a launcher must know.
 
@@ -86,6 +116,9 @@ class Artifact:
       lines: line of the `.cu` (from 1) to line of the user's file, for every line that came from a statement.
       file: base name of the user's file.
       globals: plain global values that were read, as (module, name, value).
+      tensor_maps: passed after `parameters`, in order.
+      guards: conditions under which the text is right, such as "M % 128 == 0" (see `TensorMap` for the language). The
+        launcher takes the text made with `guards=False` where one does not hold.
     """
 
     source: str
@@ -98,3 +131,5 @@ class Artifact:
     lines: tuple[tuple[int, int], ...] = field(default=(), compare=False)
     file: str = ""
     globals: tuple[tuple[str, str, Any], ...] = field(default=(), compare=False)
+    tensor_maps: tuple[TensorMap, ...] = ()
+    guards: tuple[str, ...] = ()
