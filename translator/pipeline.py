@@ -51,12 +51,14 @@ def translate_stages(
     from .frontend import build_kernel
     from .lower.kernel import lower_kernel, written_parameters
     from .schedule.layouts import choose_layouts
+    from .schedule.operands import prepare_dots
 
     kernel = build_kernel(function, arguments, options, target)
     if os.environ.get("TILEWRIGHT_VERIFY") == "1":
         from .ir.verify import verify
 
         verify(kernel)
+    kernel = prepare_dots(kernel, target)
     facts = find_facts(kernel)
     schedule = choose_layouts(kernel, facts, options, target)
     unit = lower_kernel(kernel, facts, schedule)

@@ -27,7 +27,7 @@ from ..ir.walk import assigned_variables, bodies, expressions, statements, subex
 from .axis_info import AxisInfo, axis_info, known_divisor, unknown
 
 STRUCTURED = frozenset(
-    ("load", "store", "reduce", "device_print", "device_assert", "barrier", "assume")
+    ("load", "store", "reduce", "dot", "device_print", "device_assert", "barrier", "assume")
     + tuple(f"atomic_{kind}" for kind in ("add", "max", "min", "and", "or", "xor", "xchg", "cas"))
 )
 
@@ -90,11 +90,12 @@ def _index_variables(
 ) -> tuple[frozenset[Variable], frozenset[Variable]]:
     index: set[Variable] = set()
     absorbed: set[Variable] = set()
+    multiplied = _dot_operands(body)
     for statement in statements(body):
         if not isinstance(statement, Assign) or len(statement.targets) != 1:
             continue
         variable = statement.targets[0]
-        if variable not in definitions or not variable.type.is_tile:
+        if variable not in definitions or not variable.type.is_tile or variable in multiplied:
             continue
         if not _is_index(definitions[variable], index | absorbed, assignments):
             continue
@@ -104,6 +105,12 @@ def _index_variables(
         else:
             index.add(variable)
     return frozenset(index), frozenset(absorbed)
+
+
+def _dot_operands(body: tuple[Statement, ...]) -> set[Variable]:
+    """Tiles that dots read: they need registers or shared memory whatever they are made of."""
+    calls = [s.value for s in statements(body) if isinstance(s, Assign) and isinstance(s.value, Call)]
+    return {v for call in calls if call.op == "dot" for arg in call.args[:2] for v in used_variables(arg)}
 
 
 def _is_index(expr: Expr, known: set[Variable], assignments: Counter[Variable]) -> bool:

@@ -26,6 +26,8 @@ TEMPLATES = (
     "warp_reduce",
     "block_reduce",
     "combine_warps",
+    "swizzled",
+    "valid_bytes",
 )
 
 READS = {"ca": "__ldca", "cg": "__ldcg", "cs": "__ldcs", "cv": "__ldcv", "volatile": "__ldcv"}

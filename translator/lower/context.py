@@ -14,7 +14,8 @@ from ..analysis.facts import Facts
 from ..ir.nodes import DeviceFunction, Kernel, Statement, Variable
 from ..ir.types import ValueType
 from ..language.dtypes import DTYPES, PointerType
-from ..schedule.layout import Layout
+from ..schedule.instructions import LANE_BITS, WARPGROUP_BITS
+from ..schedule.layout import REGISTER, Layout
 from ..schedule.plan import Schedule
 from .names import MATH_NAMES, Names
 from .point import Index, Point, point_of, register_index
@@ -68,8 +69,11 @@ class Context:
         self.written: dict[Variable, None] = {}  # pointer arguments that the kernel writes through
         self.packets: set[int] = set()  # sizes of vector accesses, in bytes
         self.structs: dict[tuple[object, ...], str] = {}
+        self.stage_of: dict[Variable, str] = {}  # which stage of its ring a staged tile is read from here
+        self.in_flight: frozenset[int] = frozenset()  # dots that the loop around them waits for
         self._temporaries: dict[tuple[int, str], Variable] = {}
         self._widths: dict[int, str] = {}
+        self._constants: dict[tuple[str, str, object], str] = {}
 
     def nested(self, facts: Facts, scopes: Scopes, names: Names) -> Context:
         """A lowering of scalar code in a function of its own; helpers are asked for from this one."""
@@ -204,6 +208,50 @@ class Context:
             name = self._widths[width] = self.names.fresh(f"{words[width]}_VEC")
             self.roles.constants.append(Constant(name, str(width), "elements of one access"))
         return name
+
+    # ------------------------------------------------------------------------------- places and constants of dots
+
+    def constant(self, name: str, value: int, comment: str) -> str:
+        """The name of a constant; another one where the name already stands for another value."""
+        key = ("constant", name, value)
+        if key not in self._constants:
+            self._constants[key] = self.names.fresh(name, f"NEXT_{name}", f"OTHER_{name}", f"FURTHER_{name}")
+            self.roles.constants.append(Constant(self._constants[key], str(value), comment))
+        return self._constants[key]
+
+    def thread_place(self, name: str, text: str, comment: str = "") -> str:
+        """A variable of the prologue that says where this thread stands."""
+        key = ("place", name, text)
+        if key not in self._constants:
+            place = self._constants[key] = self.names.fresh(name, f"{name}_too", f"other_{name}")
+            self.roles.places.append((place, Line(f"const int {place} = {text};", comment)))
+        return self._constants[key]
+
+    def lane(self) -> str:
+        """The thread's number within its warp."""
+        return self.thread_place("lane", f"{self.roles.tid} % WARP_SIZE")
+
+    def warp_place(self, name: str, axis: tuple[int, ...], comment: str) -> str:
+        """The first coordinate of this warp along an axis of an accumulator."""
+        text = self.roles.thread_text(tuple(bit if bit >= LANE_BITS else REGISTER for bit in axis))
+        return self.thread_place(name, text, comment) if text != "0" else text
+
+    def warpgroup(self, bits: list[int]) -> str:
+        """The warpgroup's number, counted by the given thread bits."""
+        size = self.constant("WARPGROUP_SIZE", 1 << WARPGROUP_BITS, "threads")
+        low = bits[0] - WARPGROUP_BITS
+        text = f"{self.roles.tid} / {size}" + (f" / {1 << low}" if low else "")
+        if bits[-1] + 1 < self.roles.num_threads.bit_length() - 1:
+            text += f" % {1 << len(bits)}"
+        return self.thread_place("warpgroup", text)
+
+    def distinct_helper(self, template: str, name: str, values: dict[str, object]) -> str:
+        """A helper whose name is its own where another with the same name has other values."""
+        for candidate in (name, f"{name}_{values['a_type']}", *(f"{name}_{word}" for word in ("next", "other"))):
+            known = self.helpers.get(candidate)
+            if known is None or known.values == values:
+                return self.use_helper(template, candidate, **values)
+        raise ValueError(f"no name left for {name}")
 
     # ---------------------------------------------------------------------------------------------------- loops
 

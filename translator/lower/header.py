@@ -10,6 +10,7 @@ from ..ir.walk import expressions, statements, subexpressions
 from ..ops.registry import OPS
 from ..schedule.layout import Layout
 from .context import Context, ctype
+from .staging import tile_comment
 from .unit import HeaderField
 
 
@@ -90,7 +91,7 @@ def _tiles(context: Context) -> tuple[str, ...]:
             layouts: Iterable[Layout] = schedule.index_layouts.get(target, ())
             if target in schedule.layouts:
                 layouts = (schedule.layouts[target],)
-            if target in facts.absorbed or target in facts.unused:
+            if target in facts.absorbed or target in facts.unused or target in schedule.staged:
                 continue
             for layout in layouts:
                 names = groups.setdefault((target.type.shape, layout), [])
@@ -101,6 +102,9 @@ def _tiles(context: Context) -> tuple[str, ...]:
     for (shape, layout), names in groups.items():
         sides = ", ".join(str(int(side)) for side in shape)
         lines.append(f"{', '.join(names)} [{sides}]: {distribution(layout)}")
+    for variable, tile in schedule.staged.items():
+        sides = ", ".join(str(side) for side in tile.shape)
+        lines.append(f"{context.names.variable(variable)} [{sides}]: shared, {tile_comment(tile)}")
     if schedule.in_shared:
         names = [context.names.variable(v) for v in sorted(schedule.in_shared, key=lambda v: v.key)]
         lines.append(f"{', '.join(names)}: in shared memory, for want of registers")

@@ -49,6 +49,7 @@ def lower_kernel(kernel: Kernel, facts: Facts, schedule: Schedule) -> Unit:
         functions=functions,
         dynamic_shared=dynamic,
         dynamic_bytes=dynamic_bytes,
+        dynamic_alignment=shared_alignment(dynamic),
         static_shared=static,
         packets=tuple(sorted(context.packets, reverse=True)),
         name=kernel.name,
@@ -182,15 +183,24 @@ def plan_shared(context: Context) -> tuple[tuple[Shared, ...], tuple[Shared, ...
     Raises:
       OutOfResources: when the arrays do not fit in either.
     """
-    arrays = tuple(context.shared.values())
+    arrays = tuple(sorted(context.shared.values(), key=lambda array: -array.align))
     target = context.schedule.target
-    total = sum(-(-array.size // 16) * 16 for array in arrays)
+    total, widest = 0, 16
+    for array in arrays:
+        total = -(-total // array.align) * array.align + array.size
+        widest = max(widest, array.align)
+    total = -(-total // widest) * widest
     if total <= target.max_static_shared_bytes:
         return arrays, (), 0
     if total > target.max_dynamic_shared_bytes:
         detail = "\n".join(f"  {array.name}: {array.size} bytes, {array.comment}" for array in arrays)
         raise OutOfResources(total, target.max_dynamic_shared_bytes, "shared memory", detail)
     return (), arrays, total
+
+
+def shared_alignment(arrays: tuple[Shared, ...]) -> int:
+    """Bytes to which the struct of shared arrays is aligned."""
+    return max((array.align for array in arrays), default=16)
 
 
 def _tile_in_shared(context: Context, variable: Variable) -> Shared:
@@ -210,7 +220,7 @@ def _prologue(context: Context, dynamic: tuple[Shared, ...]) -> list[Node]:
     nodes: list[Node] = []
     if dynamic:
         nodes += [
-            Line("extern __shared__ __align__(16) unsigned char shared_bytes[];"),
+            Line(f"extern __shared__ __align__({shared_alignment(dynamic)}) unsigned char shared_bytes[];"),
             Line("SharedArrays& shared = *reinterpret_cast<SharedArrays*>(shared_bytes);"),
             *(Line(f"auto& {array.name} = shared.{array.name};") for array in dynamic),
         ]

@@ -25,6 +25,10 @@ def lower_load(context: Context, statement: Assign) -> tuple[Node, ...]:
     pointer, mask, other = load_operands(call)
     if not pointer.type.is_tile:
         return _load_scalar(context, statement, call)
+    if target in context.schedule.staged:
+        from .staging import lower_staged_load
+
+        return lower_staged_load(context, statement)
     layout = context.schedule.layouts[target]
     access = plan_access(pointer, mask, layout, context.facts, context.facts.environments[id(statement)])
     modifier = read_modifier(call)
@@ -36,7 +40,7 @@ def lower_load(context: Context, statement: Assign) -> tuple[Node, ...]:
     if access.width == 1 and not modifier:
 
         def one(point: Point) -> tuple[Node, ...]:
-            value = _element(context, pointer, point)
+            value = element_text(context, pointer, point)
             if _pointee(pointer).is_bool():
                 value = Text(f"{value.within(9)} != 0", 9)
             condition = all_tests(context, access, point)
@@ -48,7 +52,7 @@ def lower_load(context: Context, statement: Assign) -> tuple[Node, ...]:
         return (*declare, *context.each_register(layout, one))
     return (
         *declare,
-        *_vectors(context, layout, access, _load_vector(context, statement, call, access, name, modifier)),
+        *vectors(context, layout, access, _load_vector(context, statement, call, access, name, modifier)),
     )
 
 
@@ -79,14 +83,14 @@ def lower_store(context: Context, statement: Effect) -> tuple[Node, ...]:
     access = plan_access(pointer, mask, layout, context.facts, context.facts.environments[id(statement)])
     modifier = write_modifier(call)
     ready = isinstance(value, (Use, Literal)) or layout.register_shape() == (1,) * layout.rank
-    vectors = access.width > 1 or bool(modifier)
-    if vectors:
+    by_vectors = access.width > 1 or bool(modifier)
+    if by_vectors:
         ready = isinstance(value, Use) and value.variable not in context.facts.index | context.schedule.in_shared
     # The whole tile is computed before the first element is stored: in a branch, element would wait for element.
     source, prepare = (None, ()) if ready else _materialise(context, statement, value, layout)
     nodes: tuple[Node, ...]
-    if vectors:
-        nodes = _vectors(context, layout, access, _store_vector(context, call, access, source, modifier))
+    if by_vectors:
+        nodes = vectors(context, layout, access, _store_vector(context, call, access, source, modifier))
     else:
         nodes = context.each_register(layout, _store_element(context, pointer, value, access, source))
     nodes = (*prepare, *nodes)
@@ -137,7 +141,7 @@ def _store_scalar(context: Context, call: Call, pointer: Expr, value: Expr, mask
 # ------------------------------------------------------------------------------------------------------- vectors
 
 
-def _vectors(context: Context, layout: Layout, access: Access, body: object) -> tuple[Node, ...]:
+def vectors(context: Context, layout: Layout, access: Access, body: object) -> tuple[Node, ...]:
     """Loops over the vectors of a tile: along the access's axis by vectors, along the others by registers."""
     names = context.axis_indices(layout)
     count = layout.registers(access.axis) // access.width
@@ -190,7 +194,7 @@ def _load_vector(context: Context, statement: Assign, call: Call, access: Access
             "source": context.speller.text(pointer, point),
             "suffix": f"_{modifier}" if modifier else "",
         }
-        test, count = _uniform(context, access, point), _count(context, access, point)
+        test, count = uniform_test(context, access, point), valid_count(context, access, point)
         kind = "bounded" if count else "if" if test else ""
         helper = "_".join(filter(None, ("load_vec", kind, modifier)))
         context.use_helper("load_vec", helper, kind=kind, modifier=modifier)
@@ -209,7 +213,7 @@ def _store_vector(context: Context, call: Call, access: Access, source: Variable
     pointer, value = call.args[:2]
 
     def one(point: Point) -> tuple[Node, ...]:
-        test, count = _uniform(context, access, point), _count(context, access, point)
+        test, count = uniform_test(context, access, point), valid_count(context, access, point)
         kind = "bounded" if count else ""
         helper = "_".join(filter(None, ("store_vec", kind, modifier)))
         context.use_helper("store_vec", helper, kind=kind, modifier=modifier)
@@ -239,7 +243,7 @@ def _store_element(
             spelled = Text(indexed(context, context.names.variable(source), source, point))
         else:
             spelled = context.speller.spell(value, point)
-        values = {"target": _element(context, pointer, point).text, "value": memory_value(value.type, spelled)}
+        values = {"target": element_text(context, pointer, point).text, "value": memory_value(value.type, spelled)}
         return _guarded(all_tests(context, access, point), Spelled("assign", values))
 
     return one
@@ -261,11 +265,12 @@ def _materialise(context: Context, statement: Effect, value: Expr, layout: Layou
 # ---------------------------------------------------------------------------------------------------- conditions
 
 
-def _uniform(context: Context, access: Access, point: Point) -> Text | None:
+def uniform_test(context: Context, access: Access, point: Point) -> Text | None:
+    """The part of the mask that decides for a whole vector; None when there is none."""
     return conjunction([context.speller.spell(test, point) for test in access.tests])
 
 
-def _count(context: Context, access: Access, point: Point) -> Text | None:
+def valid_count(context: Context, access: Access, point: Point) -> Text | None:
     """How many elements of the vector may be touched; None when all may."""
     counts = []
     for bound in access.bounds:
@@ -331,7 +336,7 @@ def _pointee(pointer: Expr) -> DType:
     return element.element_ty
 
 
-def _element(context: Context, pointer: Expr, point: Point) -> Text:
+def element_text(context: Context, pointer: Expr, point: Point) -> Text:
     """The element that a pointer points to: `x_ptr[offset]`, or `*(…)` where the pointer is no plain sum."""
     pointer = _resolve(context, pointer)
     if isinstance(pointer, Call) and pointer.op == "ptr_add":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from ..ir.nodes import Expr
@@ -86,6 +86,9 @@ def coordinate(point: Point, axis: int, roles: Roles) -> str:
     index = _whole_index(point, registers) if registers else Index("0")
     if role and role.thread_range is not None and index:
         return _blocked_coordinate(role, index, bool(registers))
+    if role and role.thread_range is None and role.place:
+        terms = [role.place, *_register_segments(point, bits, role)]
+        return " + ".join(term for term in terms if term != "0")
     return " + ".join(_segments(point, bits, roles))
 
 
@@ -116,6 +119,43 @@ def _whole_index(point: Point, bits: list[tuple[int, int]]) -> Index | None:
     number = bits[0][0]
     count = point.layout.axes[number].count(REGISTER)
     return point.indices[number] if bits == [(number, k) for k in range(count)] else None
+
+
+def _register_segments(point: Point, bits: tuple[PointBit, ...], role: AxisRole) -> Iterator[str]:
+    """What the registers of a scattered axis add to the thread's own place."""
+    registers = [bit for bit in bits if not isinstance(bit, int)]
+    index = _whole_index(point, registers) if registers else None
+    if index is not None and index.text == "0" and not index.vector:
+        return
+    run = role.run.bit_length() - 1
+    if index is not None and run and index.width == role.vector and registers == list(bits[:run]) + registers[run:]:
+        # The start of a vector: the bits within it are zero, the others are the vector's number.
+        if index.text != "0":
+            point = replace(point, indices=tuple(Index(i.vector) if i is index else i for i in point.indices))
+            number = registers[0][0]
+            shifted = tuple(bit if isinstance(bit, int) else (number, bit[1] - run) for bit in bits[run:])
+            placed = ((k + run, bit) for k, bit in enumerate(shifted) if not isinstance(bit, int))
+            yield from _segments_at(point, placed, run)
+        return
+    yield from _segments_at(point, ((k, bit) for k, bit in enumerate(bits) if not isinstance(bit, int)))
+
+
+def _segments_at(point: Point, placed: Iterable[tuple[int, tuple[int, int]]], dropped: int = 0) -> Iterator[str]:
+    """Runs of register bits, each shifted to its place, highest first; `dropped` low bits are not in the index."""
+    runs: list[tuple[int, list[tuple[int, int]]]] = []
+    for position, bit in placed:
+        last = runs[-1] if runs else None
+        if last and last[0] + len(last[1]) == position and _follows(last[1][-1], bit):
+            last[1].append(bit)
+        else:
+            runs.append((position, [bit]))
+    for position, run in reversed(runs):
+        number, low = run[0]
+        total = point.layout.axes[number].count(REGISTER) - dropped
+        source = _factor(point.indices[number].text)
+        text = source if low == 0 else f"{source} / {1 << low}"
+        text = text if low + len(run) == total else f"{text} % {1 << len(run)}"
+        yield text if position == 0 else f"{text} * {1 << position}"
 
 
 def _segments(point: Point, bits: tuple[PointBit, ...], roles: Roles | None) -> Iterator[str]:

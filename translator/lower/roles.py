@@ -138,6 +138,11 @@ class Roles:
         self, role: AxisRole, short: str, prefix: str, place: str, name: str, thread_bits: int
     ) -> tuple[str, str]:
         span = role.thread_range
+        if span is None:
+            place = self._names.fresh(place, f"{name}_{place}")
+            text = self.thread_text(role.bits)
+            self.places.append((place, Line(f"const int {place} = {text};", f"the first {role.noun} of this thread")))
+            return "", place
         if not span:
             return "", ""
         if len(span) == thread_bits:
@@ -153,6 +158,25 @@ class Roles:
             text += f" % {threads}"
         self.places.append((place, Line(f"const int {place} = {text};", f"this thread's place among {threads}")))
         return threads, place
+
+    def thread_text(self, bits: tuple[int, ...]) -> str:
+        """What the thread bits of a scattered axis add up to, highest first; "0" without any."""
+        thread_bits = self.num_threads.bit_length() - 1
+        runs: list[tuple[int, int, int]] = []  # (position, first thread bit, how many)
+        for position, bit in enumerate(bits):
+            if bit == REGISTER:
+                continue
+            start, first, count = runs[-1] if runs else (0, 0, 0)
+            if runs and (position, bit) == (start + count, first + count):
+                runs[-1] = (start, first, count + 1)
+            else:
+                runs.append((position, bit, 1))
+        terms = []
+        for position, first, count in reversed(runs):
+            text = f"{self.tid} / {self.power(1 << first)}" if first else self.tid
+            text += f" % {self.power(1 << count)}" if first + count < thread_bits else ""
+            terms.append(f"{text} * {1 << position}" if position else text)
+        return " + ".join(terms) or "0"
 
     def _threads_below(self, bits: int) -> str:
         for role in self._roles.values():

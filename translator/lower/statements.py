@@ -28,6 +28,7 @@ from .atomics import FUNCTIONS, lower_atomic
 from .context import Context, ctype
 from .convert import lower_conversions
 from .debug import lower_assert, lower_print
+from .dot import lower_dot
 from .memory import indexed, lower_load, lower_store
 from .point import Point
 from .reduce import lower_reduce
@@ -48,6 +49,7 @@ STRUCTURED: dict[str, Lowering] = {
     "load": lower_load,
     "store": lower_store,
     "reduce": lower_reduce,
+    "dot": lower_dot,
     "barrier": _lower_barrier,
     "assume": _lower_assume,
     "device_print": lower_print,

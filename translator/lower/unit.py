@@ -81,13 +81,14 @@ class Helper:
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """A shared array: `<ctype> <name><dimensions>`, with the sentence that explains it. `size` is in bytes."""
+    """A shared array: `<ctype> <name><dimensions>`, with the sentence that explains it. `size` and `align` are in bytes."""
 
     name: str
     ctype: str
     dimensions: str
     size: int
     comment: str = ""
+    align: int = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +118,7 @@ class Unit:
       includes: CUDA's headers, without brackets.
       constants, helpers, functions: in the order in which they are written.
       dynamic_shared: the arrays of the struct in dynamic shared memory; empty when `static_shared` is enough.
-      dynamic_bytes: the size of that struct.
+      dynamic_bytes, dynamic_alignment: the size and the alignment of that struct.
       static_shared: arrays declared `__shared__` in the kernel.
       packets: sizes of vector accesses, in bytes.
       name, parameters, launch_bounds: of the kernel.
@@ -132,6 +133,7 @@ class Unit:
     functions: tuple[Function, ...]
     dynamic_shared: tuple[Shared, ...]
     dynamic_bytes: int
+    dynamic_alignment: int
     static_shared: tuple[Shared, ...]
     packets: tuple[int, ...]
     name: str

@@ -17,6 +17,7 @@ from ..artifact import Options, Target
 from ..ir.nodes import Assign, Call, Effect, Expr, Kernel, Statement, Use, Variable
 from ..ir.walk import children, expressions, statements
 from ..language.dtypes import PointerType
+from .dots import Dots, plan_dots
 from .layout import Layout, blocked, drop_axis, padded
 from .paths import operand_axes, result_axes
 from .plan import Conversion, Schedule
@@ -58,6 +59,8 @@ def choose_layouts(kernel: Kernel, facts: Facts, options: Options, target: Targe
     for statement in statements(kernel.body):
         _collect(problem, statement, facts)
     thread_bits = (options.num_warps * LANES).bit_length() - 1
+    dots = plan_dots(kernel, facts, options, target)
+    _settle_accumulators(problem, kernel, dots)
     _solve(problem, thread_bits)
     conversions: dict[int, list[Conversion]] = {}
     for relation in problem.relations:
@@ -68,15 +71,19 @@ def choose_layouts(kernel: Kernel, facts: Facts, options: Options, target: Targe
             if (conversion := Conversion(relation.variable, layout)) not in wanted:
                 wanted.append(conversion)
     layouts = {node: layout for node, layout in problem.answers.items() if isinstance(node, Variable)}
-    room = target.max_dynamic_shared_bytes - SHARED_FOR_EXCHANGE
-    in_shared = choose_shared(kernel, facts, layouts, options.num_warps * LANES, room)
-    crowded = needs_whole_multiprocessor(peak_registers(kernel, facts, layouts), options.num_warps * LANES)
+    in_registers = {variable: layout for variable, layout in layouts.items() if variable not in dots.staged}
+    staged_bytes = sum(tile.stage_bytes * tile.stages for tile in dots.staged.values())
+    room = target.max_dynamic_shared_bytes - SHARED_FOR_EXCHANGE - staged_bytes
+    in_shared = choose_shared(kernel, facts, in_registers, options.num_warps * LANES, room)
+    crowded = needs_whole_multiprocessor(peak_registers(kernel, facts, in_registers), options.num_warps * LANES)
     return Schedule(
         layouts=layouts,
         statement_layouts={node: layout for node, layout in problem.answers.items() if isinstance(node, int)},
         index_layouts=_index_layouts(kernel, facts, problem),
         conversions={key: tuple(value) for key, value in conversions.items()},
         in_shared=in_shared,
+        dots=dots.plans,
+        staged=dots.staged,
         blocks_per_multiprocessor=1 if crowded else None,
         options=options,
         target=target,
@@ -116,6 +123,8 @@ def _collect(problem: _Problem, statement: Statement, facts: Facts) -> None:
         roots = expr.args if isinstance(expr, Call) and isinstance(node, int) else (expr,)
         if isinstance(expr, Call) and expr.op == "load":
             roots = expr.args
+        elif isinstance(expr, Call) and expr.op == "dot":
+            roots = expr.args[2:]  # the operands are read from shared memory
         for root in roots:
             if root.type.is_tile:
                 problem.shapes[node] = root.type.shape
@@ -155,6 +164,16 @@ def tile_uses(expr: Expr, facts: Facts, path: Path = ()) -> Iterator[tuple[Varia
 
 
 # ---------------------------------------------------------------------------------------------------- the answer
+
+
+def _settle_accumulators(problem: _Problem, kernel: Kernel, dots: Dots) -> None:
+    """Gives the results of dots the layouts that their instructions leave them in."""
+    settled: list[Node] = []
+    for statement in statements(kernel.body):
+        if id(statement) in dots.plans and isinstance(statement, Assign) and statement.target not in problem.answers:
+            problem.answers[statement.target] = dots.plans[id(statement)].layout
+            settled.append(statement.target)
+    _spread(problem, settled)
 
 
 def _solve(problem: _Problem, thread_bits: int) -> None:
@@ -281,8 +300,9 @@ def _index_layouts(kernel: Kernel, facts: Facts, problem: _Problem) -> dict[Vari
         if node is None or node not in problem.answers:
             continue
         for expr in expressions(statement):
-            structured = isinstance(expr, Call) and (isinstance(node, int) or expr.op == "load")
-            for root in children(expr) if structured else (expr,):
+            structured = isinstance(expr, Call) and (isinstance(node, int) or expr.op in ("load", "dot"))
+            first = 2 if isinstance(expr, Call) and expr.op == "dot" else 0
+            for root in children(expr)[first:] if structured else (expr,):
                 if root.type.is_tile:
                     visit(root, problem.answers[node])
     return {variable: tuple(layouts) for variable, layouts in needed.items()}

@@ -6,7 +6,9 @@ from dataclasses import dataclass
 
 from ..artifact import Options, Target
 from ..ir.nodes import Variable
+from .dots import DotPlan
 from .layout import Layout
+from .shared_tiles import SharedTile
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +30,9 @@ class Schedule:
       index_layouts: the layouts in which each index tile is computed.
       conversions: by `id` of the statement that needs them.
       in_shared: tiles that live in shared memory instead of registers, each thread's elements in a column of its own.
+      dots: instruction, layout and operands of every dot, by `id` of the statement.
+      staged: loaded tiles that go to shared memory for dots alone, with their format there; `layouts` has the layout in
+        which threads copy them.
       blocks_per_multiprocessor: how many the register allocation must leave room for; None leaves it to ptxas. 1 keeps
         ptxas from spilling in pursuit of an occupancy that the tiles rule out.
     """
@@ -37,6 +42,8 @@ class Schedule:
     index_layouts: dict[Variable, tuple[Layout, ...]]
     conversions: dict[int, tuple[Conversion, ...]]
     in_shared: frozenset[Variable]
+    dots: dict[int, DotPlan]
+    staged: dict[Variable, SharedTile]
     blocks_per_multiprocessor: int | None
     options: Options
     target: Target

@@ -1,0 +1,59 @@
+"""Dots: the accumulator's first value, the operands' way to shared memory, and the instructions."""
+
+from __future__ import annotations
+
+from ..ir.nodes import Assign, Call, Literal, Use
+from ..schedule.dots import DotPlan
+from ..schedule.layout import REGISTER
+from .context import Context
+from .dot_fma import lower_fma
+from .dot_mma import lower_mma
+from .dot_wgmma import lower_wgmma
+from .memory import indexed
+from .operand import OperandPlace, operand_place
+from .point import Point
+from .unit import Line, Node, Spelled
+
+
+def lower_dot(context: Context, statement: Assign) -> tuple[Node, ...]:
+    """`target = dot(a, b, acc)`: sums into the target's registers, in place."""
+    plan = context.schedule.dots[id(statement)]
+    nodes = list(_first_value(context, statement, plan))
+    if plan.instruction.kind == "fma":
+        return (*nodes, *lower_fma(context, statement, plan))
+    places: list[OperandPlace] = []
+    copies: list[Node] = []
+    for operand, is_a in ((plan.a, True), (plan.b, False)):
+        code, place = operand_place(context, statement, operand, is_a)
+        copies += code
+        places.append(place)
+    if copies:
+        if plan.instruction.kind == "wgmma":
+            context.use_helper("async_proxy_fence")
+            copies.append(Line("async_proxy_fence();", "the tensor cores read through the asynchronous proxy"))
+        copies += context.barrier("the operands are in shared memory")
+    for place in places:
+        context.pending_reads.add(place.base.split("[")[0])
+    lower = lower_wgmma if plan.instruction.kind == "wgmma" else lower_mma
+    return (*nodes, *copies, *lower(context, statement, plan, places[0], places[1]))
+
+
+def _first_value(context: Context, statement: Assign, plan: DotPlan) -> tuple[Node, ...]:
+    """What the sum starts from; nothing where it starts from what the target holds."""
+    target, layout = statement.target, plan.layout
+    call = statement.value
+    accumulators = call.args[2:] if isinstance(call, Call) else ()
+    if accumulators and isinstance(accumulators[0], Use) and accumulators[0].variable is target:
+        return ()
+    name = context.names.variable(target)
+    declare = context.declare(statement, target, layout)
+    value = accumulators[0] if accumulators else Literal(target.type, 0)
+    zero = isinstance(value, Literal) and value.value == 0
+    if zero and declare and REGISTER in {bit for axis in layout.axes for bit in axis}:
+        return (Line(f"{context.declaration(target, layout)} = {{}};"),)
+
+    def one(point: Point) -> tuple[Node, ...]:
+        text = context.speller.text(value, point)
+        return (Spelled("assign", {"target": indexed(context, name, target, point), "value": text}),)
+
+    return (*declare, *context.each_register(layout, one))

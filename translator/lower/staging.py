@@ -1,0 +1,127 @@
+"""Loads that go straight to shared memory, for dots: asynchronous copies by the threads of the block."""
+
+from __future__ import annotations
+
+from ..ir.nodes import Assign, Call
+from ..schedule.layout import Layout
+from ..schedule.shared_tiles import SharedTile
+from .access import Access, plan_access
+from .context import Context
+from .literals import literal_text
+from .memory import (
+    all_tests,
+    copies_guard,
+    element_text,
+    load_operands,
+    note_load,
+    uniform_test,
+    valid_count,
+    vectors,
+    width_name,
+)
+from .operand import element_place, shared_array
+from .point import Point
+from .spell import Text
+from .unit import Branch, Line, Node
+
+COPY_BYTES = (4, 8, 16)  # what cp.async moves
+
+
+def lower_staged_load(context: Context, statement: Assign) -> tuple[Node, ...]:
+    """A load of the whole tile, waited for at once."""
+    target = statement.target
+    name = declare_tile(context, statement)
+    nodes: list[Node] = [*context.before_write(name), *copy_tile(context, statement, name)]
+    if is_asynchronous(context, statement):
+        for helper in ("cp_async_commit", "cp_async_wait"):
+            context.use_helper(helper)
+        nodes += [Line("cp_async_commit();"), Line("cp_async_wait<0>();", "this thread's share has arrived")]
+    nodes += [*proxy_fence(context), *context.barrier(f"all of {target.name} is in shared memory")]
+    context.pending_reads.add(name)
+    return tuple(nodes)
+
+
+def proxy_fence(context: Context) -> tuple[Node, ...]:
+    """Shows what threads wrote to shared memory to the tensor cores that read it themselves."""
+    if not any(plan.instruction.kind == "wgmma" for plan in context.schedule.dots.values()):
+        return ()
+    context.use_helper("async_proxy_fence")
+    return (Line("async_proxy_fence();", "the tensor cores read through the asynchronous proxy"),)
+
+
+def declare_tile(context: Context, statement: Assign) -> str:
+    """Asks for the shared array of a staged load; its name is the variable's."""
+    target = statement.target
+    name = context.names.variable(target)
+    tile = context.schedule.staged[target]
+    shared_array(context, (target.key, "staged"), name, target, tile, tile_comment(tile))
+    return name
+
+
+def tile_comment(tile: SharedTile) -> str:
+    """What the declaration says about the format."""
+    stages = f"{tile.stages} stages, " if tile.stages > 1 else ""
+    return f"{stages}{tile.swizzle}-byte swizzle" if tile.swizzle else f"{stages}no swizzle"
+
+
+def is_asynchronous(context: Context, statement: Assign) -> bool:
+    """Whether `cp.async` can make the copies of a staged load."""
+    return _access(context, statement).width * statement.target.type.dtype.itemsize in COPY_BYTES
+
+
+def _access(context: Context, statement: Assign) -> Access:
+    pointer, mask, _ = load_operands(_call(statement))
+    layout = context.schedule.layouts[statement.target]
+    return plan_access(pointer, mask, layout, context.facts, context.facts.environments[id(statement)])
+
+
+def _call(statement: Assign) -> Call:
+    if not isinstance(statement.value, Call):
+        raise TypeError("not a load")
+    return statement.value
+
+
+def copy_tile(context: Context, statement: Assign, array: str) -> tuple[Node, ...]:
+    """This thread's copies of a tile to the stage `array`; elements outside the mask become zeros."""
+    target = statement.target
+    tile, layout = context.schedule.staged[target], context.schedule.layouts[target]
+    pointer, _, _ = load_operands(_call(statement))
+    access = _access(context, statement)
+    note_load(context, pointer, layout)
+    if is_asynchronous(context, statement) and access.axis == tile.fast:
+        nodes = _vector_copies(context, statement, array, tile, layout, access)
+    else:
+        zero = literal_text(0, target.type.dtype)
+
+        def one(point: Point) -> tuple[Node, ...]:
+            value = element_text(context, pointer, point)
+            if condition := all_tests(context, access, point):
+                value = Text(f"{condition.within(4)} ? {value.within(4)} : {zero}", 3)
+            return (Line(f"{array}[{element_place(context, tile, point)}] = {value.text};"),)
+
+        nodes = context.each_register(layout, one)
+    if guard := copies_guard(context, layout):
+        return (Branch(guard, nodes),)
+    return nodes
+
+
+def _vector_copies(
+    context: Context, statement: Assign, array: str, tile: SharedTile, layout: Layout, access: Access
+) -> tuple[Node, ...]:
+    pointer, _, _ = load_operands(_call(statement))
+    size = access.width * tile.itemsize
+    helper = context.use_helper("cp_async", f"cp_async_{size}", bytes=size)
+
+    def one(point: Point) -> tuple[Node, ...]:
+        test, count = uniform_test(context, access, point), valid_count(context, access, point)
+        valid = str(size)
+        if count is not None:
+            width = width_name(context, layout, access)
+            context.use_helper("valid_bytes")
+            valid = f"valid_bytes<{tile.itemsize}, {width}>({count.text})"
+        if test is not None:
+            valid = f"{test.within(4)} ? {valid} : 0"
+        place = f"&{array}[{element_place(context, tile, point)}]"
+        return (Line(f"{helper}({place}, {context.speller.text(pointer, point)}, {valid});"),)
+
+    return vectors(context, layout, access, one)

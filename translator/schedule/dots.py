@@ -1,0 +1,191 @@
+"""What every dot of a kernel multiplies with, and where its operands lie.
+
+In: a kernel whose dots have named operands (`operands.py`) and its facts. Out: per dot statement an instruction and the
+layout of the accumulator; the loaded tiles that go to shared memory without passing through anybody's registers.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from ..analysis.axis_info import axis_info
+from ..analysis.facts import Facts
+from ..artifact import Options, Target
+from ..ir.nodes import Assign, Call, Expr, Kernel, Literal, Statement, Use, Variable
+from ..ir.walk import expressions, statements, used_variables
+from .instructions import (
+    WGMMA_CAPABILITY,
+    Instruction,
+    fma_layout,
+    mma_takes,
+    tensor_core,
+    warp_layout,
+    warpgroup_layout,
+    whole_pieces,
+)
+from .layout import Layout
+from .shared_tiles import SharedTile, fits
+
+KINDS = ("wgmma", "mma", "fma")  # the fastest first
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """A tile that a dot reads; `swapped` when it reads the last two axes the other way round."""
+
+    variable: Variable
+    swapped: bool
+
+
+@dataclass(frozen=True, slots=True)
+class DotPlan:
+    """One dot: its instruction, the layout of its accumulator, its operands and where they lie.
+
+    The tiles are in shared memory: of a staged variable, or of a copy that the dot makes of a tile in registers.
+    """
+
+    instruction: Instruction
+    layout: Layout
+    a: Operand
+    b: Operand
+
+
+@dataclass(frozen=True, slots=True)
+class Dots:
+    """The plans of all dots by `id` of the statement, and the staged variables with the format of their tile."""
+
+    plans: dict[int, DotPlan]
+    staged: dict[Variable, SharedTile]
+
+
+def dot_statements(kernel: Kernel) -> Iterator[tuple[Assign, Call]]:
+    """Every dot of a kernel, in source order."""
+    for statement in statements(kernel.body):
+        if isinstance(statement, Assign) and isinstance(statement.value, Call) and statement.value.op == "dot":
+            yield statement, statement.value
+
+
+def operand_of(expr: Expr) -> Operand | None:
+    """The variable that an operand is, through transposes of its last two axes."""
+    swapped = False
+    while isinstance(expr, Call) and expr.op == "permute":
+        order = expr.attribute("order")
+        rank = len(order)
+        if tuple(order) == (*range(rank - 2), rank - 1, rank - 2):
+            swapped = not swapped
+        elif tuple(order) != tuple(range(rank)):
+            return None
+        expr = expr.args[0]
+    return Operand(expr.variable, swapped) if isinstance(expr, Use) else None
+
+
+def plan_dots(kernel: Kernel, facts: Facts, options: Options, target: Target) -> Dots:
+    """Chooses instructions and staged tiles."""
+    kinds: dict[Variable, str] = {}
+    for statement, call in dot_statements(kernel):
+        best = next(kind for kind in KINDS if _possible(kind, call, options, target))
+        kinds[statement.target] = max(kinds.get(statement.target, best), best, key=KINDS.index)
+    uses = Counter(v for s in statements(kernel.body) for e in expressions(s) for v in used_variables(e))
+    staged = _staged(kernel, facts, kinds, uses)
+    plans: dict[int, DotPlan] = {}
+    for statement, call in dot_statements(kernel):
+        kind = kinds[statement.target]
+        layout = _layout(kind, statement.target.type.shape, options.num_warps)
+        a, b = (operand_of(arg) for arg in call.args[:2])
+        if layout is None or a is None or b is None:
+            raise TypeError("a dot whose operands have no name")
+        dtypes = (call.args[0].type.dtype, call.args[1].type.dtype, call.type.dtype)
+        instruction = Instruction("fma") if kind == "fma" else tensor_core(kind, *dtypes)
+        plans[id(statement)] = DotPlan(instruction, layout, a, b)
+    return Dots(plans, staged)
+
+
+def _layout(kind: str, shape: tuple[int, ...], num_warps: int) -> Layout | None:
+    if kind == "fma":
+        return fma_layout(shape, num_warps)
+    return warpgroup_layout(shape, num_warps) if kind == "wgmma" else warp_layout(shape, num_warps)
+
+
+def _possible(kind: str, call: Call, options: Options, target: Target) -> bool:
+    """Whether the instruction has these types and sides on the target."""
+    a, b = call.args[:2]
+    if kind == "fma":
+        return True
+    exact = a.type.dtype.name == "fp32" and call.attribute("input_precision") != "tf32"
+    if exact or not all(mma_takes(operand.type.dtype, target.capability) for operand in (a, b)):
+        return False
+    if not all(whole_pieces(operand.type.shape) for operand in (a, b)):
+        return False
+    k = a.type.shape[-1]
+    layout = _layout(kind, call.type.shape, options.num_warps)
+    if layout is None or k * a.type.dtype.itemsize < 32 or k < 8:
+        return False
+    if kind == "mma":
+        return True
+    per_warpgroup = 4 * layout.registers(1)
+    return (
+        target.capability == WGMMA_CAPABILITY
+        and per_warpgroup * b.type.dtype.itemsize >= 16
+        and (per_warpgroup == b.type.shape[1] or per_warpgroup * b.type.dtype.itemsize >= 128)
+    )  # a warpgroup's columns begin at a box of their own
+
+
+def _staged(
+    kernel: Kernel, facts: Facts, kinds: Mapping[Variable, str], uses: Mapping[Variable, int]
+) -> dict[Variable, SharedTile]:
+    """The loaded tiles that tensor-core dots alone read, with the axis along which memory is contiguous."""
+    reads: dict[Variable, list[int]] = {}  # the axis of K, for every use
+    for statement, call in dot_statements(kernel):
+        if kinds[statement.target] == "fma":
+            continue
+        for number, operand in enumerate(map(operand_of, call.args[:2])):
+            if operand is not None:
+                rank = operand.variable.type.rank
+                k_is_last = (number == 0) != operand.swapped
+                reads.setdefault(operand.variable, []).append(rank - 1 if k_is_last else rank - 2)
+    staged: dict[Variable, SharedTile] = {}
+    for candidate in statements(kernel.body):
+        load = candidate.value if isinstance(candidate, Assign) else None
+        if not isinstance(candidate, Assign) or not isinstance(load, Call) or load.op != "load":
+            continue
+        variable = candidate.target
+        if uses.get(variable, 0) != len(reads.get(variable, ())) or not reads.get(variable):
+            continue
+        if facts.assignments[variable] == 1 and not load.attribute("volatile") and _fills_with_zeros(load):
+            fast = _contiguous_axis(candidate, load, facts)
+            itemsize = variable.type.dtype.itemsize
+            fits_k = itemsize == 2 or set(reads[variable]) == {
+                fast
+            }  # only 16-bit operands may be contiguous along M, N
+            if fits_k and fits(variable.type.shape, fast, itemsize):
+                staged[variable] = SharedTile(tuple(map(int, variable.type.shape)), fast, itemsize)
+    return staged
+
+
+def _fills_with_zeros(load: Call) -> bool:
+    """Whether masked elements may be zeros: asynchronous copies fill with nothing else."""
+    return len(load.args) < 3 or (isinstance(load.args[2], Literal) and load.args[2].value == 0)
+
+
+def _contiguous_axis(statement: Statement, load: Call, facts: Facts) -> int:
+    info = axis_info(load.args[0], facts.environments[id(statement)])
+    rank = load.type.rank
+    return rank - 2 if info.contiguity[rank - 2] > info.contiguity[rank - 1] else rank - 1
+
+
+def copied_tile(operand: Operand, layout: Layout | None, is_a: bool) -> SharedTile:
+    """The format of the copy that a dot makes of a tile in registers.
+
+    It is contiguous along K, or for 16-bit elements along the axis of which a thread holds consecutive ones.
+    """
+    variable = operand.variable
+    rank = variable.type.rank
+    k_axis = rank - 1 if is_a != operand.swapped else rank - 2
+    other = 2 * rank - 3 - k_axis
+    shape = tuple(map(int, variable.type.shape))
+    fast = k_axis
+    if variable.type.dtype.itemsize == 2 and layout is not None and layout.run(other) > layout.run(k_axis):
+        fast = other if fits(shape, other, 2) else k_axis
+    return SharedTile(shape, fast, variable.type.dtype.itemsize)

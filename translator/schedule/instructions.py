@@ -1,0 +1,133 @@
+"""Which instruction a dot uses, and who holds what of its accumulator.
+
+Every tensor-core instruction takes 32 bytes of K at a time and leaves a lane the same places of each 16 x 8 piece of the
+accumulator: row `lane / 4` and the one 8 below, columns `lane % 4 * 2` and the next (PTX ISA, "Matrix fragments for
+mma.m16n8k16" and "Register fragments for wgmma.mma_async.m64nNk16"). Both are permutations of bits, so that accumulators
+are tiles like all others.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..language.dtypes import DType
+from .layout import REGISTER, Layout, bits_of, padded
+
+K_BYTES = 32  # of K per instruction
+PTX_TYPES = {"fp16": "f16", "bf16": "bf16", "fp32": "tf32", "i8": "s8", "u8": "u8", "fp8e4nv": "e4m3", "fp8e5": "e5m2"}
+MMA_SINCE = {"f16": 80, "bf16": 80, "tf32": 80, "s8": 80, "u8": 80, "e4m3": 89, "e5m2": 89}
+WGMMA_CAPABILITY = 90
+WARPGROUP_BITS = 7
+LANE_BITS = 5
+MAX_WGMMA_N = 256
+
+ROW_IN_PIECE = (2, 3, 4, REGISTER)  # row = lane / 4 + 8 * register
+COLUMN_IN_PIECE = (REGISTER, 0, 1)  # column = lane % 4 * 2 + register
+
+
+@dataclass(frozen=True, slots=True)
+class Instruction:
+    """What multiplies: `kind` is "wgmma", "mma" or "fma"; the PTX names of the types, empty for fma.
+
+    `k` is the number of elements of K that one instruction takes.
+    """
+
+    kind: str
+    k: int = 1
+    a_type: str = ""
+    b_type: str = ""
+    accumulator: str = ""
+
+
+def tensor_core(kind: str, a: DType, b: DType, result: DType) -> Instruction:
+    """The instruction of a kind for operands of the given types."""
+    accumulator = "s32" if result.is_int() else "f32"
+    return Instruction(kind, K_BYTES // a.itemsize, PTX_TYPES[a.name], PTX_TYPES[b.name], accumulator)
+
+
+def mma_takes(dtype: DType, capability: int) -> bool:
+    """Whether `mma.sync` has operands of this type."""
+    ptx = PTX_TYPES.get(dtype.name)
+    return ptx is not None and MMA_SINCE[ptx] <= capability
+
+
+def warpgroup_layout(shape: tuple[int, ...], num_warps: int) -> Layout | None:
+    """The accumulator of wgmma: each warpgroup has bands of 64 rows; None where the shape does not divide so.
+
+    Args:
+      shape: [M, N], powers of two.
+      num_warps: of the block; four make a warpgroup.
+    """
+    if len(shape) != 2 or num_warps % 4 or shape[0] < 64:
+        return None
+    rows, columns = shape
+    warpgroup_bits = bits_of(num_warps) - 2
+    across_m = min(warpgroup_bits, bits_of(rows // 64))
+    across_n = warpgroup_bits - across_m
+    n = columns >> across_n
+    if n < 8 or n > MAX_WGMMA_N:
+        return None
+    first_n = WARPGROUP_BITS + across_m
+    m_tiles = bits_of(rows // 64) - across_m
+    m_axis = (*ROW_IN_PIECE, 5, 6, *[REGISTER] * m_tiles, *range(WARPGROUP_BITS, first_n))
+    n_axis = (*COLUMN_IN_PIECE, *[REGISTER] * (bits_of(n) - 3), *range(first_n, first_n + across_n))
+    return Layout((m_axis, n_axis), bits_of(num_warps) + LANE_BITS)
+
+
+def warp_layout(shape: tuple[int, ...], num_warps: int) -> Layout | None:
+    """The accumulator of `mma.sync`: warps side by side, each with a part that is as square as can be.
+
+    Args:
+      shape: [M, N] or [batch, M, N], powers of two; None where M < 16 or N < 8.
+      num_warps: of the block; warps that find nothing left hold copies.
+    """
+    *batch, rows, columns = shape
+    if rows < 16 or columns < 8:
+        return None
+    left = bits_of(num_warps)
+    across_batch = min(left, bits_of(batch[0])) if batch else 0
+    left -= across_batch
+    across_m = across_n = 0
+    while left:
+        tall, wide = rows >> across_m, columns >> across_n
+        if wide >= 16 and (wide >= tall or tall < 32):
+            across_n += 1
+        elif tall >= 32:
+            across_m += 1
+        else:
+            break
+        left -= 1
+    first_m = LANE_BITS + across_n
+    first_batch = first_m + across_m
+    n_axis = (*COLUMN_IN_PIECE, *[REGISTER] * (bits_of(columns) - 3 - across_n), *range(LANE_BITS, first_m))
+    m_axis = (*ROW_IN_PIECE, *[REGISTER] * (bits_of(rows) - 4 - across_m), *range(first_m, first_batch))
+    axes: tuple[tuple[int, ...], ...] = (m_axis, n_axis)
+    if batch:
+        registers = [REGISTER] * (bits_of(batch[0]) - across_batch)
+        axes = ((*registers, *range(first_batch, first_batch + across_batch)), *axes)
+    return Layout(axes, bits_of(num_warps) + LANE_BITS)
+
+
+def fma_layout(shape: tuple[int, ...], num_warps: int) -> Layout:
+    """The accumulator of a dot without tensor cores: small squares of elements per thread, then threads, then the rest."""
+    thread_bits = bits_of(num_warps) + LANE_BITS
+    total = [bits_of(side) for side in shape]
+    square = [0] * len(shape)
+    spare = sum(total) - thread_bits
+    for axis in (len(shape) - 1, len(shape) - 2) * 2:  # up to 4 x 4
+        if spare > 0 and square[axis] < min(total[axis], 2):
+            square[axis] += 1
+            spare -= 1
+    axes: list[tuple[int, ...]] = []
+    next_bit = 0
+    for axis in reversed(range(len(shape))):
+        count = min(total[axis] - square[axis], thread_bits - next_bit)
+        rest = total[axis] - square[axis] - count
+        axes.insert(0, (*[REGISTER] * square[axis], *range(next_bit, next_bit + count), *[REGISTER] * rest))
+        next_bit += count
+    return Layout(tuple(axes), thread_bits)
+
+
+def whole_pieces(shape: tuple[int, ...]) -> bool:
+    """Whether no side needs padding."""
+    return all(padded(side) == side for side in shape)

@@ -1,0 +1,96 @@
+"""Prepares dots: operands get names, narrow results are accumulated in fp32, types that the target lacks are widened.
+
+In: a typed kernel. Out: the same kernel in which both operands of every dot are variables or transposes of variables, and
+every result is fp32, fp64 or int32.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ..artifact import Target
+from ..ir.nodes import Assign, Call, Expr, For, If, Inlined, Kernel, Statement, Use, Variable, While
+from ..ir.types import ValueType
+from ..ir.walk import assigned_variables, statements
+from ..language.dtypes import DType, float16, float32
+from .dots import operand_of
+from .instructions import mma_takes
+
+
+def prepare_dots(kernel: Kernel, target: Target) -> Kernel:
+    """See the module docstring; a kernel without dots is returned as it is."""
+    if not any(_is_dot(statement) for statement in statements(kernel.body)):
+        return kernel
+    keys = [v.key for s in statements(kernel.body) for v in assigned_variables(s)]
+    keys += [p.variable.key for p in kernel.parameters]
+    return replace(kernel, body=_Preparation(max(keys) + 1, target).block(kernel.body))
+
+
+def _is_dot(statement: Statement) -> bool:
+    return isinstance(statement, Assign) and isinstance(statement.value, Call) and statement.value.op == "dot"
+
+
+class _Preparation:
+    """Rewrites blocks; `next_key` numbers the variables that it adds."""
+
+    def __init__(self, next_key: int, target: Target) -> None:
+        """Starts numbering at `next_key`."""
+        self.next_key, self.target = next_key, target
+
+    def block(self, body: tuple[Statement, ...]) -> tuple[Statement, ...]:
+        """A block with all its dots prepared."""
+        result: list[Statement] = []
+        for statement in body:
+            match statement:
+                case Assign(value=Call(op="dot") as call):
+                    result += self._dot(statement, call)
+                case If():
+                    result.append(
+                        replace(statement, then=self.block(statement.then), otherwise=self.block(statement.otherwise))
+                    )
+                case For() | Inlined():
+                    result.append(replace(statement, body=self.block(statement.body)))
+                case While():
+                    result.append(
+                        replace(statement, prelude=self.block(statement.prelude), body=self.block(statement.body))
+                    )
+                case _:
+                    result.append(statement)
+        return tuple(result)
+
+    def _variable(self, name: str, type_: ValueType) -> Variable:
+        self.next_key += 1
+        return Variable(name, type_, self.next_key - 1)
+
+    def _dot(self, statement: Assign, call: Call) -> list[Statement]:
+        before: list[Statement] = []
+        words = ("left", "right")
+        operands = [self._operand(statement, arg, word, before) for arg, word in zip(call.args[:2], words, strict=True)]
+        target, result = statement.target, call.type.dtype
+        accumulators = call.args[2:]
+        if not result.is_floating() or result.bits >= 32:
+            return [*before, replace(statement, value=replace(call, args=(*operands, *accumulators)))]
+        wide = call.type.with_element(float32)
+        total = self._variable(f"{target.name}_sum", wide)
+        widened = tuple(Call(wide, "cast", (acc,), span=call.span) for acc in accumulators)
+        product = Call(wide, "dot", (*operands, *widened), call.attributes, span=call.span)
+        narrowed = Call(call.type, "cast", (Use(wide, total),), span=call.span)
+        return [*before, Assign(statement.origin, (total,), product), replace(statement, value=narrowed)]
+
+    def _operand(self, statement: Assign, operand: Expr, word: str, before: list[Statement]) -> Expr:
+        wanted = self._operand_type(operand.type.dtype)
+        if wanted == operand.type.dtype and operand_of(operand) is not None:
+            return operand
+        value = operand
+        if wanted != operand.type.dtype:
+            value = Call(operand.type.with_element(wanted), "cast", (operand,), span=operand.span)
+        named = operand_of(operand)
+        name = f"{named.variable.name if named else word}_{wanted.name}" if wanted != operand.type.dtype else word
+        variable = self._variable(name, value.type)
+        before.append(Assign(statement.origin, (variable,), value))
+        return Use(value.type, variable, span=operand.span)
+
+    def _operand_type(self, dtype: DType) -> DType:
+        """The type in which an operand is multiplied: 8-bit floats widen to fp16, exactly, where mma lacks them."""
+        narrow = dtype.is_floating() and dtype.bits == 8
+        return float16 if narrow and not mma_takes(dtype, self.target.capability) else dtype
