@@ -163,6 +163,12 @@ class KernelFaultError(LaunchError):
     code = "TW205"
 
 
+class HostExpressionError(LaunchError):
+    """An expression of a tensor map or guard that is not arithmetic in the kernel's integer arguments."""
+
+    code = "TW206"
+
+
 class OutOfResources(TilewrightError):  # noqa: N818 (Triton's name)
     """The kernel needs more of something than the hardware has.
 

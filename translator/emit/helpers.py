@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..lower.unit import Helper
+from .ptx_values import PTX_VALUES
 
 # Order in the file; a helper may call only helpers above it.
 TEMPLATES = (
@@ -28,7 +29,49 @@ TEMPLATES = (
     "combine_warps",
     "swizzled",
     "valid_bytes",
+    "shared_address",
+    "tensor_map",
+    "barrier",
+    "mbarrier_init",
+    "mbarrier_init_fence",
+    "mbarrier_arrive",
+    "mbarrier_arrive_expect",
+    "mbarrier_wait",
+    "tma_load",
+    "tma_store",
+    "tma_store_commit",
+    "tma_store_wait",
+    "async_proxy_fence",
+    "named_barrier_sync",
+    "warpgroup_shrink",
+    "warpgroup_grow",
+    "cp_async",
+    "cp_async_commit",
+    "cp_async_wait",
+    "ldmatrix",
+    "stmatrix",
+    "mma",
+    "wgmma_descriptor",
+    "wgmma_fence",
+    "wgmma_commit",
+    "wgmma_wait",
+    "wgmma_pin",
+    "wgmma",
 )
+
+# What a helper's text needs besides itself, for helpers that are the same in every file.
+REQUIRES = {
+    "mbarrier_init": ("shared_address", "barrier"),
+    "mbarrier_arrive": ("shared_address", "barrier"),
+    "mbarrier_arrive_expect": ("shared_address", "barrier"),
+    "mbarrier_wait": ("shared_address", "barrier"),
+    "tma_load": ("shared_address", "barrier", "tensor_map"),
+    "tma_store": ("shared_address", "tensor_map"),
+    "cp_async": ("shared_address",),
+    "ldmatrix": ("shared_address",),
+    "stmatrix": ("shared_address",),
+    "wgmma_descriptor": ("shared_address",),
+}
 
 READS = {"ca": "__ldca", "cg": "__ldcg", "cs": "__ldcs", "cv": "__ldcv", "volatile": "__ldcv"}
 WRITES = {"wb": "__stwb", "cg": "__stcg", "cs": "__stcs", "wt": "__stwt"}
@@ -75,7 +118,10 @@ def _with_requirements(helper: Helper, packets: tuple[int, ...]) -> list[tuple[s
     if helper.template == "atomic_long":
         unsigned = {16: "unsigned short", 32: "unsigned", 64: "unsigned long long"}[values["bits"]]
         return [(helper.name, helper.template, values | {"unsigned": unsigned})]
-    return [(helper.name, helper.template, values)]
+    if helper.template in PTX_VALUES:
+        values |= PTX_VALUES[helper.template](**helper.values)
+    required = [(name, name, {"name": name}) for name in REQUIRES.get(helper.template, ())]
+    return [*required, (helper.name, helper.template, values)]
 
 
 def _access(modifier: str) -> dict[str, str]:
