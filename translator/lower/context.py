@@ -247,7 +247,8 @@ class Context:
 
     def distinct_helper(self, template: str, name: str, values: dict[str, object]) -> str:
         """A helper whose name is its own where another with the same name has other values."""
-        for candidate in (name, f"{name}_{values['a_type']}", *(f"{name}_{word}" for word in ("next", "other"))):
+        word = values.get("a_type") or values.get("acc")
+        for candidate in (name, f"{name}_{word}", f"{name}_next", f"{name}_other"):
             known = self.helpers.get(candidate)
             if known is None or known.values == values:
                 return self.use_helper(template, candidate, **values)

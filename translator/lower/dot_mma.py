@@ -56,10 +56,10 @@ def _load_a(
 ) -> tuple[Node, ...]:
     """16 rows by one step of K: four matrices of 8 x 16 bytes."""
     if a.k_fast:
-        helper = context.use_helper("ldmatrix_x4")
+        helper = context.use_helper("ldmatrix", "ldmatrix_x4", count=4, trans=False)
         place = a.place(context, f"{row} + {lane} % 16", f"{kk} + {lane} / 16 * {a.tile.chunk}", batch)
     else:
-        helper = context.use_helper("ldmatrix_x4_trans")
+        helper = context.use_helper("ldmatrix", "ldmatrix_x4_trans", count=4, trans=True)
         place = a.place(context, f"{row} + {lane} / 8 % 2 * 8", f"{kk} + {lane} / 16 * 8 + {lane} % 8", batch)
     registers = ", ".join(f"{fragment}[{i}]" for i in range(4))
     return (Line(f"{helper}({registers}, &{a.base}[{place}]);"),)
@@ -72,11 +72,11 @@ def _load_b(
     both = pieces > 1
     width = 4 if both else 2
     if b.k_fast:
-        helper = context.use_helper(f"ldmatrix_x{width}")
+        helper = context.use_helper("ldmatrix", f"ldmatrix_x{width}", count=width, trans=False)
         across = f"{column} + {ni} * 8 + {lane} / 16 * 8 + {lane} % 8" if both else f"{column} + {lane} % 8"
         place = b.place(context, across, f"{kk} + {lane} / 8 % 2 * {b.tile.chunk}", batch)
     else:
-        helper = context.use_helper(f"ldmatrix_x{width}_trans")
+        helper = context.use_helper("ldmatrix", f"ldmatrix_x{width}_trans", count=width, trans=True)
         across = f"{column} + {ni} * 8 + {lane} / 16 * 8" if both else column
         place = b.place(context, across, f"{kk} + {lane} % 16", batch)
     if not both:

@@ -29,7 +29,7 @@ def lower_wgmma(
     nodes: list[Node] = [
         _descriptor(context, statement, a, "a", rows),
         _descriptor(context, statement, b, "b", columns),
-        *fence(context, name, context.count(layout.axes[0])),
+        *fence(context, name, context.count(layout.axes[0]), instruction.accumulator),
     ]
     a_text = f"a_tile{_k_step(context, a, 'A', kk)}"
     b_text = f"b_tile{_k_step(context, b, 'B', kk)}"
@@ -43,29 +43,29 @@ def lower_wgmma(
         multiply = Loop(f"for (int {m} = 0; {m} < {count}; ++{m})", (line,), unroll=True)
     side = side_text(context, a.side_of_k())
     nodes.append(Loop(f"for (int {kk} = 0; {kk} < {side}; {kk} += {step})", (multiply,), unroll=True))
-    return (*nodes, *after(context, statement, name, context.count(layout.axes[0])))
+    return (*nodes, *after(context, statement, name, context.count(layout.axes[0]), instruction.accumulator))
 
 
-def fence(context: Context, name: str, count: str) -> tuple[Node, ...]:
+def fence(context: Context, name: str, count: str, accumulator: str) -> tuple[Node, ...]:
     """What must stand between ordinary uses of the accumulator and the first instruction."""
     context.use_helper("wgmma_fence")
-    return (pin(context, name, count), Line("wgmma_fence();"))
+    return (pin(context, name, count, accumulator), Line("wgmma_fence();"))
 
 
-def pin(context: Context, name: str, count: str) -> Node:
+def pin(context: Context, name: str, count: str, accumulator: str) -> Node:
     """Keeps uses of the accumulator on their side of this line."""
-    context.use_helper("wgmma_pin")
+    helper = context.distinct_helper("wgmma_pin", "wgmma_pin", {"acc": accumulator})
     r = context.names.shared_index("r")
-    return Loop(f"for (int {r} = 0; {r} < {count}; ++{r})", (Line(f"wgmma_pin({name}[{r}]);"),), unroll=True)
+    return Loop(f"for (int {r} = 0; {r} < {count}; ++{r})", (Line(f"{helper}({name}[{r}]);"),), unroll=True)
 
 
-def after(context: Context, statement: Assign, name: str, count: str) -> tuple[Node, ...]:
+def after(context: Context, statement: Assign, name: str, count: str, accumulator: str) -> tuple[Node, ...]:
     """Closes the group and waits, unless the loop does that for all its dots."""
     if id(statement) in context.in_flight:
         return ()
     for helper in ("wgmma_commit", "wgmma_wait"):
         context.use_helper(helper)
-    return (Line("wgmma_commit();"), Line("wgmma_wait<0>();", "the sum is complete"), pin(context, name, count))
+    return (Line("wgmma_commit();"), Line("wgmma_wait<0>();", "the sum is complete"), pin(context, name, count, accumulator))
 
 
 def _helper(context: Context, plan: DotPlan, n: int, a: OperandPlace, b: OperandPlace) -> str:
