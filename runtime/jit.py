@@ -165,6 +165,8 @@ def make_options(given: dict[str, Any], function: JITFunction | None = None) -> 
         values.setdefault("debug", True)
     if os.environ.get("TRITON_DEBUG", "0") not in ("", "0"):
         values.setdefault("debug", True)
+    if os.environ.get("TRITON_F32_DEFAULT"):
+        values.setdefault("default_dot_input_precision", os.environ["TRITON_F32_DEFAULT"])
     options = Options(**values)
     if not isinstance(options.num_warps, int) or options.num_warps < 1 or options.num_warps & (options.num_warps - 1):
         raise LaunchError(f"num_warps must be a power of 2, not {options.num_warps!r}")

@@ -41,6 +41,7 @@ class Options:
     """The launch options that change the text.
 
     `guards` allows text that is right only under the conditions in `Artifact.guards`; without, it is right for all values.
+    `default_dot_input_precision` is the `input_precision` of dots of fp32 that do not name one.
     """
 
     num_warps: int = 4
@@ -50,6 +51,7 @@ class Options:
     debug: bool = False
     enable_fp_fusion: bool = True
     guards: bool = True
+    default_dot_input_precision: str = "tf32"
 
 
 @dataclass(frozen=True, slots=True)

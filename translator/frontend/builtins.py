@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ..diagnostics import Span
-from . import builtins_debug, builtins_memory, builtins_reduce, builtins_shape
+from . import builtins_debug, builtins_dot, builtins_memory, builtins_reduce, builtins_shape
 from .builder import Builder
 from .values import Value
 
@@ -19,5 +19,6 @@ HANDLERS: dict[str, Handler] = {
     **builtins_shape.HANDLERS,
     **builtins_memory.HANDLERS,
     **builtins_reduce.HANDLERS,
+    **builtins_dot.HANDLERS,
     **builtins_debug.HANDLERS,
 }

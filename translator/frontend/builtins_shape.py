@@ -160,6 +160,8 @@ def reshaped(builder: Builder, expr: Expr, shape: tuple[int, ...], span: Span) -
             "",
             builder.calls,
         )
+    while isinstance(expr, Call) and expr.op == "reshape":  # one after another is one
+        (expr,) = expr.args
     return expr if type_ == expr.type else Call(type_, "reshape", (expr,), span=span)
 
 

@@ -9,6 +9,7 @@ from ..diagnostics import DTypeError, Span, UnsupportedLanguageConstruct
 from ..ir.nodes import Call, Expr
 from ..ir.types import ValueType
 from ..language.dtypes import PointerType
+from .accumulate import accumulated
 from .builder import Builder
 from .shapes import broadcast_to, common_shape, elementwise, to_expr
 from .values import Const, Tuple, Value
@@ -66,6 +67,10 @@ def binary(builder: Builder, word: str, left: Value, right: Value, span: Span) -
     pointer = _pointer_sum(builder, word, left, right, span)
     if pointer is not None:
         return pointer
+    if word == "Add":
+        total = accumulated(builder, left, right)
+        if total is not None:
+            return total
     if not op:
         raise UnsupportedLanguageConstruct("** on a run-time value", span, "use tl.exp2(tl.log2(x) * y)", builder.calls)
     return elementwise(op, [left, right], span)

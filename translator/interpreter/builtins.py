@@ -9,7 +9,7 @@ from ..diagnostics import UnknownNameError
 from ..language.builtin import Builtin
 from ..language.constexpr import unwrap
 from ..language.values import PropagateNan
-from . import accesses, debugging, reductions, shapes
+from . import accesses, debugging, dots, reductions, shapes
 from .arguments import Arguments, constant
 from .tile import Tile, apply, binary
 
@@ -37,6 +37,7 @@ HANDLERS: dict[str, Callable[[Arguments], Any]] = {
     **shapes.HANDLERS,
     **accesses.HANDLERS,
     **reductions.HANDLERS,
+    **dots.HANDLERS,
     **debugging.HANDLERS,
     "minimum": _propagating("minimum", ("x", "y")),
     "maximum": _propagating("maximum", ("x", "y")),

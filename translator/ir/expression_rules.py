@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from ..diagnostics import CompilationError
-from ..language.dtypes import DType, PointerType
+from ..language.dtypes import DType, PointerType, float32
+from ..ops.dots import PRECISIONS, dot_shape, dot_types
 from ..ops.registry import OPS, Operand
 from .nodes import Call, CallFunction, Combine, Expr, Literal, Use
 from .types import ValueType
@@ -188,6 +189,20 @@ def _combination(combine: Combine, elements: list[object]) -> Problems:
             yield f"{combine.name} does not combine scalars of the reduced types"
 
 
+def _dot(expr: Call) -> Problems:
+    left, right, *acc = (arg.type for arg in expr.args)
+    try:
+        shape = dot_shape(left.shape, right.shape)
+        types = dot_types(left.dtype, right.dtype, left.shape[-1], expr.type.dtype, None, None, None, None)
+    except CompilationError as error:
+        yield error.cause
+        return
+    if left.rank > 3 or expr.type != ValueType(types.result, shape) or any(one != expr.type for one in acc):
+        yield f"a dot of {' and '.join(str(arg.type) for arg in expr.args)} is not {expr.type}"
+    if expr.attribute("input_precision") not in (PRECISIONS if left.dtype == float32 else ("ieee",)):
+        yield f"input_precision {expr.attribute('input_precision')!r} of operands of type {left.dtype}"
+
+
 def _device_assert(expr: Call) -> Problems:
     if any(str(arg.type.element) != "i1" for arg in expr.args) or len({arg.type.shape for arg in expr.args}) != 1:
         yield "an assertion takes a condition and a mask of one shape"
@@ -218,6 +233,7 @@ RULES: dict[str, Callable[[Call], Problems]] = {
     "atomic_cas": _atomic(2),
     **{f"atomic_{kind}": _atomic(1) for kind in ("add", "max", "min", "and", "or", "xor", "xchg")},
     "reduce": _reduce,
+    "dot": _dot,
     "device_print": _nothing,
     "device_assert": _device_assert,
     "barrier": _nothing,

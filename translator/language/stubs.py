@@ -168,6 +168,19 @@ def atomic_xchg(pointer: Any, val: Any, mask: Any = None, sem: Any = None, scope
     """Writes atomically; returns the old elements."""
 
 
+@builtin
+def dot(
+    input: Any,
+    other: Any,
+    acc: Any = None,
+    input_precision: Any = None,
+    allow_tf32: Any = None,
+    max_num_imprecise_acc: Any = None,
+    out_dtype: Any = None,
+) -> Any:
+    """The matrix product [..., M, K] x [..., K, N], plus `acc`; fp32 operands are read as TF32 by default."""
+
+
 @builtin(method=True)
 def reduce(input: Any, axis: Any, combine_fn: Any, keep_dims: bool = False) -> Any:
     """Combines all elements along `axis` (all axes for None) by a jit function of two partial results."""
