@@ -46,11 +46,9 @@ def translate_stages(
     function: KernelFunction, arguments: tuple[Argument, ...], options: Options, target: Target
 ) -> Translation:
     """The same, with what every stage left."""
-    from .analysis.facts import find_facts
     from .emit.render import render
     from .frontend import build_kernel
-    from .lower.kernel import lower_kernel, written_parameters
-    from .schedule.layouts import choose_layouts
+    from .lower.kernel import written_parameters
     from .schedule.operands import prepare_dots
 
     kernel = build_kernel(function, arguments, options, target)
@@ -58,24 +56,48 @@ def translate_stages(
         from .ir.verify import verify
 
         verify(kernel)
-    kernel = prepare_dots(kernel, target)
-    facts = find_facts(kernel)
-    schedule = choose_layouts(kernel, facts, options, target)
-    unit = lower_kernel(kernel, facts, schedule)
+    kernel, facts, schedule, unit = _fitted(prepare_dots(kernel, target), options, target)
     text, lines = render(unit)
     artifact = Artifact(
         source=text,
         kernel_name=kernel.name,
         target=target.name,
-        num_threads=schedule.num_threads,
+        num_threads=schedule.launch_threads,
         shared_bytes=unit.dynamic_bytes,
         parameters=launch_parameters(kernel, arguments),
         writes=written_parameters(kernel),
         lines=lines,
         file=kernel.file,
         globals=kernel.globals,
+        tensor_maps=schedule.rings.maps,
+        guards=schedule.rings.guards,
     )
     return Translation(kernel, facts, schedule, unit, artifact)
+
+
+def _fitted(kernel: Kernel, options: Options, target: Target) -> tuple[Kernel, Facts, Schedule, Unit]:
+    """Facts, decisions and unit of a kernel, with as many stages in its rings as shared memory has room for.
+
+    Raises:
+      OutOfResources: when the kernel does not fit even without rings.
+    """
+    from .analysis.facts import find_facts
+    from .diagnostics import OutOfResources
+    from .lower.kernel import lower_kernel
+    from .schedule.layouts import choose_layouts
+    from .schedule.rings import MOST_STAGES, plan_rings
+
+    stages = max(options.num_stages, MOST_STAGES)
+    while True:
+        planned, rings = plan_rings(kernel, options, target, stages)
+        facts = find_facts(planned)
+        schedule = choose_layouts(planned, facts, options, target, rings)
+        try:
+            return planned, facts, schedule, lower_kernel(planned, facts, schedule)
+        except OutOfResources:
+            if not rings.rings:
+                raise
+            stages = max(ring.stages for ring in rings.rings) - 1
 
 
 def launch_parameters(kernel: Kernel, arguments: tuple[Argument, ...]) -> tuple[LaunchParameter, ...]:

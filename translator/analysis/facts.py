@@ -27,7 +27,7 @@ from ..ir.walk import assigned_variables, bodies, expressions, statements, subex
 from .axis_info import AxisInfo, axis_info, known_divisor, unknown
 
 STRUCTURED = frozenset(
-    ("load", "store", "reduce", "dot", "device_print", "device_assert", "barrier", "assume")
+    ("load", "store", "reduce", "dot", "box_load", "box_store", "device_print", "device_assert", "barrier", "assume")
     + tuple(f"atomic_{kind}" for kind in ("add", "max", "min", "and", "or", "xor", "xchg", "cas"))
 )
 

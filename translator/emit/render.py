@@ -113,21 +113,28 @@ def _render_loop(loop: Loop, indent: int, source: int) -> list[tuple[str, int]]:
         if len(one) <= WIDTH:
             return [*lines, (one, source)]
     head = wrap_code(f"{loop.header} {{", indent)
-    return [*lines, *((line, source) for line in head), *inner, (f"{pad}}}", source)]
+    return [*lines, *((line, source) for line in head), *inner, (f"{pad}{loop.closing}", source)]
 
 
 def _render_branch(branch: Branch, indent: int, source: int) -> list[tuple[str, int]]:
     pad = " " * indent
     inner = _render_nodes(branch.then, indent + INDENT, source)
-    if not branch.otherwise and len(inner) == 1 and "//" not in inner[0][0]:
+    if not branch.otherwise and not branch.comment and len(inner) == 1 and "//" not in inner[0][0]:
         one = f"{pad}if ({branch.condition}) {inner[0][0].strip()}"
         if len(one) <= WIDTH and "if (" not in inner[0][0]:
             return [(one, source)]
-    lines = [(line, source) for line in wrap_code(f"if ({branch.condition}) {{", indent)]
+    lines = [(line, source) for line in wrap_code(f"if ({branch.condition}) {{{_remark(branch.comment)}", indent)]
     lines += inner
     if branch.otherwise:
-        lines += [(f"{pad}}} else {{", source), *_render_nodes(branch.otherwise, indent + INDENT, source)]
+        lines += [
+            (f"{pad}}} else {{{_remark(branch.else_comment)}", source),
+            *_render_nodes(branch.otherwise, indent + INDENT, source),
+        ]
     return [*lines, (f"{pad}}}", source)]
+
+
+def _remark(comment: str) -> str:
+    return f"   // {comment}" if comment else ""
 
 
 # ---------------------------------------------------------------------------------------- functions and helpers

@@ -57,6 +57,7 @@ class Context:
         """Starts a lowering; `read_only` are the pointers that nothing is written through."""
         self.read_only = read_only
         self.kernel, self.facts, self.schedule, self.scopes = kernel, facts, schedule, scopes
+        self.spelled = {variable: facts.definitions[variable] for variable in facts.absorbed}
         self.names, self.roles = names, roles
         self.speller = Speller(self._variable_text, coordinate_speller(roles), self.function_name)
         self.function_names: dict[int, str] = {}
@@ -71,6 +72,9 @@ class Context:
         self.structs: dict[tuple[object, ...], str] = {}
         self.stage_of: dict[Variable, str] = {}  # which stage of its ring a staged tile is read from here
         self.in_flight: frozenset[int] = frozenset()  # dots that the loop around them waits for
+        self.set_up: list[Node] = []  # what the block does before the first statement
+        self.role = ""  # "producer" or "consumer" where the warpgroups of a block do different things
+        self.other_lines: frozenset[int] = frozenset()  # source lines that both of them execute
         self._temporaries: dict[tuple[int, str], Variable] = {}
         self._widths: dict[int, str] = {}
         self._constants: dict[tuple[str, str, object], str] = {}
@@ -307,7 +311,21 @@ class Context:
     def barrier(self, reason: str) -> tuple[Node, ...]:
         """A barrier of the block; everything read before it is settled."""
         self.after_barrier()
-        return (Line("__syncthreads();", reason),)
+        return (Line(f"{self.block_barrier()};", reason),)
+
+    def block_barrier(self) -> str:
+        """The call that all threads of the tiles make; the loading warpgroup has no part in it."""
+        if not self.schedule.rings.has_producer:
+            return "__syncthreads()"
+        self.use_helper("named_barrier_sync")
+        barrier = self.constant("CONSUMER_BARRIER", 1, "the hardware barrier of the multiplying threads")
+        return f"named_barrier_sync({barrier}, NUM_THREADS)"
+
+    def producer_threads(self) -> str:
+        """The constant that counts the loading warpgroup's threads; "" without one."""
+        if not self.schedule.rings.has_producer:
+            return ""
+        return self.constant("PRODUCER_THREADS", 1 << WARPGROUP_BITS, "a warpgroup that loads")
 
     def after_barrier(self) -> None:
         """Records that a barrier has been passed."""

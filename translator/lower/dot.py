@@ -33,6 +33,8 @@ def lower_dot(context: Context, statement: Assign) -> tuple[Node, ...]:
             copies.append(Line("async_proxy_fence();", "the tensor cores read through the asynchronous proxy"))
         copies += context.barrier("the operands are in shared memory")
     for place in places:
+        if place.variable in context.stage_of:
+            continue  # its ring has a protocol of its own
         context.pending_reads.add(place.base.split("[")[0])
     lower = lower_wgmma if plan.instruction.kind == "wgmma" else lower_mma
     return (*nodes, *copies, *lower(context, statement, plan, places[0], places[1]))

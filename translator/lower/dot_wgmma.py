@@ -65,7 +65,11 @@ def after(context: Context, statement: Assign, name: str, count: str, accumulato
         return ()
     for helper in ("wgmma_commit", "wgmma_wait"):
         context.use_helper(helper)
-    return (Line("wgmma_commit();"), Line("wgmma_wait<0>();", "the sum is complete"), pin(context, name, count, accumulator))
+    return (
+        Line("wgmma_commit();"),
+        Line("wgmma_wait<0>();", "the sum is complete"),
+        pin(context, name, count, accumulator),
+    )
 
 
 def _helper(context: Context, plan: DotPlan, n: int, a: OperandPlace, b: OperandPlace) -> str:

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from ..analysis.facts import Facts
 from ..diagnostics import OutOfResources
-from ..ir.nodes import Assign, Call, Expr, Kernel, Statement, Variable
+from ..ir.nodes import Call, Kernel, Statement, Variable
 from ..ir.types import ValueType
-from ..ir.walk import expressions, statements, subexpressions, used_variables
+from ..ir.walk import expressions, statements, subexpressions
 from ..language.dtypes import DType, PointerType
 from ..schedule.layout import Layout
 from ..schedule.plan import Schedule
+from ..schedule.pointers import read_only_pointers
 from .context import Context, ctype
 from .functions import lower_function
 from .header import header_fields, title
 from .names import MATH_NAMES, Names
 from .roles import Roles
 from .scopes import find_scopes
-from .statements import lower_block
 from .unit import Blank, Constant, Function, Line, Node, Shared, Unit
+from .warp_roles import lower_body
 
 
 def lower_kernel(kernel: Kernel, facts: Facts, schedule: Schedule) -> Unit:
@@ -29,12 +30,14 @@ def lower_kernel(kernel: Kernel, facts: Facts, schedule: Schedule) -> Unit:
     context = Context(kernel, facts, schedule, find_scopes(kernel.body, spelled), names, roles)
     for name in kernel.constants:
         names.reserve(name)
+    for tensor_map in schedule.rings.maps:
+        names.reserve(tensor_map.name)
     for parameter in kernel.parameters:
         names.variable(parameter.variable)
     context.read_only = read_only_pointers(kernel)
     for variable in sorted(schedule.in_shared, key=lambda v: v.key):
         context.shared[variable.key, "tile"] = _tile_in_shared(context, variable)
-    body = lower_block(context, kernel.body)
+    body = lower_body(context, kernel)
     functions = _functions(context, kernel)
     for helper in context.speller.used_helpers:
         context.use_helper(helper)
@@ -53,39 +56,15 @@ def lower_kernel(kernel: Kernel, facts: Facts, schedule: Schedule) -> Unit:
         static_shared=static,
         packets=tuple(sorted(context.packets, reverse=True)),
         name=kernel.name,
-        parameters=tuple(context.declaration(parameter.variable, None) for parameter in kernel.parameters),
-        launch_bounds="NUM_THREADS"
+        parameters=(
+            *(context.declaration(parameter.variable, None) for parameter in kernel.parameters),
+            *(f"const __grid_constant__ TensorMap {tensor_map.name}" for tensor_map in schedule.rings.maps),
+        ),
+        launch_bounds=" + ".join(filter(None, ("NUM_THREADS", context.producer_threads())))
         + (f", {schedule.blocks_per_multiprocessor}" if schedule.blocks_per_multiprocessor else ""),
         body=(*prologue, Blank(), *body),
     )
     return unit
-
-
-def read_only_pointers(kernel: Kernel) -> frozenset[Variable]:
-    """Pointers through which nothing is written: arguments and what is derived from them."""
-    written: set[Variable] = set()
-    pointers: set[Variable] = {p.variable for p in kernel.parameters if p.variable.type.is_pointer}
-    sources: dict[Variable, set[Variable]] = {}
-    for statement in statements(kernel.body):
-        if isinstance(statement, Assign):
-            for target in statement.targets:
-                if target.type.is_pointer:
-                    pointers.add(target)
-                    sources.setdefault(target, set()).update(_pointers_in(statement.value))
-        for expr in expressions(statement):
-            if isinstance(expr, Call) and (expr.op == "store" or expr.op.startswith("atomic_")):
-                written |= _pointers_in(expr.args[0])
-    pending = list(written)
-    while pending:
-        for source in sources.get(pending.pop(), ()):
-            if source not in written:
-                written.add(source)
-                pending.append(source)
-    return frozenset(pointers - written)
-
-
-def _pointers_in(expr: Expr) -> set[Variable]:
-    return {v for v in used_variables(expr) if v.type.is_pointer}
 
 
 def written_parameters(kernel: Kernel) -> tuple[str, ...]:
@@ -226,4 +205,4 @@ def _prologue(context: Context, dynamic: tuple[Shared, ...]) -> list[Node]:
         ]
     nodes.append(Line(f"const int {context.roles.tid} = threadIdx.x;"))
     nodes += [line for _, line in context.roles.places]
-    return nodes
+    return [*nodes, *context.set_up]

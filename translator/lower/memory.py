@@ -25,6 +25,8 @@ def lower_load(context: Context, statement: Assign) -> tuple[Node, ...]:
     pointer, mask, other = load_operands(call)
     if not pointer.type.is_tile:
         return _load_scalar(context, statement, call)
+    if target in context.stage_of:
+        return ()  # the loop around it has loaded it
     if target in context.schedule.staged:
         from .staging import lower_staged_load
 
@@ -66,7 +68,8 @@ def plan_access_by_element(
     access: Access, pointer: Expr, mask: Expr | None, layout: Layout, context: Context, statement: int
 ) -> Access:
     """The same access without vectors: where each element has a replacement of its own."""
-    from .access import conjuncts, padding_tests
+    from ..analysis.masks import conjuncts
+    from .access import padding_tests
 
     return Access(access.axis, 1, tuple([*conjuncts(mask, context.facts), *padding_tests(pointer.type.shape)]), ())
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 from ..ir.nodes import (
@@ -24,7 +25,9 @@ from ..ir.nodes import (
 from ..ir.walk import subexpressions
 from ..schedule.layout import Layout
 from ..schedule.layouts import tile_uses
+from ..schedule.rings import Ring
 from .atomics import FUNCTIONS, lower_atomic
+from .box_store import lower_box_store
 from .context import Context, ctype
 from .convert import lower_conversions
 from .debug import lower_assert, lower_print
@@ -32,6 +35,7 @@ from .dot import lower_dot
 from .memory import indexed, lower_load, lower_store
 from .point import Point
 from .reduce import lower_reduce
+from .rings import lower_box_load, lower_consumer_loop, lower_copying_loop, lower_producer_loop
 from .unit import Blank, Branch, Comment, Line, Loop, Node, Spelled
 
 
@@ -50,6 +54,8 @@ STRUCTURED: dict[str, Lowering] = {
     "store": lower_store,
     "reduce": lower_reduce,
     "dot": lower_dot,
+    "box_load": lower_box_load,
+    "box_store": lower_box_store,
     "barrier": _lower_barrier,
     "assume": _lower_assume,
     "device_print": lower_print,
@@ -72,9 +78,19 @@ def lower_block(context: Context, block: tuple[Statement, ...]) -> tuple[Node, .
         for statement in group:
             code += [*_declarations(context, statement), *lower_statement(context, statement)]
             notes += _notes(context, statement)
-        nodes += [*tag(origin, "" if code else notes[0] if notes else "no code", bool(nodes)), *code]
+        nodes += [*tag(origin, _remark(context, origin, code, notes), bool(nodes)), *code]
         position += len(group)
     return tuple(nodes)
+
+
+def _remark(context: Context, origin: Origin, code: list[Node], notes: list[str]) -> str:
+    """What the tag of a source line says about its code: why there is none, or who executes it."""
+    if not code:
+        return notes[0] if notes else "no code"
+    if context.role == "producer":
+        return "the loading thread's part"
+    shared = context.role == "consumer" and origin.span.line in context.other_lines
+    return "the multiplying warps' part" if shared else ""
 
 
 def _same_source(one: Origin, other: Origin) -> bool:
@@ -100,6 +116,8 @@ def _notes(context: Context, statement: Statement) -> list[str]:
         target = statement.target
         if target in context.facts.unused:
             return ["its value is not used"]
+        if target in context.stage_of:
+            return ["loaded ahead"]
         if target in context.facts.absorbed:
             kind = "tested" if not target.type.is_pointer and target.type.dtype.is_bool() else "formed"
             return [f"{kind} where it is used"]
@@ -278,6 +296,9 @@ def _lower_for(context: Context, statement: For) -> tuple[Node, ...]:
         limit = context.names.variable(context.temporary(id(statement), f"{variable.name}_stop", variable.type))
         nodes.append(Line(f"const {ctype(variable.type)} {limit} = {stop};", "the loop's bounds are taken once"))
         stop = limit
+    ring = context.schedule.rings.of(variable)
+    if ring is not None and variable not in context.scopes.outliving:
+        return (*nodes, *_lower_ring(context, statement, ring, (start, stop, step)))
     body = _repeat(context, lambda: lower_block(context, statement.body))
     counter = name
     if variable in context.scopes.outliving:
@@ -285,6 +306,26 @@ def _lower_for(context: Context, statement: For) -> tuple[Node, ...]:
         body = (Line(f"{name} = {counter};"), *body)
     nodes.append(Loop(_for_header(statement, counter, start, stop, step), body))
     return tuple(nodes)
+
+
+def _lower_ring(context: Context, statement: For, ring: Ring, bounds: tuple[str, str, str]) -> tuple[Node, ...]:
+    """A loop that loads ahead: its text depends on how it loads, and on who executes it."""
+    name = context.names.variable(statement.variable)
+    nodes: list[Node] = []
+    start, stop, step = bounds
+    if not re.fullmatch(r"\w+", stop):
+        limit = context.names.once(f"{name}_stop", ("stop", ring.loop))
+        nodes.append(Line(f"const {ctype(statement.variable.type)} {limit} = {stop};"))
+        stop = limit
+    header = _for_header(statement, name, start, stop, step)
+
+    def body(block: tuple[Statement, ...]) -> tuple[Node, ...]:
+        return _repeat(context, lambda: lower_block(context, block))
+
+    if ring.kind == "cp_async":
+        return (*nodes, *lower_copying_loop(context, statement, ring, (start, stop, step), header, body))
+    lower = lower_producer_loop if context.role == "producer" else lower_consumer_loop
+    return (*nodes, *lower(context, statement, ring, header, body))
 
 
 def _for_header(statement: For, counter: str, start: str, stop: str, step: str) -> str:

@@ -41,20 +41,23 @@ class Blank:
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """`for`/`while` with its header; `unroll` puts `#pragma unroll` above it."""
+    """`for`/`while` with its header; `unroll` puts `#pragma unroll` above it. Of a lambda, `closing` is "};"."""
 
     header: str
     body: tuple[Node, ...]
     unroll: bool = False
+    closing: str = "}"
 
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """`if (condition) { then } else { otherwise }`."""
+    """`if (condition) { then } else { otherwise }`, with comments that explain the two parts."""
 
     condition: str
     then: tuple[Node, ...]
     otherwise: tuple[Node, ...] = ()
+    comment: str = ""
+    else_comment: str = ""
 
 
 Node = Spelled | Line | Comment | Blank | Loop | Branch

@@ -148,12 +148,15 @@ def _staged(
     staged: dict[Variable, SharedTile] = {}
     for candidate in statements(kernel.body):
         load = candidate.value if isinstance(candidate, Assign) else None
-        if not isinstance(candidate, Assign) or not isinstance(load, Call) or load.op != "load":
+        if not isinstance(candidate, Assign) or not isinstance(load, Call) or load.op not in ("load", "box_load"):
             continue
         variable = candidate.target
         if uses.get(variable, 0) != len(reads.get(variable, ())) or not reads.get(variable):
             continue
-        if facts.assignments[variable] == 1 and not load.attribute("volatile") and _fills_with_zeros(load):
+        if load.op == "box_load":
+            axes = [axis for axis in load.attribute("axes") if axis is not None]
+            staged[variable] = SharedTile(tuple(map(int, variable.type.shape)), axes[-1], variable.type.dtype.itemsize)
+        elif facts.assignments[variable] == 1 and not load.attribute("volatile") and _fills_with_zeros(load):
             fast = _contiguous_axis(candidate, load, facts)
             itemsize = variable.type.dtype.itemsize
             fits_k = itemsize == 2 or set(reads[variable]) == {

@@ -22,6 +22,7 @@ from .layout import Layout, blocked, drop_axis, padded
 from .paths import operand_axes, result_axes
 from .plan import Conversion, Schedule
 from .registers import choose_shared, needs_whole_multiprocessor, peak_registers
+from .rings import Rings, with_stages
 
 ACCESS_BYTES = 16  # the widest access of one thread
 LANES = 32
@@ -53,13 +54,13 @@ class _Problem:
     answers: dict[Node, Layout] = field(default_factory=dict)
 
 
-def choose_layouts(kernel: Kernel, facts: Facts, options: Options, target: Target) -> Schedule:
+def choose_layouts(kernel: Kernel, facts: Facts, options: Options, target: Target, rings: Rings) -> Schedule:
     """Decides the layout of every tile of the kernel."""
     problem = _Problem()
     for statement in statements(kernel.body):
         _collect(problem, statement, facts)
     thread_bits = (options.num_warps * LANES).bit_length() - 1
-    dots = plan_dots(kernel, facts, options, target)
+    dots = with_stages(plan_dots(kernel, facts, options, target), rings)
     _settle_accumulators(problem, kernel, dots)
     _solve(problem, thread_bits)
     conversions: dict[int, list[Conversion]] = {}
@@ -84,7 +85,8 @@ def choose_layouts(kernel: Kernel, facts: Facts, options: Options, target: Targe
         in_shared=in_shared,
         dots=dots.plans,
         staged=dots.staged,
-        blocks_per_multiprocessor=1 if crowded else None,
+        rings=rings,
+        blocks_per_multiprocessor=1 if crowded or rings.has_producer else None,
         options=options,
         target=target,
     )
@@ -102,6 +104,8 @@ def statement_node(statement: Statement, facts: Facts) -> Node | None:
             if isinstance(statement, Assign) and statement.value.op == "load":  # type: ignore[attr-defined]
                 return statement.target
             return id(statement)
+        case Assign(value=Call(op="box_load")):
+            return None
         case Assign(value=value, targets=(target, *_)):
             if not target.type.is_tile or target in facts.index or target in facts.absorbed:
                 return None
@@ -113,7 +117,8 @@ def _collect(problem: _Problem, statement: Statement, facts: Facts) -> None:
     targets = statement.targets if isinstance(statement, Assign) else ()
     if targets and all(target in facts.unused for target in targets):
         return
-    for target in targets:
+    boxed = isinstance(statement, Assign) and isinstance(statement.value, Call) and statement.value.op == "box_load"
+    for target in () if boxed else targets:
         if target.type.is_tile and target not in facts.index and target not in facts.absorbed:
             problem.shapes[target] = target.type.shape
     node = statement_node(statement, facts)

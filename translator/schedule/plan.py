@@ -8,6 +8,7 @@ from ..artifact import Options, Target
 from ..ir.nodes import Variable
 from .dots import DotPlan
 from .layout import Layout
+from .rings import Rings
 from .shared_tiles import SharedTile
 
 
@@ -33,6 +34,7 @@ class Schedule:
       dots: instruction, layout and operands of every dot, by `id` of the statement.
       staged: loaded tiles that go to shared memory for dots alone, with their format there; `layouts` has the layout in
         which threads copy them.
+      rings: loops that load ahead, and the tensor maps that they use.
       blocks_per_multiprocessor: how many the register allocation must leave room for; None leaves it to ptxas. 1 keeps
         ptxas from spilling in pursuit of an occupancy that the tiles rule out.
     """
@@ -44,11 +46,17 @@ class Schedule:
     in_shared: frozenset[Variable]
     dots: dict[int, DotPlan]
     staged: dict[Variable, SharedTile]
+    rings: Rings
     blocks_per_multiprocessor: int | None
     options: Options
     target: Target
 
     @property
     def num_threads(self) -> int:
-        """Threads per block."""
+        """Threads that share the tiles."""
         return self.options.num_warps * 32
+
+    @property
+    def launch_threads(self) -> int:
+        """Threads per block: with a warpgroup that loads, where there is one."""
+        return self.num_threads + (128 if self.rings.has_producer else 0)

@@ -1,0 +1,259 @@
+"""Loops that load ahead: the text of their protocol, the same for every kernel.
+
+A ring of stages passes between those who fill and those who use. With tensor copies, `full[stage]` completes when the
+bytes of a stage have arrived, `empty[stage]` when every multiplying warp is done with it; use number n of a stage waits for
+parity n % 2 of `full`, and its refill for the parity before. With `cp.async`, a barrier per iteration does both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ..ir.nodes import Assign, Call, For, Literal, Statement, Variable
+from ..ir.walk import statements
+from ..schedule.rings import Ring, top_statements
+from ..schedule.shared_tiles import SharedTile
+from .context import Context, ctype
+from .dot_wgmma import pin
+from .operand import shared_array
+from .staging import copy_tile, declare_tile, proxy_fence, tile_comment
+from .unit import Branch, Comment, Line, Loop, Node, Shared
+
+Body = Callable[[tuple[Statement, ...]], tuple[Node, ...]]
+BARRIER_BYTES = 8
+
+
+# -------------------------------------------------------------------------------------------------- tensor copies
+
+
+def announce_rings(context: Context) -> list[Node]:
+    """Declares the barriers of all rings and has them initialised before anybody uses them."""
+    nodes: list[Node] = []
+    for ring in context.schedule.rings.rings:
+        if ring.kind != "tma":
+            continue
+        stages = _stages(context, ring)
+        warps = context.constant("NUM_CONSUMER_WARPS", context.schedule.num_threads // 32, "warps that multiply")
+        for word, comment in (
+            ("full", "completes when the tiles of a stage have arrived"),
+            ("empty", "completes when every multiplying warp is done with a stage"),
+        ):
+            name = _barrier(context, ring, word)
+            size = BARRIER_BYTES * ring.stages
+            context.shared[ring.loop.key, word] = Shared(name, "Barrier", f"[{stages}]", size, comment)
+        for helper in ("mbarrier_init", "mbarrier_init_fence"):
+            context.use_helper(helper)
+        init = (
+            Line(f"mbarrier_init(&{_barrier(context, ring, 'full')}[stage], 1);"),
+            Line(f"mbarrier_init(&{_barrier(context, ring, 'empty')}[stage], {warps});"),
+        )
+        nodes.append(Loop(f"for (int stage = 0; stage < {stages}; ++stage)", init))
+    tid = context.roles.tid
+    return [
+        Branch(f"{tid} == 0", (*nodes, Line("mbarrier_init_fence();"))),
+        Line("__syncthreads();", "nobody touches a barrier before it is initialised"),
+    ]
+
+
+def _stages(context: Context, ring: Ring) -> str:
+    return context.constant("NUM_STAGES", ring.stages, "of a ring of tiles")
+
+
+def _barrier(context: Context, ring: Ring, word: str) -> str:
+    return context.names.once(word, ("barrier", ring.loop, word))
+
+
+def _position(context: Context, ring: Ring) -> str:
+    """What counts the uses of a ring's stages: the loop's variable, or a count that goes on from loop to loop."""
+    if not ring.counted:
+        return context.names.variable(ring.loop)
+    return context.names.once("filled" if context.role == "producer" else "used", ("position", ring.loop, context.role))
+
+
+def ring_counters(context: Context) -> tuple[Node, ...]:
+    """The counts that a role starts with."""
+    rings = [ring for ring in context.schedule.rings.rings if ring.kind == "tma" and ring.counted]
+    return tuple(Line(f"int {_position(context, ring)} = 0;", "stages so far, over all loops") for ring in rings)
+
+
+def _stage_lines(context: Context, ring: Ring) -> tuple[Line, str]:
+    """The declaration of `stage`, and the text of the parity of this use."""
+    position, stages = _position(context, ring), _stages(context, ring)
+    return Line(f"const int stage = {position} % {stages};"), f"{position} / {stages} % 2"
+
+
+def lower_producer_loop(context: Context, statement: For, ring: Ring, header: str, body: Body) -> tuple[Node, ...]:
+    """The loading thread's part of a loop."""
+    stage, parity = _stage_lines(context, ring)
+    for helper in ("mbarrier_wait", "mbarrier_arrive_expect"):
+        context.use_helper(helper)
+    total = sum(context.schedule.staged[tile].stage_bytes for tile in ring.tiles)
+    size = context.constant("STAGE_BYTES", total, "of all tiles of a stage")
+    full, empty = _barrier(context, ring, "full"), _barrier(context, ring, "empty")
+    nodes: list[Node] = [
+        stage,
+        Line(f"mbarrier_wait(&{empty}[stage], {parity} ^ 1);", "the stage's last tiles are no longer needed"),
+        Line(f"mbarrier_arrive_expect(&{full}[stage], {size});"),
+        *body(statement.body),
+    ]
+    if ring.counted:
+        nodes.append(Line(f"++{_position(context, ring)};"))
+    return (Loop(header, tuple(nodes)),)
+
+
+def lower_consumer_loop(context: Context, statement: For, ring: Ring, header: str, body: Body) -> tuple[Node, ...]:
+    """The multiplying warps' part of a loop."""
+    stage, parity = _stage_lines(context, ring)
+    position, stages = _position(context, ring), _stages(context, ring)
+    full, empty = _barrier(context, ring, "full"), _barrier(context, ring, "empty")
+    for helper in ("mbarrier_wait", "mbarrier_arrive"):
+        context.use_helper(helper)
+    lane = context.lane()
+    sums = [s for s in statements(statement.body) if id(s) in context.schedule.dots] if ring.overlapped else []
+    before = context.in_flight
+    context.in_flight = before | {id(s) for s in sums}
+    context.stage_of |= dict.fromkeys(ring.tiles, "stage")
+    inner = body(statement.body)
+    context.in_flight = before
+    nodes: list[Node] = [
+        stage,
+        Line(f"mbarrier_wait(&{full}[stage], {parity});", "the tiles have arrived"),
+        *inner,
+    ]
+    if not ring.overlapped:
+        nodes.append(Branch(f"{lane} == 0", (Line(f"mbarrier_arrive(&{empty}[stage]);"),)))
+        if ring.counted:
+            nodes.append(Line(f"++{position};"))
+        return (Loop(header, tuple(nodes)),)
+    for helper in ("wgmma_commit", "wgmma_wait"):
+        context.use_helper(helper)
+    first = f"first_{position}" if ring.counted else "0"
+    release = Line(f"mbarrier_arrive(&{empty}[({position} - 1) % {stages}]);")
+    nodes += [
+        Line("wgmma_commit();"),
+        Line("wgmma_wait<1>();", "the last iteration's products are complete; this one's are on their way"),
+        Branch(f"{position} > {first} && {lane} == 0", (release,)),
+    ]
+    start: list[Node] = []
+    end: list[Node] = [Line("wgmma_wait<0>();", "all products are complete")]
+    for variable in dict.fromkeys(s.target for s in sums if isinstance(s, Assign)):
+        plan = context.schedule.dots[next(id(s) for s in sums if isinstance(s, Assign) and s.target is variable)]
+        count = context.count(plan.layout.axes[0])
+        end.append(pin(context, context.names.variable(variable), count, plan.instruction.accumulator))
+    if ring.counted:
+        nodes.append(Line(f"++{position};"))
+        start.append(Line(f"const int {first} = {position};"))
+        end.append(Branch(f"{position} > {first} && {lane} == 0", (release,)))
+    return (*start, Loop(header, tuple(nodes)), *end)
+
+
+def lower_box_load(context: Context, statement: Assign) -> tuple[Node, ...]:
+    """A tensor copy, for the thread that starts it; the others have waited for it at the top of the loop."""
+    target = statement.target
+    tile = context.schedule.staged[target]
+    name = context.names.variable(target)
+    shared_array(context, (target.key, "staged"), name, target, tile, tile_comment(tile))
+    if context.role != "producer" or not isinstance(statement.value, Call):
+        return ()
+    ring = next(ring for ring in context.schedule.rings.rings if target in ring.tiles)
+    call = statement.value
+    helper = context.use_helper("tma_load", f"tma_load_{len(call.args)}d", rank=len(call.args))
+    starts = [context.speller.text(arg) for arg in call.args]
+    full = f"&{_barrier(context, ring, 'full')}[stage]"
+    return box_copies(
+        context, tile, call, starts, f"{name}[stage]",
+        lambda place, at: Line(f"{helper}({place}, {call.attribute('map')}, {', '.join(at)}, {full});"),
+    )  # fmt: skip
+
+
+def box_copies(
+    context: Context,
+    tile: SharedTile,
+    call: Call,
+    starts: list[str],
+    array: str,
+    copy: Callable[[str, list[str]], Line],
+) -> tuple[Node, ...]:
+    """One copy per box of a tile, side by side along the contiguous axis."""
+    if tile.boxes == 1:
+        return (copy(array, starts),)
+    word = (call.attribute("map")).removesuffix("_map").upper()
+    elements = context.constant(f"{word}_BOX", tile.lines * tile.line, "elements of a box")
+    line = context.constant(f"{word}_LINE", tile.line, "elements of a line of a box")
+    boxes = context.constant(f"{word}_BOXES", tile.boxes, "boxes side by side")
+    at = list(starts)
+    fast = list(call.attribute("axes")).index(tile.fast)
+    at[fast] = f"box * {line}" if at[fast] == "0" else f"{at[fast]} + box * {line}"
+    return (Loop(f"for (int box = 0; box < {boxes}; ++box)", (copy(f"{array} + box * {elements}", at),), unroll=True),)
+
+
+# ------------------------------------------------------------------------------------------------------- cp.async
+
+
+def lower_copying_loop(
+    context: Context, statement: For, ring: Ring, bounds: tuple[str, str, str], header: str, body: Body
+) -> tuple[Node, ...]:
+    """A loop whose threads copy tiles `stages - 1` iterations ahead."""
+    start, stop, step = bounds
+    stages, name = _stages(context, ring), context.names.variable(ring.loop)
+    loads = [s for s in top_statements(statement.body) if isinstance(s, Assign) and s.target in ring.tiles]
+    arrays = [declare_tile(context, load) for load in loads]
+    for helper in ("cp_async_commit", "cp_async_wait"):
+        context.use_helper(helper)
+    nodes: list[Node] = [node for array in arrays for node in context.before_write(array)]
+    load_tiles = context.names.once("load_tiles", ("load", ring.loop))
+    filling: list[Node] = []
+    for load, array in zip(loads, arrays, strict=True):
+        filling += [*_tag(load), *copy_tile(context, load, f"{array}[stage]")]
+    kind = ctype(statement.variable.type)
+    nodes += [
+        Comment(f"Starts the copies of iteration {name} into a stage."),
+        Loop(f"const auto {load_tiles} = [&]({kind} {name}, int stage)", tuple(filling), closing="};"),
+    ]
+    compare = ">" if statement.descending else "<"
+    ahead = context.names.once("ahead", ("ahead", ring.loop))
+    unit = isinstance(statement.step, Literal) and statement.step.value == 1
+    many = f"{stages} - 1" if unit else f"({stages} - 1) * {step}"
+    if ring.counted:
+        used = context.names.once("used", ("position", ring.loop, ""))
+        at = f"{start} + stage * {step}" if start != "0" else f"stage * {step}"
+        first = Branch(f"{at} {compare} {stop}", (Line(f"{load_tiles}({at}, stage);"),))
+        refill = f"({used} + {stages} - 1) % {stages}"
+        stage_text = f"{used} % {stages}"
+    else:
+        first = Branch(f"stage < {stop}", (Line(f"{load_tiles}(stage, stage);"),))
+        refill = f"{ahead} % {stages}"
+        stage_text = f"{name} % {stages}"
+    nodes.append(Loop(f"for (int stage = 0; stage < {stages} - 1; ++stage)", (first, Line("cp_async_commit();"))))
+    if ring.counted:
+        nodes.append(Line(f"int {used} = 0;", "stages so far"))
+    context.stage_of |= dict.fromkeys(ring.tiles, "stage")
+    inner = body(statement.body)
+    loop: list[Node] = [
+        Line(f"cp_async_wait<{stages} - 2>();", "this thread's share of the tiles has arrived"),
+        *proxy_fence(context),
+        *context.barrier("so has everyone's, and nobody reads the stage that is filled next"),
+        Line(f"const {kind} {ahead} = {name} + {many};"),
+        Branch(f"{ahead} {compare} {stop}", (Line(f"{load_tiles}({ahead}, {refill});"),)),
+        Line("cp_async_commit();", "possibly of nothing: one group per iteration"),
+        Line(f"const int stage = {stage_text};"),
+        *inner,
+    ]
+    if ring.counted:
+        loop.append(Line(f"++{used};"))
+    nodes.append(Loop(header, tuple(loop)))
+    context.pending_reads.update(arrays)
+    return tuple(nodes)
+
+
+def _tag(statement: Statement) -> list[Node]:
+    origin = statement.origin
+    return [
+        Comment(f"L{origin.span.line + number}: {line.strip()}", origin.span.line + number)
+        for number, line in enumerate(origin.text.splitlines())
+    ]
+
+
+def staged_ahead(context: Context, variable: Variable) -> bool:
+    """Whether the loop around a load has started it already."""
+    return variable in context.stage_of

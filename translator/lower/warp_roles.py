@@ -1,0 +1,83 @@
+"""The body of a kernel: all threads alike, or a warpgroup that loads beside those that multiply.
+
+Statements of scalars at the top are executed by everybody. From the first statement of tiles on, one thread of the last
+warpgroup runs the producer's part (`schedule/producer.py`), the others run everything else.
+"""
+
+from __future__ import annotations
+
+from ..ir.nodes import Assign, Call, If, Inlined, Kernel, Note, Return, Statement
+from ..ir.walk import bodies, statements
+from ..schedule.producer import producer_block
+from .context import Context
+from .rings import announce_rings, ring_counters
+from .scopes import find_scopes
+from .statements import lower_block
+from .unit import Blank, Branch, Line, Node
+
+REGISTER_FILE = 65536
+PRODUCER_REGISTERS = 24
+MOST_REGISTERS = 240
+WARPGROUP = 128
+
+
+def lower_body(context: Context, kernel: Kernel) -> tuple[Node, ...]:
+    """All statements, in one part or in two."""
+    if not context.schedule.rings.has_producer:
+        return lower_block(context, kernel.body)
+    split = next((k for k, s in enumerate(kernel.body) if not _for_everybody(context, s)), len(kernel.body))
+    first, rest = kernel.body[:split], kernel.body[split:]
+    context.set_up += announce_rings(context)
+    shared = lower_block(context, first)
+    loading = producer_block(rest)
+    context.other_lines = frozenset(s.origin.span.line for s in statements(loading))
+    context.role = "producer"
+    scopes, context.scopes = context.scopes, find_scopes((*first, *loading), context.spelled)
+    producer = (*ring_counters(context), *lower_block(context, loading))
+    context.role, context.scopes = "consumer", scopes
+    consumer = (*ring_counters(context), *lower_block(context, rest))
+    context.role = ""
+    shrink, grow = _register_shares(context)
+    one = Branch(f"{context.roles.tid} == NUM_THREADS", producer)
+    roles = Branch(
+        f"{context.roles.tid} >= NUM_THREADS",
+        (*shrink, one),
+        (*grow, *consumer),
+        "the last warpgroup loads: one of its threads starts all copies",
+        "the others multiply",
+    )
+    return (*shared, Blank(), roles)
+
+
+def _for_everybody(context: Context, statement: Statement) -> bool:
+    """Whether every thread may execute a statement: scalars, and tiles that need no code or no registers to speak of."""
+    match statement:
+        case Note():
+            return True
+        case Assign(value=value, targets=targets):
+            if isinstance(value, Call) and (
+                value.op.startswith("atomic_") or value.op in ("reduce", "dot", "box_load")
+            ):
+                return False
+            absorbed = context.facts.absorbed | context.facts.index | context.facts.unused
+            return all(not target.type.is_tile or target in absorbed for target in targets)
+        case If():
+            inner = [s for body in bodies(statement) for s in body]
+            return all(isinstance(s, Return) or _for_everybody(context, s) for s in inner)
+        case Inlined():
+            return all(_for_everybody(context, s) for s in statement.body)
+    return False
+
+
+def _register_shares(context: Context) -> tuple[tuple[Node, ...], tuple[Node, ...]]:
+    """How the register file is divided: the loading warpgroup gives back what it does not need."""
+    consumers = context.schedule.num_threads // WARPGROUP
+    at_start = REGISTER_FILE // (WARPGROUP * (consumers + 1)) // 8 * 8
+    if consumers < 2:  # one warpgroup of two: what ptxas gives each is the most a thread can have
+        return (), ()
+    share = min((at_start * (consumers + 1) - PRODUCER_REGISTERS) // consumers // 8 * 8, MOST_REGISTERS)
+    producer = context.constant("PRODUCER_REGS", PRODUCER_REGISTERS, "registers per loading thread")
+    consumer = context.constant("CONSUMER_REGS", share, "registers per multiplying thread")
+    for helper in ("warpgroup_shrink", "warpgroup_grow"):
+        context.use_helper(helper)
+    return (Line(f"warpgroup_shrink<{producer}>();"),), (Line(f"warpgroup_grow<{consumer}>();"),)

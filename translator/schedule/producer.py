@@ -1,0 +1,99 @@
+"""What the loading warpgroup of a kernel executes: the control flow around tensor copies, and the scalars they need.
+
+In: blocks of statements. Out: the same blocks without everything else.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ..analysis.facts import is_elementwise
+from ..ir.nodes import Assign, Call, Expr, For, If, Inlined, Kernel, Return, Statement, Variable, While
+from ..ir.walk import bodies, expressions, statements, used_variables
+
+
+def producible(kernel: Kernel, loop: For, starts: tuple[Expr, ...]) -> bool:
+    """Whether one thread can compute the control flow down to a loop, and the scalars `starts`."""
+    around = [s for s in statements(kernel.body) if any(o is loop for b in bodies(s) for o in statements(b))]
+    needed = {v for s in (*around, loop) for expr in expressions(s) for v in used_variables(expr)}
+    needed |= {v for expr in starts for v in used_variables(expr)}
+    return all(_scalar_definition(kernel, variable) for variable in _closure(kernel.body, needed))
+
+
+def _scalar_definition(kernel: Kernel, variable: Variable) -> bool:
+    """Whether every assignment of a variable is one that a single thread can make."""
+    for statement in statements(kernel.body):
+        if isinstance(statement, Assign) and variable in statement.targets:
+            value = statement.value
+            loads_scalar = isinstance(value, Call) and value.op == "load" and not value.type.is_tile
+            if variable.type.is_tile or not (is_elementwise(value) or loads_scalar):
+                return False
+    return True
+
+
+def producer_block(block: tuple[Statement, ...]) -> tuple[Statement, ...]:
+    """The producer's part of a block."""
+    needed = _needed(block)
+    return _filtered(block, needed)
+
+
+def _copies(statement: Statement) -> bool:
+    return isinstance(statement, Assign) and isinstance(statement.value, Call) and statement.value.op == "box_load"
+
+
+def _holds_copies(statement: Statement) -> bool:
+    return any(_copies(inner) or isinstance(inner, Return) for body in bodies(statement) for inner in statements(body))
+
+
+def _needed(block: tuple[Statement, ...]) -> frozenset[Variable]:
+    """Variables that tensor copies, and the control flow around them, depend on."""
+    needed: set[Variable] = set()
+    for statement in statements(block):
+        if _copies(statement) or _holds_copies(statement):
+            needed |= {v for expr in expressions(statement) for v in used_variables(expr)}
+    return _closure(block, needed)
+
+
+def _closure(block: tuple[Statement, ...], start: set[Variable]) -> frozenset[Variable]:
+    needed, changed = set(start), True
+    while changed:
+        changed = False
+        for statement in statements(block):
+            assigns = isinstance(statement, Assign) and needed & set(statement.targets)
+            if assigns or _assigns(statement, needed):
+                read = {v for expr in expressions(statement) for v in used_variables(expr)}
+                changed |= not read <= needed
+                needed |= read
+    return frozenset(needed)
+
+
+def _filtered(block: tuple[Statement, ...], needed: frozenset[Variable]) -> tuple[Statement, ...]:
+    kept: list[Statement] = []
+    for statement in block:
+        match statement:
+            case Assign() if _copies(statement) or (needed & set(statement.targets)):
+                kept.append(statement)
+            case Return():
+                kept.append(statement)
+            case For() if _holds_copies(statement):
+                kept.append(replace(statement, body=_filtered(statement.body, needed)))
+            case While() if _holds_copies(statement):
+                prelude, body = _filtered(statement.prelude, needed), _filtered(statement.body, needed)
+                kept.append(replace(statement, prelude=prelude, body=body))
+            case If() if _holds_copies(statement) or _assigns(statement, needed):
+                then, otherwise = _filtered(statement.then, needed), _filtered(statement.otherwise, needed)
+                kept.append(replace(statement, then=then, otherwise=otherwise))
+            case For() | While() if _assigns(statement, needed):
+                kept.append(statement)
+            case Inlined():
+                body = _filtered(statement.body, needed)
+                kept += body
+    return tuple(kept)
+
+
+def _assigns(statement: Statement, needed: frozenset[Variable] | set[Variable]) -> bool:
+    return any(
+        isinstance(inner, Assign) and needed & set(inner.targets)
+        for body in bodies(statement)
+        for inner in statements(body)
+    )

@@ -1,0 +1,379 @@
+"""Which loops load ahead of their dots, and how.
+
+In: a typed kernel with prepared dots. Out: the kernel in which such loads say where their elements lie in terms of the
+loop's variable alone, so that any iteration's loads can be started from any other, and a `Ring` per loop:
+
+- "tma": one thread of a warpgroup of its own starts tensor copies of whole boxes; the others wait for bytes, not threads.
+  For loads that are boxes of a tensor (analysis/boxes.py), however the program spells them; on sm_90 with wgmma.
+- "cp_async": every thread starts its share of the copies, `stages - 1` iterations ahead.
+
+A load that depends on what an iteration computes is in no ring: it is made when its turn comes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from ..analysis.boxes import Box, NotABox, find_box, parameter_text
+from ..analysis.facts import Facts, find_facts
+from ..analysis.induction import Induction, closed_forms
+from ..artifact import Options, Target, TensorMap
+from ..ir.nodes import (
+    Assign,
+    Call,
+    CallFunction,
+    Effect,
+    Expr,
+    For,
+    If,
+    Inlined,
+    Kernel,
+    Literal,
+    Statement,
+    Use,
+    Variable,
+    While,
+)
+from ..ir.types import ValueType
+from ..ir.walk import assigned_variables, expressions, statements, used_variables
+from ..language.dtypes import PointerType, void
+from .dots import Dots, dot_statements, operand_of, plan_dots
+from .instructions import WGMMA_CAPABILITY
+from .pointers import read_only_pointers, roots_of
+from .producer import producible
+from .shared_tiles import SharedTile
+
+UNBOUNDED = str(1 << 31)  # the size of a dimension that the kernel does not bound
+MOST_STAGES = 5  # stages that hide the latency of a multiprocessor's only block
+LARGE_BLOCK = 8  # warps from which a block has the multiprocessor to itself
+
+
+@dataclass(frozen=True, slots=True)
+class Ring:
+    """The tiles that a loop loads ahead.
+
+    Attributes:
+      loop: the loop's variable.
+      kind: "tma" or "cp_async".
+      tiles: the staged variables, in the order of their loads.
+      stages: tiles of each that are in shared memory at once.
+      counted: whether the stage follows from a running count, because the loop runs more than once or not from 0 by 1;
+        otherwise from the loop's variable.
+      overlapped: whether a dot may still run while the next iteration starts.
+    """
+
+    loop: Variable
+    kind: str
+    tiles: tuple[Variable, ...]
+    stages: int
+    counted: bool
+    overlapped: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Rings:
+    """All rings of a kernel, the tensor maps that its copies use, and the conditions under which they are right."""
+
+    rings: tuple[Ring, ...] = ()
+    maps: tuple[TensorMap, ...] = ()
+    guards: tuple[str, ...] = ()
+    reasons: tuple[str, ...] = ()  # why loads are not tensor copies, for the header
+
+    def of(self, loop: Variable) -> Ring | None:
+        """The ring of the loop with this variable."""
+        return next((ring for ring in self.rings if ring.loop is loop), None)
+
+    @property
+    def has_producer(self) -> bool:
+        """Whether a warpgroup of its own loads."""
+        return any(ring.kind == "tma" for ring in self.rings)
+
+
+@dataclass(slots=True)
+class _Plan:
+    """What has been decided so far."""
+
+    kernel: Kernel
+    facts: Facts
+    dots: Dots
+    induction: Induction
+    options: Options
+    target: Target
+    read_only: frozenset[Variable]
+    replaced: dict[int, Statement]
+    rings: list[Ring]
+    maps: dict[tuple[object, ...], TensorMap]
+    guards: dict[str, None]
+    reasons: dict[str, None]
+
+
+def plan_rings(kernel: Kernel, options: Options, target: Target, most_stages: int) -> tuple[Kernel, Rings]:
+    """See the module docstring; `most_stages` bounds every ring."""
+    if not any(True for _ in dot_statements(kernel)) or most_stages < 2:
+        return kernel, Rings()
+    facts = find_facts(kernel)
+    plan = _Plan(
+        kernel, facts, plan_dots(kernel, facts, options, target), closed_forms(kernel, facts), options, target,
+        read_only_pointers(kernel), {}, [], {}, {}, {},
+    )  # fmt: skip
+    loops = list(_loops(kernel.body, False))
+    for loop, nested in loops:
+        _plan_loop(plan, loop, nested, most_stages)
+    if any(ring.kind == "tma" for ring in plan.rings):
+        _box_stores(plan)
+    several = sum(ring.kind == "tma" for ring in plan.rings) > 1
+    rings = tuple(replace(ring, counted=ring.counted or several) for ring in plan.rings)
+    body = _with(kernel.body, plan.replaced)
+    found = Rings(rings, tuple(plan.maps.values()), tuple(plan.guards), tuple(plan.reasons))
+    return replace(kernel, body=body), found
+
+
+def with_stages(dots: Dots, rings: Rings) -> Dots:
+    """The dots with as many stages of every staged tile as its ring has."""
+    stages = {tile: ring.stages for ring in rings.rings for tile in ring.tiles}
+    staged = {v: replace(tile, stages=stages.get(v, 1)) for v, tile in dots.staged.items()}
+    return replace(dots, staged=staged)
+
+
+def _loops(block: tuple[Statement, ...], inside: bool) -> Iterator[tuple[For, bool]]:
+    for statement in block:
+        match statement:
+            case For():
+                yield statement, inside
+                yield from _loops(statement.body, True)
+            case While():
+                yield from _loops(statement.body, True)
+            case If():
+                yield from _loops(statement.then, inside)
+                yield from _loops(statement.otherwise, inside)
+            case Inlined():
+                yield from _loops(statement.body, inside)
+
+
+def top_statements(block: tuple[Statement, ...]) -> Iterator[Statement]:
+    """The statements that every run of a block passes once: inlined functions are part of it."""
+    for statement in block:
+        if isinstance(statement, Inlined):
+            yield from top_statements(statement.body)
+        else:
+            yield statement
+
+
+def _plan_loop(plan: _Plan, loop: For, nested: bool, most_stages: int) -> None:
+    loads = [
+        s for s in top_statements(loop.body)
+        if isinstance(s, Assign) and s.target in plan.dots.staged and isinstance(s.value, Call) and s.value.op == "load"
+    ]  # fmt: skip
+    if not loads or plan.options.num_stages < 2:
+        return
+    plain = isinstance(loop.start, Literal) and loop.start.value == 0
+    plain = plain and isinstance(loop.step, Literal) and loop.step.value == 1
+    boxes = _boxes(plan, loop, loads)
+    if boxes is not None:
+        for statement, box in zip(loads, boxes, strict=True):
+            plan.replaced[id(statement)] = _box_load(plan, statement, box, plan.dots.staged[statement.target])
+        tiles = tuple(statement.target for statement in loads)
+        stages = min(_wanted_stages(plan, tiles), most_stages)
+        counted = nested or not plain
+        plan.rings.append(Ring(loop.variable, "tma", tiles, stages, counted, _overlapped(plan, loop, tiles)))
+        return
+    moved = []
+    for statement in loads:
+        args = [_in_any_trip(plan, arg, statement, loop) for arg in statement.value.args]  # type: ignore[attr-defined]
+        if all(arg is not None for arg in args):
+            call = replace(statement.value, args=tuple(args))  # type: ignore[type-var]
+            plan.replaced[id(statement)] = replace(statement, value=call)
+            moved.append(statement.target)
+    if moved:
+        stages = min(plan.options.num_stages, most_stages)
+        plan.rings.append(Ring(loop.variable, "cp_async", tuple(moved), stages, not plain, False))
+
+
+def _in_any_trip(plan: _Plan, expr: Expr, statement: Statement, loop: For) -> Expr | None:
+    """The value of an operand of a load in terms of the loop's variable and of what the loop does not change."""
+    changed = {v for inner in statements(loop.body) for v in assigned_variables(inner)}
+    value = plan.induction.value_at(expr, statement)
+    while value is not None:
+        inside = next((v for v in used_variables(value) if v in changed), None)
+        if inside is None:
+            return value
+        definition = plan.induction.definition(inside, statement)
+        value = None if definition is None else _substituted(value, inside, definition)
+    return None
+
+
+def _substituted(expr: Expr, variable: Variable, value: Expr) -> Expr:
+    """An expression with a variable's value in its place."""
+    if isinstance(expr, Use):
+        return value if expr.variable is variable else expr
+    if isinstance(expr, (Call, CallFunction)):
+        return replace(expr, args=tuple(_substituted(arg, variable, value) for arg in expr.args))
+    return expr
+
+
+def _wanted_stages(plan: _Plan, tiles: tuple[Variable, ...]) -> int:
+    """As many stages as asked for; more where the block has the multiprocessor to itself and they fit."""
+    wanted = plan.options.num_stages
+    if plan.options.num_warps < LARGE_BLOCK:
+        return wanted
+    stage = sum(plan.dots.staged[tile].stage_bytes for tile in tiles)
+    return max(wanted, min(MOST_STAGES, plan.target.max_dynamic_shared_bytes // stage))
+
+
+def _boxes(plan: _Plan, loop: For, loads: list[Assign]) -> list[Box] | None:
+    """The boxes of all loads of a loop; None, with the reason noted, when one is not."""
+    if plan.target.capability != WGMMA_CAPABILITY or not _all_wgmma(plan, loads):
+        return None
+    boxes: list[Box] = []
+    for statement in loads:
+        box = find_box(statement, plan.kernel, plan.facts, plan.induction)
+        if isinstance(box, Box):
+            starts = tuple(dim.start for dim in box.dims)
+            reason = _unusable(plan, box, plan.dots.staged[statement.target])
+            if not producible(plan.kernel, loop, starts):
+                reason = "its place depends on what the block computes together"
+            box = NotABox(reason) if reason else box
+        if isinstance(box, NotABox):
+            plan.reasons.setdefault(f"{statement.target.name}: {box.reason}")
+            return None
+        boxes.append(box)
+    return boxes
+
+
+def _unusable(plan: _Plan, box: Box, tile: SharedTile) -> str:
+    """Why a box cannot be copied to (or from) a shared tile; "" when it can."""
+    if box.guards and not plan.options.guards:
+        return f"needs {parameter_text(box.guards[0])}"
+    if box.base not in plan.read_only:
+        return f"{box.base.name} is written by the kernel"
+    if box.dims[0].axis != tile.fast:
+        return "not contiguous along the axis that the tile is"
+    return ""
+
+
+def _all_wgmma(plan: _Plan, loads: list[Assign]) -> bool:
+    wanted = {statement.target for statement in loads}
+    for statement, call in dot_statements(plan.kernel):
+        operands = {operand.variable for operand in map(operand_of, call.args[:2]) if operand}
+        if operands & wanted and plan.dots.plans[id(statement)].instruction.kind != "wgmma":
+            return False
+    return True
+
+
+def _overlapped(plan: _Plan, loop: For, tiles: tuple[Variable, ...]) -> bool:
+    """Whether nothing in the loop but its dots touches their sums, and all operands are loaded by the ring."""
+    dots = [(s, c) for s, c in dot_statements(plan.kernel) if any(s is other for other in statements(loop.body))]
+    sums = {statement.target for statement, _ in dots}
+    own = {id(statement) for statement, _ in dots}
+    if not all(any(s is other for other in top_statements(loop.body)) for s, _ in dots):
+        return False
+    for _, call in dots:
+        operands = [operand_of(arg) for arg in call.args[:2]]
+        if any(operand is None or operand.variable not in tiles for operand in operands):
+            return False
+        if len(call.args) < 3 or not isinstance(call.args[2], Use) or call.args[2].variable not in sums:
+            return False
+    for statement in statements(loop.body):
+        if id(statement) in own:
+            continue
+        read = {v for expr in expressions(statement) for v in used_variables(expr)}
+        if sums & (read | set(assigned_variables(statement))):
+            return False
+    return True
+
+
+# ------------------------------------------------------------------------------------------------------ rewriting
+
+
+def _box_load(plan: _Plan, statement: Assign, box: Box, tile: SharedTile) -> Statement:
+    name = _map(plan, box, tile)
+    starts = tuple(dim.start for dim in reversed(box.dims))
+    axes = tuple(dim.axis for dim in reversed(box.dims))
+    call = Call(
+        statement.target.type,
+        "box_load",
+        starts,
+        (("map", name), ("base", box.base), ("axes", axes)),
+        span=statement.value.span,
+    )
+    return replace(statement, value=call)
+
+
+def _map(plan: _Plan, box: Box, tile: SharedTile) -> str:
+    """The tensor map of a box, made once for all boxes that can share it."""
+    element = box.base.type.element
+    if not isinstance(element, PointerType):
+        raise TypeError("not a pointer")
+    itemsize = element.element_ty.itemsize
+    sides = {tile.fast: tile.line, tile.slow: tile.lines}
+    lengths = tuple(sides.get(dim.axis, 1) if dim.axis is not None else 1 for dim in box.dims)
+    sizes = tuple(parameter_text(dim.size) if dim.size is not None else UNBOUNDED for dim in box.dims)
+    strides = tuple(_bytes(dim.stride, itemsize) for dim in box.dims[1:])
+    key = (box.base, lengths, sizes, strides, tile.swizzle)
+    if key not in plan.maps:
+        stem = box.base.name.removesuffix("_ptr").removesuffix("_desc")
+        names = {known.name for known in plan.maps.values()}
+        choices = (f"{stem}_map", f"{stem}_other_map", f"{stem}_further_map", f"{stem}_next_map")
+        name = next(choice for choice in choices if choice not in names)
+        base = box.base.name
+        plan.maps[key] = TensorMap(name, element.element_ty, base, sizes, strides, lengths, tile.swizzle)
+    for guard in box.guards:
+        plan.guards.setdefault(parameter_text(guard))
+    return plan.maps[key].name
+
+
+def _bytes(stride: Expr, itemsize: int) -> str:
+    text = parameter_text(stride)
+    return f"{text if text.isidentifier() or text.isdigit() else f'({text})'} * {itemsize}"
+
+
+def _box_stores(plan: _Plan) -> None:
+    """Stores of tiles that are boxes become tensor copies too, where nothing else touches the tensor."""
+    for statement in statements(plan.kernel.body):
+        if not isinstance(statement, Effect) or statement.call.op != "store" or statement.call.args[0].type.rank != 2:
+            continue
+        box = find_box(statement, plan.kernel, plan.facts, plan.induction)
+        if not isinstance(box, Box) or (box.guards and not plan.options.guards):
+            if isinstance(box, NotABox):
+                plan.reasons.setdefault(f"store: {box.reason}")
+            continue
+        if _is_read(plan, box.base) or box.dims[0].axis is None:
+            continue
+        value = statement.call.args[1]
+        shape = tuple(map(int, value.type.shape))
+        tile = SharedTile(shape, box.dims[0].axis, value.type.dtype.itemsize)
+        name = _map(plan, box, tile)
+        starts = tuple(dim.start for dim in reversed(box.dims))
+        axes = tuple(dim.axis for dim in reversed(box.dims))
+        attributes = (("map", name), ("base", box.base), ("axes", axes))
+        call = Call(ValueType(void), "box_store", (value, *starts), attributes, span=statement.call.span)
+        plan.replaced[id(statement)] = replace(statement, call=call)
+
+
+def _is_read(plan: _Plan, pointer: Variable) -> bool:
+    """Whether the kernel loads through a pointer argument, or changes what it points to by atomics."""
+    for statement in statements(plan.kernel.body):
+        for expr in expressions(statement):
+            reads = isinstance(expr, Call) and (expr.op == "load" or expr.op.startswith("atomic_"))
+            if reads and pointer in roots_of(plan.kernel, expr.args[0]):  # type: ignore[attr-defined]
+                return True
+    return False
+
+
+def _with(block: tuple[Statement, ...], replaced: Mapping[int, Statement]) -> tuple[Statement, ...]:
+    """The block with some statements, at any depth, replaced by others."""
+    result: list[Statement] = []
+    for statement in block:
+        statement = replaced.get(id(statement), statement)
+        match statement:
+            case If():
+                then, otherwise = _with(statement.then, replaced), _with(statement.otherwise, replaced)
+                statement = replace(statement, then=then, otherwise=otherwise)
+            case For() | Inlined():
+                statement = replace(statement, body=_with(statement.body, replaced))
+            case While():
+                prelude, body = _with(statement.prelude, replaced), _with(statement.body, replaced)
+                statement = replace(statement, prelude=prelude, body=body)
+        result.append(statement)
+    return tuple(result)
