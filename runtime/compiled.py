@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from tilewright.artifact import Artifact, Options
+from tilewright.artifact import Artifact, Options, launch_conditions
 from tilewright.diagnostics import ArgumentKindError
+from tilewright.runtime.host_expressions import condition
 from tilewright.runtime.specialise import Call
+from tilewright.runtime.tensor_maps import integer_places
 
 
 class CompiledKernel:
@@ -24,19 +26,20 @@ class CompiledKernel:
         self.artifact, self.metadata, self.mode, self.device = artifact, options, mode, max(device, 0)
         self.source, self.name = artifact.source, artifact.kernel_name
         self.n_regs = self.n_spills = 0
-        self._loaded: Any = None
+        self._launcher: Any = None
+        conditions = launch_conditions(artifact) if options.guards else ()
+        self._fits = condition(conditions, integer_places(artifact)) if conditions else None
         if mode == "gpu":
             self._load()
 
     def _load(self) -> None:
         from tilewright.runtime.cache import compiled
         from tilewright.runtime.driver import load
+        from tilewright.runtime.launcher import Launcher
 
         cubin = compiled(self.artifact, self.metadata.maxnreg)
         self.n_regs, self.n_spills = cubin.registers, cubin.spill_bytes
-        elements = tuple(parameter.element for parameter in self.artifact.parameters)
-        artifact = self.artifact
-        self._loaded = load(cubin, self.name, elements, artifact.num_threads, artifact.shared_bytes, self.device)
+        self._launcher = Launcher(self.artifact, load(cubin, self.artifact, self.device), self.device)
 
     @property
     def asm(self) -> dict[str, Any]:
@@ -47,15 +50,18 @@ class CompiledKernel:
             return {"cu": self.source}
         return {"cu": self.source, "ptx": compile_ptx(self.artifact), "cubin": compile_text(self.artifact).code}
 
+    def fits(self, call: Call) -> bool:
+        """Whether the text is right for the values of a call, as its guards say."""
+        return self._fits is None or self._fits(call.values)
+
     def launch(self, grid: tuple[int, int, int], call: Call, stream: Any = None) -> None:
         """Runs the kernel on the values of a call."""
         self._check_writable(call)
         if self.mode == "gpu":
-            from tilewright.runtime.driver import current_stream, make_current
+            from tilewright.runtime.driver import current_stream
 
-            make_current(self.device)
             chosen = current_stream(self.device) if stream is None else getattr(stream, "cuda_stream", stream)
-            self._loaded.launch(grid, call.values, int(getattr(chosen, "ptr", chosen)))
+            self._launcher.launch_anywhere(*grid, int(getattr(chosen, "ptr", chosen)), call.values)
         elif self.mode == "check":
             self._check(grid, call)
         else:

@@ -1,15 +1,15 @@
-"""The CUDA driver: devices, modules, streams, launches. Loaded when the first GPU kernel is."""
+"""The CUDA driver: devices, contexts, modules, streams. Loaded when the first GPU kernel is."""
 
 from __future__ import annotations
 
-import ctypes
+import contextlib
 import functools
 import sys
-from dataclasses import dataclass
+from collections.abc import Iterator
 from typing import Any
 
+from tilewright.artifact import Artifact
 from tilewright.diagnostics import OutOfResources, ToolchainError
-from tilewright.language.dtypes import Element, PointerType
 from tilewright.runtime.nvrtc import INSTALL, Cubin
 
 STATIC_SHARED_LIMIT = 48 * 1024
@@ -68,11 +68,21 @@ def capability(device: int) -> tuple[int, int]:
     return int(major), int(minor)
 
 
-def make_current(device: int) -> None:
-    """Makes the device's primary context current, the one that torch and CuPy use."""
+@contextlib.contextmanager
+def in_context(device: int) -> Iterator[None]:
+    """Makes the device's primary context, the one that torch and CuPy use, current for a while."""
     driver = bindings()
-    current = checked(driver.cuCtxGetCurrent())
-    if int(current) == 0 or int(checked(driver.cuCtxGetDevice())) != device:
+    checked(driver.cuCtxPushCurrent(_context(device)))
+    try:
+        yield
+    finally:
+        checked(driver.cuCtxPopCurrent())
+
+
+def set_current_if_none(device: int) -> None:
+    """Gives a thread that has no context the device's primary one, for good."""
+    driver = bindings()
+    if int(checked(driver.cuCtxGetCurrent())) == 0:
         checked(driver.cuCtxSetCurrent(_context(device)))
 
 
@@ -91,57 +101,26 @@ def current_stream(device: int) -> int:
     return int(cupy.cuda.get_current_stream().ptr) if cupy is not None else 0
 
 
-def _holder(element: Element) -> Any:
-    if isinstance(element, PointerType):
-        return ctypes.c_uint64
-    holders: dict[str, Any] = {
-        "i1": ctypes.c_bool, "i8": ctypes.c_int8, "i16": ctypes.c_int16, "i32": ctypes.c_int32, "i64": ctypes.c_int64,
-        "u8": ctypes.c_uint8, "u16": ctypes.c_uint16, "u32": ctypes.c_uint32, "u64": ctypes.c_uint64,
-        "fp32": ctypes.c_float, "fp64": ctypes.c_double,
-    }  # fmt: skip
-    return holders.get(element.name, ctypes.c_float)
-
-
-@dataclass(slots=True)
-class Loaded:
-    """A kernel on a device, ready to launch."""
-
-    function: Any
-    num_threads: int
-    shared_bytes: int
-    holders: tuple[Any, ...]
-
-    def launch(self, grid: tuple[int, int, int], values: tuple[Any, ...], stream: int) -> None:
-        """Starts the kernel on a stream; returns at once."""
-        driver = bindings()
-        arguments = (values, self.holders)
-        checked(
-            driver.cuLaunchKernel(self.function, *grid, self.num_threads, 1, 1, self.shared_bytes, stream, arguments, 0)
-        )
-
-
-def load(
-    cubin: Cubin, name: str, elements: tuple[Element, ...], num_threads: int, shared_bytes: int, device: int
-) -> Loaded:
-    """Loads machine code onto a device.
+def load(cubin: Cubin, artifact: Artifact, device: int) -> int:
+    """Loads machine code onto a device; the `CUfunction` of its kernel.
 
     Raises:
       OutOfResources: when the device cannot give a block what it needs.
     """
-    driver = bindings()
-    make_current(device)
-    module = checked(driver.cuModuleLoadData(cubin.code))
-    function = checked(driver.cuModuleGetFunction(module, name.encode()))
-    attribute = driver.CUdevice_attribute.CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN
-    limit = int(checked(driver.cuDeviceGetAttribute(attribute, checked(driver.cuDeviceGet(device)))))
-    total = shared_bytes + cubin.static_shared_bytes
-    if total > limit:
-        raise OutOfResources(total, limit, "shared memory")
-    if shared_bytes > STATIC_SHARED_LIMIT - cubin.static_shared_bytes:
-        which = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
-        checked(driver.cuFuncSetAttribute(function, which, shared_bytes))
-    most = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK
-    threads = int(checked(driver.cuFuncGetAttribute(most, function)))
-    if num_threads > threads:
-        raise OutOfResources(num_threads, threads, "threads")
-    return Loaded(function, num_threads, shared_bytes, tuple(_holder(element) for element in elements))
+    driver, shared_bytes = bindings(), artifact.shared_bytes
+    with in_context(device):
+        module = checked(driver.cuModuleLoadData(cubin.code))
+        function = checked(driver.cuModuleGetFunction(module, artifact.kernel_name.encode()))
+        attribute = driver.CUdevice_attribute.CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN
+        limit = int(checked(driver.cuDeviceGetAttribute(attribute, checked(driver.cuDeviceGet(device)))))
+        total = shared_bytes + cubin.static_shared_bytes
+        if total > limit:
+            raise OutOfResources(total, limit, "shared memory")
+        if shared_bytes > STATIC_SHARED_LIMIT - cubin.static_shared_bytes:
+            which = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+            checked(driver.cuFuncSetAttribute(function, which, shared_bytes))
+        most = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK
+        threads = int(checked(driver.cuFuncGetAttribute(most, function)))
+    if artifact.num_threads > threads:
+        raise OutOfResources(artifact.num_threads, threads, "threads")
+    return int(function)

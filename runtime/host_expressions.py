@@ -1,33 +1,24 @@
 """The arithmetic of tensor maps and guards, evaluated with the arguments of a launch.
 
-In: text such as "(M + 127) % 128 == 0" or "stride_am * 2" and the integer arguments by name. Out: an integer. The text
-is made of names, integers, `+ - * // %`, parentheses and comparisons, in Python's meaning; nothing else is allowed.
+In: text such as "(M + 127) % 128 == 0" or "stride_am * 2" and the integer arguments. Out: integers. The text is Python's
+and C++'s at once: names, integers, `+ - * // %`, parentheses and comparisons, nothing else. For the launch path texts
+become one Python function over a launch's values, so that a guard costs as much as its arithmetic.
 """
 
 from __future__ import annotations
 
 import ast
 import functools
-import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 from tilewright.diagnostics import HostExpressionError
 
-_ARITHMETIC: dict[type[ast.operator], Callable[[int, int], int]] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.Mod: operator.mod,
-    ast.FloorDiv: operator.floordiv,
-}
-_COMPARISONS: dict[type[ast.cmpop], Callable[[int, int], bool]] = {
-    ast.Eq: operator.eq,
-    ast.NotEq: operator.ne,
-    ast.Lt: operator.lt,
-    ast.LtE: operator.le,
-    ast.Gt: operator.gt,
-    ast.GtE: operator.ge,
-}
+_OPERATORS = (ast.Add, ast.Sub, ast.Mult, ast.Mod, ast.FloorDiv)
+_COMPARISONS = (ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE)
+
+# Names and where their values stand among a launch's values.
+Places = tuple[tuple[str, int], ...]
 
 
 def evaluate(text: str, values: Mapping[str, int]) -> int:
@@ -36,14 +27,57 @@ def evaluate(text: str, values: Mapping[str, int]) -> int:
     Raises:
       HostExpressionError: for anything but the arithmetic above, an unknown name or a division by zero.
     """
+    places = tuple((name, number) for number, name in enumerate(values))
+    return int(evaluator((text,), places)(tuple(map(int, values.values())))[0])
+
+
+@functools.lru_cache(maxsize=1024)
+def evaluator(texts: tuple[str, ...], places: Places) -> Callable[[Sequence[Any]], tuple[Any, ...]]:
+    """A function from a launch's values to the values of all texts.
+
+    Raises:
+      HostExpressionError: for anything but the arithmetic above and for an unknown name; from the function itself, for a
+        division by zero.
+    """
+    parts = (f"{_in_places(text, places)}," for text in texts)
+    function: Callable[[Sequence[Any]], tuple[Any, ...]] = _function(f"({' '.join(parts)})", texts, places)
+    return function
+
+
+@functools.lru_cache(maxsize=1024)
+def condition(texts: tuple[str, ...], places: Places) -> Callable[[Sequence[Any]], bool]:
+    """A function from a launch's values to whether all texts hold; the errors of `evaluator`."""
+    parts = (_in_places(text, places) for text in texts)
+    function: Callable[[Sequence[Any]], bool] = _function(" and ".join(parts), texts, places)
+    return function
+
+
+def names_in(texts: Iterable[str]) -> tuple[str, ...]:
+    """The names that texts mention, each once, in order."""
+    found = (node.id for text in texts for node in ast.walk(_parsed(text)) if isinstance(node, ast.Name))
+    return tuple(dict.fromkeys(found))
+
+
+def _function(body: str, texts: tuple[str, ...], places: Places) -> Any:
+    def divided_by_zero(values: Sequence[Any]) -> HostExpressionError:
+        shown = {name: values[place] for name, place in places}
+        return HostExpressionError(f"{', '.join(map(repr, texts))} divides by zero with {shown}")
+
+    source = f"def function(v):\n    try:\n        return {body}\n    except ZeroDivisionError:\n        raise fail(v) from None"
+    scope = {"fail": divided_by_zero}
+    exec(source, scope)
+    return scope["function"]
+
+
+def _in_places(text: str, places: Places) -> str:
+    """The text with every name replaced by its place, in parentheses."""
+    known = dict(places)
     try:
-        return _value(_parsed(text), values)
-    except ZeroDivisionError:
-        raise HostExpressionError(f"{text!r} divides by zero with {dict(values)}") from None
+        return f"({ast.unparse(_checked(_parsed(text), known))})"
     except _Unsupported as reason:
         raise HostExpressionError(
             f"{text!r} cannot be evaluated at launch: {reason}; it may have integers, names of integer arguments "
-            f"({', '.join(sorted(values)) or 'there are none'}), + - * // %, parentheses and comparisons"
+            f"({', '.join(sorted(known)) or 'there are none'}), + - * // %, parentheses and comparisons"
         ) from None
 
 
@@ -51,7 +85,6 @@ class _Unsupported(Exception):  # noqa: N818 (never leaves this file)
     """Why an expression is not one of ours."""
 
 
-@functools.lru_cache(maxsize=4096)
 def _parsed(text: str) -> ast.expr:
     try:
         return ast.parse(text.strip(), mode="eval").body
@@ -59,18 +92,18 @@ def _parsed(text: str) -> ast.expr:
         raise _Unsupported(f"it does not parse ({error.msg})") from None
 
 
-def _value(node: ast.expr, values: Mapping[str, int]) -> int:
+def _checked(node: ast.expr, known: Mapping[str, int]) -> ast.expr:
     match node:
-        case ast.Constant(value=int() as number):
-            return int(number)
+        case ast.Constant(value=int()):
+            return node
         case ast.Name(id=name):
-            if name not in values:
+            if name not in known:
                 raise _Unsupported(f"{name} is no integer argument")
-            return int(values[name])
-        case ast.UnaryOp(op=ast.USub(), operand=operand):
-            return -_value(operand, values)
-        case ast.BinOp(left=left, op=sign, right=right) if type(sign) in _ARITHMETIC:
-            return _ARITHMETIC[type(sign)](_value(left, values), _value(right, values))
-        case ast.Compare(left=left, ops=[sign], comparators=[right]) if type(sign) in _COMPARISONS:
-            return int(_COMPARISONS[type(sign)](_value(left, values), _value(right, values)))
+            return ast.Subscript(ast.Name("v", ast.Load()), ast.Constant(known[name]), ast.Load())
+        case ast.UnaryOp(op=ast.USub() as sign, operand=operand):
+            return ast.UnaryOp(sign, _checked(operand, known))
+        case ast.BinOp(left=left, op=operator, right=right) if isinstance(operator, _OPERATORS):
+            return ast.BinOp(_checked(left, known), operator, _checked(right, known))
+        case ast.Compare(left=left, ops=[operator], comparators=[right]) if isinstance(operator, _COMPARISONS):
+            return ast.Compare(_checked(left, known), [operator], [_checked(right, known)])
     raise _Unsupported(f"{ast.unparse(node)} is no such arithmetic")

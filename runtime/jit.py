@@ -11,7 +11,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any
 
 from tilewright.artifact import Artifact, Options, Target
@@ -110,7 +110,9 @@ class JITFunction(KernelFunction):
                 found = self._compiled.get(key)
                 if found is None:
                     found = self._compiled[key] = self._compile(call, options, mode, device)
-        return found
+        if found.fits(call):
+            return found
+        return self._find(call, replace(options, guards=False), mode, device)
 
     def _compile(self, call: Call, options: Options, mode: str, device: int) -> CompiledKernel:
         from tilewright.pipeline import translate

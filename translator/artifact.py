@@ -135,3 +135,9 @@ class Artifact:
     globals: tuple[tuple[str, str, Any], ...] = field(default=(), compare=False)
     tensor_maps: tuple[TensorMap, ...] = ()
     guards: tuple[str, ...] = ()
+
+
+def launch_conditions(artifact: Artifact) -> tuple[str, ...]:
+    """What must hold at a launch: the guards, and that no tensor map has an empty side, which cannot be encoded."""
+    sizes = [size for tensor_map in artifact.tensor_maps for size in tensor_map.sizes if not size.isdigit()]
+    return tuple(dict.fromkeys((*artifact.guards, *(f"{size} > 0" for size in sizes))))

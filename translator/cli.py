@@ -50,6 +50,7 @@ def _kernel_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--num-warps", type=int, default=4)
     parser.add_argument("--num-stages", type=int, default=3)
     parser.add_argument("--arch", default="sm_90a")
+    parser.add_argument("--no-guards", action="store_true", help="text that is right for all values")
 
 
 def load_kernel(spec: str) -> Any:
@@ -91,7 +92,7 @@ def _stages(options: Any) -> Any:
     from .schedule.targets import find_target
 
     kernel = load_kernel(options.kernel)
-    chosen = Options(num_warps=options.num_warps, num_stages=options.num_stages)
+    chosen = Options(num_warps=options.num_warps, num_stages=options.num_stages, guards=not options.no_guards)
     return translate_stages(kernel, parse_signature(kernel, options.signature), chosen, find_target(options.arch))
 
 

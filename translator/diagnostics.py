@@ -169,6 +169,12 @@ class HostExpressionError(LaunchError):
     code = "TW206"
 
 
+class TensorMapError(LaunchError):
+    """A tensor map that the hardware cannot take with the arguments of a launch."""
+
+    code = "TW207"
+
+
 class OutOfResources(TilewrightError):  # noqa: N818 (Triton's name)
     """The kernel needs more of something than the hardware has.
 

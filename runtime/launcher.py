@@ -1,0 +1,85 @@
+"""Launches of one kernel on one device: pack the arguments, encode the tensor maps, one driver call.
+
+The call goes through ctypes instead of cuda-bindings because that halves its cost; it releases the interpreter's lock, so
+that a full queue does not stop other threads. Blocks come from a pool: a launch never shares its memory with another.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import struct
+from typing import Any
+
+from tilewright.artifact import Artifact
+from tilewright.diagnostics import ToolchainError
+from tilewright.runtime.driver import bindings, checked, in_context, set_current_if_none
+from tilewright.runtime.packing import Block, in_range, lay_out, new_block
+from tilewright.runtime.tensor_maps import Encoder
+
+LAUNCH_API = 12000  # the version of the driver's interface that `cuLaunchKernelEx` is asked for
+WRONG_CONTEXT = (201, 400)  # CUDA_ERROR_INVALID_CONTEXT, CUDA_ERROR_INVALID_HANDLE
+
+
+@functools.cache
+def _launch_function() -> Any:
+    driver = bindings()
+    address = checked(driver.cuGetProcAddress(b"cuLaunchKernelEx", LAUNCH_API, 0))[0]
+    return ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * 4)(int(address))
+
+
+class Launcher:
+    """A kernel on a device, ready to launch."""
+
+    def __init__(self, artifact: Artifact, function: int, device: int) -> None:
+        """Prepares for launches of a `CUfunction`."""
+        self.device = device
+        self._artifact = artifact
+        self._layout = lay_out(artifact.parameters, len(artifact.tensor_maps))
+        self._pack, self._first = self._layout.packer.pack_into, self._layout.first
+        self._encode = Encoder(artifact).encode if artifact.tensor_maps else None
+        self._function = ctypes.c_void_p(function)
+        self._threads, self._shared = artifact.num_threads, artifact.shared_bytes
+        self._free: list[Block] = []
+        self._start = _launch_function()
+
+    def launch(self, x: int, y: int, z: int, stream: int, values: tuple[Any, ...]) -> int:
+        """Starts the kernel on a stream; returns at once, with the driver's status.
+
+        Raises:
+          TensorMapError: when a tensor map cannot be encoded.
+          struct.error: when the grid is not of integers.
+        """
+        encodings = self._encode(values) if self._encode is not None else ()
+        try:
+            block = self._free.pop()
+        except IndexError:
+            block = new_block(self._layout)
+        try:
+            self._fill(block.memory, encodings, x, y, z, stream, values)
+            return self._start(block.config, self._function, block.parameters, None)  # type: ignore[no-any-return]
+        finally:
+            self._free.append(block)
+
+    def _fill(self, memory: Any, encodings: Any, x: int, y: int, z: int, stream: int, values: tuple[Any, ...]) -> None:
+        maps = [encoding.address for encoding in encodings]
+        try:
+            self._pack(memory, self._first, *maps, x, y, z, self._threads, 1, 1, self._shared, stream, *values)
+        except (struct.error, OverflowError):
+            fitting = in_range(self._artifact.parameters, values)
+            self._pack(memory, self._first, *maps, x, y, z, self._threads, 1, 1, self._shared, stream, *fitting)
+
+    def launch_anywhere(self, x: int, y: int, z: int, stream: int, values: tuple[Any, ...]) -> None:
+        """The same where the caller's thread may have no context, or another device's.
+
+        Raises:
+          ToolchainError: with the driver's name of the error.
+        """
+        status = self.launch(x, y, z, stream, values)
+        if status in WRONG_CONTEXT:  # nothing was started
+            set_current_if_none(self.device)
+            with in_context(self.device):
+                status = self.launch(x, y, z, stream, values)
+        if status != 0:
+            name = bindings().CUresult(status).name
+            raise ToolchainError(f"the CUDA driver reports {name} at the launch of {self._artifact.kernel_name}")

@@ -1,0 +1,88 @@
+"""The memory that a launch hands to the driver: the launch's shape and all arguments, written in one go.
+
+A block holds, one after another: the addresses of the kernel's parameters, the `CUlaunchConfig`, the arguments. Only what
+changes between launches is written: the addresses of tensor maps (which come last), the config, the arguments.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tilewright.artifact import LaunchParameter
+from tilewright.language.dtypes import Element, PointerType
+
+CONFIG_BYTES = 56
+# grid x, y, z; block x, y, z; dynamic shared bytes; stream; no attributes
+_CONFIG = "7I4xQ16x"
+_CODES = {"i1": "?", "i8": "b", "i16": "h", "i32": "i", "i64": "q", "u8": "B", "u16": "H", "u32": "I", "u64": "Q",
+          "fp16": "e", "bf16": "H", "fp32": "f", "fp64": "d"}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Where everything stands in a block, in bytes; `packer` writes from `first` on, `maps` addresses first."""
+
+    size: int
+    first: int
+    config: int
+    offsets: tuple[int, ...]
+    maps: int
+    packer: struct.Struct
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Memory for one launch at a time: what to write to, and the two addresses that the driver takes."""
+
+    memory: Any
+    config: ctypes.c_void_p
+    parameters: ctypes.c_void_p
+
+
+def lay_out(parameters: Sequence[LaunchParameter], maps: int) -> Layout:
+    """The layout for a kernel with `maps` tensor maps after its parameters."""
+    first = 8 * len(parameters)
+    config = first + 8 * maps
+    code, position = f"<{maps}Q{_CONFIG}", config + CONFIG_BYTES
+    offsets = []
+    for parameter in parameters:
+        one = "Q" if isinstance(parameter.element, PointerType) else _CODES[parameter.element.name]
+        width = struct.calcsize(f"<{one}")
+        padding = -position % width
+        code += f"{padding}x{one}" if padding else one
+        offsets.append(position + padding)
+        position += padding + width
+    return Layout(position, first, config, tuple(offsets), maps, struct.Struct(code))
+
+
+def new_block(layout: Layout) -> Block:
+    """A block with the addresses of the ordinary parameters in place."""
+    memory = (ctypes.c_uint64 * (layout.size // 8 + 1))()
+    start = ctypes.addressof(memory)
+    for number, offset in enumerate(layout.offsets):
+        memory[number] = start + offset
+    return Block(memory, ctypes.c_void_p(start + layout.config), ctypes.c_void_p(start))
+
+
+def in_range(parameters: Sequence[LaunchParameter], values: Sequence[Any]) -> list[Any]:
+    """The values as `struct` takes them, where a parameter's annotation forces a type on them that they do not fit."""
+    return [_in_range(parameter.element, value) for parameter, value in zip(parameters, values, strict=True)]
+
+
+def _in_range(element: Element, value: Any) -> Any:
+    if isinstance(element, PointerType):
+        return int(value)
+    if element.is_bool():
+        return bool(value)
+    if element.is_int():
+        wrapped = int(value) & (1 << element.bits) - 1
+        return wrapped - (1 << element.bits) if element.is_int_signed() and wrapped >> element.bits - 1 else wrapped
+    if element.name == "bf16":  # the upper half of the float32, rounded to even
+        (bits,) = struct.unpack("<I", ctypes.c_float(value))
+        return (bits + 0x7FFF + (bits >> 16 & 1)) >> 16 if value == value else 0x7FC0
+    largest = {"fp16": 65520.0, "fp32": 3.4028235677973366e38}.get(element.name)  # from here on rounds to infinity
+    return float("inf") * (1 if value > 0 else -1) if largest is not None and abs(value) >= largest else float(value)

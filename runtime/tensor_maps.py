@@ -1,0 +1,163 @@
+"""Tensor maps for a launch: sizes and strides from its integers, encoded by the driver, kept for the next launch.
+
+In: an artifact's `TensorMap`s and the values of a launch. Out: per map the address of 128 bytes that a kernel takes as a
+parameter. The rules that are checked are those of `cuTensorMapEncodeTiled` (CUDA driver API, Tensor Map Object Management).
+"""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tilewright.artifact import Artifact, TensorMap
+from tilewright.diagnostics import TensorMapError
+from tilewright.language.dtypes import DType, PointerType
+from tilewright.runtime.host_expressions import Places, evaluator, names_in
+
+MAP_BYTES = 128
+MAP_ALIGNMENT = 64
+KEPT = 1024  # encodings per kernel; each is 128 bytes
+MAX_RANK, MAX_BOX, MAX_SIZE, MAX_STRIDE = 5, 256, 2**32, 2**40
+WIDE_ROW = 256  # rows of so many bytes are fetched into L2 by 256 bytes, others by 128
+_WORDS = {"fp16": "FLOAT16", "bf16": "BFLOAT16", "fp32": "FLOAT32", "fp64": "FLOAT64", "i32": "INT32", "u32": "UINT32",
+          "i64": "INT64", "u64": "UINT64", "i16": "UINT16", "u16": "UINT16"}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """A map with the numbers of a launch: `address` in bytes, sizes in elements, strides in bytes."""
+
+    map: TensorMap
+    address: int
+    sizes: tuple[int, ...]
+    strides: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Encoding:
+    """The 128 bytes of an encoded map; `memory` owns them."""
+
+    address: int
+    memory: Any
+
+
+def integer_places(artifact: Artifact) -> Places:
+    """Where the integer parameters stand among a launch's values."""
+    numbered = enumerate(artifact.parameters)
+    return tuple((p.name, place) for place, p in numbered if isinstance(p.element, DType) and p.element.is_int())
+
+
+class Encoder:
+    """The maps of one kernel, with the encodings of its last launches."""
+
+    def __init__(self, artifact: Artifact) -> None:
+        """Makes functions of the maps' texts.
+
+        Raises:
+          HostExpressionError: when a size or stride is no arithmetic in the kernel's integers.
+        """
+        places, pointers = integer_places(artifact), _pointer_places(artifact)
+        self._maps = []
+        for number, one in enumerate(artifact.tensor_maps):
+            if one.base not in pointers:
+                raise TensorMapError(f"the tensor map {one.name} starts at {one.base}, which is no pointer parameter")
+            sizes, strides = evaluator(one.sizes, places), evaluator(one.strides, places)
+            used = [dict(places)[name] for name in names_in((*one.sizes, *one.strides))]
+            self._maps.append((number, one, pointers[one.base], tuple(used), sizes, strides))
+        self._kept: dict[tuple[Any, ...], Encoding] = {}
+        self._lock = threading.Lock()
+
+    def encode(self, values: Sequence[Any]) -> list[Encoding]:
+        """The encodings for a launch, one per map.
+
+        Raises:
+          TensorMapError: names the map and the rule that the arguments break.
+        """
+        found = []
+        for number, one, base, used, sizes, strides in self._maps:
+            key = (number, values[base], *[values[place] for place in used])
+            encoding = self._kept.get(key)
+            if encoding is None:
+                encoding = encode(Shape(one, values[base], sizes(values), strides(values)))
+                self._keep(key, encoding)
+            found.append(encoding)
+        return found
+
+    def _keep(self, key: tuple[Any, ...], encoding: Encoding) -> None:
+        with self._lock:
+            while len(self._kept) >= KEPT:  # the oldest goes; a launch that uses it holds it itself
+                del self._kept[next(iter(self._kept))]
+            self._kept[key] = encoding
+
+
+def _pointer_places(artifact: Artifact) -> dict[str, int]:
+    return {p.name: place for place, p in enumerate(artifact.parameters) if isinstance(p.element, PointerType)}
+
+
+def encode(shape: Shape) -> Encoding:
+    """Has the driver encode a map: no interleaving, zeros outside.
+
+    Raises:
+      TensorMapError: when a rule is broken, or the driver refuses.
+    """
+    check_rules(shape)
+    from tilewright.runtime.driver import bindings
+
+    driver, one = bindings(), shape.map
+    word = _WORDS.get(one.element.name, "UINT8")
+    row = shape.sizes[0] * one.element.itemsize
+    status, encoded = driver.cuTensorMapEncodeTiled(
+        getattr(driver.CUtensorMapDataType, f"CU_TENSOR_MAP_DATA_TYPE_{word}"),
+        len(shape.sizes),
+        shape.address,
+        [driver.cuuint64_t(size) for size in shape.sizes],
+        [driver.cuuint64_t(stride) for stride in shape.strides],
+        [driver.cuuint32_t(side) for side in one.box],
+        [driver.cuuint32_t(1) for _ in one.box],
+        driver.CUtensorMapInterleave.CU_TENSOR_MAP_INTERLEAVE_NONE,
+        getattr(driver.CUtensorMapSwizzle, f"CU_TENSOR_MAP_SWIZZLE_{f'{one.swizzle}B' if one.swizzle else 'NONE'}"),
+        getattr(driver.CUtensorMapL2promotion, f"CU_TENSOR_MAP_L2_PROMOTION_L2_{256 if row >= WIDE_ROW else 128}B"),
+        driver.CUtensorMapFloatOOBfill.CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE,
+    )
+    if int(status) != 0:
+        raise TensorMapError(f"the CUDA driver refuses {_named(shape)}: {status.name}")
+    memory = ctypes.create_string_buffer(MAP_BYTES + MAP_ALIGNMENT)
+    address = -(-ctypes.addressof(memory) // MAP_ALIGNMENT) * MAP_ALIGNMENT
+    ctypes.memmove(address, int(encoded.getPtr()), MAP_BYTES)
+    return Encoding(address, memory)
+
+
+def check_rules(shape: Shape) -> None:
+    """Checks a map against the hardware's rules.
+
+    Raises:
+      TensorMapError: names the first rule that is broken.
+    """
+    one, row = shape.map, shape.map.box[0] * shape.map.element.itemsize
+    rules: list[tuple[bool, Callable[[], str]]] = [
+        (1 <= len(one.box) <= MAX_RANK, lambda: f"a map has 1 to {MAX_RANK} dimensions, this one {len(one.box)}"),
+        (shape.address % 16 == 0, lambda: f"{one.base} must be aligned to 16 bytes and lies at {shape.address:#x}"),
+        (all(1 <= size <= MAX_SIZE for size in shape.sizes), lambda: "every size must be from 1 to 2^32"),
+        (all(0 < stride < MAX_STRIDE and stride % 16 == 0 for stride in shape.strides),
+         lambda: "every stride must be a multiple of 16 bytes, above 0 and below 2^40"),
+        (all(1 <= side <= MAX_BOX for side in one.box), lambda: f"a box has 1 to {MAX_BOX} elements per dimension"),
+        (row % 16 == 0, lambda: f"a row of the box must be a multiple of 16 bytes and has {row}"),
+        (one.swizzle in (0, 32, 64, 128), lambda: "a swizzle spans 0, 32, 64 or 128 bytes"),
+        (not one.swizzle or row <= one.swizzle, lambda: f"a row of the box, {row} bytes, must fit into the swizzle"),
+    ]  # fmt: skip
+    for holds, rule in rules:
+        if not holds:
+            raise TensorMapError(f"the hardware cannot copy through {_named(shape)}: {rule()}")
+
+
+def _named(shape: Shape) -> str:
+    one = shape.map
+    sizes = ", ".join(f"{text} = {size}" for text, size in zip(one.sizes, shape.sizes, strict=True))
+    strides = ", ".join(f"{text} = {stride}" for text, stride in zip(one.strides, shape.strides, strict=True))
+    return (
+        f"the tensor map {one.name} over {one.base} (sizes {sizes}; strides in bytes {strides or 'none'}; "
+        f"box {' x '.join(map(str, one.box))} of {one.element}, swizzle {one.swizzle})"
+    )

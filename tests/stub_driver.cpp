@@ -1,0 +1,100 @@
+// A CUDA driver that runs nothing: it answers what the launch path asks, and writes every launch to $STUB_LOG. For tests and
+// benchmarks of everything in front of the driver, on machines without a GPU.
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+namespace {
+
+struct Config {
+    unsigned grid[3], block[3], shared;
+    uint64_t stream;
+    void* attributes;
+    unsigned count;
+};
+
+thread_local bool has_context = true;
+
+int nothing() { return 0; }
+int set_one(int* value) { *value = 1; return 0; }
+int set_zero(int* value) { *value = 0; return 0; }
+int handle(void** value) { *value = reinterpret_cast<void*>(0x1000); return 0; }
+int version(int* value) { *value = 13000; return 0; }
+int current(void** context) { *context = reinterpret_cast<void*>(has_context ? 0x1000ull : 0ull); return 0; }
+int set_context(void* context) { has_context = context != nullptr; return 0; }
+int device_attribute(int* value, int which, int) {
+    *value = which == 75 ? 9 : which == 76 ? 0 : which == 97 ? 232448 : 132;
+    return 0;
+}
+int function_attribute(int* value, int, void*) { *value = 1024; return 0; }
+
+// The opaque bytes: address, rank, element type, the sizes, the strides, the box, the swizzle.
+int encode(unsigned char* map, int type, unsigned rank, void* address, const uint64_t* sizes, const uint64_t* strides,
+           const uint32_t* box, const uint32_t*, int, int swizzle, int, int) {
+    uint64_t words[16] = {reinterpret_cast<uint64_t>(address), rank, static_cast<uint64_t>(type)};
+    for (unsigned i = 0; i < rank; ++i) words[3 + i] = sizes[i];
+    for (unsigned i = 0; i + 1 < rank; ++i) words[8 + i] = strides[i];
+    for (unsigned i = 0; i < rank && i < 3; ++i) words[12 + i] = box[i];
+    words[15] = static_cast<uint64_t>(swizzle);
+    std::memcpy(map, words, sizeof words);
+    return 0;
+}
+
+// A line per launch: grid, block, shared bytes, stream, then $STUB_SIZES[i] bytes of each parameter in hexadecimal.
+int launch(const Config* config, void*, void** parameters, void**) {
+    if (!has_context) return 201;
+    static const char* path = std::getenv("STUB_LOG");
+    if (!path) return 0;
+    char text[8192];
+    int length = std::snprintf(text, sizeof text, "%u %u %u %u %u %llu", config->grid[0], config->grid[1], config->grid[2],
+                               config->block[0], config->shared, static_cast<unsigned long long>(config->stream));
+    const char* sizes = std::getenv("STUB_SIZES");
+    for (int i = 0; sizes && *sizes; ++i) {
+        char* end;
+        const long bytes = std::strtol(sizes, &end, 10);
+        length += std::snprintf(text + length, sizeof text - length, " ");
+        for (long b = 0; b < bytes; ++b) {
+            length += std::snprintf(text + length, sizeof text - length, "%02x",
+                                    static_cast<unsigned char*>(parameters[i])[b]);
+        }
+        sizes = *end == ',' ? end + 1 : end;
+    }
+    std::FILE* file = std::fopen(path, "a");
+    std::fprintf(file, "%s\n", text);
+    std::fclose(file);
+    return 0;
+}
+
+struct Entry {
+    const char* name;
+    void* function;
+};
+#define ENTRY(name, function) {name, reinterpret_cast<void*>(function)}
+const Entry TABLE[] = {
+    ENTRY("cuDeviceGetCount", set_one), ENTRY("cuDeviceGet", set_zero), ENTRY("cuDriverGetVersion", version),
+    ENTRY("cuCtxGetCurrent", current), ENTRY("cuCtxSetCurrent", set_context), ENTRY("cuCtxGetDevice", set_zero),
+    ENTRY("cuDeviceGetAttribute", device_attribute), ENTRY("cuDevicePrimaryCtxRetain", handle),
+    ENTRY("cuCtxPushCurrent", nothing), ENTRY("cuCtxPopCurrent", handle), ENTRY("cuModuleLoadData", handle),
+    ENTRY("cuModuleGetFunction", handle), ENTRY("cuFuncGetAttribute", function_attribute),
+    ENTRY("cuLaunchKernelEx", launch), ENTRY("cuTensorMapEncodeTiled", encode),
+};
+
+}  // namespace
+
+extern "C" {
+int cuGetProcAddress_v2(const char* name, void** function, int, uint64_t, int* status) {
+    if (status) *status = 0;
+    *function = reinterpret_cast<void*>(nothing);
+    if (!std::strcmp(name, "cuGetProcAddress")) *function = reinterpret_cast<void*>(cuGetProcAddress_v2);
+    for (const Entry& entry : TABLE) {
+        if (!std::strcmp(name, entry.name)) *function = entry.function;
+    }
+    return 0;
+}
+int cuGetProcAddress(const char* name, void** function, int version, uint64_t flags) {
+    return cuGetProcAddress_v2(name, function, version, flags, nullptr);
+}
+int cuInit(unsigned) { return 0; }
+int cuGetExportTable(const void**, const void*) { return 801; }  // asked for by NVRTC: CUDA_ERROR_NOT_SUPPORTED
+}

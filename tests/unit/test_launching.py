@@ -1,0 +1,223 @@
+"""The GPU's launch path against a driver that writes down what it is asked: arguments, tensor maps, guards."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import os
+import struct
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tilewright as triton
+import tilewright.language as tl
+from tilewright.artifact import Artifact, LaunchParameter, Options, TensorMap
+from tilewright.diagnostics import HostExpressionError, TensorMapError
+from tilewright.language import dtypes
+from tilewright.language.dtypes import PointerType
+from tilewright.runtime.cpu.build import compiler
+from tilewright.runtime.packing import in_range, lay_out
+from tilewright.runtime.tensor_maps import Encoder, Shape, check_rules
+
+HERE = Path(__file__).resolve().parent
+HALF = PointerType(dtypes.float16)
+
+
+def artifact(**changes: Any) -> Artifact:
+    """A kernel of a pointer, two integers and a float, with two tensor maps over the pointer."""
+    names = {"a_ptr": HALF, "M": dtypes.int32, "stride": dtypes.int64, "scale": dtypes.float32}
+    maps = (
+        TensorMap("a_map", dtypes.float16, "a_ptr", ("64", "M"), ("stride * 2",), (64, 128), 128),
+        TensorMap("row_map", dtypes.float16, "a_ptr", ("M",), (), (256,)),
+    )
+    parameters = tuple(
+        LaunchParameter(name, element, (number,)) for number, (name, element) in enumerate(names.items())
+    )
+    made = Artifact("", "fabricated", "sm_90a", 384, 200_000, parameters, tensor_maps=maps, guards=("M % 128 == 0",))
+    return dataclasses.replace(made, **changes)
+
+
+@functools.cache
+def stub_folder() -> str:
+    """A folder with a `libcuda.so.1` that runs nothing."""
+    folder = tempfile.mkdtemp()
+    command = [
+        compiler(),
+        "-shared",
+        "-fPIC",
+        "-O1",
+        str(HERE.parent / "stub_driver.cpp"),
+        "-o",
+        f"{folder}/libcuda.so.1",
+    ]
+    subprocess.run(command, check=True)
+    return folder
+
+
+def with_stub(code: str, tmp_path: Path, sizes: tuple[int, ...]) -> list[list[str]]:
+    """Runs Python code in a process with the stub driver; the words of the launches it saw."""
+    pytest.importorskip("cuda.bindings")
+    log = tmp_path / "launches"
+    environment = {**os.environ, "LD_LIBRARY_PATH": stub_folder(), "STUB_LOG": str(log), "PYTHONPATH": str(HERE),
+                   "STUB_SIZES": ",".join(map(str, sizes)), "TILEWRIGHT_CACHE_DIR": str(tmp_path / "cache")}  # fmt: skip
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return [line.split() for line in log.read_text().splitlines()]
+
+
+def test_arguments_and_tensor_maps_reach_the_driver(tmp_path: Path) -> None:
+    code = (
+        "from test_launching import artifact\nfrom tilewright.runtime.launcher import Launcher\n"
+        "launcher = Launcher(artifact(), 0x4000, 0)\n"
+        "for m in (256, 256, 512): launcher.launch_anywhere(3, 2, 1, 77, (0x10000, m, 80, 1.5))\n"
+    )
+    first, second, third = with_stub(code, tmp_path, (8, 4, 8, 4, 128, 128))
+    assert first == second and first[:6] == ["3", "2", "1", "384", "200000", "77"]
+    assert b"".join(map(bytes.fromhex, first[6:10])) == struct.pack("<Qiqf", 0x10000, 256, 80, 1.5)
+    wide, row = (struct.unpack("<16Q", bytes.fromhex(word)) for word in first[10:])
+    half = 6  # CU_TENSOR_MAP_DATA_TYPE_FLOAT16
+    assert wide == (0x10000, 2, half, 64, 256, 0, 0, 0, 160, 0, 0, 0, 64, 128, 0, 3)
+    assert row == (0x10000, 1, half, 256, 0, 0, 0, 0, 0, 0, 0, 0, 256, 0, 0, 0)
+    assert struct.unpack("<16Q", bytes.fromhex(third[10]))[4] == 512
+
+
+def test_a_thread_without_a_context_gets_one(tmp_path: Path) -> None:
+    code = (
+        "from test_launching import artifact\nfrom tilewright.runtime.launcher import Launcher\n"
+        "from tilewright.runtime.driver import bindings\n"
+        "launcher = Launcher(artifact(tensor_maps=()), 0x4000, 0)\nbindings().cuCtxSetCurrent(0)\n"
+        "launcher.launch_anywhere(1, 1, 1, 0, (16, 2, 3, 1.0))\n"
+    )
+    assert len(with_stub(code, tmp_path, (8, 4))) == 1
+
+
+class OnGpu:
+    """Memory that says it lies on device 0."""
+
+    def __init__(self, count: int) -> None:
+        self.memory = np.zeros(count, np.float32)
+        interface = {"shape": (count,), "typestr": "<f4", "data": (self.memory.ctypes.data, False), "version": 3}
+        self.__cuda_array_interface__ = interface
+
+
+@triton.jit
+def scaled(x_ptr, n, small: tl.int8, scale, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.store(x_ptr + i, tl.load(x_ptr + i, mask=i < n) * scale + small, mask=i < n)
+
+
+def test_a_whole_launch(tmp_path: Path) -> None:
+    code = (
+        "from test_launching import OnGpu, scaled\nx = OnGpu(64)\n"
+        "for n in (64, 50): compiled = scaled[lambda meta: (meta['n'],)](x, n, 300, 1e39, BLOCK=64)\n"
+        "assert compiled.asm['cubin'][:4] == b'\\x7fELF'\n"
+        "print(scaled[(0, 1)](x, 64, 3, 2.0, BLOCK=64))\n"
+    )
+    launches = with_stub(code, tmp_path, (8, 4, 1, 4))
+    assert [line[0] for line in launches] == ["64", "50"] and launches[0][3] == "128"
+    assert struct.unpack("<ibf", b"".join(map(bytes.fromhex, launches[0][7:]))) == (64, 44, float("inf"))
+
+
+def test_values_that_do_not_fit_wrap_and_round() -> None:
+    elements = [dtypes.int8, dtypes.uint16, dtypes.bfloat16, dtypes.float16, dtypes.int1, dtypes.float64]
+    parameters = [LaunchParameter(str(element), element, (0,)) for element in elements]
+    values = in_range(parameters, [200, -1, 1.00390625, -1e9, 7, 1])
+    assert values == [-56, 65535, 0x3F80, float("-inf"), True, 1.0]
+    assert in_range([parameters[2]] * 3, [1.01171875, float("nan"), float("inf")]) == [0x3F82, 0x7FC0, 0x7F80]
+    assert lay_out(parameters, 0).packer.size == lay_out(parameters, 0).size - 8 * len(parameters)
+
+
+@pytest.mark.parametrize(
+    ("map_changes", "shape_changes", "rule"),
+    [
+        ({}, {"address": 8}, "aligned to 16 bytes and lies at 0x8"),
+        ({}, {"strides": (24,)}, "every stride must be a multiple of 16 bytes"),
+        ({}, {"strides": (2**40,)}, "below 2^40"),
+        ({}, {"sizes": (64, 0)}, "every size must be from 1"),
+        ({"box": (64, 512)}, {}, "1 to 256 elements"),
+        ({"box": (4, 64)}, {}, "multiple of 16 bytes and has 8"),
+        ({"box": (128, 64)}, {}, "256 bytes, must fit into the swizzle"),
+        ({"swizzle": 48}, {}, "0, 32, 64 or 128"),
+        ({"box": ()}, {}, "1 to 5 dimensions, this one 0"),
+    ],
+)
+def test_a_map_that_the_hardware_cannot_take_is_named(
+    map_changes: dict[str, Any], shape_changes: dict[str, Any], rule: str
+) -> None:
+    good = artifact().tensor_maps[0]
+    check_rules(Shape(good, 0x100, (64, 256), (128,)))
+    if map_changes.get("box") == ():
+        map_changes["box"], good = (8,) * 6, dataclasses.replace(good, sizes=("8",) * 6)
+        rule = rule.replace("one 0", "one 6")
+        shape_changes = {"sizes": (8,) * 6}
+    shape = Shape(
+        dataclasses.replace(good, **map_changes),
+        **{"address": 0x100, "sizes": (64, 256), "strides": (128,), **shape_changes},
+    )
+    with pytest.raises(TensorMapError, match=f"a_map over a_ptr.*{rule}".replace("^", r"\^")):
+        check_rules(shape)
+
+
+def test_maps_of_unknown_names_are_errors() -> None:
+    first = artifact().tensor_maps[0]
+    with pytest.raises(TensorMapError, match="starts at b_ptr"):
+        Encoder(artifact(tensor_maps=(dataclasses.replace(first, base="b_ptr"),)))
+    with pytest.raises(HostExpressionError, match="scale is no integer argument"):
+        Encoder(artifact(tensor_maps=(dataclasses.replace(first, sizes=("64", "scale")),)))
+
+
+# ------------------------------------------------------------------------------------------------------------ guards
+
+
+@triton.jit
+def doubled(x_ptr, n, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.store(x_ptr + i, tl.load(x_ptr + i, mask=i < n) * 2, mask=i < n)
+
+
+@pytest.fixture
+def guarded(monkeypatch: pytest.MonkeyPatch) -> list[Options]:
+    """Translations carry a guard on n; the list gets the options of each."""
+    from tilewright import pipeline
+
+    translations: list[Options] = []
+    original: Callable[..., Artifact] = pipeline.translate
+
+    def translate(function: Any, arguments: Any, options: Options, target: Any) -> Artifact:
+        translations.append(options)
+        made = original(function, arguments, options, target)
+        return dataclasses.replace(made, guards=("n % 32 == 0", "n < 100")) if options.guards else made
+
+    monkeypatch.setattr(pipeline, "translate", translate)
+    return translations
+
+
+@pytest.mark.parametrize("mode", ("cpu", "check"))
+def test_a_launch_takes_the_text_that_its_values_allow(
+    mode: str, guarded: list[Options], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TILEWRIGHT_MODE", mode)
+    kernel = triton.JITFunction(doubled.fn)
+    x = np.ones(64, np.float32)
+    taken = [kernel[(1,)](x, n, BLOCK=64).metadata.guards for n in (64, 32, 48, 160, 50)]
+    assert taken == [True, True, False, False, False] and x[0] == 32 and x[63] == 4
+    # 64, 32, 48 and 160 share a specialisation, 50 has another: each is translated with guards, and without when needed.
+    assert [options.guards for options in guarded] == [True, False, True, False]
+    assert kernel.warmup(x, 32, BLOCK=64).metadata.guards and not kernel.warmup(x, 48, BLOCK=64).metadata.guards
+    assert len(guarded) == 4
+
+
+def test_text_without_guards_can_be_asked_for(guarded: list[Options], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TILEWRIGHT_MODE", "cpu")
+    assert (
+        doubled.translate("*fp32:16, i32, 64").guards
+        and not doubled.translate("*fp32:16, i32, 64", guards=False).guards
+    )
+    kernel = triton.JITFunction(doubled.fn)
+    assert not kernel[(1,)](np.ones(64, np.float32), 64, BLOCK=64, guards=False).metadata.guards
