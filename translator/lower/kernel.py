@@ -43,6 +43,7 @@ def lower_kernel(kernel: Kernel, facts: Facts, schedule: Schedule) -> Unit:
         context.use_helper(helper)
     static, dynamic, dynamic_bytes = plan_shared(context)
     prologue = _prologue(context, dynamic)
+    threads = " + ".join(filter(None, ("NUM_THREADS", context.producer_threads())))
     unit = Unit(
         title=title(kernel),
         header=header_fields(context, dynamic_bytes),
@@ -60,7 +61,7 @@ def lower_kernel(kernel: Kernel, facts: Facts, schedule: Schedule) -> Unit:
             *(context.declaration(parameter.variable, None) for parameter in kernel.parameters),
             *(f"const __grid_constant__ TensorMap {tensor_map.name}" for tensor_map in schedule.rings.maps),
         ),
-        launch_bounds=" + ".join(filter(None, ("NUM_THREADS", context.producer_threads())))
+        launch_bounds=threads
         + (f", {schedule.blocks_per_multiprocessor}" if schedule.blocks_per_multiprocessor else ""),
         body=(*prologue, Blank(), *body),
     )
