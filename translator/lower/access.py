@@ -8,17 +8,16 @@ forces element by element access.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from ..analysis.axis_info import AxisInfo, axis_info
 from ..analysis.facts import Facts
-from ..ir.nodes import Call, Expr, Literal, Use, Variable
+from ..analysis.masks import conjuncts
+from ..ir.nodes import Call, Expr, Literal, Variable
 from ..ir.types import ValueType
 from ..language.dtypes import PointerType, int1, int32
 from ..schedule.layout import Layout, padded
 from ..schedule.layouts import ACCESS_BYTES
-
-CONJUNCTIONS = ("and", "logical_and")
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,28 +97,6 @@ def as_bound(part: Expr, axis: int, width: int, environment: Mapping[Variable, A
     if part.op in ("le", "ge"):
         right = Call(right.type, "add", (right, Literal(right.type, 1)))
     return Bound(right, left)
-
-
-def conjuncts(mask: Expr | None, facts: Facts) -> list[Expr]:
-    """The parts of a mask that must all hold; masks with names of their own are followed to their definition."""
-    if mask is None or (isinstance(mask, Literal) and mask.value):
-        return []
-    if isinstance(mask, Use) and mask.variable in facts.absorbed:
-        return conjuncts(facts.definitions[mask.variable], facts)
-    if isinstance(mask, Call):
-        if mask.op in CONJUNCTIONS:
-            return [part for arg in mask.args for part in conjuncts(arg, facts)]
-        if mask.op in ("broadcast", "expand_dims") and mask.args[0].type.is_tile:
-            return [_moved(mask, part) for part in conjuncts(mask.args[0], facts)]
-    return [mask]
-
-
-def _moved(move: Call, part: Expr) -> Expr:
-    """A broadcast (or new axis) of a part of a mask; of a comparison, it moves to the operands."""
-    if isinstance(part, Call) and part.op in ("lt", "le", "gt", "ge"):
-        sides = (replace(move, type=move.type.with_element(arg.type.element), args=(arg,)) for arg in part.args)
-        return replace(part, type=move.type, args=tuple(sides))
-    return replace(move, args=(part,))
 
 
 def padding_tests(shape: tuple[int, ...]) -> list[Expr]:

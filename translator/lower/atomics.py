@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import math
 
+from ..analysis.masks import conjuncts
 from ..ir.nodes import Assign, Call, Effect, Expr, Literal, Variable
 from ..language.dtypes import DType, PointerType
 from ..schedule.layout import Layout, padded
-from .access import conjuncts, padding_tests
+from .access import padding_tests
 from .context import Context, ctype
 from .memory import conjunction, copies_guard, indexed, note_write
 from .point import Point

@@ -62,7 +62,8 @@ def plan_access_by_element(
     access: Access, pointer: Expr, mask: Expr | None, layout: Layout, context: Context, statement: int
 ) -> Access:
     """The same access without vectors: where each element has a replacement of its own."""
-    from .access import conjuncts, padding_tests
+    from ..analysis.masks import conjuncts
+    from .access import padding_tests
 
     return Access(access.axis, 1, tuple([*conjuncts(mask, context.facts), *padding_tests(pointer.type.shape)]), ())
 

@@ -1,0 +1,275 @@
+"""Values that change regularly from trip to trip: `ptrs += BLOCK_K * stride` is `ptrs + k * BLOCK_K * stride`.
+
+In: a typed `Kernel`. Out: an `Induction`, which tells what an expression's value is at a statement, in terms of variables
+that hold the same at that statement. For every place it is known which assignment gave a variable its value; where that
+is "an earlier trip of this loop", the variable has a closed form if the loop changes it once, at the top level of its body,
+by adding something that the loop does not change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from enum import Enum, auto
+
+from ..ir.nodes import (
+    Assign,
+    Call,
+    CallFunction,
+    Expr,
+    For,
+    If,
+    Inlined,
+    Kernel,
+    Literal,
+    Statement,
+    Use,
+    Variable,
+    While,
+)
+from ..ir.types import ValueType
+from ..ir.walk import assigned_variables, bodies, statements, used_variables
+from ..language.dtypes import DType
+from .affine import build, divide, minus, times
+from .coordinates import Reader
+from .facts import Facts, is_elementwise
+
+
+class Source(Enum):
+    """How a variable came to its value."""
+
+    ASSIGNED = auto()  # by an assignment, or as a loop's variable
+    CARRIED = auto()  # before the loop, or in an earlier trip of it
+    MERGED = auto()  # in one of several branches, or in a loop that has ended
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Version:
+    """One value of a variable: where it came from. Compared by identity."""
+
+    source: Source
+    statement: Statement
+
+
+Versions = dict[Variable, Version]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """`variable = variable ± amount`, once per trip."""
+
+    update: Assign
+    amount: Expr
+    negative: bool
+
+
+class _NoClosedFormError(Exception):
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class Induction:
+    """See the module docstring.
+
+    Attributes:
+      versions: the version of every variable before a statement, by `id` of the statement.
+      steps: the regular changes of a loop, by `id` of the loop.
+      changed: the variables that a loop assigns, by `id` of the loop.
+    """
+
+    versions: dict[int, Versions]
+    steps: dict[int, dict[Variable, Step]]
+    changed: dict[int, frozenset[Variable]]
+
+    def value_at(self, expr: Expr, statement: Statement) -> Expr | None:
+        """The value of an expression at a statement that it stands in.
+
+        Tiles with an elementwise definition are replaced by it, variables that change regularly by their closed form.
+        Scalars that hold their value at the statement stay as they are.
+
+        Returns:
+          None when a variable changes from trip to trip and has no closed form.
+        """
+        return self.value_from(expr, statement, statement)
+
+    def value_from(self, expr: Expr, place: Statement, statement: Statement) -> Expr | None:
+        """The value that an expression has at an earlier `place`, in terms of what variables hold at `statement`."""
+        try:
+            return self._value(expr, place, statement, frozenset())
+        except _NoClosedFormError:
+            return None
+
+    def definition(self, variable: Variable, statement: Statement) -> Expr | None:
+        """The value that a variable was last assigned, in terms of what variables hold at `statement`.
+
+        Returns:
+          None for parameters, loop variables, results of structured operations, and what has no such value.
+        """
+        version = self.versions[id(statement)].get(variable)
+        value = version and _assigned_value(version)
+        return self.value_from(value, version.statement, statement) if value and version else None
+
+    # ------------------------------------------------------------------------------------------------------- values
+
+    def _value(self, expr: Expr, at: Statement, wanted: Statement, avoid: frozenset[Variable]) -> Expr:
+        if isinstance(expr, Use):
+            return self._variable(expr, at, wanted, avoid)
+        if isinstance(expr, (Call, CallFunction)):
+            return replace(expr, args=tuple(self._value(arg, at, wanted, avoid) for arg in expr.args))
+        return expr
+
+    def _variable(self, use: Use, at: Statement, wanted: Statement, avoid: frozenset[Variable]) -> Expr:
+        """The value of a variable before `at`; not in terms of the variables in `avoid`."""
+        version = self.versions[id(at)].get(use.variable)
+        if version is None:
+            return use  # a parameter
+        holds = self.versions[id(wanted)].get(use.variable) is version and use.variable not in avoid
+        if version.source is Source.CARRIED:
+            return self._closed_form(use, version.statement, wanted, avoid)
+        value = _assigned_value(version)
+        if holds and (value is None or not (use.type.is_tile or self._is_update(version))):
+            return use
+        if value is None:
+            raise _NoClosedFormError
+        try:
+            return self._value(value, version.statement, wanted, avoid)
+        except _NoClosedFormError:
+            if holds and not use.type.is_tile:
+                return use
+            raise
+
+    def _is_update(self, version: Version) -> bool:
+        return any(step.update is version.statement for steps in self.steps.values() for step in steps.values())
+
+    def _closed_form(self, use: Use, loop: Statement, wanted: Statement, avoid: frozenset[Variable]) -> Expr:
+        step = self.steps.get(id(loop), {}).get(use.variable)
+        if step is None or not isinstance(loop, For) or loop.variable in avoid:
+            raise _NoClosedFormError
+        if self.versions[id(wanted)].get(loop.variable) is not self.versions[id(step.update)].get(loop.variable):
+            raise _NoClosedFormError
+        first = self._variable(use, loop, wanted, avoid)
+        amount = self._value(step.amount, step.update, wanted, avoid | self.changed[id(loop)])
+        start, stride = (self._value(e, loop, wanted, avoid | self.changed[id(loop)]) for e in (loop.start, loop.step))
+        return _advanced(first, amount, step.negative, Use(loop.variable.type, loop.variable), start, stride)
+
+
+def closed_forms(kernel: Kernel, facts: Facts) -> Induction:
+    """Finds what every loop of a kernel changes regularly; of loops that assign nothing twice there is nothing to find."""
+    versions: dict[int, Versions] = {}
+    _follow(kernel.body, {}, versions)
+    steps, changed = {}, {}
+    for loop in statements(kernel.body):
+        if isinstance(loop, For):
+            inside = [v for s in statements(loop.body) for v in assigned_variables(s)]
+            changed[id(loop)] = frozenset((*inside, loop.variable))
+            steps[id(loop)] = {
+                update.target: step
+                for update in _top_level(loop.body)
+                if isinstance(update, Assign) and facts.assignments[update.targets[0]] > 1
+                if (step := _as_step(update)) and inside.count(update.target) == 1
+            }
+    return Induction(versions, steps, changed)
+
+
+def _follow(block: tuple[Statement, ...], now: Versions, versions: dict[int, Versions]) -> Versions:
+    """Records the versions before every statement of a block; returns those after it."""
+    for statement in block:
+        versions[id(statement)] = now
+        match statement:
+            case Assign():
+                now = now | dict.fromkeys(statement.targets, Version(Source.ASSIGNED, statement))
+            case If():
+                one, other = (_follow(body, now, versions) for body in bodies(statement))
+                merged = Version(Source.MERGED, statement)
+                now = {v: one[v] if one.get(v) is other.get(v) else merged for v in {**one, **other}}
+            case For() | While():
+                inside = [v for body in bodies(statement) for s in statements(body) for v in assigned_variables(s)]
+                within = now | dict.fromkeys(inside, Version(Source.CARRIED, statement))
+                for variable in assigned_variables(statement):
+                    within[variable] = Version(Source.ASSIGNED, statement)
+                for body in bodies(statement):
+                    within = _follow(body, within, versions)
+                left = Version(Source.MERGED, statement)
+                now = now | dict.fromkeys((*inside, *assigned_variables(statement)), left)
+            case _:
+                for body in bodies(statement):
+                    now = _follow(body, now, versions)
+    return now
+
+
+def _top_level(block: tuple[Statement, ...]) -> Iterator[Statement]:
+    for statement in block:
+        if isinstance(statement, Inlined):
+            yield from _top_level(statement.body)
+        yield statement
+
+
+def _as_step(update: Assign) -> Step | None:
+    value = update.value
+    while isinstance(value, Call) and value.op == "hint":
+        value = value.args[0]
+    if len(update.targets) != 1 or not isinstance(value, Call) or value.op not in ("add", "sub", "ptr_add"):
+        return None
+    own = [isinstance(arg, Use) and arg.variable is update.target for arg in value.args]
+    if own.count(True) != 1 or (value.op == "sub" and not own[0]):
+        return None
+    amount = value.args[own.index(False)]
+    uses_itself = update.target in used_variables(amount)
+    return None if uses_itself or not amount.type.element.is_int() else Step(update, amount, value.op == "sub")
+
+
+def _assigned_value(version: Version) -> Expr | None:
+    """What a version was assigned, when that is elementwise."""
+    statement = version.statement
+    if version.source is not Source.ASSIGNED or not isinstance(statement, Assign) or len(statement.targets) != 1:
+        return None
+    return statement.value if is_elementwise(statement.value) else None
+
+
+# -------------------------------------------------------------------------------------------------- the closed form
+
+
+def _advanced(first: Expr, amount: Expr, negative: bool, trip: Use, start: Expr, step: Expr) -> Expr:
+    """`first ± trips * amount`, where `(trip - start) / step` trips are over."""
+    if first.type.is_pointer and trip.type.dtype.bits > amount.type.dtype.bits:
+        amount = _cast(amount, trip.type.dtype)
+    scalar = amount.type.with_shape(())
+    each = amount
+    while isinstance(each, Call) and each.op == "broadcast":
+        each = each.args[0]
+    if isinstance(each, Literal):
+        each = replace(each, type=scalar)
+    if each.type.is_tile:
+        trips = _broadcast(_product(Literal(scalar, 1), trip, start, step), amount.type)
+        total: Expr = Call(amount.type, "mul", (trips, amount))
+    else:
+        total = _broadcast(_product(each, trip, start, step), amount.type)
+    if first.type.is_pointer:
+        return Call(first.type, "ptr_add", (first, Call(total.type, "neg", (total,)) if negative else total))
+    return Call(first.type, "sub" if negative else "add", (first, total))
+
+
+def _product(each: Expr, trip: Use, start: Expr, step: Expr) -> Expr:
+    """`trips * each`, a scalar of the type of `each`."""
+    reader = Reader()
+    distance = minus(reader.sum(trip), reader.sum(start))
+    amount, steps = reader.sum(each), reader.sum(step)
+    per_unit, rest = divide(amount, steps)
+    if not rest:  # trips * amount = distance / step * amount
+        return build(times(distance, per_unit), each.type.dtype)
+    trips = Call(trip.type, "floordiv", (build(distance, trip.type.dtype), build(steps, trip.type.dtype)))
+    return build(times(reader.sum(trips), amount), each.type.dtype)
+
+
+def _broadcast(scalar: Expr, type_: ValueType) -> Expr:
+    return Call(type_, "broadcast", (scalar,)) if type_.is_tile else scalar
+
+
+def _cast(expr: Expr, element: DType) -> Expr:
+    """An integer in a wider type, below the broadcasts."""
+    type_ = expr.type.with_element(element)
+    if isinstance(expr, Literal):
+        return replace(expr, type=type_)
+    if isinstance(expr, Call) and expr.op == "broadcast":
+        return replace(expr, type=type_, args=(_cast(expr.args[0], element),))
+    return Call(type_, "cast", (expr,))

@@ -1,0 +1,167 @@
+"""Whether an index can be negative: copies of boxes fill with zeros what lies before a tensor's start, loads do not.
+
+In: a scalar. Out: the parameters that must not be negative for the scalar not to be, or None where it cannot be told.
+Taken for granted: divisors are positive, and what is loaded from memory to be used as an index is not negative.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from ..ir.nodes import Assign, Call, Effect, Expr, For, Kernel, Literal, Statement, Use, Variable
+from ..ir.walk import statements
+from .affine import Sum, Term, plus, times
+from .coordinates import Reader
+from .facts import Facts, is_elementwise
+from .induction import Induction
+
+Needed = frozenset[Variable] | None  # parameters that must not be negative; None: unknown
+NOTHING: frozenset[Variable] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Signs:
+    """What is known of signs at one statement.
+
+    Attributes:
+      facts, induction: of the kernel.
+      statement: where the scalars are used.
+      loops: the loop of every loop variable.
+      assumed: variables that `tl.assume` promises not to be negative.
+      loaded: variables whose values come from memory or from a reduction.
+      readable, numeric: readers of scalars at the statement.
+    """
+
+    facts: Facts
+    induction: Induction
+    statement: Statement
+    loops: dict[Variable, For]
+    assumed: frozenset[Variable]
+    loaded: frozenset[Variable]
+    readable: Reader
+    numeric: Reader
+
+    def needed(self, expr: Expr) -> Needed:
+        """The parameters that must not be negative for `expr` not to be negative."""
+        found = self._sum(self.readable.sum(expr))
+        return self._sum(self._from_first_trip(self.numeric.sum(expr))) if found is None else found
+
+    def _sum(self, terms: Sum) -> Needed:
+        if any(term.coefficient < 0 for term in terms):
+            return None
+        return _all([self._factor(factor) for term in terms for factor in term.factors])
+
+    def _factor(self, factor: Expr) -> Needed:
+        match factor:
+            case Literal(value=value):
+                return NOTHING if value >= 0 else None
+            case Use(variable=variable):
+                return self._variable(variable)
+            case Call():
+                return self._call(factor)
+        return None
+
+    def _variable(self, variable: Variable) -> Needed:
+        if variable in self.assumed or variable in self.loaded:
+            return NOTHING
+        if variable in self.readable.parameters:
+            return frozenset((variable,))
+        if variable in self.loops:
+            return self._loop_variable(self.loops[variable])
+        definition = self.induction.definition(variable, self.statement)
+        if definition is not None:
+            return self.needed(definition)
+        known = self.facts.environments[id(self.statement)].get(variable)
+        return NOTHING if known is not None and known.nonnegative else None
+
+    def _loop_variable(self, loop: For) -> Needed:
+        first = self._first(loop)
+        if first is None:
+            return None
+        return _all([self.needed(first), NOTHING if loop.descending else self._at_loop(loop.step)])
+
+    def _first(self, loop: For) -> Expr | None:
+        """The least value of a loop's variable, or less."""
+        if not loop.descending:
+            return self.induction.value_from(loop.start, loop, self.statement)
+        stop = self.induction.value_from(loop.stop, loop, self.statement)
+        return None if stop is None else Call(stop.type, "add", (stop, Literal(stop.type, 1)))
+
+    def _at_loop(self, expr: Expr) -> Needed:
+        value = self.induction.value_from(expr, self.statement, self.statement)
+        return None if value is None else self.needed(value)
+
+    def _call(self, call: Call) -> Needed:
+        match call.op:
+            case "program_id" | "num_programs":
+                return NOTHING
+            case "floordiv" | "mod" | "hint" | "shr":
+                return self.needed(call.args[0])
+            case "cast" if call.args[0].type.element.is_int():
+                return self.needed(call.args[0])
+            case "add" | "sub" | "mul":
+                return self.needed(call)
+            case "minimum":
+                return _all([self.needed(arg) for arg in call.args])
+            case "where":
+                return _all([self.needed(arg) for arg in call.args[1:]])
+            case "maximum":
+                return next((found for arg in call.args if (found := self.needed(arg)) is not None), None)
+        return None
+
+    def _from_first_trip(self, terms: Sum) -> Sum:
+        """Every loop variable as its least value plus something that is not negative: `k - start` then is not."""
+        for variable, loop in self.loops.items():
+            use = Use(variable.type, variable)
+            first = self._first(loop) if any(use in term.factors for term in terms) else None
+            if first is None or use in {f for t in self.numeric.sum(first) for f in t.factors}:
+                continue
+            distance = (Term(1, (Call(use.type, "maximum", (Literal(use.type, 0), use)),)),)
+            parts = [self._replaced(term, use, plus(self.numeric.sum(first), distance)) for term in terms]
+            terms = plus(*parts)
+        return terms
+
+    def _replaced(self, term: Term, use: Use, value: Sum) -> Sum:
+        if use not in term.factors:
+            return (term,)
+        factors = list(term.factors)
+        factors.remove(use)
+        return times((replace(term, factors=tuple(factors)),), value)
+
+
+def find_signs(
+    kernel: Kernel, facts: Facts, induction: Induction, statement: Statement, readers: Callable[[bool], Reader]
+) -> Signs:
+    """Prepares questions about signs at a statement; `readers(numeric)` makes a reader of scalars there."""
+    all_statements = list(statements(kernel.body))
+    loops = {s.variable: s for s in all_statements if isinstance(s, For)}
+    conditions = [s.call.args[0] for s in all_statements if isinstance(s, Effect) and s.call.op == "assume"]
+    loaded = {v for s in all_statements if isinstance(s, Assign) and not is_elementwise(s.value) for v in s.targets}
+    once = frozenset(v for v in loaded if facts.assignments[v] == 1)
+    promised = frozenset(v for condition in conditions for v in _promised(condition) if facts.assignments[v] <= 1)
+    return Signs(facts, induction, statement, loops, promised, once, readers(False), readers(True))
+
+
+def _promised(condition: Expr) -> list[Variable]:
+    """The variables that a condition promises not to be negative."""
+    if not isinstance(condition, Call):
+        return []
+    if condition.op in ("and", "logical_and"):
+        return [v for arg in condition.args for v in _promised(arg)]
+    if condition.op not in ("ge", "gt", "le", "lt"):
+        return []
+    large, small = condition.args if condition.op in ("ge", "gt") else reversed(condition.args)
+    least = -1 if condition.op in ("gt", "lt") else 0
+    if isinstance(large, Use) and isinstance(small, Literal) and small.value >= least:
+        return [large.variable]
+    return []
+
+
+def _all(found: list[Needed]) -> Needed:
+    result: frozenset[Variable] = NOTHING
+    for needed in found:
+        if needed is None:
+            return None
+        result |= needed
+    return result
