@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from tilewright.artifact import Artifact
@@ -92,11 +92,20 @@ def _context(device: int) -> Any:
     return checked(driver.cuDevicePrimaryCtxRetain(checked(driver.cuDeviceGet(device))))
 
 
+def stream_source() -> Callable[[int], int]:
+    """A function from a device to the stream that the caller's library uses now, as quick as it can be had."""
+    torch = sys.modules.get("torch")
+    if torch is not None and torch.cuda.is_initialized():  # and remains so
+        source: Callable[[int], int] = torch._C._cuda_getCurrentRawStream
+        return source
+    return current_stream
+
+
 def current_stream(device: int) -> int:
     """The stream that the caller's library uses now: torch's, else CuPy's, else the default one."""
-    torch = sys.modules.get("torch")
-    if torch is not None and torch.cuda.is_initialized():
-        return int(torch._C._cuda_getCurrentRawStream(device))
+    source = stream_source()
+    if source is not current_stream:
+        return int(source(device))
     cupy = sys.modules.get("cupy")
     return int(cupy.cuda.get_current_stream().ptr) if cupy is not None else 0
 
