@@ -13,6 +13,7 @@ from tilewright.diagnostics import OutOfResources, ToolchainError
 from tilewright.runtime.nvrtc import INSTALL, Cubin
 
 STATIC_SHARED_LIMIT = 48 * 1024
+NOT_INITIALIZED = 3
 
 
 @functools.cache
@@ -45,6 +46,16 @@ def is_available() -> bool:
         return False
 
 
+def refusal(status: int, where: str = "") -> ToolchainError:
+    """The error for a status of the driver."""
+    hint = ""
+    if status == NOT_INITIALIZED:
+        hint = (
+            "; a process that was forked from one that used CUDA cannot use it: start it with multiprocessing's spawn"
+        )
+    return ToolchainError(f"the CUDA driver reports {bindings().CUresult(status).name}{where}{hint}")
+
+
 def checked(result: tuple[Any, ...]) -> Any:
     """The values of a driver call.
 
@@ -53,7 +64,7 @@ def checked(result: tuple[Any, ...]) -> Any:
     """
     status, *values = result
     if int(status) != 0:
-        raise ToolchainError(f"the CUDA driver reports {status.name}")
+        raise refusal(int(status))
     return values[0] if len(values) == 1 else tuple(values)
 
 
