@@ -12,8 +12,7 @@ import struct
 from typing import Any
 
 from tilewright.artifact import Artifact
-from tilewright.diagnostics import ToolchainError
-from tilewright.runtime.driver import bindings, checked, in_context, set_current_if_none
+from tilewright.runtime.driver import bindings, checked, in_context, refusal, set_current_if_none
 from tilewright.runtime.packing import Block, in_range, lay_out, new_block
 from tilewright.runtime.tensor_maps import Encoder
 
@@ -81,5 +80,4 @@ class Launcher:
             with in_context(self.device):
                 status = self.launch(x, y, z, stream, values)
         if status != 0:
-            name = bindings().CUresult(status).name
-            raise ToolchainError(f"the CUDA driver reports {name} at the launch of {self._artifact.kernel_name}")
+            raise refusal(status, f" at the launch of {self._artifact.kernel_name}")
