@@ -144,3 +144,15 @@ def load(cubin: Cubin, artifact: Artifact, device: int) -> int:
     if artifact.num_threads > threads:
         raise OutOfResources(artifact.num_threads, threads, "threads")
     return int(function)
+
+
+def resident_blocks(function: int, artifact: Artifact, device: int) -> int:
+    """How many blocks of a kernel a device can hold at once."""
+    driver = bindings()
+    with in_context(device):
+        attribute = driver.CUdevice_attribute.CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT
+        count = int(checked(driver.cuDeviceGetAttribute(attribute, checked(driver.cuDeviceGet(device)))))
+        each = driver.cuOccupancyMaxActiveBlocksPerMultiprocessor(
+            driver.CUfunction(function), artifact.num_threads, artifact.shared_bytes
+        )
+        return count * max(int(checked(each)), 1)

@@ -73,7 +73,7 @@ def _fingerprint() -> str:
 
 def entry_point(artifact: Artifact, shared: str | None = None) -> str:
     """The C++ function that unpacks arguments of 8 bytes each, tensor maps' addresses last, and runs the grid."""
-    arguments = [_unpacked(parameter.element, f"a[{i}]") for i, parameter in enumerate(artifact.parameters)]
+    arguments = [_unpacked(parameter.element, f"a[{i}]") for i, parameter in enumerate(artifact.launch_parameters)]
     arguments += [f"tilewright::loaded<TensorMap>(a[{len(arguments) + i}])" for i in range(len(artifact.tensor_maps))]
     memory = f"engine.shared = {shared}, engine.shared_bytes = {artifact.shared_bytes};" if shared else ""
     return (

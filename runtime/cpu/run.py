@@ -18,6 +18,8 @@ SCHEDULES = {"round_robin": 0, "reverse": 1, "greedy_low": 2, "greedy_high": 3, 
 # When asynchronous copies and wgmmas are performed: at once, as late as their waits allow, or now so and now so.
 DELIVERIES = {"early": 0, "late": 1, "mixed": 2}
 
+RESIDENT_BLOCKS = 2  # of a persistent kernel, so that each runs several programs
+
 
 def run(
     artifact: Artifact,
@@ -34,6 +36,8 @@ def run(
       ToolchainError: without a C++ compiler.
     """
     maps = [ctypes.create_string_buffer(encoded, MAP_BYTES) for encoded in encode_tensor_maps(artifact, values)]
+    if artifact.persistent:
+        values, grid = (*values, grid[0]), (min(grid[0], RESIDENT_BLOCKS), *grid[1:])
     words = [*pack(artifact, values), *map(ctypes.addressof, maps)]
     packed = (ctypes.c_uint64 * max(len(words), 1))(*words)
     report = _function(artifact)(*grid, SCHEDULES[schedule], seed, DELIVERIES[delivery], packed)
@@ -51,7 +55,9 @@ def _function(artifact: Artifact):  # type: ignore[no-untyped-def]
 
 def pack(artifact: Artifact, values: Sequence[int | float | bool]) -> list[int]:
     """Every argument as an unsigned integer of 8 bytes that starts with its own bytes."""
-    return [_bits(parameter.element, value) for parameter, value in zip(artifact.parameters, values, strict=True)]
+    return [
+        _bits(parameter.element, value) for parameter, value in zip(artifact.launch_parameters, values, strict=True)
+    ]
 
 
 def _bits(element: Element, value: int | float | bool) -> int:
