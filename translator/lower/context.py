@@ -71,6 +71,7 @@ class Context:
         self.packets: set[int] = set()  # sizes of vector accesses, in bytes
         self.structs: dict[tuple[object, ...], str] = {}
         self.stage_of: dict[Variable, str] = {}  # which stage of its ring a staged tile is read from here
+        self.fixed_starts: dict[tuple[Variable, int], str] = {}  # coordinates of boxes that their loop does not change
         self.in_flight: frozenset[int] = frozenset()  # dots that the loop around them waits for
         self.set_up: list[Node] = []  # what the block does before the first statement
         self.role = ""  # "producer" or "consumer" where the warpgroups of a block do different things
