@@ -143,7 +143,7 @@ def steps(pending: int, body: str = TWO_STEPS) -> Any:
 def test_a_late_result_is_there_after_its_wait_only(pending: int, steps_seen: float) -> None:
     out = np.zeros(128, np.float32)
     run_probe(steps(pending), out, delivery="late")
-    assert out[127] == steps_seen  # this thread goes on first; its last wait is the others' too
+    assert out.min() == steps_seen  # of the thread that goes on first; its last wait is the others' too
     run_probe(steps(pending), out, delivery="early")
     np.testing.assert_array_equal(out, 32.0)
 
