@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 from tilewright.artifact import Artifact, LaunchParameter, TensorMap
 from tilewright.emit.helpers import order_helpers
@@ -80,7 +81,7 @@ def check_probe(artifact: Artifact, *arrays: NDArray[Any], numbers: Sequence[int
     """Runs a probe of one block under the sanitizers."""
     pointers = [p.name for p in artifact.parameters][: len(arrays)]
     buffers = [
-        Buffer(array.ctypes.data, memoryview(array).cast("B"), name)
+        Buffer(array.ctypes.data, memoryview(array.view(np.uint8)).cast("B"), name)
         for array, name in zip(arrays, pointers, strict=True)
     ]
     check(artifact, (1, 1, 1), [*(array.ctypes.data for array in arrays), *numbers], buffers)

@@ -191,6 +191,27 @@ def test_a_swizzled_box(swizzle: int) -> None:
     np.testing.assert_array_equal(out, swizzled(box_of(tensor, (20, 16), box).view(np.uint8).ravel(), swizzle))
 
 
+def test_a_box_read_before_its_arrival_is_a_race() -> None:
+    tensor = np.ones((4, 16), np.float32)
+    tensor_map = TensorMap("map", float32, "source", ("16", "rows"), ("64",), (16, 4))
+    probe = load_box(2, tensor_map, (0, 0), 256)
+    check_probe(probe, tensor, np.zeros(256, np.uint8), numbers=[4])
+    copy = "    for (int i = tid; i < 256; i += 32) out[i] = shared_bytes[i];\n"
+    wait = "    mbarrier_wait(full, 0);\n"
+    assert wait + copy in probe.source
+    early = dataclasses.replace(probe, source=probe.source.replace(wait + copy, copy + wait))
+    with pytest.raises(KernelFaultError, match=r"race on shared_bytes: .*TMA load"):
+        check_probe(early, tensor, np.zeros(256, np.uint8), numbers=[4])
+
+
+def test_a_box_of_a_tensor_larger_than_its_memory_is_found() -> None:
+    tensor_map = TensorMap("map", float32, "source", ("16", "rows"), ("64",), (16, 4))
+    with pytest.raises(KernelFaultError, match=r"out of bounds: .*past the end of source"):
+        check_probe(
+            load_box(2, tensor_map, (3, 0), 256), np.ones((4, 16), np.float32), np.zeros(256, np.uint8), numbers=[5]
+        )
+
+
 STORE = """
     const int tid = threadIdx.x;
     unsigned short* tile = reinterpret_cast<unsigned short*>(shared_bytes);
