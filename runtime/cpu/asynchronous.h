@@ -22,6 +22,28 @@ struct Operation {
     int line;
 };
 
+// Memory for operations. ThreadSanitizer takes malloc and free for accesses of the thread that calls them, and a reused
+// address for the same token; there, memory is given out once per block.
+#if TILEWRIGHT_TSAN
+constexpr size_t ARENA_BYTES = size_t(1) << 34;   // reserved, not used
+inline char* arena;
+inline size_t arena_used;
+TILEWRIGHT_UNCHECKED inline void* reserve(size_t bytes)
+{
+    if (!arena)
+        arena = static_cast<char*>(
+            mmap(nullptr, ARENA_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
+    char* const place = arena + arena_used;
+    arena_used += (bytes + 63) / 64 * 64;
+    if (arena_used > ARENA_BYTES) fail("too many asynchronous operations in one block for a check", 0);
+    return place;
+}
+inline void give_back(void*) {}
+#else
+inline void* reserve(size_t bytes) { return malloc(bytes); }
+inline void give_back(void* place) { free(place); }
+#endif
+
 struct Queue {
     Operation* first;
     long started;
@@ -36,7 +58,7 @@ struct Queue {
 
     TILEWRIGHT_UNCHECKED void clear()
     {
-        while (Operation* operation = first) first = operation->next, free(operation);
+        while (Operation* operation = first) first = operation->next, give_back(operation);
         started = 0;
     }
 };
@@ -142,16 +164,16 @@ struct Task {
 template <typename Work>
 TILEWRIGHT_UNCHECKED Operation* make_operation(Work work, const void* site, void* tsan, int line)
 {
-    auto* task = static_cast<Task<Work>*>(malloc(sizeof(Task<Work>)));
+    auto* task = static_cast<Task<Work>*>(reserve(sizeof(Task<Work>)));
     task->operation = Operation{nullptr, Task<Work>::perform, site, tsan, 0, nullptr, nullptr, line};
-    memcpy(static_cast<void*>(&task->work), &work, sizeof work);
+    __builtin_memcpy(static_cast<void*>(&task->work), &work, sizeof work);
     return &task->operation;
 }
 
 TILEWRIGHT_UNCHECKED inline void perform(Operation* operation)
 {
     operation->perform(operation);
-    free(operation);
+    give_back(operation);
 }
 
 // Performs, in order, the operations of a queue that come before number `end`.
@@ -231,6 +253,9 @@ TILEWRIGHT_UNCHECKED inline void block_begins()
         threads_under_way[thread].stores.clear();
         threads_under_way[thread] = ThreadQueues{};
     }
+#if TILEWRIGHT_TSAN
+    arena_used = 0;
+#endif
 }
 
 }  // namespace tilewright

@@ -108,7 +108,7 @@ def host_text(artifact: Artifact) -> str:
         return without_ptx(text) + entry_point(artifact)
     alignment, name = max(int(declared[1]), 16), declared[2]
     size = -(-max(artifact.shared_bytes, 1) // alignment) * alignment
-    shared = f"alignas({alignment}) static unsigned char {name}[{size}]; "
+    shared = f"alignas({alignment}) static unsigned char {name}[{size}];\n#line 1\n"
     return shared + without_ptx(text) + entry_point(artifact, name)
 
 

@@ -135,11 +135,13 @@ def _race(text: str, artifact: Artifact) -> str:
         r"size \d+ at \S+ by ([^:\n]*):\n((?:\s+#\d+ .*\n)+)",
         text,
     )
+    names = dict(re.findall(r"Thread (T\d+) '([^']*)'", text))
     parts = []
     for kind, thread, frames in accesses[:2]:
         line = _own_line(frames, artifact)
-        who = re.search(r"(?<=')[^']+(?=')", thread) or re.search(r"(?:thread|Thread) \S+", thread)
-        parts.append(f"{kind.lower()} at line {line} by {who[0] if who else 'a thread'}")
+        number = re.search(r"\bT\d+", thread)
+        who = names.get(number[0], f"thread {number[0]}") if number else "a thread"
+        parts.append(f"{kind.lower()} at line {line} by {who}")
     place = re.search(r"Location is (?:global '([^']*)'|heap block)", text)
     name = (place[1] or "global memory") if place else "memory"
     return f"race on {name}: " + "; ".join(parts)

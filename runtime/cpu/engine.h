@@ -98,6 +98,13 @@ constexpr int MAIN = -1;
 inline void switch_to(int to);
 inline bool deliver_to_a_waiter();   // performs an asynchronous copy that a waiting thread waits for; false without one
 
+TILEWRIGHT_UNCHECKED inline bool same_place(const Fiber& one, const Fiber& other)
+{
+    if (one.done || other.done) return one.done == other.done;
+    return one.waits_at == other.waits_at && one.waits_for == other.waits_for && one.line == other.line
+        && one.parity == other.parity;
+}
+
 // Writes down what is wrong and who waits where, and gives up the grid: the launch returns to its caller.
 [[noreturn]] TILEWRIGHT_UNCHECKED inline void fail(const char* what, int line)
 {
@@ -109,9 +116,7 @@ inline bool deliver_to_a_waiter();   // performs an asynchronous copy that a wai
     for (int first = 0; first < engine.num_threads && room > 200;) {
         const Fiber& fiber = engine.fibers[first];
         int last = first;
-        while (last + 1 < engine.num_threads && engine.fibers[last + 1].waits_at == fiber.waits_at
-               && engine.fibers[last + 1].waits_for == fiber.waits_for && engine.fibers[last + 1].parity == fiber.parity
-               && engine.fibers[last + 1].line == fiber.line && engine.fibers[last + 1].done == fiber.done) ++last;
+        while (last + 1 < engine.num_threads && same_place(fiber, engine.fibers[last + 1])) ++last;
         char lacks[160] = "";
         if (fiber.waits_at && fiber.describe) fiber.describe(fiber, lacks, sizeof lacks);
         if (fiber.done) add(snprintf(text, room, "threads %d-%d have returned\n", first, last));
