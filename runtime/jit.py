@@ -137,11 +137,18 @@ class JITFunction(KernelFunction):
         """Compiles without launching."""
         return self.launch(*args, grid=grid, warmup=True, **kwargs)
 
-    def translate(self, signature: str, arch: str = "sm_90a", **options: Any) -> Artifact:
-        """The generated CUDA for a signature such as "*fp32:16, i32, 1024"; needs neither GPU nor arguments."""
+    def translate(self, signature: str, arch: str = "sm_90a", host: bool = False, **options: Any) -> Artifact:
+        """The generated CUDA for a signature such as "*fp32:16, i32, 1024"; needs neither GPU nor arguments.
+
+        With `host` the text ends in `launch_<kernel>`, a C++ function that launches it. `guards=False` gives text that is
+        right for all values.
+        """
+        from tilewright.emit.host import with_host_function
         from tilewright.pipeline import translate
 
-        return translate(self, parse_signature(self, signature), make_options(options, self.debug), find_target(arch))
+        chosen = make_options(options, self.debug)
+        artifact = translate(self, parse_signature(self, signature), chosen, find_target(arch))
+        return with_host_function(artifact) if host else artifact
 
     def compile(self, signature: str, **options: Any) -> CompiledKernel:
         """The compiled kernel for a signature, for device 0 or else the host, to launch as `compiled[grid](*args)`."""

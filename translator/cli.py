@@ -30,6 +30,7 @@ def _parser() -> argparse.ArgumentParser:
     translate = commands.add_parser("translate", help="write a kernel's CUDA")
     _kernel_arguments(translate)
     translate.add_argument("-o", "--output", metavar="OUT.cu", help="write here; print when left out")
+    translate.add_argument("--host", action="store_true", help="add a C++ function that launches the kernel")
     translate.add_argument("--force", action="store_true", help="overwrite OUT.cu")
     translate.set_defaults(run=_translate)
     explain = commands.add_parser("explain", help="show what a stage leaves")
@@ -100,7 +101,12 @@ def _translate(options: Any) -> None:
     output = Path(options.output) if options.output else None
     if output is not None and output.exists() and not options.force:
         raise OutputExistsError(f"{output} exists; pass --force to overwrite it")
-    text = _stages(options).artifact.source
+    artifact = _stages(options).artifact
+    if options.host:
+        from .emit.host import with_host_function
+
+        artifact = with_host_function(artifact)
+    text = artifact.source
     if output is None:
         sys.stdout.write(text)
         return
