@@ -197,7 +197,7 @@ class JITFunction(KernelFunction):
     def _reason(self, arguments: tuple[Argument, ...], options: Options, mode: str, device: int) -> str:
         """In which arguments and options the specialisation differs from the nearest known one."""
         text = hashlib.sha256(self.raw_src.encode()).hexdigest()
-        parts = {argument.name: describe_argument(argument) for argument in arguments}
+        parts: dict[str, Any] = {argument.name: describe_argument(argument) for argument in arguments}
         parts |= {**asdict(options), "mode": mode, "device": device, "source": text[:12]}
         why = reason(parts, self._known)
         self._known.append(parts)
