@@ -63,6 +63,15 @@ def key_of(arguments: tuple[Argument, ...]) -> tuple[Any, ...]:
     return tuple(_key(argument) for argument in arguments)
 
 
+def describe_argument(argument: Argument) -> str:
+    """An argument as in a signature: "*fp32:16", "i32", or a value."""
+    if isinstance(argument, RuntimeArgument):
+        return f"{argument.element}{':16' if argument.divisible_by_16 else ''}"
+    if isinstance(argument, TupleArgument):
+        return f"({', '.join(describe_argument(item) for item in argument.items)})"
+    return repr(argument.value)
+
+
 def _key(argument: Argument) -> Any:
     if isinstance(argument, RuntimeArgument):
         return argument.element, argument.divisible_by_16

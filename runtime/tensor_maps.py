@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tilewright.artifact import Artifact, TensorMap
+from tilewright.artifact import TENSOR_MAP_TYPES, WIDE_ROW, Artifact, TensorMap
 from tilewright.diagnostics import TensorMapError
 from tilewright.language.dtypes import DType, PointerType
 from tilewright.runtime.host_expressions import Places, evaluator, names_in
@@ -21,9 +21,6 @@ MAP_BYTES = 128
 MAP_ALIGNMENT = 64
 KEPT = 1024  # encodings per kernel; each is 128 bytes
 MAX_RANK, MAX_BOX, MAX_SIZE, MAX_STRIDE = 5, 256, 2**32, 2**40
-WIDE_ROW = 256  # rows of so many bytes are fetched into L2 by 256 bytes, others by 128
-_WORDS = {"fp16": "FLOAT16", "bf16": "BFLOAT16", "fp32": "FLOAT32", "fp64": "FLOAT64", "i32": "INT32", "u32": "UINT32",
-          "i64": "INT64", "u64": "UINT64", "i16": "UINT16", "u16": "UINT16"}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +104,7 @@ def encode(shape: Shape) -> Encoding:
     from tilewright.runtime.driver import bindings
 
     driver, one = bindings(), shape.map
-    word = _WORDS.get(one.element.name, "UINT8")
+    word = TENSOR_MAP_TYPES.get(one.element.name, "UINT8")
     row = shape.sizes[0] * one.element.itemsize
     status, encoded = driver.cuTensorMapEncodeTiled(
         getattr(driver.CUtensorMapDataType, f"CU_TENSOR_MAP_DATA_TYPE_{word}"),

@@ -77,6 +77,14 @@ class LaunchParameter:
     path: tuple[int, ...]
 
 
+# The element types of tensor maps by our names (CU_TENSOR_MAP_DATA_TYPE_*); everything else is copied as bytes.
+TENSOR_MAP_TYPES = {
+    "fp16": "FLOAT16", "bf16": "BFLOAT16", "fp32": "FLOAT32", "fp64": "FLOAT64", "i32": "INT32", "u32": "UINT32",
+    "i64": "INT64", "u64": "UINT64", "i16": "UINT16", "u16": "UINT16",
+}  # fmt: skip
+WIDE_ROW = 256  # tensors with rows of so many bytes are fetched into L2 by 256 bytes, others by 128
+
+
 @dataclass(frozen=True, slots=True)
 class TensorMap:
     """A tensor map (`CUtensorMap`) that the launcher encodes and passes by value, after the kernel's other parameters.
