@@ -54,6 +54,13 @@ class CompiledKernel:
         """Whether the text is right for the values of a call, as its guards say."""
         return self._fits is None or self._fits(call.values)
 
+    def finish(self) -> None:
+        """Does now what the first launch would do: builds the CPU's library."""
+        if self.mode == "cpu":
+            from tilewright.runtime.cpu.build import build_library
+
+            build_library(self.artifact)
+
     def launch(self, grid: tuple[int, int, int], call: Call, stream: Any = None) -> None:
         """Runs the kernel on the values of a call."""
         self._check_writable(call)

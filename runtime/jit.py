@@ -19,6 +19,7 @@ from tilewright.diagnostics import DeviceError, GridError, LaunchError, Tilewrig
 from tilewright.kernel_function import KernelFunction
 from tilewright.runtime.arrays import HOST
 from tilewright.runtime.compiled import CompiledKernel
+from tilewright.runtime.kernel_interface import KernelInterface
 from tilewright.runtime.signature import parse_signature
 from tilewright.runtime.specialise import Call, specialise
 from tilewright.schedule.targets import find_target
@@ -29,7 +30,7 @@ ACCEPTED = OPTION_NAMES | {"stream"}
 HOST_TARGET = "sm_90a"
 
 
-class JITFunction(KernelFunction):
+class JITFunction(KernelInterface, KernelFunction):
     """A kernel. Index it with a grid and call it; see the module docstring."""
 
     def __init__(
@@ -52,6 +53,7 @@ class JITFunction(KernelFunction):
         self._signature = inspect.signature(fn)
         self._compiled: dict[Any, CompiledKernel] = {}
         self._lock = threading.Lock()
+        self._compiling: dict[Any, threading.Lock] = {}
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Calls the function from a kernel that the interpreter runs.
@@ -69,10 +71,6 @@ class JITFunction(KernelFunction):
 
         return call_inside(self, args, kwargs)
 
-    def __getitem__(self, grid: Any) -> Callable[..., Any]:
-        """`kernel[grid]`: a callable that launches `grid` programs."""
-        return lambda *args, **kwargs: self.run(*args, grid=grid, **kwargs)
-
     def run(self, *args: Any, grid: Any, warmup: bool = False, **kwargs: Any) -> CompiledKernel | None:
         """Launches (or with `warmup` only compiles); returns the compiled kernel, None in the interpreter."""
         bound, options, stream = self._bind(args, kwargs)
@@ -82,7 +80,7 @@ class JITFunction(KernelFunction):
         if mode == "interpret":
             from tilewright.runtime.interpreted import interpret
 
-            if 0 not in sizes:
+            if not warmup and 0 not in sizes:
                 interpret(self, sizes, bound, options)
             return None
         device = device_of(call)
@@ -91,10 +89,6 @@ class JITFunction(KernelFunction):
         if not warmup and 0 not in sizes:
             compiled.launch(sizes, call, stream)
         return compiled
-
-    def warmup(self, *args: Any, grid: Any = (1,), **kwargs: Any) -> CompiledKernel | None:
-        """Compiles without launching."""
-        return self.run(*args, grid=grid, warmup=True, **kwargs)
 
     def translate(self, signature: str, arch: str = "sm_90a", **options: Any) -> Artifact:
         """The generated CUDA for a signature such as "*fp32:16, i32, 1024"; needs neither GPU nor arguments."""
@@ -106,7 +100,9 @@ class JITFunction(KernelFunction):
         key = (call.key, options, mode, device, self.raw_src)
         found = self._compiled.get(key)
         if found is None:
-            with self._lock:
+            with self._lock:  # one lock a specialisation: different ones are compiled at the same time
+                own = self._compiling.setdefault(key, threading.Lock())
+            with own:
                 found = self._compiled.get(key)
                 if found is None:
                     found = self._compiled[key] = self._compile(call, options, mode, device)
