@@ -44,8 +44,9 @@ def prepare(
 
 def reason(error: Exception) -> str:
     """Why a config was dropped, in one line."""
-    text = getattr(error, "cause", None) or str(error)
-    return f"{type(error).__name__}: {text.strip().splitlines()[0] if text.strip() else ''}"
+    lines = str(getattr(error, "cause", None) or error).strip().splitlines() or [""]
+    text = " ".join(lines[:2]) if lines[0].endswith(":") else lines[0]  # a compiler's words begin on the second
+    return f"{type(error).__name__}: {text}"
 
 
 def check_dropped(name: str, compiled: dict[Config, Any], dropped: dict[Config, Exception]) -> None:

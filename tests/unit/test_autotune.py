@@ -390,14 +390,14 @@ autotune_measure.time_in_turns = lambda *a, **k: print("measured") or real(*a, *
 
 @triton.autotune([triton.Config({"BLOCK": b}) for b in (64, 128)], key=["n"])
 @triton.jit
-def double(x_ptr, n, BLOCK: tl.constexpr):
+def twice(x_ptr, n, BLOCK: tl.constexpr):
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     tl.store(x_ptr + i, tl.load(x_ptr + i, mask=i < n) * 2, mask=i < n)
 
 x = np.ones(500, np.float32)
-double[lambda meta: (triton.cdiv(500, meta["BLOCK"]),)](x, 500)
+twice[lambda meta: (triton.cdiv(500, meta["BLOCK"]),)](x, 500)
 assert (x == 2).all()
-print(double.best_config)
+print(twice.best_config)
 """
 
 
