@@ -129,7 +129,9 @@ class Measuring(KernelInterface):
         for put_back in self._restores:
             put_back()
 
-    def _time(self, configs: list[Config], args: tuple[Any, ...], meta: dict[str, Any], place: Place) -> dict[Config, Any]:
+    def _time(
+        self, configs: list[Config], args: tuple[Any, ...], meta: dict[str, Any], place: Place
+    ) -> dict[Config, Any]:
         trials = {config: self._trial(args, meta, config) for config in configs}
         if self.use_cuda_graph and place.mode == "gpu":
             from tilewright.runtime.testing import captured

@@ -102,12 +102,12 @@ def _read(path: Path, subject: Subject) -> Result | None:
 
 def _write(path: Path, result: Result) -> None:
     try:
-        write_atomically(path, _json(_entry(result)))
+        _write_atomically(path, _json(_entry(result)))
     except OSError as error:
         warnings.warn(f"the tuning cannot be stored ({error}); every process tunes anew", stacklevel=2)
 
 
-def write_atomically(path: Path, text: str) -> None:
+def _write_atomically(path: Path, text: str) -> None:
     """Writes a file that others see whole or not at all."""
     handle, temporary = tempfile.mkstemp(dir=path.parent)
     with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import tilewright as triton
 import tilewright.language as tl
+from tilewright.cli import main
 from tilewright.diagnostics import (
     ConfigConflictError,
     NoConfigLeftError,
@@ -459,3 +460,23 @@ def test_tuned_files(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
             triton.load_tuned(path)
     with pytest.raises(TunedFileError, match="cannot be read"):
         triton.load_tuned(tmp_path / "none.json")
+
+
+def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    script, saved = tmp_path / "program.py", tmp_path / "tuned.json"
+    script.write_text(PROGRAM + "\nassert sys.argv[1:] == ['--save', 'a']\n")
+    command = ["tune", str(script), "--save", str(saved)]
+    assert main([*command, "--", "--save", "a"]) == 0
+    text = saved.read_text()
+    assert "program.py:twice (500, 'float32'): " in capsys.readouterr().out and json.loads(text)["results"]
+    assert main([*command, "--", "--save", "a"]) == 1 and "--update" in capsys.readouterr().err
+    saved.write_text(text.replace("(500, ", "(501, "))
+    assert main([*command, "--update", "--", "--save", "a"]) == 0
+    assert [entry["key"][:5] for entry in json.loads(saved.read_text())["results"]] == ["(500,", "(501,"]
+    script.write_text("import sys\nsys.exit(3)")
+    assert main([*command, "--force"]) == 1 and "ended with 3" in capsys.readouterr().err
+    script.write_text("")
+    assert main([*command, "--force"]) == 1 and "has tuned nothing" in capsys.readouterr().err
+    script.write_text(PROGRAM)
+    assert main(["translate", f"{script}:twice", "--signature", "*fp32, i32, 64"]) == 0
+    assert "twice(float*" in capsys.readouterr().out
