@@ -71,6 +71,10 @@ class JITFunction(KernelInterface, KernelFunction):
 
         return call_inside(self, args, kwargs)
 
+    def __getitem__(self, grid: Any) -> Callable[..., Any]:
+        """`kernel[grid]`: a callable that launches `grid` programs."""
+        return lambda *args, **kwargs: self.run(*args, grid=grid, **kwargs)
+
     def run(self, *args: Any, grid: Any, warmup: bool = False, **kwargs: Any) -> CompiledKernel | None:
         """Launches (or with `warmup` only compiles); returns the compiled kernel, None in the interpreter."""
         bound, options, stream = self._bind(args, kwargs)
@@ -89,6 +93,10 @@ class JITFunction(KernelInterface, KernelFunction):
         if not warmup and 0 not in sizes:
             compiled.launch(sizes, call, stream)
         return compiled
+
+    def warmup(self, *args: Any, grid: Any = (1,), **kwargs: Any) -> CompiledKernel | None:
+        """Compiles without launching."""
+        return self.run(*args, grid=grid, warmup=True, **kwargs)
 
     def translate(self, signature: str, arch: str = "sm_90a", **options: Any) -> Artifact:
         """The generated CUDA for a signature such as "*fp32:16, i32, 1024"; needs neither GPU nor arguments."""
