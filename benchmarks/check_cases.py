@@ -17,9 +17,9 @@ NUMPY = {"fp16": np.float16, "bf16": ml_dtypes.bfloat16, "fp32": np.float32, "fp
 LANGUAGE = {"fp16": tl.float16, "bf16": tl.bfloat16, "fp32": tl.float32, "fp64": tl.float64, "i32": tl.int32}
 ROUNDING = {"fp16": 2.0**-11, "bf16": 2.0**-8, "fp32": 2.0**-24, "fp64": 2.0**-53, "i32": 0.0}
 # Relative rounding of a product's operands: TF32 keeps 11 bits, bfloat16 in three parts 16, in six 24; 8-bit floats are
-# exact, but Hopper adds their products with few bits.
-PRECISION = {"tf32": 2.0**-11, "tf32x3": 2.0**-21, "bf16x3": 2.0**-15, "bf16x6": 2.0**-21, "ieee": 2.0**-22}
-OPERANDS = {"fp16": 2.0**-20, "bf16": 2.0**-20, "fp64": 2.0**-48, "i8": 0.0, "e4m3": 2.0**-9, "e5m2": 2.0**-9}
+# exact, but Hopper adds their products with few bits; all tensor cores truncate sums.
+PRECISION = {"tf32": 2.0**-11, "tf32x3": 2.0**-18, "bf16x3": 2.0**-15, "bf16x6": 2.0**-18, "ieee": 2.0**-20}
+OPERANDS = {"fp16": 2.0**-17, "bf16": 2.0**-17, "fp64": 2.0**-48, "i8": 0.0, "e4m3": 2.0**-9, "e5m2": 2.0**-9}
 
 
 @dataclass
