@@ -8,8 +8,9 @@ from typing import Any
 
 from tilewright.runtime.arrays import HOST, Array, describe
 from tilewright.runtime.autotune_subject import Subject, flat, subject_of
+from tilewright.runtime.choices import choose_mode, device_of
 from tilewright.runtime.compiled import CompiledKernel
-from tilewright.runtime.jit import JITFunction, choose_mode, device_of
+from tilewright.runtime.jit import JITFunction
 from tilewright.runtime.specialise import Call
 
 TIMED_MODES = ("gpu", "cpu")

@@ -19,15 +19,16 @@ from tilewright.runtime.nvrtc import Cubin, compile_text, version
 from tilewright.version import VERSION
 
 
-def compiled(artifact: Artifact, maxnreg: int | None = None) -> Cubin:
-    """The machine code of a kernel, from the cache or from NVRTC."""
-    parts = (artifact.source, artifact.target, repr(maxnreg), repr(version()), VERSION)
+def compiled(artifact: Artifact, maxnreg: int | None = None, target: str | None = None) -> Cubin:
+    """The machine code of a kernel for `target` (by default the one it was written for), from the cache or from NVRTC."""
+    target = target or artifact.target
+    parts = (artifact.source, target, repr(maxnreg), repr(version()), VERSION)
     key = hashlib.sha256("\0".join(parts).encode()).hexdigest()
     folder = cache_folder() / "gpu" / key[:2] / key[2:]
     found = _read(folder)
     if found is not None:
         return found
-    result = compile_text(artifact, maxnreg=maxnreg)
+    result = compile_text(artifact, target, maxnreg)
     _write(folder, artifact, result)
     return result
 

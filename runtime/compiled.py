@@ -2,13 +2,41 @@
 
 from __future__ import annotations
 
-from typing import Any
+import hashlib
+import sys
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
 
 from tilewright.artifact import Artifact, Options, launch_conditions
 from tilewright.diagnostics import ArgumentKindError
+from tilewright.runtime.assembly import Assembly
+from tilewright.runtime.hooks import LAUNCH_HOOKS, LaunchMetadata
 from tilewright.runtime.host_expressions import condition
 from tilewright.runtime.specialise import Call
 from tilewright.runtime.tensor_maps import integer_places
+
+if TYPE_CHECKING:
+    from tilewright.runtime.jit import JITFunction
+    from tilewright.runtime.launcher import Launcher
+
+
+@dataclass(frozen=True, slots=True)
+class Metadata(Options):
+    """The options of a translation and what came of it; `shared` is dynamic shared memory in bytes."""
+
+    name: str = ""
+    target: str = ""
+    shared: int = 0
+    hash: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """The function that a compiled kernel was made from, and the key of its specialisation."""
+
+    function: JITFunction
+    key: tuple[Any, ...]
 
 
 class CompiledKernel:
@@ -17,42 +45,78 @@ class CompiledKernel:
     Attributes:
       source: the generated CUDA.
       name: the kernel's name.
-      metadata: the options it was translated with.
+      metadata: the options it was translated with, and facts about the text.
       n_regs, n_spills: registers per thread and bytes of spills; 0 on the CPU.
+      asm: the text in its forms, made when they are asked for: "cu", "ptx", "cubin", "sass".
+      conditions: from the values of a launch to whether the guards hold; None without guards.
+      launcher: launches on the GPU; None in the other modes.
     """
 
-    def __init__(self, artifact: Artifact, options: Options, mode: str, device: int) -> None:
+    def __init__(self, artifact: Artifact, options: Options, mode: str, device: int, origin: Origin) -> None:
         """Compiles for the GPU in mode "gpu"; the CPU's library is built at the first launch."""
-        self.artifact, self.metadata, self.mode, self.device = artifact, options, mode, max(device, 0)
+        self.artifact, self.mode, self.device, self._origin = artifact, mode, max(device, 0), origin
         self.source, self.name = artifact.source, artifact.kernel_name
+        digest = hashlib.sha256(artifact.source.encode()).hexdigest()
+        self.metadata = Metadata(
+            **asdict(options), name=self.name, target=artifact.target, shared=artifact.shared_bytes, hash=digest
+        )
         self.n_regs = self.n_spills = 0
-        self._launcher: Any = None
+        self.launcher: Launcher | None = None
         conditions = launch_conditions(artifact) if options.guards else ()
-        self._fits = condition(conditions, integer_places(artifact)) if conditions else None
+        self.conditions = condition(conditions, integer_places(artifact)) if conditions else None
+        known: dict[str, str | bytes] = {"cu": self.source}
         if mode == "gpu":
-            self._load()
+            known["cubin"] = self._load()
+        self.asm = Assembly(artifact, options.maxnreg, known)
 
-    def _load(self) -> None:
+    def _load(self) -> bytes:
         from tilewright.runtime.cache import compiled
+        from tilewright.runtime.choices import device_target
         from tilewright.runtime.driver import load
         from tilewright.runtime.launcher import Launcher
 
-        cubin = compiled(self.artifact, self.metadata.maxnreg)
+        cubin = compiled(self.artifact, self.metadata.maxnreg, device_target(self.device).name)
         self.n_regs, self.n_spills = cubin.registers, cubin.spill_bytes
-        self._launcher = Launcher(self.artifact, load(cubin, self.artifact, self.device), self.device)
+        self.launcher = Launcher(self.artifact, load(cubin, self.artifact, self.device), self.device)
+        return cubin.code
 
-    @property
-    def asm(self) -> dict[str, Any]:
-        """The text in its forms: "cu", and "ptx" and "cubin" where NVRTC is there."""
-        from tilewright.runtime.nvrtc import compile_ptx, compile_text, is_available
+    def __getitem__(self, grid: Any) -> Callable[..., None]:
+        """`compiled[grid]`: launches this specialisation on all arguments of the kernel, compile-time ones included."""
 
-        if not is_available():
-            return {"cu": self.source}
-        return {"cu": self.source, "ptx": compile_ptx(self.artifact), "cubin": compile_text(self.artifact).code}
+        def launch(*args: Any, stream: Any = None, **kwargs: Any) -> None:
+            from tilewright.runtime.choices import grid_sizes
+
+            function = self._origin.function
+            call = function.call_of(args, kwargs)
+            if call.key != self._origin.key or not self.fits(call):
+                raise ArgumentKindError(
+                    f"these arguments need another specialisation of {self.name} than the one that was compiled; "
+                    f"{self.name}[grid](…) of the function itself finds or makes it"
+                )
+            sizes = grid_sizes(grid, dict(zip(function.arg_names, args, strict=False)) | kwargs)
+            if 0 not in sizes:
+                self.launch(sizes, call, stream)
+
+        return launch
 
     def fits(self, call: Call) -> bool:
         """Whether the text is right for the values of a call, as its guards say."""
-        return self._fits is None or self._fits(call.values)
+        return self.conditions is None or self.conditions(call.values)
+
+    def check_globals(self) -> None:
+        """Rejects a launch of a kernel that read a global which has changed since.
+
+        Raises:
+          RuntimeError: as in Triton.
+        """
+        for module, name, value in self.artifact.globals:
+            now = getattr(sys.modules.get(module), name, value)
+            now = getattr(now, "value", now)
+            if type(now) is type(value) and now != value:
+                raise RuntimeError(
+                    f"Global variable {name} has changed since we compiled this kernel, from {value!r} to {now!r}; pass "
+                    "it as an argument, or start a new process"
+                )
 
     def finish(self) -> None:
         """Does now what the first launch would do: builds the CPU's library."""
@@ -62,13 +126,33 @@ class CompiledKernel:
             build_library(self.artifact)
 
     def launch(self, grid: tuple[int, int, int], call: Call, stream: Any = None) -> None:
-        """Runs the kernel on the values of a call."""
+        """Runs the kernel on the values of a call, between the hooks."""
         self._check_writable(call)
-        if self.mode == "gpu":
-            from tilewright.runtime.driver import current_stream
+        if not LAUNCH_HOOKS:
+            self._start(grid, call, stream)
+            return
+        metadata = self._launch_metadata(grid, call, stream)
+        for hook in LAUNCH_HOOKS.enter:
+            hook(metadata)
+        self._start(grid, call, stream)
+        for hook in LAUNCH_HOOKS.exit:
+            hook(metadata)
 
-            chosen = current_stream(self.device) if stream is None else getattr(stream, "cuda_stream", stream)
-            self._launcher.launch_anywhere(*grid, int(getattr(chosen, "ptr", chosen)), call.values)
+    def _launch_metadata(self, grid: tuple[int, int, int], call: Call, stream: Any) -> LaunchMetadata:
+        own = {"name": self.name, "grid": grid, "stream": self._stream(stream) if self.mode == "gpu" else 0}
+        describe = self._origin.function.launch_metadata
+        values = dict(zip((p.name for p in self.artifact.parameters), call.values, strict=True))
+        return LaunchMetadata(own | (describe(grid, self.metadata, values) if describe else {}))
+
+    def _stream(self, stream: Any) -> int:
+        from tilewright.runtime.driver import current_stream
+
+        chosen = current_stream(self.device) if stream is None else getattr(stream, "cuda_stream", stream)
+        return int(getattr(chosen, "ptr", chosen))
+
+    def _start(self, grid: tuple[int, int, int], call: Call, stream: Any) -> None:
+        if self.launcher is not None:
+            self.launcher.launch_anywhere(*grid, self._stream(stream), call.values)
         elif self.mode == "check":
             self._check(grid, call)
         else:

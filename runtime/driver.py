@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from tilewright.artifact import Artifact
@@ -13,6 +13,7 @@ from tilewright.diagnostics import OutOfResources, ToolchainError
 from tilewright.runtime.nvrtc import INSTALL, Cubin
 
 STATIC_SHARED_LIMIT = 48 * 1024
+NOT_INITIALIZED = 3
 
 
 @functools.cache
@@ -45,6 +46,16 @@ def is_available() -> bool:
         return False
 
 
+def refusal(status: int, where: str = "") -> ToolchainError:
+    """The error for a status of the driver."""
+    hint = ""
+    if status == NOT_INITIALIZED:
+        hint = (
+            "; a process that was forked from one that used CUDA cannot use it: start it with multiprocessing's spawn"
+        )
+    return ToolchainError(f"the CUDA driver reports {bindings().CUresult(status).name}{where}{hint}")
+
+
 def checked(result: tuple[Any, ...]) -> Any:
     """The values of a driver call.
 
@@ -53,7 +64,7 @@ def checked(result: tuple[Any, ...]) -> Any:
     """
     status, *values = result
     if int(status) != 0:
-        raise ToolchainError(f"the CUDA driver reports {status.name}")
+        raise refusal(int(status))
     return values[0] if len(values) == 1 else tuple(values)
 
 
@@ -92,11 +103,20 @@ def _context(device: int) -> Any:
     return checked(driver.cuDevicePrimaryCtxRetain(checked(driver.cuDeviceGet(device))))
 
 
+def stream_source() -> Callable[[int], int]:
+    """A function from a device to the stream that the caller's library uses now, as quick as it can be had."""
+    torch = sys.modules.get("torch")
+    if torch is not None and torch.cuda.is_initialized():  # and remains so
+        source: Callable[[int], int] = torch._C._cuda_getCurrentRawStream
+        return source
+    return current_stream
+
+
 def current_stream(device: int) -> int:
     """The stream that the caller's library uses now: torch's, else CuPy's, else the default one."""
-    torch = sys.modules.get("torch")
-    if torch is not None and torch.cuda.is_initialized():
-        return int(torch._C._cuda_getCurrentRawStream(device))
+    source = stream_source()
+    if source is not current_stream:
+        return int(source(device))
     cupy = sys.modules.get("cupy")
     return int(cupy.cuda.get_current_stream().ptr) if cupy is not None else 0
 
@@ -124,3 +144,15 @@ def load(cubin: Cubin, artifact: Artifact, device: int) -> int:
     if artifact.num_threads > threads:
         raise OutOfResources(artifact.num_threads, threads, "threads")
     return int(function)
+
+
+def resident_blocks(function: int, artifact: Artifact, device: int) -> int:
+    """How many blocks of a kernel a device can hold at once."""
+    driver = bindings()
+    with in_context(device):
+        attribute = driver.CUdevice_attribute.CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT
+        count = int(checked(driver.cuDeviceGetAttribute(attribute, checked(driver.cuDeviceGet(device)))))
+        each = driver.cuOccupancyMaxActiveBlocksPerMultiprocessor(
+            driver.CUfunction(function), artifact.num_threads, artifact.shared_bytes
+        )
+        return count * max(int(checked(each)), 1)

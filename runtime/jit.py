@@ -6,28 +6,47 @@ the host's compiler, or in the Python interpreter. `TILEWRIGHT_MODE` overrides t
 
 from __future__ import annotations
 
+import functools
 import inspect
 import os
-import sys
 import threading
+import weakref
 from collections.abc import Callable
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import Any
 
-from tilewright.artifact import Artifact, Options, Target
-from tilewright.diagnostics import DeviceError, GridError, LaunchError, TilewrightError
-from tilewright.kernel_function import KernelFunction
+from tilewright.artifact import Argument, Artifact, Options
+from tilewright.diagnostics import LaunchError
+from tilewright.kernel_function import KernelFunction, KernelParameter
 from tilewright.runtime.arrays import HOST
-from tilewright.runtime.compiled import CompiledKernel
+from tilewright.runtime.choices import (
+    ACCEPTED,
+    OPTION_NAMES,
+    choose_mode,
+    device_of,
+    grid_sizes,
+    make_options,
+    target_of,
+    wanted_mode,
+)
+from tilewright.runtime.compiled import CompiledKernel, Origin
+from tilewright.runtime.fast_path import FastPath
 from tilewright.runtime.kernel_interface import KernelInterface
 from tilewright.runtime.signature import parse_signature
-from tilewright.runtime.specialise import Call, specialise
+from tilewright.runtime.specialise import Call, key_of, specialise
 from tilewright.schedule.targets import find_target
 
-MODES = ("gpu", "cpu", "check", "interpret")
-OPTION_NAMES = frozenset(field.name for field in fields(Options))
-ACCEPTED = OPTION_NAMES | {"stream"}
-HOST_TARGET = "sm_90a"
+# A process that was forked while another thread compiled must not wait for that thread.
+_KERNELS: weakref.WeakSet[JITFunction] = weakref.WeakSet()
+
+
+def _forked() -> None:
+    for kernel in _KERNELS:
+        kernel._lock, kernel._compiling = threading.Lock(), {}
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forked)
 
 
 class JITFunction(KernelInterface, KernelFunction):
@@ -43,10 +62,11 @@ class JITFunction(KernelInterface, KernelFunction):
         source: str | None = None,
         **other: Any,
     ) -> None:
-        """`@jit` with Triton's arguments; `repr`, `launch_metadata` and `version` are accepted and have no effect."""
+        """`@jit` with Triton's arguments; `repr` and `version` are accepted and have no effect."""
         super().__init__(fn, source)
         self.unspecialised = (*(do_not_specialize or ()), *(do_not_specialize_on_alignment or ()))
         self.debug, self.noinline = debug, noinline
+        self.launch_metadata: Callable[..., dict[str, Any]] | None = other.get("launch_metadata")
         unknown = set(other) - {"repr", "launch_metadata", "version"}
         if unknown:
             raise TypeError(f"jit() has no argument {sorted(unknown)[0]!r}")
@@ -54,6 +74,20 @@ class JITFunction(KernelInterface, KernelFunction):
         self._compiled: dict[Any, CompiledKernel] = {}
         self._lock = threading.Lock()
         self._compiling: dict[Any, threading.Lock] = {}
+        self._fast = FastPath(self)
+        _KERNELS.add(self)
+
+    def __reduce__(self) -> str:
+        """Other processes find a kernel where this one did: in its module."""
+        return self.fn.__qualname__
+
+    def _unsafe_update_src(self, source: str) -> None:
+        super()._unsafe_update_src(source)
+        self._fast = FastPath(self)
+
+    def is_general(self, parameter: KernelParameter) -> bool:
+        """Whether values of a parameter are not told apart by alignment or divisibility."""
+        return parameter.name in self.unspecialised or parameter.num in self.unspecialised
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Calls the function from a kernel that the interpreter runs.
@@ -73,10 +107,17 @@ class JITFunction(KernelInterface, KernelFunction):
 
     def __getitem__(self, grid: Any) -> Callable[..., Any]:
         """`kernel[grid]`: a callable that launches `grid` programs."""
-        return lambda *args, **kwargs: self.run(*args, grid=grid, **kwargs)
+        return functools.partial(self._fast.function, grid)
 
     def run(self, *args: Any, grid: Any, warmup: bool = False, **kwargs: Any) -> CompiledKernel | None:
         """Launches (or with `warmup` only compiles); returns the compiled kernel, None in the interpreter."""
+        if warmup:
+            return self.launch(*args, grid=grid, warmup=True, **kwargs)
+        found: CompiledKernel | None = self._fast.function(grid, *args, **kwargs)
+        return found
+
+    def launch(self, *args: Any, grid: Any, warmup: bool = False, **kwargs: Any) -> CompiledKernel | None:
+        """The same, for any arguments and without looking for a launch that is prepared (see `fast_path`)."""
         bound, options, stream = self._bind(args, kwargs)
         sizes = grid_sizes(grid, bound)
         call = specialise(self, bound, self.unspecialised)
@@ -89,23 +130,45 @@ class JITFunction(KernelInterface, KernelFunction):
             return None
         device = device_of(call)
         compiled = self._find(call, options, mode, device)
-        _check_globals(compiled.artifact)
+        compiled.check_globals()
         if not warmup and 0 not in sizes:
             compiled.launch(sizes, call, stream)
         return compiled
 
     def warmup(self, *args: Any, grid: Any = (1,), **kwargs: Any) -> CompiledKernel | None:
         """Compiles without launching."""
-        return self.run(*args, grid=grid, warmup=True, **kwargs)
+        return self.launch(*args, grid=grid, warmup=True, **kwargs)
 
     def translate(self, signature: str, arch: str = "sm_90a", **options: Any) -> Artifact:
         """The generated CUDA for a signature such as "*fp32:16, i32, 1024"; needs neither GPU nor arguments."""
         from tilewright.pipeline import translate
 
-        return translate(self, parse_signature(self, signature), make_options(options, self), find_target(arch))
+        return translate(self, parse_signature(self, signature), make_options(options, self.debug), find_target(arch))
+
+    def compile(self, signature: str, **options: Any) -> CompiledKernel:
+        """The compiled kernel for a signature, for device 0 or else the host, to launch as `compiled[grid](*args)`."""
+        from tilewright.runtime.driver import is_available
+
+        mode = wanted_mode() or ("gpu" if is_available() else "cpu")
+        if mode == "interpret":
+            raise LaunchError("nothing is compiled with TILEWRIGHT_MODE=interpret")
+        arguments = parse_signature(self, signature)
+        return self._compiled_for(arguments, make_options(options, self.debug), mode, 0 if mode == "gpu" else HOST)
+
+    def call_of(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
+        """The specialisation that arguments need."""
+        return specialise(self, self._bind(args, kwargs)[0], self.unspecialised)
 
     def _find(self, call: Call, options: Options, mode: str, device: int) -> CompiledKernel:
-        key = (call.key, options, mode, device, self.raw_src)
+        found = self._compiled_for(call.arguments, options, mode, device)
+        if found.fits(call):
+            return found
+        return self._compiled_for(call.arguments, replace(options, guards=False), mode, device)
+
+    def _compiled_for(
+        self, arguments: tuple[Argument, ...], options: Options, mode: str, device: int
+    ) -> CompiledKernel:
+        key = (key_of(arguments), options, mode, device, self.raw_src)
         found = self._compiled.get(key)
         if found is None:
             with self._lock:  # one lock a specialisation: different ones are compiled at the same time
@@ -113,16 +176,14 @@ class JITFunction(KernelInterface, KernelFunction):
             with own:
                 found = self._compiled.get(key)
                 if found is None:
-                    found = self._compiled[key] = self._compile(call, options, mode, device)
-        if found.fits(call):
-            return found
-        return self._find(call, replace(options, guards=False), mode, device)
+                    found = self._compiled[key] = self._compile(arguments, options, mode, device)
+        return found
 
-    def _compile(self, call: Call, options: Options, mode: str, device: int) -> CompiledKernel:
+    def _compile(self, arguments: tuple[Argument, ...], options: Options, mode: str, device: int) -> CompiledKernel:
         from tilewright.pipeline import translate
 
-        artifact = translate(self, call.arguments, options, target_of(mode, device))
-        return CompiledKernel(artifact, options, mode, device)
+        artifact = translate(self, arguments, options, target_of(mode, device))
+        return CompiledKernel(artifact, options, mode, device, Origin(self, key_of(arguments)))
 
     def _bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[dict[str, Any], Options, Any]:
         """Arguments by parameter name, options, and the stream."""
@@ -138,127 +199,7 @@ class JITFunction(KernelInterface, KernelFunction):
         bound.apply_defaults()
         for name in OPTION_NAMES & names:  # a parameter of that name is both an argument and the option
             chosen.setdefault(name, bound.arguments[name])
-        return dict(bound.arguments), make_options(chosen, self), kwargs.get("stream")
-
-
-def _check_globals(artifact: Artifact) -> None:
-    """Rejects a launch of a kernel that read a global which has changed since.
-
-    Raises:
-      RuntimeError: as in Triton.
-    """
-    for module, name, value in artifact.globals:
-        now = getattr(sys.modules.get(module), name, value)
-        now = getattr(now, "value", now)
-        if type(now) is type(value) and now != value:
-            raise RuntimeError(
-                f"Global variable {name} has changed since we compiled this kernel, from {value!r} to {now!r}; pass it as an "
-                "argument, or start a new process"
-            )
-
-
-def make_options(given: dict[str, Any], function: JITFunction | None = None) -> Options:
-    """Options of a launch.
-
-    Raises:
-      LaunchError: for values that no kernel can have.
-    """
-    unknown = set(given) - OPTION_NAMES
-    if unknown:
-        raise KeyError(f"Keyword argument {sorted(unknown)[0]} was specified but unrecognised")
-    values = {name: getattr(value, "value", value) for name, value in given.items()}
-    if function is not None and function.debug:
-        values.setdefault("debug", True)
-    if os.environ.get("TRITON_DEBUG", "0") not in ("", "0"):
-        values.setdefault("debug", True)
-    if os.environ.get("TRITON_F32_DEFAULT"):
-        values.setdefault("default_dot_input_precision", os.environ["TRITON_F32_DEFAULT"])
-    options = Options(**values)
-    if not isinstance(options.num_warps, int) or options.num_warps < 1 or options.num_warps & (options.num_warps - 1):
-        raise LaunchError(f"num_warps must be a power of 2, not {options.num_warps!r}")
-    if options.num_warps > 32:
-        from tilewright.diagnostics import OutOfResources
-
-        raise OutOfResources(options.num_warps * 32, 1024, "threads")
-    return options
-
-
-def grid_sizes(grid: Any, bound: dict[str, Any]) -> tuple[int, int, int]:
-    """The numbers of programs along the three axes.
-
-    Raises:
-      GridError: when the grid is not one to three non-negative integers.
-    """
-    shown = grid(bound) if callable(grid) else grid
-    sizes = tuple(shown) if isinstance(shown, (tuple, list)) else (shown,)
-    try:
-        numbers = [int(size.__index__()) for size in sizes]
-    except AttributeError:
-        raise GridError(
-            f"the grid must be integers, got {shown!r}; divide with triton.cdiv, which gives an integer"
-        ) from None
-    if not 1 <= len(numbers) <= 3 or any(number < 0 for number in numbers):
-        raise GridError(f"the grid must be one to three non-negative integers, got {shown!r}")
-    limits = (2**31 - 1, 65535, 65535)
-    for axis, (number, limit) in enumerate(zip(numbers, limits, strict=False)):
-        if number > limit:
-            raise GridError(f"the grid's axis {axis} has {number} programs; the hardware takes {limit}")
-    x, y, z = (*numbers, *(1,) * (3 - len(numbers)))
-    return x, y, z
-
-
-def device_of(call: Call) -> int:
-    """The device that all arrays lie on; `HOST` without arrays.
-
-    Raises:
-      DeviceError: when they lie on several.
-    """
-    places = {array.device: name for name, array in call.arrays}
-    if len(places) > 1:
-        listed = ", ".join(
-            f"{name} on {'the CPU' if device == HOST else f'cuda:{device}'}" for device, name in places.items()
-        )
-        raise DeviceError(f"all arrays must lie on one device: {listed}; move them, as with x.to('cuda')")
-    return next(iter(places), HOST)
-
-
-def choose_mode(call: Call) -> str:
-    """Where to run: as TILEWRIGHT_MODE says, or where the arrays lie.
-
-    Raises:
-      LaunchError: for an unknown mode.
-      DeviceError: when the arrays lie where the mode cannot reach them.
-    """
-    wanted = os.environ.get("TILEWRIGHT_MODE", "")
-    if os.environ.get("TRITON_INTERPRET", "0") not in ("", "0") and not wanted:
-        wanted = "interpret"
-    if wanted and wanted not in MODES:
-        raise LaunchError(f"TILEWRIGHT_MODE is {wanted!r}; it must be one of {', '.join(MODES)}")
-    device = device_of(call)
-    if device == HOST and wanted == "gpu" and call.arrays:
-        raise DeviceError("TILEWRIGHT_MODE=gpu needs arrays on a GPU; these lie on the CPU")
-    if device != HOST and wanted in ("cpu", "check", "interpret"):
-        raise DeviceError(f"TILEWRIGHT_MODE={wanted} needs arrays on the CPU; these lie on cuda:{device}: pass x.cpu()")
-    if wanted:
-        return wanted
-    if device != HOST:
-        return "gpu"
-    from tilewright.runtime.cpu import has_compiler
-
-    return "cpu" if has_compiler() else "interpret"
-
-
-def target_of(mode: str, device: int) -> Target:
-    """The architecture that the text is written for."""
-    if mode != "gpu":
-        return find_target(os.environ.get("TILEWRIGHT_ARCH", HOST_TARGET))
-    from tilewright.runtime.driver import capability
-
-    major, minor = capability(max(device, 0))
-    try:
-        return find_target(f"sm_{major}{minor}")
-    except TilewrightError:
-        return find_target("sm_80") if major == 8 else find_target(f"sm_{major}0")
+        return dict(bound.arguments), make_options(chosen, self.debug), kwargs.get("stream")
 
 
 def jit(fn: Callable[..., Any] | None = None, **options: Any) -> Any:

@@ -12,8 +12,7 @@ import struct
 from typing import Any
 
 from tilewright.artifact import Artifact
-from tilewright.diagnostics import ToolchainError
-from tilewright.runtime.driver import bindings, checked, in_context, set_current_if_none
+from tilewright.runtime.driver import bindings, checked, in_context, refusal, resident_blocks, set_current_if_none
 from tilewright.runtime.packing import Block, in_range, lay_out, new_block
 from tilewright.runtime.tensor_maps import Encoder
 
@@ -35,11 +34,12 @@ class Launcher:
         """Prepares for launches of a `CUfunction`."""
         self.device = device
         self._artifact = artifact
-        self._layout = lay_out(artifact.parameters, len(artifact.tensor_maps))
+        self._layout = lay_out(artifact.launch_parameters, len(artifact.tensor_maps))
         self._pack, self._first = self._layout.packer.pack_into, self._layout.first
         self._encode = Encoder(artifact).encode if artifact.tensor_maps else None
         self._function = ctypes.c_void_p(function)
         self._threads, self._shared = artifact.num_threads, artifact.shared_bytes
+        self._resident = resident_blocks(function, artifact, device) if artifact.persistent else 0
         self._free: list[Block] = []
         self._start = _launch_function()
 
@@ -51,6 +51,9 @@ class Launcher:
           struct.error: when the grid is not of integers.
         """
         encodings = self._encode(values) if self._encode is not None else ()
+        if self._resident:
+            values = (*values, x)
+            x = min(x, max(self._resident // (y * z), 1))
         try:
             block = self._free.pop()
         except IndexError:
@@ -66,7 +69,7 @@ class Launcher:
         try:
             self._pack(memory, self._first, *maps, x, y, z, self._threads, 1, 1, self._shared, stream, *values)
         except (struct.error, OverflowError):
-            fitting = in_range(self._artifact.parameters, values)
+            fitting = in_range(self._artifact.launch_parameters, values)
             self._pack(memory, self._first, *maps, x, y, z, self._threads, 1, 1, self._shared, stream, *fitting)
 
     def launch_anywhere(self, x: int, y: int, z: int, stream: int, values: tuple[Any, ...]) -> None:
@@ -81,5 +84,4 @@ class Launcher:
             with in_context(self.device):
                 status = self.launch(x, y, z, stream, values)
         if status != 0:
-            name = bindings().CUresult(status).name
-            raise ToolchainError(f"the CUDA driver reports {name} at the launch of {self._artifact.kernel_name}")
+            raise refusal(status, f" at the launch of {self._artifact.kernel_name}")

@@ -55,7 +55,12 @@ def specialise(function: KernelFunction, bound: dict[str, Any], unspecialised: S
         general = parameter.name in unspecialised or parameter.num in unspecialised
         argument = _argument(parameter, parameter.name, bound[parameter.name], general, values, arrays)
         arguments.append(argument)
-    return Call(tuple(arguments), tuple(values), tuple(arrays), tuple(_key(argument) for argument in arguments))
+    return Call(tuple(arguments), tuple(values), tuple(arrays), key_of(tuple(arguments)))
+
+
+def key_of(arguments: tuple[Argument, ...]) -> tuple[Any, ...]:
+    """What tells one specialisation from another."""
+    return tuple(_key(argument) for argument in arguments)
 
 
 def _key(argument: Argument) -> Any:
@@ -64,7 +69,7 @@ def _key(argument: Argument) -> Any:
     if isinstance(argument, TupleArgument):
         return tuple(_key(item) for item in argument.items)
     value = argument.value
-    return ("constant", type(value).__name__, value if isinstance(value, (int, float, str, bool)) else repr(value))
+    return ("constant", type(value).__name__, value if isinstance(value, (int, str)) else repr(value))
 
 
 def _argument(

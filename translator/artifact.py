@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from .language.dtypes import DType, Element
+from .language.dtypes import DType, Element, int32
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +121,8 @@ class Artifact:
       tensor_maps: passed after `parameters`, in order.
       guards: conditions under which the text is right, such as "M % 128 == 0" (see `TensorMap` for the language). The
         launcher takes the text made with `guards=False` where one does not hold.
+      persistent: whether blocks run one program after another. The launcher starts no more blocks along x than the device
+        can hold at once, and passes the number of programs along x as the last of `launch_parameters`.
     """
 
     source: str
@@ -135,6 +137,12 @@ class Artifact:
     globals: tuple[tuple[str, str, Any], ...] = field(default=(), compare=False)
     tensor_maps: tuple[TensorMap, ...] = ()
     guards: tuple[str, ...] = ()
+    persistent: bool = False
+
+    @property
+    def launch_parameters(self) -> tuple[LaunchParameter, ...]:
+        """The kernel's parameters with the number of programs that a persistent kernel is told, but for tensor maps."""
+        return (*self.parameters, LaunchParameter("num_programs", int32, ())) if self.persistent else self.parameters
 
 
 def launch_conditions(artifact: Artifact) -> tuple[str, ...]:

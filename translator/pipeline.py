@@ -71,6 +71,7 @@ def translate_stages(
         globals=kernel.globals,
         tensor_maps=schedule.rings.maps,
         guards=schedule.rings.guards,
+        persistent=schedule.rings.persistent,
     )
     return Translation(kernel, facts, schedule, unit, artifact)
 

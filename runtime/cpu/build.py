@@ -18,6 +18,7 @@ from pathlib import Path
 from tilewright.artifact import Artifact
 from tilewright.diagnostics import ToolchainError
 from tilewright.language.dtypes import DType, PointerType
+from tilewright.runtime.cpu.ptx import without_ptx
 from tilewright.runtime.folders import cache_folder
 
 COMPILERS = ("c++", "g++", "clang++")
@@ -26,10 +27,7 @@ SANITIZERS = {
     "memory": ("-g", "-fsanitize=address,alignment", "-fno-sanitize-recover=alignment", "-fno-omit-frame-pointer"),
     "races": ("-g", "-fsanitize=thread"),
 }
-PTX_HELPER = re.compile(
-    r"^(?:template <[^\n]*>\n)?__device__ [^\n]*?(\w+)\([^{}]*\)\n\{\n(?:(?!\}\n).*\n)*?\}\n", re.MULTILINE
-)
-DYNAMIC_SHARED = "extern __shared__ __align__(16) unsigned char shared_bytes[];"
+DYNAMIC_SHARED = re.compile(r"extern __shared__ __align__\((\d+)\) unsigned char (\w+)\[\];")
 
 
 @functools.cache
@@ -73,23 +71,23 @@ def fingerprint() -> str:
     return digest.hexdigest()
 
 
-def entry_point(artifact: Artifact) -> str:
-    """The C++ function that unpacks arguments of 8 bytes each and runs the grid."""
-    arguments = []
-    for number, parameter in enumerate(artifact.parameters):
-        arguments.append(_unpacked(parameter.element, f"a[{number}]"))
+def entry_point(artifact: Artifact, shared: str | None = None) -> str:
+    """The C++ function that unpacks arguments of 8 bytes each, tensor maps' addresses last, and runs the grid."""
+    arguments = [_unpacked(parameter.element, f"a[{i}]") for i, parameter in enumerate(artifact.launch_parameters)]
+    arguments += [f"tilewright::loaded<TensorMap>(a[{len(arguments) + i}])" for i in range(len(artifact.tensor_maps))]
+    memory = f"engine.shared = {shared}, engine.shared_bytes = {artifact.shared_bytes};" if shared else ""
     return (
         "\nnamespace tilewright {\n"
-        "const char* run_kernel(dim3 grid, unsigned schedule, unsigned seed, const unsigned long long* arguments)\n{\n"
+        "const char* run_kernel(const Launch& launch, const unsigned long long* arguments)\n{\n"
+        f"    {memory}\n"
         "    const auto entry = [](void* packed) {\n"
         "        const auto* a = static_cast<const unsigned long long*>(packed);\n"
         f"        (void)a; {artifact.kernel_name}({', '.join(arguments)});\n"
         "    };\n"
-        f"    return run_grid(grid, {artifact.num_threads}, schedule, seed, entry, "
-        "const_cast<unsigned long long*>(arguments));\n}\n}\n"
+        f"    return run_grid(launch, {artifact.num_threads}, entry, const_cast<unsigned long long*>(arguments));\n}}\n}}\n"
         'extern "C" const char* tilewright_run(unsigned x, unsigned y, unsigned z, unsigned schedule, unsigned seed,\n'
-        "                                      const unsigned long long* arguments)\n"
-        "{ return tilewright::run_kernel({x, y, z}, schedule, seed, arguments); }\n"
+        "                                      unsigned delivery, const unsigned long long* arguments)\n"
+        "{ return tilewright::run_kernel({{x, y, z}, schedule, seed, delivery}, arguments); }\n"
     )
 
 
@@ -103,21 +101,15 @@ def _unpacked(element: DType | PointerType, place: str) -> str:
     return f"static_cast<{element.cuda}>({place})"
 
 
-def _blanked(match: re.Match[str]) -> str:
-    """Nothing in place of a helper that is PTX, at the same number of lines; other functions stay."""
-    if not re.search(r"\basm\b", match[0]):
-        return match[0]
-    if not re.search(rf"\b{match[1]}\(", (headers() / "ptx_words.h").read_text(encoding="utf-8")):
-        raise ToolchainError(f"the CPU run does not know the PTX of the helper {match[1]}")
-    return "\n" * match[0].count("\n")
-
-
 def host_text(artifact: Artifact) -> str:
-    """The generated text as the host compiles it: unchanged, but for dynamic shared memory, and with an entry point."""
-    static = f"alignas(16) static unsigned char shared_bytes[{max(artifact.shared_bytes, 16)}];"
-    text = artifact.source.replace(DYNAMIC_SHARED, static)
-    text = PTX_HELPER.sub(_blanked, text)
-    return text + entry_point(artifact)
+    """The generated text as the host compiles it: unchanged, but for shared memory and PTX, and with an entry point."""
+    text = DYNAMIC_SHARED.sub("", artifact.source)
+    if (declared := DYNAMIC_SHARED.search(artifact.source)) is None:
+        return without_ptx(text) + entry_point(artifact)
+    alignment, name = max(int(declared[1]), 16), declared[2]
+    size = -(-max(artifact.shared_bytes, 1) // alignment) * alignment
+    shared = f"alignas({alignment}) static unsigned char {name}[{size}]; "
+    return shared + without_ptx(text) + entry_point(artifact, name)
 
 
 def build_library(artifact: Artifact) -> Path:

@@ -20,10 +20,15 @@ from tilewright.artifact import Artifact
 from tilewright.diagnostics import KernelFaultError
 from tilewright.language.dtypes import PointerType
 from tilewright.runtime.cpu.build import build_check
-from tilewright.runtime.cpu.run import SCHEDULES, explain, pack
+from tilewright.runtime.cpu.run import DELIVERIES, SCHEDULES, explain, pack
+from tilewright.runtime.cpu.tensor_maps import encode_tensor_maps
 
 NO_BUFFER = (1 << 64) - 1
-PLANS = {"memory": ("greedy_low", "greedy_high", "random"), "races": ("round_robin", "reverse")}
+# Per sanitizer: schedules, and when asynchronous operations are performed under each.
+PLANS = {
+    "memory": (("greedy_low", "early"), ("greedy_high", "late"), ("random", "mixed")),
+    "races": (("round_robin", "early"), ("reverse", "late")),
+}
 FAULT_STATUS = 86
 
 
@@ -47,10 +52,10 @@ def check(
     Raises:
       KernelFaultError: what was found, with the kernel's line.
     """
-    for sanitizer, schedules in PLANS.items():
+    for sanitizer, plans in PLANS.items():
         program = build_check(artifact, sanitizer)
-        for schedule in schedules:
-            result = _run(program, artifact, grid, values, buffers, schedule)
+        for plan in plans:
+            result = _run(program, artifact, grid, values, buffers, plan)
             if sanitizer == "memory":
                 last = result
     for buffer, content in zip(buffers, last, strict=True):
@@ -59,14 +64,20 @@ def check(
 
 
 def _run(  # type: ignore[no-untyped-def]
-    program, artifact: Artifact, grid: tuple[int, int, int], values, buffers: Sequence[Buffer], schedule: str
+    program, artifact: Artifact, grid: tuple[int, int, int], values, buffers: Sequence[Buffer], plan: tuple[str, str]
 ) -> list[bytes]:
     sizes = [buffer.content.nbytes for buffer in buffers]
-    head = struct.pack("<7Q", *grid, SCHEDULES[schedule], 1, len(buffers), len(values))
+    maps = encode_tensor_maps(artifact, values)
+    counts = (len(buffers), len(values), len(maps))
+    head = struct.pack("<9Q", *grid, SCHEDULES[plan[0]], 1, DELIVERIES[plan[1]], *counts)
     head += struct.pack(f"<{len(sizes)}Q", *sizes)
     for parameter, value, packed in zip(artifact.parameters, values, pack(artifact, values), strict=True):
         place = _buffer_of(int(value), buffers) if isinstance(parameter.element, PointerType) else None
         head += struct.pack("<2Q", *(place if place is not None else (NO_BUFFER, packed)))
+    for encoded in maps:  # the base, its first 8 bytes, becomes a buffer and the offset in it
+        place = _buffer_of(int.from_bytes(encoded[:8], "little"), buffers)
+        number, offset = place if place is not None else (NO_BUFFER, int.from_bytes(encoded[:8], "little"))
+        head += struct.pack("<2Q", number, offset) + encoded[8:]
     with tempfile.NamedTemporaryFile(suffix=".launch") as file:
         file.write(head + b"".join(bytes(buffer.content) for buffer in buffers))
         file.flush()
@@ -127,7 +138,7 @@ def _race(text: str, artifact: Artifact) -> str:
     parts = []
     for kind, thread, frames in accesses[:2]:
         line = _own_line(frames, artifact)
-        who = re.search(r"CUDA thread \d+", thread) or re.search(r"(?:thread|Thread) \S+", thread)
+        who = re.search(r"(?<=')[^']+(?=')", thread) or re.search(r"(?:thread|Thread) \S+", thread)
         parts.append(f"{kind.lower()} at line {line} by {who[0] if who else 'a thread'}")
     place = re.search(r"Location is (?:global '([^']*)'|heap block)", text)
     name = (place[1] or "global memory") if place else "memory"

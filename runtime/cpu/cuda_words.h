@@ -1,6 +1,6 @@
 // CUDA's words for the host compiler: qualifiers, vector types, shuffles, atomics, intrinsics.
 #pragma once
-#include "engine.h"
+#include "collectives.h"
 
 #define __global__
 #define __device__
@@ -18,7 +18,10 @@ struct alignas(16) uint4 { unsigned x, y, z, w; };
 
 // ---------------------------------------------------------------------------------------------- synchronisation
 
-inline void __syncthreads(TILEWRIGHT_LINE) { tilewright::barrier(line); }
+inline void __syncthreads(TILEWRIGHT_LINE)
+{
+    tilewright::barrier(0, tilewright::engine.num_threads, "__syncthreads", line);
+}
 inline void __threadfence() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
 inline void __threadfence_block() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
 inline void __threadfence_system() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }

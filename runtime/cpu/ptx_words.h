@@ -1,7 +1,13 @@
 // What the helpers do that the generated text writes in PTX, for the host compiler. The build takes such a helper's
-// definition out of the text; the function of the same name and parameters here takes its place.
+// definition out of the text; the function of the same name and parameters takes its place. Of mma and wgmma, whose
+// names do not tell their types, it keeps the declaration, and a call of tilewright::mma or wgmma becomes the body.
 #pragma once
 #include "floats.h"
+#include "barrier_words.h"
+#include "copy_words.h"
+#include "matrix_words.h"
+#include "wgmma_words.h"
+#include "grid.h"
 
 inline float divide(float x, float y) { return x / y; }
 inline float square_root(float x) { return sqrtf(x); }

@@ -12,8 +12,13 @@ from tilewright.artifact import Artifact
 from tilewright.diagnostics import KernelFaultError
 from tilewright.language.dtypes import DType, Element
 from tilewright.runtime.cpu.build import build_library
+from tilewright.runtime.cpu.tensor_maps import MAP_BYTES, encode_tensor_maps
 
 SCHEDULES = {"round_robin": 0, "reverse": 1, "greedy_low": 2, "greedy_high": 3, "random": 4}
+# When asynchronous copies and wgmmas are performed: at once, as late as their waits allow, or now so and now so.
+DELIVERIES = {"early": 0, "late": 1, "mixed": 2}
+
+RESIDENT_BLOCKS = 2  # of a persistent kernel, so that each runs several programs
 
 
 def run(
@@ -22,6 +27,7 @@ def run(
     values: Sequence[int | float | bool],
     schedule: str = "greedy_low",
     seed: int = 0,
+    delivery: str = "late",
 ) -> None:
     """Runs all programs of a grid; pointers are addresses in `values`, in the order of `artifact.parameters`.
 
@@ -29,8 +35,12 @@ def run(
       KernelFaultError: on a deadlock, a divergent barrier or a failed assertion.
       ToolchainError: without a C++ compiler.
     """
-    packed = (ctypes.c_uint64 * max(len(values), 1))(*pack(artifact, values))
-    report = _function(artifact)(*grid, SCHEDULES[schedule], seed, packed)
+    maps = [ctypes.create_string_buffer(encoded, MAP_BYTES) for encoded in encode_tensor_maps(artifact, values)]
+    if artifact.persistent:
+        values, grid = (*values, grid[0]), (min(grid[0], RESIDENT_BLOCKS), *grid[1:])
+    words = [*pack(artifact, values), *map(ctypes.addressof, maps)]
+    packed = (ctypes.c_uint64 * max(len(words), 1))(*words)
+    report = _function(artifact)(*grid, SCHEDULES[schedule], seed, DELIVERIES[delivery], packed)
     if report:
         raise KernelFaultError(explain(report.decode(), artifact))
 
@@ -39,13 +49,15 @@ def run(
 def _function(artifact: Artifact):  # type: ignore[no-untyped-def]
     function = ctypes.CDLL(str(build_library(artifact))).tilewright_run
     function.restype = ctypes.c_char_p
-    function.argtypes = [ctypes.c_uint] * 5 + [ctypes.c_void_p]
+    function.argtypes = [ctypes.c_uint] * 6 + [ctypes.c_void_p]
     return function
 
 
 def pack(artifact: Artifact, values: Sequence[int | float | bool]) -> list[int]:
     """Every argument as an unsigned integer of 8 bytes that starts with its own bytes."""
-    return [_bits(parameter.element, value) for parameter, value in zip(artifact.parameters, values, strict=True)]
+    return [
+        _bits(parameter.element, value) for parameter, value in zip(artifact.launch_parameters, values, strict=True)
+    ]
 
 
 def _bits(element: Element, value: int | float | bool) -> int:

@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 import os
 import struct
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import stub
 import tilewright as triton
 import tilewright.language as tl
 from tilewright.artifact import Artifact, LaunchParameter, Options, TensorMap
 from tilewright.diagnostics import HostExpressionError, TensorMapError
 from tilewright.language import dtypes
 from tilewright.language.dtypes import PointerType
-from tilewright.runtime.cpu.build import compiler
 from tilewright.runtime.packing import in_range, lay_out
 from tilewright.runtime.tensor_maps import Encoder, Shape, check_rules
 
@@ -43,28 +41,11 @@ def artifact(**changes: Any) -> Artifact:
     return dataclasses.replace(made, **changes)
 
 
-@functools.cache
-def stub_folder() -> str:
-    """A folder with a `libcuda.so.1` that runs nothing."""
-    folder = tempfile.mkdtemp()
-    command = [
-        compiler(),
-        "-shared",
-        "-fPIC",
-        "-O1",
-        str(HERE.parent / "stub_driver.cpp"),
-        "-o",
-        f"{folder}/libcuda.so.1",
-    ]
-    subprocess.run(command, check=True)
-    return folder
-
-
 def with_stub(code: str, tmp_path: Path, sizes: tuple[int, ...]) -> list[list[str]]:
     """Runs Python code in a process with the stub driver; the words of the launches it saw."""
     pytest.importorskip("cuda.bindings")
     log = tmp_path / "launches"
-    environment = {**os.environ, "LD_LIBRARY_PATH": stub_folder(), "STUB_LOG": str(log), "PYTHONPATH": str(HERE),
+    environment = {**os.environ, "LD_LIBRARY_PATH": stub.folder(), "STUB_LOG": str(log), "PYTHONPATH": f"{HERE}:{HERE.parent}",
                    "STUB_SIZES": ",".join(map(str, sizes)), "TILEWRIGHT_CACHE_DIR": str(tmp_path / "cache")}  # fmt: skip
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

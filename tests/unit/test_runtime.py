@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import multiprocessing
+import os
 import threading
 from typing import Any
 
@@ -88,6 +90,23 @@ def test_launches_from_several_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     for thread in threads:
         thread.join()
     assert all((x == 2 * number).all() for number, x in enumerate(arrays))
+
+
+def launch_with(size: int, scale: Any = None) -> float:
+    """Runs in another process; `scale` is a kernel that came with the call."""
+    os.environ["TILEWRIGHT_MODE"] = "cpu"
+    x = np.ones(64, np.float32)
+    (scale or kernel)[(1,)](x, size, 2.0)
+    return float(x.sum())
+
+
+@pytest.mark.parametrize("method", ("fork", "spawn", "forkserver"))
+def test_other_processes_launch(method: str) -> None:
+    if method not in multiprocessing.get_all_start_methods():
+        pytest.skip(f"no {method} here")
+    with kernel._lock, multiprocessing.get_context(method).Pool(3) as pool:  # as if a thread were compiling
+        found = [pool.apply_async(launch_with, arguments) for arguments in ((64,), (32, kernel), (3,))]
+        assert [one.get(timeout=100) for one in found] == [128.0, 96.0, 67.0]
 
 
 @triton.jit

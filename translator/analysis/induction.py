@@ -75,11 +75,13 @@ class Induction:
       versions: the version of every variable before a statement, by `id` of the statement.
       steps: the regular changes of a loop, by `id` of the loop.
       changed: the variables that a loop assigns, by `id` of the loop.
+      kept: tiles that stay by name where they hold their value.
     """
 
     versions: dict[int, Versions]
     steps: dict[int, dict[Variable, Step]]
     changed: dict[int, frozenset[Variable]]
+    kept: frozenset[Variable] = frozenset()
 
     def value_at(self, expr: Expr, statement: Statement) -> Expr | None:
         """The value of an expression at a statement that it stands in.
@@ -127,7 +129,7 @@ class Induction:
         if version.source is Source.CARRIED:
             return self._closed_form(use, version.statement, wanted, avoid)
         value = _assigned_value(version)
-        if holds and (value is None or not (use.type.is_tile or self._is_update(version))):
+        if holds and (value is None or use.variable in self.kept or not (use.type.is_tile or self._is_update(version))):
             return use
         if value is None:
             raise _NoClosedFormError

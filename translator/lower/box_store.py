@@ -50,17 +50,19 @@ def lower_box_store(context: Context, statement: Effect) -> tuple[Node, ...]:
     if pieces > 1:
         count = context.constant("STORE_PIECES", pieces, "pieces of a tile, each as wide as a line of 128 bytes")
         nodes = (Loop(f"for (int {number} = 0; {number} < {count}; ++{number})", nodes, unroll=True),)
-    last = Branch(f"{tid} == 0", (Line("tma_store_wait<0>();", "the shared memory must outlive the copies"),))
-    return (*prepare, *nodes, last)
+    last = Branch(f"{tid} == 0", (Line("tma_store_wait<0>();"),), (), "shared memory must outlive the copies out of it")
+    if not context.schedule.rings.persistent:
+        return (*prepare, *nodes, last)
+    context.at_end = [last]
+    return (*prepare, *nodes)
 
 
 def _in_registers(
     context: Context, statement: Effect, value: Expr, layout: Layout
 ) -> tuple[tuple[Node, ...], Variable]:
     """The tile as a register array: its own, or one computed for the store."""
-    if isinstance(value, Use) and value.variable not in context.facts.index | context.facts.absorbed:
-        if context.schedule.layouts.get(value.variable) == layout:
-            return (), value.variable
+    if isinstance(value, Use) and context.schedule.layouts.get(value.variable) == layout:
+        return (), value.variable
     variable = context.temporary(id(statement), "stored", value.type)
     name = context.names.variable(variable)
 

@@ -59,7 +59,7 @@ class Context:
         self.kernel, self.facts, self.schedule, self.scopes = kernel, facts, schedule, scopes
         self.spelled = {variable: facts.definitions[variable] for variable in facts.absorbed}
         self.names, self.roles = names, roles
-        self.speller = Speller(self._variable_text, coordinate_speller(roles), self.function_name)
+        self.speller = Speller(self._variable_text, coordinate_speller(roles), self.function_name, self.launch_word)
         self.function_names: dict[int, str] = {}
         self.root = self  # the kernel's own lowering, whose names are those of the file
         self.helpers: dict[str, Helper] = {}
@@ -74,6 +74,7 @@ class Context:
         self.in_flight: frozenset[int] = frozenset()  # dots that the loop around them waits for
         self.set_up: list[Node] = []  # what the block does before the first statement
         self.role = ""  # "producer" or "consumer" where the warpgroups of a block do different things
+        self.at_end: list[Node] = []  # what the role owes before the block ends
         self.other_lines: frozenset[int] = frozenset()  # source lines that both of them execute
         self._temporaries: dict[tuple[int, str], Variable] = {}
         self._widths: dict[int, str] = {}
@@ -320,6 +321,20 @@ class Context:
         self.use_helper("named_barrier_sync")
         barrier = self.constant("CONSUMER_BARRIER", 1, "the hardware barrier of the multiplying threads")
         return f"named_barrier_sync({barrier}, NUM_THREADS)"
+
+    def program(self) -> str:
+        """The number of the program that a block of a persistent kernel is at."""
+        return self.names.once("program", "program")
+
+    def num_programs(self) -> str:
+        """The parameter of a persistent kernel that counts the programs."""
+        return self.names.once("num_programs", "num_programs")
+
+    def launch_word(self, op: str, axis: int) -> str:
+        """What `program_id` or `num_programs` along an axis is."""
+        if self.schedule.rings.persistent and axis == 0:
+            return self.program() if op == "program_id" else self.num_programs()
+        return f"{'blockIdx' if op == 'program_id' else 'gridDim'}.{'xyz'[axis]}"
 
     def producer_threads(self) -> str:
         """The constant that counts the loading warpgroup's threads; "" without one."""

@@ -59,6 +59,7 @@ def lower_kernel(kernel: Kernel, facts: Facts, schedule: Schedule) -> Unit:
         name=kernel.name,
         parameters=(
             *(context.declaration(parameter.variable, None) for parameter in kernel.parameters),
+            *((f"int {context.num_programs()}",) if schedule.rings.persistent else ()),
             *(f"const __grid_constant__ TensorMap {tensor_map.name}" for tensor_map in schedule.rings.maps),
         ),
         launch_bounds=threads

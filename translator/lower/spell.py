@@ -64,8 +64,10 @@ class Speller:
         variable_text: VariableText,
         coordinate_of: Callable[[Point], str],
         function_name: Callable[[DeviceFunction], str],
+        launch_word: Callable[[str, int], str],
     ) -> None:
-        """`coordinate_of` spells the coordinate of a one-axis point, `function_name` names a device function."""
+        """How to spell the coordinate of a one-axis point, a device function, and a program's index or their number."""
+        self._launch_word = launch_word
         self._function_name = function_name
         self._variable_text = variable_text
         self._coordinate_of = coordinate_of
@@ -122,8 +124,8 @@ class Speller:
         below = [self._down(call, arg, point) for arg in call.args]
         match call.op:
             case "program_id" | "num_programs":
-                builtin = "blockIdx" if call.op == "program_id" else "gridDim"
-                return Text(f"static_cast<int>({builtin}.{'xyz'[call.attribute('axis')]})")
+                word = self._launch_word(call.op, call.attribute("axis"))
+                return Text(word if word.isidentifier() else f"static_cast<int>({word})")
             case "arange":
                 return self._arange(call, point)
             case "broadcast" | "expand_dims" | "permute" | "reshape" | "hint":

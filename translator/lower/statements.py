@@ -115,7 +115,8 @@ def _notes(context: Context, statement: Statement) -> list[str]:
     if isinstance(statement, Assign) and len(statement.targets) == 1:
         target = statement.target
         if target in context.facts.unused:
-            return ["its value is not used"]
+            folded = target in context.schedule.rings.folded
+            return ["folded into the places of loads and stores" if folded else "its value is not used"]
         if target in context.stage_of:
             return ["loaded ahead"]
         if target in context.facts.absorbed:
@@ -194,7 +195,7 @@ def _lower_assign(context: Context, statement: Assign) -> tuple[Node, ...]:
 
 def _scalar_text(context: Context, value: Expr) -> str:
     if isinstance(value, Call) and value.op in ("program_id", "num_programs"):
-        return f"{'blockIdx' if value.op == 'program_id' else 'gridDim'}.{'xyz'[value.attribute('axis')]}"
+        return context.launch_word(value.op, value.attribute("axis"))
     return context.speller.text(value)
 
 

@@ -13,7 +13,7 @@ from .context import Context
 from .rings import announce_rings, ring_counters
 from .scopes import find_scopes
 from .statements import lower_block
-from .unit import Blank, Branch, Line, Node
+from .unit import Blank, Branch, Line, Loop, Node
 
 REGISTER_FILE = 65536
 PRODUCER_REGISTERS = 24
@@ -25,7 +25,9 @@ def lower_body(context: Context, kernel: Kernel) -> tuple[Node, ...]:
     """All statements, in one part or in two."""
     if not context.schedule.rings.has_producer:
         return lower_block(context, kernel.body)
+    persistent = context.schedule.rings.persistent
     split = next((k for k, s in enumerate(kernel.body) if not _for_everybody(context, s)), len(kernel.body))
+    split = 0 if persistent else split
     first, rest = kernel.body[:split], kernel.body[split:]
     context.set_up += announce_rings(context)
     shared = lower_block(context, first)
@@ -33,9 +35,9 @@ def lower_body(context: Context, kernel: Kernel) -> tuple[Node, ...]:
     context.other_lines = frozenset(s.origin.span.line for s in statements(loading))
     context.role = "producer"
     scopes, context.scopes = context.scopes, find_scopes((*first, *loading), context.spelled)
-    producer = (*ring_counters(context), *lower_block(context, loading))
+    producer = (*ring_counters(context), *_each_program(context, lower_block(context, loading)))
     context.role, context.scopes = "consumer", scopes
-    consumer = (*ring_counters(context), *lower_block(context, rest))
+    consumer = (*ring_counters(context), *_each_program(context, lower_block(context, rest)), *context.at_end)
     context.role = ""
     shrink, grow = _register_shares(context)
     one = Branch(f"{context.roles.tid} == NUM_THREADS", producer)
@@ -46,7 +48,16 @@ def lower_body(context: Context, kernel: Kernel) -> tuple[Node, ...]:
         "the last warpgroup loads: one of its threads starts all copies",
         "the others multiply",
     )
-    return (*shared, Blank(), roles)
+    return (*shared, Blank(), roles) if shared else (roles,)
+
+
+def _each_program(context: Context, body: tuple[Node, ...]) -> tuple[Node, ...]:
+    """The loop over the programs of a block, where it runs several."""
+    if not context.schedule.rings.persistent:
+        return body
+    program, count = context.program(), context.num_programs()
+    header = f"for (int {program} = blockIdx.x; {program} < {count}; {program} += gridDim.x)"
+    return (Loop(header, body),)
 
 
 def _for_everybody(context: Context, statement: Statement) -> bool:

@@ -26,6 +26,11 @@ def roots_of(kernel: Kernel, pointer: Expr) -> set[Variable]:
 
 def read_only_pointers(kernel: Kernel) -> frozenset[Variable]:
     """Pointers through which nothing is written: arguments and what is derived from them."""
+    return frozenset(set(pointer_sources(kernel)) - roots_written(kernel))
+
+
+def roots_written(kernel: Kernel) -> set[Variable]:
+    """Pointers through which something is written."""
     sources = pointer_sources(kernel)
     written: set[Variable] = set()
     for statement in statements(kernel.body):
@@ -34,7 +39,7 @@ def read_only_pointers(kernel: Kernel) -> frozenset[Variable]:
                 written |= _pointers_in(expr.args[0])
             elif isinstance(expr, Call) and expr.op == "box_store":
                 written.add(expr.attribute("base"))
-    return frozenset(set(sources) - _closure(written, sources))
+    return _closure(written, sources)
 
 
 def _closure(start: set[Variable], sources: dict[Variable, set[Variable]]) -> set[Variable]:

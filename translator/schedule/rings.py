@@ -30,6 +30,7 @@ from ..ir.nodes import (
     Inlined,
     Kernel,
     Literal,
+    Return,
     Statement,
     Use,
     Variable,
@@ -40,9 +41,9 @@ from ..ir.walk import assigned_variables, expressions, statements, used_variable
 from ..language.dtypes import PointerType, void
 from .dots import Dots, dot_statements, operand_of, plan_dots
 from .instructions import WGMMA_CAPABILITY
-from .pointers import read_only_pointers, roots_of
+from .pointers import read_only_pointers, roots_of, roots_written
 from .producer import producible
-from .shared_tiles import SharedTile
+from .shared_tiles import SharedTile, fits
 
 UNBOUNDED = str(1 << 31)  # the size of a dimension that the kernel does not bound
 MOST_STAGES = 5  # stages that hide the latency of a multiprocessor's only block
@@ -79,6 +80,8 @@ class Rings:
     maps: tuple[TensorMap, ...] = ()
     guards: tuple[str, ...] = ()
     reasons: tuple[str, ...] = ()  # why loads are not tensor copies, for the header
+    persistent: bool = False  # whether a block runs one program after another
+    folded: frozenset[Variable] = frozenset()  # what the places of loads and stores were computed from
 
     def of(self, loop: Variable) -> Ring | None:
         """The ring of the loop with this variable."""
@@ -122,11 +125,50 @@ def plan_rings(kernel: Kernel, options: Options, target: Target, most_stages: in
         _plan_loop(plan, loop, nested, most_stages)
     if any(ring.kind == "tma" for ring in plan.rings):
         _box_stores(plan)
-    several = sum(ring.kind == "tma" for ring in plan.rings) > 1
-    rings = tuple(replace(ring, counted=ring.counted or several) for ring in plan.rings)
+    repeated = sum(ring.kind == "tma" for ring in plan.rings) > 1
+    persistent = _can_persist(kernel, loops, plan)
+    rings = tuple(replace(ring, counted=ring.counted or repeated or persistent) for ring in plan.rings)
     body = _with(kernel.body, plan.replaced)
-    found = Rings(rings, tuple(plan.maps.values()), tuple(plan.guards), tuple(plan.reasons))
+    folded = _sources(kernel, [s for s in statements(kernel.body) if id(s) in plan.replaced])
+    found = Rings(
+        rings, tuple(plan.maps.values()), tuple(plan.guards), tuple(plan.reasons), persistent, frozenset(folded)
+    )
     return replace(kernel, body=body), found
+
+
+def _can_persist(kernel: Kernel, loops: list[tuple[For, bool]], plan: _Plan) -> bool:
+    """Whether a block may run one program after another, and gains by it: the next one's loads start under this one's end.
+
+    Programs must not talk to each other: no atomics, and no loads of what is stored. Kernels that loop over programs
+    themselves, or end early, stay as they are.
+    """
+    rings = [nested for loop, nested in loops if any(r.loop is loop.variable and r.kind == "tma" for r in plan.rings)]
+    if len(rings) != 1 or rings[0]:
+        return False
+    stored = {v for v in roots_written(kernel)}
+    for statement in statements(kernel.body):
+        if isinstance(statement, Return):
+            return False
+        for expr in expressions(statement):
+            if isinstance(expr, Call) and (expr.op.startswith("atomic_") or expr.op in ("device_assert", "barrier")):
+                return False
+            if isinstance(expr, Call) and expr.op == "load" and stored & roots_of(kernel, expr.args[0]):
+                return False
+    return True
+
+
+def _sources(kernel: Kernel, replaced: list[Statement]) -> set[Variable]:
+    """The variables that the operands of some statements were computed from."""
+    found = {v for s in replaced for expr in expressions(s) for v in used_variables(expr)}
+    changed = True
+    while changed:
+        changed = False
+        for statement in statements(kernel.body):
+            if isinstance(statement, Assign) and found & set(statement.targets):
+                read = set(used_variables(statement.value))
+                changed |= not read <= found
+                found |= read
+    return found
 
 
 def with_stages(dots: Dots, rings: Rings) -> Dots:
@@ -172,7 +214,7 @@ def _plan_loop(plan: _Plan, loop: For, nested: bool, most_stages: int) -> None:
     boxes = _boxes(plan, loop, loads)
     if boxes is not None:
         for statement, box in zip(loads, boxes, strict=True):
-            plan.replaced[id(statement)] = _box_load(plan, statement, box, plan.dots.staged[statement.target])
+            plan.replaced[id(statement)] = _box_load(plan, statement, box, _boxed_tile(plan, statement.target, box))
         tiles = tuple(statement.target for statement in loads)
         stages = min(_wanted_stages(plan, tiles), most_stages)
         counted = nested or not plain
@@ -193,12 +235,13 @@ def _plan_loop(plan: _Plan, loop: For, nested: bool, most_stages: int) -> None:
 def _in_any_trip(plan: _Plan, expr: Expr, statement: Statement, loop: For) -> Expr | None:
     """The value of an operand of a load in terms of the loop's variable and of what the loop does not change."""
     changed = {v for inner in statements(loop.body) for v in assigned_variables(inner)}
-    value = plan.induction.value_at(expr, statement)
+    induction = replace(plan.induction, kept=plan.facts.index - changed)  # computed once, before the loop
+    value = induction.value_at(expr, statement)
     while value is not None:
         inside = next((v for v in used_variables(value) if v in changed), None)
         if inside is None:
             return value
-        definition = plan.induction.definition(inside, statement)
+        definition = induction.definition(inside, statement)
         value = None if definition is None else _substituted(value, inside, definition)
     return None
 
@@ -230,7 +273,7 @@ def _boxes(plan: _Plan, loop: For, loads: list[Assign]) -> list[Box] | None:
         box = find_box(statement, plan.kernel, plan.facts, plan.induction)
         if isinstance(box, Box):
             starts = tuple(dim.start for dim in box.dims)
-            reason = _unusable(plan, box, plan.dots.staged[statement.target])
+            reason = _unusable(plan, box, plan.dots.staged[statement.target], _boxed_tile(plan, statement.target, box))
             if not producible(plan.kernel, loop, starts):
                 reason = "its place depends on what the block computes together"
             box = NotABox(reason) if reason else box
@@ -241,14 +284,21 @@ def _boxes(plan: _Plan, loop: For, loads: list[Assign]) -> list[Box] | None:
     return boxes
 
 
-def _unusable(plan: _Plan, box: Box, tile: SharedTile) -> str:
+def _boxed_tile(plan: _Plan, variable: Variable, box: Box) -> SharedTile:
+    """The format of a tile that is a box: contiguous as the tensor is."""
+    tile = plan.dots.staged[variable]
+    return replace(tile, fast=box.dims[0].axis if box.dims[0].axis is not None else tile.fast)
+
+
+def _unusable(plan: _Plan, box: Box, assumed: SharedTile, tile: SharedTile) -> str:
     """Why a box cannot be copied to (or from) a shared tile; "" when it can."""
     if box.guards and not plan.options.guards:
         return f"needs {parameter_text(box.guards[0])}"
     if box.base not in plan.read_only:
         return f"{box.base.name} is written by the kernel"
-    if box.dims[0].axis != tile.fast:
-        return "not contiguous along the axis that the tile is"
+    other = tile.fast != assumed.fast and (tile.itemsize != 2 or not fits(tile.shape, tile.fast, tile.itemsize))
+    if box.dims[0].axis != tile.fast or other:
+        return "not contiguous along the axis that the instruction needs"
     return ""
 
 

@@ -1,0 +1,104 @@
+"""What a warm launch costs the host: `kernel[grid](...)` with 4 and with 19 arguments.
+
+On a GPU with torch and Triton: both in this process, taken in turns. Anywhere else: a driver and a torch that do nothing, so
+that what is measured is our Python alone. Prints microseconds per launch, the least of several rounds.
+
+    python benchmarks/launch.py [--stub]
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+ROUNDS, LAUNCHES = 15, 2000
+FOUR = """
+def four(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out_ptr + i, tl.load(x_ptr + i, mask=i < n), mask=i < n)
+"""
+NINETEEN = """
+def nineteen(a_ptr, b_ptr, c_ptr, d_ptr, M, N, K, stride_am, stride_ak, stride_bk, stride_bn, stride_cm, stride_cn, scale,
+             flag, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, GROUP: tl.constexpr):
+    i = tl.arange(0, BLOCK_M)
+    a = tl.load(a_ptr + i * stride_am, mask=i < M) * scale + tl.load(b_ptr + i * stride_bk, mask=i < N)
+    tl.store(c_ptr + i * stride_cm, a + tl.load(d_ptr + i * stride_cn, mask=i < K), mask=i < M)
+"""
+
+
+def kernels(folder: Path, name: str, imports: str) -> tuple[Any, Any]:
+    """The two kernels, from a file of their own: their source must be found."""
+    import importlib.util
+
+    path = folder / f"{name}.py"
+    path.write_text(f"{imports}\n\n\n@triton.jit{FOUR}\n\n@triton.jit{NINETEEN}")
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise SystemExit(f"{path} cannot be imported")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.four, module.nineteen
+
+
+def launches(pair: tuple[Any, Any], tensor: Callable[[], Any]) -> dict[str, Callable[[], Any]]:
+    """A launch per kernel, as users write it."""
+    four, nineteen = pair
+    a, b, c, d = tensor(), tensor(), tensor(), tensor()
+    return {
+        "4 arguments": lambda: four[(4,)](a, b, 1000, BLOCK=256),
+        "19 arguments": lambda: nineteen[(4, 2)](
+            a, b, c, d, 512, 500, 256, 256, 1, 512, 1, 512, 1, 0.5, True, BLOCK_M=64, BLOCK_N=64, BLOCK_K=32, GROUP=8
+        ),
+    }
+
+
+def measure(calls: dict[str, Callable[[], Any]], drain: Callable[[], Any]) -> dict[str, float]:
+    """Microseconds per call of each, taken in turns."""
+    best = dict.fromkeys(calls, float("inf"))
+    for call in calls.values():
+        call()
+    for _ in range(ROUNDS):
+        for name, call in calls.items():
+            drain()
+            start = time.perf_counter()
+            for _ in range(LAUNCHES // 10):  # few enough for the device's queue
+                call()
+            best[name] = min(best[name], (time.perf_counter() - start) / (LAUNCHES // 10) * 1e6)
+    return best
+
+
+def main() -> None:
+    import tempfile
+
+    calls: dict[str, Callable[[], Any]] = {}
+    drain: Callable[[], Any] = lambda: None
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        own = "import tilewright as triton\nimport tilewright.language as tl"
+        if "--stub" in sys.argv:
+            sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
+            import stub
+
+            stub.load_driver()
+            stub.load_torch()
+            pair = kernels(folder, "ours", own)
+            calls = {
+                f"tilewright, stub driver, {k}": v for k, v in launches(pair, lambda: stub.Tensor(1 << 20)).items()
+            }
+        else:
+            import torch
+
+            drain = torch.cuda.synchronize
+            for label, imports in (("tilewright", own), ("triton", "import triton\nimport triton.language as tl")):
+                pair = kernels(folder, label + "_kernels", imports)
+                ready = launches(pair, lambda: torch.zeros(1 << 20, device="cuda"))
+                calls |= {f"{label}, {k}": v for k, v in ready.items()}
+        for name, cost in measure(calls, drain).items():
+            print(f"{name:<40} {cost:7.2f} us")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,136 @@
+"""What a launch's surroundings decide: its options, its grid, the mode, the device and the target."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import fields
+from typing import Any
+
+from tilewright.artifact import Options, Target
+from tilewright.diagnostics import DeviceError, GridError, LaunchError, OutOfResources, TilewrightError
+from tilewright.runtime.arrays import HOST
+from tilewright.runtime.specialise import Call
+from tilewright.schedule.targets import find_target
+
+MODES = ("gpu", "cpu", "check", "interpret")
+OPTION_NAMES = frozenset(field.name for field in fields(Options))
+ACCEPTED = OPTION_NAMES | {"stream"}
+HOST_TARGET = "sm_90a"
+
+
+def make_options(given: dict[str, Any], debug: bool | None = None) -> Options:
+    """Options of a launch.
+
+    Raises:
+      LaunchError: for values that no kernel can have.
+    """
+    unknown = set(given) - OPTION_NAMES
+    if unknown:
+        raise KeyError(f"Keyword argument {sorted(unknown)[0]} was specified but unrecognised")
+    values = {name: getattr(value, "value", value) for name, value in given.items()}
+    if debug:
+        values.setdefault("debug", True)
+    if os.environ.get("TRITON_DEBUG", "0") not in ("", "0"):
+        values.setdefault("debug", True)
+    if os.environ.get("TRITON_F32_DEFAULT"):
+        values.setdefault("default_dot_input_precision", os.environ["TRITON_F32_DEFAULT"])
+    options = Options(**values)
+    if not isinstance(options.num_warps, int) or options.num_warps < 1 or options.num_warps & (options.num_warps - 1):
+        raise LaunchError(f"num_warps must be a power of 2, not {options.num_warps!r}")
+    if options.num_warps > 32:
+        raise OutOfResources(options.num_warps * 32, 1024, "threads")
+    return options
+
+
+def grid_sizes(grid: Any, bound: dict[str, Any]) -> tuple[int, int, int]:
+    """The numbers of programs along the three axes.
+
+    Raises:
+      GridError: when the grid is not one to three non-negative integers.
+    """
+    shown = grid(bound) if callable(grid) else grid
+    sizes = tuple(shown) if isinstance(shown, (tuple, list)) else (shown,)
+    try:
+        numbers = [int(size.__index__()) for size in sizes]
+    except AttributeError:
+        raise GridError(
+            f"the grid must be integers, got {shown!r}; divide with triton.cdiv, which gives an integer"
+        ) from None
+    if not 1 <= len(numbers) <= 3 or any(number < 0 for number in numbers):
+        raise GridError(f"the grid must be one to three non-negative integers, got {shown!r}")
+    limits = (2**31 - 1, 65535, 65535)
+    for axis, (number, limit) in enumerate(zip(numbers, limits, strict=False)):
+        if number > limit:
+            raise GridError(f"the grid's axis {axis} has {number} programs; the hardware takes {limit}")
+    x, y, z = (*numbers, *(1,) * (3 - len(numbers)))
+    return x, y, z
+
+
+def device_of(call: Call) -> int:
+    """The device that all arrays lie on; `HOST` without arrays.
+
+    Raises:
+      DeviceError: when they lie on several.
+    """
+    places = {array.device: name for name, array in call.arrays}
+    if len(places) > 1:
+        listed = ", ".join(
+            f"{name} on {'the CPU' if device == HOST else f'cuda:{device}'}" for device, name in places.items()
+        )
+        raise DeviceError(f"all arrays must lie on one device: {listed}; move them, as with x.to('cuda')")
+    return next(iter(places), HOST)
+
+
+def wanted_mode() -> str:
+    """The mode that the environment asks for; empty when it does not.
+
+    Raises:
+      LaunchError: for an unknown one.
+    """
+    wanted = os.environ.get("TILEWRIGHT_MODE", "")
+    if os.environ.get("TRITON_INTERPRET", "0") not in ("", "0") and not wanted:
+        wanted = "interpret"
+    if wanted and wanted not in MODES:
+        raise LaunchError(f"TILEWRIGHT_MODE is {wanted!r}; it must be one of {', '.join(MODES)}")
+    return wanted
+
+
+def choose_mode(call: Call) -> str:
+    """Where to run: as TILEWRIGHT_MODE says, or where the arrays lie.
+
+    Raises:
+      LaunchError: for an unknown mode.
+      DeviceError: when the arrays lie where the mode cannot reach them.
+    """
+    wanted = wanted_mode()
+    device = device_of(call)
+    if device == HOST and wanted == "gpu" and call.arrays:
+        raise DeviceError("TILEWRIGHT_MODE=gpu needs arrays on a GPU; these lie on the CPU")
+    if device != HOST and wanted in ("cpu", "check", "interpret"):
+        raise DeviceError(f"TILEWRIGHT_MODE={wanted} needs arrays on the CPU; these lie on cuda:{device}: pass x.cpu()")
+    if wanted:
+        return wanted
+    if device != HOST:
+        return "gpu"
+    from tilewright.runtime.cpu import has_compiler
+
+    return "cpu" if has_compiler() else "interpret"
+
+
+def target_of(mode: str, device: int) -> Target:
+    """The architecture that the text is written for: $TILEWRIGHT_ARCH, or the device's."""
+    named = os.environ.get("TILEWRIGHT_ARCH")
+    if named or mode != "gpu":
+        return find_target(named or HOST_TARGET)
+    return device_target(device)
+
+
+def device_target(device: int) -> Target:
+    """The architecture that machine code for a device is made for."""
+    from tilewright.runtime.driver import capability
+
+    major, minor = capability(max(device, 0))
+    try:
+        return find_target(f"sm_{major}{minor}")
+    except TilewrightError:
+        return find_target("sm_80") if major == 8 else find_target(f"sm_{major}0")

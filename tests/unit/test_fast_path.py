@@ -1,0 +1,182 @@
+"""The quick way to the driver: it starts exactly what the long way would, or leaves the launch to it.
+
+The functions without `test_` run in processes of their own, with the driver and the torch of `stub.py`.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import random
+import threading
+from pathlib import Path
+from typing import Any
+
+import stub
+import tilewright as triton
+import tilewright.language as tl
+
+from unit.test_launching import with_stub
+
+
+@triton.jit
+def kernel(x_ptr, y_ptr, n, wide: tl.int64, scale, flag, BLOCK: tl.constexpr = 16, EPS: tl.constexpr = 0.0):
+    i = tl.arange(0, BLOCK)
+    tl.store(x_ptr + i, tl.load(y_ptr + i, mask=i < n) * scale + EPS, mask=i < wide)
+
+
+def without_compiler() -> list[Any]:
+    """Kernels are translated but not compiled; the list gets every call of the long way."""
+    from tilewright.runtime import cache
+    from tilewright.runtime.jit import JITFunction
+    from tilewright.runtime.nvrtc import Cubin
+
+    stub.load_torch()
+    cache.compiled = lambda artifact, maxnreg: Cubin(b"", 0, 0, 0, "")
+    seen: list[Any] = []
+    original = JITFunction.launch
+
+    def launch(self: Any, *args: Any, **kwargs: Any) -> Any:
+        seen.append(args)
+        return original(self, *args, **kwargs)
+
+    JITFunction.launch = launch  # type: ignore[method-assign]
+    return seen
+
+
+def agreement() -> None:
+    """Random launches: the kernel that runs is the one that the long way picks; each kind goes the long way once."""
+    seen = without_compiler()
+    rng = random.Random(0)
+    pointers = [stub.Tensor(0x1000), stub.Tensor(0x2008), stub.Tensor(0x3000, "float16")]
+    integers = [0, 1, 2, 16, -16, 2**31 - 1, 2**31, 2**40, 2**63, True]
+    found = 0
+    for _ in range(1500):
+        wide = rng.choice([1, 5, 32, -(2**40)])
+        arguments = [rng.choice(pointers), rng.choice(pointers), rng.choice(integers), wide, rng.choice([1.5, 3, 1]),
+                     rng.choice([True, False, None])]  # fmt: skip
+        options: dict[str, Any] = rng.choice([{}, {"BLOCK": 32}, {"EPS": -0.0}, {"EPS": 1}, {"num_warps": 8}])
+        before = len(seen)
+        compiled = kernel[(rng.randint(1, 3), 2)](*arguments, **options)
+        found += len(seen) == before
+        assert compiled is kernel.launch(*arguments, grid=(0,), **options), (arguments, options)
+    assert found > 150, found
+
+
+def twice() -> None:
+    """Grids of all kinds, keywords, streams, hooks, other modes."""
+    seen = without_compiler()
+    x, y = stub.Tensor(0x1000), stub.Tensor(0x2000)
+    for grid in ((5,), (5,), [6, 2], lambda meta: (meta["BLOCK"], 1, 2), 7, (0,), (1, 0)):
+        kernel[grid](x, y, 5, 6, 1.5, True)
+    kernel[(8,)](x, y, n=5, wide=6, scale=1.5, flag=True, stream=9)
+    assert len(seen) == 1
+    from tilewright.runtime.hooks import LAUNCH_HOOKS
+
+    calls: list[Any] = []
+    LAUNCH_HOOKS.enter.append(lambda metadata: calls.append(("enter", metadata.get()["name"], metadata.get()["grid"])))
+    LAUNCH_HOOKS.exit.append(lambda metadata: calls.append(("exit", metadata.get()["stream"])))
+    kernel[(9,)](x, y, 5, 6, 1.5, True)
+    assert calls == [("enter", "kernel", (9, 1, 1)), ("exit", stub.STREAM)] and len(seen) == 2
+    LAUNCH_HOOKS.enter.clear()
+    LAUNCH_HOOKS.exit.clear()
+    kernel.compile("*fp32:16, *fp32:16, i32, i64, fp32, i1, 16, 0.0")[(10,)](x, y, 5, 6, 1.5, True)
+
+
+def wrong() -> None:
+    """What is not right goes the long way, which says what is wrong; so does what another mode is to run."""
+    from tilewright.diagnostics import ArgumentKindError, DeviceError, GridError
+
+    without_compiler()
+    x, y, far = stub.Tensor(0x1000), stub.Tensor(0x2000), stub.Tensor(0x3000, device=1)
+    kernel[(1,)](x, y, 5, 6, 1.5, True)
+    for grid, arguments, options, error, words in (
+        ((1.5,), (x, y, 5, 6, 1.5, True), {}, GridError, "must be integers"),
+        ((1, 2, 3, 4), (x, y, 5, 6, 1.5, True), {}, GridError, "one to three"),
+        ((-1,), (x, y, 5, 6, 1.5, True), {}, GridError, "non-negative"),
+        ((1,), (x, y, 5), {}, TypeError, "missing a required argument: 'wide'; its parameters are x_ptr"),
+        ((1,), (x, y, 5, 6, 1.5, True, 16, 0.0, 1), {}, TypeError, "too many positional"),
+        ((1,), (x, y, 5, 6, 1.5, True), {"nowarps": 2}, KeyError, "nowarps"),
+        ((1,), (x, far, 5, 6, 1.5, True), {}, DeviceError, "one device"),
+        ((1,), (x, "y", 5, 6, 1.5, True), {}, ArgumentKindError, "compile-time parameter"),
+    ):
+        for _ in range(2):
+            try:
+                kernel[grid](*arguments, **options)
+            except error as raised:
+                assert words in str(raised), raised
+            else:
+                raise AssertionError(words)
+    os.environ["TILEWRIGHT_MODE"] = "cpu"
+    try:
+        kernel[(1,)](x, y, 5, 6, 1.5, True)
+    except DeviceError:
+        return
+    raise AssertionError("the mode was not looked at")
+
+
+def guards() -> None:
+    """A guard that fails takes the other text, quickly from the second time on."""
+    import dataclasses
+
+    from tilewright import pipeline
+
+    seen = without_compiler()
+    original = pipeline.translate
+
+    def translate(function: Any, arguments: Any, options: Any, target: Any) -> Any:
+        made = original(function, arguments, options, target)
+        return dataclasses.replace(made, guards=("n < 10",)) if options.guards else made
+
+    pipeline.translate = translate
+    x = stub.Tensor(0x1000)
+    taken = [kernel[(1,)](x, x, n, 6, 1.5, True).metadata.guards for n in (5, 50, 6, 51, 7, 52)]
+    assert taken == [True, False] * 3 and len(seen) == 2
+
+
+def threads() -> None:
+    """Many threads launch and translate at once: every launch arrives with its own values."""
+    without_compiler()
+
+    def run(number: int) -> None:
+        for step, block in itertools.product(range(40), (16, 32, 64)):
+            x = stub.Tensor(0x10000 * (number + 1))
+            compiled = kernel[(number + 1, step + 1)](x, x, 3, 6, 1.5, True, BLOCK=block)
+            if f"BLOCK = {block}" not in compiled.source:
+                failed.append(compiled)
+
+    failed: list[Any] = []
+    started = [threading.Thread(target=run, args=(number,)) for number in range(6)]
+    for thread in started:
+        thread.start()
+    for thread in started:
+        thread.join()
+    assert not failed
+
+
+def test_the_quick_way_runs_what_the_long_way_would(tmp_path: Path) -> None:
+    assert len(with_stub("from test_fast_path import agreement as f; f()", tmp_path, (8, 8))) == 1500
+
+
+def test_grids_keywords_streams_and_hooks(tmp_path: Path) -> None:
+    launches = with_stub("from test_fast_path import twice as f; f()", tmp_path, (8, 8, 4, 8, 4, 1))
+    sizes = [tuple(map(int, words[:3])) for words in launches]
+    assert sizes == [(5, 1, 1), (5, 1, 1), (6, 2, 1), (16, 1, 2), (7, 1, 1), (8, 1, 1), (9, 1, 1), (10, 1, 1)]
+    assert [words[5] for words in launches] == ["77"] * 5 + ["9", "77", "77"]
+    assert len({tuple(words[6:]) for words in launches}) == 1
+
+
+def test_errors_are_those_of_the_long_way(tmp_path: Path) -> None:
+    assert len(with_stub("from test_fast_path import wrong as f; f()", tmp_path, ())) == 1
+
+
+def test_guards_choose_among_prepared_launches(tmp_path: Path) -> None:
+    launches = with_stub("from test_fast_path import guards as f; f()", tmp_path, (8, 8, 4))
+    assert [int.from_bytes(bytes.fromhex(words[8]), "little") for words in launches] == [5, 50, 6, 51, 7, 52]
+
+
+def test_threads_do_not_share_arguments(tmp_path: Path) -> None:
+    launches = with_stub("from test_fast_path import threads as f; f()", tmp_path, (8,))
+    expected = [(n + 1, s + 1, 0x10000 * (n + 1)) for n in range(6) for s in range(40) for _ in range(3)]
+    found = [(int(w[0]), int(w[1]), int.from_bytes(bytes.fromhex(w[6]), "little")) for w in launches]
+    assert sorted(found) == expected
