@@ -12,7 +12,9 @@ import numpy as np
 import pytest
 
 BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
-SAMPLE = "16 16 16|32 32 32 fp32|loop 37x29x45 32x32x32 .* TN$|split k|persistent .* 3 |attention 61|offset=1|wrap=False"
+SAMPLE = (
+    "16 16 16|32 32 32 fp32|loop 37x29x45 32x32x32 .* TN$|split k|persistent .* 3 |attention 61|offset=1|wrap=False"
+)
 
 
 def checker(*arguments: str, mode: str = "interpret") -> subprocess.CompletedProcess[str]:
