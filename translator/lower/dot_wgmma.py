@@ -29,7 +29,7 @@ def lower_wgmma(
     nodes: list[Node] = [
         _descriptor(context, statement, a, "a", rows),
         _descriptor(context, statement, b, "b", columns),
-        *fence(context, name, context.count(layout.axes[0]), instruction.accumulator),
+        *fence(context, statement, name, context.count(layout.axes[0]), instruction.accumulator),
     ]
     a_text = f"a_tile{_k_step(context, a, 'A', kk)}"
     b_text = f"b_tile{_k_step(context, b, 'B', kk)}"
@@ -46,9 +46,11 @@ def lower_wgmma(
     return (*nodes, *after(context, statement, name, context.count(layout.axes[0]), instruction.accumulator))
 
 
-def fence(context: Context, name: str, count: str, accumulator: str) -> tuple[Node, ...]:
+def fence(context: Context, statement: Assign, name: str, count: str, accumulator: str) -> tuple[Node, ...]:
     """What must stand between ordinary uses of the accumulator and the first instruction."""
     context.use_helper("wgmma_fence")
+    if id(statement) in context.in_flight:  # earlier products may be on their way: the registers are not to be touched
+        return (Line("wgmma_fence();"),)
     return (pin(context, name, count, accumulator), Line("wgmma_fence();"))
 
 

@@ -82,7 +82,9 @@ def _stage_lines(context: Context, ring: Ring) -> tuple[Line, str]:
     return Line(f"const int stage = {position} % {stages};"), f"{position} / {stages} % 2"
 
 
-def lower_producer_loop(context: Context, statement: For, ring: Ring, header: str, body: Body) -> tuple[Node, ...]:
+def lower_producer_loop(
+    context: Context, statement: For, ring: Ring, bounds: tuple[str, str, str], header: str, body: Body
+) -> tuple[Node, ...]:
     """The loading thread's part of a loop."""
     stage, parity = _stage_lines(context, ring)
     for helper in ("mbarrier_wait", "mbarrier_arrive_expect"):
@@ -101,7 +103,9 @@ def lower_producer_loop(context: Context, statement: For, ring: Ring, header: st
     return (Loop(header, tuple(nodes)),)
 
 
-def lower_consumer_loop(context: Context, statement: For, ring: Ring, header: str, body: Body) -> tuple[Node, ...]:
+def lower_consumer_loop(
+    context: Context, statement: For, ring: Ring, bounds: tuple[str, str, str], header: str, body: Body
+) -> tuple[Node, ...]:
     """The multiplying warps' part of a loop."""
     stage, parity = _stage_lines(context, ring)
     position, stages = _position(context, ring), _stages(context, ring)
@@ -143,8 +147,10 @@ def lower_consumer_loop(context: Context, statement: For, ring: Ring, header: st
     if ring.counted:
         nodes.append(Line(f"++{position};"))
         start.append(Line(f"const int {first} = {position};"))
-        end.append(Branch(f"{position} > {first} && {lane} == 0", (release,)))
-    return (*start, Loop(header, tuple(nodes)), *end)
+        end.append(Branch(f"{lane} == 0", (release,)))
+    # ptxas lets products run on only where no way leads from the sums' first values past the wait.
+    some = Branch(f"{bounds[0]} {'>' if statement.descending else '<'} {bounds[1]}", (Loop(header, tuple(nodes)), *end))
+    return (*start, some)
 
 
 def lower_box_load(context: Context, statement: Assign) -> tuple[Node, ...]:

@@ -326,7 +326,7 @@ def _lower_ring(context: Context, statement: For, ring: Ring, bounds: tuple[str,
     if ring.kind == "cp_async":
         return (*nodes, *lower_copying_loop(context, statement, ring, (start, stop, step), header, body))
     lower = lower_producer_loop if context.role == "producer" else lower_consumer_loop
-    return (*nodes, *lower(context, statement, ring, header, body))
+    return (*nodes, *lower(context, statement, ring, (start, stop, step), header, body))
 
 
 def _for_header(statement: For, counter: str, start: str, stop: str, step: str) -> str:
