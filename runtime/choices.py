@@ -118,9 +118,15 @@ def choose_mode(call: Call) -> str:
 
 
 def target_of(mode: str, device: int) -> Target:
-    """The architecture that the text is written for."""
-    if mode != "gpu":
-        return find_target(os.environ.get("TILEWRIGHT_ARCH", HOST_TARGET))
+    """The architecture that the text is written for: $TILEWRIGHT_ARCH, or the device's."""
+    named = os.environ.get("TILEWRIGHT_ARCH")
+    if named or mode != "gpu":
+        return find_target(named or HOST_TARGET)
+    return device_target(device)
+
+
+def device_target(device: int) -> Target:
+    """The architecture that machine code for a device is made for."""
     from tilewright.runtime.driver import capability
 
     major, minor = capability(max(device, 0))

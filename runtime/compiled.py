@@ -71,10 +71,11 @@ class CompiledKernel:
 
     def _load(self) -> bytes:
         from tilewright.runtime.cache import compiled
+        from tilewright.runtime.choices import device_target
         from tilewright.runtime.driver import load
         from tilewright.runtime.launcher import Launcher
 
-        cubin = compiled(self.artifact, self.metadata.maxnreg)
+        cubin = compiled(self.artifact, self.metadata.maxnreg, device_target(self.device).name)
         self.n_regs, self.n_spills = cubin.registers, cubin.spill_bytes
         self.launcher = Launcher(self.artifact, load(cubin, self.artifact, self.device), self.device)
         return cubin.code
@@ -116,6 +117,13 @@ class CompiledKernel:
                     f"Global variable {name} has changed since we compiled this kernel, from {value!r} to {now!r}; pass "
                     "it as an argument, or start a new process"
                 )
+
+    def finish(self) -> None:
+        """Does now what the first launch would do: builds the CPU's library."""
+        if self.mode == "cpu":
+            from tilewright.runtime.cpu.build import build_library
+
+            build_library(self.artifact)
 
     def launch(self, grid: tuple[int, int, int], call: Call, stream: Any = None) -> None:
         """Runs the kernel on the values of a call, between the hooks."""

@@ -32,6 +32,7 @@ from tilewright.runtime.choices import (
 )
 from tilewright.runtime.compiled import CompiledKernel, Origin
 from tilewright.runtime.fast_path import FastPath
+from tilewright.runtime.kernel_interface import KernelInterface
 from tilewright.runtime.log import log, reason
 from tilewright.runtime.signature import parse_signature
 from tilewright.runtime.specialise import Call, describe_argument, key_of, specialise
@@ -43,14 +44,14 @@ _KERNELS: weakref.WeakSet[JITFunction] = weakref.WeakSet()
 
 def _forked() -> None:
     for kernel in _KERNELS:
-        kernel._lock = threading.Lock()
+        kernel._lock, kernel._compiling = threading.Lock(), {}
 
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forked)
 
 
-class JITFunction(KernelFunction):
+class JITFunction(KernelInterface, KernelFunction):
     """A kernel. Index it with a grid and call it; see the module docstring."""
 
     def __init__(
@@ -75,6 +76,7 @@ class JITFunction(KernelFunction):
         self._compiled: dict[Any, CompiledKernel] = {}
         self._lock = threading.Lock()
         self._known: list[dict[str, Any]] = []  # what was compiled, for the log
+        self._compiling: dict[Any, threading.Lock] = {}
         self._fast = FastPath(self)
         _KERNELS.add(self)
 
@@ -126,7 +128,7 @@ class JITFunction(KernelFunction):
         if mode == "interpret":
             from tilewright.runtime.interpreted import interpret
 
-            if 0 not in sizes:
+            if not warmup and 0 not in sizes:
                 interpret(self, sizes, bound, options)
             return None
         device = device_of(call)
@@ -179,7 +181,9 @@ class JITFunction(KernelFunction):
         key = (key_of(arguments), options, mode, device, self.raw_src)
         found = self._compiled.get(key)
         if found is None:
-            with self._lock:
+            with self._lock:  # one lock a specialisation: different ones are compiled at the same time
+                own = self._compiling.setdefault(key, threading.Lock())
+            with own:
                 found = self._compiled.get(key)
                 if found is None:
                     found = self._compiled[key] = self._compile(arguments, options, mode, device)

@@ -18,16 +18,28 @@ _HOMES = {
     "jit": "tilewright.runtime.jit",
     "JITFunction": "tilewright.runtime.jit",
     "CompiledKernel": "tilewright.runtime.compiled",
+    "KernelInterface": "tilewright.runtime.kernel_interface",
+    "autotune": "tilewright.runtime.autotune",
+    "Autotuner": "tilewright.runtime.autotune",
+    "Config": "tilewright.runtime.autotune_config",
+    "heuristics": "tilewright.runtime.autotune_heuristics",
+    "Heuristics": "tilewright.runtime.autotune_heuristics",
+    "load_tuned": "tilewright.runtime.autotune_store",
     "cdiv": "tilewright.host",
     "next_power_of_2": "tilewright.host",
     "Artifact": "tilewright.artifact",
     "Options": "tilewright.artifact",
 } | dict.fromkeys(
     ("TilewrightError", "CompilationError", "OutOfResources", "LaunchError", "KernelFaultError", "ToolchainError",
-     "CompileTimeAssertionFailure", "UnsupportedLanguageConstruct"),
+     "CompileTimeAssertionFailure", "UnsupportedLanguageConstruct", "AutotunerError"),
     "tilewright.diagnostics",
 )  # fmt: skip
-_MODULES = {"language": "tilewright.language", "tl": "tilewright.language"}
+_MODULES = {
+    "language": "tilewright.language",
+    "tl": "tilewright.language",
+    "testing": "tilewright.testing",
+    "runtime": "tilewright.runtime",
+}
 
 __all__ = ["__version__", *_HOMES, *_MODULES]
 

@@ -1,4 +1,4 @@
-"""The command line: translate, explain, build, cache, demo."""
+"""The command line: translate, explain, build, cache, tune, demo."""
 
 from __future__ import annotations
 
@@ -8,14 +8,17 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from .diagnostics import OutputExistsError, TilewrightError
+from .diagnostics import AutotunerError, OutputExistsError, TilewrightError
 from .pipeline import STAGES
 from .version import VERSION
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Runs a command; 0 when it succeeded, 1 when the user was told why not."""
-    options = _parser().parse_args(arguments)
+    given = sys.argv[1:] if arguments is None else arguments
+    split = given.index("--") if "--" in given else len(given)  # what follows is a program's own
+    options = _parser().parse_args(given[:split])
+    options.arguments = given[split + 1 :]
     try:
         return int(options.run(options) or 0)
     except (TilewrightError, KeyError) as error:
@@ -47,6 +50,13 @@ def _parser() -> argparse.ArgumentParser:
     show.add_argument("key", help="the beginning of its key, as listed")
     show.set_defaults(run=_cache_show)
     actions.add_parser("clear", help="remove everything").set_defaults(run=_cache_clear)
+    tune = commands.add_parser("tune", help="run FILE.py [-- ARG ...] and keep what its tunings find")
+    tune.add_argument("file", metavar="FILE.py")
+    tune.add_argument("--save", required=True, metavar="TUNED.json", help="write the configs here; see load_tuned")
+    present = tune.add_mutually_exclusive_group()
+    present.add_argument("--force", action="store_true", help="overwrite TUNED.json")
+    present.add_argument("--update", action="store_true", help="keep other kernels, devices and keys of TUNED.json")
+    tune.set_defaults(run=_tune)
     demo = commands.add_parser("demo", help="the whole way, on a sample kernel")
     demo.set_defaults(run=_demo)
     return parser
@@ -85,11 +95,19 @@ def load_kernel(spec: str) -> Any:
         sys.path.pop(0)
     from .kernel_function import KernelFunction
 
-    kernel = getattr(module, name, None)
+    kernels = {key: innermost(value) for key, value in vars(module).items()}
+    kernel = kernels.get(name)
     if not isinstance(kernel, KernelFunction):
-        found = [key for key, value in vars(module).items() if isinstance(value, KernelFunction)]
+        found = [key for key, value in kernels.items() if isinstance(value, KernelFunction)]
         raise TilewrightError(f"{path} has no kernel {name!r}; it has {', '.join(found) or 'none'}")
     return kernel
+
+
+def innermost(value: Any) -> Any:
+    """The kernel beneath decorators such as `autotune`; anything else is itself."""
+    while hasattr(value, "arg_names") and hasattr(value.fn, "arg_names"):
+        value = value.fn
+    return value
 
 
 def _stages(options: Any) -> Any:
@@ -172,6 +190,50 @@ def _cache_clear(options: Any) -> None:
 
     files, size = cache.clear()
     print(f"{files} files, {size} bytes removed")
+
+
+def _tune(options: Any) -> None:
+    from tilewright.runtime.autotune_store import read_tuned, recording, tuned_text
+
+    output = Path(options.save)
+    if output.exists() and not (options.force or options.update):
+        raise OutputExistsError(f"{output} exists; pass --force to overwrite it, or --update to add to it")
+    others = read_tuned(output) if options.update and output.exists() else []
+    with recording() as results:
+        _run_program(options.file, options.arguments)
+    if not results:
+        raise AutotunerError(
+            f"{options.file} has tuned nothing: no kernel with several configs was launched, or not on a GPU or the CPU"
+        )
+    try:
+        output.write_text(tuned_text(results, others), encoding="utf-8", newline="\n")
+    except OSError as error:
+        raise TilewrightError(f"{output} cannot be written: {error.strerror}") from error
+    for result in results:
+        best = result.milliseconds[result.best][0]
+        print(f"{result.subject.kernel} {result.subject.key}: {best:.4g} ms with {result.best}")
+
+
+def _run_program(path: str, arguments: list[str]) -> None:
+    """Runs a file as `python FILE ARG...` does.
+
+    Raises:
+      TilewrightError: when there is no such file, or the program fails.
+    """
+    import runpy
+
+    if not Path(path).is_file():
+        raise TilewrightError(f"{path} is no file")
+    own, sys.argv = sys.argv, [path, *arguments]
+    sys.path.insert(0, str(Path(path).resolve().parent))
+    try:
+        runpy.run_path(path, run_name="__main__")
+    except SystemExit as error:
+        if error.code not in (None, 0):
+            raise TilewrightError(f"{path} ended with {error.code}") from error
+    finally:
+        sys.argv = own
+        sys.path.pop(0)
 
 
 def _demo(options: Any) -> int:

@@ -206,3 +206,39 @@ class OutputExistsError(TilewrightError):
     """An output file that exists and was not to be overwritten."""
 
     code = "TW501"
+
+
+class AutotunerError(TilewrightError):
+    """Tuning that cannot be carried out."""
+
+    code = "TW601"
+
+
+class NoConfigLeftError(AutotunerError):
+    """Tuning without a config that can run: none was given to measure, or none fits the hardware."""
+
+    code = "TW602"
+
+
+class TuningNameError(AutotunerError, ValueError):
+    """`autotune` with the name of a parameter that the kernel does not have."""
+
+    code = "TW603"
+
+
+class ConfigConflictError(AutotunerError, ValueError):
+    """A launch that passes what the configs set."""
+
+    code = "TW604"
+
+
+class TuningInCaptureError(AutotunerError):
+    """The first launch of a kernel with several configs while a CUDA graph is being captured."""
+
+    code = "TW605"
+
+
+class TunedFileError(AutotunerError):
+    """A file of tuned configs that cannot be read."""
+
+    code = "TW606"

@@ -61,7 +61,7 @@ def headers() -> Path:
 
 
 @functools.cache
-def _fingerprint() -> str:
+def fingerprint() -> str:
     """What besides text and flags decides the result: headers and compiler."""
     digest = hashlib.sha256()
     for path in sorted(headers().rglob("*.h")):
@@ -128,7 +128,7 @@ def build_check(artifact: Artifact, sanitizer: str) -> Path:
 @functools.cache
 def _precompiled() -> Path:
     """A header that includes ours, compiled beforehand where the compiler can do that."""
-    folder = cache_folder() / f"headers-{hashlib.sha256((_fingerprint() + repr(FLAGS)).encode()).hexdigest()[:16]}"
+    folder = cache_folder() / f"headers-{hashlib.sha256((fingerprint() + repr(FLAGS)).encode()).hexdigest()[:16]}"
     header = folder / "ptx_words.h"
     if not header.exists():
         folder.mkdir(parents=True, exist_ok=True)
@@ -150,7 +150,7 @@ def _write_atomically(path: Path, content: bytes) -> None:
 
 
 def _build(text: str, flags: tuple[str, ...], suffix: str) -> Path:
-    key = hashlib.sha256("\0".join((text, repr(flags), _fingerprint())).encode()).hexdigest()
+    key = hashlib.sha256("\0".join((text, repr(flags), fingerprint())).encode()).hexdigest()
     folder = cache_folder() / "cpu"
     folder.mkdir(parents=True, exist_ok=True)
     built = folder / f"{key}{suffix or '.run'}"

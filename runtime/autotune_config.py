@@ -1,0 +1,56 @@
+"""One candidate of a tuning: values of compile-time parameters and launch options."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+OPTIONS = ("num_warps", "num_ctas", "num_stages", "maxnreg")
+
+
+class Config:
+    """A candidate.
+
+    Attributes:
+      kwargs: compile-time parameters by name.
+      num_warps, num_stages, num_ctas, maxnreg: launch options; None leaves the option as the launch has it.
+      pre_hook: called with the dict of all arguments before every launch of this config.
+      ir_override: kept and compared as in Triton; a launch refuses it, as there is no Triton IR to override.
+    """
+
+    def __init__(
+        self,
+        kwargs: dict[str, Any],
+        num_warps: int | None = 4,
+        num_stages: int | None = 3,
+        num_ctas: int | None = 1,
+        maxnreg: int | None = None,
+        pre_hook: Callable[[dict[str, Any]], Any] | None = None,
+        ir_override: str | None = None,
+    ) -> None:
+        """Makes a candidate; see the class."""
+        self.kwargs = kwargs
+        self.num_warps, self.num_stages, self.num_ctas = num_warps, num_stages, num_ctas
+        self.maxnreg, self.pre_hook, self.ir_override = maxnreg, pre_hook, ir_override
+
+    def all_kwargs(self) -> dict[str, Any]:
+        """What the config adds to a launch: its parameters, and the options that it sets."""
+        options = {name: getattr(self, name) for name in (*OPTIONS, "ir_override")}
+        return {**self.kwargs, **{name: value for name, value in options.items() if value is not None}}
+
+    def __str__(self) -> str:
+        shown = {**self.kwargs, **{name: getattr(self, name) for name in OPTIONS}}
+        if self.ir_override is not None:
+            shown["ir_override"] = self.ir_override
+        return ", ".join(f"{name}: {value}" for name, value in shown.items())
+
+    def __repr__(self) -> str:
+        return f"Config({self})"
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Config):
+            return NotImplemented
+        return self.all_kwargs() == other.all_kwargs() and self.pre_hook == other.pre_hook
+
+    def __hash__(self) -> int:
+        return hash((tuple(sorted(map(repr, self.all_kwargs().items()))), self.pre_hook))

@@ -1,0 +1,39 @@
+"""`@heuristics`: compile-time parameters that are computed from the other arguments of a launch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tilewright.runtime.kernel_interface import KernelInterface
+
+Values = dict[str, Callable[[dict[str, Any]], Any]]
+
+
+class Heuristics(KernelInterface):
+    """A kernel, and functions from the dict of its arguments to the value of a parameter.
+
+    They are evaluated in order; each sees the arguments that were passed and what the ones before it gave.
+    """
+
+    def __init__(self, fn: Any, arg_names: list[str], values: Values) -> None:
+        """`fn` is a kernel, or what another decorator made of one."""
+        self.fn, self.arg_names, self.values = fn, arg_names, values
+
+    def run(self, *args: Any, **kwargs: Any) -> Any:
+        """Computes the values, then runs."""
+        return self.fn.run(*args, **self._completed(args, kwargs))
+
+    def warmup(self, *args: Any, **kwargs: Any) -> Any:
+        """Computes the values, then compiles without launching."""
+        return self.fn.warmup(*args, **self._completed(args, kwargs))
+
+    def _completed(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+        for name, heuristic in self.values.items():
+            kwargs[name] = heuristic({**dict(zip(self.arg_names, args, strict=False)), **kwargs})
+        return kwargs
+
+
+def heuristics(values: Values) -> Callable[[Any], Heuristics]:
+    """Decorates a kernel with functions that compute its parameters; see `Heuristics`."""
+    return lambda fn: Heuristics(fn, fn.arg_names, values)

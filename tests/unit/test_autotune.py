@@ -1,0 +1,482 @@
+"""Tuning: what is tried, what is left out, what hooks see, what arguments keep, what stays on disk."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tilewright as triton
+import tilewright.language as tl
+from tilewright.cli import main
+from tilewright.diagnostics import (
+    ConfigConflictError,
+    NoConfigLeftError,
+    OutOfResources,
+    TunedFileError,
+    TuningNameError,
+    UnknownNameError,
+)
+from tilewright.runtime import autotune_store
+
+BLOCKS = [triton.Config({"BLOCK": 32}), triton.Config({"BLOCK": 128}, num_warps=2)]
+N = 300
+
+
+def grid(meta: dict[str, Any]) -> tuple[int]:
+    return (triton.cdiv(meta["n"], meta["BLOCK"]),)
+
+
+@triton.jit
+def increment(x_ptr, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + i, mask=i < n)
+    tl.store(x_ptr + i, x + 1, mask=i < n)
+
+
+@triton.jit
+def copy(out_ptr, x_ptr, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out_ptr + i, tl.load(x_ptr + i, mask=i < n), mask=i < n)
+
+
+@triton.jit
+def asserting(x_ptr, n, BLOCK: tl.constexpr):
+    tl.static_assert(BLOCK >= 64, "too small")
+    tl.store(x_ptr + tl.arange(0, BLOCK), 1.0, mask=tl.arange(0, BLOCK) < n)
+
+
+@pytest.fixture(autouse=True)
+def fresh_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A cache of its own for every test, on the CPU."""
+    monkeypatch.setenv("TILEWRIGHT_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("TILEWRIGHT_MODE", "cpu")
+    monkeypatch.setattr(autotune_store, "_loaded", {})
+
+
+def tuned(kernel: Any, configs: list[triton.Config] = BLOCKS, key: tuple[str, ...] = ("n",), **options: Any) -> Any:
+    return triton.autotune(configs, list(key), **options)(kernel)
+
+
+def scripted(*milliseconds: float) -> Callable[..., list[float]]:
+    """A `do_bench` that launches once and claims these times, one after the other."""
+    times = iter(milliseconds)
+
+    def do_bench(call: Callable[[], None], quantiles: tuple[float, ...]) -> list[float]:
+        call()
+        return [next(times)] * len(quantiles)
+
+    return do_bench
+
+
+# ------------------------------------------------------------------------------------------------------------ configs
+
+
+def test_configs_compare_and_print_as_in_triton() -> None:
+    one = triton.Config({"BLOCK": 32})
+    assert str(one) == "BLOCK: 32, num_warps: 4, num_ctas: 1, num_stages: 3, maxnreg: None"
+    assert one == triton.Config({"BLOCK": 32}) and len({one, triton.Config({"BLOCK": 32})}) == 1
+    assert one != triton.Config({"BLOCK": 32}, num_warps=8) and one != triton.Config({"BLOCK": 32}, pre_hook=print)
+    assert str(triton.Config({}, ir_override="a")) != str(triton.Config({}, ir_override="b"))
+    assert one.all_kwargs() == {"BLOCK": 32, "num_warps": 4, "num_ctas": 1, "num_stages": 3}
+
+
+def test_the_fastest_is_taken_and_kept() -> None:
+    kernel = tuned(increment, do_bench=scripted(2.0, 1.0, 1.0, 2.0))
+    x = np.zeros(N, np.float32)
+    kernel[grid](x, N)
+    assert kernel.best_config is BLOCKS[1] and (x == 1).all()
+    assert kernel.configs_timings == {BLOCKS[0]: [2.0] * 3, BLOCKS[1]: [1.0] * 3}
+    kernel[grid](x, n=N)  # no times are left: it must come from the cache
+    assert (x == 2).all() and len(kernel.cache) == 1
+    kernel[grid](x, N - 1)
+    assert kernel.best_config is BLOCKS[0] and set(kernel.cache.values()) == set(BLOCKS)
+    assert list(kernel.cache) == [(N, "float32"), (N - 1, "float32")]
+    assert kernel.nargs is None
+
+
+@pytest.mark.parametrize("mode", ("cpu", "check", "interpret"))
+def test_arguments_are_as_passed(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TILEWRIGHT_MODE", mode)
+    kernel, x = tuned(increment), np.arange(N, dtype=np.float32)
+    kernel[grid](x, N)
+    assert (x == np.arange(N) + 1).all() and kernel.best_config in BLOCKS
+    assert bool(kernel.configs_timings) == (mode == "cpu")  # elsewhere time means nothing
+
+
+def test_every_launch_finds_the_same_content() -> None:
+    seen = []
+    hook = lambda arguments: seen.append(float(arguments["x_ptr"].sum()))  # noqa: E731
+    configs = [triton.Config({"BLOCK": size}, pre_hook=hook) for size in (32, 64)]
+    kernel, x = tuned(increment, configs), np.ones(N, np.float32)
+    kernel[grid](x, N)
+    assert len(seen) > 4 and set(seen) == {float(N)}
+    assert (x == 2).all()
+
+
+def test_torch_arguments_keep_their_version() -> None:
+    torch = pytest.importorskip("torch")
+    x = torch.zeros(N)
+    tuned(increment)[grid](x, N)
+    assert x._version == 0 and torch.equal(x, torch.ones(N))
+
+
+def test_only_what_is_written_is_copied() -> None:
+    copied = []
+
+    class Watched(np.ndarray):
+        def copy(self, *args: Any) -> Any:
+            copied.append(self.ctypes.data)
+            return np.array(self)
+
+    x, out = np.arange(N, dtype=np.float32).view(Watched), np.zeros(N, np.float32).view(Watched)
+    tuned(copy)[grid](out, x, N)
+    assert copied == [out.ctypes.data] and (out == x).all()
+
+
+def test_an_array_in_a_tuple_is_restored() -> None:
+    @triton.jit
+    def increment_second(pair, n, BLOCK: tl.constexpr):
+        i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+        tl.store(pair[1] + i, tl.load(pair[1] + i, mask=i < n) + tl.load(pair[0] + i, mask=i < n), mask=i < n)
+
+    x, y = np.ones(N, np.float32), np.zeros(N, np.float32)
+    tuned(increment_second)[grid]((x, y), N)
+    assert (y == 1).all() and (x == 1).all()
+
+
+def test_one_config_is_not_measured() -> None:
+    def never(*args: Any, **kwargs: Any) -> None:
+        pytest.fail("measured")
+
+    x = np.zeros(N, np.float32)
+    tuned(increment, BLOCKS[:1], do_bench=never)[grid](x, N)
+    keep_second = {"early_config_prune": lambda configs, nargs, **kwargs: configs[1:]}
+    kernel = tuned(increment, do_bench=never, prune_configs_by=keep_second)
+    kernel[grid](x, N)
+    assert kernel.best_config is BLOCKS[1] and (x == 2).all()
+
+
+# ------------------------------------------------------------------------------------------------------------- hooks
+
+
+def test_reset_and_restore() -> None:
+    x, out = np.ones(N, np.float32), np.full(N, 7, np.float32)
+    kernel = tuned(copy, reset_to_zero=["out_ptr"], restore_value=["x_ptr"])
+    kernel[grid](out_ptr=out, x_ptr=x, n=N)
+    assert (out == 1).all() and (x == 1).all()
+
+    @triton.jit
+    def maybe(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+        if x_ptr is None:
+            tl.store(out_ptr + tl.arange(0, BLOCK), 3.0)
+
+    out = np.zeros(256, np.float32)
+    tuned(maybe, reset_to_zero=["x_ptr"], restore_value=["x_ptr"])[(1,)](None, out, 1)
+    assert out[0] == 3
+
+
+def test_hooks_come_in_pairs_and_hear_of_failures() -> None:
+    events: list[Any] = []
+    configs = [triton.Config({"BLOCK": 32}), triton.Config({"BLOCK": 64}), triton.Config({"BLOCK": 128}, num_warps=64)]
+    kernel = tuned(
+        asserting,
+        configs,
+        pre_hook=lambda arguments, reset_only=False: events.append("reset" if reset_only else arguments["BLOCK"]),
+        post_hook=lambda arguments, exception=None: events.append(type(exception).__name__),
+        do_bench=scripted(1.0),
+    )
+    kernel[(1,)](np.zeros(N, np.float32), N)
+    assert events == [32, "CompileTimeAssertionFailure", 128, "OutOfResources", 64, "NoneType", "reset"]
+    assert kernel.best_config is configs[1]
+    assert kernel.dropped[configs[0]].endswith("too small") and "threads" in kernel.dropped[configs[2]]
+
+
+def test_pruning() -> None:
+    configs = [triton.Config({"BLOCK": 1 << size}) for size in range(10)]
+    seen: dict[str, Any] = {}
+
+    def early(given: list[triton.Config], named: dict[str, Any], **kwargs: Any) -> list[triton.Config]:
+        seen.update(named=set(named), n=kwargs["n"])
+        return given[:6]
+
+    def model(**arguments: Any) -> float:
+        return -float(arguments["BLOCK"])
+
+    kernel = tuned(
+        increment, configs, prune_configs_by={"early_config_prune": early, "perf_model": model, "top_k": 0.5}
+    )
+    kernel[grid](np.zeros(N, np.float32), n=N)
+    assert seen == {"named": {"x_ptr"}, "n": N}
+    assert set(kernel.configs_timings) == {configs[5], configs[4], configs[3]}
+    kernel = tuned(increment, prune_configs_by={"perf_model": model, "top_k": 0.1})
+    kernel[grid](np.zeros(N, np.float32), N)
+    assert kernel.best_config is BLOCKS[1]
+    with pytest.raises(TypeError, match="top_k"):
+        tuned(increment, prune_configs_by={"perf_model": model, "top_k": 2.5})[grid](np.zeros(N, np.float32), N)
+
+
+def test_heuristics_see_arguments_and_each_other() -> None:
+    values = {"BLOCK": lambda a: triton.next_power_of_2(a["n"]), "TWICE": lambda a: 2 * a["BLOCK"]}
+
+    @triton.heuristics(values)
+    @triton.jit
+    def fill(x_ptr, n, BLOCK: tl.constexpr, TWICE: tl.constexpr):
+        tl.store(x_ptr + tl.arange(0, BLOCK), TWICE, mask=tl.arange(0, BLOCK) < n)
+
+    x = np.zeros(40, np.float32)
+    fill[(1,)](x, 40)
+    assert (x == 128).all() and isinstance(fill, triton.Heuristics)
+    both = tuned(fill, [triton.Config({}, num_warps=w) for w in (1, 2)])
+    both[(1,)](x, 33)
+    assert (x == 128).all() and both.best_config is not None
+    assert "64" in fill.warmup(x, 40, grid=(1,)).source
+
+
+def test_a_library_may_derive() -> None:
+    class Own(triton.Autotuner):
+        def _bench(self, *args: Any, config: triton.Config, **meta: Any) -> float:
+            self.pre_hook({**self.nargs, **meta})
+            self.fn.run(*args, **{**meta, **config.all_kwargs()})
+            return float(config.kwargs["BLOCK"])
+
+    kernel, x = Own(increment, increment.arg_names, BLOCKS, ["n"], None, None), np.zeros(N, np.float32)
+    kernel[grid](x, N)
+    assert kernel.best_config is BLOCKS[0] and (x == 1).all()
+    assert kernel.base_fn is increment.fn and kernel.configs_timings == {BLOCKS[0]: 32.0, BLOCKS[1]: 128.0}
+
+
+def test_something_else_than_a_kernel_can_be_tuned() -> None:
+    launched = []
+
+    class Kernel:
+        fn = staticmethod(lambda: None)
+
+        def run(self, **kwargs: Any) -> None:
+            launched.append(kwargs["BLOCK"])
+
+    tuner = triton.Autotuner(Kernel(), [], BLOCKS, [], None, None, do_bench=scripted(2.0, 1.0))
+    tuner.run()
+    assert launched == [32, 128, 128]
+
+
+# ------------------------------------------------------------------------------------------------------------- errors
+
+
+def test_errors(monkeypatch: pytest.MonkeyPatch) -> None:
+    x = np.zeros(N, np.float32)
+    for option in ({"key": ("m",)}, {"reset_to_zero": ["m"]}, {"restore_value": ["m"]}):
+        with pytest.raises(TuningNameError, match="names 'm', which is no parameter of increment"):
+            tuned(increment, **option)
+    none = {"early_config_prune": lambda configs, nargs, **kwargs: []}
+    with pytest.raises(triton.AutotunerError) as caught:
+        tuned(increment, prune_configs_by=none)[grid](x, N)
+    assert str(caught.value) == (
+        "Autotuner error: No valid autotuner configs after pruning. `early_config_prune` should return at least one config."
+    )
+    for options in ({"BLOCK": 64}, {"num_warps": 2}):
+        for configs in (BLOCKS, BLOCKS[:1]):
+            with pytest.raises(ConfigConflictError, match="Conflicting meta-parameters: " + next(iter(options))):
+                tuned(increment, configs)[grid](x, N, **options)
+
+
+def test_no_config_left() -> None:
+    configs = [triton.Config({"BLOCK": 32}), triton.Config({"BLOCK": 64}, num_warps=64)]
+    with pytest.raises(NoConfigLeftError) as caught:
+        tuned(asserting, configs)[(1,)](np.zeros(N, np.float32), N)
+    assert "CompileTimeAssertionFailure: " in str(caught.value) and "OutOfResources: " in str(caught.value)
+
+    @triton.jit
+    def wrong(x_ptr, n, BLOCK: tl.constexpr):
+        tl.store(x_ptr, tl.nothing(n))
+
+    with pytest.raises(UnknownNameError):
+        tuned(wrong)[(1,)](np.zeros(N, np.float32), N)
+
+
+def test_a_config_that_fails_by_mistake_is_reported() -> None:
+    @triton.jit
+    def sometimes(x_ptr, n, BLOCK: tl.constexpr):
+        if BLOCK == 32:
+            tl.nothing()
+        tl.store(x_ptr + tl.arange(0, BLOCK), 1.0)
+
+    with pytest.warns(RuntimeWarning, match="config BLOCK: 32.* is left out: UnknownNameError"):
+        tuned(sometimes)[(1,)](np.zeros(N, np.float32), N)
+
+
+def test_an_error_while_timing_puts_everything_back() -> None:
+    def broken(call: Callable[[], None], quantiles: Any) -> None:
+        call()
+        raise ZeroDivisionError
+
+    x = np.zeros(N, np.float32)
+    with pytest.raises(ZeroDivisionError):
+        tuned(increment, do_bench=broken)[grid](x, N)
+    assert (x == 0).all()
+
+    def too_much(call: Callable[[], None], quantiles: Any) -> None:
+        raise OutOfResources(2, 1, "shared memory")
+
+    kernel = tuned(increment, do_bench=too_much)
+    kernel[grid](x, N)  # nothing could be measured: the first one, as in Triton
+    assert kernel.best_config is BLOCKS[0]
+
+
+# --------------------------------------------------------------------------------------------------------------- disk
+
+
+def count_measurements(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    from tilewright.runtime import autotune_measure
+
+    counted, real = [], autotune_measure.time_in_turns
+    monkeypatch.setattr(autotune_measure, "time_in_turns", lambda *a, **k: counted.append(a) or real(*a, **k))
+    return counted
+
+
+def test_results_stay_on_disk(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    counted, x = count_measurements(monkeypatch), np.zeros(N, np.float32)
+    first, second = tuned(increment), tuned(increment)
+    first[grid](x, N)
+    second[grid](x, N)
+    assert len(counted) == 1 and (x == 2).all() and second.best_config == first.best_config
+    assert second.configs_timings.keys() == first.configs_timings.keys() and second.bench_time == 0
+    tuned(increment, BLOCKS[::-1])[grid](x, N)  # other candidates
+    tuned(increment)[grid](np.zeros(N + 8, np.float32), N)  # another first call
+    tuned(copy)[grid](x, x.copy(), N)  # another kernel
+    tuned(increment, cache_results=False)[grid](x, N)
+    assert len(counted) == 5
+    (path, *_) = (tmp_path / "cache" / "tuned").glob("*.json")
+    for damaged in ("", "{}", '{"best": 3}'):
+        path.write_text(damaged)
+    tuned(increment)[grid](x, N), tuned(increment, BLOCKS[::-1])[grid](x, N), tuned(copy)[grid](x, x.copy(), N)
+    tuned(increment)[grid](np.zeros(N + 8, np.float32), N)
+    assert len(counted) == 6
+    assert json.loads(path.read_text())["best"] in {str(config) for config in BLOCKS}
+
+
+def test_a_change_of_what_is_called_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    from tilewright.runtime.autotune_subject import source_digest
+
+    before = source_digest(calling)
+    monkeypatch.setattr(helper, "_raw", helper.raw_src.replace("+ 1", "+ 2"))
+    changed = source_digest(calling)
+    monkeypatch.setitem(globals(), "OFFSET", 6)
+    assert len({before, changed, source_digest(calling)}) == 3
+
+
+OFFSET = 5
+
+
+@triton.jit
+def helper(x):
+    return x + 1
+
+
+@triton.jit
+def calling(x_ptr):
+    tl.store(x_ptr, helper(tl.load(x_ptr)) + OFFSET)
+
+
+PROGRAM = """
+import sys, numpy as np, tilewright as triton, tilewright.language as tl
+from tilewright.runtime import autotune_measure
+real = autotune_measure.time_in_turns
+autotune_measure.time_in_turns = lambda *a, **k: print("measured") or real(*a, **k)
+
+@triton.autotune([triton.Config({"BLOCK": b}) for b in (64, 128)], key=["n"])
+@triton.jit
+def twice(x_ptr, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(x_ptr + i, tl.load(x_ptr + i, mask=i < n) * 2, mask=i < n)
+
+x = np.ones(500, np.float32)
+twice[lambda meta: (triton.cdiv(500, meta["BLOCK"]),)](x, 500)
+assert (x == 2).all()
+print(twice.best_config)
+"""
+
+
+def test_one_of_eight_processes_measures(tmp_path: Path) -> None:
+    script = tmp_path / "program.py"
+    script.write_text(PROGRAM)
+    command = [sys.executable, str(script)]
+    running = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(8)]
+    lines = [process.communicate(timeout=300)[0].splitlines() for process in running]
+    assert [process.returncode for process in running] == [0] * 8
+    assert sum("measured" in line for line in lines) == 1
+    assert len({line[-1] for line in lines}) == 1
+
+
+def test_the_lock_does_not_wait_for_ever(tmp_path: Path) -> None:
+    from tilewright.runtime.file_lock import locked
+
+    with locked(tmp_path / "lock", 1.0) as first, locked(tmp_path / "lock", 0.02) as second:
+        assert first and not second
+    with locked(tmp_path / "lock", 0.02) as third:
+        assert third
+    with locked(tmp_path / "missing" / "lock", 0.02) as fourth:
+        assert not fourth
+
+
+def test_tuned_files(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    x = np.zeros(N, np.float32)
+    with autotune_store.recording() as results:
+        tuned(increment)[grid](x, N)
+        tuned(increment)[grid](x, N + 0)  # measured again: stored results do not count while recording
+        tuned(copy, cache_results=False)[grid](x, x.copy(), N)
+    assert [result.subject.kernel for result in results] == ["test_autotune.py:increment"] * 2 + [
+        "test_autotune.py:copy"
+    ]
+    text = autotune_store.tuned_text(results)
+    assert text == autotune_store.tuned_text([results[2], results[1]]) and "/" not in text
+    path = tmp_path / "tuned.json"
+    path.write_text(text.replace(str(results[1].best), str(BLOCKS[0])))
+    counted = count_measurements(monkeypatch)
+    triton.load_tuned(path)
+    kernel = tuned(increment, cache_results=False)
+    kernel[grid](x, N)
+    assert counted == [] and kernel.best_config == BLOCKS[0]
+    changed = json.loads(path.read_text())
+    for entry in changed["results"]:
+        entry["source"] = "0"
+    path.write_text(json.dumps(changed))
+    monkeypatch.setenv("TILEWRIGHT_TUNED", str(path))
+    with pytest.warns(UserWarning, match="has changed since it was tuned"):
+        tuned(increment, cache_results=False)[grid](x, N)
+    assert len(counted) == 1
+    for content, complaint in (
+        ("", "no JSON"),
+        ("[]", "no file of tuned"),
+        ('{"format": 1, "results": [{}]}', "lacks"),
+    ):
+        path.write_text(content)
+        with pytest.raises(TunedFileError, match=complaint):
+            triton.load_tuned(path)
+    with pytest.raises(TunedFileError, match="cannot be read"):
+        triton.load_tuned(tmp_path / "none.json")
+
+
+def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    script, saved = tmp_path / "program.py", tmp_path / "tuned.json"
+    script.write_text(PROGRAM + "\nassert sys.argv[1:] == ['--save', 'a']\n")
+    command = ["tune", str(script), "--save", str(saved)]
+    assert main([*command, "--", "--save", "a"]) == 0
+    text = saved.read_text()
+    assert "program.py:twice (500, 'float32'): " in capsys.readouterr().out and json.loads(text)["results"]
+    assert main([*command, "--", "--save", "a"]) == 1 and "--update" in capsys.readouterr().err
+    saved.write_text(text.replace("(500, ", "(501, "))
+    assert main([*command, "--update", "--", "--save", "a"]) == 0
+    assert [entry["key"][:5] for entry in json.loads(saved.read_text())["results"]] == ["(500,", "(501,"]
+    script.write_text("import sys\nsys.exit(3)")
+    assert main([*command, "--force"]) == 1 and "ended with 3" in capsys.readouterr().err
+    script.write_text("")
+    assert main([*command, "--force"]) == 1 and "has tuned nothing" in capsys.readouterr().err
+    script.write_text(PROGRAM)
+    assert main(["translate", f"{script}:twice", "--signature", "*fp32, i32, 64"]) == 0
+    assert "twice(float*" in capsys.readouterr().out
