@@ -45,6 +45,7 @@ struct Fiber {
     ucontext_t context;
 #endif
     void* tsan;
+    void* tsan_proxy;       // its second self: what asynchronous reads of shared memory may rely on
     void* fake_stack;
     const char* waits_at;   // the operation at which it waits, or null
     const void* waits_for;  // the barrier at which it waits, where it is one
@@ -82,7 +83,8 @@ struct Engine {
     size_t main_stack_bytes;
     bool failed;
     char report[REPORT_BYTES];
-    char block_token;             // what blocks synchronise on, for ThreadSanitizer
+    bool proxies;                 // whether the kernel has such reads
+    char block_token[2];          // what blocks synchronise on, for ThreadSanitizer
 #if defined(__x86_64__)
     void* main_stack_pointer;
 #else
@@ -219,6 +221,40 @@ TILEWRIGHT_UNCHECKED inline void wait_at(
     switch_to(next);
     fiber.waits_at = nullptr;
     fiber.waits_for = nullptr;
+}
+
+// --------------------------------------------------------------------------- what the asynchronous proxy sees
+//
+// wgmma and TMA stores read shared memory through a proxy of their own; what a thread wrote reaches it by that thread's
+// async_proxy_fence or a later one of somebody who knows of the write. The race detector therefore has a second self of
+// every thread: barriers order both selves, each among its own kind, and a fence tells the second what the first knows.
+
+inline const void* proxy_token(const void* token) { return static_cast<const char*>(token) + 1; }
+
+// Runs `work` as the second self of the current thread.
+template <typename Work> TILEWRIGHT_UNCHECKED void as_proxy(Work work)
+{
+#if TILEWRIGHT_TSAN
+    if (!engine.proxies) return;
+    __tsan_switch_to_fiber(engine.fibers[engine.current].tsan_proxy, 1);
+    work();
+    __tsan_switch_to_fiber(engine.fibers[engine.current].tsan, 1);
+#else
+    (void)work;
+#endif
+}
+
+// `release` and `acquire` for both selves; the byte after a token is the second's.
+TILEWRIGHT_UNCHECKED inline void release_both(const void* token)
+{
+    release(token);
+    as_proxy([token]() TILEWRIGHT_UNCHECKED { release(proxy_token(token)); });
+}
+
+TILEWRIGHT_UNCHECKED inline void acquire_both(const void* token)
+{
+    acquire(token);
+    as_proxy([token]() TILEWRIGHT_UNCHECKED { acquire(proxy_token(token)); });
 }
 
 // Makes everyone runnable who waits for `what`.

@@ -259,6 +259,14 @@ def test_a_tile_reused_under_its_store_shows() -> None:
         check_probe(store("tma_store_wait<1>();"), out, numbers=[9])
 
 
+def test_a_store_without_a_proxy_fence_is_a_race() -> None:
+    artifact = store("tma_store_wait<0>();")
+    source = artifact.source.replace("    async_proxy_fence();\n    __sync", "    __sync")
+    assert source != artifact.source
+    with pytest.raises(KernelFaultError, match=r"race on .*TMA store.*needs a barrier and an async_proxy_fence"):
+        check_probe(dataclasses.replace(artifact, source=source), np.zeros((10, 24), np.uint16), numbers=[9])
+
+
 def test_a_store_that_nobody_waits_for() -> None:
     artifact = store("")
     source = artifact.source.replace("    if (tid == 0) tma_store_wait<0>();\n", "")

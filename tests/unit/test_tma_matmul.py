@@ -140,6 +140,7 @@ def test_the_product_under_the_sanitizers() -> None:
         (("mbarrier_wait(&empty[stage], k / 2 % 2 ^ 1);", ""), "race on shared_bytes|deadlock"),
         (("mbarrier_arrive(&empty[(k - 1) % 2])", "mbarrier_arrive(&empty[k % 2])"), "race on shared_bytes|deadlock"),
         (("named_barrier_sync(1, 128);", ""), "race on shared_bytes: .*TMA store"),
+        (("        async_proxy_fence();\n", ""), "race on shared_bytes: .*TMA store.*async_proxy_fence"),
         (("        wgmma_wait<0>();\n", ""), "race|still under way"),
     ],
 )

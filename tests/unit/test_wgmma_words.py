@@ -169,6 +169,16 @@ def test_a_tile_written_without_a_barrier_is_a_race() -> None:
         check_probe(steps(0, body), np.zeros(128, np.float32))
 
 
+def test_a_tile_written_without_a_proxy_fence_is_a_race() -> None:
+    body = TWO_STEPS.replace("async_proxy_fence();", "")
+    with pytest.raises(KernelFaultError, match=r"race on .*wgmma of warp \d.*needs a barrier and an async_proxy_fence"):
+        check_probe(steps(0, body), np.zeros(128, np.float32))
+    after = TWO_STEPS.replace("async_proxy_fence();", "").replace(
+        "__syncthreads();", "__syncthreads(); async_proxy_fence(); __syncthreads();"
+    )
+    check_probe(steps(0, after), np.zeros(128, np.float32))  # a fence of whoever knows of the writes will do
+
+
 @pytest.mark.parametrize(
     ("change", "fault"),
     [
