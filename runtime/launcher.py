@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import operator
 import struct
 from typing import Any
 
@@ -48,11 +49,11 @@ class Launcher:
 
         Raises:
           TensorMapError: when a tensor map cannot be encoded.
-          struct.error: when the grid is not of integers.
+          struct.error, TypeError: when the grid is not of integers.
         """
         encodings = self._encode(values) if self._encode is not None else ()
         if self._resident:
-            values = (*values, x)
+            values = (*values, operator.index(x))
             x = min(x, max(self._resident // (y * z), 1))
         try:
             block = self._free.pop()
