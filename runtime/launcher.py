@@ -60,18 +60,14 @@ class Launcher:
         except IndexError:
             block = new_block(self._layout)
         try:
-            self._fill(block.memory, encodings, x, y, z, stream, values)
+            shape = (*encodings, x, y, z, self._threads, 1, 1, self._shared, stream)
+            try:
+                self._pack(block.memory, self._first, *shape, *values)
+            except (struct.error, OverflowError):
+                self._pack(block.memory, self._first, *shape, *in_range(self._artifact.launch_parameters, values))
             return self._start(block.config, self._function, block.parameters, None)  # type: ignore[no-any-return]
         finally:
             self._free.append(block)
-
-    def _fill(self, memory: Any, encodings: Any, x: int, y: int, z: int, stream: int, values: tuple[Any, ...]) -> None:
-        maps = [encoding.address for encoding in encodings]
-        try:
-            self._pack(memory, self._first, *maps, x, y, z, self._threads, 1, 1, self._shared, stream, *values)
-        except (struct.error, OverflowError):
-            fitting = in_range(self._artifact.launch_parameters, values)
-            self._pack(memory, self._first, *maps, x, y, z, self._threads, 1, 1, self._shared, stream, *fitting)
 
     def launch_anywhere(self, x: int, y: int, z: int, stream: int, values: tuple[Any, ...]) -> None:
         """The same where the caller's thread may have no context, or another device's.

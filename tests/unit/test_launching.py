@@ -20,7 +20,7 @@ from tilewright.artifact import Artifact, LaunchParameter, Options, TensorMap
 from tilewright.diagnostics import ArgumentKindError, HostExpressionError, TensorMapError, ToolchainError
 from tilewright.language import dtypes
 from tilewright.language.dtypes import PointerType
-from tilewright.runtime import assembly, nvrtc
+from tilewright.runtime import assembly, nvrtc, tensor_maps
 from tilewright.runtime.packing import in_range, lay_out
 from tilewright.runtime.tensor_maps import Encoder, Shape, check_rules
 
@@ -180,6 +180,23 @@ def test_a_map_that_the_hardware_cannot_take_is_named(
     )
     with pytest.raises(TensorMapError, match=f"a_map over a_ptr.*{rule}".replace("^", r"\^")):
         check_rules(shape)
+
+
+def test_encodings_are_kept_within_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    encoded: list[Shape] = []
+
+    def encode(shape: Shape) -> tensor_maps.Encoding:
+        encoded.append(shape)
+        return tensor_maps.Encoding(len(encoded))
+
+    monkeypatch.setattr(tensor_maps, "encode", encode)
+    monkeypatch.setattr(tensor_maps, "KEPT", 4)
+    encoder = Encoder(artifact())
+    assert encoder.encode((0x100, 128, 64, 1.5)) == encoder.encode((0x100, 128, 64, 2.5)) == [1, 2]
+    assert encoder.encode((0x100, 128, 32, 1.5)) == [3, 2] and encoded[2].strides == (64,)
+    for address in range(0x200, 0x600, 0x100):
+        encoder.encode((address, 128, 64, 1.5))
+    assert encoder.encode((0x500, 128, 64, 1.5)) == [10, 11] and encoder.encode((0x100, 128, 64, 1.5)) == [12, 13]
 
 
 def test_maps_of_unknown_names_are_errors() -> None:

@@ -81,7 +81,7 @@ def cpp(text: str, names: dict[str, str]) -> str:
 
 
 def _condition(text: str, names: dict[str, str], wide: dict[str, str], guards: Iterable[str]) -> list[str]:
-    why = "" if text in guards else "   // a tensor map has no empty side"
+    why = "" if text in guards else "   // or a tensor map cannot be encoded"
     return wrap_code(f"if (!({_spelled(text, names, wide)})) return cudaErrorInvalidValue;{why}", 4)
 
 
