@@ -83,7 +83,7 @@ class Prepared:
             compiled.check_globals()
         try:
             status = self._start(x, y, z, stream, values)
-        except (struct.error, OverflowError):  # a grid that is none
+        except (struct.error, OverflowError, TypeError):  # a grid that is none
             return None
         return None if status else compiled
 

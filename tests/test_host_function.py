@@ -19,7 +19,7 @@ GOLDEN = Path(__file__).resolve().parent / "goldens" / "host_function.txt"
 KERNEL = """
 #include <cuda_fp16.h>
 struct alignas(64) TensorMap { unsigned char opaque[128]; };
-extern "C" __global__ void fabricated(const half* a_ptr, int M, long long stride, float scale,
+extern "C" __global__ void fabricated(const half* a_ptr, int M, long long stride, float scale, int num_programs,
                                       const __grid_constant__ TensorMap a_map,
                                       const __grid_constant__ TensorMap row_map)
 {
@@ -31,7 +31,7 @@ RUNTIME = """
 #define CUDART_VERSION 13000
 enum cudaError_t { cudaSuccess, cudaErrorInvalidValue, cudaErrorNotSupported };
 enum cudaDriverEntryPointQueryResult { cudaDriverEntryPointSuccess };
-enum { cudaEnableDefault, cudaFuncAttributeMaxDynamicSharedMemorySize };
+enum { cudaEnableDefault, cudaFuncAttributeMaxDynamicSharedMemorySize, cudaDevAttrMultiProcessorCount };
 using cudaStream_t = void*;
 struct dim3 { unsigned x, y, z; };
 struct half { short bits; };
@@ -59,16 +59,22 @@ template <typename F> cudaError_t cudaFuncSetAttribute(F, int, int bytes)
     return cudaSuccess;
 }
 cudaError_t cudaGetLastError() { return cudaSuccess; }
-void fabricated(const half*, int M, long long stride, float scale, TensorMap, TensorMap)
+template <typename F> cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, F, int, int)
 {
-    std::printf("kernel %d %lld %g\\n", M, stride, scale);
+    *blocks = 2;
+    return cudaSuccess;
+}
+cudaError_t cudaDeviceGetAttribute(int* value, int, int) { *value = 5; return cudaSuccess; }
+void fabricated(unsigned blocks, const half*, int M, long long stride, float scale, int num_programs, TensorMap, TensorMap)
+{
+    std::printf("kernel %d %lld %g, %d programs in %u blocks\\n", M, stride, scale, num_programs, blocks);
 }
 """
 PRINTING_CALLER = """
 int main()
 {
     alignas(16) static half data[8];
-    const int right = launch_fabricated(data, 256, 1500000000, 1.5f, dim3{1, 1, 1}, nullptr);
+    const int right = launch_fabricated(data, 256, 1500000000, 1.5f, dim3{70, 3, 1}, nullptr);
     const int guarded = launch_fabricated(data, 100, 64, 1.5f, dim3{1, 1, 1}, nullptr);
     const int wide = launch_fabricated(data, 512, 1ll << 40, 1.5f, dim3{1, 1, 1}, nullptr);
     std::printf("%d %d %d\\n", right, guarded, wide);
@@ -91,8 +97,8 @@ int main()
 
 
 def wide_artifact() -> Artifact:
-    """The fabricated kernel with arithmetic of every kind in its guards and tensor maps."""
-    return artifact(guards=("M % 128 == 0", "M * stride < 400000000000"))
+    """The fabricated kernel as a persistent one, with arithmetic of every kind in its guards and tensor maps."""
+    return artifact(guards=("M % 128 == 0", "M * stride < 400000000000"), persistent=True)
 
 
 def test_the_text(request: pytest.FixtureRequest) -> None:
@@ -111,7 +117,7 @@ def test_the_host_runs_it(tmp_path: Path) -> None:
     from tilewright.runtime.cpu.build import compiler
 
     text = RUNTIME + host_function(wide_artifact()).replace("#include <cuda_runtime.h>", "") + PRINTING_CALLER
-    text = text.replace("<<<grid, 384, 200000, stream>>>", "")
+    text = text.replace("fabricated<<<grid, 384, 200000, stream>>>(", "fabricated(grid.x, ")
     file = tmp_path / "kernel.cpp"
     file.write_text(text)
     flags = ["-std=c++17", "-D__CUDACC__", "-Wall", "-Werror", "-Wno-unused-parameter", f"-I{folder}"]
@@ -122,7 +128,7 @@ def test_the_host_runs_it(tmp_path: Path) -> None:
         "map 2 of type 6: 64 x 256 x 0, stride 3000000000, box 64 x 128, swizzle 3, promotion 2",
         "map 1 of type 6: 256 x 0 x 0, stride 0, box 256 x 0, swizzle 0, promotion 3",
         "allowed 200000",
-        "kernel 256 1500000000 1.5",
+        "kernel 256 1500000000 1.5, 70 programs in 3 blocks",
         "0 1 1",
     ]
 
@@ -130,8 +136,18 @@ def test_the_host_runs_it(tmp_path: Path) -> None:
 @pytest.mark.skipif(shutil.which("nvcc") is None, reason="nvcc is not installed")
 def test_nvcc_builds_it_and_it_launches(tmp_path: Path) -> None:
     file = tmp_path / "kernel.cu"
-    file.write_text(KERNEL + host_function(artifact()) + CALLER)
-    command = ["nvcc", "-std=c++17", "-arch=sm_90a", "-Werror", "all-warnings", "-o", str(tmp_path / "run"), str(file)]
+    file.write_text(KERNEL + host_function(wide_artifact()) + CALLER)
+    command = [
+        "nvcc",
+        "-std=c++17",
+        "-gencode",
+        "arch=compute_90a,code=sm_90a",
+        "-Werror",
+        "all-warnings",
+        "-o",
+        str(tmp_path / "run"),
+        str(file),
+    ]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
 

@@ -154,6 +154,6 @@ class Artifact:
 
 
 def launch_conditions(artifact: Artifact) -> tuple[str, ...]:
-    """What must hold at a launch: the guards, and that no tensor map has an empty side, which cannot be encoded."""
-    sizes = [size for tensor_map in artifact.tensor_maps for size in tensor_map.sizes if not size.isdigit()]
-    return tuple(dict.fromkeys((*artifact.guards, *(f"{size} > 0" for size in sizes))))
+    """What must hold at a launch: the guards, and that tensor maps can be encoded: no size or stride of theirs is zero."""
+    texts = [text for one in artifact.tensor_maps for text in (*one.sizes, *one.strides)]
+    return tuple(dict.fromkeys((*artifact.guards, *(f"{text} > 0" for text in texts if not text.isdigit()))))

@@ -15,19 +15,9 @@ from .wrap import wrap_code
 
 NAME = re.compile(r"[A-Za-z_]\w*")
 GROWS = re.compile(r"[-+*]")  # what only divides and compares stays within its type
-OWN = (
-    "grid",
-    "stream",
-    "encode",
-    "encoded",
-    "sizes",
-    "strides",
-    "box",
-    "steps",
-    "status",
-    "device",
-    "allowed",
-    "found",
+# The function's own words.
+OWN = frozenset(
+    """grid stream encode encoded sizes strides box steps status device allowed found blocks multiprocessors most""".split()
 )
 
 
@@ -38,8 +28,8 @@ def with_host_function(artifact: Artifact) -> Artifact:
 
 def host_function(artifact: Artifact) -> str:
     """The text of `launch_<kernel>`, for nvcc; NVRTC and the CPU run pass over it."""
-    taken = {one.name for one in artifact.tensor_maps} | RESERVED | set(OWN) | {artifact.kernel_name}
-    names = {p.name: _free(p.name, taken) for p in artifact.parameters}
+    taken = {one.name for one in artifact.tensor_maps} | RESERVED | OWN | {artifact.kernel_name}
+    names = {p.name: _free(p.name, taken) for p in artifact.launch_parameters}
     conditions = launch_conditions(artifact)
     texts = [text for one in artifact.tensor_maps for text in (*one.sizes, *one.strides)] + [*conditions]
     computed = dict.fromkeys(name for text in texts if GROWS.search(text) for name in NAME.findall(text))
@@ -49,7 +39,11 @@ def host_function(artifact: Artifact) -> str:
         f"inline cudaError_t launch_{artifact.kernel_name}({', '.join([*typed, 'dim3 grid', 'cudaStream_t stream'])})"
     )
     passed = [*names.values(), *(one.name for one in artifact.tensor_maps)]
-    shape = f"grid, {artifact.num_threads}, {artifact.shared_bytes}, stream"
+    start = f"{artifact.kernel_name}<<<grid, {artifact.num_threads}, {artifact.shared_bytes}, stream>>>("
+    arguments = f"{', '.join(passed)});"
+    launch = wrap_code(start + arguments, 4)
+    if len(launch) > 1:
+        launch = [*wrap_code(start, 4), *wrap_code(arguments, 8)]
     return (
         environment()
         .get_template("host.cu.j2")
@@ -60,8 +54,10 @@ def host_function(artifact: Artifact) -> str:
             wide=[(wide[name], names[name]) for name in wide],
             maps=[_map(one, names, wide) for one in artifact.tensor_maps],
             wide_row=WIDE_ROW,
+            persistent=names["num_programs"] if artifact.persistent else "",
+            num_threads=artifact.num_threads,
             shared_bytes=artifact.shared_bytes,
-            launch="\n".join(wrap_code(f"{artifact.kernel_name}<<<{shape}>>>({', '.join(passed)});", 4)),
+            launch="\n".join(launch),
         )
         + "\n"
     )
@@ -85,7 +81,7 @@ def cpp(text: str, names: dict[str, str]) -> str:
 
 
 def _condition(text: str, names: dict[str, str], wide: dict[str, str], guards: Iterable[str]) -> list[str]:
-    why = "" if text in guards else "   // a tensor map has no empty side"
+    why = "" if text in guards else "   // or a tensor map cannot be encoded"
     return wrap_code(f"if (!({_spelled(text, names, wide)})) return cudaErrorInvalidValue;{why}", 4)
 
 

@@ -296,8 +296,8 @@ def _boxed_tile(plan: _Plan, variable: Variable, box: Box) -> SharedTile:
 
 def _unusable(plan: _Plan, box: Box, assumed: SharedTile, tile: SharedTile) -> str:
     """Why a box cannot be copied to (or from) a shared tile; "" when it can."""
-    if box.guards and not plan.options.guards:
-        return f"needs {parameter_text(box.guards[0])}"
+    if not plan.options.guards:  # any box needs sizes and strides that are not zero
+        return f"needs {parameter_text(box.guards[0]) if box.guards else 'sizes and strides above zero'}"
     if box.base not in plan.read_only:
         return f"{box.base.name} is written by the kernel"
     other = tile.fast != assumed.fast and (tile.itemsize != 2 or not fits(tile.shape, tile.fast, tile.itemsize))
@@ -388,7 +388,7 @@ def _box_stores(plan: _Plan) -> None:
         if not isinstance(statement, Effect) or statement.call.op != "store" or statement.call.args[0].type.rank != 2:
             continue
         box = find_box(statement, plan.kernel, plan.facts, plan.induction)
-        if not isinstance(box, Box) or (box.guards and not plan.options.guards):
+        if not isinstance(box, Box) or not plan.options.guards:
             if isinstance(box, NotABox):
                 plan.reasons.setdefault(f"store: {box.reason}")
             continue
