@@ -134,11 +134,11 @@ def find_changes(builder: Builder, name: str, one: Any, other: Any, why: str, sp
     if one is None or other is None or not (isinstance(one, AGGREGATES) or isinstance(other, AGGREGATES)):
         return
     for number in differing_parts(name, one, other, why, span, builder.calls):
-        if (name, number) in builder.changing:
-            left, right = (parts_of(value, name)[number] for value in (one, other))
-            types = [getattr(part.value, "type", "a number") for part in (left, right)]
+        left, right = (parts_of(value, name)[number] for value in (one, other))
+        types = [to_expr(part.value, span).type for part in (left, right)]
+        if types[0] != types[1]:
             raise DTypeError(
-                f"{left.name} has the type {types[0]} but {types[1]} {why}",
+                f"{left.name} is of type {types[0]}, but of type {types[1]} {why}",
                 span,
                 f"give {left.name} one type, as with .to(tl.int64)",
                 builder.calls,
