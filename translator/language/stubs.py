@@ -206,6 +206,23 @@ def dot(
     """The matrix product [..., M, K] x [..., K, N], plus `acc`; fp32 operands are read as TF32 by default."""
 
 
+@builtin
+def dot_scaled(
+    lhs: Any,
+    lhs_scale: Any,
+    lhs_format: str,
+    rhs: Any,
+    rhs_scale: Any,
+    rhs_format: str,
+    acc: Any = None,
+    fast_math: bool = False,
+    lhs_k_pack: bool = True,
+    rhs_k_pack: bool = True,
+    out_dtype: Any = None,
+) -> Any:
+    """The product of microscaled operands: groups along K share a scale. Computed in bf16, or fp16 beside fp16."""
+
+
 @builtin(method=True)
 def reduce(input: Any, axis: Any, combine_fn: Any, keep_dims: bool = False) -> Any:
     """Combines all elements along `axis` (all axes for None) by a jit function of two partial results."""
