@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from tilewright.runtime.launcher import Launcher
 
 MISSING: Any = type("Missing", (), {"__repr__": lambda self: "missing"})()
-ENVIRONMENT = ("TILEWRIGHT_MODE", "TRITON_INTERPRET", "TRITON_DEBUG")  # read at every launch
+ENVIRONMENT = ("TILEWRIGHT_MODE", "TRITON_INTERPRET", "TRITON_DEBUG", "TRITON_F32_DEFAULT")  # read at every launch
 PREFIX = "_tw_"
 KEPT = 4096  # launches remembered per kernel and combination of types
 INT32 = "-2147483648 <= {name} <= 2147483647"

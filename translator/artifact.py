@@ -33,7 +33,23 @@ class TupleArgument:
     items: tuple[Argument, ...]
 
 
-Argument = RuntimeArgument | ConstantArgument | TupleArgument
+@dataclass(frozen=True, slots=True)
+class DescriptorArgument:
+    """A parameter that is a `TensorDescriptor`.
+
+    It becomes kernel parameters: the address `name`, divisible by 16; `name_shape_<axis>` (int32) per axis; and
+    `name_stride_<axis>` (int64, multiples of 16 bytes) per axis but the last, whose stride is 1. The block's shape and the
+    padding are part of the specialisation. `divisible_by_16` says of which sides it is known.
+    """
+
+    name: str
+    element: DType
+    block_shape: tuple[int, ...]
+    divisible_by_16: tuple[bool, ...]
+    padding: str = "zero"
+
+
+Argument = RuntimeArgument | ConstantArgument | TupleArgument | DescriptorArgument
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +85,8 @@ class Target:
 class LaunchParameter:
     """One parameter of the generated kernel, in order: where its value comes from and how it is packed.
 
-    `path` is the index of the user's argument, then of the item within a tuple.
+    `path` is the index of the user's argument, then of the item within a tuple; in a descriptor 0 is the address,
+    (1, axis) a side and (2, axis) a stride.
     """
 
     name: str
