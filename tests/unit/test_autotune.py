@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -160,6 +161,14 @@ def test_one_config_is_not_measured() -> None:
     kernel = tuned(increment, do_bench=never, prune_configs_by=keep_second)
     kernel[grid](x, N)
     assert kernel.best_config is BLOCKS[1] and (x == 2).all()
+
+
+def test_threads_tune_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    counted = count_measurements(monkeypatch)
+    kernel, arrays = tuned(increment, cache_results=False), [np.full(N, i, np.float32) for i in range(6)]
+    with ThreadPoolExecutor(6) as pool:
+        list(pool.map(lambda x: kernel[grid](x, N), arrays))
+    assert len(counted) == 1 and all((x == i + 1).all() for i, x in enumerate(arrays))
 
 
 # ------------------------------------------------------------------------------------------------------------- hooks
