@@ -25,7 +25,7 @@ lint: $(VENV)/ready
 	$(BIN)/mypy build/typecheck/tilewright
 
 goldens: $(VENV)/ready
-	$(BIN)/python -m pytest -q tests/test_goldens.py --update-goldens
+	$(BIN)/python -m pytest -q tests/test_goldens.py tests/test_host_function.py --update-goldens
 
 clean:
 	rm -rf build $(VENV)/ready

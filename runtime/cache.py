@@ -1,67 +1,163 @@
-"""The disk cache of compiled kernels: a folder per content, the `.cu` beside its cubin.
+"""The disk cache of compiled kernels: the `.cu` beside its cubin, found by everything that decides the machine code.
 
-An entry that is missing, cut short, altered or unreadable is a miss; a cache that cannot be written is no cache. Entries
-appear whole or not at all: they are written elsewhere and moved into place.
+A cache that cannot be written is no cache; kernels then compile each time.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
-import tempfile
+import shutil
+import time
 import warnings
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from tilewright.artifact import Artifact
+from tilewright.diagnostics import TilewrightError
+from tilewright.runtime import store
 from tilewright.runtime.folders import cache_folder
+from tilewright.runtime.log import log, reason
 from tilewright.runtime.nvrtc import Cubin, compile_text, version
 from tilewright.version import VERSION
+
+CUBIN = "kernel.cubin"
+BOUND = "TILEWRIGHT_CACHE_MB"
+DEFAULT_BOUND_MB = 1024
+
+
+def root() -> Path:
+    """Where compiled kernels are kept."""
+    return cache_folder() / "gpu"
+
+
+def location(kernel: Listed) -> Path:
+    """The file with a cached kernel's text."""
+    return kernel.entry.folder / f"{kernel.facts['key']['kernel']}.cu"
 
 
 def compiled(artifact: Artifact, maxnreg: int | None = None, target: str | None = None) -> Cubin:
     """The machine code of a kernel for `target` (by default the one it was written for), from the cache or from NVRTC."""
     target = target or artifact.target
-    parts = (artifact.source, target, repr(maxnreg), repr(version()), VERSION)
-    key = hashlib.sha256("\0".join(parts).encode()).hexdigest()
-    folder = cache_folder() / "gpu" / key[:2] / key[2:]
-    found = _read(folder)
-    if found is not None:
-        return found
+    parts = key_parts(artifact, maxnreg, target)
+    key = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+    found = _read(key)
+    if found is None:
+        with store.sole_maker(root(), key):
+            found = _read(key)  # another process may have made it meanwhile
+            if found is None:
+                return _make(key, parts, artifact, maxnreg, target)
+    log("compile", lambda: f"{artifact.kernel_name} for {artifact.target}: machine code from the cache, {key[:12]}")
+    return found
+
+
+def key_parts(artifact: Artifact, maxnreg: int | None, target: str) -> dict[str, str]:
+    """Everything that decides the machine code, by name."""
+    text = hashlib.sha256(artifact.source.encode()).hexdigest()
+    major, minor = version()
+    return {
+        "kernel": artifact.kernel_name, "text": text, "target": target, "maxnreg": str(maxnreg),
+        "NVRTC": f"{major}.{minor}", "tilewright": VERSION,
+    }  # fmt: skip
+
+
+def _make(key: str, parts: dict[str, str], artifact: Artifact, maxnreg: int | None, target: str) -> Cubin:
+    start = time.perf_counter()
     result = compile_text(artifact, target, maxnreg)
-    _write(folder, artifact, result)
+    took = time.perf_counter() - start
+
+    def message() -> str:
+        known = [e.facts["key"] for e in listed() if e.facts["key"]["kernel"] == artifact.kernel_name]
+        return (
+            f"{artifact.kernel_name} for {artifact.target}: compiled in {took * 1000:.0f} ms, {key[:12]}; "
+            f"not in the cache: {reason(parts, known)}"
+        )
+
+    log("compile", message)
+    _write(key, parts, artifact, result)
     return result
 
 
-def _read(folder: Path) -> Cubin | None:
+def _read(key: str) -> Cubin | None:
+    found = store.read(root(), key)
+    if found is None:
+        return None
+    facts, files = found
     try:
-        facts = json.loads((folder / "facts.json").read_text(encoding="utf-8"))
-        code = (folder / "kernel.cubin").read_bytes()
-        if hashlib.sha256(code).hexdigest() != facts["digest"]:
-            return None
-        return Cubin(code, facts["registers"], facts["spill_bytes"], facts["static_shared_bytes"], facts["log"])
-    except (OSError, ValueError, KeyError, TypeError):
+        return Cubin(files[CUBIN], facts["registers"], facts["spill_bytes"], facts["static_shared_bytes"], facts["log"])
+    except KeyError:  # of another version
         return None
 
 
-def _write(folder: Path, artifact: Artifact, cubin: Cubin) -> None:
+def _write(key: str, parts: dict[str, str], artifact: Artifact, cubin: Cubin) -> None:
     facts = {
-        "digest": hashlib.sha256(cubin.code).hexdigest(),
+        "key": parts,
         "registers": cubin.registers,
         "spill_bytes": cubin.spill_bytes,
         "static_shared_bytes": cubin.static_shared_bytes,
         "log": cubin.log,
     }
     try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        for name, content in (
-            (f"{artifact.kernel_name}.cu", artifact.source.encode()),
-            ("kernel.cubin", cubin.code),
-            ("facts.json", json.dumps(facts).encode()),  # last: an entry counts once its facts are there
-        ):
-            handle, temporary = tempfile.mkstemp(dir=folder)
-            with os.fdopen(handle, "wb") as file:
-                file.write(content)
-            os.replace(temporary, folder / name)
+        store.write(root(), key, facts, {f"{artifact.kernel_name}.cu": artifact.source.encode(), CUBIN: cubin.code})
+        gone = store.shrink(root(), bound_bytes())
     except OSError as error:
         warnings.warn(f"the cache cannot be written ({error}); kernels are compiled anew each time", stacklevel=2)
+        return
+    if gone:
+        log("compile", lambda: f"{gone} kernels left the cache, which is bounded by {BOUND}={bound_bytes() >> 20}")
+
+
+def bound_bytes() -> int:
+    """How large the cache may grow.
+
+    Raises:
+      TilewrightError: when $TILEWRIGHT_CACHE_MB is no number.
+    """
+    wanted = os.environ.get(BOUND, str(DEFAULT_BOUND_MB))
+    if not wanted.isdigit():
+        raise TilewrightError(f"{BOUND} is {wanted!r}; it must be a number of megabytes")
+    return int(wanted) << 20
+
+
+# ------------------------------------------------------------------------------------------------------ for people
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A kernel in the cache."""
+
+    entry: store.Entry
+    facts: dict[str, Any]
+
+
+def listed(prefix: str = "") -> list[Listed]:
+    """The kernels whose key begins with a prefix, the one used last first."""
+    found = []
+    for entry in store.entries(root()):
+        if entry.key.startswith(prefix):
+            with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+                facts = json.loads((entry.folder / store.FACTS).read_text(encoding="utf-8"))["facts"]
+                found.append(Listed(entry, {**facts, "key": dict(facts["key"])}))
+    return found
+
+
+def clear() -> tuple[int, int]:
+    """Empties the cache, what the CPU run built included; how many files went, and their bytes."""
+    folder = cache_folder()
+    files = [
+        file for part in _parts(folder) for file in part.rglob("[!.]*") if file.is_file() and ".locks" not in file.parts
+    ]
+    sizes = 0
+    for file in files:
+        with contextlib.suppress(OSError):
+            sizes += file.stat().st_size
+    for part in _parts(folder):
+        shutil.rmtree(part, ignore_errors=True)
+    return len(files), sizes
+
+
+def _parts(folder: Path) -> list[Path]:
+    return [part for part in (folder / "gpu", folder / "cpu", *folder.glob("headers-*")) if part.exists()]

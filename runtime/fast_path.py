@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from tilewright.runtime.launcher import Launcher
 
 MISSING: Any = type("Missing", (), {"__repr__": lambda self: "missing"})()
-ENVIRONMENT = ("TILEWRIGHT_MODE", "TRITON_INTERPRET", "TRITON_DEBUG")  # read at every launch
+ENVIRONMENT = ("TILEWRIGHT_MODE", "TRITON_INTERPRET", "TRITON_DEBUG", "TRITON_F32_DEFAULT")  # read at every launch
 PREFIX = "_tw_"
 KEPT = 4096  # launches remembered per kernel and combination of types
 INT32 = "-2147483648 <= {name} <= 2147483647"
@@ -83,7 +83,7 @@ class Prepared:
             compiled.check_globals()
         try:
             status = self._start(x, y, z, stream, values)
-        except (struct.error, OverflowError):  # a grid that is none
+        except (struct.error, OverflowError, TypeError):  # a grid that is none
             return None
         return None if status else compiled
 

@@ -2,22 +2,43 @@
 
 from __future__ import annotations
 
+import functools
 import os
+import stat
 import tempfile
+import warnings
 from pathlib import Path
 
 
 def cache_folder() -> Path:
-    """$TILEWRIGHT_CACHE_DIR, or `tilewright` in the user's cache folder; a temporary one where that cannot be written."""
+    """$TILEWRIGHT_CACHE_DIR, or `tilewright` in the user's cache folder; a temporary one where that cannot be written.
+
+    What lies there is executed: a folder that others may write to is not used itself, but a private one in it.
+    """
     wanted = os.environ.get("TILEWRIGHT_CACHE_DIR")
     folder = Path(wanted) if wanted else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tilewright"
-    try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if os.access(folder, os.W_OK):
-            return folder
-    except OSError:
-        pass
-    name = f"tilewright-{os.getuid()}" if hasattr(os, "getuid") else "tilewright"
-    fallback = Path(tempfile.gettempdir()) / name
-    fallback.mkdir(mode=0o700, exist_ok=True)
-    return fallback
+    own = f"tilewright-{os.getuid()}" if hasattr(os, "getuid") else "tilewright"
+    for choice in (folder, folder / own, Path(tempfile.gettempdir()) / own):
+        try:
+            choice.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if os.access(choice, os.W_OK) and is_private(choice):
+                return choice
+        except OSError:
+            continue
+    return _temporary(str(folder))
+
+
+@functools.cache
+def _temporary(instead_of: str) -> Path:
+    """A folder for this process alone."""
+    folder = Path(tempfile.mkdtemp(prefix="tilewright-"))
+    warnings.warn(f"{instead_of} cannot be used as a cache; this process uses {folder}", stacklevel=3)
+    return folder
+
+
+def is_private(folder: Path) -> bool:
+    """Whether only we, or the system's administrator, can write to a folder."""
+    if not hasattr(os, "getuid"):
+        return True
+    found = folder.stat()
+    return found.st_uid in (os.getuid(), 0) and not found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from tilewright.artifact import Options
 from tilewright.interpreter import run
+from tilewright.interpreter.blocks import Descriptor
 from tilewright.interpreter.memory import Buffer, buffer_at
 from tilewright.interpreter.tile import Tile, as_tile, cast
 from tilewright.kernel_function import KernelFunction
@@ -15,6 +16,7 @@ from tilewright.language.dtypes import PointerType, float32
 from tilewright.ops.casts import numpy_type
 from tilewright.runtime.arrays import describe
 from tilewright.runtime.specialise import annotated_type
+from tilewright.tools.tensor_descriptor import array_of, is_descriptor
 
 
 def interpret(function: KernelFunction, grid: tuple[int, int, int], bound: dict[str, Any], options: Options) -> None:
@@ -47,6 +49,12 @@ def _value(name: str, value: Any, annotation: str, const: bool, buffers: list[Bu
         if isinstance(number, float):
             return cast(as_tile(number), float32)
         return constexpr(1) if number == 1 and not isinstance(number, bool) else as_tile(number)
+    if is_descriptor(value):
+        whole = array_of(value, name)
+        buffers.append(buffer_at(name, whole.address, whole.size))
+        base = Tile(np.int64(whole.address), PointerType(whole.dtype, const))
+        padding = getattr(value, "padding", "zero")
+        return Descriptor(base, tuple(value.shape), tuple(value.strides), tuple(value.block_shape), padding)
     array = describe(value, name)
     if array is None:
         return constexpr(value)

@@ -7,12 +7,13 @@ the host's compiler, or in the Python interpreter. `TILEWRIGHT_MODE` overrides t
 from __future__ import annotations
 
 import functools
+import hashlib
 import inspect
 import os
 import threading
 import weakref
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 from tilewright.artifact import Argument, Artifact, Options
@@ -32,8 +33,9 @@ from tilewright.runtime.choices import (
 from tilewright.runtime.compiled import CompiledKernel, Origin
 from tilewright.runtime.fast_path import FastPath
 from tilewright.runtime.kernel_interface import KernelInterface
+from tilewright.runtime.log import log, reason
 from tilewright.runtime.signature import parse_signature
-from tilewright.runtime.specialise import Call, key_of, specialise
+from tilewright.runtime.specialise import Call, describe_argument, key_of, specialise
 from tilewright.schedule.targets import find_target
 
 # A process that was forked while another thread compiled must not wait for that thread.
@@ -73,6 +75,7 @@ class JITFunction(KernelInterface, KernelFunction):
         self._signature = inspect.signature(fn)
         self._compiled: dict[Any, CompiledKernel] = {}
         self._lock = threading.Lock()
+        self._known: list[dict[str, Any]] = []  # what was compiled, for the log
         self._compiling: dict[Any, threading.Lock] = {}
         self._fast = FastPath(self)
         _KERNELS.add(self)
@@ -139,11 +142,18 @@ class JITFunction(KernelInterface, KernelFunction):
         """Compiles without launching."""
         return self.launch(*args, grid=grid, warmup=True, **kwargs)
 
-    def translate(self, signature: str, arch: str = "sm_90a", **options: Any) -> Artifact:
-        """The generated CUDA for a signature such as "*fp32:16, i32, 1024"; needs neither GPU nor arguments."""
+    def translate(self, signature: str, arch: str = "sm_90a", host: bool = False, **options: Any) -> Artifact:
+        """The generated CUDA for a signature such as "*fp32:16, i32, 1024"; needs neither GPU nor arguments.
+
+        With `host` the text ends in `launch_<kernel>`, a C++ function that launches it. `guards=False` gives text that is
+        right for all values.
+        """
+        from tilewright.emit.host import with_host_function
         from tilewright.pipeline import translate
 
-        return translate(self, parse_signature(self, signature), make_options(options, self.debug), find_target(arch))
+        chosen = make_options(options, self.debug)
+        artifact = translate(self, parse_signature(self, signature), chosen, find_target(arch))
+        return with_host_function(artifact) if host else artifact
 
     def compile(self, signature: str, **options: Any) -> CompiledKernel:
         """The compiled kernel for a signature, for device 0 or else the host, to launch as `compiled[grid](*args)`."""
@@ -182,8 +192,20 @@ class JITFunction(KernelInterface, KernelFunction):
     def _compile(self, arguments: tuple[Argument, ...], options: Options, mode: str, device: int) -> CompiledKernel:
         from tilewright.pipeline import translate
 
+        log(
+            "compile", lambda: f"{self.__name__} ({mode}): translated; {self._reason(arguments, options, mode, device)}"
+        )
         artifact = translate(self, arguments, options, target_of(mode, device))
         return CompiledKernel(artifact, options, mode, device, Origin(self, key_of(arguments)))
+
+    def _reason(self, arguments: tuple[Argument, ...], options: Options, mode: str, device: int) -> str:
+        """In which arguments and options the specialisation differs from the nearest known one."""
+        text = hashlib.sha256(self.raw_src.encode()).hexdigest()
+        parts: dict[str, Any] = {argument.name: describe_argument(argument) for argument in arguments}
+        parts |= {**asdict(options), "mode": mode, "device": device, "source": text[:12]}
+        why = reason(parts, self._known)
+        self._known.append(parts)
+        return why
 
     def _bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[dict[str, Any], Options, Any]:
         """Arguments by parameter name, options, and the stream."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import operator
 import struct
 from typing import Any
 
@@ -48,29 +49,25 @@ class Launcher:
 
         Raises:
           TensorMapError: when a tensor map cannot be encoded.
-          struct.error: when the grid is not of integers.
+          struct.error, TypeError: when the grid is not of integers.
         """
         encodings = self._encode(values) if self._encode is not None else ()
         if self._resident:
-            values = (*values, x)
+            values = (*values, operator.index(x))
             x = min(x, max(self._resident // (y * z), 1))
         try:
             block = self._free.pop()
         except IndexError:
             block = new_block(self._layout)
         try:
-            self._fill(block.memory, encodings, x, y, z, stream, values)
+            shape = (*encodings, x, y, z, self._threads, 1, 1, self._shared, stream)
+            try:
+                self._pack(block.memory, self._first, *shape, *values)
+            except (struct.error, OverflowError):
+                self._pack(block.memory, self._first, *shape, *in_range(self._artifact.launch_parameters, values))
             return self._start(block.config, self._function, block.parameters, None)  # type: ignore[no-any-return]
         finally:
             self._free.append(block)
-
-    def _fill(self, memory: Any, encodings: Any, x: int, y: int, z: int, stream: int, values: tuple[Any, ...]) -> None:
-        maps = [encoding.address for encoding in encodings]
-        try:
-            self._pack(memory, self._first, *maps, x, y, z, self._threads, 1, 1, self._shared, stream, *values)
-        except (struct.error, OverflowError):
-            fitting = in_range(self._artifact.launch_parameters, values)
-            self._pack(memory, self._first, *maps, x, y, z, self._threads, 1, 1, self._shared, stream, *fitting)
 
     def launch_anywhere(self, x: int, y: int, z: int, stream: int, values: tuple[Any, ...]) -> None:
         """The same where the caller's thread may have no context, or another device's.

@@ -1,17 +1,21 @@
 """The signature of ahead-of-time translation: "*fp32:16, *fp32:16, i32, 1024".
 
 One entry per parameter, by position: a type (`*fp32`, `i32`, `fp16`), with `:16` when the value (or the address) is
-divisible by 16 and `:1` when it is 1; or the value of a compile-time parameter.
+divisible by 16 and `:1` when it is 1; `tensordesc<fp16[128, 64]>` for a tensor descriptor with blocks of that shape; or
+the value of a compile-time parameter.
 """
 
 from __future__ import annotations
 
 import ast
+import re
 
-from tilewright.artifact import Argument, ConstantArgument, RuntimeArgument
+from tilewright.artifact import Argument, ConstantArgument, DescriptorArgument, RuntimeArgument
 from tilewright.diagnostics import SignatureError
 from tilewright.kernel_function import KernelFunction, KernelParameter
 from tilewright.language.dtypes import DTYPES_BY_NAME, PointerType
+
+DESCRIPTOR = re.compile(r"tensordesc<(\w+)\[([\d, ]+)\](?:, *(zero|nan))?>")
 
 
 def parse_signature(function: KernelFunction, signature: str) -> tuple[Argument, ...]:
@@ -20,7 +24,7 @@ def parse_signature(function: KernelFunction, signature: str) -> tuple[Argument,
     Raises:
       SignatureError: names the position, what was expected and what stands there.
     """
-    entries = [entry.strip() for entry in signature.split(",")] if signature.strip() else []
+    entries = _entries(signature)
     if len(entries) != len(function.params):
         names = ", ".join(function.arg_names)
         raise SignatureError(
@@ -32,10 +36,35 @@ def parse_signature(function: KernelFunction, signature: str) -> tuple[Argument,
     )
 
 
+def _entries(signature: str) -> list[str]:
+    """The entries between the commas that stand outside brackets and quotes."""
+    entries, depth, quote = [""], 0, ""
+    for character in signature if signature.strip() else "":
+        if quote or character in "'\"":
+            quote = "" if character == quote else quote or character
+        depth += (character in "([{<") - (character in ")]}>") if not quote else 0
+        if character == "," and depth == 0 and not quote:
+            entries.append("")
+        else:
+            entries[-1] += character
+    return [entry.strip() for entry in entries] if signature.strip() else []
+
+
+def _descriptor(parameter: KernelParameter, text: str, where: str) -> Argument:
+    match = DESCRIPTOR.fullmatch(text)
+    dtype = DTYPES_BY_NAME.get(match[1]) if match else None
+    if match is None or dtype is None:
+        raise SignatureError(f"{where}: expected a descriptor such as tensordesc<fp16[128, 64]>, got {text!r}")
+    block_shape = tuple(int(side) for side in match[2].split(","))
+    return DescriptorArgument(parameter.name, dtype, block_shape, (False,) * len(block_shape), match[3] or "zero")
+
+
 def _entry(parameter: KernelParameter, text: str, position: int) -> Argument:
     where = f"entry {position} of the signature ({parameter.name})"
     if parameter.is_constexpr:
         return ConstantArgument(parameter.name, _value(text, where))
+    if text.startswith("tensordesc"):
+        return _descriptor(parameter, text, where)
     spelled, _, fact = text.partition(":")
     pointer = spelled.startswith("*")
     const = spelled.startswith("*k")

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tilewright.artifact import Argument, ConstantArgument, RuntimeArgument, TupleArgument
+from tilewright.artifact import Argument, ConstantArgument, DescriptorArgument, RuntimeArgument, TupleArgument
 from tilewright.diagnostics import ArgumentKindError
 from tilewright.kernel_function import KernelFunction, KernelParameter
 from tilewright.language.constexpr import unwrap
@@ -27,6 +27,7 @@ from tilewright.language.dtypes import (
     uint64,
 )
 from tilewright.runtime.arrays import Array, describe
+from tilewright.tools.tensor_descriptor import array_of, is_descriptor
 
 ALIGNMENT = 16
 ANNOTATED = {"int": int32, "float": float32, "bool": int1}
@@ -63,11 +64,22 @@ def key_of(arguments: tuple[Argument, ...]) -> tuple[Any, ...]:
     return tuple(_key(argument) for argument in arguments)
 
 
+def describe_argument(argument: Argument) -> str:
+    """An argument as in a signature: "*fp32:16", "i32", or a value."""
+    if isinstance(argument, RuntimeArgument):
+        return f"{argument.element}{':16' if argument.divisible_by_16 else ''}"
+    if isinstance(argument, TupleArgument):
+        return f"({', '.join(describe_argument(item) for item in argument.items)})"
+    return repr(argument.value)
+
+
 def _key(argument: Argument) -> Any:
     if isinstance(argument, RuntimeArgument):
         return argument.element, argument.divisible_by_16
     if isinstance(argument, TupleArgument):
         return tuple(_key(item) for item in argument.items)
+    if isinstance(argument, DescriptorArgument):
+        return "descriptor", argument.element, argument.block_shape, argument.divisible_by_16, argument.padding
     value = argument.value
     return ("constant", type(value).__name__, value if isinstance(value, (int, str)) else repr(value))
 
@@ -91,6 +103,8 @@ def _argument(
         return _number(
             name, value if isinstance(value, (bool, int, float)) else value.item(), annotated, general, values
         )
+    if is_descriptor(value):
+        return _descriptor(name, value, general, values, arrays)
     array = describe(value, name)
     if array is not None:
         values.append(array.address)
@@ -103,8 +117,20 @@ def _argument(
         )
     raise ArgumentKindError(
         f"argument {name} is of type {type(value).__name__}; a kernel takes arrays (torch, CuPy, JAX, NumPy or anything with "
-        "an array interface), numbers, tuples of these, None, and compile-time values"
+        "an array interface), tensor descriptors, numbers, tuples of these, None, and compile-time values"
     )
+
+
+def _descriptor(
+    name: str, value: Any, general: bool, values: list[Any], arrays: list[tuple[str, Array]]
+) -> DescriptorArgument:
+    """A `TensorDescriptor`: its address, then its shape, then its strides but the last."""
+    array = array_of(value, name)
+    arrays.append((name, array))
+    values += [array.address, *value.shape, *value.strides[:-1]]
+    divisible = tuple(not general and side % ALIGNMENT == 0 for side in value.shape)
+    padding = getattr(value, "padding", "zero")
+    return DescriptorArgument(name, array.dtype, tuple(value.block_shape), divisible, padding)
 
 
 def _is_number(value: Any) -> bool:

@@ -7,23 +7,21 @@ parameter. The rules that are checked are those of `cuTensorMapEncodeTiled` (CUD
 from __future__ import annotations
 
 import ctypes
+import operator
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tilewright.artifact import Artifact, TensorMap
+from tilewright.artifact import TENSOR_MAP_TYPES, WIDE_ROW, Artifact, TensorMap
 from tilewright.diagnostics import TensorMapError
 from tilewright.language.dtypes import DType, PointerType
 from tilewright.runtime.host_expressions import Places, evaluator, names_in
 
 MAP_BYTES = 128
 MAP_ALIGNMENT = 64
-KEPT = 1024  # encodings per kernel; each is 128 bytes
+KEPT = 512  # encodings per map of a kernel; each is 128 bytes
 MAX_RANK, MAX_BOX, MAX_SIZE, MAX_STRIDE = 5, 256, 2**32, 2**40
-WIDE_ROW = 256  # rows of so many bytes are fetched into L2 by 256 bytes, others by 128
-_WORDS = {"fp16": "FLOAT16", "bf16": "BFLOAT16", "fp32": "FLOAT32", "fp64": "FLOAT64", "i32": "INT32", "u32": "UINT32",
-          "i64": "INT64", "u64": "UINT64", "i16": "UINT16", "u16": "UINT16"}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,11 +34,9 @@ class Shape:
     strides: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Encoding:
-    """The 128 bytes of an encoded map; `memory` owns them."""
+class Encoding(int):
+    """The address of the 128 bytes of an encoded map; `memory` owns them."""
 
-    address: int
     memory: Any
 
 
@@ -61,13 +57,14 @@ class Encoder:
         """
         places, pointers = integer_places(artifact), _pointer_places(artifact)
         self._maps = []
-        for number, one in enumerate(artifact.tensor_maps):
+        for one in artifact.tensor_maps:
             if one.base not in pointers:
                 raise TensorMapError(f"the tensor map {one.name} starts at {one.base}, which is no pointer parameter")
             sizes, strides = evaluator(one.sizes, places), evaluator(one.strides, places)
             used = [dict(places)[name] for name in names_in((*one.sizes, *one.strides))]
-            self._maps.append((number, one, pointers[one.base], tuple(used), sizes, strides))
-        self._kept: dict[tuple[Any, ...], Encoding] = {}
+            deciding = operator.itemgetter(pointers[one.base], *used)  # the address alone, or a tuple with the integers
+            kept: dict[Any, Encoding] = {}
+            self._maps.append((one, pointers[one.base], sizes, strides, deciding, kept))
         self._lock = threading.Lock()
 
     def encode(self, values: Sequence[Any]) -> list[Encoding]:
@@ -77,20 +74,20 @@ class Encoder:
           TensorMapError: names the map and the rule that the arguments break.
         """
         found = []
-        for number, one, base, used, sizes, strides in self._maps:
-            key = (number, values[base], *[values[place] for place in used])
-            encoding = self._kept.get(key)
+        for one, base, sizes, strides, deciding, kept in self._maps:
+            key = deciding(values)
+            encoding = kept.get(key)
             if encoding is None:
                 encoding = encode(Shape(one, values[base], sizes(values), strides(values)))
-                self._keep(key, encoding)
+                self._keep(kept, key, encoding)
             found.append(encoding)
         return found
 
-    def _keep(self, key: tuple[Any, ...], encoding: Encoding) -> None:
+    def _keep(self, kept: dict[Any, Encoding], key: Any, encoding: Encoding) -> None:
         with self._lock:
-            while len(self._kept) >= KEPT:  # the oldest goes; a launch that uses it holds it itself
-                del self._kept[next(iter(self._kept))]
-            self._kept[key] = encoding
+            while len(kept) >= KEPT:  # the oldest goes; a launch that uses it holds it itself
+                del kept[next(iter(kept))]
+            kept[key] = encoding
 
 
 def _pointer_places(artifact: Artifact) -> dict[str, int]:
@@ -107,7 +104,7 @@ def encode(shape: Shape) -> Encoding:
     from tilewright.runtime.driver import bindings
 
     driver, one = bindings(), shape.map
-    word = _WORDS.get(one.element.name, "UINT8")
+    word = TENSOR_MAP_TYPES.get(one.element.name, "UINT8")
     row = shape.sizes[0] * one.element.itemsize
     status, encoded = driver.cuTensorMapEncodeTiled(
         getattr(driver.CUtensorMapDataType, f"CU_TENSOR_MAP_DATA_TYPE_{word}"),
@@ -127,7 +124,9 @@ def encode(shape: Shape) -> Encoding:
     memory = ctypes.create_string_buffer(MAP_BYTES + MAP_ALIGNMENT)
     address = -(-ctypes.addressof(memory) // MAP_ALIGNMENT) * MAP_ALIGNMENT
     ctypes.memmove(address, int(encoded.getPtr()), MAP_BYTES)
-    return Encoding(address, memory)
+    encoding = Encoding(address)
+    encoding.memory = memory
+    return encoding
 
 
 def check_rules(shape: Shape) -> None:

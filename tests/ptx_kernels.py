@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
 from tilewright.artifact import Artifact, LaunchParameter, TensorMap
 from tilewright.emit.helpers import order_helpers
 from tilewright.emit.render import _render_helper
 from tilewright.language.dtypes import Element
 from tilewright.lower.unit import Helper
+from tilewright.runtime.cpu import check, run
+from tilewright.runtime.cpu.check import Buffer
 
 Asked = tuple[str, str, Mapping[str, Any]]
 
@@ -57,3 +61,27 @@ def kernel(
 def _ctype(element: Element) -> str:
     inner = getattr(element, "element_ty", None)
     return f"{inner.cuda}*" if inner is not None else element.cuda
+
+
+def run_probe(
+    artifact: Artifact,
+    *arrays: NDArray[Any],
+    grid: tuple[int, int, int] = (1, 1, 1),
+    numbers: Sequence[int] = (),
+    schedule: str = "greedy_low",
+    delivery: str = "late",
+    seed: int = 0,
+) -> None:
+    """Runs a probe on the CPU; the arrays are its pointer parameters, `numbers` its further ones."""
+    values = [array.ctypes.data for array in arrays]
+    run(artifact, grid, [*values, *numbers], schedule, seed, delivery)
+
+
+def check_probe(artifact: Artifact, *arrays: NDArray[Any], numbers: Sequence[int] = ()) -> None:
+    """Runs a probe of one block under the sanitizers."""
+    pointers = [p.name for p in artifact.parameters][: len(arrays)]
+    buffers = [
+        Buffer(array.ctypes.data, memoryview(array.view(np.uint8)).cast("B"), name)
+        for array, name in zip(arrays, pointers, strict=True)
+    ]
+    check(artifact, (1, 1, 1), [*(array.ctypes.data for array in arrays), *numbers], buffers)

@@ -77,6 +77,7 @@ const Entry TABLE[] = {
     ENTRY("cuDeviceGetAttribute", device_attribute), ENTRY("cuDevicePrimaryCtxRetain", handle),
     ENTRY("cuCtxPushCurrent", nothing), ENTRY("cuCtxPopCurrent", handle), ENTRY("cuModuleLoadData", handle),
     ENTRY("cuModuleGetFunction", handle), ENTRY("cuFuncGetAttribute", function_attribute),
+    ENTRY("cuOccupancyMaxActiveBlocksPerMultiprocessor", set_one),
     ENTRY("cuLaunchKernelEx", launch), ENTRY("cuTensorMapEncodeTiled", encode),
 };
 

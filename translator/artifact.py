@@ -33,7 +33,23 @@ class TupleArgument:
     items: tuple[Argument, ...]
 
 
-Argument = RuntimeArgument | ConstantArgument | TupleArgument
+@dataclass(frozen=True, slots=True)
+class DescriptorArgument:
+    """A parameter that is a `TensorDescriptor`.
+
+    It becomes kernel parameters: the address `name`, divisible by 16; `name_shape_<axis>` (int32) per axis; and
+    `name_stride_<axis>` (int64, multiples of 16 bytes) per axis but the last, whose stride is 1. The block's shape and the
+    padding are part of the specialisation. `divisible_by_16` says of which sides it is known.
+    """
+
+    name: str
+    element: DType
+    block_shape: tuple[int, ...]
+    divisible_by_16: tuple[bool, ...]
+    padding: str = "zero"
+
+
+Argument = RuntimeArgument | ConstantArgument | TupleArgument | DescriptorArgument
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,12 +85,21 @@ class Target:
 class LaunchParameter:
     """One parameter of the generated kernel, in order: where its value comes from and how it is packed.
 
-    `path` is the index of the user's argument, then of the item within a tuple.
+    `path` is the index of the user's argument, then of the item within a tuple; in a descriptor 0 is the address,
+    (1, axis) a side and (2, axis) a stride.
     """
 
     name: str
     element: Element
     path: tuple[int, ...]
+
+
+# The element types of tensor maps by our names (CU_TENSOR_MAP_DATA_TYPE_*); everything else is copied as bytes.
+TENSOR_MAP_TYPES = {
+    "fp16": "FLOAT16", "bf16": "BFLOAT16", "fp32": "FLOAT32", "fp64": "FLOAT64", "i32": "INT32", "u32": "UINT32",
+    "i64": "INT64", "u64": "UINT64", "i16": "UINT16", "u16": "UINT16",
+}  # fmt: skip
+WIDE_ROW = 256  # tensors with rows of so many bytes are fetched into L2 by 256 bytes, others by 128
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +171,6 @@ class Artifact:
 
 
 def launch_conditions(artifact: Artifact) -> tuple[str, ...]:
-    """What must hold at a launch: the guards, and that no tensor map has an empty side, which cannot be encoded."""
-    sizes = [size for tensor_map in artifact.tensor_maps for size in tensor_map.sizes if not size.isdigit()]
-    return tuple(dict.fromkeys((*artifact.guards, *(f"{size} > 0" for size in sizes))))
+    """What must hold at a launch: the guards, and that tensor maps can be encoded: no size or stride of theirs is zero."""
+    texts = [text for one in artifact.tensor_maps for text in (*one.sizes, *one.strides)]
+    return tuple(dict.fromkeys((*artifact.guards, *(f"{text} > 0" for text in texts if not text.isdigit()))))

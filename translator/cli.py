@@ -1,4 +1,4 @@
-"""The command line: translate, explain, build, tune, demo."""
+"""The command line: translate, explain, build, cache, tune, demo."""
 
 from __future__ import annotations
 
@@ -33,6 +33,7 @@ def _parser() -> argparse.ArgumentParser:
     translate = commands.add_parser("translate", help="write a kernel's CUDA")
     _kernel_arguments(translate)
     translate.add_argument("-o", "--output", metavar="OUT.cu", help="write here; print when left out")
+    translate.add_argument("--host", action="store_true", help="add a C++ function that launches the kernel")
     translate.add_argument("--force", action="store_true", help="overwrite OUT.cu")
     translate.set_defaults(run=_translate)
     explain = commands.add_parser("explain", help="show what a stage leaves")
@@ -42,6 +43,13 @@ def _parser() -> argparse.ArgumentParser:
     build = commands.add_parser("build", help="compile a kernel and report registers, shared memory and spills")
     _kernel_arguments(build)
     build.set_defaults(run=_build)
+    cache = commands.add_parser("cache", help="what is compiled and kept on disk")
+    actions = cache.add_subparsers(required=True, metavar="ACTION")
+    actions.add_parser("list", help="the kernels, the one used last first").set_defaults(run=_cache_list)
+    show = actions.add_parser("show", help="one kernel's facts and where its text lies")
+    show.add_argument("key", help="the beginning of its key, as listed")
+    show.set_defaults(run=_cache_show)
+    actions.add_parser("clear", help="remove everything").set_defaults(run=_cache_clear)
     tune = commands.add_parser("tune", help="run FILE.py [-- ARG ...] and keep what its tunings find")
     tune.add_argument("file", metavar="FILE.py")
     tune.add_argument("--save", required=True, metavar="TUNED.json", help="write the configs here; see load_tuned")
@@ -118,7 +126,12 @@ def _translate(options: Any) -> None:
     output = Path(options.output) if options.output else None
     if output is not None and output.exists() and not options.force:
         raise OutputExistsError(f"{output} exists; pass --force to overwrite it")
-    text = _stages(options).artifact.source
+    artifact = _stages(options).artifact
+    if options.host:
+        from .emit.host import with_host_function
+
+        artifact = with_host_function(artifact)
+    text = artifact.source
     if output is None:
         sys.stdout.write(text)
         return
@@ -143,6 +156,40 @@ def _build(options: Any) -> None:
         f"{artifact.kernel_name} for {artifact.target}: {cubin.registers} registers, "
         f"{artifact.shared_bytes + cubin.static_shared_bytes} bytes of shared memory, {cubin.spill_bytes} bytes of spills"
     )
+
+
+def _cache_list(options: Any) -> None:
+    import time
+
+    from tilewright.runtime import cache
+
+    kernels = cache.listed()
+    for one in kernels:
+        used = time.strftime("%Y-%m-%d %H:%M", time.localtime(one.entry.used))
+        key = one.facts["key"]
+        print(f"{one.entry.key[:12]}  {used}  {one.entry.size:>9}  {key['target']:<8} {key['kernel']}")
+    total = sum(one.entry.size for one in kernels)
+    print(f"{len(kernels)} kernels, {total} bytes of at most {cache.bound_bytes()}, in {cache.root()}")
+
+
+def _cache_show(options: Any) -> None:
+    from tilewright.runtime import cache
+
+    kernels = cache.listed(options.key)
+    if len(kernels) != 1:
+        raise TilewrightError(f"{len(kernels)} kernels have a key that begins with {options.key!r}; see `cache list`")
+    (one,) = kernels
+    facts = {**one.facts["key"], **{name: value for name, value in one.facts.items() if name not in ("key", "log")}}
+    for name, value in facts.items():
+        print(f"{name.replace('_', ' '):<20} {value}")
+    print(f"{'file':<20} {cache.location(one)}")
+
+
+def _cache_clear(options: Any) -> None:
+    from tilewright.runtime import cache
+
+    files, size = cache.clear()
+    print(f"{files} files, {size} bytes removed")
 
 
 def _tune(options: Any) -> None:

@@ -9,7 +9,16 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from .artifact import Argument, Artifact, LaunchParameter, Options, RuntimeArgument, Target, TupleArgument
+from .artifact import (
+    Argument,
+    Artifact,
+    DescriptorArgument,
+    LaunchParameter,
+    Options,
+    RuntimeArgument,
+    Target,
+    TupleArgument,
+)
 
 if TYPE_CHECKING:
     from .analysis.facts import Facts
@@ -116,6 +125,10 @@ def launch_parameters(kernel: Kernel, arguments: tuple[Argument, ...]) -> tuple[
 def _runtime_paths(argument: Argument, path: tuple[int, ...]) -> list[tuple[int, ...]]:
     if isinstance(argument, RuntimeArgument):
         return [path]
+    if isinstance(argument, DescriptorArgument):
+        rank = len(argument.block_shape)
+        sides = [(*path, 1, axis) for axis in range(rank)]
+        return [(*path, 0), *sides, *((*path, 2, axis) for axis in range(rank - 1))]
     if isinstance(argument, TupleArgument):
         return [inner for number, item in enumerate(argument.items) for inner in _runtime_paths(item, (*path, number))]
     return []

@@ -16,11 +16,34 @@ struct Operation {
     void (*perform)(Operation* self);
     const void* site;        // where in the kernel it was started
     void* tsan;              // as which of ThreadSanitizer's threads it runs
+    void* reader;            // and as which it reads shared memory
     long number;             // among those of its queue
     uint64_t* completes;     // the mbarrier that counts its bytes, or null
-    const char* group_token;
+    const void* group_token;
     int line;
 };
+
+// Memory for operations. ThreadSanitizer takes malloc and free for accesses of the thread that calls them, and a reused
+// address for the same token; there, memory is given out once per block.
+#if TILEWRIGHT_TSAN
+constexpr size_t ARENA_BYTES = size_t(1) << 34;   // reserved, not used
+inline char* arena;
+inline size_t arena_used;
+TILEWRIGHT_UNCHECKED inline void* reserve(size_t bytes)
+{
+    if (!arena)
+        arena = static_cast<char*>(
+            mmap(nullptr, ARENA_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
+    char* const place = arena + arena_used;
+    arena_used += (bytes + 63) / 64 * 64;
+    if (arena_used > ARENA_BYTES) fail("too many asynchronous operations in one block for a check", 0);
+    return place;
+}
+inline void give_back(void*) {}
+#else
+inline void* reserve(size_t bytes) { return malloc(bytes); }
+inline void give_back(void* place) { free(place); }
+#endif
 
 struct Queue {
     Operation* first;
@@ -36,7 +59,7 @@ struct Queue {
 
     TILEWRIGHT_UNCHECKED void clear()
     {
-        while (Operation* operation = first) first = operation->next, free(operation);
+        while (Operation* operation = first) first = operation->next, give_back(operation);
         started = 0;
     }
 };
@@ -77,23 +100,26 @@ inline Queue loads_under_way;
 TILEWRIGHT_UNCHECKED inline ThreadQueues& mine() { return threads_under_way[engine.current]; }
 
 // ThreadSanitizer's thread for one source of operations, made when it is first needed.
-enum Source { COPIES_OF_THREAD, STORES_OF_THREAD, LOADS, WGMMA_OF_WARP };
+enum Source { COPIES_OF_THREAD, STORES_OF_THREAD, LOADS, WGMMA_OF_WARP, SOURCES };
 constexpr int LOAD_SOURCES = 8;   // loads take turns, so that the end of one tells little of others
-TILEWRIGHT_UNCHECKED inline void* source_thread(Source source, int number)
+TILEWRIGHT_UNCHECKED inline void* source_thread(Source source, int number, bool reader = false)
 {
 #if TILEWRIGHT_TSAN
-    static void* made[4][MAX_THREADS];
-    static const char* names[4] = {"cp.async of CUDA thread %d", "TMA store of CUDA thread %d", "TMA load", "wgmma of warp %d"};
-    void*& thread = made[source][number];
+    static void* made[2][SOURCES][MAX_THREADS];
+    static const char* names[SOURCES] = {"cp.async of CUDA thread %d", "TMA store of CUDA thread %d", "TMA load", "wgmma of warp %d"};
+    void*& thread = made[reader][source][number];
     if (!thread) {
         char name[48];
         snprintf(name, sizeof name, names[source], number);
+        void* const creator = __tsan_get_current_fiber();   // whose knowledge the new thread would inherit
+        __tsan_switch_to_fiber(engine.main_tsan, 1);
         thread = __tsan_create_fiber(1);
         __tsan_set_fiber_name(thread, name);
+        __tsan_switch_to_fiber(creator, 1);
     }
     return thread;
 #else
-    return (void)source, (void)number, nullptr;
+    return (void)source, (void)number, (void)reader, nullptr;
 #endif
 }
 
@@ -121,7 +147,8 @@ TILEWRIGHT_UNCHECKED inline bool at_once()
     return engine.seed >> 16 & 1;
 }
 
-// An operation that copies what `work` needs; `work(operation)` is run as the operation's own thread.
+// An operation that has a copy of what `work` needs. `work.read()` reads shared memory, with what the asynchronous proxy
+// may know of it; `work()` does the rest, knowing all that the starter knew.
 template <typename Work>
 struct Task {
     Operation operation;
@@ -130,28 +157,33 @@ struct Task {
     TILEWRIGHT_UNCHECKED static void perform(Operation* self)
     {
         Task* task = reinterpret_cast<Task*>(self);
+        run_as(self->reader, self->site, [&]() TILEWRIGHT_UNCHECKED {
+            acquire(proxy_token(self));
+            task->work.read();
+            if (self->group_token) release(self->group_token);
+        });
         run_as(self->tsan, self->site, [&]() TILEWRIGHT_UNCHECKED {
             acquire(self);
             task->work();
             if (self->group_token) release(self->group_token);
-            if (self->completes) release(self->completes);
         });
     }
 };
 
 template <typename Work>
-TILEWRIGHT_UNCHECKED Operation* make_operation(Work work, const void* site, void* tsan, int line)
+TILEWRIGHT_UNCHECKED Operation* make_operation(Work work, const void* site, Source source, int number, int line)
 {
-    auto* task = static_cast<Task<Work>*>(malloc(sizeof(Task<Work>)));
-    task->operation = Operation{nullptr, Task<Work>::perform, site, tsan, 0, nullptr, nullptr, line};
-    memcpy(static_cast<void*>(&task->work), &work, sizeof work);
+    auto* task = static_cast<Task<Work>*>(reserve(sizeof(Task<Work>)));
+    void *const tsan = source_thread(source, number), *const reader = source_thread(source, number, true);
+    task->operation = Operation{nullptr, Task<Work>::perform, site, tsan, reader, 0, nullptr, nullptr, line};
+    __builtin_memcpy(static_cast<void*>(&task->work), &work, sizeof work);
     return &task->operation;
 }
 
 TILEWRIGHT_UNCHECKED inline void perform(Operation* operation)
 {
     operation->perform(operation);
-    free(operation);
+    give_back(operation);
 }
 
 // Performs, in order, the operations of a queue that come before number `end`.
@@ -167,7 +199,7 @@ TILEWRIGHT_UNCHECKED inline void perform_until(Queue& queue, long end)
 // Performs an operation, or leaves it for later; what the current thread did happens before it.
 TILEWRIGHT_UNCHECKED inline void start(Queue& queue, Operation* operation)
 {
-    release(operation);
+    release_both(operation);
     if (at_once()) perform(operation);
     else queue.append(operation);
 }
@@ -231,6 +263,9 @@ TILEWRIGHT_UNCHECKED inline void block_begins()
         threads_under_way[thread].stores.clear();
         threads_under_way[thread] = ThreadQueues{};
     }
+#if TILEWRIGHT_TSAN
+    arena_used = 0;
+#endif
 }
 
 }  // namespace tilewright

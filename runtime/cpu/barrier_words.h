@@ -51,7 +51,7 @@ TILEWRIGHT_UNCHECKED inline void arrive(Barrier* barrier, int bytes, const void*
 {
     MbarrierState state = live_mbarrier(barrier, line);
     note_read(barrier, sizeof *barrier, site);
-    release(barrier);
+    release_both(barrier);
     if (state.pending == 0) fail("more arrivals at an mbarrier than it was initialised for", line);
     if (bytes < 0 || unsigned(bytes) > MBARRIER_MAX) fail("an mbarrier counts at most 2^20 - 1 bytes", line);
     state.bytes += bytes;
@@ -97,7 +97,7 @@ TILEWRIGHT_UNCHECKED __attribute__((noinline)) inline void mbarrier_wait(Barrier
                      fiber.parity, int(state.pending), int(state.bytes));
         });
     }
-    acquire(barrier);
+    acquire_both(barrier);
 }
 
 // ------------------------------------------------------------------------------------------ threads and registers
@@ -107,7 +107,12 @@ inline void named_barrier_sync(int id, int threads, TILEWRIGHT_LINE)
     tilewright::barrier(id, threads, "named_barrier_sync", line);
 }
 
-inline void async_proxy_fence() {}
+TILEWRIGHT_UNCHECKED inline void async_proxy_fence()
+{
+    const void* const self = &tilewright::mine();
+    tilewright::release(self);
+    tilewright::as_proxy([self]() TILEWRIGHT_UNCHECKED { tilewright::acquire(self); });
+}
 
 template <int REGS> void warpgroup_shrink() { static_assert(REGS >= 24 && REGS <= 256 && REGS % 8 == 0); }
 template <int REGS> void warpgroup_grow() { static_assert(REGS >= 24 && REGS <= 256 && REGS % 8 == 0); }

@@ -27,6 +27,7 @@ SANITIZERS = {
     "memory": ("-g", "-fsanitize=address,alignment", "-fno-sanitize-recover=alignment", "-fno-omit-frame-pointer"),
     "races": ("-g", "-fsanitize=thread"),
 }
+PROXY_READS = re.compile(r"\b(?:tma_store|wgmma)_")  # what reads shared memory through the asynchronous proxy
 DYNAMIC_SHARED = re.compile(r"extern __shared__ __align__\((\d+)\) unsigned char (\w+)\[\];")
 
 
@@ -75,11 +76,12 @@ def entry_point(artifact: Artifact, shared: str | None = None) -> str:
     """The C++ function that unpacks arguments of 8 bytes each, tensor maps' addresses last, and runs the grid."""
     arguments = [_unpacked(parameter.element, f"a[{i}]") for i, parameter in enumerate(artifact.launch_parameters)]
     arguments += [f"tilewright::loaded<TensorMap>(a[{len(arguments) + i}])" for i in range(len(artifact.tensor_maps))]
-    memory = f"engine.shared = {shared}, engine.shared_bytes = {artifact.shared_bytes};" if shared else ""
+    memory = f"engine.shared = {shared}, engine.shared_bytes = {artifact.shared_bytes}; " if shared else ""
+    proxies = str(PROXY_READS.search(artifact.source) is not None).lower()
     return (
         "\nnamespace tilewright {\n"
         "const char* run_kernel(const Launch& launch, const unsigned long long* arguments)\n{\n"
-        f"    {memory}\n"
+        f"    {memory}engine.proxies = {proxies};\n"
         "    const auto entry = [](void* packed) {\n"
         "        const auto* a = static_cast<const unsigned long long*>(packed);\n"
         f"        (void)a; {artifact.kernel_name}({', '.join(arguments)});\n"
@@ -108,7 +110,7 @@ def host_text(artifact: Artifact) -> str:
         return without_ptx(text) + entry_point(artifact)
     alignment, name = max(int(declared[1]), 16), declared[2]
     size = -(-max(artifact.shared_bytes, 1) // alignment) * alignment
-    shared = f"alignas({alignment}) static unsigned char {name}[{size}]; "
+    shared = f"alignas({alignment}) static unsigned char {name}[{size}];\n#line 1\n"
     return shared + without_ptx(text) + entry_point(artifact, name)
 
 

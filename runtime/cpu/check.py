@@ -135,14 +135,22 @@ def _race(text: str, artifact: Artifact) -> str:
         r"size \d+ at \S+ by ([^:\n]*):\n((?:\s+#\d+ .*\n)+)",
         text,
     )
-    parts = []
+    names = dict(re.findall(r"Thread (T\d+) '([^']*)'", text))
+    parts, proxies = [], []
     for kind, thread, frames in accesses[:2]:
         line = _own_line(frames, artifact)
-        who = re.search(r"(?<=')[^']+(?=')", thread) or re.search(r"(?:thread|Thread) \S+", thread)
-        parts.append(f"{kind.lower()} at line {line} by {who[0] if who else 'a thread'}")
+        number = re.search(r"\bT\d+", thread)
+        who = names.get(number[0], f"thread {number[0]}") if number else "a thread"
+        parts.append(f"{kind.lower()} at line {line} by {who}")
+        proxies.append(who.startswith(("wgmma", "TMA store")))
     place = re.search(r"Location is (?:global '([^']*)'|heap block)", text)
     name = (place[1] or "global memory") if place else "memory"
-    return f"race on {name}: " + "; ".join(parts)
+    help = (
+        "; what threads write needs a barrier and an async_proxy_fence before it"
+        if any(proxies) != all(proxies)
+        else ""
+    )
+    return f"race on {name}: " + "; ".join(parts) + help
 
 
 def _out_of_bounds(text: str, artifact: Artifact, buffers: Sequence[Buffer]) -> str:

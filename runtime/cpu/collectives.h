@@ -11,7 +11,7 @@ TILEWRIGHT_UNCHECKED inline void barrier(int id, int threads, const char* operat
     if (threads <= 0 || (threads % LANES && threads != engine.num_threads))
         fail("a barrier takes a multiple of 32 threads", line);
     NamedBarrier& barrier = engine.barriers[id];
-    release(&barrier);
+    release_both(&barrier);
     if (barrier.arrived == 0) {
         barrier.line = line;
         barrier.threads = threads;
@@ -31,7 +31,7 @@ TILEWRIGHT_UNCHECKED inline void barrier(int id, int threads, const char* operat
             snprintf(text, room, " (%d of %d threads are there)", barrier->arrived, barrier->threads);
         });
     }
-    acquire(&barrier);
+    acquire_both(&barrier);
 }
 
 // Brings the lanes of `mask` together; the last one calls `work(values)` for all. `value` is the caller's own.

@@ -11,6 +11,7 @@ template <int SIZE> struct CopyWork {
     const unsigned char* source;
     int bytes;
 
+    void read() const {}
     TILEWRIGHT_UNCHECKED void operator()() const
     {
         for (int i = 0; i < SIZE; ++i) target[i] = i < bytes ? source[i] : 0;
@@ -28,8 +29,9 @@ TILEWRIGHT_UNCHECKED __attribute__((noinline)) void start_copy(void* target, con
     touch(source, size_t(bytes));
     touch(target, SIZE);
     const CopyWork<SIZE> work{static_cast<unsigned char*>(target), static_cast<const unsigned char*>(source), bytes};
-    void* const tsan = source_thread(COPIES_OF_THREAD, engine.current);
-    start_in_group(mine().copies, mine().copy_groups, make_operation(work, __builtin_return_address(0), tsan, line));
+    const void* const site = __builtin_return_address(0);
+    start_in_group(
+        mine().copies, mine().copy_groups, make_operation(work, site, COPIES_OF_THREAD, engine.current, line));
 }
 
 // --------------------------------------------------------------------------------------------------------------- TMA
@@ -117,7 +119,6 @@ struct BoxCopy {
     TILEWRIGHT_UNCHECKED void store() const
     {
         const size_t element = map.element_bytes;
-        note_read(shared, rows() * row_bytes());
         each_row([&](size_t row, size_t first, size_t last, unsigned char* memory) TILEWRIGHT_UNCHECKED {
             each_chunk(row, [&](size_t offset, const unsigned char* chunk) TILEWRIGHT_UNCHECKED {
                 for (size_t byte = 0; byte < 16; ++byte) {
@@ -162,26 +163,39 @@ TILEWRIGHT_UNCHECKED BoxCopy box_copy(
     return copy;
 }
 
+struct LoadWork {
+    BoxCopy copy;
+
+    void read() const {}
+    TILEWRIGHT_UNCHECKED void operator()() const
+    {
+        copy.load();
+        release(copy.barrier);
+        release(proxy_token(copy.barrier));   // the proxy's own write needs no fence
+        complete_bytes(copy.barrier, long(copy.rows() * copy.row_bytes()), copy.line);
+    }
+};
+
+struct StoreWork {
+    BoxCopy copy;
+
+    TILEWRIGHT_UNCHECKED void read() const { note_read(copy.shared, copy.rows() * copy.row_bytes()); }
+    TILEWRIGHT_UNCHECKED void operator()() const { copy.store(); }
+};
+
 TILEWRIGHT_UNCHECKED inline void start_load(const BoxCopy& copy, const void* site)
 {
     static unsigned turn;
     live_mbarrier(copy.barrier, copy.line);
-    void* const tsan = source_thread(LOADS, int(turn++ % LOAD_SOURCES));
-    const auto work = [copy]() TILEWRIGHT_UNCHECKED {
-        copy.load();
-        release(copy.barrier);
-        complete_bytes(copy.barrier, long(copy.rows() * copy.row_bytes()), copy.line);
-    };
-    Operation* operation = make_operation(work, site, tsan, copy.line);
+    Operation* operation = make_operation(LoadWork{copy}, site, LOADS, int(turn++ % LOAD_SOURCES), copy.line);
     operation->completes = copy.barrier;
     start(loads_under_way, operation);
 }
 
 TILEWRIGHT_UNCHECKED inline void start_store(const BoxCopy& copy, const void* site)
 {
-    void* const tsan = source_thread(STORES_OF_THREAD, engine.current);
-    const auto work = [copy]() TILEWRIGHT_UNCHECKED { copy.store(); };
-    start_in_group(mine().stores, mine().store_groups, make_operation(work, site, tsan, copy.line));
+    Operation* operation = make_operation(StoreWork{copy}, site, STORES_OF_THREAD, engine.current, copy.line);
+    start_in_group(mine().stores, mine().store_groups, operation);
 }
 
 }  // namespace tilewright

@@ -45,6 +45,7 @@ struct Fiber {
     ucontext_t context;
 #endif
     void* tsan;
+    void* tsan_proxy;       // its second self: what asynchronous reads of shared memory may rely on
     void* fake_stack;
     const char* waits_at;   // the operation at which it waits, or null
     const void* waits_for;  // the barrier at which it waits, where it is one
@@ -82,7 +83,8 @@ struct Engine {
     size_t main_stack_bytes;
     bool failed;
     char report[REPORT_BYTES];
-    char block_token;             // what blocks synchronise on, for ThreadSanitizer
+    bool proxies;                 // whether the kernel has such reads
+    char block_token[2];          // what blocks synchronise on, for ThreadSanitizer
 #if defined(__x86_64__)
     void* main_stack_pointer;
 #else
@@ -98,6 +100,13 @@ constexpr int MAIN = -1;
 inline void switch_to(int to);
 inline bool deliver_to_a_waiter();   // performs an asynchronous copy that a waiting thread waits for; false without one
 
+TILEWRIGHT_UNCHECKED inline bool same_place(const Fiber& one, const Fiber& other)
+{
+    if (one.done || other.done) return one.done == other.done;
+    return one.waits_at == other.waits_at && one.waits_for == other.waits_for && one.line == other.line
+        && one.parity == other.parity;
+}
+
 // Writes down what is wrong and who waits where, and gives up the grid: the launch returns to its caller.
 [[noreturn]] TILEWRIGHT_UNCHECKED inline void fail(const char* what, int line)
 {
@@ -109,9 +118,7 @@ inline bool deliver_to_a_waiter();   // performs an asynchronous copy that a wai
     for (int first = 0; first < engine.num_threads && room > 200;) {
         const Fiber& fiber = engine.fibers[first];
         int last = first;
-        while (last + 1 < engine.num_threads && engine.fibers[last + 1].waits_at == fiber.waits_at
-               && engine.fibers[last + 1].waits_for == fiber.waits_for && engine.fibers[last + 1].parity == fiber.parity
-               && engine.fibers[last + 1].line == fiber.line && engine.fibers[last + 1].done == fiber.done) ++last;
+        while (last + 1 < engine.num_threads && same_place(fiber, engine.fibers[last + 1])) ++last;
         char lacks[160] = "";
         if (fiber.waits_at && fiber.describe) fiber.describe(fiber, lacks, sizeof lacks);
         if (fiber.done) add(snprintf(text, room, "threads %d-%d have returned\n", first, last));
@@ -214,6 +221,40 @@ TILEWRIGHT_UNCHECKED inline void wait_at(
     switch_to(next);
     fiber.waits_at = nullptr;
     fiber.waits_for = nullptr;
+}
+
+// --------------------------------------------------------------------------- what the asynchronous proxy sees
+//
+// wgmma and TMA stores read shared memory through a proxy of their own; what a thread wrote reaches it by that thread's
+// async_proxy_fence or a later one of somebody who knows of the write. The race detector therefore has a second self of
+// every thread: barriers order both selves, each among its own kind, and a fence tells the second what the first knows.
+
+inline const void* proxy_token(const void* token) { return static_cast<const char*>(token) + 1; }
+
+// Runs `work` as the second self of the current thread.
+template <typename Work> TILEWRIGHT_UNCHECKED void as_proxy(Work work)
+{
+#if TILEWRIGHT_TSAN
+    if (!engine.proxies) return;
+    __tsan_switch_to_fiber(engine.fibers[engine.current].tsan_proxy, 1);
+    work();
+    __tsan_switch_to_fiber(engine.fibers[engine.current].tsan, 1);
+#else
+    (void)work;
+#endif
+}
+
+// `release` and `acquire` for both selves; the byte after a token is the second's.
+TILEWRIGHT_UNCHECKED inline void release_both(const void* token)
+{
+    release(token);
+    as_proxy([token]() TILEWRIGHT_UNCHECKED { release(proxy_token(token)); });
+}
+
+TILEWRIGHT_UNCHECKED inline void acquire_both(const void* token)
+{
+    acquire(token);
+    as_proxy([token]() TILEWRIGHT_UNCHECKED { acquire(proxy_token(token)); });
 }
 
 // Makes everyone runnable who waits for `what`.

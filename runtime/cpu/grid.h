@@ -54,6 +54,21 @@ TILEWRIGHT_UNCHECKED inline void prepare(Fiber& fiber, char* top)
 #endif
 }
 
+// Calls `work` as every thread and every thread's second self.
+template <typename Work> TILEWRIGHT_UNCHECKED void each_self(Work work)
+{
+#if TILEWRIGHT_TSAN
+    for (int thread = 0; thread < engine.num_threads; ++thread) {
+        __tsan_switch_to_fiber(engine.fibers[thread].tsan, 1);
+        work();
+        if (engine.proxies) __tsan_switch_to_fiber(engine.fibers[thread].tsan_proxy, 1), work();
+        __tsan_switch_to_fiber(engine.main_tsan, 1);
+    }
+#else
+    (void)work;
+#endif
+}
+
 TILEWRIGHT_UNCHECKED inline void run_block(int num_threads)
 {
     engine.num_threads = engine.alive = num_threads;
@@ -64,25 +79,13 @@ TILEWRIGHT_UNCHECKED inline void run_block(int num_threads)
     block_begins();
     for (int thread = 0; thread < num_threads; ++thread)
         prepare(engine.fibers[thread], engine.stacks + size_t(thread + 1) * STACK_BYTES);
-#if TILEWRIGHT_TSAN   // blocks run one after the other: what one wrote, the next may read
-    __tsan_release(&engine.block_token);
-    for (int thread = 0; thread < num_threads; ++thread) {
-        __tsan_switch_to_fiber(engine.fibers[thread].tsan, 1);
-        __tsan_acquire(&engine.block_token);
-        __tsan_switch_to_fiber(engine.main_tsan, 1);
-    }
-#endif
+    release(engine.block_token);   // blocks run one after the other: what one wrote, the next may read
+    each_self([]() TILEWRIGHT_UNCHECKED { acquire(engine.block_token); });
     engine.current = MAIN;
     switch_to(engine.schedule == REVERSE || engine.schedule == GREEDY_HIGH ? num_threads - 1 : 0);
     if (engine.failed) return;
-#if TILEWRIGHT_TSAN
-    for (int thread = 0; thread < num_threads; ++thread) {
-        __tsan_switch_to_fiber(engine.fibers[thread].tsan, 1);
-        __tsan_release(&engine.block_token);
-        __tsan_switch_to_fiber(engine.main_tsan, 1);
-    }
-    __tsan_acquire(&engine.block_token);
-#endif
+    each_self([]() TILEWRIGHT_UNCHECKED { release(engine.block_token); });
+    acquire(engine.block_token);
 }
 
 // A parameter that is passed by value and lies at `address`.
@@ -112,11 +115,11 @@ TILEWRIGHT_UNCHECKED inline const char* run_grid(
 #if TILEWRIGHT_TSAN
     engine.main_tsan = __tsan_get_current_fiber();
     for (int thread = 0; thread < num_threads; ++thread) {
-        if (engine.fibers[thread].tsan) continue;
+        Fiber& fiber = engine.fibers[thread];
         char name[32];
         snprintf(name, sizeof name, "CUDA thread %d", thread);
-        engine.fibers[thread].tsan = __tsan_create_fiber(1);
-        __tsan_set_fiber_name(engine.fibers[thread].tsan, name);
+        if (!fiber.tsan) __tsan_set_fiber_name(fiber.tsan = __tsan_create_fiber(1), name);
+        if (engine.proxies && !fiber.tsan_proxy) fiber.tsan_proxy = __tsan_create_fiber(1);
     }
 #endif
     engine.failed = false;

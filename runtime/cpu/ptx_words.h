@@ -11,3 +11,4 @@
 
 inline float divide(float x, float y) { return x / y; }
 inline float square_root(float x) { return sqrtf(x); }
+inline unsigned shared_address(const void* pointer) { return unsigned(reinterpret_cast<uintptr_t>(pointer)); }

@@ -13,8 +13,8 @@ void __tsan_switch_to_fiber(void*, unsigned);
 void __tsan_set_fiber_name(void*, const char*);
 void __tsan_acquire(void*);
 void __tsan_release(void*);
-void __tsan_read_range(void*, unsigned long);
-void __tsan_write_range(void*, unsigned long);
+void __tsan_read_range(void*, long);
+void __tsan_write_range(void*, long);
 void __tsan_func_entry(void*);
 void __tsan_func_exit();
 }
@@ -59,7 +59,7 @@ TILEWRIGHT_UNCHECKED inline void note_read(const void* start, size_t bytes, cons
 {
 #if TILEWRIGHT_TSAN
     if (site) __tsan_func_entry(const_cast<void*>(site));
-    if (bytes) __tsan_read_range(const_cast<void*>(start), bytes);
+    if (bytes) __tsan_read_range(const_cast<void*>(start), long(bytes));
     if (site) __tsan_func_exit();
 #endif
     (void)start, (void)bytes, (void)site;
@@ -69,7 +69,7 @@ TILEWRIGHT_UNCHECKED inline void note_write(const void* start, size_t bytes, con
 {
 #if TILEWRIGHT_TSAN
     if (site) __tsan_func_entry(const_cast<void*>(site));
-    if (bytes) __tsan_write_range(const_cast<void*>(start), bytes);
+    if (bytes) __tsan_write_range(const_cast<void*>(start), long(bytes));
     if (site) __tsan_func_exit();
 #endif
     (void)start, (void)bytes, (void)site;

@@ -89,13 +89,19 @@ struct WgmmaWork {
     int warp;
     WgmmaCall<Sum> lanes[LANES];
 
-    TILEWRIGHT_UNCHECKED void operator()()
+    inline static Sum left[16][K], right[N][K];   // from `read` to the multiplication that follows it
+
+    TILEWRIGHT_UNCHECKED void read() const
     {
-        static Sum left[16][K], right[N][K], across[K][N], sums[N];
         if (REGISTERS)
             for (int lane = 0; lane < LANES; ++lane) unpack_a<A, K>(lanes[lane].held, lane, left);
         else read_tile<A, K, A_TRANSPOSED>(lanes[0].a, warp * 16, 16, left);
         read_tile<B, K, B_TRANSPOSED>(lanes[0].b, 0, N, right);
+    }
+
+    TILEWRIGHT_UNCHECKED void operator()() const
+    {
+        static Sum across[K][N], sums[N];
         for (int k = 0; k < K; ++k)
             for (int col = 0; col < N; ++col) across[k][col] = right[col][k];
         for (int row = 0; row < 16; ++row) {
@@ -120,8 +126,8 @@ TILEWRIGHT_UNCHECKED void start_wgmma(WgmmaCall<Sum> call, const void* site, int
 {
     using Work = WgmmaWork<A, B, N, K, REGISTERS, A_TRANSPOSED, B_TRANSPOSED, Sum>;
     if (!mine().wgmma_fenced) fail("a wgmma without a wgmma_fence before it", line);
-    struct Arrival { WgmmaCall<Sum>* call; const void* site; int line; char token; } arrival{&call, site, line, 0};
-    release(&arrival.token);
+    struct Arrival { WgmmaCall<Sum>* call; const void* site; int line; char token[2]; } arrival{&call, site, line, {}};
+    release_both(arrival.token);
     warpgroup_operation("wgmma", line, &arrival, [](void** values) TILEWRIGHT_UNCHECKED {
         const int first = engine.current / WARPGROUP * WARPGROUP;
         const auto* leader = static_cast<const Arrival*>(values[0]);
@@ -136,12 +142,13 @@ TILEWRIGHT_UNCHECKED void start_wgmma(WgmmaCall<Sum> call, const void* site, int
                 if (arrived->call->b != leader->call->b || (!REGISTERS && arrived->call->a != leader->call->a))
                     fail("the descriptors of a wgmma differ between threads", leader->line);
             }
-            void* const tsan = source_thread(WGMMA_OF_WARP, first / LANES + warp);
-            Operation* operation = make_operation(work, leader->site, tsan, leader->line);
-            run_as(tsan, leader->site, [&]() TILEWRIGHT_UNCHECKED {
-                for (int lane = 0; lane < LANES; ++lane)
-                    acquire(&static_cast<Arrival*>(values[warp * LANES + lane])->token);
-            });
+            const int number = first / LANES + warp;
+            Operation* operation = make_operation(work, leader->site, WGMMA_OF_WARP, number, leader->line);
+            for (int lane = 0; lane < LANES; ++lane) {
+                const char* const token = static_cast<Arrival*>(values[warp * LANES + lane])->token;
+                run_as(operation->tsan, leader->site, [&]() TILEWRIGHT_UNCHECKED { acquire(token); });
+                run_as(operation->reader, leader->site, [&]() TILEWRIGHT_UNCHECKED { acquire(proxy_token(token)); });
+            }
             Groups& groups = threads_under_way[first + warp * LANES].wgmma_groups;
             operation->number = groups.started;
             operation->group_token = groups.open_token();

@@ -282,3 +282,122 @@ def test_scalars_are_no_operands(mode: str, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setenv("TILEWRIGHT_MODE", mode)
     with pytest.raises(errors.DTypeError, match=r"input of tl\.dot must be a tile of numbers"):
         scalar_kernel[(1,)](np.zeros(1, np.float32), 7)
+
+
+# --------------------------------------------------------------------------------------------------- scaled operands
+
+
+@triton.jit
+def scaled_kernel(
+    a_ptr, a_scale_ptr, b_ptr, b_scale_ptr, c_ptr, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr,
+    A_FORMAT: tl.constexpr, B_FORMAT: tl.constexpr, A_PACK: tl.constexpr, B_PACK: tl.constexpr, GROUP: tl.constexpr,
+):  # fmt: skip
+    a_rows: tl.constexpr = M // 2 if A_FORMAT == "e2m1" and not A_PACK else M
+    a_columns: tl.constexpr = K // 2 if A_FORMAT == "e2m1" and A_PACK else K
+    b_rows: tl.constexpr = K // 2 if B_FORMAT == "e2m1" and B_PACK else K
+    b_columns: tl.constexpr = N // 2 if B_FORMAT == "e2m1" and not B_PACK else N
+    a = tl.load(a_ptr + tl.arange(0, a_rows)[:, None] * a_columns + tl.arange(0, a_columns)[None, :])
+    b = tl.load(b_ptr + tl.arange(0, b_rows)[:, None] * b_columns + tl.arange(0, b_columns)[None, :])
+    groups: tl.constexpr = K // GROUP
+    g = tl.arange(0, groups)[None, :]
+    a_scale = tl.load(a_scale_ptr + tl.arange(0, M)[:, None] * groups + g)
+    b_scale = None
+    if b_scale_ptr is not None:
+        b_scale = tl.load(b_scale_ptr + tl.arange(0, N)[:, None] * groups + g)
+    c = tl.dot_scaled(a, a_scale, A_FORMAT, b, b_scale, B_FORMAT, lhs_k_pack=A_PACK, rhs_k_pack=B_PACK)
+    tl.store(c_ptr + tl.arange(0, M)[:, None] * N + tl.arange(0, N)[None, :], c)
+
+
+FP4 = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6, 0, -0.5, -1, -1.5, -2, -3, -4, -6])
+
+
+def operand(format_: str, shape: tuple[int, int], packed_axis: int) -> tuple[Any, Any]:
+    """Random elements of a format, and their values."""
+    if format_ == "e2m1":
+        nibbles = RNG.integers(0, 16, shape, dtype=np.uint8)
+        low, high = (np.take(nibbles, range(first, shape[packed_axis], 2), packed_axis) for first in (0, 1))
+        return low | high << 4, FP4[nibbles]
+    kinds = {"e4m3": TYPES["fp8e4nv"], "e5m2": TYPES["fp8e5"], "bf16": TYPES["bf16"], "fp16": np.float16}
+    values = RNG.standard_normal(shape).astype(kinds[format_])
+    return values, values.astype(np.float64)
+
+
+SCALED = [
+    ("e4m3", "e5m2", True, True, 32),
+    ("e2m1", "e2m1", True, True, 32),
+    ("e2m1", "e4m3", False, True, 32),
+    ("e4m3", "e2m1", True, False, 32),
+    ("e2m1", "bf16", True, True, 32),
+    ("e2m1", "fp16", True, True, 32),
+    ("e2m1", "e2m1", True, True, 16),
+]
+
+
+@pytest.mark.parametrize(("a_format", "b_format", "a_pack", "b_pack", "group"), SCALED)
+def test_scaled_products(
+    a_format: str, b_format: str, a_pack: bool, b_pack: bool, group: int, monkeypatch: Any
+) -> None:
+    monkeypatch.setenv("TILEWRIGHT_MODE", "interpret")
+    m, n, k = 16, 8, 64
+    (a, a_values), (b, b_values) = operand(a_format, (m, k), int(a_pack)), operand(b_format, (k, n), int(not b_pack))
+    if group == 32:
+        a_scale, b_scale = (RNG.integers(120, 132, (rows, k // 32), dtype=np.uint8) for rows in (m, n))
+        a_powers, b_powers = (np.exp2(scale.astype(np.float64) - 127) for scale in (a_scale, b_scale))
+    else:
+        a_scale, b_scale = (np.abs(RNG.standard_normal((rows, k // 16))).astype(TYPES["fp8e4nv"]) for rows in (m, n))
+        a_powers, b_powers = a_scale.astype(np.float64), b_scale.astype(np.float64)
+    if b_format in ("bf16", "fp16"):
+        b_scale, b_powers = None, np.ones((n, k // group))
+    wide_a = a_values * np.repeat(a_powers, group, axis=1)
+    wide_b = b_values * np.repeat(b_powers, group, axis=1).T
+    c = np.zeros((m, n), np.float32)
+    scaled_kernel[(1,)](a, a_scale, b, b_scale, c, m, n, k, a_format, b_format, a_pack, b_pack, group)
+    np.testing.assert_allclose(c, wide_a @ wide_b, rtol=1e-4, atol=1e-3)
+
+
+def test_a_scale_of_255_is_nan(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TILEWRIGHT_MODE", "interpret")
+    (a, _), (b, _) = operand("e4m3", (16, 32), 1), operand("e4m3", (32, 8), 0)
+    a_scale, b_scale = np.full((16, 1), 127, np.uint8), np.full((8, 1), 127, np.uint8)
+    a_scale[3] = 255
+    c = np.zeros((16, 8), np.float32)
+    scaled_kernel[(1,)](a, a_scale, b, b_scale, c, 16, 8, 32, "e4m3", "e4m3", True, True, 32)
+    assert np.isnan(c[3]).all() and np.isfinite(np.delete(c, 3, axis=0)).all()
+
+
+def test_scaled_products_are_dots_of_16_bit_floats() -> None:
+    rest = "*u8, *u8, *u8, *fp32, 16, 8, 64"
+    text = typed(scaled_kernel, f"*u8, {rest}, 'e2m1', 'e2m1', True, True, 32")
+    assert "c: fp32[16, 8] = dot(a_scaled, b_scaled, input_precision='ieee')" in text
+    assert "a_unpacked: u8[16, 64]" in text and "a_scaled: bf16[16, 64]" in text and "b_scaled: bf16[64, 8]" in text
+    halves = typed(scaled_kernel, "*u8, *u8, *fp16, None, *fp32, 16, 8, 64, 'e2m1', 'fp16', True, True, 32")
+    assert "dot(a_scaled, b, input_precision='ieee')" in halves and "a_scaled: fp16[16, 64]" in halves
+
+
+@pytest.mark.parametrize(
+    ("change", "kind", "said"),
+    [
+        ({"A_FORMAT": "e3m2"}, errors.ArgumentError, "lhs_format must be one of"),
+        ({"A_FORMAT": "bf16"}, errors.DTypeError, "lhs of format bf16 must be of type bf16"),
+        ({"GROUP": 8}, errors.ShapeError, "lhs_scale has the shape [16, 8]"),
+    ],
+)
+@pytest.mark.parametrize("mode", ["cpu", "interpret"])
+def test_errors_of_scaled_products(
+    change: Any, kind: Any, said: str, mode: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TILEWRIGHT_MODE", mode)
+    x = np.zeros(4096, np.uint8)
+    options = {
+        "M": 16,
+        "N": 8,
+        "K": 64,
+        "A_FORMAT": "e4m3",
+        "B_FORMAT": "e4m3",
+        "A_PACK": True,
+        "B_PACK": True,
+        "GROUP": 32,
+    }
+    with pytest.raises(kind, match=re.escape(said)) as caught:
+        scaled_kernel[(1,)](x, x, x, x, np.zeros((16, 8), np.float32), **(options | change))
+    assert "tl.dot_scaled(a, a_scale, A_FORMAT" in str(caught.value)

@@ -17,9 +17,10 @@ import stub
 import tilewright as triton
 import tilewright.language as tl
 from tilewright.artifact import Artifact, LaunchParameter, Options, TensorMap
-from tilewright.diagnostics import HostExpressionError, TensorMapError
+from tilewright.diagnostics import ArgumentKindError, HostExpressionError, TensorMapError, ToolchainError
 from tilewright.language import dtypes
 from tilewright.language.dtypes import PointerType
+from tilewright.runtime import assembly, nvrtc, tensor_maps
 from tilewright.runtime.packing import in_range, lay_out
 from tilewright.runtime.tensor_maps import Encoder, Shape, check_rules
 
@@ -68,6 +69,17 @@ def test_arguments_and_tensor_maps_reach_the_driver(tmp_path: Path) -> None:
     assert struct.unpack("<16Q", bytes.fromhex(third[10]))[4] == 512
 
 
+def test_persistent_kernels_get_no_more_blocks_than_fit(tmp_path: Path) -> None:
+    code = (
+        "from test_launching import artifact\nfrom tilewright.runtime.launcher import Launcher\n"
+        "launcher = Launcher(artifact(tensor_maps=(), persistent=True), 0x4000, 0)\n"
+        "for grid in ((100, 1, 1), (1000, 2, 1), (5, 200, 1)): launcher.launch_anywhere(*grid, 0, (16, 2, 3, 1.0))\n"
+    )
+    launches = with_stub(code, tmp_path, (8, 4, 8, 4, 4))
+    found = [(*map(int, words[:3]), int.from_bytes(bytes.fromhex(words[10]), "little")) for words in launches]
+    assert found == [(100, 1, 1, 100), (66, 2, 1, 1000), (1, 200, 1, 5)]  # on 132 multiprocessors
+
+
 def test_a_thread_without_a_context_gets_one(tmp_path: Path) -> None:
     code = (
         "from test_launching import artifact\nfrom tilewright.runtime.launcher import Launcher\n"
@@ -103,6 +115,31 @@ def test_a_whole_launch(tmp_path: Path) -> None:
     launches = with_stub(code, tmp_path, (8, 4, 1, 4))
     assert [line[0] for line in launches] == ["64", "50"] and launches[0][3] == "128"
     assert struct.unpack("<ibf", b"".join(map(bytes.fromhex, launches[0][7:]))) == (64, 44, float("inf"))
+
+
+def test_the_forms_of_a_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TILEWRIGHT_MODE", "cpu")
+    compiled = scaled.compile("*fp32:16, i32, i8, fp32, 64", num_warps=2)
+    assert (
+        compiled.metadata.num_warps == 2 and compiled.metadata.name == "scaled" and compiled.metadata.target == "sm_90a"
+    )
+    assert list(compiled.asm) == ["cu", "ptx", "cubin", "sass"] and compiled.asm["cu"] == compiled.source
+    with pytest.raises(KeyError, match="it has cu, ptx, cubin, sass"):
+        compiled.asm["ttir"]
+    x = np.arange(64, dtype=np.float32)
+    compiled[(1,)](x, 5, 3, 2.0, 64)
+    assert list(x[:6]) == [3, 5, 7, 9, 11, 5]
+    for wrong in ((x.astype(np.float64), 5, 3, 2.0, 64), (x, 16, 3, 2.0, 64), (x, 5, 3, 2.0, 32)):
+        with pytest.raises(ArgumentKindError, match="another specialisation of scaled"):
+            compiled[(1,)](*wrong)
+    if nvrtc.is_available():
+        assert ".entry scaled(" in str(compiled.asm["ptx"]) and bytes(compiled.asm["cubin"])[:4] == b"\x7fELF"
+        monkeypatch.setattr(assembly, "_find", lambda tool: None)
+        with pytest.raises(ToolchainError, match="needs CUDA's nvdisasm or cuobjdump"):
+            compiled.asm["sass"]
+        monkeypatch.undo()
+        if assembly._find("nvdisasm") or assembly._find("cuobjdump"):
+            assert "EXIT" in str(compiled.asm["sass"])
 
 
 def test_values_that_do_not_fit_wrap_and_round() -> None:
@@ -143,6 +180,23 @@ def test_a_map_that_the_hardware_cannot_take_is_named(
     )
     with pytest.raises(TensorMapError, match=f"a_map over a_ptr.*{rule}".replace("^", r"\^")):
         check_rules(shape)
+
+
+def test_encodings_are_kept_within_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    encoded: list[Shape] = []
+
+    def encode(shape: Shape) -> tensor_maps.Encoding:
+        encoded.append(shape)
+        return tensor_maps.Encoding(len(encoded))
+
+    monkeypatch.setattr(tensor_maps, "encode", encode)
+    monkeypatch.setattr(tensor_maps, "KEPT", 4)
+    encoder = Encoder(artifact())
+    assert encoder.encode((0x100, 128, 64, 1.5)) == encoder.encode((0x100, 128, 64, 2.5)) == [1, 2]
+    assert encoder.encode((0x100, 128, 32, 1.5)) == [3, 2] and encoded[2].strides == (64,)
+    for address in range(0x200, 0x600, 0x100):
+        encoder.encode((address, 128, 64, 1.5))
+    assert encoder.encode((0x500, 128, 64, 1.5)) == [10, 11] and encoder.encode((0x100, 128, 64, 1.5)) == [12, 13]
 
 
 def test_maps_of_unknown_names_are_errors() -> None:

@@ -47,6 +47,7 @@ class Term:
 
 
 Sum = tuple[Term, ...]
+ONE: Sum = (Term(1),)
 
 
 def collect(*terms: Term) -> Sum:

@@ -123,7 +123,7 @@ class Reader:
         if not expr.type.is_tile and (not self.numeric or not _integers(expr)):
             return (Term(1, (expr,)),)
         if not _integers(expr):
-            raise NotAffineError(NOT_AFFINE)
+            raise NotAffineError(f"{NOT_AFFINE} ({expr.op})")
         sums = [self.sum(arg) for arg in expr.args]
         if any(term.lane is not None for terms in sums for term in terms):
             raise NotAffineError(f"{NOT_AFFINE} ({SIGNS.get(expr.op, expr.op)})")

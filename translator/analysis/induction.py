@@ -129,12 +129,15 @@ class Induction:
         if version.source is Source.CARRIED:
             return self._closed_form(use, version.statement, wanted, avoid)
         value = _assigned_value(version)
-        if holds and (value is None or use.variable in self.kept or not (use.type.is_tile or self._is_update(version))):
+        is_result = version.source is Source.ASSIGNED and value is None  # of a structured operation
+        by_name = is_result or use.variable in self.kept or not (use.type.is_tile or self._is_update(version))
+        if holds and by_name:
             return use
         if value is None:
             raise _NoClosedFormError
         try:
-            return self._value(value, version.statement, wanted, avoid)
+            found = self._value(value, version.statement, wanted, avoid)
+            return _simplified(found) if self._is_update(version) else found
         except _NoClosedFormError:
             if holds and not use.type.is_tile:
                 return use
@@ -248,7 +251,14 @@ def _advanced(first: Expr, amount: Expr, negative: bool, trip: Use, start: Expr,
         total = _broadcast(_product(each, trip, start, step), amount.type)
     if first.type.is_pointer:
         return Call(first.type, "ptr_add", (first, Call(total.type, "neg", (total,)) if negative else total))
-    return Call(first.type, "sub" if negative else "add", (first, total))
+    return _simplified(Call(first.type, "sub" if negative else "add", (first, total)))
+
+
+def _simplified(expr: Expr) -> Expr:
+    """A scalar integer with like terms put together."""
+    if expr.type.is_tile or expr.type.is_pointer:
+        return expr
+    return build(Reader().sum(expr), expr.type.dtype)
 
 
 def _product(each: Expr, trip: Use, start: Expr, step: Expr) -> Expr:

@@ -9,7 +9,21 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from ..ir.nodes import Assign, Call, Effect, Expr, For, Kernel, Literal, Statement, Use, Variable
+from ..ir.nodes import (
+    Assign,
+    Call,
+    CallFunction,
+    Effect,
+    Expr,
+    For,
+    Kernel,
+    Literal,
+    Note,
+    Return,
+    Statement,
+    Use,
+    Variable,
+)
 from ..ir.walk import statements
 from .affine import Sum, Term, plus, times
 from .coordinates import Reader
@@ -60,6 +74,9 @@ class Signs:
                 return self._variable(variable)
             case Call():
                 return self._call(factor)
+            case CallFunction():
+                inlined = _inlined(factor)
+                return None if inlined is None else self.needed(inlined)
         return None
 
     def _variable(self, variable: Variable) -> Needed:
@@ -79,7 +96,7 @@ class Signs:
         first = self._first(loop)
         if first is None:
             return None
-        return _all([self.needed(first), NOTHING if loop.descending else self._at_loop(loop.step)])
+        return _all([self.needed(first), NOTHING if loop.descending else self._at_loop(loop.step, loop)])
 
     def _first(self, loop: For) -> Expr | None:
         """The least value of a loop's variable, or less."""
@@ -88,8 +105,8 @@ class Signs:
         stop = self.induction.value_from(loop.stop, loop, self.statement)
         return None if stop is None else Call(stop.type, "add", (stop, Literal(stop.type, 1)))
 
-    def _at_loop(self, expr: Expr) -> Needed:
-        value = self.induction.value_from(expr, self.statement, self.statement)
+    def _at_loop(self, expr: Expr, loop: For) -> Needed:
+        value = self.induction.value_from(expr, loop, self.statement)
         return None if value is None else self.needed(value)
 
     def _call(self, call: Call) -> Needed:
@@ -141,6 +158,30 @@ def find_signs(
     once = frozenset(v for v in loaded if facts.assignments[v] == 1)
     promised = frozenset(v for condition in conditions for v in _promised(condition) if facts.assignments[v] <= 1)
     return Signs(facts, induction, statement, loops, promised, once, readers(False), readers(True))
+
+
+def _inlined(call: CallFunction) -> Expr | None:
+    """What a function returns that consists of assignments and a return; None for any other."""
+    values: dict[Variable, Expr] = dict(zip(call.function.parameters, call.args, strict=True))
+    for statement in call.function.body:
+        match statement:
+            case Assign(targets=(target,), value=value):
+                values[target] = _substituted(value, values)
+            case Return(value=Expr() as value):
+                return _substituted(value, values)
+            case Note():
+                continue
+            case _:
+                return None
+    return None
+
+
+def _substituted(expr: Expr, values: dict[Variable, Expr]) -> Expr:
+    if isinstance(expr, Use):
+        return values[expr.variable]
+    if isinstance(expr, (Call, CallFunction)):
+        return replace(expr, args=tuple(_substituted(arg, values) for arg in expr.args))
+    return expr
 
 
 def _promised(condition: Expr) -> list[Variable]:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..artifact import Argument, ConstantArgument, Options, Target, TupleArgument
+from ..artifact import Argument, ConstantArgument, DescriptorArgument, Options, Target, TupleArgument
 
 if TYPE_CHECKING:
     from ..ir.nodes import Kernel
     from ..kernel_function import KernelFunction
+    from ..language.dtypes import Element
 
 
 def build_kernel(function: KernelFunction, arguments: tuple[Argument, ...], options: Options, target: Target) -> Kernel:
@@ -48,8 +49,6 @@ def build_kernel(function: KernelFunction, arguments: tuple[Argument, ...], opti
 def _parameter_value(
     builder: Any, argument: Argument, name: str, parameters: list[Any], constants: dict[str, Any]
 ) -> Any:
-    from ..ir.nodes import Parameter, Use
-    from ..ir.types import ValueType
     from .values import Const, Tuple
 
     if isinstance(argument, ConstantArgument):
@@ -65,7 +64,33 @@ def _parameter_value(
             for number, item in enumerate(argument.items)
         )
         return Tuple(tuple(items))
-    variable = builder.variable(name, ValueType(argument.element))
+    if isinstance(argument, DescriptorArgument):
+        return _descriptor(builder, argument, name, parameters)
+    return _parameter(builder, name, argument.element, 16 if argument.divisible_by_16 else 1, parameters)
+
+
+def _parameter(builder: Any, name: str, element: Element, divisibility: int, parameters: list[Any]) -> Any:
+    from ..ir.nodes import Parameter, Use
+    from ..ir.types import ValueType
+
+    variable = builder.variable(name, ValueType(element))
     builder.protected.add(variable)
-    parameters.append(Parameter(variable, 16 if argument.divisible_by_16 else 1))
+    parameters.append(Parameter(variable, divisibility))
     return Use(variable.type, variable)
+
+
+def _descriptor(builder: Any, argument: DescriptorArgument, name: str, parameters: list[Any]) -> Any:
+    from ..language.dtypes import PointerType, int32, int64
+    from .values import Descriptor
+
+    base = _parameter(builder, name, PointerType(argument.element), 16, parameters)
+    shape = tuple(
+        _parameter(builder, f"{name}_shape_{axis}", int32, 16 if known else 1, parameters)
+        for axis, known in enumerate(argument.divisible_by_16)
+    )
+    builder.nonnegative |= {side.variable for side in shape}
+    strides = tuple(
+        _parameter(builder, f"{name}_stride_{axis}", int64, 16 // argument.element.itemsize, parameters)
+        for axis in range(len(shape) - 1)
+    )
+    return Descriptor(base, shape, strides, argument.block_shape, argument.padding)

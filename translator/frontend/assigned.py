@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import libcst as cst
@@ -9,11 +10,20 @@ import libcst as cst
 
 def assigned_names(node: cst.CSTNode) -> list[str]:
     """Names that assignments inside `node` bind, in order, each once."""
-    names: dict[str, None] = {}
+    return list(_counts(node))
+
+
+def names_assigned_once(node: cst.CSTNode) -> frozenset[str]:
+    """Names that a single assignment inside `node` binds."""
+    return frozenset(name for name, count in _counts(node).items() if count == 1)
+
+
+def _counts(node: cst.CSTNode) -> Counter[str]:
+    names: Counter[str] = Counter()
 
     def targets(target: Any) -> None:
         if isinstance(target, cst.Name):
-            names.setdefault(target.value)
+            names[target.value] += 1
         elif isinstance(target, (cst.Tuple, cst.List)):
             for element in target.elements:
                 targets(element.value)
@@ -32,4 +42,4 @@ def assigned_names(node: cst.CSTNode) -> list[str]:
             targets(node.target)
 
     node.visit(Finder())
-    return list(names)
+    return names

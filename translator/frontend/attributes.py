@@ -8,8 +8,10 @@ from typing import Any
 from ..diagnostics import Span, UnknownNameError
 from ..ir.nodes import Call, Expr
 from ..language.constexpr import unwrap
+from ..language.descriptors import METHODS as DESCRIPTOR_METHODS
+from ..language.dtypes import PointerType
 from .builder import Builder
-from .values import Const, Method, Tuple, Value
+from .values import BlockPointer, Const, Descriptor, Method, Tuple, Value
 
 
 def attribute_of(builder: Builder, base: Value, name: str, span: Span) -> Value:
@@ -24,6 +26,10 @@ def attribute_of(builder: Builder, base: Value, name: str, span: Span) -> Value:
         if name in base.fields:
             return base.items[base.fields.index(name)]
         raise UnknownNameError(f"a tuple has no attribute {name}", span, "", builder.calls)
+    if isinstance(base, Descriptor):
+        return _descriptor_member(builder, base, name, span)
+    if isinstance(base, BlockPointer):
+        raise UnknownNameError(f"a block pointer has no attribute {name}", span, "", builder.calls)
     if isinstance(base, Expr):
         return _property(builder, base, name, span)
     raise UnknownNameError(f"a method has no attribute {name}", span, "", builder.calls)
@@ -37,6 +43,24 @@ def _member(builder: Builder, value: Any, name: str, span: Span) -> Value:
         cause = str(error) if is_language else f"{_describe(value)} has no attribute {name!r}"
         raise UnknownNameError(cause, span, "", builder.calls) from None
     return Tuple(tuple(Const(unwrap(item)) for item in member)) if type(member) in (tuple, list) else Const(member)
+
+
+def _descriptor_member(builder: Builder, desc: Descriptor, name: str, span: Span) -> Value:
+    if name in DESCRIPTOR_METHODS:
+        return Method(DESCRIPTOR_METHODS[name], desc)
+    block = Tuple(tuple(Const(int(side), getattr(side, "symbol", None)) for side in desc.block_shape))
+    element = desc.base.type.element
+    members: dict[str, Value] = {
+        "base": desc.base,
+        "shape": Tuple(desc.shape),
+        "strides": Tuple((*desc.strides, Const(1))),
+        "block_shape": block,
+        "dtype": Const(element.element_ty if isinstance(element, PointerType) else element),
+    }
+    if name not in members:
+        words = ", ".join((*members, *DESCRIPTOR_METHODS))
+        raise UnknownNameError(f"a tensor descriptor has no attribute {name}", span, f"it has {words}", builder.calls)
+    return members[name]
 
 
 def _describe(value: Any) -> str:

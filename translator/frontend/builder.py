@@ -14,6 +14,9 @@ from ..artifact import Options, Target
 from ..diagnostics import DTypeError, NotConstexprError, Span, UndefinedVariableError
 from ..ir.nodes import Assign, Call, DeviceFunction, Effect, Expr, Literal, Origin, Statement, Use, Variable
 from ..ir.types import Dim, ValueType
+from .aggregates import AGGREGATES
+from .carried import bind_parts
+from .ranges import is_nonnegative
 from .shapes import describe, to_expr
 from .source import Source
 from .values import Const, Method, NotElementwiseError, Tuple, Undefined, Value
@@ -46,6 +49,12 @@ class Builder:
         self.block = 0
         self.result: Any = None  # where an inlined function's returns go
         self.returned: list[Value] = []  # what a device function returns
+        self.nonnegative: set[Variable] = parent.nonnegative if parent else set()  # integers that are never below 0
+        # Parts of bundles (see carried.py), by the bundle's name and the part's number: those that loops and branches
+        # change, those of them that may become negative, and the variables that hold them.
+        self.changing: set[tuple[str, int]] = set()
+        self.signed: set[tuple[str, int]] = set()
+        self.owned: set[Variable] = set()
 
     # -------------------------------------------------------------------------------------------------- variables
 
@@ -99,9 +108,12 @@ class Builder:
             self.scope[name] = value
             self.note("compile-time value")
             return
-        if isinstance(value, (Tuple, Method)):
+        if isinstance(value, Method):
             self.scope[name] = value
-            self.note("a tuple: its items are used below")
+            self.note("compile-time value")
+            return
+        if isinstance(value, AGGREGATES):
+            bind_parts(self, name, value, span)
             return
         self.assign(name, to_expr(value, span), span)
 
@@ -118,10 +130,16 @@ class Builder:
         if target is None:
             target = self.reuse(name, expr.type) or self.variable(name, expr.type)
             self.block_of[target] = self.block
-        if not self._take_over(expr, target):
-            self.statements.append(Assign(self.here, (target,), expr))
+        self.write(target, expr)
+        if name in self.source.assigned_once and is_nonnegative(self, expr):
+            self.nonnegative.add(target)
         self.scope[name] = Use(target.type, target)
         return target
+
+    def write(self, target: Variable, expr: Expr) -> None:
+        """`target = expr`."""
+        if not self._take_over(expr, target):
+            self.statements.append(Assign(self.here, (target,), expr))
 
     def _take_over(self, expr: Expr, target: Variable) -> bool:
         """Lets a structured operation of this statement assign to `target` itself instead of to a name of ours."""

@@ -64,7 +64,7 @@ def base_name(expr: Expr, fallback: str) -> str:
     if not isinstance(expr, Use):
         return fallback
     name = expr.variable.name
-    for ending in ("_ptrs", "_ptr", "ptrs", "ptr"):
+    for ending in ("_ptrs", "_ptr", "ptrs", "ptr", "_descriptor", "_desc", "desc"):
         if name.lower().endswith(ending) and len(name) > len(ending):
             return name[: -len(ending)].rstrip("_") or fallback
     return f"{name}_value"
@@ -72,7 +72,6 @@ def base_name(expr: Expr, fallback: str) -> str:
 
 def _load(builder: Builder, a: Arguments, span: Span) -> Value:
     pointer, element = _pointer(builder, a["pointer"], "load", span)
-    _reject_block_arguments(builder, a, span)
     mask = _mask(builder, a["mask"], span)
     no_other = isinstance(a["other"], Const) and a["other"].value is None
     if mask is None and not no_other:
@@ -99,20 +98,8 @@ def _load(builder: Builder, a: Arguments, span: Span) -> Value:
     )
 
 
-def _reject_block_arguments(builder: Builder, a: Arguments, span: Span) -> None:
-    for name in ("boundary_check", "padding_option"):
-        if name in a and builder.constant(a[name], name, span):
-            raise ArgumentError(
-                f"{name} needs a block pointer, which is not supported yet",
-                span,
-                "pass mask= and other=",
-                builder.calls,
-            )
-
-
 def _store(builder: Builder, a: Arguments, span: Span) -> Value:
     pointer, element = _pointer(builder, a["pointer"], "store", span)
-    _reject_block_arguments(builder, a, span)
     _reject_const(builder, element, span)
     value = cast_to(to_expr(a["value"], span), element.element_ty, span)
     mask = _mask(builder, a["mask"], span)

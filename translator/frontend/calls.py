@@ -8,16 +8,19 @@ from typing import Any
 from ..diagnostics import ArgumentError, CompilationError, Span, UnsupportedLanguageConstruct
 from ..ir.nodes import Assign, CallFunction, DeviceFunction, Expr, Inlined, Use
 from ..ir.types import ValueType
+from ..ir.walk import used_variables
 from ..kernel_function import KernelFunction
 from ..language.builtin import Builtin
 from ..language.constexpr import constexpr, unwrap
 from ..language.dtypes import DType
+from .aggregates import AGGREGATES, parts_of
 from .builder import Builder
 from .control import Result
 from .operators import boolean, is_static
+from .ranges import is_nonnegative
 from .shapes import broadcast_to, cast_to, common_shape, elementwise, to_expr
 from .source import Source
-from .values import Const, Method, NotElementwiseError, Tuple, Value
+from .values import Const, Descriptor, Method, NotElementwiseError, Tuple, Value
 
 SOURCES: dict[int, tuple[KernelFunction, str, Source]] = {}
 
@@ -142,6 +145,8 @@ def _isinstance(builder: Builder, args: list[Value], kwargs: dict[str, Value], s
         return Const(language.tensor in classes)
     if isinstance(value, Tuple):
         return Const(language.tuple in classes or tuple in classes)
+    if isinstance(value, Descriptor):
+        return Const(language.tensor_descriptor in classes)
     plain = tuple(c for c in classes if c is not constexpr)
     return Const(constexpr in classes or isinstance(builder.constant(value, "", span), plain))
 
@@ -276,13 +281,16 @@ def _inline(builder: Builder, target: KernelFunction, bound: dict[str, Value], s
     by_name = {parameter.name: parameter for parameter in target.params}
     for name, value in bound.items():
         inner.scope[name] = value
-        if isinstance(value, Use):
-            inner.protected.add(value.variable)
+        if isinstance(value, (Use, *AGGREGATES)):  # the callee may read what the caller has, but not change it
+            inner.protected |= {v for part in parts_of(value, name) if isinstance(part.value, Expr)
+                                for v in used_variables(part.value)}  # fmt: skip
         elif isinstance(value, Expr):
             variable = inner.variable(name, value.type)
             builder.statements.append(Assign(builder.here, (variable,), value))
             inner.scope[name] = Use(value.type, variable)
             inner.protected.add(variable)
+            if is_nonnegative(builder, value):
+                builder.nonnegative.add(variable)
         if by_name[name].is_constexpr:
             inner.constexpr_names.add(name)
     _visit_callee(inner)

@@ -12,9 +12,12 @@ from ..ir.nodes import Assign, Expr, For, If, Literal, Return, Statement, Use, V
 from ..language import control as loops
 from ..language.dtypes import DType
 from ..ops.promotion import promote
+from .aggregates import AGGREGATES, form_of, is_run_time, parts_of, with_parts
 from .assigned import assigned_names
 from .builder import Builder, Scope
+from .carried import find_changes, own_parts, settled
 from .operators import is_static
+from .ranges import is_nonnegative
 from .shapes import as_bool, cast_to, elementwise, to_expr
 from .values import Const, Tuple, Undefined, Value
 
@@ -52,10 +55,16 @@ def visit_if(builder: Builder, node: Any, rest: Sequence[Any]) -> bool:
             return visit_block(builder, node.body)
         return _visit_else(builder, node.orelse)
     test = scalar_condition(builder, condition, span)
-    origin = builder.here
     if builder.result is not None and _contains_return(node):
-        _if_with_return(builder, node, rest, test, origin)
+        _if_with_return(builder, node, rest, test, builder.here)
         return True
+    return settled(builder, lambda: _run_time_if(builder, node, test, span))
+
+
+def _run_time_if(builder: Builder, node: Any, test: Expr, span: Span) -> bool:
+    from .statements import visit_block
+
+    origin = builder.here
     names = assigned_names(node)
     _own_variables(builder, names)
     before = dict(builder.scope)
@@ -63,7 +72,11 @@ def visit_if(builder: Builder, node: Any, rest: Sequence[Any]) -> bool:
         first_returns = visit_block(builder, node.body)
     then_scope, builder.scope = builder.scope, dict(before)
     builder.siblings = {
-        n: v.variable for n, v in then_scope.items() if isinstance(v, Use) and n in names and n not in before
+        part.name: part.value.variable
+        for name, value in then_scope.items()
+        if name in names and name not in before and not isinstance(value, Undefined)
+        for part in parts_of(value, name)
+        if isinstance(part.value, Use)
     }
     with builder.into_block() as otherwise:
         second_returns = _visit_else(builder, node.orelse)
@@ -106,6 +119,8 @@ def _own_variables(builder: Builder, names: Sequence[str]) -> None:
     """Gives names that a branch or loop assigns a variable that it may change: parameters and numbers get a copy."""
     for name in names:
         value = builder.scope.get(name)
+        if isinstance(value, AGGREGATES):
+            own_parts(builder, name, value)
         if isinstance(value, Const) and value.is_number and name not in builder.constexpr_names:
             value = to_expr(value, builder.here.span)
         if isinstance(value, Expr) and not (isinstance(value, Use) and value.variable not in builder.protected):
@@ -125,6 +140,9 @@ def _merge(builder: Builder, before: Scope, then: Scope, otherwise: Scope, span:
             merged[name] = Undefined(span, "is defined in only one branch of the if")
         elif isinstance(one, Undefined) or isinstance(other, Undefined):
             merged[name] = one if isinstance(one, Undefined) else other
+        elif isinstance(one, AGGREGATES) or isinstance(other, AGGREGATES):
+            find_changes(builder, name, one, other, "in only one branch of the if", span)
+            merged[name] = one
         else:
             types = [getattr(value, "type", value) for value in (one, other)]
             if types[0] != types[1]:
@@ -283,6 +301,8 @@ def _run_time_loop(
     start, stop, step, descending = _loop_bounds(builder, bounds, span)
     origin = builder.here
     variable = builder.variable(node.target.value, start.type)
+    if is_nonnegative(builder, start) and not descending:
+        builder.nonnegative.add(variable)
 
     def enter() -> None:
         builder.scope[node.target.value] = Use(variable.type, variable)
@@ -338,12 +358,17 @@ def visit_while(builder: Builder, node: Any) -> None:
 
 def _loop_body(builder: Builder, node: Any, enter: Callable[[], None]) -> tuple[Statement, ...]:
     """A loop's body; names that it changes keep their type and shape from one iteration to the next."""
-    from .statements import visit_block
-
     if node.orelse is not None:
         raise UnsupportedLanguageConstruct("else of a loop", builder.source.span(node), "", builder.calls)
+    return settled(builder, lambda: _translated_body(builder, node, enter))
+
+
+def _translated_body(builder: Builder, node: Any, enter: Callable[[], None]) -> tuple[Statement, ...]:
+    from .statements import visit_block
+
     origin = builder.here
-    _own_variables(builder, assigned_names(node.body))
+    names = assigned_names(node.body)
+    _own_variables(builder, names)
     before = dict(builder.scope)
     builder.loop_depth += 1
     with builder.into_block() as body:
@@ -353,6 +378,8 @@ def _loop_body(builder: Builder, node: Any, enter: Callable[[], None]) -> tuple[
     builder.origin = origin
     for name, value in before.items():
         _check_carried(builder, name, value, builder.scope.get(name), node)
+    for name in names:
+        find_changes(builder, name, before.get(name), builder.scope.get(name), "in the loop", builder.source.span(node))
     after = builder.scope
     inside = Undefined(builder.source.span(node), "is defined only inside the loop")
     builder.scope = {name: before.get(name, inside) for name in after}
@@ -387,16 +414,19 @@ class Result:
         if builder.block == self.home:
             self.value = value
             return
-        items = value.items if isinstance(value, Tuple) else (value,)
-        if all(isinstance(item, Const) and item.value is None for item in items):
-            self.value = value
-            return
-        exprs = [to_expr(item, span) for item in items]
-        if not self.variables:
-            words = [self.name] if len(exprs) == 1 else [f"{self.name}_{word}" for word in ("first", "second", "third")]
-            self.variables = tuple(builder.variable(w, e.type) for w, e in zip(words, exprs, strict=False))
-            uses = tuple(Use(variable.type, variable) for variable in self.variables)
-            self.value = Tuple(uses) if isinstance(value, Tuple) else uses[0]
+        if self.value is not None and form_of(value) != form_of(self.value):
+            raise DTypeError("this return gives another form than one before", span, "return one form", builder.calls)
+        parts = parts_of(value, self.name)
+        exprs = [to_expr(part.value, span) for part in parts if is_run_time(part.value)]
+        if self.value is None:
+            self.variables = tuple(
+                builder.variable(part.name, expr.type)
+                for part, expr in zip([part for part in parts if is_run_time(part.value)], exprs, strict=True)
+            )
+            uses = iter(Use(variable.type, variable) for variable in self.variables)
+            self.value = with_parts(value, [next(uses) if is_run_time(part.value) else part.value for part in parts])
+        if len(exprs) != len(self.variables):
+            raise DTypeError("this return gives None, another one a value", span, "return one type", builder.calls)
         for variable, expr in zip(self.variables, exprs, strict=True):
             if variable.type != expr.type:
                 raise DTypeError(

@@ -39,7 +39,9 @@ def describe(value: Value) -> str:
         return f"a value of type {value.type}"
     if isinstance(value, Const):
         return f"the compile-time value {value.value!r}"
-    return f"a {type(value).__name__.lower()}"
+    words = {"BlockPointer": "block pointer", "Descriptor": "tensor descriptor"}
+    kind = type(value).__name__
+    return f"a {words.get(kind, kind.lower())}"
 
 
 def placed(error: CompilationError, span: Span) -> CompilationError:

@@ -13,10 +13,14 @@ from libcst.metadata import MetadataWrapper, PositionProvider
 from ..diagnostics import NoSourceError, Span
 from ..ir.nodes import Origin
 from ..kernel_function import KernelFunction
+from .assigned import names_assigned_once
 
 
 class Source:
-    """A parsed function. `definition` is its `def`, `docstring` the first line of its docstring."""
+    """A parsed function. `definition` is its `def`, `docstring` the first line of its docstring.
+
+    `assigned_once` are the names that a single statement of it assigns.
+    """
 
     def __init__(self, function: KernelFunction) -> None:
         """Parses the text.
@@ -35,6 +39,7 @@ class Source:
         self.definition = self._find(module.body)
         self._offset = function.first_line - 1 - (1 if self._indented else 0)
         self.line = self.span(self.definition.name).line
+        self.assigned_once = names_assigned_once(self.definition)
         self.docstring = (self.definition.get_docstring() or "").strip().split("\n")[0]
 
     def _find(self, body: Any) -> cst.FunctionDef:

@@ -31,6 +31,35 @@ class Tuple:
 
 
 @dataclass(frozen=True, slots=True)
+class BlockPointer:
+    """`tl.make_block_ptr`: a block of a tensor in memory, of which only the scalars are known. All tuples are per axis.
+
+    Elements lie at `base + sum(index * stride)`; the block starts at `offsets`.
+    """
+
+    base: Expr
+    shape: tuple[Value, ...]
+    strides: tuple[Value, ...]
+    offsets: tuple[Value, ...]
+    block_shape: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Descriptor:
+    """A tensor descriptor: a tensor in memory that is accessed by blocks of `block_shape`.
+
+    `shape` holds int32 values, `strides` int64 values for every axis but the last, whose stride is 1. What lies outside is
+    read as `padding`, "zero" or "nan".
+    """
+
+    base: Expr
+    shape: tuple[Value, ...]
+    strides: tuple[Value, ...]
+    block_shape: tuple[int, ...]
+    padding: str
+
+
+@dataclass(frozen=True, slots=True)
 class Method:
     """A function of the language bound to its first argument."""
 
@@ -46,7 +75,7 @@ class Undefined:
     why: str
 
 
-Value = Const | Tuple | Method | Expr
+Value = Const | Tuple | BlockPointer | Descriptor | Method | Expr
 
 
 class NotElementwiseError(Exception):

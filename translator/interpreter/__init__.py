@@ -98,8 +98,12 @@ def _python(function: KernelFunction) -> Any:
 
 def _with_origin(name: str, value: Any, by_name: dict[str, Buffer]) -> Any:
     """An argument whose pointers know the array that they may not leave."""
+    from .blocks import Descriptor
     from .tile import Tile
 
+    if isinstance(value, Descriptor):
+        base = _with_origin(name, value.base, by_name)
+        return Descriptor(base, value.sides, value.steps, value.block_shape, value.padding)
     if isinstance(value, Tile) and name in by_name:
         return Tile(value.values, value.element, by_name[name])
     if isinstance(value, tuple):

@@ -17,7 +17,7 @@ from ..language.limits import (
     SCOPES,
     STORE_MODIFIERS,
 )
-from .arguments import Arguments, check_option, constant, mask_of
+from .arguments import Arguments, check_option, mask_of
 from .memory import pointee
 from .program import running
 from .tile import Tile, as_tile, cast
@@ -32,11 +32,6 @@ def _pointer(value: Any, what: str, writes: bool = True) -> Tile:
 
 
 def _check_hints(a: Arguments, modifiers: tuple[str, ...]) -> None:
-    for name in ("boundary_check", "padding_option"):
-        if name in a and constant(a[name], name):
-            raise ArgumentError(
-                f"{name} needs a block pointer, which is not supported yet", None, "pass mask= and other="
-            )
     check_option(a["cache_modifier"], "cache_modifier", modifiers)
     check_option(a["eviction_policy"], "eviction_policy", EVICTION_POLICIES)
 

@@ -9,7 +9,7 @@ from ..diagnostics import UnknownNameError
 from ..language.builtin import Builtin
 from ..language.constexpr import unwrap
 from ..language.values import PropagateNan
-from . import accesses, debugging, dots, reductions, shapes
+from . import accesses, blocks, debugging, dots, reductions, scaled, shapes
 from .arguments import Arguments, constant
 from .tile import Tile, apply, binary
 
@@ -36,8 +36,10 @@ def _cdiv(a: Arguments) -> Any:
 HANDLERS: dict[str, Callable[[Arguments], Any]] = {
     **shapes.HANDLERS,
     **accesses.HANDLERS,
+    **blocks.HANDLERS,  # after accesses: load and store take block pointers too
     **reductions.HANDLERS,
     **dots.HANDLERS,
+    **scaled.HANDLERS,
     **debugging.HANDLERS,
     "minimum": _propagating("minimum", ("x", "y")),
     "maximum": _propagating("maximum", ("x", "y")),

@@ -18,6 +18,7 @@ from ..language.constexpr import constexpr, unwrap
 from ..language.dtypes import DType
 from ..ops.casts import numpy_type
 from ..ops.promotion import promote
+from .blocks import BlockPointer, Descriptor
 from .tile import Tile, apply, as_tile
 
 plain = unwrap
@@ -114,7 +115,9 @@ def _at_compile_time(function: Any, *args: Any, **kwargs: Any) -> Any:
 
 def _is_run_time(value: Any) -> bool:
     value = unwrap(value)
-    return isinstance(value, Tile) or (isinstance(value, (builtins.tuple, list)) and any(map(_is_run_time, value)))
+    return isinstance(value, (Tile, BlockPointer, Descriptor)) or (
+        isinstance(value, (builtins.tuple, list)) and any(map(_is_run_time, value))
+    )
 
 
 def _extremum(op: str, of_numbers: Callable[..., Any]) -> Callable[..., Any]:
@@ -141,7 +144,7 @@ def _length(value: Any) -> int:
 def _is_instance(value: Any, classes: Any) -> bool:
     """`isinstance`, for which every compile-time value is a `tl.constexpr`."""
     wanted = classes if isinstance(classes, builtins.tuple) else (classes,)
-    if constexpr in wanted and not isinstance(value, (Tile, builtins.tuple)):
+    if constexpr in wanted and not isinstance(value, (Tile, BlockPointer, Descriptor, builtins.tuple)):
         return True
     return isinstance(unwrap(value), wanted)
 

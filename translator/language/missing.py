@@ -7,8 +7,7 @@ from collections.abc import Iterable
 
 # Names of Triton that later versions will bring.
 NOT_YET = frozenset(
-    """dot_scaled make_block_ptr advance make_tensor_descriptor load_tensor_descriptor store_tensor_descriptor
-    tensor_descriptor associative_scan cumsum cumprod sort topk bitonic_merge histogram gather join split cat
+    """associative_scan cumsum cumprod sort topk bitonic_merge histogram gather join split cat
     interleave flip rand rand4x randint randint4x randn randn4x philox philox_impl pair_uniform_to_normal
     uint_to_uniform_float inline_asm_elementwise map_elementwise expect_zero aggregate aggregate_replace block_type
     tuple_type constexpr_type slice float8e4b15 float8e4b8 float8e5b16

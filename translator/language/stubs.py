@@ -128,6 +128,31 @@ def store(
     """Writes `value` where `mask` holds."""
 
 
+@builtin
+def make_block_ptr(base: Any, shape: Any, strides: Any, offsets: Any, block_shape: Any, order: Any) -> Any:
+    """A pointer to a block of the tensor at `base`; `order` names the axes from the fastest on and changes no results."""
+
+
+@builtin
+def advance(base: Any, offsets: Any) -> Any:
+    """The block pointer moved by `offsets` elements per axis."""
+
+
+@builtin
+def make_tensor_descriptor(base: Any, shape: Any, strides: Any, block_shape: Any, padding_option: str = "zero") -> Any:
+    """A descriptor of the tensor at `base`, whose last stride is 1, for accesses by blocks of `block_shape`."""
+
+
+@builtin
+def load_tensor_descriptor(desc: Any, offsets: Any) -> Any:
+    """`desc.load(offsets)`."""
+
+
+@builtin
+def store_tensor_descriptor(desc: Any, offsets: Any, value: Any) -> Any:
+    """`desc.store(offsets, value)`."""
+
+
 @builtin(method=True)
 def atomic_cas(pointer: Any, cmp: Any, val: Any, sem: Any = None, scope: Any = None) -> Any:
     """Replaces elements equal to `cmp` by `val`, atomically; returns the old elements."""
@@ -179,6 +204,23 @@ def dot(
     out_dtype: Any = None,
 ) -> Any:
     """The matrix product [..., M, K] x [..., K, N], plus `acc`; fp32 operands are read as TF32 by default."""
+
+
+@builtin
+def dot_scaled(
+    lhs: Any,
+    lhs_scale: Any,
+    lhs_format: str,
+    rhs: Any,
+    rhs_scale: Any,
+    rhs_format: str,
+    acc: Any = None,
+    fast_math: bool = False,
+    lhs_k_pack: bool = True,
+    rhs_k_pack: bool = True,
+    out_dtype: Any = None,
+) -> Any:
+    """The product of microscaled operands: groups along K share a scale. Computed in bf16, or fp16 beside fp16."""
 
 
 @builtin(method=True)

@@ -18,6 +18,12 @@ class tuple:  # noqa: N801 (Triton's name)
     """The type of tuples inside kernels."""
 
 
+class tensor_descriptor:  # noqa: N801 (Triton's name)
+    """The type of tensor descriptors inside kernels; the interpreter's are instances of it."""
+
+    __slots__ = ()
+
+
 class const:  # noqa: N801 (Triton's name)
     """Annotation of a pointer parameter that is only read."""
 

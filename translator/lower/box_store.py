@@ -122,7 +122,7 @@ def _write(
         count = context.constant("PIECE_ELEMS", per_piece, "elements of a row of a piece per thread")
         element = f"{number} * {count} + {element}" if element != "0" else f"{number} * {count}"
     subscripts = {slow: f"[{row.text}]" if rows > 1 else "", fast: f"[{element}]" if layout.registers(fast) > 1 else ""}
-    source = f"{name}{subscripts[0]}{subscripts[1]}"
+    source = name + "".join(subscripts[axis] for axis in layout.array_axes())
     if width > 1:
         context.packets |= {width * tile.itemsize}
         helper = context.use_helper("store_vec", "store_vec", kind="", modifier="")

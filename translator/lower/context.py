@@ -71,6 +71,7 @@ class Context:
         self.packets: set[int] = set()  # sizes of vector accesses, in bytes
         self.structs: dict[tuple[object, ...], str] = {}
         self.stage_of: dict[Variable, str] = {}  # which stage of its ring a staged tile is read from here
+        self.fixed_starts: dict[tuple[Variable, int], str] = {}  # coordinates of boxes that their loop does not change
         self.in_flight: frozenset[int] = frozenset()  # dots that the loop around them waits for
         self.set_up: list[Node] = []  # what the block does before the first statement
         self.role = ""  # "producer" or "consumer" where the warpgroups of a block do different things
@@ -121,7 +122,7 @@ class Context:
             return self.speller.spell(self.facts.definitions[variable], self._coarser(variable, point), wide)
         wanted = point.pattern()
         name = self.array_name(variable, wanted)
-        indices = (register_index(point, axis) for axis in range(len(point.axes)))
+        indices = (register_index(point, axis) for axis in wanted.array_axes())
         return Text(name + "".join(f"[{index}]" for index in indices if index is not None) + self.column(variable))
 
     def column(self, variable: Variable) -> str:
@@ -172,7 +173,7 @@ class Context:
         """The register dimensions of a tile, such as "[ROWS][COLS]"."""
         if layout is None:
             return ""
-        return "".join(f"[{self.count(bits)}]" for axis, bits in enumerate(layout.axes) if layout.registers(axis) > 1)
+        return "".join(f"[{self.count(layout.axes[axis])}]" for axis in layout.array_axes())
 
     def count(self, bits: tuple[int, ...]) -> str:
         """The number of registers along an axis, by name where it has one."""

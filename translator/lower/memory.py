@@ -370,7 +370,7 @@ def _fallback(context: Context, other: Expr | None, type_: ValueType, point: Poi
 
 def indexed(context: Context, name: str, variable: Variable, point: Point) -> str:
     """The register of a tile at a point of its own layout."""
-    subscripts = (f"[{i.text}]" for axis, i in enumerate(point.indices) if point.layout.registers(axis) > 1)
+    subscripts = (f"[{point.indices[axis].text}]" for axis in point.layout.array_axes())
     return name + "".join(subscripts) + context.column(variable)  # fmt: skip
 
 

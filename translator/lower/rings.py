@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..ir.nodes import Assign, Call, For, Literal, Statement, Variable
-from ..ir.walk import statements
+from ..ir.nodes import Assign, Call, For, Literal, Statement, Use, Variable
+from ..ir.walk import assigned_variables, statements, used_variables
 from ..schedule.rings import Ring, top_statements
 from ..schedule.shared_tiles import SharedTile
 from .context import Context, ctype
@@ -21,6 +21,7 @@ from .unit import Branch, Comment, Line, Loop, Node, Shared
 
 Body = Callable[[tuple[Statement, ...]], tuple[Node, ...]]
 BARRIER_BYTES = 8
+COORDINATES = ("group", "volume", "plane", "row", "col")  # of a box, the contiguous one last
 
 
 # -------------------------------------------------------------------------------------------------- tensor copies
@@ -92,6 +93,7 @@ def lower_producer_loop(
     total = sum(context.schedule.staged[tile].stage_bytes for tile in ring.tiles)
     size = context.constant("STAGE_BYTES", total, "of all tiles of a stage")
     full, empty = _barrier(context, ring, "full"), _barrier(context, ring, "empty")
+    fixed = _fixed_starts(context, statement)
     nodes: list[Node] = [
         stage,
         Line(f"mbarrier_wait(&{empty}[stage], {parity} ^ 1);", "the stage's last tiles are no longer needed"),
@@ -100,7 +102,30 @@ def lower_producer_loop(
     ]
     if ring.counted:
         nodes.append(Line(f"++{_position(context, ring)};"))
-    return (Loop(header, tuple(nodes)),)
+    return (*fixed, Loop(header, tuple(nodes)))
+
+
+def _fixed_starts(context: Context, loop: For) -> tuple[Node, ...]:
+    """The coordinates of boxes that are the same in every trip of a loop, computed before it."""
+    changed = {v for s in (loop, *statements(loop.body)) for v in assigned_variables(s)}
+    nodes: list[Node] = []
+    for statement in top_statements(loop.body):
+        if (
+            not isinstance(statement, Assign)
+            or not isinstance(statement.value, Call)
+            or statement.value.op != "box_load"
+        ):
+            continue
+        args = statement.value.args
+        for number, arg in enumerate(args):
+            if isinstance(arg, (Literal, Use)) or changed & set(used_variables(arg)):
+                continue
+            word = COORDINATES[number - len(args)]
+            key = ("start", statement.target, number)
+            name = context.names.once(f"{statement.target.name}_{word}", key)
+            context.fixed_starts[statement.target, number] = name
+            nodes.append(Line(f"const {ctype(arg.type)} {name} = {context.speller.text(arg)};"))
+    return tuple(nodes)
 
 
 def lower_consumer_loop(
@@ -164,7 +189,9 @@ def lower_box_load(context: Context, statement: Assign) -> tuple[Node, ...]:
     ring = next(ring for ring in context.schedule.rings.rings if target in ring.tiles)
     call = statement.value
     helper = context.use_helper("tma_load", f"tma_load_{len(call.args)}d", rank=len(call.args))
-    starts = [context.speller.text(arg) for arg in call.args]
+    starts = [
+        context.fixed_starts.get((target, number)) or context.speller.text(arg) for number, arg in enumerate(call.args)
+    ]
     full = f"&{_barrier(context, ring, 'full')}[stage]"
     return box_copies(
         context, tile, call, starts, f"{name}[stage]",

@@ -234,7 +234,7 @@ def _store_element(context: Context, name: str, target: Variable, value: Expr, p
 
 
 def _copy_element(name: str, source: str, target: Variable, point: Point) -> tuple[Node, ...]:
-    index = "".join(f"[{i.text}]" for axis, i in enumerate(point.indices) if point.layout.registers(axis) > 1)
+    index = "".join(f"[{point.indices[axis].text}]" for axis in point.layout.array_axes())
     return (Line(f"{name}{index} = {source}{index};"),)
 
 

@@ -68,6 +68,15 @@ class Layout:
         """Registers along each axis: the shape of a thread's part of the tile."""
         return tuple(self.registers(axis) for axis in range(self.rank))
 
+    def array_axes(self) -> tuple[int, ...]:
+        """The axes of a thread's register array, outermost first: those with several registers, the longest run last.
+
+        Consecutive elements of memory then lie side by side in the array as well.
+        """
+        axes = [axis for axis in range(self.rank) if self.registers(axis) > 1]
+        longest = max(axes, key=lambda axis: (self.run(axis), axis), default=0)
+        return (*(axis for axis in axes if axis != longest), longest) if axes else ()
+
     def run(self, axis: int) -> int:
         """How many consecutive coordinates along `axis` lie in consecutive registers of one thread."""
         length = 0

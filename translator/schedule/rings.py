@@ -222,9 +222,8 @@ def _plan_loop(plan: _Plan, loop: For, nested: bool, most_stages: int) -> None:
         return
     moved = []
     for statement in loads:
-        args = [_in_any_trip(plan, arg, statement, loop) for arg in statement.value.args]  # type: ignore[attr-defined]
-        if all(arg is not None for arg in args):
-            call = replace(statement.value, args=tuple(args))  # type: ignore[type-var]
+        call = _in_any_trip(plan, statement, loop)
+        if call is not None:
             plan.replaced[id(statement)] = replace(statement, value=call)
             moved.append(statement.target)
     if moved:
@@ -232,18 +231,23 @@ def _plan_loop(plan: _Plan, loop: For, nested: bool, most_stages: int) -> None:
         plan.rings.append(Ring(loop.variable, "cp_async", tuple(moved), stages, not plain, False))
 
 
-def _in_any_trip(plan: _Plan, expr: Expr, statement: Statement, loop: For) -> Expr | None:
-    """The value of an operand of a load in terms of the loop's variable and of what the loop does not change."""
+def _in_any_trip(plan: _Plan, statement: Assign, loop: For) -> Call | None:
+    """A load whose operands are in terms of the loop's variable and of what the loop does not change; None if it cannot be."""
     changed = {v for inner in statements(loop.body) for v in assigned_variables(inner)}
     induction = replace(plan.induction, kept=plan.facts.index - changed)  # computed once, before the loop
-    value = induction.value_at(expr, statement)
-    while value is not None:
-        inside = next((v for v in used_variables(value) if v in changed), None)
-        if inside is None:
-            return value
-        definition = induction.definition(inside, statement)
-        value = None if definition is None else _substituted(value, inside, definition)
-    return None
+    call = statement.value
+    if not isinstance(call, Call):
+        return None
+    args: list[Expr] = []
+    for arg in call.args:
+        value = induction.value_at(arg, statement)
+        while value is not None and (inside := next((v for v in used_variables(value) if v in changed), None)):
+            definition = induction.definition(inside, statement)
+            value = None if definition is None else _substituted(value, inside, definition)
+        if value is None:
+            return None
+        args.append(value)
+    return replace(call, args=tuple(args))
 
 
 def _substituted(expr: Expr, variable: Variable, value: Expr) -> Expr:
@@ -292,8 +296,8 @@ def _boxed_tile(plan: _Plan, variable: Variable, box: Box) -> SharedTile:
 
 def _unusable(plan: _Plan, box: Box, assumed: SharedTile, tile: SharedTile) -> str:
     """Why a box cannot be copied to (or from) a shared tile; "" when it can."""
-    if box.guards and not plan.options.guards:
-        return f"needs {parameter_text(box.guards[0])}"
+    if not plan.options.guards:  # any box needs sizes and strides that are not zero
+        return f"needs {parameter_text(box.guards[0]) if box.guards else 'sizes and strides above zero'}"
     if box.base not in plan.read_only:
         return f"{box.base.name} is written by the kernel"
     other = tile.fast != assumed.fast and (tile.itemsize != 2 or not fits(tile.shape, tile.fast, tile.itemsize))
@@ -384,7 +388,7 @@ def _box_stores(plan: _Plan) -> None:
         if not isinstance(statement, Effect) or statement.call.op != "store" or statement.call.args[0].type.rank != 2:
             continue
         box = find_box(statement, plan.kernel, plan.facts, plan.induction)
-        if not isinstance(box, Box) or (box.guards and not plan.options.guards):
+        if not isinstance(box, Box) or not plan.options.guards:
             if isinstance(box, NotABox):
                 plan.reasons.setdefault(f"store: {box.reason}")
             continue

@@ -1,0 +1,34 @@
+"""`TILEWRIGHT_LOG=compile`: what is translated and compiled, and why, on the standard error stream."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+TOPICS = "TILEWRIGHT_LOG"
+
+
+def log(topic: str, message: Callable[[], str]) -> None:
+    """Prints a message whose topic is among those of $TILEWRIGHT_LOG (names with commas between)."""
+    wanted = os.environ.get(TOPICS, "")
+    if wanted and topic in wanted.split(","):
+        print(f"tilewright: {topic}: {message()}", file=sys.stderr, flush=True)
+
+
+def reason(parts: Mapping[str, Any], known: Iterable[Mapping[str, Any]]) -> str:
+    """Why nothing known serves: the parts in which the nearest known key differs."""
+    nearest: list[tuple[str, Any, Any]] | None = None
+    for other in known:
+        differing = [(n, parts.get(n), other.get(n)) for n in {**parts, **other} if parts.get(n) != other.get(n)]
+        if differing and (nearest is None or len(differing) < len(nearest)):
+            nearest = differing
+    if nearest is None:
+        return "nothing like it is known"
+    return "; ".join(f"{name} is {_short(own)}, the nearest known has {_short(other)}" for name, own, other in nearest)
+
+
+def _short(value: Any) -> str:
+    text = str(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."

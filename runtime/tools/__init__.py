@@ -1,0 +1,1 @@
+"""Host-side companions of kernels: `tilewright.tools`."""

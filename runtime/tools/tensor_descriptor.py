@@ -1,0 +1,106 @@
+"""`TensorDescriptor`: a tensor in memory that a kernel accesses by blocks, made on the host."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from tilewright.diagnostics import ArgumentKindError
+from tilewright.runtime.arrays import Array, describe
+
+MAX_RANK = 5
+ALIGNMENT = 16
+PADDINGS = ("zero", "nan")
+
+
+@dataclass
+class TensorDescriptor:
+    """An argument of a kernel; in the kernel it has `load([offsets])`, `store([offsets], value)` and more.
+
+    Attributes:
+      base: the array that holds the first element; its address is divisible by 16.
+      shape: elements per axis.
+      strides: elements from one index to the next, per axis; multiples of 16 bytes, the last one is 1.
+      block_shape: elements per axis of the blocks that are loaded and stored.
+      padding: what is read outside the tensor, "zero" or "nan".
+      round_f32_to_tf32: accepted for Triton's sake; loads give the elements as they are.
+    """
+
+    base: Any
+    shape: Any
+    strides: Any
+    block_shape: Any
+    padding: str = "zero"
+    round_f32_to_tf32: bool = False
+
+    def __post_init__(self) -> None:
+        """Checks what descriptors must fulfil.
+
+        Raises:
+          ArgumentKindError: says what does not hold.
+        """
+        array = array_of(self, "base")
+        self.shape, self.strides, self.block_shape = (
+            [int(one) for one in items] for items in (self.shape, self.strides, self.block_shape)
+        )
+        rank = len(self.shape)
+        if not 0 < rank <= MAX_RANK or len(self.strides) != rank or len(self.block_shape) != rank:
+            _reject(
+                f"shape, strides and block_shape must have one entry per axis, 1 to {MAX_RANK} of them; they have "
+                f"{rank}, {len(self.strides)} and {len(self.block_shape)}"
+            )
+        if any(side <= 0 for side in self.shape) or any(side <= 0 for side in self.block_shape):
+            _reject(f"shape must be positive, and so must block_shape: {self.shape} and {self.block_shape}")
+        if max(self.shape) >= 1 << 31:
+            _reject(f"indices are 32-bit integers; the shape {self.shape} has too long a side")
+        if array.address % ALIGNMENT:
+            _reject("base must be 16-byte aligned; copy the array, or start it elsewhere")
+        if self.strides[-1] != 1:
+            _reject(f"the last stride must be 1, not {self.strides[-1]}; pass a contiguous array or transpose it")
+        if any(stride * array.dtype.itemsize % ALIGNMENT for stride in self.strides[:-1]):
+            _reject(f"strides must be 16-byte aligned; {self.strides} of {array.dtype} are not; pad the rows")
+        if self.padding not in PADDINGS:
+            _reject(f"padding must be 'zero' or 'nan', not {self.padding!r}")
+        if self.padding == "nan" and not array.dtype.is_floating():
+            _reject(f"padding 'nan' is for floats, not for {array.dtype}")
+
+    @staticmethod
+    def from_tensor(
+        tensor: Any, block_shape: Any, padding: str = "zero", round_f32_to_tf32: bool = False
+    ) -> TensorDescriptor:
+        """The descriptor of a whole array."""
+        shape = [int(side) for side in tensor.shape]
+        return TensorDescriptor(tensor, shape, _strides(tensor, shape), block_shape, padding, round_f32_to_tf32)
+
+
+def _reject(cause: str) -> None:
+    raise ArgumentKindError(f"TensorDescriptor: {cause}")
+
+
+def _strides(tensor: Any, shape: list[int]) -> list[int]:
+    """Strides in elements; those of a row-major array where it does not tell."""
+    if hasattr(tensor, "stride"):
+        return [int(stride) for stride in tensor.stride()]
+    if getattr(tensor, "strides", None) is not None and hasattr(tensor, "itemsize"):
+        return [int(stride) // int(tensor.itemsize) for stride in tensor.strides]
+    strides = [1]
+    for side in reversed(shape[1:]):
+        strides.insert(0, strides[0] * side)
+    return strides
+
+
+def is_descriptor(value: Any) -> bool:
+    """Whether an argument is a tensor descriptor, ours or one that has the same attributes."""
+    return all(hasattr(value, name) for name in ("base", "shape", "strides", "block_shape"))
+
+
+def array_of(descriptor: Any, name: str) -> Array:
+    """The array behind a descriptor.
+
+    Raises:
+      ArgumentKindError: when `base` is none.
+    """
+    array = describe(descriptor.base, name)
+    if array is None:
+        raise ArgumentKindError(f"TensorDescriptor: base must be an array, not {type(descriptor.base).__name__}")
+    return array

@@ -1,0 +1,171 @@
+"""The C++ function that launches a kernel: its text, and that CUDA's and the host's compilers take it."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+import tilewright as triton
+import tilewright.language as tl
+from tilewright.artifact import Artifact
+from tilewright.cli import main
+from tilewright.emit.host import host_function
+from tilewright.runtime import nvrtc
+from unit.test_launching import artifact
+
+GOLDEN = Path(__file__).resolve().parent / "goldens" / "host_function.txt"
+KERNEL = """
+#include <cuda_fp16.h>
+struct alignas(64) TensorMap { unsigned char opaque[128]; };
+extern "C" __global__ void fabricated(const half* a_ptr, int M, long long stride, float scale, int num_programs,
+                                      const __grid_constant__ TensorMap a_map,
+                                      const __grid_constant__ TensorMap row_map)
+{
+}
+"""
+RUNTIME = """
+#include <cstdio>
+#include <cuda.h>
+#define CUDART_VERSION 13000
+enum cudaError_t { cudaSuccess, cudaErrorInvalidValue, cudaErrorNotSupported };
+enum cudaDriverEntryPointQueryResult { cudaDriverEntryPointSuccess };
+enum { cudaEnableDefault, cudaFuncAttributeMaxDynamicSharedMemorySize, cudaDevAttrMultiProcessorCount };
+using cudaStream_t = void*;
+struct dim3 { unsigned x, y, z; };
+struct half { short bits; };
+struct alignas(64) TensorMap { unsigned char opaque[128]; };
+
+static CUresult encode_map(CUtensorMap* map, CUtensorMapDataType type, cuuint32_t rank, void* base, const cuuint64_t* sizes,
+                           const cuuint64_t* strides, const cuuint32_t* box, const cuuint32_t*, CUtensorMapInterleave,
+                           CUtensorMapSwizzle swizzle, CUtensorMapL2promotion promotion, CUtensorMapFloatOOBfill)
+{
+    std::printf("map %u of type %d: %llu x %llu x 0, stride %llu, box %u x %u, swizzle %d, promotion %d\\n", rank, type,
+                static_cast<unsigned long long>(sizes[0]), static_cast<unsigned long long>(rank > 1 ? sizes[1] : 0),
+                static_cast<unsigned long long>(rank > 1 ? strides[0] : 0), box[0], rank > 1 ? box[1] : 0, swizzle, promotion);
+    return CUDA_SUCCESS;
+}
+cudaError_t cudaGetDriverEntryPointByVersion(const char* name, void** found, unsigned, unsigned long long,
+                                             cudaDriverEntryPointQueryResult*)
+{
+    *found = reinterpret_cast<void*>(encode_map);
+    return cudaSuccess;
+}
+cudaError_t cudaGetDevice(int* device) { *device = 3; return cudaSuccess; }
+template <typename F> cudaError_t cudaFuncSetAttribute(F, int, int bytes)
+{
+    std::printf("allowed %d\\n", bytes);
+    return cudaSuccess;
+}
+cudaError_t cudaGetLastError() { return cudaSuccess; }
+template <typename F> cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, F, int, int)
+{
+    *blocks = 2;
+    return cudaSuccess;
+}
+cudaError_t cudaDeviceGetAttribute(int* value, int, int) { *value = 5; return cudaSuccess; }
+void fabricated(unsigned blocks, const half*, int M, long long stride, float scale, int num_programs, TensorMap, TensorMap)
+{
+    std::printf("kernel %d %lld %g, %d programs in %u blocks\\n", M, stride, scale, num_programs, blocks);
+}
+"""
+PRINTING_CALLER = """
+int main()
+{
+    alignas(16) static half data[8];
+    const int right = launch_fabricated(data, 256, 1500000000, 1.5f, dim3{70, 3, 1}, nullptr);
+    const int guarded = launch_fabricated(data, 100, 64, 1.5f, dim3{1, 1, 1}, nullptr);
+    const int wide = launch_fabricated(data, 512, 1ll << 40, 1.5f, dim3{1, 1, 1}, nullptr);
+    std::printf("%d %d %d\\n", right, guarded, wide);
+}
+"""
+CALLER = """
+#include <cstdio>
+int main()
+{
+    half* data;
+    if (cudaMalloc(&data, 1 << 20) != cudaSuccess) return 2;
+    const cudaError_t wrong = launch_fabricated(data, 100, 64, 1.5f, dim3(3, 2), nullptr);
+    if (wrong != cudaErrorInvalidValue) return 3;
+    for (int i = 0; i < 2; ++i) {
+        if (launch_fabricated(data, 256, 64, 1.5f, dim3(3, 2), nullptr) != cudaSuccess) return 4;
+    }
+    return cudaDeviceSynchronize() == cudaSuccess ? 0 : 5;
+}
+"""
+
+
+def wide_artifact() -> Artifact:
+    """The fabricated kernel as a persistent one, with arithmetic of every kind in its guards and tensor maps."""
+    return artifact(guards=("M % 128 == 0", "M * stride < 400000000000"), persistent=True)
+
+
+def test_the_text(request: pytest.FixtureRequest) -> None:
+    text = host_function(wide_artifact())
+    if request.config.getoption("--update-goldens"):
+        GOLDEN.write_text(text, encoding="ascii", newline="\n")
+    assert GOLDEN.read_text(encoding="ascii") == text, "run `make goldens` and review the difference"
+    assert max(map(len, text.splitlines())) <= 110
+
+
+def test_the_host_runs_it(tmp_path: Path) -> None:
+    """With CUDA's own `cuda.h`, a runtime that prints what it is asked, and a kernel that prints its arguments."""
+    folder = nvrtc.header_folder() if nvrtc.is_available() else None
+    if folder is None:
+        pytest.skip("CUDA's headers are not installed")
+    from tilewright.runtime.cpu.build import compiler
+
+    text = RUNTIME + host_function(wide_artifact()).replace("#include <cuda_runtime.h>", "") + PRINTING_CALLER
+    text = text.replace("fabricated<<<grid, 384, 200000, stream>>>(", "fabricated(grid.x, ")
+    file = tmp_path / "kernel.cpp"
+    file.write_text(text)
+    flags = ["-std=c++17", "-D__CUDACC__", "-Wall", "-Werror", "-Wno-unused-parameter", f"-I{folder}"]
+    done = subprocess.run([compiler(), *flags, str(file), "-o", str(tmp_path / "run")], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    printed = subprocess.run([tmp_path / "run"], capture_output=True, text=True, check=True).stdout.splitlines()
+    assert printed == [
+        "map 2 of type 6: 64 x 256 x 0, stride 3000000000, box 64 x 128, swizzle 3, promotion 2",
+        "map 1 of type 6: 256 x 0 x 0, stride 0, box 256 x 0, swizzle 0, promotion 3",
+        "allowed 200000",
+        "kernel 256 1500000000 1.5, 70 programs in 3 blocks",
+        "0 1 1",
+    ]
+
+
+@pytest.mark.skipif(shutil.which("nvcc") is None, reason="nvcc is not installed")
+def test_nvcc_builds_it_and_it_launches(tmp_path: Path) -> None:
+    file = tmp_path / "kernel.cu"
+    file.write_text(KERNEL + host_function(wide_artifact()) + CALLER)
+    command = [
+        "nvcc",
+        "-std=c++17",
+        "-gencode",
+        "arch=compute_90a,code=sm_90a",
+        "-Werror",
+        "all-warnings",
+        "-o",
+        str(tmp_path / "run"),
+        str(file),
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+@triton.jit
+def copy_kernel(x_ptr, new, N: tl.constexpr):
+    i = tl.arange(0, N)
+    tl.store(new + i, tl.load(x_ptr + i))
+
+
+def test_exported_text(capsys: pytest.CaptureFixture[str]) -> None:
+    made = copy_kernel.translate("*fp32:16, *fp32:16, 128", host=True)
+    assert "launch_copy_kernel(const float* x_ptr, float* new_, dim3 grid, cudaStream_t stream)" in made.source
+    assert "copy_kernel<<<grid, 128, 0, stream>>>(x_ptr, new_);" in made.source
+    if nvrtc.is_available():
+        assert (
+            nvrtc.compile_text(made).code == nvrtc.compile_text(copy_kernel.translate("*fp32:16, *fp32:16, 128")).code
+        )
+    spec = f"{__file__}:copy_kernel"
+    assert main(["translate", spec, "--signature", "*fp32:16, *fp32:16, 128", "--host", "--no-guards"]) == 0
+    assert capsys.readouterr().out == made.source

@@ -1,0 +1,458 @@
+"""Which loads and stores are boxes, as what, and why others are none; every box is compared with brute force."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import tilewright as triton
+import tilewright.language as tl
+from box_machine import Machine, Values, typed
+from tilewright.analysis.boxes import Box, NotABox, find_box, parameter_text
+from tilewright.analysis.facts import find_facts
+from tilewright.analysis.induction import closed_forms
+from tilewright.ir.nodes import (
+    Call,
+    Expr,
+    Literal,
+    Statement,
+    Use,
+    Variable,
+)
+from tilewright.ir.printer import print_expr
+from tilewright.ir.walk import statements
+
+
+def outcomes(kernel: Any, signature: str) -> list[tuple[Statement, Box | NotABox]]:
+    """Of every load and store of tiles, in order."""
+    form = typed(kernel, signature)
+    facts = find_facts(form)
+    induction = closed_forms(form, facts)
+    found = [(s, find_box(s, form, facts, induction)) for s in statements(form.body)]
+    return [
+        (s, b) for s, b in found if isinstance(b, Box) or b.reason not in ("it is no load or store", "it is a scalar")
+    ]
+
+
+def described(box: Box | NotABox) -> Any:
+    """A box as its dimensions, (side, axis, start, size, stride), and its guards; otherwise the reason."""
+    if isinstance(box, NotABox):
+        return box.reason
+    dims = [
+        (int(d.side), d.axis, print_expr(d.start), d.size and parameter_text(d.size), parameter_text(d.stride))
+        for d in box.dims
+    ]
+    return dims, [parameter_text(guard) for guard in box.guards]
+
+
+def check(
+    kernel: Any,
+    signature: str,
+    boxes: int,
+    programs: Callable[..., int] = lambda **_: 6,
+    **ranges: tuple[int, int, int],
+) -> None:
+    """Runs programs of random arguments; `ranges` gives (low, high, multiple) of integer parameters by name.
+
+    `programs` gives the number of programs along the first axis from the arguments.
+
+    Every one of the `boxes` must have been compared with brute force.
+    """
+    form = typed(kernel, signature)
+    generator = random.Random(0)
+    checked: dict[int, int] = {}
+    for _ in range(25):
+        arguments: Values = {}
+        for number, parameter in enumerate(form.parameters):
+            low, high, multiple = ranges.get(parameter.variable.name, (16, 400, parameter.divisibility))
+            is_pointer = parameter.variable.type.is_pointer
+            value = (number + 1) << 40 if is_pointer else generator.randint(low, high) // multiple * multiple
+            arguments[parameter.variable] = np.array(value)
+        grid = programs(**{variable.name: int(value) for variable, value in arguments.items()})
+        machine = Machine(
+            form, arguments, (generator.randrange(grid), generator.randint(0, 3), generator.randint(0, 3))
+        )
+        machine.run(form.body)
+        for key, count in machine.checked.items():
+            checked[key] = checked.get(key, 0) + count
+    assert len(checked) == boxes
+
+
+# ------------------------------------------------------------------------------------------------------- the matmul
+
+
+@triton.jit
+def matmul(a_ptr, b_ptr, c_ptr, M, N, K, stride_am, stride_ak, stride_bk, stride_bn, stride_cm, stride_cn,
+           BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, GROUP_M: tl.constexpr):  # fmt: skip
+    pid = tl.program_id(axis=0)
+    num_pid_m = tl.cdiv(M, BLOCK_M)
+    num_pid_n = tl.cdiv(N, BLOCK_N)
+    num_pid_in_group = GROUP_M * num_pid_n
+    group_id = pid // num_pid_in_group
+    first_pid_m = group_id * GROUP_M
+    group_size_m = min(num_pid_m - first_pid_m, GROUP_M)
+    pid_m = first_pid_m + ((pid % num_pid_in_group) % group_size_m)
+    pid_n = (pid % num_pid_in_group) // group_size_m
+    offs_am = (pid_m * BLOCK_M + tl.arange(0, BLOCK_M)) % M
+    offs_bn = (pid_n * BLOCK_N + tl.arange(0, BLOCK_N)) % N
+    offs_k = tl.arange(0, BLOCK_K)
+    a_ptrs = a_ptr + (offs_am[:, None] * stride_am + offs_k[None, :] * stride_ak)
+    b_ptrs = b_ptr + (offs_k[:, None] * stride_bk + offs_bn[None, :] * stride_bn)
+    acc = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
+    for k in range(0, tl.cdiv(K, BLOCK_K)):
+        a = tl.load(a_ptrs, mask=offs_k[None, :] < K - k * BLOCK_K, other=0.0)
+        b = tl.load(b_ptrs, mask=offs_k[:, None] < K - k * BLOCK_K, other=0.0)
+        acc += tl.sum(a, axis=1)[:, None] + tl.sum(b, axis=0)[None, :]
+        a_ptrs += BLOCK_K * stride_ak
+        b_ptrs += BLOCK_K * stride_bk
+    offs_cm = pid_m * BLOCK_M + tl.arange(0, BLOCK_M)
+    offs_cn = pid_n * BLOCK_N + tl.arange(0, BLOCK_N)
+    c_ptrs = c_ptr + stride_cm * offs_cm[:, None] + stride_cn * offs_cn[None, :]
+    c_mask = (offs_cm[:, None] < M) & (offs_cn[None, :] < N)
+    tl.store(c_ptrs, acc, mask=c_mask)
+
+
+POINTERS = "*fp16:16, *fp16:16, *fp16:16"
+ROW, COLUMN = "i32:16, i32:1", "i32:1, i32:16"
+# For a tile to be whole, most sizes are multiples of 32; those of K are not.
+SIZES = {"M": (32, 300, 32), "N": (32, 300, 32), "K": (1, 200, 1)}
+
+
+def test_the_grouped_matmul() -> None:
+    signature = f"{POINTERS}, i32, i32, i32, {ROW}, {ROW}, {ROW}, 32, 32, 16, 2"
+    a, b, c = (described(box) for _, box in outcomes(matmul, signature))
+    assert a == (
+        [(16, 1, "mul(k, BLOCK_K * stride_ak)", "K", "1"),
+         (32, 0, "mod(mul(pid_m, BLOCK_M), M)", None, "stride_am")], ["M % 32 == 0"],
+    )  # fmt: skip
+    assert b == (
+        [(32, 1, "mod(mul(pid_n, BLOCK_N), N)", None, "1"), (16, 0, "mul(k, BLOCK_K)", "K", "stride_bk")],
+        ["N % 32 == 0"],
+    )
+    assert c == ([(32, 1, "mul(pid_n, BLOCK_N)", "N", "1"), (32, 0, "mul(pid_m, BLOCK_M)", "M", "stride_cm")], [])
+
+
+@pytest.mark.parametrize("a", (ROW, COLUMN))
+@pytest.mark.parametrize("b", (ROW, COLUMN))
+def test_the_grouped_matmul_in_every_order(a: str, b: str) -> None:
+    signature = f"{POINTERS}, i32, i32, i32, {a}, {b}, {ROW}, 32, 32, 16, 2"
+    check(matmul, signature, 3, lambda M, N, **_: triton.cdiv(M, 32) * triton.cdiv(N, 32), **SIZES)
+
+
+def test_a_known_multiple_needs_no_guard() -> None:
+    (_, a), *_ = outcomes(matmul, f"{POINTERS}, i32:16, i32:16, i32, {ROW}, {ROW}, {ROW}, 16, 32, 16, 2")
+    assert isinstance(a, Box) and not a.guards
+
+
+# ------------------------------------------------------------------------------------------------- other spellings
+
+
+@triton.jit
+def bounded(a_ptr, out_ptr, M, K, stride_m, BLOCK_M: tl.constexpr, BLOCK_K: tl.constexpr):
+    offs_m = tl.program_id(0) * BLOCK_M + tl.arange(0, BLOCK_M)
+    offs_k = tl.arange(0, BLOCK_K)
+    ptrs = a_ptr + offs_m[:, None] * stride_m + offs_k[None, :]
+    for k in range(0, K, BLOCK_K):
+        mask = (offs_m[:, None] < M) & (k + offs_k[None, :] <= K - 1)
+        a = tl.load(ptrs, mask=mask)
+        tl.store(out_ptr + offs_m[:, None] * stride_m + (offs_k + k)[None, :], a, mask=(M > offs_m)[:, None])
+        ptrs += BLOCK_K
+
+
+def test_plain_bounds() -> None:
+    signature = "*fp16:16, *fp16:16, i32, i32, i32:16, 16, 32"
+    load, store = (described(box) for _, box in outcomes(bounded, signature))
+    assert load == ([(32, 1, "k", "K", "1"), (16, 0, "mul(program_id(), BLOCK_M)", "M", "stride_m")], [])
+    assert store == ([(32, 1, "k", None, "1"), (16, 0, "mul(program_id(), BLOCK_M)", "M", "stride_m")], [])
+    check(bounded, signature, 2)
+
+
+@triton.jit
+def batched(a_ptr, out_ptr, M, K, stride_b, stride_m, ROWS: tl.constexpr, D: tl.constexpr):
+    a_ptr += tl.program_id(1).to(tl.int64) * stride_b + 2 * stride_b
+    start_m = tl.program_id(0) * ROWS
+    offs_m = start_m + tl.arange(0, ROWS)
+    offs_d = tl.arange(0, D)
+    flat = tl.program_id(2) * M * D
+    a = tl.load(a_ptr + offs_m[:, None] * stride_m + offs_d[None, :], mask=(offs_m < M)[:, None], other=0)
+    tl.store(out_ptr + flat + offs_m[:, None] * D + offs_d[None, :], a, mask=(offs_m < M)[:, None])
+
+
+def test_batches_are_dimensions() -> None:
+    signature = "*i8:16, *i8:16, i32, i32, i32:16, i32:16, 16, 64"
+    load, store = (described(box) for _, box in outcomes(batched, signature))
+    batch = (1, None, "add(program_id(axis=1), 2)", None, "stride_b")
+    assert load == ([(64, 1, "0", None, "1"), (16, 0, "start_m", "M", "stride_m"), batch], [])
+    batch = (1, None, "program_id(axis=2)", None, "M * 64")
+    assert store == ([(64, 1, "0", None, "1"), (16, 0, "start_m", "M", "64"), batch], [])
+    check(batched, signature, 2)
+
+
+@triton.jit
+def persistent(a_ptr, out_ptr, M, N, K, stride_m, stride_n, BLOCK: tl.constexpr, BLOCK_K: tl.constexpr):
+    num_n = tl.cdiv(N, BLOCK)
+    step = tl.num_programs(0)
+    stored = tl.program_id(0) - step
+    offs_k = tl.arange(0, BLOCK_K)
+    for tile in tl.range(tl.program_id(0), tl.cdiv(M, BLOCK) * num_n, step, flatten=True):
+        start_m = tile // num_n * BLOCK
+        offs_m = (start_m + tl.arange(0, BLOCK)) % M
+        offs_m = tl.max_contiguous(tl.multiple_of(offs_m, BLOCK), BLOCK)
+        ptrs = a_ptr + offs_m[:, None] * stride_m + offs_k[None, :]
+        acc = tl.zeros((BLOCK, BLOCK_K), tl.float32)
+        for k in range(tl.cdiv(K, BLOCK_K)):
+            acc += tl.load(ptrs, mask=offs_k[None, :] < K - k * BLOCK_K, other=0.0)
+            ptrs += BLOCK_K
+        stored += step
+        rows = (stored // num_n) * BLOCK + tl.arange(0, BLOCK)
+        columns = stored * BLOCK_K + tl.arange(0, BLOCK_K)
+        tl.store(out_ptr + rows[:, None] * stride_n + columns[None, :], acc, mask=rows[:, None] < M)
+
+
+def test_persistent_programs() -> None:
+    signature = "*fp16:16, *fp16:16, i32, i32, i32, i32:16, i32:16, 16, 32"
+    load, store = (described(box) for _, box in outcomes(persistent, signature))
+    assert load == (
+        [(32, 1, "mul(k, BLOCK_K)", "K", "1"), (16, 0, "mod(start_m, M)", None, "stride_m")], ["M % 16 == 0"]
+    )  # fmt: skip
+    assert store == (
+        [(32, 1, "mul(tile, BLOCK_K)", None, "1"), (16, 0, "mul(floordiv(tile, num_n), BLOCK)", "M", "stride_n")], []
+    )  # fmt: skip
+    check(persistent, signature, 2, M=(16, 200, 16), N=(1, 40, 1), K=(1, 70, 1))
+
+
+@triton.jit
+def block_pointer(base, out_ptr, rows, columns, stride, offset, SIDE: tl.constexpr):
+    first = tl.program_id(0) * SIDE
+    second = offset
+    for _ in range(0, 3):
+        i = (first + tl.arange(0, SIDE)).to(tl.int64)[:, None]
+        j = (second + tl.arange(0, SIDE)).to(tl.int64)[None, :]
+        inside = (i >= 0) & (i < rows) & (j >= 0) & (j < columns)
+        value = tl.load(base + i * stride + j, mask=inside, other=0.0)
+        tl.store(out_ptr + i * stride + j, value, mask=inside)
+        second += SIDE
+
+
+def test_block_pointers() -> None:
+    signature = "*fp32:16, *fp32:16, i64, i64, i64:16, i32, 16"
+    load, store = (described(box) for _, box in outcomes(block_pointer, signature))
+    assert load == store
+    assert load[0][0][:2] == (16, 1) and load[0][0][3:] == ("columns", "1")
+    assert load[0][1] == (16, 0, "first", "rows", "stride") and load[1] == []
+    check(block_pointer, signature, 2, offset=(-20, 30, 1))
+
+
+@triton.jit
+def attention(q_ptr, k_ptr, out_ptr, stride_z, stride_h, stride_m, H, length, CAUSAL: tl.constexpr,
+              D: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr):  # fmt: skip
+    start_m = tl.program_id(0)
+    off_z = tl.program_id(1) // H
+    off_h = tl.program_id(1) % H
+    offset = off_z.to(tl.int64) * stride_z + off_h.to(tl.int64) * stride_h
+    offs_m = start_m * BLOCK_M + tl.arange(0, BLOCK_M)
+    offs_n = tl.arange(0, BLOCK_N)
+    offs_d = tl.arange(0, D)
+    acc = tl.zeros((BLOCK_M, D), tl.float32)
+    q = tl.load(q_ptr + offset + offs_m[:, None] * stride_m + offs_d[None, :], mask=offs_m[:, None] < length)
+    low = start_m * BLOCK_M if CAUSAL else 0
+    k_ptrs = k_ptr + offset + (low + offs_n)[None, :] * stride_m + offs_d[:, None]
+    for start_n in range(low, length, BLOCK_N):
+        k = tl.load(k_ptrs, mask=(start_n + offs_n)[None, :] < length, other=0.0)
+        v = tl.load(tl.trans(k_ptr + offset + (start_n + offs_n)[None, :] * stride_m + offs_d[:, None]))
+        acc += tl.sum(k) + tl.sum(v)
+        k_ptrs += BLOCK_N * stride_m
+    tl.store(out_ptr + offset + offs_m[:, None] * stride_m + offs_d[None, :], acc + q, mask=offs_m[:, None] < length)
+
+
+@pytest.mark.parametrize("causal", (True, False))
+def test_attention(causal: bool) -> None:
+    signature = f"*fp16:16, *fp16:16, *fp16:16, i32:16, i32:16, i32:16, i32, i32, {causal}, 16, 32, 16"
+    q, k, v, _ = (described(box) for _, box in outcomes(attention, signature))
+    batch = [(1, None, "off_z", None, "stride_z"), (1, None, "off_h", None, "stride_h")]
+    rows = (32, 0, "mul(start_m, BLOCK_M)", "length", "stride_m")
+    assert q == ([(16, 1, "0", None, "1"), rows, *batch], [])
+    assert k == ([(16, 0, "0", None, "1"), (16, 1, "start_n", "length", "stride_m"), *batch], [])
+    assert v == ([(16, 1, "0", None, "1"), (16, 0, "start_n", None, "stride_m"), *batch], [])
+    check(attention, signature, 4, H=(1, 4, 1))
+
+
+# ------------------------------------------------------------------------------------------------------ non-boxes
+
+
+@triton.jit
+def other_things(x_ptr, index_ptr, out_ptr, M, stride, odd, n, D: tl.constexpr):
+    rows = tl.program_id(0) * D + tl.arange(0, D)
+    columns = tl.arange(0, D)
+    plain = x_ptr + rows[:, None] * stride + columns[None, :]
+    found = tl.load(index_ptr + columns)
+    tl.store(out_ptr + found[:, None] * stride + columns[None, :], 0.0)  # gather
+    tl.store(out_ptr + rows[:, None] * odd + columns[None, :], 0.0)
+    tl.store(out_ptr + rows[:, None] * stride + columns[None, :] * 2, 0.0)
+    tl.store(out_ptr + rows[:, None] + columns[None, :], 0.0)
+    tl.store(out_ptr + tl.where(rows < M, rows, 0)[:, None] * stride + columns[None, :], 0.0)
+    tl.store(out_ptr + (rows // 2)[:, None] * stride + columns[None, :], 0.0)
+    tl.store(out_ptr + ((rows + 1) % M)[:, None] * stride + columns[None, :], 0.0)
+    tl.store(out_ptr + (rows - D)[:, None] * stride + columns[None, :], 0.0)
+    tl.store(out_ptr + rows[:, None] * stride + (columns * 0 + tl.load(index_ptr + 1))[None, :], 0.0)
+    a = tl.load(plain, mask=rows[:, None] < M, other=1.0)
+    a += tl.load(plain, mask=(rows[:, None] < M) & (n > 3), other=0.0)
+    a += tl.load(plain, mask=(rows[:, None] < M) & (rows[:, None] < n), other=0.0)
+    a += tl.load(plain, mask=(found[:, None] < M), other=0.0)
+    a += tl.load(plain, mask=rows[:, None] + columns[None, :] < M, other=0.0)
+    a += tl.load(plain, mask=rows[:, None] < M // 2, other=0.0)
+    a += tl.load(plain, mask=rows[:, None] >= 3, other=0.0)
+    a += tl.load(plain, volatile=True)
+    a += tl.load(plain, cache_modifier=".cg")
+    tl.store(plain, a)
+
+
+def test_reasons() -> None:
+    signature = "*fp32:16, *i32:16, *fp32:16, i32, i32:16, i32, i32, 16"
+    reasons = [described(box) for _, box in outcomes(other_things, signature)]
+    assert isinstance(reasons[0], tuple) and isinstance(reasons[-1], tuple)
+    no_sum = "offsets are no sum of multiples of positions in the tile"
+    assert reasons[1:-1] == [
+        "found is loaded or computed, no function of positions in the tile",
+        "the stride odd is not known to be a multiple of 16 bytes",
+        "no axis is known to be contiguous",
+        "two axes are contiguous",
+        f"{no_sum} (where)",
+        f"{no_sum} (/)",
+        "what is taken modulo does not start at a known multiple of 16",
+        "the start along axis 0 may be negative",
+        "all elements along axis 1 are the same",
+        "other is not 0",
+        "the mask depends on a scalar condition",
+        "the mask bounds axis 0 twice",
+        "the mask is not a bound of a coordinate",
+        "the mask is not a bound of a coordinate",
+        "the bound along axis 0 is no sum of products of parameters",
+        "the mask excludes coordinates below a number other than 0",
+        "the load is volatile",
+        "it has a cache modifier",
+    ]
+    check(other_things, signature, 2)
+
+
+def test_alignment_must_be_known() -> None:
+    reasons = [described(box) for _, box in outcomes(bounded, "*fp16, *fp16:16, i32, i32, i32:16, 16, 32")]
+    assert reasons[0] == "a_ptr is not known to be a multiple of 16 bytes"
+    reasons = [described(box) for _, box in outcomes(bounded, "*fp16:16, *fp16:16, i32, i32, i32:16, 16, 512")]
+    assert reasons[0] == "axis 1 has 512 elements, more than the 256 of a box"
+
+
+@triton.jit
+def irregular(x_ptr, y_ptr, stride, n, SIDE: tl.constexpr):
+    rows, columns = tl.arange(0, SIDE), tl.arange(0, SIDE)
+    ptrs = x_ptr + rows[:, None] * stride + columns[None, :]
+    twice = x_ptr + rows[:, None] * stride + columns[None, :]
+    growing = x_ptr + rows[:, None] * stride + columns[None, :]
+    walking = x_ptr + rows[:, None] * stride + columns[None, :]
+    jump = 0
+    for k in range(0, n):
+        tl.store(ptrs, 0.0)  # changed under a condition
+        tl.store(twice, 0.0)  # changed two times
+        tl.store(growing, 0.0)  # changed by something that changes
+        if k > 2:
+            ptrs += SIDE
+        twice += SIDE
+        jump += SIDE
+        growing += jump
+        twice += SIDE
+        tl.store(twice, 0.0)
+    while n > 0:
+        tl.store(walking, 0.0)
+        walking += SIDE
+        n -= 1
+    tl.store(walking, 0.0)
+    again = y_ptr + rows[:, None] * stride + columns[None, :]
+    for k in range(0, 3):
+        jump = k * SIDE
+        shifted = again + jump
+        jump += 1
+        tl.store(shifted, 0.0)
+        again += SIDE
+        tl.store(again, 0.0)
+
+
+def test_what_changes_irregularly_is_no_box() -> None:
+    signature = "*fp32:16, *fp32:16, i32:16, i32, 16"
+    *others, shifted, again = (described(box) for _, box in outcomes(irregular, signature))
+    assert others == ["the pointer changes from trip to trip in no regular way"] * 6
+    assert shifted[0][0][2] == "add(mul(k, SIDE), mul(k, SIDE))" or shifted[0][0][2] == "mul(mul(k, SIDE), 2)"
+    assert again[0][0][2] == "add(mul(k, SIDE), SIDE)"
+    check(irregular, signature, 2, n=(0, 9, 1))
+
+
+@triton.jit
+def starts(x_ptr, first, extent, stride, SIDE: tl.constexpr, REVERSED: tl.constexpr):
+    rows, columns = tl.arange(0, SIDE), tl.arange(0, SIDE)
+    tile = x_ptr + rows[:, None] * stride + columns[None, :]
+    tl.store(tile + first, 0.0)
+    tl.store(tile + first * stride, 0.0, mask=rows[:, None] < extent)
+    back = tl.num_programs(0) - 1 - tl.program_id(0)
+    if REVERSED:
+        tl.assume(back >= 0)
+    tl.store(tile + back * SIDE, 0.0)
+    for k in range(4, -1, -1):
+        tl.store(tile + k * SIDE, 0.0)
+    lowest = tl.load(x_ptr).to(tl.int32)
+    for k in range(lowest, lowest + 2):
+        tl.store(tile + (k - lowest) * SIDE, 0.0)
+
+
+def test_starts_are_not_negative() -> None:
+    signature = "*i32:16, i32, i32, i32:16, 16"
+    plain, rows, back, descending, distance = (
+        described(box) for _, box in outcomes(starts, f"{signature}, False")
+    )  # fmt: skip
+    assert plain[0][0][2] == "first" and plain[1] == ["first >= 0"]
+    assert rows[0][1] == (16, 0, "first", "first + extent", "stride") or rows[0][1][3] == "extent + first"
+    assert back == "the start along axis 1 may be negative"
+    assert descending[0][0][2] == "mul(k, SIDE)" and descending[1] == []
+    assert distance[1] == []
+    check(starts, f"{signature}, False", 4, first=(-3, 20, 1))
+    check(starts, f"{signature}, True", 5, first=(-3, 20, 1))
+
+
+@triton.jit
+def row_of(pid, COUNT: tl.constexpr):
+    return pid // COUNT
+
+
+@triton.jit
+def called(x_ptr, stride, SIDE: tl.constexpr):
+    start = row_of(tl.program_id(0), 2) * SIDE
+    rows = start + tl.arange(0, SIDE)
+    tl.store(x_ptr + rows[:, None] * stride + tl.arange(0, SIDE)[None, :], 0.0)
+
+
+def test_functions_are_followed() -> None:
+    ((_, box),) = outcomes(called, "*fp32:16, i32:16, 16")
+    assert described(box)[0][1][2] == "start"
+    check(called, "*fp32:16, i32:16, 16", 1)
+
+
+def test_parameter_text() -> None:
+    from tilewright.ir.types import ValueType
+    from tilewright.language.dtypes import int32
+
+    scalar = ValueType(int32)
+    n, m = (Use(scalar, Variable(name, scalar, number)) for number, name in enumerate("nm"))
+
+    def call(op: str, *args: Expr) -> Expr:
+        return Call(scalar, op, args)
+
+    assert parameter_text(call("mul", call("add", n, m), Literal(scalar, 4))) == "(n + m) * 4"
+    assert parameter_text(call("sub", n, call("sub", m, Literal(scalar, -1)))) == "n - (m - (-1))"
+    assert parameter_text(call("mod", n, call("mul", m, m))) == "n % (m * m)"
+    assert parameter_text(call("eq", call("mod", n, Literal(scalar, 128, symbol="BLOCK")), m)) == "n % 128 == m"
+    assert parameter_text(call("neg", n)) == "(-n)"
+    with pytest.raises(TypeError):
+        parameter_text(call("floordiv", n, m))
+    assert math.isclose(eval(parameter_text(call("neg", n)), {}, {"n": 3}), -3)

@@ -1,0 +1,41 @@
+"""Tiles that are contiguous along their first axis: a thread's elements lie in its array as they lie in memory."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import tilewright as triton
+import tilewright.language as tl
+from tilewright.schedule.layout import Layout, blocked
+
+
+@triton.jit
+def doubled_columns(x_ptr, y_ptr, M: tl.constexpr, N: tl.constexpr):
+    m, n = tl.arange(0, M)[:, None], tl.arange(0, N)[None, :]
+    tl.store(y_ptr + m + n * M, tl.load(x_ptr + m + n * M) * 2)
+
+
+@triton.jit
+def transposed_copy(x_ptr, y_ptr, M: tl.constexpr, N: tl.constexpr):
+    m, n = tl.arange(0, M)[:, None], tl.arange(0, N)[None, :]
+    tl.store(y_ptr + m * N + n, tl.load(x_ptr + m + n * M))
+
+
+@pytest.mark.parametrize("num_warps", (1, 4))
+@pytest.mark.parametrize("dtype", (np.float32, np.float16, np.int64, np.uint8))
+@pytest.mark.parametrize("kernel", (doubled_columns, transposed_copy))
+def test_columns(kernel: triton.JITFunction, dtype: type, num_warps: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TILEWRIGHT_MODE", "cpu")
+    m, n = 32, 64
+    x = np.random.default_rng(5).integers(0, 100, (m, n)).astype(dtype)
+    y = np.full((m, n), 255, dtype)
+    kernel[(1,)](np.asfortranarray(x).ravel(order="K"), y.reshape(-1), m, n, num_warps=num_warps)
+    expected = x if kernel is transposed_copy else (x * 2).ravel(order="F").reshape(m, n)
+    np.testing.assert_array_equal(y, expected)
+
+
+def test_the_longest_run_is_innermost() -> None:
+    rows = blocked((32, 64), 32, fast_axis=1, run=4)
+    columns = blocked((32, 64), 32, fast_axis=0, run=4)
+    assert rows.array_axes() == (0, 1) and columns.array_axes() == (1, 0)
+    assert Layout(((), (0, 1, 2, 3, 4)), 5).array_axes() == ()

@@ -1,0 +1,193 @@
+"""The dimensions of a box: strides, and where it starts along each of them.
+
+In: a tile of pointers. Out: a `BoxDim` for every axis and for every further stride, sizes left open. What a position in the
+tile is multiplied with is the stride of its axis; scalar terms that hold this stride as a factor are where the box starts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import gcd
+
+from ..ir.nodes import Expr, Kernel, Statement, Use, Variable
+from ..language.dtypes import PointerType, int64
+from .affine import ONE, NotAffineError, Sum, Term, along, build, divide, minus, plus, scalar_part, times
+from .axis_info import axis_info, known_divisor
+from .coordinates import Reader
+from .facts import Facts
+from .induction import Induction
+from .parameter_text import parameter_text
+
+MAX_RANK = 5  # dimensions of a tensor map
+MAX_SIDE = 256  # elements of a box along a dimension
+ALIGNMENT = 16  # bytes: of the base and of every stride
+
+
+@dataclass(frozen=True, slots=True)
+class BoxDim:
+    """One dimension of the tensor.
+
+    Attributes:
+      side: elements of the box: the tile's side, 1 for a dimension that no axis of the tile runs along.
+      axis: the tile's axis, or None.
+      start: coordinate of the box's first element, a scalar of what holds at the statement.
+      size: elements of the tensor, a scalar over parameters and numbers; None when the kernel does not bound them.
+      stride: elements from one index to the next, a scalar over parameters and numbers; 1 for the first dimension.
+    """
+
+    side: int
+    axis: int | None
+    start: Expr
+    size: Expr | None
+    stride: Expr
+
+
+class Site:
+    """One load or store, and readers of the scalars there.
+
+    Attributes:
+      parameters: the kernel's.
+      divisors: what is known of the parameters.
+      numeric: a reader that follows every definition.
+    """
+
+    def __init__(self, statement: Statement, kernel: Kernel, facts: Facts, induction: Induction) -> None:
+        self.statement, self.kernel, self.facts, self.induction = statement, kernel, facts, induction
+        self.parameters = frozenset(p.variable for p in kernel.parameters)
+        self.divisors = {p.variable: known_divisor(p.divisibility) for p in kernel.parameters}
+        self.numeric = self.reader(numeric=True)
+
+    def reader(self, numeric: bool, strides: frozenset[int] = frozenset()) -> Reader:
+        """A reader of the scalars at the statement."""
+
+        def definition(variable: Variable) -> Expr | None:
+            return self.induction.definition(variable, self.statement)
+
+        environment = self.facts.environments[id(self.statement)]
+        return Reader(self.parameters, definition, environment, numeric, strides)
+
+    def value(self, expr: Expr, what: str) -> Expr:
+        """An operand of the statement in terms of what holds there; `what` names it.
+
+        Raises:
+          NotAffineError: when it has no closed form.
+        """
+        value = self.induction.value_at(expr, self.statement)
+        if value is None:
+            raise NotAffineError(f"{what} changes from trip to trip in no regular way")
+        return value
+
+    def is_defined(self, factor: Expr) -> bool:
+        """Whether a factor is a variable whose definition can be followed."""
+        return isinstance(factor, Use) and self.induction.definition(factor.variable, self.statement) is not None
+
+    def divisor(self, expr: Expr) -> int:
+        """A known divisor of a scalar over parameters, a power of two."""
+        return axis_info(expr, self.divisors).divisibility[0]
+
+
+def find_dimensions(
+    pointer: Expr, shape: tuple[int, ...], site: Site, reader: Reader, apart: bool
+) -> tuple[BoxDim, ...]:
+    """All dimensions, sizes left open.
+
+    Where `pid_b * rows * stride` meets an axis of this stride, it is where the box starts along the axis, `pid_b * rows`,
+    or, with `apart`, a dimension of its own with the stride `rows * stride`.
+
+    Raises:
+      NotAffineError: when there are none, or none that a tensor map can have.
+    """
+    terms = reader.sum(pointer)
+    strides = _strides(terms, shape, reader)
+    literals = frozenset(s[0].number for s in strides.values() if s != ONE and not any(t.unknowns for t in s))
+    contiguous = next(axis for axis, stride in strides.items() if stride == ONE)
+    starts, extra = _starts(terms, strides, contiguous, reader, apart)
+    if literals and any(site.is_defined(factor) for term in starts[contiguous] for factor in term.factors):
+        # A scalar of the user's may hold a multiple of a stride that is a number.
+        terms = site.reader(False, literals).sum(pointer)
+        starts, extra = _starts(terms, strides, contiguous, reader, apart)
+    if any(factor.type.dtype.bits > 32 for term in starts[contiguous] for factor in term.unknowns):
+        raise NotAffineError("an offset of 64 bits has no stride of its own")
+    axes = [contiguous, *sorted((axis for axis in strides if axis != contiguous), reverse=True)]
+    dims = [BoxDim(shape[a], a, build(starts[a]), None, build(strides[a])) for a in axes]
+    for stride, start in extra.items():
+        dims.append(BoxDim(1, None, *_with_aligned_stride(start, stride, itemsize(pointer), site)))
+    _check_dimensions(dims, pointer, site)
+    return tuple(dims)
+
+
+def _strides(terms: Sum, shape: tuple[int, ...], reader: Reader) -> dict[int, Sum]:
+    strides = {}
+    for axis, side in enumerate(shape):
+        if side == 1:
+            continue
+        strides[axis] = along(terms, axis)
+        if not strides[axis]:
+            raise NotAffineError(f"all elements along axis {axis} are the same")
+        if any(term.coefficient < 0 for term in strides[axis]):
+            raise NotAffineError(f"the stride along axis {axis} is negative")
+        if not reader.over_parameters(strides[axis]):
+            raise NotAffineError(f"the stride along axis {axis} is no function of the parameters")
+    count = sum(stride == ONE for stride in strides.values())
+    if count != 1:
+        raise NotAffineError("no axis is known to be contiguous" if count == 0 else "two axes are contiguous")
+    return strides
+
+
+def _starts(
+    terms: Sum, strides: dict[int, Sum], contiguous: int, reader: Reader, apart: bool
+) -> tuple[dict[int, Sum], dict[Sum, Sum]]:
+    """Where the box starts: along each axis, and along the dimensions of strides that no axis has."""
+    rest = tuple(t for t in scalar_part(terms) if not any(factor.type.is_pointer for factor in t.factors))
+    starts: dict[int, Sum] = {}
+    # The stride with most parameters first: what holds `a * b` belongs to the stride a * b rather than to a.
+    for axis in sorted(strides, key=lambda a: (-len(strides[a][0].unknowns), -abs(strides[a][0].number))):
+        if axis != contiguous:
+            start, rest = divide(rest, strides[axis])
+            other = tuple(term for term in start if apart and _mixes(term, reader))
+            starts[axis] = minus(start, other)
+            rest = plus(rest, times(other, strides[axis]))
+    extra: dict[Sum, Sum] = {}
+    remaining: list[Term] = []
+    for term in rest:
+        parameters = tuple(f for f in term.factors if reader.is_parameter(f))
+        own = Term(1, parameters)
+        alone = len(term.factors) == len(parameters) == 1 and parameters[0].type.dtype != int64
+        if not parameters or (alone and term.coefficient == 1):
+            remaining.append(term)
+            continue
+        same = next((s for s in extra if divide((term,), s)[0]), (own,))
+        extra[same] = plus(extra.get(same, ()), divide((term,), same)[0])
+    starts[contiguous] = tuple(remaining)
+    return starts, extra
+
+
+def _mixes(term: Term, reader: Reader) -> bool:
+    """Whether a term multiplies a parameter with something that is none."""
+    return len({reader.is_parameter(factor) for factor in term.unknowns}) == 2
+
+
+def _with_aligned_stride(start: Sum, stride: Sum, itemsize: int, site: Site) -> tuple[Expr, None, Expr]:
+    """Start, size and stride of a further dimension; a stride that is not known to be aligned takes numbers from the start."""
+    common = gcd(*(term.number for term in start))
+    if site.divisor(build(stride)) * itemsize % ALIGNMENT and common > 1:
+        start, _ = divide(start, (Term(common),))
+        stride = times(stride, (Term(common),))
+    return build(start), None, build(stride)
+
+
+def itemsize(pointer: Expr) -> int:
+    """Bytes of an element that a pointer points to."""
+    element = pointer.type.element
+    return element.element_ty.itemsize if isinstance(element, PointerType) else 1
+
+
+def _check_dimensions(dims: list[BoxDim], pointer: Expr, site: Site) -> None:
+    for dim in dims:
+        if dim.side > MAX_SIDE:
+            raise NotAffineError(f"axis {dim.axis} has {int(dim.side)} elements, more than the {MAX_SIDE} of a box")
+        if dim is not dims[0] and site.divisor(dim.stride) * itemsize(pointer) % ALIGNMENT:
+            text = parameter_text(dim.stride)
+            raise NotAffineError(f"the stride {text} is not known to be a multiple of {ALIGNMENT} bytes")
+    if len(dims) > MAX_RANK:
+        raise NotAffineError(f"it has {len(dims)} dimensions, more than {MAX_RANK}")

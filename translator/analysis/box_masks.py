@@ -1,0 +1,66 @@
+"""What the mask of a load or store says of a box: every part of it must bound one coordinate.
+
+In: the mask and the dimensions. Out: sizes of the tensor, functions of the parameters alone.
+"""
+
+from __future__ import annotations
+
+from ..ir.nodes import Call, Expr
+from .affine import ONE, NotAffineError, Sum, Term, along, build, minus, plus, scalar_part
+from .box_dimensions import BoxDim, Site
+from .masks import conjuncts
+
+
+def find_sizes(mask: Expr | None, dims: tuple[BoxDim, ...], site: Site) -> tuple[dict[int, Expr], set[int]]:
+    """The size of every bounded dimension, and the dimensions of which the mask excludes negative coordinates."""
+    found: dict[int, Sum] = {}
+    from_zero: set[int] = set()
+    for part in conjuncts(mask and site.value(mask, "the mask"), site.facts):
+        lane, side, lowest = _bound(part, site)
+        number = next((n for n, dim in enumerate(dims) if dim.axis == lane), None)
+        if number is None:
+            raise NotAffineError("the mask is not a bound of a coordinate")
+        start = site.numeric.sum(dims[number].start)
+        limit = plus(start, side)
+        if lowest:
+            _check_lowest(limit, number, from_zero)
+            continue
+        if not site.numeric.over_parameters(limit):
+            raise NotAffineError(f"the bound along axis {lane} is no sum of products of parameters")
+        if found.setdefault(number, limit) != limit and minus(found[number], limit):
+            raise NotAffineError(f"the mask bounds axis {lane} twice")
+    return {number: build(limit) for number, limit in found.items()}, from_zero
+
+
+def _check_lowest(limit: Sum, number: int, from_zero: set[int]) -> None:
+    if limit:
+        raise NotAffineError("the mask excludes coordinates below a number other than 0")
+    from_zero.add(number)
+
+
+def _bound(part: Expr, site: Site) -> tuple[int, Sum, bool]:
+    """`position along an axis < limit` as (axis, limit, False), or `>= limit` as (axis, limit, True)."""
+    below = part
+    while isinstance(below, Call) and below.op in ("broadcast", "expand_dims"):
+        below = below.args[0]
+    if not below.type.is_tile:
+        raise NotAffineError("the mask depends on a scalar condition")
+    if not isinstance(part, Call) or part.op not in ("lt", "le", "gt", "ge"):
+        raise NotAffineError("the mask is not a bound of a coordinate")
+    try:
+        left, right = (site.numeric.sum(arg) for arg in part.args)
+    except NotAffineError:
+        raise NotAffineError("the mask is not a bound of a coordinate") from None
+    if part.op in ("gt", "ge"):
+        left, right = right, left
+    room = plus(minus(right, left), ONE if part.op in ("le", "ge") else ())  # the part holds where this is above 0
+    lanes = {term.lane for term in room if term.lane is not None}
+    if not lanes:
+        raise NotAffineError("the mask depends on a scalar condition")
+    (lane,) = lanes if len(lanes) == 1 else (None,)
+    slope = along(room, lane) if lane is not None else ()
+    if lane is None or slope not in (ONE, (Term(-1),)):
+        raise NotAffineError("the mask is not a bound of a coordinate")
+    if slope == ONE:  # lane + r > 0: lane >= 1 - r
+        return lane, minus(ONE, scalar_part(room)), True
+    return lane, scalar_part(room), False

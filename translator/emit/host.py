@@ -1,0 +1,109 @@
+"""The launch of a kernel as a C++ function: guards, tensor maps, shared memory, `<<<...>>>`. From an artifact alone."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Iterable
+
+from ..artifact import TENSOR_MAP_TYPES, WIDE_ROW, Artifact, TensorMap, launch_conditions
+from ..language.dtypes import Element, PointerType
+from ..lower.context import memory_ctype
+from ..lower.names import RESERVED
+from .render import environment
+from .wrap import wrap_code
+
+NAME = re.compile(r"[A-Za-z_]\w*")
+GROWS = re.compile(r"[-+*]")  # what only divides and compares stays within its type
+# The function's own words.
+OWN = frozenset(
+    """grid stream encode encoded sizes strides box steps status device allowed found blocks multiprocessors most""".split()
+)
+
+
+def with_host_function(artifact: Artifact) -> Artifact:
+    """The artifact with `launch_<kernel>` after its text."""
+    return dataclasses.replace(artifact, source=artifact.source + host_function(artifact))
+
+
+def host_function(artifact: Artifact) -> str:
+    """The text of `launch_<kernel>`, for nvcc; NVRTC and the CPU run pass over it."""
+    taken = {one.name for one in artifact.tensor_maps} | RESERVED | OWN | {artifact.kernel_name}
+    names = {p.name: _free(p.name, taken) for p in artifact.launch_parameters}
+    conditions = launch_conditions(artifact)
+    texts = [text for one in artifact.tensor_maps for text in (*one.sizes, *one.strides)] + [*conditions]
+    computed = dict.fromkeys(name for text in texts if GROWS.search(text) for name in NAME.findall(text))
+    wide = {name: _free(f"{name}_wide", {*taken, *names.values()}) for name in computed}
+    typed = [f"{_ctype(p.element, p.name in artifact.writes)} {names[p.name]}" for p in artifact.parameters]
+    head = (
+        f"inline cudaError_t launch_{artifact.kernel_name}({', '.join([*typed, 'dim3 grid', 'cudaStream_t stream'])})"
+    )
+    passed = [*names.values(), *(one.name for one in artifact.tensor_maps)]
+    start = f"{artifact.kernel_name}<<<grid, {artifact.num_threads}, {artifact.shared_bytes}, stream>>>("
+    arguments = f"{', '.join(passed)});"
+    launch = wrap_code(start + arguments, 4)
+    if len(launch) > 1:
+        launch = [*wrap_code(start, 4), *wrap_code(arguments, 8)]
+    return (
+        environment()
+        .get_template("host.cu.j2")
+        .render(
+            kernel=artifact.kernel_name,
+            signature="\n".join(wrap_code(head, 0)),
+            conditions=[line for text in conditions for line in _condition(text, names, wide, artifact.guards)],
+            wide=[(wide[name], names[name]) for name in wide],
+            maps=[_map(one, names, wide) for one in artifact.tensor_maps],
+            wide_row=WIDE_ROW,
+            persistent=names["num_programs"] if artifact.persistent else "",
+            num_threads=artifact.num_threads,
+            shared_bytes=artifact.shared_bytes,
+            launch="\n".join(launch),
+        )
+        + "\n"
+    )
+
+
+def _free(name: str, taken: set[str]) -> str:
+    while name in taken:
+        name += "_"
+    return name
+
+
+def _ctype(element: Element, writes: bool) -> str:
+    if isinstance(element, PointerType):
+        return f"{'' if writes else 'const '}{memory_ctype(element)}*"
+    return element.cuda
+
+
+def cpp(text: str, names: dict[str, str]) -> str:
+    """Host arithmetic as C++: its names under those of the function, division of what is not negative."""
+    return NAME.sub(lambda match: names[match[0]], text).replace("//", "/")
+
+
+def _condition(text: str, names: dict[str, str], wide: dict[str, str], guards: Iterable[str]) -> list[str]:
+    why = "" if text in guards else "   // or a tensor map cannot be encoded"
+    return wrap_code(f"if (!({_spelled(text, names, wide)})) return cudaErrorInvalidValue;{why}", 4)
+
+
+def _spelled(text: str, names: dict[str, str], wide: dict[str, str]) -> str:
+    return cpp(text, wide if GROWS.search(text) else names)
+
+
+def _map(one: TensorMap, names: dict[str, str], wide: dict[str, str]) -> dict[str, object]:
+    def number(text: str) -> str:
+        return text if text.isdigit() else f"static_cast<cuuint64_t>({_spelled(text, names, wide)})"
+
+    return {
+        "name": one.name,
+        "comment": f"boxes of {' x '.join(map(str, one.box))} elements, the contiguous dimension first",
+        "type": TENSOR_MAP_TYPES.get(one.element.name, "UINT8"),
+        "rank": len(one.sizes),
+        "base": names[one.base],
+        "sizes": ", ".join(map(number, one.sizes)),
+        "strides": ", ".join(map(number, one.strides)),
+        "box": ", ".join(map(str, one.box)),
+        "steps": ", ".join("1" for _ in one.box),
+        "swizzle": f"{one.swizzle}B" if one.swizzle else "NONE",
+        "itemsize": one.element.itemsize,
+        "rules": f"{one.base} and all strides must be multiples of 16 bytes",
+    }

@@ -1,0 +1,144 @@
+"""`tl.dot_scaled`: both operands are widened to bf16 or fp16 here, so that only a dot of those reaches the typed kernel."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..diagnostics import CompilationError, DTypeError, Span
+from ..ir.nodes import Assign, Call, Expr, Use
+from ..ir.types import ValueType
+from ..language.dtypes import DType, bfloat16, float32, int32, uint8, uint16
+from ..ops.scaled import FP4, NAN_SCALE, computed_in, operand_type, scale_group, unpacked_shape
+from .builder import Builder
+from .builtins_dot import HANDLERS as DOT
+from .builtins_memory import base_name
+from .builtins_shape import permuted, reshaped
+from .shapes import broadcast_to, cast_to, describe, elementwise, placed, to_expr
+from .values import Const, Value
+
+Arguments = dict[str, Value]
+NONE = Const(None)
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """One side of the product. `k_axis` is the axis along K, `rows_axis` the other one; both count from the end."""
+
+    name: str
+    value: Expr
+    scale: Expr | None
+    format: str
+    k_axis: int
+    rows_axis: int
+    packed_axis: int
+
+
+def _dot_scaled(builder: Builder, a: Arguments, span: Span) -> Value:
+    builder.not_elementwise()
+    try:
+        left, right = _operand(builder, a, "lhs", -1, -2, span), _operand(builder, a, "rhs", -2, -1, span)
+        wide = computed_in(left.format, right.format)
+        fast = bool(builder.constant(a["fast_math"], "fast_math", span))
+        operands = [_widened(builder, one, wide, fast, span) for one in (left, right)]
+    except CompilationError as error:
+        raise error if error.span is not None else placed(error, span) from None
+    rest = {name: NONE for name in ("input_precision", "allow_tf32", "max_num_imprecise_acc")}
+    given = {"input": operands[0], "other": operands[1], "acc": a["acc"], "out_dtype": a["out_dtype"]}
+    product: Value = DOT["dot"](builder, given | rest, span)
+    return product
+
+
+def _operand(builder: Builder, a: Arguments, name: str, k_axis: int, rows_axis: int, span: Span) -> Operand:
+    value, scale = a[name], a[f"{name}_scale"]
+    if not isinstance(value, Expr) or value.type.rank < 2 or value.type.is_pointer:
+        raise DTypeError(f"{name} of tl.dot_scaled must be a tile of rank 2 or 3, not {describe(value)}")
+    format_ = str(builder.constant(a[f"{name}_format"], f"{name}_format", span))
+    packed_along_k = bool(builder.constant(a[f"{name}_k_pack"], f"{name}_k_pack", span))
+    no_scale = isinstance(scale, Const) and scale.value is None
+    packed_axis = k_axis if packed_along_k else rows_axis
+    return Operand(
+        name, value, None if no_scale else to_expr(scale, span), format_, k_axis, rows_axis, packed_axis
+    )  # fmt: skip
+
+
+def _named(builder: Builder, expr: Expr, name: str) -> Expr:
+    """A step of the computation as a variable, so that the text shows it on its own."""
+    variable = builder.variable(name, expr.type)
+    builder.statements.append(Assign(builder.here, (variable,), expr))
+    return Use(variable.type, variable, span=expr.span)
+
+
+def _widened(builder: Builder, operand: Operand, wide: DType, fast: bool, span: Span) -> Expr:
+    """An operand times its scales, as a tile of `wide`."""
+    bits = operand_type(operand.name, operand.value.type.dtype, operand.format)
+    name = base_name(operand.value, operand.name).removesuffix("_value")
+    if operand.format == FP4:
+        unpacked = _named(builder, _unpacked(builder, operand.value, operand.packed_axis, span), f"{name}_unpacked")
+        value = _from_fp4(unpacked, wide, span)
+    else:
+        value = cast_to(cast_to(operand.value, bits, span, bitcast=True), wide, span)
+    if operand.scale is None:
+        return value
+    shape = unpacked_shape(operand.value.type.shape, operand.format, operand.packed_axis)
+    scale = operand.scale
+    group = scale_group(
+        operand.name, scale.type.shape, shape[operand.k_axis], shape[operand.rows_axis], scale.type.dtype
+    )  # fmt: skip
+    spread = _named(builder, _spread(builder, operand, scale, group, shape, span), f"{name}_scale")
+    if spread.type.dtype != uint8:
+        return _named(builder, elementwise("mul", [value, cast_to(spread, wide, span)], span), f"{name}_scaled")
+    product = elementwise("mul", [value, _from_e8m0(spread, wide, span)], span)
+    if not fast:
+        nan = cast_to(to_expr(Const(float("nan")), span), wide, span)
+        product = elementwise("where", [elementwise("eq", [spread, Const(NAN_SCALE)], span), nan, product], span)
+    return _named(builder, product, f"{name}_scaled")
+
+
+def _spread(
+    builder: Builder, operand: Operand, scale: Expr, group: int, shape: tuple[int, ...], span: Span
+) -> Expr:  # fmt: skip
+    """Scales `[rows, K / group]` repeated along K and laid out as the operand is."""
+    grouped = (*scale.type.shape, 1)
+    wide = broadcast_to(reshaped(builder, scale, grouped, span), (*scale.type.shape, group), span)
+    rows_first = reshaped(builder, wide, (*shape[:-2], shape[operand.rows_axis], shape[operand.k_axis]), span)
+    if operand.k_axis == -1:
+        return rows_first
+    rank = len(shape)
+    return permuted(builder, rows_first, (*range(rank - 2), rank - 1, rank - 2), span)
+
+
+def _unpacked(builder: Builder, packed: Expr, axis: int, span: Span) -> Expr:
+    """The 4-bit numbers of bytes, the low one first, as uint8: twice as many along `axis`."""
+    shape = packed.type.shape
+    axis %= len(shape)
+    pairs = (*shape[: axis + 1], 2, *shape[axis + 1 :])
+    both = broadcast_to(reshaped(builder, packed, (*pairs[: axis + 1], 1, *pairs[axis + 2 :]), span), pairs, span)
+    halves = Call(ValueType(int32, (2,)), "arange", (), (("start", 0), ("end", 2)), span=span)
+    places = cast_to(elementwise("mul", [halves, Const(4)], span), uint8, span)
+    flat = (1,) * (axis + 1) + (2,) + (1,) * (len(shape) - axis - 1)
+    shifts = broadcast_to(reshaped(builder, places, flat, span), pairs, span)
+    nibbles = elementwise("and", [elementwise("shr", [both, shifts], span), Const(15)], span)
+    return reshaped(builder, nibbles, (*shape[:axis], 2 * shape[axis], *shape[axis + 1 :]), span)
+
+
+def _from_fp4(nibbles: Expr, wide: DType, span: Span) -> Expr:
+    """E2m1 numbers as `wide`, by their bits: sign, 2 of exponent, 1 of mantissa; 0 and 0.5 are subnormal."""
+    bits = cast_to(nibbles, uint16, span)
+    mantissa = wide.mantissa_bits
+    half = (wide.exponent_bias - 1) << mantissa  # the bits of 0.5, which is also what rebiases the exponent
+    magnitude = elementwise("and", [bits, Const(7)], span)
+    normal = elementwise("add", [elementwise("shl", [magnitude, Const(mantissa - 1)], span), Const(half)], span)
+    subnormal = elementwise("mul", [magnitude, Const(half)], span)
+    chosen = elementwise("where", [elementwise("gt", [magnitude, Const(1)], span), normal, subnormal], span)
+    sign = elementwise("shl", [elementwise("and", [bits, Const(8)], span), Const(12)], span)
+    return cast_to(elementwise("or", [chosen, sign], span), wide, span, bitcast=True)
+
+
+def _from_e8m0(scale: Expr, wide: DType, span: Span) -> Expr:
+    """Powers of two `2 ** (scale - 127)`, by the bits of bf16; 0 gives 0."""
+    bits = elementwise("shl", [cast_to(scale, uint16, span), Const(bfloat16.mantissa_bits)], span)
+    power = cast_to(bits, bfloat16, span, bitcast=True)
+    return power if wide == bfloat16 else cast_to(cast_to(power, float32, span), wide, span)
+
+
+HANDLERS = {"dot_scaled": _dot_scaled}
