@@ -58,7 +58,7 @@ class Autotuner(Measuring):
         """
         super().__init__()
         self.fn, self.arg_names, self.configs = fn, arg_names, configs or [Config({})]
-        self.keys = list(key or ())
+        self.keys, self._known_names = list(key or ()), frozenset(arg_names)
         self.reset_to_zero, self.restore_value = list(reset_to_zero or ()), list(restore_value or ())
         self.user_defined_pre_hook, self.user_defined_post_hook = pre_hook is not None, post_hook is not None
         self.pre_hook = pre_hook or self._reset_and_copy
@@ -130,8 +130,8 @@ class Autotuner(Measuring):
     def _key(self, named: dict[str, Any]) -> tuple[Any, ...]:
         """Values of the key's arguments, and element types of all arrays."""
         values = [named[name] for name in self.keys if name in named]
-        known = (value for name, value in named.items() if name in self.arg_names)
-        return (*values, *(str(value.dtype) for value in known if hasattr(value, "dtype")))
+        known = self._known_names
+        return (*values, *[str(v.dtype) for name, v in named.items() if name in known and hasattr(v, "dtype")])
 
     def _tuned(self, key: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Config:
         """The config of a key, found out by one thread while the others wait."""

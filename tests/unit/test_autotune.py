@@ -24,6 +24,7 @@ from tilewright.diagnostics import (
     UnknownNameError,
 )
 from tilewright.runtime import autotune_store
+from tilewright.tools.tensor_descriptor import TensorDescriptor
 
 BLOCKS = [triton.Config({"BLOCK": 32}), triton.Config({"BLOCK": 128}, num_warps=2)]
 N = 300
@@ -118,6 +119,24 @@ def test_every_launch_finds_the_same_content() -> None:
     kernel[grid](x, N)
     assert len(seen) > 4 and set(seen) == {float(N)}
     assert (x == 2).all()
+
+
+@triton.jit
+def scale_rows(x_desc, n, BLOCK: tl.constexpr):
+    first = tl.program_id(0) * BLOCK
+    x_desc.store([first, 0], x_desc.load([first, 0]) * 2)
+
+
+def test_a_hook_sets_the_block_of_a_descriptor_before_it_is_compiled() -> None:
+    def hook(arguments: dict[str, Any]) -> None:
+        arguments["x_desc"].block_shape = [arguments["BLOCK"], 16]
+        arguments["x_desc"].base[...] += 1
+
+    configs = [triton.Config({"BLOCK": size}, pre_hook=hook) for size in (8, 32)]
+    x = np.ones((40, 16), np.float32)
+    kernel = tuned(scale_rows, configs)
+    kernel[grid](TensorDescriptor.from_tensor(x, [1, 16]), 40)
+    assert (x == 4).all() and not kernel.dropped  # the hook once, the kernel once
 
 
 def test_torch_arguments_keep_their_version() -> None:
