@@ -216,8 +216,6 @@ def main() -> None:
     if options.arch:
         os.environ["TILEWRIGHT_ARCH"] = options.arch
     torch.manual_seed(0)
-    torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction = False
-    torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = False
     wanted = options.contenders.split(",")
     flush = torch.empty(FLUSH_BYTES, device="cuda", dtype=torch.uint8)
     rows: list[Row] = []

@@ -29,7 +29,7 @@ class Autotuner(Measuring):
       fn: what is launched; `base_fn` the Python function innermost.
       configs, keys, arg_names: the candidates, the names that they are tuned for, the kernel's parameters.
       cache: the config of every key so far; `best_config` the one of the last launch.
-      nargs: the positional arguments by name, during a launch.
+      nargs: the positional arguments by name, while a call is tuned.
       configs_timings: median, 20th and 80th percentile of milliseconds by config; `bench_time` the seconds it took.
       dropped: why configs of the last tuning could not run.
     """
@@ -58,7 +58,7 @@ class Autotuner(Measuring):
         """
         super().__init__()
         self.fn, self.arg_names, self.configs = fn, arg_names, configs or [Config({})]
-        self.keys = list(key or ())
+        self.keys, self._known_names = list(key or ()), frozenset(arg_names)
         self.reset_to_zero, self.restore_value = list(reset_to_zero or ()), list(restore_value or ())
         self.user_defined_pre_hook, self.user_defined_post_hook = pre_hook is not None, post_hook is not None
         self.pre_hook = pre_hook or self._reset_and_copy
@@ -96,24 +96,18 @@ class Autotuner(Measuring):
         """Launches with the best config for these arguments, which the first launch of a key finds out."""
         if kwargs.get("warmup"):
             return self.warmup(*args, **kwargs)
-        self.nargs = dict(zip(self.arg_names, args, strict=False))
+        named = {**dict(zip(self.arg_names, args, strict=False)), **kwargs}
         if len(self.configs) == 1:
             config = self.configs[0]
         else:
-            key = self._key(kwargs)
-            if key not in self.cache:
-                with self._lock:
-                    if key not in self.cache:
-                        self._tune(key, args, kwargs)
-            config = self.cache[key]
+            key = self._key(named)
+            config = self.cache.get(key) or self._tuned(key, args, kwargs)
         self.best_config = config
         added = config.all_kwargs()
         self._check_conflict(kwargs, added)
         if config.pre_hook is not None:
-            config.pre_hook({**dict(zip(self.arg_names, args, strict=False)), **kwargs, **added})
-        result = self.fn.run(*args, **kwargs, **added)
-        self.nargs = None
-        return result
+            config.pre_hook({**named, **added})
+        return self.fn.run(*args, **kwargs, **added)
 
     def warmup(self, *args: Any, **kwargs: Any) -> list[Any]:
         """Compiles all configs that can run, without launching or timing.
@@ -121,18 +115,34 @@ class Autotuner(Measuring):
         Raises:
           NoConfigLeftError: when none can.
         """
-        self.nargs = dict(zip(self.arg_names, args, strict=False))
         kwargs = {**kwargs, "warmup": True, "grid": kwargs.get("grid", (1,))}
-        compiled, dropped = prepare(lambda config: self._compile(args, kwargs, config), self.prune_configs(kwargs))
+        with self._lock:
+            self.nargs = dict(zip(self.arg_names, args, strict=False))
+            try:
+                compiled, dropped = prepare(
+                    lambda config: self._compile(args, kwargs, config), self.prune_configs(kwargs)
+                )
+            finally:
+                self.nargs = None
         check_dropped(self.__name__, compiled, dropped)
-        self.nargs = None
         return list(compiled.values())
 
-    def _key(self, kwargs: dict[str, Any]) -> tuple[Any, ...]:
+    def _key(self, named: dict[str, Any]) -> tuple[Any, ...]:
         """Values of the key's arguments, and element types of all arrays."""
-        named = {name: value for name, value in {**(self.nargs or {}), **kwargs}.items() if name in self.arg_names}
         values = [named[name] for name in self.keys if name in named]
-        return (*values, *(str(value.dtype) for value in named.values() if hasattr(value, "dtype")))
+        known = self._known_names
+        return (*values, *[str(v.dtype) for name, v in named.items() if name in known and hasattr(v, "dtype")])
+
+    def _tuned(self, key: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Config:
+        """The config of a key, found out by one thread while the others wait."""
+        with self._lock:
+            if key not in self.cache:
+                self.nargs = dict(zip(self.arg_names, args, strict=False))
+                try:
+                    self._tune(key, args, kwargs)
+                finally:
+                    self.nargs = None
+            return self.cache[key]
 
     def prune_configs(self, kwargs: dict[str, Any]) -> list[Config]:
         """The configs that are worth measuring: what `early_config_prune` leaves, the best by `perf_model` of these.

@@ -35,8 +35,8 @@ class Config:
 
     def all_kwargs(self) -> dict[str, Any]:
         """What the config adds to a launch: its parameters, and the options that it sets."""
-        options = {name: getattr(self, name) for name in (*OPTIONS, "ir_override")}
-        return {**self.kwargs, **{name: value for name, value in options.items() if value is not None}}
+        own = self.__dict__
+        return {**self.kwargs, **{name: own[name] for name in (*OPTIONS, "ir_override") if own[name] is not None}}
 
     def __str__(self) -> str:
         shown = {**self.kwargs, **{name: getattr(self, name) for name in OPTIONS}}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
 from collections.abc import Callable
 from typing import Any
@@ -46,6 +47,7 @@ class Measuring(KernelInterface):
         self.dropped: dict[Config, str] = {}
         self.restore_copies: dict[str, Restore] = {}
         self._restores: list[Restore] = []
+        self._hook_lock = threading.Lock()
 
     def _measure(
         self, key: Any, configs: list[Config], args: tuple[Any, ...], kwargs: dict[str, Any], place: Place
@@ -57,12 +59,16 @@ class Measuring(KernelInterface):
         kwargs = {name: value for name, value in kwargs.items() if name != "stream"}  # timing is on the current one
         compiled: dict[Config, Any] = dict.fromkeys(configs)
         dropped: dict[Config, Exception] = {}
+        kept = self._keep_for_hooks(configs, place)
         if place.kernel is not None:
             compiled, dropped = prepare(lambda config: self._compile(args, kwargs, config), configs)
             self._tell_hooks(dropped, kwargs)
             check_dropped(self.__name__, compiled, dropped)
+        for put_back in kept.values():
+            put_back()
         written = place.written(list(compiled.values()))
-        self._restores = [keep(value, name) for name, value in written.items()]
+        self._restores = [kept.get(name) or keep(value, name) for name, value in written.items()]
+        kept.clear()
         try:
             if self.do_bench is None and type(self)._bench is Measuring._bench and place.is_timed:
                 timings = self._time(list(compiled), args, kwargs, place)
@@ -92,8 +98,21 @@ class Measuring(KernelInterface):
                 "where nothing can be timed; launch it once with these arguments before the capture"
             )
 
+    def _keep_for_hooks(self, configs: list[Config], place: Place) -> dict[str, Restore]:
+        """The content of all arrays where configs have hooks: what these write is not known before they ran."""
+        if all(config.pre_hook is None for config in configs):
+            return {}
+        return {name: keep(value, name) for name, value in place.arrays().items()}
+
     def _compile(self, args: tuple[Any, ...], kwargs: dict[str, Any], config: Config) -> Any:
-        compiled = self.fn.run(*args, **{**kwargs, **config.all_kwargs(), "warmup": True})
+        """Compiles a config; one after the other where hooks prepare the arguments, such as a descriptor's block."""
+        current = {**kwargs, **config.all_kwargs(), "warmup": True}
+        if config.pre_hook is None:
+            compiled = self.fn.run(*args, **current)
+        else:
+            with self._hook_lock:
+                config.pre_hook({**(self.nargs or {}), **current})
+                compiled = self.fn.run(*args, **current)
         if isinstance(compiled, CompiledKernel):
             compiled.finish()
         return compiled
@@ -180,9 +199,9 @@ class Measuring(KernelInterface):
         self.restore_copies = {}
 
     def _check_conflict(self, kwargs: dict[str, Any], added: dict[str, Any]) -> None:
-        twice = sorted(kwargs.keys() & added.keys())
+        twice = kwargs.keys() & added.keys()
         if twice:
             raise ConfigConflictError(
-                f"Conflicting meta-parameters: {', '.join(twice)}. Make sure that you don't re-define auto-tuned symbols: the "
+                f"Conflicting meta-parameters: {', '.join(sorted(twice))}. Make sure that you don't re-define auto-tuned symbols: the "
                 f"configs of {self.__name__} set what this launch passes as well"
             )

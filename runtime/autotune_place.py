@@ -42,17 +42,20 @@ class Place:
             raise TypeError("only @jit functions have a subject")
         return subject_of(self.kernel, key, self.arguments, self.mode, self.device)
 
+    def arrays(self) -> dict[str, Any]:
+        """The arrays among the arguments by name; those in tuples and descriptors as "name[0]"."""
+        return {name: value for name, value in flat(self.arguments) if describe(value, name) is not None}
+
     def written(self, compiled: list[Any]) -> dict[str, Any]:
         """The arrays that one of the compiled kernels writes, by name; all arrays where that is not known."""
-        arrays = {name: value for name, value in flat(self.arguments) if describe(value, name) is not None}
         if self.kernel is None or not all(isinstance(one, CompiledKernel) for one in compiled):
-            return arrays
+            return self.arrays()
         names = set()
         for one in compiled:
             paths = {parameter.name: parameter.path for parameter in one.artifact.parameters}
             for first, *items in (paths[name] for name in one.artifact.writes):
                 names.add(self.kernel.arg_names[first] + "".join(f"[{number}]" for number in items))
-        return {name: value for name, value in arrays.items() if name in names}
+        return {name: value for name, value in self.arrays().items() if name in names}
 
 
 def find_place(fn: Any, arguments: dict[str, Any]) -> Place:

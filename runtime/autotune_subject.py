@@ -12,6 +12,7 @@ from typing import Any
 from tilewright.kernel_function import KernelFunction
 from tilewright.language.constexpr import unwrap
 from tilewright.runtime.arrays import HOST, describe
+from tilewright.tools.tensor_descriptor import is_descriptor
 from tilewright.version import VERSION
 
 
@@ -65,12 +66,14 @@ def arguments_text(function: KernelFunction, arguments: dict[str, Any]) -> str:
 
 
 def flat(arguments: dict[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Arguments with tuples taken apart, as "name[0]", and descriptors replaced by the array beneath."""
+    """Arguments with tuples taken apart, as "name[0]"; a descriptor's array comes first in it, as in the kernel."""
     for name, value in arguments.items():
         if isinstance(value, (tuple, list)):
             yield from flat({f"{name}[{number}]": item for number, item in enumerate(value)})
+        elif is_descriptor(value):
+            yield f"{name}[0]", value.base
         else:
-            yield name, value.base if hasattr(value, "block_shape") and hasattr(value, "base") else value
+            yield name, value
 
 
 def source_digest(function: KernelFunction) -> str:

@@ -89,7 +89,7 @@ class DeviceClock:
         from tilewright.runtime.driver import checked, current_stream
 
         driver, stream = self._driver, current_stream(self._device)
-        flags = driver.CUevent_flags.CU_EVENT_DEFAULT
+        flags = int(driver.CUevent_flags.CU_EVENT_DEFAULT)
         before, after = (checked(driver.cuEventCreate(flags)) for _ in range(2))
         if self._flushed:
             checked(driver.cuMemsetD32Async(self._address, 0, self._flushed // 4, stream))

@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from tilewright.diagnostics import (
     UnknownNameError,
 )
 from tilewright.runtime import autotune_store
+from tilewright.tools.tensor_descriptor import TensorDescriptor
 
 BLOCKS = [triton.Config({"BLOCK": 32}), triton.Config({"BLOCK": 128}, num_warps=2)]
 N = 300
@@ -119,6 +121,24 @@ def test_every_launch_finds_the_same_content() -> None:
     assert (x == 2).all()
 
 
+@triton.jit
+def scale_rows(x_desc, n, BLOCK: tl.constexpr):
+    first = tl.program_id(0) * BLOCK
+    x_desc.store([first, 0], x_desc.load([first, 0]) * 2)
+
+
+def test_a_hook_sets_the_block_of_a_descriptor_before_it_is_compiled() -> None:
+    def hook(arguments: dict[str, Any]) -> None:
+        arguments["x_desc"].block_shape = [arguments["BLOCK"], 16]
+        arguments["x_desc"].base[...] += 1
+
+    configs = [triton.Config({"BLOCK": size}, pre_hook=hook) for size in (8, 32)]
+    x = np.ones((40, 16), np.float32)
+    kernel = tuned(scale_rows, configs)
+    kernel[grid](TensorDescriptor.from_tensor(x, [1, 16]), 40)
+    assert (x == 4).all() and not kernel.dropped  # the hook once, the kernel once
+
+
 def test_torch_arguments_keep_their_version() -> None:
     torch = pytest.importorskip("torch")
     x = torch.zeros(N)
@@ -160,6 +180,14 @@ def test_one_config_is_not_measured() -> None:
     kernel = tuned(increment, do_bench=never, prune_configs_by=keep_second)
     kernel[grid](x, N)
     assert kernel.best_config is BLOCKS[1] and (x == 2).all()
+
+
+def test_threads_tune_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    counted = count_measurements(monkeypatch)
+    kernel, arrays = tuned(increment, cache_results=False), [np.full(N, i, np.float32) for i in range(6)]
+    with ThreadPoolExecutor(6) as pool:
+        list(pool.map(lambda x: kernel[grid](x, N), arrays))
+    assert len(counted) == 1 and all((x == i + 1).all() for i, x in enumerate(arrays))
 
 
 # ------------------------------------------------------------------------------------------------------------- hooks
