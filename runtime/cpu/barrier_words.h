@@ -43,6 +43,7 @@ TILEWRIGHT_UNCHECKED inline void settle(void* barrier, MbarrierState state)
 TILEWRIGHT_UNCHECKED inline void complete_bytes(uint64_t* barrier, long bytes, int line)
 {
     MbarrierState state = live_mbarrier(barrier, line);
+    if (bytes - long(state.bytes) > long(MBARRIER_MAX)) fail("an mbarrier counts at most 2^20 - 1 bytes", line);
     state.bytes -= bytes;
     settle(barrier, state);
 }
@@ -53,7 +54,8 @@ TILEWRIGHT_UNCHECKED inline void arrive(Barrier* barrier, int bytes, const void*
     note_read(barrier, sizeof *barrier, site);
     release_both(barrier);
     if (state.pending == 0) fail("more arrivals at an mbarrier than it was initialised for", line);
-    if (bytes < 0 || unsigned(bytes) > MBARRIER_MAX) fail("an mbarrier counts at most 2^20 - 1 bytes", line);
+    if (bytes < 0 || bytes + long(state.bytes) > long(MBARRIER_MAX))
+        fail("an mbarrier counts at most 2^20 - 1 bytes", line);
     state.bytes += bytes;
     --state.pending;
     settle(barrier, state);

@@ -209,6 +209,7 @@ TILEWRIGHT_CP_ASYNC(cp_async_16, 16)
 TILEWRIGHT_UNCHECKED inline void cp_async_commit() { tilewright::mine().copy_groups.commit(); }
 template <int PENDING> TILEWRIGHT_UNCHECKED void cp_async_wait()
 {
+    static_assert(PENDING >= 0 && PENDING < tilewright::GROUPS);
     tilewright::wait_for_groups(tilewright::mine().copies, tilewright::mine().copy_groups, PENDING);
 }
 
@@ -236,5 +237,6 @@ TILEWRIGHT_TMA(tma_load_5d, tma_store_5d, 5, TILEWRIGHT_LIST(int group, int volu
 TILEWRIGHT_UNCHECKED inline void tma_store_commit() { tilewright::mine().store_groups.commit(); }
 template <int PENDING> TILEWRIGHT_UNCHECKED void tma_store_wait()
 {
+    static_assert(PENDING >= 0 && PENDING < tilewright::GROUPS);
     tilewright::wait_for_groups(tilewright::mine().stores, tilewright::mine().store_groups, PENDING);
 }

@@ -191,6 +191,7 @@ TILEWRIGHT_UNCHECKED inline void wgmma_commit() { tilewright::mine().wgmma_group
 template <int PENDING> TILEWRIGHT_UNCHECKED void wgmma_wait()
 {
     using namespace tilewright;
+    static_assert(PENDING >= 0 && PENDING < GROUPS);
     const int thread = engine.current;
     const Groups& groups = mine().wgmma_groups;
     perform_until(wgmmas_under_way[thread / WARPGROUP], groups.ended(PENDING));

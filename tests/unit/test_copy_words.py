@@ -357,6 +357,7 @@ def test_a_ring_without_its_waits_is_a_race() -> None:
         (("mbarrier_arrive(full);", "mbarrier_arrive_expect(full, 64);"), "lacks 0 arrivals and 2048 bytes"),
         (("mbarrier_init(empty, 32)", "(void)empty"), "an mbarrier is used before it is initialised"),
         (("mbarrier_init(full, 32)", "mbarrier_init(full, 0)"), "takes 1 to"),
+        (("mbarrier_arrive(full);", "mbarrier_arrive_expect(full, 1 << 18);"), "counts at most"),
         (("full + 1", "reinterpret_cast<Barrier*>(shared_bytes + 12)"), "not divisible by 8"),
         (("mbarrier_wait(full, i % 2)", "mbarrier_wait(full, i)"), "parity of an mbarrier's phase is 0 or 1"),
     ],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import numpy as np
@@ -110,6 +111,21 @@ def test_both_majors_and_all_swizzles(swizzle: int, a_transposed: bool, b_transp
 def test_a_transposed_b_with_a_in_registers() -> None:
     a, b = matrix("bf16", (64, 16), 1), matrix("bf16", (64, 16), 2)
     multiply(a, b, None, along_rows(b, 128), (16, "bf16", "bf16"), "late", b_transposed=True)
+
+
+@pytest.mark.parametrize(("swizzle", "mode"), [(0, 0), (128, 1), (64, 2), (32, 3)])
+def test_the_bits_of_a_descriptor_are_the_manuals(swizzle: int, mode: int) -> None:
+    """The CPU run has descriptors of its own; here the text's arithmetic runs, on an address of 20 bits."""
+    body = f"    *reinterpret_cast<unsigned long long*>(out) = wgmma_descriptor<{swizzle}>(out, 0x1230, 0x3fff0);\n"
+    probe = kernel(body, [REST[0]], {"out": PointerType(int32)})
+    source = probe.source.replace("shared_address(start)", "0xa7f50u").replace("wgmma_descriptor", "descriptor_bits")
+    assert source.count("0xa7f50u") == 1
+    out = np.zeros(2, np.uint32)
+    run_probe(dataclasses.replace(probe, source=source), out)
+    value = int(out.view(np.uint64)[0])
+    fields = (value & 0x3FFF, value >> 16 & 0x3FFF, value >> 32 & 0x3FFF, value >> 62)
+    assert fields == (0x27F50 >> 4, 0x1230 >> 4, 0x3FFF0 >> 4, mode)
+    assert value & ~(0x3FFF | 0x3FFF << 16 | 0x3FFF << 32 | 3 << 62) == 0
 
 
 # ------------------------------------------------------------------------------------------------- waits and races
