@@ -1,4 +1,4 @@
-"""The cases of `device_matmul_check.py`: arguments, expected result in float64, tolerance. Sizes are small without a GPU."""
+"""The cases of `device_matmul_check.py`: arguments, the result in float64, tolerance."""
 
 from __future__ import annotations
 
@@ -106,8 +106,8 @@ def batched(b: int, m: int, n: int, k: int, dtype: str, warps: int) -> Problem:
 
 
 def gemm(
-    shape: tuple[int, int, int], blocks: tuple[int, int, int], dtype: str, layout: str = "NN", warps: int = 4, stages: int = 3,
-    wrap: bool = True, out: str = "", precision: str | None = None, offset: int = 0, other: str = "",
+    shape: tuple[int, int, int], blocks: tuple[int, int, int], dtype: str, layout: str = "NN", warps: int = 4,
+    stages: int = 3, wrap: bool = True, out: str = "", precision: str | None = None, offset: int = 0, other: str = "",
 ) -> Problem:  # fmt: skip
     """The tutorials' loop; `layout` says which operand lies by columns, `offset` elements spoil the alignment."""
     m, n, k = shape

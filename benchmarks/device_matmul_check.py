@@ -1,10 +1,11 @@
 """Checks kernels with dots against float64, a line per case, whatever happens to the others.
 
-usage: python benchmarks/device_matmul_check.py [--filter REGEX] [--arch sm_80] [--seconds 540] [--patience 60] [--size small|large] [--list]
+usage: python benchmarks/device_matmul_check.py [--filter REGEX] [--size small|large] [--arch sm_80] [--seconds 540]
+           [--patience 60] [--list]
 
-Runs on a GPU through torch where there is one, else on NumPy arrays with small sizes (as TILEWRIGHT_MODE says). Results are
-poisoned before the launch, and operands and results lie between guard zones: NaN that must not get into a result, and a
-pattern that must not change. Cases run in a process of their own, which is replaced when it hangs or the GPU's context is lost.
+Runs on a GPU through torch where there is one, else on NumPy arrays with small sizes (as TILEWRIGHT_MODE says). Results
+are poisoned before the launch, and operands and results lie between guard zones: NaN that must not get into a result, and
+a pattern that must not change. Cases run in a process of their own, which is replaced when it hangs or the GPU is lost.
 """
 
 from __future__ import annotations
