@@ -6,8 +6,8 @@ usage: python benchmarks/matmul.py [--quick] [--modes plain,descriptor,persisten
 
 Both tune over the same configs (`matmul_kernels.configs`), or take the one of --config. Every contender is checked
 against float64 on a poisoned output, captured into a CUDA graph and timed by events, in turns, with the L2 cache
-overwritten before each replay; the median counts. Layouts are BLAS's: N lies by rows, T by columns. With --out, matmul.json, matmul.md and our
-generated text are written there after every case.
+overwritten before each replay; the median counts. Layouts are BLAS's: N lies by rows, T by columns. With --out,
+matmul.json, matmul.md and our generated text are written there after every case.
 """
 
 from __future__ import annotations
