@@ -70,7 +70,7 @@ def describe_argument(argument: Argument) -> str:
         return f"{argument.element}{':16' if argument.divisible_by_16 else ''}"
     if isinstance(argument, TupleArgument):
         return f"({', '.join(describe_argument(item) for item in argument.items)})"
-    return repr(argument.value)
+    return repr(argument.value) if isinstance(argument, ConstantArgument) else "tensordesc"
 
 
 def _key(argument: Argument) -> Any:

@@ -13,12 +13,17 @@ def place(array: np.ndarray) -> Any:
         import torch
     except ImportError:
         return array
-    return torch.from_numpy(array).cuda() if torch.cuda.is_available() else array
+    if not torch.cuda.is_available():
+        return array
+    if array.dtype.isbuiltin == 1:
+        return torch.from_numpy(array).cuda()
+    bits = torch.from_numpy(array.view(f"int{8 * array.itemsize}"))  # a type of ml_dtypes, which torch calls the same
+    return bits.view(getattr(torch, array.dtype.name)).cuda()
 
 
 def back(array: Any) -> np.ndarray:
-    """The array as NumPy."""
-    return array if isinstance(array, np.ndarray) else array.cpu().numpy()
+    """The array as NumPy, float64 when it comes from the GPU."""
+    return array if isinstance(array, np.ndarray) else array.cpu().double().numpy()
 
 
 def report(name: str, result: Any, expected: np.ndarray, tolerance: float) -> None:

@@ -38,4 +38,6 @@ def test_the_longest_run_is_innermost() -> None:
     rows = blocked((32, 64), 32, fast_axis=1, run=4)
     columns = blocked((32, 64), 32, fast_axis=0, run=4)
     assert rows.array_axes() == (0, 1) and columns.array_axes() == (1, 0)
+    registers_only = Layout(((-1,) * 6, (-1, 0, 1, 2, 3, 4)), 5)
+    assert registers_only.array_axes() == (0, 1) and registers_only.vector(0) == 1 and registers_only.vector(1) == 2
     assert Layout(((), (0, 1, 2, 3, 4)), 5).array_axes() == ()

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from ..diagnostics import ArgumentError, DTypeError, ShapeError, Span
-from ..ir.nodes import Call, Expr, Literal
+from ..ir.nodes import Assign, Call, Expr, Literal, Use
 from ..ir.types import Dim, ValueType
 from ..language.dtypes import DTYPES_BY_NAME, DType, Element, PointerType, int32
 from .builder import Builder
 from .operators import binary, is_static
+from .ranges import is_nonnegative
 from .shapes import broadcast_to, cast_to, common_shape, elementwise, to_expr
 from .values import Const, Tuple, Value
 
@@ -190,12 +191,22 @@ def _swizzle(builder: Builder, a: Arguments, span: Span) -> Value:
     def op(word: str, left: Value, right: Value) -> Value:
         return binary(builder, word, left, right, span)
 
-    ij = op("Add", op("Multiply", a["i"], a["size_j"]), a["j"])
-    group = op("Multiply", a["size_g"], a["size_j"])
-    number = op("FloorDivide", ij, group)
-    first = op("Multiply", number, a["size_g"])
-    rows = elementwise("minimum", [op("Subtract", a["size_i"], first), a["size_g"]], span)
-    within = op("Modulo", ij, group)
+    def step(name: str, value: Value) -> Value:
+        """A step as a variable: the next ones read it several times."""
+        if not isinstance(value, Expr):
+            return value
+        variable = builder.variable(name, value.type)
+        builder.statements.append(Assign(builder.here, (variable,), value))
+        if is_nonnegative(builder, value):
+            builder.nonnegative.add(variable)
+        return Use(variable.type, variable, span=span)
+
+    number = step("row_major", op("Add", op("Multiply", a["i"], a["size_j"]), a["j"]))
+    group_size = step("group_size", op("Multiply", a["size_g"], a["size_j"]))
+    first = step("group_first", op("Multiply", op("FloorDivide", number, group_size), a["size_g"]))
+    left = op("Subtract", a["size_i"], first)
+    rows = step("group_rows", elementwise("minimum", [left, a["size_g"]], span))
+    within = step("within_group", op("Modulo", number, group_size))
     return Tuple((op("Add", first, op("Modulo", within, rows)), op("FloorDivide", within, rows)))
 
 

@@ -60,7 +60,7 @@ def plan_access(
         return best  # a byte in memory, a bool in a register
     for axis in range(layout.rank):
         aligned = max(info.divisibility[axis] // itemsize, 1)
-        width = min(layout.run(axis), info.contiguity[axis], aligned, ACCESS_BYTES // itemsize)
+        width = min(layout.vector(axis), info.contiguity[axis], aligned, ACCESS_BYTES // itemsize)
         while width > best.width:
             access = _try_width(axis, width, parts, environment)
             if access is not None:

@@ -103,7 +103,7 @@ def _write(
     """This thread's part of a piece, consecutive elements at once."""
     fast, slow = tile.fast, tile.slow
     name = context.names.variable(variable)
-    width = min(layout.run(fast), tile.chunk)
+    width = min(layout.vector(fast), tile.chunk)
     access = Access(fast, width, (), ())
     width_text = width_name(context, layout, access) if width > 1 else "1"
     per_piece = layout.registers(fast) // pieces

@@ -31,8 +31,8 @@ def lower_wgmma(
         _descriptor(context, statement, b, "b", columns),
         *fence(context, statement, name, context.count(layout.axes[0]), instruction.accumulator),
     ]
-    a_text = f"a_tile{_k_step(context, a, 'A', kk)}"
-    b_text = f"b_tile{_k_step(context, b, 'B', kk)}"
+    a_text = f"{_tile_name(context, statement, a, 'a')}{_k_step(context, a, 'A', kk)}"
+    b_text = f"{_tile_name(context, statement, b, 'b')}{_k_step(context, b, 'B', kk)}"
     if tiles == 1:
         multiply: Node = Line(f"{wgmma}({name}[0], {name}[1], {a_text}, {b_text});")
     else:
@@ -103,6 +103,13 @@ def _mn_bytes(place: OperandPlace, count: int) -> int:
     tile = place.tile
     line_bytes = tile.line * tile.itemsize
     return count * line_bytes if place.k_fast else count // tile.line * tile.lines * line_bytes
+
+
+def _tile_name(context: Context, statement: Assign, place: OperandPlace, word: str) -> str:
+    """The name of an operand's descriptor."""
+    name, target = place.variable.name, statement.target.name
+    key = ("descriptor", id(statement), word)
+    return context.names.once(f"{name}_tile", key, f"{name}_tile_of_{target}", f"{target}_{word}_tile")
 
 
 def _descriptor(context: Context, statement: Assign, place: OperandPlace, word: str, part: tuple[str, int]) -> Node:

@@ -49,10 +49,10 @@ class Names:
         """Takes an identifier that stands for something that is no variable: a constexpr parameter."""
         self._taken.add(name)
 
-    def once(self, choice: str, key: object) -> str:
+    def once(self, choice: str, key: object, *others: str) -> str:
         """The identifier of a thing of the translator's own, the same for the same key."""
         if key not in self._of:
-            self._of[key] = self.fresh(choice)
+            self._of[key] = self.fresh(choice, *others)
         return self._of[key]
 
     def shared_index(self, letter: str) -> str:

@@ -89,7 +89,7 @@ def _copy(context: Context, operand: Operand, tile: SharedTile, name: str) -> tu
     """Writes a tile from registers to its place, consecutive elements at once."""
     variable, layout = operand.variable, context.schedule.layouts[operand.variable]
     source = context.names.variable(variable)
-    access = Access(tile.fast, min(layout.run(tile.fast), tile.chunk), (), ())
+    access = Access(tile.fast, min(layout.vector(tile.fast), tile.chunk), (), ())
     context.packets |= {access.width * tile.itemsize} if access.width > 1 else set()
 
     def write(point: Point) -> tuple[Node, ...]:

@@ -69,13 +69,24 @@ class Layout:
         return tuple(self.registers(axis) for axis in range(self.rank))
 
     def array_axes(self) -> tuple[int, ...]:
-        """The axes of a thread's register array, outermost first: those with several registers, the longest run last.
+        """The axes of a thread's register array, outermost first: those with several registers.
 
-        Consecutive elements of memory then lie side by side in the array as well.
+        The last is the one along which neighbouring threads continue a thread's run, otherwise the one with the longest run:
+        what lies side by side in memory then does so in the array as well.
         """
         axes = [axis for axis in range(self.rank) if self.registers(axis) > 1]
-        longest = max(axes, key=lambda axis: (self.run(axis), axis), default=0)
-        return (*(axis for axis in axes if axis != longest), longest) if axes else ()
+
+        def rank(axis: int) -> tuple[bool, int, int]:
+            bits, run = self.axes[axis], self.run(axis)
+            length = run.bit_length() - 1
+            return run > 1 and length < len(bits) and bits[length] == 0, run, axis
+
+        innermost = max(axes, key=rank, default=0)
+        return (*(axis for axis in axes if axis != innermost), innermost) if axes else ()
+
+    def vector(self, axis: int) -> int:
+        """How many consecutive coordinates along `axis` lie side by side in a thread's array."""
+        return self.run(axis) if axis in self.array_axes()[-1:] else 1
 
     def run(self, axis: int) -> int:
         """How many consecutive coordinates along `axis` lie in consecutive registers of one thread."""

@@ -110,12 +110,12 @@ row_reductions_kernel(const float* x_ptr, float* sum_ptr, float* max_ptr, int* a
     for (int c = 0; c < COLS; ++c) cols[c] = c * NUM_THREADS + tid;
     // L16: inside = rows < M    (tested where it is used)
     // L17: x = tl.load(x_ptr + rows[:, None] * stride + cols[None, :], mask=inside[:, None], other=0.0)
-    float x[ROWS][COLS];
+    float x[COLS][ROWS];
     #pragma unroll
     for (int r = 0; r < ROWS; ++r) {
         #pragma unroll
         for (int c = 0; c < COLS; ++c) {
-            x[r][c] = rows[r] < M && c * NUM_THREADS + tid < N
+            x[c][r] = rows[r] < M && c * NUM_THREADS + tid < N
                 ? *(x_ptr + static_cast<long long>(rows[r]) * stride + cols[c]) : 0.0f;
         }
     }
@@ -123,20 +123,20 @@ row_reductions_kernel(const float* x_ptr, float* sum_ptr, float* max_ptr, int* a
     float total[ROWS];
     #pragma unroll
     for (int r = 0; r < ROWS; ++r) {
-        total[r] = tid < N ? x[r][0] : 0.0f;
+        total[r] = tid < N ? x[0][r] : 0.0f;
         #pragma unroll
-        for (int c = 1; c < COLS; ++c) total[r] += (c * NUM_THREADS + tid < N ? x[r][c] : 0.0f);
+        for (int c = 1; c < COLS; ++c) total[r] += (c * NUM_THREADS + tid < N ? x[c][r] : 0.0f);
         total[r] = warp_reduce<Sum, 16, 1>(total[r]);
     }
     // L19: largest, place = tl.max(x, axis=1, return_indices=True)
     ArgMax largest_state[ROWS];
     #pragma unroll
     for (int r = 0; r < ROWS; ++r) {
-        largest_state[r] = {x[r][0], tid, tid < N};
+        largest_state[r] = {x[0][r], tid, tid < N};
         #pragma unroll
         for (int c = 1; c < COLS; ++c) {
             largest_state[r] = ArgMax::combine(largest_state[r],
-                                               {x[r][c], c * NUM_THREADS + tid, c * NUM_THREADS + tid < N});
+                                               {x[c][r], c * NUM_THREADS + tid, c * NUM_THREADS + tid < N});
         }
         largest_state[r] = warp_reduce<ArgMax, 16, 1>(largest_state[r]);
     }
