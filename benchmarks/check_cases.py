@@ -1,4 +1,4 @@
-"""The cases of `device_matmul_check.py`: arguments, expected result in float64, tolerance. Sizes are small without a GPU."""
+"""The cases of `device_matmul_check.py`: arguments, the result in float64, tolerance."""
 
 from __future__ import annotations
 
@@ -106,8 +106,8 @@ def batched(b: int, m: int, n: int, k: int, dtype: str, warps: int) -> Problem:
 
 
 def gemm(
-    shape: tuple[int, int, int], blocks: tuple[int, int, int], dtype: str, layout: str = "NN", warps: int = 4, stages: int = 3,
-    wrap: bool = True, out: str = "", precision: str | None = None, offset: int = 0, other: str = "",
+    shape: tuple[int, int, int], blocks: tuple[int, int, int], dtype: str, layout: str = "NN", warps: int = 4,
+    stages: int = 3, wrap: bool = True, out: str = "", precision: str | None = None, offset: int = 0, other: str = "",
 ) -> Problem:  # fmt: skip
     """The tutorials' loop; `layout` says which operand lies by columns, `offset` elements spoil the alignment."""
     m, n, k = shape
@@ -167,6 +167,18 @@ def attention(length: int, d: int, blocks: tuple[int, int], dtype: str, warps: i
     arguments |= dict(BLOCK_M=blocks[0], BLOCK_N=blocks[1], D=d)
     grid = (-(-length // blocks[0]),)
     return Problem(kernels.chained, grid, arguments, {"out_ptr": expected}, 3 * ROUNDING[dtype], {"num_warps": warps})
+
+
+def by_descriptors(
+    shape: tuple[int, int, int], blocks: tuple[int, int, int], dtype: str, turned: bool, stages: int
+) -> Problem:
+    """Loads and stores by descriptors made in the kernel."""
+    grid = (-(-shape[0] // blocks[0]), -(-shape[1] // blocks[1]))
+    out = dtype if dtype in LANGUAGE else "fp16"
+    problem = plain(kernels.by_descriptors, shape, blocks, dtype, grid, out, TURNED=turned, num_stages=stages)
+    if turned:
+        problem.arguments["b_ptr"] = np.ascontiguousarray(problem.arguments["b_ptr"].T)
+    return problem
 
 
 def gated(shape: tuple[int, int, int], blocks: tuple[int, int, int], dtype: str, warps: int) -> Problem:
@@ -260,6 +272,15 @@ def _loops(large: bool) -> Iterator[Case]:
 def _forms(large: bool) -> Iterator[Case]:
     shape, odd, blocks = ((256, 384, 512), (300, 200, 256), (64, 128, 64)) if large else (
         (64, 64, 64), (37, 30, 64), (32, 32, 32))  # fmt: skip
+    aligned = tuple(-(-side // 16) * 16 for side in odd)  # strides of descriptors are multiples of 16 bytes
+    grid = (-(-odd[0] // blocks[0]), -(-odd[1] // blocks[1]))
+    for dtype in ("fp16", "bf16", "fp32", "e4m3"):
+        for size in (shape, (odd[0], *aligned[1:])):
+            for turned in (False, True):
+                yield _case("descriptors", by_descriptors, size, blocks, dtype, turned, 3)
+        yield _case("block pointers", partial(plain, kernels.by_block_pointers), odd, blocks, dtype, grid)
+    for stages in (1, 2, 4):
+        yield _case("descriptors", by_descriptors, shape, blocks, "fp16", True, stages)
     one_column = (blocks[0], 256 if large else 32, blocks[2])
     for dtype in ("fp16", "bf16"):
         grid = (shape[0] // blocks[0], shape[1] // blocks[1])

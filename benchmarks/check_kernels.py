@@ -190,3 +190,41 @@ def persistent(a_ptr, b_ptr, c_ptr, M, N, K, BLOCK_M: tl.constexpr, BLOCK_N: tl.
             accumulator = tl.dot(a, b, accumulator)
         mask = (offs_m[:, None] < M) & (offs_n[None, :] < N)
         tl.store(c_ptr + offs_m[:, None] * N + offs_n[None, :], accumulator.to(c_ptr.dtype.element_ty), mask=mask)
+
+
+@triton.jit
+def by_descriptors(a_ptr, b_ptr, c_ptr, M, N, K, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr,
+                   TURNED: tl.constexpr):  # fmt: skip
+    # With TURNED b lies as [N, K].
+    a = tl.make_tensor_descriptor(a_ptr, shape=[M, K], strides=[K, 1], block_shape=[BLOCK_M, BLOCK_K])
+    if TURNED:
+        b = tl.make_tensor_descriptor(b_ptr, shape=[N, K], strides=[K, 1], block_shape=[BLOCK_N, BLOCK_K])
+    else:
+        b = tl.make_tensor_descriptor(b_ptr, shape=[K, N], strides=[N, 1], block_shape=[BLOCK_K, BLOCK_N])
+    c = tl.make_tensor_descriptor(c_ptr, shape=[M, N], strides=[N, 1], block_shape=[BLOCK_M, BLOCK_N])
+    first_m, first_n = tl.program_id(0) * BLOCK_M, tl.program_id(1) * BLOCK_N
+    accumulator = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
+    for k in range(0, K, BLOCK_K):
+        if TURNED:
+            b_tile = b.load([first_n, k]).T
+        else:
+            b_tile = b.load([k, first_n])
+        accumulator = tl.dot(a.load([first_m, k]), b_tile, accumulator)
+    c.store([first_m, first_n], accumulator.to(c_ptr.dtype.element_ty))
+
+
+@triton.jit
+def by_block_pointers(a_ptr, b_ptr, c_ptr, M, N, K, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
+                      BLOCK_K: tl.constexpr):  # fmt: skip
+    first_m, first_n = tl.program_id(0) * BLOCK_M, tl.program_id(1) * BLOCK_N
+    a = tl.make_block_ptr(a_ptr, (M, K), (K, 1), (first_m, 0), (BLOCK_M, BLOCK_K), (1, 0))
+    b = tl.make_block_ptr(b_ptr, (K, N), (N, 1), (0, first_n), (BLOCK_K, BLOCK_N), (1, 0))
+    accumulator = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
+    for _ in range(0, K, BLOCK_K):
+        a_tile = tl.load(a, boundary_check=(0, 1), padding_option="zero")
+        b_tile = tl.load(b, boundary_check=(0, 1), padding_option="zero")
+        accumulator = tl.dot(a_tile, b_tile, accumulator)
+        a = tl.advance(a, (0, BLOCK_K))
+        b = tl.advance(b, (BLOCK_K, 0))
+    c = tl.make_block_ptr(c_ptr, (M, N), (N, 1), (first_m, first_n), (BLOCK_M, BLOCK_N), (1, 0))
+    tl.store(c, accumulator.to(c_ptr.dtype.element_ty), boundary_check=(0, 1))

@@ -1,10 +1,11 @@
 """Checks kernels with dots against float64, a line per case, whatever happens to the others.
 
-usage: python benchmarks/device_matmul_check.py [--filter REGEX] [--arch sm_80] [--seconds 540] [--patience 60] [--small] [--list]
+usage: python benchmarks/device_matmul_check.py [--filter REGEX] [--size small|large] [--arch sm_80] [--seconds 540]
+           [--patience 60] [--list]
 
-Runs on a GPU through torch where there is one, else on NumPy arrays with small sizes (as TILEWRIGHT_MODE says). Results are
-poisoned before the launch, and operands and results lie between guard zones: NaN that must not get into a result, and a
-pattern that must not change. Cases run in a process of their own, which is replaced when it hangs or the GPU's context is lost.
+Runs on a GPU through torch where there is one, else on NumPy arrays with small sizes (as TILEWRIGHT_MODE says). Results
+are poisoned before the launch, and operands and results lie between guard zones: NaN that must not get into a result, and
+a pattern that must not change. Cases run in a process of their own, which is replaced when it hangs or the GPU is lost.
 """
 
 from __future__ import annotations
@@ -248,7 +249,7 @@ def main() -> int:
     parser.add_argument("--arch", help="architecture that tilewright writes for, such as sm_80")
     parser.add_argument("--seconds", type=float, default=540.0)
     parser.add_argument("--patience", type=float, default=60.0, help="seconds that a launch may take")
-    parser.add_argument("--small", action="store_true", help="small sizes on a GPU too")
+    parser.add_argument("--size", choices=("small", "large"), help="by default large on a GPU")
     parser.add_argument("--list", action="store_true", help="print the names only")
     parser.add_argument("--from", dest="first", type=int, help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -256,7 +257,8 @@ def main() -> int:
         os.environ["TILEWRIGHT_ARCH"] = options.arch
     from check_cases import all_cases
 
-    cases = [case for case in all_cases(has_gpu() and not options.small) if re.search(options.filter, case.name)]
+    large = options.size == "large" if options.size else has_gpu()
+    cases = [case for case in all_cases(large) if re.search(options.filter, case.name)]
     if options.list:
         print(*(case.name for case in cases), sep="\n")
         return 0

@@ -1,13 +1,13 @@
 """Times matrix products: one source through tilewright and through Triton, beside torch. Needs torch and a GPU.
 
-usage: python benchmarks/matmul.py [--quick] [--modes plain,descriptor,persistent,fp8,int4] [--shapes 8192x8192x8192,...]
-           [--dtypes fp16,bf16] [--layouts NN,NT,TN] [--config 128,256,64,8,3] [--contenders tilewright,triton,torch]
+usage: python benchmarks/matmul.py [--quick] [--modes plain,descriptor,persistent,fp8,int4] [--dtypes fp16,bf16]
+           [--shapes 8192x8192x8192,...] [--layouts NN,NT,TN] [--config 128,256,64,8,3] [--contenders tilewright,triton,torch]
            [--arch sm_80] [--seconds 540] [--out FOLDER]
 
-Both tune over the same configs (`matmul_kernels.configs`), or take the one of --config. Every contender is checked against
-float64 on a poisoned output, captured into a CUDA graph and timed by events, in turns, with the L2 cache overwritten before
-each replay; the median counts. Layouts are BLAS's: N lies by rows, T by columns. With --out, matmul.json, matmul.md and our
-generated text are written there after every case.
+Both tune over the same configs (`matmul_kernels.configs`), or take the one of --config. Every contender is checked
+against float64 on a poisoned output, captured into a CUDA graph and timed by events, in turns, with the L2 cache
+overwritten before each replay; the median counts. Layouts are BLAS's: N lies by rows, T by columns. With --out,
+matmul.json, matmul.md and our generated text are written there after every case.
 """
 
 from __future__ import annotations

@@ -202,6 +202,6 @@ class Measuring(KernelInterface):
         twice = kwargs.keys() & added.keys()
         if twice:
             raise ConfigConflictError(
-                f"Conflicting meta-parameters: {', '.join(sorted(twice))}. Make sure that you don't re-define auto-tuned symbols: the "
-                f"configs of {self.__name__} set what this launch passes as well"
+                f"Conflicting meta-parameters: {', '.join(sorted(twice))}. Make sure that you don't re-define auto-tuned "
+                f"symbols: the configs of {self.__name__} set what this launch passes as well"
             )
