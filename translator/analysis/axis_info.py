@@ -163,7 +163,9 @@ def _floordiv(call: Call, args: list[AxisInfo]) -> AxisInfo:
     if right.value == 1:
         return left
     if not right.value or right.value < 0 or not left.nonnegative:
-        return replace(unknown(call.type), constancy=_gcds(left.constancy, right.constancy))
+        # A divisor that is not known is taken to be positive, as in the box analysis.
+        sign = left.nonnegative and right.value is None
+        return replace(unknown(call.type), constancy=_gcds(left.constancy, right.constancy), nonnegative=sign)
     axes = range(len(left.contiguity))
     divisor = power_of_two_divisor(right.value)
     equal = tuple(max(left.constancy[a], gcd(gcd(left.contiguity[a], left.divisibility[a]), divisor)) for a in axes)

@@ -115,6 +115,8 @@ def _notes(context: Context, statement: Statement) -> list[str]:
     if isinstance(statement, Assign) and len(statement.targets) == 1:
         target = statement.target
         if target in context.facts.unused:
+            if isinstance(statement.value, Call) and statement.value.op == "permute":
+                return ["the same tile seen from another side"]
             folded = target in context.schedule.rings.folded
             return ["folded into the places of loads and stores" if folded else "its value is not used"]
         if target in context.stage_of:

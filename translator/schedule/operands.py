@@ -6,6 +6,7 @@ every result is fp32, fp64 or int32.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 
 from ..artifact import Target
@@ -23,7 +24,19 @@ def prepare_dots(kernel: Kernel, target: Target) -> Kernel:
         return kernel
     keys = [v.key for s in statements(kernel.body) for v in assigned_variables(s)]
     keys += [p.variable.key for p in kernel.parameters]
-    return replace(kernel, body=_Preparation(max(keys) + 1, target).block(kernel.body))
+    return replace(kernel, body=_Preparation(max(keys) + 1, target, _views(kernel)).block(kernel.body))
+
+
+def _views(kernel: Kernel) -> dict[Variable, Expr]:
+    """Names that stand for another tile seen from another side: `b_columns = b_rows.T`."""
+    assignments = Counter(v for s in statements(kernel.body) for v in assigned_variables(s))
+    views: dict[Variable, Expr] = {}
+    for statement in statements(kernel.body):
+        if isinstance(statement, Assign) and len(statement.targets) == 1 and assignments[statement.target] == 1:
+            seen = operand_of(statement.value)
+            if seen is not None and assignments[seen.variable] == 1:
+                views[statement.target] = statement.value
+    return views
 
 
 def _is_dot(statement: Statement) -> bool:
@@ -33,9 +46,9 @@ def _is_dot(statement: Statement) -> bool:
 class _Preparation:
     """Rewrites blocks; `next_key` numbers the variables that it adds."""
 
-    def __init__(self, next_key: int, target: Target) -> None:
-        """Starts numbering at `next_key`."""
-        self.next_key, self.target = next_key, target
+    def __init__(self, next_key: int, target: Target, views: dict[Variable, Expr]) -> None:
+        """Starts numbering at `next_key`; `views` are the names to look through."""
+        self.next_key, self.target, self.views = next_key, target, views
 
     def block(self, body: tuple[Statement, ...]) -> tuple[Statement, ...]:
         """A block with all its dots prepared."""
@@ -77,7 +90,15 @@ class _Preparation:
         narrowed = Call(call.type, "cast", (Use(wide, total),), span=call.span)
         return [*before, Assign(statement.origin, (total,), product), replace(statement, value=narrowed)]
 
+    def _seen_through(self, expr: Expr) -> Expr:
+        if isinstance(expr, Use) and expr.variable in self.views:
+            return self._seen_through(self.views[expr.variable])
+        if isinstance(expr, Call) and expr.op == "permute":
+            return replace(expr, args=(self._seen_through(expr.args[0]),))
+        return expr
+
     def _operand(self, statement: Assign, operand: Expr, word: str, before: list[Statement]) -> Expr:
+        operand = self._seen_through(operand)
         wanted = self._operand_type(operand.type.dtype)
         if wanted == operand.type.dtype and operand_of(operand) is not None:
             return operand
