@@ -126,10 +126,11 @@ def _descriptor(context: Context, statement: Assign, place: OperandPlace, word: 
     box = tile.lines * line_bytes  # from one box to the next along M or N
     leading = 16 if place.k_fast or tile.boxes == 1 else box
     helper = context.use_helper("wgmma_descriptor")
+    tile_name = _tile_name(context, statement, place, word)
     swizzle = context.constant(f"{word.upper()}_SWIZZLE", tile.swizzle, "bytes of its swizzle pattern")
     leading_name = context.constant(f"{word.upper()}_BOX_BYTES", leading, "") if leading != 16 else "16"
     stride_name = context.constant(f"{word.upper()}_PATTERN_BYTES", pattern, f"8 lines of {place.variable.name}")
-    return Line(f"const unsigned long long {word}_tile = {helper}<{swizzle}>({start}, {leading_name}, {stride_name});")
+    return Line(f"const unsigned long long {tile_name} = {helper}<{swizzle}>({start}, {leading_name}, {stride_name});")
 
 
 def _k_step(context: Context, place: OperandPlace, word: str, kk: str) -> str:
