@@ -16,7 +16,16 @@ from ..schedule.shared_tiles import SharedTile
 from .context import Context, ctype
 from .dot_wgmma import pin
 from .operand import shared_array
-from .staging import copy_tile, declare_tile, proxy_fence, tile_comment
+from .staging import (
+    ahead_registers,
+    copy_tile,
+    declare_tile,
+    fetch_tile,
+    is_asynchronous,
+    proxy_fence,
+    put_tile,
+    tile_comment,
+)
 from .unit import Branch, Comment, Line, Loop, Node, Shared
 
 Body = Callable[[tuple[Statement, ...]], tuple[Node, ...]]
@@ -231,18 +240,40 @@ def lower_copying_loop(
     stages, name = _stages(context, ring), context.names.variable(ring.loop)
     loads = [s for s in top_statements(statement.body) if isinstance(s, Assign) and s.target in ring.tiles]
     arrays = [declare_tile(context, load) for load in loads]
-    for helper in ("cp_async_commit", "cp_async_wait"):
-        context.use_helper(helper)
     nodes: list[Node] = [node for array in arrays for node in context.before_write(array)]
     load_tiles = context.names.once("load_tiles", ("load", ring.loop))
-    filling: list[Node] = []
-    for load, array in zip(loads, arrays, strict=True):
-        filling += [*_tag(load), *copy_tile(context, load, f"{array}[stage]")]
     kind = ctype(statement.variable.type)
+    filling: list[Node] = []
+    putting: list[Node] = []
+    for load, array in zip(loads, arrays, strict=True):
+        if is_asynchronous(context, load):
+            filling += [*_tag(load), *copy_tile(context, load, f"{array}[stage]")]
+            continue
+        registers = ahead_registers(context, load)
+        layout = context.schedule.layouts[load.target]
+        text = context.declaration(registers, layout, context.names.variable(registers))
+        nodes.append(Line(f"{text};", f"elements of {array} on their way: no asynchronous copy can take them"))
+        filling += [*_tag(load), *fetch_tile(context, load)]
+        putting += put_tile(context, load, f"{array}[stage]")
+    asynchronous = len(putting) == 0 or any(is_asynchronous(context, load) for load in loads)
+    for helper in ("cp_async_commit", "cp_async_wait") if asynchronous else ():
+        context.use_helper(helper)
+    stage_parameter = ", int stage" if asynchronous else ""
     nodes += [
-        Comment(f"Starts the copies of iteration {name} into a stage."),
-        Loop(f"const auto {load_tiles} = [&]({kind} {name}, int stage)", tuple(filling), closing="};"),
+        Comment(f"Starts the loads of iteration {name}" + (" into a stage." if asynchronous else ".")),
+        Loop(f"const auto {load_tiles} = [&]({kind} {name}{stage_parameter})", tuple(filling), closing="};"),
     ]
+    put_tiles = context.names.once("put_tiles", ("put", ring.loop))
+    if putting:
+        nodes += [
+            Comment("Puts what has come into registers into its stage."),
+            Loop(f"const auto {put_tiles} = [&](int stage)", tuple(putting), closing="};"),
+        ]
+
+    def start_loads(iteration: str, stage: str, put: bool) -> tuple[Line, ...]:
+        load = Line(f"{load_tiles}({iteration}{f', {stage}' if asynchronous else ''});")
+        return (load, Line(f"{put_tiles}({stage});")) if put and putting else (load,)
+
     compare = ">" if statement.descending else "<"
     ahead = context.names.once("ahead", ("ahead", ring.loop))
     unit = isinstance(statement.step, Literal) and statement.step.value == 1
@@ -250,28 +281,32 @@ def lower_copying_loop(
     if ring.counted:
         used = context.names.once("used", ("position", ring.loop, ""))
         at = f"{start} + stage * {step}" if start != "0" else f"stage * {step}"
-        first = Branch(f"{at} {compare} {stop}", (Line(f"{load_tiles}({at}, stage);"),))
+        first = Branch(f"{at} {compare} {stop}", start_loads(at, "stage", True))
         refill = f"({used} + {stages} - 1) % {stages}"
         stage_text = f"{used} % {stages}"
     else:
-        first = Branch(f"stage < {stop}", (Line(f"{load_tiles}(stage, stage);"),))
+        first = Branch(f"stage < {stop}", start_loads("stage", "stage", True))
         refill = f"{ahead} % {stages}"
         stage_text = f"{name} % {stages}"
-    nodes.append(Loop(f"for (int stage = 0; stage < {stages} - 1; ++stage)", (first, Line("cp_async_commit();"))))
+    commit = (Line("cp_async_commit();"),) if asynchronous else ()
+    nodes.append(Loop(f"for (int stage = 0; stage < {stages} - 1; ++stage)", (first, *commit)))
     if ring.counted:
         nodes.append(Line(f"int {used} = 0;", "stages so far"))
     context.stage_of |= dict.fromkeys(ring.tiles, "stage")
     inner = body(statement.body)
+    arrival = (Line(f"cp_async_wait<{stages} - 2>();", "this thread's share of the tiles has arrived"),)
     loop: list[Node] = [
-        Line(f"cp_async_wait<{stages} - 2>();", "this thread's share of the tiles has arrived"),
+        *(arrival if asynchronous else ()),
         *proxy_fence(context),
-        *context.barrier("so has everyone's, and nobody reads the stage that is filled next"),
+        *context.barrier("everyone's share is there, and nobody reads the stage that is filled next"),
         Line(f"const {kind} {ahead} = {name} + {many};"),
-        Branch(f"{ahead} {compare} {stop}", (Line(f"{load_tiles}({ahead}, {refill});"),)),
-        Line("cp_async_commit();", "possibly of nothing: one group per iteration"),
+        Branch(f"{ahead} {compare} {stop}", start_loads(ahead, refill, False)),
+        *(Line(line.text, "possibly of nothing: one group per iteration") for line in commit),
         Line(f"const int stage = {stage_text};"),
         *inner,
     ]
+    if putting:
+        loop.append(Branch(f"{ahead} {compare} {stop}", (Line(f"{put_tiles}({refill});"),)))
     if ring.counted:
         loop.append(Line(f"++{used};"))
     nodes.append(Loop(header, tuple(loop)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..ir.nodes import Assign, Call
+from ..ir.nodes import Assign, Call, Variable
 from ..schedule.layout import Layout
 from ..schedule.shared_tiles import SharedTile
 from .access import Access, plan_access
@@ -12,6 +12,7 @@ from .memory import (
     all_tests,
     copies_guard,
     element_text,
+    indexed,
     load_operands,
     note_load,
     uniform_test,
@@ -22,7 +23,7 @@ from .memory import (
 from .operand import element_place, shared_array
 from .point import Point
 from .spell import Text
-from .unit import Branch, Line, Node
+from .unit import Branch, Line, Node, Spelled
 
 COPY_BYTES = (4, 8, 16)  # what cp.async moves
 
@@ -65,8 +66,10 @@ def tile_comment(tile: SharedTile) -> str:
 
 
 def is_asynchronous(context: Context, statement: Assign) -> bool:
-    """Whether `cp.async` can make the copies of a staged load."""
-    return _access(context, statement).width * statement.target.type.dtype.itemsize in COPY_BYTES
+    """Whether `cp.async` can make the copies of a staged load: of 4 bytes at least, along the contiguous axis."""
+    access = _access(context, statement)
+    along = access.axis == context.schedule.staged[statement.target].fast
+    return along and access.width * statement.target.type.dtype.itemsize in COPY_BYTES
 
 
 def _access(context: Context, statement: Assign) -> Access:
@@ -83,23 +86,58 @@ def _call(statement: Assign) -> Call:
 
 def copy_tile(context: Context, statement: Assign, array: str) -> tuple[Node, ...]:
     """This thread's copies of a tile to the stage `array`; elements outside the mask become zeros."""
+    if not is_asynchronous(context, statement):
+        variable = ahead_registers(context, statement)
+        name = context.names.variable(variable)
+        declare = Line(f"{context.declaration(variable, context.schedule.layouts[statement.target], name)};")
+        return (declare, *fetch_tile(context, statement), *put_tile(context, statement, array))
     target = statement.target
     tile, layout = context.schedule.staged[target], context.schedule.layouts[target]
     pointer, _, _ = load_operands(_call(statement))
-    access = _access(context, statement)
     note_load(context, pointer, layout)
-    if is_asynchronous(context, statement) and access.axis == tile.fast:
-        nodes = _vector_copies(context, statement, array, tile, layout, access)
-    else:
-        zero = literal_text(0, target.type.dtype)
+    nodes = _vector_copies(context, statement, array, tile, layout, _access(context, statement))
+    if guard := copies_guard(context, layout):
+        return (Branch(guard, nodes),)
+    return nodes
 
-        def one(point: Point) -> tuple[Node, ...]:
-            value = element_text(context, pointer, point)
-            if condition := all_tests(context, access, point):
-                value = Text(f"{condition.within(4)} ? {value.within(4)} : {zero}", 3)
-            return (Line(f"{array}[{element_place(context, tile, point)}] = {value.text};"),)
 
-        nodes = context.each_register(layout, one)
+def ahead_registers(context: Context, statement: Assign) -> Variable:
+    """The registers in which elements wait that no asynchronous copy can take."""
+    return context.temporary(id(statement), f"{statement.target.name}_ahead", statement.target.type)
+
+
+def fetch_tile(context: Context, statement: Assign) -> tuple[Node, ...]:
+    """Loads this thread's elements of a tile into registers: all loads are under way before the first is needed."""
+    target = statement.target
+    layout = context.schedule.layouts[target]
+    pointer, _, _ = load_operands(_call(statement))
+    note_load(context, pointer, layout)
+    access = _access(context, statement)
+    variable = ahead_registers(context, statement)
+    name = context.names.variable(variable)
+    zero = literal_text(0, target.type.dtype)
+
+    def one(point: Point) -> tuple[Node, ...]:
+        value = element_text(context, pointer, point)
+        if condition := all_tests(context, access, point):
+            value = Text(f"{condition.within(4)} ? {value.within(4)} : {zero}", 3)
+        return (Spelled("assign", {"target": indexed(context, name, variable, point), "value": value.text}),)
+
+    return context.each_register(layout, one)
+
+
+def put_tile(context: Context, statement: Assign, array: str) -> tuple[Node, ...]:
+    """Writes fetched elements to the stage `array`."""
+    target = statement.target
+    tile, layout = context.schedule.staged[target], context.schedule.layouts[target]
+    variable = ahead_registers(context, statement)
+    name = context.names.variable(variable)
+
+    def one(point: Point) -> tuple[Node, ...]:
+        value = indexed(context, name, variable, point)
+        return (Line(f"{array}[{element_place(context, tile, point)}] = {value};"),)
+
+    nodes = context.each_register(layout, one)
     if guard := copies_guard(context, layout):
         return (Branch(guard, nodes),)
     return nodes
