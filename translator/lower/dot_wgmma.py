@@ -109,7 +109,7 @@ def _tile_name(context: Context, statement: Assign, place: OperandPlace, word: s
     """The name of an operand's descriptor."""
     name, target = place.variable.name, statement.target.name
     key = ("descriptor", id(statement), word)
-    return context.names.once(f"{name}_tile", key, f"{name}_tile_of_{target}", f"{target}_{word}_tile")
+    return context.names.once(f"{name}_operand", key, f"{name}_operand_of_{target}", f"{target}_{word}_operand")
 
 
 def _descriptor(context: Context, statement: Assign, place: OperandPlace, word: str, part: tuple[str, int]) -> Node:

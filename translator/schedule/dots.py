@@ -12,6 +12,8 @@ from dataclasses import dataclass
 
 from ..analysis.axis_info import axis_info
 from ..analysis.facts import Facts
+from ..analysis.induction import Induction, closed_forms
+from ..analysis.unit_stride import unit_axes
 from ..artifact import Options, Target
 from ..ir.nodes import Assign, Call, Expr, Kernel, Literal, Statement, Use, Variable
 from ..ir.walk import expressions, statements, used_variables
@@ -88,7 +90,7 @@ def plan_dots(kernel: Kernel, facts: Facts, options: Options, target: Target) ->
         best = next(kind for kind in KINDS if _possible(kind, call, options, target))
         kinds[statement.target] = max(kinds.get(statement.target, best), best, key=KINDS.index)
     uses = Counter(v for s in statements(kernel.body) for e in expressions(s) for v in used_variables(e))
-    staged = _staged(kernel, facts, kinds, uses)
+    staged = _staged(kernel, facts, kinds, uses) if kinds else {}
     plans: dict[int, DotPlan] = {}
     for statement, call in dot_statements(kernel):
         kind = kinds[statement.target]
@@ -146,6 +148,7 @@ def _staged(
                 k_is_last = (number == 0) != operand.swapped
                 reads.setdefault(operand.variable, []).append(rank - 1 if k_is_last else rank - 2)
     staged: dict[Variable, SharedTile] = {}
+    induction = closed_forms(kernel, facts)
     for candidate in statements(kernel.body):
         load = candidate.value if isinstance(candidate, Assign) else None
         if not isinstance(candidate, Assign) or not isinstance(load, Call) or load.op not in ("load", "box_load"):
@@ -157,7 +160,7 @@ def _staged(
             axes = [axis for axis in load.attribute("axes") if axis is not None]
             staged[variable] = SharedTile(tuple(map(int, variable.type.shape)), axes[-1], variable.type.dtype.itemsize)
         elif facts.assignments[variable] == 1 and not load.attribute("volatile") and _fills_with_zeros(load):
-            fast = _contiguous_axis(candidate, load, facts)
+            fast = _contiguous_axis(candidate, load, facts, induction)
             itemsize = variable.type.dtype.itemsize
             fits_k = itemsize == 2 or set(reads[variable]) == {
                 fast
@@ -172,10 +175,15 @@ def _fills_with_zeros(load: Call) -> bool:
     return len(load.args) < 3 or (isinstance(load.args[2], Literal) and load.args[2].value == 0)
 
 
-def _contiguous_axis(statement: Statement, load: Call, facts: Facts) -> int:
-    info = axis_info(load.args[0], facts.environments[id(statement)])
+def _contiguous_axis(statement: Statement, load: Call, facts: Facts, induction: Induction) -> int:
+    pointer = induction.value_at(load.args[0], statement) or load.args[0]  # what loops add does not hide the axes
+    info = axis_info(pointer, facts.environments[id(statement)])
     rank = load.type.rank
-    return rank - 2 if info.contiguity[rank - 2] > info.contiguity[rank - 1] else rank - 1
+    runs = info.contiguity
+    if runs[rank - 2] == runs[rank - 1]:
+        side_by_side = unit_axes(pointer, facts.definitions)
+        return rank - 2 if rank - 2 in side_by_side and rank - 1 not in side_by_side else rank - 1
+    return rank - 2 if runs[rank - 2] > runs[rank - 1] else rank - 1
 
 
 def copied_tile(operand: Operand, layout: Layout | None, is_a: bool) -> SharedTile:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 from ..analysis.axis_info import AxisInfo, axis_info
 from ..analysis.facts import Facts
+from ..analysis.unit_stride import unit_axes
 from ..artifact import Options, Target
 from ..ir.nodes import Assign, Call, Effect, Expr, Kernel, Statement, Use, Variable
 from ..ir.walk import children, expressions, statements
@@ -43,6 +44,15 @@ class Relation:
     statement: int
 
 
+@dataclass(frozen=True, slots=True)
+class _Access:
+    """A load or store: what is known of its addresses, bytes of an element, axes along which neighbours are neighbours."""
+
+    info: AxisInfo
+    itemsize: int
+    side_by_side: frozenset[int]
+
+
 @dataclass(slots=True)
 class _Problem:
     """The tiles, how they hang together, and the answers so far."""
@@ -50,7 +60,7 @@ class _Problem:
     shapes: dict[Node, tuple[int, ...]] = field(default_factory=dict)
     relations: list[Relation] = field(default_factory=list)
     reductions: list[tuple[Node, int, Variable]] = field(default_factory=list)
-    accesses: dict[Node, list[tuple[AxisInfo, int]]] = field(default_factory=dict)
+    accesses: dict[Node, list[_Access]] = field(default_factory=dict)
     answers: dict[Node, Layout] = field(default_factory=dict)
 
 
@@ -146,7 +156,8 @@ def _collect_structure(problem: _Problem, statement: Statement, expr: Expr, node
         pointer = expr.args[0]
         if isinstance(pointer.type.element, PointerType):
             info = axis_info(pointer, facts.environments[id(statement)])
-            problem.accesses.setdefault(node, []).append((info, pointer.type.element.element_ty.itemsize))
+            access = _Access(info, pointer.type.element.element_ty.itemsize, unit_axes(pointer, facts.definitions))
+            problem.accesses.setdefault(node, []).append(access)
     targets = statement.targets if isinstance(statement, Assign) else ()
     if expr.op == "reduce" and expr.attribute("axis") is not None:
         problem.reductions += [(node, expr.attribute("axis"), target) for target in targets if target.type.is_tile]
@@ -205,16 +216,17 @@ def _anchor(problem: _Problem, node: Node, thread_bits: int) -> Layout:
     for side in shape:
         per_thread *= padded(side)
     per_thread = max(per_thread // num_threads, 1)
-    best_axis, best_run, best_contiguity = len(shape) - 1, 1, 1
+    best_axis, best = len(shape) - 1, (False, 1, False)
     for member in _alike(problem, node):
-        for info, itemsize in problem.accesses.get(member, ()):
+        for access in problem.accesses.get(member, ()):
+            info, itemsize = access.info, access.itemsize
             for axis in reversed(range(len(shape))):
                 contiguity = min(info.contiguity[axis], padded(shape[axis]))
                 aligned = max(info.divisibility[axis] // itemsize, 1) if contiguity > 1 else 1
                 run = min(contiguity, aligned, max(ACCESS_BYTES // itemsize, 1), per_thread)
-                if (contiguity > 1, run) > (best_contiguity > 1, best_run):
-                    best_axis, best_run, best_contiguity = axis, run, contiguity
-    return blocked(shape, num_threads, best_axis, best_run)
+                if (contiguity > 1, run, axis in access.side_by_side) > best:
+                    best_axis, best = axis, (contiguity > 1, run, axis in access.side_by_side)
+    return blocked(shape, num_threads, best_axis, best[1])
 
 
 def _alike(problem: _Problem, node: Node) -> list[Node]:

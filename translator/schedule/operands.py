@@ -10,9 +10,9 @@ from collections import Counter
 from dataclasses import replace
 
 from ..artifact import Target
-from ..ir.nodes import Assign, Call, Expr, For, If, Inlined, Kernel, Statement, Use, Variable, While
+from ..ir.nodes import Assign, Call, Expr, For, If, Inlined, Kernel, Note, Statement, Use, Variable, While
 from ..ir.types import ValueType
-from ..ir.walk import assigned_variables, statements
+from ..ir.walk import assigned_variables, expressions, statements, used_variables
 from ..language.dtypes import DType, float16, float32
 from .dots import operand_of
 from .instructions import mma_takes
@@ -24,7 +24,20 @@ def prepare_dots(kernel: Kernel, target: Target) -> Kernel:
         return kernel
     keys = [v.key for s in statements(kernel.body) for v in assigned_variables(s)]
     keys += [p.variable.key for p in kernel.parameters]
-    return replace(kernel, body=_Preparation(max(keys) + 1, target, _views(kernel)).block(kernel.body))
+    preparation = _Preparation(max(keys) + 1, target, _views(kernel), _read_outside_dots(kernel))
+    return replace(kernel, body=preparation.block(kernel.body))
+
+
+def _read_outside_dots(kernel: Kernel) -> frozenset[Variable]:
+    """Variables that something reads besides dots, as operands."""
+    found: set[Variable] = set()
+    for statement in statements(kernel.body):
+        for expr in expressions(statement):
+            parts = expr.args[2:] if isinstance(expr, Call) and expr.op == "dot" else (expr,)
+            if isinstance(statement, Assign) and operand_of(expr) is not None and isinstance(expr, Call):
+                continue  # a view: what it shows is read where the view is
+            found |= {v for part in parts for v in used_variables(part)}
+    return frozenset(found)
 
 
 def _views(kernel: Kernel) -> dict[Variable, Expr]:
@@ -46,9 +59,12 @@ def _is_dot(statement: Statement) -> bool:
 class _Preparation:
     """Rewrites blocks; `next_key` numbers the variables that it adds."""
 
-    def __init__(self, next_key: int, target: Target, views: dict[Variable, Expr]) -> None:
-        """Starts numbering at `next_key`; `views` are the names to look through."""
-        self.next_key, self.target, self.views = next_key, target, views
+    def __init__(
+        self, next_key: int, target: Target, views: dict[Variable, Expr], read_elsewhere: frozenset[Variable]
+    ) -> None:
+        """Starts numbering at `next_key`; `views` are the names to look through, which others than dots may read too."""
+        self.next_key, self.target = next_key, target
+        self.views, self.read_elsewhere = views, read_elsewhere
 
     def block(self, body: tuple[Statement, ...]) -> tuple[Statement, ...]:
         """A block with all its dots prepared."""
@@ -57,6 +73,10 @@ class _Preparation:
             match statement:
                 case Assign(value=Call(op="dot") as call):
                     result += self._dot(statement, call)
+                case Assign(targets=(target,)) if target in self.views and target not in self.read_elsewhere:
+                    origin = replace(statement.origin, note="(the same tile seen from another side)")
+                    if not result or result[-1].origin.span != origin.span:
+                        result.append(Note(origin))
                 case If():
                     result.append(
                         replace(statement, then=self.block(statement.then), otherwise=self.block(statement.otherwise))
