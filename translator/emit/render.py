@@ -87,6 +87,8 @@ def _render_node(node: Node, indent: int, source: int) -> list[tuple[str, int]]:
     match node:
         case Blank():
             return [("", 0)]
+        case Comment(text=""):
+            return []
         case Comment():
             if node.source_line:  # a quoted line stays whole where it can
                 return [(text, source) for text in wrap_comment(node.text, indent, "// ", "//     ")]

@@ -1,9 +1,16 @@
-"""Lines of at most 110 columns: long ones break after a comma or before an operator, inside the outermost bracket."""
+"""Lines of at most 110 columns: long ones break where they bind least, inside the outermost bracket that helps.
+
+At one depth a comma goes before an operator and a loose operator before a tight one; template arguments stay together.
+"""
 
 from __future__ import annotations
 
+import re
+
 WIDTH = 110
-OPERATORS = (" && ", " || ", " ? ", " : ", " + ", " - ", " * ", " / ")
+# Where a line may break, the loosest first; commas end a line, operators begin the next.
+BREAKS = (("; ",), (", ",), (" ? ", " : "), (" || ",), (" && ",), (" + ", " - "), (" * ", " / "))
+TEMPLATE = re.compile(r"\w<(?=[\w ,*]+>\()")  # the opening bracket of template arguments of a call
 
 
 def wrap_code(line: str, indent: int) -> list[str]:
@@ -34,31 +41,49 @@ def _wrap_rest(rest: str, continuation: int) -> list[str]:
 
 
 def _best_cut(text: str, indent: int) -> tuple[int, int] | None:
-    """Where to break: the last place of the shallowest bracket depth that leaves enough, and the next line's indent."""
-    candidates: list[tuple[int, int, int]] = []  # (depth, position, continuation column)
+    """Where to break, and the next line's indent: the last of the loosest places at the shallowest bracket depth."""
+    equals = text.find(" = ")
+    if 0 < equals < WIDTH - 2 and "(" not in text[:equals] and indent + 4 + len(text) - equals - 3 <= WIDTH:
+        whole = _loosest(text, indent)
+        if whole is None or whole[0][0] > 0:  # the value fits into a line of its own
+            return equals + 2, indent + 4
+    found = _loosest(text, indent)
+    if found is None:
+        return None
+    (_, _, position), continuation = found
+    return position, continuation if continuation <= WIDTH // 2 else indent + 8
+
+
+def _loosest(text: str, indent: int) -> tuple[tuple[int, int, int], int] | None:
+    """((depth, rank, position), continuation column) of the best break; None where there is none."""
+    candidates: list[tuple[tuple[int, int, int], int]] = []
     columns: list[int] = []
+    templates = {match.end() - 1 for match in TEMPLATE.finditer(text)}
     quoted = False
+    closing: list[bool] = []  # of the open brackets: whether it is a template's
     for position, character in enumerate(text):
         if character == '"' and text[position - 1] != "\\":
             quoted = not quoted
         if quoted:
             continue
-        if character in "([{":
+        if character in "([{" or position in templates:
             columns.append(position + 1)
-        elif character in ")]}" and columns:
+            closing.append(position in templates)
+        elif columns and (character in ")]}" or (character == ">" and closing[-1])):
             columns.pop()
-        continuation = columns[-1] if columns else indent + 4
-        if position >= WIDTH or position <= indent + 8:
+            closing.pop()
+        if position >= WIDTH or position <= indent + 8 or (closing and closing[-1]):
             continue
-        if text.startswith(", ", position) and position + 1 <= WIDTH:
-            candidates.append((len(columns), position + 1, continuation))
-        elif any(text.startswith(operator, position) for operator in OPERATORS):
-            candidates.append((len(columns), position, continuation))
+        rank = next((k for k, marks in enumerate(BREAKS) if text.startswith(marks, position)), None)
+        if rank is not None:
+            after = position + (1 if text[position] in ",;" else 0)
+            continuation = columns[-1] if columns else indent + 4
+            if after <= WIDTH:
+                candidates.append(((len(columns), rank, after), continuation))
     if not candidates:
         return None
-    shallow = min(depth for depth, _, _ in candidates)
-    _, position, continuation = max(c for c in candidates if c[0] == shallow)
-    return position, min(continuation, WIDTH // 2)
+    depth, rank, _ = min(place for place, _ in candidates)
+    return max(one for one in candidates if one[0][:2] == (depth, rank))
 
 
 def wrap_comment(text: str, indent: int, prefix: str = "// ", continuation: str = "// ") -> list[str]:
@@ -70,6 +95,8 @@ def wrap_comment(text: str, indent: int, prefix: str = "// ", continuation: str 
         if not empty and len(current) + 1 + len(word) > WIDTH:
             lines.append(current.rstrip())
             current, empty = " " * indent + continuation, True
+        if empty and not word:
+            continue
         current += word if empty else f" {word}"
         empty = False
     lines.append(current.rstrip())

@@ -85,6 +85,8 @@ def _on_constants(builder: Builder, python: Any, sign: str, left: Const, right: 
     integers = type(left.value) is int and type(right.value) is int and type(value) is int
     if sign and integers and (left.symbol or right.symbol) and (sign != "/" or min(left.value, right.value) > 0):
         symbol = f"{_c_operand(left, sign)} {sign} {_c_operand(right, sign, True)}"
+    if symbol and sign == "*" and 1 in (left.value, right.value):  # such as a stride that is folded
+        symbol = left.symbol if right.value == 1 else right.symbol
     return Const(value, symbol)
 
 

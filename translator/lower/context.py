@@ -17,6 +17,7 @@ from ..language.dtypes import DTYPES, PointerType
 from ..schedule.instructions import LANE_BITS, WARPGROUP_BITS
 from ..schedule.layout import REGISTER, Layout
 from ..schedule.plan import Schedule
+from ..schedule.producer import SharedLines
 from .names import MATH_NAMES, Names
 from .point import Index, Point, point_of, register_index
 from .roles import Roles
@@ -76,7 +77,8 @@ class Context:
         self.set_up: list[Node] = []  # what the block does before the first statement
         self.role = ""  # "producer" or "consumer" where the warpgroups of a block do different things
         self.at_end: list[Node] = []  # what the role owes before the block ends
-        self.other_lines: frozenset[int] = frozenset()  # source lines that both of them execute
+        self.shared_lines = SharedLines()  # source lines that both of them execute
+        self.quoting = True  # whether statements stand under tags
         self._temporaries: dict[tuple[int, str], Variable] = {}
         self._widths: dict[int, str] = {}
         self._constants: dict[tuple[str, str, object], str] = {}

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..ir.nodes import Assign, Call, For, Literal, Statement, Use, Variable
+from ..ir.nodes import Assign, Call, For, Literal, Statement, Use
 from ..ir.walk import assigned_variables, statements, used_variables
 from ..schedule.rings import Ring, top_statements
 from ..schedule.shared_tiles import SharedTile
@@ -26,6 +26,7 @@ from .staging import (
     put_tile,
     tile_comment,
 )
+from .tags import tag
 from .unit import Branch, Comment, Line, Loop, Node, Shared
 
 Body = Callable[[tuple[Statement, ...]], tuple[Node, ...]]
@@ -247,13 +248,13 @@ def lower_copying_loop(
     putting: list[Node] = []
     for load, array in zip(loads, arrays, strict=True):
         if is_asynchronous(context, load):
-            filling += [*_tag(load), *copy_tile(context, load, f"{array}[stage]")]
+            filling += [*tag(load.origin, "", bool(filling)), *copy_tile(context, load, f"{array}[stage]")]
             continue
         registers = ahead_registers(context, load)
         layout = context.schedule.layouts[load.target]
         text = context.declaration(registers, layout, context.names.variable(registers))
         nodes.append(Line(f"{text};", f"elements of {array} on their way: no asynchronous copy can take them"))
-        filling += [*_tag(load), *fetch_tile(context, load)]
+        filling += [*tag(load.origin, "", bool(filling)), *fetch_tile(context, load)]
         putting += put_tile(context, load, f"{array}[stage]")
     asynchronous = len(putting) == 0 or any(is_asynchronous(context, load) for load in loads)
     for helper in ("cp_async_commit", "cp_async_wait") if asynchronous else ():
@@ -312,16 +313,3 @@ def lower_copying_loop(
     nodes.append(Loop(header, tuple(loop)))
     context.pending_reads.update(arrays)
     return tuple(nodes)
-
-
-def _tag(statement: Statement) -> list[Node]:
-    origin = statement.origin
-    return [
-        Comment(f"L{origin.span.line + number}: {line.strip()}", origin.span.line + number)
-        for number, line in enumerate(origin.text.splitlines())
-    ]
-
-
-def staged_ahead(context: Context, variable: Variable) -> bool:
-    """Whether the loop around a load has started it already."""
-    return variable in context.stage_of

@@ -156,6 +156,8 @@ class Speller:
         return _place(spelling, {"x": self.spell(call.args[0], below)})
 
     def _operation(self, call: Call, below: list[Point | None], wide: bool) -> Text:
+        if call.op == "mul" and (factor := _factor_of_one(call)) is not None:
+            return self.spell(call.args[factor], below[factor], wide)
         op = OPS[call.op]
         element = call.args[0].type.element if call.args else call.type.element
         if call.op == "where":
@@ -182,6 +184,15 @@ class Speller:
         ):
             return Text(f"static_cast<{result.cuda}>({text.text})")
         return text
+
+
+def _factor_of_one(call: Call) -> int | None:
+    """Which operand of a product of integers is multiplied with a literal 1: a stride that is folded."""
+    for number, arg in enumerate(call.args):
+        element = arg.type.element
+        if isinstance(arg, Literal) and isinstance(element, DType) and element.is_int() and arg.value == 1:
+            return 1 - number
+    return None
 
 
 def _int32() -> DType:

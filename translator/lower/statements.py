@@ -15,7 +15,6 @@ from ..ir.nodes import (
     Inlined,
     Literal,
     Note,
-    Origin,
     Return,
     Statement,
     Use,
@@ -36,7 +35,8 @@ from .memory import indexed, lower_load, lower_store
 from .point import Point
 from .reduce import lower_reduce
 from .rings import lower_box_load, lower_consumer_loop, lower_copying_loop, lower_producer_loop
-from .unit import Blank, Branch, Comment, Line, Loop, Node, Spelled
+from .tags import again, is_elsewhere, is_repeated, is_second_part, part, remark, same_source, source_of, tag
+from .unit import Branch, Comment, Line, Loop, Node, Spelled
 
 
 def _lower_barrier(context: Context, statement: Statement) -> tuple[Node, ...]:
@@ -67,66 +67,33 @@ STRUCTURED: dict[str, Lowering] = {
 def lower_block(context: Context, block: tuple[Statement, ...]) -> tuple[Node, ...]:
     """All statements of a block, each source statement under its tag."""
     nodes: list[Node] = []
-    position = 0
-    while position < len(block):
-        origin = block[position].origin
-        group = [block[position]]
-        while position + len(group) < len(block) and _same_source(origin, block[position + len(group)].origin):
-            group.append(block[position + len(group)])
-        code: list[Node] = []
-        notes: list[str] = []
-        for statement in group:
-            code += [*_declarations(context, statement), *lower_statement(context, statement)]
-            notes += _notes(context, statement)
-        nodes += [*tag(origin, _remark(context, origin, code, notes), bool(nodes)), *code]
-        position += len(group)
+    repeated: list[list[Statement]] = []  # what the other role has shown, since `caption`
+    caption = 0
+    for group in _by_source(block):
+        tagged = not (is_repeated(context, group) or is_elsewhere(context, group))
+        quoting, context.quoting = context.quoting, context.quoting and tagged
+        code = [n for s in group for n in (*_declarations(context, s), *lower_statement(context, s))]
+        context.quoting = quoting
+        if quoting and tagged:
+            repeated = []
+            nodes += tag(group[0].origin, remark(context, group, code), bool(nodes), is_second_part(context, group))
+        elif quoting and code:
+            caption = caption if repeated else len(nodes)
+            nodes[caption : caption + bool(repeated)] = [again([*repeated, group])]
+            repeated.append(group)
+        nodes += [*source_of(group, quoting and tagged), *code]
     return tuple(nodes)
 
 
-def _remark(context: Context, origin: Origin, code: list[Node], notes: list[str]) -> str:
-    """What the tag of a source line says about its code: why there is none, or who executes it."""
-    if not code:
-        return notes[0] if notes else "no code"
-    if context.role == "producer":
-        return "the loading thread's part"
-    shared = context.role == "consumer" and origin.span.line in context.other_lines
-    return "the multiplying warps' part" if shared else ""
-
-
-def _same_source(one: Origin, other: Origin) -> bool:
-    return (one.span, one.text, one.note) == (other.span, other.text, other.note)
-
-
-def tag(origin: Origin, note: str, separated: bool = True) -> list[Node]:
-    """The user's comments and the quoted source lines, with what the translator has to say about them."""
-    nodes: list[Node] = [Blank()] if origin.blank_before and separated else []
-    nodes += [Comment(comment) for comment in origin.comments]
-    remark = origin.note or (f"({note})" if note else "")
-    lines = origin.text.splitlines()
-    for number, line in enumerate(lines):
-        last = number == len(lines) - 1
-        text = f"L{origin.span.line + number}: {line.strip()}" + (f"    {remark}" if remark and last else "")
-        nodes.append(Comment(text, origin.span.line + number))
-    return nodes
-
-
-def _notes(context: Context, statement: Statement) -> list[str]:
-    """Why a statement became no code."""
-    if isinstance(statement, Assign) and len(statement.targets) == 1:
-        target = statement.target
-        if target in context.facts.unused:
-            if isinstance(statement.value, Call) and statement.value.op == "permute":
-                return ["the same tile seen from another side"]
-            folded = target in context.schedule.rings.folded
-            return ["folded into the places of loads and stores" if folded else "its value is not used"]
-        if target in context.stage_of:
-            return ["loaded ahead"]
-        if target in context.facts.absorbed:
-            kind = "tested" if not target.type.is_pointer and target.type.dtype.is_bool() else "formed"
-            return [f"{kind} where it is used"]
-    if isinstance(statement, Effect) and statement.call.op == "assume":
-        return ["taken into account"]
-    return []
+def _by_source(block: tuple[Statement, ...]) -> list[list[Statement]]:
+    """The statements of a block, those of one source statement together."""
+    groups: list[list[Statement]] = []
+    for statement in block:
+        if groups and same_source(groups[-1][0].origin, statement.origin):
+            groups[-1].append(statement)
+        else:
+            groups.append([statement])
+    return groups
 
 
 def _declarations(context: Context, statement: Statement) -> list[Node]:
@@ -170,8 +137,8 @@ def lower_statement(context: Context, statement: Statement) -> tuple[Node, ...]:
         case Return(value=Expr() as value):
             return (Line(f"return {context.speller.text(value)};"),)
         case Inlined():
-            caption = Comment(f"{statement.caption}, inlined:")
-            return (caption, *lower_block(context, statement.body))
+            caption = (Comment(f"{statement.caption}, inlined:"),) if context.quoting else ()
+            return (*caption, *lower_block(context, statement.body))
         case Note():
             return ()
     raise TypeError(f"no lowering for {type(statement).__name__}")
@@ -270,7 +237,7 @@ def _lower_if(context: Context, statement: If) -> tuple[Node, ...]:
     context.pending_reads = set(before)
     otherwise = lower_block(context, statement.otherwise)
     if statement.else_origin is not None:
-        otherwise = (*tag(statement.else_origin, "", False), *otherwise)
+        otherwise = (*tag(statement.else_origin, part(context, statement.else_origin), False), *otherwise)
     context.pending_reads |= after_then
     if not then and not otherwise:
         return ()

@@ -28,7 +28,10 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Comment:
-    """A comment line. `source_line` is the Python line that it quotes, 0 for an explanation."""
+    """A comment line. `source_line` is the Python line that it quotes, 0 for an explanation.
+
+    With an empty text it is not written: it only says which Python line the code that follows came from.
+    """
 
     text: str
     source_line: int = 0

@@ -7,8 +7,8 @@ warpgroup runs the producer's part (`schedule/producer.py`), the others run ever
 from __future__ import annotations
 
 from ..ir.nodes import Assign, Call, If, Inlined, Kernel, Note, Return, Statement
-from ..ir.walk import bodies, statements
-from ..schedule.producer import producer_block
+from ..ir.walk import bodies
+from ..schedule.producer import producer_block, shared_lines
 from .context import Context
 from .rings import announce_rings, ring_counters
 from .scopes import find_scopes
@@ -32,7 +32,7 @@ def lower_body(context: Context, kernel: Kernel) -> tuple[Node, ...]:
     context.set_up += announce_rings(context)
     shared = lower_block(context, first)
     loading = producer_block(rest)
-    context.other_lines = frozenset(s.origin.span.line for s in statements(loading))
+    context.shared_lines = shared_lines(loading, rest)
     context.role = "producer"
     scopes, context.scopes = context.scopes, find_scopes((*first, *loading), context.spelled)
     producer = (*ring_counters(context), *_each_program(context, lower_block(context, loading)))

@@ -5,11 +5,31 @@ In: blocks of statements. Out: the same blocks without everything else.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections import Counter
+from dataclasses import dataclass, replace
 
 from ..analysis.facts import is_elementwise
 from ..ir.nodes import Assign, Call, Expr, For, If, Inlined, Kernel, Return, Statement, Variable, While
 from ..ir.walk import bodies, expressions, statements, used_variables
+
+
+@dataclass(frozen=True, slots=True)
+class SharedLines:
+    """Source lines of which the producer and the others both execute something: all of it, or parts."""
+
+    same: frozenset[int] = frozenset()
+    parts: frozenset[int] = frozenset()
+
+
+def shared_lines(loading: tuple[Statement, ...], everything: tuple[Statement, ...]) -> SharedLines:
+    """Compares the producer's statements, a selection, with all of them."""
+    selected, whole = (Counter(s.origin.span.line for s in statements(block)) for block in (loading, everything))
+    parts = {line for line in selected if selected[line] != whole[line]}
+    for statement in reversed(list(statements(loading))):
+        inner = {s.origin.span.line for body in bodies(statement) for s in statements(body)}
+        if isinstance(statement, (For, If, While)) or inner & parts:
+            parts.add(statement.origin.span.line)
+    return SharedLines(frozenset(selected.keys() - parts), frozenset(parts))
 
 
 def producible(kernel: Kernel, loop: For, starts: tuple[Expr, ...]) -> bool:
@@ -86,8 +106,8 @@ def _filtered(block: tuple[Statement, ...], needed: frozenset[Variable]) -> tupl
             case For() | While() if _assigns(statement, needed):
                 kept.append(statement)
             case Inlined():
-                body = _filtered(statement.body, needed)
-                kept += body
+                if body := _filtered(statement.body, needed):
+                    kept.append(replace(statement, body=body))
     return tuple(kept)
 
 
