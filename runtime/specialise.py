@@ -70,7 +70,10 @@ def describe_argument(argument: Argument) -> str:
         return f"{argument.element}{':16' if argument.divisible_by_16 else ''}"
     if isinstance(argument, TupleArgument):
         return f"({', '.join(describe_argument(item) for item in argument.items)})"
-    return repr(argument.value) if isinstance(argument, ConstantArgument) else "tensordesc"
+    if isinstance(argument, DescriptorArgument):
+        padding = "" if argument.padding == "zero" else f", {argument.padding}"
+        return f"tensordesc<{argument.element}{list(argument.block_shape)}{padding}>"
+    return repr(argument.value)
 
 
 def _key(argument: Argument) -> Any:
