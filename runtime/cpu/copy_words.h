@@ -234,6 +234,8 @@ TILEWRIGHT_TMA(tma_load_3d, tma_store_3d, 3, TILEWRIGHT_LIST(int plane, int row,
 TILEWRIGHT_TMA(tma_load_4d, tma_store_4d, 4, TILEWRIGHT_LIST(int volume, int plane, int row, int col), TILEWRIGHT_LIST(volume, plane, row, col))
 TILEWRIGHT_TMA(tma_load_5d, tma_store_5d, 5, TILEWRIGHT_LIST(int group, int volume, int plane, int row, int col),
                TILEWRIGHT_LIST(group, volume, plane, row, col))
+template <typename Map>
+inline void tensor_map_prefetch(const Map&) {}   // here a tensor map is always near
 TILEWRIGHT_UNCHECKED inline void tma_store_commit() { tilewright::mine().store_groups.commit(); }
 template <int PENDING> TILEWRIGHT_UNCHECKED void tma_store_wait()
 {

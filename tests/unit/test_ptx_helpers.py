@@ -28,7 +28,7 @@ BARRIERS: list[Asked] = [
     (name, name, {})
     for name in ("mbarrier_init", "mbarrier_init_fence", "mbarrier_arrive", "mbarrier_arrive_expect", "mbarrier_wait",
                  "tma_store_commit", "tma_store_wait", "async_proxy_fence", "named_barrier_sync", "warpgroup_shrink",
-                 "warpgroup_grow")
+                 "warpgroup_grow", "tensor_map_prefetch")
 ]  # fmt: skip
 TMA: list[Asked] = [(f"tma_{way}", f"tma_{way}_{r}d", {"rank": r}) for way in ("load", "store") for r in range(1, 6)]
 WGMMA_REST: list[Asked] = [
@@ -96,6 +96,7 @@ def test_barriers_tma_and_stores() -> None:
     body = f"""
     const TensorMap& map = *reinterpret_cast<const TensorMap*>(out);
     Barrier* full = reinterpret_cast<Barrier*>(shared_bytes + 1024);
+    tensor_map_prefetch(map);
     mbarrier_init(full, 1);
     mbarrier_init_fence();
     mbarrier_arrive_expect(full, 64);

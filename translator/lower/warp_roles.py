@@ -7,7 +7,7 @@ warpgroup runs the producer's part (`schedule/producer.py`), the others run ever
 from __future__ import annotations
 
 from ..ir.nodes import Assign, Call, If, Inlined, Kernel, Note, Return, Statement
-from ..ir.walk import bodies
+from ..ir.walk import bodies, statements
 from ..schedule.producer import producer_block, shared_lines
 from .context import Context
 from .rings import announce_rings, ring_counters
@@ -40,7 +40,9 @@ def lower_body(context: Context, kernel: Kernel) -> tuple[Node, ...]:
     consumer = (*ring_counters(context), *_each_program(context, lower_block(context, rest)), *context.at_end)
     context.role = ""
     shrink, grow = _register_shares(context)
-    one = Branch(f"{context.roles.tid} == NUM_THREADS", producer)
+    context.use_helper("tensor_map_prefetch")
+    near = tuple(Line(f"tensor_map_prefetch({name});") for name in _loaded_maps(loading))
+    one = Branch(f"{context.roles.tid} == NUM_THREADS", (*near, *producer))
     roles = Branch(
         f"{context.roles.tid} >= NUM_THREADS",
         (*shrink, one),
@@ -49,6 +51,12 @@ def lower_body(context: Context, kernel: Kernel) -> tuple[Node, ...]:
         "the others multiply",
     )
     return (*shared, Blank(), roles) if shared else (roles,)
+
+
+def _loaded_maps(block: tuple[Statement, ...]) -> list[str]:
+    """The tensor maps of the copies in a block, in order of first use."""
+    calls = [s.value for s in statements(block) if isinstance(s, Assign) and isinstance(s.value, Call)]
+    return list(dict.fromkeys(call.attribute("map") for call in calls if call.op == "box_load"))
 
 
 def _each_program(context: Context, body: tuple[Node, ...]) -> tuple[Node, ...]:
