@@ -46,8 +46,7 @@ from .producer import producible
 from .shared_tiles import SharedTile, fits
 
 UNBOUNDED = str(1 << 31)  # the size of a dimension that the kernel does not bound
-MOST_STAGES = 6  # that hide the latency of memory from a multiprocessor's only block
-LARGE_BLOCK = 8  # warps from which a block has the multiprocessor to itself
+MOST_STAGES = 8  # of tensor copies: more do not hide more latency
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,12 +259,12 @@ def _substituted(expr: Expr, variable: Variable, value: Expr) -> Expr:
 
 
 def _wanted_stages(plan: _Plan, tiles: tuple[Variable, ...]) -> int:
-    """As many stages as asked for; as many as fit where a second block would find no room on the multiprocessor anyway."""
-    wanted = plan.options.num_stages
+    """As many stages as shared memory has room for, up to what hides its latency, and at least as many as asked for.
+
+    Warpgroups that multiply and load leave no registers for a second block, so that the memory is there to be used.
+    """
     stage = sum(plan.dots.staged[tile].stage_bytes for tile in tiles)
-    room = plan.target.max_dynamic_shared_bytes
-    alone = plan.options.num_warps >= LARGE_BLOCK or 2 * wanted * stage > room
-    return max(wanted, min(MOST_STAGES, room // stage)) if alone else wanted
+    return max(plan.options.num_stages, min(MOST_STAGES, plan.target.max_dynamic_shared_bytes // stage))
 
 
 def _boxes(plan: _Plan, loop: For, loads: list[Assign]) -> list[Box] | None:
