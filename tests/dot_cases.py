@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import dot_kernels as kernels
@@ -59,7 +60,7 @@ def poisoned(shape: tuple[int, ...], dtype: Any = np.float32) -> Array:
 
 def tiles(scale: int, bn: int = 32, bk: int = 32, bm: int = 64) -> dict[str, int]:
     """Tile sizes, larger on a GPU."""
-    return {"BM": bm * (2 if scale > 1 else 1), "BN": bn * (2 if scale > 1 else 1), "BK": bk}
+    return {"BM": bm * min(scale, 2), "BN": bn * min(scale, 2), "BK": bk}
 
 
 def product(
@@ -72,15 +73,15 @@ def product(
     out: Any = np.float32,
     bn: int = 32,
     bk: int = 32,
+    bm: int = 64,
     tolerance: float = 1e-4,
-    more_k: int = 1,
     **meta: Any,
 ) -> Callable[[int], Problem]:
     """A case of the usual arguments; `reference(a, b, blocks)` in float64 is a @ b unless it says otherwise."""
 
     def build(scale: int) -> Problem:
-        blocks = tiles(scale, bn, bk)
-        sizes = m * scale, n * (2 if scale > 1 else 1), k * (more_k if scale > 1 else 1)
+        blocks = tiles(scale, bn, bk, bm)
+        sizes = m * scale, n * min(scale, 2), k
         a, b = normal(sizes[0], sizes[2]), normal(sizes[2], sizes[1])
         expected = (reference or (lambda a, b, _: a @ b))(wide(a), wide(b), blocks)
         programs = (grid or both)(blocks, sizes[0], sizes[1])
@@ -193,7 +194,11 @@ def _returning(by_tile: bool) -> Callable[[int], Problem]:
         problem = product(kernels.early_return, m=256)(scale)
         counts = np.zeros((problem.grid[0], 4), np.int32)
         counts[1::2, 0] = 1
-        problem.arguments |= {"count_ptr": counts, "BY_TILE": by_tile, "c_ptr": np.zeros_like(problem.arguments["c_ptr"])}
+        problem.arguments |= {
+            "count_ptr": counts,
+            "BY_TILE": by_tile,
+            "c_ptr": np.zeros_like(problem.arguments["c_ptr"]),
+        }
         problem.keeps = ("c_ptr",)
         rows = np.repeat(counts[:, 0], problem.arguments["BM"])[:, None]
         problem.expected["c_ptr"] = problem.expected["c_ptr"] * rows
@@ -219,17 +224,26 @@ def _itself(scale: int) -> Problem:
     square = wide(a).reshape(-1, 64, k)
     expected = (square @ square.swapaxes(1, 2)).reshape(m, 64)
     return Problem(
-        more.with_itself, (m // 64,), dict(a_ptr=a, c_ptr=poisoned((m, 64)), M=m, K=k, BM=64, BK=32), {"c_ptr": expected}
+        more.with_itself,
+        (m // 64,),
+        dict(a_ptr=a, c_ptr=poisoned((m, 64)), M=m, K=k, BM=64, BK=32),
+        {"c_ptr": expected},
     )
 
 
 def _summed(out: Any, tolerance: float) -> Callable[[int], Problem]:
     def build(scale: int) -> Problem:
-        problem = product(more.summed_rows, m=64 * 5 - 8, n=64, bn=64, k=96, grid=by_rows, out=out, tolerance=tolerance)(scale)
+        problem = product(
+            more.summed_rows, m=64 * 5 - 8, n=64, bn=64, k=96, grid=by_rows, out=out, tolerance=tolerance
+        )(scale)
         n = problem.arguments["N"]
         bias = normal(n, dtype=np.float32)
         c = problem.expected["c_ptr"] + bias
-        problem.arguments |= {"bias_ptr": bias, "row_ptr": poisoned((len(c),)), "OUT": tl.float16 if out == np.float16 else tl.float32}
+        problem.arguments |= {
+            "bias_ptr": bias,
+            "row_ptr": poisoned((len(c),)),
+            "OUT": tl.float16 if out == np.float16 else tl.float32,
+        }
         problem.expected = {"c_ptr": c, "row_ptr": c.sum(axis=1)}
         return problem
 
@@ -245,8 +259,8 @@ def _accumulated(scale: int) -> Problem:
     return problem
 
 
-def _turned(scale: int) -> Problem:
-    problem = product(more.turned)(scale)
+def _turned(scale: int, **sizes: int) -> Problem:
+    problem = product(more.turned, **sizes)(scale)  # type: ignore[arg-type]
     for name in ("a_ptr", "b_ptr"):
         problem.arguments[name] = problem.arguments[name].T.copy()
     problem.arguments["c_ptr"] = problem.arguments["c_ptr"].T.copy()
@@ -293,52 +307,57 @@ def _case(name: str, build: Callable[[int], Problem], **options: int) -> Case:
 def all_cases() -> list[Case]:
     """Every case, in a fixed order."""
     plain = product(kernels.product, START=0, STEP=1)
-    programs = {"PROGRAMS": 3}
+    three = dict(n=128, bm=128, bn=64, m=256, k=96, START=0, STEP=1)
+    sixteen = partial(_turned, m=256, n=128, bm=128, bn=128, k=96)
+    half = dict(out=np.float16, tolerance=2e-3)
+    turns = dict(grid=lambda *_: (3,), PROGRAMS=3, **half)
+    even, odd = dict(m=160, n=80, k=112), dict(m=152, n=71, k=103)
     return [
         *(_case(f"{stages} stages", plain, num_stages=stages) for stages in (1, 2, 5)),
-        *(_case(f"{warps} warps", plain, num_warps=warps) for warps in (1, 2, 8, 16)),
-        *(_case(f"K of {k}", product(kernels.product, k=k, START=0, STEP=1)) for k in (32, 64, 416)),
-        _case("a loop that does not run", product(kernels.product, k=32, START=1, STEP=1, reference=some_of_k(1, 0, 1))),
-        _case("edges", product(kernels.product, m=120, n=56, START=0, STEP=1)),
+        *(_case(f"{warps} warps", plain, num_warps=warps) for warps in (1, 2, 16)),
+        *(_case(f"K of {k}", product(kernels.product, k=k, START=0, STEP=1)) for k in (32, 416)),
+        _case("no trip", product(kernels.product, k=32, START=1, STEP=1, reference=some_of_k(1, 0, 1))),
+        _case("edges", product(kernels.product, m=112, n=48, START=0, STEP=1)),
         _case("eight columns", product(kernels.product, n=8, bn=8, START=0, STEP=1)),
-        _case("lines of 128 bytes", product(kernels.product, n=128, bn=128, bk=64, k=192, START=0, STEP=1), num_warps=8),
-        _case("a loop from the third block", product(kernels.product, START=2, STEP=1, reference=some_of_k(2, None, 1))),
+        _case("wide lines", product(kernels.product, n=128, bn=128, bk=64, k=192, START=0, STEP=1), num_warps=8),
+        _case("two warpgroups side by side", product(kernels.product, **(three | {"bm": 64, "bn": 128})), num_warps=8),
+        _case("two warpgroups below each other", product(kernels.product, **three), num_warps=8),
+        _case("from the third block", product(kernels.product, START=2, STEP=1, reference=some_of_k(2, None, 1))),
         _case("every second block", product(kernels.product, START=1, STEP=2, reference=some_of_k(1, None, 2))),
-        _case("a loop that goes down", product(kernels.product, START=1, STEP=-1, reference=some_of_k(0, -1, 1))),
+        _case("down", product(kernels.product, START=1, STEP=-1, reference=some_of_k(0, -1, 1))),
         _case("start and step at run time", _strided),
         _case("two loops", product(kernels.two_loops, reference=lambda a, b, _: 1.5 * (a @ b))),
         _case("two loops, two stages", product(kernels.two_loops, reference=lambda a, b, _: 1.5 * (a @ b)), num_stages=2),
-        _case("a loop in while", product(kernels.loop_in_while, n=128, grid=by_rows)),
-        _case("a loop in a loop", product(kernels.loop_in_loop, n=128, grid=by_rows, reference=_centred)),
-        _case("a loop in a condition", product(kernels.loop_in_condition, m=256, reference=_odd_rows)),
-        _case("a dot in a condition", product(kernels.dot_in_condition, k=224, reference=some_of_k(1, None, 3))),
-        _case("a tile loaded before the loop", product(kernels.resident, n=160, k=32, grid=by_rows)),
-        _case("sums that change places", product(kernels.swapped_sums, reference=lambda a, b, _: 2 * (a @ b) + 3)),
+        _case("loop in while", product(kernels.loop_in_while, n=128, grid=by_rows)),
+        _case("loop in loop", product(kernels.loop_in_loop, n=128, grid=by_rows, reference=_centred)),
+        _case("loop in a condition", product(kernels.loop_in_condition, m=256, reference=_odd_rows)),
+        _case("dot in a condition", product(kernels.dot_in_condition, k=224, reference=some_of_k(1, None, 3))),
+        _case("tile loaded before the loop", product(kernels.resident, n=160, k=32, grid=by_rows)),
+        _case("sums change places", product(kernels.swapped_sums, reference=lambda a, b, _: 2 * (a @ b) + 3)),
         _case("tiles used after the loop", product(kernels.used_after, reference=_last_again)),
-        _case("a tile loaded after an inner loop", _fused(kernels.outer_tile_after_inner_loop, 96)),
-        _case("an early return by a scalar", _returning(False)),
-        _case("an early return by a sum", _returning(True)),
-        _case("what a trip stores the next one loads", _in_place),
+        _case("tile loaded after an inner loop", _fused(kernels.outer_tile_after_inner_loop, 96)),
+        _case("early return by a scalar", _returning(False)),
+        _case("early return by a sum", _returning(True)),
+        _case("stored by one trip, loaded by the next", _in_place),
         _case("places in memory", _listed(False)),
         _case("places in memory that the kernel writes", _listed(True)),
-        _case("sums that are rescaled", product(more.rescaled, reference=_halved)),
-        _case("a shared operand", product(more.shared_operand, grid=by_rows, reference=_halves)),
-        _case("a tile times itself", _itself),
+        _case("rescaled sums", product(more.rescaled, reference=_halved)),
+        _case("shared operand", product(more.shared_operand, grid=by_rows, reference=_halves)),
+        _case("tile times itself", _itself),
         _case("chained dots", _fused(more.chained, 32)),
         _case("running sums in one place", product(more.running_sums, SAME_PLACE=True)),
         _case("running sums", product(more.running_sums, SAME_PLACE=False, reference=_running)),
         _case("stored twice", product(more.stored_twice, reference=lambda a, b, blocks: _columns(a @ b, blocks))),
         _case("sums of rows behind the store", _summed(np.float32, 1e-4)),
-        _case("the same with half results", _summed(np.float16, 2e-3), num_warps=8),
-        _case("a result that is read first", _accumulated),
-        _case("everything turned", _turned),
-        _case("everything turned, 8 warps", _turned, num_warps=8),
+        _case("sums of rows, half results", _summed(np.float16, 2e-3), num_warps=8),
+        _case("result that is read first", _accumulated),
+        _case("turned", _turned),
+        _case("turned, 16 warps", sixteen, num_warps=16),
         *(_case(f"type {name}", _typed(name)) for name in TYPES),
         *(_case(f"{p} planes, {warps} warps", _planes(p, m, n), num_warps=warps) for p, m, n, warps in
           ((2, 16, 16, 1), (4, 32, 16, 4), (1, 64, 32, 4), (8, 16, 8, 4))),
-        _case("descriptors, programs take turns", product(more.by_descriptors, m=152, n=72, k=104, out=np.float16,
-              tolerance=2e-3, grid=lambda *_: (3,), **programs)),
-        _case("block pointers", product(more.by_block_pointers, m=152, n=72, k=104, out=np.float16, tolerance=2e-3)),
-        _case("block pointers, 8 warps", product(more.by_block_pointers, m=152, n=72, k=104, out=np.float16, bn=64,
-              tolerance=2e-3), num_warps=8),
+        _case("descriptors in turn", product(more.by_descriptors, **even, **turns)),
+        _case("odd descriptors in turn", product(more.by_descriptors, **(odd | {"n": 72, "k": 104}), **turns)),
+        _case("block pointers", product(more.by_block_pointers, **even, **half)),
+        _case("odd block pointers", product(more.by_block_pointers, **odd, **half)),
     ]  # fmt: skip

@@ -1,6 +1,6 @@
 """Kernels with dots in every place where one can stand, for `dot_cases.py`.
 
-Operands lie by rows: a [M, K], b [K, N], c [M, N]. P is the size of a tile: BM rows, BN columns, BK of K.
+Operands lie by rows: a [M, K], b [K, N], c [M, N]. A tile has BM rows, BN columns, BK of K.
 """
 
 import tilewright as triton
@@ -145,8 +145,6 @@ def used_after(a_ptr, b_ptr, c_ptr, M, N, K, BM: tl.constexpr, BN: tl.constexpr,
     total = tl.zeros((BM, BN), tl.float32)
     a = tl.zeros((BM, BK), a_ptr.dtype.element_ty)
     b = tl.zeros((BK, BN), b_ptr.dtype.element_ty)
-    for block in tl.static_range(0, 1):
-        pass
     for block in range(0, K, BK):
         a = tl.load(a_ptr + m[:, None] * K + (block + k)[None, :])
         b = tl.load(b_ptr + (block + k)[:, None] * N + n[None, :])

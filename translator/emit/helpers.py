@@ -41,6 +41,7 @@ TEMPLATES = (
     "tma_store",
     "tma_store_commit",
     "tma_store_wait",
+    "tma_store_complete",
     "async_proxy_fence",
     "named_barrier_sync",
     "warpgroup_shrink",
