@@ -121,6 +121,10 @@ def _centred(a: Array, b: Array, blocks: dict[str, int]) -> Array:
     return np.asarray((c - c.mean(axis=2, keepdims=True)).reshape(len(a), -1))
 
 
+def _column_sums(a: Array, b: Array, blocks: dict[str, int]) -> Array:
+    return np.asarray((a @ b).reshape(-1, blocks["BM"], b.shape[1]).sum(axis=1))
+
+
 def _last_again(a: Array, b: Array, blocks: dict[str, int]) -> Array:
     last = a.shape[1] - blocks["BK"]
     return np.asarray(a @ b + a[:, last:] @ b[last:])
@@ -350,6 +354,7 @@ def all_cases() -> list[Case]:
         _case("stored twice", product(more.stored_twice, reference=lambda a, b, blocks: _columns(a @ b, blocks))),
         _case("sums of rows behind the store", _summed(np.float32, 1e-4)),
         _case("sums of rows, half results", _summed(np.float16, 2e-3), num_warps=8),
+        _case("sums of columns alone", product(more.column_sums, m=320, n=32, k=32, grid=by_rows, reference=_column_sums)),
         _case("result that is read first", _accumulated),
         _case("turned", _turned),
         _case("turned, 16 warps", sixteen, num_warps=16),

@@ -103,6 +103,18 @@ def summed_rows(a_ptr, b_ptr, bias_ptr, c_ptr, row_ptr, M, N, K, OUT: tl.constex
 
 
 @triton.jit
+def column_sums(a_ptr, b_ptr, c_ptr, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    # Nothing but sums over all warps, c [M / BM, N]: the exchange of a block's next program must wait for this one's end.
+    m, n, k = rows_of(tl.program_id(0), BM), tl.arange(0, BN), tl.arange(0, BK)
+    total = tl.zeros((BM, BN), tl.float32)
+    for block in range(0, K, BK):
+        a = tl.load(a_ptr + m[:, None] * K + (block + k)[None, :])
+        b = tl.load(b_ptr + (block + k)[:, None] * N + n[None, :])
+        total = tl.dot(a, b, total)
+    tl.store(c_ptr + tl.program_id(0) * N + n, tl.sum(total, axis=0))
+
+
+@triton.jit
 def accumulated(a_ptr, b_ptr, c_ptr, M, N, K, beta, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
     # c = a @ b + beta * c
     m, n, k = rows_of(tl.program_id(0), BM), rows_of(tl.program_id(1), BN), tl.arange(0, BK)

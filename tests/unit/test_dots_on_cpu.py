@@ -20,7 +20,7 @@ ON_SM_80 = (
     "stored by one trip, loaded by the next|chained dots|rescaled sums|turned|odd descriptors in turn|odd block pointers"
 ).split("|")
 CHECKED = (
-    "two loops", "tile loaded after an inner loop", "chained dots", "sums of rows behind the store", "descriptors in turn",
+    "two loops", "tile loaded after an inner loop", "chained dots", "sums of columns alone", "descriptors in turn",
     "loop in loop", "stored twice",
 )  # fmt: skip
 
