@@ -20,7 +20,7 @@ from tilewright.artifact import Artifact
 from tilewright.diagnostics import KernelFaultError
 from tilewright.language.dtypes import PointerType
 from tilewright.runtime.cpu.build import build_check
-from tilewright.runtime.cpu.run import DELIVERIES, SCHEDULES, explain, pack
+from tilewright.runtime.cpu.run import DELIVERIES, SCHEDULES, as_started, explain, pack
 from tilewright.runtime.cpu.tensor_maps import encode_tensor_maps
 
 NO_BUFFER = (1 << 64) - 1
@@ -68,10 +68,11 @@ def _run(  # type: ignore[no-untyped-def]
 ) -> list[bytes]:
     sizes = [buffer.content.nbytes for buffer in buffers]
     maps = encode_tensor_maps(artifact, values)
+    grid, values = as_started(artifact, grid, values)
     counts = (len(buffers), len(values), len(maps))
     head = struct.pack("<9Q", *grid, SCHEDULES[plan[0]], 1, DELIVERIES[plan[1]], *counts)
     head += struct.pack(f"<{len(sizes)}Q", *sizes)
-    for parameter, value, packed in zip(artifact.parameters, values, pack(artifact, values), strict=True):
+    for parameter, value, packed in zip(artifact.launch_parameters, values, pack(artifact, values), strict=True):
         place = _buffer_of(int(value), buffers) if isinstance(parameter.element, PointerType) else None
         head += struct.pack("<2Q", *(place if place is not None else (NO_BUFFER, packed)))
     for encoded in maps:  # the base, its first 8 bytes, becomes a buffer and the offset in it

@@ -242,3 +242,5 @@ template <int PENDING> TILEWRIGHT_UNCHECKED void tma_store_wait()
     static_assert(PENDING >= 0 && PENDING < tilewright::GROUPS);
     tilewright::wait_for_groups(tilewright::mine().stores, tilewright::mine().store_groups, PENDING);
 }
+// The run writes when it reads, so that both waits are one.
+template <int PENDING> TILEWRIGHT_UNCHECKED void tma_store_complete() { tma_store_wait<PENDING>(); }

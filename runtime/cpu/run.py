@@ -36,13 +36,21 @@ def run(
       ToolchainError: without a C++ compiler.
     """
     maps = [ctypes.create_string_buffer(encoded, MAP_BYTES) for encoded in encode_tensor_maps(artifact, values)]
-    if artifact.persistent:
-        values, grid = (*values, grid[0]), (min(grid[0], RESIDENT_BLOCKS), *grid[1:])
+    grid, values = as_started(artifact, grid, values)
     words = [*pack(artifact, values), *map(ctypes.addressof, maps)]
     packed = (ctypes.c_uint64 * max(len(words), 1))(*words)
     report = _function(artifact)(*grid, SCHEDULES[schedule], seed, DELIVERIES[delivery], packed)
     if report:
         raise KernelFaultError(explain(report.decode(), artifact))
+
+
+def as_started(
+    artifact: Artifact, grid: tuple[int, int, int], values: Sequence[int | float | bool]
+) -> tuple[tuple[int, int, int], Sequence[int | float | bool]]:
+    """The grid and the values of `artifact.launch_parameters` with which a launch of `grid` programs starts."""
+    if not artifact.persistent:
+        return grid, values
+    return (min(grid[0], RESIDENT_BLOCKS), *grid[1:]), (*values, grid[0])
 
 
 @functools.lru_cache(maxsize=256)

@@ -42,6 +42,7 @@ TEMPLATES = (
     "tensor_map_prefetch",
     "tma_store_commit",
     "tma_store_wait",
+    "tma_store_complete",
     "async_proxy_fence",
     "named_barrier_sync",
     "warpgroup_shrink",

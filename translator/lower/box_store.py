@@ -47,21 +47,27 @@ def lower_box_store(context: Context, statement: Effect) -> tuple[Node, ...]:
         ),
     ]
     nodes: tuple[Node, ...] = tuple(body)
+    first: tuple[Node, ...] = ()
+    if call.attribute("repeated"):
+        context.use_helper("tma_store_complete")
+        wait = Line("tma_store_complete<0>();", "an earlier store to the same place comes first")
+        first = (Branch(f"{tid} == 0", (wait,)),)
     if pieces > 1:
         count = context.constant("STORE_PIECES", pieces, "pieces of a tile, each as wide as a line of 128 bytes")
         nodes = (Loop(f"for (int {number} = 0; {number} < {count}; ++{number})", nodes, unroll=True),)
     last = Branch(f"{tid} == 0", (Line("tma_store_wait<0>();"),), (), "shared memory must outlive the copies out of it")
     if not context.schedule.rings.persistent:
-        return (*prepare, *nodes, last)
+        return (*prepare, *first, *nodes, last)
     context.at_end = [last]
-    return (*prepare, *nodes)
+    return (*prepare, *first, *nodes)
 
 
 def _in_registers(
     context: Context, statement: Effect, value: Expr, layout: Layout
 ) -> tuple[tuple[Node, ...], Variable]:
     """The tile as a register array: its own, or one computed for the store."""
-    if isinstance(value, Use) and context.schedule.layouts.get(value.variable) == layout:
+    in_registers = isinstance(value, Use) and value.variable not in context.schedule.in_shared
+    if isinstance(value, Use) and in_registers and context.schedule.layouts.get(value.variable) == layout:
         return (), value.variable
     variable = context.temporary(id(statement), "stored", value.type)
     name = context.names.variable(variable)

@@ -125,6 +125,8 @@ def _descriptor(context: Context, statement: Assign, place: OperandPlace, word: 
     pattern = 8 * line_bytes  # from 8 lines to the next 8
     box = tile.lines * line_bytes  # from one box to the next along M or N
     leading = 16 if place.k_fast or tile.boxes == 1 else box
+    if not place.k_fast and not tile.swizzle:  # without a swizzle the strides along K and along M or N change roles
+        leading = pattern
     helper = context.use_helper("wgmma_descriptor")
     tile_name = _tile_name(context, statement, place, word)
     swizzle = context.constant(f"{word.upper()}_SWIZZLE", tile.swizzle, "bytes of its swizzle pattern")

@@ -244,7 +244,7 @@ def _lower_if(context: Context, statement: If) -> tuple[Node, ...]:
     return (Branch(condition, then, otherwise),)
 
 
-def _repeat(context: Context, blocks: Callable[[], tuple[Node, ...]]) -> tuple[Node, ...]:
+def repeated(context: Context, blocks: Callable[[], tuple[Node, ...]]) -> tuple[Node, ...]:
     """The body of a loop, with the barriers that its own previous iteration makes necessary."""
     entry = set(context.pending_reads)
     while True:
@@ -267,9 +267,9 @@ def _lower_for(context: Context, statement: For) -> tuple[Node, ...]:
         nodes.append(Line(f"const {ctype(variable.type)} {limit} = {stop};", "the loop's bounds are taken once"))
         stop = limit
     ring = context.schedule.rings.of(variable)
-    if ring is not None and variable not in context.scopes.outliving:
+    if ring is not None and not (ring.kind == "cp_async" and context.role == "producer"):
         return (*nodes, *_lower_ring(context, statement, ring, (start, stop, step)))
-    body = _repeat(context, lambda: lower_block(context, statement.body))
+    body = repeated(context, lambda: lower_block(context, statement.body))
     counter = name
     if variable in context.scopes.outliving:
         counter = context.names.variable(context.temporary(id(statement), f"{variable.name}_next", variable.type))
@@ -290,7 +290,7 @@ def _lower_ring(context: Context, statement: For, ring: Ring, bounds: tuple[str,
     header = _for_header(statement, name, start, stop, step)
 
     def body(block: tuple[Statement, ...]) -> tuple[Node, ...]:
-        return _repeat(context, lambda: lower_block(context, block))
+        return repeated(context, lambda: lower_block(context, block))
 
     if ring.kind == "cp_async":
         return (*nodes, *lower_copying_loop(context, statement, ring, (start, stop, step), header, body))
@@ -319,14 +319,14 @@ def _assigned_in(statement: Statement) -> set[Variable]:
 def _lower_while(context: Context, statement: While) -> tuple[Node, ...]:
     if not statement.prelude:
         condition = context.speller.text(statement.condition)
-        return (Loop(f"while ({condition})", _repeat(context, lambda: lower_block(context, statement.body))),)
+        return (Loop(f"while ({condition})", repeated(context, lambda: lower_block(context, statement.body))),)
 
     def blocks() -> tuple[Node, ...]:
         prelude = _untagged(context, statement.prelude)
         test = context.speller.spell(statement.condition)
         return (*prelude, Branch(f"!{test.within(15)}", (Line("break;"),)), *lower_block(context, statement.body))
 
-    return (Loop("while (true)", _repeat(context, blocks)),)
+    return (Loop("while (true)", repeated(context, blocks)),)
 
 
 def _untagged(context: Context, block: tuple[Statement, ...]) -> tuple[Node, ...]:

@@ -12,7 +12,7 @@ from ..schedule.producer import producer_block, shared_lines
 from .context import Context
 from .rings import announce_rings, ring_counters
 from .scopes import find_scopes
-from .statements import lower_block
+from .statements import lower_block, repeated
 from .unit import Blank, Branch, Line, Loop, Node
 
 REGISTER_FILE = 65536
@@ -35,9 +35,9 @@ def lower_body(context: Context, kernel: Kernel) -> tuple[Node, ...]:
     context.shared_lines = shared_lines(loading, rest)
     context.role = "producer"
     scopes, context.scopes = context.scopes, find_scopes((*first, *loading), context.spelled)
-    producer = (*ring_counters(context), *_each_program(context, lower_block(context, loading)))
+    producer = (*ring_counters(context), *_each_program(context, loading))
     context.role, context.scopes = "consumer", scopes
-    consumer = (*ring_counters(context), *_each_program(context, lower_block(context, rest)), *context.at_end)
+    consumer = (*ring_counters(context), *_each_program(context, rest), *context.at_end)
     context.role = ""
     shrink, grow = _register_shares(context)
     context.use_helper("tensor_map_prefetch")
@@ -59,13 +59,13 @@ def _loaded_maps(block: tuple[Statement, ...]) -> list[str]:
     return list(dict.fromkeys(call.attribute("map") for call in calls if call.op == "box_load"))
 
 
-def _each_program(context: Context, body: tuple[Node, ...]) -> tuple[Node, ...]:
-    """The loop over the programs of a block, where it runs several."""
+def _each_program(context: Context, block: tuple[Statement, ...]) -> tuple[Node, ...]:
+    """A role's statements, in a loop over the programs of a block where it runs several."""
     if not context.schedule.rings.persistent:
-        return body
+        return lower_block(context, block)
     program, count = context.program(), context.num_programs()
     header = f"for (int {program} = blockIdx.x; {program} < {count}; {program} += gridDim.x)"
-    return (Loop(header, body),)
+    return (Loop(header, repeated(context, lambda: lower_block(context, block))),)
 
 
 def _for_everybody(context: Context, statement: Statement) -> bool:

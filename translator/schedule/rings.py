@@ -37,7 +37,7 @@ from ..ir.nodes import (
     While,
 )
 from ..ir.types import ValueType
-from ..ir.walk import assigned_variables, expressions, statements, used_variables
+from ..ir.walk import assigned_variables, bodies, expressions, statements, used_variables
 from ..language.dtypes import PointerType, void
 from .dots import Dots, dot_statements, operand_of, plan_dots
 from .instructions import WGMMA_CAPABILITY
@@ -202,11 +202,10 @@ def top_statements(block: tuple[Statement, ...]) -> Iterator[Statement]:
 
 
 def _plan_loop(plan: _Plan, loop: For, nested: bool, most_stages: int) -> None:
-    loads = [
-        s for s in top_statements(loop.body)
-        if isinstance(s, Assign) and s.target in plan.dots.staged and isinstance(s.value, Call) and s.value.op == "load"
-    ]  # fmt: skip
-    if not loads or plan.options.num_stages < 2:
+    loads = [s for s in top_statements(loop.body) if isinstance(s, Assign) and _is_staged_load(plan, s)]
+    outside = _read_outside(plan, loop)
+    loads = [statement for statement in loads if statement.target not in outside]
+    if not loads or plan.options.num_stages < 2 or loop.variable in outside:
         return
     plain = isinstance(loop.start, Literal) and loop.start.value == 0
     plain = plain and isinstance(loop.step, Literal) and loop.step.value == 1
@@ -221,6 +220,8 @@ def _plan_loop(plan: _Plan, loop: For, nested: bool, most_stages: int) -> None:
         return
     moved = []
     for statement in loads:
+        if not roots_of(plan.kernel, statement.value.args[0]) <= plan.read_only:  # type: ignore[attr-defined]
+            continue  # an earlier trip may store what this one loads
         call = _in_any_trip(plan, statement, loop)
         if call is not None:
             plan.replaced[id(statement)] = replace(statement, value=call)
@@ -228,6 +229,28 @@ def _plan_loop(plan: _Plan, loop: For, nested: bool, most_stages: int) -> None:
     if moved:
         stages = min(plan.options.num_stages, most_stages)
         plan.rings.append(Ring(loop.variable, "cp_async", tuple(moved), stages, not plain, False))
+
+
+def _is_staged_load(plan: _Plan, statement: Statement) -> bool:
+    if not isinstance(statement, Assign) or statement.target not in plan.dots.staged:
+        return False
+    return isinstance(statement.value, Call) and statement.value.op == "load"
+
+
+def _read_outside(plan: _Plan, loop: For) -> set[Variable]:
+    """The variables that are read outside of a loop's body: they outlive a trip."""
+    inside = {id(statement) for statement in statements(loop.body)}
+    pending = [
+        v for s in statements(plan.kernel.body) if id(s) not in inside for expr in expressions(s) for v in used_variables(expr)
+    ]  # fmt: skip
+    found: set[Variable] = set()
+    while pending:
+        variable = pending.pop()
+        if variable not in found:
+            found.add(variable)
+            if variable in plan.facts.absorbed:  # spelled where it is used
+                pending += used_variables(plan.facts.definitions[variable])
+    return found
 
 
 def _in_any_trip(plan: _Plan, statement: Assign, loop: For) -> Call | None:
@@ -270,6 +293,13 @@ def _wanted_stages(plan: _Plan, tiles: tuple[Variable, ...]) -> int:
 def _boxes(plan: _Plan, loop: For, loads: list[Assign]) -> list[Box] | None:
     """The boxes of all loads of a loop; None, with the reason noted, when one is not."""
     if plan.target.capability != WGMMA_CAPABILITY or not _all_wgmma(plan, loads):
+        return None
+    if any(
+        isinstance(s, For) and any(_is_staged_load(plan, inner) for inner in top_statements(s.body))
+        for s in statements(loop.body)
+    ):
+        # The inner loop would wait for tiles that are loaded after it, or the other way round.
+        plan.reasons.setdefault(f"{loads[0].target.name}: the loop around its load holds another one that loads ahead")
         return None
     boxes: list[Box] = []
     for statement in loads:
@@ -325,7 +355,8 @@ def _overlapped(plan: _Plan, loop: For, tiles: tuple[Variable, ...]) -> bool:
         operands = [operand_of(arg) for arg in call.args[:2]]
         if any(operand is None or operand.variable not in tiles for operand in operands):
             return False
-        if len(call.args) < 3 or not isinstance(call.args[2], Use) or call.args[2].variable not in sums:
+    for statement, call in dots:  # a copy from sum to sum would read what is on its way
+        if len(call.args) < 3 or not isinstance(call.args[2], Use) or call.args[2].variable is not statement.target:
             return False
     for statement in statements(loop.body):
         if id(statement) in own:
@@ -383,25 +414,42 @@ def _bytes(stride: Expr, itemsize: int) -> str:
 
 def _box_stores(plan: _Plan) -> None:
     """Stores of tiles that are boxes become tensor copies too, where nothing else touches the tensor."""
+    boxes: dict[int, tuple[Effect, Box]] = {}
     for statement in statements(plan.kernel.body):
         if not isinstance(statement, Effect) or statement.call.op != "store" or statement.call.args[0].type.rank != 2:
             continue
         box = find_box(statement, plan.kernel, plan.facts, plan.induction)
-        if not isinstance(box, Box) or not plan.options.guards:
-            if isinstance(box, NotABox):
-                plan.reasons.setdefault(f"store: {box.reason}")
-            continue
-        if _is_read(plan, box.base) or box.dims[0].axis is None:
-            continue
-        value = statement.call.args[1]
-        shape = tuple(map(int, value.type.shape))
-        tile = SharedTile(shape, box.dims[0].axis, value.type.dtype.itemsize)
-        name = _map(plan, box, tile)
-        starts = tuple(dim.start for dim in reversed(box.dims))
-        axes = tuple(dim.axis for dim in reversed(box.dims))
-        attributes = (("map", name), ("base", box.base), ("axes", axes))
-        call = Call(ValueType(void), "box_store", (value, *starts), attributes, span=statement.call.span)
-        plan.replaced[id(statement)] = replace(statement, call=call)
+        if isinstance(box, NotABox):
+            plan.reasons.setdefault(f"store: {box.reason}")
+        elif plan.options.guards and box.dims[0].axis is not None and not _is_read(plan, box.base):
+            boxes[id(statement)] = (statement, box)
+    for statement, box in list(boxes.values()):
+        if all(id(other) in boxes for other in _stores(plan, box.base)):  # threads' own stores would overtake copies
+            plan.replaced[id(statement)] = _box_store(plan, statement, box)
+
+
+def _box_store(plan: _Plan, statement: Effect, box: Box) -> Statement:
+    value = statement.call.args[1]
+    tile = SharedTile(tuple(map(int, value.type.shape)), box.dims[0].axis or 0, value.type.dtype.itemsize)
+    name = _map(plan, box, tile)
+    starts = tuple(dim.start for dim in reversed(box.dims))
+    axes = tuple(dim.axis for dim in reversed(box.dims))
+    in_loop = any(
+        isinstance(s, (For, While)) and any(inner is statement for body in bodies(s) for inner in statements(body))
+        for s in statements(plan.kernel.body)
+    )
+    repeated = in_loop or len(_stores(plan, box.base)) > 1
+    attributes = (("map", name), ("base", box.base), ("axes", axes), ("repeated", repeated))
+    call = Call(ValueType(void), "box_store", (value, *starts), attributes, span=statement.call.span)
+    return replace(statement, call=call)
+
+
+def _stores(plan: _Plan, base: Variable) -> list[Effect]:
+    """All stores through a pointer argument."""
+    return [
+        s for s in statements(plan.kernel.body)
+        if isinstance(s, Effect) and s.call.op == "store" and base in roots_of(plan.kernel, s.call.args[0])
+    ]  # fmt: skip
 
 
 def _is_read(plan: _Plan, pointer: Variable) -> bool:
