@@ -219,12 +219,15 @@ class Context:
 
     # ------------------------------------------------------------------------------- places and constants of dots
 
-    def constant(self, name: str, value: int, comment: str) -> str:
-        """The name of a constant; another one where the name already stands for another value."""
+    def constant(self, name: str, value: int, comment: str, text: str = "") -> str:
+        """The name of a constant; another one where the name already stands for another value.
+
+        `text` says how the value follows from other constants.
+        """
         key = ("constant", name, value)
         if key not in self._constants:
             self._constants[key] = self.names.fresh(name, f"NEXT_{name}", f"OTHER_{name}", f"FURTHER_{name}")
-            self.roles.constants.append(Constant(self._constants[key], str(value), comment))
+            self.roles.constants.append(Constant(self._constants[key], text or str(value), comment))
         return self._constants[key]
 
     def thread_place(self, name: str, text: str, comment: str = "") -> str:
