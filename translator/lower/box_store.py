@@ -37,7 +37,7 @@ def lower_box_store(context: Context, statement: Effect) -> tuple[Node, ...]:
     tid = context.roles.tid
     number = context.names.shared_index("piece") if pieces > 1 else "0"
     text = f"{side_text(context, shape[fast])} / {side_text(context, piece_side)}"
-    count = context.constant("STORE_PIECES", pieces, f"pieces of {_word(call)} that are stored one by one", text)
+    count = context.constant("STORE_PIECES", pieces, f"pieces of {_word(call)}, stored one by one", text, "stores")
     stage, pending = "", "0"
     body: list[Node] = []
     if tile.stages > 1:
@@ -51,7 +51,8 @@ def lower_box_store(context: Context, statement: Effect) -> tuple[Node, ...]:
         Line("async_proxy_fence();", "tensor copies read through the asynchronous proxy"),
         *context.barrier("the piece is complete"),
         Branch(
-            f"{tid} == 0", (*_copy(context, call, tile, f"{array}{stage}", number, pieces), Line("tma_store_commit();"))
+            f"{tid} == 0",
+            (*_copy(context, variable, call, tile, f"{array}{stage}", number, pieces), Line("tma_store_commit();")),
         ),
     ]
     nodes: tuple[Node, ...] = tuple(body)
@@ -104,13 +105,13 @@ def _word(call: Call) -> str:
 
 
 def _buffers(context: Context, tile: SharedTile) -> str:
-    return context.constant("STORE_BUFFERS", tile.stages, "pieces in shared memory: one is written, one copied out")
+    return context.constant("STORE_BUFFERS", tile.stages, "pieces: one is written, one copied out", topic="stores")
 
 
 def _piece_side(context: Context, whole: SharedTile, variable: Variable, word: str) -> Dim:
     """The width of a piece: a line of the widest swizzle."""
     text = f"{LINE_BYTES} / sizeof({ctype(variable.type)})"
-    name = context.constant("PIECE_WIDTH", whole.line, f"elements of a line of a piece of {word}: 128 bytes", text)
+    name = context.constant("PIECE_WIDTH", whole.line, f"columns of a piece of {word}: 128 bytes", text, "stores")
     return Dim(whole.line, name)
 
 
@@ -144,7 +145,7 @@ def _write(
     element = f"{v_text} * {width_text}" if width > 1 and v_text != "0" else v_text
     if pieces > 1:
         text = f"{context.count(layout.axes[fast])} / {all_pieces}"
-        own = context.constant("PIECE_ELEMS", per_piece, "elements of a line of a piece per thread", text)
+        own = context.constant("PIECE_ELEMS", per_piece, "of these per thread", text, "stores")
         element = f"{number} * {own} + {element}" if element != "0" else f"{number} * {own}"
     subscripts = {slow: f"[{row.text}]" if rows > 1 else "", fast: f"[{element}]" if layout.registers(fast) > 1 else ""}
     source = name + "".join(subscripts[axis] for axis in layout.array_axes())
@@ -158,7 +159,7 @@ def _write(
     if vectors > 1:
         limit = f"PIECE_ELEMS / {width_text}" if pieces > 1 and width > 1 else str(vectors)
         limit = (
-            context.constant("PIECE_VECS", vectors, "accesses of a thread per row of a piece")
+            context.constant("PIECE_VECS", vectors, "accesses of a thread per line of a piece", topic="stores")
             if "/" not in limit
             else limit
         )
@@ -168,7 +169,9 @@ def _write(
     return nodes
 
 
-def _copy(context: Context, call: Call, tile: SharedTile, array: str, number: str, pieces: int) -> tuple[Node, ...]:
+def _copy(
+    context: Context, variable: Variable, call: Call, tile: SharedTile, array: str, number: str, pieces: int
+) -> tuple[Node, ...]:
     """The tensor copies of a piece, box by box."""
     rank = len(call.args) - 1
     helper = context.use_helper("tma_store", f"tma_store_{rank}d", rank=rank)
@@ -178,6 +181,6 @@ def _copy(context: Context, call: Call, tile: SharedTile, array: str, number: st
         moved = f"{number} * {side_text(context, tile.shape[tile.fast])}"
         starts[fast] = moved if starts[fast] == "0" else f"{starts[fast]} + {moved}"
     return box_copies(
-        context, tile, call, starts, array,
+        context, variable, tile, call, starts, array,
         lambda place, at: Line(f"{helper}({call.attribute('map')}, {', '.join(at)}, {place});"),
     )  # fmt: skip

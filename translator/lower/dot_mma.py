@@ -19,7 +19,7 @@ def lower_mma(context: Context, statement: Assign, plan: DotPlan, a: OperandPlac
     row = context.warp_place("warp_row", layout.axes[-2], "first row of the warp's part")
     column = context.warp_place("warp_col", layout.axes[-1], "first column of the warp's part")
     m_pieces, n_pieces = layout.registers(rank - 2) // 2, layout.registers(rank - 1) // 2
-    step = context.constant("MMA_K", instruction.k, "elements of K per instruction")
+    step = context.constant("MMA_K", instruction.k, "elements of K per instruction", topic="operands")
     m_count = context.constant("MMA_ROWS", m_pieces, "pieces of 16 rows per warp")
     n_count = context.constant("MMA_COLS", n_pieces, "pieces of 8 columns per warp")
     planes = layout.registers(0) if rank == 3 else 1

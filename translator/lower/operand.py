@@ -19,7 +19,11 @@ from .unit import Branch, Line, Node, Shared
 def shared_array(context: Context, key: object, name: str, variable: Variable, tile: SharedTile, comment: str) -> None:
     """Asks for the array of a tile, with all its stages."""
     sides = " * ".join(side_text(context, side) for side in variable.type.shape)
-    stages = f"[{context.constant('NUM_STAGES', tile.stages, 'of the ring of tiles')}]" if tile.stages > 1 else ""
+    stages = (
+        f"[{context.constant('NUM_STAGES', tile.stages, 'tiles in shared memory at once', topic='stages')}]"
+        if tile.stages > 1
+        else ""
+    )
     size = tile.stage_bytes * tile.stages
     context.shared.setdefault(
         key,  # type: ignore[arg-type]
