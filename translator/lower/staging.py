@@ -61,8 +61,7 @@ def declare_tile(context: Context, statement: Assign) -> str:
 
 def tile_comment(tile: SharedTile) -> str:
     """What the declaration says about the format."""
-    stages = f"{tile.stages} stages, " if tile.stages > 1 else ""
-    return f"{stages}{tile.swizzle}-byte swizzle" if tile.swizzle else f"{stages}no swizzle"
+    return f"{tile.swizzle}-byte swizzle" if tile.swizzle else "no swizzle"
 
 
 def is_asynchronous(context: Context, statement: Assign) -> bool:
