@@ -8,7 +8,20 @@ from collections.abc import Iterable
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
-from ..lower.unit import Blank, Branch, Comment, Constant, Function, HeaderField, Line, Loop, Node, Spelled, Unit
+from ..lower.unit import (
+    TOPICS,
+    Blank,
+    Branch,
+    Comment,
+    Constant,
+    Function,
+    HeaderField,
+    Line,
+    Loop,
+    Node,
+    Spelled,
+    Unit,
+)
 from .helpers import order_helpers
 from .wrap import WIDTH, wrap_code, wrap_comment
 
@@ -185,7 +198,8 @@ def used_constants(constants: tuple[Constant, ...], text: str) -> list[Constant]
             if word in by_name and word not in needed:
                 needed.append(word)
                 pending.append(word)
-    return _in_order_of_use([by_name[name] for name in by_name if name in needed])
+    by_topic = sorted((by_name[name] for name in by_name if name in needed), key=lambda c: TOPICS.index(c.topic))
+    return _in_order_of_use(by_topic)
 
 
 def _in_order_of_use(constants: list[Constant]) -> list[Constant]:
@@ -204,7 +218,7 @@ def _in_order_of_use(constants: list[Constant]) -> list[Constant]:
 
 def _constant_lines(constant: Constant) -> list[str]:
     text = f"constexpr {constant.ctype} {constant.name} = {constant.value};"
-    line = f"{text:<{COMMENT_COLUMN}}// {constant.comment}" if constant.comment else text
+    line = f"{text:<{COMMENT_COLUMN - 3}}   // {constant.comment}" if constant.comment else text
     return [line] if len(line) <= WIDTH else [*wrap_comment(constant.comment, 0), text]
 
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from ..ir.nodes import Call, Effect, Expr, Use, Variable
+from ..ir.types import Dim
 from ..schedule.layout import REGISTER, Layout, bits_of
-from ..schedule.shared_tiles import ALIGNMENT, SharedTile
+from ..schedule.shared_tiles import ALIGNMENT, LINE_BYTES, SharedTile
 from .access import Access
 from .context import Context, ctype
 from .memory import indexed, width_name
-from .operand import element_place
+from .operand import element_place, place_line
 from .point import Index, Point, point_of
 from .rings import box_copies
+from .shared import side_text
 from .unit import Branch, Line, Loop, Node, Shared, Spelled
 
 BUFFERS = 2  # pieces in shared memory at once: one is written while the other is copied out
@@ -22,28 +24,35 @@ def lower_box_store(context: Context, statement: Effect) -> tuple[Node, ...]:
     value = call.args[0]
     layout = context.schedule.statement_layouts[id(statement)]
     prepare, variable = _in_registers(context, statement, value, layout)
-    shape = tuple(map(int, value.type.shape))
+    shape = value.type.shape
     fast = [axis for axis in call.attribute("axes") if axis is not None][-1]
     whole = SharedTile(shape, fast, value.type.dtype.itemsize)
     pieces = whole.boxes if _by_registers(layout, fast, bits_of(whole.boxes)) else 1
-    sides = tuple(side // pieces if axis == fast else side for axis, side in enumerate(shape))
+    piece_side = _piece_side(context, whole, variable, _word(call)) if pieces > 1 else shape[fast]
+    sides = tuple(piece_side if axis == fast else side for axis, side in enumerate(shape))
     tile = SharedTile(sides, fast, whole.itemsize, min(pieces, BUFFERS))
-    array = _buffer(context, statement, variable, tile)
+    array = _buffer(context, statement, variable, tile, _word(call))
     for helper in ("async_proxy_fence", "tma_store_commit", "tma_store_wait"):
         context.use_helper(helper)
     tid = context.roles.tid
     number = context.names.shared_index("piece") if pieces > 1 else "0"
-    stage = f"[{number} % {context.constant('STORE_BUFFERS', tile.stages, 'pieces in shared memory at once')}]"
-    stage = stage if tile.stages > 1 else ""
-    pending = f"{context.constant('STORE_BUFFERS', tile.stages, '')} - 1" if tile.stages > 1 else "0"
-    body: list[Node] = [
+    text = f"{side_text(context, shape[fast])} / {side_text(context, piece_side)}"
+    count = context.constant("STORE_PIECES", pieces, f"pieces of {_word(call)}, stored one by one", text, "stores")
+    stage, pending = "", "0"
+    body: list[Node] = []
+    if tile.stages > 1:
+        buffers, buffer = _buffers(context, tile), context.names.shared_index("buffer")
+        stage, pending = f"[{buffer}]", f"{buffers} - 1"
+        body.append(Line(f"const int {buffer} = {number} % {buffers};"))
+    body += [
         Branch(f"{tid} == 0", (Line(f"tma_store_wait<{pending}>();"),)),
         *context.barrier("this part of shared memory has been copied out"),
-        *_write(context, variable, layout, tile, f"{array}{stage}", number, pieces),
+        *_write(context, variable, layout, tile, f"{array}{stage}", number, pieces, count),
         Line("async_proxy_fence();", "tensor copies read through the asynchronous proxy"),
         *context.barrier("the piece is complete"),
         Branch(
-            f"{tid} == 0", (*_copy(context, call, tile, f"{array}{stage}", number, pieces), Line("tma_store_commit();"))
+            f"{tid} == 0",
+            (*_copy(context, variable, call, tile, f"{array}{stage}", number, pieces), Line("tma_store_commit();")),
         ),
     ]
     nodes: tuple[Node, ...] = tuple(body)
@@ -53,7 +62,6 @@ def lower_box_store(context: Context, statement: Effect) -> tuple[Node, ...]:
         wait = Line("tma_store_complete<0>();", "an earlier store to the same place comes first")
         first = (Branch(f"{tid} == 0", (wait,)),)
     if pieces > 1:
-        count = context.constant("STORE_PIECES", pieces, "pieces of a tile, each as wide as a line of 128 bytes")
         nodes = (Loop(f"for (int {number} = 0; {number} < {count}; ++{number})", nodes, unroll=True),)
     last = Branch(f"{tid} == 0", (Line("tma_store_wait<0>();"),), (), "shared memory must outlive the copies out of it")
     if not context.schedule.rings.persistent:
@@ -85,17 +93,11 @@ def _by_registers(layout: Layout, fast: int, bits: int) -> bool:
     return bits > 0 and all(source == REGISTER for source in axis[len(axis) - bits :])
 
 
-def _buffer(context: Context, statement: Effect, variable: Variable, tile: SharedTile) -> str:
-    name = context.scratch_name(id(statement), "store", f"{variable.name}_shared")
-    dimensions = (
-        f"[{context.constant('STORE_BUFFERS', tile.stages, 'pieces in shared memory at once')}]"
-        if tile.stages > 1
-        else ""
-    )
-    size = context.constant(
-        f"{variable.name.upper()}_PIECE", tile.size, f"elements of {variable.name} that are stored at once"
-    )
-    comment = f"{variable.name} on its way out, {tile.swizzle}-byte swizzle"
+def _buffer(context: Context, statement: Effect, variable: Variable, tile: SharedTile, word: str) -> str:
+    name = context.scratch_name(id(statement), "store", f"{word}_shared")
+    dimensions = f"[{_buffers(context, tile)}]" if tile.stages > 1 else ""
+    size = " * ".join(side_text(context, side) for side in tile.shape)
+    comment = f"{word} on its way out, {tile.swizzle}-byte swizzle"
     context.scratch(
         id(statement), "store",
         Shared(name, ctype(variable.type), f"{dimensions}[{size}]", tile.stage_bytes * tile.stages, comment, ALIGNMENT),
@@ -103,8 +105,31 @@ def _buffer(context: Context, statement: Effect, variable: Variable, tile: Share
     return name
 
 
+def _word(call: Call) -> str:
+    """What the stored tensor is called."""
+    return str(call.attribute("map")).removesuffix("_map")
+
+
+def _buffers(context: Context, tile: SharedTile) -> str:
+    return context.constant("STORE_BUFFERS", tile.stages, "pieces: one is written, one copied out", topic="stores")
+
+
+def _piece_side(context: Context, whole: SharedTile, variable: Variable, word: str) -> Dim:
+    """The width of a piece: a line of the widest swizzle."""
+    text = f"{LINE_BYTES} / sizeof({ctype(variable.type)})"
+    name = context.constant("PIECE_WIDTH", whole.line, f"columns of a piece of {word}: 128 bytes", text, "stores")
+    return Dim(whole.line, name)
+
+
 def _write(
-    context: Context, variable: Variable, layout: Layout, tile: SharedTile, array: str, number: str, pieces: int
+    context: Context,
+    variable: Variable,
+    layout: Layout,
+    tile: SharedTile,
+    array: str,
+    number: str,
+    pieces: int,
+    all_pieces: str,
 ) -> tuple[Node, ...]:
     """This thread's part of a piece, consecutive elements at once."""
     fast, slow = tile.fast, tile.slow
@@ -121,12 +146,13 @@ def _write(
     inside = inside if vectors > 1 else Index("0", "0", width_text)
     row = Index(r if rows > 1 else "0")
     at = point_of(layout, (inside, row) if fast == 0 else (row, inside))
-    place = element_place(context, tile, at)
+    naming, place = place_line(context, element_place(context, tile, variable, at))
     v_text = v if vectors > 1 else "0"
     element = f"{v_text} * {width_text}" if width > 1 and v_text != "0" else v_text
     if pieces > 1:
-        count = context.constant("PIECE_ELEMS", per_piece, "elements of a row of a piece per thread")
-        element = f"{number} * {count} + {element}" if element != "0" else f"{number} * {count}"
+        text = f"{context.count(layout.axes[fast])} / {all_pieces}"
+        own = context.constant("PIECE_ELEMS", per_piece, "of these per thread", text, "stores")
+        element = f"{number} * {own} + {element}" if element != "0" else f"{number} * {own}"
     subscripts = {slow: f"[{row.text}]" if rows > 1 else "", fast: f"[{element}]" if layout.registers(fast) > 1 else ""}
     source = name + "".join(subscripts[axis] for axis in layout.array_axes())
     if width > 1:
@@ -135,11 +161,11 @@ def _write(
         line: Node = Line(f"{helper}<{width_text}>(&{array}[{place}], &{source});")
     else:
         line = Line(f"{array}[{place}] = {source};")
-    nodes: tuple[Node, ...] = (line,)
+    nodes: tuple[Node, ...] = (*naming, line)
     if vectors > 1:
         limit = f"PIECE_ELEMS / {width_text}" if pieces > 1 and width > 1 else str(vectors)
         limit = (
-            context.constant("PIECE_VECS", vectors, "accesses of a thread per row of a piece")
+            context.constant("PIECE_VECS", vectors, "accesses of a thread per line of a piece", topic="stores")
             if "/" not in limit
             else limit
         )
@@ -149,17 +175,18 @@ def _write(
     return nodes
 
 
-def _copy(context: Context, call: Call, tile: SharedTile, array: str, number: str, pieces: int) -> tuple[Node, ...]:
+def _copy(
+    context: Context, variable: Variable, call: Call, tile: SharedTile, array: str, number: str, pieces: int
+) -> tuple[Node, ...]:
     """The tensor copies of a piece, box by box."""
     rank = len(call.args) - 1
     helper = context.use_helper("tma_store", f"tma_store_{rank}d", rank=rank)
     starts = [context.speller.text(arg) for arg in call.args[1:]]
     if pieces > 1:
         fast = list(call.attribute("axes")).index(tile.fast)
-        line = context.constant("STORE_LINE", tile.line, "elements of a line of a piece")
-        moved = f"{number} * {line}"
+        moved = f"{number} * {side_text(context, tile.shape[tile.fast])}"
         starts[fast] = moved if starts[fast] == "0" else f"{starts[fast]} + {moved}"
     return box_copies(
-        context, tile, call, starts, array,
+        context, variable, tile, call, starts, array,
         lambda place, at: Line(f"{helper}({call.attribute('map')}, {', '.join(at)}, {place});"),
     )  # fmt: skip

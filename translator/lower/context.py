@@ -219,12 +219,15 @@ class Context:
 
     # ------------------------------------------------------------------------------- places and constants of dots
 
-    def constant(self, name: str, value: int, comment: str) -> str:
-        """The name of a constant; another one where the name already stands for another value."""
+    def constant(self, name: str, value: int, comment: str, text: str = "", topic: str = "tiles", *others: str) -> str:
+        """The name of a constant; one of the `others` where the name already stands for another value.
+
+        `text` says how the value follows from other constants; `topic` where in the file it stands.
+        """
         key = ("constant", name, value)
         if key not in self._constants:
-            self._constants[key] = self.names.fresh(name, f"NEXT_{name}", f"OTHER_{name}", f"FURTHER_{name}")
-            self.roles.constants.append(Constant(self._constants[key], str(value), comment))
+            self._constants[key] = self.names.fresh(name, *others, f"NEXT_{name}", f"OTHER_{name}", f"FURTHER_{name}")
+            self.roles.constants.append(Constant(self._constants[key], text or str(value), comment, topic=topic))
         return self._constants[key]
 
     def thread_place(self, name: str, text: str, comment: str = "") -> str:
@@ -246,12 +249,16 @@ class Context:
 
     def warpgroup(self, bits: list[int]) -> str:
         """The warpgroup's number, counted by the given thread bits."""
-        size = self.constant("WARPGROUP_SIZE", 1 << WARPGROUP_BITS, "threads")
+        size = self.warpgroup_size()
         low = bits[0] - WARPGROUP_BITS
         text = f"{self.roles.tid} / {size}" + (f" / {1 << low}" if low else "")
         if bits[-1] + 1 < self.roles.num_threads.bit_length() - 1:
             text += f" % {1 << len(bits)}"
         return self.thread_place("warpgroup", text)
+
+    def warpgroup_size(self) -> str:
+        """The constant that counts the threads of a warpgroup."""
+        return self.constant("WARPGROUP_SIZE", 1 << WARPGROUP_BITS, "threads", topic="threads")
 
     def distinct_helper(self, template: str, name: str, values: dict[str, object]) -> str:
         """A helper whose name is its own where another with the same name has other values."""
@@ -322,7 +329,7 @@ class Context:
         if not self.schedule.rings.has_producer:
             return "__syncthreads()"
         self.use_helper("named_barrier_sync")
-        barrier = self.constant("CONSUMER_BARRIER", 1, "the hardware barrier of the multiplying threads")
+        barrier = self.constant("CONSUMER_BARRIER", 1, "named barrier of those that multiply", topic="threads")
         return f"named_barrier_sync({barrier}, NUM_THREADS)"
 
     def program(self) -> str:
@@ -343,7 +350,7 @@ class Context:
         """The constant that counts the loading warpgroup's threads; "" without one."""
         if not self.schedule.rings.has_producer:
             return ""
-        return self.constant("PRODUCER_THREADS", 1 << WARPGROUP_BITS, "a warpgroup that loads")
+        return self.warpgroup_size()
 
     def after_barrier(self) -> None:
         """Records that a barrier has been passed."""

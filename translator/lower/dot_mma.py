@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..ir.nodes import Assign
 from ..schedule.dots import DotPlan
 from .context import Context
-from .operand import OperandPlace
+from .operand import OperandPlace, place_line
 from .shared import side_text
 from .unit import Line, Loop, Node
 
@@ -19,7 +19,7 @@ def lower_mma(context: Context, statement: Assign, plan: DotPlan, a: OperandPlac
     row = context.warp_place("warp_row", layout.axes[-2], "first row of the warp's part")
     column = context.warp_place("warp_col", layout.axes[-1], "first column of the warp's part")
     m_pieces, n_pieces = layout.registers(rank - 2) // 2, layout.registers(rank - 1) // 2
-    step = context.constant("MMA_K", instruction.k, "elements of K per instruction")
+    step = context.constant("MMA_K", instruction.k, "elements of K per instruction", topic="operands")
     m_count = context.constant("MMA_ROWS", m_pieces, "pieces of 16 rows per warp")
     n_count = context.constant("MMA_COLS", n_pieces, "pieces of 8 columns per warp")
     planes = layout.registers(0) if rank == 3 else 1
@@ -62,7 +62,8 @@ def _load_a(
         helper = context.use_helper("ldmatrix", "ldmatrix_x4_trans", count=4, trans=True)
         place = a.place(context, f"{row} + {lane} / 8 % 2 * 8", f"{kk} + {lane} / 16 * 8 + {lane} % 8", batch)
     registers = ", ".join(f"{fragment}[{i}]" for i in range(4))
-    return (Line(f"{helper}({registers}, &{a.base}[{place}]);"),)
+    naming, offset = place_line(context, place)
+    return (*naming, Line(f"{helper}({registers}, &{a.base}[{offset}]);"))
 
 
 def _load_b(
@@ -79,8 +80,9 @@ def _load_b(
         helper = context.use_helper("ldmatrix", f"ldmatrix_x{width}_trans", count=width, trans=True)
         across = f"{column} + {ni} * 8 + {lane} / 16 * 8" if both else column
         place = b.place(context, across, f"{kk} + {lane} % 16", batch)
+    naming, offset = place_line(context, place)
     if not both:
-        return (Line(f"{helper}(b_frag[0][0], b_frag[0][1], &{b.base}[{place}]);"),)
+        return (*naming, Line(f"{helper}(b_frag[0][0], b_frag[0][1], &{b.base}[{offset}]);"))
     registers = ", ".join(f"b_frag[{ni}{piece}][{i}]" for piece in ("", " + 1") for i in range(2))
-    load = Line(f"{helper}({registers}, &{b.base}[{place}]);")
-    return (Loop(f"for (int {ni} = 0; {ni} < {count}; {ni} += 2)", (load,), unroll=True),)
+    load = Line(f"{helper}({registers}, &{b.base}[{offset}]);")
+    return (Loop(f"for (int {ni} = 0; {ni} < {count}; {ni} += 2)", (*naming, load), unroll=True),)

@@ -7,6 +7,16 @@ from ..schedule.dots import DotPlan
 from ..schedule.instructions import WARPGROUP_BITS
 from ..schedule.shared_tiles import CHUNK_BYTES
 from .context import Context
+from .formats import (
+    box_bytes,
+    box_chunks,
+    chunk_elements,
+    line_chunks,
+    line_elements,
+    part_elements,
+    pattern_bytes,
+    swizzle_bytes,
+)
 from .operand import OperandPlace
 from .shared import side_text
 from .unit import Line, Loop, Node
@@ -21,18 +31,18 @@ def lower_wgmma(
     layout, instruction = plan.layout, plan.instruction
     name = context.names.variable(statement.target)
     tiles, n = layout.registers(0) // 2, 4 * layout.registers(1)
-    step = context.constant("MMA_K", instruction.k, "elements of K per instruction")
+    step = context.constant("MMA_K", instruction.k, "elements of K per instruction", topic="operands")
     wgmma = _helper(context, plan, n, a, b)
     kk, m = context.names.shared_index("kk"), context.names.shared_index("m")
-    rows = _warpgroup_offset(context, layout.axes[0], "rows of a warpgroup")
-    columns = _warpgroup_offset(context, layout.axes[1], "columns of a warpgroup")
+    rows = _warpgroup_offset(context, layout.axes[0])
+    columns = _warpgroup_offset(context, layout.axes[1])
     nodes: list[Node] = [
         _descriptor(context, statement, a, "a", rows),
         _descriptor(context, statement, b, "b", columns),
         *fence(context, statement, name, context.count(layout.axes[0]), instruction.accumulator),
     ]
-    a_text = f"{_tile_name(context, statement, a, 'a')}{_k_step(context, a, 'A', kk)}"
-    b_text = f"{_tile_name(context, statement, b, 'b')}{_k_step(context, b, 'B', kk)}"
+    a_text = f"{_tile_name(context, statement, a, 'a')}{_k_step(context, a, kk)}"
+    b_text = f"{_tile_name(context, statement, b, 'b')}{_k_step(context, b, kk)}"
     if tiles == 1:
         multiply: Node = Line(f"{wgmma}({name}[0], {name}[1], {a_text}, {b_text});")
     else:
@@ -89,13 +99,10 @@ def _helper(context: Context, plan: DotPlan, n: int, a: OperandPlace, b: Operand
     return context.distinct_helper("wgmma", f"wgmma_m64n{n}k{instruction.k}", values)
 
 
-def _warpgroup_offset(context: Context, axis: tuple[int, ...], comment: str) -> tuple[str, int]:
-    """(text of the warpgroup's number along an axis, coordinates per warpgroup); ("0", …) where there is one."""
+def _warpgroup_offset(context: Context, axis: tuple[int, ...]) -> tuple[str, int]:
+    """(text of the warpgroup's number along an axis, how many there are); ("0", 1) where there is one."""
     bits = [bit for bit in axis if bit >= WARPGROUP_BITS]
-    size = 1 << (len(axis) - len(bits))
-    if not bits:
-        return "0", size
-    return context.warpgroup(bits), size
+    return (context.warpgroup(bits), 1 << len(bits)) if bits else ("0", 1)
 
 
 def _mn_bytes(place: OperandPlace, count: int) -> int:
@@ -114,36 +121,27 @@ def _tile_name(context: Context, statement: Assign, place: OperandPlace, word: s
 
 def _descriptor(context: Context, statement: Assign, place: OperandPlace, word: str, part: tuple[str, int]) -> Node:
     """The descriptor of the warpgroup's part of an operand (PTX ISA, "Shared memory matrix layout" of wgmma)."""
-    tile = place.tile
-    line_bytes = tile.line * tile.itemsize
-    number, size = part
+    tile, upper = place.tile, place.variable.name.upper()
+    number, parts = part
     start = place.base
     if number != "0":
-        elements = _mn_bytes(place, size) // tile.itemsize
-        name = context.constant(f"{word.upper()}_PART", elements, f"elements of {place.variable.name} per warpgroup")
-        start = f"{place.base} + {number} * {name}"
-    pattern = 8 * line_bytes  # from 8 lines to the next 8
-    box = tile.lines * line_bytes  # from one box to the next along M or N
-    leading = 16 if place.k_fast or tile.boxes == 1 else box
+        start += f" + {number} * {part_elements(context, tile, place.variable, upper, place.mn_axis, parts)}"
+    swizzle = swizzle_bytes(context, tile, upper) if tile.swizzle else "0"
+    leading = "16" if place.k_fast or tile.boxes == 1 else box_bytes(context, tile, upper)
     if not place.k_fast and not tile.swizzle:  # without a swizzle the strides along K and along M or N change roles
-        leading = pattern
-    helper = context.use_helper("wgmma_descriptor")
-    tile_name = _tile_name(context, statement, place, word)
-    swizzle = context.constant(f"{word.upper()}_SWIZZLE", tile.swizzle, "bytes of its swizzle pattern")
-    leading_name = context.constant(f"{word.upper()}_BOX_BYTES", leading, "") if leading != 16 else "16"
-    stride_name = context.constant(f"{word.upper()}_PATTERN_BYTES", pattern, f"8 lines of {place.variable.name}")
-    return Line(f"const unsigned long long {tile_name} = {helper}<{swizzle}>({start}, {leading_name}, {stride_name});")
+        leading = pattern_bytes(context, tile, upper)
+    helper, name = context.use_helper("wgmma_descriptor"), _tile_name(context, statement, place, word)
+    arguments = f"{start}, {leading}, {pattern_bytes(context, tile, upper)}"
+    return Line(f"const unsigned long long {name} = {helper}<{swizzle}>({arguments});")
 
 
-def _k_step(context: Context, place: OperandPlace, word: str, kk: str) -> str:
+def _k_step(context: Context, place: OperandPlace, kk: str) -> str:
     """What K steps add to a descriptor, in units of 16 bytes."""
-    tile = place.tile
+    tile, word = place.tile, place.variable.name.upper()
     if not place.k_fast:
-        chunks = context.constant(f"{word}_LINE_CHUNKS", tile.chunks, "16-byte chunks of a line")
-        return f" + {kk} * {chunks}"
-    chunk = context.constant(f"{word}_CHUNK", tile.chunk, "elements of 16 bytes")
+        return f" + {kk} * {line_chunks(context, tile, word)}"
+    chunk = chunk_elements(context, tile, place.variable, word)
     if tile.boxes == 1:
         return f" + {kk} / {chunk}"
-    line = context.constant(f"{word}_LINE", tile.line, f"elements of a line of {place.variable.name}")
-    box = context.constant(f"{word}_BOX_CHUNKS", tile.lines * tile.chunks, "16-byte chunks of a box")
+    line, box = line_elements(context, tile, place.variable, word), box_chunks(context, tile, word)
     return f" + {kk} / {line} * {box} + {kk} % {line} / {chunk}"

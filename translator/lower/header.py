@@ -5,13 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from .. import version
+from ..artifact import TensorMap
 from ..ir.nodes import Call, Kernel, Parameter
 from ..ir.walk import expressions, statements, subexpressions
 from ..ops.registry import OPS
+from ..schedule.dots import DotPlan
+from ..schedule.instructions import LANE_BITS, WARPGROUP_BITS
 from ..schedule.layout import Layout
+from ..schedule.rings import UNBOUNDED
 from .context import Context, ctype
 from .staging import tile_comment
 from .unit import HeaderField
+
+WARPGROUP = 1 << WARPGROUP_BITS
+HOPPER_ONLY = (("wgmma", "wgmma"), ("setmaxnreg", "warpgroup_shrink"))  # (instruction, the helper that has it)
 
 
 def title(kernel: Kernel) -> str:
@@ -24,20 +31,49 @@ def title(kernel: Kernel) -> str:
 
 def header_fields(context: Context, dynamic_bytes: int) -> tuple[HeaderField, ...]:
     """All fields, in their fixed order."""
-    fields = [
+    rings = context.schedule.rings
+    fields = (
         HeaderField("target", (_target(context),)),
         HeaderField("arguments", _arguments(context)),
         HeaderField("constexpr", (_constants(context.kernel),)),
-        HeaderField("launch", (_launch(context, dynamic_bytes),)),
+        HeaderField("launch", _launch(context, dynamic_bytes)),
+        HeaderField("guards", (f"holds for {', '.join(rings.guards)}; otherwise take --no-guards",)),
+        HeaderField("maps", tuple(_tensor_map(one) for one in rings.maps)),
+        HeaderField("warps", _warps(context)),
         HeaderField("tiles", _tiles(context)),
-    ]
-    if notes := _numerics(context):
-        fields.append(HeaderField("numerics", notes))
-    return tuple(fields)
+        HeaderField("no TMA", rings.reasons),
+        HeaderField("numerics", _numerics(context)),
+    )
+    return tuple(field for field in fields if field.lines and (field.word != "guards" or rings.guards))
 
 
 def _target(context: Context) -> str:
-    return "sm_80 and later"
+    """What the PTX in the helpers asks for."""
+    templates = {helper.template for helper in context.helpers.values()}
+    special = [word for word, template in HOPPER_ONLY if template in templates]
+    if special:
+        return f"sm_90a only ({', '.join(special)})"
+    kinds = {helper.values.get("a_type") for helper in context.helpers.values() if helper.template == "mma"}
+    return "sm_89 and later" if kinds & {"e4m3", "e5m2"} else "sm_80 and later"
+
+
+def _tensor_map(one: TensorMap) -> str:
+    """What the launcher encodes, outermost dimension first as in the code."""
+    sizes = ", ".join("any" if size == UNBOUNDED else size for size in reversed(one.sizes))
+    box = ", ".join(map(str, reversed(one.box)))
+    strides = ", ".join(reversed(one.strides))
+    swizzle = f"{one.swizzle}-byte swizzle" if one.swizzle else "no swizzle"
+    return f"{one.name}: {one.base} [{sizes}], strides in bytes [{strides}]; box [{box}], {swizzle}"
+
+
+def _warps(context: Context) -> tuple[str, ...]:
+    """Who does what, where the warps of a block do different things."""
+    if not context.schedule.rings.has_producer:
+        return ()
+    consumers = context.schedule.num_threads // WARPGROUP
+    joint = "and" if consumers == 2 else "to"
+    first = "warpgroup 0 multiplies" if consumers == 1 else f"warpgroups 0 {joint} {consumers - 1} multiply"
+    return (f"{first}, warpgroup {consumers} loads: one of its threads starts every tensor copy",)
 
 
 def _arguments(context: Context) -> tuple[str, ...]:
@@ -65,11 +101,12 @@ def _constants(kernel: Kernel) -> str:
     entries = []
     for name, value in kernel.constants.items():
         shown = value.__name__ if callable(value) and hasattr(value, "__name__") else value
+        shown = repr(value) if isinstance(value, str) else shown
         entries.append(f"{name} = {shown}")
     return ", ".join(entries) or "none"
 
 
-def _launch(context: Context, dynamic_bytes: int) -> str:
+def _launch(context: Context, dynamic_bytes: int) -> tuple[str, ...]:
     axes = {
         part.attribute("axis")
         for statement in statements(context.kernel.body)
@@ -78,8 +115,14 @@ def _launch(context: Context, dynamic_bytes: int) -> str:
         if isinstance(part, Call) and part.op in ("program_id", "num_programs")
     }
     grid = ", ".join("programs" if axis in axes else "1" for axis in range(3))
-    threads = context.schedule.num_threads
-    return f"grid ({grid}), block ({threads}, 1, 1), dynamic shared memory {dynamic_bytes} bytes"
+    threads = context.schedule.launch_threads
+    line = f"grid ({grid}), block ({threads}, 1, 1), dynamic shared memory {dynamic_bytes} bytes"
+    if not context.schedule.rings.persistent:
+        return (line,)
+    return (
+        line.replace("programs", "blocks", 1),
+        f"each block takes every gridDim.x-th of {context.num_programs()} programs, the first blockIdx.x",
+    )
 
 
 def _tiles(context: Context) -> tuple[str, ...]:
@@ -101,10 +144,14 @@ def _tiles(context: Context) -> tuple[str, ...]:
     lines = []
     for (shape, layout), names in groups.items():
         sides = ", ".join(str(int(side)) for side in shape)
-        lines.append(f"{', '.join(names)} [{sides}]: {distribution(layout)}")
+        pieces = {fragments(plan) for plan in schedule.dots.values() if plan.layout == layout} - {""}
+        lines.append(f"{', '.join(names)} [{sides}]: {next(iter(sorted(pieces)), distribution(layout))}")
     for variable, tile in schedule.staged.items():
-        sides = ", ".join(str(side) for side in tile.shape)
-        lines.append(f"{context.names.variable(variable)} [{sides}]: shared, {tile_comment(tile)}")
+        sides = ", ".join(str(int(side)) for side in tile.shape)
+        stages = f"{tile.stages} stages of " if tile.stages > 1 else ""
+        lines.append(
+            f"{context.names.variable(variable)} [{sides}]: shared, {stages}{tile.stage_bytes} bytes, {tile_comment(tile)}"
+        )
     if schedule.in_shared:
         names = [context.names.variable(v) for v in sorted(schedule.in_shared, key=lambda v: v.key)]
         lines.append(f"{', '.join(names)}: in shared memory, for want of registers")
@@ -127,6 +174,19 @@ def distribution(layout: Layout) -> str:
     text = "; ".join(parts)
     copies = len(layout.free_thread_bits())
     return text + (f"; {1 << copies} threads hold copies" if copies else "")
+
+
+def fragments(plan: DotPlan) -> str:
+    """Who holds what of an accumulator of tensor cores, in words; "" for other dots."""
+    kind, k = plan.instruction.kind, plan.instruction.k
+    owner, bits = {"wgmma": ("warpgroup", WARPGROUP_BITS), "mma": ("warp", LANE_BITS)}.get(kind, ("", 0))
+    if not owner:
+        return ""
+    part = [1 << sum(bit < bits for bit in axis) for axis in plan.layout.axes]
+    instruction = f"wgmma.m64n{part[-1]}k{k}" if kind == "wgmma" else f"mma.m16n8k{k}"
+    copies = len([bit for bit in plan.layout.free_thread_bits() if bit >= bits])
+    text = f"registers, {' x '.join(map(str, part))} per {owner}, by {instruction}"
+    return text + (f"; {1 << copies} {owner}s hold copies" if copies else "")
 
 
 def _numerics(context: Context) -> tuple[str, ...]:

@@ -7,18 +7,21 @@ from ..diagnostics import OutOfResources
 from ..ir.nodes import Call, Kernel, Statement, Variable
 from ..ir.types import ValueType
 from ..ir.walk import expressions, statements, subexpressions
-from ..language.dtypes import DType, PointerType
+from ..language.dtypes import DType, PointerType, float32
 from ..schedule.layout import Layout
 from ..schedule.plan import Schedule
 from ..schedule.pointers import read_only_pointers
 from .context import Context, ctype
 from .functions import lower_function
 from .header import header_fields, title
+from .literals import literal_text
 from .names import MATH_NAMES, Names
 from .roles import Roles
 from .scopes import find_scopes
 from .unit import Blank, Constant, Function, Line, Node, Shared, Unit
 from .warp_roles import lower_body
+
+COMMENT_ROOM = 43  # columns beside a constant
 
 
 def lower_kernel(kernel: Kernel, facts: Facts, schedule: Schedule) -> Unit:
@@ -48,7 +51,7 @@ def lower_kernel(kernel: Kernel, facts: Facts, schedule: Schedule) -> Unit:
         title=title(kernel),
         header=header_fields(context, dynamic_bytes),
         includes=_includes(kernel),
-        constants=(*_user_constants(kernel), *context.roles.constants),
+        constants=(*_user_constants(context), *context.roles.constants),
         helpers=tuple(context.helpers.values()),
         functions=functions,
         dynamic_shared=dynamic,
@@ -117,20 +120,33 @@ def _functions(context: Context, kernel: Kernel) -> tuple[Function, ...]:
     return tuple(reversed(written))
 
 
-def _user_constants(kernel: Kernel) -> list[Constant]:
-    """Constexpr parameters that are numbers, under their own names."""
+def _user_constants(context: Context) -> list[Constant]:
+    """Constexpr parameters that are numbers, under their own names: sides of tiles first, strides that are 1 last."""
     constants = []
-    for name, value in kernel.constants.items():
+    for name, value in context.kernel.constants.items():
+        comment = _sides(context, name)
         if isinstance(value, bool):
-            constants.append(Constant(name, "true" if value else "false", ctype="bool"))
+            constants.append(Constant(name, "true" if value else "false", comment, "bool", "user"))
         elif isinstance(value, int) and -(1 << 31) <= value < 1 << 31:
-            constants.append(Constant(name, str(int(value))))
+            constants.append(Constant(name, str(int(value)), comment, topic="user"))
         elif isinstance(value, float):
-            from ..language.dtypes import float32
-            from .literals import literal_text
+            constants.append(Constant(name, literal_text(value, float32), comment, "float", "user"))
+    return sorted(constants, key=lambda constant: (not constant.comment, constant.value == "1"))
 
-            constants.append(Constant(name, literal_text(value, float32), ctype="float"))
-    return constants
+
+def _sides(context: Context, symbol: str) -> str:
+    """Of which tiles a constant is a side, as far as there is room to say it: "rows of a, columns of b"."""
+    found: dict[str, list[str]] = {}
+    for variable in (*context.schedule.staged, *context.schedule.layouts):
+        shape = variable.type.shape
+        for axis, side in enumerate(shape):
+            if getattr(side, "symbol", None) == symbol:
+                noun = ("elements",) if len(shape) == 1 else ("planes", "rows", "columns")[3 - len(shape) :]
+                names = found.setdefault(noun[axis] if axis < len(noun) else "elements", [])
+                if variable.name not in names:
+                    names.append(variable.name)
+    parts = [f"{noun} of {names[0]}" for noun, names in found.items()]
+    return ", ".join(parts) if len(", ".join(parts)) <= COMMENT_ROOM else "".join(parts[:1])
 
 
 def _includes(kernel: Kernel) -> tuple[str, ...]:

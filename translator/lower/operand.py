@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from ..ir.nodes import Statement, Variable
 from ..ir.types import Dim
 from ..schedule.dots import Operand, copied_tile
@@ -17,7 +19,11 @@ from .unit import Branch, Line, Node, Shared
 def shared_array(context: Context, key: object, name: str, variable: Variable, tile: SharedTile, comment: str) -> None:
     """Asks for the array of a tile, with all its stages."""
     sides = " * ".join(side_text(context, side) for side in variable.type.shape)
-    stages = f"[{context.constant('NUM_STAGES', tile.stages, 'of the ring of tiles')}]" if tile.stages > 1 else ""
+    stages = (
+        f"[{context.constant('NUM_STAGES', tile.stages, 'tiles in shared memory at once', topic='stages')}]"
+        if tile.stages > 1
+        else ""
+    )
     size = tile.stage_bytes * tile.stages
     context.shared.setdefault(
         key,  # type: ignore[arg-type]
@@ -25,11 +31,12 @@ def shared_array(context: Context, key: object, name: str, variable: Variable, t
     )
 
 
-def place_text(context: Context, tile: SharedTile, slow: str, fast: str, batch: str = "0") -> str:
-    """The offset of an element within one stage, as text."""
+def place_text(context: Context, tile: SharedTile, element: str, slow: str, fast: str, batch: str = "0") -> str:
+    """The offset of an element (of C++ type `element`) within one stage, as text."""
     if tile.swizzle:
         helper = context.use_helper("swizzled")
-        text = f"{helper}<{tile.chunk}, {tile.line}, {tile.lines}>({slow}, {fast})"
+        width, lines = (side_text(context, tile.shape[axis]) for axis in (tile.fast, tile.slow))
+        text = f"{helper}<{element}, {width}, {lines}>({slow}, {fast})"
     else:
         text = f"({slow}) * {tile.line} + {fast}" if slow != "0" else fast
     if len(tile.shape) == 3 and tile.shape[0] > 1:
@@ -37,10 +44,18 @@ def place_text(context: Context, tile: SharedTile, slow: str, fast: str, batch: 
     return text
 
 
-def element_place(context: Context, tile: SharedTile, point: Point) -> str:
-    """The offset of the element at a point of the tile."""
+def element_place(context: Context, tile: SharedTile, variable: Variable, point: Point) -> str:
+    """The offset of the element at a point of a variable's tile."""
     axes = [coordinate(Point(point.layout, point.indices, (bits,)), 0, context.roles) for bits in point.axes]
-    return place_text(context, tile, axes[tile.slow], axes[tile.fast], axes[0])
+    return place_text(context, tile, ctype(variable.type), axes[tile.slow], axes[tile.fast], axes[0])
+
+
+def place_line(context: Context, text: str, word: str = "place") -> tuple[tuple[Node, ...], str]:
+    """Gives an offset a name where it is more than a name: (the line that does so, the name)."""
+    if re.fullmatch(r"\w+", text):
+        return (), text
+    name = context.names.shared_index(word)
+    return (Line(f"const int {name} = {text};"),), name
 
 
 class OperandPlace:
@@ -64,7 +79,7 @@ class OperandPlace:
     def place(self, context: Context, mn: str, k: str, batch: str = "0") -> str:
         """The offset of an element by its coordinates along M or N, and along K."""
         slow, fast = (mn, k) if self.k_fast else (k, mn)
-        return place_text(context, self.tile, slow, fast, batch)
+        return place_text(context, self.tile, ctype(self.variable.type), slow, fast, batch)
 
 
 def operand_place(
@@ -93,12 +108,12 @@ def _copy(context: Context, operand: Operand, tile: SharedTile, name: str) -> tu
     context.packets |= {access.width * tile.itemsize} if access.width > 1 else set()
 
     def write(point: Point) -> tuple[Node, ...]:
-        target = f"{name}[{element_place(context, tile, point)}]"
+        place, offset = place_line(context, element_place(context, tile, variable, point))
         value = indexed(context, source, variable, point)
         if access.width == 1:
-            return (Line(f"{target} = {value};"),)
+            return (*place, Line(f"{name}[{offset}] = {value};"))
         helper = context.use_helper("store_vec", "store_vec", kind="", modifier="")
-        return (Line(f"{helper}<{width_name(context, layout, access)}>(&{target}, &{value});"),)
+        return (*place, Line(f"{helper}<{width_name(context, layout, access)}>(&{name}[{offset}], &{value});"))
 
     nodes = vectors(context, layout, access, write)
     if guard := copies_guard(context, layout):

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..ir.nodes import Assign, Call, For, Literal, Statement, Use
+from ..ir.nodes import Assign, Call, For, Literal, Statement, Use, Variable
 from ..ir.walk import assigned_variables, statements, used_variables
 from ..schedule.rings import Ring, top_statements
 from ..schedule.shared_tiles import SharedTile
 from .context import Context, ctype
 from .dot_wgmma import pin
+from .formats import box_count, box_elements, line_elements, stage_bytes
 from .operand import shared_array
 from .staging import (
     ahead_registers,
@@ -44,7 +45,6 @@ def announce_rings(context: Context) -> list[Node]:
         if ring.kind != "tma":
             continue
         stages = _stages(context, ring)
-        warps = context.constant("NUM_CONSUMER_WARPS", context.schedule.num_threads // 32, "warps that multiply")
         for word, comment in (
             ("full", "completes when the tiles of a stage have arrived"),
             ("empty", "completes when every multiplying warp is done with a stage"),
@@ -56,7 +56,7 @@ def announce_rings(context: Context) -> list[Node]:
             context.use_helper(helper)
         init = (
             Line(f"mbarrier_init(&{_barrier(context, ring, 'full')}[stage], 1);"),
-            Line(f"mbarrier_init(&{_barrier(context, ring, 'empty')}[stage], {warps});"),
+            Line(f"mbarrier_init(&{_barrier(context, ring, 'empty')}[stage], NUM_WARPS);"),
         )
         nodes.append(Loop(f"for (int stage = 0; stage < {stages}; ++stage)", init))
     tid = context.roles.tid
@@ -67,7 +67,7 @@ def announce_rings(context: Context) -> list[Node]:
 
 
 def _stages(context: Context, ring: Ring) -> str:
-    return context.constant("NUM_STAGES", ring.stages, "of a ring of tiles")
+    return context.constant("NUM_STAGES", ring.stages, "tiles in shared memory at once", topic="stages")
 
 
 def _barrier(context: Context, ring: Ring, word: str) -> str:
@@ -100,8 +100,7 @@ def lower_producer_loop(
     stage, parity = _stage_lines(context, ring)
     for helper in ("mbarrier_wait", "mbarrier_arrive_expect"):
         context.use_helper(helper)
-    total = sum(context.schedule.staged[tile].stage_bytes for tile in ring.tiles)
-    size = context.constant("STAGE_BYTES", total, "of all tiles of a stage")
+    size = stage_bytes(context, ring.tiles)
     full, empty = _barrier(context, ring, "full"), _barrier(context, ring, "empty")
     fixed = _fixed_starts(context, statement)
     nodes: list[Node] = [
@@ -204,13 +203,14 @@ def lower_box_load(context: Context, statement: Assign) -> tuple[Node, ...]:
     ]
     full = f"&{_barrier(context, ring, 'full')}[stage]"
     return box_copies(
-        context, tile, call, starts, f"{name}[stage]",
+        context, target, tile, call, starts, f"{name}[stage]",
         lambda place, at: Line(f"{helper}({place}, {call.attribute('map')}, {', '.join(at)}, {full});"),
     )  # fmt: skip
 
 
 def box_copies(
     context: Context,
+    variable: Variable,
     tile: SharedTile,
     call: Call,
     starts: list[str],
@@ -220,10 +220,10 @@ def box_copies(
     """One copy per box of a tile, side by side along the contiguous axis."""
     if tile.boxes == 1:
         return (copy(array, starts),)
-    word = (call.attribute("map")).removesuffix("_map").upper()
-    elements = context.constant(f"{word}_BOX", tile.lines * tile.line, "elements of a box")
-    line = context.constant(f"{word}_LINE", tile.line, "elements of a line of a box")
-    boxes = context.constant(f"{word}_BOXES", tile.boxes, "boxes side by side")
+    word = variable.name.upper()
+    elements = box_elements(context, tile, variable, word)
+    line = line_elements(context, tile, variable, word)
+    boxes = box_count(context, tile, variable, word)
     at = list(starts)
     fast = list(call.attribute("axes")).index(tile.fast)
     at[fast] = f"box * {line}" if at[fast] == "0" else f"{at[fast]} + box * {line}"

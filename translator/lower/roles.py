@@ -78,10 +78,10 @@ class Roles:
         self.num_threads = num_warps * 32
         self.tid = names.fresh("tid", "thread")
         self.constants = [
-            Constant("NUM_WARPS", str(num_warps)),
-            Constant("WARP_SIZE", "32"),
-            Constant("ALL_LANES", "0xffffffff", "shuffle mask", "unsigned"),
-            Constant("NUM_THREADS", "NUM_WARPS * WARP_SIZE", f"{self.num_threads}"),
+            Constant("NUM_WARPS", str(num_warps), topic="threads"),
+            Constant("WARP_SIZE", "32", topic="threads"),
+            Constant("ALL_LANES", "0xffffffff", "shuffle mask", "unsigned", "threads"),
+            Constant("NUM_THREADS", "NUM_WARPS * WARP_SIZE", f"{self.num_threads}", topic="threads"),
         ]
         self.places: list[tuple[str, Line]] = []
         for layout, shape, name in sorted(layouts, key=lambda entry: -entry[0].rank):

@@ -20,7 +20,7 @@ from .memory import (
     vectors,
     width_name,
 )
-from .operand import element_place, shared_array
+from .operand import element_place, place_line, shared_array
 from .point import Point
 from .spell import Text
 from .unit import Branch, Line, Node, Spelled
@@ -61,8 +61,7 @@ def declare_tile(context: Context, statement: Assign) -> str:
 
 def tile_comment(tile: SharedTile) -> str:
     """What the declaration says about the format."""
-    stages = f"{tile.stages} stages, " if tile.stages > 1 else ""
-    return f"{stages}{tile.swizzle}-byte swizzle" if tile.swizzle else f"{stages}no swizzle"
+    return f"{tile.swizzle}-byte swizzle" if tile.swizzle else "no swizzle"
 
 
 def is_asynchronous(context: Context, statement: Assign) -> bool:
@@ -135,7 +134,8 @@ def put_tile(context: Context, statement: Assign, array: str) -> tuple[Node, ...
 
     def one(point: Point) -> tuple[Node, ...]:
         value = indexed(context, name, variable, point)
-        return (Line(f"{array}[{element_place(context, tile, point)}] = {value};"),)
+        naming, place = place_line(context, element_place(context, tile, target, point))
+        return (*naming, Line(f"{array}[{place}] = {value};"))
 
     nodes = context.each_register(layout, one)
     if guard := copies_guard(context, layout):
@@ -159,7 +159,8 @@ def _vector_copies(
             valid = f"valid_bytes<{tile.itemsize}, {width}>({count.text})"
         if test is not None:
             valid = f"{test.within(4)} ? {valid} : 0"
-        place = f"&{array}[{element_place(context, tile, point)}]"
-        return (Line(f"{helper}({place}, {context.speller.text(pointer, point)}, {valid});"),)
+        naming, place = place_line(context, element_place(context, tile, statement.target, point))
+        source = context.speller.text(pointer, point)
+        return (*naming, Line(f"{helper}(&{array}[{place}], {source}, {valid});"))
 
     return vectors(context, layout, access, one)

@@ -66,14 +66,18 @@ class Branch:
 Node = Spelled | Line | Comment | Blank | Loop | Branch
 
 
+TOPICS = ("user", "threads", "tiles", "stages", "operands", "stores")
+
+
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """`constexpr <ctype> <name> = <value>;   // <comment>`."""
+    """`constexpr <ctype> <name> = <value>;   // <comment>`. Constants of a topic stand together, in the order of `TOPICS`."""
 
     name: str
     value: str
     comment: str = ""
     ctype: str = "int"
+    topic: str = "tiles"
 
 
 @dataclass(frozen=True, slots=True)

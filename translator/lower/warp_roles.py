@@ -95,8 +95,8 @@ def _register_shares(context: Context) -> tuple[tuple[Node, ...], tuple[Node, ..
     if consumers < 2:  # one warpgroup of two: what ptxas gives each is the most a thread can have
         return (), ()
     share = min((at_start * (consumers + 1) - PRODUCER_REGISTERS) // consumers // 8 * 8, MOST_REGISTERS)
-    producer = context.constant("PRODUCER_REGS", PRODUCER_REGISTERS, "registers per loading thread")
-    consumer = context.constant("CONSUMER_REGS", share, "registers per multiplying thread")
+    producer = context.constant("PRODUCER_REGS", PRODUCER_REGISTERS, "registers per loading thread", topic="threads")
+    consumer = context.constant("CONSUMER_REGS", share, "registers per multiplying thread", topic="threads")
     for helper in ("warpgroup_shrink", "warpgroup_grow"):
         context.use_helper(helper)
     return (Line(f"warpgroup_shrink<{producer}>();"),), (Line(f"warpgroup_grow<{consumer}>();"),)

@@ -158,7 +158,7 @@ def _staged(
             continue
         if load.op == "box_load":
             axes = [axis for axis in load.attribute("axes") if axis is not None]
-            staged[variable] = SharedTile(tuple(map(int, variable.type.shape)), axes[-1], variable.type.dtype.itemsize)
+            staged[variable] = SharedTile(variable.type.shape, axes[-1], variable.type.dtype.itemsize)
         elif facts.assignments[variable] == 1 and not load.attribute("volatile") and _fills_with_zeros(load):
             fast = _contiguous_axis(candidate, load, facts, induction)
             itemsize = variable.type.dtype.itemsize
@@ -166,7 +166,7 @@ def _staged(
                 fast
             }  # only 16-bit operands may be contiguous along M, N
             if fits_k and fits(variable.type.shape, fast, itemsize):
-                staged[variable] = SharedTile(tuple(map(int, variable.type.shape)), fast, itemsize)
+                staged[variable] = SharedTile(variable.type.shape, fast, itemsize)
     return staged
 
 
@@ -195,7 +195,7 @@ def copied_tile(operand: Operand, layout: Layout | None, is_a: bool) -> SharedTi
     rank = variable.type.rank
     k_axis = rank - 1 if is_a != operand.swapped else rank - 2
     other = 2 * rank - 3 - k_axis
-    shape = tuple(map(int, variable.type.shape))
+    shape = variable.type.shape
     fast = k_axis
     if variable.type.dtype.itemsize == 2 and layout is not None and layout.run(other) > layout.run(k_axis):
         fast = other if fits(shape, other, 2) else k_axis
