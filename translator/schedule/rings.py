@@ -355,8 +355,8 @@ def _overlapped(plan: _Plan, loop: For, tiles: tuple[Variable, ...]) -> bool:
         operands = [operand_of(arg) for arg in call.args[:2]]
         if any(operand is None or operand.variable not in tiles for operand in operands):
             return False
-    for statement, call in dots:  # a copy from sum to sum would read what is on its way
-        if len(call.args) < 3 or not isinstance(call.args[2], Use) or call.args[2].variable is not statement.target:
+    for dot, call in dots:  # a copy from sum to sum would read what is on its way
+        if len(call.args) < 3 or not isinstance(call.args[2], Use) or call.args[2].variable is not dot.target:
             return False
     for statement in statements(loop.body):
         if id(statement) in own:

@@ -10,7 +10,7 @@
 //   numerics   exp: ex2.approx of x * log2(e), 2 ulp plus the rounding of the product
 //              log: lg2.approx times ln(2), 1 ulp of log2 near 1
 
-constexpr int BLOCK_SIZE = 1024;
+constexpr int BLOCK_SIZE = 1024;                                // elements of x
 constexpr int NUM_WARPS = 4;
 constexpr int WARP_SIZE = 32;
 constexpr unsigned ALL_LANES = 0xffffffff;                      // shuffle mask

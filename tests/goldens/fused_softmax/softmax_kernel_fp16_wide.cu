@@ -11,7 +11,7 @@
 
 #include <cuda_fp16.h>
 
-constexpr int BLOCK_SIZE = 32768;
+constexpr int BLOCK_SIZE = 32768;                               // elements of in
 constexpr int NUM_WARPS = 16;
 constexpr int WARP_SIZE = 32;
 constexpr unsigned ALL_LANES = 0xffffffff;                      // shuffle mask
@@ -127,9 +127,9 @@ softmax_kernel(half* out_ptr, const half* in_ptr, int in_row_stride, int out_row
         half in[ELEMS];
         #pragma unroll
         for (int v = 0; v < VECS; ++v) {
-            load_vec_if<VEC>(&in[v * VEC], in_ptr + static_cast<long long>(row) * in_row_stride
-                             + cols[v * VEC], cols[v * VEC] < n_cols,
-                             __float2half(__int_as_float(0xff800000)));
+            load_vec_if<VEC>(&in[v * VEC],
+                             in_ptr + static_cast<long long>(row) * in_row_stride + cols[v * VEC],
+                             cols[v * VEC] < n_cols, __float2half(__int_as_float(0xff800000)));
         }
         float x[ELEMS];
         #pragma unroll

@@ -9,7 +9,7 @@
 //   numerics   exp: ex2.approx of x * log2(e), 2 ulp plus the rounding of the product
 //              /: div.full, 2 ulp, over the full range
 
-constexpr int BLOCK_SIZE = 4096;
+constexpr int BLOCK_SIZE = 4096;                                // elements of x
 constexpr int NUM_WARPS = 8;
 constexpr int WARP_SIZE = 32;
 constexpr unsigned ALL_LANES = 0xffffffff;                      // shuffle mask
@@ -125,8 +125,9 @@ softmax_kernel(float* out_ptr, const float* in_ptr, int in_row_stride, int out_r
         float x[ELEMS];
         #pragma unroll
         for (int v = 0; v < VECS; ++v) {
-            load_vec_if<VEC>(&x[v * VEC], in_ptr + static_cast<long long>(row) * in_row_stride
-                             + cols[v * VEC], cols[v * VEC] < n_cols, __int_as_float(0xff800000));
+            load_vec_if<VEC>(&x[v * VEC],
+                             in_ptr + static_cast<long long>(row) * in_row_stride + cols[v * VEC],
+                             cols[v * VEC] < n_cols, __int_as_float(0xff800000));
         }
         // Subtract the maximum for numerical stability.
         // L20: numerator = tl.exp(x - tl.max(x, axis=0))

@@ -9,7 +9,7 @@
 //   numerics   exp: ex2.approx of x * log2(e), 2 ulp plus the rounding of the product
 //              /: div.full, 2 ulp, over the full range
 
-constexpr int BLOCK_SIZE = 1024;
+constexpr int BLOCK_SIZE = 1024;                                // elements of x
 constexpr int NUM_WARPS = 4;
 constexpr int WARP_SIZE = 32;
 constexpr unsigned ALL_LANES = 0xffffffff;                      // shuffle mask

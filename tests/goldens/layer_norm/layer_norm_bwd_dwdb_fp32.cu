@@ -9,8 +9,8 @@
 //              dw, db, dw_part, db_part [32, 128]: 8 x 4 threads; 32 threads x 4 consecutive elements
 //              rows [32]: 8 x 4 threads; 32 threads hold copies
 
-constexpr int BLOCK_M = 32;
-constexpr int BLOCK_N = 128;
+constexpr int BLOCK_M = 32;                                     // rows of dw_part
+constexpr int BLOCK_N = 128;                                    // columns of dw_part, elements of dw_sum
 constexpr int NUM_WARPS = 4;
 constexpr int WARP_SIZE = 32;
 constexpr int NUM_THREADS = NUM_WARPS * WARP_SIZE;              // 128

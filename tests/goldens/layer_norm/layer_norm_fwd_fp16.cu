@@ -12,7 +12,7 @@
 
 #include <cuda_fp16.h>
 
-constexpr int BLOCK_SIZE = 8192;
+constexpr int BLOCK_SIZE = 8192;                                // elements of x
 constexpr int NUM_WARPS = 16;
 constexpr int WARP_SIZE = 32;
 constexpr unsigned ALL_LANES = 0xffffffff;                      // shuffle mask

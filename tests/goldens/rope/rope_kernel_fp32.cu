@@ -9,8 +9,8 @@
 //              pairs, cos, sin [64]: 32 threads x 2 consecutive elements; 4 threads hold copies
 //              first, second [4, 64]: 4 threads; 32 threads x 2 consecutive elements
 
+constexpr int BLOCK_HEADS = 4;                                  // rows of first
 constexpr int HEAD_DIM = 128;
-constexpr int BLOCK_HEADS = 4;
 constexpr int NUM_WARPS = 4;
 constexpr int WARP_SIZE = 32;
 constexpr int NUM_THREADS = NUM_WARPS * WARP_SIZE;              // 128
@@ -88,12 +88,14 @@ rope_kernel(const float* x_ptr, const float* cos_ptr, const float* sin_ptr, floa
     // L24: mask = heads[:, None] < n_heads    (tested where it is used)
     // L25: first = tl.load(x_ptr + offsets, mask=mask, other=0.0).to(tl.float32)
     float first[COLS];
-    load_vec_if<VEC>(&first[0], x_ptr + (static_cast<long long>(position) * n_heads + heads) * HEAD_DIM
-                     + pairs[0], heads < n_heads, 0.0f);
+    load_vec_if<VEC>(&first[0],
+                     x_ptr + (static_cast<long long>(position) * n_heads + heads) * HEAD_DIM + pairs[0],
+                     heads < n_heads, 0.0f);
     // L26: second = tl.load(x_ptr + offsets + half, mask=mask, other=0.0).to(tl.float32)
     float second[COLS];
-    load_vec_if<VEC>(&second[0], x_ptr + (static_cast<long long>(position) * n_heads + heads) * HEAD_DIM
-                     + pairs[0] + HEAD_DIM / 2, heads < n_heads, 0.0f);
+    load_vec_if<VEC>(&second[0],
+                     x_ptr + (static_cast<long long>(position) * n_heads + heads) * HEAD_DIM + pairs[0]
+                     + HEAD_DIM / 2, heads < n_heads, 0.0f);
     // L27: tl.store(out_ptr + offsets, rotate(first, second, cos[None, :], sin[None, :]), mask=mask)
     float stored[COLS];
     #pragma unroll

@@ -10,8 +10,8 @@
 //              cols [333]: 16 x 32 threads
 //              x [4, 333]: 1 thread x 4 consecutive elements; 16 x 32 threads
 
-constexpr int ROWS_PER_PROGRAM = 4;
-constexpr int N = 333;
+constexpr int ROWS_PER_PROGRAM = 4;                             // rows of x, elements of total
+constexpr int N = 333;                                          // columns of x
 constexpr int NUM_WARPS = 1;
 constexpr int WARP_SIZE = 32;
 constexpr unsigned ALL_LANES = 0xffffffff;                      // shuffle mask

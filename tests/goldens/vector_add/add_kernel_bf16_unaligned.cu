@@ -8,7 +8,7 @@
 
 #include <cuda_bf16.h>
 
-constexpr int BLOCK_SIZE = 512;
+constexpr int BLOCK_SIZE = 512;                                 // elements of x
 constexpr int NUM_WARPS = 2;
 constexpr int WARP_SIZE = 32;
 constexpr int NUM_THREADS = NUM_WARPS * WARP_SIZE;              // 64

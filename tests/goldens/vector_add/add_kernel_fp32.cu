@@ -6,7 +6,7 @@
 //   launch     grid (programs, 1, 1), block (128, 1, 1), dynamic shared memory 0 bytes
 //   tiles      offsets, x, y, z [1024]: 2 x 128 threads x 4 consecutive elements
 
-constexpr int BLOCK_SIZE = 1024;
+constexpr int BLOCK_SIZE = 1024;                                // elements of x
 constexpr int NUM_WARPS = 4;
 constexpr int WARP_SIZE = 32;
 constexpr int NUM_THREADS = NUM_WARPS * WARP_SIZE;              // 128
