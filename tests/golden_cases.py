@@ -1,8 +1,11 @@
-"""The specialisations whose generated text is kept in the repository: (sample, kernel, configuration, signature, options)."""
+"""The specialisations whose generated text is kept in the repository, and the architectures that it is meant to run on."""
 
 from __future__ import annotations
 
 from typing import Any, NamedTuple
+
+EVERYWHERE = ("sm_80", "sm_90a", "sm_100a", "sm_120a")
+HOPPER = ("sm_90a",)  # wgmma
 
 
 class GoldenCase(NamedTuple):
@@ -13,6 +16,8 @@ class GoldenCase(NamedTuple):
     configuration: str
     signature: str
     options: dict[str, Any]
+    arch: str = "sm_90a"
+    archs: tuple[str, ...] = EVERYWHERE  # where the text is meant to run
 
     @property
     def path(self) -> str:
@@ -20,7 +25,11 @@ class GoldenCase(NamedTuple):
         return f"{self.sample}/{self.kernel}_{self.configuration}.cu"
 
 
+HALF3 = "*fp16:16, *fp16:16, *fp16:16"
 HALF4 = "*fp16:16, *fp16:16, *fp16:16, *fp16:16"
+# a, b, c, M, N, K and the strides of row-major matrices
+ROW_MAJOR = "i32:16, i32:16, i32:16, i32:16, i32:1, i32:16, i32:1, i32:16, i32:1"
+LARGE = {"num_warps": 8}
 GOLDEN_CASES = [
     GoldenCase("vector_add", "add_kernel", "fp32", "*fp32:16, *fp32:16, *fp32:16, i32, 1024", {}),
     GoldenCase("vector_add", "add_kernel", "bf16_unaligned", "*bf16, *bf16, *bf16, i32, 512", {"num_warps": 2}),
@@ -49,5 +58,55 @@ GOLDEN_CASES = [
     GoldenCase(
         "row_reductions", "row_reductions_kernel", "odd", "*fp32:16, *fp32:16, *fp32:16, *i32:16, i32, i32, 4, 333",
         {"num_warps": 1},
+    ),
+    GoldenCase(
+        "matmul", "matmul_kernel", "fp16", f"{HALF3}, {ROW_MAJOR}, 128, 256, 64, 8, ''", LARGE, archs=HOPPER
+    ),
+    GoldenCase(
+        "matmul", "matmul_kernel", "fp16_no_guards", f"{HALF3}, {ROW_MAJOR}, 128, 256, 64, 8, ''",
+        {"num_warps": 8, "guards": False}, archs=HOPPER,
+    ),
+    GoldenCase(
+        "matmul", "matmul_kernel", "fp16_activation", f"{HALF3}, {ROW_MAJOR}, 128, 128, 64, 8, 'leaky_relu'", LARGE,
+        archs=HOPPER,
+    ),
+    GoldenCase("matmul", "matmul_kernel", "fp16_ampere", f"{HALF3}, {ROW_MAJOR}, 128, 128, 64, 8, ''", LARGE, "sm_80"),
+    GoldenCase(
+        "matmul_block_ptr", "matmul_block_ptr_kernel", "bf16",
+        "*bf16:16, *bf16:16, *bf16:16, i32:16, i32:16, i32:16, i32:16, i32:1, i32:1, i32:16, i32:16, i32:1, 128, 128, 64, 8",
+        LARGE, archs=HOPPER,
+    ),
+    GoldenCase(
+        "matmul_descriptor", "matmul_descriptor_kernel", "fp16",
+        "tensordesc<fp16[128, 64]>, tensordesc<fp16[256, 64]>, tensordesc<fp16[128, 256]>, 128, 256, 64, 8",
+        LARGE, archs=HOPPER,
+    ),
+    GoldenCase(
+        "matmul_persistent", "matmul_persistent_kernel", "fp16", f"{HALF3}, i32:16, i32:16, i32:16, 128, 256, 64, 8, 132",
+        LARGE, archs=HOPPER,
+    ),
+    GoldenCase(
+        "batched_matmul", "batched_matmul_kernel", "tf32",
+        "*fp32:16, *fp32:16, *fp32:16, i32, i32, i32, i32:16, i32:16, i32:1, i32:16, i32:16, i32:1, i32:16, i32:16, i32:1, "
+        "64, 64, 32",
+        {},
+    ),
+    GoldenCase(
+        "grouped_gemm", "grouped_gemm_kernel", "fp16", "*fp16:16, *fp16:16, *fp16:16, *i32:16, *i64:16, i32, 64, 64, 32",
+        {}, archs=HOPPER,
+    ),
+    GoldenCase(
+        "split_k_matmul", "split_k_matmul_kernel", "fp16", "*fp16:16, *fp16:16, *fp32:16, i32, i32:16, i32:16, 16, 64, 64, 4",
+        {},
+    ),
+    GoldenCase(
+        "int4_matmul", "int4_matmul_kernel", "fp16",
+        "*fp16:16, *u8:16, *fp16:16, *fp16:16, i32:16, i32:16, i32:16, 64, 64, 64, 64", {}, archs=HOPPER,
+    ),
+    GoldenCase(
+        "fp8_matmul", "fp8_matmul_kernel", "e4m3",
+        "tensordesc<fp8e4nv[128, 128]>, tensordesc<fp8e4nv[128, 128]>, tensordesc<bf16[128, 128]>, *fp32:16, *fp32:16, "
+        "i32:16, i32:16, i32:16, 128, 128, 128",
+        LARGE, archs=HOPPER,
     ),
 ]  # fmt: skip

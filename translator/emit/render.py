@@ -19,6 +19,7 @@ from ..lower.unit import (
     Line,
     Loop,
     Node,
+    Shared,
     Spelled,
     Unit,
 )
@@ -69,6 +70,8 @@ def render(unit: Unit) -> tuple[str, tuple[tuple[int, int], ...]]:
                 line for constant in used_constants(unit.constants, texts) for line in _constant_lines(constant)
             ],
             helpers=helpers,
+            dynamic_shared=[line for array in unit.dynamic_shared for line in _shared_lines(array, False)],
+            static_shared=[line for array in unit.static_shared for line in _shared_lines(array, True)],
             functions=functions,
             signature="\n".join(_signature(unit)),
             body="\n".join(line for line, _ in body),
@@ -103,8 +106,8 @@ def _render_node(node: Node, indent: int, source: int) -> list[tuple[str, int]]:
         case Comment(text=""):
             return []
         case Comment():
-            if node.source_line:  # a quoted line stays whole where it can
-                return [(text, source) for text in wrap_comment(node.text, indent, "// ", "//     ")]
+            if node.source_line:
+                return [(text, source) for text in _quote(node.text, indent)]
             return [(text, source) for text in wrap_comment(node.text, indent)]
         case Line():
             text = f"{node.text}   // {node.comment}" if node.comment else node.text
@@ -117,6 +120,15 @@ def _render_node(node: Node, indent: int, source: int) -> list[tuple[str, int]]:
         case Branch():
             return _render_branch(node, indent, source)
     raise TypeError(f"cannot render {type(node).__name__}")
+
+
+def _quote(text: str, indent: int) -> list[str]:
+    """A quoted line; where its remark has no room beside it, the remark stands below, further in."""
+    quoted, gap, remark = text.rpartition("    (")
+    if not gap or indent + 3 + len(text) <= WIDTH:
+        return wrap_comment(text, indent, "// ", "//     ")
+    below = "//" + " " * 9
+    return [*wrap_comment(quoted, indent, "// ", "//     "), *wrap_comment(f"({remark}", indent, below, below)]
 
 
 def _render_loop(loop: Loop, indent: int, source: int) -> list[tuple[str, int]]:
@@ -220,6 +232,14 @@ def _constant_lines(constant: Constant) -> list[str]:
     text = f"constexpr {constant.ctype} {constant.name} = {constant.value};"
     line = f"{text:<{COMMENT_COLUMN - 3}}   // {constant.comment}" if constant.comment else text
     return [line] if len(line) <= WIDTH else [*wrap_comment(constant.comment, 0), text]
+
+
+def _shared_lines(array: Shared, static: bool) -> list[str]:
+    """The declaration of a shared array with the sentence that explains it."""
+    align = f"alignas({array.align}) "
+    if static:
+        align = f"__shared__ __align__({array.align}) " if array.align > 16 else "__shared__ "
+    return wrap_code(f"{align}{array.ctype} {array.name}{array.dimensions};   // {array.comment}", INDENT)
 
 
 def _signature(unit: Unit) -> list[str]:

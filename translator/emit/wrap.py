@@ -9,7 +9,10 @@ import re
 
 WIDTH = 110
 # Where a line may break, the loosest first; commas end a line, operators begin the next.
-BREAKS = (("; ",), (", ",), (" ? ", " : "), (" || ",), (" && ",), (" + ", " - "), (" * ", " / "))
+BREAKS = (
+    ("; ",), (", ",), (" ? ", " : "), (" || ",), (" && ",), (" | ",), (" ^ ",), (" & ",), (" << ", " >> "),
+    (" + ", " - "), (" * ", " / "),
+)  # fmt: skip
 TEMPLATE = re.compile(r"\w<(?=[\w ,*]+>\()")  # the opening bracket of template arguments of a call
 
 
@@ -49,7 +52,7 @@ def _best_cut(text: str, indent: int) -> tuple[int, int] | None:
             return equals + 2, indent + 4
     found = _loosest(text, indent)
     if found is None:
-        return None
+        return (equals + 2, indent + 4) if 0 < equals < WIDTH - 2 and "(" not in text[:equals] else None
     (_, _, position), continuation = found
     return position, continuation if continuation <= WIDTH // 2 else indent + 8
 

@@ -50,8 +50,9 @@ def visit_if(builder: Builder, node: Any, rest: Sequence[Any]) -> bool:
     condition = evaluate(builder, node.test)
     span = builder.source.span(node.test)
     if is_static(condition):
-        _static_note(builder, condition, span)
-        if builder.constant(condition, "the condition", span):
+        truth = bool(builder.constant(condition, "the condition", span))
+        _static_note(builder, node, truth)
+        if truth:
             return visit_block(builder, node.body)
         return _visit_else(builder, node.orelse)
     test = scalar_condition(builder, condition, span)
@@ -93,9 +94,15 @@ def _run_time_if(builder: Builder, node: Any, test: Expr, span: Span) -> bool:
     return first_returns and second_returns
 
 
-def _static_note(builder: Builder, condition: Value, span: Span) -> None:
-    truth = bool(builder.constant(condition, "the condition", span))
-    builder.note(f"{'true' if truth else 'false'} in this specialisation")
+def _static_note(builder: Builder, node: Any, truth: bool) -> None:
+    """Says which way an `if` goes at compile time, and which lines are left out because of that."""
+    left_out = getattr(node.orelse, "body", None) if truth else node.body
+    lines = ""
+    if isinstance(left_out, cst.IndentedBlock) and not isinstance(node.orelse if truth else None, cst.If):
+        first = builder.source.span(left_out.body[0]).line
+        last = builder.source.span(left_out.body[-1]).end_line
+        lines = f": without L{first}" if first == last else f": without L{first}-L{last}"
+    builder.note(f"{'true' if truth else 'false'} in this specialisation{lines}")
 
 
 def _visit_else(builder: Builder, orelse: Any) -> bool:

@@ -240,7 +240,7 @@ class Context:
 
     def lane(self) -> str:
         """The thread's number within its warp."""
-        return self.thread_place("lane", f"{self.roles.tid} % WARP_SIZE")
+        return self.roles.place_of("lane")
 
     def warp_place(self, name: str, axis: tuple[int, ...], comment: str) -> str:
         """The first coordinate of this warp along an axis of an accumulator."""

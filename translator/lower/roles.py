@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ..ir.types import Dim
+from ..schedule.instructions import LANE_BITS
 from ..schedule.layout import REGISTER, Layout, padded
 from .names import Names
 from .unit import Constant, Line
@@ -84,6 +85,7 @@ class Roles:
             Constant("NUM_THREADS", "NUM_WARPS * WARP_SIZE", f"{self.num_threads}", topic="threads"),
         ]
         self.places: list[tuple[str, Line]] = []
+        self._words: dict[str, str] = {}
         for layout, shape, name in sorted(layouts, key=lambda entry: -entry[0].rank):
             for axis, bits in reversed(list(enumerate(layout.axes))):
                 if bits and bits not in self._roles:
@@ -173,10 +175,27 @@ class Roles:
                 runs.append((position, bit, 1))
         terms = []
         for position, first, count in reversed(runs):
-            text = f"{self.tid} / {self.power(1 << first)}" if first else self.tid
-            text += f" % {self.power(1 << count)}" if first + count < thread_bits else ""
+            source, low, high = self._source(first, count, thread_bits)
+            text = f"{source} / {self.power(1 << low)}" if low else source
+            text += f" % {self.power(1 << count)}" if low + count < high else ""
             terms.append(f"{text} * {1 << position}" if position else text)
         return " + ".join(terms) or "0"
+
+    def _source(self, first: int, count: int, thread_bits: int) -> tuple[str, int, int]:
+        """What some bits of a thread's number are taken from, the first of them there, and how many it has."""
+        if first + count <= LANE_BITS:
+            return self.place_of("lane"), first, LANE_BITS
+        if first >= LANE_BITS:
+            return self.place_of("warp"), first - LANE_BITS, thread_bits - LANE_BITS
+        return self.tid, first, thread_bits
+
+    def place_of(self, word: str) -> str:
+        """The variable that holds the thread's number within its warp ("lane"), or the warp's ("warp")."""
+        if word not in self._words:
+            self._words[word] = self._names.fresh(word, f"{word}_of_block")
+            line = Line(f"const int {self._words[word]} = {self.tid} {'%' if word == 'lane' else '/'} WARP_SIZE;")
+            self.places.insert(len(self._words) - 1, (self._words[word], line))
+        return self._words[word]
 
     def _threads_below(self, bits: int) -> str:
         for role in self._roles.values():

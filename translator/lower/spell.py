@@ -167,6 +167,8 @@ class Speller:
             self.used_helpers.setdefault(op.helper)
         keep_wide = wide and call.op in ("add", "sub", "mul") and element == _int32()
         operands = [self.spell(arg, at, keep_wide) for arg, at in zip(call.args, below, strict=True)]
+        if INFIX.match(op.spelling(element)):  # C computes in int what is narrower
+            operands = [_plain(arg) or text for arg, text in zip(call.args, operands, strict=True)]
         if keep_wide and call.op == "mul":
             first = operands[0].text
             if not first.startswith("static_cast<long long>") and not operands[1].text.startswith("static_cast<long"):
@@ -184,6 +186,15 @@ class Speller:
         ):
             return Text(f"static_cast<{result.cuda}>({text.text})")
         return text
+
+
+def _plain(expr: Expr) -> Text | None:
+    """A number of an integer type narrower than int without the cast to its type; None for anything else."""
+    element = expr.type.element
+    narrow = isinstance(element, DType) and element.kind in ("signed", "unsigned") and element.bits < 32
+    if not isinstance(expr, Literal) or expr.symbol is not None or not narrow or expr.value < 0:
+        return None
+    return Text(str(int(expr.value)))
 
 
 def _factor_of_one(call: Call) -> int | None:

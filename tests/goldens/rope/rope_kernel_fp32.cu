@@ -83,8 +83,8 @@ rope_kernel(const float* x_ptr, const float* cos_ptr, const float* sin_ptr, floa
     // L22: sin = tl.load(sin_ptr + position * half + pairs)
     float sin[COLS];
     load_vec<VEC>(&sin[0], sin_ptr + static_cast<long long>(position) * (HEAD_DIM / 2) + pairs[0]);
-    // L23: offsets = (position * n_heads + heads[:, None]) * HEAD_DIM + pairs[None, :]    (formed where it is
-    //     used)
+    // L23: offsets = (position * n_heads + heads[:, None]) * HEAD_DIM + pairs[None, :]
+    //         (formed where it is used)
     // L24: mask = heads[:, None] < n_heads    (tested where it is used)
     // L25: first = tl.load(x_ptr + offsets, mask=mask, other=0.0).to(tl.float32)
     float first[COLS];
