@@ -1,0 +1,193 @@
+"""Which loops load ahead, how, and that the protocol in the generated text neither blocks nor overwrites."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import dot_kernels as kernels
+import dot_kernels_more as more
+import pytest
+from ring_simulator import ProtocolError, Simulation
+from tilewright.artifact import Artifact, Options
+from tilewright.diagnostics import OutOfResources
+from tilewright.pipeline import Translation, translate_stages
+from tilewright.runtime.signature import parse_signature
+from tilewright.schedule.targets import find_target
+
+USUAL = "*fp16:16, *fp16:16, *fp32:16, i32:16, i32:16, i32:16"
+TILE = "64, 32, 32"
+PLAIN = f"{USUAL}, 0, 1, {TILE}"
+
+
+def planned(kernel: Any, signature: str, arch: str = "sm_90a", **options: Any) -> Translation:
+    """All stages of a translation."""
+    arguments = parse_signature(kernel, signature)
+    return translate_stages(kernel, arguments, Options(**options), find_target(arch))
+
+
+def rings(kernel: Any, signature: str, arch: str = "sm_90a", **options: Any) -> Any:
+    return planned(kernel, signature, arch, **options).schedule.rings
+
+
+@pytest.mark.parametrize(
+    ("kernel", "signature"),
+    [
+        (kernels.product, PLAIN),
+        (more.by_block_pointers, f"{USUAL}, {TILE}".replace("fp32", "fp16")),
+        (more.by_descriptors, f"{USUAL}, 4, {TILE}".replace("fp32", "fp16")),
+    ],
+)
+def test_every_spelling_gets_the_same_plan(kernel: Any, signature: str) -> None:
+    found = planned(kernel, signature)
+    (ring,) = found.schedule.rings.rings
+    assert (ring.kind, len(ring.tiles), ring.stages, ring.overlapped) == ("tma", 2, 3, True)
+    maps = {m.name: (m.box, m.swizzle) for m in found.artifact.tensor_maps}
+    assert list(maps) == ["a_map", "b_map", "c_map"]
+    assert maps["a_map"] == ((32, 64), 64) and maps["b_map"] == ((32, 32), 64)
+    assert "tma_load_2d" in found.artifact.source and "tma_store_2d" in found.artifact.source
+
+
+def test_what_is_no_box_is_copied_by_threads() -> None:
+    for signature, arch, options in (
+        (PLAIN, "sm_80", {}),
+        (PLAIN.replace("*fp16:16", "*fp16", 1), "sm_90a", {}),
+        (PLAIN, "sm_90a", {"guards": False}),
+        (PLAIN, "sm_90a", {"num_warps": 2}),
+    ):
+        found = planned(kernels.product, signature, arch, **options)
+        (ring,) = found.schedule.rings.rings
+        assert ring.kind == "cp_async" and not found.artifact.tensor_maps and not found.artifact.guards
+        assert not found.artifact.persistent and not found.schedule.rings.has_producer
+    assert not rings(kernels.product, PLAIN, num_stages=1).rings
+
+
+def test_reasons_stand_in_the_plan() -> None:
+    assert rings(kernels.product, PLAIN.replace("*fp16:16", "*fp16", 1)).reasons
+    (reason,) = rings(kernels.product, PLAIN, guards=False).reasons[:1]
+    assert reason.startswith("a: needs ")
+    found = rings(kernels.outer_tile_after_inner_loop, f"*fp16:16, {USUAL}, {TILE}")
+    assert any(reason.startswith("w: the loop around its load holds another") for reason in found.reasons)
+    assert sorted(ring.kind for ring in found.rings) == ["cp_async", "tma"]
+    found = rings(kernels.early_return, f"*fp16:16, *fp16:16, *i32:16, *fp32:16, i32:16, i32:16, i32:16, 1, {TILE}")
+    assert any("its place depends on what the block computes together" in reason for reason in found.reasons)
+
+
+def test_what_a_trip_writes_is_not_loaded_ahead() -> None:
+    found = rings(kernels.in_place, "*fp16:16, *fp16:16, i32, 128, 64, 32")
+    assert [tile.name for ring in found.rings for tile in ring.tiles] == ["w"]
+    listed = f"*fp16:16, *fp16:16, *i32:16, *fp32:16, i32:16, i32:16, i32:16, i32, {{}}, {TILE}"
+    assert rings(kernels.places_in_memory, listed.format(0)).has_producer
+    assert not rings(kernels.places_in_memory, listed.format(1)).has_producer
+    assert not rings(kernels.strided, f"{USUAL}, i32, i32, {TILE}").rings, "the loop's variable is used after the loop"
+
+
+@pytest.mark.parametrize(
+    ("kernel", "signature", "persistent"),
+    [
+        (kernels.product, PLAIN, True),
+        (more.column_sums, f"{USUAL}, {TILE}", True),
+        (kernels.loop_in_loop, f"{USUAL}, {TILE}", False),
+        (kernels.two_loops, f"{USUAL}, {TILE}", False),
+        (more.accumulated, f"{USUAL}, fp32, {TILE}", False),
+        (more.stored_twice, f"{USUAL}, {TILE}", False),
+        (
+            kernels.early_return,
+            f"*fp16:16, *fp16:16, *i32:16, *fp32:16, i32:16, i32:16, i32:16, 0, {TILE}",
+            False,
+        ),
+    ],
+)
+def test_who_runs_several_programs(kernel: Any, signature: str, persistent: bool) -> None:
+    found = planned(kernel, signature)
+    assert found.schedule.rings.has_producer and found.artifact.persistent is persistent
+    assert ("num_programs" in [p.name for p in found.artifact.launch_parameters]) is persistent
+    assert found.artifact.num_threads == 256
+
+
+@pytest.mark.parametrize(
+    ("kernel", "overlapped"),
+    [
+        (kernels.two_loops, True),
+        (more.rescaled, False),
+        (kernels.swapped_sums, False),
+        (kernels.dot_in_condition, False),
+    ],
+)
+def test_when_products_run_on(kernel: Any, overlapped: bool) -> None:
+    found = rings(kernel, f"{USUAL}, {TILE}")
+    assert found.rings and all(ring.overlapped is overlapped for ring in found.rings)
+
+
+def test_stages_are_a_hint() -> None:
+    large = f"{USUAL}, 0, 1, 128, 256, 64"
+    assert [rings(kernels.product, PLAIN, num_stages=s).rings[0].stages for s in (2, 3, 5)] == [2, 3, 5]
+    assert rings(kernels.product, f"{USUAL}, 0, 1, 128, 64, 64", num_warps=8, num_stages=2).rings[0].stages == 5
+    found = planned(kernels.product, large, num_warps=8, num_stages=5)
+    (ring,) = found.schedule.rings.rings
+    assert ring.stages == 4 or found.artifact.shared_bytes + 49152 > 227 * 1024, "as many stages as fit"
+    assert 2 <= ring.stages < 5 and found.artifact.shared_bytes <= 227 * 1024
+    on_ada = planned(kernels.product, large, "sm_89", num_warps=8, num_stages=4)
+    assert on_ada.artifact.shared_bytes <= 99 * 1024
+    with pytest.raises(OutOfResources, match="shared memory"):
+        planned(kernels.product, f"{USUAL}, 0, 1, 256, 256, 256", "sm_89", num_warps=8)
+
+
+def test_stores_to_one_place_stay_in_order() -> None:
+    once = planned(kernels.product, PLAIN).artifact.source
+    assert "tma_store_2d" in once and "tma_store_complete" not in once
+    again = planned(more.running_sums, f"{USUAL}, 1, {TILE}").artifact.source
+    assert "tma_store_complete<0>();" in again and again.index("tma_store_complete<0>();") < again.rindex(
+        "tma_store_2d("
+    )
+    assert "tma_store_2d" not in planned(more.stored_twice, f"{USUAL}, {TILE}").artifact.source
+
+
+# ------------------------------------------------------------------------------------------------------ the protocol
+
+LOOPS = {
+    "overlapped": (kernels.product, PLAIN),
+    "not overlapped": (more.rescaled, f"{USUAL}, {TILE}"),
+    "two rings": (kernels.two_loops, f"{USUAL}, {TILE}"),
+    "inner loop": (kernels.loop_in_loop, f"{USUAL}, {TILE}"),
+    "boxes side by side": (kernels.product, f"{USUAL}, 0, 1, 64, 128, 32"),
+    "downwards": (kernels.product, f"{USUAL}, 0, -1, {TILE}"),
+    "shared operand": (more.shared_operand, f"{USUAL}, {TILE}"),
+    "dot in a condition": (kernels.dot_in_condition, f"{USUAL}, {TILE}"),
+}
+
+
+def simulate(artifact: Artifact, trips: int, seed: int) -> int:
+    """Executes the protocol of a block that runs several programs or columns; returns the number of copies."""
+    values = dict(M=64, N=96, K=32 * trips, num_programs=3, own_block=0, num_blocks=1)
+    return Simulation(artifact, values, seed).run()
+
+
+@pytest.mark.parametrize("stages", (2, 3, 4, 5))
+@pytest.mark.parametrize("name", LOOPS)
+def test_no_schedule_blocks_or_overwrites(name: str, stages: int) -> None:
+    kernel, signature = LOOPS[name]
+    found = planned(kernel, signature, num_stages=stages)
+    assert all(ring.kind == "tma" and ring.stages == stages for ring in found.schedule.rings.rings)
+    copies = {trips: simulate(found.artifact, trips, seed) for trips in range(3 * stages + 1) for seed in range(3)}
+    assert copies[0] == 0 and copies[2] == 2 * copies[1] > 0 and copies[3 * stages] == 3 * stages * copies[1]
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "told"),
+    [
+        ("% 2 ^ 1);", "% 2);", "deadlock|filled while|read before"),
+        ("wgmma_wait<1>();", "", "filled while it is read"),
+        ("mbarrier_arrive(&empty[(used - 1) % NUM_STAGES]);", "mbarrier_arrive(&empty[used % NUM_STAGES]);", "."),
+        ("    mbarrier_wait(&full[stage], used / NUM_STAGES % 2);", "", "read before|a copy that nobody"),
+        ("constexpr int STAGE_BYTES = ", "constexpr int STAGE_BYTES = 16 + ", "deadlock"),
+        ("mbarrier_init(&empty[stage], NUM_CONSUMER_WARPS)", "mbarrier_init(&empty[stage], 1)", "."),
+    ],
+)
+def test_the_simulator_notices(right: str, wrong: str, told: str) -> None:
+    artifact = planned(kernels.product, PLAIN).artifact
+    assert right in artifact.source
+    broken = dataclasses.replace(artifact, source=artifact.source.replace(right, wrong))
+    with pytest.raises(ProtocolError, match=told):
+        for seed in range(60):
+            simulate(broken, 7, seed)
