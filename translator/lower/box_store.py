@@ -146,7 +146,9 @@ def _write(
     inside = inside if vectors > 1 else Index("0", "0", width_text)
     row = Index(r if rows > 1 else "0")
     at = point_of(layout, (inside, row) if fast == 0 else (row, inside))
-    naming, place = place_line(context, element_place(context, tile, variable, at))
+    naming, place = place_line(
+        context, element_place(context, tile, variable, at), variable.name, vectors > 1 or rows > 1
+    )
     v_text = v if vectors > 1 else "0"
     element = f"{v_text} * {width_text}" if width > 1 and v_text != "0" else v_text
     if pieces > 1:

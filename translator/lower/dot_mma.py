@@ -62,7 +62,7 @@ def _load_a(
         helper = context.use_helper("ldmatrix", "ldmatrix_x4_trans", count=4, trans=True)
         place = a.place(context, f"{row} + {lane} / 8 % 2 * 8", f"{kk} + {lane} / 16 * 8 + {lane} % 8", batch)
     registers = ", ".join(f"{fragment}[{i}]" for i in range(4))
-    naming, offset = place_line(context, place)
+    naming, offset = place_line(context, place, a.variable.name, True)
     return (*naming, Line(f"{helper}({registers}, &{a.base}[{offset}]);"))
 
 
@@ -80,7 +80,7 @@ def _load_b(
         helper = context.use_helper("ldmatrix", f"ldmatrix_x{width}_trans", count=width, trans=True)
         across = f"{column} + {ni} * 8 + {lane} / 16 * 8" if both else column
         place = b.place(context, across, f"{kk} + {lane} % 16", batch)
-    naming, offset = place_line(context, place)
+    naming, offset = place_line(context, place, b.variable.name, both)
     if not both:
         return (*naming, Line(f"{helper}(b_frag[0][0], b_frag[0][1], &{b.base}[{offset}]);"))
     registers = ", ".join(f"b_frag[{ni}{piece}][{i}]" for piece in ("", " + 1") for i in range(2))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 
 from ..ir.nodes import Statement, Variable
@@ -50,11 +51,14 @@ def element_place(context: Context, tile: SharedTile, variable: Variable, point:
     return place_text(context, tile, ctype(variable.type), axes[tile.slow], axes[tile.fast], axes[0])
 
 
-def place_line(context: Context, text: str, word: str = "place") -> tuple[tuple[Node, ...], str]:
-    """Gives an offset a name where it is more than a name: (the line that does so, the name)."""
-    if re.fullmatch(r"\w+", text):
+def place_line(context: Context, text: str, of: str, in_loop: bool) -> tuple[tuple[Node, ...], str]:
+    """Gives an offset a name where it is more than a name: (the line that does so, the name).
+
+    Only in a loop's body, where no other line can have declared it.
+    """
+    if not in_loop or re.fullmatch(r"\w+", text):
         return (), text
-    name = context.names.shared_index(word)
+    name = context.names.shared_index(f"{of}_place")
     return (Line(f"const int {name} = {text};"),), name
 
 
@@ -107,8 +111,10 @@ def _copy(context: Context, operand: Operand, tile: SharedTile, name: str) -> tu
     access = Access(tile.fast, min(layout.vector(tile.fast), tile.chunk), (), ())
     context.packets |= {access.width * tile.itemsize} if access.width > 1 else set()
 
+    in_loop = math.prod(layout.register_shape()) > access.width
+
     def write(point: Point) -> tuple[Node, ...]:
-        place, offset = place_line(context, element_place(context, tile, variable, point))
+        place, offset = place_line(context, element_place(context, tile, variable, point), variable.name, in_loop)
         value = indexed(context, source, variable, point)
         if access.width == 1:
             return (*place, Line(f"{name}[{offset}] = {value};"))

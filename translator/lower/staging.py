@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from ..ir.nodes import Assign, Call, Variable
 from ..schedule.layout import Layout
 from ..schedule.shared_tiles import SharedTile
@@ -132,9 +134,11 @@ def put_tile(context: Context, statement: Assign, array: str) -> tuple[Node, ...
     variable = ahead_registers(context, statement)
     name = context.names.variable(variable)
 
+    in_loop = math.prod(layout.register_shape()) > 1
+
     def one(point: Point) -> tuple[Node, ...]:
         value = indexed(context, name, variable, point)
-        naming, place = place_line(context, element_place(context, tile, target, point))
+        naming, place = place_line(context, element_place(context, tile, target, point), target.name, in_loop)
         return (*naming, Line(f"{array}[{place}] = {value};"))
 
     nodes = context.each_register(layout, one)
@@ -147,7 +151,8 @@ def _vector_copies(
     context: Context, statement: Assign, array: str, tile: SharedTile, layout: Layout, access: Access
 ) -> tuple[Node, ...]:
     pointer, _, _ = load_operands(_call(statement))
-    size = access.width * tile.itemsize
+    target, size = statement.target, access.width * tile.itemsize
+    in_loop = math.prod(layout.register_shape()) > access.width
     helper = context.use_helper("cp_async", f"cp_async_{size}", bytes=size)
 
     def one(point: Point) -> tuple[Node, ...]:
@@ -159,7 +164,7 @@ def _vector_copies(
             valid = f"valid_bytes<{tile.itemsize}, {width}>({count.text})"
         if test is not None:
             valid = f"{test.within(4)} ? {valid} : 0"
-        naming, place = place_line(context, element_place(context, tile, statement.target, point))
+        naming, place = place_line(context, element_place(context, tile, target, point), target.name, in_loop)
         source = context.speller.text(pointer, point)
         return (*naming, Line(f"{helper}(&{array}[{place}], {source}, {valid});"))
 

@@ -5,7 +5,7 @@
 //   arguments  a_ptr, b_ptr: const float*, 16-byte aligned; c_ptr: float*, 16-byte aligned; M, N, K: int;
 //              stride_ab, stride_am, stride_bb, stride_bk, stride_cb, stride_cm: int, multiples of 16
 //   constexpr  stride_ak = 1, stride_bn = 1, stride_cn = 1, BLOCK_M = 64, BLOCK_N = 64, BLOCK_K = 32
-//   launch     grid (blocks, programs, programs), block (256, 1, 1), dynamic shared memory 50176 bytes
+//   launch     grid (blocks, programs, programs), block (256, 1, 1), dynamic shared memory 91136 bytes
 //              each block takes every gridDim.x-th of num_programs programs, the first blockIdx.x
 //   maps       a_map: a_ptr [any, M, K], strides in bytes [stride_ab * 4, stride_am * 4]; box [1, 64, 32],
 //              128-byte swizzle
@@ -16,7 +16,7 @@
 //              offs_k [32]: 4 x 8 threads; 16 threads hold copies
 //              b_ptrs, b [32, 64]: 4 x 8 threads; 16 threads x 4 consecutive elements
 //              accumulator [64, 64]: registers, 64 x 64 per warpgroup, by wgmma.m64n64k8
-//              a [64, 32]: shared, 3 stages of 8192 bytes, 128-byte swizzle
+//              a [64, 32]: shared, 8 stages of 8192 bytes, 128-byte swizzle
 
 constexpr int BLOCK_M = 64;                                     // rows of a
 constexpr int BLOCK_N = 64;                                     // columns of accumulator
@@ -35,7 +35,7 @@ constexpr int BLOCK_N_THREADS = 4;                              // threads along
 constexpr int BLOCK_N_COLS = BLOCK_N / BLOCK_N_THREADS;         // 16 columns of a tile per thread
 constexpr int COL_VEC = 2;                                      // consecutive columns of a thread
 constexpr int BLOCK_M_ROWS = 2;                                 // 2 rows of a tile per thread
-constexpr int NUM_STAGES = 3;                                   // tiles in shared memory at once
+constexpr int NUM_STAGES = 8;                                   // tiles in shared memory at once
 constexpr int STAGE_BYTES = BLOCK_M * BLOCK_K * sizeof(float);   // of all tiles of a stage
 constexpr int MMA_K = 8;                                        // elements of K per instruction
 constexpr int SWIZZLE = 128;                                    // bytes of a swizzled line
@@ -258,7 +258,7 @@ struct alignas(1024) SharedArrays {
     alignas(16) Barrier full[NUM_STAGES];   // completes when the tiles of a stage have arrived
     alignas(16) Barrier empty[NUM_STAGES];   // completes when every multiplying warp is done with a stage
 };
-static_assert(sizeof(SharedArrays) == 50176, "the launch line in the header above");
+static_assert(sizeof(SharedArrays) == 91136, "the launch line in the header above");
 
 extern "C" __global__ void __launch_bounds__(NUM_THREADS + WARPGROUP_SIZE, 1)
 batched_matmul_kernel(const float* a_ptr, const float* b_ptr, float* c_ptr, int M, int N, int K,
@@ -359,9 +359,9 @@ batched_matmul_kernel(const float* a_ptr, const float* b_ptr, float* c_ptr, int 
                 for (int v = 0; v < ROWS; ++v) {
                     #pragma unroll
                     for (int c = 0; c < COLS; ++c) {
-                        const int place =
+                        const int b_place =
                             swizzled<float, BLOCK_K, BLOCK_N>(col * VEC + c, v * ROW_THREADS + row);
-                        b_shared[place] = b[v][c];
+                        b_shared[b_place] = b[v][c];
                     }
                 }
                 async_proxy_fence();   // the tensor cores read through the asynchronous proxy
@@ -407,9 +407,9 @@ batched_matmul_kernel(const float* a_ptr, const float* b_ptr, float* c_ptr, int 
                 for (int r = 0; r < BLOCK_M_ROWS; ++r) {
                     #pragma unroll
                     for (int v = 0; v < PIECE_ELEMS / COL_VEC; ++v) {
-                        const int place = swizzled<float, PIECE_WIDTH, BLOCK_M>(accumulator_row + r * 8,
-                                (v * BLOCK_N_THREADS + accumulator_col) * COL_VEC);
-                        store_vec<COL_VEC>(&c_shared[buffer][place],
+                        const int accumulator_place = swizzled<float, PIECE_WIDTH, BLOCK_M>(accumulator_row
+                                + r * 8, (v * BLOCK_N_THREADS + accumulator_col) * COL_VEC);
+                        store_vec<COL_VEC>(&c_shared[buffer][accumulator_place],
                                            &accumulator[r][piece * PIECE_ELEMS + v * COL_VEC]);
                     }
                 }

@@ -418,9 +418,11 @@ fp8_matmul_kernel(const __nv_fp8_e4m3* a_desc, int a_desc_shape_0, int a_desc_sh
                 for (int r = 0; r < ROWS; ++r) {
                     #pragma unroll
                     for (int v = 0; v < PIECE_ELEMS / VEC; ++v) {
-                        const int place = swizzled<__nv_bfloat16, PIECE_WIDTH, BLOCK_M>(accumulator_row
-                                + r * 8, (v * COL_THREADS + col) * VEC);
-                        store_vec<VEC>(&c_shared[buffer][place], &stored[r][piece * PIECE_ELEMS + v * VEC]);
+                        const int stored_place =
+                            swizzled<__nv_bfloat16, PIECE_WIDTH, BLOCK_M>(accumulator_row + r * 8,
+                            (v * COL_THREADS + col) * VEC);
+                        store_vec<VEC>(&c_shared[buffer][stored_place],
+                                       &stored[r][piece * PIECE_ELEMS + v * VEC]);
                     }
                 }
                 async_proxy_fence();   // tensor copies read through the asynchronous proxy

@@ -4,7 +4,7 @@
 //   arguments  a_ptr, scale_ptr: const half*, 16-byte aligned; packed_ptr: const unsigned char*, 16-byte
 //              aligned; c_ptr: half*, 16-byte aligned; M, N, K: int, multiples of 16
 //   constexpr  BLOCK_M = 64, BLOCK_N = 64, BLOCK_K = 64, GROUP = 64
-//   launch     grid (blocks, programs, 1), block (256, 1, 1), dynamic shared memory 0 bytes
+//   launch     grid (blocks, programs, 1), block (256, 1, 1), dynamic shared memory 82944 bytes
 //              each block takes every gridDim.x-th of num_programs programs, the first blockIdx.x
 //   maps       a_map: a_ptr [M, K], strides in bytes [K * 2]; box [64, 64], 128-byte swizzle
 //              c_map: c_ptr [M, N], strides in bytes [N * 2]; box [64, 64], 128-byte swizzle
@@ -14,7 +14,7 @@
 //              accumulator [64, 64]: registers, 64 x 64 per warpgroup, by wgmma.m64n64k16
 //              packed, weight, b [64, 64]: 2 x 32 threads; 4 threads x 16 consecutive elements
 //              scale [1, 64]: 1 thread; 4 threads x 16 consecutive elements; 32 threads hold copies
-//              a [64, 64]: shared, 3 stages of 8192 bytes, 128-byte swizzle
+//              a [64, 64]: shared, 8 stages of 8192 bytes, 128-byte swizzle
 
 #include <cuda_fp16.h>
 
@@ -37,7 +37,7 @@ constexpr int COL_VEC = 16;                                     // consecutive c
 constexpr int ROW_THREADS = 32;                                 // threads along the rows of a tile
 constexpr int BLOCK_K_ROWS = BLOCK_K / ROW_THREADS;             // 2 rows of a tile per thread
 constexpr int OCT_VEC = 8;                                      // elements of one access
-constexpr int NUM_STAGES = 3;                                   // tiles in shared memory at once
+constexpr int NUM_STAGES = 8;                                   // tiles in shared memory at once
 constexpr int STAGE_BYTES = BLOCK_M * BLOCK_K * sizeof(half);   // of all tiles of a stage
 constexpr int MMA_K = 16;                                       // elements of K per instruction
 constexpr int SWIZZLE = 128;                                    // bytes of a swizzled line
@@ -247,16 +247,27 @@ __device__ __forceinline__ void wgmma_m64n64k16(float (&upper)[16], float (&lowe
 #undef FRAG
 }
 
+struct alignas(1024) SharedArrays {
+    alignas(1024) half a[NUM_STAGES][BLOCK_M * BLOCK_K];   // 128-byte swizzle
+    alignas(1024) half b_shared[BLOCK_K * BLOCK_N];   // b, for the dot
+    alignas(1024) half c_shared[BLOCK_M * BLOCK_N];   // c on its way out, 128-byte swizzle
+    alignas(16) Barrier full[NUM_STAGES];   // completes when the tiles of a stage have arrived
+    alignas(16) Barrier empty[NUM_STAGES];   // completes when every multiplying warp is done with a stage
+};
+static_assert(sizeof(SharedArrays) == 82944, "the launch line in the header above");
+
 extern "C" __global__ void __launch_bounds__(NUM_THREADS + WARPGROUP_SIZE, 1)
 int4_matmul_kernel(const half* a_ptr, const unsigned char* packed_ptr, const half* scale_ptr, half* c_ptr,
                    int M, int N, int K, int num_programs, const __grid_constant__ TensorMap a_map,
                    const __grid_constant__ TensorMap c_map)
 {
-    __shared__ __align__(1024) half a[NUM_STAGES][BLOCK_M * BLOCK_K];   // 128-byte swizzle
-    __shared__ __align__(1024) half b_shared[BLOCK_K * BLOCK_N];   // b, for the dot
-    __shared__ __align__(1024) half c_shared[BLOCK_M * BLOCK_N];   // c on its way out, 128-byte swizzle
-    __shared__ Barrier full[NUM_STAGES];   // completes when the tiles of a stage have arrived
-    __shared__ Barrier empty[NUM_STAGES];   // completes when every multiplying warp is done with a stage
+    extern __shared__ __align__(1024) unsigned char shared_bytes[];
+    SharedArrays& shared = *reinterpret_cast<SharedArrays*>(shared_bytes);
+    auto& a = shared.a;
+    auto& b_shared = shared.b_shared;
+    auto& c_shared = shared.c_shared;
+    auto& full = shared.full;
+    auto& empty = shared.empty;
     const int tid = threadIdx.x;
     const int warp = tid / WARP_SIZE;
     const int lane = tid % WARP_SIZE;
@@ -370,9 +381,9 @@ int4_matmul_kernel(const half* a_ptr, const unsigned char* packed_ptr, const hal
                 for (int r = 0; r < BLOCK_K_ROWS; ++r) {
                     #pragma unroll
                     for (int v = 0; v < BLOCK_N_COLS / OCT_VEC; ++v) {
-                        const int place = swizzled<half, BLOCK_N, BLOCK_K>(r * ROW_THREADS + packed_row,
+                        const int b_place = swizzled<half, BLOCK_N, BLOCK_K>(r * ROW_THREADS + packed_row,
                                 packed_col * COL_VEC + v * OCT_VEC);
-                        store_vec<OCT_VEC>(&b_shared[place], &b[r][v * OCT_VEC]);
+                        store_vec<OCT_VEC>(&b_shared[b_place], &b[r][v * OCT_VEC]);
                     }
                 }
                 async_proxy_fence();   // the tensor cores read through the asynchronous proxy
@@ -411,9 +422,9 @@ int4_matmul_kernel(const half* a_ptr, const unsigned char* packed_ptr, const hal
             for (int r = 0; r < ROWS; ++r) {
                 #pragma unroll
                 for (int v = 0; v < PIECE_VECS; ++v) {
-                    const int place =
+                    const int stored_place =
                         swizzled<half, BLOCK_N, BLOCK_M>(row + r * 8, (v * COL_THREADS + col) * VEC);
-                    store_vec<VEC>(&c_shared[place], &stored[r][v * VEC]);
+                    store_vec<VEC>(&c_shared[stored_place], &stored[r][v * VEC]);
                 }
             }
             async_proxy_fence();   // tensor copies read through the asynchronous proxy

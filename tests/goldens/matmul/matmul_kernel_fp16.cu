@@ -420,9 +420,9 @@ matmul_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int M, int N, i
                 for (int r = 0; r < ROWS; ++r) {
                     #pragma unroll
                     for (int v = 0; v < PIECE_ELEMS / VEC; ++v) {
-                        const int place =
+                        const int c_place =
                             swizzled<half, PIECE_WIDTH, BLOCK_M>(row + r * 8, (v * COL_THREADS + col) * VEC);
-                        store_vec<VEC>(&c_shared[buffer][place], &c[r][piece * PIECE_ELEMS + v * VEC]);
+                        store_vec<VEC>(&c_shared[buffer][c_place], &c[r][piece * PIECE_ELEMS + v * VEC]);
                     }
                 }
                 async_proxy_fence();   // tensor copies read through the asynchronous proxy

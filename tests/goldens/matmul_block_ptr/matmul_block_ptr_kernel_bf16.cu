@@ -395,9 +395,10 @@ matmul_block_ptr_kernel(const __nv_bfloat16* a_ptr, const __nv_bfloat16* b_ptr, 
                 for (int r = 0; r < ROWS; ++r) {
                     #pragma unroll
                     for (int v = 0; v < PIECE_ELEMS / VEC; ++v) {
-                        const int place = swizzled<__nv_bfloat16, PIECE_WIDTH, BLOCK_M>(row + r * 8,
+                        const int stored_place = swizzled<__nv_bfloat16, PIECE_WIDTH, BLOCK_M>(row + r * 8,
                                 (v * COL_THREADS + col) * VEC);
-                        store_vec<VEC>(&c_shared[buffer][place], &stored[r][piece * PIECE_ELEMS + v * VEC]);
+                        store_vec<VEC>(&c_shared[buffer][stored_place],
+                                       &stored[r][piece * PIECE_ELEMS + v * VEC]);
                     }
                 }
                 async_proxy_fence();   // tensor copies read through the asynchronous proxy

@@ -406,9 +406,10 @@ matmul_descriptor_kernel(const half* a_desc, int a_desc_shape_0, int a_desc_shap
                 for (int r = 0; r < ROWS; ++r) {
                     #pragma unroll
                     for (int v = 0; v < PIECE_ELEMS / VEC; ++v) {
-                        const int place = swizzled<half, PIECE_WIDTH, BLOCK_M>(accumulator_row + r * 8,
+                        const int stored_place = swizzled<half, PIECE_WIDTH, BLOCK_M>(accumulator_row + r * 8,
                                 (v * COL_THREADS + col) * VEC);
-                        store_vec<VEC>(&c_shared[buffer][place], &stored[r][piece * PIECE_ELEMS + v * VEC]);
+                        store_vec<VEC>(&c_shared[buffer][stored_place],
+                                       &stored[r][piece * PIECE_ELEMS + v * VEC]);
                     }
                 }
                 async_proxy_fence();   // tensor copies read through the asynchronous proxy

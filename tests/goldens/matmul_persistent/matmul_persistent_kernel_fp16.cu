@@ -154,6 +154,13 @@ __device__ __forceinline__ void tma_store_wait()
     asm volatile("cp.async.bulk.wait_group.read %0;" :: "n"(PENDING) : "memory");
 }
 
+// Waits until all but PENDING groups of this thread's stores have been written to global memory.
+template <int PENDING>
+__device__ __forceinline__ void tma_store_complete()
+{
+    asm volatile("cp.async.bulk.wait_group %0;" :: "n"(PENDING) : "memory");
+}
+
 // Makes this thread's ordinary writes to shared memory visible to TMA and wgmma.
 __device__ __forceinline__ void async_proxy_fence()
 {
@@ -383,6 +390,9 @@ matmul_persistent_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int 
                 #pragma unroll
                 for (int c = 0; c < COLS; ++c) stored[r][c] = __float2half(accumulator[r][c]);
             }
+            if (tid == 0) {
+                tma_store_complete<0>();   // an earlier store to the same place comes first
+            }
             #pragma unroll
             for (int piece = 0; piece < STORE_PIECES; ++piece) {
                 const int buffer = piece % STORE_BUFFERS;
@@ -393,9 +403,10 @@ matmul_persistent_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int 
                 for (int r = 0; r < ROWS; ++r) {
                     #pragma unroll
                     for (int v = 0; v < PIECE_ELEMS / VEC; ++v) {
-                        const int place = swizzled<half, PIECE_WIDTH, BLOCK_M>(accumulator_row + r * 8,
+                        const int stored_place = swizzled<half, PIECE_WIDTH, BLOCK_M>(accumulator_row + r * 8,
                                 (v * COL_THREADS + col) * VEC);
-                        store_vec<VEC>(&c_shared[buffer][place], &stored[r][piece * PIECE_ELEMS + v * VEC]);
+                        store_vec<VEC>(&c_shared[buffer][stored_place],
+                                       &stored[r][piece * PIECE_ELEMS + v * VEC]);
                     }
                 }
                 async_proxy_fence();   // tensor copies read through the asynchronous proxy

@@ -150,16 +150,16 @@ split_k_matmul_kernel(const half* a_ptr, const half* b_ptr, float* c_ptr, int M,
     // Starts the loads of iteration k into a stage.
     const auto load_tiles = [&](int k, int stage) {
         // L25: a = tl.load(a_ptrs, mask=(offs_m[:, None] < M) & (offs_k[None, :] < k_left), other=0.0)
-        const int place = swizzled<half, BLOCK_K, BLOCK_M>(a_row, a_col * COL_VEC);
-        cp_async_16(&a[stage][place],
+        cp_async_16(&a[stage][swizzled<half, BLOCK_K, BLOCK_M>(a_row, a_col * COL_VEC)],
                     a_ptr + static_cast<long long>(offs_m) * K + offs_k[0] + k
                     - static_cast<long long>(pid_k) * BLOCK_K,
                     offs_m < M && offs_k[0] < K - k + pid_k * BLOCK_K ? 16 : 0);
         // L26: b = tl.load(b_ptrs, mask=(offs_k[:, None] < k_left) & (offs_n[None, :] < N), other=0.0)
         #pragma unroll
         for (int r = 0; r < BLOCK_K_ROWS; ++r) {
-            const int place = swizzled<half, BLOCK_N, BLOCK_K>(r * BLOCK_K_THREADS + b_row, a_col * COL_VEC);
-            cp_async_16(&b[stage][place],
+            const int b_place =
+                swizzled<half, BLOCK_N, BLOCK_K>(r * BLOCK_K_THREADS + b_row, a_col * COL_VEC);
+            cp_async_16(&b[stage][b_place],
                         b_ptr + static_cast<long long>(offs_k_row[r]) * N + offs_n[0]
                         + static_cast<long long>(k) * N - static_cast<long long>(pid_k) * BLOCK_K * N,
                         offs_k_row[r] < K - k + pid_k * BLOCK_K && offs_n[0] < N ? 16 : 0);
@@ -186,17 +186,17 @@ split_k_matmul_kernel(const half* a_ptr, const half* b_ptr, float* c_ptr, int M,
             unsigned a_frag[MMA_ROWS][4];
             #pragma unroll
             for (int mi = 0; mi < MMA_ROWS; ++mi) {
-                const int place =
+                const int a_place =
                     swizzled<half, BLOCK_K, BLOCK_M>(0 + mi * 16 + lane % 16, kk + lane / 16 * 8);
-                ldmatrix_x4(a_frag[mi][0], a_frag[mi][1], a_frag[mi][2], a_frag[mi][3], &a[stage][place]);
+                ldmatrix_x4(a_frag[mi][0], a_frag[mi][1], a_frag[mi][2], a_frag[mi][3], &a[stage][a_place]);
             }
             unsigned b_frag[MMA_COLS][2];
             #pragma unroll
             for (int ni = 0; ni < MMA_COLS; ni += 2) {
-                const int place =
+                const int b_place =
                     swizzled<half, BLOCK_N, BLOCK_K>(kk + lane % 16, warp_col + ni * 8 + lane / 16 * 8);
                 ldmatrix_x4_trans(b_frag[ni][0], b_frag[ni][1], b_frag[ni + 1][0], b_frag[ni + 1][1],
-                                  &b[stage][place]);
+                                  &b[stage][b_place]);
             }
             #pragma unroll
             for (int mi = 0; mi < MMA_ROWS; ++mi) {
