@@ -5,7 +5,7 @@
 //   arguments  a_ptr, b_ptr: const float*, 16-byte aligned; c_ptr: float*, 16-byte aligned; M, N, K: int;
 //              stride_ab, stride_am, stride_bb, stride_bk, stride_cb, stride_cm: int, multiples of 16
 //   constexpr  stride_ak = 1, stride_bn = 1, stride_cn = 1, BLOCK_M = 64, BLOCK_N = 64, BLOCK_K = 32
-//   launch     grid (blocks, programs, programs), block (256, 1, 1), dynamic shared memory 50176 bytes
+//   launch     grid (blocks, programs, programs), block (256, 1, 1), dynamic shared memory 91136 bytes
 //              each block takes every gridDim.x-th of num_programs programs, the first blockIdx.x
 //   maps       a_map: a_ptr [any, M, K], strides in bytes [stride_ab * 4, stride_am * 4]; box [1, 64, 32],
 //              128-byte swizzle
@@ -16,7 +16,7 @@
 //              offs_k [32]: 4 x 8 threads; 16 threads hold copies
 //              b_ptrs, b [32, 64]: 4 x 8 threads; 16 threads x 4 consecutive elements
 //              accumulator [64, 64]: registers, 64 x 64 per warpgroup, by wgmma.m64n64k8
-//              a [64, 32]: shared, 3 stages of 8192 bytes, 128-byte swizzle
+//              a [64, 32]: shared, 8 stages of 8192 bytes, 128-byte swizzle
 
 constexpr int BLOCK_M = 64;                                     // rows of a
 constexpr int BLOCK_N = 64;                                     // columns of accumulator
@@ -26,16 +26,16 @@ constexpr int WARP_SIZE = 32;
 constexpr int NUM_THREADS = NUM_WARPS * WARP_SIZE;              // 128
 constexpr int CONSUMER_BARRIER = 1;                             // named barrier of those that multiply
 constexpr int WARPGROUP_SIZE = 128;                             // threads
-constexpr int COL_THREADS = 16;                                 // threads along the columns of a tile
-constexpr int COLS = BLOCK_N / COL_THREADS;                     // 4 columns of a tile per thread
+constexpr int COL_THREADS = 16;                                 // threads along the columns of b_ptrs
+constexpr int COLS = BLOCK_N / COL_THREADS;                     // 4 columns of b_ptrs per thread
 constexpr int VEC = 4;                                          // consecutive columns of a thread
-constexpr int ROW_THREADS = 8;                                  // threads along the rows of a tile
-constexpr int ROWS = BLOCK_K / ROW_THREADS;                     // 4 rows of a tile per thread
-constexpr int BLOCK_N_THREADS = 4;                              // threads along the columns of a tile
-constexpr int BLOCK_N_COLS = BLOCK_N / BLOCK_N_THREADS;         // 16 columns of a tile per thread
+constexpr int ROW_THREADS = 8;                                  // threads along the rows of b_ptrs
+constexpr int ROWS = BLOCK_K / ROW_THREADS;                     // 4 rows of b_ptrs per thread
+constexpr int BLOCK_N_THREADS = 4;                              // threads along the columns of accumulator
+constexpr int BLOCK_N_COLS = BLOCK_N / BLOCK_N_THREADS;         // 16 columns of accumulator per thread
 constexpr int COL_VEC = 2;                                      // consecutive columns of a thread
-constexpr int BLOCK_M_ROWS = 2;                                 // 2 rows of a tile per thread
-constexpr int NUM_STAGES = 3;                                   // tiles in shared memory at once
+constexpr int BLOCK_M_ROWS = 2;                                 // 2 rows of accumulator per thread
+constexpr int NUM_STAGES = 8;                                   // tiles in shared memory at once
 constexpr int STAGE_BYTES = BLOCK_M * BLOCK_K * sizeof(float);   // of all tiles of a stage
 constexpr int MMA_K = 8;                                        // elements of K per instruction
 constexpr int SWIZZLE = 128;                                    // bytes of a swizzled line
@@ -258,7 +258,7 @@ struct alignas(1024) SharedArrays {
     alignas(16) Barrier full[NUM_STAGES];   // completes when the tiles of a stage have arrived
     alignas(16) Barrier empty[NUM_STAGES];   // completes when every multiplying warp is done with a stage
 };
-static_assert(sizeof(SharedArrays) == 50176, "the launch line in the header above");
+static_assert(sizeof(SharedArrays) == 91136, "the launch line in the header above");
 
 extern "C" __global__ void __launch_bounds__(NUM_THREADS + WARPGROUP_SIZE, 1)
 batched_matmul_kernel(const float* a_ptr, const float* b_ptr, float* c_ptr, int M, int N, int K,
@@ -267,12 +267,7 @@ batched_matmul_kernel(const float* a_ptr, const float* b_ptr, float* c_ptr, int 
                       const __grid_constant__ TensorMap c_map)
 {
     extern __shared__ __align__(1024) unsigned char shared_bytes[];
-    SharedArrays& shared = *reinterpret_cast<SharedArrays*>(shared_bytes);
-    auto& a = shared.a;
-    auto& b_shared = shared.b_shared;
-    auto& c_shared = shared.c_shared;
-    auto& full = shared.full;
-    auto& empty = shared.empty;
+    auto& [a, b_shared, c_shared, full, empty] = *reinterpret_cast<SharedArrays*>(shared_bytes);
     const int tid = threadIdx.x;
     const int warp = tid / WARP_SIZE;
     const int lane = tid % WARP_SIZE;
@@ -289,16 +284,17 @@ batched_matmul_kernel(const float* a_ptr, const float* b_ptr, float* c_ptr, int 
     }
     __syncthreads();   // nobody touches a barrier before it is initialised
 
+    // L15: batch = tl.program_id(2).to(tl.int64)
+    const long long batch = static_cast<long long>(static_cast<int>(blockIdx.z));
+
     if (tid >= NUM_THREADS) {   // the last warpgroup loads: one of its threads starts all copies
         if (tid == NUM_THREADS) {
             tensor_map_prefetch(a_map);
             int filled = 0;   // stages so far, over all loops
             for (int program = blockIdx.x; program < num_programs; program += gridDim.x) {
-                // L15: batch = tl.program_id(2).to(tl.int64)
-                const long long batch = static_cast<long long>(static_cast<int>(blockIdx.z));
                 // L23: for k in range(0, K, BLOCK_K):    (the loading thread's part)
                 const int a_row = program * BLOCK_M;
-                for (int k = 0; k < K; k += BLOCK_K) {
+                for (int k = 0; k < K; k += BLOCK_K, ++filled) {
                     const int stage = filled % NUM_STAGES;
                     // the stage's last tiles are no longer needed
                     mbarrier_wait(&empty[stage], filled / NUM_STAGES % 2 ^ 1);
@@ -306,15 +302,12 @@ batched_matmul_kernel(const float* a_ptr, const float* b_ptr, float* c_ptr, int 
                     // L24: a = tl.load(a_ptrs, mask=(offs_m[:, None] < M) & (k + offs_k[None, :] < K),
                     //     other=0.0)
                     tma_load_3d(a[stage], a_map, batch, a_row, k, &full[stage]);
-                    ++filled;
                 }
             }
         }
     } else {   // the others multiply
         int used = 0;   // stages so far, over all loops
         for (int program = blockIdx.x; program < num_programs; program += gridDim.x) {
-            // L15 again, for the multiplying warps.
-            const long long batch = static_cast<long long>(static_cast<int>(blockIdx.z));
             // L16: offs_m = tl.program_id(0) * BLOCK_M + tl.arange(0, BLOCK_M)    (folded into the copies)
             // L17: offs_n = tl.program_id(1) * BLOCK_N + tl.arange(0, BLOCK_N)
             int offs_n[COLS];
@@ -342,7 +335,7 @@ batched_matmul_kernel(const float* a_ptr, const float* b_ptr, float* c_ptr, int 
             // L22: accumulator = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
             float accumulator[BLOCK_M_ROWS][BLOCK_N_COLS] = {};
             // L23: for k in range(0, K, BLOCK_K):    (the multiplying warps' part)
-            for (int k = 0; k < K; k += BLOCK_K) {
+            for (int k = 0; k < K; k += BLOCK_K, ++used) {
                 const int stage = used % NUM_STAGES;
                 mbarrier_wait(&full[stage], used / NUM_STAGES % 2);   // the tiles have arrived
                 // L25: b = tl.load(b_ptrs, mask=(k + offs_k[:, None] < K) & (offs_n[None, :] < N), other=0.0)
@@ -366,8 +359,8 @@ batched_matmul_kernel(const float* a_ptr, const float* b_ptr, float* c_ptr, int 
                 }
                 async_proxy_fence();   // the tensor cores read through the asynchronous proxy
                 named_barrier_sync(CONSUMER_BARRIER, NUM_THREADS);   // the operands are in shared memory
-                const unsigned long long a_operand = wgmma_descriptor<SWIZZLE>(a[stage], 16, PATTERN_BYTES);
-                const unsigned long long b_operand = wgmma_descriptor<SWIZZLE>(b_shared, 16, PATTERN_BYTES);
+                const auto a_operand = wgmma_descriptor<SWIZZLE>(a[stage], 16, PATTERN_BYTES);
+                const auto b_operand = wgmma_descriptor<SWIZZLE>(b_shared, 16, PATTERN_BYTES);
                 #pragma unroll
                 for (int r = 0; r < BLOCK_M_ROWS; ++r) wgmma_pin(accumulator[r]);
                 wgmma_fence();
@@ -390,7 +383,6 @@ batched_matmul_kernel(const float* a_ptr, const float* b_ptr, float* c_ptr, int 
                     }
                 }
                 if (lane == 0) mbarrier_arrive(&empty[stage]);
-                ++used;
             }
 
             // L30: c_ptrs = c_ptr + batch * stride_cb + offs_m[:, None] * stride_cm + offs_n[None, :] *
@@ -423,8 +415,6 @@ batched_matmul_kernel(const float* a_ptr, const float* b_ptr, float* c_ptr, int 
                 }
             }
         }
-        if (tid == 0) {   // shared memory must outlive the copies out of it
-            tma_store_wait<0>();
-        }
+        if (tid == 0) tma_store_wait<0>();   // shared memory must outlive the copies out of it
     }
 }

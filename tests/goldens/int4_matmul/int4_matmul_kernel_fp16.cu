@@ -4,7 +4,7 @@
 //   arguments  a_ptr, scale_ptr: const half*, 16-byte aligned; packed_ptr: const unsigned char*, 16-byte
 //              aligned; c_ptr: half*, 16-byte aligned; M, N, K: int, multiples of 16
 //   constexpr  BLOCK_M = 64, BLOCK_N = 64, BLOCK_K = 64, GROUP = 64
-//   launch     grid (blocks, programs, 1), block (256, 1, 1), dynamic shared memory 0 bytes
+//   launch     grid (blocks, programs, 1), block (256, 1, 1), dynamic shared memory 82944 bytes
 //              each block takes every gridDim.x-th of num_programs programs, the first blockIdx.x
 //   maps       a_map: a_ptr [M, K], strides in bytes [K * 2]; box [64, 64], 128-byte swizzle
 //              c_map: c_ptr [M, N], strides in bytes [N * 2]; box [64, 64], 128-byte swizzle
@@ -14,7 +14,7 @@
 //              accumulator [64, 64]: registers, 64 x 64 per warpgroup, by wgmma.m64n64k16
 //              packed, weight, b [64, 64]: 2 x 32 threads; 4 threads x 16 consecutive elements
 //              scale [1, 64]: 1 thread; 4 threads x 16 consecutive elements; 32 threads hold copies
-//              a [64, 64]: shared, 3 stages of 8192 bytes, 128-byte swizzle
+//              a [64, 64]: shared, 8 stages of 8192 bytes, 128-byte swizzle
 
 #include <cuda_fp16.h>
 
@@ -27,17 +27,17 @@ constexpr int WARP_SIZE = 32;
 constexpr int NUM_THREADS = NUM_WARPS * WARP_SIZE;              // 128
 constexpr int CONSUMER_BARRIER = 1;                             // named barrier of those that multiply
 constexpr int WARPGROUP_SIZE = 128;                             // threads
-constexpr int COL_THREADS = 4;                                  // threads along the columns of a tile
-constexpr int COLS = BLOCK_N / COL_THREADS;                     // 16 columns of a tile per thread
+constexpr int COL_THREADS = 4;                                  // threads along the columns of accumulator
+constexpr int COLS = BLOCK_N / COL_THREADS;                     // 16 columns of accumulator per thread
 constexpr int VEC = 2;                                          // consecutive columns of a thread
-constexpr int ROWS = 2;                                         // 2 rows of a tile per thread
-constexpr int BLOCK_N_THREADS = 4;                              // threads along the columns of a tile
-constexpr int BLOCK_N_COLS = BLOCK_N / BLOCK_N_THREADS;         // 16 columns of a tile per thread
+constexpr int ROWS = 2;                                         // 2 rows of accumulator per thread
+constexpr int BLOCK_N_THREADS = 4;                              // threads along the columns of packed
+constexpr int BLOCK_N_COLS = BLOCK_N / BLOCK_N_THREADS;         // 16 columns of packed per thread
 constexpr int COL_VEC = 16;                                     // consecutive columns of a thread
-constexpr int ROW_THREADS = 32;                                 // threads along the rows of a tile
-constexpr int BLOCK_K_ROWS = BLOCK_K / ROW_THREADS;             // 2 rows of a tile per thread
+constexpr int ROW_THREADS = 32;                                 // threads along the rows of packed
+constexpr int BLOCK_K_ROWS = BLOCK_K / ROW_THREADS;             // 2 rows of packed per thread
 constexpr int OCT_VEC = 8;                                      // elements of one access
-constexpr int NUM_STAGES = 3;                                   // tiles in shared memory at once
+constexpr int NUM_STAGES = 8;                                   // tiles in shared memory at once
 constexpr int STAGE_BYTES = BLOCK_M * BLOCK_K * sizeof(half);   // of all tiles of a stage
 constexpr int MMA_K = 16;                                       // elements of K per instruction
 constexpr int SWIZZLE = 128;                                    // bytes of a swizzled line
@@ -247,16 +247,22 @@ __device__ __forceinline__ void wgmma_m64n64k16(float (&upper)[16], float (&lowe
 #undef FRAG
 }
 
+struct alignas(1024) SharedArrays {
+    alignas(1024) half a[NUM_STAGES][BLOCK_M * BLOCK_K];   // 128-byte swizzle
+    alignas(1024) half b_shared[BLOCK_K * BLOCK_N];   // b, for the dot
+    alignas(1024) half c_shared[BLOCK_M * BLOCK_N];   // c on its way out, 128-byte swizzle
+    alignas(16) Barrier full[NUM_STAGES];   // completes when the tiles of a stage have arrived
+    alignas(16) Barrier empty[NUM_STAGES];   // completes when every multiplying warp is done with a stage
+};
+static_assert(sizeof(SharedArrays) == 82944, "the launch line in the header above");
+
 extern "C" __global__ void __launch_bounds__(NUM_THREADS + WARPGROUP_SIZE, 1)
 int4_matmul_kernel(const half* a_ptr, const unsigned char* packed_ptr, const half* scale_ptr, half* c_ptr,
                    int M, int N, int K, int num_programs, const __grid_constant__ TensorMap a_map,
                    const __grid_constant__ TensorMap c_map)
 {
-    __shared__ __align__(1024) half a[NUM_STAGES][BLOCK_M * BLOCK_K];   // 128-byte swizzle
-    __shared__ __align__(1024) half b_shared[BLOCK_K * BLOCK_N];   // b, for the dot
-    __shared__ __align__(1024) half c_shared[BLOCK_M * BLOCK_N];   // c on its way out, 128-byte swizzle
-    __shared__ Barrier full[NUM_STAGES];   // completes when the tiles of a stage have arrived
-    __shared__ Barrier empty[NUM_STAGES];   // completes when every multiplying warp is done with a stage
+    extern __shared__ __align__(1024) unsigned char shared_bytes[];
+    auto& [a, b_shared, c_shared, full, empty] = *reinterpret_cast<SharedArrays*>(shared_bytes);
     const int tid = threadIdx.x;
     const int warp = tid / WARP_SIZE;
     const int lane = tid % WARP_SIZE;
@@ -280,14 +286,13 @@ int4_matmul_kernel(const half* a_ptr, const unsigned char* packed_ptr, const hal
             for (int program = blockIdx.x; program < num_programs; program += gridDim.x) {
                 // L23: for k in range(0, K, BLOCK_K):    (the loading thread's part)
                 const int a_row = program * BLOCK_M;
-                for (int k = 0; k < K; k += BLOCK_K) {
+                for (int k = 0; k < K; k += BLOCK_K, ++filled) {
                     const int stage = filled % NUM_STAGES;
                     // the stage's last tiles are no longer needed
                     mbarrier_wait(&empty[stage], filled / NUM_STAGES % 2 ^ 1);
                     mbarrier_arrive_expect(&full[stage], STAGE_BYTES);
                     // L26: a = tl.load(a_ptr + offs_m[:, None] * K + rows[None, :], mask=a_mask, other=0.0)
                     tma_load_2d(a[stage], a_map, a_row, k, &full[stage]);
-                    ++filled;
                 }
             }
         }
@@ -317,7 +322,7 @@ int4_matmul_kernel(const half* a_ptr, const unsigned char* packed_ptr, const hal
             // L22: accumulator = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
             float accumulator[ROWS][COLS] = {};
             // L23: for k in range(0, K, BLOCK_K):    (the multiplying warps' part)
-            for (int k = 0; k < K; k += BLOCK_K) {
+            for (int k = 0; k < K; k += BLOCK_K, ++used) {
                 const int stage = used % NUM_STAGES;
                 mbarrier_wait(&full[stage], used / NUM_STAGES % 2);   // the tiles have arrived
                 // L24: rows = k + offs_k
@@ -377,8 +382,8 @@ int4_matmul_kernel(const half* a_ptr, const unsigned char* packed_ptr, const hal
                 }
                 async_proxy_fence();   // the tensor cores read through the asynchronous proxy
                 named_barrier_sync(CONSUMER_BARRIER, NUM_THREADS);   // the operands are in shared memory
-                const unsigned long long a_operand = wgmma_descriptor<SWIZZLE>(a[stage], 16, PATTERN_BYTES);
-                const unsigned long long b_operand = wgmma_descriptor<SWIZZLE>(b_shared, 16, PATTERN_BYTES);
+                const auto a_operand = wgmma_descriptor<SWIZZLE>(a[stage], 16, PATTERN_BYTES);
+                const auto b_operand = wgmma_descriptor<SWIZZLE>(b_shared, 16, PATTERN_BYTES);
                 #pragma unroll
                 for (int r = 0; r < ROWS; ++r) wgmma_pin(accumulator[r]);
                 wgmma_fence();
@@ -392,7 +397,6 @@ int4_matmul_kernel(const half* a_ptr, const unsigned char* packed_ptr, const hal
                 #pragma unroll
                 for (int r = 0; r < ROWS; ++r) wgmma_pin(accumulator[r]);
                 if (lane == 0) mbarrier_arrive(&empty[stage]);
-                ++used;
             }
 
             // L34: c_mask = (offs_m[:, None] < M) & n_mask    (the copies keep to it)
@@ -423,8 +427,6 @@ int4_matmul_kernel(const half* a_ptr, const unsigned char* packed_ptr, const hal
                 tma_store_commit();
             }
         }
-        if (tid == 0) {   // shared memory must outlive the copies out of it
-            tma_store_wait<0>();
-        }
+        if (tid == 0) tma_store_wait<0>();   // shared memory must outlive the copies out of it
     }
 }
