@@ -22,7 +22,7 @@ EVENTS = {
     r"mbarrier_arrive_expect\(&(\w+)\[(.+?)\], (.+)\)": "'expect', '{0}', {1}, {2}",
     r"mbarrier_arrive\(&(\w+)\[(.+)\]\)": "'arrive', '{0}', {1}, 0",
     r"tma_load_\dd\((\w+)\[(.+?)\].*?, (\w+_map), .*&(\w+)\[(.+?)\]\)": "'load', '{0}', {1}, ('{2}', '{3}')",
-    r"const unsigned long long \w+ = wgmma_descriptor<\w+>\((\w+)\[(.+?)\].*": "'read', '{0}', {1}, 0",
+    r"const auto \w+ = wgmma_descriptor<\w+>\((\w+)\[(.+?)\].*": "'read', '{0}', {1}, 0",
     r"wgmma_commit\(\)": "'commit', '', 0, 0",
     r"wgmma_wait<(\d)>\(\)": "'finish', '', 0, {0}",
 }
@@ -88,6 +88,8 @@ def transpile(block: list[Statement], indent: str) -> list[str]:
                 continue
             if match := re.fullmatch(r"for \((?:int|long long) (\w+) = (.*); \1 ([<>]) (.*); (.*)\)", text):
                 name, start, compare, stop, step = match.groups()
+                step, *others = step.split(", ")
+                body += [f"{indent}    {other.removeprefix('++')} += 1" for other in others]
                 advance = re.sub(r"^\+\+\w+", "1", re.sub(r"^--\w+", "-1", step))
                 advance = re.sub(r"^\w+ -= ", "-", re.sub(r"^\w+ \+= ", "", advance))
                 head = f"for {name} in count({python(start)}, {python(stop)}, {python(advance)}, '{compare}')"
@@ -163,6 +165,7 @@ class Simulation:
         text = artifact.source
         self.random = random.Random(seed)
         names: dict[str, Any] = {"count": count, "lazily": lazily, "threadIdx": FIRST, "blockIdx": FIRST, **values}
+        names |= {"sizeof": int, "half": 2, "float": 4}
         for name, value in re.findall(r"^constexpr int (\w+) = (.*?);", text, re.M):
             names[name] = eval(python(value), dict(names))
         self.bytes = {m.name: prod(m.box) * m.element.itemsize for m in artifact.tensor_maps}

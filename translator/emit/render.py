@@ -146,8 +146,8 @@ def _render_loop(loop: Loop, indent: int, source: int) -> list[tuple[str, int]]:
 def _render_branch(branch: Branch, indent: int, source: int) -> list[tuple[str, int]]:
     pad = " " * indent
     inner = _render_nodes(branch.then, indent + INDENT, source)
-    if not branch.otherwise and not branch.comment and len(inner) == 1 and "//" not in inner[0][0]:
-        one = f"{pad}if ({branch.condition}) {inner[0][0].strip()}"
+    if not branch.otherwise and len(inner) == 1 and "//" not in inner[0][0]:
+        one = f"{pad}if ({branch.condition}) {inner[0][0].strip()}{_remark(branch.comment)}"
         if len(one) <= WIDTH and "if (" not in inner[0][0]:
             return [(one, source)]
     lines = [(line, source) for line in wrap_code(f"if ({branch.condition}) {{{_remark(branch.comment)}", indent)]

@@ -132,7 +132,7 @@ def _descriptor(context: Context, statement: Assign, place: OperandPlace, word: 
         leading = pattern_bytes(context, tile, upper)
     helper, name = context.use_helper("wgmma_descriptor"), _tile_name(context, statement, place, word)
     arguments = f"{start}, {leading}, {pattern_bytes(context, tile, upper)}"
-    return Line(f"const unsigned long long {name} = {helper}<{swizzle}>({arguments});")
+    return Line(f"const auto {name} = {helper}<{swizzle}>({arguments});")
 
 
 def _k_step(context: Context, place: OperandPlace, kk: str) -> str:

@@ -212,14 +212,21 @@ def _tile_in_shared(context: Context, variable: Variable) -> Shared:
     return Shared(context.names.variable(variable), ctype(variable.type), dimensions, size, comment)
 
 
+def _names_of_arrays(context: Context, names: list[str]) -> list[Node]:
+    """The arrays of the shared struct under their own names; lambdas cannot capture a structured binding before C++20."""
+    cast = "*reinterpret_cast<SharedArrays*>(shared_bytes);"
+    if any(ring.kind == "cp_async" for ring in context.schedule.rings.rings):
+        return [Line(f"SharedArrays& shared = {cast}"), *(Line(f"auto& {name} = shared.{name};") for name in names)]
+    return [Line(f"auto& [{', '.join(names)}] = {cast}")]
+
+
 def _prologue(context: Context, dynamic: tuple[Shared, ...]) -> list[Node]:
     """The coordinates of the thread, and the shared struct."""
     nodes: list[Node] = []
     if dynamic:
         nodes += [
             Line(f"extern __shared__ __align__({shared_alignment(dynamic)}) unsigned char shared_bytes[];"),
-            Line("SharedArrays& shared = *reinterpret_cast<SharedArrays*>(shared_bytes);"),
-            *(Line(f"auto& {array.name} = shared.{array.name};") for array in dynamic),
+            *_names_of_arrays(context, [array.name for array in dynamic]),
         ]
     nodes.append(Line(f"const int {context.roles.tid} = threadIdx.x;"))
     nodes += [line for _, line in context.roles.places]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..ir.nodes import Assign, Call, For, Literal, Statement, Use, Variable
+from ..ir.nodes import Assign, Call, Expr, For, Literal, Statement, Use, Variable
 from ..ir.walk import assigned_variables, statements, used_variables
 from ..schedule.rings import Ring, top_statements
 from ..schedule.shared_tiles import SharedTile
@@ -109,9 +109,12 @@ def lower_producer_loop(
         Line(f"mbarrier_arrive_expect(&{full}[stage], {size});"),
         *body(statement.body),
     ]
-    if ring.counted:
-        nodes.append(Line(f"++{_position(context, ring)};"))
-    return (*fixed, Loop(header, tuple(nodes)))
+    return (*fixed, Loop(_counting(context, ring, header), tuple(nodes)))
+
+
+def _counting(context: Context, ring: Ring, header: str) -> str:
+    """A loop's header that advances the count of a ring's stages too."""
+    return f"{header[:-1]}, ++{_position(context, ring)})" if ring.counted else header
 
 
 def _fixed_starts(context: Context, loop: For) -> tuple[Node, ...]:
@@ -160,17 +163,16 @@ def lower_consumer_loop(
     ]
     if not ring.overlapped:
         nodes.append(Branch(f"{lane} == 0", (Line(f"mbarrier_arrive(&{empty}[stage]);"),)))
-        if ring.counted:
-            nodes.append(Line(f"++{position};"))
-        return (Loop(header, tuple(nodes)),)
+        return (Loop(_counting(context, ring, header), tuple(nodes)),)
     for helper in ("wgmma_commit", "wgmma_wait"):
         context.use_helper(helper)
-    first = f"first_{position}" if ring.counted else "0"
+    plain = is_literal(statement.start, 0) and is_literal(statement.step, 1)
+    first = f"{context.names.variable(ring.loop)} > 0" if plain else f"{position} > first_{position}"
     release = Line(f"mbarrier_arrive(&{empty}[({position} - 1) % {stages}]);")
     nodes += [
         Line("wgmma_commit();"),
         Line("wgmma_wait<1>();", "the last iteration's products are complete; this one's are on their way"),
-        Branch(f"{position} > {first} && {lane} == 0", (release,)),
+        Branch(f"{first} && {lane} == 0", (release,)),
     ]
     start: list[Node] = []
     end: list[Node] = [Line("wgmma_wait<0>();", "all products are complete")]
@@ -179,12 +181,19 @@ def lower_consumer_loop(
         count = context.count(plan.layout.axes[0])
         end.append(pin(context, context.names.variable(variable), count, plan.instruction.accumulator))
     if ring.counted:
-        nodes.append(Line(f"++{position};"))
-        start.append(Line(f"const int {first} = {position};"))
+        start += [] if plain else [Line(f"const int first_{position} = {position};")]
         end.append(Branch(f"{lane} == 0", (release,)))
     # ptxas lets products run on only where no way leads from the sums' first values past the wait.
-    some = Branch(f"{bounds[0]} {'>' if statement.descending else '<'} {bounds[1]}", (Loop(header, tuple(nodes)), *end))
+    some = Branch(
+        f"{bounds[0]} {'>' if statement.descending else '<'} {bounds[1]}",
+        (Loop(_counting(context, ring, header), tuple(nodes)), *end),
+    )
     return (*start, some)
+
+
+def is_literal(expr: Expr, value: int) -> bool:
+    """Whether an expression is this number."""
+    return isinstance(expr, Literal) and expr.value == value
 
 
 def lower_box_load(context: Context, statement: Assign) -> tuple[Node, ...]:

@@ -8,6 +8,7 @@ Every distinct axis pattern of the schedule gets one `AxisRole`. For a [16, 128]
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -86,7 +87,11 @@ class Roles:
         ]
         self.places: list[tuple[str, Line]] = []
         self._words: dict[str, str] = {}
-        for layout, shape, name in sorted(layouts, key=lambda entry: -entry[0].rank):
+        ordered = sorted(layouts, key=lambda entry: -entry[0].rank)
+        patterns = {(WORDS[min(layout.rank, 3)][min(axis, 2)][3], bits) for layout, _, _ in ordered
+                    for axis, bits in enumerate(layout.axes) if bits}  # fmt: skip
+        self._patterns = Counter(noun for noun, _ in patterns)  # ways in which an axis is shared out
+        for layout, shape, name in ordered:
             for axis, bits in reversed(list(enumerate(layout.axes))):
                 if bits and bits not in self._roles:
                     self._add(bits, shape[axis], min(layout.rank, 3), min(axis, 2), name, layout.thread_bits)
@@ -134,7 +139,7 @@ class Roles:
         threads, place = self._threads(role, short, prefix, place, name, thread_bits)
         role = AxisRole(bits, side, index, role.count, vector, vectors, threads, place, noun)
         self._roles[bits] = role
-        self._add_constants(role, symbol)
+        self._add_constants(role, symbol, self._tile(role, name))
 
     def _threads(
         self, role: AxisRole, short: str, prefix: str, place: str, name: str, thread_bits: int
@@ -149,10 +154,12 @@ class Roles:
             return "", ""
         if len(span) == thread_bits:
             return "NUM_THREADS", self.tid
-        threads = self._names.fresh(f"{short}_THREADS", f"{prefix}_THREADS")
+        threads = self._names.fresh(f"{short}_THREADS", f"{prefix}_THREADS", f"{name.upper()}_{short}_THREADS")
         place = self._names.fresh(place, f"{name}_{place}")
         count = 1 << len(span)
-        self.constants.append(Constant(threads, str(count), f"threads along the {role.noun}s of a tile"))
+        self.constants.append(
+            Constant(threads, str(count), f"threads along the {role.noun}s of {self._tile(role, name)}")
+        )
         text = self.tid
         if span.start:
             text += f" / {self._threads_below(span.start)}"
@@ -203,7 +210,11 @@ class Roles:
                 return role.threads
         return self.power(1 << bits)
 
-    def _add_constants(self, role: AxisRole, symbol: str | None) -> None:
+    def _tile(self, role: AxisRole, name: str) -> str:
+        """What comments call a tile that has the pattern: by its name where there are others with another pattern."""
+        return name if self._patterns[role.noun] > 1 else "a tile"
+
+    def _add_constants(self, role: AxisRole, symbol: str | None, tile: str) -> None:
         count, span = role.num_registers, role.thread_range
         value = str(count)
         if span is not None and symbol and padded(role.side) == role.side:
@@ -212,7 +223,7 @@ class Roles:
         plural = "" if count == 1 else "s"
         if count > 1:
             self.constants.append(
-                Constant(role.count, value, f"{count} {role.noun}{plural} of a tile per thread{padding}")
+                Constant(role.count, value, f"{count} {role.noun}{plural} of {tile} per thread{padding}")
             )
         if role.run > 1:
             self.constants.append(Constant(role.vector, str(role.run), f"consecutive {role.noun}s of a thread"))

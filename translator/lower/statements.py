@@ -69,7 +69,7 @@ def lower_block(context: Context, block: tuple[Statement, ...]) -> tuple[Node, .
     nodes: list[Node] = []
     repeated: list[list[Statement]] = []  # what the other role has shown, since `caption`
     caption = 0
-    for group in _by_source(block):
+    for group in by_source(block):
         tagged = not (is_repeated(context, group) or is_elsewhere(context, group))
         quoting, context.quoting = context.quoting, context.quoting and tagged
         code = [n for s in group for n in (*_declarations(context, s), *lower_statement(context, s))]
@@ -85,7 +85,7 @@ def lower_block(context: Context, block: tuple[Statement, ...]) -> tuple[Node, .
     return tuple(nodes)
 
 
-def _by_source(block: tuple[Statement, ...]) -> list[list[Statement]]:
+def by_source(block: tuple[Statement, ...]) -> list[list[Statement]]:
     """The statements of a block, those of one source statement together."""
     groups: list[list[Statement]] = []
     for statement in block:

@@ -6,13 +6,14 @@ warpgroup runs the producer's part (`schedule/producer.py`), the others run ever
 
 from __future__ import annotations
 
-from ..ir.nodes import Assign, Call, If, Inlined, Kernel, Note, Return, Statement
-from ..ir.walk import bodies, statements
+from ..analysis.facts import is_elementwise
+from ..ir.nodes import Assign, Call, If, Inlined, Kernel, Note, Return, Statement, Variable
+from ..ir.walk import bodies, statements, subexpressions, used_variables
 from ..schedule.producer import producer_block, shared_lines
 from .context import Context
 from .rings import announce_rings, ring_counters
 from .scopes import find_scopes
-from .statements import lower_block, repeated
+from .statements import by_source, lower_block, repeated
 from .unit import Blank, Branch, Line, Loop, Node
 
 REGISTER_FILE = 65536
@@ -25,10 +26,12 @@ def lower_body(context: Context, kernel: Kernel) -> tuple[Node, ...]:
     """All statements, in one part or in two."""
     if not context.schedule.rings.has_producer:
         return lower_block(context, kernel.body)
-    persistent = context.schedule.rings.persistent
     split = next((k for k, s in enumerate(kernel.body) if not _for_everybody(context, s)), len(kernel.body))
-    split = 0 if persistent else split
     first, rest = kernel.body[:split], kernel.body[split:]
+    if context.schedule.rings.persistent:
+        first = _same_for_all_programs(context, first)
+        kept = {id(s) for s in first}
+        rest = tuple(s for s in kernel.body if id(s) not in kept)
     context.set_up += announce_rings(context)
     shared = lower_block(context, first)
     loading = producer_block(rest)
@@ -51,6 +54,29 @@ def lower_body(context: Context, kernel: Kernel) -> tuple[Node, ...]:
         "the others multiply",
     )
     return (*shared, Blank(), roles) if shared else (roles,)
+
+
+def _same_for_all_programs(context: Context, block: tuple[Statement, ...]) -> tuple[Statement, ...]:
+    """The scalars of a block that do not depend on which program it is: they are computed once."""
+    known = {parameter.variable for parameter in context.kernel.parameters}
+    found: list[Statement] = []
+    for group in by_source(block):
+        own = [s for s in group if isinstance(s, Assign) and _is_fixed(context, s, known)]
+        if len(own) == len(group):
+            found += own
+            known |= {target for s in own for target in s.targets}
+    return tuple(found)
+
+
+def _is_fixed(context: Context, statement: Assign, known: set[Variable]) -> bool:
+    """Whether a statement computes, once, a scalar from `known` ones."""
+    value, facts = statement.value, context.facts
+    if not is_elementwise(value) or any(t.type.is_tile or facts.assignments[t] != 1 for t in statement.targets):
+        return False
+    calls = [part for part in subexpressions(value) if isinstance(part, Call)]
+    return set(used_variables(value)) <= known and not any(
+        call.op == "program_id" and call.attribute("axis") == 0 for call in calls
+    )
 
 
 def _loaded_maps(block: tuple[Statement, ...]) -> list[str]:

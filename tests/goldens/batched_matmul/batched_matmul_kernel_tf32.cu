@@ -26,15 +26,15 @@ constexpr int WARP_SIZE = 32;
 constexpr int NUM_THREADS = NUM_WARPS * WARP_SIZE;              // 128
 constexpr int CONSUMER_BARRIER = 1;                             // named barrier of those that multiply
 constexpr int WARPGROUP_SIZE = 128;                             // threads
-constexpr int COL_THREADS = 16;                                 // threads along the columns of a tile
-constexpr int COLS = BLOCK_N / COL_THREADS;                     // 4 columns of a tile per thread
+constexpr int COL_THREADS = 16;                                 // threads along the columns of b_ptrs
+constexpr int COLS = BLOCK_N / COL_THREADS;                     // 4 columns of b_ptrs per thread
 constexpr int VEC = 4;                                          // consecutive columns of a thread
-constexpr int ROW_THREADS = 8;                                  // threads along the rows of a tile
-constexpr int ROWS = BLOCK_K / ROW_THREADS;                     // 4 rows of a tile per thread
-constexpr int BLOCK_N_THREADS = 4;                              // threads along the columns of a tile
-constexpr int BLOCK_N_COLS = BLOCK_N / BLOCK_N_THREADS;         // 16 columns of a tile per thread
+constexpr int ROW_THREADS = 8;                                  // threads along the rows of b_ptrs
+constexpr int ROWS = BLOCK_K / ROW_THREADS;                     // 4 rows of b_ptrs per thread
+constexpr int BLOCK_N_THREADS = 4;                              // threads along the columns of accumulator
+constexpr int BLOCK_N_COLS = BLOCK_N / BLOCK_N_THREADS;         // 16 columns of accumulator per thread
 constexpr int COL_VEC = 2;                                      // consecutive columns of a thread
-constexpr int BLOCK_M_ROWS = 2;                                 // 2 rows of a tile per thread
+constexpr int BLOCK_M_ROWS = 2;                                 // 2 rows of accumulator per thread
 constexpr int NUM_STAGES = 8;                                   // tiles in shared memory at once
 constexpr int STAGE_BYTES = BLOCK_M * BLOCK_K * sizeof(float);   // of all tiles of a stage
 constexpr int MMA_K = 8;                                        // elements of K per instruction
@@ -267,12 +267,7 @@ batched_matmul_kernel(const float* a_ptr, const float* b_ptr, float* c_ptr, int 
                       const __grid_constant__ TensorMap c_map)
 {
     extern __shared__ __align__(1024) unsigned char shared_bytes[];
-    SharedArrays& shared = *reinterpret_cast<SharedArrays*>(shared_bytes);
-    auto& a = shared.a;
-    auto& b_shared = shared.b_shared;
-    auto& c_shared = shared.c_shared;
-    auto& full = shared.full;
-    auto& empty = shared.empty;
+    auto& [a, b_shared, c_shared, full, empty] = *reinterpret_cast<SharedArrays*>(shared_bytes);
     const int tid = threadIdx.x;
     const int warp = tid / WARP_SIZE;
     const int lane = tid % WARP_SIZE;
@@ -289,16 +284,17 @@ batched_matmul_kernel(const float* a_ptr, const float* b_ptr, float* c_ptr, int 
     }
     __syncthreads();   // nobody touches a barrier before it is initialised
 
+    // L15: batch = tl.program_id(2).to(tl.int64)
+    const long long batch = static_cast<long long>(static_cast<int>(blockIdx.z));
+
     if (tid >= NUM_THREADS) {   // the last warpgroup loads: one of its threads starts all copies
         if (tid == NUM_THREADS) {
             tensor_map_prefetch(a_map);
             int filled = 0;   // stages so far, over all loops
             for (int program = blockIdx.x; program < num_programs; program += gridDim.x) {
-                // L15: batch = tl.program_id(2).to(tl.int64)
-                const long long batch = static_cast<long long>(static_cast<int>(blockIdx.z));
                 // L23: for k in range(0, K, BLOCK_K):    (the loading thread's part)
                 const int a_row = program * BLOCK_M;
-                for (int k = 0; k < K; k += BLOCK_K) {
+                for (int k = 0; k < K; k += BLOCK_K, ++filled) {
                     const int stage = filled % NUM_STAGES;
                     // the stage's last tiles are no longer needed
                     mbarrier_wait(&empty[stage], filled / NUM_STAGES % 2 ^ 1);
@@ -306,15 +302,12 @@ batched_matmul_kernel(const float* a_ptr, const float* b_ptr, float* c_ptr, int 
                     // L24: a = tl.load(a_ptrs, mask=(offs_m[:, None] < M) & (k + offs_k[None, :] < K),
                     //     other=0.0)
                     tma_load_3d(a[stage], a_map, batch, a_row, k, &full[stage]);
-                    ++filled;
                 }
             }
         }
     } else {   // the others multiply
         int used = 0;   // stages so far, over all loops
         for (int program = blockIdx.x; program < num_programs; program += gridDim.x) {
-            // L15 again, for the multiplying warps.
-            const long long batch = static_cast<long long>(static_cast<int>(blockIdx.z));
             // L16: offs_m = tl.program_id(0) * BLOCK_M + tl.arange(0, BLOCK_M)    (folded into the copies)
             // L17: offs_n = tl.program_id(1) * BLOCK_N + tl.arange(0, BLOCK_N)
             int offs_n[COLS];
@@ -342,7 +335,7 @@ batched_matmul_kernel(const float* a_ptr, const float* b_ptr, float* c_ptr, int 
             // L22: accumulator = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
             float accumulator[BLOCK_M_ROWS][BLOCK_N_COLS] = {};
             // L23: for k in range(0, K, BLOCK_K):    (the multiplying warps' part)
-            for (int k = 0; k < K; k += BLOCK_K) {
+            for (int k = 0; k < K; k += BLOCK_K, ++used) {
                 const int stage = used % NUM_STAGES;
                 mbarrier_wait(&full[stage], used / NUM_STAGES % 2);   // the tiles have arrived
                 // L25: b = tl.load(b_ptrs, mask=(k + offs_k[:, None] < K) & (offs_n[None, :] < N), other=0.0)
@@ -359,15 +352,15 @@ batched_matmul_kernel(const float* a_ptr, const float* b_ptr, float* c_ptr, int 
                 for (int v = 0; v < ROWS; ++v) {
                     #pragma unroll
                     for (int c = 0; c < COLS; ++c) {
-                        const int b_place =
+                        const int place =
                             swizzled<float, BLOCK_K, BLOCK_N>(col * VEC + c, v * ROW_THREADS + row);
-                        b_shared[b_place] = b[v][c];
+                        b_shared[place] = b[v][c];
                     }
                 }
                 async_proxy_fence();   // the tensor cores read through the asynchronous proxy
                 named_barrier_sync(CONSUMER_BARRIER, NUM_THREADS);   // the operands are in shared memory
-                const unsigned long long a_operand = wgmma_descriptor<SWIZZLE>(a[stage], 16, PATTERN_BYTES);
-                const unsigned long long b_operand = wgmma_descriptor<SWIZZLE>(b_shared, 16, PATTERN_BYTES);
+                const auto a_operand = wgmma_descriptor<SWIZZLE>(a[stage], 16, PATTERN_BYTES);
+                const auto b_operand = wgmma_descriptor<SWIZZLE>(b_shared, 16, PATTERN_BYTES);
                 #pragma unroll
                 for (int r = 0; r < BLOCK_M_ROWS; ++r) wgmma_pin(accumulator[r]);
                 wgmma_fence();
@@ -390,7 +383,6 @@ batched_matmul_kernel(const float* a_ptr, const float* b_ptr, float* c_ptr, int 
                     }
                 }
                 if (lane == 0) mbarrier_arrive(&empty[stage]);
-                ++used;
             }
 
             // L30: c_ptrs = c_ptr + batch * stride_cb + offs_m[:, None] * stride_cm + offs_n[None, :] *
@@ -407,9 +399,9 @@ batched_matmul_kernel(const float* a_ptr, const float* b_ptr, float* c_ptr, int 
                 for (int r = 0; r < BLOCK_M_ROWS; ++r) {
                     #pragma unroll
                     for (int v = 0; v < PIECE_ELEMS / COL_VEC; ++v) {
-                        const int accumulator_place = swizzled<float, PIECE_WIDTH, BLOCK_M>(accumulator_row
-                                + r * 8, (v * BLOCK_N_THREADS + accumulator_col) * COL_VEC);
-                        store_vec<COL_VEC>(&c_shared[buffer][accumulator_place],
+                        const int place = swizzled<float, PIECE_WIDTH, BLOCK_M>(accumulator_row + r * 8,
+                                (v * BLOCK_N_THREADS + accumulator_col) * COL_VEC);
+                        store_vec<COL_VEC>(&c_shared[buffer][place],
                                            &accumulator[r][piece * PIECE_ELEMS + v * COL_VEC]);
                     }
                 }
@@ -423,8 +415,6 @@ batched_matmul_kernel(const float* a_ptr, const float* b_ptr, float* c_ptr, int 
                 }
             }
         }
-        if (tid == 0) {   // shared memory must outlive the copies out of it
-            tma_store_wait<0>();
-        }
+        if (tid == 0) tma_store_wait<0>();   // shared memory must outlive the copies out of it
     }
 }

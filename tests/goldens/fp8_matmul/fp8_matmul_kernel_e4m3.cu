@@ -292,12 +292,7 @@ fp8_matmul_kernel(const __nv_fp8_e4m3* a_desc, int a_desc_shape_0, int a_desc_sh
                   const __grid_constant__ TensorMap c_map)
 {
     extern __shared__ __align__(1024) unsigned char shared_bytes[];
-    SharedArrays& shared = *reinterpret_cast<SharedArrays*>(shared_bytes);
-    auto& a = shared.a;
-    auto& b = shared.b;
-    auto& c_shared = shared.c_shared;
-    auto& full = shared.full;
-    auto& empty = shared.empty;
+    auto& [a, b, c_shared, full, empty] = *reinterpret_cast<SharedArrays*>(shared_bytes);
     const int tid = threadIdx.x;
     const int warp = tid / WARP_SIZE;
     const int lane = tid % WARP_SIZE;
@@ -324,7 +319,7 @@ fp8_matmul_kernel(const __nv_fp8_e4m3* a_desc, int a_desc_shape_0, int a_desc_sh
                 const int row = program * BLOCK_M;
                 const int column = static_cast<int>(blockIdx.y) * BLOCK_N;
                 // L20: for k in range(0, K, BLOCK_K):    (the loading thread's part)
-                for (int k = 0; k < K; k += BLOCK_K) {
+                for (int k = 0; k < K; k += BLOCK_K, ++filled) {
                     const int stage = filled % NUM_STAGES;
                     // the stage's last tiles are no longer needed
                     mbarrier_wait(&empty[stage], filled / NUM_STAGES % 2 ^ 1);
@@ -333,7 +328,6 @@ fp8_matmul_kernel(const __nv_fp8_e4m3* a_desc, int a_desc_shape_0, int a_desc_sh
                     tma_load_2d(a[stage], a_map, row, k, &full[stage]);
                     // L22: b = b_desc.load([column, k])
                     tma_load_2d(b[stage], b_map, column, k, &full[stage]);
-                    ++filled;
                 }
             }
         }
@@ -349,14 +343,13 @@ fp8_matmul_kernel(const __nv_fp8_e4m3* a_desc, int a_desc_shape_0, int a_desc_sh
             // L20: for k in range(0, K, BLOCK_K):    (the multiplying warps' part)
             const int first_used = used;
             if (0 < K) {
-                for (int k = 0; k < K; k += BLOCK_K) {
+                for (int k = 0; k < K; k += BLOCK_K, ++used) {
                     const int stage = used % NUM_STAGES;
                     mbarrier_wait(&full[stage], used / NUM_STAGES % 2);   // the tiles have arrived
                     // L23: accumulator = tl.dot(a, b.T, accumulator)
-                    const unsigned long long a_operand =
+                    const auto a_operand =
                         wgmma_descriptor<SWIZZLE>(a[stage] + warpgroup * A_PART, 16, PATTERN_BYTES);
-                    const unsigned long long b_operand =
-                        wgmma_descriptor<SWIZZLE>(b[stage], 16, PATTERN_BYTES);
+                    const auto b_operand = wgmma_descriptor<SWIZZLE>(b[stage], 16, PATTERN_BYTES);
                     wgmma_fence();
                     #pragma unroll
                     for (int kk = 0; kk < TILE_SIDE; kk += MMA_K) {
@@ -367,7 +360,6 @@ fp8_matmul_kernel(const __nv_fp8_e4m3* a_desc, int a_desc_shape_0, int a_desc_sh
                     // the last iteration's products are complete; this one's are on their way
                     wgmma_wait<1>();
                     if (used > first_used && lane == 0) mbarrier_arrive(&empty[(used - 1) % NUM_STAGES]);
-                    ++used;
                 }
                 wgmma_wait<0>();   // all products are complete
                 #pragma unroll
@@ -433,8 +425,6 @@ fp8_matmul_kernel(const __nv_fp8_e4m3* a_desc, int a_desc_shape_0, int a_desc_sh
                 }
             }
         }
-        if (tid == 0) {   // shared memory must outlive the copies out of it
-            tma_store_wait<0>();
-        }
+        if (tid == 0) tma_store_wait<0>();   // shared memory must outlive the copies out of it
     }
 }

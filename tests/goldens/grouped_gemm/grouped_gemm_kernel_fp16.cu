@@ -25,16 +25,16 @@ constexpr int BLOCK_K = 32;                                     // columns of x,
 constexpr int NUM_WARPS = 4;
 constexpr int WARP_SIZE = 32;
 constexpr int NUM_THREADS = NUM_WARPS * WARP_SIZE;              // 128
-constexpr int COL_THREADS = 4;                                  // threads along the columns of a tile
-constexpr int COLS = BLOCK_N / COL_THREADS;                     // 16 columns of a tile per thread
+constexpr int COL_THREADS = 4;                                  // threads along the columns of accumulator
+constexpr int COLS = BLOCK_N / COL_THREADS;                     // 16 columns of accumulator per thread
 constexpr int VEC = 2;                                          // consecutive columns of a thread
-constexpr int ROWS = 2;                                         // 2 rows of a tile per thread
-constexpr int BLOCK_K_THREADS = 32;                             // threads along the columns of a tile
-constexpr int ROW_THREADS = 4;                                  // threads along the rows of a tile
-constexpr int BLOCK_M_ROWS = BLOCK_M / ROW_THREADS;             // 16 rows of a tile per thread
-constexpr int BLOCK_N_THREADS = 64;                             // threads along the columns of a tile
-constexpr int ROW_THREADS_value = 2;                            // threads along the rows of a tile
-constexpr int BLOCK_K_ROWS = BLOCK_K / ROW_THREADS_value;       // 16 rows of a tile per thread
+constexpr int ROWS = 2;                                         // 2 rows of accumulator per thread
+constexpr int BLOCK_K_THREADS = 32;                             // threads along the columns of x
+constexpr int ROW_THREADS = 4;                                  // threads along the rows of x
+constexpr int BLOCK_M_ROWS = BLOCK_M / ROW_THREADS;             // 16 rows of x per thread
+constexpr int BLOCK_N_THREADS = 64;                             // threads along the columns of y
+constexpr int Y_ROW_THREADS = 2;                                // threads along the rows of y
+constexpr int BLOCK_K_ROWS = BLOCK_K / Y_ROW_THREADS;           // 16 rows of y per thread
 constexpr int NUM_STAGES = 3;                                   // tiles in shared memory at once
 constexpr int MMA_K = 16;                                       // elements of K per instruction
 constexpr int SWIZZLE = 64;                                     // bytes of a swizzled line
@@ -140,7 +140,7 @@ grouped_gemm_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, const int
     const int x_col = tid % BLOCK_K_THREADS;   // this thread's place among BLOCK_K_THREADS
     const int x_row = tid / BLOCK_K_THREADS;   // this thread's place among ROW_THREADS
     const int y_col = tid % BLOCK_N_THREADS;   // this thread's place among BLOCK_N_THREADS
-    const int y_row = tid / BLOCK_N_THREADS;   // this thread's place among ROW_THREADS_value
+    const int y_row = tid / BLOCK_N_THREADS;   // this thread's place among Y_ROW_THREADS
 
     // L14: tile = tl.program_id(0)
     int tile = blockIdx.x;
@@ -192,7 +192,7 @@ grouped_gemm_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, const int
             const int offs_k = x_col;
             int offs_k_row[BLOCK_K_ROWS];
             #pragma unroll
-            for (int r = 0; r < BLOCK_K_ROWS; ++r) offs_k_row[r] = r * ROW_THREADS_value + y_row;
+            for (int r = 0; r < BLOCK_K_ROWS; ++r) offs_k_row[r] = r * Y_ROW_THREADS + y_row;
             // L32: accumulator = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
             float accumulator[ROWS][COLS] = {};
             // L33: for k in range(0, K, BLOCK_K):
@@ -218,14 +218,13 @@ grouped_gemm_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, const int
             const auto put_tiles = [&](int stage) {
                 #pragma unroll
                 for (int r = 0; r < BLOCK_M_ROWS; ++r) {
-                    const int x_place = swizzled<half, BLOCK_K, BLOCK_M>(r * ROW_THREADS + x_row, x_col);
-                    x[stage][x_place] = x_ahead[r];
+                    const int place = swizzled<half, BLOCK_K, BLOCK_M>(r * ROW_THREADS + x_row, x_col);
+                    x[stage][place] = x_ahead[r];
                 }
                 #pragma unroll
                 for (int r = 0; r < BLOCK_K_ROWS; ++r) {
-                    const int y_place =
-                        swizzled<half, BLOCK_N, BLOCK_K>(r * ROW_THREADS_value + y_row, y_col);
-                    y[stage][y_place] = y_ahead[r];
+                    const int place = swizzled<half, BLOCK_N, BLOCK_K>(r * Y_ROW_THREADS + y_row, y_col);
+                    y[stage][place] = y_ahead[r];
                 }
             };
             for (int stage = 0; stage < NUM_STAGES - 1; ++stage) {
@@ -245,9 +244,8 @@ grouped_gemm_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, const int
                 // L34: a_mask = (offs_m[:, None] < M) & (k + offs_k[None, :] < K)    (the copies keep to it)
                 // L35: b_mask = (k + offs_k[:, None] < K) & (offs_n[None, :] < N)    (the copies keep to it)
                 // L38: accumulator = tl.dot(x, y, accumulator)
-                const unsigned long long x_operand = wgmma_descriptor<SWIZZLE>(x[stage], 16, PATTERN_BYTES);
-                const unsigned long long y_operand =
-                    wgmma_descriptor<Y_SWIZZLE>(y[stage], 16, Y_PATTERN_BYTES);
+                const auto x_operand = wgmma_descriptor<SWIZZLE>(x[stage], 16, PATTERN_BYTES);
+                const auto y_operand = wgmma_descriptor<Y_SWIZZLE>(y[stage], 16, Y_PATTERN_BYTES);
                 #pragma unroll
                 for (int r = 0; r < ROWS; ++r) wgmma_pin(accumulator[r]);
                 wgmma_fence();

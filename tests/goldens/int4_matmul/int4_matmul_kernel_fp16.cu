@@ -27,15 +27,15 @@ constexpr int WARP_SIZE = 32;
 constexpr int NUM_THREADS = NUM_WARPS * WARP_SIZE;              // 128
 constexpr int CONSUMER_BARRIER = 1;                             // named barrier of those that multiply
 constexpr int WARPGROUP_SIZE = 128;                             // threads
-constexpr int COL_THREADS = 4;                                  // threads along the columns of a tile
-constexpr int COLS = BLOCK_N / COL_THREADS;                     // 16 columns of a tile per thread
+constexpr int COL_THREADS = 4;                                  // threads along the columns of accumulator
+constexpr int COLS = BLOCK_N / COL_THREADS;                     // 16 columns of accumulator per thread
 constexpr int VEC = 2;                                          // consecutive columns of a thread
-constexpr int ROWS = 2;                                         // 2 rows of a tile per thread
-constexpr int BLOCK_N_THREADS = 4;                              // threads along the columns of a tile
-constexpr int BLOCK_N_COLS = BLOCK_N / BLOCK_N_THREADS;         // 16 columns of a tile per thread
+constexpr int ROWS = 2;                                         // 2 rows of accumulator per thread
+constexpr int BLOCK_N_THREADS = 4;                              // threads along the columns of packed
+constexpr int BLOCK_N_COLS = BLOCK_N / BLOCK_N_THREADS;         // 16 columns of packed per thread
 constexpr int COL_VEC = 16;                                     // consecutive columns of a thread
-constexpr int ROW_THREADS = 32;                                 // threads along the rows of a tile
-constexpr int BLOCK_K_ROWS = BLOCK_K / ROW_THREADS;             // 2 rows of a tile per thread
+constexpr int ROW_THREADS = 32;                                 // threads along the rows of packed
+constexpr int BLOCK_K_ROWS = BLOCK_K / ROW_THREADS;             // 2 rows of packed per thread
 constexpr int OCT_VEC = 8;                                      // elements of one access
 constexpr int NUM_STAGES = 8;                                   // tiles in shared memory at once
 constexpr int STAGE_BYTES = BLOCK_M * BLOCK_K * sizeof(half);   // of all tiles of a stage
@@ -262,12 +262,7 @@ int4_matmul_kernel(const half* a_ptr, const unsigned char* packed_ptr, const hal
                    const __grid_constant__ TensorMap c_map)
 {
     extern __shared__ __align__(1024) unsigned char shared_bytes[];
-    SharedArrays& shared = *reinterpret_cast<SharedArrays*>(shared_bytes);
-    auto& a = shared.a;
-    auto& b_shared = shared.b_shared;
-    auto& c_shared = shared.c_shared;
-    auto& full = shared.full;
-    auto& empty = shared.empty;
+    auto& [a, b_shared, c_shared, full, empty] = *reinterpret_cast<SharedArrays*>(shared_bytes);
     const int tid = threadIdx.x;
     const int warp = tid / WARP_SIZE;
     const int lane = tid % WARP_SIZE;
@@ -291,14 +286,13 @@ int4_matmul_kernel(const half* a_ptr, const unsigned char* packed_ptr, const hal
             for (int program = blockIdx.x; program < num_programs; program += gridDim.x) {
                 // L23: for k in range(0, K, BLOCK_K):    (the loading thread's part)
                 const int a_row = program * BLOCK_M;
-                for (int k = 0; k < K; k += BLOCK_K) {
+                for (int k = 0; k < K; k += BLOCK_K, ++filled) {
                     const int stage = filled % NUM_STAGES;
                     // the stage's last tiles are no longer needed
                     mbarrier_wait(&empty[stage], filled / NUM_STAGES % 2 ^ 1);
                     mbarrier_arrive_expect(&full[stage], STAGE_BYTES);
                     // L26: a = tl.load(a_ptr + offs_m[:, None] * K + rows[None, :], mask=a_mask, other=0.0)
                     tma_load_2d(a[stage], a_map, a_row, k, &full[stage]);
-                    ++filled;
                 }
             }
         }
@@ -328,7 +322,7 @@ int4_matmul_kernel(const half* a_ptr, const unsigned char* packed_ptr, const hal
             // L22: accumulator = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
             float accumulator[ROWS][COLS] = {};
             // L23: for k in range(0, K, BLOCK_K):    (the multiplying warps' part)
-            for (int k = 0; k < K; k += BLOCK_K) {
+            for (int k = 0; k < K; k += BLOCK_K, ++used) {
                 const int stage = used % NUM_STAGES;
                 mbarrier_wait(&full[stage], used / NUM_STAGES % 2);   // the tiles have arrived
                 // L24: rows = k + offs_k
@@ -381,15 +375,15 @@ int4_matmul_kernel(const half* a_ptr, const unsigned char* packed_ptr, const hal
                 for (int r = 0; r < BLOCK_K_ROWS; ++r) {
                     #pragma unroll
                     for (int v = 0; v < BLOCK_N_COLS / OCT_VEC; ++v) {
-                        const int b_place = swizzled<half, BLOCK_N, BLOCK_K>(r * ROW_THREADS + packed_row,
+                        const int place = swizzled<half, BLOCK_N, BLOCK_K>(r * ROW_THREADS + packed_row,
                                 packed_col * COL_VEC + v * OCT_VEC);
-                        store_vec<OCT_VEC>(&b_shared[b_place], &b[r][v * OCT_VEC]);
+                        store_vec<OCT_VEC>(&b_shared[place], &b[r][v * OCT_VEC]);
                     }
                 }
                 async_proxy_fence();   // the tensor cores read through the asynchronous proxy
                 named_barrier_sync(CONSUMER_BARRIER, NUM_THREADS);   // the operands are in shared memory
-                const unsigned long long a_operand = wgmma_descriptor<SWIZZLE>(a[stage], 16, PATTERN_BYTES);
-                const unsigned long long b_operand = wgmma_descriptor<SWIZZLE>(b_shared, 16, PATTERN_BYTES);
+                const auto a_operand = wgmma_descriptor<SWIZZLE>(a[stage], 16, PATTERN_BYTES);
+                const auto b_operand = wgmma_descriptor<SWIZZLE>(b_shared, 16, PATTERN_BYTES);
                 #pragma unroll
                 for (int r = 0; r < ROWS; ++r) wgmma_pin(accumulator[r]);
                 wgmma_fence();
@@ -403,7 +397,6 @@ int4_matmul_kernel(const half* a_ptr, const unsigned char* packed_ptr, const hal
                 #pragma unroll
                 for (int r = 0; r < ROWS; ++r) wgmma_pin(accumulator[r]);
                 if (lane == 0) mbarrier_arrive(&empty[stage]);
-                ++used;
             }
 
             // L34: c_mask = (offs_m[:, None] < M) & n_mask    (the copies keep to it)
@@ -422,9 +415,9 @@ int4_matmul_kernel(const half* a_ptr, const unsigned char* packed_ptr, const hal
             for (int r = 0; r < ROWS; ++r) {
                 #pragma unroll
                 for (int v = 0; v < PIECE_VECS; ++v) {
-                    const int stored_place =
+                    const int place =
                         swizzled<half, BLOCK_N, BLOCK_M>(row + r * 8, (v * COL_THREADS + col) * VEC);
-                    store_vec<VEC>(&c_shared[stored_place], &stored[r][v * VEC]);
+                    store_vec<VEC>(&c_shared[place], &stored[r][v * VEC]);
                 }
             }
             async_proxy_fence();   // tensor copies read through the asynchronous proxy
@@ -434,8 +427,6 @@ int4_matmul_kernel(const half* a_ptr, const unsigned char* packed_ptr, const hal
                 tma_store_commit();
             }
         }
-        if (tid == 0) {   // shared memory must outlive the copies out of it
-            tma_store_wait<0>();
-        }
+        if (tid == 0) tma_store_wait<0>();   // shared memory must outlive the copies out of it
     }
 }

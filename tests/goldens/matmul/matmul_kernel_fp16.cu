@@ -268,12 +268,7 @@ matmul_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int M, int N, i
               const __grid_constant__ TensorMap b_map, const __grid_constant__ TensorMap c_map)
 {
     extern __shared__ __align__(1024) unsigned char shared_bytes[];
-    SharedArrays& shared = *reinterpret_cast<SharedArrays*>(shared_bytes);
-    auto& a = shared.a;
-    auto& b = shared.b;
-    auto& c_shared = shared.c_shared;
-    auto& full = shared.full;
-    auto& empty = shared.empty;
+    auto& [a, b, c_shared, full, empty] = *reinterpret_cast<SharedArrays*>(shared_bytes);
     const int tid = threadIdx.x;
     const int warp = tid / WARP_SIZE;
     const int lane = tid % WARP_SIZE;
@@ -289,6 +284,13 @@ matmul_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int M, int N, i
     }
     __syncthreads();   // nobody touches a barrier before it is initialised
 
+    // L21: num_pid_m = tl.cdiv(M, BLOCK_M)
+    const int num_pid_m = (M + BLOCK_M - 1) / BLOCK_M;
+    // L22: num_pid_n = tl.cdiv(N, BLOCK_N)
+    const int num_pid_n = (N + BLOCK_N - 1) / BLOCK_N;
+    // L23: num_pid_in_group = GROUP_M * num_pid_n
+    const int num_pid_in_group = GROUP_M * num_pid_n;
+
     if (tid >= NUM_THREADS) {   // the last warpgroup loads: one of its threads starts all copies
         warpgroup_shrink<PRODUCER_REGS>();
         if (tid == NUM_THREADS) {
@@ -300,12 +302,6 @@ matmul_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int M, int N, i
                 // read from L2.
                 // L20: pid = tl.program_id(axis=0)
                 const int pid = program;
-                // L21: num_pid_m = tl.cdiv(M, BLOCK_M)
-                const int num_pid_m = (M + BLOCK_M - 1) / BLOCK_M;
-                // L22: num_pid_n = tl.cdiv(N, BLOCK_N)
-                const int num_pid_n = (N + BLOCK_N - 1) / BLOCK_N;
-                // L23: num_pid_in_group = GROUP_M * num_pid_n
-                const int num_pid_in_group = GROUP_M * num_pid_n;
                 // L24: group_id = pid // num_pid_in_group
                 const int group_id = pid / num_pid_in_group;
                 // L25: first_pid_m = group_id * GROUP_M
@@ -320,7 +316,7 @@ matmul_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int M, int N, i
                 const int k_stop = (K + BLOCK_K - 1) / BLOCK_K;
                 const int a_row = pid_m * BLOCK_M % M;
                 const int b_col = pid_n * BLOCK_N % N;
-                for (int k = 0; k < k_stop; ++k) {
+                for (int k = 0; k < k_stop; ++k, ++filled) {
                     const int stage = filled % NUM_STAGES;
                     // the stage's last tiles are no longer needed
                     mbarrier_wait(&empty[stage], filled / NUM_STAGES % 2 ^ 1);
@@ -333,7 +329,6 @@ matmul_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int M, int N, i
                         tma_load_2d(b[stage] + box * B_BOX, b_map, k * BLOCK_K, b_col + box * B_LINE,
                                     &full[stage]);
                     }
-                    ++filled;
                 }
             }
         }
@@ -341,11 +336,8 @@ matmul_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int M, int N, i
         warpgroup_grow<CONSUMER_REGS>();
         int used = 0;   // stages so far, over all loops
         for (int program = blockIdx.x; program < num_programs; program += gridDim.x) {
-            // L20-L28 again, for the multiplying warps.
+            // L20, L24-L28 again, for the multiplying warps.
             const int pid = program;
-            const int num_pid_m = (M + BLOCK_M - 1) / BLOCK_M;
-            const int num_pid_n = (N + BLOCK_N - 1) / BLOCK_N;
-            const int num_pid_in_group = GROUP_M * num_pid_n;
             const int group_id = pid / num_pid_in_group;
             const int first_pid_m = group_id * GROUP_M;
             const int group_size_m = min(num_pid_m - first_pid_m, GROUP_M);
@@ -365,16 +357,14 @@ matmul_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int M, int N, i
             float accumulator[ROWS][COLS] = {};
             // L38: for k in range(0, tl.cdiv(K, BLOCK_K)):    (the multiplying warps' part)
             const int k_stop = (K + BLOCK_K - 1) / BLOCK_K;
-            const int first_used = used;
             if (0 < k_stop) {
-                for (int k = 0; k < k_stop; ++k) {
+                for (int k = 0; k < k_stop; ++k, ++used) {
                     const int stage = used % NUM_STAGES;
                     mbarrier_wait(&full[stage], used / NUM_STAGES % 2);   // the tiles have arrived
                     // L41: accumulator = tl.dot(a, b, accumulator)
-                    const unsigned long long a_operand =
+                    const auto a_operand =
                         wgmma_descriptor<SWIZZLE>(a[stage] + warpgroup * A_PART, 16, PATTERN_BYTES);
-                    const unsigned long long b_operand =
-                        wgmma_descriptor<SWIZZLE>(b[stage], B_BOX_BYTES, PATTERN_BYTES);
+                    const auto b_operand = wgmma_descriptor<SWIZZLE>(b[stage], B_BOX_BYTES, PATTERN_BYTES);
                     wgmma_fence();
                     #pragma unroll
                     for (int kk = 0; kk < BLOCK_K; kk += MMA_K) {
@@ -386,8 +376,7 @@ matmul_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int M, int N, i
                     wgmma_commit();
                     // the last iteration's products are complete; this one's are on their way
                     wgmma_wait<1>();
-                    if (used > first_used && lane == 0) mbarrier_arrive(&empty[(used - 1) % NUM_STAGES]);
-                    ++used;
+                    if (k > 0 && lane == 0) mbarrier_arrive(&empty[(used - 1) % NUM_STAGES]);
                 }
                 wgmma_wait<0>();   // all products are complete
                 #pragma unroll
@@ -434,8 +423,6 @@ matmul_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int M, int N, i
                 }
             }
         }
-        if (tid == 0) {   // shared memory must outlive the copies out of it
-            tma_store_wait<0>();
-        }
+        if (tid == 0) tma_store_wait<0>();   // shared memory must outlive the copies out of it
     }
 }

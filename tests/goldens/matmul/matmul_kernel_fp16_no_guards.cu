@@ -27,21 +27,21 @@ constexpr int NUM_WARPS = 8;
 constexpr int WARP_SIZE = 32;
 constexpr int NUM_THREADS = NUM_WARPS * WARP_SIZE;              // 256
 constexpr int WARPGROUP_SIZE = 128;                             // threads
-constexpr int COL_THREADS = 4;                                  // threads along the columns of a tile
-constexpr int COLS = BLOCK_N / COL_THREADS;                     // 64 columns of a tile per thread
+constexpr int COL_THREADS = 4;                                  // threads along the columns of accumulator
+constexpr int COLS = BLOCK_N / COL_THREADS;                     // 64 columns of accumulator per thread
 constexpr int VEC = 2;                                          // consecutive columns of a thread
 constexpr int VECS = COLS / VEC;                                // 32
-constexpr int ROWS = 2;                                         // 2 rows of a tile per thread
-constexpr int BLOCK_K_THREADS = 8;                              // threads along the columns of a tile
-constexpr int BLOCK_K_COLS = BLOCK_K / BLOCK_K_THREADS;         // 8 columns of a tile per thread
+constexpr int ROWS = 2;                                         // 2 rows of accumulator per thread
+constexpr int BLOCK_K_THREADS = 8;                              // threads along the columns of a
+constexpr int BLOCK_K_COLS = BLOCK_K / BLOCK_K_THREADS;         // 8 columns of a per thread
 constexpr int COL_VEC = 8;                                      // consecutive columns of a thread
-constexpr int ROW_THREADS = 32;                                 // threads along the rows of a tile
-constexpr int BLOCK_M_ROWS = BLOCK_M / ROW_THREADS;             // 4 rows of a tile per thread
-constexpr int BLOCK_N_THREADS = 32;                             // threads along the columns of a tile
-constexpr int BLOCK_N_COLS = BLOCK_N / BLOCK_N_THREADS;         // 8 columns of a tile per thread
+constexpr int ROW_THREADS = 32;                                 // threads along the rows of a
+constexpr int BLOCK_M_ROWS = BLOCK_M / ROW_THREADS;             // 4 rows of a per thread
+constexpr int BLOCK_N_THREADS = 32;                             // threads along the columns of b
+constexpr int BLOCK_N_COLS = BLOCK_N / BLOCK_N_THREADS;         // 8 columns of b per thread
 constexpr int BLOCK_N_VEC = 8;                                  // consecutive columns of a thread
-constexpr int ROW_THREADS_value = 8;                            // threads along the rows of a tile
-constexpr int BLOCK_K_ROWS = BLOCK_K / ROW_THREADS_value;       // 8 rows of a tile per thread
+constexpr int B_ROW_THREADS = 8;                                // threads along the rows of b
+constexpr int BLOCK_K_ROWS = BLOCK_K / B_ROW_THREADS;           // 8 rows of b per thread
 constexpr int NUM_STAGES = 3;                                   // tiles in shared memory at once
 constexpr int MMA_K = 16;                                       // elements of K per instruction
 constexpr int A_PART = BLOCK_M / 2 * BLOCK_K;                   // elements of a per warpgroup
@@ -195,7 +195,7 @@ matmul_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int M, int N, i
     const int a_col = tid % BLOCK_K_THREADS;   // this thread's place among BLOCK_K_THREADS
     const int a_row = tid / BLOCK_K_THREADS;   // this thread's place among ROW_THREADS
     const int b_col = tid % BLOCK_N_THREADS;   // this thread's place among BLOCK_N_THREADS
-    const int b_row = tid / BLOCK_N_THREADS;   // this thread's place among ROW_THREADS_value
+    const int b_row = tid / BLOCK_N_THREADS;   // this thread's place among B_ROW_THREADS
     const int warpgroup = tid / WARPGROUP_SIZE;
 
     // Programs take the tiles of C in groups of GROUP_M rows, so that neighbours share what they read from
@@ -234,7 +234,7 @@ matmul_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int M, int N, i
     for (int cc = 0; cc < BLOCK_K_COLS; ++cc) offs_k[cc] = a_col * COL_VEC + cc;
     int offs_k_row[BLOCK_K_ROWS];
     #pragma unroll
-    for (int r = 0; r < BLOCK_K_ROWS; ++r) offs_k_row[r] = r * ROW_THREADS_value + b_row;
+    for (int r = 0; r < BLOCK_K_ROWS; ++r) offs_k_row[r] = r * B_ROW_THREADS + b_row;
     // L34: a_ptrs = a_ptr + (offs_am[:, None] * stride_am + offs_k[None, :] * stride_ak)
     //         (folded into the copies)
     // L35: b_ptrs = b_ptr + (offs_k[:, None] * stride_bk + offs_bn[None, :] * stride_bn)
@@ -249,17 +249,17 @@ matmul_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int M, int N, i
         // L39: a = tl.load(a_ptrs, mask=offs_k[None, :] < K - k * BLOCK_K, other=0.0)
         #pragma unroll
         for (int r = 0; r < BLOCK_M_ROWS; ++r) {
-            const int a_place = swizzled<half, BLOCK_K, BLOCK_M>(r * ROW_THREADS + a_row, a_col * COL_VEC);
-            cp_async_16(&a[stage][a_place],
+            const int place = swizzled<half, BLOCK_K, BLOCK_M>(r * ROW_THREADS + a_row, a_col * COL_VEC);
+            cp_async_16(&a[stage][place],
                         a_ptr + static_cast<long long>(offs_am[r]) * stride_am + offs_k[0]
                         + static_cast<long long>(k) * BLOCK_K, offs_k[0] < K - k * BLOCK_K ? 16 : 0);
         }
         // L40: b = tl.load(b_ptrs, mask=offs_k[:, None] < K - k * BLOCK_K, other=0.0)
         #pragma unroll
         for (int r = 0; r < BLOCK_K_ROWS; ++r) {
-            const int b_place =
-                swizzled<half, BLOCK_N, BLOCK_K>(r * ROW_THREADS_value + b_row, b_col * BLOCK_N_VEC);
-            cp_async_16(&b[stage][b_place],
+            const int place =
+                swizzled<half, BLOCK_N, BLOCK_K>(r * B_ROW_THREADS + b_row, b_col * BLOCK_N_VEC);
+            cp_async_16(&b[stage][place],
                         b_ptr + static_cast<long long>(offs_k_row[r]) * stride_bk + offs_bn[0]
                         + static_cast<long long>(k) * BLOCK_K * stride_bk,
                         offs_k_row[r] < K - k * BLOCK_K ? 16 : 0);
@@ -278,9 +278,8 @@ matmul_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int M, int N, i
         cp_async_commit();   // possibly of nothing: one group per iteration
         const int stage = k % NUM_STAGES;
         // L41: accumulator = tl.dot(a, b, accumulator)
-        const unsigned long long a_operand =
-            wgmma_descriptor<SWIZZLE>(a[stage] + warpgroup * A_PART, 16, PATTERN_BYTES);
-        const unsigned long long b_operand = wgmma_descriptor<SWIZZLE>(b[stage], B_BOX_BYTES, PATTERN_BYTES);
+        const auto a_operand = wgmma_descriptor<SWIZZLE>(a[stage] + warpgroup * A_PART, 16, PATTERN_BYTES);
+        const auto b_operand = wgmma_descriptor<SWIZZLE>(b[stage], B_BOX_BYTES, PATTERN_BYTES);
         #pragma unroll
         for (int r = 0; r < ROWS; ++r) wgmma_pin(accumulator[r]);
         wgmma_fence();

@@ -259,12 +259,7 @@ matmul_block_ptr_kernel(const __nv_bfloat16* a_ptr, const __nv_bfloat16* b_ptr, 
                         const __grid_constant__ TensorMap c_map)
 {
     extern __shared__ __align__(1024) unsigned char shared_bytes[];
-    SharedArrays& shared = *reinterpret_cast<SharedArrays*>(shared_bytes);
-    auto& a = shared.a;
-    auto& b = shared.b;
-    auto& c_shared = shared.c_shared;
-    auto& full = shared.full;
-    auto& empty = shared.empty;
+    auto& [a, b, c_shared, full, empty] = *reinterpret_cast<SharedArrays*>(shared_bytes);
     const int tid = threadIdx.x;
     const int warp = tid / WARP_SIZE;
     const int lane = tid % WARP_SIZE;
@@ -280,6 +275,10 @@ matmul_block_ptr_kernel(const __nv_bfloat16* a_ptr, const __nv_bfloat16* b_ptr, 
     }
     __syncthreads();   // nobody touches a barrier before it is initialised
 
+    // L14: num_pid_m, num_pid_n = tl.cdiv(M, BLOCK_M), tl.cdiv(N, BLOCK_N)
+    const int num_pid_m = (M + BLOCK_M - 1) / BLOCK_M;
+    const int num_pid_n = (N + BLOCK_N - 1) / BLOCK_N;
+
     if (tid >= NUM_THREADS) {   // the last warpgroup loads: one of its threads starts all copies
         warpgroup_shrink<PRODUCER_REGS>();
         if (tid == NUM_THREADS) {
@@ -287,9 +286,6 @@ matmul_block_ptr_kernel(const __nv_bfloat16* a_ptr, const __nv_bfloat16* b_ptr, 
             tensor_map_prefetch(b_map);
             int filled = 0;   // stages so far, over all loops
             for (int program = blockIdx.x; program < num_programs; program += gridDim.x) {
-                // L14: num_pid_m, num_pid_n = tl.cdiv(M, BLOCK_M), tl.cdiv(N, BLOCK_N)
-                const int num_pid_m = (M + BLOCK_M - 1) / BLOCK_M;
-                const int num_pid_n = (N + BLOCK_N - 1) / BLOCK_N;
                 // L15: pid = tl.program_id(0)
                 const int pid = program;
                 // L16: pid_m, pid_n = tl.swizzle2d(pid // num_pid_n, pid % num_pid_n, num_pid_m, num_pid_n,
@@ -304,7 +300,7 @@ matmul_block_ptr_kernel(const __nv_bfloat16* a_ptr, const __nv_bfloat16* b_ptr, 
                 // L25: for _ in range(0, K, BLOCK_K):    (the loading thread's part)
                 const int a_row = pid_m * BLOCK_M;
                 const int b_row = pid_n * BLOCK_N;
-                for (int _ = 0; _ < K; _ += BLOCK_K) {
+                for (int _ = 0; _ < K; _ += BLOCK_K, ++filled) {
                     const int stage = filled % NUM_STAGES;
                     // the stage's last tiles are no longer needed
                     mbarrier_wait(&empty[stage], filled / NUM_STAGES % 2 ^ 1);
@@ -313,7 +309,6 @@ matmul_block_ptr_kernel(const __nv_bfloat16* a_ptr, const __nv_bfloat16* b_ptr, 
                     tma_load_2d(a[stage], a_map, a_row, _, &full[stage]);
                     // L27: b = tl.load(b_block, boundary_check=(0, 1), padding_option="zero")
                     tma_load_2d(b[stage], b_map, b_row, _, &full[stage]);
-                    ++filled;
                 }
             }
         }
@@ -321,9 +316,7 @@ matmul_block_ptr_kernel(const __nv_bfloat16* a_ptr, const __nv_bfloat16* b_ptr, 
         warpgroup_grow<CONSUMER_REGS>();
         int used = 0;   // stages so far, over all loops
         for (int program = blockIdx.x; program < num_programs; program += gridDim.x) {
-            // L14-L16 again, for the multiplying warps.
-            const int num_pid_m = (M + BLOCK_M - 1) / BLOCK_M;
-            const int num_pid_n = (N + BLOCK_N - 1) / BLOCK_N;
+            // L15-L16 again, for the multiplying warps.
             const int pid = program;
             const int row_major = pid / num_pid_n * num_pid_n + pid % num_pid_n;
             const int group_size = GROUP_M * num_pid_n;
@@ -346,14 +339,13 @@ matmul_block_ptr_kernel(const __nv_bfloat16* a_ptr, const __nv_bfloat16* b_ptr, 
             // L25: for _ in range(0, K, BLOCK_K):    (the multiplying warps' part)
             const int first_used = used;
             if (0 < K) {
-                for (int _ = 0; _ < K; _ += BLOCK_K) {
+                for (int _ = 0; _ < K; _ += BLOCK_K, ++used) {
                     const int stage = used % NUM_STAGES;
                     mbarrier_wait(&full[stage], used / NUM_STAGES % 2);   // the tiles have arrived
                     // L28: accumulator += tl.dot(a, b)
-                    const unsigned long long a_operand =
+                    const auto a_operand =
                         wgmma_descriptor<SWIZZLE>(a[stage] + warpgroup * A_PART, 16, PATTERN_BYTES);
-                    const unsigned long long b_operand =
-                        wgmma_descriptor<SWIZZLE>(b[stage], 16, PATTERN_BYTES);
+                    const auto b_operand = wgmma_descriptor<SWIZZLE>(b[stage], 16, PATTERN_BYTES);
                     wgmma_fence();
                     #pragma unroll
                     for (int kk = 0; kk < BLOCK_K; kk += MMA_K) {
@@ -366,7 +358,6 @@ matmul_block_ptr_kernel(const __nv_bfloat16* a_ptr, const __nv_bfloat16* b_ptr, 
                     // the last iteration's products are complete; this one's are on their way
                     wgmma_wait<1>();
                     if (used > first_used && lane == 0) mbarrier_arrive(&empty[(used - 1) % NUM_STAGES]);
-                    ++used;
                 }
                 wgmma_wait<0>();   // all products are complete
                 #pragma unroll
@@ -410,8 +401,6 @@ matmul_block_ptr_kernel(const __nv_bfloat16* a_ptr, const __nv_bfloat16* b_ptr, 
                 }
             }
         }
-        if (tid == 0) {   // shared memory must outlive the copies out of it
-            tma_store_wait<0>();
-        }
+        if (tid == 0) tma_store_wait<0>();   // shared memory must outlive the copies out of it
     }
 }

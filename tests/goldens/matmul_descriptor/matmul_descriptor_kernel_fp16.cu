@@ -273,12 +273,7 @@ matmul_descriptor_kernel(const half* a_desc, int a_desc_shape_0, int a_desc_shap
                          const __grid_constant__ TensorMap c_map)
 {
     extern __shared__ __align__(1024) unsigned char shared_bytes[];
-    SharedArrays& shared = *reinterpret_cast<SharedArrays*>(shared_bytes);
-    auto& a = shared.a;
-    auto& b = shared.b;
-    auto& c_shared = shared.c_shared;
-    auto& full = shared.full;
-    auto& empty = shared.empty;
+    auto& [a, b, c_shared, full, empty] = *reinterpret_cast<SharedArrays*>(shared_bytes);
     const int tid = threadIdx.x;
     const int warp = tid / WARP_SIZE;
     const int lane = tid % WARP_SIZE;
@@ -294,6 +289,15 @@ matmul_descriptor_kernel(const half* a_desc, int a_desc_shape_0, int a_desc_shap
     }
     __syncthreads();   // nobody touches a barrier before it is initialised
 
+    // L14: M, K = a_desc.shape
+    const int M = a_desc_shape_0;
+    const int K = a_desc_shape_1;
+    // L15: N = b_desc.shape[0]
+    const int N = b_desc_shape_0;
+    // L16: num_pid_m, num_pid_n = tl.cdiv(M, BLOCK_M), tl.cdiv(N, BLOCK_N)
+    const int num_pid_m = (M + BLOCK_M - 1) / BLOCK_M;
+    const int num_pid_n = (N + BLOCK_N - 1) / BLOCK_N;
+
     if (tid >= NUM_THREADS) {   // the last warpgroup loads: one of its threads starts all copies
         warpgroup_shrink<PRODUCER_REGS>();
         if (tid == NUM_THREADS) {
@@ -301,14 +305,6 @@ matmul_descriptor_kernel(const half* a_desc, int a_desc_shape_0, int a_desc_shap
             tensor_map_prefetch(b_map);
             int filled = 0;   // stages so far, over all loops
             for (int program = blockIdx.x; program < num_programs; program += gridDim.x) {
-                // L14: M, K = a_desc.shape
-                const int M = a_desc_shape_0;
-                const int K = a_desc_shape_1;
-                // L15: N = b_desc.shape[0]
-                const int N = b_desc_shape_0;
-                // L16: num_pid_m, num_pid_n = tl.cdiv(M, BLOCK_M), tl.cdiv(N, BLOCK_N)
-                const int num_pid_m = (M + BLOCK_M - 1) / BLOCK_M;
-                const int num_pid_n = (N + BLOCK_N - 1) / BLOCK_N;
                 // L17: pid = tl.program_id(0)
                 const int pid = program;
                 // L18: pid_m, pid_n = tl.swizzle2d(pid // num_pid_n, pid % num_pid_n, num_pid_m, num_pid_n,
@@ -324,7 +320,7 @@ matmul_descriptor_kernel(const half* a_desc, int a_desc_shape_0, int a_desc_shap
                 const int row = pid_m * BLOCK_M;
                 const int column = pid_n * BLOCK_N;
                 // L22: for k in range(0, K, BLOCK_K):    (the loading thread's part)
-                for (int k = 0; k < K; k += BLOCK_K) {
+                for (int k = 0; k < K; k += BLOCK_K, ++filled) {
                     const int stage = filled % NUM_STAGES;
                     // the stage's last tiles are no longer needed
                     mbarrier_wait(&empty[stage], filled / NUM_STAGES % 2 ^ 1);
@@ -334,7 +330,6 @@ matmul_descriptor_kernel(const half* a_desc, int a_desc_shape_0, int a_desc_shap
                     tma_load_2d(a[stage], a_map, row, k, &full[stage]);
                     // L25: b = b_desc.load([column, k])
                     tma_load_2d(b[stage], b_map, column, k, &full[stage]);
-                    ++filled;
                 }
             }
         }
@@ -342,12 +337,7 @@ matmul_descriptor_kernel(const half* a_desc, int a_desc_shape_0, int a_desc_shap
         warpgroup_grow<CONSUMER_REGS>();
         int used = 0;   // stages so far, over all loops
         for (int program = blockIdx.x; program < num_programs; program += gridDim.x) {
-            // L14-L19 again, for the multiplying warps.
-            const int M = a_desc_shape_0;
-            const int K = a_desc_shape_1;
-            const int N = b_desc_shape_0;
-            const int num_pid_m = (M + BLOCK_M - 1) / BLOCK_M;
-            const int num_pid_n = (N + BLOCK_N - 1) / BLOCK_N;
+            // L17-L19 again, for the multiplying warps.
             const int pid = program;
             const int row_major = pid / num_pid_n * num_pid_n + pid % num_pid_n;
             const int group_size = GROUP_M * num_pid_n;
@@ -364,14 +354,13 @@ matmul_descriptor_kernel(const half* a_desc, int a_desc_shape_0, int a_desc_shap
             // L22: for k in range(0, K, BLOCK_K):    (the multiplying warps' part)
             const int first_used = used;
             if (0 < K) {
-                for (int k = 0; k < K; k += BLOCK_K) {
+                for (int k = 0; k < K; k += BLOCK_K, ++used) {
                     const int stage = used % NUM_STAGES;
                     mbarrier_wait(&full[stage], used / NUM_STAGES % 2);   // the tiles have arrived
                     // L26: accumulator = tl.dot(a, b.T, accumulator)
-                    const unsigned long long a_operand =
+                    const auto a_operand =
                         wgmma_descriptor<SWIZZLE>(a[stage] + warpgroup * A_PART, 16, PATTERN_BYTES);
-                    const unsigned long long b_operand =
-                        wgmma_descriptor<SWIZZLE>(b[stage], 16, PATTERN_BYTES);
+                    const auto b_operand = wgmma_descriptor<SWIZZLE>(b[stage], 16, PATTERN_BYTES);
                     wgmma_fence();
                     #pragma unroll
                     for (int kk = 0; kk < TILE_SIDE_value; kk += MMA_K) {
@@ -382,7 +371,6 @@ matmul_descriptor_kernel(const half* a_desc, int a_desc_shape_0, int a_desc_shap
                     // the last iteration's products are complete; this one's are on their way
                     wgmma_wait<1>();
                     if (used > first_used && lane == 0) mbarrier_arrive(&empty[(used - 1) % NUM_STAGES]);
-                    ++used;
                 }
                 wgmma_wait<0>();   // all products are complete
                 #pragma unroll
@@ -420,8 +408,6 @@ matmul_descriptor_kernel(const half* a_desc, int a_desc_shape_0, int a_desc_shap
                 }
             }
         }
-        if (tid == 0) {   // shared memory must outlive the copies out of it
-            tma_store_wait<0>();
-        }
+        if (tid == 0) tma_store_wait<0>();   // shared memory must outlive the copies out of it
     }
 }

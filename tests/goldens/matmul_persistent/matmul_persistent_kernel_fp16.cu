@@ -269,12 +269,7 @@ matmul_persistent_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int 
                          const __grid_constant__ TensorMap c_map)
 {
     extern __shared__ __align__(1024) unsigned char shared_bytes[];
-    SharedArrays& shared = *reinterpret_cast<SharedArrays*>(shared_bytes);
-    auto& a = shared.a;
-    auto& b = shared.b;
-    auto& c_shared = shared.c_shared;
-    auto& full = shared.full;
-    auto& empty = shared.empty;
+    auto& [a, b, c_shared, full, empty] = *reinterpret_cast<SharedArrays*>(shared_bytes);
     const int tid = threadIdx.x;
     const int warp = tid / WARP_SIZE;
     const int lane = tid % WARP_SIZE;
@@ -326,7 +321,7 @@ matmul_persistent_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int 
                 const int row = pid_m * BLOCK_M;
                 const int column = pid_n * BLOCK_N;
                 // L33: for k in range(0, K, BLOCK_K):    (the loading thread's part)
-                for (int k = 0; k < K; k += BLOCK_K) {
+                for (int k = 0; k < K; k += BLOCK_K, ++filled) {
                     const int stage = filled % NUM_STAGES;
                     // the stage's last tiles are no longer needed
                     mbarrier_wait(&empty[stage], filled / NUM_STAGES % 2 ^ 1);
@@ -335,7 +330,6 @@ matmul_persistent_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int 
                     tma_load_2d(a[stage], a_map, row, k, &full[stage]);
                     // L35: b = b_desc.load([column, k])
                     tma_load_2d(b[stage], b_map, column, k, &full[stage]);
-                    ++filled;
                 }
             }
         }
@@ -358,14 +352,13 @@ matmul_persistent_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int 
             // L33: for k in range(0, K, BLOCK_K):    (the multiplying warps' part)
             const int first_used = used;
             if (0 < K) {
-                for (int k = 0; k < K; k += BLOCK_K) {
+                for (int k = 0; k < K; k += BLOCK_K, ++used) {
                     const int stage = used % NUM_STAGES;
                     mbarrier_wait(&full[stage], used / NUM_STAGES % 2);   // the tiles have arrived
                     // L36: accumulator = tl.dot(a, b.T, accumulator)
-                    const unsigned long long a_operand =
+                    const auto a_operand =
                         wgmma_descriptor<SWIZZLE>(a[stage] + warpgroup * A_PART, 16, PATTERN_BYTES);
-                    const unsigned long long b_operand =
-                        wgmma_descriptor<SWIZZLE>(b[stage], 16, PATTERN_BYTES);
+                    const auto b_operand = wgmma_descriptor<SWIZZLE>(b[stage], 16, PATTERN_BYTES);
                     wgmma_fence();
                     #pragma unroll
                     for (int kk = 0; kk < BLOCK_K; kk += MMA_K) {
@@ -376,7 +369,6 @@ matmul_persistent_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int 
                     // the last iteration's products are complete; this one's are on their way
                     wgmma_wait<1>();
                     if (used > first_used && lane == 0) mbarrier_arrive(&empty[(used - 1) % NUM_STAGES]);
-                    ++used;
                 }
                 wgmma_wait<0>();   // all products are complete
                 #pragma unroll
@@ -416,9 +408,7 @@ matmul_persistent_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int 
                     tma_store_commit();
                 }
             }
-            if (tid == 0) {   // shared memory must outlive the copies out of it
-                tma_store_wait<0>();
-            }
+            if (tid == 0) tma_store_wait<0>();   // shared memory must outlive the copies out of it
         }
     }
 }
