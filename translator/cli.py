@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
+import io
 import sys
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,9 @@ def main(arguments: list[str] | None = None) -> int:
     split = given.index("--") if "--" in given else len(given)  # what follows is a program's own
     options = _parser().parse_args(given[:split])
     options.arguments = given[split + 1 :]
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a terminal may lack a letter of the user's comments
+            stream.reconfigure(errors="backslashreplace")
     try:
         return int(options.run(options) or 0)
     except (TilewrightError, KeyError) as error:
@@ -136,7 +140,7 @@ def _translate(options: Any) -> None:
         sys.stdout.write(text)
         return
     try:
-        output.write_text(text, encoding="ascii", newline="\n")
+        output.write_text(text, encoding="utf-8", newline="\n")
     except OSError as error:
         raise TilewrightError(f"{output} cannot be written: {error.strerror}") from error
 
