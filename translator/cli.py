@@ -165,7 +165,7 @@ def _build(options: Any) -> None:
 def _cache_list(options: Any) -> None:
     import time
 
-    from tilewright.runtime import cache
+    from tilewright.runtime import cache, folders
 
     kernels = cache.listed()
     for one in kernels:
@@ -173,7 +173,7 @@ def _cache_list(options: Any) -> None:
         key = one.facts["key"]
         print(f"{one.entry.key[:12]}  {used}  {one.entry.size:>9}  {key['target']:<8} {key['kernel']}")
     total = sum(one.entry.size for one in kernels)
-    print(f"{len(kernels)} kernels, {total} bytes of at most {cache.bound_bytes()}, in {cache.root()}")
+    print(f"{len(kernels)} kernels, {total} bytes of at most {folders.bound_bytes()}, in {cache.root()}")
 
 
 def _cache_show(options: Any) -> None:
