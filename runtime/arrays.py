@@ -5,10 +5,11 @@ In: a tensor of torch, an array of CuPy, JAX or NumPy, or anything with one of t
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from typing import Any
 
-from tilewright.diagnostics import ArgumentKindError, ContiguityError
+from tilewright.diagnostics import ArgumentKindError, ContiguityError, TracedArrayError
 from tilewright.language.dtypes import DTYPES, DType
 
 HOST = -1
@@ -40,6 +41,8 @@ def describe(value: Any, name: str) -> Array | None:
     module = type(value).__module__.partition(".")[0]
     if module == "torch" and hasattr(value, "data_ptr"):
         return _torch(value, name)
+    if module in ("jax", "jaxlib") and not hasattr(value, "__cuda_array_interface__"):
+        return _jax(value, name)
     if hasattr(value, "__cuda_array_interface__"):
         return _interface(value, value.__cuda_array_interface__, _device_of(value), name)
     if hasattr(value, "__array_interface__"):
@@ -64,6 +67,15 @@ def _dtype(dtype: Any, name: str) -> DType:
 
 
 def _torch(tensor: Any, name: str) -> Array:
+    if _is_traced(tensor):
+        raise TracedArrayError(
+            f"argument {name} is a {type(tensor).__name__} of torch without memory, as tracing has them (torch.compile, "
+            "torch.export, vmap, device='meta'): launch from a function decorated with tilewright.torch.op"
+        )
+    if getattr(tensor, "is_neg", bool)() or getattr(tensor, "is_conj", bool)():
+        raise ContiguityError(
+            f"argument {name}: a lazily negated or conjugated view; pass x.resolve_neg().resolve_conj()"
+        )
     layout = str(tensor.layout)
     if layout != "torch.strided":
         raise ContiguityError(
@@ -76,6 +88,33 @@ def _torch(tensor: Any, name: str) -> Array:
     storage = tensor.untyped_storage()
     size = storage.nbytes() - tensor.storage_offset() * tensor.element_size()
     return Array(tensor.data_ptr(), _dtype(tensor.dtype, name), number, size, True, tensor)
+
+
+def _is_traced(tensor: Any) -> bool:
+    """Whether a tensor of torch stands for one that is computed later, or for several."""
+    fakes = sys.modules.get("torch._subclasses.fake_tensor")
+    if tensor.device.type == "meta" or (fakes is not None and isinstance(tensor, fakes.FakeTensor)):
+        return True
+    try:
+        return bool(tensor.data_ptr() == 0 and tensor.numel() > 0)
+    except RuntimeError:  # of wrapped tensors: vmap's, grad's, subclasses without storage
+        return True
+
+
+def _jax(value: Any, name: str) -> Array | None:
+    """An array of JAX on the host, which nobody may write to."""
+    jax = sys.modules["jax"]
+    if isinstance(value, jax.core.Tracer):
+        raise TracedArrayError(
+            f"argument {name} is a tracer of JAX (jit, vmap, grad), which has no memory: launch with tilewright.jax.call, "
+            "which JAX can trace"
+        )
+    if not isinstance(value, jax.Array):
+        return None
+    import numpy as np
+
+    view = np.asarray(value)
+    return _interface(view, {**view.__array_interface__, "data": (view.ctypes.data, True)}, HOST, name)
 
 
 def _interface(value: Any, interface: dict[str, Any], device: int, name: str) -> Array:

@@ -62,7 +62,9 @@ def disassemble(cubin: bytes) -> str:
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "kernel.cubin"
             file.write_bytes(cubin)
-            done = subprocess.run([program, *flags, str(file)], capture_output=True, text=True, check=False)
+            done = subprocess.run(
+                [program, *flags, str(file)], capture_output=True, encoding="utf-8", errors="replace", check=False
+            )
         if done.returncode != 0:
             raise ToolchainError(f"{tool} cannot read the machine code: {done.stderr.strip()}")
         return done.stdout

@@ -20,6 +20,7 @@ from tilewright.runtime.autotune_place import find_place
 from tilewright.runtime.autotune_prepare import check_dropped, prepare
 from tilewright.runtime.autotune_store import Result, is_recording, loaded, record, stored_or_measured
 from tilewright.runtime.autotune_subject import Subject
+from tilewright.runtime.tracing import launches_nothing
 
 
 class Autotuner(Measuring):
@@ -94,6 +95,8 @@ class Autotuner(Measuring):
 
     def run(self, *args: Any, **kwargs: Any) -> Any:
         """Launches with the best config for these arguments, which the first launch of a key finds out."""
+        if launches_nothing():
+            return None
         if kwargs.get("warmup"):
             return self.warmup(*args, **kwargs)
         named = {**dict(zip(self.arg_names, args, strict=False)), **kwargs}

@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import os
 import shutil
 import time
 import warnings
@@ -17,16 +16,13 @@ from pathlib import Path
 from typing import Any
 
 from tilewright.artifact import Artifact
-from tilewright.diagnostics import TilewrightError
 from tilewright.runtime import store
-from tilewright.runtime.folders import cache_folder
+from tilewright.runtime.folders import BOUND, bound_bytes, cache_folder
 from tilewright.runtime.log import log, reason
 from tilewright.runtime.nvrtc import Cubin, compile_text, version
 from tilewright.version import VERSION
 
-CUBIN = "kernel.cubin"
-BOUND = "TILEWRIGHT_CACHE_MB"
-DEFAULT_BOUND_MB = 1024
+CUBIN, TEXT = "kernel.cubin", "kernel.cu"  # never the kernel's name: Windows has no files called "aux" or "con"
 
 
 def root() -> Path:
@@ -36,7 +32,7 @@ def root() -> Path:
 
 def location(kernel: Listed) -> Path:
     """The file with a cached kernel's text."""
-    return kernel.entry.folder / f"{kernel.facts['key']['kernel']}.cu"
+    return kernel.entry.folder / TEXT
 
 
 def compiled(artifact: Artifact, maxnreg: int | None = None, target: str | None = None) -> Cubin:
@@ -101,25 +97,13 @@ def _write(key: str, parts: dict[str, str], artifact: Artifact, cubin: Cubin) ->
         "log": cubin.log,
     }
     try:
-        store.write(root(), key, facts, {f"{artifact.kernel_name}.cu": artifact.source.encode(), CUBIN: cubin.code})
+        store.write(root(), key, facts, {TEXT: artifact.source.encode(), CUBIN: cubin.code})
         gone = store.shrink(root(), bound_bytes())
     except OSError as error:
         warnings.warn(f"the cache cannot be written ({error}); kernels are compiled anew each time", stacklevel=2)
         return
     if gone:
         log("compile", lambda: f"{gone} kernels left the cache, which is bounded by {BOUND}={bound_bytes() >> 20}")
-
-
-def bound_bytes() -> int:
-    """How large the cache may grow.
-
-    Raises:
-      TilewrightError: when $TILEWRIGHT_CACHE_MB is no number.
-    """
-    wanted = os.environ.get(BOUND, str(DEFAULT_BOUND_MB))
-    if not wanted.isdigit():
-        raise TilewrightError(f"{BOUND} is {wanted!r}; it must be a number of megabytes")
-    return int(wanted) << 20
 
 
 # ------------------------------------------------------------------------------------------------------ for people

@@ -41,6 +41,15 @@ def _environment() -> tuple[Any, list[Any]]:
     return plain, [encode(name) for name in ENVIRONMENT]
 
 
+def untraced(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function, marked so that torch.compile ends its graph in front of it instead of tracing what it does."""
+    function._torchdynamo_disable = True  # type: ignore[attr-defined]
+    function._torchdynamo_disable_msg = (  # type: ignore[attr-defined]
+        "a launch of tilewright; a function decorated with tilewright.torch.op can be part of a graph"
+    )
+    return function
+
+
 class Prepared:
     """A launch that is ready but for its values; `otherwise` is the one for values that the guards exclude."""
 
@@ -105,9 +114,11 @@ class FastPath:
 
         return "stream" not in self._names and not any(clashes(parameter) for parameter in self._kernel.params)
 
+    @untraced
     def _long_way(self, grid: Any, /, *args: Any, **kwargs: Any) -> Any:
         return self._kernel.launch(*args, grid=grid, **kwargs)
 
+    @untraced
     def _first(self, grid: Any, /, *args: Any, **kwargs: Any) -> Any:
         """Writes the function for these types and calls it; the long way for types that the quick one does not know."""
         given = dict(zip(self._names, args, strict=False)) | kwargs
@@ -176,6 +187,8 @@ class _Writer:
         general = self._kernel.is_general(parameter)
         annotated = annotated_type(parameter.annotation)
         if kind.__module__.partition(".")[0] == "torch" and hasattr(kind, "data_ptr"):
+            if kind.__name__ == "FakeTensor":  # has no memory
+                return False
             self._tensor(name, number, general)
         elif kind is int:
             self._integer(name, annotated, general)
@@ -224,8 +237,7 @@ class _Writer:
             each = ", ".join(f"not {address} & 15" for address in self._pointers)
             key.append(f"not ({' | '.join(self._pointers)}) & 15 or ({each},)")
         exec(self._text(key), self._scope)
-        function: Callable[..., Any] = self._scope[self._kernel.__name__]
-        return function
+        return untraced(self._scope[self._kernel.__name__])
 
     def _text(self, key: list[str]) -> str:
         signature = []

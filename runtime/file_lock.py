@@ -1,4 +1,4 @@
-"""A lock between processes, on a file. Where the file system has none, everyone may pass."""
+"""A lock between processes, on a file. Where the system or the file system has none, everyone may pass."""
 
 from __future__ import annotations
 
@@ -20,10 +20,14 @@ def locked(path: Path, patience: float) -> Iterator[bool]:
     except OSError:
         yield False
         return
+    got = False
     try:
-        yield _acquired(handle, patience)
+        got = _acquired(handle, patience)
+        yield got
     finally:
-        os.close(handle)  # which also gives the lock back
+        if got:
+            _give_back(handle)
+        os.close(handle)
 
 
 def _acquired(handle: int, patience: float) -> bool:
@@ -49,6 +53,19 @@ def _attempt(handle: int) -> bool:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except (BlockingIOError, PermissionError):
         return False
-    except OSError:
+    except (OSError, ImportError):
         return True
     return True
+
+
+def _give_back(handle: int) -> None:
+    """Unlocks; closing alone would leave the lock with a process that was forked meanwhile."""
+    with contextlib.suppress(OSError, ImportError):
+        if sys.platform == "win32":
+            import msvcrt
+
+            msvcrt.locking(handle, msvcrt.LK_UNLCK, 1)
+        else:
+            import fcntl
+
+            fcntl.flock(handle, fcntl.LOCK_UN)

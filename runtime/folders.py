@@ -9,6 +9,11 @@ import tempfile
 import warnings
 from pathlib import Path
 
+from tilewright.diagnostics import TilewrightError
+
+BOUND = "TILEWRIGHT_CACHE_MB"
+DEFAULT_BOUND_MB = 1024
+
 
 def cache_folder() -> Path:
     """$TILEWRIGHT_CACHE_DIR, or `tilewright` in the user's cache folder; a temporary one where that cannot be written.
@@ -16,7 +21,9 @@ def cache_folder() -> Path:
     What lies there is executed: a folder that others may write to is not used itself, but a private one in it.
     """
     wanted = os.environ.get("TILEWRIGHT_CACHE_DIR")
-    folder = Path(wanted) if wanted else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tilewright"
+    home = os.path.expanduser("~")  # stays "~" for a user without one
+    shared = os.environ.get("XDG_CACHE_HOME") or os.path.join(tempfile.gettempdir() if home == "~" else home, ".cache")
+    folder = Path(wanted) if wanted else Path(shared) / "tilewright"
     own = f"tilewright-{os.getuid()}" if hasattr(os, "getuid") else "tilewright"
     for choice in (folder, folder / own, Path(tempfile.gettempdir()) / own):
         try:
@@ -26,6 +33,18 @@ def cache_folder() -> Path:
         except OSError:
             continue
     return _temporary(str(folder))
+
+
+def bound_bytes() -> int:
+    """How large each cache, of the GPU's kernels and of the CPU run's, may grow.
+
+    Raises:
+      TilewrightError: when $TILEWRIGHT_CACHE_MB is no number.
+    """
+    wanted = os.environ.get(BOUND, str(DEFAULT_BOUND_MB))
+    if not wanted.isdigit():
+        raise TilewrightError(f"{BOUND} is {wanted!r}; it must be a number of megabytes")
+    return int(wanted) << 20
 
 
 @functools.cache

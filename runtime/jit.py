@@ -36,6 +36,7 @@ from tilewright.runtime.kernel_interface import KernelInterface
 from tilewright.runtime.log import log, reason
 from tilewright.runtime.signature import parse_signature
 from tilewright.runtime.specialise import Call, describe_argument, key_of, specialise
+from tilewright.runtime.tracing import launches_nothing
 from tilewright.schedule.targets import find_target
 
 # A process that was forked while another thread compiled must not wait for that thread.
@@ -121,6 +122,8 @@ class JITFunction(KernelInterface, KernelFunction):
 
     def launch(self, *args: Any, grid: Any, warmup: bool = False, **kwargs: Any) -> CompiledKernel | None:
         """The same, for any arguments and without looking for a launch that is prepared (see `fast_path`)."""
+        if launches_nothing():
+            return None
         bound, options, stream = self._bind(args, kwargs)
         sizes = grid_sizes(grid, bound)
         call = specialise(self, bound, self.unspecialised)

@@ -95,7 +95,7 @@ def _beside_nvrtc() -> list[Path]:
 
 def _header_major(root: Path) -> int | None:
     try:
-        match = re.search(r"#define CUDA_VERSION (\d+)", (root / "cuda.h").read_text(errors="ignore"))
+        match = re.search(r"#define CUDA_VERSION (\d+)", (root / "cuda.h").read_text(encoding="utf-8", errors="ignore"))
     except OSError:
         return None
     return int(match[1]) // 1000 if match else None

@@ -20,9 +20,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tilewright.runtime.file_lock import locked
+
 FACTS = "facts.json"
 UNFINISHED = ".new-"
 STALE_SECONDS = 3600.0  # an unfinished entry of that age belongs to a process that was killed
+IN_USE_SECONDS = 60.0  # a single file that was used so lately may be about to be opened
 PATIENCE_SECONDS = 120.0  # how long to wait for another process that makes the same entry
 ATTEMPTS = 20
 OCCUPIED = (errno.ENOTEMPTY, errno.EEXIST, errno.EACCES)  # the last is Windows's
@@ -127,10 +130,7 @@ def shrink(root: Path, bound: int) -> int:
 
     Returns how many entries went.
     """
-    for folder in root.glob(f"{UNFINISHED}*"):
-        with contextlib.suppress(OSError):
-            if time.time() - folder.stat().st_mtime > STALE_SECONDS:
-                shutil.rmtree(folder, ignore_errors=True)
+    _remove_unfinished(root)
     found = entries(root)
     total = sum(entry.size for entry in found)
     if total <= bound:
@@ -144,33 +144,41 @@ def shrink(root: Path, bound: int) -> int:
     return gone
 
 
+def shrink_files(folder: Path, bound: int) -> int:
+    """The same for a folder of single files, which are used when they are touched; how many went."""
+    _remove_unfinished(folder)
+    found = []
+    for file in folder.iterdir():
+        with contextlib.suppress(OSError):
+            if not file.name.startswith(UNFINISHED):
+                facts = file.stat()
+                found.append((facts.st_mtime, facts.st_size, file))
+    total = sum(size for _, size, _ in found)
+    if total <= bound:
+        return 0
+    gone = 0
+    for used, size, file in sorted(found):
+        if total <= bound * KEPT_SHARE or time.time() - used < IN_USE_SECONDS:
+            break
+        with contextlib.suppress(OSError):
+            file.unlink()
+            total -= size
+            gone += 1
+    return gone
+
+
+def _remove_unfinished(root: Path) -> None:
+    for folder in root.glob(f"{UNFINISHED}*"):
+        with contextlib.suppress(OSError):
+            if time.time() - folder.stat().st_mtime > STALE_SECONDS:
+                shutil.rmtree(folder, ignore_errors=True)
+
+
 @contextlib.contextmanager
 def sole_maker(root: Path, key: str) -> Iterator[None]:
     """Waits while another process makes an entry, so that it is made once; the lock ends with the process that holds it."""
-    try:
-        import fcntl
-    except ImportError:  # Windows: each process makes its own
-        yield
-        return
-    try:
-        folder = root / ".locks"
+    folder = root / ".locks"
+    with contextlib.suppress(OSError):  # a cache that cannot be written has no locks either
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        handle = os.open(folder / key[:3], os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    except OSError:  # a cache that cannot be written
+    with locked(folder / key[:3], PATIENCE_SECONDS):
         yield
-        return
-    try:
-        until = time.monotonic() + PATIENCE_SECONDS
-        while time.monotonic() < until:
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                time.sleep(0.02)
-            except OSError:  # a file system without locks
-                break
-        yield
-    finally:
-        with contextlib.suppress(OSError):
-            fcntl.flock(handle, fcntl.LOCK_UN)  # closing alone leaves it with a process forked meanwhile
-        os.close(handle)

@@ -73,7 +73,7 @@ class Mark:
                 print(f"{bench.plot_name}:\n{_table(header, rows)}")
             if save_path:
                 Path(save_path).mkdir(parents=True, exist_ok=True)
-                with (Path(save_path) / f"{bench.plot_name}.csv").open("w", newline="") as file:
+                with (Path(save_path) / f"{bench.plot_name}.csv").open("w", encoding="utf-8", newline="") as file:
                     csv.writer(file).writerows([header, *rows])
             if bench.plot_name and (show_plots or save_path):
                 _plot(bench, rows, show_plots, save_path)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
+import io
 import sys
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,9 @@ def main(arguments: list[str] | None = None) -> int:
     split = given.index("--") if "--" in given else len(given)  # what follows is a program's own
     options = _parser().parse_args(given[:split])
     options.arguments = given[split + 1 :]
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a terminal may lack a letter of the user's comments
+            stream.reconfigure(errors="backslashreplace")
     try:
         return int(options.run(options) or 0)
     except (TilewrightError, KeyError) as error:
@@ -136,7 +140,7 @@ def _translate(options: Any) -> None:
         sys.stdout.write(text)
         return
     try:
-        output.write_text(text, encoding="ascii", newline="\n")
+        output.write_text(text, encoding="utf-8", newline="\n")
     except OSError as error:
         raise TilewrightError(f"{output} cannot be written: {error.strerror}") from error
 
@@ -161,7 +165,7 @@ def _build(options: Any) -> None:
 def _cache_list(options: Any) -> None:
     import time
 
-    from tilewright.runtime import cache
+    from tilewright.runtime import cache, folders
 
     kernels = cache.listed()
     for one in kernels:
@@ -169,7 +173,7 @@ def _cache_list(options: Any) -> None:
         key = one.facts["key"]
         print(f"{one.entry.key[:12]}  {used}  {one.entry.size:>9}  {key['target']:<8} {key['kernel']}")
     total = sum(one.entry.size for one in kernels)
-    print(f"{len(kernels)} kernels, {total} bytes of at most {cache.bound_bytes()}, in {cache.root()}")
+    print(f"{len(kernels)} kernels, {total} bytes of at most {folders.bound_bytes()}, in {cache.root()}")
 
 
 def _cache_show(options: Any) -> None:

@@ -157,6 +157,18 @@ class ContiguityError(LaunchError):
     code = "TW204"
 
 
+class TracedArrayError(LaunchError):
+    """An array without memory, which stands for one that is computed later: a FakeTensor of torch, a tracer of JAX."""
+
+    code = "TW208"
+
+
+class OperatorError(LaunchError):
+    """A function that torch or JAX cannot take as an operator."""
+
+    code = "TW209"
+
+
 class KernelFaultError(LaunchError):
     """A fault that a run of the kernel found: a race, an access out of bounds, a deadlock, a failed assertion."""
 
@@ -200,6 +212,12 @@ class ToolchainError(TilewrightError):
     """A compiler, driver or package that this step needs is missing or failed."""
 
     code = "TW401"
+
+
+class MissingPackageError(ToolchainError, ImportError):
+    """A package of others that a module of ours is made for."""
+
+    code = "TW402"
 
 
 class OutputExistsError(TilewrightError):

@@ -69,7 +69,7 @@ def translate_stages(
     text, lines = render(unit)
     artifact = Artifact(
         source=text,
-        kernel_name=kernel.name,
+        kernel_name=unit.name,
         target=target.name,
         num_threads=schedule.launch_threads,
         shared_bytes=unit.dynamic_bytes,

@@ -5,12 +5,14 @@ In: an `Artifact`. Out: the path of the built file, from a cache that is keyed b
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
 import os
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 from importlib import resources
 from pathlib import Path
@@ -18,8 +20,9 @@ from pathlib import Path
 from tilewright.artifact import Artifact
 from tilewright.diagnostics import ToolchainError
 from tilewright.language.dtypes import DType, PointerType
+from tilewright.runtime import store
 from tilewright.runtime.cpu.ptx import without_ptx
-from tilewright.runtime.folders import cache_folder
+from tilewright.runtime.folders import bound_bytes, cache_folder
 
 COMPILERS = ("c++", "g++", "clang++")
 FLAGS = ("-std=c++17", "-O1", "-fwrapv", "-fno-strict-aliasing", "-ffp-contract=off", "-w", "-fPIC")
@@ -36,8 +39,12 @@ def compiler() -> str:
     """The host's C++ compiler: $CXX, or the first of the usual names.
 
     Raises:
-      ToolchainError: when there is none.
+      ToolchainError: when there is none, or on a system that the CPU run is not made for.
     """
+    if not sys.platform.startswith("linux"):
+        raise ToolchainError(
+            f"the CPU run needs Linux, and this is {sys.platform}; set TILEWRIGHT_MODE=interpret to run kernels in Python"
+        )
     for name in (os.environ.get("CXX"), *COMPILERS):
         if name and (path := shutil.which(name)):
             return path
@@ -67,8 +74,7 @@ def fingerprint() -> str:
     digest = hashlib.sha256()
     for path in sorted(headers().rglob("*.h")):
         digest.update(path.name.encode() + b"\0" + path.read_bytes())
-    version = subprocess.run([compiler(), "--version"], capture_output=True, text=True, check=False).stdout
-    digest.update(version.encode())
+    digest.update(subprocess.run([compiler(), "--version"], capture_output=True, check=False).stdout)
     return digest.hexdigest()
 
 
@@ -156,15 +162,18 @@ def _build(text: str, flags: tuple[str, ...], suffix: str) -> Path:
     folder = cache_folder() / "cpu"
     folder.mkdir(parents=True, exist_ok=True)
     built = folder / f"{key}{suffix or '.run'}"
-    if built.exists():
+    with contextlib.suppress(OSError):
+        os.utime(built)  # used now
         return built
-    with tempfile.TemporaryDirectory(dir=folder) as scratch:
+    with tempfile.TemporaryDirectory(dir=folder, prefix=store.UNFINISHED) as scratch:
         source, result = Path(scratch) / "kernel.cu", Path(scratch) / "built"
-        source.write_text(text, encoding="ascii", newline="\n")
+        source.write_text(text, encoding="utf-8", newline="\n")
         include = ["-I", str(headers() / "include")]
         command = [compiler(), *include, *flags, "-x", "c++", "kernel.cu", "-o", "built"]
-        done = subprocess.run(command, cwd=scratch, capture_output=True, text=True, check=False)
+        done = subprocess.run(command, cwd=scratch, capture_output=True, check=False)
         if done.returncode != 0:
-            raise ToolchainError(f"the host compiler rejects the generated text:\n{done.stderr[:4000]}")
+            said = done.stderr.decode("utf-8", "replace")
+            raise ToolchainError(f"the host compiler rejects the generated text:\n{said[:4000]}")
         os.replace(result, built)
+    store.shrink_files(folder, bound_bytes())
     return built

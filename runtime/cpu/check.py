@@ -83,7 +83,8 @@ def _run(  # type: ignore[no-untyped-def]
         file.write(head + b"".join(bytes(buffer.content) for buffer in buffers))
         file.flush()
         done = subprocess.run(
-            [*_launcher(), str(program), file.name], capture_output=True, text=True, errors="replace", check=False,
+            [*_launcher(), str(program), file.name], capture_output=True, encoding="utf-8", errors="replace",
+            check=False,
             env={**os.environ, "TSAN_OPTIONS": "halt_on_error=1 exitcode=66", "ASAN_OPTIONS": "detect_leaks=0"},
         )  # fmt: skip
         if done.stdout:

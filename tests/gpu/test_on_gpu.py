@@ -75,7 +75,16 @@ def test_float_types_up_to_contraction(run_everywhere: Any, name: str, n: int) -
     run_everywhere(float_kernel, (triton.cdiv(n, 64),), x, y, np.zeros_like(x), n, BLOCK=64, tolerance=ulp)
 
 
-SAMPLES = ("vector_add", "fused_softmax", "layer_norm", "rms_norm", "cross_entropy", "rope", "row_reductions")
+SAMPLES = (
+    "vector_add",
+    "fused_softmax",
+    "layer_norm",
+    "rms_norm",
+    "cross_entropy",
+    "rope",
+    "row_reductions",
+    "rms_norm_torch",
+)
 
 
 @pytest.mark.parametrize("sample", SAMPLES)

@@ -18,6 +18,7 @@ import tilewright.language as tl
 from tilewright.cli import main
 from tilewright.diagnostics import TilewrightError
 from tilewright.runtime import cache, folders, store
+from tilewright.runtime.cpu.build import build_library
 from tilewright.runtime.log import reason
 from tilewright.runtime.nvrtc import Cubin
 
@@ -138,6 +139,30 @@ def test_what_was_not_used_for_longest_goes(tmp_path: Path) -> None:
     assert [entry.key for entry in store.entries(tmp_path)] == [keys()[0], *reversed(keys()[3:])]
 
 
+def test_what_the_cpu_run_built_is_bounded_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TILEWRIGHT_CACHE_DIR", str(tmp_path))
+    monkeypatch.setenv("TILEWRIGHT_MODE", "cpu")
+    folder = tmp_path / "cpu"
+    folder.mkdir()
+    for age in range(1, 5):  # a megabyte each; the last was used an hour before the first
+        (folder / f"{age}.so").write_bytes(bytes(1 << 20))
+        os.utime(folder / f"{age}.so", (time.time() - age * 1000,) * 2)
+    (folder / f"{store.UNFINISHED}killed").mkdir()
+    os.utime(folder / f"{store.UNFINISHED}killed", (0, 0))
+    monkeypatch.setenv("TILEWRIGHT_CACHE_MB", "3")
+    x = np.ones(8, np.float32)
+    doubled[(1,)](x, 8, BLOCK=8)
+    assert (x == 2).all()
+    left = {path.name for path in folder.iterdir()}
+    assert {"1.so", "2.so"} < left and len(left) == 3  # and what was just built
+    (own,) = (folder / name for name in left - {"1.so", "2.so"})
+    os.utime(own, (0, 0))
+    build_library(doubled.warmup(x, 8, BLOCK=8).artifact)
+    assert time.time() - own.stat().st_mtime < 100  # using it counts
+    monkeypatch.setenv("TILEWRIGHT_CACHE_MB", "0")
+    assert store.shrink_files(folder, 0) == 2 and [path.name for path in folder.iterdir()] == [own.name]  # in use
+
+
 def test_changed_facts_are_no_entry(tmp_path: Path) -> None:
     key = keys()[0]
     store.write(tmp_path, key, {"size": 1}, content(key, 1))
@@ -190,7 +215,7 @@ def test_people_can_look_into_it(
     assert main(["cache", "list"]) == 0 and capsys.readouterr().out.startswith("0 kernels")
     monkeypatch.setenv("TILEWRIGHT_CACHE_MB", "much")
     with pytest.raises(TilewrightError, match="TILEWRIGHT_CACHE_MB is 'much'"):
-        cache.bound_bytes()
+        folders.bound_bytes()
 
 
 @triton.jit

@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import threading
+from concurrent.futures import ProcessPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -104,9 +105,11 @@ def launch_with(size: int, scale: Any = None) -> float:
 def test_other_processes_launch(method: str) -> None:
     if method not in multiprocessing.get_all_start_methods():
         pytest.skip(f"no {method} here")
-    with kernel._lock, multiprocessing.get_context(method).Pool(3) as pool:  # as if a thread were compiling
-        found = [pool.apply_async(launch_with, arguments) for arguments in ((64,), (32, kernel), (3,))]
-        assert [one.get(timeout=100) for one in found] == [128.0, 96.0, 67.0]
+    # multiprocessing's Pool would lose the task of a worker that dies, and wait for it; an executor says that one died.
+    context = multiprocessing.get_context(method)
+    with kernel._lock, ProcessPoolExecutor(3, mp_context=context) as pool:  # as if a thread were compiling
+        found = [pool.submit(launch_with, *arguments) for arguments in ((64,), (32, kernel), (3,))]
+        assert [one.result(timeout=300) for one in found] == [128.0, 96.0, 67.0]
 
 
 @triton.jit

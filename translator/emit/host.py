@@ -10,6 +10,7 @@ from ..artifact import TENSOR_MAP_TYPES, WIDE_ROW, Artifact, TensorMap, launch_c
 from ..language.dtypes import Element, PointerType
 from ..lower.context import memory_ctype
 from ..lower.names import RESERVED
+from .ascii_code import ascii_code
 from .render import environment
 from .wrap import wrap_code
 
@@ -23,7 +24,7 @@ OWN = frozenset(
 
 def with_host_function(artifact: Artifact) -> Artifact:
     """The artifact with `launch_<kernel>` after its text."""
-    return dataclasses.replace(artifact, source=artifact.source + host_function(artifact))
+    return dataclasses.replace(artifact, source=artifact.source + ascii_code(host_function(artifact)))
 
 
 def host_function(artifact: Artifact) -> str:

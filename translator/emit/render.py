@@ -23,6 +23,7 @@ from ..lower.unit import (
     Spelled,
     Unit,
 )
+from .ascii_code import ascii_code
 from .helpers import order_helpers
 from .wrap import WIDTH, wrap_code, wrap_comment
 
@@ -77,7 +78,7 @@ def render(unit: Unit) -> tuple[str, tuple[tuple[int, int], ...]]:
             body="\n".join(line for line, _ in body),
         )
     )
-    return text + "\n", _line_map(text, body)
+    return ascii_code(text) + "\n", _line_map(text, body)
 
 
 def _line_map(text: str, body: list[tuple[str, int]]) -> tuple[tuple[int, int], ...]:

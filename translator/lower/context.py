@@ -18,7 +18,7 @@ from ..schedule.instructions import LANE_BITS, WARPGROUP_BITS
 from ..schedule.layout import REGISTER, Layout
 from ..schedule.plan import Schedule
 from ..schedule.producer import SharedLines
-from .names import MATH_NAMES, Names
+from .names import LIBRARY_NAMES, Names
 from .point import Index, Point, point_of, register_index
 from .roles import Roles
 from .scopes import Scopes
@@ -96,7 +96,7 @@ class Context:
         """The name of a device function: the user's, unless something of ours or CUDA's has it."""
         known = self.root.function_names
         if id(function) not in known:
-            own = [] if function.name in MATH_NAMES else [function.name]
+            own = [] if function.name in LIBRARY_NAMES else [function.name]
             known[id(function)] = self.root.names.fresh(*own, f"{function.name}_of_{self.kernel.name}")
         return known[id(function)]
 

@@ -15,7 +15,7 @@ from .context import Context, ctype
 from .functions import lower_function
 from .header import header_fields, title
 from .literals import literal_text
-from .names import MATH_NAMES, Names
+from .names import MATH_NAMES, Names, entry_name
 from .roles import Roles
 from .scopes import find_scopes
 from .unit import Blank, Constant, Function, Line, Node, Shared, Unit
@@ -27,7 +27,8 @@ COMMENT_ROOM = 43  # columns beside a constant
 def lower_kernel(kernel: Kernel, facts: Facts, schedule: Schedule) -> Unit:
     """Writes down, as plain values, everything that the generated file says."""
     calls_math = any(dtype.name == "fp64" for dtype in _dtypes(kernel))
-    names = Names([kernel.name, *kernel.constants, *_variable_names(kernel)], MATH_NAMES if calls_math else ())
+    entry = entry_name(kernel.name, kernel.constants)
+    names = Names([entry, *kernel.constants, *_variable_names(kernel)], MATH_NAMES if calls_math else ())
     roles = Roles(_layouts(kernel, schedule), names, schedule.options.num_warps)
     spelled = {variable: facts.definitions[variable] for variable in facts.absorbed}
     context = Context(kernel, facts, schedule, find_scopes(kernel.body, spelled), names, roles)
@@ -59,7 +60,7 @@ def lower_kernel(kernel: Kernel, facts: Facts, schedule: Schedule) -> Unit:
         dynamic_alignment=shared_alignment(dynamic),
         static_shared=static,
         packets=tuple(sorted(context.packets, reverse=True)),
-        name=kernel.name,
+        name=entry,
         parameters=(
             *(context.declaration(parameter.variable, None) for parameter in kernel.parameters),
             *((f"int {context.num_programs()}",) if schedule.rings.persistent else ()),

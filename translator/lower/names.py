@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 from ..ir.nodes import Variable
@@ -21,7 +22,49 @@ RESERVED = frozenset(
 MATH_NAMES = frozenset(
     """exp exp2 log log2 sin cos tan tanh sqrt rsqrt pow erf floor ceil fabs fma fmod round isnan isinf""".split()
 )
+# What else CUDA's built-in declarations and the C headers of nvcc and of the CPU run declare with C linkage: a kernel cannot
+# have such a name, and a function of scalars might collide with the overload for its types.
+LIBRARY_NAMES = MATH_NAMES | frozenset(
+    """abort acos acosh acospi access alarm asin asinh asinpi atan atan2 atanh atanpi atexit atof atoi atol bsearch calloc
+    cbrt ceilf clock close confstr copysign cosf cosh cospi crypt dup dup2 erfc erfcinv erfcx erfinv execl execv exit exp10
+    expm1 fabsf fclose fdim fdopen fflush fgetc fgets fileno finite floorf fmax fmin fopen fork fprintf fputc fputs fread free
+    frexp fscanf fseek ftell ftw fwrite gamma getc getchar getenv gets getpid hypot ilogb index isalnum isalpha isatty isdigit
+    isfinite isnormal j0 j1 jn kill labs ldexp ldiv lgamma link llabs llrint llround log10 log1p logb lrint lround lseek
+    malloc memchr memcmp memcpy memmove memset mktemp mlock mmap modf mprotect msync munmap nan nearbyint nextafter nexttoward
+    nice norm norm3d norm4d normcdf normcdfinv open pause pclose perror pipe popen pread putc putchar putenv puts pwrite qsort
+    raise rand random rcbrt read readlink realloc remainder remove remquo rename rewind rhypot rindex rint rmdir rnorm
+    rnorm3d rnorm4d round roundf scalb scalbln scalbn scanf select setenv signal signbit significand sincos sincospi sinh
+    sinpi sleep snprintf sprintf srand srandom sscanf stpcpy strcat strchr strcmp strcpy strdup strlen strncpy strstr strtod
+    strtok strtol swab symlink sync sysconf system tanf tgamma time tmpfile trap trunc truncate ungetc unlink usleep vfork
+    vprintf wait write y0 y1 yn clock64 assert stdin stdout stderr errno NULL NAN INFINITY EOF std tilewright
+    NUM_THREADS NUM_WARPS WARP_SIZE SharedArrays TensorMap Barrier dim3 size_t half2 div""".split()
+)
+VECTOR_TYPE = re.compile(r"u?(?:char|short|int|long|longlong|float|double)[1-4]")
 SPARE_SUFFIXES = ("value", "next", "other", "further", "last", "extra")
+
+
+def entry_name(name: str, constants: Iterable[str] = ()) -> str:
+    """The `extern "C"` name of a kernel: the user's, with `_kernel` where C++, CUDA or a constexpr parameter has it.
+
+    Letters that are not ASCII, which assemblers do not take, are spelled as `ascii_word` has it.
+    """
+    taken = RESERVED | LIBRARY_NAMES | set(constants)
+    found = ascii_word(name)
+    while found in taken or found.startswith("__") or VECTOR_TYPE.fullmatch(found):
+        found = f"{found.lstrip('_')}_kernel"
+    return found
+
+
+def ascii_word(name: str) -> str:
+    """An identifier in ASCII: a Greek letter by its name, another by its code, as "u00f6"."""
+    return name if name.isascii() else "".join(c if c.isascii() else _ascii_letter(c) for c in name)
+
+
+def _ascii_letter(letter: str) -> str:
+    import unicodedata
+
+    called = re.fullmatch(r"GREEK SMALL LETTER (\w+)", unicodedata.name(letter, ""))
+    return called[1].lower() if called else f"u{ord(letter):04x}"
 
 
 class Names:

@@ -1,0 +1,82 @@
+"""Kernels and functions whose Python names mean something else in C++, or cannot be written there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import tilewright as triton
+import tilewright.language as tl
+from tilewright.lower.names import entry_name
+from tilewright.runtime import nvrtc
+
+TAKEN = (
+    "double",
+    "exp",
+    "fabs",
+    "memcpy",
+    "write",
+    "sigmoid",
+    "printf",
+    "float4",
+    "dim3",
+    "half",
+    "NUM_THREADS",
+    "main",
+)
+
+
+def kernel_named(name: str) -> Any:
+    source = f"""def {name}(x_ptr, n, BLOCK: tl.constexpr):
+    # größer
+    i = tl.arange(0, BLOCK)
+    tl.store(x_ptr + i, tl.sigmoid(tl.exp(tl.load(x_ptr + i, mask=i < n))), mask=i < n)
+"""
+    scope: dict[str, Any] = {"tl": tl, "__name__": __name__}
+    exec(source, scope)
+    return triton.JITFunction(scope[name], source=source)
+
+
+@pytest.mark.parametrize("name", (*TAKEN, "größe", "σ", "__shfl_sync", "BLOCK"))  # noqa: RUF001
+def test_every_name_compiles(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TILEWRIGHT_MODE", "cpu")
+    x = np.zeros(40, np.float32)
+    compiled = kernel_named(name)[(1,)](x, 40, BLOCK=64)
+    expected = {"größe": "gru00f6u00dfe", "σ": "sigma", "__shfl_sync": "shfl_sync_kernel"}.get(name, f"{name}_kernel")  # noqa: RUF001
+    assert compiled.name == expected and f"\n{expected}(float* x_ptr" in compiled.source
+    np.testing.assert_allclose(x, 1 / (1 + np.exp(-1)), rtol=1e-6)
+    if nvrtc.is_available():
+        assert nvrtc.compile_text(compiled.artifact).registers > 0
+
+
+def test_a_plain_name_stays() -> None:
+    assert [entry_name(name) for name in ("softmax", "exp_kernel", "_private", "add")] == [
+        "softmax", "exp_kernel", "_private", "add",
+    ]  # fmt: skip
+    assert entry_name("BLOCK", ["BLOCK", "BLOCK_kernel"]) == "BLOCK_kernel_kernel"
+
+
+@triton.jit
+def cbrt(α):
+    return α * α * α
+
+
+@triton.jit
+def greek(x_ptr, alpha, N: tl.constexpr):
+    i = tl.arange(0, N)
+    α = tl.load(x_ptr + i)
+    x̂ = cbrt(α) + alpha
+    x = x̂ * 2
+    tl.store(x_ptr + i, x - x̂)
+
+
+def test_letters_that_assemblers_do_not_know(run_everywhere: Any) -> None:
+    (x,) = run_everywhere(greek, (1,), np.arange(8, dtype=np.float32), 0.5, N=8)
+    assert (x == np.arange(8, dtype=np.float32) ** 3 + 0.5).all()
+    text = greek.translate("*fp32:16, fp32, 8").source
+    assert "float alpha_;" in text and "// L" in text and "x̂ = cbrt(α) + alpha" in text  # noqa: RUF001
+    code = "\n".join(line.partition("//")[0] for line in text.splitlines())
+    assert code.isascii() and "cbrt_of_greek(" in code
+    if nvrtc.is_available():
+        assert nvrtc.compile_text(greek.translate("*fp32:16, fp32, 8")).registers > 0
