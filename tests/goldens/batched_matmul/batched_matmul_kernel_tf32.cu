@@ -352,9 +352,9 @@ batched_matmul_kernel(const float* a_ptr, const float* b_ptr, float* c_ptr, int 
                 for (int v = 0; v < ROWS; ++v) {
                     #pragma unroll
                     for (int c = 0; c < COLS; ++c) {
-                        const int place =
+                        const int b_place =
                             swizzled<float, BLOCK_K, BLOCK_N>(col * VEC + c, v * ROW_THREADS + row);
-                        b_shared[place] = b[v][c];
+                        b_shared[b_place] = b[v][c];
                     }
                 }
                 async_proxy_fence();   // the tensor cores read through the asynchronous proxy
@@ -399,9 +399,9 @@ batched_matmul_kernel(const float* a_ptr, const float* b_ptr, float* c_ptr, int 
                 for (int r = 0; r < BLOCK_M_ROWS; ++r) {
                     #pragma unroll
                     for (int v = 0; v < PIECE_ELEMS / COL_VEC; ++v) {
-                        const int place = swizzled<float, PIECE_WIDTH, BLOCK_M>(accumulator_row + r * 8,
-                                (v * BLOCK_N_THREADS + accumulator_col) * COL_VEC);
-                        store_vec<COL_VEC>(&c_shared[buffer][place],
+                        const int accumulator_place = swizzled<float, PIECE_WIDTH, BLOCK_M>(accumulator_row
+                                + r * 8, (v * BLOCK_N_THREADS + accumulator_col) * COL_VEC);
+                        store_vec<COL_VEC>(&c_shared[buffer][accumulator_place],
                                            &accumulator[r][piece * PIECE_ELEMS + v * COL_VEC]);
                     }
                 }

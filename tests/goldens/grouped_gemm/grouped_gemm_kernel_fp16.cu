@@ -218,13 +218,13 @@ grouped_gemm_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, const int
             const auto put_tiles = [&](int stage) {
                 #pragma unroll
                 for (int r = 0; r < BLOCK_M_ROWS; ++r) {
-                    const int place = swizzled<half, BLOCK_K, BLOCK_M>(r * ROW_THREADS + x_row, x_col);
-                    x[stage][place] = x_ahead[r];
+                    const int x_place = swizzled<half, BLOCK_K, BLOCK_M>(r * ROW_THREADS + x_row, x_col);
+                    x[stage][x_place] = x_ahead[r];
                 }
                 #pragma unroll
                 for (int r = 0; r < BLOCK_K_ROWS; ++r) {
-                    const int place = swizzled<half, BLOCK_N, BLOCK_K>(r * Y_ROW_THREADS + y_row, y_col);
-                    y[stage][place] = y_ahead[r];
+                    const int y_place = swizzled<half, BLOCK_N, BLOCK_K>(r * Y_ROW_THREADS + y_row, y_col);
+                    y[stage][y_place] = y_ahead[r];
                 }
             };
             for (int stage = 0; stage < NUM_STAGES - 1; ++stage) {

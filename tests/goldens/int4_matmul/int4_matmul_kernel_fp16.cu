@@ -375,9 +375,9 @@ int4_matmul_kernel(const half* a_ptr, const unsigned char* packed_ptr, const hal
                 for (int r = 0; r < BLOCK_K_ROWS; ++r) {
                     #pragma unroll
                     for (int v = 0; v < BLOCK_N_COLS / OCT_VEC; ++v) {
-                        const int place = swizzled<half, BLOCK_N, BLOCK_K>(r * ROW_THREADS + packed_row,
+                        const int b_place = swizzled<half, BLOCK_N, BLOCK_K>(r * ROW_THREADS + packed_row,
                                 packed_col * COL_VEC + v * OCT_VEC);
-                        store_vec<OCT_VEC>(&b_shared[place], &b[r][v * OCT_VEC]);
+                        store_vec<OCT_VEC>(&b_shared[b_place], &b[r][v * OCT_VEC]);
                     }
                 }
                 async_proxy_fence();   // the tensor cores read through the asynchronous proxy
@@ -415,9 +415,9 @@ int4_matmul_kernel(const half* a_ptr, const unsigned char* packed_ptr, const hal
             for (int r = 0; r < ROWS; ++r) {
                 #pragma unroll
                 for (int v = 0; v < PIECE_VECS; ++v) {
-                    const int place =
+                    const int stored_place =
                         swizzled<half, BLOCK_N, BLOCK_M>(row + r * 8, (v * COL_THREADS + col) * VEC);
-                    store_vec<VEC>(&c_shared[place], &stored[r][v * VEC]);
+                    store_vec<VEC>(&c_shared[stored_place], &stored[r][v * VEC]);
                 }
             }
             async_proxy_fence();   // tensor copies read through the asynchronous proxy

@@ -249,17 +249,17 @@ matmul_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int M, int N, i
         // L39: a = tl.load(a_ptrs, mask=offs_k[None, :] < K - k * BLOCK_K, other=0.0)
         #pragma unroll
         for (int r = 0; r < BLOCK_M_ROWS; ++r) {
-            const int place = swizzled<half, BLOCK_K, BLOCK_M>(r * ROW_THREADS + a_row, a_col * COL_VEC);
-            cp_async_16(&a[stage][place],
+            const int a_place = swizzled<half, BLOCK_K, BLOCK_M>(r * ROW_THREADS + a_row, a_col * COL_VEC);
+            cp_async_16(&a[stage][a_place],
                         a_ptr + static_cast<long long>(offs_am[r]) * stride_am + offs_k[0]
                         + static_cast<long long>(k) * BLOCK_K, offs_k[0] < K - k * BLOCK_K ? 16 : 0);
         }
         // L40: b = tl.load(b_ptrs, mask=offs_k[:, None] < K - k * BLOCK_K, other=0.0)
         #pragma unroll
         for (int r = 0; r < BLOCK_K_ROWS; ++r) {
-            const int place =
+            const int b_place =
                 swizzled<half, BLOCK_N, BLOCK_K>(r * B_ROW_THREADS + b_row, b_col * BLOCK_N_VEC);
-            cp_async_16(&b[stage][place],
+            cp_async_16(&b[stage][b_place],
                         b_ptr + static_cast<long long>(offs_k_row[r]) * stride_bk + offs_bn[0]
                         + static_cast<long long>(k) * BLOCK_K * stride_bk,
                         offs_k_row[r] < K - k * BLOCK_K ? 16 : 0);
