@@ -78,6 +78,7 @@ def translate_stages(
         lines=lines,
         file=kernel.file,
         globals=kernel.globals,
+        readings=kernel.readings,
         tensor_maps=schedule.rings.maps,
         guards=schedule.rings.guards,
         persistent=schedule.rings.persistent,
