@@ -17,20 +17,12 @@ def wrap_code(line: str, indent: int) -> list[str]:
     cut = _best_cut(text, indent)
     if cut is None:
         return [text]
-    position, continuation = cut
-    rest = text[position:].lstrip()
-    return [text[:position].rstrip(), *_wrap_rest(rest, continuation)]
-
-
-def _wrap_rest(rest: str, continuation: int) -> list[str]:
-    text = " " * continuation + rest
-    if len(text) <= WIDTH:
-        return [text]
-    cut = _best_cut(text, continuation)
-    if cut is None:
-        return [text]
-    position, _ = cut
-    return [text[:position].rstrip(), *_wrap_rest(text[position:].lstrip(), continuation)]
+    continuation, lines = cut[1], []
+    while cut is not None:
+        lines.append(text[: cut[0]].rstrip())
+        text = " " * continuation + text[cut[0] :].lstrip()
+        cut = _best_cut(text, continuation) if len(text) > WIDTH else None
+    return [*lines, text]
 
 
 def _best_cut(text: str, indent: int) -> tuple[int, int] | None:
@@ -38,7 +30,7 @@ def _best_cut(text: str, indent: int) -> tuple[int, int] | None:
     candidates: list[tuple[int, int, int]] = []  # (depth, position, continuation column)
     columns: list[int] = []
     quoted = False
-    for position, character in enumerate(text):
+    for position, character in enumerate(text[:WIDTH]):
         if character == '"' and text[position - 1] != "\\":
             quoted = not quoted
         if quoted:
@@ -48,7 +40,7 @@ def _best_cut(text: str, indent: int) -> tuple[int, int] | None:
         elif character in ")]}" and columns:
             columns.pop()
         continuation = columns[-1] if columns else indent + 4
-        if position >= WIDTH or position <= indent + 8:
+        if position <= indent + 8:
             continue
         if text.startswith(", ", position) and position + 1 <= WIDTH:
             candidates.append((len(columns), position + 1, continuation))
