@@ -119,19 +119,19 @@ def translator_digest() -> str | None:
     """What changes with any file of the translator: their sizes and times; None when they are no files."""
     try:
         here = [os.path.dirname(import_module(name).__file__ or "") for name in ("tilewright", "tilewright.templates")]
-        seen = [fact for folder in here for fact in _files(folder)]
+        seen = [fact for folder in here for fact in files_below(folder)]
     except OSError:
         return None
     return hashlib.sha256(json.dumps(seen).encode()).hexdigest() if seen else None
 
 
-def _files(folder: str) -> list[tuple[str, int, int]]:
+def files_below(folder: str) -> list[tuple[str, int, int]]:
     """Name, size and time of all files below a folder that are not made by Python."""
     found = []
     with os.scandir(folder) as entries:
         for entry in sorted(entries, key=lambda one: one.name):
             if entry.is_dir():
-                found += _files(entry.path) if entry.name not in ("__pycache__", "runtime", "interpreter") else []
+                found += files_below(entry.path) if entry.name not in ("__pycache__", "runtime", "interpreter") else []
             else:
                 facts = entry.stat()
                 found.append((entry.name, facts.st_size, facts.st_mtime_ns))
@@ -169,6 +169,8 @@ def _write(key: str, artifact: Artifact, readings: tuple[Reading, ...]) -> None:
 
     facts = {"artifact": _as_json(artifact), "readings": [(one.path, one.mark, one.module) for one in readings]}
     try:
+        if store.place(root(), key).exists():  # of what stood elsewhere before: a whole entry would stay in its place
+            store.remove(root(), store.place(root(), key))
         store.write(root(), key, facts, {TEXT: artifact.source.encode()})
         store.shrink(root(), bound_bytes() // SHARE)
     except OSError as error:
