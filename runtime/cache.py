@@ -144,4 +144,5 @@ def clear() -> tuple[int, int]:
 
 
 def _parts(folder: Path) -> list[Path]:
-    return [part for part in (folder / "gpu", folder / "cpu", *folder.glob("headers-*")) if part.exists()]
+    own = (folder / name for name in ("gpu", "cpu", "translations", "toolchain"))
+    return [part for part in (*own, *folder.glob("headers-*")) if part.exists()]

@@ -37,6 +37,7 @@ from tilewright.runtime.log import log, reason
 from tilewright.runtime.signature import parse_signature
 from tilewright.runtime.specialise import Call, describe_argument, key_of, specialise
 from tilewright.runtime.tracing import launches_nothing
+from tilewright.runtime.translations import translated
 from tilewright.schedule.targets import find_target
 
 # A process that was forked while another thread compiled must not wait for that thread.
@@ -193,12 +194,9 @@ class JITFunction(KernelInterface, KernelFunction):
         return found
 
     def _compile(self, arguments: tuple[Argument, ...], options: Options, mode: str, device: int) -> CompiledKernel:
-        from tilewright.pipeline import translate
-
-        log(
-            "compile", lambda: f"{self.__name__} ({mode}): translated; {self._reason(arguments, options, mode, device)}"
-        )
-        artifact = translate(self, arguments, options, target_of(mode, device))
+        artifact, is_new = translated(self, arguments, options, target_of(mode, device))
+        how = "translated" if is_new else "translation from the cache"
+        log("compile", lambda: f"{self.__name__} ({mode}): {how}; {self._reason(arguments, options, mode, device)}")
         return CompiledKernel(artifact, options, mode, device, Origin(self, key_of(arguments)))
 
     def _reason(self, arguments: tuple[Argument, ...], options: Options, mode: str, device: int) -> str:

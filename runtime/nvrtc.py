@@ -12,8 +12,8 @@ from typing import Any
 
 from tilewright.artifact import Artifact
 from tilewright.diagnostics import ToolchainError
-from tilewright.runtime.cpu.run import explain
 from tilewright.runtime.cubin import resources
+from tilewright.runtime.nvrtc_version import remember, remembered
 
 INSTALL = (
     "install CUDA's compiler with `pip install tilewright[cu13]` (drivers from 580) or `pip install tilewright[cu12]`"
@@ -60,13 +60,18 @@ def is_available() -> bool:
 
 @functools.cache
 def version() -> tuple[int, int]:
-    """NVRTC's version."""
-    _, major, minor = bindings().nvrtcVersion()
-    found = (int(major), int(minor))
+    """NVRTC's version; a library that is known from an earlier process is not loaded for it."""
+    found = remembered() or _loaded_version()
     for (first_bad, first_good), why in KNOWN_BAD.items():
         if first_bad <= found < first_good:
-            warnings.warn(f"NVRTC {major}.{minor}: {why}", RuntimeWarning, stacklevel=2)
+            warnings.warn(f"NVRTC {found[0]}.{found[1]}: {why}", RuntimeWarning, stacklevel=2)
     return found
+
+
+def _loaded_version() -> tuple[int, int]:
+    _, major, minor = bindings().nvrtcVersion()
+    remember((int(major), int(minor)))
+    return int(major), int(minor)
 
 
 @functools.cache
@@ -141,6 +146,8 @@ def _compile(artifact: Artifact, options: list[str], kind: str) -> tuple[bytes, 
     nvrtc.nvrtcGetProgramLog(program, raw)
     log = raw.rstrip(b"\0 ").decode(errors="replace")
     if int(status) != 0:
+        from tilewright.runtime.cpu.run import explain
+
         readable = explain(re.sub(r"\.cu\((\d+)\)", r".cu line \1", log), artifact)
         raise ToolchainError(f"NVRTC rejects the generated text of {artifact.kernel_name}:\n{readable}")
     _, size = getattr(nvrtc, f"nvrtcGet{kind}Size")(program)

@@ -36,6 +36,15 @@ def _has_gpu() -> bool:
     return bool(torch.cuda.is_available())
 
 
+@pytest.fixture(autouse=True)
+def own_translations(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Every test translates anew: what one makes of a kernel, patched translators included, is not found by others."""
+    from tilewright.runtime import translations
+
+    folder = tmp_path_factory.mktemp("translations")
+    monkeypatch.setattr(translations, "root", lambda: folder)
+
+
 @pytest.fixture
 def run_everywhere(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[Any]]:
     """Runs a kernel on the CPU and in the interpreter; returns the arrays of the CPU run when both agree.

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .language.dtypes import DType, Element, int32
+
+if TYPE_CHECKING:
+    from .outside import Reading
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +146,8 @@ class Artifact:
       lines: line of the `.cu` (from 1) to line of the user's file, for every line that came from a statement.
       file: base name of the user's file.
       globals: plain global values that were read, as (module, name, value).
+      readings: what else the text came from, besides the kernel's own text, the arguments and the options; None when that
+        cannot be told (see `outside.py`).
       tensor_maps: passed after `parameters`, in order.
       guards: conditions under which the text is right, such as "M % 128 == 0" (see `TensorMap` for the language). The
         launcher takes the text made with `guards=False` where one does not hold.
@@ -160,6 +165,7 @@ class Artifact:
     lines: tuple[tuple[int, int], ...] = field(default=(), compare=False)
     file: str = ""
     globals: tuple[tuple[str, str, Any], ...] = field(default=(), compare=False)
+    readings: tuple[Reading, ...] | None = field(default=None, compare=False)
     tensor_maps: tuple[TensorMap, ...] = ()
     guards: tuple[str, ...] = ()
     persistent: bool = False

@@ -55,6 +55,14 @@ def translate_stages(
     function: KernelFunction, arguments: tuple[Argument, ...], options: Options, target: Target
 ) -> Translation:
     """The same, with what every stage left."""
+    from .deep import with_room
+
+    return with_room(lambda: _translate_stages(function, arguments, options, target))
+
+
+def _translate_stages(
+    function: KernelFunction, arguments: tuple[Argument, ...], options: Options, target: Target
+) -> Translation:
     from .emit.render import render
     from .frontend import build_kernel
     from .lower.kernel import written_parameters
@@ -78,6 +86,7 @@ def translate_stages(
         lines=lines,
         file=kernel.file,
         globals=kernel.globals,
+        readings=kernel.readings,
         tensor_maps=schedule.rings.maps,
         guards=schedule.rings.guards,
         persistent=schedule.rings.persistent,

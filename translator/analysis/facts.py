@@ -6,30 +6,27 @@ In: a typed `Kernel`. Out: `Facts`.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from ..ir.nodes import (
     Assign,
     Call,
     CallFunction,
-    Effect,
     Expr,
-    For,
-    If,
     Kernel,
     Literal,
     Statement,
     Use,
     Variable,
-    While,
 )
-from ..ir.walk import assigned_variables, bodies, expressions, statements, subexpressions, used_variables
-from .axis_info import AxisInfo, axis_info, known_divisor, unknown
+from ..ir.walk import assigned_variables, expressions, statements, subexpressions, used_variables
+from .axis_info import AxisInfo, known_divisor
+from .flow import Environments, follow
+from .structured import is_elementwise
 
-STRUCTURED = frozenset(
-    ("load", "store", "reduce", "dot", "box_load", "box_store", "device_print", "device_assert", "barrier", "assume")
-    + tuple(f"atomic_{kind}" for kind in ("add", "max", "min", "and", "or", "xor", "xchg", "cas"))
-)
+# A tile whose expression has grown to so many parts is computed once, however it may be used: chains of pointers that are
+# advanced line by line would otherwise be written out whole at every line.
+LARGEST_ABSORBED = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +50,7 @@ class Facts:
     absorbed: frozenset[Variable]
     unused: frozenset[Variable]
     known: dict[Variable, AxisInfo]
-    environments: dict[int, dict[Variable, AxisInfo]]
+    environments: Environments
 
 
 def find_facts(kernel: Kernel) -> Facts:
@@ -75,14 +72,8 @@ def body_facts(
         if isinstance(s, Assign) and len(s.targets) == 1 and assignments[s.target] == 1 and is_elementwise(s.value)
     }
     index, absorbed = _index_variables(body, definitions, assignments)
-    environments: dict[int, dict[Variable, AxisInfo]] = {}
-    final = _flow(body, dict(known or {}), environments)
+    final, environments = follow(body, known or {})
     return Facts(assignments, definitions, index, absorbed, _unused(body, results), final, environments)
-
-
-def is_elementwise(expr: Expr) -> bool:
-    """True unless the expression is a structured operation (those stand at the top, never inside)."""
-    return not (isinstance(expr, Call) and expr.op in STRUCTURED)
 
 
 def _index_variables(
@@ -90,6 +81,7 @@ def _index_variables(
 ) -> tuple[frozenset[Variable], frozenset[Variable]]:
     index: set[Variable] = set()
     absorbed: set[Variable] = set()
+    sizes: dict[Variable, int] = {}
     multiplied = _dot_operands(body)
     for statement in statements(body):
         if not isinstance(statement, Assign) or len(statement.targets) != 1:
@@ -101,10 +93,18 @@ def _index_variables(
             continue
         wide_axes = sum(side > 1 for side in variable.type.shape)
         if variable.type.is_pointer or variable.type.dtype.is_bool() or wide_axes > 1:
-            absorbed.add(variable)
+            parts = _parts(definitions[variable], sizes)
+            if parts <= LARGEST_ABSORBED:
+                absorbed.add(variable)
+                sizes[variable] = parts
         else:
             index.add(variable)
     return frozenset(index), frozenset(absorbed)
+
+
+def _parts(expr: Expr, sizes: dict[Variable, int]) -> int:
+    """How many parts an expression has when absorbed tiles, of the given sizes, are written out."""
+    return sum(sizes.get(one.variable, 1) if isinstance(one, Use) else 1 for one in subexpressions(expr))
 
 
 def _dot_operands(body: tuple[Statement, ...]) -> set[Variable]:
@@ -153,50 +153,3 @@ def has_effect(expr: Expr) -> bool:
     return (isinstance(expr, Call) and expr.op.startswith("atomic_")) or (
         isinstance(expr, Call) and expr.op == "load" and bool(expr.attribute("volatile"))
     )
-
-
-def _flow(
-    block: tuple[Statement, ...], known: dict[Variable, AxisInfo], environments: dict[int, dict[Variable, AxisInfo]]
-) -> dict[Variable, AxisInfo]:
-    """Follows what is known through a block; records it at memory accesses. Loops are repeated until nothing changes."""
-    for statement in block:
-        match statement:
-            case Assign():
-                if not is_elementwise(statement.value):
-                    environments[id(statement)] = dict(known)
-                for target in statement.targets:
-                    single = len(statement.targets) == 1
-                    known[target] = axis_info(statement.value, known) if single else unknown(target.type)
-            case Effect():
-                environments[id(statement)] = dict(known)
-            case If():
-                after = [_flow(body, dict(known), environments) for body in bodies(statement)]
-                known = _meet(after[0], after[1])
-            case For() | While():
-                if isinstance(statement, For):
-                    start, step = axis_info(statement.start, known), axis_info(statement.step, known)
-                    known[statement.variable] = replace_divisor(start, step)
-                while True:
-                    again = dict(known)
-                    for body in bodies(statement):
-                        again = _flow(body, again, environments)
-                    merged = _meet(known, again)
-                    if merged == known:
-                        break
-                    known = merged
-            case _:
-                for body in bodies(statement):
-                    known = _flow(body, known, environments)
-    return known
-
-
-def replace_divisor(start: AxisInfo, step: AxisInfo) -> AxisInfo:
-    """A loop variable's divisor: that of its first value and its step."""
-    met = start.meet(step)
-    return replace(met, value=None)
-
-
-def _meet(left: dict[Variable, AxisInfo], right: dict[Variable, AxisInfo]) -> dict[Variable, AxisInfo]:
-    return {v: info.meet(right[v]) if v in right else info for v, info in left.items()} | {
-        v: info for v, info in right.items() if v not in left
-    }

@@ -27,20 +27,12 @@ def wrap_code(line: str, indent: int) -> list[str]:
     cut = _best_cut(text, indent)
     if cut is None:
         return [text]
-    position, continuation = cut
-    rest = text[position:].lstrip()
-    return [text[:position].rstrip(), *_wrap_rest(rest, continuation)]
-
-
-def _wrap_rest(rest: str, continuation: int) -> list[str]:
-    text = " " * continuation + rest
-    if len(text) <= WIDTH:
-        return [text]
-    cut = _best_cut(text, continuation)
-    if cut is None:
-        return [text]
-    position, _ = cut
-    return [text[:position].rstrip(), *_wrap_rest(text[position:].lstrip(), continuation)]
+    continuation, lines = cut[1], []
+    while cut is not None:
+        lines.append(text[: cut[0]].rstrip())
+        text = " " * continuation + text[cut[0] :].lstrip()
+        cut = _best_cut(text, continuation) if len(text) > WIDTH else None
+    return [*lines, text]
 
 
 def _best_cut(text: str, indent: int) -> tuple[int, int] | None:
@@ -64,7 +56,7 @@ def _loosest(text: str, indent: int) -> tuple[tuple[int, int, int], int] | None:
     templates = {match.end() - 1 for match in TEMPLATE.finditer(text)}
     quoted = False
     closing: list[bool] = []  # of the open brackets: whether it is a template's
-    for position, character in enumerate(text):
+    for position, character in enumerate(text[:WIDTH]):
         if character == '"' and text[position - 1] != "\\":
             quoted = not quoted
         if quoted:
@@ -75,7 +67,7 @@ def _loosest(text: str, indent: int) -> tuple[tuple[int, int, int], int] | None:
         elif columns and (character in ")]}" or (character == ">" and closing[-1])):
             columns.pop()
             closing.pop()
-        if position >= WIDTH or position <= indent + 8 or (closing and closing[-1]):
+        if position <= indent + 8 or (closing and closing[-1]):
             continue
         rank = next((k for k, marks in enumerate(BREAKS) if text.startswith(marks, position)), None)
         if rank is not None:

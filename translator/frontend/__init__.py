@@ -28,6 +28,8 @@ def build_kernel(function: KernelFunction, arguments: tuple[Argument, ...], opti
     parameters: list[Parameter] = []
     constants: dict[str, Any] = {}
     for argument in arguments:
+        if isinstance(argument, ConstantArgument):
+            builder.outside.argument(argument.name, argument.value)
         builder.scope[argument.name] = _parameter_value(builder, argument, argument.name, parameters, constants)
     for parameter in function.params:
         if parameter.is_constexpr:
@@ -43,6 +45,7 @@ def build_kernel(function: KernelFunction, arguments: tuple[Argument, ...], opti
         body=tuple(builder.statements),
         functions=tuple(builder.functions.values()),
         globals=tuple((module, name, value) for (module, name), value in builder.globals.items()),
+        readings=builder.outside.readings,
     )
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from ..diagnostics import Span, UnknownNameError
 from ..ir.nodes import Call, Expr
+from ..kernel_function import KernelFunction
 from ..language.constexpr import unwrap
 from ..language.descriptors import METHODS as DESCRIPTOR_METHODS
 from ..language.dtypes import PointerType
@@ -42,6 +43,10 @@ def _member(builder: Builder, value: Any, name: str, span: Span) -> Value:
         is_language = isinstance(value, ModuleType) and value.__name__.startswith("tilewright.")
         cause = str(error) if is_language else f"{_describe(value)} has no attribute {name!r}"
         raise UnknownNameError(cause, span, "", builder.calls) from None
+    if isinstance(value, ModuleType):
+        builder.outside.read(value, "member", name, member)
+    elif isinstance(value, KernelFunction):
+        builder.outside.untold()
     return Tuple(tuple(Const(unwrap(item)) for item in member)) if type(member) in (tuple, list) else Const(member)
 
 

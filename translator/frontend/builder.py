@@ -14,6 +14,7 @@ from ..artifact import Options, Target
 from ..diagnostics import DTypeError, NotConstexprError, Span, UndefinedVariableError
 from ..ir.nodes import Assign, Call, DeviceFunction, Effect, Expr, Literal, Origin, Statement, Use, Variable
 from ..ir.types import Dim, ValueType
+from ..outside import Outside, outer_value
 from .aggregates import AGGREGATES
 from .carried import bind_parts
 from .ranges import is_nonnegative
@@ -31,7 +32,7 @@ class Builder:
         """Starts with an empty scope."""
         self.source, self.options, self.target, self.parent = source, options, target, parent
         self.scope: Scope = {}
-        self.outer = source.function.outer_names()
+        self.outside: Outside = parent.outside if parent else Outside(source.function)
         self.statements: list[Statement] = []
         self.origin: Origin | None = None
         self.calls: tuple[Span, ...] = parent.calls if parent else ()
@@ -82,21 +83,22 @@ class Builder:
         return self._outer_value(name, span)
 
     def _outer_value(self, name: str, span: Span) -> Value:
-        import builtins
         import difflib
 
         from ..language.constexpr import unwrap
 
-        if name in self.outer:
-            value = unwrap(self.outer[name])
-            if isinstance(value, (bool, int, float, str, tuple)):
-                self.globals[self.source.function.__module__, name] = value
-            return Tuple(tuple(Const(unwrap(item)) for item in value)) if type(value) in (tuple, list) else Const(value)
-        if hasattr(builtins, name):
-            return Const(getattr(builtins, name))
-        close = difflib.get_close_matches(name, [*self.scope, *self.outer], n=1)
-        hint = f"did you mean {close[0]}?" if close else "define it before this line"
-        raise UndefinedVariableError(f"{name} is not defined", span, hint, self.calls)
+        function = self.source.function
+        try:
+            value = unwrap(outer_value(function, name))
+        except LookupError:
+            close = difflib.get_close_matches(name, [*self.scope, *function.outer_names()], n=1)
+            hint = f"did you mean {close[0]}?" if close else "define it before this line"
+            raise UndefinedVariableError(f"{name} is not defined", span, hint, self.calls) from None
+        is_plain = isinstance(value, (bool, int, float, str, tuple))
+        if is_plain:
+            self.globals[function.__module__, name] = value
+        self.outside.read(function, "global", name, value, function.__module__ if is_plain else "")
+        return Tuple(tuple(Const(unwrap(item)) for item in value)) if type(value) in (tuple, list) else Const(value)
 
     def bind(self, name: str, value: Value, span: Span) -> None:
         """`name = value` as a plain assignment: numbers become scalars, run-time values get a variable."""

@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..diagnostics import Span
+from ..outside import Reading
 from .types import ValueType
 
 
@@ -259,6 +260,7 @@ class Kernel:
       body: statements in source order.
       functions: device functions in order of first use.
       globals: the plain global values that the kernel read, by module and name: they are part of what was translated.
+      readings: everything that names of the text stood for; None when that cannot be told.
     """
 
     name: str
@@ -270,3 +272,4 @@ class Kernel:
     body: tuple[Statement, ...]
     functions: tuple[DeviceFunction, ...] = ()
     globals: tuple[tuple[str, str, Any], ...] = ()
+    readings: tuple[Reading, ...] | None = None

@@ -28,9 +28,11 @@ def children(expr: Expr) -> tuple[Expr, ...]:
 
 def subexpressions(expr: Expr) -> Iterator[Expr]:
     """The expression and everything below it, outermost first."""
-    yield expr
-    for child in children(expr):
-        yield from subexpressions(child)
+    pending = [expr]  # instead of a generator per level, which would cost the depth for every part
+    while pending:
+        part = pending.pop()
+        yield part
+        pending += reversed(children(part))
 
 
 def expressions(statement: Statement) -> tuple[Expr, ...]:

@@ -67,6 +67,7 @@ class Context:
         self.shared: dict[tuple[int, str], Shared] = {}
         self.pending_reads: set[str] = set()  # shared arrays that some thread may still be reading
         self.loaded_from: dict[Variable, set[Layout]] = {}  # per pointer argument, since the last barrier
+        self.pointer_roots: dict[Variable, set[Variable]] = {}  # the arguments that a pointer derives from
         self.converted: dict[tuple[Variable, Layout], str] = {}
         self.written: dict[Variable, None] = {}  # pointer arguments that the kernel writes through
         self.packets: set[int] = set()  # sizes of vector accesses, in bytes

@@ -382,8 +382,12 @@ def pointer_roots(context: Context, pointer: Expr) -> set[Variable]:
     roots: set[Variable] = set()
     for part in subexpressions(pointer):
         if isinstance(part, Use) and part.type.is_pointer:
-            definition = context.facts.definitions.get(part.variable)
-            roots |= pointer_roots(context, definition) if definition is not None else {part.variable}
+            known = context.pointer_roots.get(part.variable)
+            if known is None:
+                definition = context.facts.definitions.get(part.variable)
+                known = pointer_roots(context, definition) if definition is not None else {part.variable}
+                context.pointer_roots[part.variable] = known
+            roots |= known
     return roots
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from ..ir.nodes import Variable
 from ..ir.types import ValueType
@@ -79,6 +80,7 @@ class Names:
         self._of: dict[object, str] = {}
         self._taken: set[str] = set(RESERVED) | set(avoided)
         self._users = set(user_names)
+        self._spare: dict[str, Iterator[str]] = {}
 
     def variable(self, variable: Variable, role: str = "") -> str:
         """The identifier of a variable; `role` tells apart the arrays of an index tile in several layouts."""
@@ -109,13 +111,26 @@ class Names:
         return self._claim(list(choices), own="")
 
     def _claim(self, choices: list[str], own: str) -> str:
-        extended = choices + [f"{choices[0]}_{suffix}" for suffix in SPARE_SUFFIXES]
-        extended += [f"{choices[0]}_{one}_{two}" for one in SPARE_SUFFIXES for two in SPARE_SUFFIXES]
-        for choice in extended:
-            if choice not in self._taken and (choice == own or choice not in self._users):
-                self._taken.add(choice)
-                return choice
-        raise ValueError(f"no identifier left for {choices[0]!r}")
+        for choice in choices:
+            if self._is_free(choice, own):
+                return self._take(choice)
+        # What was taken once stays taken, so that the search goes on where it ended the last time.
+        spare = self._spare.setdefault(choices[0], _spare_names(choices[0]))
+        return self._take(next(name for name in spare if self._is_free(name, own)))
+
+    def _is_free(self, choice: str, own: str) -> bool:
+        return choice not in self._taken and (choice == own or choice not in self._users)
+
+    def _take(self, choice: str) -> str:
+        self._taken.add(choice)
+        return choice
+
+
+def _spare_names(base: str) -> Iterator[str]:
+    """The base with one of the spare words appended, with two, with three, and so on."""
+    for count in itertools.count(1):
+        for words in itertools.product(SPARE_SUFFIXES, repeat=count):
+            yield "_".join((base, *words))
 
 
 def type_word(type_: ValueType) -> str:

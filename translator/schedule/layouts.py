@@ -8,6 +8,7 @@ choices meet, the tile is converted for that statement.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -62,6 +63,17 @@ class _Problem:
     reductions: list[tuple[Node, int, Variable]] = field(default_factory=list)
     accesses: dict[Node, list[_Access]] = field(default_factory=dict)
     answers: dict[Node, Layout] = field(default_factory=dict)
+    relations_of: dict[Node, list[Relation]] = field(default_factory=dict)
+    reductions_of: dict[Node, list[tuple[int, Variable]]] = field(default_factory=dict)
+
+    def index(self) -> None:
+        """Fills the tables by tile, once everything is collected."""
+        for relation in self.relations:
+            self.relations_of.setdefault(relation.node, []).append(relation)
+            if relation.variable is not relation.node:
+                self.relations_of.setdefault(relation.variable, []).append(relation)
+        for source, axis, target in self.reductions:
+            self.reductions_of.setdefault(source, []).append((axis, target))
 
 
 def choose_layouts(kernel: Kernel, facts: Facts, options: Options, target: Target, rings: Rings) -> Schedule:
@@ -69,6 +81,7 @@ def choose_layouts(kernel: Kernel, facts: Facts, options: Options, target: Targe
     problem = _Problem()
     for statement in statements(kernel.body):
         _collect(problem, statement, facts)
+    problem.index()
     thread_bits = (options.num_warps * LANES).bit_length() - 1
     dots = with_stages(plan_dots(kernel, facts, options, target), rings)
     _settle_accumulators(problem, kernel, dots)
@@ -231,25 +244,26 @@ def _anchor(problem: _Problem, node: Node, thread_bits: int) -> Layout:
 
 def _alike(problem: _Problem, node: Node) -> list[Node]:
     """The tiles that share the layout of `node` because statements combine them element by element."""
-    found, pending = [node], [node]
+    found, pending = {node: None}, [node]  # a set that keeps the order in which tiles were found
     while pending:
         current = pending.pop()
-        for relation in problem.relations:
+        for relation in problem.relations_of.get(current, ()):
             if any(call.type.shape != operand.type.shape or _moves(call) for call, operand in relation.path):
                 continue
-            for one, other in ((relation.node, relation.variable), (relation.variable, relation.node)):
-                if one == current and other not in found:
-                    found.append(other)
-                    pending.append(other)
-    return found
+            other = relation.variable if relation.node == current else relation.node
+            if other not in found:
+                found[other] = None
+                pending.append(other)
+    return list(found)
 
 
 def _moves(call: Expr) -> bool:
     return isinstance(call, Call) and call.op in ("permute", "reshape", "expand_dims")
 
 
-def _spread(problem: _Problem, pending: list[Node]) -> None:
+def _spread(problem: _Problem, settled: list[Node]) -> None:
     """Gives neighbours of settled tiles the layouts that follow."""
+    pending = deque(settled)
 
     def settle(node: Node, layout: Layout | None) -> None:
         if layout is not None and node not in problem.answers:
@@ -257,16 +271,15 @@ def _spread(problem: _Problem, pending: list[Node]) -> None:
             pending.append(node)
 
     while pending:
-        node = pending.pop(0)
+        node = pending.popleft()
         layout = problem.answers[node]
-        for relation in problem.relations:
+        for relation in problem.relations_of.get(node, ()):
             if relation.node == node:
                 settle(relation.variable, _follow(layout, relation.path))
-            elif relation.variable == node:
+            else:
                 settle(relation.node, _lead(layout, relation.path))
-        for source, axis, target in problem.reductions:
-            if source == node:
-                settle(target, drop_axis(layout, axis))
+        for axis, target in problem.reductions_of.get(node, ()):
+            settle(target, drop_axis(layout, axis))
 
 
 def _follow(layout: Layout, path: Path) -> Layout | None:

@@ -1,0 +1,131 @@
+"""Kernels of any length: the work grows with the number of lines, and neither names nor the stack run out."""
+
+from __future__ import annotations
+
+import cProfile
+import importlib.util
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tilewright import deep
+from tilewright.diagnostics import CompilationError
+from tilewright.lower.names import SPARE_SUFFIXES, Names
+
+HEAD = "import tilewright as triton\nimport tilewright.language as tl\n\n\n@triton.jit\n"
+SIGNATURE = "*fp32:16, *fp32:16, i32, 1024"
+START = """def kernel(x_ptr, y_ptr, n, B: tl.constexpr):
+    s = tl.program_id(0) * B
+    i = s + tl.arange(0, B)
+    p = x_ptr + i
+    x = tl.load(p, mask=i < n)
+"""
+END = "    tl.store(y_ptr + i, x, mask=i < n)\n"
+# What is repeated: {k} is the number of the repetition, {l} that of the last one.
+LINES = {
+    "one tile": "    x = x * {k}.5 + 0.25\n",
+    "many tiles": "    x{k} = tl.exp(x) + {k}.0\n    x = x{k} * 2.0\n",
+    "scalars": "    s = (s + n) // {k} + 1\n    x += s\n",
+    "index tiles": "    i = i + n\n",
+    "loops": "    for j in range(n):\n        x += tl.load(x_ptr + i + j * {k}, mask=i < n)\n",
+    "branches": "    if n > {k}:\n        x = x * 2.0\n    else:\n        x = x + 1.0\n",
+    "accesses": "    x{k} = tl.load(x_ptr + i + {k} * n, mask=i < n)\n    tl.store(y_ptr + i + {k} * n, x{k}, mask=i < n)\n",
+    "pointers": "    x += tl.load(p, mask=i < n)\n    p += n\n",
+    "reductions": "    m{k} = tl.max(x, axis=0)\n    x = x - m{k}\n",
+    "notes": "    C{k}: tl.constexpr = {k}\n    x += C{k}\n",
+}
+SHORT, FACTOR = 120, 4
+
+
+def load(body: str, folder: Path, name: str) -> Any:
+    """The kernel with that body."""
+    path = folder / f"{name}.py"
+    path.write_text(f"{HEAD}{START}{body}{END}")
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.kernel
+
+
+def repeated(kind: str, lines: int) -> str:
+    """About so many lines of a kind."""
+    text = LINES[kind]
+    return "".join(text.format(k=k) for k in range(1, lines // text.count("\n") + 1))
+
+
+def calls(work: Callable[[], Any]) -> int:
+    """How many functions are called by some work."""
+    profile = cProfile.Profile()
+    profile.runcall(work)
+    return sum(entry.callcount for entry in profile.getstats())
+
+
+@pytest.mark.parametrize("kind", LINES)
+def test_the_work_grows_with_the_length(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(deep, "with_room", lambda work: work())  # in this thread, which is the one that is watched
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(20_000)
+    try:
+        load("", tmp_path, "warm").translate(SIGNATURE)  # imports and templates
+        counts, sizes = [], []
+        for lines in (SHORT, SHORT * FACTOR):
+            kernel = load(repeated(kind, lines), tmp_path, f"kernel_{lines}")
+            counts.append(calls(lambda kernel=kernel: sizes.append(len(kernel.translate(SIGNATURE).source))))
+    finally:
+        sys.setrecursionlimit(limit)
+    assert counts[1] < counts[0] * FACTOR * 1.15, (
+        f"{counts[1] / counts[0]:.2f} times the calls for {FACTOR} times the lines"
+    )
+    assert sizes[1] < sizes[0] * FACTOR * 1.5
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "    i = i + n\n" * 1200,
+        "    p += n\n" * 1200 + "    x = tl.load(p, mask=i < n)\n",
+        f"    x = (x{' + x * 2.0' * 600})\n",
+        "    x = " + "(" * 150 + "x" + " + 1.0)" * 150 + "\n",
+    ],
+    ids=["lines of an index", "lines of a pointer", "terms", "brackets"],
+)
+def test_the_stack_does_not_run_out(body: str, tmp_path: Path) -> None:
+    limit, size = sys.getrecursionlimit(), threading.stack_size()
+    assert "kernel(" in load(body, tmp_path, "deep").translate(SIGNATURE).source
+    assert (sys.getrecursionlimit(), threading.stack_size()) == (limit, size)
+
+
+def test_what_nests_without_end_is_an_error_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(deep, "DEEPEST", 3000)
+
+    def endless() -> Any:
+        return endless()
+
+    with pytest.raises(CompilationError, match="nests too deeply"):
+        deep.with_room(endless)
+    with pytest.raises(ZeroDivisionError):
+        deep.with_room(lambda: 1 // 0)
+    done: list[str] = []
+
+    def recover() -> str:
+        done.append(threading.current_thread().name)
+        if len(done) == 1:
+            try:
+                endless()
+            finally:
+                {}["LibCST hides the reason like this"]
+        return "made"
+
+    assert deep.with_room(recover) == "made" and done[1] == "tilewright-deep"
+
+
+def test_names_do_not_run_out() -> None:
+    names = Names(["x"])
+    made = [names.fresh("x") for _ in range(500)]
+    assert len(set(made)) == 500 and "x" not in made
+    assert made[: len(SPARE_SUFFIXES)] == [f"x_{word}" for word in SPARE_SUFFIXES]
+    assert not any(character.isdigit() for name in made for character in name)

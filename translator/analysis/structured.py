@@ -1,0 +1,15 @@
+"""Which operations are structured: they stand alone in their statements, everything else nests element by element."""
+
+from __future__ import annotations
+
+from ..ir.nodes import Call, Expr
+
+STRUCTURED = frozenset(
+    ("load", "store", "reduce", "dot", "box_load", "box_store", "device_print", "device_assert", "barrier", "assume")
+    + tuple(f"atomic_{kind}" for kind in ("add", "max", "min", "and", "or", "xor", "xchg", "cas"))
+)
+
+
+def is_elementwise(expr: Expr) -> bool:
+    """True unless the expression is a structured operation (those stand at the top, never inside)."""
+    return not (isinstance(expr, Call) and expr.op in STRUCTURED)
