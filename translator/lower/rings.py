@@ -55,8 +55,8 @@ def announce_rings(context: Context) -> list[Node]:
         for helper in ("mbarrier_init", "mbarrier_init_fence"):
             context.use_helper(helper)
         init = (
-            Line(f"mbarrier_init(&{_barrier(context, ring, 'full')}[stage], 1);"),
-            Line(f"mbarrier_init(&{_barrier(context, ring, 'empty')}[stage], NUM_WARPS);"),
+            Line(f"mbarrier_init(&{_barrier(context, ring, 'full')}[stage], 1);", "the loading thread arrives"),
+            Line(f"mbarrier_init(&{_barrier(context, ring, 'empty')}[stage], NUM_WARPS);", "a lane of each warp does"),
         )
         nodes.append(Loop(f"for (int stage = 0; stage < {stages}; ++stage)", init))
     tid = context.roles.tid
@@ -106,7 +106,7 @@ def lower_producer_loop(
     nodes: list[Node] = [
         stage,
         Line(f"mbarrier_wait(&{empty}[stage], {parity} ^ 1);", "the stage's last tiles are no longer needed"),
-        Line(f"mbarrier_arrive_expect(&{full}[stage], {size});"),
+        Line(f"mbarrier_arrive_expect(&{full}[stage], {size});", "what the copies below will bring"),
         *body(statement.body),
     ]
     return (*fixed, Loop(_counting(context, ring, header), tuple(nodes)))
@@ -162,7 +162,8 @@ def lower_consumer_loop(
         *inner,
     ]
     if not ring.overlapped:
-        nodes.append(Branch(f"{lane} == 0", (Line(f"mbarrier_arrive(&{empty}[stage]);"),)))
+        done = Line(f"mbarrier_arrive(&{empty}[stage]);")
+        nodes.append(Branch(f"{lane} == 0", (done,), (), "this warp is done with the stage"))
         return (Loop(_counting(context, ring, header), tuple(nodes)),)
     for helper in ("wgmma_commit", "wgmma_wait"):
         context.use_helper(helper)
@@ -171,7 +172,10 @@ def lower_consumer_loop(
     release = Line(f"mbarrier_arrive(&{empty}[({position} - 1) % {stages}]);")
     nodes += [
         Line("wgmma_commit();"),
-        Line("wgmma_wait<1>();", "the last iteration's products are complete; this one's are on their way"),
+        Line(
+            "wgmma_wait<1>();",
+            "the last iteration's products are complete, its stage is free; this one's go on",
+        ),
         Branch(f"{first} && {lane} == 0", (release,)),
     ]
     start: list[Node] = []
