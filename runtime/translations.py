@@ -165,7 +165,7 @@ def _path(steps: list[Any]) -> tuple[tuple[str, str | int], ...]:
 
 
 def _write(key: str, artifact: Artifact, readings: tuple[Reading, ...]) -> None:
-    from tilewright.runtime.cache import bound_bytes
+    from tilewright.runtime.folders import bound_bytes
 
     facts = {"artifact": _as_json(artifact), "readings": [(one.path, one.mark, one.module) for one in readings]}
     try:

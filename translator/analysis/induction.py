@@ -32,7 +32,8 @@ from ..ir.walk import assigned_variables, bodies, statements, used_variables
 from ..language.dtypes import DType
 from .affine import build, divide, minus, times
 from .coordinates import Reader
-from .facts import Facts, is_elementwise
+from .facts import Facts
+from .structured import is_elementwise
 
 
 class Source(Enum):

@@ -27,8 +27,9 @@ from ..ir.nodes import (
 from ..ir.walk import statements
 from .affine import Sum, Term, plus, times
 from .coordinates import Reader
-from .facts import Facts, is_elementwise
+from .facts import Facts
 from .induction import Induction
+from .structured import is_elementwise
 
 Needed = frozenset[Variable] | None  # parameters that must not be negative; None: unknown
 NOTHING: frozenset[Variable] = frozenset()

@@ -45,7 +45,9 @@ def _best_cut(text: str, indent: int) -> tuple[int, int] | None:
     found = _loosest(text, indent)
     if found is None:
         return (equals + 2, indent + 4) if 0 < equals < WIDTH - 2 and "(" not in text[:equals] else None
-    (_, _, position), continuation = found
+    (depth, _, position), continuation = found
+    if depth > 0 and continuation > WIDTH // 2 and indent + 8 < equals < WIDTH - 2 and "(" not in text[:equals]:
+        return equals + 2, indent + 4
     return position, continuation if continuation <= WIDTH // 2 else indent + 8
 
 

@@ -1,8 +1,8 @@
-"""Loops that load ahead: the text of their protocol, the same for every kernel.
+"""Loops that load ahead by tensor copies: the text of their protocol, the same for every kernel.
 
-A ring of stages passes between those who fill and those who use. With tensor copies, `full[stage]` completes when the
-bytes of a stage have arrived, `empty[stage]` when every multiplying warp is done with it; use number n of a stage waits for
-parity n % 2 of `full`, and its refill for the parity before. With `cp.async`, a barrier per iteration does both.
+A ring of stages passes between those who fill and those who use: `full[stage]` completes when the bytes of a stage have
+arrived, `empty[stage]` when every multiplying warp is done with it; use number n of a stage waits for parity n % 2 of
+`full`, and its refill for the parity before. `ring_copies.py` has the ring in which all threads do both.
 """
 
 from __future__ import annotations
@@ -17,25 +17,12 @@ from .context import Context, ctype
 from .dot_wgmma import pin
 from .formats import box_count, box_elements, line_elements, stage_bytes
 from .operand import shared_array
-from .staging import (
-    ahead_registers,
-    copy_tile,
-    declare_tile,
-    fetch_tile,
-    is_asynchronous,
-    proxy_fence,
-    put_tile,
-    tile_comment,
-)
-from .tags import tag
-from .unit import Branch, Comment, Line, Loop, Node, Shared
+from .staging import tile_comment
+from .unit import Branch, Line, Loop, Node, Shared
 
 Body = Callable[[tuple[Statement, ...]], tuple[Node, ...]]
 BARRIER_BYTES = 8
 COORDINATES = ("group", "volume", "plane", "row", "col")  # of a box, the contiguous one last
-
-
-# -------------------------------------------------------------------------------------------------- tensor copies
 
 
 def announce_rings(context: Context) -> list[Node]:
@@ -44,7 +31,7 @@ def announce_rings(context: Context) -> list[Node]:
     for ring in context.schedule.rings.rings:
         if ring.kind != "tma":
             continue
-        stages = _stages(context, ring)
+        stages = stages_name(context, ring)
         for word, comment in (
             ("full", "completes when the tiles of a stage have arrived"),
             ("empty", "completes when every multiplying warp is done with a stage"),
@@ -55,8 +42,8 @@ def announce_rings(context: Context) -> list[Node]:
         for helper in ("mbarrier_init", "mbarrier_init_fence"):
             context.use_helper(helper)
         init = (
-            Line(f"mbarrier_init(&{_barrier(context, ring, 'full')}[stage], 1);"),
-            Line(f"mbarrier_init(&{_barrier(context, ring, 'empty')}[stage], NUM_WARPS);"),
+            Line(f"mbarrier_init(&{_barrier(context, ring, 'full')}[stage], 1);", "the loading thread arrives"),
+            Line(f"mbarrier_init(&{_barrier(context, ring, 'empty')}[stage], NUM_WARPS);", "a lane of each warp does"),
         )
         nodes.append(Loop(f"for (int stage = 0; stage < {stages}; ++stage)", init))
     tid = context.roles.tid
@@ -66,7 +53,8 @@ def announce_rings(context: Context) -> list[Node]:
     ]
 
 
-def _stages(context: Context, ring: Ring) -> str:
+def stages_name(context: Context, ring: Ring) -> str:
+    """The constant that counts a ring's stages."""
     return context.constant("NUM_STAGES", ring.stages, "tiles in shared memory at once", topic="stages")
 
 
@@ -89,7 +77,7 @@ def ring_counters(context: Context) -> tuple[Node, ...]:
 
 def _stage_lines(context: Context, ring: Ring) -> tuple[Line, str]:
     """The declaration of `stage`, and the text of the parity of this use."""
-    position, stages = _position(context, ring), _stages(context, ring)
+    position, stages = _position(context, ring), stages_name(context, ring)
     return Line(f"const int stage = {position} % {stages};"), f"{position} / {stages} % 2"
 
 
@@ -106,7 +94,7 @@ def lower_producer_loop(
     nodes: list[Node] = [
         stage,
         Line(f"mbarrier_wait(&{empty}[stage], {parity} ^ 1);", "the stage's last tiles are no longer needed"),
-        Line(f"mbarrier_arrive_expect(&{full}[stage], {size});"),
+        Line(f"mbarrier_arrive_expect(&{full}[stage], {size});", "what the copies below will bring"),
         *body(statement.body),
     ]
     return (*fixed, Loop(_counting(context, ring, header), tuple(nodes)))
@@ -145,7 +133,7 @@ def lower_consumer_loop(
 ) -> tuple[Node, ...]:
     """The multiplying warps' part of a loop."""
     stage, parity = _stage_lines(context, ring)
-    position, stages = _position(context, ring), _stages(context, ring)
+    position, stages = _position(context, ring), stages_name(context, ring)
     full, empty = _barrier(context, ring, "full"), _barrier(context, ring, "empty")
     for helper in ("mbarrier_wait", "mbarrier_arrive"):
         context.use_helper(helper)
@@ -162,7 +150,8 @@ def lower_consumer_loop(
         *inner,
     ]
     if not ring.overlapped:
-        nodes.append(Branch(f"{lane} == 0", (Line(f"mbarrier_arrive(&{empty}[stage]);"),)))
+        done = Line(f"mbarrier_arrive(&{empty}[stage]);")
+        nodes.append(Branch(f"{lane} == 0", (done,), (), "this warp is done with the stage"))
         return (Loop(_counting(context, ring, header), tuple(nodes)),)
     for helper in ("wgmma_commit", "wgmma_wait"):
         context.use_helper(helper)
@@ -171,7 +160,10 @@ def lower_consumer_loop(
     release = Line(f"mbarrier_arrive(&{empty}[({position} - 1) % {stages}]);")
     nodes += [
         Line("wgmma_commit();"),
-        Line("wgmma_wait<1>();", "the last iteration's products are complete; this one's are on their way"),
+        Line(
+            "wgmma_wait<1>();",
+            "the last iteration's products are complete, its stage is free; this one's go on",
+        ),
         Branch(f"{first} && {lane} == 0", (release,)),
     ]
     start: list[Node] = []
@@ -237,88 +229,3 @@ def box_copies(
     fast = list(call.attribute("axes")).index(tile.fast)
     at[fast] = f"box * {line}" if at[fast] == "0" else f"{at[fast]} + box * {line}"
     return (Loop(f"for (int box = 0; box < {boxes}; ++box)", (copy(f"{array} + box * {elements}", at),), unroll=True),)
-
-
-# ------------------------------------------------------------------------------------------------------- cp.async
-
-
-def lower_copying_loop(
-    context: Context, statement: For, ring: Ring, bounds: tuple[str, str, str], header: str, body: Body
-) -> tuple[Node, ...]:
-    """A loop whose threads copy tiles `stages - 1` iterations ahead."""
-    start, stop, step = bounds
-    stages, name = _stages(context, ring), context.names.variable(ring.loop)
-    loads = [s for s in top_statements(statement.body) if isinstance(s, Assign) and s.target in ring.tiles]
-    arrays = [declare_tile(context, load) for load in loads]
-    nodes: list[Node] = [node for array in arrays for node in context.before_write(array)]
-    load_tiles = context.names.once("load_tiles", ("load", ring.loop))
-    kind = ctype(statement.variable.type)
-    filling: list[Node] = []
-    putting: list[Node] = []
-    for load, array in zip(loads, arrays, strict=True):
-        if is_asynchronous(context, load):
-            filling += [*tag(load.origin, "", bool(filling)), *copy_tile(context, load, f"{array}[stage]")]
-            continue
-        registers = ahead_registers(context, load)
-        layout = context.schedule.layouts[load.target]
-        text = context.declaration(registers, layout, context.names.variable(registers))
-        nodes.append(Line(f"{text};", f"elements of {array} on their way: no asynchronous copy can take them"))
-        filling += [*tag(load.origin, "", bool(filling)), *fetch_tile(context, load)]
-        putting += put_tile(context, load, f"{array}[stage]")
-    asynchronous = len(putting) == 0 or any(is_asynchronous(context, load) for load in loads)
-    for helper in ("cp_async_commit", "cp_async_wait") if asynchronous else ():
-        context.use_helper(helper)
-    stage_parameter = ", int stage" if asynchronous else ""
-    nodes += [
-        Comment(f"Starts the loads of iteration {name}" + (" into a stage." if asynchronous else ".")),
-        Loop(f"const auto {load_tiles} = [&]({kind} {name}{stage_parameter})", tuple(filling), closing="};"),
-    ]
-    put_tiles = context.names.once("put_tiles", ("put", ring.loop))
-    if putting:
-        nodes += [
-            Comment("Puts what has come into registers into its stage."),
-            Loop(f"const auto {put_tiles} = [&](int stage)", tuple(putting), closing="};"),
-        ]
-
-    def start_loads(iteration: str, stage: str, put: bool) -> tuple[Line, ...]:
-        load = Line(f"{load_tiles}({iteration}{f', {stage}' if asynchronous else ''});")
-        return (load, Line(f"{put_tiles}({stage});")) if put and putting else (load,)
-
-    compare = ">" if statement.descending else "<"
-    ahead = context.names.once("ahead", ("ahead", ring.loop))
-    unit = isinstance(statement.step, Literal) and statement.step.value == 1
-    many = f"{stages} - 1" if unit else f"({stages} - 1) * {step}"
-    if ring.counted:
-        used = context.names.once("used", ("position", ring.loop, ""))
-        at = f"{start} + stage * {step}" if start != "0" else f"stage * {step}"
-        first = Branch(f"{at} {compare} {stop}", start_loads(at, "stage", True))
-        refill = f"({used} + {stages} - 1) % {stages}"
-        stage_text = f"{used} % {stages}"
-    else:
-        first = Branch(f"stage < {stop}", start_loads("stage", "stage", True))
-        refill = f"{ahead} % {stages}"
-        stage_text = f"{name} % {stages}"
-    commit = (Line("cp_async_commit();"),) if asynchronous else ()
-    nodes.append(Loop(f"for (int stage = 0; stage < {stages} - 1; ++stage)", (first, *commit)))
-    if ring.counted:
-        nodes.append(Line(f"int {used} = 0;", "stages so far"))
-    context.stage_of |= dict.fromkeys(ring.tiles, "stage")
-    inner = body(statement.body)
-    arrival = (Line(f"cp_async_wait<{stages} - 2>();", "this thread's share of the tiles has arrived"),)
-    loop: list[Node] = [
-        *(arrival if asynchronous else ()),
-        *proxy_fence(context),
-        *context.barrier("everyone's share is there, and nobody reads the stage that is filled next"),
-        Line(f"const {kind} {ahead} = {name} + {many};"),
-        Branch(f"{ahead} {compare} {stop}", start_loads(ahead, refill, False)),
-        *(Line(line.text, "possibly of nothing: one group per iteration") for line in commit),
-        Line(f"const int stage = {stage_text};"),
-        *inner,
-    ]
-    if putting:
-        loop.append(Branch(f"{ahead} {compare} {stop}", (Line(f"{put_tiles}({refill});"),)))
-    if ring.counted:
-        loop.append(Line(f"++{used};"))
-    nodes.append(Loop(header, tuple(loop)))
-    context.pending_reads.update(arrays)
-    return tuple(nodes)

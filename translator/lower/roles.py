@@ -226,5 +226,13 @@ class Roles:
                 Constant(role.count, value, f"{count} {role.noun}{plural} of {tile} per thread{padding}")
             )
         if role.run > 1:
-            self.constants.append(Constant(role.vector, str(role.run), f"consecutive {role.noun}s of a thread"))
+            self.constants.append(
+                Constant(
+                    role.vector,
+                    str(role.run),
+                    f"consecutive {role.noun}s of {tile} in a thread"
+                    if tile != "a tile"
+                    else f"consecutive {role.noun}s of a thread",
+                )
+            )
             self.constants.append(Constant(role.vectors, f"{role.count} / {role.vector}", str(count // role.run)))

@@ -34,7 +34,8 @@ from .dot import lower_dot
 from .memory import indexed, lower_load, lower_store
 from .point import Point
 from .reduce import lower_reduce
-from .rings import lower_box_load, lower_consumer_loop, lower_copying_loop, lower_producer_loop
+from .ring_copies import lower_copying_loop
+from .rings import lower_box_load, lower_consumer_loop, lower_producer_loop
 from .tags import again, is_elsewhere, is_repeated, is_second_part, part, remark, same_source, source_of, tag
 from .unit import Branch, Comment, Line, Loop, Node, Spelled
 

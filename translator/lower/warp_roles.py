@@ -6,7 +6,7 @@ warpgroup runs the producer's part (`schedule/producer.py`), the others run ever
 
 from __future__ import annotations
 
-from ..analysis.facts import is_elementwise
+from ..analysis.structured import is_elementwise
 from ..ir.nodes import Assign, Call, If, Inlined, Kernel, Note, Return, Statement, Variable
 from ..ir.walk import bodies, statements, subexpressions, used_variables
 from ..schedule.producer import producer_block, shared_lines

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, replace
 
-from ..analysis.facts import is_elementwise
+from ..analysis.structured import is_elementwise
 from ..ir.nodes import Assign, Call, Expr, For, If, Inlined, Kernel, Return, Statement, Variable, While
 from ..ir.walk import bodies, expressions, statements, used_variables
 from .pointers import roots_of, roots_written

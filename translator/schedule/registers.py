@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ..analysis.facts import Facts, is_elementwise
+from ..analysis.facts import Facts
+from ..analysis.structured import is_elementwise
 from ..ir.nodes import Assign, Call, Expr, Kernel, Statement, Variable
 from ..ir.walk import assigned_variables, bodies, expressions, statements, used_variables
 from .layout import Layout

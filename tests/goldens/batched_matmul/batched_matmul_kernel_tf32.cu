@@ -28,12 +28,13 @@ constexpr int CONSUMER_BARRIER = 1;                             // named barrier
 constexpr int WARPGROUP_SIZE = 128;                             // threads
 constexpr int COL_THREADS = 16;                                 // threads along the columns of b_ptrs
 constexpr int COLS = BLOCK_N / COL_THREADS;                     // 4 columns of b_ptrs per thread
-constexpr int VEC = 4;                                          // consecutive columns of a thread
+constexpr int VEC = 4;                                          // consecutive columns of b_ptrs in a thread
 constexpr int ROW_THREADS = 8;                                  // threads along the rows of b_ptrs
 constexpr int ROWS = BLOCK_K / ROW_THREADS;                     // 4 rows of b_ptrs per thread
 constexpr int BLOCK_N_THREADS = 4;                              // threads along the columns of accumulator
 constexpr int BLOCK_N_COLS = BLOCK_N / BLOCK_N_THREADS;         // 16 columns of accumulator per thread
-constexpr int COL_VEC = 2;                                      // consecutive columns of a thread
+// consecutive columns of accumulator in a thread
+constexpr int COL_VEC = 2;
 constexpr int BLOCK_M_ROWS = 2;                                 // 2 rows of accumulator per thread
 constexpr int NUM_STAGES = 8;                                   // tiles in shared memory at once
 constexpr int STAGE_BYTES = BLOCK_M * BLOCK_K * sizeof(float);   // of all tiles of a stage
@@ -277,8 +278,8 @@ batched_matmul_kernel(const float* a_ptr, const float* b_ptr, float* c_ptr, int 
     const int accumulator_row = warp * 16 + lane / 4;   // the first row of this thread
     if (tid == 0) {
         for (int stage = 0; stage < NUM_STAGES; ++stage) {
-            mbarrier_init(&full[stage], 1);
-            mbarrier_init(&empty[stage], NUM_WARPS);
+            mbarrier_init(&full[stage], 1);   // the loading thread arrives
+            mbarrier_init(&empty[stage], NUM_WARPS);   // a lane of each warp does
         }
         mbarrier_init_fence();
     }
@@ -298,7 +299,7 @@ batched_matmul_kernel(const float* a_ptr, const float* b_ptr, float* c_ptr, int 
                     const int stage = filled % NUM_STAGES;
                     // the stage's last tiles are no longer needed
                     mbarrier_wait(&empty[stage], filled / NUM_STAGES % 2 ^ 1);
-                    mbarrier_arrive_expect(&full[stage], STAGE_BYTES);
+                    mbarrier_arrive_expect(&full[stage], STAGE_BYTES);   // what the copies below will bring
                     // L24: a = tl.load(a_ptrs, mask=(offs_m[:, None] < M) & (k + offs_k[None, :] < K),
                     //     other=0.0)
                     tma_load_3d(a[stage], a_map, batch, a_row, k, &full[stage]);
@@ -382,7 +383,7 @@ batched_matmul_kernel(const float* a_ptr, const float* b_ptr, float* c_ptr, int 
                         b_ptrs[r][c] = b_ptrs[r][c] + static_cast<long long>(BLOCK_K) * stride_bk;
                     }
                 }
-                if (lane == 0) mbarrier_arrive(&empty[stage]);
+                if (lane == 0) mbarrier_arrive(&empty[stage]);   // this warp is done with the stage
             }
 
             // L30: c_ptrs = c_ptr + batch * stride_cb + offs_m[:, None] * stride_cm + offs_n[None, :] *
@@ -399,8 +400,9 @@ batched_matmul_kernel(const float* a_ptr, const float* b_ptr, float* c_ptr, int 
                 for (int r = 0; r < BLOCK_M_ROWS; ++r) {
                     #pragma unroll
                     for (int v = 0; v < PIECE_ELEMS / COL_VEC; ++v) {
-                        const int accumulator_place = swizzled<float, PIECE_WIDTH, BLOCK_M>(accumulator_row
-                                + r * 8, (v * BLOCK_N_THREADS + accumulator_col) * COL_VEC);
+                        const int accumulator_place =
+                            swizzled<float, PIECE_WIDTH, BLOCK_M>(accumulator_row + r * 8,
+                            (v * BLOCK_N_THREADS + accumulator_col) * COL_VEC);
                         store_vec<COL_VEC>(&c_shared[buffer][accumulator_place],
                                            &accumulator[r][piece * PIECE_ELEMS + v * COL_VEC]);
                     }

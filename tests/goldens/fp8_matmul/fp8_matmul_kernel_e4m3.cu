@@ -301,8 +301,8 @@ fp8_matmul_kernel(const __nv_fp8_e4m3* a_desc, int a_desc_shape_0, int a_desc_sh
     const int warpgroup = tid / WARPGROUP_SIZE;
     if (tid == 0) {
         for (int stage = 0; stage < NUM_STAGES; ++stage) {
-            mbarrier_init(&full[stage], 1);
-            mbarrier_init(&empty[stage], NUM_WARPS);
+            mbarrier_init(&full[stage], 1);   // the loading thread arrives
+            mbarrier_init(&empty[stage], NUM_WARPS);   // a lane of each warp does
         }
         mbarrier_init_fence();
     }
@@ -323,7 +323,7 @@ fp8_matmul_kernel(const __nv_fp8_e4m3* a_desc, int a_desc_shape_0, int a_desc_sh
                     const int stage = filled % NUM_STAGES;
                     // the stage's last tiles are no longer needed
                     mbarrier_wait(&empty[stage], filled / NUM_STAGES % 2 ^ 1);
-                    mbarrier_arrive_expect(&full[stage], STAGE_BYTES);
+                    mbarrier_arrive_expect(&full[stage], STAGE_BYTES);   // what the copies below will bring
                     // L21: a = a_desc.load([row, k])
                     tma_load_2d(a[stage], a_map, row, k, &full[stage]);
                     // L22: b = b_desc.load([column, k])
@@ -357,7 +357,7 @@ fp8_matmul_kernel(const __nv_fp8_e4m3* a_desc, int a_desc_shape_0, int a_desc_sh
                                          b_operand + kk / CHUNK);
                     }
                     wgmma_commit();
-                    // the last iteration's products are complete; this one's are on their way
+                    // the last iteration's products are complete, its stage is free; this one's go on
                     wgmma_wait<1>();
                     if (used > first_used && lane == 0) mbarrier_arrive(&empty[(used - 1) % NUM_STAGES]);
                 }

@@ -27,7 +27,8 @@ constexpr int WARP_SIZE = 32;
 constexpr int NUM_THREADS = NUM_WARPS * WARP_SIZE;              // 128
 constexpr int COL_THREADS = 4;                                  // threads along the columns of accumulator
 constexpr int COLS = BLOCK_N / COL_THREADS;                     // 16 columns of accumulator per thread
-constexpr int VEC = 2;                                          // consecutive columns of a thread
+// consecutive columns of accumulator in a thread
+constexpr int VEC = 2;
 constexpr int ROWS = 2;                                         // 2 rows of accumulator per thread
 constexpr int BLOCK_K_THREADS = 32;                             // threads along the columns of x
 constexpr int ROW_THREADS = 4;                                  // threads along the rows of x

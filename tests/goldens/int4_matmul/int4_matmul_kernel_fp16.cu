@@ -29,11 +29,12 @@ constexpr int CONSUMER_BARRIER = 1;                             // named barrier
 constexpr int WARPGROUP_SIZE = 128;                             // threads
 constexpr int COL_THREADS = 4;                                  // threads along the columns of accumulator
 constexpr int COLS = BLOCK_N / COL_THREADS;                     // 16 columns of accumulator per thread
-constexpr int VEC = 2;                                          // consecutive columns of a thread
+// consecutive columns of accumulator in a thread
+constexpr int VEC = 2;
 constexpr int ROWS = 2;                                         // 2 rows of accumulator per thread
 constexpr int BLOCK_N_THREADS = 4;                              // threads along the columns of packed
 constexpr int BLOCK_N_COLS = BLOCK_N / BLOCK_N_THREADS;         // 16 columns of packed per thread
-constexpr int COL_VEC = 16;                                     // consecutive columns of a thread
+constexpr int COL_VEC = 16;                                     // consecutive columns of packed in a thread
 constexpr int ROW_THREADS = 32;                                 // threads along the rows of packed
 constexpr int BLOCK_K_ROWS = BLOCK_K / ROW_THREADS;             // 2 rows of packed per thread
 constexpr int OCT_VEC = 8;                                      // elements of one access
@@ -272,8 +273,8 @@ int4_matmul_kernel(const half* a_ptr, const unsigned char* packed_ptr, const hal
     const int packed_row = tid / COL_THREADS;   // this thread's place among ROW_THREADS
     if (tid == 0) {
         for (int stage = 0; stage < NUM_STAGES; ++stage) {
-            mbarrier_init(&full[stage], 1);
-            mbarrier_init(&empty[stage], NUM_WARPS);
+            mbarrier_init(&full[stage], 1);   // the loading thread arrives
+            mbarrier_init(&empty[stage], NUM_WARPS);   // a lane of each warp does
         }
         mbarrier_init_fence();
     }
@@ -290,7 +291,7 @@ int4_matmul_kernel(const half* a_ptr, const unsigned char* packed_ptr, const hal
                     const int stage = filled % NUM_STAGES;
                     // the stage's last tiles are no longer needed
                     mbarrier_wait(&empty[stage], filled / NUM_STAGES % 2 ^ 1);
-                    mbarrier_arrive_expect(&full[stage], STAGE_BYTES);
+                    mbarrier_arrive_expect(&full[stage], STAGE_BYTES);   // what the copies below will bring
                     // L26: a = tl.load(a_ptr + offs_m[:, None] * K + rows[None, :], mask=a_mask, other=0.0)
                     tma_load_2d(a[stage], a_map, a_row, k, &full[stage]);
                 }
@@ -346,8 +347,9 @@ int4_matmul_kernel(const half* a_ptr, const unsigned char* packed_ptr, const hal
                 for (int r = 0; r < BLOCK_K_ROWS; ++r) {
                     #pragma unroll
                     for (int c = 0; c < BLOCK_N_COLS; ++c) {
-                        weight[r][c] = static_cast<signed char>(static_cast<signed char>((packed[r][c]
-                                >> shift[r]) & 15) - 8);
+                        weight[r][c] =
+                            static_cast<signed char>(static_cast<signed char>((packed[r][c] >> shift[r])
+                            & 15) - 8);
                     }
                 }
                 // L30: scale = tl.load(scale_ptr + (k // GROUP) * N + offs_n[None, :], mask=n_mask,
@@ -375,8 +377,9 @@ int4_matmul_kernel(const half* a_ptr, const unsigned char* packed_ptr, const hal
                 for (int r = 0; r < BLOCK_K_ROWS; ++r) {
                     #pragma unroll
                     for (int v = 0; v < BLOCK_N_COLS / OCT_VEC; ++v) {
-                        const int b_place = swizzled<half, BLOCK_N, BLOCK_K>(r * ROW_THREADS + packed_row,
-                                packed_col * COL_VEC + v * OCT_VEC);
+                        const int b_place =
+                            swizzled<half, BLOCK_N, BLOCK_K>(r * ROW_THREADS + packed_row,
+                            packed_col * COL_VEC + v * OCT_VEC);
                         store_vec<OCT_VEC>(&b_shared[b_place], &b[r][v * OCT_VEC]);
                     }
                 }
@@ -396,7 +399,7 @@ int4_matmul_kernel(const half* a_ptr, const unsigned char* packed_ptr, const hal
                 wgmma_wait<0>();   // the sum is complete
                 #pragma unroll
                 for (int r = 0; r < ROWS; ++r) wgmma_pin(accumulator[r]);
-                if (lane == 0) mbarrier_arrive(&empty[stage]);
+                if (lane == 0) mbarrier_arrive(&empty[stage]);   // this warp is done with the stage
             }
 
             // L34: c_mask = (offs_m[:, None] < M) & n_mask    (the copies keep to it)

@@ -277,8 +277,8 @@ matmul_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int M, int N, i
     const int warpgroup = tid / WARPGROUP_SIZE;
     if (tid == 0) {
         for (int stage = 0; stage < NUM_STAGES; ++stage) {
-            mbarrier_init(&full[stage], 1);
-            mbarrier_init(&empty[stage], NUM_WARPS);
+            mbarrier_init(&full[stage], 1);   // the loading thread arrives
+            mbarrier_init(&empty[stage], NUM_WARPS);   // a lane of each warp does
         }
         mbarrier_init_fence();
     }
@@ -320,7 +320,7 @@ matmul_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int M, int N, i
                     const int stage = filled % NUM_STAGES;
                     // the stage's last tiles are no longer needed
                     mbarrier_wait(&empty[stage], filled / NUM_STAGES % 2 ^ 1);
-                    mbarrier_arrive_expect(&full[stage], STAGE_BYTES);
+                    mbarrier_arrive_expect(&full[stage], STAGE_BYTES);   // what the copies below will bring
                     // L39: a = tl.load(a_ptrs, mask=offs_k[None, :] < K - k * BLOCK_K, other=0.0)
                     tma_load_2d(a[stage], a_map, a_row, k * BLOCK_K, &full[stage]);
                     // L40: b = tl.load(b_ptrs, mask=offs_k[:, None] < K - k * BLOCK_K, other=0.0)
@@ -374,7 +374,7 @@ matmul_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int M, int N, i
                     // L42: a_ptrs += BLOCK_K * stride_ak    (folded into the copies)
                     // L43: b_ptrs += BLOCK_K * stride_bk    (folded into the copies)
                     wgmma_commit();
-                    // the last iteration's products are complete; this one's are on their way
+                    // the last iteration's products are complete, its stage is free; this one's go on
                     wgmma_wait<1>();
                     if (k > 0 && lane == 0) mbarrier_arrive(&empty[(used - 1) % NUM_STAGES]);
                 }

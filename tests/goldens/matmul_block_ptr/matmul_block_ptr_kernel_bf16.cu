@@ -268,8 +268,8 @@ matmul_block_ptr_kernel(const __nv_bfloat16* a_ptr, const __nv_bfloat16* b_ptr, 
     const int warpgroup = tid / WARPGROUP_SIZE;
     if (tid == 0) {
         for (int stage = 0; stage < NUM_STAGES; ++stage) {
-            mbarrier_init(&full[stage], 1);
-            mbarrier_init(&empty[stage], NUM_WARPS);
+            mbarrier_init(&full[stage], 1);   // the loading thread arrives
+            mbarrier_init(&empty[stage], NUM_WARPS);   // a lane of each warp does
         }
         mbarrier_init_fence();
     }
@@ -304,7 +304,7 @@ matmul_block_ptr_kernel(const __nv_bfloat16* a_ptr, const __nv_bfloat16* b_ptr, 
                     const int stage = filled % NUM_STAGES;
                     // the stage's last tiles are no longer needed
                     mbarrier_wait(&empty[stage], filled / NUM_STAGES % 2 ^ 1);
-                    mbarrier_arrive_expect(&full[stage], STAGE_BYTES);
+                    mbarrier_arrive_expect(&full[stage], STAGE_BYTES);   // what the copies below will bring
                     // L26: a = tl.load(a_block, boundary_check=(0, 1), padding_option="zero")
                     tma_load_2d(a[stage], a_map, a_row, _, &full[stage]);
                     // L27: b = tl.load(b_block, boundary_check=(0, 1), padding_option="zero")
@@ -355,7 +355,7 @@ matmul_block_ptr_kernel(const __nv_bfloat16* a_ptr, const __nv_bfloat16* b_ptr, 
                     // L29: a_block = tl.advance(a_block, (0, BLOCK_K))    (folded into the copies)
                     // L30: b_block = tl.advance(b_block, (BLOCK_K, 0))    (folded into the copies)
                     wgmma_commit();
-                    // the last iteration's products are complete; this one's are on their way
+                    // the last iteration's products are complete, its stage is free; this one's go on
                     wgmma_wait<1>();
                     if (used > first_used && lane == 0) mbarrier_arrive(&empty[(used - 1) % NUM_STAGES]);
                 }
@@ -386,8 +386,9 @@ matmul_block_ptr_kernel(const __nv_bfloat16* a_ptr, const __nv_bfloat16* b_ptr, 
                 for (int r = 0; r < ROWS; ++r) {
                     #pragma unroll
                     for (int v = 0; v < PIECE_ELEMS / VEC; ++v) {
-                        const int stored_place = swizzled<__nv_bfloat16, PIECE_WIDTH, BLOCK_M>(row + r * 8,
-                                (v * COL_THREADS + col) * VEC);
+                        const int stored_place =
+                            swizzled<__nv_bfloat16, PIECE_WIDTH, BLOCK_M>(row + r * 8,
+                            (v * COL_THREADS + col) * VEC);
                         store_vec<VEC>(&c_shared[buffer][stored_place],
                                        &stored[r][piece * PIECE_ELEMS + v * VEC]);
                     }

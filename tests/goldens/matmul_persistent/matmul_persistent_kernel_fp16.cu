@@ -278,8 +278,8 @@ matmul_persistent_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int 
     const int warpgroup = tid / WARPGROUP_SIZE;
     if (tid == 0) {
         for (int stage = 0; stage < NUM_STAGES; ++stage) {
-            mbarrier_init(&full[stage], 1);
-            mbarrier_init(&empty[stage], NUM_WARPS);
+            mbarrier_init(&full[stage], 1);   // the loading thread arrives
+            mbarrier_init(&empty[stage], NUM_WARPS);   // a lane of each warp does
         }
         mbarrier_init_fence();
     }
@@ -325,7 +325,7 @@ matmul_persistent_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int 
                     const int stage = filled % NUM_STAGES;
                     // the stage's last tiles are no longer needed
                     mbarrier_wait(&empty[stage], filled / NUM_STAGES % 2 ^ 1);
-                    mbarrier_arrive_expect(&full[stage], STAGE_BYTES);
+                    mbarrier_arrive_expect(&full[stage], STAGE_BYTES);   // what the copies below will bring
                     // L34: a = a_desc.load([row, k])
                     tma_load_2d(a[stage], a_map, row, k, &full[stage]);
                     // L35: b = b_desc.load([column, k])
@@ -366,7 +366,7 @@ matmul_persistent_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int 
                                          b_operand + kk / CHUNK);
                     }
                     wgmma_commit();
-                    // the last iteration's products are complete; this one's are on their way
+                    // the last iteration's products are complete, its stage is free; this one's go on
                     wgmma_wait<1>();
                     if (used > first_used && lane == 0) mbarrier_arrive(&empty[(used - 1) % NUM_STAGES]);
                 }
@@ -395,8 +395,9 @@ matmul_persistent_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int 
                 for (int r = 0; r < ROWS; ++r) {
                     #pragma unroll
                     for (int v = 0; v < PIECE_ELEMS / VEC; ++v) {
-                        const int stored_place = swizzled<half, PIECE_WIDTH, BLOCK_M>(accumulator_row + r * 8,
-                                (v * COL_THREADS + col) * VEC);
+                        const int stored_place =
+                            swizzled<half, PIECE_WIDTH, BLOCK_M>(accumulator_row + r * 8,
+                            (v * COL_THREADS + col) * VEC);
                         store_vec<VEC>(&c_shared[buffer][stored_place],
                                        &stored[r][piece * PIECE_ELEMS + v * VEC]);
                     }
