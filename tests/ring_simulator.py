@@ -28,6 +28,7 @@ EVENTS = {
 }
 
 
+SIZES = {"half": 2, "__nv_bfloat16": 2, "float": 4, "int": 4}
 FIRST = SimpleNamespace(x=0, y=0, z=0)  # of each warp the first lane does what the protocol asks
 
 
@@ -61,12 +62,9 @@ def parse(text: str) -> list[Statement]:
 
 def python(expression: str) -> str:
     """A C++ expression of non-negative integers in Python."""
-    return (
-        expression.replace("&&", " and ")
-        .replace("/", "//")
-        .replace("blockIdx.x", "own_block")
-        .replace("gridDim.x", "num_blocks")
-    )
+    expression = re.sub(r"sizeof\((\w+)\)", lambda match: str(SIZES.get(match[1], 1)), expression)
+    expression = expression.replace("blockIdx.x", "own_block").replace("gridDim.x", "num_blocks")
+    return expression.replace("&&", " and ").replace("/", "//")
 
 
 def event(text: str) -> str | None:

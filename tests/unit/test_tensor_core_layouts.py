@@ -190,12 +190,13 @@ def test_fragments_are_stored_without_conflicts(itemsize: int, conflicts: int) -
 @pytest.mark.skipif(shutil.which("g++") is None, reason="no host compiler")
 def test_the_helper_computes_the_same(tmp_path: Path) -> None:
     chosen = [tile for tile in TILES if tile.swizzle and len(tile.shape) == 2]
-    calls = "".join(
-        f"    for (int line = 0; line < {t.lines}; ++line)\n"
-        f'        for (int e = 0; e < {t.shape[t.fast]}; ++e) printf("%d ", swizzled<{t.chunk}, {t.line}, {t.lines}>(line, e));\n'
-        '    puts("");\n'
-        for t in chosen
-    )
+    words = {1: "char", 2: "short", 4: "int"}
+    calls = ""
+    for tile in chosen:
+        call = f"swizzled<{words[tile.itemsize]}, {tile.shape[tile.fast]}, {tile.lines}>(line, e)"
+        calls += f"    for (int line = 0; line < {tile.lines}; ++line)\n"
+        calls += f'        for (int e = 0; e < {tile.shape[tile.fast]}; ++e) printf("%d ", {call});\n'
+        calls += '    puts("");\n'
     helper = helper_text([("swizzled", "swizzled", {})])
     source = f"#include <cstdio>\n#define __device__\n#define __forceinline__ inline\n{helper}\n"
     (tmp_path / "swizzled.cpp").write_text(f"{source}int main()\n{{\n{calls}}}\n")
