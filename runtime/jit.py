@@ -36,7 +36,7 @@ from tilewright.runtime.kernel_interface import KernelInterface
 from tilewright.runtime.log import log, reason
 from tilewright.runtime.signature import parse_signature
 from tilewright.runtime.specialise import Call, describe_argument, key_of, specialise
-from tilewright.runtime.tracing import launches_nothing
+from tilewright.runtime.tracing import launches_nothing, opaque
 from tilewright.runtime.translations import translated
 from tilewright.schedule.targets import find_target
 
@@ -125,6 +125,10 @@ class JITFunction(KernelInterface, KernelFunction):
         """The same, for any arguments and without looking for a launch that is prepared (see `fast_path`)."""
         if launches_nothing():
             return None
+        found: CompiledKernel | None = opaque(self._launch)(args, grid, warmup, kwargs)
+        return found
+
+    def _launch(self, args: tuple[Any, ...], grid: Any, warmup: bool, kwargs: dict[str, Any]) -> CompiledKernel | None:
         bound, options, stream = self._bind(args, kwargs)
         sizes = grid_sizes(grid, bound)
         call = specialise(self, bound, self.unspecialised)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator
 from contextvars import ContextVar
+from typing import Any
 
 _without_launches: ContextVar[bool] = ContextVar("without_launches", default=False)
 
@@ -17,6 +19,13 @@ def without_launches() -> Iterator[None]:
         yield
     finally:
         _without_launches.reset(token)
+
+
+def opaque(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function for a call that torch.compile, between two of its graphs, would otherwise look into frame by frame."""
+    dynamo: Any = sys.modules.get("torch._dynamo")
+    disable = getattr(dynamo, "disable", None)  # missing while the module is being imported
+    return disable(function) if disable is not None else function
 
 
 def launches_nothing() -> bool:

@@ -152,3 +152,22 @@ def test_tensors_without_memory_are_not_launched_on(torch: Any) -> None:
     with pytest.raises(torch._dynamo.exc.Unsupported, match=r"decorated with tilewright\.torch\.op"):
         torch.compile(run, fullgraph=True, backend="eager")(torch.ones(5))
     assert torch.equal(run(torch.ones(5)), torch.full((5,), 2.0))
+
+
+def test_a_launch_ends_a_graph_and_is_not_looked_into(torch: Any) -> None:
+    """Without `fullgraph`; what translates a kernel has thousands of frames that torch.compile would trace."""
+    import torch._dynamo
+
+    @triton.jit
+    def fresh_kernel(x_ptr, BLOCK: tl.constexpr):
+        i = tl.arange(0, BLOCK)
+        tl.store(x_ptr + i, tl.load(x_ptr + i) + 1)
+
+    def program(x: Any) -> Any:
+        y = x * 2
+        fresh_kernel[(1,)](y, BLOCK=8)
+        return y + 1
+
+    torch._dynamo.utils.counters.clear()
+    assert torch.equal(torch.compile(program, backend="eager")(torch.ones(8)), torch.full((8,), 4.0))
+    assert 2 <= torch._dynamo.utils.counters["frames"]["total"] < 100
