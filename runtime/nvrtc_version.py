@@ -48,7 +48,7 @@ def remember(version: tuple[int, int]) -> None:
     with contextlib.suppress(OSError):
         loaded = {
             line.split(maxsplit=5)[5]
-            for line in Path("/proc/self/maps").read_text().splitlines()
+            for line in Path("/proc/self/maps").read_text(encoding="utf-8").splitlines()
             if "/libnvrtc.so" in line
         }
         if len(loaded) == 1:
