@@ -9,17 +9,13 @@ from __future__ import annotations
 from ..analysis.structured import is_elementwise
 from ..ir.nodes import Assign, Call, If, Inlined, Kernel, Note, Return, Statement, Variable
 from ..ir.walk import bodies, statements, subexpressions, used_variables
+from ..schedule.instructions import PRODUCER_REGISTERS, WARPGROUP, consumer_registers
 from ..schedule.producer import producer_block, shared_lines
 from .context import Context
 from .rings import announce_rings, ring_counters
 from .scopes import find_scopes
 from .statements import by_source, lower_block, repeated
 from .unit import Blank, Branch, Line, Loop, Node
-
-REGISTER_FILE = 65536
-PRODUCER_REGISTERS = 24
-MOST_REGISTERS = 240
-WARPGROUP = 128
 
 
 def lower_body(context: Context, kernel: Kernel) -> tuple[Node, ...]:
@@ -116,11 +112,9 @@ def _for_everybody(context: Context, statement: Statement) -> bool:
 
 def _register_shares(context: Context) -> tuple[tuple[Node, ...], tuple[Node, ...]]:
     """How the register file is divided: the loading warpgroup gives back what it does not need."""
-    consumers = context.schedule.num_threads // WARPGROUP
-    at_start = REGISTER_FILE // (WARPGROUP * (consumers + 1)) // 8 * 8
-    if consumers < 2:  # one warpgroup of two: what ptxas gives each is the most a thread can have
+    if context.schedule.num_threads == WARPGROUP:  # what ptxas gives each is the most that a thread can have
         return (), ()
-    share = min((at_start * (consumers + 1) - PRODUCER_REGISTERS) // consumers // 8 * 8, MOST_REGISTERS)
+    share = consumer_registers(context.schedule.options.num_warps)
     producer = context.constant("PRODUCER_REGS", PRODUCER_REGISTERS, "registers per loading thread", topic="threads")
     consumer = context.constant("CONSUMER_REGS", share, "registers per multiplying thread", topic="threads")
     for helper in ("warpgroup_shrink", "warpgroup_grow"):

@@ -18,6 +18,11 @@ PTX_TYPES = {"fp16": "f16", "bf16": "bf16", "fp32": "tf32", "i8": "s8", "u8": "u
 MMA_SINCE = {"f16": 80, "bf16": 80, "tf32": 80, "s8": 80, "u8": 80, "e4m3": 89, "e5m2": 89}
 WGMMA_CAPABILITY = 90
 WARPGROUP_BITS = 7
+WARPGROUP = 1 << WARPGROUP_BITS
+REGISTER_FILE = 65536  # 32-bit registers of a multiprocessor
+PRODUCER_REGISTERS = 24  # what a thread of a loading warpgroup keeps
+MOST_REGISTERS = 240  # what a multiplying thread can take when another warpgroup gives
+OTHER_REGISTERS = 26  # besides the accumulator: addresses, descriptors, counters
 LANE_BITS = 5
 MAX_WGMMA_N = 256
 
@@ -51,8 +56,17 @@ def mma_takes(dtype: DType, capability: int) -> bool:
     return ptx is not None and MMA_SINCE[ptx] <= capability
 
 
+def consumer_registers(num_warps: int) -> int:
+    """Registers per multiplying thread, beside a loading warpgroup; a single warpgroup has all that a thread can have."""
+    consumers = num_warps * 32 // WARPGROUP
+    if consumers < 2:
+        return 255
+    at_start = REGISTER_FILE // (WARPGROUP * (consumers + 1)) // 8 * 8
+    return min((at_start * (consumers + 1) - PRODUCER_REGISTERS) // consumers // 8 * 8, MOST_REGISTERS)
+
+
 def warpgroup_layout(shape: tuple[int, ...], num_warps: int) -> Layout | None:
-    """The accumulator of wgmma: each warpgroup has bands of 64 rows; None where the shape does not divide so.
+    """The accumulator of wgmma: each warpgroup has bands of 64 rows; None where the shape does not divide so or fit.
 
     Args:
       shape: [M, N], powers of two.
@@ -71,7 +85,9 @@ def warpgroup_layout(shape: tuple[int, ...], num_warps: int) -> Layout | None:
     m_tiles = bits_of(rows // 64) - across_m
     m_axis = (*ROW_IN_PIECE, 5, 6, *[REGISTER] * m_tiles, *range(WARPGROUP_BITS, first_n))
     n_axis = (*COLUMN_IN_PIECE, *[REGISTER] * (bits_of(n) - 3), *range(first_n, first_n + across_n))
-    return Layout((m_axis, n_axis), bits_of(num_warps) + LANE_BITS)
+    layout = Layout((m_axis, n_axis), bits_of(num_warps) + LANE_BITS)
+    accumulator = layout.registers(0) * layout.registers(1)
+    return layout if accumulator + OTHER_REGISTERS <= consumer_registers(num_warps) else None
 
 
 def warp_layout(shape: tuple[int, ...], num_warps: int) -> Layout | None:
