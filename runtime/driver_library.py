@@ -20,7 +20,13 @@ L2_PROMOTIONS = {128: 2, 256: 3}  # bytes to CUtensorMapL2promotion
 ELEMENTS = ("UINT8", "UINT16", "UINT32", "INT32", "UINT64", "INT64", "FLOAT16", "FLOAT32", "FLOAT64", "BFLOAT16")
 
 # What a function takes: i int, u unsigned, z size, p handle, address or buffer; in capitals what comes out behind a pointer.
-KINDS = {"i": ctypes.c_int, "u": ctypes.c_uint, "z": ctypes.c_size_t, "p": ctypes.c_void_p, "f": ctypes.c_float}
+KINDS: dict[str, Any] = {
+    "i": ctypes.c_int,
+    "u": ctypes.c_uint,
+    "z": ctypes.c_size_t,
+    "p": ctypes.c_void_p,
+    "f": ctypes.c_float,
+}
 FUNCTIONS = {
     "cuInit": "u", "cuDriverGetVersion": "I", "cuGetErrorName": "iP",
     "cuDeviceGet": "Ii", "cuDeviceGetCount": "I", "cuDeviceGetAttribute": "Iii", "cuDeviceGetName": "pii",
