@@ -80,8 +80,8 @@ def measured(language: str, folder: Path, stub: bool) -> dict[str, float]:
     """One new process, with the caches in `folder`."""
     (folder / "kernel_of_first_call.py").write_text(kernel_text(language))
     environment = {
-        **os.environ, "KERNELS": str(folder), "TILEWRIGHT_CACHE_DIR": str(folder / "tilewright"),
-        "TRITON_CACHE_DIR": str(folder / "triton"), "CUDA_CACHE_PATH": str(folder / "driver"),
+        **os.environ, "KERNELS": str(folder), "TILEWRIGHT_CACHE_DIR": str(folder / "kept_by_tilewright"),
+        "TRITON_CACHE_DIR": str(folder / "kept_by_triton"), "CUDA_CACHE_PATH": str(folder / "kept_by_driver"),
     }  # fmt: skip
     if stub:
         sys.path.insert(0, str(HERE.parent / "tests"))
