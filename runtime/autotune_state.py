@@ -59,7 +59,7 @@ def _keep_host_bytes(array: Array) -> Restore:
 def _keep_device_bytes(array: Array) -> Restore:
     from tilewright.runtime.driver import bindings, checked, in_context
 
-    driver, copied = bindings(), bytearray(array.size)
+    driver, copied = bindings(), ctypes.create_string_buffer(array.size)
     with in_context(array.device):
         checked(driver.cuCtxSynchronize())
         checked(driver.cuMemcpyDtoH(copied, array.address, array.size))

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ctypes
 import functools
 import sys
 
 from tilewright.runtime.driver import bindings, checked, current_stream, in_context
+from tilewright.runtime.driver_library import CAPTURE_NONE, MULTIPROCESSOR_COUNT
 
 
 def current_device() -> int:
@@ -22,7 +24,7 @@ def is_capturing(device: int) -> bool:
     driver = bindings()
     with in_context(device):
         status, state = driver.cuStreamIsCapturing(current_stream(device))
-    return int(status) != 0 or int(state) != int(driver.CUstreamCaptureStatus.CU_STREAM_CAPTURE_STATUS_NONE)
+    return int(status) != 0 or int(state) != CAPTURE_NONE
 
 
 @functools.cache
@@ -30,6 +32,7 @@ def device_name(device: int) -> str:
     """Name and number of multiprocessors of a device; parts of a divided GPU differ in the number."""
     driver = bindings()
     handle = checked(driver.cuDeviceGet(device))
-    name = bytes(checked(driver.cuDeviceGetName(128, handle))).split(b"\0")[0].decode(errors="replace")
-    attribute = driver.CUdevice_attribute.CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT
-    return f"{name}, {int(checked(driver.cuDeviceGetAttribute(attribute, handle)))} multiprocessors"
+    name = ctypes.create_string_buffer(128)
+    checked(driver.cuDeviceGetName(name, len(name), handle))
+    count = checked(driver.cuDeviceGetAttribute(MULTIPROCESSOR_COUNT, handle))
+    return f"{name.value.decode(errors='replace')}, {count} multiprocessors"

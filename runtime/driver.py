@@ -10,31 +10,37 @@ from typing import Any
 
 from tilewright.artifact import Artifact
 from tilewright.diagnostics import OutOfResources, ToolchainError
-from tilewright.runtime.nvrtc import INSTALL, Cubin
+from tilewright.runtime.driver_library import (
+    CAPABILITY_MAJOR,
+    CAPABILITY_MINOR,
+    MAX_DYNAMIC_SHARED_SIZE,
+    MAX_THREADS_PER_BLOCK,
+    MULTIPROCESSOR_COUNT,
+    SHARED_MEMORY_OPTIN,
+    Driver,
+)
+from tilewright.runtime.nvrtc import Cubin
 
 STATIC_SHARED_LIMIT = 48 * 1024
 NOT_INITIALIZED = 3
 
 
 @functools.cache
-def bindings() -> Any:
-    """The driver module of cuda-bindings, initialised.
+def bindings() -> Driver:
+    """The driver's library, initialised.
 
     Raises:
       ToolchainError: without driver or GPU.
     """
     try:
-        from cuda.bindings import driver
-    except ImportError as error:
-        raise ToolchainError(f"running on a GPU needs cuda-bindings; {INSTALL}") from error
-    try:
+        driver = Driver()
         (status,) = driver.cuInit(0)
-    except Exception as error:  # cuda-bindings raises its own kind when the library is missing
+    except (OSError, AttributeError) as error:
         raise ToolchainError(
             f"no CUDA driver can be loaded ({error}); host arrays run on the CPU without one"
         ) from error
-    if int(status) != 0:
-        raise ToolchainError(f"the CUDA driver does not start: {status.name}; is there a GPU?")
+    if status != 0:
+        raise ToolchainError(f"the CUDA driver does not start: {driver.error_name(status)}; is there a GPU?")
     return driver
 
 
@@ -53,7 +59,7 @@ def refusal(status: int, where: str = "") -> ToolchainError:
         hint = (
             "; a process that was forked from one that used CUDA cannot use it: start it with multiprocessing's spawn"
         )
-    return ToolchainError(f"the CUDA driver reports {bindings().CUresult(status).name}{where}{hint}")
+    return ToolchainError(f"the CUDA driver reports {bindings().error_name(status)}{where}{hint}")
 
 
 def checked(result: tuple[Any, ...]) -> Any:
@@ -73,9 +79,8 @@ def capability(device: int) -> tuple[int, int]:
     """Compute capability of a device."""
     driver = bindings()
     handle = checked(driver.cuDeviceGet(device))
-    attribute = driver.CUdevice_attribute
-    major = checked(driver.cuDeviceGetAttribute(attribute.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, handle))
-    minor = checked(driver.cuDeviceGetAttribute(attribute.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, handle))
+    major = checked(driver.cuDeviceGetAttribute(CAPABILITY_MAJOR, handle))
+    minor = checked(driver.cuDeviceGetAttribute(CAPABILITY_MINOR, handle))
     return int(major), int(minor)
 
 
@@ -131,16 +136,13 @@ def load(cubin: Cubin, artifact: Artifact, device: int) -> int:
     with in_context(device):
         module = checked(driver.cuModuleLoadData(cubin.code))
         function = checked(driver.cuModuleGetFunction(module, artifact.kernel_name.encode()))
-        attribute = driver.CUdevice_attribute.CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN
-        limit = int(checked(driver.cuDeviceGetAttribute(attribute, checked(driver.cuDeviceGet(device)))))
+        limit = int(checked(driver.cuDeviceGetAttribute(SHARED_MEMORY_OPTIN, checked(driver.cuDeviceGet(device)))))
         total = shared_bytes + cubin.static_shared_bytes
         if total > limit:
             raise OutOfResources(total, limit, "shared memory")
         if shared_bytes > STATIC_SHARED_LIMIT - cubin.static_shared_bytes:
-            which = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
-            checked(driver.cuFuncSetAttribute(function, which, shared_bytes))
-        most = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK
-        threads = int(checked(driver.cuFuncGetAttribute(most, function)))
+            checked(driver.cuFuncSetAttribute(function, MAX_DYNAMIC_SHARED_SIZE, shared_bytes))
+        threads = int(checked(driver.cuFuncGetAttribute(MAX_THREADS_PER_BLOCK, function)))
     if artifact.num_threads > threads:
         raise OutOfResources(artifact.num_threads, threads, "threads")
     return int(function)
@@ -150,9 +152,6 @@ def resident_blocks(function: int, artifact: Artifact, device: int) -> int:
     """How many blocks of a kernel a device can hold at once."""
     driver = bindings()
     with in_context(device):
-        attribute = driver.CUdevice_attribute.CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT
-        count = int(checked(driver.cuDeviceGetAttribute(attribute, checked(driver.cuDeviceGet(device)))))
-        each = driver.cuOccupancyMaxActiveBlocksPerMultiprocessor(
-            driver.CUfunction(function), artifact.num_threads, artifact.shared_bytes
-        )
+        count = int(checked(driver.cuDeviceGetAttribute(MULTIPROCESSOR_COUNT, checked(driver.cuDeviceGet(device)))))
+        each = driver.cuOccupancyMaxActiveBlocksPerMultiprocessor(function, artifact.num_threads, artifact.shared_bytes)
         return count * max(int(checked(each)), 1)

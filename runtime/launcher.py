@@ -13,19 +13,17 @@ import struct
 from typing import Any
 
 from tilewright.artifact import Artifact
-from tilewright.runtime.driver import bindings, checked, in_context, refusal, resident_blocks, set_current_if_none
+from tilewright.runtime.driver import bindings, in_context, refusal, resident_blocks, set_current_if_none
 from tilewright.runtime.packing import Block, in_range, lay_out, new_block
 from tilewright.runtime.tensor_maps import Encoder
 
-LAUNCH_API = 12000  # the version of the driver's interface that `cuLaunchKernelEx` is asked for
 WRONG_CONTEXT = (201, 400)  # CUDA_ERROR_INVALID_CONTEXT, CUDA_ERROR_INVALID_HANDLE
 
 
 @functools.cache
 def _launch_function() -> Any:
-    driver = bindings()
-    address = checked(driver.cuGetProcAddress(b"cuLaunchKernelEx", LAUNCH_API, 0))[0]
-    return ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * 4)(int(address))
+    address = bindings().address("cuLaunchKernelEx")
+    return ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * 4)(address)
 
 
 class Launcher:

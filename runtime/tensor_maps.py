@@ -16,6 +16,7 @@ from typing import Any
 from tilewright.artifact import TENSOR_MAP_TYPES, WIDE_ROW, Artifact, TensorMap
 from tilewright.diagnostics import TensorMapError
 from tilewright.language.dtypes import DType, PointerType
+from tilewright.runtime.driver_library import ELEMENTS, INTERLEAVE_NONE, L2_PROMOTIONS, OUT_OF_BOUNDS_ZERO, SWIZZLES
 from tilewright.runtime.host_expressions import Places, evaluator, names_in
 
 MAP_BYTES = 128
@@ -103,27 +104,26 @@ def encode(shape: Shape) -> Encoding:
     check_rules(shape)
     from tilewright.runtime.driver import bindings
 
-    driver, one = bindings(), shape.map
-    word = TENSOR_MAP_TYPES.get(one.element.name, "UINT8")
+    driver, one, rank = bindings(), shape.map, len(shape.sizes)
     row = shape.sizes[0] * one.element.itemsize
-    status, encoded = driver.cuTensorMapEncodeTiled(
-        getattr(driver.CUtensorMapDataType, f"CU_TENSOR_MAP_DATA_TYPE_{word}"),
-        len(shape.sizes),
-        shape.address,
-        [driver.cuuint64_t(size) for size in shape.sizes],
-        [driver.cuuint64_t(stride) for stride in shape.strides],
-        [driver.cuuint32_t(side) for side in one.box],
-        [driver.cuuint32_t(1) for _ in one.box],
-        driver.CUtensorMapInterleave.CU_TENSOR_MAP_INTERLEAVE_NONE,
-        getattr(driver.CUtensorMapSwizzle, f"CU_TENSOR_MAP_SWIZZLE_{f'{one.swizzle}B' if one.swizzle else 'NONE'}"),
-        getattr(driver.CUtensorMapL2promotion, f"CU_TENSOR_MAP_L2_PROMOTION_L2_{256 if row >= WIDE_ROW else 128}B"),
-        driver.CUtensorMapFloatOOBfill.CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE,
-    )
-    if int(status) != 0:
-        raise TensorMapError(f"the CUDA driver refuses {_named(shape)}: {status.name}")
     memory = ctypes.create_string_buffer(MAP_BYTES + MAP_ALIGNMENT)
     address = -(-ctypes.addressof(memory) // MAP_ALIGNMENT) * MAP_ALIGNMENT
-    ctypes.memmove(address, int(encoded.getPtr()), MAP_BYTES)
+    (status,) = driver.cuTensorMapEncodeTiled(
+        address,
+        ELEMENTS.index(TENSOR_MAP_TYPES.get(one.element.name, "UINT8")),
+        rank,
+        shape.address,
+        (ctypes.c_uint64 * rank)(*shape.sizes),
+        (ctypes.c_uint64 * rank)(*shape.strides),
+        (ctypes.c_uint32 * rank)(*one.box),
+        (ctypes.c_uint32 * rank)(*[1] * rank),
+        INTERLEAVE_NONE,
+        SWIZZLES[one.swizzle],
+        L2_PROMOTIONS[256 if row >= WIDE_ROW else 128],
+        OUT_OF_BOUNDS_ZERO,
+    )
+    if status != 0:
+        raise TensorMapError(f"the CUDA driver refuses {_named(shape)}: {driver.error_name(status)}")
     encoding = Encoding(address)
     encoding.memory = memory
     return encoding

@@ -68,11 +68,11 @@ class DeviceClock:
 
     def __enter__(self) -> DeviceClock:
         from tilewright.runtime.driver import checked
+        from tilewright.runtime.driver_library import L2_CACHE_SIZE
 
         self._context.__enter__()
         driver = self._driver
-        attribute = driver.CUdevice_attribute.CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE
-        cache = int(checked(driver.cuDeviceGetAttribute(attribute, checked(driver.cuDeviceGet(self._device)))))
+        cache = int(checked(driver.cuDeviceGetAttribute(L2_CACHE_SIZE, checked(driver.cuDeviceGet(self._device)))))
         status, address = driver.cuMemAlloc(FLUSH_TO_CACHE * cache)
         if int(status) == 0:  # without room the cache stays as it is
             self._address, self._flushed = int(address), FLUSH_TO_CACHE * cache
@@ -87,10 +87,10 @@ class DeviceClock:
     def start(self, run: Callable[[], Any]) -> tuple[Any, Any]:
         """Runs between two events."""
         from tilewright.runtime.driver import checked, current_stream
+        from tilewright.runtime.driver_library import EVENT_DEFAULT
 
         driver, stream = self._driver, current_stream(self._device)
-        flags = int(driver.CUevent_flags.CU_EVENT_DEFAULT)
-        before, after = (checked(driver.cuEventCreate(flags)) for _ in range(2))
+        before, after = (checked(driver.cuEventCreate(EVENT_DEFAULT)) for _ in range(2))
         if self._flushed:
             checked(driver.cuMemsetD32Async(self._address, 0, self._flushed // 4, stream))
         checked(driver.cuEventRecord(before, stream))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 
 # Names of Triton that later versions will bring.
@@ -22,6 +21,8 @@ def missing_name(module: str, name: str, known: Iterable[str], libdevice: Iterab
         return AttributeError(f"{module}.{name} is not supported yet")
     if name in libdevice:
         return AttributeError(f"{module} has no {name!r}; it is tl.extra.libdevice.{name}")
+    import difflib  # only for an error
+
     close = difflib.get_close_matches(name, [one for one in known if not one.startswith("_")], n=1)
     hint = f"; did you mean {module}.{close[0]}?" if close else ""
     return AttributeError(f"{module} has no {name!r}{hint}")
