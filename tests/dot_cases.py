@@ -304,6 +304,15 @@ def _planes(p: int, m: int, n: int) -> Callable[[int], Problem]:
     return build
 
 
+def small_rings(monkeypatch: Any) -> None:
+    """Two or three stages in what is translated from here on, so that small sizes come round to the first one again.
+
+    Translations are checked and made anew: what is kept on disk has other stages.
+    """
+    monkeypatch.setattr("tilewright.schedule.rings.MOST_STAGES", 2)
+    monkeypatch.setenv("TILEWRIGHT_VERIFY", "1")
+
+
 def _case(name: str, build: Callable[[int], Problem], **options: int) -> Case:
     return Case(name, build, options)
 

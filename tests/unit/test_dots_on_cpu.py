@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import tilewright as triton
 import tilewright.runtime.cpu as cpu
-from dot_cases import Case, Problem, all_cases
+from dot_cases import Case, Problem, all_cases, small_rings
 
 CASES = all_cases()
 # How threads take turns, and when asynchronous operations are performed.
@@ -65,7 +65,7 @@ def run_everyhow(case: Case, monkeypatch: pytest.MonkeyPatch) -> Any:
 def test_hopper(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TILEWRIGHT_MODE", "cpu")
     monkeypatch.setenv("TILEWRIGHT_ARCH", "sm_90a")
-    monkeypatch.setattr("tilewright.schedule.rings.MOST_STAGES", 2)  # so that small sizes come round to the first stage
+    small_rings(monkeypatch)
     run_everyhow(case, monkeypatch)
 
 
@@ -80,7 +80,7 @@ def test_ampere(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_no_sanitizer_has_a_complaint(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TILEWRIGHT_MODE", "check")
     monkeypatch.setenv("TILEWRIGHT_ARCH", "sm_90a")
-    monkeypatch.setattr("tilewright.schedule.rings.MOST_STAGES", 2)
+    small_rings(monkeypatch)
     problem = case.build(1)
     triton.jit(problem.kernel.fn)[problem.grid](**problem.arguments, **case.options)
     judge(problem, problem.arguments, "check")
