@@ -38,23 +38,25 @@ def lower_box_store(context: Context, statement: Effect) -> tuple[Node, ...]:
     number = context.names.shared_index("piece") if pieces > 1 else "0"
     text = f"{side_text(context, shape[fast])} / {side_text(context, piece_side)}"
     count = context.constant("STORE_PIECES", pieces, f"pieces of {_word(call)}, stored one by one", text, "stores")
-    stage, pending = "", "0"
+    stage = ""
     body: list[Node] = []
+    free = Branch(f"{tid} == 0", (Line("tma_store_wait<0>();"),))
     if tile.stages > 1:
         buffers, buffer = _buffers(context, tile), context.names.shared_index("buffer")
-        stage, pending = f"[{buffer}]", f"{buffers} - 1"
+        stage = f"[{buffer}]"
         body.append(Line(f"const int {buffer} = {number} % {buffers};"))
+    else:
+        body += [free, *context.barrier("this part of shared memory has been copied out")]
     body += [
-        Branch(f"{tid} == 0", (Line(f"tma_store_wait<{pending}>();"),)),
-        *context.barrier("this part of shared memory has been copied out"),
         *_write(context, variable, layout, tile, f"{array}{stage}", number, pieces, count),
         Line("async_proxy_fence();", "tensor copies read through the asynchronous proxy"),
-        *context.barrier("the piece is complete"),
-        Branch(
-            f"{tid} == 0",
-            (*_copy(context, variable, call, tile, f"{array}{stage}", number, pieces), Line("tma_store_commit();")),
-        ),
     ]
+    if tile.stages > 1:
+        body += [free, *context.barrier("the piece is complete, and the other buffer has been copied out")]
+    else:
+        body += context.barrier("the piece is complete")
+    copies = (*_copy(context, variable, call, tile, f"{array}{stage}", number, pieces), Line("tma_store_commit();"))
+    body.append(Branch(f"{tid} == 0", copies))
     nodes: tuple[Node, ...] = tuple(body)
     first: tuple[Node, ...] = ()
     if call.attribute("repeated"):

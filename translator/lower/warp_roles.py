@@ -41,7 +41,8 @@ def lower_body(context: Context, kernel: Kernel) -> tuple[Node, ...]:
     shrink, grow = _register_shares(context)
     context.use_helper("tensor_map_prefetch")
     near = tuple(Line(f"tensor_map_prefetch({name});") for name in _loaded_maps(loading))
-    one = Branch(f"{context.roles.tid} == NUM_THREADS", (*near, *producer))
+    context.set_up.insert(0, Branch(f"{context.roles.tid} == NUM_THREADS", near))
+    one = Branch(f"{context.roles.tid} == NUM_THREADS", producer)
     roles = Branch(
         f"{context.roles.tid} >= NUM_THREADS",
         (*shrink, one),
