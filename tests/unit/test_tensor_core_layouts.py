@@ -12,7 +12,13 @@ from pathlib import Path
 
 import pytest
 from ptx_kernels import helper_text
-from tilewright.schedule.instructions import fma_layout, warp_layout, warpgroup_layout
+from tilewright.schedule.instructions import (
+    OTHER_REGISTERS,
+    consumer_registers,
+    fma_layout,
+    warp_layout,
+    warpgroup_layout,
+)
 from tilewright.schedule.layout import Layout, elements
 from tilewright.schedule.shared_tiles import CHUNK_BYTES, SharedTile, fits
 
@@ -80,7 +86,9 @@ def test_accumulators_of_warpgroups(num_warps: int) -> None:
     for rows, columns in product((16, 32, 64, 128, 256), (8, 16, 64, 256)):
         layout = warpgroup_layout((rows, columns), num_warps)
         if layout is None:
-            assert rows < 64 or columns * max(rows // 64, 1) // (num_warps // 4) < 8 or columns > 256 or columns < 16
+            narrow = columns * max(rows // 64, 1) // (num_warps // 4) < 8 or columns < 16
+            crowded = rows * columns // (32 * num_warps) + OTHER_REGISTERS > consumer_registers(num_warps)
+            assert rows < 64 or columns > 256 or narrow or crowded
             continue
         found += 1
         n = 4 * layout.registers(1)
@@ -95,6 +103,7 @@ def test_accumulators_of_warpgroups(num_warps: int) -> None:
                 # The instruction's registers in order take turns: two of the upper row, two of the lower one.
                 assert [p for i in range(0, n // 4, 2) for p in (*upper[i : i + 2], *lower[i : i + 2])] == expected
     assert found >= 6
+    assert warpgroup_layout((256, 256), 16) is None  # 128 sums a thread, of 112 registers
     assert warpgroup_layout((64, 64), 2) is None and warpgroup_layout((64, 512), 4) is None
     assert warpgroup_layout((1, 64, 64), 4) is None
 

@@ -276,6 +276,7 @@ batched_matmul_kernel(const float* a_ptr, const float* b_ptr, float* c_ptr, int 
     const int row = tid / COL_THREADS;   // this thread's place among ROW_THREADS
     const int accumulator_col = tid % BLOCK_N_THREADS;   // this thread's place among BLOCK_N_THREADS
     const int accumulator_row = warp * 16 + lane / 4;   // the first row of this thread
+    if (tid == NUM_THREADS) tensor_map_prefetch(a_map);
     if (tid == 0) {
         for (int stage = 0; stage < NUM_STAGES; ++stage) {
             mbarrier_init(&full[stage], 1);   // the loading thread arrives
@@ -290,7 +291,6 @@ batched_matmul_kernel(const float* a_ptr, const float* b_ptr, float* c_ptr, int 
 
     if (tid >= NUM_THREADS) {   // the last warpgroup loads: one of its threads starts all copies
         if (tid == NUM_THREADS) {
-            tensor_map_prefetch(a_map);
             int filled = 0;   // stages so far, over all loops
             for (int program = blockIdx.x; program < num_programs; program += gridDim.x) {
                 // L23: for k in range(0, K, BLOCK_K):    (the loading thread's part)
@@ -393,9 +393,6 @@ batched_matmul_kernel(const float* a_ptr, const float* b_ptr, float* c_ptr, int 
             #pragma unroll
             for (int piece = 0; piece < STORE_PIECES; ++piece) {
                 const int buffer = piece % STORE_BUFFERS;
-                if (tid == 0) tma_store_wait<STORE_BUFFERS - 1>();
-                // this part of shared memory has been copied out
-                named_barrier_sync(CONSUMER_BARRIER, NUM_THREADS);
                 #pragma unroll
                 for (int r = 0; r < BLOCK_M_ROWS; ++r) {
                     #pragma unroll
@@ -408,7 +405,9 @@ batched_matmul_kernel(const float* a_ptr, const float* b_ptr, float* c_ptr, int 
                     }
                 }
                 async_proxy_fence();   // tensor copies read through the asynchronous proxy
-                named_barrier_sync(CONSUMER_BARRIER, NUM_THREADS);   // the piece is complete
+                if (tid == 0) tma_store_wait<0>();
+                // the piece is complete, and the other buffer has been copied out
+                named_barrier_sync(CONSUMER_BARRIER, NUM_THREADS);
                 if (tid == 0) {
                     tma_store_3d(c_map, batch, program * BLOCK_M,
                                  static_cast<int>(blockIdx.y) * BLOCK_N + piece * PIECE_WIDTH,

@@ -299,6 +299,10 @@ fp8_matmul_kernel(const __nv_fp8_e4m3* a_desc, int a_desc_shape_0, int a_desc_sh
     const int col = tid % COL_THREADS;   // this thread's place among COL_THREADS
     const int accumulator_row = warp * 16 + lane / 4;   // the first row of this thread
     const int warpgroup = tid / WARPGROUP_SIZE;
+    if (tid == NUM_THREADS) {
+        tensor_map_prefetch(a_map);
+        tensor_map_prefetch(b_map);
+    }
     if (tid == 0) {
         for (int stage = 0; stage < NUM_STAGES; ++stage) {
             mbarrier_init(&full[stage], 1);   // the loading thread arrives
@@ -311,8 +315,6 @@ fp8_matmul_kernel(const __nv_fp8_e4m3* a_desc, int a_desc_shape_0, int a_desc_sh
     if (tid >= NUM_THREADS) {   // the last warpgroup loads: one of its threads starts all copies
         warpgroup_shrink<PRODUCER_REGS>();
         if (tid == NUM_THREADS) {
-            tensor_map_prefetch(a_map);
-            tensor_map_prefetch(b_map);
             int filled = 0;   // stages so far, over all loops
             for (int program = blockIdx.x; program < num_programs; program += gridDim.x) {
                 // L18: row, column = tl.program_id(0) * BLOCK_M, tl.program_id(1) * BLOCK_N
@@ -403,9 +405,6 @@ fp8_matmul_kernel(const __nv_fp8_e4m3* a_desc, int a_desc_shape_0, int a_desc_sh
             #pragma unroll
             for (int piece = 0; piece < STORE_PIECES; ++piece) {
                 const int buffer = piece % STORE_BUFFERS;
-                if (tid == 0) tma_store_wait<STORE_BUFFERS - 1>();
-                // this part of shared memory has been copied out
-                named_barrier_sync(CONSUMER_BARRIER, NUM_THREADS);
                 #pragma unroll
                 for (int r = 0; r < ROWS; ++r) {
                     #pragma unroll
@@ -418,7 +417,9 @@ fp8_matmul_kernel(const __nv_fp8_e4m3* a_desc, int a_desc_shape_0, int a_desc_sh
                     }
                 }
                 async_proxy_fence();   // tensor copies read through the asynchronous proxy
-                named_barrier_sync(CONSUMER_BARRIER, NUM_THREADS);   // the piece is complete
+                if (tid == 0) tma_store_wait<0>();
+                // the piece is complete, and the other buffer has been copied out
+                named_barrier_sync(CONSUMER_BARRIER, NUM_THREADS);
                 if (tid == 0) {
                     tma_store_2d(c_map, row, column + piece * PIECE_WIDTH, c_shared[buffer]);
                     tma_store_commit();

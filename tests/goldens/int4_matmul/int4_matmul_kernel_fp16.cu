@@ -271,6 +271,7 @@ int4_matmul_kernel(const half* a_ptr, const unsigned char* packed_ptr, const hal
     const int row = warp * 16 + lane / 4;   // the first row of this thread
     const int packed_col = tid % BLOCK_N_THREADS;   // this thread's place among BLOCK_N_THREADS
     const int packed_row = tid / COL_THREADS;   // this thread's place among ROW_THREADS
+    if (tid == NUM_THREADS) tensor_map_prefetch(a_map);
     if (tid == 0) {
         for (int stage = 0; stage < NUM_STAGES; ++stage) {
             mbarrier_init(&full[stage], 1);   // the loading thread arrives
@@ -282,7 +283,6 @@ int4_matmul_kernel(const half* a_ptr, const unsigned char* packed_ptr, const hal
 
     if (tid >= NUM_THREADS) {   // the last warpgroup loads: one of its threads starts all copies
         if (tid == NUM_THREADS) {
-            tensor_map_prefetch(a_map);
             int filled = 0;   // stages so far, over all loops
             for (int program = blockIdx.x; program < num_programs; program += gridDim.x) {
                 // L23: for k in range(0, K, BLOCK_K):    (the loading thread's part)

@@ -275,6 +275,10 @@ matmul_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int M, int N, i
     const int col = tid % COL_THREADS;   // this thread's place among COL_THREADS
     const int row = warp * 16 + lane / 4;   // the first row of this thread
     const int warpgroup = tid / WARPGROUP_SIZE;
+    if (tid == NUM_THREADS) {
+        tensor_map_prefetch(a_map);
+        tensor_map_prefetch(b_map);
+    }
     if (tid == 0) {
         for (int stage = 0; stage < NUM_STAGES; ++stage) {
             mbarrier_init(&full[stage], 1);   // the loading thread arrives
@@ -294,8 +298,6 @@ matmul_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int M, int N, i
     if (tid >= NUM_THREADS) {   // the last warpgroup loads: one of its threads starts all copies
         warpgroup_shrink<PRODUCER_REGS>();
         if (tid == NUM_THREADS) {
-            tensor_map_prefetch(a_map);
-            tensor_map_prefetch(b_map);
             int filled = 0;   // stages so far, over all loops
             for (int program = blockIdx.x; program < num_programs; program += gridDim.x) {
                 // Programs take the tiles of C in groups of GROUP_M rows, so that neighbours share what they
@@ -402,9 +404,6 @@ matmul_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int M, int N, i
             #pragma unroll
             for (int piece = 0; piece < STORE_PIECES; ++piece) {
                 const int buffer = piece % STORE_BUFFERS;
-                if (tid == 0) tma_store_wait<STORE_BUFFERS - 1>();
-                // this part of shared memory has been copied out
-                named_barrier_sync(CONSUMER_BARRIER, NUM_THREADS);
                 #pragma unroll
                 for (int r = 0; r < ROWS; ++r) {
                     #pragma unroll
@@ -415,7 +414,9 @@ matmul_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int M, int N, i
                     }
                 }
                 async_proxy_fence();   // tensor copies read through the asynchronous proxy
-                named_barrier_sync(CONSUMER_BARRIER, NUM_THREADS);   // the piece is complete
+                if (tid == 0) tma_store_wait<0>();
+                // the piece is complete, and the other buffer has been copied out
+                named_barrier_sync(CONSUMER_BARRIER, NUM_THREADS);
                 if (tid == 0) {
                     tma_store_2d(c_map, pid_m * BLOCK_M, pid_n * BLOCK_N + piece * PIECE_WIDTH,
                                  c_shared[buffer]);

@@ -280,6 +280,10 @@ matmul_descriptor_kernel(const half* a_desc, int a_desc_shape_0, int a_desc_shap
     const int col = tid % COL_THREADS;   // this thread's place among COL_THREADS
     const int accumulator_row = warp * 16 + lane / 4;   // the first row of this thread
     const int warpgroup = tid / WARPGROUP_SIZE;
+    if (tid == NUM_THREADS) {
+        tensor_map_prefetch(a_map);
+        tensor_map_prefetch(b_map);
+    }
     if (tid == 0) {
         for (int stage = 0; stage < NUM_STAGES; ++stage) {
             mbarrier_init(&full[stage], 1);   // the loading thread arrives
@@ -301,8 +305,6 @@ matmul_descriptor_kernel(const half* a_desc, int a_desc_shape_0, int a_desc_shap
     if (tid >= NUM_THREADS) {   // the last warpgroup loads: one of its threads starts all copies
         warpgroup_shrink<PRODUCER_REGS>();
         if (tid == NUM_THREADS) {
-            tensor_map_prefetch(a_map);
-            tensor_map_prefetch(b_map);
             int filled = 0;   // stages so far, over all loops
             for (int program = blockIdx.x; program < num_programs; program += gridDim.x) {
                 // L17: pid = tl.program_id(0)
@@ -387,9 +389,6 @@ matmul_descriptor_kernel(const half* a_desc, int a_desc_shape_0, int a_desc_shap
             #pragma unroll
             for (int piece = 0; piece < STORE_PIECES; ++piece) {
                 const int buffer = piece % STORE_BUFFERS;
-                if (tid == 0) tma_store_wait<STORE_BUFFERS - 1>();
-                // this part of shared memory has been copied out
-                named_barrier_sync(CONSUMER_BARRIER, NUM_THREADS);
                 #pragma unroll
                 for (int r = 0; r < ROWS; ++r) {
                     #pragma unroll
@@ -402,7 +401,9 @@ matmul_descriptor_kernel(const half* a_desc, int a_desc_shape_0, int a_desc_shap
                     }
                 }
                 async_proxy_fence();   // tensor copies read through the asynchronous proxy
-                named_barrier_sync(CONSUMER_BARRIER, NUM_THREADS);   // the piece is complete
+                if (tid == 0) tma_store_wait<0>();
+                // the piece is complete, and the other buffer has been copied out
+                named_barrier_sync(CONSUMER_BARRIER, NUM_THREADS);
                 if (tid == 0) {
                     tma_store_2d(c_map, row, column + piece * PIECE_WIDTH, c_shared[buffer]);
                     tma_store_commit();
