@@ -175,10 +175,10 @@ def lower_consumer_loop(
     if ring.counted:
         start += [] if plain else [Line(f"const int first_{position} = {position};")]
         end.append(Branch(f"{lane} == 0", (release,)))
-    # ptxas lets products run on only where no way leads from the sums' first values past the wait.
     some = Branch(
         f"{bounds[0]} {'>' if statement.descending else '<'} {bounds[1]}",
         (Loop(_counting(context, ring, header), tuple(nodes)), *end),
+        comment="ptxas serialises products if a way leads around the wait for them",
     )
     return (*start, some)
 

@@ -344,7 +344,7 @@ fp8_matmul_kernel(const __nv_fp8_e4m3* a_desc, int a_desc_shape_0, int a_desc_sh
             float accumulator[ROWS][COLS] = {};
             // L20: for k in range(0, K, BLOCK_K):    (the multiplying warps' part)
             const int first_used = used;
-            if (0 < K) {
+            if (0 < K) {   // ptxas serialises products if a way leads around the wait for them
                 for (int k = 0; k < K; k += BLOCK_K, ++used) {
                     const int stage = used % NUM_STAGES;
                     mbarrier_wait(&full[stage], used / NUM_STAGES % 2);   // the tiles have arrived

@@ -359,7 +359,7 @@ matmul_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int M, int N, i
             float accumulator[ROWS][COLS] = {};
             // L38: for k in range(0, tl.cdiv(K, BLOCK_K)):    (the multiplying warps' part)
             const int k_stop = (K + BLOCK_K - 1) / BLOCK_K;
-            if (0 < k_stop) {
+            if (0 < k_stop) {   // ptxas serialises products if a way leads around the wait for them
                 for (int k = 0; k < k_stop; ++k, ++used) {
                     const int stage = used % NUM_STAGES;
                     mbarrier_wait(&full[stage], used / NUM_STAGES % 2);   // the tiles have arrived

@@ -340,7 +340,7 @@ matmul_block_ptr_kernel(const __nv_bfloat16* a_ptr, const __nv_bfloat16* b_ptr, 
             float accumulator[ROWS][COLS] = {};
             // L25: for _ in range(0, K, BLOCK_K):    (the multiplying warps' part)
             const int first_used = used;
-            if (0 < K) {
+            if (0 < K) {   // ptxas serialises products if a way leads around the wait for them
                 for (int _ = 0; _ < K; _ += BLOCK_K, ++used) {
                     const int stage = used % NUM_STAGES;
                     mbarrier_wait(&full[stage], used / NUM_STAGES % 2);   // the tiles have arrived

@@ -355,7 +355,7 @@ matmul_descriptor_kernel(const half* a_desc, int a_desc_shape_0, int a_desc_shap
             float accumulator[ROWS][COLS] = {};
             // L22: for k in range(0, K, BLOCK_K):    (the multiplying warps' part)
             const int first_used = used;
-            if (0 < K) {
+            if (0 < K) {   // ptxas serialises products if a way leads around the wait for them
                 for (int k = 0; k < K; k += BLOCK_K, ++used) {
                     const int stage = used % NUM_STAGES;
                     mbarrier_wait(&full[stage], used / NUM_STAGES % 2);   // the tiles have arrived

@@ -353,7 +353,7 @@ matmul_persistent_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int 
             float accumulator[ROWS][COLS] = {};
             // L33: for k in range(0, K, BLOCK_K):    (the multiplying warps' part)
             const int first_used = used;
-            if (0 < K) {
+            if (0 < K) {   // ptxas serialises products if a way leads around the wait for them
                 for (int k = 0; k < K; k += BLOCK_K, ++used) {
                     const int stage = used % NUM_STAGES;
                     mbarrier_wait(&full[stage], used / NUM_STAGES % 2);   // the tiles have arrived
