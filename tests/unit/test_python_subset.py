@@ -161,3 +161,21 @@ def test_booleans(run_everywhere: Any) -> None:
     i = np.arange(16)
     np.testing.assert_array_equal(out[:16], (m ^ (i % 2 == 0)) & ~(i > 12))
     assert out[16]
+
+
+@triton.jit
+def kept_index_kernel(out_ptr, n, before):
+    block = 7
+    for block in range(0, n):
+        tl.store(out_ptr + 2, block)
+    tl.store(out_ptr, block)
+    other = before * 2
+    for other in range(n, 0, -1):
+        tl.store(out_ptr + 2, other)
+    tl.store(out_ptr + 1, other)
+
+
+@pytest.mark.parametrize("trips", (0, 3))
+def test_a_loop_without_a_trip_leaves_its_variable(run_everywhere: Any, trips: int) -> None:
+    out = run_everywhere(kept_index_kernel, (1,), np.full(3, -1, np.int32), trips, 20)[0]
+    assert out[:2].tolist() == ([7, 40] if trips == 0 else [2, 1])

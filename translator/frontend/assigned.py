@@ -18,6 +18,33 @@ def names_assigned_once(node: cst.CSTNode) -> frozenset[str]:
     return frozenset(name for name, count in _counts(node).items() if count == 1)
 
 
+def names_read_outside_their_loops(node: cst.CSTNode) -> frozenset[str]:
+    """Names that are read somewhere inside `node` where no `for` loop over the same name stands around."""
+    found: set[str] = set()
+
+    class Reader(cst.CSTVisitor):
+        loops: list[str]
+
+        def __init__(self) -> None:
+            self.loops = []
+
+        def visit_For(self, node: cst.For) -> None:
+            self.loops.append(node.target.value if isinstance(node.target, cst.Name) else "")
+
+        def leave_For(self, original_node: cst.For) -> None:
+            self.loops.pop()
+
+        def visit_AssignTarget(self, node: cst.AssignTarget) -> bool:
+            return not isinstance(node.target, cst.Name)
+
+        def visit_Name(self, node: cst.Name) -> None:
+            if node.value not in self.loops:
+                found.add(node.value)
+
+    node.visit(Reader())
+    return frozenset(found)
+
+
 def _counts(node: cst.CSTNode) -> Counter[str]:
     names: Counter[str] = Counter()
 

@@ -9,6 +9,7 @@ import libcst as cst
 
 from ..diagnostics import DTypeError, NotConstexprError, Span, UnsupportedLanguageConstruct
 from ..ir.nodes import Assign, Expr, For, If, Literal, Return, Statement, Use, Variable, While
+from ..ir.types import ValueType
 from ..language import control as loops
 from ..language.dtypes import DType
 from ..ops.promotion import promote
@@ -311,13 +312,25 @@ def _run_time_loop(
     if is_nonnegative(builder, start) and not descending:
         builder.nonnegative.add(variable)
 
+    previous = _number_before(builder, node.target.value, variable.type, span)
+
     def enter() -> None:
         builder.scope[node.target.value] = Use(variable.type, variable)
         builder.protected.add(variable)
 
     body = _loop_body(builder, node, enter)
-    builder.statements.append(For(origin, variable, start, stop, step, body, descending, options))
+    builder.statements.append(For(origin, variable, start, stop, step, body, descending, options, previous))
     builder.scope[node.target.value] = Use(variable.type, variable)
+
+
+def _number_before(builder: Builder, name: str, type_: ValueType, span: Span) -> Expr | None:
+    """What a loop's variable holds before its loop, in its type; None unless that is an integer that may be read again."""
+    value = builder.scope.get(name) if name in builder.source.read_outside_their_loops else None
+    if isinstance(value, Const) and type(value.value) is int:
+        return Literal(type_, value.value, symbol=value.symbol)
+    if isinstance(value, Expr) and value.type == type_:
+        return value
+    return None
 
 
 def _loop_bounds(builder: Builder, bounds: list[Value], span: Span) -> tuple[Expr, Expr, Expr, bool]:

@@ -13,7 +13,7 @@ from libcst.metadata import MetadataWrapper, PositionProvider
 from ..diagnostics import NoSourceError, Span
 from ..ir.nodes import Origin
 from ..kernel_function import KernelFunction
-from .assigned import names_assigned_once
+from .assigned import names_assigned_once, names_read_outside_their_loops
 
 
 class Source:
@@ -40,6 +40,7 @@ class Source:
         self._offset = function.first_line - 1 - (1 if self._indented else 0)
         self.line = self.span(self.definition.name).line
         self.assigned_once = names_assigned_once(self.definition)
+        self.read_outside_their_loops = names_read_outside_their_loops(self.definition.body)
         self.docstring = (self.definition.get_docstring() or "").strip().split("\n")[0]
 
     def _find(self, body: Any) -> cst.FunctionDef:

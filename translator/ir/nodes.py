@@ -161,7 +161,8 @@ class If(Statement):
 class For(Statement):
     """`for variable in range(start, stop, step)`: scalars of the variable's type, evaluated once.
 
-    `descending` says that `step` is a negative constant. `options` are those of `tl.range`.
+    `descending` says that `step` is a negative constant. `options` are those of `tl.range`. `previous` is what the name
+    holds before, and still holds after a loop without a trip; None where nothing has given it a number.
     """
 
     variable: Variable
@@ -171,6 +172,7 @@ class For(Statement):
     body: tuple[Statement, ...]
     descending: bool = False
     options: tuple[tuple[str, Any], ...] = ()
+    previous: Expr | None = None
 
 
 @dataclass(frozen=True, slots=True)

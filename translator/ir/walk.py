@@ -45,7 +45,8 @@ def expressions(statement: Statement) -> tuple[Expr, ...]:
         case If() | While():
             return (statement.condition,)
         case For():
-            return (statement.start, statement.stop, statement.step)
+            bounds = (statement.start, statement.stop, statement.step)
+            return bounds if statement.previous is None else (*bounds, statement.previous)
         case Return(value=Expr() as value):
             return (value,)
     return ()

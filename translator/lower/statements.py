@@ -274,6 +274,9 @@ def _lower_for(context: Context, statement: For) -> tuple[Node, ...]:
     counter = name
     if variable in context.scopes.outliving:
         counter = context.names.variable(context.temporary(id(statement), f"{variable.name}_next", variable.type))
+        if statement.previous is not None:
+            kept = context.speller.text(statement.previous)
+            nodes.append(Line(f"{name} = {kept};", "stays so if there is no iteration"))
         body = (Line(f"{name} = {counter};"), *body)
     nodes.append(Loop(_for_header(statement, counter, start, stop, step), body))
     return tuple(nodes)
