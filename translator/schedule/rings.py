@@ -12,6 +12,7 @@ A load that depends on what an iteration computes is in no ring: it is made when
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
@@ -40,7 +41,7 @@ from ..ir.types import ValueType
 from ..ir.walk import assigned_variables, bodies, expressions, statements, used_variables
 from ..language.dtypes import PointerType, void
 from .dots import Dots, dot_statements, operand_of, plan_dots
-from .instructions import WGMMA_CAPABILITY
+from .instructions import WGMMA_CAPABILITY, whole_pieces
 from .pointers import read_only_pointers, roots_of, roots_written
 from .producer import producible
 from .shared_tiles import SharedTile, fits
@@ -398,8 +399,12 @@ def _map(plan: _Plan, box: Box, tile: SharedTile) -> str:
     if key not in plan.maps:
         stem = box.base.name.removesuffix("_ptr").removesuffix("_desc")
         names = {known.name for known in plan.maps.values()}
-        choices = (f"{stem}_map", f"{stem}_other_map", f"{stem}_further_map", f"{stem}_next_map")
-        name = next(choice for choice in choices if choice not in names)
+        words = (f"{stem}_{'further_' * count}map" for count in itertools.count())
+        name = next(
+            choice
+            for choice in (f"{stem}_map", f"{stem}_other_map", *itertools.islice(words, 1, len(names) + 2))
+            if choice not in names
+        )
         base = box.base.name
         plan.maps[key] = TensorMap(name, element.element_ty, base, sizes, strides, lengths, tile.swizzle)
     for guard in box.guards:
@@ -419,6 +424,8 @@ def _box_stores(plan: _Plan) -> None:
         if not isinstance(statement, Effect) or statement.call.op != "store" or statement.call.args[0].type.rank != 2:
             continue
         box = find_box(statement, plan.kernel, plan.facts, plan.induction)
+        if isinstance(box, Box) and not _lies_in_shared_memory(statement.call.args[1].type, box):
+            box = NotABox("a side is no power of two, or too short for whole chunks of shared memory")
         if isinstance(box, NotABox):
             plan.reasons.setdefault(f"store: {box.reason}")
         elif plan.options.guards and box.dims[0].axis is not None and not _is_read(plan, box.base):
@@ -426,6 +433,12 @@ def _box_stores(plan: _Plan) -> None:
     for statement, box in list(boxes.values()):
         if all(id(other) in boxes for other in _stores(plan, box.base)):  # threads' own stores would overtake copies
             plan.replaced[id(statement)] = _box_store(plan, statement, box)
+
+
+def _lies_in_shared_memory(type_: ValueType, box: Box) -> bool:
+    """Whether a tile that is to be copied out has a format there."""
+    fast = box.dims[0].axis
+    return fast is not None and whole_pieces(type_.shape) and fits(type_.shape, fast, type_.dtype.itemsize)
 
 
 def _box_store(plan: _Plan, statement: Effect, box: Box) -> Statement:
