@@ -12,7 +12,7 @@ from ..ops.registry import OPS
 from ..schedule.dots import DotPlan
 from ..schedule.instructions import LANE_BITS, WARPGROUP_BITS
 from ..schedule.layout import Layout
-from ..schedule.rings import UNBOUNDED
+from ..schedule.tensor_copies import UNBOUNDED
 from .context import Context, ctype
 from .staging import tile_comment
 from .unit import HeaderField

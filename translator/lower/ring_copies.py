@@ -10,7 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ..ir.nodes import Assign, For, Literal, Statement
-from ..schedule.rings import Ring, top_statements
+from ..schedule.ring_plan import Ring
+from ..schedule.rings import top_statements
 from .context import Context, ctype
 from .rings import stages_name
 from .staging import ahead_registers, copy_tile, declare_tile, fetch_tile, is_asynchronous, proxy_fence, put_tile

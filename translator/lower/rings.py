@@ -11,7 +11,8 @@ from collections.abc import Callable
 
 from ..ir.nodes import Assign, Call, Expr, For, Literal, Statement, Use, Variable
 from ..ir.walk import assigned_variables, statements, used_variables
-from ..schedule.rings import Ring, top_statements
+from ..schedule.ring_plan import Ring
+from ..schedule.rings import top_statements
 from ..schedule.shared_tiles import SharedTile
 from .context import Context, ctype
 from .dot_wgmma import pin

@@ -24,7 +24,7 @@ from ..ir.nodes import (
 from ..ir.walk import subexpressions
 from ..schedule.layout import Layout
 from ..schedule.layouts import tile_uses
-from ..schedule.rings import Ring
+from ..schedule.ring_plan import Ring
 from .atomics import FUNCTIONS, lower_atomic
 from .box_store import lower_box_store
 from .context import Context, ctype

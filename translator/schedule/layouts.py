@@ -24,7 +24,8 @@ from .layout import Layout, blocked, drop_axis, padded
 from .paths import operand_axes, result_axes
 from .plan import Conversion, Schedule
 from .registers import choose_shared, needs_whole_multiprocessor, peak_registers
-from .rings import Rings, with_stages
+from .ring_plan import Rings
+from .rings import with_stages
 
 ACCESS_BYTES = 16  # the widest access of one thread
 LANES = 32

@@ -8,7 +8,7 @@ from ..artifact import Options, Target
 from ..ir.nodes import Variable
 from .dots import DotPlan
 from .layout import Layout
-from .rings import Rings
+from .ring_plan import Rings
 from .shared_tiles import SharedTile
 
 

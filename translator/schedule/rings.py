@@ -12,103 +12,38 @@ A load that depends on what an iteration computes is in no ring: it is made when
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from ..analysis.boxes import Box, NotABox, find_box, parameter_text
-from ..analysis.facts import Facts, find_facts
-from ..analysis.induction import Induction, closed_forms
-from ..artifact import Options, Target, TensorMap
+from ..analysis.boxes import Box, NotABox, find_box
+from ..analysis.facts import find_facts
+from ..analysis.induction import closed_forms
+from ..artifact import Options, Target
 from ..ir.nodes import (
     Assign,
     Call,
     CallFunction,
-    Effect,
     Expr,
     For,
     If,
     Inlined,
     Kernel,
     Literal,
-    Return,
     Statement,
     Use,
     Variable,
     While,
 )
-from ..ir.types import ValueType
-from ..ir.walk import assigned_variables, bodies, expressions, statements, used_variables
-from ..language.dtypes import PointerType, void
+from ..ir.walk import assigned_variables, expressions, statements, used_variables
 from .dots import Dots, dot_statements, operand_of, plan_dots
-from .instructions import WGMMA_CAPABILITY, whole_pieces
-from .pointers import read_only_pointers, roots_of, roots_written
+from .instructions import WGMMA_CAPABILITY
+from .persistence import can_persist
+from .pointers import read_only_pointers, roots_of
 from .producer import producible
-from .shared_tiles import SharedTile, fits
+from .ring_plan import Ring, RingPlan, Rings
+from .tensor_copies import box_load, boxed_tile, copy_stores, why_not_copied
 
-UNBOUNDED = str(1 << 31)  # the size of a dimension that the kernel does not bound
 MOST_STAGES = 8  # of tensor copies: more do not hide more latency
-
-
-@dataclass(frozen=True, slots=True)
-class Ring:
-    """The tiles that a loop loads ahead.
-
-    Attributes:
-      loop: the loop's variable.
-      kind: "tma" or "cp_async".
-      tiles: the staged variables, in the order of their loads.
-      stages: tiles of each that are in shared memory at once.
-      counted: whether the stage follows from a running count, because the loop runs more than once or not from 0 by 1;
-        otherwise from the loop's variable.
-      overlapped: whether a dot may still run while the next iteration starts.
-    """
-
-    loop: Variable
-    kind: str
-    tiles: tuple[Variable, ...]
-    stages: int
-    counted: bool
-    overlapped: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Rings:
-    """All rings of a kernel, the tensor maps that its copies use, and the conditions under which they are right."""
-
-    rings: tuple[Ring, ...] = ()
-    maps: tuple[TensorMap, ...] = ()
-    guards: tuple[str, ...] = ()
-    reasons: tuple[str, ...] = ()  # why loads are not tensor copies, for the header
-    persistent: bool = False  # whether a block runs one program after another
-    folded: frozenset[Variable] = frozenset()  # what the places of loads and stores were computed from
-
-    def of(self, loop: Variable) -> Ring | None:
-        """The ring of the loop with this variable."""
-        return next((ring for ring in self.rings if ring.loop is loop), None)
-
-    @property
-    def has_producer(self) -> bool:
-        """Whether a warpgroup of its own loads."""
-        return any(ring.kind == "tma" for ring in self.rings)
-
-
-@dataclass(slots=True)
-class _Plan:
-    """What has been decided so far."""
-
-    kernel: Kernel
-    facts: Facts
-    dots: Dots
-    induction: Induction
-    options: Options
-    target: Target
-    read_only: frozenset[Variable]
-    replaced: dict[int, Statement]
-    rings: list[Ring]
-    maps: dict[tuple[object, ...], TensorMap]
-    guards: dict[str, None]
-    reasons: dict[str, None]
 
 
 def plan_rings(kernel: Kernel, options: Options, target: Target, most_stages: int) -> tuple[Kernel, Rings]:
@@ -116,7 +51,7 @@ def plan_rings(kernel: Kernel, options: Options, target: Target, most_stages: in
     if not any(True for _ in dot_statements(kernel)) or most_stages < 2:
         return kernel, Rings()
     facts = find_facts(kernel)
-    plan = _Plan(
+    plan = RingPlan(
         kernel, facts, plan_dots(kernel, facts, options, target), closed_forms(kernel, facts), options, target,
         read_only_pointers(kernel), {}, [], {}, {}, {},
     )  # fmt: skip
@@ -124,9 +59,9 @@ def plan_rings(kernel: Kernel, options: Options, target: Target, most_stages: in
     for loop, nested in loops:
         _plan_loop(plan, loop, nested, most_stages)
     if any(ring.kind == "tma" for ring in plan.rings):
-        _box_stores(plan)
+        copy_stores(plan)
     repeated = sum(ring.kind == "tma" for ring in plan.rings) > 1
-    persistent = _can_persist(kernel, loops, plan)
+    persistent = can_persist(kernel, loops, plan)
     rings = tuple(replace(ring, counted=ring.counted or repeated or persistent) for ring in plan.rings)
     body = _with(kernel.body, plan.replaced)
     folded = _sources(kernel, [s for s in statements(kernel.body) if id(s) in plan.replaced])
@@ -134,27 +69,6 @@ def plan_rings(kernel: Kernel, options: Options, target: Target, most_stages: in
         rings, tuple(plan.maps.values()), tuple(plan.guards), tuple(plan.reasons), persistent, frozenset(folded)
     )
     return replace(kernel, body=body), found
-
-
-def _can_persist(kernel: Kernel, loops: list[tuple[For, bool]], plan: _Plan) -> bool:
-    """Whether a block may run one program after another, and gains by it: the next one's loads start under this one's end.
-
-    Programs must not talk to each other: no atomics, and no loads of what is stored. Kernels that loop over programs
-    themselves, or end early, stay as they are.
-    """
-    rings = [nested for loop, nested in loops if any(r.loop is loop.variable and r.kind == "tma" for r in plan.rings)]
-    if len(rings) != 1 or rings[0]:
-        return False
-    stored = {v for v in roots_written(kernel)}
-    for statement in statements(kernel.body):
-        if isinstance(statement, Return):
-            return False
-        for expr in expressions(statement):
-            if isinstance(expr, Call) and (expr.op.startswith("atomic_") or expr.op in ("device_assert", "barrier")):
-                return False
-            if isinstance(expr, Call) and expr.op == "load" and stored & roots_of(kernel, expr.args[0]):
-                return False
-    return True
 
 
 def _sources(kernel: Kernel, replaced: list[Statement]) -> set[Variable]:
@@ -202,7 +116,7 @@ def top_statements(block: tuple[Statement, ...]) -> Iterator[Statement]:
             yield statement
 
 
-def _plan_loop(plan: _Plan, loop: For, nested: bool, most_stages: int) -> None:
+def _plan_loop(plan: RingPlan, loop: For, nested: bool, most_stages: int) -> None:
     loads = [s for s in top_statements(loop.body) if isinstance(s, Assign) and _is_staged_load(plan, s)]
     outside = _read_outside(plan, loop)
     loads = [statement for statement in loads if statement.target not in outside]
@@ -213,7 +127,7 @@ def _plan_loop(plan: _Plan, loop: For, nested: bool, most_stages: int) -> None:
     boxes = _boxes(plan, loop, loads)
     if boxes is not None:
         for statement, box in zip(loads, boxes, strict=True):
-            plan.replaced[id(statement)] = _box_load(plan, statement, box, _boxed_tile(plan, statement.target, box))
+            plan.replaced[id(statement)] = box_load(plan, statement, box, boxed_tile(plan, statement.target, box))
         tiles = tuple(statement.target for statement in loads)
         stages = min(_wanted_stages(plan, tiles), most_stages)
         counted = nested or not plain
@@ -232,13 +146,13 @@ def _plan_loop(plan: _Plan, loop: For, nested: bool, most_stages: int) -> None:
         plan.rings.append(Ring(loop.variable, "cp_async", tuple(moved), stages, not plain, False))
 
 
-def _is_staged_load(plan: _Plan, statement: Statement) -> bool:
+def _is_staged_load(plan: RingPlan, statement: Statement) -> bool:
     if not isinstance(statement, Assign) or statement.target not in plan.dots.staged:
         return False
     return isinstance(statement.value, Call) and statement.value.op == "load"
 
 
-def _read_outside(plan: _Plan, loop: For) -> set[Variable]:
+def _read_outside(plan: RingPlan, loop: For) -> set[Variable]:
     """The variables that are read outside of a loop's body: they outlive a trip."""
     inside = {id(statement) for statement in statements(loop.body)}
     pending = [
@@ -254,7 +168,7 @@ def _read_outside(plan: _Plan, loop: For) -> set[Variable]:
     return found
 
 
-def _in_any_trip(plan: _Plan, statement: Assign, loop: For) -> Call | None:
+def _in_any_trip(plan: RingPlan, statement: Assign, loop: For) -> Call | None:
     """A load whose operands are in terms of the loop's variable and of what the loop does not change; None if it cannot be."""
     changed = {v for inner in statements(loop.body) for v in assigned_variables(inner)}
     induction = replace(plan.induction, kept=plan.facts.index - changed)  # computed once, before the loop
@@ -282,7 +196,7 @@ def _substituted(expr: Expr, variable: Variable, value: Expr) -> Expr:
     return expr
 
 
-def _wanted_stages(plan: _Plan, tiles: tuple[Variable, ...]) -> int:
+def _wanted_stages(plan: RingPlan, tiles: tuple[Variable, ...]) -> int:
     """As many stages as shared memory has room for, up to what hides its latency, and at least as many as asked for.
 
     Warpgroups that multiply and load leave no registers for a second block, so that the memory is there to be used.
@@ -291,7 +205,7 @@ def _wanted_stages(plan: _Plan, tiles: tuple[Variable, ...]) -> int:
     return max(plan.options.num_stages, min(MOST_STAGES, plan.target.max_dynamic_shared_bytes // stage))
 
 
-def _boxes(plan: _Plan, loop: For, loads: list[Assign]) -> list[Box] | None:
+def _boxes(plan: RingPlan, loop: For, loads: list[Assign]) -> list[Box] | None:
     """The boxes of all loads of a loop; None, with the reason noted, when one is not."""
     if plan.target.capability != WGMMA_CAPABILITY or not _all_wgmma(plan, loads):
         return None
@@ -307,7 +221,9 @@ def _boxes(plan: _Plan, loop: For, loads: list[Assign]) -> list[Box] | None:
         box = find_box(statement, plan.kernel, plan.facts, plan.induction)
         if isinstance(box, Box):
             starts = tuple(dim.start for dim in box.dims)
-            reason = _unusable(plan, box, plan.dots.staged[statement.target], _boxed_tile(plan, statement.target, box))
+            reason = why_not_copied(
+                plan, box, plan.dots.staged[statement.target], boxed_tile(plan, statement.target, box)
+            )
             if not producible(plan.kernel, loop, starts):
                 reason = "its place depends on what the block computes together"
             box = NotABox(reason) if reason else box
@@ -318,25 +234,7 @@ def _boxes(plan: _Plan, loop: For, loads: list[Assign]) -> list[Box] | None:
     return boxes
 
 
-def _boxed_tile(plan: _Plan, variable: Variable, box: Box) -> SharedTile:
-    """The format of a tile that is a box: contiguous as the tensor is."""
-    tile = plan.dots.staged[variable]
-    return replace(tile, fast=box.dims[0].axis if box.dims[0].axis is not None else tile.fast)
-
-
-def _unusable(plan: _Plan, box: Box, assumed: SharedTile, tile: SharedTile) -> str:
-    """Why a box cannot be copied to (or from) a shared tile; "" when it can."""
-    if not plan.options.guards:  # any box needs sizes and strides that are not zero
-        return f"needs {parameter_text(box.guards[0]) if box.guards else 'sizes and strides above zero'}"
-    if box.base not in plan.read_only:
-        return f"{box.base.name} is written by the kernel"
-    other = tile.fast != assumed.fast and (tile.itemsize != 2 or not fits(tile.shape, tile.fast, tile.itemsize))
-    if box.dims[0].axis != tile.fast or other:
-        return "not contiguous along the axis that the instruction needs"
-    return ""
-
-
-def _all_wgmma(plan: _Plan, loads: list[Assign]) -> bool:
+def _all_wgmma(plan: RingPlan, loads: list[Assign]) -> bool:
     wanted = {statement.target for statement in loads}
     for statement, call in dot_statements(plan.kernel):
         operands = {operand.variable for operand in map(operand_of, call.args[:2]) if operand}
@@ -345,7 +243,7 @@ def _all_wgmma(plan: _Plan, loads: list[Assign]) -> bool:
     return True
 
 
-def _overlapped(plan: _Plan, loop: For, tiles: tuple[Variable, ...]) -> bool:
+def _overlapped(plan: RingPlan, loop: For, tiles: tuple[Variable, ...]) -> bool:
     """Whether nothing in the loop but its dots touches their sums, and all operands are loaded by the ring."""
     dots = [(s, c) for s, c in dot_statements(plan.kernel) if any(s is other for other in statements(loop.body))]
     sums = {statement.target for statement, _ in dots}
@@ -366,113 +264,6 @@ def _overlapped(plan: _Plan, loop: For, tiles: tuple[Variable, ...]) -> bool:
         if sums & (read | set(assigned_variables(statement))):
             return False
     return True
-
-
-# ------------------------------------------------------------------------------------------------------ rewriting
-
-
-def _box_load(plan: _Plan, statement: Assign, box: Box, tile: SharedTile) -> Statement:
-    name = _map(plan, box, tile)
-    starts = tuple(dim.start for dim in reversed(box.dims))
-    axes = tuple(dim.axis for dim in reversed(box.dims))
-    call = Call(
-        statement.target.type,
-        "box_load",
-        starts,
-        (("map", name), ("base", box.base), ("axes", axes)),
-        span=statement.value.span,
-    )
-    return replace(statement, value=call)
-
-
-def _map(plan: _Plan, box: Box, tile: SharedTile) -> str:
-    """The tensor map of a box, made once for all boxes that can share it."""
-    element = box.base.type.element
-    if not isinstance(element, PointerType):
-        raise TypeError("not a pointer")
-    itemsize = element.element_ty.itemsize
-    sides = {tile.fast: tile.line, tile.slow: tile.lines}
-    lengths = tuple(sides.get(dim.axis, 1) if dim.axis is not None else 1 for dim in box.dims)
-    sizes = tuple(parameter_text(dim.size) if dim.size is not None else UNBOUNDED for dim in box.dims)
-    strides = tuple(_bytes(dim.stride, itemsize) for dim in box.dims[1:])
-    key = (box.base, lengths, sizes, strides, tile.swizzle)
-    if key not in plan.maps:
-        stem = box.base.name.removesuffix("_ptr").removesuffix("_desc")
-        names = {known.name for known in plan.maps.values()}
-        words = (f"{stem}_{'further_' * count}map" for count in itertools.count())
-        name = next(
-            choice
-            for choice in (f"{stem}_map", f"{stem}_other_map", *itertools.islice(words, 1, len(names) + 2))
-            if choice not in names
-        )
-        base = box.base.name
-        plan.maps[key] = TensorMap(name, element.element_ty, base, sizes, strides, lengths, tile.swizzle)
-    for guard in box.guards:
-        plan.guards.setdefault(parameter_text(guard))
-    return plan.maps[key].name
-
-
-def _bytes(stride: Expr, itemsize: int) -> str:
-    text = parameter_text(stride)
-    return f"{text if text.isidentifier() or text.isdigit() else f'({text})'} * {itemsize}"
-
-
-def _box_stores(plan: _Plan) -> None:
-    """Stores of tiles that are boxes become tensor copies too, where nothing else touches the tensor."""
-    boxes: dict[int, tuple[Effect, Box]] = {}
-    for statement in statements(plan.kernel.body):
-        if not isinstance(statement, Effect) or statement.call.op != "store" or statement.call.args[0].type.rank != 2:
-            continue
-        box = find_box(statement, plan.kernel, plan.facts, plan.induction)
-        if isinstance(box, Box) and not _lies_in_shared_memory(statement.call.args[1].type, box):
-            box = NotABox("a side is no power of two, or too short for whole chunks of shared memory")
-        if isinstance(box, NotABox):
-            plan.reasons.setdefault(f"store: {box.reason}")
-        elif plan.options.guards and box.dims[0].axis is not None and not _is_read(plan, box.base):
-            boxes[id(statement)] = (statement, box)
-    for statement, box in list(boxes.values()):
-        if all(id(other) in boxes for other in _stores(plan, box.base)):  # threads' own stores would overtake copies
-            plan.replaced[id(statement)] = _box_store(plan, statement, box)
-
-
-def _lies_in_shared_memory(type_: ValueType, box: Box) -> bool:
-    """Whether a tile that is to be copied out has a format there."""
-    fast = box.dims[0].axis
-    return fast is not None and whole_pieces(type_.shape) and fits(type_.shape, fast, type_.dtype.itemsize)
-
-
-def _box_store(plan: _Plan, statement: Effect, box: Box) -> Statement:
-    value = statement.call.args[1]
-    tile = SharedTile(tuple(map(int, value.type.shape)), box.dims[0].axis or 0, value.type.dtype.itemsize)
-    name = _map(plan, box, tile)
-    starts = tuple(dim.start for dim in reversed(box.dims))
-    axes = tuple(dim.axis for dim in reversed(box.dims))
-    in_loop = any(
-        isinstance(s, (For, While)) and any(inner is statement for body in bodies(s) for inner in statements(body))
-        for s in statements(plan.kernel.body)
-    )
-    repeated = in_loop or len(_stores(plan, box.base)) > 1
-    attributes = (("map", name), ("base", box.base), ("axes", axes), ("repeated", repeated))
-    call = Call(ValueType(void), "box_store", (value, *starts), attributes, span=statement.call.span)
-    return replace(statement, call=call)
-
-
-def _stores(plan: _Plan, base: Variable) -> list[Effect]:
-    """All stores through a pointer argument."""
-    return [
-        s for s in statements(plan.kernel.body)
-        if isinstance(s, Effect) and s.call.op == "store" and base in roots_of(plan.kernel, s.call.args[0])
-    ]  # fmt: skip
-
-
-def _is_read(plan: _Plan, pointer: Variable) -> bool:
-    """Whether the kernel loads through a pointer argument, or changes what it points to by atomics."""
-    for statement in statements(plan.kernel.body):
-        for expr in expressions(statement):
-            reads = isinstance(expr, Call) and (expr.op == "load" or expr.op.startswith("atomic_"))
-            if reads and pointer in roots_of(plan.kernel, expr.args[0]):  # type: ignore[attr-defined]
-                return True
-    return False
 
 
 def _with(block: tuple[Statement, ...], replaced: Mapping[int, Statement]) -> tuple[Statement, ...]:

@@ -1,0 +1,29 @@
+"""Whether a block may run one program after another."""
+
+from __future__ import annotations
+
+from ..ir.nodes import Call, For, Kernel, Return
+from ..ir.walk import expressions, statements
+from .pointers import roots_of, roots_written
+from .ring_plan import RingPlan
+
+
+def can_persist(kernel: Kernel, loops: list[tuple[For, bool]], plan: RingPlan) -> bool:
+    """Whether a block may run one program after another, and gains by it: the next one's loads start under this one's end.
+
+    Programs must not talk to each other: no atomics, and no loads of what is stored. Kernels that loop over programs
+    themselves, or end early, stay as they are.
+    """
+    rings = [nested for loop, nested in loops if any(r.loop is loop.variable and r.kind == "tma" for r in plan.rings)]
+    if len(rings) != 1 or rings[0]:
+        return False
+    stored = {v for v in roots_written(kernel)}
+    for statement in statements(kernel.body):
+        if isinstance(statement, Return):
+            return False
+        for expr in expressions(statement):
+            if isinstance(expr, Call) and (expr.op.startswith("atomic_") or expr.op in ("device_assert", "barrier")):
+                return False
+            if isinstance(expr, Call) and expr.op == "load" and stored & roots_of(kernel, expr.args[0]):
+                return False
+    return True

@@ -1,0 +1,72 @@
+"""What is decided about a kernel's rings: the values that the other stages read, and the table that planning fills."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..analysis.facts import Facts
+from ..analysis.induction import Induction
+from ..artifact import Options, Target, TensorMap
+from ..ir.nodes import Kernel, Statement, Variable
+from .dots import Dots
+
+
+@dataclass(frozen=True, slots=True)
+class Ring:
+    """The tiles that a loop loads ahead.
+
+    Attributes:
+      loop: the loop's variable.
+      kind: "tma" or "cp_async".
+      tiles: the staged variables, in the order of their loads.
+      stages: tiles of each that are in shared memory at once.
+      counted: whether the stage follows from a running count, because the loop runs more than once or not from 0 by 1;
+        otherwise from the loop's variable.
+      overlapped: whether a dot may still run while the next iteration starts.
+    """
+
+    loop: Variable
+    kind: str
+    tiles: tuple[Variable, ...]
+    stages: int
+    counted: bool
+    overlapped: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Rings:
+    """All rings of a kernel, the tensor maps that its copies use, and the conditions under which they are right."""
+
+    rings: tuple[Ring, ...] = ()
+    maps: tuple[TensorMap, ...] = ()
+    guards: tuple[str, ...] = ()
+    reasons: tuple[str, ...] = ()  # why loads are not tensor copies, for the header
+    persistent: bool = False  # whether a block runs one program after another
+    folded: frozenset[Variable] = frozenset()  # what the places of loads and stores were computed from
+
+    def of(self, loop: Variable) -> Ring | None:
+        """The ring of the loop with this variable."""
+        return next((ring for ring in self.rings if ring.loop is loop), None)
+
+    @property
+    def has_producer(self) -> bool:
+        """Whether a warpgroup of its own loads."""
+        return any(ring.kind == "tma" for ring in self.rings)
+
+
+@dataclass(slots=True)
+class RingPlan:
+    """What has been decided so far."""
+
+    kernel: Kernel
+    facts: Facts
+    dots: Dots
+    induction: Induction
+    options: Options
+    target: Target
+    read_only: frozenset[Variable]
+    replaced: dict[int, Statement]
+    rings: list[Ring]
+    maps: dict[tuple[object, ...], TensorMap]
+    guards: dict[str, None]
+    reasons: dict[str, None]

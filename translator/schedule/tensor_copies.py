@@ -1,0 +1,145 @@
+"""Loads and stores of boxes as tensor copies: the maps that they need, and the operations that take their place.
+
+In: the plan of a kernel's rings. Out: statements for `RingPlan.replaced`, maps and guards in the plan.
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+
+from ..analysis.boxes import Box, NotABox, find_box, parameter_text
+from ..artifact import TensorMap
+from ..ir.nodes import Assign, Call, Effect, Expr, For, Statement, Variable, While
+from ..ir.types import ValueType
+from ..ir.walk import bodies, expressions, statements
+from ..language.dtypes import PointerType, void
+from .instructions import whole_pieces
+from .pointers import roots_of
+from .ring_plan import RingPlan
+from .shared_tiles import SharedTile, fits
+
+UNBOUNDED = str(1 << 31)  # the size of a dimension that the kernel does not bound
+
+
+def boxed_tile(plan: RingPlan, variable: Variable, box: Box) -> SharedTile:
+    """The format of a tile that is a box: contiguous as the tensor is."""
+    tile = plan.dots.staged[variable]
+    return replace(tile, fast=box.dims[0].axis if box.dims[0].axis is not None else tile.fast)
+
+
+def why_not_copied(plan: RingPlan, box: Box, assumed: SharedTile, tile: SharedTile) -> str:
+    """Why a box cannot be copied to (or from) a shared tile; "" when it can."""
+    if not plan.options.guards:  # any box needs sizes and strides that are not zero
+        return f"needs {parameter_text(box.guards[0]) if box.guards else 'sizes and strides above zero'}"
+    if box.base not in plan.read_only:
+        return f"{box.base.name} is written by the kernel"
+    other = tile.fast != assumed.fast and (tile.itemsize != 2 or not fits(tile.shape, tile.fast, tile.itemsize))
+    if box.dims[0].axis != tile.fast or other:
+        return "not contiguous along the axis that the instruction needs"
+    return ""
+
+
+def box_load(plan: RingPlan, statement: Assign, box: Box, tile: SharedTile) -> Statement:
+    """The tensor copy that takes the place of a load."""
+    name = _map(plan, box, tile)
+    starts = tuple(dim.start for dim in reversed(box.dims))
+    axes = tuple(dim.axis for dim in reversed(box.dims))
+    call = Call(
+        statement.target.type,
+        "box_load",
+        starts,
+        (("map", name), ("base", box.base), ("axes", axes)),
+        span=statement.value.span,
+    )
+    return replace(statement, value=call)
+
+
+def _map(plan: RingPlan, box: Box, tile: SharedTile) -> str:
+    """The tensor map of a box, made once for all boxes that can share it."""
+    element = box.base.type.element
+    if not isinstance(element, PointerType):
+        raise TypeError("not a pointer")
+    itemsize = element.element_ty.itemsize
+    sides = {tile.fast: tile.line, tile.slow: tile.lines}
+    lengths = tuple(sides.get(dim.axis, 1) if dim.axis is not None else 1 for dim in box.dims)
+    sizes = tuple(parameter_text(dim.size) if dim.size is not None else UNBOUNDED for dim in box.dims)
+    strides = tuple(_bytes(dim.stride, itemsize) for dim in box.dims[1:])
+    key = (box.base, lengths, sizes, strides, tile.swizzle)
+    if key not in plan.maps:
+        stem = box.base.name.removesuffix("_ptr").removesuffix("_desc")
+        names = {known.name for known in plan.maps.values()}
+        words = (f"{stem}_{'further_' * count}map" for count in itertools.count())
+        name = next(
+            choice
+            for choice in (f"{stem}_map", f"{stem}_other_map", *itertools.islice(words, 1, len(names) + 2))
+            if choice not in names
+        )
+        base = box.base.name
+        plan.maps[key] = TensorMap(name, element.element_ty, base, sizes, strides, lengths, tile.swizzle)
+    for guard in box.guards:
+        plan.guards.setdefault(parameter_text(guard))
+    return plan.maps[key].name
+
+
+def _bytes(stride: Expr, itemsize: int) -> str:
+    text = parameter_text(stride)
+    return f"{text if text.isidentifier() or text.isdigit() else f'({text})'} * {itemsize}"
+
+
+def copy_stores(plan: RingPlan) -> None:
+    """Stores of tiles that are boxes become tensor copies too, where nothing else touches the tensor."""
+    boxes: dict[int, tuple[Effect, Box]] = {}
+    for statement in statements(plan.kernel.body):
+        if not isinstance(statement, Effect) or statement.call.op != "store" or statement.call.args[0].type.rank != 2:
+            continue
+        box = find_box(statement, plan.kernel, plan.facts, plan.induction)
+        if isinstance(box, Box) and not _lies_in_shared_memory(statement.call.args[1].type, box):
+            box = NotABox("a side is no power of two, or too short for whole chunks of shared memory")
+        if isinstance(box, NotABox):
+            plan.reasons.setdefault(f"store: {box.reason}")
+        elif plan.options.guards and box.dims[0].axis is not None and not _is_read(plan, box.base):
+            boxes[id(statement)] = (statement, box)
+    for statement, box in list(boxes.values()):
+        if all(id(other) in boxes for other in _stores(plan, box.base)):  # threads' own stores would overtake copies
+            plan.replaced[id(statement)] = _box_store(plan, statement, box)
+
+
+def _lies_in_shared_memory(type_: ValueType, box: Box) -> bool:
+    """Whether a tile that is to be copied out has a format there."""
+    fast = box.dims[0].axis
+    return fast is not None and whole_pieces(type_.shape) and fits(type_.shape, fast, type_.dtype.itemsize)
+
+
+def _box_store(plan: RingPlan, statement: Effect, box: Box) -> Statement:
+    value = statement.call.args[1]
+    tile = SharedTile(tuple(map(int, value.type.shape)), box.dims[0].axis or 0, value.type.dtype.itemsize)
+    name = _map(plan, box, tile)
+    starts = tuple(dim.start for dim in reversed(box.dims))
+    axes = tuple(dim.axis for dim in reversed(box.dims))
+    in_loop = any(
+        isinstance(s, (For, While)) and any(inner is statement for body in bodies(s) for inner in statements(body))
+        for s in statements(plan.kernel.body)
+    )
+    repeated = in_loop or len(_stores(plan, box.base)) > 1
+    attributes = (("map", name), ("base", box.base), ("axes", axes), ("repeated", repeated))
+    call = Call(ValueType(void), "box_store", (value, *starts), attributes, span=statement.call.span)
+    return replace(statement, call=call)
+
+
+def _stores(plan: RingPlan, base: Variable) -> list[Effect]:
+    """All stores through a pointer argument."""
+    return [
+        s for s in statements(plan.kernel.body)
+        if isinstance(s, Effect) and s.call.op == "store" and base in roots_of(plan.kernel, s.call.args[0])
+    ]  # fmt: skip
+
+
+def _is_read(plan: RingPlan, pointer: Variable) -> bool:
+    """Whether the kernel loads through a pointer argument, or changes what it points to by atomics."""
+    for statement in statements(plan.kernel.body):
+        for expr in expressions(statement):
+            reads = isinstance(expr, Call) and (expr.op == "load" or expr.op.startswith("atomic_"))
+            if reads and pointer in roots_of(plan.kernel, expr.args[0]):  # type: ignore[attr-defined]
+                return True
+    return False
