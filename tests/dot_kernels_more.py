@@ -193,3 +193,16 @@ def by_block_pointers(a_ptr, b_ptr, c_ptr, M, N, K, BM: tl.constexpr, BN: tl.con
         a_block = tl.advance(a_block, (0, BK))
         b_block = tl.advance(b_block, (BK, 0))
     tl.store(c_block, total.to(tl.float16), boundary_check=(0, 1))
+
+
+@triton.jit
+def talkative(a_ptr, b_ptr, c_ptr, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    # What is printed tells the program.
+    m, n, k = rows_of(tl.program_id(0), BM), rows_of(tl.program_id(1), BN), tl.arange(0, BK)
+    total = tl.zeros((BM, BN), tl.float32)
+    for block in range(0, K, BK):
+        a = tl.load(a_ptr + m[:, None] * K + (block + k)[None, :])
+        b = tl.load(b_ptr + (block + k)[:, None] * N + n[None, :])
+        total = tl.dot(a, b, total)
+    tl.device_print("done", M)
+    tl.store(c_ptr + m[:, None] * N + n[None, :], total)

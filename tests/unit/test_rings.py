@@ -92,6 +92,7 @@ def test_what_a_trip_writes_is_not_loaded_ahead() -> None:
         (kernels.two_loops, f"{USUAL}, {TILE}", False),
         (more.accumulated, f"{USUAL}, fp32, {TILE}", False),
         (more.stored_twice, f"{USUAL}, {TILE}", False),
+        (more.talkative, f"{USUAL}, {TILE}", False),
         (
             kernels.early_return,
             f"*fp16:16, *fp16:16, *i32:16, *fp32:16, i32:16, i32:16, i32:16, 0, {TILE}",

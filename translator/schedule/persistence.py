@@ -22,7 +22,9 @@ def can_persist(kernel: Kernel, loops: list[tuple[For, bool]], plan: RingPlan) -
         if isinstance(statement, Return):
             return False
         for expr in expressions(statement):
-            if isinstance(expr, Call) and (expr.op.startswith("atomic_") or expr.op in ("device_assert", "barrier")):
+            if isinstance(expr, Call) and (
+                expr.op.startswith("atomic_") or expr.op in ("device_assert", "device_print", "barrier")
+            ):
                 return False
             if isinstance(expr, Call) and expr.op == "load" and stored & roots_of(kernel, expr.args[0]):
                 return False
