@@ -203,14 +203,17 @@ LARGER = {
 }
 
 
-def test_the_matrix_product_is_as_short_as_one_written_by_hand() -> None:
-    """A hand-written kernel with a loading warpgroup has 82 lines of code; its blocks run one program each.
+HAND_WRITTEN = (
+    82  # lines of code of a matrix product with a loading warpgroup, written by hand; its blocks run one program
+)
+NOT_YET = "blocks run several programs: a loop in both roles, the second role's scalars, and a store of its own"
 
-    That blocks here run several takes a loop in both roles, the second role's scalars and a store of its own: 1.5 times.
-    """
+
+@pytest.mark.parametrize("times", (1.5, pytest.param(1.3, marks=pytest.mark.xfail(strict=True, reason=NOT_YET))))
+def test_the_matrix_product_is_little_longer_than_one_written_by_hand(times: float) -> None:
     lines = Golden(next(case for case in GOLDEN_CASES if case.path == "matmul/matmul_kernel_fp16.cu")).lines
     start = next(number for number, line in enumerate(lines) if line.startswith('extern "C"'))
-    assert sum(bool(code(line).strip()) for line in lines[start:]) <= 1.5 * 82
+    assert sum(bool(code(line).strip()) for line in lines[start:]) <= times * HAND_WRITTEN
 
 
 def cases_and_points() -> Iterator[Any]:
