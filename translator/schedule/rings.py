@@ -199,7 +199,7 @@ def _substituted(expr: Expr, variable: Variable, value: Expr) -> Expr:
 def _wanted_stages(plan: RingPlan, tiles: tuple[Variable, ...]) -> int:
     """As many stages as shared memory has room for, up to what hides its latency, and at least as many as asked for.
 
-    Warpgroups that multiply and load leave no registers for a second block, so that the memory is there to be used.
+    Large sums leave no registers for a second block; for small tiles a deep ring does what two blocks would.
     """
     stage = sum(plan.dots.staged[tile].stage_bytes for tile in tiles)
     return max(plan.options.num_stages, min(MOST_STAGES, plan.target.max_dynamic_shared_bytes // stage))
