@@ -66,6 +66,7 @@ def _translate_stages(
     from .emit.render import render
     from .frontend import build_kernel
     from .lower.kernel import written_parameters
+    from .schedule.joint_reductions import join_reductions
     from .schedule.operands import prepare_dots
 
     kernel = build_kernel(function, arguments, options, target)
@@ -73,7 +74,8 @@ def _translate_stages(
         from .ir.verify import verify
 
         verify(kernel)
-    kernel, facts, schedule, unit = _fitted(prepare_dots(kernel, target), options, target)
+    prepared = join_reductions(prepare_dots(kernel, target), options.num_warps)
+    kernel, facts, schedule, unit = _fitted(prepared, options, target)
     text, lines = render(unit)
     artifact = Artifact(
         source=text,

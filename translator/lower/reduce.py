@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from ..ir.nodes import Assign, Call, Expr, Variable
+from ..ir.nodes import Assign, Call, Combine, Expr, Variable
 from ..schedule.layout import REGISTER, Layout, drop_axis, padded
 from .access import inside_test
 from .combine import Combination
@@ -259,7 +259,9 @@ def _exchange(context: Context, plan: _Plan, statement: Assign, name: str, share
 
 def _reduce_states(context: Context, statement: Assign, plan: _Plan) -> tuple[Node, ...]:
     """The same levels for several tiles that are combined together: one state per kept element."""
-    state = context.temporary(id(statement), f"{statement.targets[0].name}_state", statement.targets[0].type)
+    combine: Combine = statement.value.attribute("combine")  # type: ignore[attr-defined]
+    purpose = combine.name if combine.parts else f"{statement.targets[0].name}_state"
+    state = context.temporary(id(statement), purpose, statement.targets[0].type)
     name = context.names.variable(state)
     layout = plan.kept if plan.kept.rank else None
     nodes: list[Node] = [Line(f"{plan.combination.state} {name}{context.dimensions(layout)};")]
