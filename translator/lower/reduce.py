@@ -64,7 +64,7 @@ def lower_reduce(context: Context, statement: Assign) -> tuple[Node, ...]:
         combination=combination_of(context, call, any(padded(shape[a]) != shape[a] for a in axes)),
     )
     if plan.combination.fields:
-        return _reduce_states(context, statement, plan)
+        return (*_reduce_states(context, statement, plan), *_forget(context, statement))
     target = statement.target
     name = context.names.variable(target)
     layout = context.schedule.layouts[target] if target.type.is_tile else None
@@ -73,7 +73,16 @@ def lower_reduce(context: Context, statement: Assign) -> tuple[Node, ...]:
     return (
         *declare,
         *_reduce_into(context, statement, plan, name, bool(single and context.declares(statement, target))),
+        *_forget(context, statement),
     )
+
+
+def _forget(context: Context, statement: Assign) -> tuple[Node, ...]:
+    """Makes the compiler compute anew what follows from narrow tiles; see `schedule/recomputed.py`."""
+    tiles = context.schedule.recomputed.forgotten.get(id(statement), ())
+    if tiles:
+        context.use_helper("forget")
+    return tuple(Line(f"forget({context.names.variable(tile)});") for tile in tiles)
 
 
 # ------------------------------------------------------------------------------------------------ plain elements
