@@ -2,7 +2,8 @@
 
 In: a kernel, its facts, the layouts. Out: `Recomputed`. A tile that follows element by element from narrower ones, such as
 `(x - mean) * rstd` of a 16-bit `x`, costs twice their registers while the warps wait for each other in a reduction. Where
-the live tiles do not fit, only the narrow ones stay, and what follows from them becomes a function of the register's index.
+the tiles do not fit, or where a further block would fit on the multiprocessor, only the narrow ones stay, and what follows
+from them becomes a function of the register's index.
 """
 
 from __future__ import annotations
@@ -12,11 +13,12 @@ from dataclasses import dataclass, field, replace
 
 from ..analysis.facts import Facts
 from ..ir.nodes import Assign, Call, CallFunction, Expr, For, Kernel, Statement, Use, Variable, While
-from ..ir.walk import assigned_variables, bodies, expressions, statements, subexpressions, used_variables
+from ..ir.walk import assigned_variables, bodies, expressions, subexpressions, used_variables
 from .instructions import LANE_BITS
 from .layout import REGISTER, Layout
-from .registers import OTHER_REGISTERS, REGISTER_FILE, peak_registers
+from .registers import OTHER_REGISTERS, REGISTER_FILE, blocks_that_fit, peak_registers
 
+ENOUGH_BLOCKS = 3  # on a multiprocessor: while one computes, others load
 MOST_PARTS = 48  # of an expression with everything written out that is computed again
 
 
@@ -28,10 +30,12 @@ class Recomputed:
       variables: the tiles that are functions of the register's index.
       forgotten: by `id` of a reduction, the tiles that it must make the compiler forget: it would otherwise keep what it
         has computed from them before, to use it again behind the reduction.
+      blocks: how many blocks of a multiprocessor that makes room for; None where it was done for one to fit at all.
     """
 
     variables: frozenset[Variable] = frozenset()
     forgotten: Mapping[int, tuple[Variable, ...]] = field(default_factory=dict)
+    blocks: int | None = None
 
     def seen_by(self, facts: Facts) -> Facts:
         """The facts as they are for who counts registers: these tiles have none of their own."""
@@ -42,15 +46,11 @@ def choose_recomputed(
     kernel: Kernel,
     facts: Facts,
     layouts: Mapping[Variable, Layout],
-    statement_layouts: Mapping[int, Layout],
+    exchanges: list[Assign],
     fixed: Set[Variable],
-    num_threads: int,
 ) -> Recomputed:
     """Decides for the tiles in registers, `layouts`; the `fixed` ones are arrays whatever they are made of."""
-    exchanges = [s for s in statements(kernel.body) if _is_exchange(s, statement_layouts)]
-    budget = REGISTER_FILE // num_threads - OTHER_REGISTERS
-    before = peak_registers(kernel, facts, layouts)
-    if not exchanges or before <= budget:
+    if not exchanges or not layouts:
         return Recomputed()
     order = _Order(kernel)
     found: set[Variable] = set()
@@ -59,18 +59,26 @@ def choose_recomputed(
             found.add(variable)
     chosen = Recomputed(frozenset(found))
     kept = {variable: layout for variable, layout in layouts.items() if variable not in found}
-    if not found or peak_registers(kernel, chosen.seen_by(facts), kept) >= before:
+    if not found or not kept:
+        return Recomputed()
+    num_threads = 1 << next(iter(layouts.values())).thread_bits
+    fits = peak_registers(kernel, facts, layouts) <= REGISTER_FILE // num_threads - OTHER_REGISTERS
+    held = frozenset(map(id, exchanges))
+    before = blocks_that_fit(peak_registers(kernel, facts, layouts, held), num_threads)
+    after = min(blocks_that_fit(peak_registers(kernel, chosen.seen_by(facts), kept, held), num_threads), ENOUGH_BLOCKS)
+    more = 0 < before < ENOUGH_BLOCKS and after > before
+    if fits and not more:
         return Recomputed()
     forgotten = {id(exchange): tuple(_forgotten(exchange, chosen, facts, order, kept)) for exchange in exchanges}
-    return replace(chosen, forgotten=forgotten)
+    return replace(chosen, forgotten=forgotten, blocks=after if more else None)
 
 
-def _is_exchange(statement: Statement, layouts: Mapping[int, Layout]) -> bool:
-    """Whether the statement is a reduction in which warps wait for each other."""
-    call = statement.value if isinstance(statement, Assign) else None
-    if not isinstance(call, Call) or call.op != "reduce":
+def is_exchange(statement: Assign, layout: Layout | None) -> bool:
+    """Whether a statement that runs in `layout` is a reduction in which warps wait for each other."""
+    call = statement.value
+    if not isinstance(call, Call) or call.op != "reduce" or layout is None:
         return False
-    layout, axis = layouts[id(statement)], call.attribute("axis")
+    axis = call.attribute("axis")
     bits = [bit for number, bits in enumerate(layout.axes) if axis in (None, number) for bit in bits]
     return any(bit != REGISTER and bit >= LANE_BITS for bit in bits)
 

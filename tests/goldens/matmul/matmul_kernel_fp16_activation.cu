@@ -7,10 +7,9 @@
 //              GROUP_M = 8, ACTIVATION = 'leaky_relu'
 //   launch     grid (blocks, 1, 1), block (384, 1, 1), dynamic shared memory 230400 bytes
 //              each block takes every gridDim.x-th of num_programs programs, the first blockIdx.x
-//   guards     holds for M % 128 == 0, N % 128 == 0; otherwise take --no-guards
-//   maps       a_map: a_ptr [any, K], strides in bytes [stride_am * 2]; box [128, 64], 128-byte swizzle
-//              b_map: b_ptr [K, any], strides in bytes [stride_bk * 2]; box [64, 64], 128-byte swizzle
-//              c_map: c_ptr [M, N], strides in bytes [stride_cm * 2]; box [128, 64], 128-byte swizzle
+//   maps       a_map: a_ptr [M, K], strides in bytes [stride_am * 2]; box [128, 64], 128-byte swizzle
+//              b_map: b_ptr [K, N], strides in bytes [stride_bk * 2]; box [64, 64], 128-byte swizzle
+//              c_map: c_ptr [M, N], strides in bytes [stride_cm * 2]; box [64, 64], 128-byte swizzle
 //   warps      warpgroups 0 and 1 multiply, warpgroup 2 loads: one of its threads starts every tensor copy
 //   tiles      accumulator, c [128, 128]: registers, 64 x 128 per warpgroup, by wgmma.m64n128k16
 //              a [128, 64]: shared, 6 stages of 16384 bytes, 128-byte swizzle
@@ -26,7 +25,7 @@ constexpr int NUM_WARPS = 8;
 constexpr int WARP_SIZE = 32;
 constexpr int NUM_THREADS = NUM_WARPS * WARP_SIZE;              // 256
 constexpr int WARPGROUP_SIZE = 128;                             // threads
-constexpr int CONSUMER_BARRIER = 1;                             // named barrier of those that multiply
+constexpr int STORE_BARRIER = 2;                                // named barriers, one of each warpgroup
 constexpr int PRODUCER_REGS = 24;                               // registers per loading thread
 constexpr int CONSUMER_REGS = 240;                              // registers per multiplying thread
 constexpr int COL_THREADS = 4;                                  // threads along the columns of a tile
@@ -50,6 +49,7 @@ constexpr int PIECE_WIDTH = 128 / sizeof(half);                 // columns of a 
 constexpr int STORE_BUFFERS = 2;                                // pieces: one is written, one copied out
 constexpr int STORE_PIECES = BLOCK_N / PIECE_WIDTH;             // pieces of c, stored one by one
 constexpr int PIECE_ELEMS = COLS / STORE_PIECES;                // of these per thread
+constexpr int STORE_ROWS = BLOCK_M / 2;                         // rows that a warpgroup copies out
 
 // Stores N consecutive elements in one access; `target` is aligned to their size.
 template <int N, typename T>
@@ -60,6 +60,18 @@ __device__ __forceinline__ void store_vec(T* target, const T* source)
     #pragma unroll
     for (int i = 0; i < N; ++i) elements[i] = source[i];
     *reinterpret_cast<unsigned*>(target) = packet;
+}
+
+// Rounds value(0), value(1), ..., two at a time: a pair shares a register from the start.
+template <int N, typename Value>
+__device__ __forceinline__ void round_pairs(half (&target)[N], Value value)
+{
+    #pragma unroll
+    for (int i = 0; i < N; i += 2) {
+        const half2 rounded = __floats2half2_rn(value(i), value(i + 1));
+        target[i] = rounded.x;
+        target[i + 1] = rounded.y;
+    }
 }
 
 // Offset of an element of a shared tile: LINES lines of WIDTH elements, cut into boxes of at most 128 bytes a
@@ -316,8 +328,8 @@ matmul_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int M, int N, i
                 const int pid_n = pid % num_pid_in_group / group_size_m;
                 // L38: for k in range(0, tl.cdiv(K, BLOCK_K)):    (the loading thread's part)
                 const int k_stop = (K + BLOCK_K - 1) / BLOCK_K;
-                const int a_row = pid_m * BLOCK_M % M;
-                const int b_col = pid_n * BLOCK_N % N;
+                const int a_row = pid_m * BLOCK_M;
+                const int b_col = pid_n * BLOCK_N;
                 for (int k = 0; k < k_stop; ++k, ++filled) {
                     const int stage = filled % NUM_STAGES;
                     // the stage's last tiles are no longer needed
@@ -347,8 +359,8 @@ matmul_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int M, int N, i
             const int pid_n = pid % num_pid_in_group / group_size_m;
 
             // Rows and columns beyond the edge wrap around: what they compute is not stored.
-            // L31: offs_am = (pid_m * BLOCK_M + tl.arange(0, BLOCK_M)) % M    (folded into the copies)
-            // L32: offs_bn = (pid_n * BLOCK_N + tl.arange(0, BLOCK_N)) % N    (folded into the copies)
+            // L31: offs_am = (pid_m * BLOCK_M + tl.arange(0, BLOCK_M)) % M    (masked instead of wrapped)
+            // L32: offs_bn = (pid_n * BLOCK_N + tl.arange(0, BLOCK_N)) % N    (masked instead of wrapped)
             // L33: offs_k = tl.arange(0, BLOCK_K)    (folded into the copies)
             // L34: a_ptrs = a_ptr + (offs_am[:, None] * stride_am + offs_k[None, :] * stride_ak)
             //         (folded into the copies)
@@ -396,10 +408,7 @@ matmul_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int M, int N, i
             // L47: c = accumulator.to(tl.float16)
             half c[ROWS][COLS];
             #pragma unroll
-            for (int r = 0; r < ROWS; ++r) {
-                #pragma unroll
-                for (int cc = 0; cc < COLS; ++cc) c[r][cc] = __float2half(accumulator[r][cc]);
-            }
+            for (int r = 0; r < ROWS; ++r) round_pairs(c[r], [&](int cc) { return accumulator[r][cc]; });
 
             // L49: offs_cm = pid_m * BLOCK_M + tl.arange(0, BLOCK_M)    (folded into the copies)
             // L50: offs_cn = pid_n * BLOCK_N + tl.arange(0, BLOCK_N)    (folded into the copies)
@@ -420,16 +429,19 @@ matmul_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int M, int N, i
                     }
                 }
                 async_proxy_fence();   // tensor copies read through the asynchronous proxy
-                if (tid == 0) tma_store_wait<0>();
+                if (tid % WARPGROUP_SIZE == 0) tma_store_wait<0>();
                 // the piece is complete, and the other buffer has been copied out
-                named_barrier_sync(CONSUMER_BARRIER, NUM_THREADS);
-                if (tid == 0) {
-                    tma_store_2d(c_map, pid_m * BLOCK_M, pid_n * BLOCK_N + piece * PIECE_WIDTH,
-                                 c_shared[buffer]);
+                named_barrier_sync(STORE_BARRIER + warpgroup, WARPGROUP_SIZE);
+                if (tid % WARPGROUP_SIZE == 0) {
+                    tma_store_2d(c_map, pid_m * BLOCK_M + warpgroup * STORE_ROWS,
+                                 pid_n * BLOCK_N + piece * PIECE_WIDTH,
+                                 c_shared[buffer] + warpgroup * STORE_ROWS * PIECE_WIDTH);
                     tma_store_commit();
                 }
             }
         }
-        if (tid == 0) tma_store_wait<0>();   // shared memory must outlive the copies out of it
+        if (tid % WARPGROUP_SIZE == 0) {   // shared memory must outlive the copies out of it
+            tma_store_wait<0>();
+        }
     }
 }
