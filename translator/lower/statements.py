@@ -32,7 +32,7 @@ from .convert import lower_conversions
 from .debug import lower_assert, lower_print
 from .dot import lower_dot
 from .memory import indexed, lower_load, lower_store
-from .point import Point
+from .point import Index, Point, point_of
 from .reduce import lower_reduce
 from .ring_copies import lower_copying_loop
 from .rings import lower_box_load, lower_consumer_loop, lower_producer_loop
@@ -166,7 +166,19 @@ def _lower_assign(context: Context, statement: Assign) -> tuple[Node, ...]:
             name = context.array_name(target, layout)
             nodes += _fill(context, statement, layout, name)
         return tuple(nodes)
+    if target in context.schedule.recomputed.variables:
+        return _function_of_index(context, target, value)
     return tuple(_fill(context, statement, context.schedule.layouts[target], context.names.variable(target)))
+
+
+def _function_of_index(context: Context, target: Variable, value: Expr) -> tuple[Node, ...]:
+    """A tile that is computed again where it is used: a function instead of an array."""
+    layout = context.schedule.layouts[target]
+    indices = context.axis_indices(layout)
+    parameters = ", ".join(f"int {indices[axis]}" for axis in layout.array_axes())
+    point = point_of(layout, tuple(Index(indices[a] if layout.registers(a) > 1 else "0") for a in range(layout.rank)))
+    text = context.speller.text(value, point)
+    return (Line(f"const auto {context.names.variable(target)} = [&]({parameters}) {{ return {text}; }};"),)
 
 
 def _scalar_text(context: Context, value: Expr) -> str:
