@@ -102,11 +102,11 @@ def choose_layouts(kernel: Kernel, facts: Facts, options: Options, target: Targe
     staged_bytes = sum(tile.stage_bytes * tile.stages for tile in dots.staged.values())
     room = target.max_dynamic_shared_bytes - SHARED_FOR_EXCHANGE - staged_bytes
     num_threads = options.num_warps * LANES
+    store_parts, rings = cut_stores(kernel, problem.answers, rings)
     recomputed = _recomputed(kernel, facts, problem, conversions, in_registers, dots)
     counted = recomputed.seen_by(facts)
     in_registers = {v: layout for v, layout in in_registers.items() if v not in recomputed.variables}
     in_shared = choose_shared(kernel, counted, in_registers, num_threads, room)
-    store_parts, rings = cut_stores(kernel, problem.answers, rings)
     crowded = needs_whole_multiprocessor(peak_registers(kernel, counted, in_registers), num_threads)
     return Schedule(
         layouts=layouts,
