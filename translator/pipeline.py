@@ -99,9 +99,10 @@ def _prepared(kernel: Kernel, options: Options, target: Target) -> Kernel:
     from .schedule.joint_reductions import join_reductions
     from .schedule.narrow_reductions import with_narrow_reductions
     from .schedule.operands import prepare_dots
+    from .schedule.settled_masks import with_settled_masks
     from .schedule.wraps import without_wraps
 
-    kernel = without_wraps(kernel)
+    kernel = without_wraps(with_settled_masks(kernel))
     kernel = without_copies(kernel)
     kernel = prepare_dots(kernel, target)
     kernel = with_narrow_reductions(kernel)
