@@ -20,7 +20,7 @@ from tilewright.runtime.autotune_place import find_place
 from tilewright.runtime.autotune_prepare import check_dropped, prepare
 from tilewright.runtime.autotune_store import Result, is_recording, loaded, record, stored_or_measured
 from tilewright.runtime.autotune_subject import Subject
-from tilewright.runtime.tracing import launches_nothing
+from tilewright.runtime.tracing import in_earnest, launches_nothing
 
 
 class Autotuner(Measuring):
@@ -140,11 +140,12 @@ class Autotuner(Measuring):
         """The config of a key, found out by one thread while the others wait."""
         with self._lock:
             if key not in self.cache:
-                self.nargs = dict(zip(self.arg_names, args, strict=False))
-                try:
-                    self._tune(key, args, kwargs)
-                finally:
-                    self.nargs = None
+                with in_earnest(args, kwargs) as (args, kwargs):
+                    self.nargs = dict(zip(self.arg_names, args, strict=False))
+                    try:
+                        self._tune(key, args, kwargs)
+                    finally:
+                        self.nargs = None
             return self.cache[key]
 
     def prune_configs(self, kwargs: dict[str, Any]) -> list[Config]:
