@@ -7,7 +7,14 @@ from dataclasses import fields
 from typing import Any
 
 from tilewright.artifact import Options, Target
-from tilewright.diagnostics import CooperativeGridError, DeviceError, GridError, LaunchError, OutOfResources, TilewrightError
+from tilewright.diagnostics import (
+    CooperativeGridError,
+    DeviceError,
+    GridError,
+    LaunchError,
+    OutOfResources,
+    TilewrightError,
+)
 from tilewright.runtime.arrays import HOST
 from tilewright.runtime.specialise import Call
 from tilewright.schedule.targets import find_target

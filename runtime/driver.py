@@ -122,12 +122,10 @@ def current_stream(device: int, libraries: Collection[str] = ()) -> int:
 
     `libraries` are those that the arrays of a launch come from; CuPy's stream goes before torch's if torch is not among them.
     """
-    cupy = sys.modules.get("cupy") if "torch" not in libraries else None
-    if cupy is None or "cupy" not in libraries:
-        source = stream_source()
-        if source is not current_stream:
-            return int(source(device))
-    cupy = sys.modules.get("cupy")
+    cupy, source = sys.modules.get("cupy"), stream_source()
+    only_cupy = cupy is not None and "cupy" in libraries and "torch" not in libraries
+    if source is not current_stream and not only_cupy:
+        return int(source(device))
     return int(cupy.cuda.get_current_stream(device).ptr) if cupy is not None else 0
 
 

@@ -88,11 +88,15 @@ def record(
     """What a kernel launches on arrays of these shapes, and the addresses that stand for the arrays in it.
 
     Args:
+      kernel: what is launched.
+      grid: as in `kernel[grid]`.
       args: the kernel's first arguments; arrays among them count by shape and type.
       shapes: of the results.
+      options: compile-time arguments and options of the launch.
       number: the device's.
     """
-    given, addresses = [], []
+    given: list[Any] = []
+    addresses: list[int] = []
     for value in (*args, *shapes):
         if hasattr(value, "shape") and hasattr(value, "dtype") and value.shape != ():
             placeholder = Placeholder(value.shape, value.dtype, len(addresses), number)
@@ -115,6 +119,7 @@ def calls(
     """The launches as custom calls, one after another.
 
     Args:
+      launches: in order.
       addresses: of all arrays, those of the results last.
       arrays: the arguments, as JAX traces them.
       results: shape and type of each result.
@@ -196,7 +201,9 @@ def _described(launch: RecordedLaunch) -> wire.Launch:
         )
     ]
     parameters += [wire.tensor_map(_shape(one, artifact, values)) for one in artifact.tensor_maps]
-    code = bytes(compiled.asm["cubin"])
+    code = compiled.asm["cubin"]
+    if isinstance(code, str):
+        raise TypeError("machine code is no text")
     digest = hashlib.sha256(code).hexdigest()
     capability = device_target(compiled.device).capability
     return wire.Launch(

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tilewright.artifact import TENSOR_MAP_TYPES
-from tilewright.language.dtypes import Element
+from tilewright.language.dtypes import DType
 from tilewright.runtime.driver_library import ELEMENTS, SWIZZLES
 from tilewright.runtime.tensor_maps import Shape
 
@@ -58,7 +58,7 @@ def array() -> bytes:
     return _bytes(1, _number(1, 0) + _number(2, ALIGNMENT))
 
 
-def scalar(element: Element, value: Any) -> bytes:
+def scalar(element: DType, value: Any) -> bytes:
     """A parameter that is a number; `value` as `in_range` gives it."""
     name = element.name
     if name in ("fp32", "fp64"):

@@ -45,7 +45,8 @@ def host_function(artifact: Artifact) -> str:
         f"inline cudaError_t launch_{artifact.kernel_name}({', '.join([*typed, 'dim3 grid', 'cudaStream_t stream'])})"
     )
     passed = [*names.values(), *(one.name for one in artifact.tensor_maps)]
-    attributes = [name for name, wanted in zip(ATTRIBUTES, (artifact.cooperative, artifact.dependent)) if wanted]
+    kinds = zip(ATTRIBUTES, (artifact.cooperative, artifact.dependent), strict=True)
+    attributes = [names for names, wanted in kinds if wanted]
     start = f"{artifact.kernel_name}<<<grid, {artifact.num_threads}, {artifact.shared_bytes}, stream>>>("
     if attributes:
         start = f"return cudaLaunchKernelEx(&config, {artifact.kernel_name}, "
