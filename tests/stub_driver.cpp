@@ -7,10 +7,14 @@
 
 namespace {
 
+struct Attribute {
+    int which, unused, value, rest[15];
+};
+
 struct Config {
     unsigned grid[3], block[3], shared;
     uint64_t stream;
-    void* attributes;
+    const Attribute* attributes;
     unsigned count;
 };
 
@@ -41,9 +45,14 @@ int encode(unsigned char* map, int type, unsigned rank, void* address, const uin
     return 0;
 }
 
-// A line per launch: grid, block, shared bytes, stream, then $STUB_SIZES[i] bytes of each parameter in hexadecimal.
+// A line per launch: grid, block, shared bytes, stream, then $STUB_SIZES[i] bytes of each parameter in hexadecimal, then
+// the attributes as "@number=value". 132 blocks fit on the device.
 int launch(const Config* config, void*, void** parameters, void**) {
     if (!has_context) return 201;
+    for (unsigned i = 0; i < config->count; ++i) {
+        const bool cooperative = config->attributes[i].which == 2 && config->attributes[i].value == 1;
+        if (cooperative && config->grid[0] * config->grid[1] * config->grid[2] > 132) return 720;
+    }
     static const char* path = std::getenv("STUB_LOG");
     if (!path) return 0;
     char text[8192];
@@ -59,6 +68,10 @@ int launch(const Config* config, void*, void** parameters, void**) {
                                     static_cast<unsigned char*>(parameters[i])[b]);
         }
         sizes = *end == ',' ? end + 1 : end;
+    }
+    for (unsigned i = 0; i < config->count; ++i) {
+        length += std::snprintf(text + length, sizeof text - length, " @%d=%d", config->attributes[i].which,
+                                config->attributes[i].value);
     }
     std::FILE* file = std::fopen(path, "a");
     std::fprintf(file, "%s\n", text);

@@ -62,7 +62,7 @@ def call(*args: Any, kernel: Any, out_shape: Any, grid: Any, vmap_method: str = 
         found = host(*arrays)
     else:
         launches, addresses = custom_call.record(kernel, grid, given, shapes, options, number)
-        if not custom_call.takes(launches, addresses, len(shapes)):
+        if not custom_call.takes_maps(launches, addresses[len(arrays) :]):
             plain = {**options, "guards": False}
             launches, addresses = custom_call.record(kernel, grid, given, shapes, plain, number)
         found = jax.lax.platform_dependent(*arrays, cuda=gpu, default=host)

@@ -136,14 +136,12 @@ def calls(
     return [now[address] for address in addresses[len(arrays) :]]
 
 
-def takes(launches: Sequence[RecordedLaunch], addresses: Sequence[int], results: int) -> bool:
-    """Whether the tensor maps of all launches can be passed.
-
-    The call hands out buffers in order, arguments before results, and every buffer once. Pointers come first; then maps over
-    arguments, which are passed a second time, then maps over results.
-    """
-    written = set(addresses[len(addresses) - results :])
-    return all(_buffers(launch.compiled.artifact, launch.values, written) is not None for launch in launches)
+def takes_maps(launches: Sequence[RecordedLaunch], results: Sequence[int]) -> bool:
+    """Whether the tensor maps of all launches can be passed; `results` are the addresses of the results."""
+    return all(
+        not one.compiled.artifact.tensor_maps or _buffers(one.compiled.artifact, one.values, set(results)) is not None
+        for one in launches
+    )
 
 
 def _check(launch: RecordedLaunch, inputs: Sequence[int]) -> None:
@@ -159,17 +157,28 @@ def _check(launch: RecordedLaunch, inputs: Sequence[int]) -> None:
 
 
 def _buffers(artifact: Artifact, values: Sequence[Any], results: set[int]) -> tuple[list[int], list[int]] | None:
-    """Addresses of the call's operands, and of the results in the order in which it returns them; None if maps forbid it."""
+    """Addresses of the call's operands, and of the results in the order in which it returns them; None if there is no way.
+
+    jaxlib hands out buffers in order, operands before results, each once: to the pointers, then to the tensor maps. A result
+    is an operand too, since it has a content. Where it is needed a second time, its own buffer is handed out, and from there
+    on only results can follow.
+    """
     numbered = list(zip(artifact.parameters, values, strict=True))
-    pointers = [value for parameter, value in numbered if isinstance(parameter.element, PointerType)]
     bases = {parameter.name: value for parameter, value in numbered}
-    mapped = [bases[one.base] for one in artifact.tensor_maps]
-    split = next((place for place, address in enumerate(mapped) if address in results), len(mapped))
-    last = mapped[split:]
-    used = list(dict.fromkeys(address for address in pointers if address in results))
-    if len(set(last)) != len(last) or not set(last) <= results or len(set(used)) != sum(p in results for p in pointers):
+    needed = [value for parameter, value in numbered if isinstance(parameter.element, PointerType)]
+    needed += [bases[one.base] for one in artifact.tensor_maps]
+    seen: set[int] = set()
+    split = len(needed)
+    for place, address in enumerate(needed):
+        if address in results and address in seen:
+            split = place
+            break
+        seen.add(address)
+    operands, again = needed[:split], needed[split:]
+    returned = [address for address in operands if address in results]
+    if len(set(again)) != len(again) or not set(again) <= set(returned):
         return None
-    return pointers + mapped[:split], last + [address for address in used if address not in last]
+    return operands, again + [address for address in returned if address not in again]
 
 
 def _call(launch: RecordedLaunch, now: dict[int, Any], results: set[int]) -> None:
@@ -177,7 +186,7 @@ def _call(launch: RecordedLaunch, now: dict[int, Any], results: set[int]) -> Non
     artifact, values = launch.compiled.artifact, launch.values
     buffers = _buffers(artifact, values, results)
     if buffers is None:
-        raise OperatorError(f"{artifact.kernel_name} takes a result twice, which XLA cannot pass")
+        raise OperatorError(f"{artifact.kernel_name} takes a result twice and then an argument, which XLA cannot pass")
     operands, returned = buffers
     arrays = [now[address] for address in operands]
     shapes = [jax.ShapeDtypeStruct(now[address].shape, now[address].dtype) for address in returned]
