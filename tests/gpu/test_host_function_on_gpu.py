@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -16,6 +17,10 @@ import tilewright.language as tl
 ROOT = Path(__file__).resolve().parents[2]
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(shutil.which("nvcc") is None, reason="nvcc is not installed")]
 
+ARCH = ("-gencode", "arch=compute_90a,code=sm_90a")
+ENVIRONMENT = {
+    name: value for name, value in os.environ.items() if name not in ("NVCC_APPEND_FLAGS", "NVCC_PREPEND_FLAGS")
+}
 PROGRAM = """
 #include <cstdio>
 #include <cstdlib>
@@ -91,8 +96,8 @@ def cpp_result(case: Case, inputs: list[Any], out: Any, tmp_path: Path) -> Any:
     source, program = tmp_path / "kernel.cu", tmp_path / "program"
     source.write_text(made.source + PROGRAM.replace("@BODY@", case.body), encoding="utf-8")
     built = subprocess.run(
-        ["nvcc", "-std=c++17", "-arch=sm_90a", "-Werror", "all-warnings", "-o", str(program), str(source)],
-        capture_output=True, text=True,
+        ["nvcc", "-std=c++17", *ARCH, "-Werror", "all-warnings", "-o", str(program), str(source)],
+        capture_output=True, text=True, env=ENVIRONMENT,
     )  # fmt: skip
     assert built.returncode == 0, built.stdout + built.stderr
     files = []
@@ -137,7 +142,7 @@ def test_matmul(file: str, tmp_path: Path) -> None:
     expected = torch.full((M, N), float("nan"), device="cuda").half()
     if file == "matmul":
         numbers, constants, grid = (M, N, K, K, 1, N, 1, N, 1), {"ACTIVATION": ""}, M // 128 * (N // 128)
-        signature = f"{POINTERS}, i32:16, 1, i32:16, 1, i32:16, 1, 128, 128, 64, 8, ''"
+        signature = f"{POINTERS}, i32:16, i32:1, i32:16, i32:1, i32:16, i32:1, 128, 128, 64, 8, ''"
     else:
         numbers, constants, grid = (M, N, K), {"NUM_PROGRAMS": PROGRAMS}, PROGRAMS
         signature, b = f"{POINTERS}, 128, 128, 64, 8, {PROGRAMS}", b.T.contiguous()

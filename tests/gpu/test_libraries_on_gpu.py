@@ -182,7 +182,7 @@ def test_a_launch_reads_arrays_of_jax(jax: Any) -> None:
 def test_arrays_and_streams_of_cupy() -> None:
     cupy = pytest.importorskip("cupy")
     for dtype in ("float32", "float16", "int32", "float64"):
-        x = cupy.arange(N).astype(dtype) % 100
+        x = (cupy.arange(N) % 100).astype(dtype)
         out = cupy.zeros_like(x)
         scale_kernel[grid](x, N, 2, out, BLOCK=512)
         assert bool((out == x * 2).all())
