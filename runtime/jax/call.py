@@ -11,6 +11,7 @@ import numpy as np
 from tilewright.diagnostics import OperatorError
 from tilewright.jax import custom_call
 from tilewright.jax.callback import on_host
+from tilewright.jax.placeholders import record
 
 
 def call(*args: Any, kernel: Any, out_shape: Any, grid: Any, vmap_method: str = "sequential", **options: Any) -> Any:
@@ -61,10 +62,10 @@ def call(*args: Any, kernel: Any, out_shape: Any, grid: Any, vmap_method: str = 
     if number is None or any(array.shape == () for array in arrays):
         found = host(*arrays)
     else:
-        launches, addresses = custom_call.record(kernel, grid, given, shapes, options, number)
+        launches, addresses = record(kernel, grid, given, shapes, options, number)
         if not custom_call.takes_maps(launches, addresses[len(arrays) :]):
             plain = {**options, "guards": False}
-            launches, addresses = custom_call.record(kernel, grid, given, shapes, plain, number)
+            launches, addresses = record(kernel, grid, given, shapes, plain, number)
         found = jax.lax.platform_dependent(*arrays, cuda=gpu, default=host)
     return tuple(found) if several else found[0]
 

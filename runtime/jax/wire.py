@@ -53,9 +53,9 @@ def opaque(launch: Launch) -> bytes:
     return zlib.compress(_bytes(1, call) + _bytes(4, launch.kernel_name.encode()))
 
 
-def array() -> bytes:
-    """A parameter that is the address of the next buffer."""
-    return _bytes(1, _number(1, 0) + _number(2, ALIGNMENT))
+def array(zeros: int = 0) -> bytes:
+    """A parameter that is the address of the next buffer, whose first `zeros` bytes are set to zero before the launch."""
+    return _bytes(1, _number(1, zeros) + _number(2, ALIGNMENT))
 
 
 def scalar(element: DType, value: Any) -> bytes:
