@@ -72,13 +72,15 @@ class _State:
 
     def content(self, address: int) -> Any:
         """An array as it is now; zeros for a result that nothing was written to."""
-        one = self.results.get(address)
-        return self.now[address] if address in self.now else jax.numpy.zeros(one.shape, one.dtype)
+        if address in self.now:
+            return self.now[address]
+        return jax.numpy.zeros(self.results[address].shape, self.results[address].dtype)
 
     def memory(self, address: int) -> Any:
         """The same; for a result that nothing was written to, memory of any content, which the call sets to zero."""
-        one = self.results.get(address)
-        return self.now[address] if address in self.now else jax.lax.empty(one.shape, one.dtype)
+        if address in self.now:
+            return self.now[address]
+        return jax.lax.empty(self.results[address].shape, self.results[address].dtype)
 
 
 def takes_maps(launches: Sequence[RecordedLaunch], results: Sequence[int]) -> bool:

@@ -111,6 +111,12 @@ def scaled(x_ptr, n, small: tl.int8, scale, BLOCK: tl.constexpr):
     tl.store(x_ptr + i, tl.load(x_ptr + i, mask=i < n) * scale + small, mask=i < n)
 
 
+@triton.jit
+def add_to(x_ptr, y_ptr, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.store(x_ptr + i, tl.load(x_ptr + i) + tl.load(y_ptr + i))
+
+
 def test_a_whole_launch(tmp_path: Path) -> None:
     code = (
         "from test_launching import OnGpu, scaled\nx = OnGpu(64)\n"
@@ -139,6 +145,29 @@ def test_kinds_of_launches(tmp_path: Path) -> None:
     launches = with_stub(code, tmp_path, (8, 4, 1, 4))
     assert [(line[0], line[10:]) for line in launches] == [("5", []), ("6", ["@6=1"]), ("7", ["@2=1", "@6=1"])] * 2
     assert all(line[6:10] == launches[0][6:10] for line in launches)
+
+
+def test_several_devices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A kernel is loaded once on each device that its arrays lie on, and launched there, whichever is current."""
+    monkeypatch.setenv("STUB_DEVICES", "2")
+    code = (
+        "import types\nfrom test_launching import OnGpu, add_to, scaled\nimport tilewright as triton\n"
+        "from tilewright.runtime.driver import bindings\n"
+        "def on(device):\n    x = OnGpu(64)\n    x.device = types.SimpleNamespace(id=device)\n    return x\n"
+        "zero, one = on(0), on(1)\n"
+        "for current in (0, 1):\n"
+        "    bindings().cuCtxSetCurrent(0x1000 + current)\n"
+        "    for turn in range(2):\n"
+        "        assert scaled[(3,)](zero, 64, 1, 2.0, BLOCK=64).device == 0\n"
+        "        assert scaled[(4,)](one, 64, 1, 2.0, BLOCK=64).device == 1\n"
+        "    assert bindings().cuCtxGetDevice() == (0, current)\n"
+        "assert sorted(found.device for found in scaled._compiled.values()) == [0, 1]\n"
+        "try:\n    add_to[(1,)](zero, one, BLOCK=64)\n"
+        "except triton.LaunchError as error:\n"
+        "    assert 'x_ptr on cuda:0, y_ptr on cuda:1; move them' in str(error), error\n"
+        "else:\n    raise SystemExit('arrays of two devices were taken')\n"
+    )
+    assert [line[0] for line in with_stub(code, tmp_path, (8, 4, 1, 4))] == ["3", "4"] * 4
 
 
 @pytest.mark.parametrize("mode", ("cpu", "check", "interpret"))

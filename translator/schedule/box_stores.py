@@ -19,6 +19,7 @@ from .ring_plan import Rings
 
 PATTERN_BITS = 3  # a swizzle repeats after 8 lines
 
+
 def cut_stores(kernel: Kernel, layouts: Mapping[Variable | int, Layout], rings: Rings) -> tuple[dict[int, int], Rings]:
     """(by `id` of a store the warpgroups that copy out their own rows, the rings with the maps for it)."""
     stores = [s for s in statements(kernel.body) if isinstance(s, Effect) and s.call.op == "box_store"]
