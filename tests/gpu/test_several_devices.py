@@ -178,3 +178,31 @@ def test_cupy_on_the_second_device() -> None:
     with cupy.cuda.Device(1):
         cupy.cuda.runtime.deviceSynchronize()
         assert compiled.device == 1 and bool((out == 4).all())
+
+
+def test_jax_on_the_second_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
+    jax = pytest.importorskip("jax")
+    import torch
+
+    import tilewright.jax
+    from tilewright.jax import custom_call
+
+    if custom_call.device() is None:
+        pytest.skip("JAX has no GPU here, or a jaxlib without the custom call")
+    run = jax.jit(
+        lambda x: tilewright.jax.call(x, kernel=doubled, out_shape=x, grid=(triton.cdiv(N, 1024),), n=N, BLOCK=1024)
+    )
+    for device in jax.devices()[:2]:
+        x = jax.device_put(jax.numpy.arange(N).astype("float32"), device)
+        y = run(x)
+        assert y.devices() == {device} and jax.numpy.array_equal(y, x * 2)
+        out = torch.zeros(N, device=f"cuda:{device.id}")
+        compiled = scaled[grid](y, out, N, 2.0, BLOCK=1024)
+        assert compiled.device == device.id and bool((out == 4 * torch.arange(N, device=out.device)).all())
+
+
+@triton.jit
+def doubled(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out_ptr + i, tl.load(x_ptr + i, mask=i < n) * 2, mask=i < n)
