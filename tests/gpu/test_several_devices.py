@@ -183,9 +183,8 @@ def test_cupy_on_the_second_device() -> None:
 def test_jax_on_the_second_device(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
     jax = pytest.importorskip("jax")
-    import torch
-
     import tilewright.jax
+    import torch
     from tilewright.jax import custom_call
 
     if custom_call.device() is None:
