@@ -44,6 +44,16 @@ def _lower_barrier(context: Context, statement: Statement) -> tuple[Node, ...]:
     return context.barrier("asked for by the kernel")
 
 
+def _lower_grid_wait(context: Context, statement: Statement) -> tuple[Node, ...]:
+    context.use_helper("grid_wait")
+    return (Line("grid_wait();"),)
+
+
+def _lower_grid_release(context: Context, statement: Statement) -> tuple[Node, ...]:
+    context.use_helper("grid_release_dependents")
+    return (Line("grid_release_dependents();"),)
+
+
 def _lower_assume(context: Context, statement: Statement) -> tuple[Node, ...]:
     return ()
 
@@ -58,6 +68,8 @@ STRUCTURED: dict[str, Lowering] = {
     "box_load": lower_box_load,
     "box_store": lower_box_store,
     "barrier": _lower_barrier,
+    "gdc_wait": _lower_grid_wait,
+    "gdc_launch_dependents": _lower_grid_release,
     "assume": _lower_assume,
     "device_print": lower_print,
     "device_assert": lower_assert,
