@@ -89,7 +89,9 @@ def _joint(context: Context, combine: Combine, dtypes: tuple[DType, ...]) -> Com
     base = "".join(word.capitalize() for word in combine.name.split("_"))
     key = (base, tuple(fields))
     if key not in context.structs:
-        context.structs[key] = context.names.fresh(base, f"{base}Together", *(f"{base}{o.capitalize()}" for o in ORDINALS))
+        context.structs[key] = context.names.fresh(
+            base, f"{base}Together", *(f"{base}{o.capitalize()}" for o in ORDINALS)
+        )
     return _states(context, context.structs[key], tuple(fields), (Line(f"return {{{', '.join(values)}}};"),), False)
 
 

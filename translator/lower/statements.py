@@ -34,6 +34,7 @@ from .dot import lower_dot
 from .memory import indexed, lower_load, lower_store
 from .point import Index, Point, point_of
 from .reduce import lower_reduce
+from .repack import lower_repack
 from .ring_copies import lower_copying_loop
 from .rings import lower_box_load, lower_consumer_loop, lower_producer_loop
 from .tags import again, is_elsewhere, is_repeated, is_second_part, part, remark, same_source, source_of, tag
@@ -64,6 +65,7 @@ STRUCTURED: dict[str, Lowering] = {
     "load": lower_load,
     "store": lower_store,
     "reduce": lower_reduce,
+    "repack": lower_repack,
     "dot": lower_dot,
     "box_load": lower_box_load,
     "box_store": lower_box_store,
@@ -257,7 +259,7 @@ def _reads_elsewhere(context: Context, target: Variable, value: Expr) -> bool:
     if not any(isinstance(part, Use) and part.variable is target for part in subexpressions(value)):
         return False
     for variable, path in tile_uses(value, context.facts):
-        moved = any(isinstance(call, Call) and call.op in ("permute", "reshape") for call, _ in path)
+        moved = any(isinstance(call, Call) and call.op in ("permute", "reshape", "select") for call, _ in path)
         if variable is target and moved:
             return True
     return False
