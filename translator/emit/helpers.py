@@ -27,6 +27,7 @@ TEMPLATES = (
     "warp_reduce",
     "block_reduce",
     "combine_warps",
+    "forget",
     "swizzled",
     "valid_bytes",
     "shared_address",
