@@ -26,9 +26,10 @@ BARRIER_BYTES = 8
 COORDINATES = ("group", "volume", "plane", "row", "col")  # of a box, the contiguous one last
 
 
-def announce_rings(context: Context) -> list[Node]:
-    """Declares the barriers of all rings and has them initialised before anybody uses them."""
-    nodes: list[Node] = []
+def announce_rings(context: Context, maps: list[str]) -> list[Node]:
+    """Declares the barriers of all rings; the thread that loads fetches the tensor maps and initialises the barriers."""
+    context.use_helper("tensor_map_prefetch")
+    nodes: list[Node] = [Line(f"tensor_map_prefetch({name});") for name in maps]
     for ring in context.schedule.rings.rings:
         if ring.kind != "tma":
             continue
@@ -49,7 +50,7 @@ def announce_rings(context: Context) -> list[Node]:
         nodes.append(Loop(f"for (int stage = 0; stage < {stages}; ++stage)", init))
     tid = context.roles.tid
     return [
-        Branch(f"{tid} == 0", (*nodes, Line("mbarrier_init_fence();"))),
+        Branch(f"{tid} == NUM_THREADS", (*nodes, Line("mbarrier_init_fence();"))),
         Line("__syncthreads();", "nobody touches a barrier before it is initialised"),
     ]
 

@@ -28,9 +28,9 @@ def lower_body(context: Context, kernel: Kernel) -> tuple[Node, ...]:
         first = _same_for_all_programs(context, first)
         kept = {id(s) for s in first}
         rest = tuple(s for s in kernel.body if id(s) not in kept)
-    context.set_up += announce_rings(context)
-    shared = lower_block(context, first)
     loading = producer_block(rest)
+    context.set_up += announce_rings(context, _loaded_maps(loading))
+    shared = lower_block(context, first)
     context.shared_lines = shared_lines(loading, rest)
     context.role = "producer"
     scopes, context.scopes = context.scopes, find_scopes((*first, *loading), context.spelled)
@@ -39,9 +39,6 @@ def lower_body(context: Context, kernel: Kernel) -> tuple[Node, ...]:
     consumer = (*ring_counters(context), *_each_program(context, rest), *context.at_end)
     context.role = ""
     shrink, grow = _register_shares(context)
-    context.use_helper("tensor_map_prefetch")
-    near = tuple(Line(f"tensor_map_prefetch({name});") for name in _loaded_maps(loading))
-    context.set_up.insert(0, Branch(f"{context.roles.tid} == NUM_THREADS", near))
     one = Branch(f"{context.roles.tid} == NUM_THREADS", producer)
     roles = Branch(
         f"{context.roles.tid} >= NUM_THREADS",
