@@ -101,7 +101,7 @@ def choose_layouts(kernel: Kernel, facts: Facts, options: Options, target: Targe
     staged_bytes = sum(tile.stage_bytes * tile.stages for tile in dots.staged.values())
     room = target.max_dynamic_shared_bytes - SHARED_FOR_EXCHANGE - staged_bytes
     in_shared = choose_shared(kernel, facts, in_registers, options.num_warps * LANES, room)
-    store_parts, rings = cut_stores(kernel, problem.answers, rings)
+    store_parts, rings = cut_stores(kernel, facts, problem.answers, rings)
     crowded = needs_whole_multiprocessor(peak_registers(kernel, facts, in_registers), options.num_warps * LANES)
     return Schedule(
         layouts=layouts,
