@@ -12,7 +12,7 @@ from ..ir.walk import bodies, statements, subexpressions, used_variables
 from ..schedule.instructions import PRODUCER_REGISTERS, WARPGROUP, consumer_registers
 from ..schedule.producer import producer_block, shared_lines
 from .context import Context
-from .rings import announce_rings, ring_counters
+from .rings import announce_rings, ready, ring_counters
 from .scopes import find_scopes
 from .statements import by_source, lower_block, repeated
 from .unit import Blank, Branch, Line, Loop, Node
@@ -40,10 +40,11 @@ def lower_body(context: Context, kernel: Kernel) -> tuple[Node, ...]:
     context.role = ""
     shrink, grow = _register_shares(context)
     one = Branch(f"{context.roles.tid} == NUM_THREADS", producer)
+    arrive, begin = ready(context)
     roles = Branch(
         f"{context.roles.tid} >= NUM_THREADS",
-        (*shrink, one),
-        (*grow, *consumer),
+        (*shrink, arrive, one),
+        (*grow, begin, *consumer),
         "the last warpgroup loads: one of its threads starts all copies",
         "the others multiply",
     )
