@@ -46,6 +46,7 @@ TEMPLATES = (
     "tma_store_complete",
     "async_proxy_fence",
     "named_barrier_sync",
+    "named_barrier_arrive",
     "grid_wait",
     "grid_release_dependents",
     "warpgroup_shrink",

@@ -105,7 +105,7 @@ def choose_layouts(kernel: Kernel, facts: Facts, options: Options, target: Targe
     fixed = {one.variable for wanted in conversions.values() for one in wanted}
     fixed |= {v for _, call in dot_statements(kernel) for arg in call.args for v in used_variables(arg)}
     num_threads = options.num_warps * LANES
-    store_parts, rings = cut_stores(kernel, problem.answers, rings)
+    store_parts, rings = cut_stores(kernel, facts, problem.answers, rings)
     recomputed = choose_recomputed(kernel, facts, in_registers, statement_layouts, fixed, num_threads)
     counted = recomputed.seen_by(facts)
     in_registers = {v: layout for v, layout in in_registers.items() if v not in recomputed.variables}
