@@ -46,8 +46,14 @@ class NotABox:
     reason: str
 
 
-def find_box(statement: Statement, kernel: Kernel, facts: Facts, induction: Induction) -> Box | NotABox:
-    """The box that a load or store of a tile touches."""
+def find_box(
+    statement: Statement, kernel: Kernel, facts: Facts, induction: Induction, mapped: bool = True
+) -> Box | NotABox:
+    """The box that a load or store of a tile touches.
+
+    A `mapped` one is fit for a tensor map, and does not start before the tensor. Any other may have rows of any length, and
+    starts below 0 mean what they mean to a load, except where the mask excludes them.
+    """
     call = (
         statement.value if isinstance(statement, Assign) else statement.call if isinstance(statement, Effect) else None
     )
@@ -55,7 +61,7 @@ def find_box(statement: Statement, kernel: Kernel, facts: Facts, induction: Indu
         return NotABox("it is no load or store")
     try:
         _check_access(call)
-        site = Site(statement, kernel, facts, induction)
+        site = Site(statement, kernel, facts, induction, mapped)
         try:
             return _find_box(call, site, apart=False)
         except NotAffineError as first:
@@ -122,11 +128,14 @@ def _base(terms: Sum, site: Site) -> Variable:
 
 
 def _sign_guards(dims: tuple[BoxDim, ...], from_zero: set[int], site: Site) -> list[Expr]:
-    """Conditions that keep the box from starting before the tensor, where a mask does not exclude what lies there."""
+    """Conditions that keep the box from starting before the tensor: where copies of it and the mask would not agree there.
+
+    A tensor copy fills with zeros what lies before the tensor, any other copy reads it.
+    """
     signs = find_signs(site.kernel, site.facts, site.induction, site.statement, site.reader)
     guards: list[Expr] = []
     for number, dim in enumerate(dims):
-        if number in from_zero:
+        if (number in from_zero) == site.mapped:
             continue
         needed = signs.needed(dim.start)
         if needed is None:
