@@ -3,7 +3,7 @@
 What `cp.async` can take goes straight to its stage, `stages - 1` iterations ahead. Rows that are not aligned go to shared
 memory as they lie, and are shifted into their tile one iteration ahead (`row_copies.py`). Anything else is loaded into
 registers before the products of an iteration and written to its stage behind them. Products that run by themselves (wgmma)
-are started before all that, and waited for behind it.
+are waited for when all that is done.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def lower_copying_loop(
     if flying:
         for helper in ("wgmma_commit", "wgmma_wait"):
             context.use_helper(helper)
-        inner = (*inner, Line("wgmma_commit();", "the products run while tiles are loaded"))
+        inner = (*inner, Line("wgmma_commit();"))
     trip = _trip(context, statement, ring, bounds, names, filling, inner, products_complete(context, flying))
     context.pending_reads.update(arrays)
     return (*before, *filling.functions, *first, Loop(header, trip))
@@ -200,10 +200,7 @@ def _trip(
     context: Context, statement: For, ring: Ring, bounds: tuple[str, str, str], names: _Names, filling: _Filling,
     inner: tuple[Node, ...], complete: tuple[Node, ...],
 ) -> tuple[Node, ...]:  # fmt: skip
-    """One iteration: wait for its tiles, start the loads of a later one, compute.
-
-    Products of which `complete` says that they are, are started first.
-    """
+    """One iteration: wait for its tiles, start the loads of a later one, compute; `complete` waits for products that run on."""
     _, stop, step = bounds
     unit = isinstance(statement.step, Literal) and statement.step.value == 1
     many, one = (f"{names.stages} - 1", "1") if unit else (f"({names.stages} - 1) * {step}", step)
@@ -225,7 +222,9 @@ def _trip(
         *((arrival,) if filling.asynchronous else ()),
         *proxy_fence(context),
         *context.barrier("everyone's share is there, and nobody reads the stage that is filled next"),
-        *((*stage, *inner, *loads) if complete else (*loads, *stage, *inner)),
+        *loads,
+        *stage,
+        *inner,
     ]
     if filling.rows:
         following = f"{name} + {one}"
