@@ -24,7 +24,7 @@ def lower_dot(context: Context, statement: Assign) -> tuple[Node, ...]:
     places: list[OperandPlace] = []
     copies: list[Node] = []
     for operand, is_a in ((plan.a, True), (plan.b, False)):
-        code, place = operand_place(context, statement, operand, is_a)
+        code, place = operand_place(context, statement, operand, is_a, plan.instruction)
         copies += code
         places.append(place)
     if copies:

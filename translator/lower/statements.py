@@ -153,7 +153,13 @@ def lower_statement(context: Context, statement: Statement) -> tuple[Node, ...]:
 def _lower_assign(context: Context, statement: Assign) -> tuple[Node, ...]:
     target, value = statement.target, statement.value
     if not target.type.is_tile:
-        return context.bind_scalar(statement, target, _scalar_text(context, value))
+        text = _scalar_text(context, value)
+        update = (
+            None
+            if context.declares(statement, target)
+            else _update(context.names.variable(target), target, value, text)
+        )
+        return (Line(update),) if update else context.bind_scalar(statement, target, text)
     if target in context.facts.absorbed:
         return ()
     if target in context.facts.index:
@@ -198,11 +204,17 @@ def _fill(context: Context, statement: Assign, layout: Layout, name: str) -> lis
 def _store_element(context: Context, name: str, target: Variable, value: Expr, point: Point) -> tuple[Node, ...]:
     place = indexed(context, name, target, point)
     text = context.speller.text(value, point)
-    for op, sign in (("add", "+"), ("sub", "-"), ("mul", "*")):
+    update = _update(place, target, value, text)
+    return (Line(update),) if update else (Spelled("assign", {"target": place, "value": text}),)
+
+
+def _update(place: str, target: Variable, value: Expr, text: str) -> str | None:
+    """`place += …` for a value that is the target's own and something more."""
+    for op, sign in (("add", "+"), ("ptr_add", "+"), ("sub", "-"), ("mul", "*")):
         first = value.args[0] if isinstance(value, Call) and value.op == op else None
         if isinstance(first, Use) and first.variable is target and text.startswith(f"{place} {sign} "):
-            return (Line(f"{place} {sign}= {text[len(place) + 3 :]};"),)
-    return (Spelled("assign", {"target": place, "value": text}),)
+            return f"{place} {sign}= {text[len(place) + 3 :]};"
+    return None
 
 
 def _copy_element(name: str, source: str, target: Variable, point: Point) -> tuple[Node, ...]:

@@ -19,6 +19,7 @@ from ..artifact import Options, Target
 from ..ir.nodes import Assign, Call, Effect, Expr, Kernel, Statement, Use, Variable
 from ..ir.walk import children, expressions, statements
 from ..language.dtypes import PointerType
+from .box_stores import cut_stores
 from .dots import Dots, plan_dots
 from .layout import Layout, blocked, drop_axis, padded
 from .paths import operand_axes, result_axes
@@ -100,6 +101,7 @@ def choose_layouts(kernel: Kernel, facts: Facts, options: Options, target: Targe
     staged_bytes = sum(tile.stage_bytes * tile.stages for tile in dots.staged.values())
     room = target.max_dynamic_shared_bytes - SHARED_FOR_EXCHANGE - staged_bytes
     in_shared = choose_shared(kernel, facts, in_registers, options.num_warps * LANES, room)
+    store_parts, rings = cut_stores(kernel, problem.answers, rings)
     crowded = needs_whole_multiprocessor(peak_registers(kernel, facts, in_registers), options.num_warps * LANES)
     return Schedule(
         layouts=layouts,
@@ -109,6 +111,7 @@ def choose_layouts(kernel: Kernel, facts: Facts, options: Options, target: Targe
         in_shared=in_shared,
         dots=dots.plans,
         staged=dots.staged,
+        store_parts=store_parts,
         rings=rings,
         blocks_per_multiprocessor=1 if crowded or rings.has_producer else None,
         options=options,

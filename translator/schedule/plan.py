@@ -34,6 +34,8 @@ class Schedule:
       dots: instruction, layout and operands of every dot, by `id` of the statement.
       staged: loaded tiles that go to shared memory for dots alone, with their format there; `layouts` has the layout in
         which threads copy them.
+      store_parts: by `id` of a store by tensor copies, how many warpgroups copy out their own rows; absent where one thread
+        copies for all.
       rings: loops that load ahead, and the tensor maps that they use.
       blocks_per_multiprocessor: how many the register allocation must leave room for; None leaves it to ptxas. 1 keeps
         ptxas from spilling in pursuit of an occupancy that the tiles rule out.
@@ -46,6 +48,7 @@ class Schedule:
     in_shared: frozenset[Variable]
     dots: dict[int, DotPlan]
     staged: dict[Variable, SharedTile]
+    store_parts: dict[int, int]
     rings: Rings
     blocks_per_multiprocessor: int | None
     options: Options
