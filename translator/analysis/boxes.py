@@ -15,8 +15,9 @@ from ..ir.nodes import Assign, Call, Effect, Expr, Kernel, Literal, Statement, U
 from ..ir.types import ValueType
 from ..ir.walk import subexpressions
 from ..language.dtypes import PointerType, int1, int64
-from .affine import NotAffineError, Sum
-from .box_dimensions import ALIGNMENT, BoxDim, Site, find_dimensions
+from .affine import NotAffineError, Sum, build
+from .axis_info import AxisInfo, axis_info, known_divisor
+from .box_dimensions import ALIGNMENT, BoxDim, Site, find_dimensions, itemsize
 from .box_masks import find_sizes
 from .facts import Facts
 from .induction import Induction
@@ -107,6 +108,7 @@ def _find_box(call: Call, site: Site, apart: bool) -> Box:
     dims = tuple(replace(dim, size=sizes.get(number)) for number, dim in enumerate(dims))
     guards = dict(reader.guards) | site.numeric.guards
     guards |= dict.fromkeys(_sign_guards(dims, from_zero, site))
+    guards |= dict.fromkeys(_start_guards(dims[0], itemsize(pointer), tuple(guards), site))
     return Box(base, dims, tuple({parameter_text(guard): guard for guard in guards}.values()))
 
 
@@ -145,6 +147,31 @@ def _sign_guards(dims: tuple[BoxDim, ...], from_zero: set[int], site: Site) -> l
             use = Use(variable.type, variable)
             guards.append(Call(ValueType(int1), "ge", (use, Literal(use.type, 0))))
     return guards
+
+
+def _start_guards(dim: BoxDim, item_bytes: int, guards: tuple[Expr, ...], site: Site) -> list[Expr]:
+    """The condition, if any, under which rows of a mapped box start at a multiple of 16 bytes, as hardware asks."""
+    wanted = ALIGNMENT // item_bytes
+    known = dict(site.facts.environments.get(id(site.statement), {})) | _divisors_under(guards)
+    if not site.mapped or axis_info(dim.start, known).divisibility[0] % wanted == 0:
+        return []
+    terms = site.numeric.sum(dim.start)
+    unaligned = tuple(term for term in terms if axis_info(build((term,)), known).divisibility[0] % wanted)
+    if not site.numeric.over_parameters(unaligned):
+        raise NotAffineError(f"the start along axis {dim.axis} is not known to be a multiple of {ALIGNMENT} bytes")
+    value = build(unaligned)
+    rest = Call(value.type, "mod", (value, Literal(value.type, wanted)))
+    return [Call(ValueType(int1), "eq", (rest, Literal(value.type, 0)))]
+
+
+def _divisors_under(guards: tuple[Expr, ...]) -> dict[Variable, AxisInfo]:
+    """What guards such as `M % 128 == 0` say of parameters."""
+    found: dict[Variable, AxisInfo] = {}
+    for guard in guards:
+        match guard:
+            case Call(op="eq", args=(Call(op="mod", args=(Use(variable=variable), Literal(value=number))), Literal(value=0))):
+                found[variable] = known_divisor(int(number))
+    return found
 
 
 __all__ = ["Box", "BoxDim", "NotABox", "find_box", "parameter_text"]
