@@ -54,6 +54,8 @@ TEMPLATES = (
     "cp_async",
     "cp_async_commit",
     "cp_async_wait",
+    "copy_rows",
+    "align_rows",
     "ldmatrix",
     "stmatrix",
     "round_tf32",

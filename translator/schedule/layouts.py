@@ -140,7 +140,7 @@ def statement_node(statement: Statement, facts: Facts) -> Node | None:
             if isinstance(statement, Assign) and statement.value.op == "load":  # type: ignore[attr-defined]
                 return statement.target
             return id(statement)
-        case Assign(value=Call(op="box_load")):
+        case Assign(value=Call(op="box_load" | "row_load")):
             return None
         case Assign(value=value, targets=(target, *_)):
             if not target.type.is_tile or target in facts.index or target in facts.absorbed:
@@ -153,7 +153,8 @@ def _collect(problem: _Problem, statement: Statement, facts: Facts) -> None:
     targets = statement.targets if isinstance(statement, Assign) else ()
     if targets and all(target in facts.unused for target in targets):
         return
-    boxed = isinstance(statement, Assign) and isinstance(statement.value, Call) and statement.value.op == "box_load"
+    value = statement.value if isinstance(statement, Assign) else None
+    boxed = isinstance(value, Call) and value.op in ("box_load", "row_load")
     for target in () if boxed else targets:
         if target.type.is_tile and target not in facts.index and target not in facts.absorbed:
             problem.shapes[target] = target.type.shape
