@@ -102,7 +102,7 @@ def choose_layouts(kernel: Kernel, facts: Facts, options: Options, target: Targe
     staged_bytes = sum(tile.stage_bytes * tile.stages for tile in dots.staged.values())
     room = target.max_dynamic_shared_bytes - SHARED_FOR_EXCHANGE - staged_bytes
     num_threads = options.num_warps * LANES
-    store_parts, rings = cut_stores(kernel, problem.answers, rings)
+    store_parts, rings = cut_stores(kernel, facts, problem.answers, rings)
     recomputed = _recomputed(kernel, facts, problem, conversions, in_registers, dots)
     counted = recomputed.seen_by(facts)
     in_registers = {v: layout for v, layout in in_registers.items() if v not in recomputed.variables}
@@ -150,13 +150,13 @@ def _recomputed(
 def statement_node(statement: Statement, facts: Facts) -> Node | None:
     """The tile in whose layout a statement runs; None for a statement of scalars."""
     match statement:
-        case Assign(value=Call(op="reduce" | "load", args=args)) | Effect(call=Call(args=args)):
+        case Assign(value=Call(op="reduce" | "load" | "repack", args=args)) | Effect(call=Call(args=args)):
             if not any(arg.type.is_tile for arg in args):
                 return None
             if isinstance(statement, Assign) and statement.value.op == "load":  # type: ignore[attr-defined]
                 return statement.target
             return id(statement)
-        case Assign(value=Call(op="box_load")):
+        case Assign(value=Call(op="box_load" | "row_load")):
             return None
         case Assign(value=value, targets=(target, *_)):
             if not target.type.is_tile or target in facts.index or target in facts.absorbed:
@@ -169,7 +169,8 @@ def _collect(problem: _Problem, statement: Statement, facts: Facts) -> None:
     targets = statement.targets if isinstance(statement, Assign) else ()
     if targets and all(target in facts.unused for target in targets):
         return
-    boxed = isinstance(statement, Assign) and isinstance(statement.value, Call) and statement.value.op == "box_load"
+    value = statement.value if isinstance(statement, Assign) else None
+    boxed = isinstance(value, Call) and value.op in ("box_load", "row_load")
     for target in () if boxed else targets:
         if target.type.is_tile and target not in facts.index and target not in facts.absorbed:
             problem.shapes[target] = target.type.shape
@@ -287,7 +288,7 @@ def _alike(problem: _Problem, node: Node) -> list[Node]:
 
 
 def _moves(call: Expr) -> bool:
-    return isinstance(call, Call) and call.op in ("permute", "reshape", "expand_dims")
+    return isinstance(call, Call) and call.op in ("permute", "reshape", "expand_dims", "select")
 
 
 def _spread(problem: _Problem, settled: list[Node]) -> None:
