@@ -68,9 +68,9 @@ __device__ __forceinline__ float divide(float x, float y)
 
 // How two partial results become one.
 struct Max {
-    static __device__ __forceinline__ float combine(float left, float right)
+    static __device__ __forceinline__ half combine(half left, half right)
     {
-        return fmaxf(left, right);
+        return __hmax(left, right);
     }
 };
 
@@ -137,7 +137,7 @@ extern "C" __global__ void __launch_bounds__(NUM_THREADS, 2)
 softmax_kernel(half* out_ptr, const half* in_ptr, int in_row_stride, int out_row_stride, int n_rows,
                int n_cols)
 {
-    __shared__ float x_max_partial[NUM_WARPS];   // one partial result per warp
+    __shared__ half x_max_partial[NUM_WARPS];   // one partial result per warp
     __shared__ float denominator_partial[NUM_WARPS];   // one partial result per warp
     const int tid = threadIdx.x;
 
@@ -166,13 +166,12 @@ softmax_kernel(half* out_ptr, const half* in_ptr, int in_row_stride, int out_row
         const auto x = [&](int e) { return __half2float(in[e]); };
         // Subtract the maximum for numerical stability.
         // L20: numerator = tl.exp(x - tl.max(x, axis=0))
-        float x_max = x(0);
+        half x_max = in[0];
         #pragma unroll
-        for (int e = 1; e < ELEMS; ++e) x_max = fmaxf(x_max, x(e));
+        for (int e = 1; e < ELEMS; ++e) x_max = __hmax(x_max, in[e]);
         // a barrier inside: every warp has written its partial result
         x_max = block_reduce<Max>(x_max, x_max_partial);
-        forget(in);
-        const auto numerator = [&](int e) { return __expf(x(e) - x_max); };
+        const auto numerator = [&](int e) { return __expf(x(e) - __half2float(x_max)); };
         // L21: denominator = tl.sum(numerator, axis=0)
         float denominator = numerator(0);
         #pragma unroll
