@@ -8,6 +8,7 @@ from them becomes a function of the register's index.
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, field, replace
@@ -20,6 +21,7 @@ from .layout import REGISTER, Layout
 from .registers import OTHER_REGISTERS, REGISTER_FILE, blocks_that_fit, peak_registers
 
 ENOUGH_BLOCKS = 3  # on a multiprocessor: while one computes, others load
+FEWEST_REGISTERS = 4  # of a tile, per thread, that is worth it
 MOST_PARTS = 48  # of an expression with everything written out that is computed again
 
 
@@ -56,7 +58,8 @@ def choose_recomputed(
     order = _Order(kernel)
     found: dict[Variable, _Formula] = {}
     for variable in layouts:
-        formula = None if variable in fixed else _formula(variable, facts, order, found)
+        small = math.prod(layouts[variable].register_shape()) < FEWEST_REGISTERS
+        formula = None if small or variable in fixed else _formula(variable, facts, order, found)
         if formula is not None:
             found[variable] = formula
     chosen = Recomputed(frozenset(found))
