@@ -169,7 +169,8 @@ def lower_consumer_loop(
     ]
     if not ring.overlapped:
         done = Line(f"mbarrier_arrive(&{empty}[stage]);")
-        nodes.append(Branch(f"{lane} == 0", (done,), (), "this warp is done with the stage"))
+        nodes.append(Line("__syncwarp();", "every lane is done with the stage"))
+        nodes.append(Branch(f"{lane} == 0", (done,), (), ""))
         return (Loop(_counting(context, ring, header), tuple(nodes)),)
     for helper in ("wgmma_commit", "wgmma_wait"):
         context.use_helper(helper)

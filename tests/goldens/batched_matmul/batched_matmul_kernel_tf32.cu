@@ -392,7 +392,8 @@ batched_matmul_kernel(const float* a_ptr, const float* b_ptr, float* c_ptr, int 
                         b_ptrs[r][c] += static_cast<long long>(BLOCK_K) * stride_bk;
                     }
                 }
-                if (lane == 0) mbarrier_arrive(&empty[stage]);   // this warp is done with the stage
+                __syncwarp();   // every lane is done with the stage
+                if (lane == 0) mbarrier_arrive(&empty[stage]);
             }
 
             // L30: c_ptrs = c_ptr + batch * stride_cb + offs_m[:, None] * stride_cm + offs_n[None, :] *
