@@ -13,6 +13,7 @@ TEMPLATES = (
     "load_one",
     "load_vec",
     "store_vec",
+    "round_pairs",
     "atomic_float",
     "atomic_long",
     "divide",
