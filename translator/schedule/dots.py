@@ -87,6 +87,27 @@ def plan_dots(kernel: Kernel, facts: Facts, options: Options, target: Target) ->
     for statement, call in dot_statements(kernel):
         best = next(kind for kind in KINDS if _instruction(kind, call, options, target))
         kinds[statement.target] = max(kinds.get(statement.target, best), best, key=KINDS.index)
+    dots = _planned(kernel, facts, kinds, options, target)
+    turned = {
+        statement.target
+        for statement, _ in dot_statements(kernel)
+        if kinds[statement.target] == "wgmma" and any(v not in dots.staged for v in _wide_operands(dots, statement))
+    }
+    if not turned:
+        return dots
+    by_warps = _planned(kernel, facts, {**kinds, **dict.fromkeys(turned, "mma")}, options, target)
+    # Faster than wgmma: loads run ahead, and nothing is transposed by a copy.
+    return by_warps if by_warps.staged.keys() > dots.staged.keys() else dots
+
+
+def _wide_operands(dots: Dots, statement: Assign) -> list[Variable]:
+    """The operands of a dot that wgmma can read along K only, but lanes one element at a time along either axis."""
+    plan = dots.plans[id(statement)]
+    return [operand.variable for operand in (plan.a, plan.b) if operand.variable.type.dtype.itemsize == 4]
+
+
+def _planned(kernel: Kernel, facts: Facts, kinds: Mapping[Variable, str], options: Options, target: Target) -> Dots:
+    """The plans for given kinds of instructions."""
     uses = Counter(v for s in statements(kernel.body) for e in expressions(s) for v in used_variables(e))
     plans: dict[int, DotPlan] = {}
     for statement, call in dot_statements(kernel):
@@ -112,7 +133,7 @@ def _instruction(kind: str, call: Call, options: Options, target: Target) -> Ins
     if kind == "fma":
         return Instruction(kind)
     k, types = a.type.shape[-1], (a.type.dtype, b.type.dtype)
-    found = tensor_core(kind, types, call.type.dtype, call.attribute("input_precision"), k, target.capability)
+    found = tensor_core(kind, types, call.type.dtype, call.attribute("input_precision"), target.capability)
     if found is None or kind == "mma":
         return found
     whole = all(whole_pieces(operand.type.shape) for operand in (a, b)) and k % found.k == 0
