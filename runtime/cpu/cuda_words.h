@@ -160,6 +160,10 @@ inline unsigned __brev(unsigned x)
     for (int bit = 0; bit < 32; ++bit) result |= (x >> bit & 1u) << (31 - bit);
     return result;
 }
+inline unsigned __funnelshift_r(unsigned low, unsigned high, unsigned shift)
+{
+    return unsigned(((unsigned long long)high << 32 | low) >> (shift & 31));
+}
 inline unsigned long long __brevll(unsigned long long x)
 {
     return (unsigned long long)__brev(unsigned(x)) << 32 | __brev(unsigned(x >> 32));

@@ -247,5 +247,7 @@ RULES: dict[str, Callable[[Call], Problems]] = {
     "device_print": _nothing,
     "device_assert": _device_assert,
     "barrier": _nothing,
+    "gdc_wait": _nothing,
+    "gdc_launch_dependents": _nothing,
     "assume": _assume,
 }

@@ -31,6 +31,7 @@ from .walk import assigned_variables, bodies, expressions, statements, subexpres
 
 STRUCTURED = frozenset(
     ("load", "store", "reduce", "dot", "repack", "device_print", "device_assert", "barrier", "assume")
+    + ("gdc_wait", "gdc_launch_dependents")
 )
 Block = tuple[Statement, ...]
 

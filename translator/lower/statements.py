@@ -32,17 +32,28 @@ from .convert import lower_conversions
 from .debug import lower_assert, lower_print
 from .dot import lower_dot
 from .memory import indexed, lower_load, lower_store
-from .point import Point
+from .point import Index, Point, point_of
 from .reduce import lower_reduce
 from .repack import lower_repack
 from .ring_copies import lower_copying_loop
 from .rings import lower_box_load, lower_consumer_loop, lower_producer_loop
+from .row_copies import lower_row_load
 from .tags import again, is_elsewhere, is_repeated, is_second_part, part, remark, same_source, source_of, tag
 from .unit import Branch, Comment, Line, Loop, Node, Spelled
 
 
 def _lower_barrier(context: Context, statement: Statement) -> tuple[Node, ...]:
     return context.barrier("asked for by the kernel")
+
+
+def _lower_grid_wait(context: Context, statement: Statement) -> tuple[Node, ...]:
+    context.use_helper("grid_wait")
+    return (Line("grid_wait();"),)
+
+
+def _lower_grid_release(context: Context, statement: Statement) -> tuple[Node, ...]:
+    context.use_helper("grid_release_dependents")
+    return (Line("grid_release_dependents();"),)
 
 
 def _lower_assume(context: Context, statement: Statement) -> tuple[Node, ...]:
@@ -58,8 +69,11 @@ STRUCTURED: dict[str, Lowering] = {
     "repack": lower_repack,
     "dot": lower_dot,
     "box_load": lower_box_load,
+    "row_load": lower_row_load,
     "box_store": lower_box_store,
     "barrier": _lower_barrier,
+    "gdc_wait": _lower_grid_wait,
+    "gdc_launch_dependents": _lower_grid_release,
     "assume": _lower_assume,
     "device_print": lower_print,
     "device_assert": lower_assert,
@@ -153,7 +167,13 @@ def lower_statement(context: Context, statement: Statement) -> tuple[Node, ...]:
 def _lower_assign(context: Context, statement: Assign) -> tuple[Node, ...]:
     target, value = statement.target, statement.value
     if not target.type.is_tile:
-        return context.bind_scalar(statement, target, _scalar_text(context, value))
+        text = _scalar_text(context, value)
+        update = (
+            None
+            if context.declares(statement, target)
+            else _update(context.names.variable(target), target, value, text)
+        )
+        return (Line(update),) if update else context.bind_scalar(statement, target, text)
     if target in context.facts.absorbed:
         return ()
     if target in context.facts.index:
@@ -162,7 +182,19 @@ def _lower_assign(context: Context, statement: Assign) -> tuple[Node, ...]:
             name = context.array_name(target, layout)
             nodes += _fill(context, statement, layout, name)
         return tuple(nodes)
+    if target in context.schedule.recomputed.variables:
+        return _function_of_index(context, target, value)
     return tuple(_fill(context, statement, context.schedule.layouts[target], context.names.variable(target)))
+
+
+def _function_of_index(context: Context, target: Variable, value: Expr) -> tuple[Node, ...]:
+    """A tile that is computed again where it is used: a function instead of an array."""
+    layout = context.schedule.layouts[target]
+    indices = context.axis_indices(layout)
+    parameters = ", ".join(f"int {indices[axis]}" for axis in layout.array_axes())
+    point = point_of(layout, tuple(Index(indices[a] if layout.registers(a) > 1 else "0") for a in range(layout.rank)))
+    text = context.speller.text(value, point)
+    return (Line(f"const auto {context.names.variable(target)} = [&]({parameters}) {{ return {text}; }};"),)
 
 
 def _scalar_text(context: Context, value: Expr) -> str:
@@ -198,11 +230,17 @@ def _fill(context: Context, statement: Assign, layout: Layout, name: str) -> lis
 def _store_element(context: Context, name: str, target: Variable, value: Expr, point: Point) -> tuple[Node, ...]:
     place = indexed(context, name, target, point)
     text = context.speller.text(value, point)
-    for op, sign in (("add", "+"), ("sub", "-"), ("mul", "*")):
+    update = _update(place, target, value, text)
+    return (Line(update),) if update else (Spelled("assign", {"target": place, "value": text}),)
+
+
+def _update(place: str, target: Variable, value: Expr, text: str) -> str | None:
+    """`place += …` for a value that is the target's own and something more."""
+    for op, sign in (("add", "+"), ("ptr_add", "+"), ("sub", "-"), ("mul", "*")):
         first = value.args[0] if isinstance(value, Call) and value.op == op else None
         if isinstance(first, Use) and first.variable is target and text.startswith(f"{place} {sign} "):
-            return (Line(f"{place} {sign}= {text[len(place) + 3 :]};"),)
-    return (Spelled("assign", {"target": place, "value": text}),)
+            return f"{place} {sign}= {text[len(place) + 3 :]};"
+    return None
 
 
 def _copy_element(name: str, source: str, target: Variable, point: Point) -> tuple[Node, ...]:

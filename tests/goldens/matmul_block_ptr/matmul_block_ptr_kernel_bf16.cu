@@ -10,7 +10,7 @@
 //              each block takes every gridDim.x-th of num_programs programs, the first blockIdx.x
 //   maps       a_map: a_ptr [M, K], strides in bytes [stride_am * 2]; box [128, 64], 128-byte swizzle
 //              b_map: b_ptr [N, K], strides in bytes [stride_bn * 2]; box [128, 64], 128-byte swizzle
-//              c_map: c_ptr [M, N], strides in bytes [stride_cm * 2]; box [128, 64], 128-byte swizzle
+//              c_map: c_ptr [M, N], strides in bytes [stride_cm * 2]; box [64, 64], 128-byte swizzle
 //   warps      warpgroups 0 and 1 multiply, warpgroup 2 loads: one of its threads starts every tensor copy
 //   tiles      accumulator [128, 128]: registers, 64 x 128 per warpgroup, by wgmma.m64n128k16
 //              a [128, 64]: shared, 6 stages of 16384 bytes, 128-byte swizzle
@@ -26,9 +26,11 @@ constexpr int NUM_WARPS = 8;
 constexpr int WARP_SIZE = 32;
 constexpr int NUM_THREADS = NUM_WARPS * WARP_SIZE;              // 256
 constexpr int WARPGROUP_SIZE = 128;                             // threads
-constexpr int CONSUMER_BARRIER = 1;                             // named barrier of those that multiply
+constexpr int STORE_BARRIER = 2;                                // named barriers, one of each warpgroup
 constexpr int PRODUCER_REGS = 24;                               // registers per loading thread
 constexpr int CONSUMER_REGS = 240;                              // registers per multiplying thread
+constexpr int READY_BARRIER = 15;                               // named barrier: mbarriers are initialised
+constexpr int READY_THREADS = NUM_THREADS + WARP_SIZE;          // those that multiply, and the loading warp
 constexpr int COL_THREADS = 4;                                  // threads along the columns of a tile
 constexpr int COLS = BLOCK_N / COL_THREADS;                     // 32 columns of a tile per thread
 constexpr int VEC = 2;                                          // consecutive columns of a thread
@@ -45,6 +47,7 @@ constexpr int PIECE_WIDTH = 128 / sizeof(__nv_bfloat16);        // columns of a 
 constexpr int STORE_BUFFERS = 2;                                // pieces: one is written, one copied out
 constexpr int STORE_PIECES = BLOCK_N / PIECE_WIDTH;             // pieces of c, stored one by one
 constexpr int PIECE_ELEMS = COLS / STORE_PIECES;                // of these per thread
+constexpr int STORE_ROWS = BLOCK_M / 2;                         // rows that a warpgroup copies out
 
 // Stores N consecutive elements in one access; `target` is aligned to their size.
 template <int N, typename T>
@@ -167,6 +170,12 @@ __device__ __forceinline__ void named_barrier_sync(int id, int threads)
     asm volatile("bar.sync %0, %1;" :: "r"(id), "r"(threads) : "memory");
 }
 
+// Counts this warp in at a barrier among `threads` threads of the block, without waiting for the others.
+__device__ __forceinline__ void named_barrier_arrive(int id, int threads)
+{
+    asm volatile("bar.arrive %0, %1;" :: "r"(id), "r"(threads) : "memory");
+}
+
 // Hands registers back to the block's pool, down to REGS per thread.
 template <int REGS>
 __device__ __forceinline__ void warpgroup_shrink()
@@ -269,15 +278,12 @@ matmul_block_ptr_kernel(const __nv_bfloat16* a_ptr, const __nv_bfloat16* b_ptr, 
     if (tid == NUM_THREADS) {
         tensor_map_prefetch(a_map);
         tensor_map_prefetch(b_map);
-    }
-    if (tid == 0) {
         for (int stage = 0; stage < NUM_STAGES; ++stage) {
             mbarrier_init(&full[stage], 1);   // the loading thread arrives
             mbarrier_init(&empty[stage], NUM_WARPS);   // a lane of each warp does
         }
         mbarrier_init_fence();
     }
-    __syncthreads();   // nobody touches a barrier before it is initialised
 
     // L14: num_pid_m, num_pid_n = tl.cdiv(M, BLOCK_M), tl.cdiv(N, BLOCK_N)
     const int num_pid_m = (M + BLOCK_M - 1) / BLOCK_M;
@@ -285,6 +291,7 @@ matmul_block_ptr_kernel(const __nv_bfloat16* a_ptr, const __nv_bfloat16* b_ptr, 
 
     if (tid >= NUM_THREADS) {   // the last warpgroup loads: one of its threads starts all copies
         warpgroup_shrink<PRODUCER_REGS>();
+        if (tid < READY_THREADS) named_barrier_arrive(READY_BARRIER, READY_THREADS);
         if (tid == NUM_THREADS) {
             int filled = 0;   // stages so far, over all loops
             for (int program = blockIdx.x; program < num_programs; program += gridDim.x) {
@@ -316,6 +323,7 @@ matmul_block_ptr_kernel(const __nv_bfloat16* a_ptr, const __nv_bfloat16* b_ptr, 
         }
     } else {   // the others multiply
         warpgroup_grow<CONSUMER_REGS>();
+        named_barrier_sync(READY_BARRIER, READY_THREADS);   // the mbarriers are initialised
         int used = 0;   // stages so far, over all loops
         for (int program = blockIdx.x; program < num_programs; program += gridDim.x) {
             // L15-L16 again, for the multiplying warps.
@@ -393,16 +401,19 @@ matmul_block_ptr_kernel(const __nv_bfloat16* a_ptr, const __nv_bfloat16* b_ptr, 
                     }
                 }
                 async_proxy_fence();   // tensor copies read through the asynchronous proxy
-                if (tid == 0) tma_store_wait<0>();
+                if (tid % WARPGROUP_SIZE == 0) tma_store_wait<0>();
                 // the piece is complete, and the other buffer has been copied out
-                named_barrier_sync(CONSUMER_BARRIER, NUM_THREADS);
-                if (tid == 0) {
-                    tma_store_2d(c_map, pid_m * BLOCK_M, pid_n * BLOCK_N + piece * PIECE_WIDTH,
-                                 c_shared[buffer]);
+                named_barrier_sync(STORE_BARRIER + warpgroup, WARPGROUP_SIZE);
+                if (tid % WARPGROUP_SIZE == 0) {
+                    tma_store_2d(c_map, pid_m * BLOCK_M + warpgroup * STORE_ROWS,
+                                 pid_n * BLOCK_N + piece * PIECE_WIDTH,
+                                 c_shared[buffer] + warpgroup * STORE_ROWS * PIECE_WIDTH);
                     tma_store_commit();
                 }
             }
         }
-        if (tid == 0) tma_store_wait<0>();   // shared memory must outlive the copies out of it
+        if (tid % WARPGROUP_SIZE == 0) {   // shared memory must outlive the copies out of it
+            tma_store_wait<0>();
+        }
     }
 }
