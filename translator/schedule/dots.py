@@ -92,19 +92,27 @@ def plan_dots(kernel: Kernel, facts: Facts, options: Options, target: Target) ->
     turned = {
         statement.target
         for statement, _ in dot_statements(kernel)
-        if kinds[statement.target] == "wgmma" and any(v not in dots.staged for v in _wide_operands(dots, statement))
+        if kinds[statement.target] == "wgmma" and _turned_operands(dots, statement)
     }
     if not turned:
         return dots
     by_warps = _planned(kernel, facts, {**kinds, **dict.fromkeys(turned, "mma")}, options, target)
+    before, after = (
+        sum(_turned_operands(plan, statement) for statement, _ in dot_statements(kernel) if statement.target in turned)
+        for plan in (dots, by_warps)
+    )
     # Faster than wgmma: loads run ahead, and nothing is transposed by a copy.
-    return by_warps if by_warps.staged.keys() > dots.staged.keys() else dots
+    return by_warps if after < before else dots
 
 
-def _wide_operands(dots: Dots, statement: Assign) -> list[Variable]:
-    """The operands of a dot that wgmma can read along K only, but lanes one element at a time along either axis."""
-    plan = dots.plans[id(statement)]
-    return [operand.variable for operand in (plan.a, plan.b) if operand.variable.type.dtype.itemsize == 4]
+def _turned_operands(dots: Dots, statement: Assign) -> int:
+    """How many operands of 32 bits do not lie in shared memory from the start as the dot's instruction needs them."""
+    plan, count = dots.plans[id(statement)], 0
+    for operand, is_a in ((plan.a, True), (plan.b, False)):
+        itemsize, tile = operand.variable.type.dtype.itemsize, dots.staged.get(operand.variable)
+        ready = tile is not None and (tile.fast == k_axis(operand, is_a) or reads_columns(plan.instruction, itemsize))
+        count += itemsize == 4 and not ready
+    return count
 
 
 def _planned(kernel: Kernel, facts: Facts, kinds: Mapping[Variable, str], options: Options, target: Target) -> Dots:
