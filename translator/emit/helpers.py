@@ -38,6 +38,7 @@ TEMPLATES = (
     "mbarrier_arrive",
     "mbarrier_arrive_expect",
     "mbarrier_wait",
+    "l2_policy",
     "tma_load",
     "tma_store",
     "tensor_map_prefetch",
