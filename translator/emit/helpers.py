@@ -57,6 +57,7 @@ TEMPLATES = (
     "cp_async_wait",
     "ldmatrix",
     "stmatrix",
+    "store_matrices",
     "round_tf32",
     "split_tf32",
     "pack_bf16",
