@@ -133,7 +133,9 @@ def _plan_loop(plan: RingPlan, loop: For, nested: bool, most_stages: int) -> Non
     boxes = _boxes(plan, loop, loads)
     if boxes is not None:
         for statement, box in zip(loads, boxes, strict=True):
-            plan.replaced[id(statement)] = box_load(plan, statement, box, boxed_tile(plan, statement.target, box))
+            plan.replaced[id(statement)] = box_load(
+                plan, statement, box, boxed_tile(plan, statement.target, box), loop.variable
+            )
         tiles = tuple(statement.target for statement in loads)
         stages = min(_wanted_stages(plan, tiles), most_stages)
         counted = nested or not plain
