@@ -109,12 +109,21 @@ inline void named_barrier_sync(int id, int threads, TILEWRIGHT_LINE)
     tilewright::barrier(id, threads, "named_barrier_sync", line);
 }
 
+TILEWRIGHT_UNCHECKED inline void named_barrier_arrive(int id, int threads, TILEWRIGHT_LINE)
+{
+    tilewright::arrives(id, threads, line);
+}
+
 TILEWRIGHT_UNCHECKED inline void async_proxy_fence()
 {
     const void* const self = &tilewright::mine();
     tilewright::release(self);
     tilewright::as_proxy([self]() TILEWRIGHT_UNCHECKED { tilewright::acquire(self); });
 }
+
+// Grids run one after another.
+inline void grid_wait() {}
+inline void grid_release_dependents() {}
 
 template <int REGS> void warpgroup_shrink() { static_assert(REGS >= 24 && REGS <= 256 && REGS % 8 == 0); }
 template <int REGS> void warpgroup_grow() { static_assert(REGS >= 24 && REGS <= 256 && REGS % 8 == 0); }

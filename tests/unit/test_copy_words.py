@@ -22,7 +22,7 @@ COPIES: list[Asked] = [
 BARRIERS: list[Asked] = [
     (name, name, {})
     for name in ("mbarrier_init", "mbarrier_init_fence", "mbarrier_arrive", "mbarrier_arrive_expect", "mbarrier_wait",
-                 "named_barrier_sync", "async_proxy_fence")
+                 "named_barrier_sync", "named_barrier_arrive", "async_proxy_fence")
 ]  # fmt: skip
 STORES: list[Asked] = [("tma_store_commit", "tma_store_commit", {}), ("tma_store_wait", "tma_store_wait", {})]
 every_delivery = pytest.mark.parametrize("delivery", DELIVERIES)
@@ -402,6 +402,33 @@ def test_named_barriers_take_their_threads_only() -> None:
     np.testing.assert_array_equal(out, [*range(63, -1, -1), *range(95, 63, -1)])
     with pytest.raises(KernelFaultError, match="race on shared_bytes"):
         check_probe(named(("named_barrier_sync(1, 64);", "named_barrier_sync(1, 32);")), out)
+
+
+ONE_WAY = """
+    int* slot = reinterpret_cast<int*>(shared_bytes);
+    const int tid = threadIdx.x;
+    if (tid < 32) {
+        slot[tid] = tid;
+        named_barrier_arrive(1, 64);
+        out[tid] = tid;
+    } else {
+        named_barrier_sync(1, 64);
+        out[tid] = slot[63 - tid];
+    }
+"""
+
+
+def test_who_arrives_at_a_barrier_does_not_wait_there() -> None:
+    def one_way(text: str) -> Artifact:
+        return kernel(text, BARRIERS, {"out": PointerType(int32)}, num_threads=64, shared_bytes=32 * 4)
+
+    out = np.zeros(64, np.int32)
+    check_probe(one_way(ONE_WAY), out)
+    np.testing.assert_array_equal(out, [*range(32), *range(31, -1, -1)])
+    with pytest.raises(KernelFaultError, match="race on shared_bytes"):  # the first write is not ordered by what follows it
+        check_probe(one_way(ONE_WAY.replace("out[tid] = tid;", "slot[tid] = out[tid] = tid;")), out)
+    with pytest.raises(KernelFaultError, match=r"wait at named_barrier_sync, .*\(32 of 64 threads are there\)"):
+        run_probe(one_way(ONE_WAY.replace("named_barrier_arrive(1, 64);", "")), out)
 
 
 @pytest.mark.parametrize(

@@ -23,12 +23,18 @@ from .unit import Branch, Line, Loop, Node, Shared
 
 Body = Callable[[tuple[Statement, ...]], tuple[Node, ...]]
 BARRIER_BYTES = 8
+WARP = 32
+READY_BARRIER = 15  # the last one: the first belong to those that multiply
 COORDINATES = ("group", "volume", "plane", "row", "col")  # of a box, the contiguous one last
 
 
-def announce_rings(context: Context) -> list[Node]:
-    """Declares the barriers of all rings and has them initialised before anybody uses them."""
-    nodes: list[Node] = []
+def announce_rings(context: Context, maps: list[str]) -> list[Node]:
+    """Declares the barriers of all rings; the thread that loads fetches the tensor maps and initialises the barriers.
+
+    It need not wait for the others, and starts its first copies while they are still on their way (`ready`).
+    """
+    context.use_helper("tensor_map_prefetch")
+    nodes: list[Node] = [Line(f"tensor_map_prefetch({name});") for name in maps]
     for ring in context.schedule.rings.rings:
         if ring.kind != "tma":
             continue
@@ -49,9 +55,20 @@ def announce_rings(context: Context) -> list[Node]:
         nodes.append(Loop(f"for (int stage = 0; stage < {stages}; ++stage)", init))
     tid = context.roles.tid
     return [
-        Branch(f"{tid} == 0", (*nodes, Line("mbarrier_init_fence();"))),
-        Line("__syncthreads();", "nobody touches a barrier before it is initialised"),
+        Branch(f"{tid} == NUM_THREADS", (*nodes, Line("mbarrier_init_fence();"))),
     ]
+
+
+def ready(context: Context) -> tuple[Node, Node]:
+    """What the loading warpgroup and what the others do before anybody uses the barriers."""
+    number = context.constant("READY_BARRIER", READY_BARRIER, "named barrier: mbarriers are initialised", topic="threads")
+    value = context.schedule.num_threads + WARP
+    comment = "those that multiply, and the loading warp"
+    threads = context.constant("READY_THREADS", value, comment, "NUM_THREADS + WARP_SIZE", topic="threads")
+    for helper in ("named_barrier_arrive", "named_barrier_sync"):
+        context.use_helper(helper)
+    arrive = Branch(f"{context.roles.tid} < {threads}", (Line(f"named_barrier_arrive({number}, {threads});"),))
+    return arrive, Line(f"named_barrier_sync({number}, {threads});", "the mbarriers are initialised")
 
 
 def stages_name(context: Context, ring: Ring) -> str:
@@ -152,7 +169,8 @@ def lower_consumer_loop(
     ]
     if not ring.overlapped:
         done = Line(f"mbarrier_arrive(&{empty}[stage]);")
-        nodes.append(Branch(f"{lane} == 0", (done,), (), "this warp is done with the stage"))
+        nodes.append(Line("__syncwarp();", "every lane is done with the stage"))
+        nodes.append(Branch(f"{lane} == 0", (done,), (), ""))
         return (Loop(_counting(context, ring, header), tuple(nodes)),)
     for helper in ("wgmma_commit", "wgmma_wait"):
         context.use_helper(helper)

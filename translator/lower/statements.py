@@ -32,8 +32,9 @@ from .convert import lower_conversions
 from .debug import lower_assert, lower_print
 from .dot import lower_dot
 from .memory import indexed, lower_load, lower_store
-from .point import Point
+from .point import Index, Point, point_of
 from .reduce import lower_reduce
+from .repack import lower_repack
 from .ring_copies import lower_copying_loop
 from .rings import lower_box_load, lower_consumer_loop, lower_producer_loop
 from .row_copies import lower_row_load
@@ -43,6 +44,16 @@ from .unit import Branch, Comment, Line, Loop, Node, Spelled
 
 def _lower_barrier(context: Context, statement: Statement) -> tuple[Node, ...]:
     return context.barrier("asked for by the kernel")
+
+
+def _lower_grid_wait(context: Context, statement: Statement) -> tuple[Node, ...]:
+    context.use_helper("grid_wait")
+    return (Line("grid_wait();"),)
+
+
+def _lower_grid_release(context: Context, statement: Statement) -> tuple[Node, ...]:
+    context.use_helper("grid_release_dependents")
+    return (Line("grid_release_dependents();"),)
 
 
 def _lower_assume(context: Context, statement: Statement) -> tuple[Node, ...]:
@@ -55,11 +66,14 @@ STRUCTURED: dict[str, Lowering] = {
     "load": lower_load,
     "store": lower_store,
     "reduce": lower_reduce,
+    "repack": lower_repack,
     "dot": lower_dot,
     "box_load": lower_box_load,
     "row_load": lower_row_load,
     "box_store": lower_box_store,
     "barrier": _lower_barrier,
+    "gdc_wait": _lower_grid_wait,
+    "gdc_launch_dependents": _lower_grid_release,
     "assume": _lower_assume,
     "device_print": lower_print,
     "device_assert": lower_assert,
@@ -168,7 +182,19 @@ def _lower_assign(context: Context, statement: Assign) -> tuple[Node, ...]:
             name = context.array_name(target, layout)
             nodes += _fill(context, statement, layout, name)
         return tuple(nodes)
+    if target in context.schedule.recomputed.variables:
+        return _function_of_index(context, target, value)
     return tuple(_fill(context, statement, context.schedule.layouts[target], context.names.variable(target)))
+
+
+def _function_of_index(context: Context, target: Variable, value: Expr) -> tuple[Node, ...]:
+    """A tile that is computed again where it is used: a function instead of an array."""
+    layout = context.schedule.layouts[target]
+    indices = context.axis_indices(layout)
+    parameters = ", ".join(f"int {indices[axis]}" for axis in layout.array_axes())
+    point = point_of(layout, tuple(Index(indices[a] if layout.registers(a) > 1 else "0") for a in range(layout.rank)))
+    text = context.speller.text(value, point)
+    return (Line(f"const auto {context.names.variable(target)} = [&]({parameters}) {{ return {text}; }};"),)
 
 
 def _scalar_text(context: Context, value: Expr) -> str:
@@ -235,7 +261,7 @@ def _reads_elsewhere(context: Context, target: Variable, value: Expr) -> bool:
     if not any(isinstance(part, Use) and part.variable is target for part in subexpressions(value)):
         return False
     for variable, path in tile_uses(value, context.facts):
-        moved = any(isinstance(call, Call) and call.op in ("permute", "reshape") for call, _ in path)
+        moved = any(isinstance(call, Call) and call.op in ("permute", "reshape", "select") for call, _ in path)
         if variable is target and moved:
             return True
     return False

@@ -8,6 +8,7 @@ from ..artifact import Options, Target
 from ..ir.nodes import Variable
 from .dots import DotPlan
 from .layout import Layout
+from .recomputed import Recomputed
 from .ring_plan import Rings
 from .shared_tiles import SharedTile
 
@@ -31,6 +32,7 @@ class Schedule:
       index_layouts: the layouts in which each index tile is computed.
       conversions: by `id` of the statement that needs them.
       in_shared: tiles that live in shared memory instead of registers, each thread's elements in a column of its own.
+      recomputed: tiles that are functions of the register's index instead of arrays.
       dots: instruction, layout and operands of every dot, by `id` of the statement.
       staged: loaded tiles that go to shared memory for dots alone, with their format there; `layouts` has the layout in
         which threads copy them.
@@ -46,6 +48,7 @@ class Schedule:
     index_layouts: dict[Variable, tuple[Layout, ...]]
     conversions: dict[int, tuple[Conversion, ...]]
     in_shared: frozenset[Variable]
+    recomputed: Recomputed
     dots: dict[int, DotPlan]
     staged: dict[Variable, SharedTile]
     store_parts: dict[int, int]

@@ -10,7 +10,6 @@ from ..artifact import Options, Target, TensorMap
 from ..ir.nodes import Kernel, Statement, Variable
 from .dots import Dots
 
-
 ALIGNED_STAGES = 2  # of a tile that unaligned rows are shifted into: one is read, the next is written
 
 

@@ -41,7 +41,7 @@ from .dots import Dots, dot_statements, operand_of, plan_dots
 from .instructions import WGMMA_CAPABILITY
 from .persistence import can_persist
 from .pointers import read_only_pointers, roots_of
-from .producer import producible
+from .producer import producible, waits_for_grids
 from .ring_plan import ALIGNED_STAGES, Ring, RingPlan, Rings
 from .row_copies import row_load
 from .tensor_copies import box_load, boxed_tile, copy_stores, why_not_copied
@@ -126,6 +126,8 @@ def _plan_loop(plan: RingPlan, loop: For, nested: bool, most_stages: int) -> Non
     loads = [statement for statement in loads if statement.target not in outside]
     if not loads or plan.options.num_stages < 2 or loop.variable in outside:
         return
+    if any(waits_for_grids(statement) for statement in statements(loop.body)):
+        return  # what an earlier grid writes must not be loaded ahead of the wait for it
     plain = isinstance(loop.start, Literal) and loop.start.value == 0
     plain = plain and isinstance(loop.step, Literal) and loop.step.value == 1
     boxes = _boxes(plan, loop, loads)
