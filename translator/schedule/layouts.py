@@ -208,18 +208,22 @@ def _collect_structure(problem: _Problem, statement: Statement, expr: Expr, node
         problem.relations += [Relation(node, target, (), id(statement)) for target in targets]
 
 
-def tile_uses(expr: Expr, facts: Facts, path: Path = ()) -> Iterator[tuple[Variable, Path]]:
-    """The register tiles that an expression reads, through absorbed and index tiles, with the path to each."""
-    if isinstance(expr, Use):
-        if not expr.type.is_tile:
-            return
-        if expr.variable in facts.absorbed or expr.variable in facts.index:
-            yield from tile_uses(facts.definitions[expr.variable], facts, path)
-        else:
-            yield expr.variable, path
-    for child in children(expr):
-        if child.type.is_tile:
-            yield from tile_uses(child, facts, (*path, (expr, child)))
+def tile_uses(expr: Expr, facts: Facts) -> Iterator[tuple[Variable, Path]]:
+    """The register tiles that an expression reads, through absorbed and index tiles, with the path to each.
+
+    Of a path only the calls are kept that change what a coordinate means; all others have operands like themselves.
+    """
+    pending: list[tuple[Expr, Path]] = [(expr, ())]
+    while pending:
+        one, path = pending.pop()
+        if isinstance(one, Use) and one.type.is_tile:
+            if one.variable in facts.absorbed or one.variable in facts.index:
+                pending.append((facts.definitions[one.variable], path))
+            else:
+                yield one.variable, path
+        below = [child for child in children(one) if child.type.is_tile]
+        changes = isinstance(one, Call) and one.op in ("broadcast", "expand_dims", "permute", "reshape", "select")
+        pending += [(child, (*path, (one, child)) if changes else path) for child in reversed(below)]
 
 
 # ---------------------------------------------------------------------------------------------------- the answer
