@@ -31,8 +31,8 @@ class Recomputed:
 
     Attributes:
       variables: the tiles that are functions of the register's index.
-      forgotten: by `id` of a reduction, the tiles that it must make the compiler forget: it would otherwise keep what it
-        has computed from them before, to use it again behind the reduction.
+      forgotten: by `id` of a statement, the tiles that the compiler must forget before it: they are used again here, behind
+        a reduction, and it would otherwise keep what it has computed from them before the reduction.
       blocks: how many blocks of a multiprocessor that makes room for; None where it was done for one to fit at all.
     """
 
@@ -93,6 +93,7 @@ class _Order:
 
     def __init__(self, kernel: Kernel) -> None:
         self.place: dict[int, int] = {}  # of each statement, by `id`
+        self.statement: dict[int, int] = {}  # the other way round
         self.assigned: dict[Variable, int] = {}
         self.read: dict[Variable, list[int]] = {}
         self.end_of_block: dict[int, int] = {}  # by place: the last place of the block that it stands in
@@ -105,6 +106,7 @@ class _Order:
         places = []
         for statement in block:
             place = self.place[id(statement)] = len(self.place)
+            self.statement[place] = id(statement)
             places.append(place)
             self.loop_start[place] = loop
             for variable in assigned_variables(statement):
@@ -181,7 +183,7 @@ def _forgotten(
     order: _Order,
     kept: Mapping[Variable, Layout],
 ) -> dict[int, tuple[Variable, ...]]:
-    """By `id` of an exchange: the narrow tiles that are read on both sides of it, the next trip of a loop included."""
+    """The narrow tiles that are read on both sides of an exchange, by the first statement behind that reads them."""
     nowhere = facts.absorbed | found.keys()
     places: dict[Variable, set[int]] = {}
     for variable, formula in found.items():
@@ -189,15 +191,16 @@ def _forgotten(
         for leaf in formula.leaves:
             places.setdefault(leaf, set()).update(used)
     narrow = {v: sorted(places[v]) for v in kept if v in places and v in order.assigned and v.type.dtype.bits < 32}
-    result: dict[int, tuple[Variable, ...]] = {}
+    result: dict[int, dict[Variable, None]] = {}
     for exchange in exchanges:
         here = order.place[id(exchange)]
         loop = order.loop_start[here]
         last = order.end_of_loop[loop] if loop >= 0 else here
-        tiles = []
         for variable, used in narrow.items():
-            around = order.assigned[variable] < loop and bisect_right(used, loop) < bisect_right(used, last)
-            if used[0] <= here and (used[-1] > here or around):
-                tiles.append(variable)
-        result[id(exchange)] = tuple(tiles)
-    return result
+            behind = bisect_right(used, here)
+            if behind == len(used) and order.assigned[variable] < loop:
+                behind = bisect_right(used, loop)  # on the loop's next trip
+                behind = behind if behind < len(used) and used[behind] <= last else len(used)
+            if used[0] <= here and behind < len(used):
+                result.setdefault(order.statement[used[behind]], {})[variable] = None
+    return {statement: tuple(tiles) for statement, tiles in result.items()}
