@@ -58,8 +58,8 @@ def choose_recomputed(
     order = _Order(kernel)
     found: dict[Variable, _Formula] = {}
     for variable in layouts:
-        small = math.prod(layouts[variable].register_shape()) < FEWEST_REGISTERS
-        formula = None if small or variable in fixed else _formula(variable, facts, order, found)
+        array = variable in fixed or _is_small(layouts[variable])
+        formula = None if array else _formula(variable, facts, order, found)
         if formula is not None:
             found[variable] = formula
     chosen = Recomputed(frozenset(found))
@@ -76,6 +76,16 @@ def choose_recomputed(
         return Recomputed()
     forgotten = _forgotten(exchanges, found, facts, order, kept)
     return replace(chosen, forgotten=forgotten, blocks=after if more else None)
+
+
+def _is_small(layout: Layout) -> bool:
+    return math.prod(layout.register_shape()) < FEWEST_REGISTERS
+
+
+def _fills_words(variable: Variable, layout: Layout) -> bool:
+    """Whether several elements of a tile share a register, side by side in a thread's array."""
+    bits = variable.type.dtype.bits
+    return bits in (8, 16) and layout.registers(layout.array_axes()[-1]) * bits >= 32
 
 
 def is_exchange(statement: Assign, layout: Layout | None) -> bool:
@@ -190,7 +200,11 @@ def _forgotten(
         used = set(order.used_at(variable, nowhere))
         for leaf in formula.leaves:
             places.setdefault(leaf, set()).update(used)
-    narrow = {v: sorted(places[v]) for v in kept if v in places and v in order.assigned and v.type.dtype.bits < 32}
+    narrow = {
+        v: sorted(places[v])
+        for v, layout in kept.items()
+        if v in places and v in order.assigned and not _is_small(layout) and _fills_words(v, layout)
+    }
     result: dict[int, dict[Variable, None]] = {}
     for exchange in exchanges:
         here = order.place[id(exchange)]

@@ -178,8 +178,8 @@ softmax_kernel(half* out_ptr, const half* in_ptr, int in_row_stride, int out_row
         for (int e = 1; e < ELEMS; ++e) denominator += numerator(e);
         // a barrier inside: every warp has written its partial result
         denominator = block_reduce<Sum>(denominator, denominator_partial);
-        forget(in);
         // L22: tl.store(out_ptr + row * out_row_stride + cols, numerator / denominator, mask=mask)
+        forget(in);
         half stored[ELEMS];
         round_pairs(stored, [&](int e) { return divide(numerator(e), denominator); });
         #pragma unroll
