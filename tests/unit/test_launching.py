@@ -163,12 +163,15 @@ def test_several_devices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
         "        assert scaled[(4,)](one, 64, 1, 2.0, BLOCK=64).device == 1\n"
         "    assert bindings().cuCtxGetDevice() == (0, current)\n"
         "assert sorted(found.device for found in scaled._compiled.values()) == [0, 1]\n"
+        "bindings().cuCtxSetCurrent(0)\n"  # a thread without a context: device 0 becomes current, device 1 never does
+        "scaled[(5,)](one, 64, 1, 2.0, BLOCK=64)\nassert bindings().cuCtxGetCurrent() == (0, 0)\n"
+        "scaled[(6,)](zero, 64, 1, 2.0, BLOCK=64)\nassert bindings().cuCtxGetCurrent() == (0, 0x1000)\n"
         "try:\n    add_to[(1,)](zero, one, BLOCK=64)\n"
         "except triton.LaunchError as error:\n"
         "    assert 'x_ptr on cuda:0, y_ptr on cuda:1; move them' in str(error), error\n"
         "else:\n    raise SystemExit('arrays of two devices were taken')\n"
     )
-    assert [line[0] for line in with_stub(code, tmp_path, (8, 4, 1, 4))] == ["3", "4"] * 4
+    assert [line[0] for line in with_stub(code, tmp_path, (8, 4, 1, 4))] == [*["3", "4"] * 4, "5", "6"]
 
 
 def test_whose_stream_is_current(monkeypatch: pytest.MonkeyPatch) -> None:
