@@ -8,7 +8,7 @@ forces element by element access.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..analysis.axis_info import AxisInfo, axis_info
 from ..analysis.facts import Facts
@@ -37,12 +37,14 @@ class Access:
       width: elements per access; 1 when vectors are not possible.
       tests: conditions that are the same for all elements of a vector.
       bounds: limits along the vector.
+      repeats: along axes on which neighbouring registers hold the same element of memory: how many of them.
     """
 
     axis: int
     width: int
     tests: tuple[Expr, ...]
     bounds: tuple[Bound, ...]
+    repeats: tuple[tuple[int, int], ...] = ()
 
 
 def plan_access(
@@ -68,6 +70,18 @@ def plan_access(
                 break
             width //= 2
     return best
+
+
+def with_repeats(access: Access, pointer: Expr, layout: Layout, environment: Mapping[Variable, AxisInfo]) -> Access:
+    """The access with the runs of a thread's elements that are the same in memory, and whose mask is the same."""
+    parts = [pointer, *access.tests, *(part for bound in access.bounds for part in (bound.bound, bound.index))]
+    infos = [axis_info(part, environment) for part in parts]
+    found = []
+    for axis in range(layout.rank):
+        run = min(layout.run(axis), *(info.constancy[axis] for info in infos)) if axis != access.axis else 1
+        if run > 1:
+            found.append((axis, run))
+    return replace(access, repeats=tuple(found))
 
 
 def _try_width(axis: int, width: int, parts: list[Expr], environment: Mapping[Variable, AxisInfo]) -> Access | None:

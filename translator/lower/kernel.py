@@ -216,7 +216,7 @@ def _tile_in_shared(context: Context, variable: Variable) -> Shared:
 def _names_of_arrays(context: Context, names: list[str]) -> list[Node]:
     """The arrays of the shared struct under their own names; lambdas cannot capture a structured binding before C++20."""
     cast = "*reinterpret_cast<SharedArrays*>(shared_bytes);"
-    if any(ring.kind == "cp_async" for ring in context.schedule.rings.rings):
+    if any(ring.kind != "tma" for ring in context.schedule.rings.rings):
         return [Line(f"SharedArrays& shared = {cast}"), *(Line(f"auto& {name} = shared.{name};") for name in names)]
     return [Line(f"auto& [{', '.join(names)}] = {cast}")]
 

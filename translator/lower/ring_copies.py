@@ -13,6 +13,7 @@ from ..ir.nodes import Assign, For, Literal, Statement
 from ..schedule.ring_plan import Ring
 from ..schedule.rings import top_statements
 from .context import Context, ctype
+from .own_stages import declare_own, own_copies, own_of
 from .rings import stages_name
 from .staging import ahead_registers, copy_tile, declare_tile, fetch_tile, is_asynchronous, proxy_fence, put_tile
 from .tags import tag
@@ -59,7 +60,10 @@ def lower_copying_loop(
     loads = [s for s in top_statements(statement.body) if isinstance(s, Assign) and s.target in ring.tiles]
     arrays = [declare_tile(context, load) for load in loads]
     before = [node for array in arrays for node in context.before_write(array)]
-    filling = _filling(context, statement, loads, arrays, names)
+    own = own_of(context, statement, ring)
+    for load in own:
+        declare_own(context, load, ring, names.stages)
+    filling = _filling(context, statement, loads, arrays, own, names)
     first = _first_loads(statement, ring, bounds, names, filling)
     context.stage_of |= dict.fromkeys(ring.tiles, "stage")
     trip = _trip(context, statement, ring, bounds, names, filling, body(statement.body))
@@ -78,7 +82,9 @@ def _names(context: Context, ring: Ring) -> _Names:
     return _Names(stages, load_tiles, put_tiles, ahead, used, position, refill)
 
 
-def _filling(context: Context, statement: For, loads: list[Assign], arrays: list[str], names: _Names) -> _Filling:
+def _filling(
+    context: Context, statement: For, loads: list[Assign], arrays: list[str], own: list[Assign], names: _Names
+) -> _Filling:
     """The functions that load an iteration's tiles; the loop's variable is their parameter."""
     registers: list[Node] = []
     loading: list[Node] = []
@@ -94,7 +100,9 @@ def _filling(context: Context, statement: For, loads: list[Assign], arrays: list
         registers.append(Line(f"{text};", f"elements of {array} on their way: no asynchronous copy can take them"))
         loading += fetch_tile(context, load)
         putting += put_tile(context, load, f"{array}[stage]")
-    asynchronous = len(registers) < len(loads)
+    for load in own:
+        loading += [*tag(load.origin, "", bool(loading)), *own_copies(context, load)]
+    asynchronous = len(registers) < len(loads) or bool(own)
     for helper in ("cp_async_commit", "cp_async_wait") if asynchronous else ():
         context.use_helper(helper)
     name = context.names.variable(statement.variable)

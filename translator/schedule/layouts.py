@@ -8,6 +8,7 @@ choices meet, the tile is converted for that statement.
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -28,6 +29,7 @@ from .ring_plan import Rings
 from .rings import with_stages
 
 ACCESS_BYTES = 16  # the widest access of one thread
+LARGEST_REPEAT = 16  # elements that lie in one word and go to one thread
 LANES = 32
 SHARED_FOR_EXCHANGE = 32 * 1024  # bytes that tiles in shared memory leave to reductions and conversions
 
@@ -53,6 +55,7 @@ class _Access:
     info: AxisInfo
     itemsize: int
     side_by_side: frozenset[int]
+    loads: bool
 
 
 @dataclass(slots=True)
@@ -98,6 +101,7 @@ def choose_layouts(kernel: Kernel, facts: Facts, options: Options, target: Targe
     layouts = {node: layout for node, layout in problem.answers.items() if isinstance(node, Variable)}
     in_registers = {variable: layout for variable, layout in layouts.items() if variable not in dots.staged}
     staged_bytes = sum(tile.stage_bytes * tile.stages for tile in dots.staged.values())
+    staged_bytes += sum(_held_bytes(layouts[v], v) * ring.stages for ring in rings.rings for v in ring.own)
     room = target.max_dynamic_shared_bytes - SHARED_FOR_EXCHANGE - staged_bytes
     in_shared = choose_shared(kernel, facts, in_registers, options.num_warps * LANES, room)
     crowded = needs_whole_multiprocessor(peak_registers(kernel, facts, in_registers), options.num_warps * LANES)
@@ -114,6 +118,11 @@ def choose_layouts(kernel: Kernel, facts: Facts, options: Options, target: Targe
         options=options,
         target=target,
     )
+
+
+def _held_bytes(layout: Layout, variable: Variable) -> int:
+    """Bytes of a tile, copies that several threads hold counted."""
+    return (math.prod(layout.register_shape()) << layout.thread_bits) * variable.type.dtype.itemsize
 
 
 # ------------------------------------------------------------------------------------------------- the problem
@@ -170,7 +179,8 @@ def _collect_structure(problem: _Problem, statement: Statement, expr: Expr, node
         pointer = expr.args[0]
         if isinstance(pointer.type.element, PointerType):
             info = axis_info(pointer, facts.environments[id(statement)])
-            access = _Access(info, pointer.type.element.element_ty.itemsize, unit_axes(pointer, facts.definitions))
+            side_by_side = unit_axes(pointer, facts.definitions)
+            access = _Access(info, pointer.type.element.element_ty.itemsize, side_by_side, expr.op == "load")
             problem.accesses.setdefault(node, []).append(access)
     targets = statement.targets if isinstance(statement, Assign) else ()
     if expr.op == "reduce" and expr.attribute("axis") is not None:
@@ -240,7 +250,21 @@ def _anchor(problem: _Problem, node: Node, thread_bits: int) -> Layout:
                 run = min(contiguity, aligned, max(ACCESS_BYTES // itemsize, 1), per_thread)
                 if (contiguity > 1, run, axis in access.side_by_side) > best:
                     best_axis, best = axis, (contiguity > 1, run, axis in access.side_by_side)
-    return blocked(shape, num_threads, best_axis, best[1])
+    return blocked(shape, num_threads, best_axis, best[1], _repeats(problem, node, best_axis, per_thread // best[1]))
+
+
+def _repeats(problem: _Problem, node: Node, fast_axis: int, most: int) -> dict[int, int]:
+    """Runs of equal addresses along other axes, which one thread loads once: of words that several elements lie in."""
+    repeats: dict[int, int] = {}
+    for member in _alike(problem, node):
+        for access in problem.accesses.get(member, ()):
+            for axis, side in enumerate(problem.shapes[node]):
+                run = min(access.info.constancy[axis], padded(side), LARGEST_REPEAT, most)
+                if access.loads and axis != fast_axis and run > repeats.get(axis, 1):
+                    repeats[axis] = run
+    while math.prod(repeats.values()) > most:
+        repeats.popitem()
+    return repeats
 
 
 def _alike(problem: _Problem, node: Node) -> list[Node]:

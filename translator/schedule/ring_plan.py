@@ -17,12 +17,13 @@ class Ring:
 
     Attributes:
       loop: the loop's variable.
-      kind: "tma" or "cp_async".
+      kind: "tma", "cp_async" or "own".
       tiles: the staged variables, in the order of their loads.
       stages: tiles of each that are in shared memory at once.
       counted: whether the stage follows from a running count, because the loop runs more than once or not from 0 by 1;
         otherwise from the loop's variable.
       overlapped: whether a dot may still run while the next iteration starts.
+      own: tiles that threads hold in registers; each thread copies and reads its own elements.
     """
 
     loop: Variable
@@ -31,6 +32,7 @@ class Ring:
     stages: int
     counted: bool
     overlapped: bool
+    own: tuple[Variable, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

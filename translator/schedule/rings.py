@@ -1,4 +1,4 @@
-"""Which loops load ahead of their dots, and how.
+"""Which loops load ahead, and how.
 
 In: a typed kernel with prepared dots. Out: the kernel in which such loads say where their elements lie in terms of the
 loop's variable alone, so that any iteration's loads can be started from any other, and a `Ring` per loop:
@@ -6,8 +6,9 @@ loop's variable alone, so that any iteration's loads can be started from any oth
 - "tma": one thread of a warpgroup of its own starts tensor copies of whole boxes; the others wait for bytes, not threads.
   For loads that are boxes of a tensor (analysis/boxes.py), however the program spells them; on sm_90 with wgmma.
 - "cp_async": every thread starts its share of the copies, `stages - 1` iterations ahead.
+- "own": no tile of the loop is for a dot; every thread starts copies of what it will hold itself, `stages` ahead.
 
-A load that depends on what an iteration computes is in no ring: it is made when its turn comes.
+In rings of the last two kinds, tiles that are used in registers are loaded ahead too (`own_stages.py`). A load that depends on what an iteration computes is in no ring: it is made when its turn comes.
 """
 
 from __future__ import annotations
@@ -22,8 +23,6 @@ from ..artifact import Options, Target
 from ..ir.nodes import (
     Assign,
     Call,
-    CallFunction,
-    Expr,
     For,
     If,
     Inlined,
@@ -37,25 +36,27 @@ from ..ir.nodes import (
 from ..ir.walk import assigned_variables, expressions, statements, used_variables
 from .dots import Dots, dot_statements, operand_of, plan_dots
 from .instructions import WGMMA_CAPABILITY
+from .own_stages import own_loads, own_stages
 from .persistence import can_persist
 from .pointers import read_only_pointers, roots_of
 from .producer import producible
 from .ring_plan import Ring, RingPlan, Rings
 from .tensor_copies import box_load, boxed_tile, copy_stores, why_not_copied
+from .trips import in_any_trip
 
 MOST_STAGES = 8  # of tensor copies: more do not hide more latency
 
 
 def plan_rings(kernel: Kernel, options: Options, target: Target, most_stages: int) -> tuple[Kernel, Rings]:
     """See the module docstring; `most_stages` bounds every ring."""
-    if not any(True for _ in dot_statements(kernel)) or most_stages < 2:
+    loops = list(_loops(kernel.body, False))
+    if not loops or most_stages < 2:
         return kernel, Rings()
     facts = find_facts(kernel)
     plan = RingPlan(
         kernel, facts, plan_dots(kernel, facts, options, target), closed_forms(kernel, facts), options, target,
         read_only_pointers(kernel), {}, [], {}, {}, {},
     )  # fmt: skip
-    loops = list(_loops(kernel.body, False))
     for loop, nested in loops:
         _plan_loop(plan, loop, nested, most_stages)
     if any(ring.kind == "tma" for ring in plan.rings):
@@ -117,14 +118,14 @@ def top_statements(block: tuple[Statement, ...]) -> Iterator[Statement]:
 
 
 def _plan_loop(plan: RingPlan, loop: For, nested: bool, most_stages: int) -> None:
-    loads = [s for s in top_statements(loop.body) if isinstance(s, Assign) and _is_staged_load(plan, s)]
     outside = _read_outside(plan, loop)
-    loads = [statement for statement in loads if statement.target not in outside]
-    if not loads or plan.options.num_stages < 2 or loop.variable in outside:
+    if plan.options.num_stages < 2 or loop.variable in outside:
         return
+    top = list(top_statements(loop.body))
+    loads = [s for s in top if isinstance(s, Assign) and _is_staged_load(plan, s) and s.target not in outside]
     plain = isinstance(loop.start, Literal) and loop.start.value == 0
     plain = plain and isinstance(loop.step, Literal) and loop.step.value == 1
-    boxes = _boxes(plan, loop, loads)
+    boxes = _boxes(plan, loop, loads) if loads else None
     if boxes is not None:
         for statement, box in zip(loads, boxes, strict=True):
             plan.replaced[id(statement)] = box_load(plan, statement, box, boxed_tile(plan, statement.target, box))
@@ -137,13 +138,19 @@ def _plan_loop(plan: RingPlan, loop: For, nested: bool, most_stages: int) -> Non
     for statement in loads:
         if not roots_of(plan.kernel, statement.value.args[0]) <= plan.read_only:  # type: ignore[attr-defined]
             continue  # an earlier trip may store what this one loads
-        call = _in_any_trip(plan, statement, loop)
+        call = in_any_trip(plan.induction, plan.facts, statement, loop)
         if call is not None:
             plan.replaced[id(statement)] = replace(statement, value=call)
             moved.append(statement.target)
-    if moved:
-        stages = min(plan.options.num_stages, most_stages)
-        plan.rings.append(Ring(loop.variable, "cp_async", tuple(moved), stages, not plain, False))
+    own = own_loads(plan, loop, top)
+    held = tuple(statement.target for statement in own.values())
+    stages = min(plan.options.num_stages, most_stages)
+    if not moved and held:
+        stages = min(own_stages(plan, loop, held), most_stages - 1)
+    if (moved or held) and stages:
+        plan.replaced |= own
+        kind = "cp_async" if moved else "own"
+        plan.rings.append(Ring(loop.variable, kind, tuple(moved), stages, not plain, False, held))
 
 
 def _is_staged_load(plan: RingPlan, statement: Statement) -> bool:
@@ -166,34 +173,6 @@ def _read_outside(plan: RingPlan, loop: For) -> set[Variable]:
             if variable in plan.facts.absorbed:  # spelled where it is used
                 pending += used_variables(plan.facts.definitions[variable])
     return found
-
-
-def _in_any_trip(plan: RingPlan, statement: Assign, loop: For) -> Call | None:
-    """A load whose operands are in terms of the loop's variable and of what the loop does not change; None if it cannot be."""
-    changed = {v for inner in statements(loop.body) for v in assigned_variables(inner)}
-    induction = replace(plan.induction, kept=plan.facts.index - changed)  # computed once, before the loop
-    call = statement.value
-    if not isinstance(call, Call):
-        return None
-    args: list[Expr] = []
-    for arg in call.args:
-        value = induction.value_at(arg, statement)
-        while value is not None and (inside := next((v for v in used_variables(value) if v in changed), None)):
-            definition = induction.definition(inside, statement)
-            value = None if definition is None else _substituted(value, inside, definition)
-        if value is None:
-            return None
-        args.append(value)
-    return replace(call, args=tuple(args))
-
-
-def _substituted(expr: Expr, variable: Variable, value: Expr) -> Expr:
-    """An expression with a variable's value in its place."""
-    if isinstance(expr, Use):
-        return value if expr.variable is variable else expr
-    if isinstance(expr, (Call, CallFunction)):
-        return replace(expr, args=tuple(_substituted(arg, variable, value) for arg in expr.args))
-    return expr
 
 
 def _wanted_stages(plan: RingPlan, tiles: tuple[Variable, ...]) -> int:
