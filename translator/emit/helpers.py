@@ -18,6 +18,7 @@ TEMPLATES = (
     "divide",
     "square_root",
     "sigmoid",
+    "small_pair",
     "max_nan",
     "min_nan",
     "clamp_nan",

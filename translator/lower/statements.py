@@ -33,6 +33,7 @@ from .debug import lower_assert, lower_print
 from .dot import lower_dot
 from .memory import indexed, lower_load, lower_store
 from .own_stages import lower_own_loop
+from .pairs import lower_by_pairs
 from .point import Point
 from .reduce import lower_reduce
 from .ring_copies import lower_copying_loop
@@ -191,6 +192,8 @@ def _fill(context: Context, statement: Assign, layout: Layout, name: str) -> lis
         text = nodes[0].values["value"] if isinstance(nodes[0], Spelled) else ""
         return [Line(f"{'const ' if once else ''}{declarator} = {text};")]
     declare: list[Node] = [Line(f"{declarator};")] if declares else []
+    if pairs := lower_by_pairs(context, statement, layout, name):
+        return [*declare, *pairs]
     return [*declare, *context.each_register(layout, lambda at: _store_element(context, name, target, value, at))]
 
 

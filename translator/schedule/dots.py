@@ -197,6 +197,6 @@ def copied_tile(operand: Operand, layout: Layout | None, is_a: bool) -> SharedTi
     other = 2 * rank - 3 - k_axis
     shape = variable.type.shape
     fast = k_axis
-    if variable.type.dtype.itemsize == 2 and layout is not None and layout.run(other) > layout.run(k_axis):
+    if variable.type.dtype.itemsize == 2 and layout is not None and layout.vector(other) > layout.vector(k_axis):
         fast = other if fits(shape, other, 2) else k_axis
     return SharedTile(shape, fast, variable.type.dtype.itemsize)
