@@ -19,6 +19,7 @@ TEMPLATES = (
     "square_root",
     "sigmoid",
     "small_pair",
+    "pack_pair",
     "max_nan",
     "min_nan",
     "clamp_nan",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..ir.nodes import Assign
 from ..schedule.dots import DotPlan
+from ..schedule.instructions import Instruction
 from .context import Context
 from .operand import OperandPlace, place_line
 from .shared import side_text
@@ -28,9 +29,7 @@ def lower_mma(context: Context, statement: Assign, plan: DotPlan, a: OperandPlac
         place = context.warp_place("warp_plane", layout.axes[0], "first plane of the warp's part")
         batch = " + ".join(filter(None, ("p" if planes > 1 else "", place if place != "0" else ""))) or "0"
         prefix = "[p]" if planes > 1 else ""
-    values = {"k": instruction.k, "a_type": instruction.a_type, "b_type": instruction.b_type}
-    values["acc"] = instruction.accumulator
-    mma = context.distinct_helper("mma", f"mma_m16n8k{instruction.k}", values)
+    mma = mma_helper(context, instruction)
     mi, ni = context.names.shared_index("mi"), context.names.shared_index("ni")
     kk = context.names.shared_index("kk")
     body: list[Node] = [
@@ -49,6 +48,13 @@ def lower_mma(context: Context, statement: Assign, plan: DotPlan, a: OperandPlac
     if planes > 1:
         nodes = (Loop(f"for (int p = 0; p < {context.count(layout.axes[0])}; ++p)", nodes, unroll=True),)
     return nodes
+
+
+def mma_helper(context: Context, instruction: Instruction) -> str:
+    """The helper that adds the product of two fragments to a piece of the accumulator."""
+    values: dict[str, object] = {"k": instruction.k, "a_type": instruction.a_type, "b_type": instruction.b_type}
+    values["acc"] = instruction.accumulator
+    return context.distinct_helper("mma", f"mma_m16n8k{instruction.k}", values)
 
 
 def _load_a(

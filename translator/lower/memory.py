@@ -9,8 +9,8 @@ from ..ir.types import ValueType
 from ..ir.walk import subexpressions
 from ..language.dtypes import DType, PointerType
 from ..schedule.layout import Layout
-from .access import Access, Bound, plan_access, with_repeats
-from .context import Context
+from .access import Access, Bound, plan_access, plan_load
+from .context import Context, ctype
 from .literals import literal_text
 from .point import Index, Point, point_of
 from .spell import Text
@@ -61,7 +61,11 @@ def lower_load(context: Context, statement: Assign) -> tuple[Node, ...]:
         load = _load_vector(context, statement, call, access, name, modifier)
 
     def all_of_it(point: Point) -> tuple[Node, ...]:
-        return (*load(point), *_repeated(context, name, target, access, point))
+        whole: tuple[Node, ...] = ()
+        if access.scattered:
+            loaded = context.names.shared_index("loaded")
+            whole = (Line(f"{ctype(target.type)} {loaded}[{width_name(context, layout, access)}];"),)
+        return (*whole, *load(point), *_repeated(context, name, target, access, point))
 
     return (*declare, *vectors(context, layout, access, all_of_it), *after)
 
@@ -70,8 +74,7 @@ def access_of(context: Context, statement: Assign) -> Access:
     """How a load of a tile touches memory."""
     pointer, mask, _ = load_operands(statement.value)  # type: ignore[arg-type]
     layout, environment = context.schedule.layouts[statement.target], context.facts.environments[id(statement)]
-    access = plan_access(pointer, mask, layout, context.facts, environment)
-    return with_repeats(access, pointer, layout, environment)
+    return plan_load(pointer, mask, layout, context.facts, environment)
 
 
 def _repeated(context: Context, name: str, target: Variable, access: Access, point: Point) -> tuple[Node, ...]:
@@ -88,10 +91,11 @@ def _repeated(context: Context, name: str, target: Variable, access: Access, poi
         moved = text if turn is None else turn if text == "0" else f"{text} + {turn}"
         to, source = f"{to}[{moved}]", f"{source}[{moved if axis == access.axis else text}]"
     column = context.column(target)
-    nodes: tuple[Node, ...] = (Line(f"{name}{to}{column} = {name}{source}{column};"),)
+    loaded = f"{context.names.shared_index('loaded')}[{words[0]}]" if access.scattered else f"{name}{source}{column}"
+    nodes: tuple[Node, ...] = (Line(f"{name}{to}{column} = {loaded};"),)
     limits = [(access.axis, width_name(context, point.layout, access))] if access.width > 1 else []
     for axis, limit in [*limits, *((axis, str(run)) for axis, run in access.repeats)]:
-        first = 1 if len(access.repeats) == 1 and axis != access.axis else 0
+        first = 1 if len(access.repeats) == 1 and axis != access.axis and not access.scattered else 0
         header = f"for (int {turns[axis]} = {first}; {turns[axis]} < {limit}; ++{turns[axis]})"
         nodes = (Loop(header, nodes, unroll=True),)
     return nodes
@@ -260,7 +264,9 @@ def _load_vector(
     def one(point: Point) -> tuple[Node, ...]:
         values = {
             "width": width,
-            "target": f"&{first_element(context, name, target, point)}",
+            "target": context.names.shared_index("loaded")
+            if access.scattered
+            else f"&{first_element(context, name, target, point)}",
             "source": f"&{place_of_own(context, statement, point)}"
             if target in context.own_stage
             else context.speller.text(pointer, point),

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from ..analysis.ranges import integer_range
 from ..ir.nodes import Assign, Call, Expr
 from ..language.dtypes import DType
+from ..schedule.dots import HeldOperand
 from ..schedule.layout import Layout
 from .context import Context
 from .memory import indexed
@@ -43,9 +44,11 @@ def lower_by_pairs(context: Context, statement: Assign, layout: Layout, name: st
     """An elementwise assignment, two elements at a time; nothing where that has no advantage."""
     target, value = statement.target, statement.value
     axes = layout.array_axes()
-    if not axes or layout.run(axes[-1]) < 2 or not _pays(context, value):
+    fast, apart = next(
+        ((held.k_axis, held.apart) for held in _held(context) if held.layout == layout), (axes[-1] if axes else 0, 1)
+    )
+    if not axes or layout.run(fast) < 2 * apart or not _pays(context, value):
         return ()
-    fast = axes[-1]
     names = context.axis_indices(layout)
     other = context.names.shared_index("next")
     indices = [Index(names[axis] if layout.registers(axis) > 1 else "0") for axis in range(layout.rank)]
@@ -53,18 +56,34 @@ def lower_by_pairs(context: Context, statement: Assign, layout: Layout, name: st
     two = point_of(layout, tuple(Index(other) if axis == fast else index for axis, index in enumerate(indices)))
     words = PAIR_TYPES[target.type.dtype.name]
     pair = context.names.shared_index("pair")
+    count = context.count(layout.axes[fast])
+    word = names[fast]
+    if apart > 1:  # registers whose bit of the pair is 0
+        turn = context.names.shared_index("turn")
+        header = f"for (int {turn} = 0; {turn} < {count} / 2; ++{turn})"
+        start = (Line(f"const int {word} = {turn} / {apart} * {2 * apart} + {turn} % {apart};"),)
+    else:
+        header, start = f"for (int {word} = 0; {word} < {count}; {word} += 2)", ()
     nodes: tuple[Node, ...] = (
-        Line(f"const int {other} = {names[fast]} + 1;"),
+        *start,
+        Line(f"const int {other} = {word} + {apart};"),
         Line(f"const {words.name} {pair} = {_pair(context, value, one, two).text};"),
         Line(f"{indexed(context, name, target, one)} = {pair}.x;"),
         Line(f"{indexed(context, name, target, two)} = {pair}.y;"),
     )
+    nodes = (Loop(header, nodes, unroll=True),)
     for axis in reversed(range(layout.rank)):
-        if layout.registers(axis) > 1:
-            advance = f"{names[axis]} += 2" if axis == fast else f"++{names[axis]}"
-            count = context.count(layout.axes[axis])
-            nodes = (Loop(f"for (int {names[axis]} = 0; {names[axis]} < {count}; {advance})", nodes, unroll=True),)
+        if axis != fast and layout.registers(axis) > 1:
+            limit = context.count(layout.axes[axis])
+            nodes = (
+                Loop(f"for (int {names[axis]} = 0; {names[axis]} < {limit}; ++{names[axis]})", nodes, unroll=True),
+            )
     return nodes
+
+
+def _held(context: Context) -> list[HeldOperand]:
+    """The operands of dots that stay in registers, whose pairs an instruction takes as they are."""
+    return [plan.held for plan in context.schedule.dots.values() if plan.held]
 
 
 def _pays(context: Context, value: Expr) -> bool:

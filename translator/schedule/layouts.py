@@ -21,6 +21,7 @@ from ..ir.nodes import Assign, Call, Effect, Expr, Kernel, Statement, Use, Varia
 from ..ir.walk import children, expressions, statements
 from ..language.dtypes import PointerType
 from .dots import Dots, plan_dots
+from .held_operands import held_operands
 from .layout import Layout, blocked, drop_axis, padded
 from .paths import operand_axes, result_axes
 from .plan import Conversion, Schedule
@@ -88,6 +89,7 @@ def choose_layouts(kernel: Kernel, facts: Facts, options: Options, target: Targe
     problem.index()
     thread_bits = (options.num_warps * LANES).bit_length() - 1
     dots = with_stages(plan_dots(kernel, facts, options, target), rings)
+    dots = held_operands(kernel, facts, dots, _repeats_along_k(problem, dots))
     _settle_accumulators(problem, kernel, dots)
     _solve(problem, thread_bits)
     conversions: dict[int, list[Conversion]] = {}
@@ -213,7 +215,23 @@ def _settle_accumulators(problem: _Problem, kernel: Kernel, dots: Dots) -> None:
         if id(statement) in dots.plans and isinstance(statement, Assign) and statement.target not in problem.answers:
             problem.answers[statement.target] = dots.plans[id(statement)].layout
             settled.append(statement.target)
+            if held := dots.plans[id(statement)].held:
+                problem.answers[dots.plans[id(statement)].b.variable] = held.layout
+                settled.append(dots.plans[id(statement)].b.variable)
     _spread(problem, settled)
+
+
+def _repeats_along_k(problem: _Problem, dots: Dots) -> dict[Variable, int]:
+    """For every B, how many elements along K come from one word of memory."""
+    found: dict[Variable, int] = {}
+    for plan in dots.plans.values():
+        k_axis = plan.b.variable.type.rank - (1 if plan.b.swapped else 2)
+        infos = [a.info for m in _alike(problem, plan.b.variable) for a in problem.accesses.get(m, ()) if a.loads]
+        sides = [
+            info.constancy[k_axis] for info in infos if info.constancy[k_axis] < plan.b.variable.type.shape[k_axis]
+        ]
+        found[plan.b.variable] = max(sides, default=1)
+    return found
 
 
 def _solve(problem: _Problem, thread_bits: int) -> None:
