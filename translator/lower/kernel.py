@@ -229,6 +229,10 @@ def _prologue(context: Context, dynamic: tuple[Shared, ...]) -> list[Node]:
             Line(f"extern __shared__ __align__({shared_alignment(dynamic)}) unsigned char shared_bytes[];"),
             *_names_of_arrays(context, [array.name for array in dynamic]),
         ]
-    nodes.append(Line(f"const int {context.roles.tid} = threadIdx.x;"))
+    tid = context.roles.tid
+    nodes += [
+        Line(f"const int {tid} = threadIdx.x;"),
+        Line(f"__builtin_assume({tid} >= 0);", "its quotients and remainders are shifts and masks"),
+    ]
     nodes += [line for _, line in context.roles.places]
     return [*nodes, *context.set_up]
