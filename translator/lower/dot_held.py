@@ -19,71 +19,36 @@ def lower_held(context: Context, statement: Assign, plan: DotPlan, a: OperandPla
     held, layout = plan.held, plan.layout
     if held is None:
         raise TypeError("not a dot with an operand in registers")
-    name, b = context.names.variable(statement.target), context.names.variable(plan.b.variable)
-    index = context.names.shared_index
-    mi, ni, kk, step, half = (index(word) for word in ("mi", "ni", "kk", "i", "h"))
+    index, name = context.names.shared_index, context.names.variable(plan.b.variable)
+    mi, kk, i = index("mi"), index("kk"), index("i")
     run = context.constant("RUN", held.run, "consecutive elements of K in a lane", topic="operands")
-    m_count = context.constant("MMA_ROWS", layout.registers(0) // 2, "pieces of 16 rows per warp")
-    pieces = layout.registers(1) // 2
-    n_count = context.constant("MMA_COLS", pieces, "pieces of 8 columns per warp")
-    lane, element = context.lane(), ctype(plan.b.variable.type)
+    rows = context.constant("MMA_ROWS", layout.registers(0) // 2, "pieces of 16 rows per warp")
     context.use_helper("pack_pair")
-    row = f"{mi} * 16 + {half} * 8 + {lane} / 4" if layout.registers(0) > 2 else f"{half} * 8 + {lane} / 4"
-    place = a.place(context, row, f"{kk} + {lane} % 4 * {run}")
-    naming, offset = place_line(context, place, a.variable.name, True)
-    target = f"a_run[{mi}][{half}]"
-    read: tuple[Node, ...]
-    if a.k_fast:
-        context.packets.add(held.run * plan.b.variable.type.dtype.itemsize)
-        load = context.use_helper("load_vec", "load_vec", kind="", modifier="")
-        read = (*naming, Line(f"{load}<{run}>({target}, &{a.base}[{offset}]);"))
-    else:
-        single = a.place(context, row, f"{kk} + {lane} % 4 * {run} + {step}")
-        read = (
-            Loop(
-                f"for (int {step} = 0; {step} < {run}; ++{step})",
-                (Line(f"{target}[{step}] = {a.base}[{single}];"),),
-                unroll=True,
-            ),
-        )
-    side = side_text(context, a.side_of_k())
-    rows = (f"a_run[{mi}][0]", f"a_run[{mi}][1]")
-    a_pairs = [f"pack_pair({one}[{first}], {one}[{second}])" for first, second in _pairs(step, held) for one in rows]
-    registers = f"{kk} / 4 + {step}" if layout_runs(held) > 1 else step
-    b_pairs = [
-        f"pack_pair({_b(b, held, ni, first, pieces)}, {_b(b, held, ni, second, pieces)})"
-        for first, second in _pairs(registers, held)
+    pairs = [
+        f"pack_pair(a_run[{mi}][{half}][{first}], a_run[{mi}][{half}][{second}])"
+        for first, second in _pairs(i, held)
+        for half in (0, 1)
     ]
-    multiply = _multiply(context, plan, name, mi, ni, pieces, b_pairs)
-    products: tuple[Node, ...] = (Loop(f"for (int {ni} = 0; {ni} < {n_count}; ++{ni})", multiply, unroll=True),)
-    body: list[Node] = [
-        Line(
-            f"{element} a_run[{m_count}][2][{run}];", "of rows lane / 4 and lane / 4 + 8, in the order of b's elements"
-        ),
-        Loop(
-            f"for (int {mi} = 0; {mi} < {m_count}; ++{mi})",
-            (Loop(f"for (int {half} = 0; {half} < 2; ++{half})", read, unroll=True),),
-            unroll=True,
-        ),
-    ]
-    advance = 2 if held.apart > 1 else 4
-    limit = f"{run} / 2" if held.apart > 1 else run
-    each = Loop(
-        f"for (int {mi} = 0; {mi} < {m_count}; ++{mi})",
-        (Line(f"const unsigned a_frag[4] = {{{', '.join(a_pairs)}}};"), *products),
-        unroll=True,
+    several = held.layout.registers(held.k_axis) > held.run
+    products = _products(context, statement, plan, mi, f"{kk} / 4 + {i}" if several else i)
+    each = _each(mi, rows, (Line(f"const unsigned a_frag[4] = {{{', '.join(pairs)}}};"), *products))
+    steps = f"{i} < {run} / 2; {i} += 2" if held.apart > 1 else f"{i} < {run}; {i} += 4"
+    body = (
+        Line(f"{ctype(plan.a.variable.type)} a_run[{rows}][2][{run}];", "of rows lane / 4 and lane / 4 + 8"),
+        *_read_runs(context, plan, a, held, run, rows),
+        Loop(f"for (int {i} = 0; {steps})", (each,), unroll=True),
     )
-    if held.run == 4:
-        body += [Line(f"constexpr int {step} = 0;"), each]
-    else:
-        body.append(Loop(f"for (int {step} = 0; {step} < {limit}; {step} += {advance})", (each,), unroll=True))
-    note = Comment(f"Four lanes take 4 * {run} neighbouring elements of K, in the order in which {b} is computed.")
-    return (note, Loop(f"for (int {kk} = 0; {kk} < {side}; {kk} += 4 * {run})", tuple(body), unroll=True))
+    side = side_text(context, a.side_of_k())
+    return (
+        Comment(
+            f"Four lanes take {4 * held.run} neighbouring elements of K, in the order in which {name} is computed."
+        ),
+        Loop(f"for (int {kk} = 0; {kk} < {side}; {kk} += 4 * {run})", body, unroll=True),
+    )
 
 
-def layout_runs(held: HeldOperand) -> int:
-    """Runs of K in a lane."""
-    return held.layout.registers(held.k_axis) // held.run
+def _each(index: str, count: str, body: tuple[Node, ...]) -> Loop:
+    return Loop(f"for (int {index} = 0; {index} < {count}; ++{index})", body, unroll=True)
 
 
 def _pairs(first: str, held: HeldOperand) -> tuple[tuple[str, str], tuple[str, str]]:
@@ -93,27 +58,50 @@ def _pairs(first: str, held: HeldOperand) -> tuple[tuple[str, str], tuple[str, s
     return (first, f"{first} + {held.apart}"), (f"{first} + 1", f"{first} + {held.apart + 1}")
 
 
-def _b(name: str, held: HeldOperand, piece: str, k: str, pieces: int) -> str:
-    """The register of B at a piece's column and an element of K."""
-    texts = {held.k_axis: k, 1 - held.k_axis: piece}
-    return name + "".join(f"[{texts[axis]}]" for axis in held.layout.array_axes())
-
-
-def _multiply(
-    context: Context, plan: DotPlan, name: str, mi: str, ni: str, pieces: int, b_pairs: list[str]
+def _read_runs(
+    context: Context, plan: DotPlan, a: OperandPlace, held: HeldOperand, run: str, rows: str
 ) -> tuple[Node, ...]:
-    """One product; the sum's columns of a piece lie as many registers apart as there are pieces."""
-    mma = mma_helper(context, plan.instruction)
-    element = "int" if plan.instruction.accumulator == "s32" else "float"
-    sums = [[f"{name}[{2} * {mi}{half}][{ni}{right}]" for right in ("", f" + {pieces}")] for half in ("", " + 1")]
-    words = ("upper", "lower")
-    return (
+    """A lane's runs of A: whole where they are contiguous in shared memory, else element by element."""
+    index, lane = context.names.shared_index, context.lane()
+    mi, h, kk, i = index("mi"), index("h"), index("kk"), index("i")
+    row = f"{h} * 8 + {lane} / 4"
+    if plan.layout.registers(0) > 2:
+        row = f"{mi} * 16 + {row}"
+    target, first = f"a_run[{mi}][{h}]", f"{kk} + {lane} % 4 * {run}"
+    read: tuple[Node, ...]
+    if a.k_fast:
+        naming, offset = place_line(context, a.place(context, row, first), a.variable.name, True)
+        context.packets.add(held.run * plan.a.variable.type.dtype.itemsize)
+        helper = context.use_helper("load_vec", "load_vec", kind="", modifier="")
+        read = (*naming, Line(f"{helper}<{run}>({target}, &{a.base}[{offset}]);"))
+    else:
+        naming, offset = place_line(context, a.place(context, row, f"{first} + {i}"), a.variable.name, True)
+        read = (_each(i, run, (*naming, Line(f"{target}[{i}] = {a.base}[{offset}];"))),)
+    return (_each(mi, rows, (_each(h, "2", read),)),)
+
+
+def _products(context: Context, statement: Assign, plan: DotPlan, mi: str, k: str) -> tuple[Node, ...]:
+    """The products of a piece of A with all pieces of B; a piece's columns of the sum lie as many registers apart."""
+    held, layout, ni = plan.held, plan.layout, context.names.shared_index("ni")
+    if held is None:
+        raise TypeError("not a dot with an operand in registers")
+    sum_, b = context.names.variable(statement.target), context.names.variable(plan.b.variable)
+    mma, pieces = mma_helper(context, plan.instruction), layout.registers(1) // 2
+    count = context.constant("MMA_COLS", pieces, "pieces of 8 columns per warp")
+
+    def element(place: str) -> str:
+        texts = {held.k_axis: place, 1 - held.k_axis: ni}
+        return b + "".join(f"[{texts[axis]}]" for axis in held.layout.array_axes())
+
+    b_pairs = [f"pack_pair({element(first)}, {element(second)})" for first, second in _pairs(k, held)]
+    places = [[f"{sum_}[2 * {mi}{row}][{ni}{col}]" for col in ("", f" + {pieces}")] for row in ("", " + 1")]
+    if pieces == 1:
+        places = [[f"{sum_}[2 * {mi}{row}][{col}]" for col in (0, 1)] for row in ("", " + 1")]
+    halves = list(zip(("upper", "lower"), places, strict=True))
+    body = (
         Line(f"const unsigned b_frag[2] = {{{', '.join(b_pairs)}}};"),
-        *(Line(f"{element} {word}[2] = {{{', '.join(pair)}}};") for word, pair in zip(words, sums, strict=True)),
-        Line(f"{mma}({', '.join(words)}, a_frag, b_frag);"),
-        *(
-            Line(f"{place} = {word}[{i}];")
-            for word, pair in zip(words, sums, strict=True)
-            for i, place in enumerate(pair)
-        ),
+        *(Line(f"{ctype(statement.target.type)} {word}[2] = {{{', '.join(pair)}}};") for word, pair in halves),
+        Line(f"{mma}(upper, lower, a_frag, b_frag);"),
+        *(Line(f"{place} = {word}[{column}];") for word, pair in halves for column, place in enumerate(pair)),
     )
+    return (_each(ni, count, body),)

@@ -40,6 +40,7 @@ def lower_load(context: Context, statement: Assign) -> tuple[Node, ...]:
     note_load(context, pointer, layout)
     declare = context.declare(statement, target, layout)
     name = context.names.variable(target)
+    load: Callable[[Point], tuple[Node, ...]]
     if access.width == 1 and not modifier:
 
         def one(point: Point) -> tuple[Node, ...]:

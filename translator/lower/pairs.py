@@ -58,12 +58,13 @@ def lower_by_pairs(context: Context, statement: Assign, layout: Layout, name: st
     pair = context.names.shared_index("pair")
     count = context.count(layout.axes[fast])
     word = names[fast]
+    start: tuple[Node, ...] = ()
     if apart > 1:  # registers whose bit of the pair is 0
         turn = context.names.shared_index("turn")
         header = f"for (int {turn} = 0; {turn} < {count} / 2; ++{turn})"
         start = (Line(f"const int {word} = {turn} / {apart} * {2 * apart} + {turn} % {apart};"),)
     else:
-        header, start = f"for (int {word} = 0; {word} < {count}; {word} += 2)", ()
+        header = f"for (int {word} = 0; {word} < {count}; {word} += 2)"
     nodes: tuple[Node, ...] = (
         *start,
         Line(f"const int {other} = {word} + {apart};"),

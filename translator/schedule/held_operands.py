@@ -10,7 +10,7 @@ and neighbouring columns. Worked example, B [128, 128] over 4 warps, 4 columns a
 
   axis K (7 bits): REGISTER REGISTER REGISTER 0 1 REGISTER REGISTER      K = l % 4 * 8 + register % 8 + register / 8 * 32
   axis N (7 bits): REGISTER REGISTER 2 3 4 5 6                           column = warp * 32 + l / 4 * 4 + register
-  the sum's axis N: REGISTER REGISTER REGISTER 0 1 5 6                   bit 2 of a lane chooses is a register's there
+  the sum's axis N: REGISTER REGISTER REGISTER 0 1 5 6                   the bits of lane / 4 turn to those of a sum
 """
 
 from __future__ import annotations

@@ -8,7 +8,8 @@ loop's variable alone, so that any iteration's loads can be started from any oth
 - "cp_async": every thread starts its share of the copies, `stages - 1` iterations ahead.
 - "own": no tile of the loop is for a dot; every thread starts copies of what it will hold itself, `stages` ahead.
 
-In rings of the last two kinds, tiles that are used in registers are loaded ahead too (`own_stages.py`). A load that depends on what an iteration computes is in no ring: it is made when its turn comes.
+In rings of the last two kinds, tiles that are used in registers are loaded ahead too (`own_stages.py`). A load that depends
+on what an iteration computes is in no ring: it is made when its turn comes.
 """
 
 from __future__ import annotations
