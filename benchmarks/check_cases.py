@@ -87,14 +87,12 @@ def one_dot(m: int, n: int, k: int, dtype: str, warps: int, out: str = "", preci
     return Problem(kernels.one_dot, (1,), arguments, {"c_ptr": wide(a) @ wide(b)}, tolerance, {"num_warps": warps})
 
 
-def transposed(m: int, n: int, k: int, dtype: str, warps: int) -> Problem:
+def transposed(m: int, n: int, k: int, dtype: str, warps: int, precision: str | None = None) -> Problem:
     """Transposes on all sides."""
     a, b, out = normal(k, m, dtype=dtype), normal(n, k, dtype=dtype), default_out(dtype)
-    arguments = dict(a_ptr=a, b_ptr=b, c_ptr=blank(n, m, dtype=out), M=m, N=n, K=k)
-    expected = (wide(a).T @ wide(b).T).T
-    return Problem(
-        kernels.transposed_dot, (1,), arguments, {"c_ptr": expected}, allowed(dtype, out), {"num_warps": warps}
-    )
+    arguments = dict(a_ptr=a, b_ptr=b, c_ptr=blank(n, m, dtype=out), M=m, N=n, K=k, PRECISION=precision)
+    expected, tolerance = (wide(a).T @ wide(b).T).T, allowed(dtype, out, precision)
+    return Problem(kernels.transposed_dot, (1,), arguments, {"c_ptr": expected}, tolerance, {"num_warps": warps})
 
 
 def batched(b: int, m: int, n: int, k: int, dtype: str, warps: int) -> Problem:
@@ -228,6 +226,7 @@ def _single_dots(large: bool) -> Iterator[Case]:
     for precision in ("tf32", "tf32x3", "bf16x3", "bf16x6", "ieee"):
         for size in sizes[2:3] + ([(64, 64, 64)] if large else []):
             yield _case("one dot", one_dot, *size, "fp32", 4, precision=precision)
+    yield from _short_sides(large)
     for size in sizes[:3] + ([(128, 128, 64)] if large else []):
         yield _case("one dot", one_dot, *size, "fp16", 4, out="fp16")
         for dtype in ("fp16", "fp32", "i8") if size[2] >= 32 else ("fp16",):
@@ -236,6 +235,31 @@ def _single_dots(large: bool) -> Iterator[Case]:
         for dtype in ("fp16", "fp32") if not large else ("fp16", "bf16", "fp32", "i8"):
             if dtype != "i8" or size[2] >= 32:
                 yield _case("batched", batched, batch, *size, dtype, 4)
+
+
+def _short_sides(large: bool) -> Iterator[Case]:
+    """Sides below those of the instructions, and sides that are no powers of two."""
+    for size in (
+        (1, 1, 1),
+        (1, 16, 16),
+        (2, 8, 32),
+        (4, 2, 64),
+        (8, 1, 16),
+        (16, 4, 8),
+        (1, 32, 32),
+        (32, 1, 32),
+        (3, 5, 20),
+    ):
+        for dtype in ("fp16", "fp32", "fp64", "i8", "e4m3") if large or size[0] < 5 else ("fp16", "fp64"):
+            yield _case("one dot", one_dot, *size, dtype, 1 if size[0] == 2 else 4)
+    for dtype in ("fp16", "fp32", "fp64", "i8"):
+        yield _case("one dot", one_dot, 48, 24, 40, dtype, 4)
+        yield _case("transposed", transposed, 8, 4, 24, dtype, 4)
+        yield _case("batched", batched, 3, 5, 2, 12, dtype, 2)
+    for precision in ("tf32x3", "bf16x3", "bf16x6"):
+        for size in ((4, 1, 4), (24, 2, 20), (128, 64, 32) if large else (16, 8, 16)):
+            yield _case("one dot", one_dot, *size, "fp32", 4, precision=precision)
+            yield _case("transposed", transposed, *size, "fp32", 4, precision=precision)
 
 
 def _loops(large: bool) -> Iterator[Case]:
@@ -265,8 +289,14 @@ def _loops(large: bool) -> Iterator[Case]:
         for dtype in ("fp16", "fp32", "e4m3") if k >= 32 else ("fp16",):
             yield _case("loop", gemm, odd, (m, n, k), dtype, "NT", warps=warps)
     yield _case("loop", gemm, shape, blocks, "e4m3", "NT", other="e5m2")
-    for precision in ("tf32x3", "ieee", "bf16x6"):
-        yield _case("loop", gemm, odd, (64, 64, 32) if large else blocks, "fp32", precision=precision)
+    for precision in ("tf32x3", "ieee", "bf16x3", "bf16x6"):
+        for layout in ("NN", "NT", "TN"):
+            yield _case("loop", gemm, odd, (64, 64, 32) if large else blocks, "fp32", layout, precision=precision)
+            yield _case("loop", gemm, shape, (64, 64, 32) if large else blocks, "fp32", layout, precision=precision)
+    for dtype in ("fp16", "fp32", "fp64", "i8"):
+        for block in ((1, 32, 64), (4, 16, 32), (32, 2, 32)):
+            for layout in ("NN", "NT"):
+                yield _case("loop", gemm, (5, 64, 96), block, dtype, layout)
 
 
 def _forms(large: bool) -> Iterator[Case]:

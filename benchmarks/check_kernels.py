@@ -15,12 +15,12 @@ def one_dot(a_ptr, b_ptr, c_ptr, M: tl.constexpr, N: tl.constexpr, K: tl.constex
 
 
 @triton.jit
-def transposed_dot(a_ptr, b_ptr, c_ptr, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr):
+def transposed_dot(a_ptr, b_ptr, c_ptr, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr, PRECISION: tl.constexpr):
     # Both operands are loaded the other way round and turned in the kernel, the result is stored turned.
     m, n, k = tl.arange(0, M), tl.arange(0, N), tl.arange(0, K)
     a = tl.load(a_ptr + k[:, None] * M + m[None, :])
     b = tl.load(b_ptr + n[:, None] * K + k[None, :])
-    c = tl.dot(tl.trans(a), b.T)
+    c = tl.dot(tl.trans(a), b.T, input_precision=PRECISION)
     tl.store(c_ptr + n[:, None] * M + m[None, :], tl.trans(c))
 
 

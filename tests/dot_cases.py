@@ -283,12 +283,19 @@ TYPES: dict[str, tuple[Any, Any, Any, float]] = {  # operands, sum, and the tole
 }  # fmt: skip
 
 
-def _typed(name: str) -> Callable[[int], Problem]:
+# Of float32 operands: what is kept of them, to a factor of four.
+PRECISIONS = {"tf32x3": 2.0**-20, "bf16x3": 2.0**-14, "bf16x6": 2.0**-20, "ieee": 2.0**-20}
+
+
+def _typed(name: str, precision: str | None = None) -> Callable[[int], Problem]:
     def build(scale: int) -> Problem:
         operand, result, acc, tolerance = TYPES[name]
+        tolerance = PRECISIONS.get(precision or "", tolerance)
         m, n, k, blocks = 64 * 2 * scale, 64 * scale, 192, tiles(1, 32, 64)
         a, b = normal(m, k, dtype=operand), normal(n, k, dtype=operand)
-        arguments = dict(a_ptr=a, b_ptr=b, c_ptr=poisoned((m, n), result), M=m, N=n, K=k, ACC=acc, **blocks)
+        arguments = dict(
+            a_ptr=a, b_ptr=b, c_ptr=poisoned((m, n), result), M=m, N=n, K=k, ACC=acc, PRECISION=precision, **blocks
+        )
         return Problem(more.of_any_type, both(blocks, m, n), arguments, {"c_ptr": wide(a) @ wide(b).T}, tolerance)
 
     return build
@@ -368,6 +375,10 @@ def all_cases() -> list[Case]:
         _case("turned", _turned),
         _case("turned, 16 warps", sixteen, num_warps=16),
         *(_case(f"type {name}", _typed(name)) for name in TYPES),
+        *(_case(f"precision {name}", _typed("fp32", name)) for name in PRECISIONS),
+        *(_case(f"short tiles {bm} x {bn} x {bk}", product(kernels.product, m=6 * bm, n=3 * bn, bm=bm, bn=bn, bk=bk, k=5 * bk,
+                START=0, STEP=1)) for bm, bn, bk in ((1, 32, 64), (4, 8, 16), (16, 2, 32), (8, 1, 8), (48, 24, 40), (3, 5, 12))),
+        _case("short planes", _planes(2, 4, 2)), _case("odd planes", _planes(3, 5, 12)),
         *(_case(f"{p} planes, {warps} warps", _planes(p, m, n), num_warps=warps) for p, m, n, warps in
           ((2, 16, 16, 1), (4, 32, 16, 4), (1, 64, 32, 4), (8, 16, 8, 4))),
         _case("descriptors in turn", product(more.by_descriptors, **even, **turns)),

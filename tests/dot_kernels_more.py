@@ -140,14 +140,15 @@ def turned(a_ptr, b_ptr, c_ptr, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK:
 
 
 @triton.jit
-def of_any_type(a_ptr, b_ptr, c_ptr, M, N, K, ACC: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+def of_any_type(a_ptr, b_ptr, c_ptr, M, N, K, ACC: tl.constexpr, PRECISION: tl.constexpr, BM: tl.constexpr,
+                BN: tl.constexpr, BK: tl.constexpr):  # fmt: skip
     # b [N, K]
     m, n, k = rows_of(tl.program_id(0), BM), rows_of(tl.program_id(1), BN), tl.arange(0, BK)
     total = tl.zeros((BM, BN), ACC)
     for block in range(0, K, BK):
         a = tl.load(a_ptr + m[:, None] * K + (block + k)[None, :])
         b = tl.load(b_ptr + n[None, :] * K + (block + k)[:, None])
-        total += tl.dot(a, b, out_dtype=ACC)
+        total += tl.dot(a, b, input_precision=PRECISION, out_dtype=ACC)
     tl.store(c_ptr + m[:, None] * N + n[None, :], total)
 
 

@@ -66,14 +66,18 @@ def _translate_stages(
     from .emit.render import render
     from .frontend import build_kernel
     from .lower.kernel import written_parameters
+    from .schedule.copies import without_copies
     from .schedule.operands import prepare_dots
+    from .schedule.wraps import without_wraps
 
     kernel = build_kernel(function, arguments, options, target)
     if os.environ.get("TILEWRIGHT_VERIFY") == "1":
         from .ir.verify import verify
 
         verify(kernel)
-    kernel, facts, schedule, unit = _fitted(prepare_dots(kernel, target), options, target)
+    kernel, facts, schedule, unit = _fitted(
+        prepare_dots(without_copies(without_wraps(kernel)), target), options, target
+    )
     text, lines = render(unit)
     artifact = Artifact(
         source=text,

@@ -101,6 +101,32 @@ TILEWRIGHT_UNCHECKED void mma(Sum* upper, Sum* lower, const unsigned (&a)[4], co
     });
 }
 
+struct DoubleCall { double *upper, *lower; const double *a, *b; };
+
+// Doubles: register r of A holds row group + 8 * (r % 2) of 16, or row group of 8, and K member + 4 * (r / 2), or + 4 * r;
+// register r of B column group and K member + 4 * r.
+template <int ROWS, int K>
+TILEWRIGHT_UNCHECKED void mma_double(double* upper, double* lower, const double* a, const double* b, int line)
+{
+    DoubleCall call{upper, lower, a, b};
+    warp_operation(~0u, "mma", line, &call, [](void** calls, unsigned) TILEWRIGHT_UNCHECKED {
+        constexpr int HALVES = ROWS / 8;
+        double left[ROWS][K], right[K][8];
+        for (int lane = 0; lane < LANES; ++lane) {
+            const auto* call = static_cast<const DoubleCall*>(calls[lane]);
+            for (int r = 0; r < HALVES * K / 4; ++r)
+                left[lane / 4 + r % HALVES * 8][lane % 4 + r / HALVES * 4] = call->a[r];
+            for (int r = 0; r < K / 4; ++r) right[lane % 4 + r * 4][lane / 4] = call->b[r];
+        }
+        for (int row = 0; row < ROWS; ++row)
+            for (int col = 0; col < 8; ++col) {
+                auto* call = static_cast<DoubleCall*>(calls[row % 8 * 4 + col / 2]);
+                double& sum = (row < 8 ? call->upper : call->lower)[col % 2];
+                for (int k = 0; k < K; ++k) sum = fma(left[row][k], right[k][col], sum);
+            }
+    });
+}
+
 // ------------------------------------------------------------------------------------------------ ldmatrix, stmatrix
 
 struct MatrixCall { unsigned char* row; unsigned* registers; };

@@ -19,6 +19,7 @@ HELPER = re.compile(
     r"\{\n(?P<body>(?:(?!\}\n).*\n)*?)\}\n",
     re.MULTILINE,
 )
+MMA_DOUBLE = re.compile(r"\"mma\.sync\.aligned\.m(8|16)n8k(\d+)\.row\.col\.f64\.f64\.f64\.f64 ")
 MMA = re.compile(r"\"mma\.sync\.aligned\.m16n8k(\d+)\.row\.col\.\w+\.(\w+)\.(\w+)\.\w+ ")
 WGMMA = re.compile(r"\"wgmma\.mma_async\.sync\.aligned\.m64n(\d+)k(\d+)\.\w+\.(\w+)\.(\w+) ")
 WGMMA_OPERANDS = re.compile(r"\"(\{[^}]*\}|%\d+), %\d+((?:, \d)+);\"")
@@ -65,6 +66,10 @@ def _height(match: re.Match[str]) -> int:
 
 def _multiplication(body: str, name: str) -> str | None:
     """The call that does what the mma or wgmma in `body` does; None without one."""
+    if found := MMA_DOUBLE.search(body):
+        rows, k = found.groups()
+        places = "upper, lower" if rows == "16" else "sums, nullptr"
+        return f"tilewright::mma_double<{rows}, {k}>({places}, a, b, line);"
     if found := MMA.search(body):
         k, a_type, b_type = found.groups()
         return f"tilewright::mma<tilewright::{a_type}, tilewright::{b_type}, {k}>(upper, lower, a, b, line);"

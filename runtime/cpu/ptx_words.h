@@ -12,3 +12,18 @@
 inline float divide(float x, float y) { return x / y; }
 inline float square_root(float x) { return sqrtf(x); }
 inline unsigned shared_address(const void* pointer) { return unsigned(reinterpret_cast<uintptr_t>(pointer)); }
+
+// Ten bits of the mantissa are kept, ties away from zero; what is no number stays none.
+inline unsigned round_tf32(float x)
+{
+    const unsigned bits = tilewright::bits<unsigned>(x);
+    return x != x ? 0x7fffffffu : (bits + ((bits & 0x7f800000u) != 0x7f800000u ? 0x1000u : 0u)) & ~0x1fffu;
+}
+inline unsigned pack_bf16(float first, float second)
+{
+    const auto rounded = [](float x) {
+        const unsigned bits = tilewright::bits<unsigned>(x);
+        return x != x ? 0x7fffu : (bits + 0x7fffu + (bits >> 16 & 1u)) >> 16;
+    };
+    return rounded(first) | rounded(second) << 16;
+}

@@ -18,6 +18,7 @@ DTYPES = {
     "fp16": np.float16,
     "bf16": ml_dtypes.bfloat16,
     "fp32": np.float32,
+    "fp64": np.float64,
     "i8": np.int8,
     "e4m3": ml_dtypes.float8_e4m3fn,
 }
@@ -59,10 +60,11 @@ def places(name: str, by_rows: bool, row: str, column: str, rows: str, columns: 
 def programs(draw: Any) -> Program:
     """A product of matrices: loop, masks, what happens to the sum, layouts, types, sizes."""
     dtype, flags = draw(st.sampled_from(tuple(DTYPES))), tuple(draw(st.booleans()) for _ in range(3))
-    tile = draw(st.sampled_from(((16, 16, 32), (32, 64, 32), (64, 32, 32), (64, 64, 64), (128, 16, 32))))
+    tile = draw(st.sampled_from(((16, 16, 32), (32, 64, 32), (64, 32, 32), (64, 64, 64), (128, 16, 32),
+                                 (1, 32, 32), (8, 4, 16), (32, 1, 16), (5, 24, 40))))  # fmt: skip
     even = draw(st.booleans())
-    sizes = tuple(side * draw(st.integers(1, 3)) - (0 if even else draw(st.integers(0, 9))) for side in tile)
-    acc = "tl.int32" if dtype == "i8" else "tl.float32"
+    sizes = tuple(max(side * draw(st.integers(1, 3)) - (0 if even else draw(st.integers(0, 9))), 1) for side in tile)
+    acc = {"i8": "tl.int32", "fp64": "tl.float64"}.get(dtype, "tl.float32")
     inner = "k0 + tl.arange(0, BK)"
     lines = [
         "def kernel(a_ptr, b_ptr, x_ptr, c_ptr, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):",

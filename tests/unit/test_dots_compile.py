@@ -59,7 +59,8 @@ COMPILED = (
     "2 stages|16 warps|edges|eight columns|wide lines|two warpgroups side by side|down|two loops|loop in loop|loop in while|"
     "dot in a condition|tile loaded before the loop|sums change places|tile loaded after an inner loop|rescaled sums|"
     "shared operand|chained dots|running sums in one place|sums of rows behind the store|turned|type fp32|type int8|"
-    "type e4m3|type fp64|4 planes, 4 warps|descriptors in turn|odd block pointers"
+    "type e4m3|type fp64|precision tf32x3|precision bf16x3|precision bf16x6|short tiles 1 x 32 x 64|short tiles 8 x 1 x 8|"
+    "4 planes, 4 warps|descriptors in turn|odd block pointers"
 ).split("|")
 
 
@@ -71,6 +72,9 @@ ON_SM_80 = (
     "turned",
     "type int8",
     "type e4m3",
+    "type fp64",
+    "precision bf16x6",
+    "short tiles 4 x 8 x 16",
     "odd block pointers",
 )
 CASES = [

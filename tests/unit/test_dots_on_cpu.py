@@ -17,11 +17,12 @@ EVERY_WAY = ("wgmma_fence", "mbarrier_wait", "cp_async_wait")  # texts in which 
 ON_SM_80 = (
     "1 stages|2 stages|5 stages|1 warps|16 warps|no trip|edges|eight columns|down|start and step at run time|two loops|"
     "loop in loop|dot in a condition|tiles used after the loop|tile loaded after an inner loop|type e4m3|shared operand|"
+    "type fp64|precision tf32x3|precision bf16x6|short tiles 4 x 8 x 16|"
     "stored by one trip, loaded by the next|chained dots|rescaled sums|turned|odd descriptors in turn|odd block pointers"
 ).split("|")
 CHECKED = (
     "two loops", "tile loaded after an inner loop", "chained dots", "sums of columns alone", "descriptors in turn",
-    "loop in loop", "stored twice",
+    "loop in loop", "stored twice", "short tiles 3 x 5 x 12", "precision bf16x3", "short planes",
 )  # fmt: skip
 
 

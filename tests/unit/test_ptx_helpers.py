@@ -10,6 +10,7 @@ from tilewright.emit.helpers import REQUIRES, TEMPLATES
 from tilewright.emit.wrap import WIDTH
 from tilewright.language.dtypes import PointerType, int32
 from tilewright.runtime import nvrtc
+from tilewright.schedule.instructions import SPLITS as SPLITS_OF
 
 COPIES: list[Asked] = [
     *(("cp_async", f"cp_async_{size}", {"bytes": size}) for size in (4, 8, 16)),
@@ -89,6 +90,45 @@ def test_mma(pair: tuple[int, str, str]) -> None:
         compiles(body, [mma(*pair)], target)
 
 
+DOUBLES: list[Asked] = [
+    ("mma_double", f"mma_m{rows}n8k{k}", {"rows": rows, "k": k}) for rows, k in ((8, 4), (16, 4), (16, 8), (16, 16))
+]
+SPLITS: list[Asked] = [
+    ("round_tf32", "round_tf32", {}),
+    ("split_tf32", "split_tf32", {}),
+    ("pack_bf16", "pack_bf16", {}),
+    ("split_bf16", "split_bf16", {}),
+]
+
+
+@needs_nvrtc
+def test_products_of_doubles_and_of_parts() -> None:
+    for asked in DOUBLES:
+        rows, k = asked[2]["rows"], asked[2]["k"]
+        body = f"""
+    double acc[4] = {{}};
+    const double a[{rows * k // 32}] = {{1.0}}, b[{k // 4}] = {{2.0}};
+    {asked[1]}(&acc[0], {"&acc[2], " * (rows == 16)}a, b);
+    out[threadIdx.x] = int(acc[0] + acc[3]);
+"""
+        compiles(body, [asked], "sm_80" if rows == 8 else "sm_90a")
+    for parts, products in ((2, SPLIT_3), (3, SPLIT_6)):
+        wide = "bf16" if parts == 3 else "tf32"
+        values = {"mma": "mma_part", "parts": parts, "products": products}
+        part: Asked = ("mma", "mma_part", {"k": 16 if parts == 3 else 8, "a_type": wide, "b_type": wide, "acc": "f32"})
+        body = f"""
+    float acc[4] = {{}};
+    unsigned a[{parts}][4] = {{{{1, 2, 3, 4}}}}, b[{parts}][2] = {{{{5, 6}}}};
+    {"const unsigned whole[8] = {threadIdx.x, 2, 3, 4}; split_bf16(a, whole);" if parts == 3 else "split_tf32(a);"}
+    mma_split(&acc[0], &acc[2], a, b);
+    out[threadIdx.x] = int(acc[0] + acc[3]);
+"""
+        compiles(body, [*SPLITS, part, ("mma_split", "mma_split", values)], "sm_80")
+
+
+SPLIT_3, SPLIT_6 = (SPLITS_OF[word].products for word in ("tf32x3", "bf16x6"))
+
+
 @needs_nvrtc
 def test_barriers_tma_and_stores() -> None:
     loads = "".join(f"tma_load_{r}d(shared_bytes, map, {', '.join('12345'[:r])}, full);\n" for r in range(1, 6))
@@ -161,6 +201,9 @@ ALL: list[Asked] = [
     *TMA,
     *WGMMA_REST,
     *(mma(*pair) for pair in MMA_PAIRS),
+    *DOUBLES,
+    *SPLITS,
+    ("mma_split", "mma_split", {"mma": "mma_m16n8k8", "parts": 2, "products": SPLIT_3}),
     *WGMMAS,
 ]
 
@@ -171,7 +214,7 @@ def test_the_text_is_tidy_and_explained(asked: Asked) -> None:
     assert all(len(line) <= WIDTH and line == line.rstrip() and line.isascii() for line in lines), lines
     text = "\n".join(lines)
     assert re.search(
-        rf"^// .*\n(?:// .*\n)*(?:template <int \w+>\n)?__device__ __forceinline__ \w+( long long)? {asked[1]}\(",
+        rf"^// .*\n(?:// .*\n)*(?:template <int \w+(?:, int \w+)?>\n)?__device__ __forceinline__ \w+( long long)? {asked[1]}\(",
         text,
         re.M,
     ), text

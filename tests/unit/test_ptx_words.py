@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from ptx_kernels import Asked, kernel, run_probe
-from tilewright.language.dtypes import PointerType, int32, uint32
+from tilewright.language.dtypes import PointerType, float32, float64, int32, uint32
 
 MMA_PAIRS = [(16, "f16", "f16"), (16, "bf16", "bf16"), (8, "tf32", "tf32")]
 MMA_PAIRS += [(32, a, b) for pair in (("s8", "u8"), ("e4m3", "e5m2")) for a in pair for b in pair]
@@ -70,6 +70,72 @@ def test_mma_multiplies_what_the_manual_says(pair: tuple[int, str, str]) -> None
     run_probe(probe, held, result)
     expected = start + (a.astype(np.float64) @ b.astype(np.float64)).astype(element)
     np.testing.assert_array_equal(result, expected)
+
+
+@pytest.mark.parametrize(("rows", "k"), [(8, 4), (16, 4), (16, 8), (16, 16)])
+def test_mma_of_doubles(rows: int, k: int) -> None:
+    """PTX ISA, "Matrix Fragments for mma.m16n8k8" and its neighbours: registers of A take turns between halves of the rows."""
+    a, b = (np.random.default_rng(seed).integers(-4, 5, shape).astype(np.float64) for seed, shape in
+            ((1, (rows, k)), (2, (k, 8))))  # fmt: skip
+    lanes = [(lane // 4, lane % 4) for lane in range(32)]
+    held = np.array([
+        [a[group + 8 * half, member + 4 * step] for step in range(k // 4) for half in range(rows // 8)]
+        + [b[member + 4 * step, group] for step in range(k // 4)] for group, member in lanes
+    ])  # fmt: skip
+    start = np.random.default_rng(3).integers(-9, 9, (rows, 8)).astype(np.float64)
+    result, count = start.copy(), rows // 8 * k // 4
+    body = f"""
+    const int lane = threadIdx.x;
+    double a[{count}], b[{k // 4}];
+    for (int r = 0; r < {count}; ++r) a[r] = held[lane * {count + k // 4} + r];
+    for (int r = 0; r < {k // 4}; ++r) b[r] = held[lane * {count + k // 4} + {count} + r];
+    double* upper = &out[lane / 4 * 8 + lane % 4 * 2];
+    mma_m{rows}n8k{k}(upper, {"upper + 64, " * (rows == 16)}a, b);
+"""
+    asked: Asked = ("mma_double", f"mma_m{rows}n8k{k}", {"rows": rows, "k": k})
+    probe = kernel(body, [asked], {"held": PointerType(float64), "out": PointerType(float64)})
+    run_probe(probe, held, result)
+    np.testing.assert_array_equal(result, start + a @ b)
+
+
+def test_floats_are_split_into_parts_that_add_up() -> None:
+    """Against ml_dtypes and the definition of rounding to nearest; infinities and NaN stay what they are."""
+    x = np.random.default_rng(5).standard_normal(4096).astype(np.float32) * np.float32(2.0) ** np.arange(
+        -100, 100, 200 / 4096
+    )
+    x = np.concatenate(
+        [x.astype(np.float32), np.array([0.0, -0.0, 3.4e38, 1e-40, np.inf, -np.inf, np.nan, 1.0], np.float32)]
+    )
+    result = np.zeros((5, len(x)), np.float32)
+    body = f"""
+    for (int i = threadIdx.x; i < {len(x)}; i += 32) {{
+        unsigned pair[2][1] = {{{{__float_as_uint(x[i])}}}};
+        const unsigned whole[2] = {{pair[0][0], pair[0][0]}};
+        unsigned parts[3][1];
+        split_tf32(pair);
+        split_bf16(parts, whole);
+        for (int part = 0; part < 2; ++part) out[part * {len(x)} + i] = __uint_as_float(pair[part][0]);
+        for (int part = 0; part < 3; ++part)
+            out[(2 + part) * {len(x)} + i] = __uint_as_float(i % 2 ? parts[part][0] << 16 : parts[part][0] & 0xffff0000u);
+    }}
+"""
+    asked: list[Asked] = [("split_tf32", "split_tf32", {}), ("split_bf16", "split_bf16", {})]
+    pointers = {"x": PointerType(float32), "out": PointerType(float32)}
+    run_probe(kernel(body, asked, pointers), x, result)
+    ordinary = np.isfinite(x) & (np.abs(x) < 3e38)
+    rest = x.copy()
+    with np.errstate(invalid="ignore"):
+        for part in range(3):
+            rounded = rest.astype(ml_dtypes.bfloat16).astype(np.float32)
+            np.testing.assert_array_equal(result[2 + part][ordinary], rounded[ordinary])
+            rest = rest - rounded
+    high, low = (result[part].astype(np.float64) for part in (0, 1))
+    np.testing.assert_array_equal((high + low)[ordinary], x[ordinary].astype(np.float64))
+    normal = ordinary & (np.abs(x) > 1e-37)
+    assert (np.abs(low)[normal] <= 2.0**-11 * np.abs(x)[normal]).all() and (
+        result[0].view(np.uint32)[normal] & 0x1FFF == 0
+    ).all()
+    np.testing.assert_array_equal(result[0][~np.isfinite(x)], x[~np.isfinite(x)])
 
 
 @pytest.mark.parametrize("type_", ["f16", "bf16", "e4m3", "e5m2", "tf32"])

@@ -51,8 +51,7 @@ def test_accumulators_of_warps(num_warps: int) -> None:
     found = 0
     for rows, columns in product(SIDES, SIDES):
         layout = warp_layout((rows, columns), num_warps)
-        assert (layout is None) == (rows < 16 or columns < 8)
-        if layout is None or rows * columns > 128 * 64:
+        if rows < 16 or rows * columns > 128 * 64:
             continue
         found += 1
         covered(layout, (rows, columns), num_warps)
@@ -68,10 +67,20 @@ def test_accumulators_of_warps(num_warps: int) -> None:
 
 
 @pytest.mark.parametrize("num_warps", WARPS)
+def test_accumulators_shorter_than_the_instruction(num_warps: int) -> None:
+    """Rows and columns past the tile's are copies of the tile's: what a lane holds is at its own place, modulo the sides."""
+    for rows, columns in product((1, 2, 4, 8, 16, 64), (1, 2, 4, 8, 64)):
+        layout = warp_layout((rows, columns), num_warps)
+        covered(layout, (rows, columns), num_warps)
+        for lane in range(32):
+            fragment = [(row % rows, column % columns) for row, column in mma_fragment(lane)]
+            assert elements(layout, lane)[0] == fragment[0] and set(fragment) <= set(elements(layout, lane))
+
+
+@pytest.mark.parametrize("num_warps", WARPS)
 def test_accumulators_of_warps_in_planes(num_warps: int) -> None:
     for shape in ((1, 16, 8), (2, 16, 16), (4, 32, 16), (8, 16, 8)):
         layout = warp_layout(shape, num_warps)
-        assert layout is not None
         covered(layout, shape, num_warps)
         for thread in range(32 * num_warps):
             plane, row, column = elements(layout, thread)[0]

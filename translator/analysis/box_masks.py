@@ -16,7 +16,7 @@ def find_sizes(mask: Expr | None, dims: tuple[BoxDim, ...], site: Site) -> tuple
     found: dict[int, Sum] = {}
     from_zero: set[int] = set()
     for part in conjuncts(mask and site.value(mask, "the mask"), site.facts):
-        lane, side, lowest = _bound(part, site)
+        lane, side, lowest = bound(part, site)
         number = next((n for n, dim in enumerate(dims) if dim.axis == lane), None)
         if number is None:
             raise NotAffineError("the mask is not a bound of a coordinate")
@@ -38,7 +38,7 @@ def _check_lowest(limit: Sum, number: int, from_zero: set[int]) -> None:
     from_zero.add(number)
 
 
-def _bound(part: Expr, site: Site) -> tuple[int, Sum, bool]:
+def bound(part: Expr, site: Site) -> tuple[int, Sum, bool]:
     """`position along an axis < limit` as (axis, limit, False), or `>= limit` as (axis, limit, True)."""
     below = part
     while isinstance(below, Call) and below.op in ("broadcast", "expand_dims"):

@@ -90,7 +90,7 @@ class Signs:
         definition = self.induction.definition(variable, self.statement)
         if definition is not None:
             return self.needed(definition)
-        known = self.facts.environments[id(self.statement)].get(variable)
+        known = self.facts.environments.get(id(self.statement), {}).get(variable)
         return NOTHING if known is not None and known.nonnegative else None
 
     def _loop_variable(self, loop: For) -> Needed:

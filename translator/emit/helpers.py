@@ -54,7 +54,13 @@ TEMPLATES = (
     "cp_async_wait",
     "ldmatrix",
     "stmatrix",
+    "round_tf32",
+    "split_tf32",
+    "pack_bf16",
+    "split_bf16",
     "mma",
+    "mma_double",
+    "mma_split",
     "wgmma_descriptor",
     "wgmma_fence",
     "wgmma_commit",
@@ -76,6 +82,8 @@ REQUIRES = {
     "ldmatrix": ("shared_address",),
     "stmatrix": ("shared_address",),
     "wgmma_descriptor": ("shared_address",),
+    "split_tf32": ("round_tf32",),
+    "split_bf16": ("pack_bf16",),
 }
 
 READS = {"ca": "__ldca", "cg": "__ldcg", "cs": "__ldcs", "cv": "__ldcv", "volatile": "__ldcv"}

@@ -55,6 +55,19 @@ def _mma(k: int, a_type: str, b_type: str, acc: str = "f32") -> dict[str, Any]:
     return {"inputs": _inputs(a_type, b_type), "acc": acc, **_accumulator(acc)}
 
 
+def _mma_double(rows: int, k: int) -> dict[str, Any]:
+    halves, b_count = rows // 8, k // 4
+    a_count, sums = halves * b_count, 2 * halves
+    return {
+        "a_count": a_count,
+        "b_count": b_count,
+        "sums": _operands(0, sums),
+        "a_operands": _operands(sums, a_count),
+        "b_operands": _operands(sums + a_count, b_count),
+        "places": ["upper[0]", "upper[1]", "lower[0]", "lower[1]"] if halves == 2 else ["sums[0]", "sums[1]"],
+    }
+
+
 def _wgmma_pin(acc: str = "f32") -> dict[str, Any]:
     return _accumulator(acc)
 
@@ -102,6 +115,7 @@ PTX_VALUES: dict[str, Callable[..., dict[str, Any]]] = {
     "ldmatrix": _ldmatrix,
     "stmatrix": _stmatrix,
     "mma": _mma,
+    "mma_double": _mma_double,
     "wgmma_pin": _wgmma_pin,
     "wgmma": _wgmma,
 }

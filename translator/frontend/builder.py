@@ -8,12 +8,28 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 from ..artifact import Options, Target
 from ..diagnostics import DTypeError, NotConstexprError, Span, UndefinedVariableError
-from ..ir.nodes import Assign, Call, DeviceFunction, Effect, Expr, Literal, Origin, Statement, Use, Variable
+from ..ir.nodes import (
+    Assign,
+    Call,
+    DeviceFunction,
+    Effect,
+    Expr,
+    Inlined,
+    Literal,
+    Note,
+    Origin,
+    Statement,
+    Use,
+    Variable,
+)
+from ..ir.rewrite import renamed
 from ..ir.types import Dim, ValueType
+from ..ir.walk import assigned_variables, expressions, statements, used_variables
 from ..outside import Outside, outer_value
 from .aggregates import AGGREGATES
 from .carried import bind_parts
@@ -50,6 +66,7 @@ class Builder:
         self.block = 0
         self.result: Any = None  # where an inlined function's returns go
         self.returned: list[Value] = []  # what a device function returns
+        self.results: set[Variable] = set()  # what functions inlined in this statement return, each in one place
         self.nonnegative: set[Variable] = parent.nonnegative if parent else set()  # integers that are never below 0
         # Parts of bundles (see carried.py), by the bundle's name and the part's number: those that loops and branches
         # change, those of them that may become negative, and the variables that hold them.
@@ -125,9 +142,10 @@ class Builder:
         target = None
         if isinstance(old, Use) and old.variable not in self.protected and old.type == expr.type:
             target = old.variable
-            straight = self.block_of.get(target) == self.block and self.loop_depth == 0
+            straight = self.block_of.get(target) == self.block
             absorbed = target.type.is_tile and (target.type.is_pointer or not target.type.dtype.is_floating())
-            if straight and absorbed:
+            view = isinstance(expr, Call) and expr.op == "permute"
+            if straight and (absorbed or view):
                 target = None  # a version of its own, so that its expression can stand where it is used
         if target is None:
             target = self.reuse(name, expr.type) or self.variable(name, expr.type)
@@ -140,7 +158,7 @@ class Builder:
 
     def write(self, target: Variable, expr: Expr) -> None:
         """`target = expr`."""
-        if not self._take_over(expr, target):
+        if not self._take_over(expr, target) and not self._take_result(expr, target):
             self.statements.append(Assign(self.here, (target,), expr))
 
     def _take_over(self, expr: Expr, target: Variable) -> bool:
@@ -155,6 +173,24 @@ class Builder:
                 targets = tuple(target if t is expr.variable else t for t in statement.targets)
                 self.statements[position] = Assign(statement.origin, targets, statement.value)
                 self.temporaries = self.temporaries - {expr.variable.key}
+                return True
+        return False
+
+    def _take_result(self, expr: Expr, target: Variable) -> bool:
+        """Lets a function inlined in this statement assign to `target` itself instead of to a variable of that name."""
+        if not isinstance(expr, Use) or expr.variable not in self.results or expr.variable.name != target.name:
+            return False
+        for position in reversed(range(len(self.statements))):
+            statement = self.statements[position]
+            if statement.origin is not self.origin:
+                return False
+            if isinstance(statement, Inlined):
+                inside = [v for s in statements(statement.body) for v in assigned_variables(s)]
+                read = {v for s in statements(statement.body) for e in expressions(s) for v in used_variables(e)}
+                if inside.count(expr.variable) != 1 or target in inside or target in read:
+                    return False
+                body = renamed(statement.body, expr.variable, target)
+                self.statements[position] = replace(statement, body=body)
                 return True
         return False
 
@@ -174,10 +210,6 @@ class Builder:
 
     def note(self, text: str) -> None:
         """Records that the statement became no code, and why."""
-        from dataclasses import replace
-
-        from ..ir.nodes import Note
-
         origin = self.here
         self.statements.append(Note(replace(origin, note=origin.note or f"({text})")))
 

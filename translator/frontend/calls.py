@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Sequence
 from typing import Any
 
 from ..diagnostics import ArgumentError, CompilationError, Span, UnsupportedLanguageConstruct
-from ..ir.nodes import Assign, CallFunction, DeviceFunction, Expr, Inlined, Use
+from ..ir.nodes import Assign, CallFunction, DeviceFunction, Expr, Inlined, Use, Variable
 from ..ir.types import ValueType
 from ..ir.walk import used_variables
 from ..kernel_function import KernelFunction
@@ -295,7 +296,15 @@ def _inline(builder: Builder, target: KernelFunction, bound: dict[str, Value], s
             inner.constexpr_names.add(name)
     _visit_callee(inner)
     builder.statements.append(Inlined(builder.here, target.__name__, tuple(inner.statements)))
-    return inner.result.value if inner.result.value is not None else Const(None)
+    result = inner.result.value if inner.result.value is not None else Const(None)
+    builder.results |= once(result.items if isinstance(result, Tuple) else (result,))
+    return result
+
+
+def once(values: Sequence[Value]) -> set[Variable]:
+    """The variables that one of some values is, and that no other reads."""
+    used = [variable for value in values if isinstance(value, Expr) for variable in used_variables(value)]
+    return {value.variable for value in values if isinstance(value, Use) and used.count(value.variable) == 1}
 
 
 def reduce_function(builder: Builder, target: KernelFunction, types: list[DType], span: Span) -> Any:

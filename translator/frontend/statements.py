@@ -10,6 +10,7 @@ import libcst as cst
 from ..diagnostics import DTypeError, UnsupportedLanguageConstruct
 from ..ir.nodes import Note, Origin
 from .builder import Builder
+from .calls import once
 from .control import visit_for, visit_if, visit_return, visit_while
 from .expressions import evaluate
 from .operators import binary
@@ -110,6 +111,7 @@ def bind_target(builder: Builder, target: Any, value: Value) -> None:
             )
         # All right sides are taken before any name changes: `a, b = b, a` exchanges.
         values = [_copied(builder, item, target) for item in value.items]
+        builder.results &= once(values)
         for element, item in zip(target.elements, values, strict=True):
             bind_target(builder, element.value, item)
         return
@@ -123,10 +125,9 @@ def _copied(builder: Builder, value: Value, target: Any) -> Value:
     from ..ir.nodes import Assign, Expr, Use
     from ..ir.walk import used_variables
 
-    names = {element.value.value for element in target.elements if isinstance(element.value, cst.Name)}
-    if not isinstance(value, Expr):
-        return value
-    if not any(v.name in names and v not in builder.protected for v in used_variables(value)):
+    names = [element.value.value for element in target.elements if isinstance(element.value, cst.Name)]
+    assigned = {old.variable for name in names if isinstance(old := builder.scope.get(name), Use)}
+    if not isinstance(value, Expr) or not assigned & set(used_variables(value)) - builder.protected:
         return value
     temporary = builder.variable(f"{next(used_variables(value)).name}_before", value.type)
     builder.statements.append(Assign(builder.here, (temporary,), value))

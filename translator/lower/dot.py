@@ -25,7 +25,7 @@ def lower_dot(context: Context, statement: Assign) -> tuple[Node, ...]:
     places: list[OperandPlace] = []
     copies: list[Node] = []
     for operand, is_a in ((plan.a, True), (plan.b, False))[: 1 if plan.held else 2]:
-        code, place = operand_place(context, statement, operand, is_a)
+        code, place = operand_place(context, statement, operand, is_a, plan.instruction)
         copies += code
         places.append(place)
     if copies:

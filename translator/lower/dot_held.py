@@ -10,7 +10,6 @@ from ..schedule.dots import DotPlan, HeldOperand
 from .context import Context, ctype
 from .dot_mma import mma_helper
 from .operand import OperandPlace, place_line
-from .shared import side_text
 from .unit import Comment, Line, Loop, Node
 
 
@@ -38,7 +37,7 @@ def lower_held(context: Context, statement: Assign, plan: DotPlan, a: OperandPla
         *_read_runs(context, plan, a, held, run, rows),
         Loop(f"for (int {i} = 0; {steps})", (each,), unroll=True),
     )
-    side = side_text(context, a.side_of_k())
+    side = a.depth(context, plan.instruction)
     return (
         Comment(
             f"Four lanes take {4 * held.run} neighbouring elements of K, in the order in which {name} is computed."

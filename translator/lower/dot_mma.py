@@ -1,49 +1,55 @@
-"""Dots with `mma.sync`: fragments from swizzled shared memory by ldmatrix, 16 x 8 pieces of the accumulator."""
+"""Dots with `mma.sync`: fragments from swizzled shared memory, 16 x 8 pieces of the accumulator."""
 
 from __future__ import annotations
 
 from ..ir.nodes import Assign
 from ..schedule.dots import DotPlan
 from ..schedule.instructions import Instruction
-from .context import Context
-from .operand import OperandPlace, place_line
-from .shared import side_text
-from .unit import Line, Loop, Node
+from ..schedule.layout import Layout, padded
+from .context import Context, ctype
+from .fragments import Step, added, fragment, read_a, read_b
+from .operand import OperandPlace
+from .unit import Comment, Line, Loop, Node
 
 
 def lower_mma(context: Context, statement: Assign, plan: DotPlan, a: OperandPlace, b: OperandPlace) -> tuple[Node, ...]:
     """Steps through K; every step loads the fragments of a warp's rows and columns and multiplies all pairs."""
     layout, instruction = plan.layout, plan.instruction
-    name = context.names.variable(statement.target)
     rank = layout.rank
-    lane = context.lane()
     row = context.warp_place("warp_row", layout.axes[-2], "first row of the warp's part")
     column = context.warp_place("warp_col", layout.axes[-1], "first column of the warp's part")
-    m_pieces, n_pieces = layout.registers(rank - 2) // 2, layout.registers(rank - 1) // 2
+    rows = instruction.rows
+    m_pieces, n_pieces = max(layout.registers(rank - 2) * 8 // rows, 1), max(layout.registers(rank - 1) // 2, 1)
     step = context.constant("MMA_K", instruction.k, "elements of K per instruction", topic="operands")
-    m_count = context.constant("MMA_ROWS", m_pieces, "pieces of 16 rows per warp")
+    m_count = context.constant("MMA_ROWS", m_pieces, f"pieces of {rows} rows per warp")
     n_count = context.constant("MMA_COLS", n_pieces, "pieces of 8 columns per warp")
     planes = layout.registers(0) if rank == 3 else 1
-    batch, prefix = "0", ""
+    batch = "0"
     if rank == 3 and layout.axes[0]:
         place = context.warp_place("warp_plane", layout.axes[0], "first plane of the warp's part")
         batch = " + ".join(filter(None, ("p" if planes > 1 else "", place if place != "0" else ""))) or "0"
-        prefix = "[p]" if planes > 1 else ""
-    mma = mma_helper(context, instruction)
     mi, ni = context.names.shared_index("mi"), context.names.shared_index("ni")
     kk = context.names.shared_index("kk")
+    at = Step(kk, context.lane(), batch)
+    pair = n_pieces > 1 and b.by_matrices
+    several = n_pieces > 1
+    b_names = [f"b_frag[{ni}]", *([f"b_frag[{ni} + 1]"] * pair)] if several else ["b_frag[0]"]
+    first = added(column, f"{ni} * 8") if several else column
+    read_rows = read_a(context, a, instruction, f"a_frag[{mi}]", added(row, f"{mi} * {rows}"), at)
+    read = read_b(context, b, instruction, b_names, first, at)
+    next_piece = f"{ni} += 2" if pair else f"++{ni}"
     body: list[Node] = [
-        Line(f"unsigned a_frag[{m_count}][4];"),
+        fragment(instruction, "a_frag", m_count, True),
         Loop(f"for (int {mi} = 0; {mi} < {m_count}; ++{mi})",
-             _load_a(context, a, f"a_frag[{mi}]", f"{row} + {mi} * 16", kk, lane, batch), unroll=True),
-        Line(f"unsigned b_frag[{n_count}][2];"),
-        *_load_b(context, b, n_pieces, n_count, ni, column, kk, lane, batch),
+             read_rows, unroll=True),
+        fragment(instruction, "b_frag", n_count, False),
+        *((Loop(f"for (int {ni} = 0; {ni} < {n_count}; {next_piece})", read, unroll=True),) if several else read),
     ]  # fmt: skip
-    upper, lower = (f"&{name}{prefix}[2 * {mi}{half}][2 * {ni}]" for half in ("", " + 1"))
-    multiply = Line(f"{mma}({upper}, {lower}, a_frag[{mi}], b_frag[{ni}]);")
-    inner = Loop(f"for (int {ni} = 0; {ni} < {n_count}; ++{ni})", (multiply,), unroll=True)
+    inner = Loop(
+        f"for (int {ni} = 0; {ni} < {n_count}; ++{ni})", _multiply(context, statement, plan, mi, ni), unroll=True
+    )
     body.append(Loop(f"for (int {mi} = 0; {mi} < {m_count}; ++{mi})", (inner,), unroll=True))
-    side = side_text(context, a.side_of_k())
+    side = a.depth(context, instruction)
     nodes: tuple[Node, ...] = (Loop(f"for (int {kk} = 0; {kk} < {side}; {kk} += {step})", tuple(body), unroll=True),)
     if planes > 1:
         nodes = (Loop(f"for (int p = 0; p < {context.count(layout.axes[0])}; ++p)", nodes, unroll=True),)
@@ -52,43 +58,50 @@ def lower_mma(context: Context, statement: Assign, plan: DotPlan, a: OperandPlac
 
 def mma_helper(context: Context, instruction: Instruction) -> str:
     """The helper that adds the product of two fragments to a piece of the accumulator."""
-    values: dict[str, object] = {"k": instruction.k, "a_type": instruction.a_type, "b_type": instruction.b_type}
+    split, k = instruction.split, instruction.k
+    values: dict[str, object] = {"k": k, "a_type": instruction.a_type, "b_type": instruction.b_type}
     values["acc"] = instruction.accumulator
-    return context.distinct_helper("mma", f"mma_m16n8k{instruction.k}", values)
+    if instruction.a_type == "f64":
+        return context.use_helper("mma_double", f"mma_m{instruction.rows}n8k{k}", rows=instruction.rows, k=k)
+    mma = context.distinct_helper("mma", f"mma_m16n8k{k}", values)
+    if split is None:
+        return mma
+    parts: dict[str, object] = {"mma": mma, "parts": split.parts, "products": split.products}
+    return context.use_helper("mma_split", f"mma_{split.word}", **parts)
 
 
-def _load_a(
-    context: Context, a: OperandPlace, fragment: str, row: str, kk: str, lane: str, batch: str
-) -> tuple[Node, ...]:
-    """16 rows by one step of K: four matrices of 8 x 16 bytes."""
-    if a.k_fast:
-        helper = context.use_helper("ldmatrix", "ldmatrix_x4", count=4, trans=False)
-        place = a.place(context, f"{row} + {lane} % 16", f"{kk} + {lane} / 16 * {a.tile.chunk}", batch)
-    else:
-        helper = context.use_helper("ldmatrix", "ldmatrix_x4_trans", count=4, trans=True)
-        place = a.place(context, f"{row} + {lane} / 8 % 2 * 8", f"{kk} + {lane} / 16 * 8 + {lane} % 8", batch)
-    registers = ", ".join(f"{fragment}[{i}]" for i in range(4))
-    naming, offset = place_line(context, place, a.variable.name, True)
-    return (*naming, Line(f"{helper}({registers}, &{a.base}[{offset}]);"))
+def _multiply(context: Context, statement: Assign, plan: DotPlan, mi: str, ni: str) -> tuple[Node, ...]:
+    """One product; what the tile lacks of the instruction's rows and columns goes to registers that nobody reads."""
+    layout, instruction = plan.layout, plan.instruction
+    mma = mma_helper(context, instruction)
+    name = context.names.variable(statement.target)
+    element = ctype(statement.target.type)
+    short = instruction.rows == 16 and padded(statement.target.type.shape[-2]) < 16
+    each = instruction.rows // 8
+    rows = [f"{each} * {mi}", f"{each} * {mi} + 1"] if each > 1 else [mi]
+    pieces = [f"{name}{_subscripts(layout, row, f'2 * {ni}')}" for row in rows]
+    operands = f"a_frag[{mi}], b_frag[{ni}]"
+    if layout.registers(layout.rank - 1) > 1:
+        if not short:
+            return (Line(f"{mma}({', '.join(f'&{piece}' for piece in pieces)}, {operands});"),)
+        return (
+            Line(f"{element} repeated[2] = {{}};", "rows that the tile does not have"),
+            Line(f"{mma}(&{pieces[0]}, repeated, {operands});"),
+        )
+    kept = pieces[:1] if short else pieces
+    columns = ["upper", "lower"][: len(pieces)]
+    return (
+        Comment("The instruction has more columns than the tile, whose column it repeats."),
+        *(
+            Line(f"{element} {column}[2] = {{{piece if piece in kept else ''}}};")
+            for column, piece in zip(columns, pieces, strict=True)
+        ),
+        Line(f"{mma}({', '.join(columns)}, {operands});"),
+        *(Line(f"{piece} = {column}[0];") for column, piece in zip(columns, kept, strict=False)),
+    )
 
 
-def _load_b(
-    context: Context, b: OperandPlace, pieces: int, count: str, ni: str, column: str, kk: str, lane: str, batch: str
-) -> tuple[Node, ...]:
-    """8 columns by one step of K, two pieces at a time where there are two."""
-    both = pieces > 1
-    width = 4 if both else 2
-    if b.k_fast:
-        helper = context.use_helper("ldmatrix", f"ldmatrix_x{width}", count=width, trans=False)
-        across = f"{column} + {ni} * 8 + {lane} / 16 * 8 + {lane} % 8" if both else f"{column} + {lane} % 8"
-        place = b.place(context, across, f"{kk} + {lane} / 8 % 2 * {b.tile.chunk}", batch)
-    else:
-        helper = context.use_helper("ldmatrix", f"ldmatrix_x{width}_trans", count=width, trans=True)
-        across = f"{column} + {ni} * 8 + {lane} / 16 * 8" if both else column
-        place = b.place(context, across, f"{kk} + {lane} % 16", batch)
-    naming, offset = place_line(context, place, b.variable.name, both)
-    if not both:
-        return (*naming, Line(f"{helper}(b_frag[0][0], b_frag[0][1], &{b.base}[{offset}]);"))
-    registers = ", ".join(f"b_frag[{ni}{piece}][{i}]" for piece in ("", " + 1") for i in range(2))
-    load = Line(f"{helper}({registers}, &{b.base}[{offset}]);")
-    return (Loop(f"for (int {ni} = 0; {ni} < {count}; {ni} += 2)", (*naming, load), unroll=True),)
+def _subscripts(layout: Layout, row: str, column: str) -> str:
+    """The place of an element in a thread's array: axes with one register have no subscript."""
+    texts = {layout.rank - 2: row, layout.rank - 1: column, layout.rank - 3: "p"}
+    return "".join(f"[{texts[axis]}]" for axis in layout.array_axes())

@@ -18,7 +18,6 @@ from .formats import (
     swizzle_bytes,
 )
 from .operand import OperandPlace
-from .shared import side_text
 from .unit import Line, Loop, Node
 
 ROWS = 64  # of one instruction
@@ -51,7 +50,7 @@ def lower_wgmma(
         line = Line(f"{wgmma}({name}[2 * {m}], {name}[2 * {m} + 1], {a_text}, {b_text});")
         count = context.constant("MMA_ROWS", tiles, "pieces of 64 rows per warpgroup")
         multiply = Loop(f"for (int {m} = 0; {m} < {count}; ++{m})", (line,), unroll=True)
-    side = side_text(context, a.side_of_k())
+    side = a.depth(context, instruction)
     nodes.append(Loop(f"for (int {kk} = 0; {kk} < {side}; {kk} += {step})", (multiply,), unroll=True))
     return (*nodes, *after(context, statement, name, context.count(layout.axes[0]), instruction.accumulator))
 

@@ -53,8 +53,8 @@ def _target(context: Context) -> str:
     special = [word for word, template in HOPPER_ONLY if template in templates]
     if special:
         return f"sm_90a only ({', '.join(special)})"
-    kinds = {helper.values.get("a_type") for helper in context.helpers.values() if helper.template == "mma"}
-    return "sm_89 and later" if kinds & {"e4m3", "e5m2"} else "sm_80 and later"
+    since = max((plan.instruction.since for plan in context.schedule.dots.values()), default=80)
+    return f"sm_{since} and later"
 
 
 def _tensor_map(one: TensorMap) -> str:
@@ -178,13 +178,14 @@ def distribution(layout: Layout) -> str:
 
 def fragments(plan: DotPlan) -> str:
     """Who holds what of an accumulator of tensor cores, in words; "" for other dots."""
-    kind, k = plan.instruction.kind, plan.instruction.k
+    kind, k, split = plan.instruction.kind, plan.instruction.k, plan.instruction.split
     owner, bits = {"wgmma": ("warpgroup", WARPGROUP_BITS), "mma": ("warp", LANE_BITS)}.get(kind, ("", 0))
     if not owner:
         return ""
     part = [1 << sum(bit < bits for bit in axis) for axis in plan.layout.axes]
-    instruction = f"wgmma.m64n{part[-1]}k{k}" if kind == "wgmma" else f"mma.m16n8k{k}"
+    instruction = f"wgmma.m64n{part[-1]}k{k}" if kind == "wgmma" else f"mma.m{plan.instruction.rows}n8k{k}"
     copies = len([bit for bit in plan.layout.free_thread_bits() if bit >= bits])
+    instruction += f", {len(split.products)} products of {split.type} parts" if split else ""
     text = f"registers, {' x '.join(map(str, part))} per {owner}, by {instruction}"
     return text + (f"; {1 << copies} {owner}s hold copies" if copies else "")
 

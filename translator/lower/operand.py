@@ -6,20 +6,22 @@ import math
 import re
 
 from ..ir.nodes import Statement, Variable
-from ..ir.types import Dim
-from ..schedule.dots import Operand, copied_tile
+from ..schedule.dots import Operand, copied_tile, k_axis
+from ..schedule.instructions import Instruction
+from ..schedule.layout import padded
 from ..schedule.shared_tiles import ALIGNMENT, SharedTile
 from .access import Access
 from .context import Context, ctype
+from .literals import literal_text
 from .memory import copies_guard, indexed, vectors, width_name
 from .point import Point, coordinate
 from .shared import side_text
-from .unit import Branch, Line, Node, Shared
+from .unit import Branch, Comment, Line, Loop, Node, Shared
 
 
 def shared_array(context: Context, key: object, name: str, variable: Variable, tile: SharedTile, comment: str) -> None:
     """Asks for the array of a tile, with all its stages."""
-    sides = " * ".join(side_text(context, side) for side in variable.type.shape)
+    sides = " * ".join(side_text(context, side) for side in tile.shape)
     stages = (
         f"[{context.constant('NUM_STAGES', tile.stages, 'tiles in shared memory at once', topic='stages')}]"
         if tile.stages > 1
@@ -65,20 +67,22 @@ def place_line(context: Context, text: str, of: str, in_loop: bool) -> tuple[tup
 class OperandPlace:
     """An operand as the instructions see it: the text of its first element, and its format.
 
-    `k_fast` says that K is the contiguous axis; `mn` is the side of the other axis.
+    `k_fast` says that K is the contiguous axis, `by_matrices` that ldmatrix can read it.
     """
 
     def __init__(self, base: str, tile: SharedTile, operand: Operand, is_a: bool) -> None:
         """`base` is an expression of pointer type."""
         self.base, self.tile, self.variable = base, tile, operand.variable
-        rank = len(tile.shape)
-        self.k_axis = rank - 1 if is_a != operand.swapped else rank - 2
-        self.mn_axis = 2 * rank - 3 - self.k_axis
+        self.k_axis = k_axis(operand, is_a)
+        self.mn_axis = 2 * len(tile.shape) - 3 - self.k_axis
         self.k_fast = tile.fast == self.k_axis
+        self.by_matrices = tile.itemsize == 2 or (tile.itemsize < 8 and self.k_fast)
 
-    def side_of_k(self) -> int | Dim:
-        """The side along K, with the user's name for it."""
-        return self.variable.type.shape[self.k_axis]
+    def depth(self, context: Context, instruction: Instruction) -> str:
+        """The elements of K that the instructions take, by the user's name for the side where that is all."""
+        side = self.variable.type.shape[self.k_axis]
+        depth = instruction.depth(side)
+        return side_text(context, side) if depth == side and padded(side) == side else str(depth)
 
     def place(self, context: Context, mn: str, k: str, batch: str = "0") -> str:
         """The offset of an element by its coordinates along M or N, and along K."""
@@ -87,7 +91,7 @@ class OperandPlace:
 
 
 def operand_place(
-    context: Context, statement: Statement, operand: Operand, is_a: bool
+    context: Context, statement: Statement, operand: Operand, is_a: bool, instruction: Instruction
 ) -> tuple[tuple[Node, ...], OperandPlace]:
     """Where a dot finds an operand, and the code that brings it there when it is in registers."""
     variable = operand.variable
@@ -97,31 +101,60 @@ def operand_place(
         name = context.names.variable(variable)
         return (), OperandPlace(f"{name}[{stage}]" if stage else name, tile, operand, is_a)
     layout = context.schedule.layouts[variable]
-    tile = copied_tile(operand, layout, is_a)
+    tile = copied_tile(operand, layout, is_a, instruction)
     purpose = "a" if is_a else "b"
     name = context.scratch_name(id(statement), purpose, f"{variable.name}_shared")
     shared_array(context, (id(statement), purpose), name, variable, tile, f"{variable.name}, for the dot")
-    return (*context.before_write(name), *_copy(context, operand, tile, name)), OperandPlace(name, tile, operand, is_a)
+    place = OperandPlace(name, tile, operand, is_a)
+    return (*context.before_write(name), *_copy(context, place), *_zeros(context, place, instruction)), place
 
 
-def _copy(context: Context, operand: Operand, tile: SharedTile, name: str) -> tuple[Node, ...]:
+def _copy(context: Context, place: OperandPlace) -> tuple[Node, ...]:
     """Writes a tile from registers to its place, consecutive elements at once."""
-    variable, layout = operand.variable, context.schedule.layouts[operand.variable]
+    variable, tile, name = place.variable, place.tile, place.base
+    layout = context.schedule.layouts[variable]
     source = context.names.variable(variable)
-    access = Access(tile.fast, min(layout.vector(tile.fast), tile.chunk), (), ())
+    side = variable.type.shape[place.k_axis]
+    width = min(layout.vector(tile.fast), tile.chunk)
+    if place.k_fast:
+        width = math.gcd(width, side)
+    access = Access(tile.fast, width, (), ())
     context.packets |= {access.width * tile.itemsize} if access.width > 1 else set()
 
     in_loop = math.prod(layout.register_shape()) > access.width
 
     def write(point: Point) -> tuple[Node, ...]:
-        place, offset = place_line(context, element_place(context, tile, variable, point), variable.name, in_loop)
+        naming, offset = place_line(context, element_place(context, tile, variable, point), variable.name, in_loop)
         value = indexed(context, source, variable, point)
-        if access.width == 1:
-            return (*place, Line(f"{name}[{offset}] = {value};"))
-        helper = context.use_helper("store_vec", "store_vec", kind="", modifier="")
-        return (*place, Line(f"{helper}<{width_name(context, layout, access)}>(&{name}[{offset}], &{value});"))
+        line = Line(f"{name}[{offset}] = {value};")
+        if access.width > 1:
+            helper = context.use_helper("store_vec", "store_vec", kind="", modifier="")
+            line = Line(f"{helper}<{width_name(context, layout, access)}>(&{name}[{offset}], &{value});")
+        if padded(side) == side:
+            return (*naming, line)
+        k = coordinate(Point(point.layout, point.indices, (point.axes[place.k_axis],)), 0, context.roles)
+        return (Branch(f"{k} < {int(side)}", (*naming, line)),)
 
     nodes = vectors(context, layout, access, write)
     if guard := copies_guard(context, layout):
         return (Branch(guard, nodes),)
     return nodes
+
+
+def _zeros(context: Context, place: OperandPlace, instruction: Instruction) -> tuple[Node, ...]:
+    """Writes the zeros that a short tile lacks along K."""
+    variable, tile = place.variable, place.tile
+    side = int(variable.type.shape[place.k_axis])
+    rest = instruction.depth(side) - side
+    if not rest:
+        return ()
+    others = int(tile.shape[place.mn_axis])
+    e, tid = context.names.shared_index("e"), context.roles.tid
+    count = math.prod(tile.shape[:-2]) * others * rest
+    mn, batch = f"{e} / {rest} % {others}", f"{e} / {rest * others}"
+    if len(tile.shape) == 2:
+        mn = f"{e} / {rest}"
+    at = place.place(context, mn, f"{side} + {e} % {rest}", batch)
+    line = Line(f"{place.base}[{at}] = {literal_text(0, variable.type.dtype)};")
+    header = f"for (int {e} = {tid}; {e} < {count}; {e} += NUM_THREADS)"
+    return (Comment(f"The instruction takes {instruction.k} elements of K: zeros for the rest."), Loop(header, (line,)))

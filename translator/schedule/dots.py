@@ -18,17 +18,15 @@ from ..artifact import Options, Target
 from ..ir.nodes import Assign, Call, Expr, Kernel, Literal, Statement, Use, Variable
 from ..ir.walk import expressions, statements, used_variables
 from .instructions import (
-    WGMMA_CAPABILITY,
     Instruction,
     fma_layout,
-    mma_takes,
     tensor_core,
     warp_layout,
     warpgroup_layout,
     whole_pieces,
 )
-from .layout import Layout
-from .shared_tiles import SharedTile, fits
+from .layout import Layout, padded
+from .shared_tiles import SharedTile, has_chunks
 
 KINDS = ("wgmma", "mma", "fma")  # the fastest first
 
@@ -106,21 +104,19 @@ def plan_dots(kernel: Kernel, facts: Facts, options: Options, target: Target) ->
     """Chooses instructions and staged tiles."""
     kinds: dict[Variable, str] = {}
     for statement, call in dot_statements(kernel):
-        best = next(kind for kind in KINDS if _possible(kind, call, options, target))
+        best = next(kind for kind in KINDS if _instruction(kind, call, options, target))
         kinds[statement.target] = max(kinds.get(statement.target, best), best, key=KINDS.index)
     uses = Counter(v for s in statements(kernel.body) for e in expressions(s) for v in used_variables(e))
-    staged = _staged(kernel, facts, kinds, uses) if kinds else {}
     plans: dict[int, DotPlan] = {}
     for statement, call in dot_statements(kernel):
         kind = kinds[statement.target]
         layout = _layout(kind, statement.target.type.shape, options.num_warps)
+        instruction = _instruction(kind, call, options, target)
         a, b = (operand_of(arg) for arg in call.args[:2])
-        if layout is None or a is None or b is None:
+        if layout is None or instruction is None or a is None or b is None:
             raise TypeError("a dot whose operands have no name")
-        dtypes = (call.args[0].type.dtype, call.args[1].type.dtype, call.type.dtype)
-        instruction = Instruction("fma") if kind == "fma" else tensor_core(kind, *dtypes)
         plans[id(statement)] = DotPlan(instruction, layout, a, b)
-    return Dots(plans, staged)
+    return Dots(plans, _staged(kernel, facts, plans, uses) if kinds else {})
 
 
 def _layout(kind: str, shape: tuple[int, ...], num_warps: int) -> Layout | None:
@@ -129,43 +125,38 @@ def _layout(kind: str, shape: tuple[int, ...], num_warps: int) -> Layout | None:
     return warpgroup_layout(shape, num_warps) if kind == "wgmma" else warp_layout(shape, num_warps)
 
 
-def _possible(kind: str, call: Call, options: Options, target: Target) -> bool:
-    """Whether the instruction has these types and sides on the target."""
+def _instruction(kind: str, call: Call, options: Options, target: Target) -> Instruction | None:
+    """The instruction of a kind for a dot; None where the target has none for its types and sides."""
     a, b = call.args[:2]
     if kind == "fma":
-        return True
-    exact = a.type.dtype.name == "fp32" and call.attribute("input_precision") != "tf32"
-    if exact or not all(mma_takes(operand.type.dtype, target.capability) for operand in (a, b)):
-        return False
-    if not all(whole_pieces(operand.type.shape) for operand in (a, b)):
-        return False
-    k = a.type.shape[-1]
+        return Instruction(kind)
+    k, types = a.type.shape[-1], (a.type.dtype, b.type.dtype)
+    found = tensor_core(kind, types, call.type.dtype, call.attribute("input_precision"), k, target.capability)
+    if found is None or kind == "mma":
+        return found
+    whole = all(whole_pieces(operand.type.shape) for operand in (a, b)) and k % found.k == 0
     layout = _layout(kind, call.type.shape, options.num_warps)
-    if layout is None or k * a.type.dtype.itemsize < 32 or k < 8:
-        return False
-    if kind == "mma":
-        return True
+    if not whole or layout is None:
+        return None
     per_warpgroup = 4 * layout.registers(1)
-    return (
-        target.capability == WGMMA_CAPABILITY
-        and per_warpgroup * b.type.dtype.itemsize >= 16
-        and (per_warpgroup == b.type.shape[1] or per_warpgroup * b.type.dtype.itemsize >= 128)
-    )  # a warpgroup's columns begin at a box of their own
+    line_bytes = per_warpgroup * b.type.dtype.itemsize
+    # A warpgroup's columns begin at a box of their own.
+    fits = line_bytes >= 16 and (per_warpgroup == b.type.shape[1] or line_bytes >= 128)
+    return found if fits else None
 
 
 def _staged(
-    kernel: Kernel, facts: Facts, kinds: Mapping[Variable, str], uses: Mapping[Variable, int]
+    kernel: Kernel, facts: Facts, plans: Mapping[int, DotPlan], uses: Mapping[Variable, int]
 ) -> dict[Variable, SharedTile]:
     """The loaded tiles that tensor-core dots alone read, with the axis along which memory is contiguous."""
-    reads: dict[Variable, list[int]] = {}  # the axis of K, for every use
-    for statement, call in dot_statements(kernel):
-        if kinds[statement.target] == "fma":
-            continue
-        for number, operand in enumerate(map(operand_of, call.args[:2])):
-            if operand is not None:
-                rank = operand.variable.type.rank
-                k_is_last = (number == 0) != operand.swapped
-                reads.setdefault(operand.variable, []).append(rank - 1 if k_is_last else rank - 2)
+    reads: dict[Variable, list[tuple[int, Instruction]]] = {}  # the axis of K, for every use
+    for plan in plans.values():
+        for operand, is_a in ((plan.a, True), (plan.b, False)):
+            axis = k_axis(operand, is_a)
+            shape = operand.variable.type.shape
+            whole = whole_pieces(shape) and shape[axis] % plan.instruction.k == 0
+            if plan.instruction.kind != "fma" and whole:
+                reads.setdefault(operand.variable, []).append((axis, plan.instruction))
     staged: dict[Variable, SharedTile] = {}
     induction = closed_forms(kernel, facts)
     for candidate in statements(kernel.body):
@@ -181,10 +172,8 @@ def _staged(
         elif facts.assignments[variable] == 1 and not load.attribute("volatile") and _fills_with_zeros(load):
             fast = _contiguous_axis(candidate, load, facts, induction)
             itemsize = variable.type.dtype.itemsize
-            fits_k = itemsize == 2 or set(reads[variable]) == {
-                fast
-            }  # only 16-bit operands may be contiguous along M, N
-            if fits_k and fits(variable.type.shape, fast, itemsize):
+            readable = all(axis == fast or reads_columns(how, itemsize) for axis, how in reads[variable])
+            if readable and has_chunks(variable.type.shape, fast, itemsize):
                 staged[variable] = SharedTile(variable.type.shape, fast, itemsize)
     return staged
 
@@ -205,17 +194,32 @@ def _contiguous_axis(statement: Statement, load: Call, facts: Facts, induction: 
     return rank - 2 if runs[rank - 2] > runs[rank - 1] else rank - 1
 
 
-def copied_tile(operand: Operand, layout: Layout | None, is_a: bool) -> SharedTile:
-    """The format of the copy that a dot makes of a tile in registers.
+def k_axis(operand: Operand, is_a: bool) -> int:
+    """The axis of an operand's variable that is K."""
+    rank = operand.variable.type.rank
+    return rank - 1 if is_a != operand.swapped else rank - 2
 
-    It is contiguous along K, or for 16-bit elements along the axis of which a thread holds consecutive ones.
+
+def reads_columns(instruction: Instruction, itemsize: int) -> bool:
+    """Whether an operand of elements of so many bytes may be contiguous along M or N instead of K.
+
+    Elements of 16 bits are transposed by ldmatrix and wgmma, larger ones are read one by one; of smaller ones a register
+    holds several along K.
     """
-    variable = operand.variable
-    rank = variable.type.rank
-    k_axis = rank - 1 if is_a != operand.swapped else rank - 2
-    other = 2 * rank - 3 - k_axis
-    shape = variable.type.shape
-    fast = k_axis
-    if variable.type.dtype.itemsize == 2 and layout is not None and layout.vector(other) > layout.vector(k_axis):
-        fast = other if fits(shape, other, 2) else k_axis
-    return SharedTile(shape, fast, variable.type.dtype.itemsize)
+    return itemsize == 2 or (itemsize > 2 and instruction.kind == "mma")
+
+
+def copied_tile(operand: Operand, layout: Layout | None, is_a: bool, instruction: Instruction) -> SharedTile:
+    """The format of the copy that a dot makes of a tile in registers, with what the instructions need along K.
+
+    It is contiguous along K, or along the axis of which a thread holds consecutive elements where they can be read so.
+    """
+    variable, fast = operand.variable, k_axis(operand, is_a)
+    other = 2 * variable.type.rank - 3 - fast
+    shape = [side if padded(side) == side else padded(side) for side in variable.type.shape]
+    if shape[fast] < instruction.k:
+        shape[fast] = instruction.k
+    itemsize = variable.type.dtype.itemsize
+    if layout is not None and layout.vector(other) > layout.vector(fast) and reads_columns(instruction, itemsize):
+        fast = other if has_chunks(tuple(shape), other, itemsize) else fast
+    return SharedTile(tuple(shape), fast, itemsize)

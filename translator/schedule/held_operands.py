@@ -57,6 +57,8 @@ def _held(plan: DotPlan, repeat: int) -> HeldOperand | None:
     shape, layout = plan.b.variable.type.shape, plan.layout
     if plan.instruction.kind != "mma" or layout.rank != 2 or plan.b.variable.type.dtype.itemsize != 2:
         return None
+    if plan.instruction.split or padded(plan.a.variable.type.shape[int(plan.a.swapped)]) < plan.instruction.rows:
+        return None
     if any(bit >= LANE_BITS for bit in layout.axes[0]) or layout.free_thread_bits():
         return None
     k_axis = 1 if plan.b.swapped else 0

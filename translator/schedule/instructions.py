@@ -1,9 +1,11 @@
 """Which instruction a dot uses, and who holds what of its accumulator.
 
-Every tensor-core instruction takes 32 bytes of K at a time and leaves a lane the same places of each 16 x 8 piece of the
-accumulator: row `lane / 4` and the one 8 below, columns `lane % 4 * 2` and the next (PTX ISA, "Matrix fragments for
-mma.m16n8k16" and "Register fragments for wgmma.mma_async.m64nNk16"). Both are permutations of bits, so that accumulators
-are tiles like all others.
+Every tensor-core instruction leaves a lane the same places of each 16 x 8 piece of the accumulator: row `lane / 4` and the
+one 8 below, columns `lane % 4 * 2` and the next (PTX ISA, "Matrix fragments for mma.m16n8k16" and "Register fragments for
+wgmma.mma_async.m64nNk16"). Both are permutations of bits, so that accumulators are tiles like all others.
+
+A tile shorter than a piece has fewer bits of it: the instruction's other rows and columns repeat those of the tile, so that
+lanes that differ in nothing else hold copies, as everywhere. Along K what the tile lacks is zero.
 """
 
 from __future__ import annotations
@@ -13,10 +15,13 @@ from dataclasses import dataclass
 from ..language.dtypes import DType
 from .layout import REGISTER, Layout, bits_of, padded
 
-K_BYTES = 32  # of K per instruction
-PTX_TYPES = {"fp16": "f16", "bf16": "bf16", "fp32": "tf32", "i8": "s8", "u8": "u8", "fp8e4nv": "e4m3", "fp8e5": "e5m2"}
-MMA_SINCE = {"f16": 80, "bf16": 80, "tf32": 80, "s8": 80, "u8": 80, "e4m3": 89, "e5m2": 89}
+K_BYTES = 32  # of K per instruction; of doubles, which have instructions of several depths, at most 16 elements
+PTX_TYPES = {"fp16": "f16", "bf16": "bf16", "fp32": "tf32", "i8": "s8", "u8": "u8", "fp8e4nv": "e4m3", "fp8e5": "e5m2",
+             "fp64": "f64"}  # fmt: skip
+MMA_SINCE = {"f16": 80, "bf16": 80, "tf32": 80, "s8": 80, "u8": 80, "e4m3": 89, "e5m2": 89, "f64": 80}
+DEEPEST_F64 = 16
 WGMMA_CAPABILITY = 90
+F64_ROWS_SINCE = 90  # the capability from which mma has 16 rows of doubles, and steps of K of 4, 8 and 16
 WARPGROUP_BITS = 7
 WARPGROUP = 1 << WARPGROUP_BITS
 REGISTER_FILE = 65536  # 32-bit registers of a multiprocessor
@@ -31,10 +36,43 @@ COLUMN_IN_PIECE = (REGISTER, 0, 1)  # column = lane % 4 * 2 + register
 
 
 @dataclass(frozen=True, slots=True)
+class Split:
+    """How a product of fp32 operands is a sum of products of narrower parts.
+
+    Part 0 is the operand rounded to the narrower type, each further part what the ones before it leave.
+
+    Attributes:
+      word: the precision's name.
+      type: PTX's name of the parts' type.
+      k: elements of K per instruction.
+      parts: how many there are of each operand.
+      products: (part of a, part of b) of every product, in the order in which they are summed.
+    """
+
+    word: str
+    type: str
+    k: int
+    parts: int
+    products: tuple[tuple[int, int], ...]
+
+
+# The products and their order are Triton's (F32DotTC).
+LARGEST_LAST = ((1, 0), (0, 1), (0, 0))
+SPLITS = {
+    "tf32x3": Split("tf32x3", "tf32", 8, 2, LARGEST_LAST),
+    "bf16x3": Split("bf16x3", "bf16", 16, 2, LARGEST_LAST),
+    "bf16x6": Split("bf16x6", "bf16", 16, 3, ((1, 1), (2, 0), (0, 2), *LARGEST_LAST)),
+}
+
+
+@dataclass(frozen=True, slots=True)
 class Instruction:
     """What multiplies: `kind` is "wgmma", "mma" or "fma"; the PTX names of the types, empty for fma.
 
-    `k` is the number of elements of K that one instruction takes.
+    Attributes:
+      k: elements of K that one instruction takes.
+      rows: of one instruction of kind "mma".
+      split: how fp32 operands become several narrower ones, if they do; `a_type` and `b_type` are the parts' types.
     """
 
     kind: str
@@ -42,12 +80,51 @@ class Instruction:
     a_type: str = ""
     b_type: str = ""
     accumulator: str = ""
+    rows: int = 16
+    split: Split | None = None
+
+    @property
+    def since(self) -> int:
+        """The capability that has it."""
+        if self.kind == "wgmma":
+            return WGMMA_CAPABILITY
+        if self.a_type == "f64" and self.rows == 16:
+            return F64_ROWS_SINCE
+        return max((MMA_SINCE[type_] for type_ in (self.a_type, self.b_type) if type_), default=80)
+
+    def depth(self, side: int) -> int:
+        """The elements of K that the instructions of a dot take, of which its operands have `side`."""
+        return -(-side // self.k) * self.k
 
 
-def tensor_core(kind: str, a: DType, b: DType, result: DType) -> Instruction:
-    """The instruction of a kind for operands of the given types."""
-    accumulator = "s32" if result.is_int() else "f32"
-    return Instruction(kind, K_BYTES // a.itemsize, PTX_TYPES[a.name], PTX_TYPES[b.name], accumulator)
+def tensor_core(
+    kind: str, operands: tuple[DType, DType], result: DType, precision: str, k: int, capability: int
+) -> Instruction | None:
+    """The instruction of a kind on a target; None where it has none for these types.
+
+    Args:
+      kind: "wgmma" or "mma".
+      operands: the types of a and b.
+      result: the type of the sum.
+      precision: the dot's `input_precision`.
+      k: the operands' side along K.
+      capability: the target's.
+    """
+    a, b = operands
+    if not all(mma_takes(operand, capability) for operand in operands) or (a.name == "fp32" and precision == "ieee"):
+        return None
+    types = PTX_TYPES[a.name], PTX_TYPES[b.name]
+    split = SPLITS.get(precision) if a.name == "fp32" else None
+    if kind == "wgmma":
+        wide = split is not None or a.name == "fp64" or capability != WGMMA_CAPABILITY
+        return None if wide else Instruction(kind, K_BYTES // a.itemsize, *types, "s32" if result.is_int() else "f32")
+    if a.name == "fp64":
+        if capability < F64_ROWS_SINCE:
+            return Instruction(kind, 4, *types, "f64", rows=8)
+        return Instruction(kind, min(max(padded(k), 4), DEEPEST_F64), *types, "f64")
+    if split is not None:
+        return Instruction(kind, split.k, split.type, split.type, "f32", split=split)
+    return Instruction(kind, K_BYTES // a.itemsize, *types, "s32" if result.is_int() else "f32")
 
 
 def mma_takes(dtype: DType, capability: int) -> bool:
@@ -90,16 +167,14 @@ def warpgroup_layout(shape: tuple[int, ...], num_warps: int) -> Layout | None:
     return layout if accumulator + OTHER_REGISTERS <= consumer_registers(num_warps) else None
 
 
-def warp_layout(shape: tuple[int, ...], num_warps: int) -> Layout | None:
+def warp_layout(shape: tuple[int, ...], num_warps: int) -> Layout:
     """The accumulator of `mma.sync`: warps side by side, each with a part that is as square as can be.
 
     Args:
-      shape: [M, N] or [batch, M, N], powers of two; None where M < 16 or N < 8.
+      shape: [M, N] or [batch, M, N].
       num_warps: of the block; warps that find nothing left hold copies.
     """
-    *batch, rows, columns = shape
-    if rows < 16 or columns < 8:
-        return None
+    *batch, rows, columns = map(padded, shape)
     left = bits_of(num_warps)
     across_batch = min(left, bits_of(batch[0])) if batch else 0
     left -= across_batch
@@ -115,8 +190,9 @@ def warp_layout(shape: tuple[int, ...], num_warps: int) -> Layout | None:
         left -= 1
     first_m = LANE_BITS + across_n
     first_batch = first_m + across_m
-    n_axis = (*COLUMN_IN_PIECE, *[REGISTER] * (bits_of(columns) - 3 - across_n), *range(LANE_BITS, first_m))
-    m_axis = (*ROW_IN_PIECE, *[REGISTER] * (bits_of(rows) - 4 - across_m), *range(first_m, first_batch))
+    row, column = ROW_IN_PIECE[: bits_of(rows)], COLUMN_IN_PIECE[: bits_of(columns)]
+    n_axis = (*column, *[REGISTER] * (bits_of(columns) - 3 - across_n), *range(LANE_BITS, first_m))
+    m_axis = (*row, *[REGISTER] * (bits_of(rows) - 4 - across_m), *range(first_m, first_batch))
     axes: tuple[tuple[int, ...], ...] = (m_axis, n_axis)
     if batch:
         registers = [REGISTER] * (bits_of(batch[0]) - across_batch)

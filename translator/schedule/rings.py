@@ -14,7 +14,7 @@ on what an iteration computes is in no ring: it is made when its turn comes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 
 from ..analysis.boxes import Box, NotABox, find_box
@@ -34,6 +34,7 @@ from ..ir.nodes import (
     Variable,
     While,
 )
+from ..ir.rewrite import with_replaced
 from ..ir.walk import assigned_variables, expressions, statements, used_variables
 from .dots import Dots, dot_statements, operand_of, plan_dots
 from .instructions import WGMMA_CAPABILITY
@@ -65,7 +66,7 @@ def plan_rings(kernel: Kernel, options: Options, target: Target, most_stages: in
     repeated = sum(ring.kind == "tma" for ring in plan.rings) > 1
     persistent = can_persist(kernel, loops, plan)
     rings = tuple(replace(ring, counted=ring.counted or repeated or persistent) for ring in plan.rings)
-    body = _with(kernel.body, plan.replaced)
+    body = with_replaced(kernel.body, plan.replaced)
     folded = _sources(kernel, [s for s in statements(kernel.body) if id(s) in plan.replaced])
     found = Rings(
         rings, tuple(plan.maps.values()), tuple(plan.guards), tuple(plan.reasons), persistent, frozenset(folded)
@@ -244,21 +245,3 @@ def _overlapped(plan: RingPlan, loop: For, tiles: tuple[Variable, ...]) -> bool:
         if sums & (read | set(assigned_variables(statement))):
             return False
     return True
-
-
-def _with(block: tuple[Statement, ...], replaced: Mapping[int, Statement]) -> tuple[Statement, ...]:
-    """The block with some statements, at any depth, replaced by others."""
-    result: list[Statement] = []
-    for statement in block:
-        statement = replaced.get(id(statement), statement)
-        match statement:
-            case If():
-                then, otherwise = _with(statement.then, replaced), _with(statement.otherwise, replaced)
-                statement = replace(statement, then=then, otherwise=otherwise)
-            case For() | Inlined():
-                statement = replace(statement, body=_with(statement.body, replaced))
-            case While():
-                prelude, body = _with(statement.prelude, replaced), _with(statement.body, replaced)
-                statement = replace(statement, prelude=prelude, body=body)
-        result.append(statement)
-    return tuple(result)

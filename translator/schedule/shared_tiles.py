@@ -90,7 +90,11 @@ class SharedTile:
         return start + ((box * self.lines + line) * self.chunks + moved) * self.chunk + element % self.chunk
 
 
+def has_chunks(shape: tuple[int, ...], fast: int, itemsize: int) -> bool:
+    """Whether a tile can lie so: whole chunks along the contiguous axis."""
+    return shape[fast] * itemsize >= CHUNK_BYTES
+
+
 def fits(shape: tuple[int, ...], fast: int, itemsize: int) -> bool:
-    """Whether a tile can lie so: whole chunks along the contiguous axis, whole patterns along the other."""
-    rank = len(shape)
-    return shape[fast] * itemsize >= CHUNK_BYTES and shape[2 * rank - 3 - fast] >= 8
+    """Whether tensor copies can write a tile so: whole patterns of the swizzle along the other axis as well."""
+    return has_chunks(shape, fast, itemsize) and shape[2 * len(shape) - 3 - fast] >= 8

@@ -7,9 +7,8 @@
 //              GROUP_M = 8, ACTIVATION = ''
 //   launch     grid (blocks, 1, 1), block (384, 1, 1), dynamic shared memory 230400 bytes
 //              each block takes every gridDim.x-th of num_programs programs, the first blockIdx.x
-//   guards     holds for M % 128 == 0, N % 256 == 0; otherwise take --no-guards
-//   maps       a_map: a_ptr [any, K], strides in bytes [stride_am * 2]; box [128, 64], 128-byte swizzle
-//              b_map: b_ptr [K, any], strides in bytes [stride_bk * 2]; box [64, 64], 128-byte swizzle
+//   maps       a_map: a_ptr [M, K], strides in bytes [stride_am * 2]; box [128, 64], 128-byte swizzle
+//              b_map: b_ptr [K, N], strides in bytes [stride_bk * 2]; box [64, 64], 128-byte swizzle
 //              c_map: c_ptr [M, N], strides in bytes [stride_cm * 2]; box [128, 64], 128-byte swizzle
 //   warps      warpgroups 0 and 1 multiply, warpgroup 2 loads: one of its threads starts every tensor copy
 //   tiles      accumulator, c [128, 256]: registers, 64 x 256 per warpgroup, by wgmma.m64n256k16
@@ -317,8 +316,8 @@ matmul_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int M, int N, i
                 const int pid_n = pid % num_pid_in_group / group_size_m;
                 // L38: for k in range(0, tl.cdiv(K, BLOCK_K)):    (the loading thread's part)
                 const int k_stop = (K + BLOCK_K - 1) / BLOCK_K;
-                const int a_row = pid_m * BLOCK_M % M;
-                const int b_col = pid_n * BLOCK_N % N;
+                const int a_row = pid_m * BLOCK_M;
+                const int b_col = pid_n * BLOCK_N;
                 for (int k = 0; k < k_stop; ++k, ++filled) {
                     const int stage = filled % NUM_STAGES;
                     // the stage's last tiles are no longer needed
@@ -348,8 +347,8 @@ matmul_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int M, int N, i
             const int pid_n = pid % num_pid_in_group / group_size_m;
 
             // Rows and columns beyond the edge wrap around: what they compute is not stored.
-            // L31: offs_am = (pid_m * BLOCK_M + tl.arange(0, BLOCK_M)) % M    (folded into the copies)
-            // L32: offs_bn = (pid_n * BLOCK_N + tl.arange(0, BLOCK_N)) % N    (folded into the copies)
+            // L31: offs_am = (pid_m * BLOCK_M + tl.arange(0, BLOCK_M)) % M    (masked instead of wrapped)
+            // L32: offs_bn = (pid_n * BLOCK_N + tl.arange(0, BLOCK_N)) % N    (masked instead of wrapped)
             // L33: offs_k = tl.arange(0, BLOCK_K)    (folded into the copies)
             // L34: a_ptrs = a_ptr + (offs_am[:, None] * stride_am + offs_k[None, :] * stride_ak)
             //         (folded into the copies)

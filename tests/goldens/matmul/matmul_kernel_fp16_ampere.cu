@@ -171,14 +171,14 @@ matmul_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int M, int N, i
     const int pid_n = pid % num_pid_in_group / group_size_m;
 
     // Rows and columns beyond the edge wrap around: what they compute is not stored.
-    // L31: offs_am = (pid_m * BLOCK_M + tl.arange(0, BLOCK_M)) % M
+    // L31: offs_am = (pid_m * BLOCK_M + tl.arange(0, BLOCK_M)) % M    (masked instead of wrapped)
     int offs_am[BLOCK_M_ROWS];
     #pragma unroll
-    for (int r = 0; r < BLOCK_M_ROWS; ++r) offs_am[r] = (pid_m * BLOCK_M + r * ROW_THREADS + a_row) % M;
-    // L32: offs_bn = (pid_n * BLOCK_N + tl.arange(0, BLOCK_N)) % N
+    for (int r = 0; r < BLOCK_M_ROWS; ++r) offs_am[r] = pid_m * BLOCK_M + r * ROW_THREADS + a_row;
+    // L32: offs_bn = (pid_n * BLOCK_N + tl.arange(0, BLOCK_N)) % N    (masked instead of wrapped)
     int offs_bn[BLOCK_N_COLS];
     #pragma unroll
-    for (int cc = 0; cc < BLOCK_N_COLS; ++cc) offs_bn[cc] = (pid_n * BLOCK_N + b_col * BLOCK_N_VEC + cc) % N;
+    for (int cc = 0; cc < BLOCK_N_COLS; ++cc) offs_bn[cc] = pid_n * BLOCK_N + b_col * BLOCK_N_VEC + cc;
     // L33: offs_k = tl.arange(0, BLOCK_K)
     int offs_k[BLOCK_K_COLS];
     #pragma unroll
@@ -203,7 +203,8 @@ matmul_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int M, int N, i
             const int a_place = swizzled<half, BLOCK_K, BLOCK_M>(r * ROW_THREADS + a_row, a_col * COL_VEC);
             cp_async_16(&a[stage][a_place],
                         a_ptr + static_cast<long long>(offs_am[r]) * stride_am + offs_k[0]
-                        + static_cast<long long>(k) * BLOCK_K, offs_k[0] < K - k * BLOCK_K ? 16 : 0);
+                        + static_cast<long long>(k) * BLOCK_K,
+                        offs_k[0] < K - k * BLOCK_K && offs_am[r] < M ? 16 : 0);
         }
         // L40: b = tl.load(b_ptrs, mask=offs_k[:, None] < K - k * BLOCK_K, other=0.0)
         #pragma unroll
@@ -213,7 +214,7 @@ matmul_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int M, int N, i
             cp_async_16(&b[stage][b_place],
                         b_ptr + static_cast<long long>(offs_k_row[r]) * stride_bk + offs_bn[0]
                         + static_cast<long long>(k) * BLOCK_K * stride_bk,
-                        offs_k_row[r] < K - k * BLOCK_K ? 16 : 0);
+                        offs_k_row[r] < K - k * BLOCK_K && offs_bn[0] < N ? 16 : 0);
         }
     };
     for (int stage = 0; stage < NUM_STAGES - 1; ++stage) {

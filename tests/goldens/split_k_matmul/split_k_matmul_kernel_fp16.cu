@@ -187,8 +187,7 @@ split_k_matmul_kernel(const half* a_ptr, const half* b_ptr, float* c_ptr, int M,
             unsigned a_frag[MMA_ROWS][4];
             #pragma unroll
             for (int mi = 0; mi < MMA_ROWS; ++mi) {
-                const int a_place =
-                    swizzled<half, BLOCK_K, BLOCK_M>(0 + mi * 16 + lane % 16, kk + lane / 16 * 8);
+                const int a_place = swizzled<half, BLOCK_K, BLOCK_M>(mi * 16 + lane % 16, kk + lane / 16 * 8);
                 ldmatrix_x4(a_frag[mi][0], a_frag[mi][1], a_frag[mi][2], a_frag[mi][3], &a[stage][a_place]);
             }
             unsigned b_frag[MMA_COLS][2];

@@ -1,0 +1,63 @@
+"""Blocks and expressions with some of their parts replaced."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields, replace
+from typing import Any, TypeVar
+
+from .nodes import Assign, Call, CallFunction, Expr, For, If, Inlined, Statement, Use, Variable, While
+from .walk import statements
+
+T = TypeVar("T")
+
+
+def with_replaced(block: tuple[Statement, ...], replaced: Mapping[int, Statement]) -> tuple[Statement, ...]:
+    """The block with some statements, at any depth, replaced by others; `replaced` goes by `id` of the statement."""
+    result: list[Statement] = []
+    for statement in block:
+        statement = replaced.get(id(statement), statement)
+        match statement:
+            case If():
+                then, otherwise = (with_replaced(body, replaced) for body in (statement.then, statement.otherwise))
+                statement = replace(statement, then=then, otherwise=otherwise)
+            case For() | Inlined():
+                statement = replace(statement, body=with_replaced(statement.body, replaced))
+            case While():
+                prelude, body = (with_replaced(part, replaced) for part in (statement.prelude, statement.body))
+                statement = replace(statement, prelude=prelude, body=body)
+        result.append(statement)
+    return tuple(result)
+
+
+def substituted(expr: Expr, values: Mapping[Variable, Expr]) -> Expr:
+    """The expression with other expressions in the place of some variables."""
+    if isinstance(expr, Use):
+        return values.get(expr.variable, expr)
+    if isinstance(expr, (Call, CallFunction)):
+        args = tuple(substituted(arg, values) for arg in expr.args)
+        return expr if all(a is b for a, b in zip(args, expr.args, strict=True)) else replace(expr, args=args)
+    return expr
+
+
+def substituted_in(part: T, values: Mapping[Variable, Expr]) -> T:
+    """A block, or any part of it, in which every expression has others in the place of some variables."""
+    found: Any = part
+    if isinstance(part, Expr):
+        found = substituted(part, values)
+    elif isinstance(part, Statement):
+        found = replace(part, **{f.name: substituted_in(getattr(part, f.name), values) for f in fields(part)})
+    elif isinstance(part, tuple):
+        found = tuple(substituted_in(item, values) for item in part)
+    return found  # type: ignore[no-any-return]
+
+
+def renamed(block: tuple[Statement, ...], old: Variable, new: Variable) -> tuple[Statement, ...]:
+    """The block with one variable in the place of another, where it is read and where it is assigned."""
+    result = substituted_in(block, {old: Use(new.type, new)})
+    targets: dict[int, Statement] = {}
+    for statement in statements(result):
+        if isinstance(statement, Assign) and old in statement.targets:
+            assigned = tuple(new if target is old else target for target in statement.targets)
+            targets[id(statement)] = replace(statement, targets=assigned)
+    return with_replaced(result, targets)
