@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 
 from ..analysis.structured import is_elementwise
-from ..ir.nodes import Assign, Call, For, Literal, Return, Statement, Variable
+from ..ir.nodes import Assign, Call, For, Literal, Statement, Variable
 from ..ir.walk import statements, used_variables
 from ..language.dtypes import PointerType
 from .layout import Layout, blocked, padded
@@ -28,8 +28,6 @@ LEAST_BYTES = 4096  # of a stage, in a loop without dots: less is on its way soo
 def own_loads(plan: RingPlan, loop: For, top: list[Statement]) -> dict[int, Assign]:
     """The loads among the `top` statements of a loop that can be made ahead, by `id`, with operands for any trip."""
     found: dict[int, Assign] = {}
-    if any(isinstance(inner, Return) for inner in statements(loop.body)):
-        return found  # what lies behind the last trip that is made need not be there
     for statement in top:
         if not isinstance(statement, Assign) or not _is_plain_load(plan, statement):
             continue
