@@ -1,6 +1,6 @@
 """Times memory-bound kernels: the same source through tilewright and through Triton, beside torch and torch.compile.
 
-usage: python benchmarks/elementwise.py [RESULT.json]
+usage: python benchmarks/elementwise.py [--only WORD ...] [--output RESULT.json]
 
 Every contender is checked against float64, captured into a CUDA graph, and timed by events around a replay; contenders
 take turns, the L2 cache is overwritten before each replay, and the median counts. Prints a Markdown table.
@@ -8,6 +8,7 @@ take turns, the L2 cache is overwritten before each replay, and the median count
 
 from __future__ import annotations
 
+import argparse
 import importlib.util
 import json
 import math
@@ -18,6 +19,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -29,9 +31,8 @@ FLUSH_BYTES = 256 << 20
 
 @dataclass(frozen=True)
 class Case:
-    """One problem: its contenders by name, the bytes that must move, and whether the arrays exceed the cache by far."""
+    """One problem: its contenders by name, the bytes that must move, its check and the arrays that it fills."""
 
-    name: str
     contenders: dict[str, Callable[[], object]]
     num_bytes: int
     check: Callable[[], None]
@@ -87,9 +88,7 @@ def vector_add(modules: dict[str, ModuleType], n: int) -> Case:
         "torch": lambda: torch.add(x, y, out=out),
         "torch.compile": lambda: compiled(x, y),
     }
-    return Case(
-        f"vector add {n}", contenders, 12 * n, lambda: expect(out, x.double() + y.double(), 1e-6, "sum"), (out,)
-    )
+    return Case(contenders, 12 * n, lambda: expect(out, x.double() + y.double(), 1e-6, "sum"), (out,))
 
 
 def softmax(modules: dict[str, ModuleType], rows: int, cols: int, dtype: torch.dtype) -> Case:
@@ -109,7 +108,7 @@ def softmax(modules: dict[str, ModuleType], rows: int, cols: int, dtype: torch.d
     }
     tolerance = 1e-5 if dtype == torch.float32 else 2e-3
     check = lambda: expect(out, torch.softmax(x.double(), -1), tolerance, "softmax")
-    return Case(f"softmax {rows}x{cols} {str(dtype)[6:]}", contenders, 2 * x.nbytes, check, (out,))
+    return Case(contenders, 2 * x.nbytes, check, (out,))
 
 
 def layer_norm_forward(modules: dict[str, ModuleType], rows: int, cols: int) -> Case:
@@ -132,9 +131,7 @@ def layer_norm_forward(modules: dict[str, ModuleType], rows: int, cols: int) -> 
         "torch.compile": lambda: compiled(x, w, b),
     }
     reference = lambda: F.layer_norm(x.double(), (cols,), w.double(), b.double(), 1e-5)
-    return Case(
-        f"layer norm forward {rows}x{cols}", contenders, 2 * x.nbytes, lambda: expect(y, reference(), 2e-3, "y"), (y,)
-    )
+    return Case(contenders, 2 * x.nbytes, lambda: expect(y, reference(), 2e-3, "y"), (y,))
 
 
 def layer_norm_backward(modules: dict[str, ModuleType], rows: int, cols: int) -> Case:
@@ -187,7 +184,7 @@ def layer_norm_backward(modules: dict[str, ModuleType], rows: int, cols: int) ->
         for result, tensor, what in zip((dx, dw, db), leaf, ("dx", "dw", "db"), strict=True):
             expect(result, tensor.grad, 5e-3, what)
 
-    return Case(f"layer norm backward {rows}x{cols}", contenders, 3 * x.nbytes, check, (dx, dw, db))
+    return Case(contenders, 3 * x.nbytes, check, (dx, dw, db))
 
 
 # --------------------------------------------------------------------------------------------------------- timing
@@ -239,39 +236,54 @@ def copy_bandwidth() -> float:
     return 2 * source.nbytes / statistics.median(times) * 1e3
 
 
-def run_case(case: Case, flush: torch.Tensor, copy: float) -> dict[str, object]:
+def run_case(name: str, case: Case, flush: torch.Tensor, copy: float) -> dict[str, Any]:
     """Checks, times and reports one case."""
-    for name in ("tilewright", "triton"):
+    for contender in ("tilewright", "triton"):
         for output in case.outputs:
             output.fill_(math.nan)
-        case.contenders[name]()
+        case.contenders[contender]()
         torch.cuda.synchronize()
         case.check()
     times = measure({name: capture(run) for name, run in case.contenders.items()}, flush)
-    row: dict[str, object] = {"case": case.name, "ms": times, "bytes": case.num_bytes}
+    row: dict[str, Any] = {"case": name, "ms": times, "bytes": case.num_bytes}
     row["of_copy"] = case.num_bytes / times["tilewright"] * 1e3 / copy
     row["to_triton"] = times["triton"] / times["tilewright"]
     row["to_torch"] = min(times[n] for n in ("torch", "torch.compile") if n in times) / times["tilewright"]
     return row
 
 
-def all_cases(folder: str) -> list[Callable[[], Case]]:
-    """The problems, built one after the other so that memory is free again."""
+def all_cases(folder: str) -> dict[str, Callable[[], Case]]:
+    """The problems by name, built one after the other so that memory is free again."""
     add, soft, norm = (load(name, folder) for name in ("vector_add", "fused_softmax", "layer_norm"))
-    cases: list[Callable[[], Case]] = [lambda n=n: vector_add(add, n) for n in (1 << 20, 1 << 26, 98_432_000)]
+    cases: dict[str, Callable[[], Case]] = {}
+    for n in (1 << 20, 1 << 26, 98_432_000):
+        cases[f"vector add {n} fp32"] = lambda n=n: vector_add(add, n)
     for rows, cols in ((4096, 781), (8192, 1024), (8192, 4096), (4096, 16384)):
-        cases.append(lambda r=rows, c=cols: softmax(soft, r, c, torch.float32))
-    cases.append(lambda: softmax(soft, 4096, 32768, torch.float16))
-    cases += [lambda c=c: layer_norm_forward(norm, 4096, c) for c in (1024, 8192, 16384)]
-    cases += [lambda c=c: layer_norm_backward(norm, 4096, c) for c in (1024, 8192, 16384)]
+        cases[f"softmax {rows}x{cols} fp32"] = lambda r=rows, c=cols: softmax(soft, r, c, torch.float32)
+    cases["softmax 4096x32768 fp16"] = lambda: softmax(soft, 4096, 32768, torch.float16)
+    for direction, build in (("forward", layer_norm_forward), ("backward", layer_norm_backward)):
+        for cols in (1024, 8192, 16384):
+            cases[f"layer norm {direction} 4096x{cols} fp16"] = lambda b=build, c=cols: b(norm, 4096, c)
     return cases
 
 
+def table_line(row: dict[str, Any]) -> str:
+    """A row as Markdown."""
+    names = ("tilewright", "triton", "torch", "torch.compile")
+    shown = [f"{row['ms'][n]:.4f}" if n in row["ms"] else "" for n in names]
+    ratios = [f"{row[key]:.3f}" for key in ("to_triton", "to_torch", "of_copy")]
+    return f"| {' | '.join([row['case'], *shown, *ratios])} |"
+
+
 def main() -> None:
-    """Runs everything and prints the table."""
+    """Runs what is asked for and prints the table."""
     import tilewright
     import triton
 
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--only", action="append", help="run the cases whose name contains this; may be repeated")
+    parser.add_argument("--output", type=Path, help="a JSON file for all numbers")
+    options = parser.parse_args()
     flush = torch.empty(FLUSH_BYTES, device="cuda", dtype=torch.uint8)
     copy = copy_bandwidth()
     versions = f"tilewright {tilewright.__version__}, triton {triton.__version__}, torch {torch.__version__}"
@@ -280,22 +292,16 @@ def main() -> None:
     print("| --- | --- | --- | --- | --- | --- | --- | --- |")
     rows = []
     with tempfile.TemporaryDirectory() as folder:
-        for build in all_cases(folder):
-            row = run_case(build(), flush, copy)
-            rows.append(row)
-            shown = " | ".join(
-                f"{row['ms'][n]:.4f}" if n in row["ms"] else ""
-                for n in ("tilewright", "triton", "torch", "torch.compile")
-            )
-            print(
-                f"| {row['case']} | {shown} | {row['to_triton']:.3f} | {row['to_torch']:.3f} | {row['of_copy']:.3f} |",
-                flush=True,
-            )
+        for name, build in all_cases(folder).items():
+            if options.only and not any(word in name for word in options.only):
+                continue
+            rows.append(run_case(name, build(), flush, copy))
+            print(table_line(rows[-1]), flush=True)
             torch.cuda.empty_cache()
     mean = math.exp(statistics.fmean(math.log(row["to_triton"]) for row in rows))
     print(f"\ngeometric mean to triton {mean:.3f}, lowest {min(row['to_triton'] for row in rows):.3f}")
-    if len(sys.argv) > 1:
-        Path(sys.argv[1]).write_text(json.dumps({"versions": versions, "copy": copy, "rows": rows}, indent=1))
+    if options.output:
+        options.output.write_text(json.dumps({"versions": versions, "copy": copy, "rows": rows}, indent=1))
 
 
 if __name__ == "__main__":

@@ -66,18 +66,13 @@ def _translate_stages(
     from .emit.render import render
     from .frontend import build_kernel
     from .lower.kernel import written_parameters
-    from .schedule.copies import without_copies
-    from .schedule.operands import prepare_dots
-    from .schedule.wraps import without_wraps
 
     kernel = build_kernel(function, arguments, options, target)
     if os.environ.get("TILEWRIGHT_VERIFY") == "1":
         from .ir.verify import verify
 
         verify(kernel)
-    kernel, facts, schedule, unit = _fitted(
-        prepare_dots(without_copies(without_wraps(kernel)), target), options, target
-    )
+    kernel, facts, schedule, unit = _fitted(_prepared(kernel, options, target), options, target)
     text, lines = render(unit)
     artifact = Artifact(
         source=text,
@@ -96,6 +91,19 @@ def _translate_stages(
         persistent=schedule.rings.persistent,
     )
     return Translation(kernel, facts, schedule, unit, artifact)
+
+
+def _prepared(kernel: Kernel, options: Options, target: Target) -> Kernel:
+    """The kernel without what only looks like work, in the form that the schedule takes."""
+    from .schedule.copies import without_copies
+    from .schedule.joint_reductions import join_reductions
+    from .schedule.operands import prepare_dots
+    from .schedule.wraps import without_wraps
+
+    kernel = without_wraps(kernel)
+    kernel = without_copies(kernel)
+    kernel = prepare_dots(kernel, target)
+    return join_reductions(kernel, options.num_warps)
 
 
 def _fitted(kernel: Kernel, options: Options, target: Target) -> tuple[Kernel, Facts, Schedule, Unit]:

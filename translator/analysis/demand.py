@@ -22,9 +22,9 @@ from .masks import conjuncts
 from .structured import is_elementwise
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Bound:
-    """Positions along an axis from `room` on make no difference.
+    """Positions along an axis from `room` on make no difference. The same number is the same object (`Demand.known`).
 
     Attributes:
       room: a scalar that holds at the statement where the bound was found.
@@ -32,15 +32,7 @@ class Bound:
     """
 
     room: Sum
-    versions: tuple[tuple[Variable, Version | None], ...]
-
-    def __eq__(self, other: object) -> bool:
-        """Whether two bounds are the same number."""
-        if not isinstance(other, Bound):
-            return NotImplemented
-        return not minus(self.room, other.room) and set(self.versions) == set(other.versions)
-
-    __hash__ = None  # type: ignore[assignment]
+    versions: frozenset[tuple[Variable, Version | None]]
 
 
 Bounds = dict[int, Bound]  # by axis; of an axis that is missing every position counts
@@ -53,6 +45,7 @@ class Demand:
     Attributes:
       variables: the bounds of every tile that something reads.
       parts: the bounds of every operation inside an expression, by `id` of the expression.
+      known: all bounds that were found.
     """
 
     kernel: Kernel
@@ -60,7 +53,9 @@ class Demand:
     induction: Induction
     variables: dict[Variable, Bounds] = field(default_factory=dict)
     parts: dict[int, Bounds] = field(default_factory=dict)
+    known: list[Bound] = field(default_factory=list)
     changed: bool = True
+    loops: dict[int, frozenset[Variable]] = field(default_factory=dict)  # what each changes, by `id`
 
 
 def find_demand(kernel: Kernel, facts: Facts, induction: Induction) -> Demand:
@@ -80,13 +75,15 @@ def find_demand(kernel: Kernel, facts: Facts, induction: Induction) -> Demand:
     return demand
 
 
-def carried_by(variable: Variable, statement: Statement, induction: Induction) -> frozenset[Variable]:
+def carried_by(variable: Variable, statement: Statement, demand: Demand) -> frozenset[Variable]:
     """What the loop changes that a variable's value at a statement may come through from an earlier trip; else nothing."""
-    version = induction.versions[id(statement)].get(variable)
+    version = demand.induction.versions[id(statement)].get(variable)
     if version is None or version.source is not Source.CARRIED:
         return frozenset()
-    inside = statements((version.statement,))
-    return frozenset(v for s in inside for v in assigned_variables(s))
+    loop = version.statement
+    if id(loop) not in demand.loops:
+        demand.loops[id(loop)] = frozenset(v for s in statements((loop,)) for v in assigned_variables(s))
+    return demand.loops[id(loop)]
 
 
 def bound_at(condition: Expr, statement: Statement, demand: Demand) -> tuple[int, Bound]:
@@ -104,7 +101,14 @@ def bound_at(condition: Expr, statement: Statement, demand: Demand) -> tuple[int
         raise NotAffineError("a bound from below")
     used = dict.fromkeys(v for term in room for factor in term.factors for v in used_variables(factor))
     versions = demand.induction.versions[id(statement)]
-    return axis, Bound(room, tuple((variable, versions.get(variable)) for variable in used))
+    found = Bound(room, frozenset((variable, versions.get(variable)) for variable in used))
+    same = (one for one in demand.known if one.versions == found.versions and not minus(one.room, found.room))
+    return axis, next(same, None) or _noted(found, demand)
+
+
+def _noted(found: Bound, demand: Demand) -> Bound:
+    demand.known.append(found)
+    return found
 
 
 # ------------------------------------------------------------------------------------------------------ where it starts
@@ -187,7 +191,7 @@ def _read_by_dot(call: Call, wanted: Bounds) -> Iterator[tuple[Expr, Bounds]]:
 def _need(expr: Expr, bounds: Bounds, statement: Statement, demand: Demand) -> None:
     """Notes that an expression is read within bounds."""
     if isinstance(expr, Use):
-        stale = carried_by(expr.variable, statement, demand.induction)
+        stale = carried_by(expr.variable, statement, demand)
         fresh = {a: one for a, one in bounds.items() if not any(v in stale for v, _ in one.versions)}
         _join(demand.variables, expr.variable, fresh, demand)
         return
@@ -199,7 +203,7 @@ def _need(expr: Expr, bounds: Bounds, statement: Statement, demand: Demand) -> N
 
 def _join(table: dict[Any, Bounds], key: object, bounds: Bounds, demand: Demand) -> None:
     before = table.get(key)
-    after = bounds if before is None else {a: one for a, one in before.items() if bounds.get(a) == one}
+    after = bounds if before is None else {a: one for a, one in before.items() if bounds.get(a) is one}
     if before is None or len(after) < len(before):
         table[key] = after
         demand.changed = True

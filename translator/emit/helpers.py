@@ -29,6 +29,7 @@ TEMPLATES = (
     "warp_reduce",
     "block_reduce",
     "combine_warps",
+    "forget",
     "swizzled",
     "valid_bytes",
     "shared_address",

@@ -235,7 +235,8 @@ class Combine:
     """What a reduction does with two partial results: `body` computes `results` from `left` and `right`.
 
     `op` names the combination when it is a known one ("sum", "max", "min", "xor", "or", "and", "argmax", "argmin"); then
-    the rest is empty. Otherwise `left` and `right` hold one scalar variable per reduced tile and `body` is scalar code
+    the rest is empty. "together" stands for reductions that share an exchange: `parts` has the op and the result's name
+    of each. Otherwise `left` and `right` hold one scalar variable per reduced tile and `body` is scalar code
     that ends in assignments to `results`.
     """
 
@@ -245,6 +246,7 @@ class Combine:
     right: tuple[Variable, ...] = ()
     results: tuple[Variable, ...] = ()
     body: tuple[Statement, ...] = ()
+    parts: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

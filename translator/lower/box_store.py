@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from ..ir.nodes import Call, Effect, Expr, Use, Variable
 from ..ir.types import Dim
+from ..schedule.instructions import WARPGROUP_BITS
 from ..schedule.layout import REGISTER, Layout, bits_of
 from ..schedule.shared_tiles import ALIGNMENT, LINE_BYTES, SharedTile
 from .access import Access
 from .context import Context, ctype
+from .formats import line_elements
 from .memory import indexed, width_name
 from .operand import element_place, place_line
 from .point import Index, Point, point_of
@@ -34,42 +38,59 @@ def lower_box_store(context: Context, statement: Effect) -> tuple[Node, ...]:
     array = _buffer(context, statement, variable, tile, _word(call))
     for helper in ("async_proxy_fence", "tma_store_commit", "tma_store_wait"):
         context.use_helper(helper)
-    tid = context.roles.tid
+    parts = context.schedule.store_parts.get(id(statement), 1)
+    own, barrier = _sharing(context, parts)
     number = context.names.shared_index("piece") if pieces > 1 else "0"
     text = f"{side_text(context, shape[fast])} / {side_text(context, piece_side)}"
     count = context.constant("STORE_PIECES", pieces, f"pieces of {_word(call)}, stored one by one", text, "stores")
     stage = ""
     body: list[Node] = []
-    free = Branch(f"{tid} == 0", (Line("tma_store_wait<0>();"),))
+    free = Branch(own, (Line("tma_store_wait<0>();"),))
     if tile.stages > 1:
         buffers, buffer = _buffers(context, tile), context.names.shared_index("buffer")
         stage = f"[{buffer}]"
         body.append(Line(f"const int {buffer} = {number} % {buffers};"))
     else:
-        body += [free, *context.barrier("this part of shared memory has been copied out")]
+        body += [free, *barrier("this part of shared memory has been copied out")]
     body += [
         *_write(context, variable, layout, tile, f"{array}{stage}", number, pieces, count),
         Line("async_proxy_fence();", "tensor copies read through the asynchronous proxy"),
     ]
     if tile.stages > 1:
-        body += [free, *context.barrier("the piece is complete, and the other buffer has been copied out")]
+        body += [free, *barrier("the piece is complete, and the other buffer has been copied out")]
     else:
-        body += context.barrier("the piece is complete")
-    copies = (*_copy(context, variable, call, tile, f"{array}{stage}", number, pieces), Line("tma_store_commit();"))
-    body.append(Branch(f"{tid} == 0", copies))
+        body += barrier("the piece is complete")
+    copies = _copy(context, variable, call, tile, f"{array}{stage}", (number, pieces), parts)
+    body.append(Branch(own, (*copies, Line("tma_store_commit();"))))
     nodes: tuple[Node, ...] = tuple(body)
     first: tuple[Node, ...] = ()
     if call.attribute("repeated"):
         context.use_helper("tma_store_complete")
         wait = Line("tma_store_complete<0>();", "an earlier store to the same place comes first")
-        first = (Branch(f"{tid} == 0", (wait,)),)
+        first = (Branch(own, (wait,)),)
     if pieces > 1:
         nodes = (Loop(f"for (int {number} = 0; {number} < {count}; ++{number})", nodes, unroll=True),)
-    last = Branch(f"{tid} == 0", (Line("tma_store_wait<0>();"),), (), "shared memory must outlive the copies out of it")
+    last = Branch(own, (Line("tma_store_wait<0>();"),), (), "shared memory must outlive the copies out of it")
     if not context.schedule.rings.persistent:
         return (*prepare, *first, *nodes, last)
     context.at_end = [last]
     return (*prepare, *first, *nodes)
+
+
+def _sharing(context: Context, parts: int) -> tuple[str, Callable[[str], tuple[Node, ...]]]:
+    """(whether a thread starts copies, the barrier before it does): of all threads, or of each warpgroup for itself."""
+    tid = context.roles.tid
+    if parts == 1:
+        return f"{tid} == 0", context.barrier
+    size, number = context.warpgroup_size(), context.warpgroup(_warpgroup_bits(parts))
+    barrier = context.constant("STORE_BARRIER", 2, "named barriers, one of each warpgroup", topic="threads")
+    context.use_helper("named_barrier_sync")
+    return f"{tid} % {size} == 0", lambda reason: (Line(f"named_barrier_sync({barrier} + {number}, {size});", reason),)
+
+
+def _warpgroup_bits(parts: int) -> list[int]:
+    """The thread bits that number so many warpgroups."""
+    return list(range(WARPGROUP_BITS, WARPGROUP_BITS + bits_of(parts)))
 
 
 def _in_registers(
@@ -180,16 +201,24 @@ def _write(
 
 
 def _copy(
-    context: Context, variable: Variable, call: Call, tile: SharedTile, array: str, number: str, pieces: int
+    context: Context, variable: Variable, call: Call, tile: SharedTile, array: str, piece: tuple[str, int], parts: int
 ) -> tuple[Node, ...]:
-    """The tensor copies of a piece, box by box."""
+    """The tensor copies of a piece (its number, and how many there are), box by box."""
     rank = len(call.args) - 1
+    number, pieces = piece
     helper = context.use_helper("tma_store", f"tma_store_{rank}d", rank=rank)
     starts = [context.speller.text(arg) for arg in call.args[1:]]
     if pieces > 1:
         fast = list(call.attribute("axes")).index(tile.fast)
         moved = f"{number} * {side_text(context, tile.shape[tile.fast])}"
         starts[fast] = moved if starts[fast] == "0" else f"{starts[fast]} + {moved}"
+    if parts > 1:
+        lines = f"{side_text(context, tile.shape[tile.slow])} / {parts}"
+        rows = context.constant("STORE_ROWS", tile.lines // parts, "rows that a warpgroup copies out", lines, "stores")
+        slow = list(call.attribute("axes")).index(tile.slow)
+        moved = f"{context.warpgroup(_warpgroup_bits(parts))} * {rows}"
+        starts[slow] = moved if starts[slow] == "0" else f"{starts[slow]} + {moved}"
+        array += f" + {moved} * {line_elements(context, tile, variable, variable.name.upper())}"
     return box_copies(
         context, variable, tile, call, starts, array,
         lambda place, at: Line(f"{helper}({call.attribute('map')}, {', '.join(at)}, {place});"),

@@ -28,6 +28,8 @@ def combination_of(context: Context, call: Call, padding: bool) -> Combination:
         body = (Line(f"return {text};"),)
         context.use_helper("combine_element", name, state=known.state, left="left", right="right", body=body)
         return Combination(name, known.state, (), known.expression, known.identity)
+    if combine.parts:
+        return _joint(context, combine, dtypes)
     words = {"argmax": "ArgMax", "argmin": "ArgMin"}
     base = words.get(combine.op or "", "".join(word.capitalize() for word in combine.name.split("_") if word))
     name = _struct_name(context, base, dtypes, combine)
@@ -71,6 +73,26 @@ def _states(
     context.use_helper("shuffle_xor")
     context.use_helper("combine_state", name, fields=fields, body=body)
     return Combination(name, name, tuple((field, field) for _, field in fields), None, None)
+
+
+def _joint(context: Context, combine: Combine, dtypes: tuple[DType, ...]) -> Combination:
+    """Reductions that share an exchange: a field for each."""
+    names = Names([])
+    fields, values = [], []
+    for (op, target), dtype in zip(combine.parts, dtypes, strict=True):
+        known = known_combination(Combine(op, op), (dtype,))
+        field = names.fresh(target, *(f"{target}_{ordinal}" for ordinal in ORDINALS))
+        fields.append((dtype.cuda, field))
+        if known is None or known.expression is None:
+            raise ValueError(f"{op} is no combination of elements")
+        values.append(known.expression(f"left.{field}", f"right.{field}"))
+    base = "".join(word.capitalize() for word in combine.name.split("_"))
+    key = (base, tuple(fields))
+    if key not in context.structs:
+        context.structs[key] = context.names.fresh(
+            base, f"{base}Together", *(f"{base}{o.capitalize()}" for o in ORDINALS)
+        )
+    return _states(context, context.structs[key], tuple(fields), (Line(f"return {{{', '.join(values)}}};"),), False)
 
 
 def _argument_body(op: str | None, tie_break_left: bool) -> tuple[Node, ...]:

@@ -155,7 +155,8 @@ def lower_store(context: Context, statement: Effect) -> tuple[Node, ...]:
     ready = isinstance(value, (Use, Literal)) or layout.register_shape() == (1,) * layout.rank
     by_vectors = access.width > 1 or bool(modifier)
     if by_vectors:
-        ready = isinstance(value, Use) and value.variable not in context.facts.index | context.schedule.in_shared
+        elsewhere = context.facts.index | context.schedule.in_shared | context.schedule.recomputed.variables
+        ready = isinstance(value, Use) and value.variable not in elsewhere
     # The whole tile is computed before the first element is stored: in a branch, element would wait for element.
     source, prepare = (None, ()) if ready else _materialise(context, statement, value, layout)
     nodes: tuple[Node, ...]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from ..ir.nodes import Assign, Call, Expr, Variable
+from ..ir.nodes import Assign, Call, Combine, Expr, Variable
 from ..schedule.layout import REGISTER, Layout, drop_axis, padded
 from .access import inside_test
 from .combine import Combination
@@ -64,7 +64,7 @@ def lower_reduce(context: Context, statement: Assign) -> tuple[Node, ...]:
         combination=combination_of(context, call, any(padded(shape[a]) != shape[a] for a in axes)),
     )
     if plan.combination.fields:
-        return _reduce_states(context, statement, plan)
+        return (*_reduce_states(context, statement, plan), *_forget(context, statement))
     target = statement.target
     name = context.names.variable(target)
     layout = context.schedule.layouts[target] if target.type.is_tile else None
@@ -73,7 +73,16 @@ def lower_reduce(context: Context, statement: Assign) -> tuple[Node, ...]:
     return (
         *declare,
         *_reduce_into(context, statement, plan, name, bool(single and context.declares(statement, target))),
+        *_forget(context, statement),
     )
+
+
+def _forget(context: Context, statement: Assign) -> tuple[Node, ...]:
+    """Makes the compiler compute anew what follows from narrow tiles; see `schedule/recomputed.py`."""
+    tiles = context.schedule.recomputed.forgotten.get(id(statement), ())
+    if tiles:
+        context.use_helper("forget")
+    return tuple(Line(f"forget({context.names.variable(tile)});") for tile in tiles)
 
 
 # ------------------------------------------------------------------------------------------------ plain elements
@@ -259,7 +268,9 @@ def _exchange(context: Context, plan: _Plan, statement: Assign, name: str, share
 
 def _reduce_states(context: Context, statement: Assign, plan: _Plan) -> tuple[Node, ...]:
     """The same levels for several tiles that are combined together: one state per kept element."""
-    state = context.temporary(id(statement), f"{statement.targets[0].name}_state", statement.targets[0].type)
+    combine: Combine = statement.value.attribute("combine")  # type: ignore[attr-defined]
+    purpose = combine.name if combine.parts else f"{statement.targets[0].name}_state"
+    state = context.temporary(id(statement), purpose, statement.targets[0].type)
     name = context.names.variable(state)
     layout = plan.kept if plan.kept.rank else None
     nodes: list[Node] = [Line(f"{plan.combination.state} {name}{context.dimensions(layout)};")]

@@ -34,7 +34,7 @@ from .dot import lower_dot
 from .memory import indexed, lower_load, lower_store
 from .own_stages import lower_own_loop
 from .pairs import lower_by_pairs
-from .point import Point
+from .point import Index, Point, point_of
 from .reduce import lower_reduce
 from .ring_copies import lower_copying_loop
 from .rings import lower_box_load, lower_consumer_loop, lower_producer_loop
@@ -153,7 +153,13 @@ def lower_statement(context: Context, statement: Statement) -> tuple[Node, ...]:
 def _lower_assign(context: Context, statement: Assign) -> tuple[Node, ...]:
     target, value = statement.target, statement.value
     if not target.type.is_tile:
-        return context.bind_scalar(statement, target, _scalar_text(context, value))
+        text = _scalar_text(context, value)
+        update = (
+            None
+            if context.declares(statement, target)
+            else _update(context.names.variable(target), target, value, text)
+        )
+        return (Line(update),) if update else context.bind_scalar(statement, target, text)
     if target in context.facts.absorbed:
         return ()
     if target in context.facts.index:
@@ -162,7 +168,19 @@ def _lower_assign(context: Context, statement: Assign) -> tuple[Node, ...]:
             name = context.array_name(target, layout)
             nodes += _fill(context, statement, layout, name)
         return tuple(nodes)
+    if target in context.schedule.recomputed.variables:
+        return _function_of_index(context, target, value)
     return tuple(_fill(context, statement, context.schedule.layouts[target], context.names.variable(target)))
+
+
+def _function_of_index(context: Context, target: Variable, value: Expr) -> tuple[Node, ...]:
+    """A tile that is computed again where it is used: a function instead of an array."""
+    layout = context.schedule.layouts[target]
+    indices = context.axis_indices(layout)
+    parameters = ", ".join(f"int {indices[axis]}" for axis in layout.array_axes())
+    point = point_of(layout, tuple(Index(indices[a] if layout.registers(a) > 1 else "0") for a in range(layout.rank)))
+    text = context.speller.text(value, point)
+    return (Line(f"const auto {context.names.variable(target)} = [&]({parameters}) {{ return {text}; }};"),)
 
 
 def _scalar_text(context: Context, value: Expr) -> str:
@@ -200,11 +218,17 @@ def _fill(context: Context, statement: Assign, layout: Layout, name: str) -> lis
 def _store_element(context: Context, name: str, target: Variable, value: Expr, point: Point) -> tuple[Node, ...]:
     place = indexed(context, name, target, point)
     text = context.speller.text(value, point)
-    for op, sign in (("add", "+"), ("sub", "-"), ("mul", "*")):
+    update = _update(place, target, value, text)
+    return (Line(update),) if update else (Spelled("assign", {"target": place, "value": text}),)
+
+
+def _update(place: str, target: Variable, value: Expr, text: str) -> str | None:
+    """`place += …` for a value that is the target's own and something more."""
+    for op, sign in (("add", "+"), ("ptr_add", "+"), ("sub", "-"), ("mul", "*")):
         first = value.args[0] if isinstance(value, Call) and value.op == op else None
         if isinstance(first, Use) and first.variable is target and text.startswith(f"{place} {sign} "):
-            return (Line(f"{place} {sign}= {text[len(place) + 3 :]};"),)
-    return (Spelled("assign", {"target": place, "value": text}),)
+            return f"{place} {sign}= {text[len(place) + 3 :]};"
+    return None
 
 
 def _copy_element(name: str, source: str, target: Variable, point: Point) -> tuple[Node, ...]:

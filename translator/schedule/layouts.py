@@ -18,13 +18,15 @@ from ..analysis.facts import Facts
 from ..analysis.unit_stride import unit_axes
 from ..artifact import Options, Target
 from ..ir.nodes import Assign, Call, Effect, Expr, Kernel, Statement, Use, Variable
-from ..ir.walk import children, expressions, statements
+from ..ir.walk import children, expressions, statements, used_variables
 from ..language.dtypes import PointerType
-from .dots import Dots, plan_dots
+from .box_stores import cut_stores
+from .dots import Dots, dot_statements, plan_dots
 from .held_operands import held_operands
 from .layout import Layout, blocked, drop_axis, padded
 from .paths import operand_axes, result_axes
 from .plan import Conversion, Schedule
+from .recomputed import choose_recomputed
 from .registers import choose_shared, needs_whole_multiprocessor, peak_registers
 from .ring_plan import Rings
 from .rings import with_stages
@@ -105,16 +107,26 @@ def choose_layouts(kernel: Kernel, facts: Facts, options: Options, target: Targe
     staged_bytes = sum(tile.stage_bytes * tile.stages for tile in dots.staged.values())
     staged_bytes += sum(_held_bytes(layouts[v], v) * ring.stages for ring in rings.rings for v in ring.own)
     room = target.max_dynamic_shared_bytes - SHARED_FOR_EXCHANGE - staged_bytes
-    in_shared = choose_shared(kernel, facts, in_registers, options.num_warps * LANES, room)
-    crowded = needs_whole_multiprocessor(peak_registers(kernel, facts, in_registers), options.num_warps * LANES)
+    statement_layouts = {node: layout for node, layout in problem.answers.items() if isinstance(node, int)}
+    fixed = {one.variable for wanted in conversions.values() for one in wanted}
+    fixed |= {v for _, call in dot_statements(kernel) for arg in call.args for v in used_variables(arg)}
+    num_threads = options.num_warps * LANES
+    store_parts, rings = cut_stores(kernel, problem.answers, rings)
+    recomputed = choose_recomputed(kernel, facts, in_registers, statement_layouts, fixed, num_threads)
+    counted = recomputed.seen_by(facts)
+    in_registers = {v: layout for v, layout in in_registers.items() if v not in recomputed.variables}
+    in_shared = choose_shared(kernel, counted, in_registers, num_threads, room)
+    crowded = needs_whole_multiprocessor(peak_registers(kernel, counted, in_registers), num_threads)
     return Schedule(
         layouts=layouts,
-        statement_layouts={node: layout for node, layout in problem.answers.items() if isinstance(node, int)},
+        statement_layouts=statement_layouts,
         index_layouts=_index_layouts(kernel, facts, problem),
         conversions={key: tuple(value) for key, value in conversions.items()},
         in_shared=in_shared,
+        recomputed=recomputed,
         dots=dots.plans,
         staged=dots.staged,
+        store_parts=store_parts,
         rings=rings,
         blocks_per_multiprocessor=1 if crowded or rings.has_producer else None,
         options=options,

@@ -8,6 +8,7 @@ from ..artifact import Options, Target
 from ..ir.nodes import Variable
 from .dots import DotPlan
 from .layout import Layout
+from .recomputed import Recomputed
 from .ring_plan import Rings
 from .shared_tiles import SharedTile
 
@@ -31,9 +32,12 @@ class Schedule:
       index_layouts: the layouts in which each index tile is computed.
       conversions: by `id` of the statement that needs them.
       in_shared: tiles that live in shared memory instead of registers, each thread's elements in a column of its own.
+      recomputed: tiles that are functions of the register's index instead of arrays.
       dots: instruction, layout and operands of every dot, by `id` of the statement.
       staged: loaded tiles that go to shared memory for dots alone, with their format there; `layouts` has the layout in
         which threads copy them.
+      store_parts: by `id` of a store by tensor copies, how many warpgroups copy out their own rows; absent where one thread
+        copies for all.
       rings: loops that load ahead, and the tensor maps that they use.
       blocks_per_multiprocessor: how many the register allocation must leave room for; None leaves it to ptxas. 1 keeps
         ptxas from spilling in pursuit of an occupancy that the tiles rule out.
@@ -44,8 +48,10 @@ class Schedule:
     index_layouts: dict[Variable, tuple[Layout, ...]]
     conversions: dict[int, tuple[Conversion, ...]]
     in_shared: frozenset[Variable]
+    recomputed: Recomputed
     dots: dict[int, DotPlan]
     staged: dict[Variable, SharedTile]
+    store_parts: dict[int, int]
     rings: Rings
     blocks_per_multiprocessor: int | None
     options: Options

@@ -156,7 +156,7 @@ def _plan_loop(plan: RingPlan, loop: For, nested: bool, most_stages: int) -> Non
 
 
 def _is_staged_load(plan: RingPlan, statement: Statement) -> bool:
-    if not isinstance(statement, Assign) or statement.target not in plan.dots.staged:
+    if not isinstance(statement, Assign) or statement.targets[0] not in plan.dots.staged:
         return False
     return isinstance(statement.value, Call) and statement.value.op == "load"
 

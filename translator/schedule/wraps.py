@@ -191,7 +191,7 @@ class _Removal:
         found: dict[tuple[Wrap, int], None] = {}
         if isinstance(expr, Use):
             found = dict(self.tainted.get(expr.variable, {}))
-            stale = carried_by(expr.variable, statement, self.induction) if found else frozenset()
+            stale = carried_by(expr.variable, statement, self.demand) if found else frozenset()
             self.stale |= {wrap for wrap, _ in found if wrap.sources & stale}
             return found
         for arg in expr.args if isinstance(expr, (Call, CallFunction)) else ():
@@ -213,7 +213,7 @@ class _Removal:
     def _is_unseen(self, wrap: Wrap) -> bool:
         """Whether nothing sees the index where it wraps."""
         bounds = self.demand.parts.get(id(wrap.call), {})
-        return any(self._bound(wrap, wrap.condition, wrap.statement, axis) == one for axis, one in bounds.items())
+        return any(self._bound(wrap, wrap.condition, wrap.statement, axis) is one for axis, one in bounds.items())
 
     def _bound(self, wrap: Wrap, condition: Expr, statement: Statement, axis: int) -> Bound | None:
         """The bound that a condition, made of what held at the wrap-around, sets at a statement along an axis."""
@@ -232,7 +232,7 @@ class _Removal:
         wanted = self.demand.variables.get(load.target, {}).get(axis)
         if condition is None or wanted is None:
             return False
-        return self._bound(wrap, condition, load, axis) == wanted
+        return self._bound(wrap, condition, load, axis) is wanted
 
     def _never_negative(self, wrap: Wrap, load: Assign) -> bool:
         """Whether the index starts at 0 or above, so that below its bound it is what it wraps to."""

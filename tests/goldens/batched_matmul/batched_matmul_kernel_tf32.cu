@@ -381,7 +381,7 @@ batched_matmul_kernel(const float* a_ptr, const float* b_ptr, float* c_ptr, int 
                 for (int r = 0; r < ROWS; ++r) {
                     #pragma unroll
                     for (int c = 0; c < COLS; ++c) {
-                        b_ptrs[r][c] = b_ptrs[r][c] + static_cast<long long>(BLOCK_K) * stride_bk;
+                        b_ptrs[r][c] += static_cast<long long>(BLOCK_K) * stride_bk;
                     }
                 }
                 if (lane == 0) mbarrier_arrive(&empty[stage]);   // this warp is done with the stage

@@ -14,7 +14,7 @@
 //              b_map: b_desc [b_desc_shape_0, b_desc_shape_1], strides in bytes [b_desc_stride_0 * 1]; box
 //              [128, 128], 128-byte swizzle
 //              c_map: c_desc [c_desc_shape_0, c_desc_shape_1], strides in bytes [c_desc_stride_0 * 2]; box
-//              [128, 64], 128-byte swizzle
+//              [64, 64], 128-byte swizzle
 //   warps      warpgroups 0 and 1 multiply, warpgroup 2 loads: one of its threads starts every tensor copy
 //   tiles      accumulator, c [128, 128]: registers, 64 x 128 per warpgroup, by wgmma.m64n128k32
 //              offs_m, a_scale [128]: 2 x 64 threads; 4 threads hold copies
@@ -32,7 +32,7 @@ constexpr int NUM_WARPS = 8;
 constexpr int WARP_SIZE = 32;
 constexpr int NUM_THREADS = NUM_WARPS * WARP_SIZE;              // 256
 constexpr int WARPGROUP_SIZE = 128;                             // threads
-constexpr int CONSUMER_BARRIER = 1;                             // named barrier of those that multiply
+constexpr int STORE_BARRIER = 2;                                // named barriers, one of each warpgroup
 constexpr int PRODUCER_REGS = 24;                               // registers per loading thread
 constexpr int CONSUMER_REGS = 240;                              // registers per multiplying thread
 constexpr int COL_THREADS = 4;                                  // threads along the columns of a tile
@@ -53,6 +53,7 @@ constexpr int PIECE_WIDTH = 128 / sizeof(__nv_bfloat16);        // columns of a 
 constexpr int STORE_BUFFERS = 2;                                // pieces: one is written, one copied out
 constexpr int STORE_PIECES = BLOCK_N / PIECE_WIDTH;             // pieces of c, stored one by one
 constexpr int PIECE_ELEMS = COLS / STORE_PIECES;                // of these per thread
+constexpr int STORE_ROWS = BLOCK_M / 2;                         // rows that a warpgroup copies out
 
 // The built-in type that moves BYTES bytes in one access.
 template <int BYTES> struct Packet;
@@ -418,15 +419,18 @@ fp8_matmul_kernel(const __nv_fp8_e4m3* a_desc, int a_desc_shape_0, int a_desc_sh
                     }
                 }
                 async_proxy_fence();   // tensor copies read through the asynchronous proxy
-                if (tid == 0) tma_store_wait<0>();
+                if (tid % WARPGROUP_SIZE == 0) tma_store_wait<0>();
                 // the piece is complete, and the other buffer has been copied out
-                named_barrier_sync(CONSUMER_BARRIER, NUM_THREADS);
-                if (tid == 0) {
-                    tma_store_2d(c_map, row, column + piece * PIECE_WIDTH, c_shared[buffer]);
+                named_barrier_sync(STORE_BARRIER + warpgroup, WARPGROUP_SIZE);
+                if (tid % WARPGROUP_SIZE == 0) {
+                    tma_store_2d(c_map, row + warpgroup * STORE_ROWS, column + piece * PIECE_WIDTH,
+                                 c_shared[buffer] + warpgroup * STORE_ROWS * PIECE_WIDTH);
                     tma_store_commit();
                 }
             }
         }
-        if (tid == 0) tma_store_wait<0>();   // shared memory must outlive the copies out of it
+        if (tid % WARPGROUP_SIZE == 0) {   // shared memory must outlive the copies out of it
+            tma_store_wait<0>();
+        }
     }
 }

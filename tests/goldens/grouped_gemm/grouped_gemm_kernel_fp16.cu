@@ -282,9 +282,9 @@ grouped_gemm_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, const int
                 }
             }
             // L41: tile += tl.num_programs(0)
-            tile = tile + static_cast<int>(gridDim.x);
+            tile += static_cast<int>(gridDim.x);
         }
         // L42: first_tile += num_tiles
-        first_tile = first_tile + num_tiles;
+        first_tile += num_tiles;
     }
 }

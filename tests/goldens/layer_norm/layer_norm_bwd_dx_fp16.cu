@@ -57,19 +57,28 @@ __device__ __forceinline__ float divide(float x, float y)
     return quotient;
 }
 
-// How two partial results become one.
-struct Sum {
-    static __device__ __forceinline__ float combine(float left, float right)
-    {
-        return left + right;
-    }
-};
-
 // The value of the lane whose number differs in the bit `distance`. All lanes of the warp call it.
 template <typename T>
 __device__ __forceinline__ T shuffle_xor(T value, int distance)
 {
     return __shfl_xor_sync(ALL_LANES, value, distance);
+}
+
+// A partial result, and how two of them become one.
+struct Sums {
+    float sum;
+    float wdy_sum;
+
+    static __device__ __forceinline__ Sums combine(Sums left, Sums right)
+    {
+        return {left.sum + right.sum, left.wdy_sum + right.wdy_sum};
+    }
+};
+
+// The state of the lane whose number differs in the bit `distance`, field by field.
+__device__ __forceinline__ Sums shuffle_xor(Sums state, int distance)
+{
+    return {shuffle_xor(state.sum, distance), shuffle_xor(state.wdy_sum, distance)};
 }
 
 // Combines over lanes that lie FIRST, FIRST / 2, ..., LAST apart; each of them gets the result.
@@ -127,8 +136,7 @@ struct alignas(16) SharedArrays {
     alignas(16) half x_ahead[NUM_STAGES][ELEMS * NUM_THREADS];
     // each thread's own elements, on their way to its registers
     alignas(16) half dy_ahead[NUM_STAGES][ELEMS * NUM_THREADS];
-    alignas(16) float sum_partial[NUM_WARPS];   // one partial result per warp
-    alignas(16) float wdy_sum_partial[NUM_WARPS];   // one partial result per warp
+    alignas(16) Sums sums_partial[NUM_WARPS];   // one partial result per warp
 };
 static_assert(sizeof(SharedArrays) == 65664, "the launch line in the header above");
 
@@ -140,8 +148,7 @@ layer_norm_bwd_dx(half* dx_ptr, const half* dy_ptr, float* dw_ptr, float* db_ptr
     SharedArrays& shared = *reinterpret_cast<SharedArrays*>(shared_bytes);
     auto& x_ahead = shared.x_ahead;
     auto& dy_ahead = shared.dy_ahead;
-    auto& sum_partial = shared.sum_partial;
-    auto& wdy_sum_partial = shared.wdy_sum_partial;
+    auto& sums_partial = shared.sums_partial;
     const int tid = threadIdx.x;
     __builtin_assume(tid >= 0);   // its quotients and remainders are shifts and masks
 
@@ -230,18 +237,17 @@ layer_norm_bwd_dx(half* dx_ptr, const half* dy_ptr, float* dw_ptr, float* db_ptr
         #pragma unroll
         for (int e = 0; e < ELEMS; ++e) wdy[e] = w_float[e] * dy_float[e];
         // L45: c1 = tl.sum(xhat * wdy, axis=0) / N
-        float sum = xhat[0] * wdy[0];
+        Sums sums;
+        sums = {xhat[0] * wdy[0], wdy[0]};
         #pragma unroll
-        for (int e = 1; e < ELEMS; ++e) sum += xhat[e] * wdy[e];
+        for (int e = 1; e < ELEMS; ++e) sums = Sums::combine(sums, {xhat[e] * wdy[e], wdy[e]});
+        __syncthreads();   // everyone has read sums_partial before it is written again
         // a barrier inside: every warp has written its partial result
-        sum = block_reduce<Sum>(sum, sum_partial);
+        sums = block_reduce<Sums>(sums, sums_partial);
+        const float sum = sums.sum;
+        const float wdy_sum = sums.wdy_sum;
         const float c1 = divide(sum, static_cast<float>(N));
-        // L46: c2 = tl.sum(wdy, axis=0) / N
-        float wdy_sum = wdy[0];
-        #pragma unroll
-        for (int e = 1; e < ELEMS; ++e) wdy_sum += wdy[e];
-        // a barrier inside: every warp has written its partial result
-        wdy_sum = block_reduce<Sum>(wdy_sum, wdy_sum_partial);
+        // L46: c2 = tl.sum(wdy, axis=0) / N    (reduced at L45)
         const float c2 = divide(wdy_sum, static_cast<float>(N));
         // L47: dx = (wdy - (xhat * c1 + c2)) * rstd
         float dx[ELEMS];

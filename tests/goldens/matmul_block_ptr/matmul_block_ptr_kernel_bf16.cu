@@ -10,7 +10,7 @@
 //              each block takes every gridDim.x-th of num_programs programs, the first blockIdx.x
 //   maps       a_map: a_ptr [M, K], strides in bytes [stride_am * 2]; box [128, 64], 128-byte swizzle
 //              b_map: b_ptr [N, K], strides in bytes [stride_bn * 2]; box [128, 64], 128-byte swizzle
-//              c_map: c_ptr [M, N], strides in bytes [stride_cm * 2]; box [128, 64], 128-byte swizzle
+//              c_map: c_ptr [M, N], strides in bytes [stride_cm * 2]; box [64, 64], 128-byte swizzle
 //   warps      warpgroups 0 and 1 multiply, warpgroup 2 loads: one of its threads starts every tensor copy
 //   tiles      accumulator [128, 128]: registers, 64 x 128 per warpgroup, by wgmma.m64n128k16
 //              a [128, 64]: shared, 6 stages of 16384 bytes, 128-byte swizzle
@@ -26,7 +26,7 @@ constexpr int NUM_WARPS = 8;
 constexpr int WARP_SIZE = 32;
 constexpr int NUM_THREADS = NUM_WARPS * WARP_SIZE;              // 256
 constexpr int WARPGROUP_SIZE = 128;                             // threads
-constexpr int CONSUMER_BARRIER = 1;                             // named barrier of those that multiply
+constexpr int STORE_BARRIER = 2;                                // named barriers, one of each warpgroup
 constexpr int PRODUCER_REGS = 24;                               // registers per loading thread
 constexpr int CONSUMER_REGS = 240;                              // registers per multiplying thread
 constexpr int COL_THREADS = 4;                                  // threads along the columns of a tile
@@ -45,6 +45,7 @@ constexpr int PIECE_WIDTH = 128 / sizeof(__nv_bfloat16);        // columns of a 
 constexpr int STORE_BUFFERS = 2;                                // pieces: one is written, one copied out
 constexpr int STORE_PIECES = BLOCK_N / PIECE_WIDTH;             // pieces of c, stored one by one
 constexpr int PIECE_ELEMS = COLS / STORE_PIECES;                // of these per thread
+constexpr int STORE_ROWS = BLOCK_M / 2;                         // rows that a warpgroup copies out
 
 // Stores N consecutive elements in one access; `target` is aligned to their size.
 template <int N, typename T>
@@ -394,16 +395,19 @@ matmul_block_ptr_kernel(const __nv_bfloat16* a_ptr, const __nv_bfloat16* b_ptr, 
                     }
                 }
                 async_proxy_fence();   // tensor copies read through the asynchronous proxy
-                if (tid == 0) tma_store_wait<0>();
+                if (tid % WARPGROUP_SIZE == 0) tma_store_wait<0>();
                 // the piece is complete, and the other buffer has been copied out
-                named_barrier_sync(CONSUMER_BARRIER, NUM_THREADS);
-                if (tid == 0) {
-                    tma_store_2d(c_map, pid_m * BLOCK_M, pid_n * BLOCK_N + piece * PIECE_WIDTH,
-                                 c_shared[buffer]);
+                named_barrier_sync(STORE_BARRIER + warpgroup, WARPGROUP_SIZE);
+                if (tid % WARPGROUP_SIZE == 0) {
+                    tma_store_2d(c_map, pid_m * BLOCK_M + warpgroup * STORE_ROWS,
+                                 pid_n * BLOCK_N + piece * PIECE_WIDTH,
+                                 c_shared[buffer] + warpgroup * STORE_ROWS * PIECE_WIDTH);
                     tma_store_commit();
                 }
             }
         }
-        if (tid == 0) tma_store_wait<0>();   // shared memory must outlive the copies out of it
+        if (tid % WARPGROUP_SIZE == 0) {   // shared memory must outlive the copies out of it
+            tma_store_wait<0>();
+        }
     }
 }

@@ -1,0 +1,78 @@
+"""Reductions that share one exchange: which ones do, and that what they give is right."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import tilewright as triton
+import tilewright.language as tl
+
+
+@triton.jit
+def row_moments(x_ptr, out_ptr, M, N: tl.constexpr):
+    for row in range(M):
+        x = tl.load(x_ptr + row * N + tl.arange(0, N))
+        total = tl.sum(x, axis=0)
+        largest = tl.max(x, axis=0)
+        # This one needs the sum and comes too late for the exchange.
+        spread = tl.sum((x - total / N) * (x - total / N), axis=0)
+        smallest = tl.min(x, axis=0)
+        tl.store(out_ptr + row * 4, total)
+        tl.store(out_ptr + row * 4 + 1, largest)
+        tl.store(out_ptr + row * 4 + 2, spread)
+        tl.store(out_ptr + row * 4 + 3, smallest)
+
+
+@triton.jit
+def changed_between(x_ptr, out_ptr, N: tl.constexpr):
+    x = tl.load(x_ptr + tl.arange(0, N))
+    first = tl.sum(x, axis=0)
+    x = x * 2.0
+    second = tl.sum(x, axis=0)
+    tl.store(out_ptr, first)
+    tl.store(out_ptr + 1, second)
+
+
+@triton.jit
+def on_one_line(x_ptr, out_ptr, N: tl.constexpr):
+    x = tl.load(x_ptr + tl.arange(0, N))
+    tl.store(out_ptr, tl.sum(x, axis=0) / tl.max(x, axis=0))
+
+
+def exchanges(kernel: Any, signature: str, num_warps: int) -> int:
+    """How often the kernel's warps exchange partial results."""
+    return kernel.translate(signature, num_warps=num_warps).source.count("= block_reduce<")
+
+
+def test_three_of_four_share_an_exchange(run_everywhere: Any) -> None:
+    x = np.random.default_rng(5).standard_normal((3, 1024), dtype=np.float32)
+    _, out = run_everywhere(row_moments, (1,), x, np.zeros((3, 4), np.float32), 3, N=1024, tolerance=1e-5)
+    wide = x.astype(np.float64)
+    centred = wide - wide.mean(axis=1, keepdims=True)
+    expected = np.stack([wide.sum(axis=1), wide.max(axis=1), (centred**2).sum(axis=1), wide.min(axis=1)], axis=1)
+    assert np.allclose(out, expected, rtol=1e-5, atol=1e-4)
+    assert exchanges(row_moments, "*fp32:16, *fp32:16, i32, 1024", 4) == 2
+
+
+def test_a_tile_that_changes_in_between_is_reduced_when_its_turn_comes(run_everywhere: Any) -> None:
+    x = np.random.default_rng(6).standard_normal(1024, dtype=np.float32)
+    _, out = run_everywhere(changed_between, (1,), x, np.zeros(2, np.float32), N=1024, tolerance=1e-5)
+    assert np.isclose(out[1], 2 * x.astype(np.float64).sum(), rtol=1e-5, atol=1e-4)
+    assert exchanges(changed_between, "*fp32:16, *fp32:16, 1024", 4) == 2
+
+
+def test_two_reductions_of_one_line_share(run_everywhere: Any) -> None:
+    x = np.random.default_rng(7).uniform(1, 2, 2048).astype(np.float32)
+    _, out = run_everywhere(on_one_line, (1,), x, np.zeros(1, np.float32), N=2048, tolerance=1e-5)
+    assert np.isclose(out[0], x.astype(np.float64).sum() / x.max(), rtol=1e-5)
+    assert exchanges(on_one_line, "*fp32:16, *fp32:16, 2048", 8) == 1
+
+
+@pytest.mark.parametrize("num_warps", (1, 4))
+def test_every_line_is_quoted_once(num_warps: int) -> None:
+    source = row_moments.translate("*fp32:16, *fp32:16, i32, 1024", num_warps=num_warps).source
+    lines = [line.strip() for line in source.splitlines() if line.strip().startswith("// L")]
+    assert sum("largest = tl.max" in line for line in lines) == 1
+    assert any("(reduced at L" in line for line in lines) == (num_warps > 1)
