@@ -5,8 +5,10 @@ In: a tensor of torch, an array of CuPy, JAX or NumPy, or anything with one of t
 
 from __future__ import annotations
 
+import math
 import sys
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tilewright.diagnostics import ArgumentKindError, ContiguityError, TracedArrayError
@@ -41,7 +43,7 @@ def describe(value: Any, name: str) -> Array | None:
     module = type(value).__module__.partition(".")[0]
     if module == "torch" and hasattr(value, "data_ptr"):
         return _torch(value, name)
-    if module in ("jax", "jaxlib") and not hasattr(value, "__cuda_array_interface__"):
+    if module in ("jax", "jaxlib"):
         return _jax(value, name)
     if hasattr(value, "__cuda_array_interface__"):
         return _interface(value, value.__cuda_array_interface__, _device_of(value), name)
@@ -50,10 +52,7 @@ def describe(value: Any, name: str) -> Array | None:
     if hasattr(value, "data_ptr") and hasattr(value, "dtype"):
         return Array(int(value.data_ptr()), _dtype(value.dtype, name), _device_of(value), 0, True, value)
     if hasattr(value, "__dlpack__"):
-        import numpy as np
-
-        view = np.from_dlpack(value)
-        return _interface(value, view.__array_interface__, HOST, name)
+        return _dlpack(value, name)
     return None
 
 
@@ -101,8 +100,26 @@ def _is_traced(tensor: Any) -> bool:
         return True
 
 
+def _dlpack(value: Any, name: str) -> Array:
+    """An array of which only DLPack tells where it lies."""
+    from tilewright.runtime import dlpack
+
+    if not dlpack.is_on_gpu(value):
+        import numpy as np
+
+        return _interface(value, np.from_dlpack(value).__array_interface__, HOST, name)
+    from tilewright.runtime.driver import current_stream
+
+    _, device = value.__dlpack_device__()
+    view = dlpack.view(value, name, current_stream(int(device)))
+    dtype = _dtype(view.dtype, name)
+    strides = None if view.strides is None else tuple(stride * dtype.itemsize for stride in view.strides)
+    size = _bytes(view.shape, strides, dtype, name)
+    return Array(view.address, dtype, view.device, size, True, (value, view.capsule))
+
+
 def _jax(value: Any, name: str) -> Array | None:
-    """An array of JAX on the host, which nobody may write to."""
+    """An array of JAX, which nobody may write to."""
     jax = sys.modules["jax"]
     if isinstance(value, jax.core.Tracer):
         raise TracedArrayError(
@@ -111,6 +128,8 @@ def _jax(value: Any, name: str) -> Array | None:
         )
     if not isinstance(value, jax.Array):
         return None
+    if next(iter(value.devices())).platform == "gpu":
+        return replace(_dlpack(value, name), writable=False)
     import numpy as np
 
     view = np.asarray(value)
@@ -121,20 +140,25 @@ def _interface(value: Any, interface: dict[str, Any], device: int, name: str) ->
     address, read_only = interface["data"]
     typestring = interface["typestr"][1:]
     dtype = _dtype(getattr(value, "dtype", _TYPESTRINGS.get(typestring, typestring)), name)
-    shape, strides = interface["shape"], interface.get("strides")
+    size = _bytes(interface["shape"], interface.get("strides"), dtype, name)
+    return Array(int(address), dtype, device, size, not read_only, value)
+
+
+def _bytes(shape: Sequence[int], strides: Sequence[int] | None, dtype: DType, name: str) -> int:
+    """Bytes from an array's first element to the end of its last; `strides` in bytes, None for rows one after another.
+
+    Raises:
+      ContiguityError: for an array that runs backwards.
+    """
     if strides and any(stride < 0 for stride in strides):
         raise ContiguityError(
             f"argument {name}: an array with negative strides; pass a copy, as numpy.ascontiguousarray(x)"
         )
-    size = dtype.itemsize
-    for axis, side in enumerate(shape):
-        size += (side - 1) * strides[axis] if strides else 0
+    if 0 in shape:
+        return 0
     if not strides:
-        size = dtype.itemsize
-        for side in shape:
-            size *= side
-    size = 0 if 0 in shape else size
-    return Array(int(address), dtype, device, size, not read_only, value)
+        return dtype.itemsize * math.prod(shape)
+    return dtype.itemsize + sum((side - 1) * stride for side, stride in zip(shape, strides, strict=True))
 
 
 def _device_of(value: Any) -> int:

@@ -20,7 +20,8 @@ from tilewright.runtime.autotune_place import find_place
 from tilewright.runtime.autotune_prepare import check_dropped, prepare
 from tilewright.runtime.autotune_store import Result, is_recording, loaded, record, stored_or_measured
 from tilewright.runtime.autotune_subject import Subject
-from tilewright.runtime.tracing import launches_nothing
+from tilewright.runtime.devices import devices_differ
+from tilewright.runtime.tracing import in_earnest, launches_nothing
 
 
 class Autotuner(Measuring):
@@ -131,20 +132,23 @@ class Autotuner(Measuring):
         return list(compiled.values())
 
     def _key(self, named: dict[str, Any]) -> tuple[Any, ...]:
-        """Values of the key's arguments, and element types of all arrays."""
+        """Values of the key's arguments, and element types of all arrays; where GPUs differ, the place of the first one."""
         values = [named[name] for name in self.keys if name in named]
         known = self._known_names
-        return (*values, *[str(v.dtype) for name, v in named.items() if name in known and hasattr(v, "dtype")])
+        arrays = [v for name, v in named.items() if name in known and hasattr(v, "dtype")]
+        place = [str(getattr(array, "device", "")) for array in arrays[:1]] if devices_differ() else []
+        return (*values, *[str(array.dtype) for array in arrays], *place)
 
     def _tuned(self, key: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Config:
         """The config of a key, found out by one thread while the others wait."""
         with self._lock:
             if key not in self.cache:
-                self.nargs = dict(zip(self.arg_names, args, strict=False))
-                try:
-                    self._tune(key, args, kwargs)
-                finally:
-                    self.nargs = None
+                with in_earnest(args, kwargs) as (args, kwargs):
+                    self.nargs = dict(zip(self.arg_names, args, strict=False))
+                    try:
+                        self._tune(key, args, kwargs)
+                    finally:
+                        self.nargs = None
             return self.cache[key]
 
     def prune_configs(self, kwargs: dict[str, Any]) -> list[Config]:

@@ -7,7 +7,6 @@ import hashlib
 import json
 import os
 import re
-import tempfile
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, fields
@@ -18,6 +17,7 @@ from tilewright.diagnostics import TunedFileError
 from tilewright.runtime.autotune_subject import Subject
 from tilewright.runtime.file_lock import locked
 from tilewright.runtime.folders import cache_folder
+from tilewright.runtime.store import write_file
 
 FORMAT = 1
 PATIENCE = 600.0  # seconds to wait for a process that tunes the same; then everyone for himself
@@ -102,17 +102,9 @@ def _read(path: Path, subject: Subject) -> Result | None:
 
 def _write(path: Path, result: Result) -> None:
     try:
-        _write_atomically(path, _json(_entry(result)))
+        write_file(path, _json(_entry(result)).encode())
     except OSError as error:
         warnings.warn(f"the tuning cannot be stored ({error}); every process tunes anew", stacklevel=2)
-
-
-def _write_atomically(path: Path, text: str) -> None:
-    """Writes a file that others see whole or not at all."""
-    handle, temporary = tempfile.mkstemp(dir=path.parent)
-    with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
-        file.write(text)
-    os.replace(temporary, path)
 
 
 def _entry(result: Result) -> dict[str, Any]:

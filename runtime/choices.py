@@ -7,7 +7,14 @@ from dataclasses import fields
 from typing import Any
 
 from tilewright.artifact import Options, Target
-from tilewright.diagnostics import DeviceError, GridError, LaunchError, OutOfResources, TilewrightError
+from tilewright.diagnostics import (
+    CooperativeGridError,
+    DeviceError,
+    GridError,
+    LaunchError,
+    OutOfResources,
+    TilewrightError,
+)
 from tilewright.runtime.arrays import HOST
 from tilewright.runtime.specialise import Call
 from tilewright.schedule.targets import find_target
@@ -64,6 +71,20 @@ def grid_sizes(grid: Any, bound: dict[str, Any]) -> tuple[int, int, int]:
             raise GridError(f"the grid's axis {axis} has {number} programs; the hardware takes {limit}")
     x, y, z = (*numbers, *(1,) * (3 - len(numbers)))
     return x, y, z
+
+
+def check_can_wait(options: Options, sizes: tuple[int, int, int]) -> None:
+    """Rejects, where programs run one after another, a launch whose programs may wait for each other.
+
+    Raises:
+      CooperativeGridError: for a cooperative grid of several programs.
+    """
+    x, y, z = sizes
+    if options.launch_cooperative_grid and x * y * z > 1:
+        raise CooperativeGridError(
+            f"a cooperative grid of {x * y * z} programs needs a GPU: on the host programs run one after another, and one that "
+            "waits for another would wait for ever; launch one program, or without launch_cooperative_grid if none waits"
+        )
 
 
 def device_of(call: Call) -> int:

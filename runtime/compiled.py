@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Any
 from tilewright.artifact import Artifact, Options, launch_conditions
 from tilewright.diagnostics import ArgumentKindError
 from tilewright.runtime.assembly import Assembly
+from tilewright.runtime.choices import check_can_wait
 from tilewright.runtime.hooks import LAUNCH_HOOKS, LaunchMetadata
 from tilewright.runtime.host_expressions import condition
 from tilewright.runtime.specialise import Call
 from tilewright.runtime.tensor_maps import integer_places
+from tilewright.runtime.tracing import RecordedLaunch, recording
 
 if TYPE_CHECKING:
     from tilewright.runtime.jit import JITFunction
@@ -126,8 +128,12 @@ class CompiledKernel:
             build_library(self.artifact)
 
     def launch(self, grid: tuple[int, int, int], call: Call, stream: Any = None) -> None:
-        """Runs the kernel on the values of a call, between the hooks."""
+        """Runs the kernel on the values of a call, between the hooks; or writes the launch down for a traced program."""
         self._check_writable(call)
+        traced = recording()
+        if traced is not None:
+            traced.launches.append(RecordedLaunch(self, grid, call.values))
+            return
         if not LAUNCH_HOOKS:
             self._start(grid, call, stream)
             return
@@ -139,21 +145,25 @@ class CompiledKernel:
             hook(metadata)
 
     def _launch_metadata(self, grid: tuple[int, int, int], call: Call, stream: Any) -> LaunchMetadata:
-        own = {"name": self.name, "grid": grid, "stream": self._stream(stream) if self.mode == "gpu" else 0}
+        own = {"name": self.name, "grid": grid, "stream": self._stream(stream, call) if self.mode == "gpu" else 0}
         describe = self._origin.function.launch_metadata
         values = dict(zip((p.name for p in self.artifact.parameters), call.values, strict=True))
         return LaunchMetadata(own | (describe(grid, self.metadata, values) if describe else {}))
 
-    def _stream(self, stream: Any) -> int:
+    def _stream(self, stream: Any, call: Call) -> int:
         from tilewright.runtime.driver import current_stream
 
-        chosen = current_stream(self.device) if stream is None else getattr(stream, "cuda_stream", stream)
+        if stream is None:
+            return current_stream(self.device, {type(a.owner).__module__.partition(".")[0] for _, a in call.arrays})
+        chosen = getattr(stream, "cuda_stream", stream)
         return int(getattr(chosen, "ptr", chosen))
 
     def _start(self, grid: tuple[int, int, int], call: Call, stream: Any) -> None:
         if self.launcher is not None:
-            self.launcher.launch_anywhere(*grid, self._stream(stream), call.values)
-        elif self.mode == "check":
+            self.launcher.launch_anywhere(*grid, self._stream(stream, call), call.values)
+            return
+        check_can_wait(self.metadata, grid)
+        if self.mode == "check":
             self._check(grid, call)
         else:
             from tilewright.runtime.cpu import run

@@ -27,6 +27,16 @@ def is_capturing(device: int) -> bool:
     return int(status) != 0 or int(state) != CAPTURE_NONE
 
 
+def devices_differ() -> bool:
+    """Whether this process sees GPUs of several kinds; False before it has used one."""
+    return bool(bindings.cache_info().currsize) and _kinds() > 1
+
+
+@functools.cache
+def _kinds() -> int:
+    return len({device_name(number) for number in range(int(checked(bindings().cuDeviceGetCount())))})
+
+
 @functools.cache
 def device_name(device: int) -> str:
     """Name and number of multiprocessors of a device; parts of a divided GPU differ in the number."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
 from tilewright.artifact import Artifact
@@ -117,13 +117,16 @@ def stream_source() -> Callable[[int], int]:
     return current_stream
 
 
-def current_stream(device: int) -> int:
-    """The stream that the caller's library uses now: torch's, else CuPy's, else the default one."""
-    source = stream_source()
-    if source is not current_stream:
+def current_stream(device: int, libraries: Collection[str] = ()) -> int:
+    """The stream that the caller's library uses now: torch's, else CuPy's, else the default one.
+
+    `libraries` are those that the arrays of a launch come from; CuPy's stream goes before torch's if torch is not among them.
+    """
+    cupy, source = sys.modules.get("cupy"), stream_source()
+    only_cupy = cupy is not None and "cupy" in libraries and "torch" not in libraries
+    if source is not current_stream and not only_cupy:
         return int(source(device))
-    cupy = sys.modules.get("cupy")
-    return int(cupy.cuda.get_current_stream().ptr) if cupy is not None else 0
+    return int(cupy.cuda.get_current_stream(device).ptr) if cupy is not None else 0
 
 
 def load(cubin: Cubin, artifact: Artifact, device: int) -> int:

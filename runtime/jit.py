@@ -23,6 +23,7 @@ from tilewright.runtime.arrays import HOST
 from tilewright.runtime.choices import (
     ACCEPTED,
     OPTION_NAMES,
+    check_can_wait,
     choose_mode,
     device_of,
     grid_sizes,
@@ -137,6 +138,7 @@ class JITFunction(KernelInterface, KernelFunction):
             from tilewright.runtime.interpreted import interpret
 
             if not warmup and 0 not in sizes:
+                check_can_wait(options, sizes)
                 interpret(self, sizes, bound, options)
             return None
         device = device_of(call)

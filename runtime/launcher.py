@@ -13,11 +13,20 @@ import struct
 from typing import Any
 
 from tilewright.artifact import Artifact
+from tilewright.diagnostics import CooperativeGridError
 from tilewright.runtime.driver import bindings, in_context, refusal, resident_blocks, set_current_if_none
-from tilewright.runtime.packing import Block, in_range, lay_out, new_block
+from tilewright.runtime.packing import (
+    COOPERATIVE,
+    PROGRAMMATIC_SERIALIZATION,
+    Block,
+    in_range,
+    lay_out,
+    new_block,
+)
 from tilewright.runtime.tensor_maps import Encoder
 
 WRONG_CONTEXT = (201, 400)  # CUDA_ERROR_INVALID_CONTEXT, CUDA_ERROR_INVALID_HANDLE
+TOO_LARGE = 720  # CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE
 
 
 @functools.cache
@@ -33,12 +42,12 @@ class Launcher:
         """Prepares for launches of a `CUfunction`."""
         self.device = device
         self._artifact = artifact
-        self._layout = lay_out(artifact.launch_parameters, len(artifact.tensor_maps))
-        self._pack, self._first = self._layout.packer.pack_into, self._layout.first
+        self._layout = lay_out(artifact.launch_parameters, len(artifact.tensor_maps), _attributes(artifact))
+        self._pack, self._first, self._tail = self._layout.packer.pack_into, self._layout.first, self._layout.tail
         self._encode = Encoder(artifact).encode if artifact.tensor_maps else None
         self._function = ctypes.c_void_p(function)
         self._threads, self._shared = artifact.num_threads, artifact.shared_bytes
-        self._resident = resident_blocks(function, artifact, device) if artifact.persistent else 0
+        self.resident = resident_blocks(function, artifact, device) if artifact.persistent else 0
         self._free: list[Block] = []
         self._start = _launch_function()
 
@@ -50,15 +59,15 @@ class Launcher:
           struct.error, TypeError: when the grid is not of integers.
         """
         encodings = self._encode(values) if self._encode is not None else ()
-        if self._resident:
+        if self.resident:
             values = (*values, operator.index(x))
-            x = min(x, max(self._resident // (y * z), 1))
+            x = min(x, max(self.resident // (y * z), 1))
         try:
             block = self._free.pop()
         except IndexError:
             block = new_block(self._layout)
         try:
-            shape = (*encodings, x, y, z, self._threads, 1, 1, self._shared, stream)
+            shape = (*encodings, x, y, z, self._threads, 1, 1, self._shared, stream, *self._tail)
             try:
                 self._pack(block.memory, self._first, *shape, *values)
             except (struct.error, OverflowError):
@@ -71,6 +80,7 @@ class Launcher:
         """The same where the caller's thread may have no context, or another device's.
 
         Raises:
+          CooperativeGridError: when a cooperative grid has more blocks than fit.
           ToolchainError: with the driver's name of the error.
         """
         status = self.launch(x, y, z, stream, values)
@@ -78,5 +88,18 @@ class Launcher:
             set_current_if_none(self.device)
             with in_context(self.device):
                 status = self.launch(x, y, z, stream, values)
+        if status == TOO_LARGE:
+            fits = resident_blocks(int(self._function.value or 0), self._artifact, self.device)
+            raise CooperativeGridError(
+                f"the grid ({x}, {y}, {z}) of {self._artifact.kernel_name} has {x * y * z} programs, and device {self.device} "
+                f"holds {fits} at once, as a cooperative grid needs; start at most {fits} programs and let each do the work "
+                "of several, or take fewer warps, registers or bytes of shared memory per program"
+            )
         if status != 0:
             raise refusal(status, f" at the launch of {self._artifact.kernel_name}")
+
+
+def _attributes(artifact: Artifact) -> list[int]:
+    """The numbers of the attributes that launches have."""
+    wanted = ((COOPERATIVE, artifact.cooperative), (PROGRAMMATIC_SERIALIZATION, artifact.dependent))
+    return [number for number, is_wanted in wanted if is_wanted]

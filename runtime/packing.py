@@ -1,7 +1,8 @@
 """The memory that a launch hands to the driver: the launch's shape and all arguments, written in one go.
 
 A block holds, one after another: the addresses of the kernel's parameters, the `CUlaunchConfig`, the arguments. Only what
-changes between launches is written: the addresses of tensor maps (which come last), the config, the arguments.
+changes between launches is written: the addresses of tensor maps (which come last), the config, the arguments. The
+attributes of a launch never change; all blocks of a kernel name the same memory.
 """
 
 from __future__ import annotations
@@ -16,15 +17,20 @@ from tilewright.artifact import LaunchParameter
 from tilewright.language.dtypes import Element, PointerType
 
 CONFIG_BYTES = 56
-# grid x, y, z; block x, y, z; dynamic shared bytes; stream; no attributes
-_CONFIG = "7I4xQ16x"
+# grid x, y, z; block x, y, z; dynamic shared bytes; stream; then no attributes, or their address and number
+_CONFIG, _NO_ATTRIBUTES, _SOME_ATTRIBUTES = "7I4xQ", "16x", "QI4x"
+ATTRIBUTE = struct.Struct("<I4xi60x")  # a `CUlaunchAttribute`: which one, and its value
+COOPERATIVE, PROGRAMMATIC_SERIALIZATION = 2, 6
 _CODES = {"i1": "?", "i8": "b", "i16": "h", "i32": "i", "i64": "q", "u8": "B", "u16": "H", "u32": "I", "u64": "Q",
           "fp16": "e", "bf16": "H", "fp32": "f", "fp64": "d"}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Where everything stands in a block, in bytes; `packer` writes from `first` on, `maps` addresses first."""
+    """Where everything stands in a block, in bytes; `packer` writes from `first` on, `maps` addresses first.
+
+    `attributes` holds the launch's attributes; `tail` is what the packer takes for them after the stream.
+    """
 
     size: int
     first: int
@@ -32,6 +38,8 @@ class Layout:
     offsets: tuple[int, ...]
     maps: int
     packer: struct.Struct
+    attributes: Any
+    tail: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +51,14 @@ class Block:
     parameters: ctypes.c_void_p
 
 
-def lay_out(parameters: Sequence[LaunchParameter], maps: int) -> Layout:
-    """The layout for a kernel with `maps` tensor maps after its parameters."""
+def lay_out(parameters: Sequence[LaunchParameter], maps: int, attributes: Sequence[int] = ()) -> Layout:
+    """The layout for a kernel with `maps` tensor maps after its parameters, launched with the attributes of these numbers."""
     first = 8 * len(parameters)
     config = first + 8 * maps
-    code, position = f"<{maps}Q{_CONFIG}", config + CONFIG_BYTES
+    kept = ctypes.create_string_buffer(b"".join(ATTRIBUTE.pack(number, 1) for number in attributes))
+    tail = (ctypes.addressof(kept), len(attributes)) if attributes else ()
+    code = f"<{maps}Q{_CONFIG}{_SOME_ATTRIBUTES if attributes else _NO_ATTRIBUTES}"
+    position = config + CONFIG_BYTES
     offsets = []
     for parameter in parameters:
         one = "Q" if isinstance(parameter.element, PointerType) else _CODES[parameter.element.name]
@@ -56,7 +67,7 @@ def lay_out(parameters: Sequence[LaunchParameter], maps: int) -> Layout:
         code += f"{padding}x{one}" if padding else one
         offsets.append(position + padding)
         position += padding + width
-    return Layout(position, first, config, tuple(offsets), maps, struct.Struct(code))
+    return Layout(position, first, config, tuple(offsets), maps, struct.Struct(code), kept, tail)
 
 
 def new_block(layout: Layout) -> Block:

@@ -27,7 +27,7 @@ UNFINISHED = ".new-"
 STALE_SECONDS = 3600.0  # an unfinished entry of that age belongs to a process that was killed
 IN_USE_SECONDS = 60.0  # a single file that was used so lately may be about to be opened
 PATIENCE_SECONDS = 120.0  # how long to wait for another process that makes the same entry
-ATTEMPTS = 20
+ATTEMPTS, BRIEFLY = 20, 0.005  # the latter in seconds
 OCCUPIED = (errno.ENOTEMPTY, errno.EEXIST, errno.EACCES)  # the last is Windows's
 KEPT_SHARE = 0.8  # of the bound is left after entries have gone
 
@@ -88,6 +88,29 @@ def write(root: Path, key: str, facts: Mapping[str, Any], files: Mapping[str, by
         _move_into_place(made, root, key)
     finally:
         shutil.rmtree(made, ignore_errors=True)
+
+
+def write_file(path: Path, content: bytes) -> None:
+    """Writes a single file that others see whole or not at all.
+
+    Raises:
+      OSError: when the disk does not take it.
+    """
+    handle, made = tempfile.mkstemp(prefix=UNFINISHED, dir=path.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+        for attempt in range(ATTEMPTS):
+            try:
+                os.replace(made, path)
+                return
+            except PermissionError:  # on Windows, while somebody reads it
+                if attempt == ATTEMPTS - 1:
+                    raise
+                time.sleep(BRIEFLY)
+    finally:
+        with contextlib.suppress(OSError):  # unless it is in its place
+            os.unlink(made)
 
 
 def _move_into_place(made: Path, root: Path, key: str) -> None:
@@ -171,7 +194,7 @@ def _remove_unfinished(root: Path) -> None:
     for folder in root.glob(f"{UNFINISHED}*"):
         with contextlib.suppress(OSError):
             if time.time() - folder.stat().st_mtime > STALE_SECONDS:
-                shutil.rmtree(folder, ignore_errors=True)
+                shutil.rmtree(folder) if folder.is_dir() else folder.unlink()
 
 
 @contextlib.contextmanager

@@ -1,4 +1,8 @@
-"""Runs of a program that compute no numbers: tracers of torch and JAX want to know shapes only, and launches do nothing."""
+"""Runs of a program that compute no numbers, as tracers of torch and JAX make them.
+
+Launches do nothing where only shapes are wanted (torch), and are written down where they are to become part of a traced
+program (JAX).
+"""
 
 from __future__ import annotations
 
@@ -6,9 +10,37 @@ import contextlib
 import sys
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
-from typing import Any
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tilewright.runtime.compiled import CompiledKernel
 
 _without_launches: ContextVar[bool] = ContextVar("without_launches", default=False)
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedLaunch:
+    """A launch that was written down instead of started; `values` are those of the kernel's run-time parameters."""
+
+    compiled: CompiledKernel
+    grid: tuple[int, int, int]
+    values: tuple[Any, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """What a run launched, in order.
+
+    Attributes:
+      with_memory: gives an argument for which an argument without memory stands, for tunings, which launch in earnest.
+    """
+
+    with_memory: Callable[[Any], Any]
+    launches: list[RecordedLaunch] = field(default_factory=list)
+
+
+_recording: ContextVar[Recording | None] = ContextVar("recording", default=None)
 
 
 @contextlib.contextmanager
@@ -31,3 +63,33 @@ def opaque(function: Callable[..., Any]) -> Callable[..., Any]:
 def launches_nothing() -> bool:
     """Whether a launch is to do nothing."""
     return _without_launches.get()
+
+
+@contextlib.contextmanager
+def recorded(with_memory: Callable[[Any], Any]) -> Iterator[Recording]:
+    """Launches of this thread (or task) are compiled and written down inside, not started."""
+    made = Recording(with_memory)
+    token = _recording.set(made)
+    try:
+        yield made
+    finally:
+        _recording.reset(token)
+
+
+def recording() -> Recording | None:
+    """Where launches are to be written down; None where they are to start."""
+    return _recording.get()
+
+
+@contextlib.contextmanager
+def in_earnest(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterator[tuple[tuple[Any, ...], dict[str, Any]]]:
+    """The arguments with memory behind all of them; inside, launches start even where others are written down."""
+    outer = _recording.get()
+    if outer is None:
+        yield args, kwargs
+        return
+    token = _recording.set(None)
+    try:
+        yield tuple(map(outer.with_memory, args)), {name: outer.with_memory(value) for name, value in kwargs.items()}
+    finally:
+        _recording.reset(token)

@@ -194,6 +194,8 @@ def _as_json(artifact: Artifact) -> dict[str, Any]:
         ],
         "guards": artifact.guards,
         "persistent": artifact.persistent,
+        "cooperative": artifact.cooperative,
+        "dependent": artifact.dependent,
     }
 
 
@@ -221,6 +223,8 @@ def _artifact(
         ),
         guards=tuple(facts["guards"]),
         persistent=facts["persistent"],
+        cooperative=facts["cooperative"],
+        dependent=facts["dependent"],
     )
 
 

@@ -7,22 +7,39 @@
 
 namespace {
 
+struct Attribute {
+    int which, unused, value, rest[15];
+};
+
 struct Config {
     unsigned grid[3], block[3], shared;
     uint64_t stream;
-    void* attributes;
+    const Attribute* attributes;
     unsigned count;
 };
 
-thread_local bool has_context = true;
+// Device d has the context FIRST + d; a module and its function belong to the context that was current when it was loaded.
+constexpr uint64_t FIRST = 0x1000, MODULES = 0x100000;
+thread_local uint64_t contexts[16] = {FIRST};
+thread_local int depth = 0;
 
+int devices() {
+    const char* wanted = std::getenv("STUB_DEVICES");
+    return wanted ? std::atoi(wanted) : 1;
+}
 int nothing() { return 0; }
 int set_one(int* value) { *value = 1; return 0; }
-int set_zero(int* value) { *value = 0; return 0; }
-int handle(void** value) { *value = reinterpret_cast<void*>(0x1000); return 0; }
+int count(int* value) { *value = devices(); return 0; }
+int device(int* value, int number) { *value = number; return number < devices() ? 0 : 101; }
+int context_of(uint64_t* value, int number) { *value = FIRST + number; return 0; }
 int version(int* value) { *value = 13000; return 0; }
-int current(void** context) { *context = reinterpret_cast<void*>(has_context ? 0x1000ull : 0ull); return 0; }
-int set_context(void* context) { has_context = context != nullptr; return 0; }
+int current(uint64_t* context) { *context = contexts[depth]; return 0; }
+int current_device(int* value) { *value = static_cast<int>(contexts[depth] - FIRST); return contexts[depth] ? 0 : 201; }
+int set_context(uint64_t context) { contexts[depth] = context; return 0; }
+int push(uint64_t context) { contexts[++depth] = context; return 0; }
+int pop(uint64_t* context) { *context = contexts[depth--]; return 0; }
+int load(uint64_t* module, const void*) { *module = MODULES + contexts[depth]; return contexts[depth] ? 0 : 201; }
+int function_of(uint64_t* function, uint64_t module, const char*) { *function = module; return 0; }
 int device_attribute(int* value, int which, int) {
     *value = which == 75 ? 9 : which == 76 ? 0 : which == 97 ? 232448 : 132;
     return 0;
@@ -41,9 +58,15 @@ int encode(unsigned char* map, int type, unsigned rank, void* address, const uin
     return 0;
 }
 
-// A line per launch: grid, block, shared bytes, stream, then $STUB_SIZES[i] bytes of each parameter in hexadecimal.
-int launch(const Config* config, void*, void** parameters, void**) {
-    if (!has_context) return 201;
+// A line per launch: grid, block, shared bytes, stream, then $STUB_SIZES[i] bytes of each parameter in hexadecimal, then
+// the attributes as "@number=value". 132 blocks fit on the device.
+int launch(const Config* config, uint64_t function, void** parameters, void**) {
+    if (!contexts[depth]) return 201;
+    if (function > MODULES && function - MODULES != contexts[depth]) return 400;
+    for (unsigned i = 0; i < config->count; ++i) {
+        const bool cooperative = config->attributes[i].which == 2 && config->attributes[i].value == 1;
+        if (cooperative && config->grid[0] * config->grid[1] * config->grid[2] > 132) return 720;
+    }
     static const char* path = std::getenv("STUB_LOG");
     if (!path) return 0;
     char text[8192];
@@ -60,6 +83,10 @@ int launch(const Config* config, void*, void** parameters, void**) {
         }
         sizes = *end == ',' ? end + 1 : end;
     }
+    for (unsigned i = 0; i < config->count; ++i) {
+        length += std::snprintf(text + length, sizeof text - length, " @%d=%d", config->attributes[i].which,
+                                config->attributes[i].value);
+    }
     std::FILE* file = std::fopen(path, "a");
     std::fprintf(file, "%s\n", text);
     std::fclose(file);
@@ -72,11 +99,11 @@ struct Entry {
 };
 #define ENTRY(name, function) {name, reinterpret_cast<void*>(function)}
 const Entry TABLE[] = {
-    ENTRY("cuDeviceGetCount", set_one), ENTRY("cuDeviceGet", set_zero), ENTRY("cuDriverGetVersion", version),
-    ENTRY("cuCtxGetCurrent", current), ENTRY("cuCtxSetCurrent", set_context), ENTRY("cuCtxGetDevice", set_zero),
-    ENTRY("cuDeviceGetAttribute", device_attribute), ENTRY("cuDevicePrimaryCtxRetain", handle),
-    ENTRY("cuCtxPushCurrent", nothing), ENTRY("cuCtxPopCurrent", handle), ENTRY("cuModuleLoadData", handle),
-    ENTRY("cuModuleGetFunction", handle), ENTRY("cuFuncGetAttribute", function_attribute),
+    ENTRY("cuDeviceGetCount", count), ENTRY("cuDeviceGet", device), ENTRY("cuDriverGetVersion", version),
+    ENTRY("cuCtxGetCurrent", current), ENTRY("cuCtxSetCurrent", set_context), ENTRY("cuCtxGetDevice", current_device),
+    ENTRY("cuDeviceGetAttribute", device_attribute), ENTRY("cuDevicePrimaryCtxRetain", context_of),
+    ENTRY("cuCtxPushCurrent", push), ENTRY("cuCtxPopCurrent", pop), ENTRY("cuModuleLoadData", load),
+    ENTRY("cuModuleGetFunction", function_of), ENTRY("cuFuncGetAttribute", function_attribute),
     ENTRY("cuOccupancyMaxActiveBlocksPerMultiprocessor", set_one),
     ENTRY("cuLaunchKernelEx", launch), ENTRY("cuTensorMapEncodeTiled", encode),
 };

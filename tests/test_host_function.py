@@ -169,3 +169,13 @@ def test_exported_text(capsys: pytest.CaptureFixture[str]) -> None:
     spec = f"{__file__}:copy_kernel"
     assert main(["translate", spec, "--signature", "*fp32:16, *fp32:16, 128", "--host", "--no-guards"]) == 0
     assert capsys.readouterr().out == made.source
+
+
+def test_kinds_of_launches(capsys: pytest.CaptureFixture[str]) -> None:
+    spec = f"{__file__}:copy_kernel"
+    flags = ["--host", "--launch-cooperative-grid", "--launch-pdl"]
+    assert main(["translate", spec, "--signature", "*fp32:16, *fp32:16, 128", *flags]) == 0
+    text = capsys.readouterr().out
+    assert "//              cooperative: all blocks are on the device at once" in text
+    assert "attributes[0].val.cooperative = 1;" in text and "attributes[1].val.programmaticStream" in text
+    assert "return cudaLaunchKernelEx(&config, copy_kernel, x_ptr, new_);" in text and "<<<" not in text

@@ -60,7 +60,8 @@ class Options:
     """The launch options that change the text.
 
     `guards` allows text that is right only under the conditions in `Artifact.guards`; without, it is right for all values.
-    `default_dot_input_precision` is the `input_precision` of dots of fp32 that do not name one.
+    `default_dot_input_precision` is the `input_precision` of dots of fp32 that do not name one. `launch_cooperative_grid`
+    and `launch_pdl` ask for launches of these kinds (see `Artifact`).
     """
 
     num_warps: int = 4
@@ -71,6 +72,8 @@ class Options:
     enable_fp_fusion: bool = True
     guards: bool = True
     default_dot_input_precision: str = "tf32"
+    launch_cooperative_grid: bool = False
+    launch_pdl: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +85,11 @@ class Target:
     max_static_shared_bytes: int
     max_dynamic_shared_bytes: int
     max_threads_per_block: int = 1024
+
+    @property
+    def has_dependent_launch(self) -> bool:
+        """Whether a grid can start before the one in front of it has ended."""
+        return self.capability >= 90
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +161,8 @@ class Artifact:
         launcher takes the text made with `guards=False` where one does not hold.
       persistent: whether blocks run one program after another. The launcher starts no more blocks along x than the device
         can hold at once, and passes the number of programs along x as the last of `launch_parameters`.
+      cooperative: whether all blocks must be on the device at once, as programs that wait for each other need.
+      dependent: whether a launch may start while the grid before it in its stream still runs (programmatic dependent launch).
     """
 
     source: str
@@ -169,6 +179,8 @@ class Artifact:
     tensor_maps: tuple[TensorMap, ...] = ()
     guards: tuple[str, ...] = ()
     persistent: bool = False
+    cooperative: bool = False
+    dependent: bool = False
 
     @property
     def launch_parameters(self) -> tuple[LaunchParameter, ...]:

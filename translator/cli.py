@@ -73,6 +73,8 @@ def _kernel_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--num-stages", type=int, default=3)
     parser.add_argument("--arch", default="sm_90a")
     parser.add_argument("--no-guards", action="store_true", help="text that is right for all values")
+    parser.add_argument("--launch-cooperative-grid", action="store_true", help="all programs run at once")
+    parser.add_argument("--launch-pdl", action="store_true", help="may start before the grid in front of it has ended")
 
 
 def load_kernel(spec: str) -> Any:
@@ -122,7 +124,10 @@ def _stages(options: Any) -> Any:
     from .schedule.targets import find_target
 
     kernel = load_kernel(options.kernel)
-    chosen = Options(num_warps=options.num_warps, num_stages=options.num_stages, guards=not options.no_guards)
+    chosen = Options(
+        num_warps=options.num_warps, num_stages=options.num_stages, guards=not options.no_guards,
+        launch_cooperative_grid=options.launch_cooperative_grid, launch_pdl=options.launch_pdl,
+    )  # fmt: skip
     return translate_stages(kernel, parse_signature(kernel, options.signature), chosen, find_target(options.arch))
 
 

@@ -139,6 +139,12 @@ class GridError(LaunchError):
     code = "TW201"
 
 
+class CooperativeGridError(GridError):
+    """A cooperative grid whose programs cannot all run at once."""
+
+    code = "TW210"
+
+
 class ArgumentKindError(LaunchError):
     """An argument that is no array, number or constexpr value."""
 

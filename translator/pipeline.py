@@ -89,6 +89,8 @@ def _translate_stages(
         tensor_maps=schedule.rings.maps,
         guards=schedule.rings.guards,
         persistent=schedule.rings.persistent,
+        cooperative=options.launch_cooperative_grid,
+        dependent=options.launch_pdl and target.has_dependent_launch,
     )
     return Translation(kernel, facts, schedule, unit, artifact)
 

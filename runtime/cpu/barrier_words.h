@@ -116,5 +116,9 @@ TILEWRIGHT_UNCHECKED inline void async_proxy_fence()
     tilewright::as_proxy([self]() TILEWRIGHT_UNCHECKED { tilewright::acquire(self); });
 }
 
+// Grids run one after another.
+inline void grid_wait() {}
+inline void grid_release_dependents() {}
+
 template <int REGS> void warpgroup_shrink() { static_assert(REGS >= 24 && REGS <= 256 && REGS % 8 == 0); }
 template <int REGS> void warpgroup_grow() { static_assert(REGS >= 24 && REGS <= 256 && REGS % 8 == 0); }

@@ -140,7 +140,7 @@ def _precompiled() -> Path:
     header = folder / "ptx_words.h"
     if not header.exists():
         folder.mkdir(parents=True, exist_ok=True)
-        _write_atomically(header, f'#include "{headers() / "ptx_words.h"}"\n'.encode())
+        store.write_file(header, f'#include "{headers() / "ptx_words.h"}"\n'.encode())
         with tempfile.TemporaryDirectory(dir=folder) as scratch:
             result = Path(scratch) / "ptx_words.h.gch"
             command = [compiler(), *FLAGS, "-x", "c++-header", str(header), "-o", str(result)]
@@ -148,13 +148,6 @@ def _precompiled() -> Path:
             if done.returncode == 0:
                 os.replace(result, folder / "ptx_words.h.gch")
     return header
-
-
-def _write_atomically(path: Path, content: bytes) -> None:
-    handle, name = tempfile.mkstemp(dir=path.parent)
-    with os.fdopen(handle, "wb") as file:
-        file.write(content)
-    os.replace(name, path)
 
 
 def _build(text: str, flags: tuple[str, ...], suffix: str) -> Path:

@@ -20,6 +20,6 @@ except ImportError as error:
         "tilewright.jax needs jax, which cannot be imported; install it with `pip install tilewright[jax]`"
     ) from error
 
-from tilewright.jax.callback import call
+from tilewright.jax.call import call
 
 __all__ = ["call"]

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -180,6 +181,25 @@ def test_one_config_is_not_measured() -> None:
     kernel = tuned(increment, do_bench=never, prune_configs_by=keep_second)
     kernel[grid](x, N)
     assert kernel.best_config is BLOCKS[1] and (x == 2).all()
+
+
+def test_gpus_of_several_kinds_are_tuned_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    from tilewright.runtime import autotune, devices
+
+    kernel = triton.autotune([triton.Config({"BLOCK": block}) for block in (32, 64)], key=["n"])(increment)
+    arrays = [SimpleNamespace(dtype="torch.float32", device=f"cuda:{device}") for device in (0, 1)]
+    same = {kernel._key({"x_ptr": array, "n": 5}) for array in arrays}
+    assert same == {(5, "torch.float32")}
+    monkeypatch.setattr(autotune, "devices_differ", lambda: True)
+    assert {kernel._key({"x_ptr": array, "n": 5})[-1] for array in arrays} == {"cuda:0", "cuda:1"}
+    assert kernel._key({"n": 5}) == (5,)
+    monkeypatch.setattr(devices, "device_name", lambda number: f"kind {number % 2}")
+    monkeypatch.setattr(devices, "checked", lambda count: count)
+    for count, kinds in ((1, 1), (3, 2)):
+        monkeypatch.setattr(devices, "bindings", lambda count=count: SimpleNamespace(cuDeviceGetCount=lambda: count))
+        devices._kinds.cache_clear()
+        assert devices._kinds() == kinds
+    devices._kinds.cache_clear()
 
 
 def test_threads_tune_once(monkeypatch: pytest.MonkeyPatch) -> None:

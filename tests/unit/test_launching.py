@@ -17,7 +17,13 @@ import stub
 import tilewright as triton
 import tilewright.language as tl
 from tilewright.artifact import Artifact, LaunchParameter, Options, TensorMap
-from tilewright.diagnostics import ArgumentKindError, HostExpressionError, TensorMapError, ToolchainError
+from tilewright.diagnostics import (
+    ArgumentKindError,
+    CooperativeGridError,
+    HostExpressionError,
+    TensorMapError,
+    ToolchainError,
+)
 from tilewright.language import dtypes
 from tilewright.language.dtypes import PointerType
 from tilewright.runtime import assembly, nvrtc, tensor_maps
@@ -105,6 +111,12 @@ def scaled(x_ptr, n, small: tl.int8, scale, BLOCK: tl.constexpr):
     tl.store(x_ptr + i, tl.load(x_ptr + i, mask=i < n) * scale + small, mask=i < n)
 
 
+@triton.jit
+def add_to(x_ptr, y_ptr, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.store(x_ptr + i, tl.load(x_ptr + i) + tl.load(y_ptr + i))
+
+
 def test_a_whole_launch(tmp_path: Path) -> None:
     code = (
         "from test_launching import OnGpu, scaled\nx = OnGpu(64)\n"
@@ -115,6 +127,57 @@ def test_a_whole_launch(tmp_path: Path) -> None:
     launches = with_stub(code, tmp_path, (8, 4, 1, 4))
     assert [line[0] for line in launches] == ["64", "50"] and launches[0][3] == "128"
     assert struct.unpack("<ibf", b"".join(map(bytes.fromhex, launches[0][7:]))) == (64, 44, float("inf"))
+
+
+def test_kinds_of_launches(tmp_path: Path) -> None:
+    """Attributes reach the driver, in turn with ordinary launches; a cooperative grid that does not fit says what does."""
+    code = (
+        "from test_launching import OnGpu, scaled\nimport tilewright as triton\nx = OnGpu(64)\n"
+        "for _ in range(2):\n"
+        "    scaled[(5,)](x, 50, 1, 2.0, BLOCK=64)\n"
+        "    scaled[(6,)](x, 50, 1, 2.0, BLOCK=64, launch_pdl=True)\n"
+        "    scaled[(7, 2)](x, 50, 1, 2.0, BLOCK=64, launch_cooperative_grid=True, launch_pdl=True)\n"
+        "try:\n    scaled[(7, 20)](x, 50, 1, 2.0, BLOCK=64, launch_cooperative_grid=True)\n"
+        "except triton.LaunchError as error:\n"
+        "    assert 'grid (7, 20, 1) of scaled has 140 programs, and device 0 holds 132 at once' in str(error), error\n"
+        "else:\n    raise SystemExit('it fits')\n"
+    )
+    launches = with_stub(code, tmp_path, (8, 4, 1, 4))
+    assert [(line[0], line[10:]) for line in launches] == [("5", []), ("6", ["@6=1"]), ("7", ["@2=1", "@6=1"])] * 2
+    assert all(line[6:10] == launches[0][6:10] for line in launches)
+
+
+def test_several_devices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A kernel is loaded once on each device that its arrays lie on, and launched there, whichever is current."""
+    monkeypatch.setenv("STUB_DEVICES", "2")
+    code = (
+        "import types\nfrom test_launching import OnGpu, add_to, scaled\nimport tilewright as triton\n"
+        "from tilewright.runtime.driver import bindings\n"
+        "def on(device):\n    x = OnGpu(64)\n    x.device = types.SimpleNamespace(id=device)\n    return x\n"
+        "zero, one = on(0), on(1)\n"
+        "for current in (0, 1):\n"
+        "    bindings().cuCtxSetCurrent(0x1000 + current)\n"
+        "    for turn in range(2):\n"
+        "        assert scaled[(3,)](zero, 64, 1, 2.0, BLOCK=64).device == 0\n"
+        "        assert scaled[(4,)](one, 64, 1, 2.0, BLOCK=64).device == 1\n"
+        "    assert bindings().cuCtxGetDevice() == (0, current)\n"
+        "assert sorted(found.device for found in scaled._compiled.values()) == [0, 1]\n"
+        "try:\n    add_to[(1,)](zero, one, BLOCK=64)\n"
+        "except triton.LaunchError as error:\n"
+        "    assert 'x_ptr on cuda:0, y_ptr on cuda:1; move them' in str(error), error\n"
+        "else:\n    raise SystemExit('arrays of two devices were taken')\n"
+    )
+    assert [line[0] for line in with_stub(code, tmp_path, (8, 4, 1, 4))] == ["3", "4"] * 4
+
+
+@pytest.mark.parametrize("mode", ("cpu", "check", "interpret"))
+def test_programs_that_wait_for_each_other_need_a_gpu(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TILEWRIGHT_MODE", mode)
+    x = np.ones(64, np.float32)
+    with pytest.raises(CooperativeGridError, match="a cooperative grid of 2 programs needs a GPU"):
+        scaled[(2,)](x, 64, 3, 2.0, BLOCK=64, launch_cooperative_grid=True)
+    scaled[(1,)](x, 64, 3, 2.0, BLOCK=64, launch_cooperative_grid=True)
+    assert (x == 5).all()
 
 
 def test_the_forms_of_a_kernel(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,6 +21,8 @@ from tilewright.runtime.nvrtc import Cubin
 from unit.test_launching import artifact
 
 ROOT = Path(__file__).resolve().parent.parent.parent
+PARTS = ("translator", "runtime", "templates", "tests", "samples", "benchmarks", "docs")
+DEVICES = {"con", "prn", "aux", "nul", *(f"{kind}{number}" for kind in ("com", "lpt") for number in range(10))}
 CODE = sorted(path for part in ("translator", "runtime") for path in (ROOT / part).rglob("*.py"))
 
 
@@ -91,7 +93,7 @@ def test_names_in_the_cache_suit_every_system(tmp_path: Path, monkeypatch: pytes
     (kernel,) = cache.listed()
     assert cache.location(kernel).read_text(encoding="utf-8") == artifact().source
     for path in tmp_path.rglob("*"):
-        assert path.name.partition(".")[0].lower() not in ("con", "aux", "prn", "nul") and ":" not in path.name
+        assert path.name.partition(".")[0].lower() not in DEVICES and ":" not in path.name
 
 
 def test_a_user_without_a_home_has_a_cache(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -120,6 +122,108 @@ def test_the_code_is_for_every_system(path: Path) -> None:
     for node in tree.body:
         modules = [alias.name for alias in node.names] if isinstance(node, (ast.Import, ast.ImportFrom)) else []
         assert not {"fcntl", "msvcrt", "resource", "pwd", "grp", "termios"} & set(modules), f"{path}:{node.lineno}"
+
+
+def test_no_two_files_differ_in_case_alone() -> None:
+    """Nor are there names that Windows keeps for devices, or paths that it finds too long."""
+    listed = [path.relative_to(ROOT).as_posix() for part in PARTS for path in (ROOT / part).rglob("*.[a-z]*")]
+    names = [name for name in listed if "__pycache__" not in name]
+    assert len(names) > 300 and len({name.casefold() for name in names}) == len(names)
+    for name in names:
+        assert not {part.partition(".")[0].lower() for part in name.split("/")} & DEVICES, name
+        assert len(name) < 120 and not set('<>:"|?*\\') & set(name) and not name.endswith((".", " ")), name
+
+
+def test_names_in_the_cache_have_one_case(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What would be the same file on Windows and macOS is never two entries."""
+    monkeypatch.setenv("TILEWRIGHT_CACHE_DIR", str(tmp_path))
+    monkeypatch.setenv("TILEWRIGHT_MODE", "cpu")
+    tuned = triton.autotune([triton.Config({}, num_warps=warps) for warps in (1, 2)], key=[])(doubled)
+    tuned[(1,)](np.ones(8, np.float32), BLOCK=8)
+    paths = [path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*")]
+    assert any(path.startswith("tuned/") for path in paths)
+    assert all(len(path) < 120 for path in paths) and len({path.casefold() for path in paths}) == len(paths)
+
+
+def test_a_file_that_is_being_read_is_replaced_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Windows refuses it at first; one that stays open is given up, and nothing is left lying about."""
+    refused, replace = [3], os.replace
+
+    def windows(source: str, target: Path) -> None:
+        if refused[0]:
+            refused[0] -= 1
+            raise PermissionError(13, "The process cannot access the file because it is being used by another process")
+        replace(source, target)
+
+    monkeypatch.setattr(store.os, "replace", windows)
+    monkeypatch.setattr(store, "BRIEFLY", 0.0)
+    store.write_file(tmp_path / "file", b"content")
+    assert (tmp_path / "file").read_bytes() == b"content"
+    refused[0] = 10**9
+    with pytest.raises(PermissionError):
+        store.write_file(tmp_path / "file", b"other")
+    assert [path.name for path in tmp_path.iterdir()] == ["file"] and (tmp_path / "file").read_bytes() == b"content"
+
+
+KERNEL = """
+import numpy as np
+import tilewright as triton
+import tilewright.language as tl
+
+
+@triton.jit
+def grösse(x_ptr, n, BLOCK: tl.constexpr):
+    # Maße in µm, größer als null: 你好
+    i = tl.arange(0, BLOCK)
+    tl.store(x_ptr + i, tl.load(x_ptr + i, mask=i < n) * 2, mask=i < n)
+
+
+if __name__ == "__main__":
+    x = np.ones(8, np.float32)
+    grösse[(1,)](x, 5, BLOCK=8)
+    print(x.tolist())
+"""
+# What a process on Windows does not have. (That it is Windows cannot be told to Python's own library.)
+WITHOUT_UNIX = """
+import os, subprocess, sys, tempfile
+for name in ("fork", "register_at_fork", "getuid", "sched_getaffinity", "fchmod", "mkfifo", "O_CLOEXEC"):
+    if hasattr(os, name):
+        delattr(os, name)
+for name in ("fcntl", "pwd", "grp", "resource", "termios"):
+    sys.modules[name] = None
+"""
+
+
+@pytest.mark.parametrize("newline", ("\n", "\r\n"))
+def test_paths_and_consoles_of_windows(newline: str, tmp_path: Path) -> None:
+    """A folder with spaces and letters of its own, lines that end in CR LF, a console of one code page, no Unix calls."""
+    folder = tmp_path / "Größe (neu) für A&B"
+    folder.mkdir()
+    file = folder / "kérnel.py"
+    file.write_text(KERNEL, encoding="utf-8", newline=newline)
+    environment = {
+        **os.environ, "TILEWRIGHT_CACHE_DIR": str(folder / "Zwischen speicher"), "TILEWRIGHT_MODE": "interpret",
+        "PYTHONIOENCODING": "cp1252", "PYTHONPATH": str(tmp_path), "PYTHONUTF8": "0",
+    }  # fmt: skip
+    (tmp_path / "sitecustomize.py").write_text(WITHOUT_UNIX, encoding="utf-8")
+    spec, signature = f"{file}:grösse", "*fp32:16, i32, 64"
+    command = [sys.executable, "-m", "tilewright.cli"]
+
+    def run(*arguments: str) -> str:
+        done = subprocess.run(arguments, env=environment, capture_output=True, cwd=folder, check=False)
+        assert done.returncode == 0, done.stderr.decode("cp1252")
+        return done.stdout.decode("cp1252")
+
+    run(sys.executable, "-c", "import os; assert not hasattr(os, 'fork') and not hasattr(os, 'getuid')")
+    assert run(sys.executable, str(file)).strip() == "[2.0, 2.0, 2.0, 2.0, 2.0, 1.0, 1.0, 1.0]"
+    printed = run(*command, "translate", spec, "--signature", signature)
+    assert "Maße in µm" in printed and "\\u4f60" in printed  # what the code page lacks is escaped
+    run(*command, "translate", spec, "--signature", signature, "-o", "aus gabe.cu")
+    text = (folder / "aus gabe.cu").read_bytes()
+    assert b"\r" not in text and "你好" in text.decode("utf-8") and "kérnel.py" in text.decode("utf-8")
+    assert "L10:" in text.decode("utf-8")  # lines are counted once, whatever they end in
+    run(*command, "explain", spec, "--signature", signature, "--after", "schedule")
+    run(*command, "cache", "list")
 
 
 def test_triton_is_neither_imported_nor_touched() -> None:

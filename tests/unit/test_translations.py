@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import importlib.util
 import itertools
+import json
 import os
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -299,3 +300,21 @@ def test_a_second_process_imports_no_translator(tmp_path: Path, monkeypatch: pyt
     command = [sys.executable, "-c", PROGRAM.format(folder=str(tmp_path))]
     said = [subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip() for _ in range(2)]
     assert said == ["['jinja2', 'libcst', 'tilewright.frontend', 'tilewright.pipeline']", "[]"]
+
+
+def test_every_field_of_an_artifact_is_kept() -> None:
+    """Two artifacts that differ in every field come back from JSON as they were."""
+    from test_launching import artifact
+
+    plain = artifact(tensor_maps=(), guards=(), readings=())
+    full = artifact(
+        kernel_name="other", target="sm_80", num_threads=64, shared_bytes=1, writes=("a_ptr",), lines=((3, 4),), file="f.py",
+        parameters=plain.parameters[:2], persistent=True, cooperative=True, dependent=True, readings=(), source="text",
+        globals=(("m", "n", 1),),
+    )  # fmt: skip
+    for field in fields(Artifact):
+        same = field.name == "readings"  # which are kept beside
+        assert same or getattr(plain, field.name) != getattr(full, field.name), f"{field.name}: not covered here"
+    for one in (plain, full):
+        found = translations._artifact(json.loads(json.dumps(translations._as_json(one))), one.source, one.globals, ())
+        assert all(getattr(found, field.name) == getattr(one, field.name) for field in fields(Artifact))

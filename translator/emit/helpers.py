@@ -48,6 +48,8 @@ TEMPLATES = (
     "tma_store_complete",
     "async_proxy_fence",
     "named_barrier_sync",
+    "grid_wait",
+    "grid_release_dependents",
     "warpgroup_shrink",
     "warpgroup_grow",
     "cp_async",

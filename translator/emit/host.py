@@ -18,7 +18,12 @@ NAME = re.compile(r"[A-Za-z_]\w*")
 GROWS = re.compile(r"[-+*]")  # what only divides and compares stays within its type
 # The function's own words.
 OWN = frozenset(
-    """grid stream encode encoded sizes strides box steps status device allowed found blocks multiprocessors most""".split()
+    """grid stream encode encoded sizes strides box steps status device allowed found blocks multiprocessors most config
+    attributes""".split()
+)
+ATTRIBUTES = (  # of a cooperative grid, of one that may start before the last one has ended: name, member of the value
+    ("cudaLaunchAttributeCooperative", "cooperative"),
+    ("cudaLaunchAttributeProgrammaticStreamSerialization", "programmaticStreamSerializationAllowed"),
 )
 
 
@@ -40,7 +45,11 @@ def host_function(artifact: Artifact) -> str:
         f"inline cudaError_t launch_{artifact.kernel_name}({', '.join([*typed, 'dim3 grid', 'cudaStream_t stream'])})"
     )
     passed = [*names.values(), *(one.name for one in artifact.tensor_maps)]
+    kinds = zip(ATTRIBUTES, (artifact.cooperative, artifact.dependent), strict=True)
+    attributes = [names for names, wanted in kinds if wanted]
     start = f"{artifact.kernel_name}<<<grid, {artifact.num_threads}, {artifact.shared_bytes}, stream>>>("
+    if attributes:
+        start = f"return cudaLaunchKernelEx(&config, {artifact.kernel_name}, "
     arguments = f"{', '.join(passed)});"
     launch = wrap_code(start + arguments, 4)
     if len(launch) > 1:
@@ -58,6 +67,7 @@ def host_function(artifact: Artifact) -> str:
             persistent=names["num_programs"] if artifact.persistent else "",
             num_threads=artifact.num_threads,
             shared_bytes=artifact.shared_bytes,
+            attributes=attributes,
             launch="\n".join(launch),
         )
         + "\n"

@@ -13,6 +13,7 @@ from . import (
     builtins_blocks,
     builtins_debug,
     builtins_dot,
+    builtins_join,
     builtins_memory,
     builtins_reduce,
     builtins_scaled,
@@ -28,6 +29,7 @@ HANDLERS: dict[str, Handler] = {
     **builtins_memory.HANDLERS,
     **builtins_blocks.HANDLERS,  # after memory: load and store take block pointers too
     **builtins_reduce.HANDLERS,
+    **builtins_join.HANDLERS,
     **builtins_dot.HANDLERS,
     **builtins_scaled.HANDLERS,
     **builtins_debug.HANDLERS,

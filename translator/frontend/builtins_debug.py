@@ -1,8 +1,9 @@
-"""Assertions, prints, promises and the barrier."""
+"""Assertions, prints, promises, the barrier and the order of grids."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 
 from ..diagnostics import CompileTimeAssertionFailure, NotConstexprError, Span
 from .builder import Builder
@@ -66,6 +67,17 @@ def _barrier(builder: Builder, a: Arguments, span: Span) -> Value:
     return Const(None)
 
 
+def _grid_control(op: str) -> Callable[[Builder, Arguments, Span], Value]:
+    def handler(builder: Builder, a: Arguments, span: Span) -> Value:
+        if builder.target.has_dependent_launch:
+            builder.effect(op, (), span)
+        else:
+            builder.note("grids start in order on this architecture")
+        return Const(None)
+
+    return handler
+
+
 def _assume(builder: Builder, a: Arguments, span: Span) -> Value:
     if isinstance(a["cond"], Const):
         builder.note("known at translation")
@@ -81,4 +93,6 @@ HANDLERS = {
     "device_assert": device_assert,
     "debug_barrier": _barrier,
     "assume": _assume,
+    "extra.cuda.gdc_wait": _grid_control("gdc_wait"),
+    "extra.cuda.gdc_launch_dependents": _grid_control("gdc_launch_dependents"),
 }

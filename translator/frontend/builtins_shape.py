@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..diagnostics import ArgumentError, DTypeError, ShapeError, Span
 from ..ir.nodes import Assign, Call, Expr, Literal, Use
+from ..ir.reshapes import keeps_places
 from ..ir.types import Dim, ValueType
 from ..language.dtypes import DTYPES_BY_NAME, DType, Element, PointerType, int32
 from .builder import Builder
@@ -163,7 +164,11 @@ def reshaped(builder: Builder, expr: Expr, shape: tuple[int, ...], span: Span) -
         )
     while isinstance(expr, Call) and expr.op == "reshape":  # one after another is one
         (expr,) = expr.args
-    return expr if type_ == expr.type else Call(type_, "reshape", (expr,), span=span)
+    if type_ == expr.type:
+        return expr
+    if not keeps_places(expr.type.shape, shape):
+        return builder.structured("repack", type_, (expr,), "reshaped", span)
+    return Call(type_, "reshape", (expr,), span=span)
 
 
 def _reshape(builder: Builder, a: Arguments, span: Span) -> Value:

@@ -106,4 +106,6 @@ HANDLERS: dict[str, Callable[[Arguments], Any]] = {
     "max_constancy": _pass_through,
     "assume": _nothing,
     "debug_barrier": _nothing,
+    "extra.cuda.gdc_wait": _nothing,  # grids run one after another
+    "extra.cuda.gdc_launch_dependents": _nothing,
 }

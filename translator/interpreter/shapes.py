@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..diagnostics import ArgumentError, ShapeError
+from ..diagnostics import ArgumentError, DTypeError, ShapeError
 from ..language.constexpr import unwrap
 from ..language.dtypes import DType, int32
 from ..ops.casts import numpy_type
@@ -114,7 +114,53 @@ def _swizzle(a: Arguments) -> tuple[Any, Any]:
     return first + within % rows, within // rows
 
 
+def _pair(a: Arguments, names: tuple[str, str]) -> list[Tile]:
+    """Two tiles of one type in their common shape."""
+    pair = broadcast([as_tile(a[name]) for name in names])
+    if pair[0].element != pair[1].element:
+        raise DTypeError(
+            f"both tiles must have the same type, got {pair[0].element} and {pair[1].element}",
+            None,
+            "cast one of them, as y.to(x.dtype)",
+        )
+    return pair
+
+
+def _joined(pair: list[Tile], axis: int) -> Tile:
+    return pair[0].like(np.stack([tile.values for tile in pair], axis))
+
+
+def _interleave(a: Arguments) -> Tile:
+    both = _joined(_pair(a, ("a", "b")), -1)
+    return both if len(both.shape) == 1 else both.like(both.values.reshape(*both.shape[:-2], -1))
+
+
+def _cat(a: Arguments) -> Tile:
+    pair = _pair(a, ("input", "other"))
+    rank = len(pair[0].shape)
+    if not rank:
+        raise ShapeError("tl.cat takes tiles, not scalars", None, "use tl.join")
+    if constant(a["can_reorder"], "can_reorder") and rank != 1:
+        raise ArgumentError("tl.cat with can_reorder takes tiles of one axis", None, "drop can_reorder")
+    return pair[0].like(np.concatenate([tile.values for tile in pair], axis_of(a["dim"], rank)))
+
+
+def _split(a: Arguments) -> tuple[Tile, Tile]:
+    tile = as_tile(a["a"])
+    if not tile.shape or tile.shape[-1] != 2:
+        raise ShapeError(
+            f"tl.split takes a tile whose last side is 2, not {list(tile.shape)}",
+            None,
+            "reshape it to (..., 2), or transpose it",
+        )
+    return tile.like(np.asarray(tile.values[..., 0])), tile.like(np.asarray(tile.values[..., 1]))
+
+
 HANDLERS: dict[str, Callable[[Arguments], Any]] = {
+    "join": lambda a: _joined(_pair(a, ("a", "b")), -1),
+    "split": _split,
+    "interleave": _interleave,
+    "cat": _cat,
     "program_id": lambda a: _program(a, lambda: running.get().memory.program, "program_id"),
     "num_programs": lambda a: _program(a, lambda: running.get().grid, "num_programs"),
     "arange": _arange,

@@ -134,6 +134,14 @@ def _reshape(expr: Call) -> Problems:
         yield f"{arg.type} is no {expr.type}"
 
 
+def _select(expr: Call) -> Problems:
+    (arg,) = expr.args
+    if arg.type.shape[:-1] != expr.type.shape or arg.type.element != expr.type.element or not expr.type.is_tile:
+        yield f"{expr.type} is no slice of {arg.type}"
+    elif not 0 <= expr.attribute("index") < arg.type.shape[-1]:
+        yield f"{arg.type} has no element {expr.attribute('index')} along its last axis"
+
+
 # -------------------------------------------------------------------------------------------- structured operations
 
 
@@ -228,6 +236,8 @@ RULES: dict[str, Callable[[Call], Problems]] = {
     "hint": _hint,
     "permute": _permute,
     "reshape": _reshape,
+    "repack": _reshape,
+    "select": _select,
     "load": _load,
     "store": lambda expr: _memory_operands(expr, 1),
     "atomic_cas": _atomic(2),
@@ -237,5 +247,7 @@ RULES: dict[str, Callable[[Call], Problems]] = {
     "device_print": _nothing,
     "device_assert": _device_assert,
     "barrier": _nothing,
+    "gdc_wait": _nothing,
+    "gdc_launch_dependents": _nothing,
     "assume": _assume,
 }

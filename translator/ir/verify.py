@@ -29,7 +29,10 @@ from .nodes import (
 from .printer import print_expr
 from .walk import assigned_variables, bodies, expressions, statements, subexpressions, used_variables
 
-STRUCTURED = frozenset(("load", "store", "reduce", "dot", "device_print", "device_assert", "barrier", "assume"))
+STRUCTURED = frozenset(
+    ("load", "store", "reduce", "dot", "repack", "device_print", "device_assert", "barrier", "assume")
+    + ("gdc_wait", "gdc_launch_dependents")
+)
 Block = tuple[Statement, ...]
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from ..ops.table import OPS
 from .builtin import Builtin
+from .dependent_grids import GRID_CONTROL
 from .missing import missing_name
 from .stubs import fdiv
 
@@ -49,7 +50,7 @@ def _capability_at_least(major: int, minor: int = 0) -> bool:
 math = _module("math", "`tl.math`.", {name: elementwise(name) for name in MATH} | {"fdiv": fdiv})
 _extra_libdevice = _module("extra.libdevice", "CUDA's device math library.", LIBDEVICE)
 _cuda_libdevice = _module("extra.cuda.libdevice", "CUDA's device math library.", LIBDEVICE)
-_cuda = _module("extra.cuda", "What only CUDA has.", {"libdevice": _cuda_libdevice})
+_cuda = _module("extra.cuda", "What only CUDA has.", {"libdevice": _cuda_libdevice, **GRID_CONTROL})
 extra = _module("extra", "Functions beyond the language proper.", {"libdevice": _extra_libdevice, "cuda": _cuda})
 target_info = _module(
     "target_info",

@@ -88,6 +88,26 @@ def ravel(x: Any, can_reorder: bool = False) -> Any:
 
 
 @builtin
+def join(a: Any, b: Any) -> Any:
+    """Both tiles along a new last axis of side 2."""
+
+
+@builtin(method=True)
+def split(a: Any) -> Any:
+    """The two tiles of which `join` would make `a`; two scalars when it has one axis."""
+
+
+@builtin
+def interleave(a: Any, b: Any) -> Any:
+    """The elements of both tiles in turns along the last axis."""
+
+
+@builtin
+def cat(input: Any, other: Any, can_reorder: bool = False, dim: int = 0) -> Any:
+    """Both tiles one after the other along `dim`."""
+
+
+@builtin
 def squeeze(x: Any, dim: int) -> Any:
     """Without the axis `dim`, whose side is 1."""
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from .. import version
-from ..artifact import TensorMap
+from ..artifact import Options, Target, TensorMap
 from ..ir.nodes import Call, Kernel, Parameter
 from ..ir.walk import expressions, statements, subexpressions
 from ..ops.registry import OPS
@@ -19,6 +19,7 @@ from .unit import HeaderField
 
 WARPGROUP = 1 << WARPGROUP_BITS
 HOPPER_ONLY = (("wgmma", "wgmma"), ("setmaxnreg", "warpgroup_shrink"))  # (instruction, the helper that has it)
+FROM_HOPPER = frozenset(("grid_wait", "grid_release_dependents"))
 
 
 def title(kernel: Kernel) -> str:
@@ -54,7 +55,7 @@ def _target(context: Context) -> str:
     if special:
         return f"sm_90a only ({', '.join(special)})"
     since = max((plan.instruction.since for plan in context.schedule.dots.values()), default=80)
-    return f"sm_{since} and later"
+    return f"sm_{max(since, 90) if templates & FROM_HOPPER else since} and later"
 
 
 def _tensor_map(one: TensorMap) -> str:
@@ -117,12 +118,22 @@ def _launch(context: Context, dynamic_bytes: int) -> tuple[str, ...]:
     grid = ", ".join("programs" if axis in axes else "1" for axis in range(3))
     threads = context.schedule.launch_threads
     line = f"grid ({grid}), block ({threads}, 1, 1), dynamic shared memory {dynamic_bytes} bytes"
+    kinds = _launch_kinds(context.schedule.options, context.schedule.target)
     if not context.schedule.rings.persistent:
-        return (line,)
+        return (line, *kinds)
     return (
         line.replace("programs", "blocks", 1),
         f"each block takes every gridDim.x-th of {context.num_programs()} programs, the first blockIdx.x",
+        *kinds,
     )
+
+
+def _launch_kinds(options: Options, target: Target) -> Iterator[str]:
+    """The attributes of the launch, where it is no ordinary one."""
+    if options.launch_cooperative_grid:
+        yield "cooperative: all blocks are on the device at once"
+    if options.launch_pdl and target.has_dependent_launch:
+        yield "programmatic dependent launch: starts before the grid in front of it has ended"
 
 
 def _tiles(context: Context) -> tuple[str, ...]:

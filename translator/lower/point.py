@@ -20,8 +20,9 @@ class Index:
     width: str = ""
 
 
-# A coordinate bit: a thread bit, or (axis of the statement, bit of its register index).
+# A coordinate bit: a thread bit, (axis of the statement, bit of its register index), or (KNOWN, its value).
 PointBit = int | tuple[int, int]
+KNOWN = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +42,7 @@ class Point:
 
     def operand(self, call: Expr, operand: Expr) -> Point | None:
         """The same element seen from an operand; None where no permutation of bits leads there."""
-        axes = operand_axes(call, operand, self.axes)
+        axes = operand_axes(call, operand, self.axes, lambda value: (KNOWN, value))
         return None if axes is None else replace(self, axes=axes)
 
     def pattern(self) -> Layout:
@@ -72,7 +73,7 @@ def register_index(point: Point, axis: int) -> str | None:
     if not bits:
         return None
     whole = _whole_index(point, bits)
-    return whole.text if whole else " + ".join(_segments(point, tuple(bits), None))
+    return whole.text if whole else " + ".join(_segments(point, tuple(bits), None)) or "0"
 
 
 def coordinate(point: Point, axis: int, roles: Roles) -> str:
@@ -83,6 +84,8 @@ def coordinate(point: Point, axis: int, roles: Roles) -> str:
     pattern = tuple(bit if isinstance(bit, int) else REGISTER for bit in bits)
     role = roles.find(pattern)
     registers = [bit for bit in bits if not isinstance(bit, int)]
+    if any(number == KNOWN for number, _ in registers):
+        return " + ".join(_segments(point, bits, roles)) or "0"
     index = _whole_index(point, registers) if registers else Index("0")
     if role and role.thread_range is not None and index:
         return _blocked_coordinate(role, index, bool(registers))
@@ -117,6 +120,8 @@ def _factor(text: str) -> str:
 def _whole_index(point: Point, bits: list[tuple[int, int]]) -> Index | None:
     """The index variable whose bits these are, all of them and in order."""
     number = bits[0][0]
+    if number == KNOWN:
+        return None
     count = point.layout.axes[number].count(REGISTER)
     return point.indices[number] if bits == [(number, k) for k in range(count)] else None
 
@@ -168,6 +173,10 @@ def _segments(point: Point, bits: tuple[PointBit, ...], roles: Roles | None) -> 
             runs.append((position, [bit]))
     for position, run in reversed(runs):
         first = run[0]
+        if not isinstance(first, int) and first[0] == KNOWN:
+            if first[1]:
+                yield str(1 << position)
+            continue
         if isinstance(first, int):
             source, low, total = (roles.tid if roles else "tid"), first, point.layout.thread_bits
         else:
@@ -181,4 +190,4 @@ def _segments(point: Point, bits: tuple[PointBit, ...], roles: Roles | None) -> 
 def _follows(before: PointBit, bit: PointBit) -> bool:
     if isinstance(before, int) or isinstance(bit, int):
         return isinstance(before, int) and isinstance(bit, int) and bit == before + 1
-    return bit == (before[0], before[1] + 1)
+    return before[0] != KNOWN and bit == (before[0], before[1] + 1)

@@ -99,11 +99,7 @@ class Speller:
             return None
         below = point.operand(call, operand)
         if below is None:
-            raise CompilationError(
-                "a reshape between sides that are not powers of two is not supported here",
-                call.span,
-                "store the tile and load it in the new shape, or use power-of-two sides",
-            )
+            raise ValueError(f"{call.type} and {operand.type} do not hold their elements in the same places")
         return below
 
     def _literal(self, literal: Literal) -> Text:
@@ -128,7 +124,7 @@ class Speller:
                 return Text(word if word.isidentifier() else f"static_cast<int>({word})")
             case "arange":
                 return self._arange(call, point)
-            case "broadcast" | "expand_dims" | "permute" | "reshape" | "hint":
+            case "broadcast" | "expand_dims" | "permute" | "reshape" | "select" | "hint":
                 return self.spell(call.args[0], below[0], wide)
             case "cast":
                 return self._cast(call, below[0], wide)

@@ -36,6 +36,7 @@ from .own_stages import lower_own_loop
 from .pairs import lower_by_pairs
 from .point import Index, Point, point_of
 from .reduce import lower_reduce
+from .repack import lower_repack
 from .ring_copies import lower_copying_loop
 from .rings import lower_box_load, lower_consumer_loop, lower_producer_loop
 from .tags import again, is_elsewhere, is_repeated, is_second_part, part, remark, same_source, source_of, tag
@@ -44,6 +45,16 @@ from .unit import Branch, Comment, Line, Loop, Node, Spelled
 
 def _lower_barrier(context: Context, statement: Statement) -> tuple[Node, ...]:
     return context.barrier("asked for by the kernel")
+
+
+def _lower_grid_wait(context: Context, statement: Statement) -> tuple[Node, ...]:
+    context.use_helper("grid_wait")
+    return (Line("grid_wait();"),)
+
+
+def _lower_grid_release(context: Context, statement: Statement) -> tuple[Node, ...]:
+    context.use_helper("grid_release_dependents")
+    return (Line("grid_release_dependents();"),)
 
 
 def _lower_assume(context: Context, statement: Statement) -> tuple[Node, ...]:
@@ -56,10 +67,13 @@ STRUCTURED: dict[str, Lowering] = {
     "load": lower_load,
     "store": lower_store,
     "reduce": lower_reduce,
+    "repack": lower_repack,
     "dot": lower_dot,
     "box_load": lower_box_load,
     "box_store": lower_box_store,
     "barrier": _lower_barrier,
+    "gdc_wait": _lower_grid_wait,
+    "gdc_launch_dependents": _lower_grid_release,
     "assume": _lower_assume,
     "device_print": lower_print,
     "device_assert": lower_assert,
@@ -249,7 +263,7 @@ def _reads_elsewhere(context: Context, target: Variable, value: Expr) -> bool:
     if not any(isinstance(part, Use) and part.variable is target for part in subexpressions(value)):
         return False
     for variable, path in tile_uses(value, context.facts):
-        moved = any(isinstance(call, Call) and call.op in ("permute", "reshape") for call, _ in path)
+        moved = any(isinstance(call, Call) and call.op in ("permute", "reshape", "select") for call, _ in path)
         if variable is target and moved:
             return True
     return False

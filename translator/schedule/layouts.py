@@ -145,7 +145,7 @@ def _held_bytes(layout: Layout, variable: Variable) -> int:
 def statement_node(statement: Statement, facts: Facts) -> Node | None:
     """The tile in whose layout a statement runs; None for a statement of scalars."""
     match statement:
-        case Assign(value=Call(op="reduce" | "load", args=args)) | Effect(call=Call(args=args)):
+        case Assign(value=Call(op="reduce" | "load" | "repack", args=args)) | Effect(call=Call(args=args)):
             if not any(arg.type.is_tile for arg in args):
                 return None
             if isinstance(statement, Assign) and statement.value.op == "load":  # type: ignore[attr-defined]
@@ -313,7 +313,7 @@ def _alike(problem: _Problem, node: Node) -> list[Node]:
 
 
 def _moves(call: Expr) -> bool:
-    return isinstance(call, Call) and call.op in ("permute", "reshape", "expand_dims")
+    return isinstance(call, Call) and call.op in ("permute", "reshape", "expand_dims", "select")
 
 
 def _spread(problem: _Problem, settled: list[Node]) -> None:

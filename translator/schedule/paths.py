@@ -6,17 +6,24 @@ whatever the caller follows). Out: the same for an operand. `None` where no perm
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TypeVar
 
 from ..ir.nodes import Call, Expr
-from .layout import bits_of, padded
+from ..ir.reshapes import keeps_places
+from .layout import REGISTER, bits_of
 
 Bit = TypeVar("Bit")
 Axes = tuple[tuple[Bit, ...], ...]
 
 
-def operand_axes(call: Expr, operand: Expr, axes: Axes[Bit]) -> Axes[Bit] | None:
-    """The coordinate bits of `operand` at the element whose coordinate bits in the result of `call` are `axes`."""
+def operand_axes(
+    call: Expr, operand: Expr, axes: Axes[Bit], known: Callable[[int], Bit] | None = None
+) -> Axes[Bit] | None:
+    """The coordinate bits of `operand` at the element whose coordinate bits in the result of `call` are `axes`.
+
+    `known` makes a bit of a value that is known (of a layout, that is a register); None where the bits are sources.
+    """
     if not operand.type.is_tile:
         return ()
     if not isinstance(call, Call):
@@ -34,6 +41,10 @@ def operand_axes(call: Expr, operand: Expr, axes: Axes[Bit]) -> Axes[Bit] | None
             return tuple(axes[order.index(axis)] for axis in range(len(order)))
         case "reshape":
             return regroup(axes, call.type.shape, operand.type.shape)
+        case "select":
+            index, count = call.attribute("index"), bits_of(operand.type.shape[-1])
+            bits = [known(index >> bit & 1) if known else REGISTER for bit in range(count)]
+            return (*axes, tuple(bits))  # type: ignore[arg-type]
     return axes
 
 
@@ -51,14 +62,16 @@ def result_axes(call: Expr, operand: Expr, axes: Axes[Bit]) -> Axes[Bit] | None:
             return tuple(axes[axis] for axis in call.attribute("order"))
         case "reshape":
             return regroup(axes, operand.type.shape, call.type.shape)
+        case "select":  # only a thread that has all of them has the same elements of every one
+            return axes[:-1] if all(bit == REGISTER for bit in axes[-1]) else None
     return axes
 
 
 def regroup(axes: Axes[Bit], shape: tuple[int, ...], new_shape: tuple[int, ...]) -> Axes[Bit] | None:
-    """The bits of a row-major reshape; None where a side is no power of two, since padding would move elements."""
+    """The bits of a row-major reshape; None where padding of sides that are no powers of two would move elements."""
     if shape == new_shape:
         return axes
-    if any(padded(side) != side for side in (*shape, *new_shape)):
+    if not keeps_places(shape, new_shape):
         return None
     flat = [bit for axis in reversed(axes) for bit in axis]
     result: list[tuple[Bit, ...]] = []

@@ -11,9 +11,11 @@ from .ring_plan import RingPlan
 def can_persist(kernel: Kernel, loops: list[tuple[For, bool]], plan: RingPlan) -> bool:
     """Whether a block may run one program after another, and gains by it: the next one's loads start under this one's end.
 
-    Programs must not talk to each other: no atomics, and no loads of what is stored. Kernels that loop over programs
-    themselves, or end early, stay as they are.
+    Programs must not talk to each other: no atomics, no loads of what is stored, no cooperative grid. Kernels that loop over
+    programs themselves, or end early, stay as they are.
     """
+    if plan.options.launch_cooperative_grid:
+        return False
     rings = [nested for loop, nested in loops if any(r.loop is loop.variable and r.kind == "tma" for r in plan.rings)]
     if len(rings) != 1 or rings[0]:
         return False

@@ -1,5 +1,7 @@
 """What the loading warpgroup of a kernel executes: the control flow around tensor copies, and the scalars they need.
 
+It also waits for earlier grids where the kernel does: what it loads after that, they may have written.
+
 In: blocks of statements. Out: the same blocks without everything else.
 """
 
@@ -9,7 +11,7 @@ from collections import Counter
 from dataclasses import dataclass, replace
 
 from ..analysis.structured import is_elementwise
-from ..ir.nodes import Assign, Call, Expr, For, If, Inlined, Kernel, Return, Statement, Variable, While
+from ..ir.nodes import Assign, Call, Effect, Expr, For, If, Inlined, Kernel, Return, Statement, Variable, While
 from ..ir.walk import bodies, expressions, statements, used_variables
 from .pointers import roots_of, roots_written
 
@@ -37,7 +39,7 @@ def producible(kernel: Kernel, loop: For, starts: tuple[Expr, ...]) -> bool:
     """Whether one thread can compute the control flow down to a loop, and the scalars `starts`."""
     around = [
         s for s in statements(kernel.body)
-        if any(o is loop or isinstance(o, Return) for b in bodies(s) for o in statements(b))
+        if any(o is loop or isinstance(o, Return) or waits_for_grids(o) for b in bodies(s) for o in statements(b))
     ]  # fmt: skip
     needed = {v for s in (*around, loop) for expr in expressions(s) for v in used_variables(expr)}
     needed |= {v for expr in starts for v in used_variables(expr)}
@@ -64,12 +66,18 @@ def producer_block(block: tuple[Statement, ...]) -> tuple[Statement, ...]:
     return _filtered(block, needed)
 
 
+def waits_for_grids(statement: Statement) -> bool:
+    """Whether a statement waits for the grids that this one depends on."""
+    return isinstance(statement, Effect) and statement.call.op == "gdc_wait"
+
+
 def _copies(statement: Statement) -> bool:
     return isinstance(statement, Assign) and isinstance(statement.value, Call) and statement.value.op == "box_load"
 
 
 def _holds_copies(statement: Statement) -> bool:
-    return any(_copies(inner) or isinstance(inner, Return) for body in bodies(statement) for inner in statements(body))
+    inside = (inner for body in bodies(statement) for inner in statements(body))
+    return any(_copies(inner) or isinstance(inner, Return) or waits_for_grids(inner) for inner in inside)
 
 
 def _needed(block: tuple[Statement, ...]) -> frozenset[Variable]:
@@ -101,6 +109,8 @@ def _filtered(block: tuple[Statement, ...], needed: frozenset[Variable]) -> tupl
             case Assign() if _copies(statement) or (needed & set(statement.targets)):
                 kept.append(statement)
             case Return():
+                kept.append(statement)
+            case Effect() if waits_for_grids(statement):
                 kept.append(statement)
             case For() if _holds_copies(statement):
                 kept.append(replace(statement, body=_filtered(statement.body, needed)))

@@ -68,8 +68,8 @@ def choose_recomputed(
 def _is_exchange(statement: Statement, layouts: Mapping[int, Layout]) -> bool:
     """Whether the statement is a reduction in which warps wait for each other."""
     call = statement.value if isinstance(statement, Assign) else None
-    if not isinstance(call, Call) or call.op != "reduce":
-        return False
+    if not isinstance(call, Call) or call.op != "reduce" or id(statement) not in layouts:
+        return False  # the last: nothing reads its result
     layout, axis = layouts[id(statement)], call.attribute("axis")
     bits = [bit for number, bits in enumerate(layout.axes) if axis in (None, number) for bit in bits]
     return any(bit != REGISTER and bit >= LANE_BITS for bit in bits)

@@ -41,7 +41,7 @@ from .instructions import WGMMA_CAPABILITY
 from .own_stages import own_loads, own_stages
 from .persistence import can_persist
 from .pointers import read_only_pointers, roots_of
-from .producer import producible
+from .producer import producible, waits_for_grids
 from .ring_plan import Ring, RingPlan, Rings
 from .tensor_copies import box_load, boxed_tile, copy_stores, why_not_copied
 from .trips import in_any_trip
@@ -123,6 +123,8 @@ def _plan_loop(plan: RingPlan, loop: For, nested: bool, most_stages: int) -> Non
     outside = _read_outside(plan, loop)
     if plan.options.num_stages < 2 or loop.variable in outside:
         return
+    if any(waits_for_grids(statement) for statement in statements(loop.body)):
+        return  # what an earlier grid writes must not be loaded ahead of the wait for it
     top = list(top_statements(loop.body))
     loads = [s for s in top if isinstance(s, Assign) and _is_staged_load(plan, s) and s.target not in outside]
     plain = isinstance(loop.start, Literal) and loop.start.value == 0

@@ -1,0 +1,88 @@
+"""`call`: a launch that JAX traces. On a GPU it is a custom call of XLA, elsewhere a callback; neither compiles C++."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import numpy as np
+from tilewright.diagnostics import OperatorError
+from tilewright.jax import custom_call
+from tilewright.jax.callback import on_host
+from tilewright.jax.placeholders import record
+
+
+def call(*args: Any, kernel: Any, out_shape: Any, grid: Any, vmap_method: str = "sequential", **options: Any) -> Any:
+    """Launches a kernel on arrays of JAX and gives new ones; what it gets is never changed.
+
+    Where XLA runs the program on a GPU, the kernel is started on XLA's stream, on the arrays themselves. Elsewhere it runs
+    on the host, in the mode that $TILEWRIGHT_MODE names (the CPU run by default), and so it does when a scalar array is
+    passed whose number is only known when the program runs. A kernel that needs tuning is tuned on arrays of zeros.
+
+    Args:
+      args: the kernel's first arguments: arrays of JAX, also traced ones; NumPy arrays; numbers and None. A scalar array of
+        JAX, traced or not, is passed as the number that it holds.
+      kernel: a kernel, or what `autotune` or `heuristics` made of one.
+      out_shape: shape and type of the arrays that the kernel writes, which are its parameters after `args` and hold zeros
+        at first: a `jax.ShapeDtypeStruct`, an array, or a tuple or list of these.
+      grid: as in `kernel[grid]`; of numbers known while tracing, or a function of the arguments by name.
+      vmap_method: of `jax.pure_callback`; on a GPU launches always follow one another.
+      options: compile-time arguments and options of the launch, by name.
+
+    Returns:
+      An array for one shape, otherwise a tuple.
+
+    Raises:
+      OperatorError: for an `out_shape` without shapes and types, and for an option that is an array of JAX.
+    """
+    several = isinstance(out_shape, (tuple, list))
+    shapes = tuple(_shape(one) for one in (out_shape if several else (out_shape,)))
+    for name, value in options.items():
+        if isinstance(value, jax.Array):
+            raise OperatorError(f"{name} is an array of JAX; pass run-time arguments by position, before the results")
+    given = [value.item() if _is_known_number(value) else value for value in args]
+    places = [number for number, value in enumerate(given) if isinstance(value, (jax.Array, np.ndarray))]
+    arrays = [given[number] for number in places]
+
+    def launch(content: Sequence[Any], results: Sequence[Any]) -> None:
+        merged = list(given)
+        for number, array in zip(places, content, strict=True):
+            merged[number] = array if array.shape else array[()]
+        kernel[grid](*merged, *results, **options)
+
+    def host(*traced: Any) -> tuple[Any, ...]:
+        return on_host(launch, traced, shapes, vmap_method)
+
+    def gpu(*traced: Any) -> tuple[Any, ...]:
+        return tuple(custom_call.calls(launches, addresses, traced, shapes))
+
+    number = custom_call.device() if os.environ.get("TILEWRIGHT_MODE", "gpu") == "gpu" else None
+    if number is None or any(array.shape == () for array in arrays):
+        found = host(*arrays)
+    else:
+        launches, addresses = record(kernel, grid, given, shapes, options, number)
+        if not custom_call.takes_maps(launches, addresses[len(arrays) :]):
+            plain = {**options, "guards": False}
+            launches, addresses = record(kernel, grid, given, shapes, plain, number)
+        found = jax.lax.platform_dependent(*arrays, cuda=gpu, default=host)
+    return tuple(found) if several else found[0]
+
+
+def _is_known_number(value: Any) -> bool:
+    known = isinstance(value, (jax.Array, np.ndarray)) and not isinstance(value, jax.core.Tracer)
+    return known and value.shape == ()
+
+
+def _shape(given: Any) -> jax.ShapeDtypeStruct:
+    """Shape and type of one result.
+
+    Raises:
+      OperatorError: for something that has none.
+    """
+    if not hasattr(given, "shape") or not hasattr(given, "dtype"):
+        raise OperatorError(
+            f"out_shape has {given!r}; expected jax.ShapeDtypeStruct(shape, dtype), or a tuple of these"
+        )
+    return jax.ShapeDtypeStruct(given.shape, given.dtype)
