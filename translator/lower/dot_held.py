@@ -33,7 +33,7 @@ def lower_held(context: Context, statement: Assign, plan: DotPlan, a: OperandPla
     each = _each(mi, rows, (Line(f"const unsigned a_frag[4] = {{{', '.join(pairs)}}};"), *products))
     steps = f"{i} < {run} / 2; {i} += 2" if held.apart > 1 else f"{i} < {run}; {i} += 4"
     body = (
-        Line(f"{ctype(plan.a.variable.type)} a_run[{rows}][2][{run}];", "of rows lane / 4 and lane / 4 + 8"),
+        Line(f"{ctype(plan.a.variable.type)} a_run[{rows}][2][{run}];", "of a row and of the one 8 below it"),
         *_read_runs(context, plan, a, held, run, rows),
         Loop(f"for (int {i} = 0; {steps})", (each,), unroll=True),
     )
@@ -63,7 +63,7 @@ def _read_runs(
     """A lane's runs of A: whole where they are contiguous in shared memory, else element by element."""
     index, lane = context.names.shared_index, context.lane()
     mi, h, kk, i = index("mi"), index("h"), index("kk"), index("i")
-    row = f"{h} * 8 + {lane} / 4"
+    row = f"{h} * 8 + {context.roles.thread_text(plan.layout.axes[0])}"
     if plan.layout.registers(0) > 2:
         row = f"{mi} * 16 + {row}"
     target, first = f"a_run[{mi}][{h}]", f"{kk} + {lane} % 4 * {run}"

@@ -4,9 +4,9 @@ In: the plans of a kernel's dots and what is known of the accesses that its oper
 which such dots have a `HeldOperand`: the layout in which B is computed, so that each lane has what the instruction takes
 from it and nothing goes through shared memory.
 
-The instruction wants of lane `l` two pairs of elements of K, at column `l / 4` of each piece of 8 columns. Which elements of
-K and which columns of the tile these are is free, as long as A and the sum agree: a lane takes runs of K (`l % 4` says which)
-and neighbouring columns. Worked example, B [128, 128] over 4 warps, 4 columns and 8 elements of K per lane:
+The instruction wants of lane `l` two pairs of elements of K, at column `l / 4` of each piece of 8 columns, and of A the same
+elements of row `l / 4`. Which elements, columns and rows of the tiles these are is free, as long as A, B and the sum agree: a
+lane takes runs of K (`l % 4` says which), neighbouring columns, and a row that suits the banks of shared memory. Worked example, B [128, 128] over 4 warps, 4 columns and 8 elements of K per lane:
 
   axis K (7 bits): REGISTER REGISTER REGISTER 0 1 REGISTER REGISTER      K = l % 4 * 8 + register % 8 + register / 8 * 32
   axis N (7 bits): REGISTER REGISTER 2 3 4 5 6                           column = warp * 32 + l / 4 * 4 + register
@@ -26,6 +26,9 @@ from .instructions import LANE_BITS
 from .layout import REGISTER, Layout, bits_of, padded
 
 LONGEST_RUN = 3  # log2 of the elements of K that a lane reads of A at once: 16 bytes
+# Which bits of a lane choose a row of A, lowest bit of the row first, by the run that a lane reads: the lanes that read at
+# the same time find their chunks in different banks.
+ROWS_OF_LANES = {4: (4, 2, 3), 8: (3, 4, 2)}
 SUM_OF_LANE = {2: REGISTER, 3: 0, 4: 1}  # what chooses a column of the sum, by the lane's bit that chooses it of B
 
 
@@ -43,7 +46,8 @@ def held_operands(kernel: Kernel, facts: Facts, dots: Dots, repeats: dict[Variab
         alone = sums[statement.target] == 1 and uses[b] == 1 and b not in dots.staged and b not in facts.index
         kept = len(call.args) < 3 or not isinstance(call.args[2], Use) or call.args[2].variable is statement.target
         if alone and kept and facts.assignments[b] == 1 and (held := _held(plan, repeats.get(b, 1))):
-            layout = Layout((plan.layout.axes[0], _axis_of_sum(held, plan)), plan.layout.thread_bits)
+            rows = (*ROWS_OF_LANES[held.run], *plan.layout.axes[0][3:])
+            layout = Layout((rows, _axis_of_sum(held, plan)), plan.layout.thread_bits)
             plans[id(statement)] = replace(plan, layout=layout, held=held)
     return replace(dots, plans=plans)
 
@@ -71,5 +75,5 @@ def _held(plan: DotPlan, repeat: int) -> HeldOperand | None:
     along_k, along_n = (*[REGISTER] * run, 0, 1, *rest), (*pieces, 2, 3, 4, *warps)
     axes = (along_n, along_k) if k_axis else (along_k, along_n)
     # Elements of one word lie in its two halves when they are half a run apart: one shift and one mask serve both.
-    apart = 1 << run - 1 if repeat >= 1 << run else 1
+    apart = 1 << run - 1 if repeat == 1 << run else 1
     return HeldOperand(Layout(axes, layout.thread_bits), k_axis, 1 << run, apart)
