@@ -19,6 +19,7 @@ TEMPLATES = (
     "square_root",
     "sigmoid",
     "small_pair",
+    "field_pair",
     "pack_pair",
     "max_nan",
     "min_nan",

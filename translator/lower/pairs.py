@@ -6,7 +6,7 @@ integers to pairs, have instructions; whatever else stands in the expression is 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..analysis.ranges import integer_range
 from ..ir.nodes import Assign, Call, Expr
@@ -14,6 +14,7 @@ from ..language.dtypes import DType
 from ..schedule.dots import HeldOperand
 from ..schedule.layout import Layout
 from .context import Context
+from .fields import find_fields
 from .memory import indexed
 from .point import Index, Point, point_of
 from .spell import Text
@@ -54,6 +55,7 @@ def lower_by_pairs(context: Context, statement: Assign, layout: Layout, name: st
     indices = [Index(names[axis] if layout.registers(axis) > 1 else "0") for axis in range(layout.rank)]
     one = point_of(layout, tuple(indices))
     two = point_of(layout, tuple(Index(other) if axis == fast else index for axis, index in enumerate(indices)))
+    two = replace(two, apart=apart.bit_length() - 1)
     words = PAIR_TYPES[target.type.dtype.name]
     pair = context.names.shared_index("pair")
     count = context.count(layout.axes[fast])
@@ -122,12 +124,25 @@ def _pair(context: Context, expr: Expr, one: Point | None, two: Point | None) ->
             text = f"{left.within(precedence, operator)} {operator} {right.within(precedence + 1, operator)}"
             return Text(text, precedence, operator)
         if (least := _least(context, expr)) is not None:
-            values = {"type": element.cuda, "pair": words.name, "unit": words.unit, "most": words.many - 1}  # type: ignore[union-attr]
-            helper = context.use_helper("small_pair", f"small_{words.name.removeprefix('__nv_')}", **values)
-            first, second = (context.speller.text(expr.args[0], point) for point in below[0])
-            return Text(f"{helper}<{least}>({first}, {second})")
+            return _small(context, expr, least, *below[0])
     first, second = context.speller.text(expr, one), context.speller.text(expr, two)
     return Text(f"{words.of_one}({first})" if first == second else f"{words.of_two}({first}, {second})")
+
+
+def _small(context: Context, expr: Call, least: int, one: Point | None, two: Point | None) -> Text:
+    """Two small integers as floats: together where they are fields of one word, else one beside the other."""
+    element = expr.type.element
+    words = PAIR_TYPES[element.name]  # type: ignore[union-attr]
+    name = words.name.removeprefix("__nv_")
+    values = {"type": element.cuda, "pair": words.name, "unit": words.unit, "most": words.many - 1}  # type: ignore[union-attr]
+    fields = find_fields(context, expr.args[0], one, two) if one is not None and two is not None else None
+    if fields is not None and fields.mask < words.many and -words.many <= fields.offset <= 0:
+        helper = context.use_helper("field_pair", f"fields_{name}", **values)
+        word = context.speller.spell(fields.shifted, fields.point).within(8, "&")
+        return Text(f"{helper}<{fields.offset}>({word} & 0x{fields.mask * 0x10001:08x})")
+    helper = context.use_helper("small_pair", f"small_{name}", **values)
+    first, second = (context.speller.text(expr.args[0], point) for point in (one, two))
+    return Text(f"{helper}<{least}>({first}, {second})")
 
 
 def _below(call: Call, arg: Expr, one: Point | None, two: Point | None) -> tuple[Point | None, Point | None]:

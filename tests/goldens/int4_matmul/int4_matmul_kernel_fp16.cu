@@ -12,8 +12,7 @@
 //   tiles      offs_n [64]: 4 threads x 16 consecutive elements; 32 threads hold copies
 //              offs_k, shift, rows [64]: 32 threads x 2 consecutive elements; 4 threads hold copies
 //              accumulator [64, 64]: registers, 64 x 64 per warpgroup, by wgmma.m64n64k16
-//              packed, weight, b [64, 64]: 32 threads x 2 consecutive elements; 4 threads x 16 consecutive
-//              elements
+//              packed, b [64, 64]: 32 threads x 2 consecutive elements; 4 threads x 16 consecutive elements
 //              scale [1, 64]: 1 thread; 4 threads x 16 consecutive elements; 32 threads hold copies
 //              a [64, 64]: shared, 8 stages of 8192 bytes, 128-byte swizzle
 
@@ -357,16 +356,7 @@ int4_matmul_kernel(const half* a_ptr, const unsigned char* packed_ptr, const hal
                     for (int i = 0; i < COL_VEC; ++i) packed[j][i] = packed[0][i];
                 }
                 // L29: weight = ((packed >> shift[:, None]) & 15).to(tl.int8) - 8
-                signed char weight[BLOCK_K_ROWS][BLOCK_N_COLS];
-                #pragma unroll
-                for (int r = 0; r < BLOCK_K_ROWS; ++r) {
-                    #pragma unroll
-                    for (int c = 0; c < BLOCK_N_COLS; ++c) {
-                        weight[r][c] =
-                            static_cast<signed char>(static_cast<signed char>((packed[r][c] >> shift[r])
-                            & 15) - 8);
-                    }
-                }
+                //         (formed where it is used)
                 // L30: scale = tl.load(scale_ptr + (k // GROUP) * N + offs_n[None, :], mask=n_mask,
                 //     other=0.0)
                 half scale[BLOCK_N_COLS];
@@ -383,8 +373,11 @@ int4_matmul_kernel(const half* a_ptr, const unsigned char* packed_ptr, const hal
                     #pragma unroll
                     for (int c = 0; c < BLOCK_N_COLS; c += 2) {
                         const int next = c + 1;
-                        const half2 pair = small_half2<-8>(weight[r][c], weight[r][next])
-                            * __halves2half2(scale[c], scale[next]);
+                        const half2 pair =
+                            small_half2<-8>(static_cast<signed char>(static_cast<signed char>((packed[r][c]
+                            >> shift[r]) & 15) - 8),
+                            static_cast<signed char>(static_cast<signed char>((packed[r][next] >> shift[r])
+                            & 15) - 8)) * __halves2half2(scale[c], scale[next]);
                         b[r][c] = pair.x;
                         b[r][next] = pair.y;
                     }
