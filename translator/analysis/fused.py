@@ -19,22 +19,26 @@ def converted_once(body: tuple[Statement, ...], definitions: Mapping[Variable, E
     """The tiles of integers that one later statement of the same block reads, whose operands nothing changes in between."""
     uses = Counter(v for s in statements(body) for expr in expressions(s) for v in used_variables(expr))
     found: set[Variable] = set()
-    blocks = [body, *(block for s in statements(body) for block in bodies(s))]
-    for block in blocks:
-        pending: dict[Variable, Expr] = {}
+    for block in (body, *(block for s in statements(body) for block in bodies(s))):
+        pending: set[Variable] = set()
+        made_of: dict[Variable, list[Variable]] = {}  # the tiles whose definition reads a variable
         for statement in block:
             if _is_narrow(statement):
-                read = {v for expr in expressions(statement) for v in used_variables(expr)}
-                found |= {v for v in pending if v in read}
-            changed = {v for s in statements((statement,)) for v in assigned_variables(s)}
-            pending = {v: d for v, d in pending.items() if not changed & {v, *used_variables(d)}}
-            if isinstance(statement, Assign) and len(statement.targets) == 1:
+                found |= pending & {v for expr in expressions(statement) for v in used_variables(expr)}
+            for changed in (v for s in statements((statement,)) for v in assigned_variables(s)):
+                pending -= {changed, *made_of.pop(changed, ())}
+            if isinstance(statement, Assign) and len(statement.targets) == 1 and uses[statement.target] == 1:
                 target = statement.target
-                element = target.type.element
-                integers = isinstance(element, DType) and element.is_int() and not element.is_bool()
-                if integers and target.type.is_tile and target in definitions and uses[target] == 1:
-                    pending[target] = definitions[target]
+                if _is_integer_tile(target) and target in definitions:
+                    pending.add(target)
+                    for variable in used_variables(definitions[target]):
+                        made_of.setdefault(variable, []).append(target)
     return frozenset(found)
+
+
+def _is_integer_tile(variable: Variable) -> bool:
+    element = variable.type.element
+    return variable.type.is_tile and isinstance(element, DType) and element.is_int() and not element.is_bool()
 
 
 def _is_narrow(statement: Statement) -> bool:

@@ -230,9 +230,8 @@ def _prologue(context: Context, dynamic: tuple[Shared, ...]) -> list[Node]:
             *_names_of_arrays(context, [array.name for array in dynamic]),
         ]
     tid = context.roles.tid
-    nodes += [
-        Line(f"const int {tid} = threadIdx.x;"),
-        Line(f"__builtin_assume({tid} >= 0);", "its quotients and remainders are shifts and masks"),
-    ]
+    nodes.append(Line(f"const int {tid} = threadIdx.x;"))
+    if not context.schedule.rings.has_producer:  # otherwise tensor copies compute most places
+        nodes.append(Line(f"__builtin_assume({tid} >= 0);", "its quotients and remainders are shifts and masks"))
     nodes += [line for _, line in context.roles.places]
     return [*nodes, *context.set_up]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from ..ir.nodes import Assign, For, Literal, Statement
+from ..ir.nodes import Assign, Call, For, Literal, Statement
 from ..schedule.ring_plan import Ring
 from ..schedule.rings import top_statements
 from .context import Context, ctype
@@ -28,12 +28,14 @@ from .staging import COPY_BYTES
 from .tags import tag
 from .unit import Branch, Comment, Line, Loop, Node, Shared
 
+AHEAD = "its copies, made ahead"  # what is said of a load's line where the other part of its code stands
 Body = Callable[[tuple[Statement, ...]], tuple[Node, ...]]
 
 
 def own_of(context: Context, statement: For, ring: Ring) -> list[Assign]:
     """The loads of a loop that threads make ahead for themselves: those that `cp.async` can take."""
     loads = [s for s in top_statements(statement.body) if isinstance(s, Assign) and s.targets[0] in ring.own]
+    loads = [s for s in loads if isinstance(s.value, Call) and s.value.op == "load"]
     return [s for s in loads if access_of(context, s).width * s.target.type.dtype.itemsize in COPY_BYTES]
 
 
@@ -101,7 +103,7 @@ def lower_own_loop(
     copies: list[Node] = []
     for load in loads:
         declare_own(context, load, ring, stages)
-        copies += [*tag(load.origin, "", bool(copies)), *own_copies(context, load)]
+        copies += [*tag(load.origin, AHEAD, bool(copies), again=True), *own_copies(context, load)]
     kind, compare = ctype(statement.variable.type), ">" if statement.descending else "<"
     parameters, stage = f"{kind} {name}{', int stage' if several else ''}", ", stage" if several else ""
     loading = [

@@ -13,7 +13,7 @@ from ..ir.nodes import Assign, For, Literal, Statement
 from ..schedule.ring_plan import Ring
 from ..schedule.rings import top_statements
 from .context import Context, ctype
-from .own_stages import declare_own, own_copies, own_of
+from .own_stages import AHEAD, declare_own, own_copies, own_of
 from .rings import stages_name
 from .staging import ahead_registers, copy_tile, declare_tile, fetch_tile, is_asynchronous, proxy_fence, put_tile
 from .tags import tag
@@ -101,7 +101,7 @@ def _filling(
         loading += fetch_tile(context, load)
         putting += put_tile(context, load, f"{array}[stage]")
     for load in own:
-        loading += [*tag(load.origin, "", bool(loading)), *own_copies(context, load)]
+        loading += [*tag(load.origin, AHEAD, bool(loading), again=True), *own_copies(context, load)]
     asynchronous = len(registers) < len(loads) or bool(own)
     for helper in ("cp_async_commit", "cp_async_wait") if asynchronous else ():
         context.use_helper(helper)

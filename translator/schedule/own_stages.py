@@ -25,6 +25,14 @@ SHARED_FOR_REDUCTIONS = 4096  # bytes of a block that stages leave to reductions
 LEAST_BYTES = 4096  # of a stage, in a loop without dots: less is on its way soon enough
 
 
+def may_load_ahead(loop: For, top: list[Statement]) -> bool:
+    """Whether loading ahead could pay in a loop without dots, by the sizes of its tiles alone."""
+    calls = [s.value for s in top if isinstance(s, Assign) and isinstance(s.value, Call)]
+    tiles = [call.type for call in calls if call.op == "load" and call.type.is_tile and not call.type.is_pointer]
+    size = sum(math.prod(map(padded, type_.shape)) * type_.dtype.itemsize for type_ in tiles)
+    return size >= LEAST_BYTES or (bool(tiles) and dict(loop.options).get("num_stages") is not None)
+
+
 def own_loads(plan: RingPlan, loop: For, top: list[Statement]) -> dict[int, Assign]:
     """The loads among the `top` statements of a loop that can be made ahead, by `id`, with operands for any trip."""
     found: dict[int, Assign] = {}
@@ -43,7 +51,9 @@ def _is_plain_load(plan: RingPlan, statement: Assign) -> bool:
     if not isinstance(call, Call) or call.op != "load" or not target.type.is_tile or target in plan.dots.staged:
         return False
     pointee = call.args[0].type.element
-    if target in plan.facts.unused or not isinstance(pointee, PointerType) or pointee.element_ty.is_bool():
+    if plan.facts.assignments[target] != 1 or target in plan.facts.unused:
+        return False
+    if not isinstance(pointee, PointerType) or pointee.element_ty.is_bool():
         return False
     if call.attribute("volatile") or call.attribute("cache_modifier") or call.attribute("eviction_policy"):
         return False

@@ -38,7 +38,8 @@ from ..ir.rewrite import with_replaced
 from ..ir.walk import assigned_variables, expressions, statements, used_variables
 from .dots import Dots, dot_statements, operand_of, plan_dots
 from .instructions import WGMMA_CAPABILITY
-from .own_stages import own_loads, own_stages
+from .outliving import Reads, find_reads
+from .own_stages import may_load_ahead, own_loads, own_stages
 from .persistence import can_persist
 from .pointers import read_only_pointers, roots_of
 from .producer import producible, waits_for_grids
@@ -52,15 +53,18 @@ MOST_STAGES = 8  # of tensor copies: more do not hide more latency
 def plan_rings(kernel: Kernel, options: Options, target: Target, most_stages: int) -> tuple[Kernel, Rings]:
     """See the module docstring; `most_stages` bounds every ring."""
     loops = list(_loops(kernel.body, False))
-    if not loops or most_stages < 2:
+    dots = any(True for _ in dot_statements(kernel))
+    may_pay = dots or any(may_load_ahead(loop, list(top_statements(loop.body))) for loop, _ in loops)
+    if not loops or most_stages < 2 or not may_pay:
         return kernel, Rings()
     facts = find_facts(kernel)
     plan = RingPlan(
         kernel, facts, plan_dots(kernel, facts, options, target), closed_forms(kernel, facts), options, target,
         read_only_pointers(kernel), {}, [], {}, {}, {},
     )  # fmt: skip
+    reads = find_reads(kernel, facts)
     for loop, nested in loops:
-        _plan_loop(plan, loop, nested, most_stages)
+        _plan_loop(plan, loop, nested, most_stages, reads)
     if any(ring.kind == "tma" for ring in plan.rings):
         copy_stores(plan)
     repeated = sum(ring.kind == "tma" for ring in plan.rings) > 1
@@ -119,8 +123,8 @@ def top_statements(block: tuple[Statement, ...]) -> Iterator[Statement]:
             yield statement
 
 
-def _plan_loop(plan: RingPlan, loop: For, nested: bool, most_stages: int) -> None:
-    outside = _read_outside(plan, loop)
+def _plan_loop(plan: RingPlan, loop: For, nested: bool, most_stages: int, reads: Reads) -> None:
+    outside = reads.outside(loop)
     if plan.options.num_stages < 2 or loop.variable in outside:
         return
     if any(waits_for_grids(statement) for statement in statements(loop.body)):
@@ -161,22 +165,6 @@ def _is_staged_load(plan: RingPlan, statement: Statement) -> bool:
     if not isinstance(statement, Assign) or statement.targets[0] not in plan.dots.staged:
         return False
     return isinstance(statement.value, Call) and statement.value.op == "load"
-
-
-def _read_outside(plan: RingPlan, loop: For) -> set[Variable]:
-    """The variables that are read outside of a loop's body: they outlive a trip."""
-    inside = {id(statement) for statement in statements(loop.body)}
-    pending = [
-        v for s in statements(plan.kernel.body) if id(s) not in inside for expr in expressions(s) for v in used_variables(expr)
-    ]  # fmt: skip
-    found: set[Variable] = set()
-    while pending:
-        variable = pending.pop()
-        if variable not in found:
-            found.add(variable)
-            if variable in plan.facts.absorbed:  # spelled where it is used
-                pending += used_variables(plan.facts.definitions[variable])
-    return found
 
 
 def _wanted_stages(plan: RingPlan, tiles: tuple[Variable, ...]) -> int:
