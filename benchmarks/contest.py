@@ -133,17 +133,22 @@ def capture(run: Callable[[], Any]) -> torch.cuda.CUDAGraph:
 
 
 def take_turns(runs: dict[str, Callable[[], Any]], flush: torch.Tensor, milliseconds: float) -> dict[str, list[float]]:
-    """The times of every contender, all in turns, each after the L2 cache was overwritten; about that long in total."""
+    """The times of every contender, all in turns, each after the L2 cache was overwritten; about that long in total.
+
+    Who begins a round changes: after the pause between rounds the first one meets slower clocks.
+    """
     graphs = {name: capture(run) for name, run in runs.items()}
     times: dict[str, list[float]] = {name: [] for name in graphs}
     rounds, number = FEWEST_ROUNDS, -2  # two rounds to warm up
     while number < rounds:
         pairs = {}
-        for name, graph in graphs.items():
+        names = list(graphs)
+        first = number % len(names)
+        for name in names[first:] + names[:first]:
             start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
             flush.zero_()
             start.record()
-            graph.replay()
+            graphs[name].replay()
             end.record()
             pairs[name] = start, end
         torch.cuda.synchronize()

@@ -109,6 +109,11 @@ inline void named_barrier_sync(int id, int threads, TILEWRIGHT_LINE)
     tilewright::barrier(id, threads, "named_barrier_sync", line);
 }
 
+TILEWRIGHT_UNCHECKED inline void named_barrier_arrive(int id, int threads, TILEWRIGHT_LINE)
+{
+    tilewright::arrives(id, threads, line);
+}
+
 TILEWRIGHT_UNCHECKED inline void async_proxy_fence()
 {
     const void* const self = &tilewright::mine();

@@ -4,8 +4,8 @@
 
 namespace tilewright {
 
-// Waits until `threads` threads are at barrier `id`; id 0 with all threads is __syncthreads.
-TILEWRIGHT_UNCHECKED inline void barrier(int id, int threads, const char* operation, int line)
+// Counts the current thread in at a barrier of `threads` threads; whether all have come.
+TILEWRIGHT_UNCHECKED inline bool arrives(int id, int threads, int line)
 {
     if (id < 0 || id >= NAMED_BARRIERS) fail("a block has barriers 0 to 15", line);
     if (threads <= 0 || (threads % LANES && threads != engine.num_threads))
@@ -20,10 +20,17 @@ TILEWRIGHT_UNCHECKED inline void barrier(int id, int threads, const char* operat
     } else if (id == 0 && barrier.line != line) {
         fail("divergent barrier: threads of one block meet at different barriers", line);
     }
-    if (++barrier.arrived == threads) {
-        barrier.arrived = 0;
-        wake(&barrier);
-    } else {
+    if (++barrier.arrived < threads) return false;
+    barrier.arrived = 0;
+    wake(&barrier);
+    return true;
+}
+
+// Waits until `threads` threads are at barrier `id`; id 0 with all threads is __syncthreads.
+TILEWRIGHT_UNCHECKED inline void barrier(int id, int threads, const char* operation, int line)
+{
+    if (!arrives(id, threads, line)) {
+        const NamedBarrier& barrier = engine.barriers[id];
         if (id == 0 && barrier.arrived == engine.alive)
             fail("divergent barrier: some threads have returned already", line);
         wait_at(operation, line, &barrier, [](const Fiber& fiber, char* text, size_t room) TILEWRIGHT_UNCHECKED {
@@ -31,7 +38,7 @@ TILEWRIGHT_UNCHECKED inline void barrier(int id, int threads, const char* operat
             snprintf(text, room, " (%d of %d threads are there)", barrier->arrived, barrier->threads);
         });
     }
-    acquire_both(&barrier);
+    acquire_both(&engine.barriers[id]);
 }
 
 // Brings the lanes of `mask` together; the last one calls `work(values)` for all. `value` is the caller's own.

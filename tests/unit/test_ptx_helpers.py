@@ -28,8 +28,8 @@ MMA_PAIRS += [(32, a, b) for pair in (("s8", "u8"), ("e4m3", "e5m2")) for a in p
 BARRIERS: list[Asked] = [
     (name, name, {})
     for name in ("mbarrier_init", "mbarrier_init_fence", "mbarrier_arrive", "mbarrier_arrive_expect", "mbarrier_wait",
-                 "tma_store_commit", "tma_store_wait", "async_proxy_fence", "named_barrier_sync", "warpgroup_shrink",
-                 "warpgroup_grow", "tensor_map_prefetch")
+                 "tma_store_commit", "tma_store_wait", "async_proxy_fence", "named_barrier_sync", "named_barrier_arrive",
+                 "warpgroup_shrink", "warpgroup_grow", "tensor_map_prefetch")
 ]  # fmt: skip
 TMA: list[Asked] = [(f"tma_{way}", f"tma_{way}_{r}d", {"rank": r}) for way in ("load", "store") for r in range(1, 6)]
 WGMMA_REST: list[Asked] = [
@@ -148,6 +148,7 @@ def test_barriers_tma_and_stores() -> None:
     tma_store_commit();
     tma_store_wait<0>();
     named_barrier_sync(1, 64);
+    named_barrier_arrive(2, 64);
     warpgroup_shrink<40>();
     warpgroup_grow<232>();
     stmatrix_x4(shared_bytes, 1, 2, 3, 4);

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..ir.nodes import Call, Effect, Expr, Use, Variable
+from ..ir.nodes import Call, Effect, Expr, Return, Use, Variable
 from ..ir.types import Dim
+from ..ir.walk import statements
 from ..schedule.instructions import WARPGROUP_BITS
 from ..schedule.layout import REGISTER, Layout, bits_of
 from ..schedule.shared_tiles import ALIGNMENT, LINE_BYTES, SharedTile
@@ -71,9 +72,10 @@ def lower_box_store(context: Context, statement: Effect) -> tuple[Node, ...]:
     if pieces > 1:
         nodes = (Loop(f"for (int {number} = 0; {number} < {count}; ++{number})", nodes, unroll=True),)
     last = Branch(own, (Line("tma_store_wait<0>();"),), (), "shared memory must outlive the copies out of it")
-    if not context.schedule.rings.persistent:
+    if any(isinstance(s, Return) for s in statements(context.kernel.body)):
         return (*prepare, *first, *nodes, last)
-    context.at_end = [last]
+    if last not in context.at_end:
+        context.at_end.append(last)
     return (*prepare, *first, *nodes)
 
 

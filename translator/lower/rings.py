@@ -23,12 +23,18 @@ from .unit import Branch, Line, Loop, Node, Shared
 
 Body = Callable[[tuple[Statement, ...]], tuple[Node, ...]]
 BARRIER_BYTES = 8
+WARP = 32
+READY_BARRIER = 15  # the last one: the first belong to those that multiply
 COORDINATES = ("group", "volume", "plane", "row", "col")  # of a box, the contiguous one last
 
 
-def announce_rings(context: Context) -> list[Node]:
-    """Declares the barriers of all rings and has them initialised before anybody uses them."""
-    nodes: list[Node] = []
+def announce_rings(context: Context, maps: list[str]) -> list[Node]:
+    """Declares the barriers of all rings; the thread that loads fetches the tensor maps and initialises the barriers.
+
+    It need not wait for the others, and starts its first copies while they are still on their way (`ready`).
+    """
+    context.use_helper("tensor_map_prefetch")
+    nodes: list[Node] = [Line(f"tensor_map_prefetch({name});") for name in maps]
     for ring in context.schedule.rings.rings:
         if ring.kind != "tma":
             continue
@@ -49,9 +55,22 @@ def announce_rings(context: Context) -> list[Node]:
         nodes.append(Loop(f"for (int stage = 0; stage < {stages}; ++stage)", init))
     tid = context.roles.tid
     return [
-        Branch(f"{tid} == 0", (*nodes, Line("mbarrier_init_fence();"))),
-        Line("__syncthreads();", "nobody touches a barrier before it is initialised"),
+        Branch(f"{tid} == NUM_THREADS", (*nodes, Line("mbarrier_init_fence();"))),
     ]
+
+
+def ready(context: Context) -> tuple[Node, Node]:
+    """What the loading warpgroup and what the others do before anybody uses the barriers."""
+    number = context.constant(
+        "READY_BARRIER", READY_BARRIER, "named barrier: mbarriers are initialised", topic="threads"
+    )
+    value = context.schedule.num_threads + WARP
+    comment = "those that multiply, and the loading warp"
+    threads = context.constant("READY_THREADS", value, comment, "NUM_THREADS + WARP_SIZE", topic="threads")
+    for helper in ("named_barrier_arrive", "named_barrier_sync"):
+        context.use_helper(helper)
+    arrive = Branch(f"{context.roles.tid} < {threads}", (Line(f"named_barrier_arrive({number}, {threads});"),))
+    return arrive, Line(f"named_barrier_sync({number}, {threads});", "the mbarriers are initialised")
 
 
 def stages_name(context: Context, ring: Ring) -> str:
@@ -139,7 +158,7 @@ def lower_consumer_loop(
     for helper in ("mbarrier_wait", "mbarrier_arrive"):
         context.use_helper(helper)
     lane = context.lane()
-    sums = [s for s in statements(statement.body) if id(s) in context.schedule.dots] if ring.overlapped else []
+    sums = products_in(context, statement) if ring.overlapped else ()
     before = context.in_flight
     context.in_flight = before | {id(s) for s in sums}
     context.stage_of |= dict.fromkeys(ring.tiles, "stage")
@@ -152,7 +171,8 @@ def lower_consumer_loop(
     ]
     if not ring.overlapped:
         done = Line(f"mbarrier_arrive(&{empty}[stage]);")
-        nodes.append(Branch(f"{lane} == 0", (done,), (), "this warp is done with the stage"))
+        nodes.append(Line("__syncwarp();", "every lane is done with the stage"))
+        nodes.append(Branch(f"{lane} == 0", (done,), (), ""))
         return (Loop(_counting(context, ring, header), tuple(nodes)),)
     for helper in ("wgmma_commit", "wgmma_wait"):
         context.use_helper(helper)
@@ -168,11 +188,7 @@ def lower_consumer_loop(
         Branch(f"{first} && {lane} == 0", (release,)),
     ]
     start: list[Node] = []
-    end: list[Node] = [Line("wgmma_wait<0>();", "all products are complete")]
-    for variable in dict.fromkeys(s.target for s in sums if isinstance(s, Assign)):
-        plan = context.schedule.dots[next(id(s) for s in sums if isinstance(s, Assign) and s.target is variable)]
-        count = context.count(plan.layout.axes[0])
-        end.append(pin(context, context.names.variable(variable), count, plan.instruction.accumulator))
+    end = list(products_complete(context, sums))
     if ring.counted:
         start += [] if plain else [Line(f"const int first_{position} = {position};")]
         end.append(Branch(f"{lane} == 0", (release,)))
@@ -182,6 +198,21 @@ def lower_consumer_loop(
         comment="ptxas serialises products if a way leads around the wait for them",
     )
     return (*start, some)
+
+
+def products_in(context: Context, loop: For) -> tuple[Assign, ...]:
+    """The dots of a loop."""
+    return tuple(s for s in statements(loop.body) if isinstance(s, Assign) and id(s) in context.schedule.dots)
+
+
+def products_complete(context: Context, dots: tuple[Assign, ...]) -> tuple[Node, ...]:
+    """The wait for all products, and for their sums to be ordinary registers again."""
+    nodes: list[Node] = [Line("wgmma_wait<0>();", "all products are complete")] if dots else []
+    for variable in dict.fromkeys(dot.target for dot in dots):
+        plan = next(context.schedule.dots[id(dot)] for dot in dots if dot.target is variable)
+        count = context.count(plan.layout.axes[0])
+        nodes.append(pin(context, context.names.variable(variable), count, plan.instruction.accumulator))
+    return tuple(nodes)
 
 
 def is_literal(expr: Expr, value: int) -> bool:

@@ -39,6 +39,7 @@ from .reduce import lower_reduce
 from .repack import lower_repack
 from .ring_copies import lower_copying_loop
 from .rings import lower_box_load, lower_consumer_loop, lower_producer_loop
+from .row_copies import lower_row_load
 from .tags import again, is_elsewhere, is_repeated, is_second_part, part, remark, same_source, source_of, tag
 from .unit import Branch, Comment, Line, Loop, Node, Spelled
 
@@ -70,6 +71,7 @@ STRUCTURED: dict[str, Lowering] = {
     "repack": lower_repack,
     "dot": lower_dot,
     "box_load": lower_box_load,
+    "row_load": lower_row_load,
     "box_store": lower_box_store,
     "barrier": _lower_barrier,
     "gdc_wait": _lower_grid_wait,

@@ -12,7 +12,7 @@ from ..ir.walk import bodies, statements, subexpressions, used_variables
 from ..schedule.instructions import PRODUCER_REGISTERS, WARPGROUP, consumer_registers
 from ..schedule.producer import producer_block, shared_lines
 from .context import Context
-from .rings import announce_rings, ring_counters
+from .rings import announce_rings, ready, ring_counters
 from .scopes import find_scopes
 from .statements import by_source, lower_block, repeated
 from .unit import Blank, Branch, Line, Loop, Node
@@ -28,9 +28,9 @@ def lower_body(context: Context, kernel: Kernel) -> tuple[Node, ...]:
         first = _same_for_all_programs(context, first)
         kept = {id(s) for s in first}
         rest = tuple(s for s in kernel.body if id(s) not in kept)
-    context.set_up += announce_rings(context)
-    shared = lower_block(context, first)
     loading = producer_block(rest)
+    context.set_up += announce_rings(context, _loaded_maps(loading))
+    shared = lower_block(context, first)
     context.shared_lines = shared_lines(loading, rest)
     context.role = "producer"
     scopes, context.scopes = context.scopes, find_scopes((*first, *loading), context.spelled)
@@ -39,14 +39,12 @@ def lower_body(context: Context, kernel: Kernel) -> tuple[Node, ...]:
     consumer = (*ring_counters(context), *_each_program(context, rest), *context.at_end)
     context.role = ""
     shrink, grow = _register_shares(context)
-    context.use_helper("tensor_map_prefetch")
-    near = tuple(Line(f"tensor_map_prefetch({name});") for name in _loaded_maps(loading))
-    context.set_up.insert(0, Branch(f"{context.roles.tid} == NUM_THREADS", near))
     one = Branch(f"{context.roles.tid} == NUM_THREADS", producer)
+    arrive, begin = ready(context)
     roles = Branch(
         f"{context.roles.tid} >= NUM_THREADS",
-        (*shrink, one),
-        (*grow, *consumer),
+        (*shrink, arrive, one),
+        (*grow, begin, *consumer),
         "the last warpgroup loads: one of its threads starts all copies",
         "the others multiply",
     )

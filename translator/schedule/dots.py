@@ -29,6 +29,7 @@ from .layout import Layout, padded
 from .shared_tiles import SharedTile, has_chunks
 
 KINDS = ("wgmma", "mma", "fma")  # the fastest first
+LOADS = ("load", "box_load", "row_load")
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +162,7 @@ def _staged(
     induction = closed_forms(kernel, facts)
     for candidate in statements(kernel.body):
         load = candidate.value if isinstance(candidate, Assign) else None
-        if not isinstance(candidate, Assign) or not isinstance(load, Call) or load.op not in ("load", "box_load"):
+        if not isinstance(candidate, Assign) or not isinstance(load, Call) or load.op not in LOADS:
             continue
         variable = candidate.target
         if uses.get(variable, 0) != len(reads.get(variable, ())) or not reads.get(variable):
@@ -169,6 +170,8 @@ def _staged(
         if load.op == "box_load":
             axes = [axis for axis in load.attribute("axes") if axis is not None]
             staged[variable] = SharedTile(variable.type.shape, axes[-1], variable.type.dtype.itemsize)
+        elif load.op == "row_load":
+            staged[variable] = SharedTile(variable.type.shape, load.attribute("fast"), variable.type.dtype.itemsize)
         elif facts.assignments[variable] == 1 and not load.attribute("volatile") and _fills_with_zeros(load):
             fast = _contiguous_axis(candidate, load, facts, induction)
             itemsize = variable.type.dtype.itemsize

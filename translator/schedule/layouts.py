@@ -111,7 +111,7 @@ def choose_layouts(kernel: Kernel, facts: Facts, options: Options, target: Targe
     fixed = {one.variable for wanted in conversions.values() for one in wanted}
     fixed |= {v for _, call in dot_statements(kernel) for arg in call.args for v in used_variables(arg)}
     num_threads = options.num_warps * LANES
-    store_parts, rings = cut_stores(kernel, problem.answers, rings)
+    store_parts, rings = cut_stores(kernel, facts, problem.answers, rings)
     recomputed = choose_recomputed(kernel, facts, in_registers, statement_layouts, fixed, num_threads)
     counted = recomputed.seen_by(facts)
     in_registers = {v: layout for v, layout in in_registers.items() if v not in recomputed.variables}
@@ -151,7 +151,7 @@ def statement_node(statement: Statement, facts: Facts) -> Node | None:
             if isinstance(statement, Assign) and statement.value.op == "load":  # type: ignore[attr-defined]
                 return statement.target
             return id(statement)
-        case Assign(value=Call(op="box_load")):
+        case Assign(value=Call(op="box_load" | "row_load")):
             return None
         case Assign(value=value, targets=(target, *_)):
             if not target.type.is_tile or target in facts.index or target in facts.absorbed:
@@ -164,7 +164,8 @@ def _collect(problem: _Problem, statement: Statement, facts: Facts) -> None:
     targets = statement.targets if isinstance(statement, Assign) else ()
     if targets and all(target in facts.unused for target in targets):
         return
-    boxed = isinstance(statement, Assign) and isinstance(statement.value, Call) and statement.value.op == "box_load"
+    value = statement.value if isinstance(statement, Assign) else None
+    boxed = isinstance(value, Call) and value.op in ("box_load", "row_load")
     for target in () if boxed else targets:
         if target.type.is_tile and target not in facts.index and target not in facts.absorbed:
             problem.shapes[target] = target.type.shape

@@ -5,7 +5,8 @@ loop's variable alone, so that any iteration's loads can be started from any oth
 
 - "tma": one thread of a warpgroup of its own starts tensor copies of whole boxes; the others wait for bytes, not threads.
   For loads that are boxes of a tensor (analysis/boxes.py), however the program spells them; on sm_90 with wgmma.
-- "cp_async": every thread starts its share of the copies, `stages - 1` iterations ahead.
+- "cp_async": every thread starts its share of the copies, `stages - 1` iterations ahead; of rows that are not aligned as
+  they lie in memory (row_copies.py).
 - "own": no tile of the loop is for a dot; every thread starts copies of what it will hold itself, `stages` ahead.
 
 In rings of the last two kinds, tiles that are used in registers are loaded ahead too (`own_stages.py`). A load that depends
@@ -43,7 +44,8 @@ from .own_stages import may_load_ahead, own_loads, own_stages
 from .persistence import can_persist
 from .pointers import read_only_pointers, roots_of
 from .producer import producible, waits_for_grids
-from .ring_plan import Ring, RingPlan, Rings
+from .ring_plan import ALIGNED_STAGES, Ring, RingPlan, Rings
+from .row_copies import row_load
 from .tensor_copies import box_load, boxed_tile, copy_stores, why_not_copied
 from .trips import in_any_trip
 
@@ -95,6 +97,7 @@ def _sources(kernel: Kernel, replaced: list[Statement]) -> set[Variable]:
 def with_stages(dots: Dots, rings: Rings) -> Dots:
     """The dots with as many stages of every staged tile as its ring has."""
     stages = {tile: ring.stages for ring in rings.rings for tile in ring.tiles}
+    stages |= {tile: ALIGNED_STAGES for ring in rings.rings for tile in ring.rows}
     staged = {v: replace(tile, stages=stages.get(v, 1)) for v, tile in dots.staged.items()}
     return replace(dots, staged=staged)
 
@@ -142,23 +145,27 @@ def _plan_loop(plan: RingPlan, loop: For, nested: bool, most_stages: int, reads:
         counted = nested or not plain
         plan.rings.append(Ring(loop.variable, "tma", tiles, stages, counted, _overlapped(plan, loop, tiles)))
         return
-    moved = []
+    moved, rows = [], []
     for statement in loads:
         if not roots_of(plan.kernel, statement.value.args[0]) <= plan.read_only:  # type: ignore[attr-defined]
             continue  # an earlier trip may store what this one loads
-        call = in_any_trip(plan.induction, plan.facts, statement, loop)
+        by_rows = row_load(plan, statement, loop) if most_stages > ALIGNED_STAGES else None
+        call = by_rows or in_any_trip(plan.induction, plan.facts, statement, loop)
         if call is not None:
             plan.replaced[id(statement)] = replace(statement, value=call)
             moved.append(statement.target)
-    own = own_loads(plan, loop, top)
+        if by_rows is not None:
+            rows.append(statement.target)
+    tiles, own = tuple(moved), own_loads(plan, loop, top)
     held = tuple(statement.target for statement in own.values())
-    stages = min(plan.options.num_stages, most_stages)
-    if not moved and held:
+    stages = min(max(plan.options.num_stages, ALIGNED_STAGES + bool(rows)), most_stages)
+    if held and not moved:
         stages = min(own_stages(plan, loop, held), most_stages - 1)
     if (moved or held) and stages:
         plan.replaced |= own
         kind = "cp_async" if moved else "own"
-        plan.rings.append(Ring(loop.variable, kind, tuple(moved), stages, not plain, False, held))
+        overlapped = bool(moved) and _all_wgmma(plan, loads) and _overlapped(plan, loop, tiles)
+        plan.rings.append(Ring(loop.variable, kind, tiles, stages, not plain, overlapped, tuple(rows), held))
 
 
 def _is_staged_load(plan: RingPlan, statement: Statement) -> bool:

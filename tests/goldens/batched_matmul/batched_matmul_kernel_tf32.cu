@@ -25,6 +25,8 @@ constexpr int NUM_WARPS = 4;
 constexpr int WARP_SIZE = 32;
 constexpr int NUM_THREADS = NUM_WARPS * WARP_SIZE;              // 128
 constexpr int CONSUMER_BARRIER = 1;                             // named barrier of those that multiply
+constexpr int READY_BARRIER = 15;                               // named barrier: mbarriers are initialised
+constexpr int READY_THREADS = NUM_THREADS + WARP_SIZE;          // those that multiply, and the loading warp
 constexpr int WARPGROUP_SIZE = 128;                             // threads
 constexpr int COL_THREADS = 16;                                 // threads along the columns of b_ptrs
 constexpr int COLS = BLOCK_N / COL_THREADS;                     // 4 columns of b_ptrs per thread
@@ -193,6 +195,12 @@ __device__ __forceinline__ void named_barrier_sync(int id, int threads)
     asm volatile("bar.sync %0, %1;" :: "r"(id), "r"(threads) : "memory");
 }
 
+// Counts this warp in at a barrier among `threads` threads of the block, without waiting for the others.
+__device__ __forceinline__ void named_barrier_arrive(int id, int threads)
+{
+    asm volatile("bar.arrive %0, %1;" :: "r"(id), "r"(threads) : "memory");
+}
+
 // What wgmma must know of a shared operand: where it starts, the swizzle of its rows, and the strides between
 // its core matrices, in bytes. Adding 1 to a descriptor moves its start by 16 bytes.
 template <int SWIZZLE_BYTES>
@@ -277,20 +285,20 @@ batched_matmul_kernel(const float* a_ptr, const float* b_ptr, float* c_ptr, int 
     const int row = tid / COL_THREADS;   // this thread's place among ROW_THREADS
     const int accumulator_col = tid % BLOCK_N_THREADS;   // this thread's place among BLOCK_N_THREADS
     const int accumulator_row = warp * 16 + lane / 4;   // the first row of this thread
-    if (tid == NUM_THREADS) tensor_map_prefetch(a_map);
-    if (tid == 0) {
+    if (tid == NUM_THREADS) {
+        tensor_map_prefetch(a_map);
         for (int stage = 0; stage < NUM_STAGES; ++stage) {
             mbarrier_init(&full[stage], 1);   // the loading thread arrives
             mbarrier_init(&empty[stage], NUM_WARPS);   // a lane of each warp does
         }
         mbarrier_init_fence();
     }
-    __syncthreads();   // nobody touches a barrier before it is initialised
 
     // L15: batch = tl.program_id(2).to(tl.int64)
     const long long batch = static_cast<long long>(static_cast<int>(blockIdx.z));
 
     if (tid >= NUM_THREADS) {   // the last warpgroup loads: one of its threads starts all copies
+        if (tid < READY_THREADS) named_barrier_arrive(READY_BARRIER, READY_THREADS);
         if (tid == NUM_THREADS) {
             int filled = 0;   // stages so far, over all loops
             for (int program = blockIdx.x; program < num_programs; program += gridDim.x) {
@@ -308,6 +316,7 @@ batched_matmul_kernel(const float* a_ptr, const float* b_ptr, float* c_ptr, int 
             }
         }
     } else {   // the others multiply
+        named_barrier_sync(READY_BARRIER, READY_THREADS);   // the mbarriers are initialised
         int used = 0;   // stages so far, over all loops
         for (int program = blockIdx.x; program < num_programs; program += gridDim.x) {
             // L16: offs_m = tl.program_id(0) * BLOCK_M + tl.arange(0, BLOCK_M)    (folded into the copies)
@@ -384,7 +393,8 @@ batched_matmul_kernel(const float* a_ptr, const float* b_ptr, float* c_ptr, int 
                         b_ptrs[r][c] += static_cast<long long>(BLOCK_K) * stride_bk;
                     }
                 }
-                if (lane == 0) mbarrier_arrive(&empty[stage]);   // this warp is done with the stage
+                __syncwarp();   // every lane is done with the stage
+                if (lane == 0) mbarrier_arrive(&empty[stage]);
             }
 
             // L30: c_ptrs = c_ptr + batch * stride_cb + offs_m[:, None] * stride_cm + offs_n[None, :] *

@@ -248,8 +248,6 @@ grouped_gemm_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, const int
                 // L38: accumulator = tl.dot(x, y, accumulator)
                 const auto x_operand = wgmma_descriptor<SWIZZLE>(x[stage], 16, PATTERN_BYTES);
                 const auto y_operand = wgmma_descriptor<Y_SWIZZLE>(y[stage], 16, Y_PATTERN_BYTES);
-                #pragma unroll
-                for (int r = 0; r < ROWS; ++r) wgmma_pin(accumulator[r]);
                 wgmma_fence();
                 #pragma unroll
                 for (int kk = 0; kk < BLOCK_K; kk += MMA_K) {
@@ -257,7 +255,7 @@ grouped_gemm_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, const int
                                     y_operand + kk * LINE_CHUNKS);
                 }
                 wgmma_commit();
-                wgmma_wait<0>();   // the sum is complete
+                wgmma_wait<0>();   // all products are complete
                 #pragma unroll
                 for (int r = 0; r < ROWS; ++r) wgmma_pin(accumulator[r]);
                 if (ahead < K) put_tiles((used + NUM_STAGES - 1) % NUM_STAGES);

@@ -283,20 +283,18 @@ matmul_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int M, int N, i
         // L41: accumulator = tl.dot(a, b, accumulator)
         const auto a_operand = wgmma_descriptor<SWIZZLE>(a[stage] + warpgroup * A_PART, 16, PATTERN_BYTES);
         const auto b_operand = wgmma_descriptor<SWIZZLE>(b[stage], B_BOX_BYTES, PATTERN_BYTES);
-        #pragma unroll
-        for (int r = 0; r < ROWS; ++r) wgmma_pin(accumulator[r]);
         wgmma_fence();
         #pragma unroll
         for (int kk = 0; kk < BLOCK_K; kk += MMA_K) {
             wgmma_m64n256k16(accumulator[0], accumulator[1], a_operand + kk / CHUNK,
                              b_operand + kk * LINE_CHUNKS);
         }
-        wgmma_commit();
-        wgmma_wait<0>();   // the sum is complete
-        #pragma unroll
-        for (int r = 0; r < ROWS; ++r) wgmma_pin(accumulator[r]);
         // L42: a_ptrs += BLOCK_K * stride_ak    (folded into the copies)
         // L43: b_ptrs += BLOCK_K * stride_bk    (folded into the copies)
+        wgmma_commit();
+        wgmma_wait<0>();   // all products are complete
+        #pragma unroll
+        for (int r = 0; r < ROWS; ++r) wgmma_pin(accumulator[r]);
     }
     // The activation sees the float32 sums.
     // L45: if ACTIVATION == "leaky_relu":    (false in this specialisation: without L46)
