@@ -65,9 +65,10 @@ def make_ready(compiled: CompiledKernel, grid: tuple[int, int, int], values: tup
         ctypes.memmove(start, config, CONFIG_BYTES)
         for number, address in enumerate(addresses):
             memory[first + number] = start + places[number] if number in places else address
-        _ = whole, encodings  # which the other addresses point into
         arguments = ctypes.byref(memory), function, ctypes.byref(memory, 8 * first), None
-        return memory, functools.partial(launcher.start_at_once, *arguments)
+        starter = functools.partial(launcher.start_at_once, *arguments)
+        starter.kept = whole, encodings  # type: ignore[attr-defined]  # which the other addresses point into
+        return memory, starter
 
     check = compiled.check_globals if compiled.artifact.globals else None
     behind = config[STREAM + 8 :]
