@@ -73,7 +73,8 @@ def own_stages(plan: RingPlan, loop: For, tiles: tuple[Variable, ...]) -> int:
     asked = dict(loop.options).get("num_stages")
     bytes_of_stage = sum(math.prod(map(padded, tile.type.shape)) * tile.type.dtype.itemsize for tile in tiles)
     wanted = (plan.options.num_stages if asked is None else int(asked)) - 1
-    blocks = _blocks(plan, threads)
+    plan.blocks = plan.blocks or _blocks(plan, threads)  # the same for every loop
+    blocks = plan.blocks
     if asked is None and not dots and (blocks > FEW_BLOCKS or bytes_of_stage < LEAST_BYTES):
         return 0
     room = plan.target.max_dynamic_shared_bytes // (blocks if asked is None else 1) - SHARED_FOR_REDUCTIONS

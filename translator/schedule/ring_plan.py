@@ -76,3 +76,4 @@ class RingPlan:
     maps: dict[tuple[object, ...], TensorMap]
     guards: dict[str, None]
     reasons: dict[str, None]
+    blocks: int | None = None  # that fit on a multiprocessor, once somebody has asked
