@@ -169,7 +169,9 @@ def _divisors_under(guards: tuple[Expr, ...]) -> dict[Variable, AxisInfo]:
     found: dict[Variable, AxisInfo] = {}
     for guard in guards:
         match guard:
-            case Call(op="eq", args=(Call(op="mod", args=(Use(variable=variable), Literal(value=number))), Literal(value=0))):
+            case Call(
+                op="eq", args=(Call(op="mod", args=(Use(variable=variable), Literal(value=number))), Literal(value=0))
+            ):
                 found[variable] = known_divisor(int(number))
     return found
 

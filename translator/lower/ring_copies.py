@@ -119,8 +119,8 @@ def _names(context: Context, ring: Ring) -> _Names:
     once, stages, loop = context.names.once, stages_name(context, ring), ring.loop
     ahead = once("ahead", ("ahead", loop))
     used = once("used", ("position", loop, "")) if ring.counted else ""
-    functions = (once(f"{word}_tiles", (word, loop)) for word in ("load", "put", "align"))
-    return _Names(stages, *functions, ahead, used, used or context.names.variable(loop))
+    load, put, align = (once(f"{word}_tiles", (word, loop)) for word in ("load", "put", "align"))
+    return _Names(stages, load, put, align, ahead, used, used or context.names.variable(loop))
 
 
 def _filling(context: Context, statement: For, loads: list[Assign], arrays: list[str], names: _Names) -> _Filling:
@@ -146,15 +146,17 @@ def _filling(context: Context, statement: For, loads: list[Assign], arrays: list
             variable = ahead_registers(context, load)
             layout = context.schedule.layouts[load.target]
             text = context.declaration(variable, layout, context.names.variable(variable))
-            before.append(
-                Line(f"{text};", f"elements of {array} on their way: no asynchronous copy can take them")
-            )
+            before.append(Line(f"{text};", f"elements of {array} on their way: no asynchronous copy can take them"))
             loading += fetch_tile(context, load)
             putting += put_tile(context, load, f"{array}[stage]")
     for helper in ("cp_async_commit", "cp_async_wait") if direct or aligning else ():
         context.use_helper(helper)
     kind = ctype(statement.variable.type)
-    parameters = [f"{kind} {name}", *(["int stage"] if direct else ()), *(["int turn"] if aligning and names.used else ())]
+    parameters = [
+        f"{kind} {name}",
+        *(["int stage"] if direct else ()),
+        *(["int turn"] if aligning and names.used else ()),
+    ]
     functions = [
         *before,
         Comment(f"Starts the loads of iteration {name}{' into a stage' if direct else ''}."),

@@ -61,7 +61,9 @@ def announce_rings(context: Context, maps: list[str]) -> list[Node]:
 
 def ready(context: Context) -> tuple[Node, Node]:
     """What the loading warpgroup and what the others do before anybody uses the barriers."""
-    number = context.constant("READY_BARRIER", READY_BARRIER, "named barrier: mbarriers are initialised", topic="threads")
+    number = context.constant(
+        "READY_BARRIER", READY_BARRIER, "named barrier: mbarriers are initialised", topic="threads"
+    )
     value = context.schedule.num_threads + WARP
     comment = "those that multiply, and the loading warp"
     threads = context.constant("READY_THREADS", value, comment, "NUM_THREADS + WARP_SIZE", topic="threads")
