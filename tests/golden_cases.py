@@ -72,7 +72,7 @@ GOLDEN_CASES = [
     ),
     GoldenCase(
         "matmul", "matmul_kernel", "fp16_unaligned",
-        f"{HALF3}, i32, i32, i32, i32, i32:1, i32, i32:1, i32, i32:1, 256, 128, 64, 8, ''", LARGE, archs=HOPPER,
+        f"{HALF3}, i32, i32, i32, i32, i32:1, i32, i32:1, i32, i32:1, 128, 256, 64, 8, ''", LARGE, archs=HOPPER,
     ),
     GoldenCase("matmul", "matmul_kernel", "fp16_ampere", f"{HALF3}, {ROW_MAJOR}, 128, 128, 64, 8, ''", LARGE, "sm_80"),
     GoldenCase(

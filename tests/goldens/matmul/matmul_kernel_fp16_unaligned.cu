@@ -3,22 +3,22 @@
 //   target     sm_90a only (wgmma)
 //   arguments  a_ptr, b_ptr: const half*, 16-byte aligned; c_ptr: half*, 16-byte aligned; M, N, K, stride_am,
 //              stride_bk, stride_cm: int
-//   constexpr  stride_ak = 1, stride_bn = 1, stride_cn = 1, BLOCK_M = 256, BLOCK_N = 128, BLOCK_K = 64,
+//   constexpr  stride_ak = 1, stride_bn = 1, stride_cn = 1, BLOCK_M = 128, BLOCK_N = 256, BLOCK_K = 64,
 //              GROUP_M = 8, ACTIVATION = ''
-//   launch     grid (programs, 1, 1), block (256, 1, 1), dynamic shared memory 206848 bytes
-//   tiles      accumulator, c [256, 128]: registers, 128 x 128 per warpgroup, by wgmma.m64n128k16
-//              offs_cm [256]: 4 x 64 threads; 4 threads hold copies
-//              offs_cn [128]: 16 x 4 threads x 2 consecutive elements; 64 threads hold copies
-//              a [256, 64]: shared, 2 stages of 32768 bytes, 128-byte swizzle; 2 of 36864 bytes for rows as
+//   launch     grid (programs, 1, 1), block (256, 1, 1), dynamic shared memory 202752 bytes
+//   tiles      accumulator, c [128, 256]: registers, 64 x 256 per warpgroup, by wgmma.m64n256k16
+//              offs_cm [128]: 2 x 64 threads; 4 threads hold copies
+//              offs_cn [256]: 32 x 4 threads x 2 consecutive elements; 64 threads hold copies
+//              a [128, 64]: shared, 2 stages of 16384 bytes, 128-byte swizzle; 2 of 18432 bytes for rows as
 //              they lie in memory
-//              b [64, 128]: shared, 2 stages of 16384 bytes, 128-byte swizzle; 2 of 17408 bytes for rows as
+//              b [64, 256]: shared, 2 stages of 32768 bytes, 128-byte swizzle; 2 of 33792 bytes for rows as
 //              they lie in memory
 //   no TMA     a: the stride stride_am is not known to be a multiple of 16 bytes
 
 #include <cuda_fp16.h>
 
-constexpr int BLOCK_M = 256;                                    // rows of a
-constexpr int BLOCK_N = 128;                                    // columns of b
+constexpr int BLOCK_M = 128;                                    // rows of a
+constexpr int BLOCK_N = 256;                                    // columns of b
 constexpr int BLOCK_K = 64;                                     // columns of a, rows of b
 constexpr int GROUP_M = 8;
 constexpr int NUM_WARPS = 8;
@@ -26,11 +26,9 @@ constexpr int WARP_SIZE = 32;
 constexpr int NUM_THREADS = NUM_WARPS * WARP_SIZE;              // 256
 constexpr int WARPGROUP_SIZE = 128;                             // threads
 constexpr int COL_THREADS = 4;                                  // threads along the columns of a tile
-constexpr int COLS = BLOCK_N / COL_THREADS;                     // 32 columns of a tile per thread
+constexpr int COLS = BLOCK_N / COL_THREADS;                     // 64 columns of a tile per thread
 constexpr int VEC = 2;                                          // consecutive columns of a thread
-constexpr int ROWS = 4;                                         // 4 rows of a tile per thread
-constexpr int A_ROWS_STEP = 512;                                // chunks from 64 rows of a to the next
-constexpr int MMA_ROWS = 2;                                     // pieces of 64 rows per warpgroup
+constexpr int ROWS = 2;                                         // 2 rows of a tile per thread
 constexpr int NUM_STAGES = 3;                                   // tiles in shared memory at once
 // of tiles with unaligned rows: one is read while the next is written
 constexpr int ALIGNED_STAGES = 2;
@@ -216,21 +214,27 @@ __device__ __forceinline__ void wgmma_pin(float (&row)[N])
     for (int i = 0; i < N; ++i) asm volatile("" : "+f"(row[i]) :: "memory");
 }
 
-// Starts acc += a * b on a 64x128x16 fragment, fp16 inputs, a from shared memory. `upper` holds a lane's part
+// Starts acc += a * b on a 64x256x16 fragment, fp16 inputs, a from shared memory. `upper` holds a lane's part
 // of row lane / 4 of its warp's 16 rows, `lower` of row lane / 4 + 8.
-__device__ __forceinline__ void wgmma_m64n128k16(float (&upper)[32], float (&lower)[32], unsigned long long a,
+__device__ __forceinline__ void wgmma_m64n256k16(float (&upper)[64], float (&lower)[64], unsigned long long a,
                                                  unsigned long long b)
 {
 #define FRAG(f) "+f"(upper[2 * f]), "+f"(upper[2 * f + 1]), "+f"(lower[2 * f]), "+f"(lower[2 * f + 1])
     asm volatile(
-        "wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16 {"
+        "wgmma.mma_async.sync.aligned.m64n256k16.f32.f16.f16 {"
         "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
         "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
         "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "
-        "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63}, "
-        "%64, %65, 1, 1, 1, 0, 1;"   // scale-d, scale-a, scale-b; only b transposed
+        "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63, "
+        "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, "
+        "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95, "
+        "%96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111, "
+        "%112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127}, "
+        "%128, %129, 1, 1, 1, 0, 1;"   // scale-d, scale-a, scale-b; only b transposed
         : FRAG(0), FRAG(1), FRAG(2), FRAG(3), FRAG(4), FRAG(5), FRAG(6), FRAG(7),
-          FRAG(8), FRAG(9), FRAG(10), FRAG(11), FRAG(12), FRAG(13), FRAG(14), FRAG(15)
+          FRAG(8), FRAG(9), FRAG(10), FRAG(11), FRAG(12), FRAG(13), FRAG(14), FRAG(15),
+          FRAG(16), FRAG(17), FRAG(18), FRAG(19), FRAG(20), FRAG(21), FRAG(22), FRAG(23),
+          FRAG(24), FRAG(25), FRAG(26), FRAG(27), FRAG(28), FRAG(29), FRAG(30), FRAG(31)
         : "l"(a), "l"(b) : "memory");
 #undef FRAG
 }
@@ -241,7 +245,7 @@ struct alignas(1024) SharedArrays {
     alignas(16) half a_rows[ROW_STAGES][BLOCK_M * (BLOCK_K + CHUNK)];   // as they lie in memory
     alignas(16) half b_rows[ROW_STAGES][BLOCK_K * (BLOCK_N + CHUNK)];   // as they lie in memory
 };
-static_assert(sizeof(SharedArrays) == 206848, "the launch line in the header above");
+static_assert(sizeof(SharedArrays) == 202752, "the launch line in the header above");
 
 extern "C" __global__ void __launch_bounds__(NUM_THREADS)
 matmul_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int M, int N, int K, int stride_am,
@@ -257,7 +261,7 @@ matmul_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int M, int N, i
     const int warp = tid / WARP_SIZE;
     const int lane = tid % WARP_SIZE;
     const int col = tid % COL_THREADS;   // this thread's place among COL_THREADS
-    const int row = warp / 4 * 128 + warp % 4 * 16 + lane / 4;   // the first row of this thread
+    const int row = warp * 16 + lane / 4;   // the first row of this thread
     const int warpgroup = tid / WARPGROUP_SIZE;
 
     // Programs take the tiles of C in groups of GROUP_M rows, so that neighbours share what they read from
@@ -339,11 +343,8 @@ matmul_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int M, int N, i
         wgmma_fence();
         #pragma unroll
         for (int kk = 0; kk < BLOCK_K; kk += MMA_K) {
-            #pragma unroll
-            for (int m = 0; m < MMA_ROWS; ++m) {
-                wgmma_m64n128k16(accumulator[2 * m], accumulator[2 * m + 1],
-                                 a_operand + kk / CHUNK + m * A_ROWS_STEP, b_operand + kk * LINE_CHUNKS);
-            }
+            wgmma_m64n256k16(accumulator[0], accumulator[1], a_operand + kk / CHUNK,
+                             b_operand + kk * LINE_CHUNKS);
         }
         // L42: a_ptrs += BLOCK_K * stride_ak    (folded into the copies)
         // L43: b_ptrs += BLOCK_K * stride_bk    (folded into the copies)
@@ -366,7 +367,7 @@ matmul_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int M, int N, i
     // L49: offs_cm = pid_m * BLOCK_M + tl.arange(0, BLOCK_M)
     int offs_cm[ROWS];
     #pragma unroll
-    for (int r = 0; r < ROWS; ++r) offs_cm[r] = pid_m * BLOCK_M + row + r / 2 * 64 + r % 2 * 8;
+    for (int r = 0; r < ROWS; ++r) offs_cm[r] = pid_m * BLOCK_M + row + r * 8;
     // L50: offs_cn = pid_n * BLOCK_N + tl.arange(0, BLOCK_N)
     int offs_cn[COLS];
     #pragma unroll
