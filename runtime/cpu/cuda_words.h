@@ -10,6 +10,9 @@
 #define __launch_bounds__(...)
 #define __grid_constant__
 #define __align__(bytes) __attribute__((aligned(bytes)))
+#ifndef __clang__
+#define __builtin_assume(condition) ((void)0)
+#endif
 #define __shared__ static   // one block at a time: its shared memory is the program's
 #define TILEWRIGHT_LINE int line = __builtin_LINE()
 
@@ -37,24 +40,35 @@ inline void __trap(TILEWRIGHT_LINE) { tilewright::fail("the kernel trapped", lin
 
 namespace tilewright {
 template <typename T> struct Shuffled { T value, result; int source; };
+
+// The value of the lane `source`, for all lanes of the mask.
+template <typename T> TILEWRIGHT_UNCHECKED T shuffled(unsigned mask, T value, int source, const char* name, int line)
+{
+    Shuffled<T> mine{value, value, source % LANES};
+    warp_operation(mask, name, line, &mine, [](void** values, unsigned lanes) TILEWRIGHT_UNCHECKED {
+        for (int lane = 0; lane < LANES; ++lane) {
+            if (!(lanes >> lane & 1)) continue;
+            auto* taker = static_cast<Shuffled<T>*>(values[lane]);
+            if (lanes >> taker->source & 1) taker->result = static_cast<Shuffled<T>*>(values[taker->source])->value;
+        }
+    });
+    return mine.result;
+}
 }
 
-// The value of the lane whose number differs by the bits of `distance`.
+// The value of the lane whose number differs by the bits of `distance`; that of lane `source`.
 template <typename T>
 TILEWRIGHT_UNCHECKED T __shfl_xor_sync(unsigned mask, T value, int distance, int width = 32, TILEWRIGHT_LINE)
 {
     (void)width;
     const int lane = tilewright::engine.current % tilewright::LANES;
-    tilewright::Shuffled<T> mine{value, value, lane ^ distance};
-    tilewright::warp_operation(mask, "__shfl_xor_sync", line, &mine, [](void** values, unsigned lanes) TILEWRIGHT_UNCHECKED {
-        for (int lane = 0; lane < tilewright::LANES; ++lane) {
-            if (!(lanes >> lane & 1)) continue;
-            auto* taker = static_cast<tilewright::Shuffled<T>*>(values[lane]);
-            if (lanes >> taker->source & 1)
-                taker->result = static_cast<tilewright::Shuffled<T>*>(values[taker->source])->value;
-        }
-    });
-    return mine.result;
+    return tilewright::shuffled(mask, value, lane ^ distance, "__shfl_xor_sync", line);
+}
+template <typename T>
+TILEWRIGHT_UNCHECKED T __shfl_sync(unsigned mask, T value, int source, int width = 32, TILEWRIGHT_LINE)
+{
+    (void)width;
+    return tilewright::shuffled(mask, value, source, "__shfl_sync", line);
 }
 
 // --------------------------------------------------------------------------------------------------------- atomics

@@ -73,10 +73,13 @@ class Context:
         self.packets: set[int] = set()  # sizes of vector accesses, in bytes
         self.structs: dict[tuple[object, ...], str] = {}
         self.stage_of: dict[Variable, str] = {}  # which stage of its ring a staged tile is read from here
+        self.own_stage: dict[Variable, str] = {}  # where each thread finds what it has copied ahead for itself
+        self.after_load: dict[int, tuple[Node, ...]] = {}  # what follows a load, by `id` of its statement
         self.fixed_starts: dict[tuple[Variable, int], str] = {}  # coordinates of boxes that their loop does not change
         self.in_flight: frozenset[int] = frozenset()  # dots that the loop around them waits for
         self.set_up: list[Node] = []  # what the block does before the first statement
         self.role = ""  # "producer" or "consumer" where the warpgroups of a block do different things
+        self.policies: dict[Variable, str] = {}  # how long L2 keeps a copied tile: the variable that says so
         self.at_end: list[Node] = []  # what the role owes before the block ends
         self.shared_lines = SharedLines()  # source lines that both of them execute
         self.quoting = True  # whether statements stand under tags

@@ -8,6 +8,7 @@ choices meet, the tile is converted for that statement.
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -17,19 +18,21 @@ from ..analysis.facts import Facts
 from ..analysis.unit_stride import unit_axes
 from ..artifact import Options, Target
 from ..ir.nodes import Assign, Call, Effect, Expr, Kernel, Statement, Use, Variable
-from ..ir.walk import children, expressions, statements, used_variables
+from ..ir.walk import children, expressions, statements
 from ..language.dtypes import PointerType
 from .box_stores import cut_stores
-from .dots import Dots, dot_statements, plan_dots
+from .dots import Dots, plan_dots
+from .held_operands import held_operands
 from .layout import Layout, blocked, drop_axis, padded
 from .paths import operand_axes, result_axes
 from .plan import Conversion, Schedule
-from .recomputed import choose_recomputed
+from .recomputed import Recomputed, choose_recomputed, is_exchange
 from .registers import choose_shared, needs_whole_multiprocessor, peak_registers
 from .ring_plan import Rings
 from .rings import with_stages
 
 ACCESS_BYTES = 16  # the widest access of one thread
+LARGEST_REPEAT = 16  # elements that lie in one word and go to one thread
 LANES = 32
 SHARED_FOR_EXCHANGE = 32 * 1024  # bytes that tiles in shared memory leave to reductions and conversions
 
@@ -55,6 +58,7 @@ class _Access:
     info: AxisInfo
     itemsize: int
     side_by_side: frozenset[int]
+    loads: bool
 
 
 @dataclass(slots=True)
@@ -87,6 +91,7 @@ def choose_layouts(kernel: Kernel, facts: Facts, options: Options, target: Targe
     problem.index()
     thread_bits = (options.num_warps * LANES).bit_length() - 1
     dots = with_stages(plan_dots(kernel, facts, options, target), rings)
+    dots = held_operands(kernel, facts, dots, _repeats_along_k(problem, dots))
     _settle_accumulators(problem, kernel, dots)
     _solve(problem, thread_bits)
     conversions: dict[int, list[Conversion]] = {}
@@ -100,20 +105,18 @@ def choose_layouts(kernel: Kernel, facts: Facts, options: Options, target: Targe
     layouts = {node: layout for node, layout in problem.answers.items() if isinstance(node, Variable)}
     in_registers = {variable: layout for variable, layout in layouts.items() if variable not in dots.staged}
     staged_bytes = sum(tile.stage_bytes * tile.stages for tile in dots.staged.values())
+    staged_bytes += sum(_held_bytes(layouts[v], v) * ring.stages for ring in rings.rings for v in ring.own)
     room = target.max_dynamic_shared_bytes - SHARED_FOR_EXCHANGE - staged_bytes
-    statement_layouts = {node: layout for node, layout in problem.answers.items() if isinstance(node, int)}
-    fixed = {one.variable for wanted in conversions.values() for one in wanted}
-    fixed |= {v for _, call in dot_statements(kernel) for arg in call.args for v in used_variables(arg)}
     num_threads = options.num_warps * LANES
     store_parts, rings = cut_stores(kernel, facts, problem.answers, rings)
-    recomputed = choose_recomputed(kernel, facts, in_registers, statement_layouts, fixed, num_threads)
+    recomputed = _recomputed(kernel, facts, problem, conversions, in_registers, dots)
     counted = recomputed.seen_by(facts)
     in_registers = {v: layout for v, layout in in_registers.items() if v not in recomputed.variables}
     in_shared = choose_shared(kernel, counted, in_registers, num_threads, room)
     crowded = needs_whole_multiprocessor(peak_registers(kernel, counted, in_registers), num_threads)
     return Schedule(
         layouts=layouts,
-        statement_layouts=statement_layouts,
+        statement_layouts={node: layout for node, layout in problem.answers.items() if isinstance(node, int)},
         index_layouts=_index_layouts(kernel, facts, problem),
         conversions={key: tuple(value) for key, value in conversions.items()},
         in_shared=in_shared,
@@ -122,10 +125,34 @@ def choose_layouts(kernel: Kernel, facts: Facts, options: Options, target: Targe
         staged=dots.staged,
         store_parts=store_parts,
         rings=rings,
-        blocks_per_multiprocessor=1 if crowded or rings.has_producer else None,
+        blocks_per_multiprocessor=recomputed.blocks or (1 if crowded or rings.has_producer else None),
         options=options,
         target=target,
     )
+
+
+def _recomputed(
+    kernel: Kernel,
+    facts: Facts,
+    problem: _Problem,
+    conversions: dict[int, list[Conversion]],
+    layouts: dict[Variable, Layout],
+    dots: Dots,
+) -> Recomputed:
+    if dots.plans:
+        return Recomputed()
+    exchanges = [
+        statement
+        for statement in statements(kernel.body)
+        if isinstance(statement, Assign) and is_exchange(statement, problem.answers.get(id(statement)))
+    ]
+    fixed = {one.variable for wanted in conversions.values() for one in wanted}
+    return choose_recomputed(kernel, facts, layouts, exchanges, fixed)
+
+
+def _held_bytes(layout: Layout, variable: Variable) -> int:
+    """Bytes of a tile, copies that several threads hold counted."""
+    return (math.prod(layout.register_shape()) << layout.thread_bits) * variable.type.dtype.itemsize
 
 
 # ------------------------------------------------------------------------------------------------- the problem
@@ -183,7 +210,8 @@ def _collect_structure(problem: _Problem, statement: Statement, expr: Expr, node
         pointer = expr.args[0]
         if isinstance(pointer.type.element, PointerType):
             info = axis_info(pointer, facts.environments[id(statement)])
-            access = _Access(info, pointer.type.element.element_ty.itemsize, unit_axes(pointer, facts.definitions))
+            side_by_side = unit_axes(pointer, facts.definitions)
+            access = _Access(info, pointer.type.element.element_ty.itemsize, side_by_side, expr.op == "load")
             problem.accesses.setdefault(node, []).append(access)
     targets = statement.targets if isinstance(statement, Assign) else ()
     if expr.op == "reduce" and expr.attribute("axis") is not None:
@@ -192,18 +220,22 @@ def _collect_structure(problem: _Problem, statement: Statement, expr: Expr, node
         problem.relations += [Relation(node, target, (), id(statement)) for target in targets]
 
 
-def tile_uses(expr: Expr, facts: Facts, path: Path = ()) -> Iterator[tuple[Variable, Path]]:
-    """The register tiles that an expression reads, through absorbed and index tiles, with the path to each."""
-    if isinstance(expr, Use):
-        if not expr.type.is_tile:
-            return
-        if expr.variable in facts.absorbed or expr.variable in facts.index:
-            yield from tile_uses(facts.definitions[expr.variable], facts, path)
-        else:
-            yield expr.variable, path
-    for child in children(expr):
-        if child.type.is_tile:
-            yield from tile_uses(child, facts, (*path, (expr, child)))
+def tile_uses(expr: Expr, facts: Facts) -> Iterator[tuple[Variable, Path]]:
+    """The register tiles that an expression reads, through absorbed and index tiles, with the path to each.
+
+    Of a path only the calls are kept that change what a coordinate means; all others have operands like themselves.
+    """
+    pending: list[tuple[Expr, Path]] = [(expr, ())]
+    while pending:
+        one, path = pending.pop()
+        if isinstance(one, Use) and one.type.is_tile:
+            if one.variable in facts.absorbed or one.variable in facts.index:
+                pending.append((facts.definitions[one.variable], path))
+            else:
+                yield one.variable, path
+        below = [child for child in children(one) if child.type.is_tile]
+        changes = isinstance(one, Call) and one.op in ("broadcast", "expand_dims", "permute", "reshape", "select")
+        pending += [(child, (*path, (one, child)) if changes else path) for child in reversed(below)]
 
 
 # ---------------------------------------------------------------------------------------------------- the answer
@@ -216,7 +248,23 @@ def _settle_accumulators(problem: _Problem, kernel: Kernel, dots: Dots) -> None:
         if id(statement) in dots.plans and isinstance(statement, Assign) and statement.target not in problem.answers:
             problem.answers[statement.target] = dots.plans[id(statement)].layout
             settled.append(statement.target)
+            if held := dots.plans[id(statement)].held:
+                problem.answers[dots.plans[id(statement)].b.variable] = held.layout
+                settled.append(dots.plans[id(statement)].b.variable)
     _spread(problem, settled)
+
+
+def _repeats_along_k(problem: _Problem, dots: Dots) -> dict[Variable, int]:
+    """For every B, how many elements along K come from one word of memory."""
+    found: dict[Variable, int] = {}
+    for plan in dots.plans.values():
+        k_axis = plan.b.variable.type.rank - (1 if plan.b.swapped else 2)
+        infos = [a.info for m in _alike(problem, plan.b.variable) for a in problem.accesses.get(m, ()) if a.loads]
+        sides = [
+            info.constancy[k_axis] for info in infos if info.constancy[k_axis] < plan.b.variable.type.shape[k_axis]
+        ]
+        found[plan.b.variable] = max(sides, default=1)
+    return found
 
 
 def _solve(problem: _Problem, thread_bits: int) -> None:
@@ -253,7 +301,21 @@ def _anchor(problem: _Problem, node: Node, thread_bits: int) -> Layout:
                 run = min(contiguity, aligned, max(ACCESS_BYTES // itemsize, 1), per_thread)
                 if (contiguity > 1, run, axis in access.side_by_side) > best:
                     best_axis, best = axis, (contiguity > 1, run, axis in access.side_by_side)
-    return blocked(shape, num_threads, best_axis, best[1])
+    return blocked(shape, num_threads, best_axis, best[1], _repeats(problem, node, best_axis, per_thread // best[1]))
+
+
+def _repeats(problem: _Problem, node: Node, fast_axis: int, most: int) -> dict[int, int]:
+    """Runs of equal addresses along other axes, which one thread loads once: of words that several elements lie in."""
+    repeats: dict[int, int] = {}
+    for member in _alike(problem, node):
+        for access in problem.accesses.get(member, ()):
+            for axis, side in enumerate(problem.shapes[node]):
+                run = min(access.info.constancy[axis], padded(side), LARGEST_REPEAT, most)
+                if access.loads and axis != fast_axis and run > repeats.get(axis, 1):
+                    repeats[axis] = run
+    while math.prod(repeats.values()) > most:
+        repeats.popitem()
+    return repeats
 
 
 def _alike(problem: _Problem, node: Node) -> list[Node]:
