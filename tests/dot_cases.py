@@ -301,6 +301,18 @@ def _typed(name: str, precision: str | None = None) -> Callable[[int], Problem]:
     return build
 
 
+def _of_floats(build: Callable[[int], Problem]) -> Callable[[int], Problem]:
+    """The same problem with float32 operands, which wgmma reads along K only."""
+
+    def built(scale: int) -> Problem:
+        problem = build(scale)
+        for name in ("a_ptr", "b_ptr"):
+            problem.arguments[name] = problem.arguments[name].astype(np.float32)
+        return problem
+
+    return built
+
+
 def _planes(p: int, m: int, n: int) -> Callable[[int], Problem]:
     def build(scale: int) -> Problem:
         k = 96 * scale
@@ -387,4 +399,6 @@ def all_cases() -> list[Case]:
         _case("odd descriptors in turn", product(more.by_descriptors, **(odd | {"n": 72, "k": 104}), **turns)),
         _case("block pointers", product(more.by_block_pointers, **even, **half)),
         _case("odd block pointers", product(more.by_block_pointers, **odd, **half)),
+        _case("odd block pointers of floats", _of_floats(product(more.by_block_pointers, **odd, **half))),
+        _case("floats, rows of b aligned", _of_floats(product(more.by_block_pointers, **(odd | {"n": 72}), **half))),
     ]  # fmt: skip

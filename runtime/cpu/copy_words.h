@@ -139,6 +139,7 @@ struct BoxCopy {
             if (map.strides[axis] % 16) fail("misaligned TMA: a stride of the tensor is not divisible by 16 bytes", line);
         for (unsigned axis = 0; axis < rank; ++axis)
             if (map.box[axis] < 1 || map.box[axis] > 256) fail("a TMA box has 1 to 256 elements along every axis", line);
+        if (start[0] * (long long)map.element_bytes % 16) fail("misaligned TMA: a box does not start at a multiple of 16 bytes", line);
         if (row_bytes() % 16) fail("the rows of a TMA box are not a multiple of 16 bytes", line);
         if (map.swizzle_bytes && row_bytes() > map.swizzle_bytes) fail("the rows of a TMA box exceed its swizzle", line);
         if (reinterpret_cast<uintptr_t>(shared) % 128) fail("misaligned TMA: the shared tile needs 128 bytes", line);

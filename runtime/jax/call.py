@@ -14,7 +14,15 @@ from tilewright.jax.callback import on_host
 from tilewright.jax.placeholders import record
 
 
-def call(*args: Any, kernel: Any, out_shape: Any, grid: Any, vmap_method: str = "sequential", **options: Any) -> Any:
+def call(
+    *args: Any,
+    kernel: Any,
+    out_shape: Any,
+    grid: Any,
+    zeroed: bool = True,
+    vmap_method: str = "sequential",
+    **options: Any,
+) -> Any:
     """Launches a kernel on arrays of JAX and gives new ones; what it gets is never changed.
 
     Where XLA runs the program on a GPU, the kernel is started on XLA's stream, on the arrays themselves. Elsewhere it runs
@@ -28,6 +36,7 @@ def call(*args: Any, kernel: Any, out_shape: Any, grid: Any, vmap_method: str = 
       out_shape: shape and type of the arrays that the kernel writes, which are its parameters after `args` and hold zeros
         at first: a `jax.ShapeDtypeStruct`, an array, or a tuple or list of these.
       grid: as in `kernel[grid]`; of numbers known while tracing, or a function of the arguments by name.
+      zeroed: False leaves out, on a GPU, setting the results to zero, for kernels that write all of them.
       vmap_method: of `jax.pure_callback`; on a GPU launches always follow one another.
       options: compile-time arguments and options of the launch, by name.
 
@@ -56,7 +65,7 @@ def call(*args: Any, kernel: Any, out_shape: Any, grid: Any, vmap_method: str = 
         return on_host(launch, traced, shapes, vmap_method)
 
     def gpu(*traced: Any) -> tuple[Any, ...]:
-        return tuple(custom_call.calls(launches, addresses, traced, shapes))
+        return tuple(custom_call.calls(launches, addresses, traced, shapes, zeroed))
 
     number = custom_call.device() if os.environ.get("TILEWRIGHT_MODE", "gpu") == "gpu" else None
     if number is None or any(array.shape == () for array in arrays):

@@ -41,7 +41,11 @@ def device() -> int | None:
 
 
 def calls(
-    launches: Sequence[RecordedLaunch], addresses: Sequence[int], arrays: Sequence[Any], results: Sequence[Any]
+    launches: Sequence[RecordedLaunch],
+    addresses: Sequence[int],
+    arrays: Sequence[Any],
+    results: Sequence[Any],
+    zeroed: bool = True,
 ) -> list[Any]:
     """The launches as custom calls, one after another.
 
@@ -50,13 +54,14 @@ def calls(
       addresses: of all arrays, those of the results last.
       arrays: the arguments, as JAX traces them.
       results: shape and type of each result.
+      zeroed: whether the results are zero before the first launch.
 
     Raises:
       ArgumentKindError: when a kernel writes an argument.
       OperatorError: for a launch that XLA cannot make.
     """
     inputs, outputs = addresses[: len(arrays)], addresses[len(arrays) :]
-    state = _State(dict(zip(outputs, results, strict=True)), dict(zip(inputs, arrays, strict=True)))
+    state = _State(dict(zip(outputs, results, strict=True)), dict(zip(inputs, arrays, strict=True)), zeroed)
     for launch in launches:
         _check(launch, inputs)
         _call(launch, state)
@@ -69,6 +74,7 @@ class _State:
 
     results: dict[int, Any]
     now: dict[int, Any]
+    zeroed: bool
 
     def content(self, address: int) -> Any:
         """An array as it is now; zeros for a result that nothing was written to."""
@@ -77,7 +83,7 @@ class _State:
         return jax.numpy.zeros(self.results[address].shape, self.results[address].dtype)
 
     def memory(self, address: int) -> Any:
-        """The same; for a result that nothing was written to, memory of any content, which the call sets to zero."""
+        """The same; for a result that nothing was written to, memory of any content, which the call sets to zero if wanted."""
         if address in self.now:
             return self.now[address]
         return jax.lax.empty(self.results[address].shape, self.results[address].dtype)
@@ -148,7 +154,8 @@ def _call(launch: RecordedLaunch, state: _State) -> None:
     shapes = [state.results[address] for address in returned]
     aliases = {operands.index(address): place for place, address in enumerate(returned) if address in operands}
     made = jax.ffi.ffi_call(TARGET, shapes, vmap_method="sequential", input_output_aliases=aliases)
-    zeros = {a: math.prod(one.shape) * one.dtype.itemsize for a, one in state.results.items() if a not in state.now}
+    fresh = [(address, one) for address, one in state.results.items() if address not in state.now and state.zeroed]
+    zeros = {address: math.prod(one.shape) * one.dtype.itemsize for address, one in fresh}
     opaque = wire.opaque(_described(launch, zeros))
     found = made(*map(state.memory, operands), name=artifact.kernel_name, opaque=opaque)
     state.now.update(zip(returned, found, strict=True))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 from pathlib import Path
 from typing import Any
@@ -126,13 +127,25 @@ def test_what_jax_computes_with_is_not_copied_to_the_host(jax: Any) -> None:
     import tilewright.jax
 
     x = jax.numpy.ones(1 << 26)
-    run = jax.jit(
-        lambda x: tilewright.jax.call(x, x.size, 2.0, kernel=scale_kernel, out_shape=x, grid=grid, BLOCK=1024)
-    )
-    with jax.transfer_guard("disallow"):
+    for zeroed in (True, False):
+        call = functools.partial(tilewright.jax.call, kernel=scale_kernel, out_shape=x, grid=grid, zeroed=zeroed)
+        run = jax.jit(lambda x: call(x, x.size, 2.0, BLOCK=1024))  # noqa: B023 (called in this turn)
+        with jax.transfer_guard("disallow"):
+            for _ in range(3):
+                y = run(x)
+        assert bool((y == 2).all())
+
+
+def test_what_a_kernel_leaves_out_is_zero(jax: Any) -> None:
+    import tilewright.jax
+
+    x = jax.numpy.ones(N)
+    call = functools.partial(tilewright.jax.call, kernel=scale_kernel, out_shape=x, grid=(3,), BLOCK=1024)
+    for run in (lambda x: call(x, N, 2.0), jax.jit(lambda x: call(x, N, 2.0))):
         for _ in range(3):
-            y = run(x)
-    assert bool((y == 2).all())
+            poison = jax.numpy.full(N, jax.numpy.nan) + x
+            del poison  # its memory may be what the result gets
+            assert float(run(x).sum()) == 2 * 3 * 1024
 
 
 def test_matmul_with_tensor_copies_in_jax(jax: Any) -> None:

@@ -243,7 +243,7 @@ def test_block_pointers() -> None:
     load, store = (described(box) for _, box in outcomes(block_pointer, signature))
     assert load == store
     assert load[0][0][:2] == (16, 1) and load[0][0][3:] == ("columns", "1")
-    assert load[0][1] == (16, 0, "first", "rows", "stride") and load[1] == []
+    assert load[0][1] == (16, 0, "first", "rows", "stride") and load[1] == ["offset % 4 == 0"]
     check(block_pointer, signature, 2, offset=(-20, 30, 1))
 
 
@@ -411,7 +411,7 @@ def test_starts_are_not_negative() -> None:
     plain, rows, back, descending, distance = (
         described(box) for _, box in outcomes(starts, f"{signature}, False")
     )  # fmt: skip
-    assert plain[0][0][2] == "first" and plain[1] == ["first >= 0"]
+    assert plain[0][0][2] == "first" and plain[1] == ["first >= 0", "first % 4 == 0"]
     assert rows[0][1] == (16, 0, "first", "first + extent", "stride") or rows[0][1][3] == "extent + first"
     assert back == "the start along axis 1 may be negative"
     assert descending[0][0][2] == "mul(k, SIDE)" and descending[1] == []

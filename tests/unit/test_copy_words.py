@@ -160,11 +160,11 @@ def box_of(tensor: Any, start: tuple[int, ...], box: tuple[int, ...]) -> Any:
         ((40,), (16,), (-4,)),
         ((6, 20), (4, 8), (1, 4)),
         ((6, 20), (4, 8), (4, 16)),
-        ((6, 20), (4, 8), (-2, -3)),
+        ((6, 20), (4, 8), (-2, -4)),
         ((6, 20), (4, 8), (9, 0)),
-        ((3, 5, 8), (2, 4, 4), (2, -1, 6)),
-        ((2, 3, 4, 8), (2, 2, 2, 4), (1, 2, -1, 5)),
-        ((2, 2, 3, 3, 8), (1, 2, 2, 2, 8), (1, 1, 2, -1, -2)),
+        ((3, 5, 8), (2, 4, 8), (2, -1, 4)),
+        ((2, 3, 4, 8), (2, 2, 2, 8), (1, 2, -1, 4)),
+        ((2, 2, 3, 3, 8), (1, 2, 2, 2, 8), (1, 1, 2, -1, -4)),
     ],
 )
 def test_a_box_and_what_is_outside(shape: Any, box: Any, start: Any, delivery: str) -> None:
@@ -219,7 +219,7 @@ STORE = """
     async_proxy_fence();
     __syncthreads();
     if (tid == 0) {
-        tma_store_2d(map, 3, -2, tile);
+        tma_store_2d(map, 3, -8, tile);
         tma_store_commit();
         WAIT
     }
@@ -239,7 +239,7 @@ def store(wait: str) -> Artifact:
 
 def stored_box() -> Any:
     expected = np.zeros((10, 24), np.uint16)
-    expected[3:9, :14] = np.arange(1, 129, dtype=np.uint16).reshape(8, 16)[:6, 2:]
+    expected[3:9, :8] = np.arange(1, 129, dtype=np.uint16).reshape(8, 16)[:6, 8:]
     return expected
 
 
@@ -290,6 +290,13 @@ def test_a_map_that_the_hardware_refuses(change: dict[str, Any], fault: str) -> 
     changed = dataclasses.replace(artifact.tensor_maps[0], **change)
     with pytest.raises(KernelFaultError, match=f"{fault}.*probe.cu:\\d+"):
         run_probe(dataclasses.replace(artifact, tensor_maps=(changed,)), np.zeros((10, 24), np.uint16), numbers=[9])
+
+
+def test_a_box_that_starts_between_multiples_of_16_bytes() -> None:
+    artifact = store("tma_store_wait<0>();")
+    source = artifact.source.replace("(map, 3, -8, tile)", "(map, 3, -2, tile)")
+    with pytest.raises(KernelFaultError, match=r"a box does not start at a multiple of 16 bytes.*probe.cu:\d+"):
+        run_probe(dataclasses.replace(artifact, source=source), np.zeros((10, 24), np.uint16), numbers=[9])
 
 
 def test_a_map_of_unknown_arguments() -> None:
@@ -418,7 +425,9 @@ def test_who_arrives_at_a_barrier_does_not_wait_there() -> None:
     out = np.zeros(64, np.int32)
     check_probe(one_way(ONE_WAY), out)
     np.testing.assert_array_equal(out, [*range(32), *range(31, -1, -1)])
-    with pytest.raises(KernelFaultError, match="race on shared_bytes"):  # the first write is not ordered by what follows it
+    with pytest.raises(
+        KernelFaultError, match="race on shared_bytes"
+    ):  # the first write is not ordered by what follows it
         check_probe(one_way(ONE_WAY.replace("out[tid] = tid;", "slot[tid] = out[tid] = tid;")), out)
     with pytest.raises(KernelFaultError, match=r"wait at named_barrier_sync, .*\(32 of 64 threads are there\)"):
         run_probe(one_way(ONE_WAY.replace("named_barrier_arrive(1, 64);", "")), out)

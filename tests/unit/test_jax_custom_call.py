@@ -218,3 +218,22 @@ def test_what_xla_cannot_do_is_an_error() -> None:
 
 def test_tensor_maps_get_buffers_of_their_own() -> None:
     in_child("matmul_passes_maps")
+
+
+def results_are_zeroed_once() -> None:
+    import jax
+    import tilewright.jax
+    from tilewright.jax import wire
+
+    x, zeros = jax.numpy.ones(64), []
+    plain = wire.array
+    wire.array = lambda count=0: zeros.append(count) or plain(count)
+    lowered(lambda x: tilewright.jax.call(x, kernel=Twice(), out_shape=x, grid=(1,)), x)
+    assert zeros == [0, 256, 0, 0]  # the second launch finds what the first wrote
+    zeros.clear()
+    lowered(lambda x: tilewright.jax.call(x, kernel=Twice(), out_shape=x, grid=(1,), zeroed=False), x)
+    assert zeros == [0, 0, 0, 0]
+
+
+def test_results_are_set_to_zero_before_the_first_launch() -> None:
+    in_child("results_are_zeroed_once")

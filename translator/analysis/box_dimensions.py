@@ -48,11 +48,15 @@ class Site:
     Attributes:
       parameters: the kernel's.
       divisors: what is known of the parameters.
+      mapped: whether boxes must be such that a tensor map can describe them: aligned, and not too large.
       numeric: a reader that follows every definition.
     """
 
-    def __init__(self, statement: Statement, kernel: Kernel, facts: Facts, induction: Induction) -> None:
+    def __init__(
+        self, statement: Statement, kernel: Kernel, facts: Facts, induction: Induction, mapped: bool = True
+    ) -> None:
         self.statement, self.kernel, self.facts, self.induction = statement, kernel, facts, induction
+        self.mapped = mapped
         self.parameters = frozenset(p.variable for p in kernel.parameters)
         self.divisors = {p.variable: known_divisor(p.divisibility) for p in kernel.parameters}
         self.numeric = self.reader(numeric=True)
@@ -95,7 +99,7 @@ def find_dimensions(
     or, with `apart`, a dimension of its own with the stride `rows * stride`.
 
     Raises:
-      NotAffineError: when there are none, or none that a tensor map can have.
+      NotAffineError: when there are none, or, where the site's boxes are mapped, none that a tensor map can have.
     """
     terms = reader.sum(pointer)
     strides = _strides(terms, shape, reader)
@@ -112,7 +116,8 @@ def find_dimensions(
     dims = [BoxDim(shape[a], a, build(starts[a]), None, build(strides[a])) for a in axes]
     for stride, start in extra.items():
         dims.append(BoxDim(1, None, *_with_aligned_stride(start, stride, itemsize(pointer), site)))
-    _check_dimensions(dims, pointer, site)
+    if site.mapped:
+        _check_dimensions(dims, pointer, site)
     return tuple(dims)
 
 

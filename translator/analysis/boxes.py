@@ -15,8 +15,9 @@ from ..ir.nodes import Assign, Call, Effect, Expr, Kernel, Literal, Statement, U
 from ..ir.types import ValueType
 from ..ir.walk import subexpressions
 from ..language.dtypes import PointerType, int1, int64
-from .affine import NotAffineError, Sum
-from .box_dimensions import ALIGNMENT, BoxDim, Site, find_dimensions
+from .affine import NotAffineError, Sum, build
+from .axis_info import AxisInfo, axis_info, known_divisor
+from .box_dimensions import ALIGNMENT, BoxDim, Site, find_dimensions, itemsize
 from .box_masks import find_sizes
 from .facts import Facts
 from .induction import Induction
@@ -46,8 +47,14 @@ class NotABox:
     reason: str
 
 
-def find_box(statement: Statement, kernel: Kernel, facts: Facts, induction: Induction) -> Box | NotABox:
-    """The box that a load or store of a tile touches."""
+def find_box(
+    statement: Statement, kernel: Kernel, facts: Facts, induction: Induction, mapped: bool = True
+) -> Box | NotABox:
+    """The box that a load or store of a tile touches.
+
+    A `mapped` one is fit for a tensor map, and does not start before the tensor. Any other may have rows of any length, and
+    starts below 0 mean what they mean to a load, except where the mask excludes them.
+    """
     call = (
         statement.value if isinstance(statement, Assign) else statement.call if isinstance(statement, Effect) else None
     )
@@ -55,7 +62,7 @@ def find_box(statement: Statement, kernel: Kernel, facts: Facts, induction: Indu
         return NotABox("it is no load or store")
     try:
         _check_access(call)
-        site = Site(statement, kernel, facts, induction)
+        site = Site(statement, kernel, facts, induction, mapped)
         try:
             return _find_box(call, site, apart=False)
         except NotAffineError as first:
@@ -101,6 +108,7 @@ def _find_box(call: Call, site: Site, apart: bool) -> Box:
     dims = tuple(replace(dim, size=sizes.get(number)) for number, dim in enumerate(dims))
     guards = dict(reader.guards) | site.numeric.guards
     guards |= dict.fromkeys(_sign_guards(dims, from_zero, site))
+    guards |= dict.fromkeys(_start_guards(dims[0], itemsize(pointer), tuple(guards), site))
     return Box(base, dims, tuple({parameter_text(guard): guard for guard in guards}.values()))
 
 
@@ -122,11 +130,14 @@ def _base(terms: Sum, site: Site) -> Variable:
 
 
 def _sign_guards(dims: tuple[BoxDim, ...], from_zero: set[int], site: Site) -> list[Expr]:
-    """Conditions that keep the box from starting before the tensor, where a mask does not exclude what lies there."""
+    """Conditions that keep the box from starting before the tensor: where copies of it and the mask would not agree there.
+
+    A tensor copy fills with zeros what lies before the tensor, any other copy reads it.
+    """
     signs = find_signs(site.kernel, site.facts, site.induction, site.statement, site.reader)
     guards: list[Expr] = []
     for number, dim in enumerate(dims):
-        if number in from_zero:
+        if (number in from_zero) == site.mapped:
             continue
         needed = signs.needed(dim.start)
         if needed is None:
@@ -136,6 +147,33 @@ def _sign_guards(dims: tuple[BoxDim, ...], from_zero: set[int], site: Site) -> l
             use = Use(variable.type, variable)
             guards.append(Call(ValueType(int1), "ge", (use, Literal(use.type, 0))))
     return guards
+
+
+def _start_guards(dim: BoxDim, item_bytes: int, guards: tuple[Expr, ...], site: Site) -> list[Expr]:
+    """The condition, if any, under which rows of a mapped box start at a multiple of 16 bytes, as hardware asks."""
+    wanted = ALIGNMENT // item_bytes
+    known = dict(site.facts.environments.get(id(site.statement), {})) | _divisors_under(guards)
+    if not site.mapped or axis_info(dim.start, known).divisibility[0] % wanted == 0:
+        return []
+    terms = site.numeric.sum(dim.start)
+    unaligned = tuple(term for term in terms if axis_info(build((term,)), known).divisibility[0] % wanted)
+    if not site.numeric.over_parameters(unaligned):
+        raise NotAffineError(f"the start along axis {dim.axis} is not known to be a multiple of {ALIGNMENT} bytes")
+    value = build(unaligned)
+    rest = Call(value.type, "mod", (value, Literal(value.type, wanted)))
+    return [Call(ValueType(int1), "eq", (rest, Literal(value.type, 0)))]
+
+
+def _divisors_under(guards: tuple[Expr, ...]) -> dict[Variable, AxisInfo]:
+    """What guards such as `M % 128 == 0` say of parameters."""
+    found: dict[Variable, AxisInfo] = {}
+    for guard in guards:
+        match guard:
+            case Call(
+                op="eq", args=(Call(op="mod", args=(Use(variable=variable), Literal(value=number))), Literal(value=0))
+            ):
+                found[variable] = known_divisor(int(number))
+    return found
 
 
 __all__ = ["Box", "BoxDim", "NotABox", "find_box", "parameter_text"]

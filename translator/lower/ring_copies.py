@@ -1,7 +1,9 @@
 """Loops whose threads load ahead themselves: a barrier per iteration says that tiles are there, and that places are free.
 
-What `cp.async` can take goes straight to its stage, `stages - 1` iterations ahead. What it cannot is loaded into registers
-before the products of an iteration and written to its stage behind them.
+What `cp.async` can take goes straight to its stage, `stages - 1` iterations ahead. Rows that are not aligned go to shared
+memory as they lie, and are shifted into their tile one iteration ahead (`row_copies.py`). Anything else is loaded into
+registers before the products of an iteration and written to its stage behind them. Products that run by themselves (wgmma)
+are waited for when all that is done.
 """
 
 from __future__ import annotations
@@ -13,7 +15,8 @@ from ..ir.nodes import Assign, For, Literal, Statement
 from ..schedule.ring_plan import Ring
 from ..schedule.rings import top_statements
 from .context import Context, ctype
-from .rings import stages_name
+from .rings import products_complete, products_in, stages_name
+from .row_copies import align_rows, copy_rows, declare_rows, first_element, is_row_load, rows_name, tile_stage
 from .staging import ahead_registers, copy_tile, declare_tile, fetch_tile, is_asynchronous, proxy_fence, put_tile
 from .tags import tag
 from .unit import Branch, Comment, Line, Loop, Node
@@ -23,32 +26,66 @@ Body = Callable[[tuple[Statement, ...]], tuple[Node, ...]]
 
 @dataclass(frozen=True, slots=True)
 class _Names:
-    """The words of one loop. `position` and `refill` are the stages that are read, and filled next."""
+    """The words of one loop.
+
+    Attributes:
+      stages: the constant that counts the ring's stages.
+      load_tiles, put_tiles, align_tiles: the functions that start loads and finish them.
+      ahead: the iteration that is loaded next.
+      used: the count of iterations so far; "" where the loop's variable is that.
+      turn: what counts the iterations: one or the other.
+    """
 
     stages: str
     load_tiles: str
     put_tiles: str
+    align_tiles: str
     ahead: str
     used: str
-    position: str
-    refill: str
+    turn: str
+
+    @property
+    def position(self) -> str:
+        """The stage that is read."""
+        return f"{self.turn} % {self.stages}"
+
+    @property
+    def later(self) -> str:
+        """The count of the iteration that is loaded next."""
+        return f"{self.used} + {self.stages} - 1" if self.used else self.ahead
+
+    @property
+    def refill(self) -> str:
+        """The stage that is filled next."""
+        return f"({self.later}) % {self.stages}" if self.used else f"{self.later} % {self.stages}"
 
 
 @dataclass(frozen=True, slots=True)
 class _Filling:
-    """How tiles get to their stages: the functions that do it, and whether `cp.async` and registers have a part."""
+    """How tiles get to their stages: the functions that do it, and what has a part: `cp.async`, registers, unaligned rows."""
 
     functions: tuple[Node, ...]
-    asynchronous: bool
+    direct: bool
     through_registers: bool
+    rows: bool
 
-    def start(self, names: _Names, iteration: str, stage: str) -> Line:
+    @property
+    def asynchronous(self) -> bool:
+        """Whether threads must wait for their own copies."""
+        return self.direct or self.rows
+
+    def start(self, names: _Names, iteration: str, stage: str, turn: str) -> Line:
         """Starts the loads of an iteration."""
-        return Line(f"{names.load_tiles}({iteration}{f', {stage}' if self.asynchronous else ''});")
+        arguments = [iteration, *([stage] if self.direct else ()), *([turn] if self.rows and names.used else ())]
+        return Line(f"{names.load_tiles}({', '.join(arguments)});")
 
     def finish(self, names: _Names, stage: str) -> tuple[Line, ...]:
         """Writes what came into registers."""
         return (Line(f"{names.put_tiles}({stage});"),) if self.through_registers else ()
+
+    def align(self, names: _Names, iteration: str, turn: str) -> Line:
+        """Shifts the rows of an iteration, which have arrived, into their tiles."""
+        return Line(f"{names.align_tiles}({iteration}{f', {turn}' if names.used else ''});")
 
 
 def lower_copying_loop(
@@ -57,101 +94,149 @@ def lower_copying_loop(
     """A loop with the loads of its first iterations before it, and in each iteration those of a later one."""
     names = _names(context, ring)
     loads = [s for s in top_statements(statement.body) if isinstance(s, Assign) and s.target in ring.tiles]
-    arrays = [declare_tile(context, load) for load in loads]
+    rows = [load for load in loads if is_row_load(load)]
+    arrays = [declare_rows(context, s) if s in rows else declare_tile(context, s) for s in loads]
+    arrays += [rows_name(context, load) for load in rows]
     before = [node for array in arrays for node in context.before_write(array)]
     filling = _filling(context, statement, loads, arrays, names)
-    first = _first_loads(statement, ring, bounds, names, filling)
+    first = _first_loads(context, statement, ring, bounds, names, filling)
     context.stage_of |= dict.fromkeys(ring.tiles, "stage")
-    trip = _trip(context, statement, ring, bounds, names, filling, body(statement.body))
+    context.stage_of |= {load.target: tile_stage(context, names.turn) for load in rows}
+    flying = products_in(context, statement) if ring.overlapped else ()
+    outer, context.in_flight = context.in_flight, context.in_flight | {id(product) for product in flying}
+    inner = body(statement.body)
+    context.in_flight = outer
+    if flying:
+        for helper in ("wgmma_commit", "wgmma_wait"):
+            context.use_helper(helper)
+        inner = (*inner, Line("wgmma_commit();"))
+    trip = _trip(context, statement, ring, bounds, names, filling, inner, products_complete(context, flying))
     context.pending_reads.update(arrays)
     return (*before, *filling.functions, *first, Loop(header, trip))
 
 
 def _names(context: Context, ring: Ring) -> _Names:
     once, stages, loop = context.names.once, stages_name(context, ring), ring.loop
-    name, ahead, used = context.names.variable(loop), once("ahead", ("ahead", loop)), ""
-    position, refill = f"{name} % {stages}", f"{ahead} % {stages}"
-    if ring.counted:
-        used = once("used", ("position", loop, ""))
-        position, refill = f"{used} % {stages}", f"({used} + {stages} - 1) % {stages}"
-    load_tiles, put_tiles = once("load_tiles", ("load", loop)), once("put_tiles", ("put", loop))
-    return _Names(stages, load_tiles, put_tiles, ahead, used, position, refill)
+    ahead = once("ahead", ("ahead", loop))
+    used = once("used", ("position", loop, "")) if ring.counted else ""
+    functions = (once(f"{word}_tiles", (word, loop)) for word in ("load", "put", "align"))
+    return _Names(stages, *functions, ahead, used, used or context.names.variable(loop))
 
 
 def _filling(context: Context, statement: For, loads: list[Assign], arrays: list[str], names: _Names) -> _Filling:
     """The functions that load an iteration's tiles; the loop's variable is their parameter."""
-    registers: list[Node] = []
+    before: list[Node] = []
     loading: list[Node] = []
     putting: list[Node] = []
-    for load, array in zip(loads, arrays, strict=True):
-        loading += tag(load.origin, "", bool(loading))
-        if is_asynchronous(context, load):
-            loading += copy_tile(context, load, f"{array}[stage]")
-            continue
-        variable = ahead_registers(context, load)
-        layout = context.schedule.layouts[load.target]
-        text = context.declaration(variable, layout, context.names.variable(variable))
-        registers.append(Line(f"{text};", f"elements of {array} on their way: no asynchronous copy can take them"))
-        loading += fetch_tile(context, load)
-        putting += put_tile(context, load, f"{array}[stage]")
-    asynchronous = len(registers) < len(loads)
-    for helper in ("cp_async_commit", "cp_async_wait") if asynchronous else ():
-        context.use_helper(helper)
+    aligning: list[Node] = []
+    direct = False
     name = context.names.variable(statement.variable)
-    parameters = f"{ctype(statement.variable.type)} {name}{', int stage' if asynchronous else ''}"
+    turn = "turn" if names.used else name
+    for load, array in zip(loads, arrays, strict=False):
+        loading += tag(load.origin, "", bool(loading))
+        if is_row_load(load):
+            first, definition = first_element(context, load, statement)
+            before += definition
+            loading.append(copy_rows(context, load, f"{first}({name})", turn))
+            aligning.append(align_rows(context, load, f"{first}({name})", turn))
+        elif is_asynchronous(context, load):
+            direct = True
+            loading += copy_tile(context, load, f"{array}[stage]")
+        else:
+            variable = ahead_registers(context, load)
+            layout = context.schedule.layouts[load.target]
+            text = context.declaration(variable, layout, context.names.variable(variable))
+            before.append(Line(f"{text};", f"elements of {array} on their way: no asynchronous copy can take them"))
+            loading += fetch_tile(context, load)
+            putting += put_tile(context, load, f"{array}[stage]")
+    for helper in ("cp_async_commit", "cp_async_wait") if direct or aligning else ():
+        context.use_helper(helper)
+    kind = ctype(statement.variable.type)
+    parameters = [
+        f"{kind} {name}",
+        *(["int stage"] if direct else ()),
+        *(["int turn"] if aligning and names.used else ()),
+    ]
     functions = [
-        *registers,
-        Comment(f"Starts the loads of iteration {name}{' into a stage' if asynchronous else ''}."),
-        Loop(f"const auto {names.load_tiles} = [&]({parameters})", tuple(loading), closing="};"),
+        *before,
+        Comment(f"Starts the loads of iteration {name}{' into a stage' if direct else ''}."),
+        Loop(f"const auto {names.load_tiles} = [&]({', '.join(parameters)})", tuple(loading), closing="};"),
     ]
     if putting:
         functions += [
             Comment("Puts what has come into registers into its stage."),
             Loop(f"const auto {names.put_tiles} = [&](int stage)", tuple(putting), closing="};"),
         ]
-    return _Filling(tuple(functions), asynchronous, bool(putting))
+    if aligning:
+        parameters = [f"{kind} {name}", *(["int turn"] if names.used else ())]
+        functions += [
+            Comment(f"Shifts the rows of iteration {name} into their tiles."),
+            Loop(f"const auto {names.align_tiles} = [&]({', '.join(parameters)})", tuple(aligning), closing="};"),
+        ]
+    return _Filling(tuple(functions), direct, bool(putting), bool(aligning))
 
 
 def _first_loads(
-    statement: For, ring: Ring, bounds: tuple[str, str, str], names: _Names, filling: _Filling
+    context: Context, statement: For, ring: Ring, bounds: tuple[str, str, str], names: _Names, filling: _Filling
 ) -> tuple[Node, ...]:
-    """The loads of the first `stages - 1` iterations."""
+    """The loads of the first `stages - 1` iterations; of the first one, rows are aligned too."""
     start, stop, step = bounds
     iteration = "stage"
     if ring.counted:
         iteration = f"{start} + stage * {step}" if start != "0" else f"stage * {step}"
-    loads = (filling.start(names, iteration, "stage"), *filling.finish(names, "stage"))
+    loads = (filling.start(names, iteration, "stage", "stage"), *filling.finish(names, "stage"))
     commit = (Line("cp_async_commit();"),) if filling.asynchronous else ()
     compare = ">" if statement.descending else "<"
     header = f"for (int stage = 0; stage < {names.stages} - 1; ++stage)"
-    count = (Line(f"int {names.used} = 0;", "stages so far"),) if ring.counted else ()
-    return (Loop(header, (Branch(f"{iteration} {compare} {stop}", loads), *commit)), *count)
+    nodes: list[Node] = [Loop(header, (Branch(f"{iteration} {compare} {stop}", loads), *commit))]
+    if filling.rows:
+        nodes += [
+            Line(f"cp_async_wait<{names.stages} - 2>();", "this thread's share of the first rows has arrived"),
+            *context.barrier("everyone's share is there"),
+            Branch(f"{start} {compare} {stop}", (filling.align(names, start, "0"),)),
+        ]
+    return (*nodes, *((Line(f"int {names.used} = 0;", "stages so far"),) if ring.counted else ()))
 
 
 def _trip(
     context: Context, statement: For, ring: Ring, bounds: tuple[str, str, str], names: _Names, filling: _Filling,
-    inner: tuple[Node, ...],
+    inner: tuple[Node, ...], complete: tuple[Node, ...],
 ) -> tuple[Node, ...]:  # fmt: skip
-    """One iteration: wait for its tiles, start the loads of a later one, compute."""
+    """One iteration: wait for its tiles, start the loads of a later one, compute; `complete` waits for products that run on."""
     _, stop, step = bounds
     unit = isinstance(statement.step, Literal) and statement.step.value == 1
-    many = f"{names.stages} - 1" if unit else f"({names.stages} - 1) * {step}"
-    more = f"{names.ahead} {'>' if statement.descending else '<'} {stop}"
+    many, one = (f"{names.stages} - 1", "1") if unit else (f"({names.stages} - 1) * {step}", step)
+    compare = ">" if statement.descending else "<"
     kind, name = ctype(statement.variable.type), context.names.variable(ring.loop)
+    more = f"{names.ahead} {compare} {stop}"
+    late = filling.rows and ring.stages == 2  # the next iteration's rows have no time to arrive but this iteration
     arrival = Line(f"cp_async_wait<{names.stages} - 2>();", "this thread's share of the tiles has arrived")
+    if filling.rows:
+        comment = "this thread's share of the next iteration's rows has arrived"
+        arrival = Line("cp_async_wait<0>();" if late else f"cp_async_wait<{names.stages} - 3>();", comment)
     commit = Line("cp_async_commit();", "possibly of nothing: one group per iteration")
+    loads: list[Node] = [
+        Line(f"const {kind} {names.ahead} = {name} + {many};"),
+        Branch(more, (filling.start(names, names.ahead, names.refill, names.later),)),
+        *((commit,) if filling.asynchronous else ()),
+    ]
+    stage = [Line(f"const int stage = {names.position};")] if len(ring.tiles) > len(ring.rows) else []
     nodes: list[Node] = [
-        *((arrival,) if filling.asynchronous else ()),
+        *((arrival,) if filling.asynchronous and not late else ()),
         *proxy_fence(context),
         *context.barrier("everyone's share is there, and nobody reads the stage that is filled next"),
-        Line(f"const {kind} {names.ahead} = {name} + {many};"),
-        Branch(more, (filling.start(names, names.ahead, names.refill),)),
-        *((commit,) if filling.asynchronous else ()),
-        Line(f"const int stage = {names.position};"),
+        *loads,
+        *stage,
         *inner,
     ]
+    if filling.rows:
+        following = f"{name} + {one}"
+        aligned = filling.align(names, following, f"{names.turn} + 1")
+        nodes += [arrival, *context.barrier("everyone's share of them is there")] if late else []
+        nodes.append(Branch(f"{following} {compare} {stop}", (aligned,)))
     if filling.through_registers:
         nodes.append(Branch(more, filling.finish(names, names.refill)))
+    nodes += complete
     if ring.counted:
         nodes.append(Line(f"++{names.used};"))
     return tuple(nodes)

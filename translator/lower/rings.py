@@ -62,7 +62,9 @@ def announce_rings(context: Context, maps: list[str]) -> list[Node]:
 
 def ready(context: Context) -> tuple[Node, Node]:
     """What the loading warpgroup and what the others do before anybody uses the barriers."""
-    number = context.constant("READY_BARRIER", READY_BARRIER, "named barrier: mbarriers are initialised", topic="threads")
+    number = context.constant(
+        "READY_BARRIER", READY_BARRIER, "named barrier: mbarriers are initialised", topic="threads"
+    )
     value = context.schedule.num_threads + WARP
     comment = "those that multiply, and the loading warp"
     threads = context.constant("READY_THREADS", value, comment, "NUM_THREADS + WARP_SIZE", topic="threads")
@@ -157,7 +159,7 @@ def lower_consumer_loop(
     for helper in ("mbarrier_wait", "mbarrier_arrive"):
         context.use_helper(helper)
     lane = context.lane()
-    sums = [s for s in statements(statement.body) if id(s) in context.schedule.dots] if ring.overlapped else []
+    sums = products_in(context, statement) if ring.overlapped else ()
     before = context.in_flight
     context.in_flight = before | {id(s) for s in sums}
     context.stage_of |= dict.fromkeys(ring.tiles, "stage")
@@ -170,7 +172,8 @@ def lower_consumer_loop(
     ]
     if not ring.overlapped:
         done = Line(f"mbarrier_arrive(&{empty}[stage]);")
-        nodes.append(Branch(f"{lane} == 0", (done,), (), "this warp is done with the stage"))
+        nodes.append(Line("__syncwarp();", "every lane is done with the stage"))
+        nodes.append(Branch(f"{lane} == 0", (done,), (), ""))
         return (Loop(_counting(context, ring, header), tuple(nodes)),)
     for helper in ("wgmma_commit", "wgmma_wait"):
         context.use_helper(helper)
@@ -186,11 +189,7 @@ def lower_consumer_loop(
         Branch(f"{first} && {lane} == 0", (release,)),
     ]
     start: list[Node] = []
-    end: list[Node] = [Line("wgmma_wait<0>();", "all products are complete")]
-    for variable in dict.fromkeys(s.target for s in sums if isinstance(s, Assign)):
-        plan = context.schedule.dots[next(id(s) for s in sums if isinstance(s, Assign) and s.target is variable)]
-        count = context.count(plan.layout.axes[0])
-        end.append(pin(context, context.names.variable(variable), count, plan.instruction.accumulator))
+    end = list(products_complete(context, sums))
     if ring.counted:
         start += [] if plain else [Line(f"const int first_{position} = {position};")]
         end.append(Branch(f"{lane} == 0", (release,)))
@@ -200,6 +199,21 @@ def lower_consumer_loop(
         comment="ptxas serialises products if a way leads around the wait for them",
     )
     return (*start, some)
+
+
+def products_in(context: Context, loop: For) -> tuple[Assign, ...]:
+    """The dots of a loop."""
+    return tuple(s for s in statements(loop.body) if isinstance(s, Assign) and id(s) in context.schedule.dots)
+
+
+def products_complete(context: Context, dots: tuple[Assign, ...]) -> tuple[Node, ...]:
+    """The wait for all products, and for their sums to be ordinary registers again."""
+    nodes: list[Node] = [Line("wgmma_wait<0>();", "all products are complete")] if dots else []
+    for variable in dict.fromkeys(dot.target for dot in dots):
+        plan = next(context.schedule.dots[id(dot)] for dot in dots if dot.target is variable)
+        count = context.count(plan.layout.axes[0])
+        nodes.append(pin(context, context.names.variable(variable), count, plan.instruction.accumulator))
+    return tuple(nodes)
 
 
 def is_literal(expr: Expr, value: int) -> bool:

@@ -29,6 +29,7 @@ from .layout import Layout, padded
 from .shared_tiles import SharedTile, has_chunks
 
 KINDS = ("wgmma", "mma", "fma")  # the fastest first
+LOADS = ("load", "box_load", "row_load")
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +88,35 @@ def plan_dots(kernel: Kernel, facts: Facts, options: Options, target: Target) ->
     for statement, call in dot_statements(kernel):
         best = next(kind for kind in KINDS if _instruction(kind, call, options, target))
         kinds[statement.target] = max(kinds.get(statement.target, best), best, key=KINDS.index)
+    dots = _planned(kernel, facts, kinds, options, target)
+    turned = {
+        statement.target
+        for statement, _ in dot_statements(kernel)
+        if kinds[statement.target] == "wgmma" and _turned_operands(dots, statement)
+    }
+    if not turned:
+        return dots
+    by_warps = _planned(kernel, facts, {**kinds, **dict.fromkeys(turned, "mma")}, options, target)
+    before, after = (
+        sum(_turned_operands(plan, statement) for statement, _ in dot_statements(kernel) if statement.target in turned)
+        for plan in (dots, by_warps)
+    )
+    # Faster than wgmma: loads run ahead, and nothing is transposed by a copy.
+    return by_warps if after < before else dots
+
+
+def _turned_operands(dots: Dots, statement: Assign) -> int:
+    """How many operands of 32 bits do not lie in shared memory from the start as the dot's instruction needs them."""
+    plan, count = dots.plans[id(statement)], 0
+    for operand, is_a in ((plan.a, True), (plan.b, False)):
+        itemsize, tile = operand.variable.type.dtype.itemsize, dots.staged.get(operand.variable)
+        ready = tile is not None and (tile.fast == k_axis(operand, is_a) or reads_columns(plan.instruction, itemsize))
+        count += itemsize == 4 and not ready
+    return count
+
+
+def _planned(kernel: Kernel, facts: Facts, kinds: Mapping[Variable, str], options: Options, target: Target) -> Dots:
+    """The plans for given kinds of instructions."""
     uses = Counter(v for s in statements(kernel.body) for e in expressions(s) for v in used_variables(e))
     plans: dict[int, DotPlan] = {}
     for statement, call in dot_statements(kernel):
@@ -112,7 +142,7 @@ def _instruction(kind: str, call: Call, options: Options, target: Target) -> Ins
     if kind == "fma":
         return Instruction(kind)
     k, types = a.type.shape[-1], (a.type.dtype, b.type.dtype)
-    found = tensor_core(kind, types, call.type.dtype, call.attribute("input_precision"), k, target.capability)
+    found = tensor_core(kind, types, call.type.dtype, call.attribute("input_precision"), target.capability)
     if found is None or kind == "mma":
         return found
     whole = all(whole_pieces(operand.type.shape) for operand in (a, b)) and k % found.k == 0
@@ -142,7 +172,7 @@ def _staged(
     induction = closed_forms(kernel, facts)
     for candidate in statements(kernel.body):
         load = candidate.value if isinstance(candidate, Assign) else None
-        if not isinstance(candidate, Assign) or not isinstance(load, Call) or load.op not in ("load", "box_load"):
+        if not isinstance(candidate, Assign) or not isinstance(load, Call) or load.op not in LOADS:
             continue
         variable = candidate.target
         if uses.get(variable, 0) != len(reads.get(variable, ())) or not reads.get(variable):
@@ -150,6 +180,8 @@ def _staged(
         if load.op == "box_load":
             axes = [axis for axis in load.attribute("axes") if axis is not None]
             staged[variable] = SharedTile(variable.type.shape, axes[-1], variable.type.dtype.itemsize)
+        elif load.op == "row_load":
+            staged[variable] = SharedTile(variable.type.shape, load.attribute("fast"), variable.type.dtype.itemsize)
         elif facts.assignments[variable] == 1 and not load.attribute("volatile") and _fills_with_zeros(load):
             fast = _contiguous_axis(candidate, load, facts, induction)
             itemsize = variable.type.dtype.itemsize

@@ -10,6 +10,8 @@ from ..artifact import Options, Target, TensorMap
 from ..ir.nodes import Kernel, Statement, Variable
 from .dots import Dots
 
+ALIGNED_STAGES = 2  # of a tile that unaligned rows are shifted into: one is read, the next is written
+
 
 @dataclass(frozen=True, slots=True)
 class Ring:
@@ -19,10 +21,11 @@ class Ring:
       loop: the loop's variable.
       kind: "tma" or "cp_async".
       tiles: the staged variables, in the order of their loads.
-      stages: tiles of each that are in shared memory at once.
+      rows: those of them whose rows are not aligned: copied as they lie, and shifted into a tile behind that.
+      stages: tiles of each that are in shared memory at once; of `rows`, the tile that is read and rows that wait.
       counted: whether the stage follows from a running count, because the loop runs more than once or not from 0 by 1;
         otherwise from the loop's variable.
-      overlapped: whether a dot may still run while the next iteration starts.
+      overlapped: whether a dot may run on while the loop does other things: nothing but dots touches its sum.
     """
 
     loop: Variable
@@ -31,6 +34,7 @@ class Ring:
     stages: int
     counted: bool
     overlapped: bool
+    rows: tuple[Variable, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

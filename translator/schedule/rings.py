@@ -5,7 +5,8 @@ loop's variable alone, so that any iteration's loads can be started from any oth
 
 - "tma": one thread of a warpgroup of its own starts tensor copies of whole boxes; the others wait for bytes, not threads.
   For loads that are boxes of a tensor (analysis/boxes.py), however the program spells them; on sm_90 with wgmma.
-- "cp_async": every thread starts its share of the copies, `stages - 1` iterations ahead.
+- "cp_async": every thread starts its share of the copies, `stages - 1` iterations ahead; of rows that are not aligned as
+  they lie in memory (row_copies.py).
 
 A load that depends on what an iteration computes is in no ring: it is made when its turn comes.
 """
@@ -41,7 +42,8 @@ from .instructions import WGMMA_CAPABILITY
 from .persistence import can_persist
 from .pointers import read_only_pointers, roots_of
 from .producer import producible, waits_for_grids
-from .ring_plan import Ring, RingPlan, Rings
+from .ring_plan import ALIGNED_STAGES, Ring, RingPlan, Rings
+from .row_copies import row_load
 from .tensor_copies import box_load, boxed_tile, copy_stores, why_not_copied
 
 MOST_STAGES = 8  # of tensor copies: more do not hide more latency
@@ -89,6 +91,7 @@ def _sources(kernel: Kernel, replaced: list[Statement]) -> set[Variable]:
 def with_stages(dots: Dots, rings: Rings) -> Dots:
     """The dots with as many stages of every staged tile as its ring has."""
     stages = {tile: ring.stages for ring in rings.rings for tile in ring.tiles}
+    stages |= {tile: ALIGNED_STAGES for ring in rings.rings for tile in ring.rows}
     staged = {v: replace(tile, stages=stages.get(v, 1)) for v, tile in dots.staged.items()}
     return replace(dots, staged=staged)
 
@@ -138,21 +141,26 @@ def _plan_loop(plan: RingPlan, loop: For, nested: bool, most_stages: int) -> Non
         counted = nested or not plain
         plan.rings.append(Ring(loop.variable, "tma", tiles, stages, counted, _overlapped(plan, loop, tiles)))
         return
-    moved = []
+    moved, rows = [], []
     for statement in loads:
         if not roots_of(plan.kernel, statement.value.args[0]) <= plan.read_only:  # type: ignore[attr-defined]
             continue  # an earlier trip may store what this one loads
-        call = _in_any_trip(plan, statement, loop)
+        by_rows = row_load(plan, statement, loop)
+        call = by_rows or _in_any_trip(plan, statement, loop)
         if call is not None:
             plan.replaced[id(statement)] = replace(statement, value=call)
             moved.append(statement.target)
+        if by_rows is not None:
+            rows.append(statement.target)
     if moved:
+        tiles = tuple(moved)
         stages = min(plan.options.num_stages, most_stages)
-        plan.rings.append(Ring(loop.variable, "cp_async", tuple(moved), stages, not plain, False))
+        overlapped = _all_wgmma(plan, loads) and _overlapped(plan, loop, tiles)
+        plan.rings.append(Ring(loop.variable, "cp_async", tiles, stages, not plain, overlapped, tuple(rows)))
 
 
 def _is_staged_load(plan: RingPlan, statement: Statement) -> bool:
-    if not isinstance(statement, Assign) or statement.target not in plan.dots.staged:
+    if not isinstance(statement, Assign) or statement.targets[0] not in plan.dots.staged:
         return False
     return isinstance(statement.value, Call) and statement.value.op == "load"
 

@@ -26,6 +26,8 @@ constexpr int NUM_WARPS = 4;
 constexpr int WARP_SIZE = 32;
 constexpr int NUM_THREADS = NUM_WARPS * WARP_SIZE;              // 128
 constexpr int CONSUMER_BARRIER = 1;                             // named barrier of those that multiply
+constexpr int READY_BARRIER = 15;                               // named barrier: mbarriers are initialised
+constexpr int READY_THREADS = NUM_THREADS + WARP_SIZE;          // those that multiply, and the loading warp
 constexpr int WARPGROUP_SIZE = 128;                             // threads
 constexpr int COL_THREADS = 4;                                  // threads along the columns of accumulator
 constexpr int COLS = BLOCK_N / COL_THREADS;                     // 16 columns of accumulator per thread
@@ -190,6 +192,12 @@ __device__ __forceinline__ void named_barrier_sync(int id, int threads)
     asm volatile("bar.sync %0, %1;" :: "r"(id), "r"(threads) : "memory");
 }
 
+// Counts this warp in at a barrier among `threads` threads of the block, without waiting for the others.
+__device__ __forceinline__ void named_barrier_arrive(int id, int threads)
+{
+    asm volatile("bar.arrive %0, %1;" :: "r"(id), "r"(threads) : "memory");
+}
+
 // What wgmma must know of a shared operand: where it starts, the swizzle of its rows, and the strides between
 // its core matrices, in bytes. Adding 1 to a descriptor moves its start by 16 bytes.
 template <int SWIZZLE_BYTES>
@@ -271,17 +279,17 @@ int4_matmul_kernel(const half* a_ptr, const unsigned char* packed_ptr, const hal
     const int row = warp * 16 + lane / 4;   // the first row of this thread
     const int packed_col = tid % BLOCK_N_THREADS;   // this thread's place among BLOCK_N_THREADS
     const int packed_row = tid / COL_THREADS;   // this thread's place among ROW_THREADS
-    if (tid == NUM_THREADS) tensor_map_prefetch(a_map);
-    if (tid == 0) {
+    if (tid == NUM_THREADS) {
+        tensor_map_prefetch(a_map);
         for (int stage = 0; stage < NUM_STAGES; ++stage) {
             mbarrier_init(&full[stage], 1);   // the loading thread arrives
             mbarrier_init(&empty[stage], NUM_WARPS);   // a lane of each warp does
         }
         mbarrier_init_fence();
     }
-    __syncthreads();   // nobody touches a barrier before it is initialised
 
     if (tid >= NUM_THREADS) {   // the last warpgroup loads: one of its threads starts all copies
+        if (tid < READY_THREADS) named_barrier_arrive(READY_BARRIER, READY_THREADS);
         if (tid == NUM_THREADS) {
             int filled = 0;   // stages so far, over all loops
             for (int program = blockIdx.x; program < num_programs; program += gridDim.x) {
@@ -298,6 +306,7 @@ int4_matmul_kernel(const half* a_ptr, const unsigned char* packed_ptr, const hal
             }
         }
     } else {   // the others multiply
+        named_barrier_sync(READY_BARRIER, READY_THREADS);   // the mbarriers are initialised
         int used = 0;   // stages so far, over all loops
         for (int program = blockIdx.x; program < num_programs; program += gridDim.x) {
             // L14: tl.static_assert(GROUP % BLOCK_K == 0, "a block of K has one scale per column")    (holds)
@@ -399,7 +408,8 @@ int4_matmul_kernel(const half* a_ptr, const unsigned char* packed_ptr, const hal
                 wgmma_wait<0>();   // the sum is complete
                 #pragma unroll
                 for (int r = 0; r < ROWS; ++r) wgmma_pin(accumulator[r]);
-                if (lane == 0) mbarrier_arrive(&empty[stage]);   // this warp is done with the stage
+                __syncwarp();   // every lane is done with the stage
+                if (lane == 0) mbarrier_arrive(&empty[stage]);
             }
 
             // L34: c_mask = (offs_m[:, None] < M) & n_mask    (the copies keep to it)

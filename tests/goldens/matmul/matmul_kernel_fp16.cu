@@ -28,6 +28,8 @@ constexpr int WARPGROUP_SIZE = 128;                             // threads
 constexpr int STORE_BARRIER = 2;                                // named barriers, one of each warpgroup
 constexpr int PRODUCER_REGS = 24;                               // registers per loading thread
 constexpr int CONSUMER_REGS = 240;                              // registers per multiplying thread
+constexpr int READY_BARRIER = 15;                               // named barrier: mbarriers are initialised
+constexpr int READY_THREADS = NUM_THREADS + WARP_SIZE;          // those that multiply, and the loading warp
 constexpr int COL_THREADS = 4;                                  // threads along the columns of a tile
 constexpr int COLS = BLOCK_N / COL_THREADS;                     // 64 columns of a tile per thread
 constexpr int VEC = 2;                                          // consecutive columns of a thread
@@ -60,6 +62,18 @@ __device__ __forceinline__ void store_vec(T* target, const T* source)
     #pragma unroll
     for (int i = 0; i < N; ++i) elements[i] = source[i];
     *reinterpret_cast<unsigned*>(target) = packet;
+}
+
+// Rounds value(0), value(1), ..., two at a time: a pair shares a register from the start.
+template <int N, typename Value>
+__device__ __forceinline__ void round_pairs(half (&target)[N], Value value)
+{
+    #pragma unroll
+    for (int i = 0; i < N; i += 2) {
+        const half2 rounded = __floats2half2_rn(value(i), value(i + 1));
+        target[i] = rounded.x;
+        target[i + 1] = rounded.y;
+    }
 }
 
 // Offset of an element of a shared tile: LINES lines of WIDTH elements, cut into boxes of at most 128 bytes a
@@ -172,6 +186,12 @@ __device__ __forceinline__ void named_barrier_sync(int id, int threads)
     asm volatile("bar.sync %0, %1;" :: "r"(id), "r"(threads) : "memory");
 }
 
+// Counts this warp in at a barrier among `threads` threads of the block, without waiting for the others.
+__device__ __forceinline__ void named_barrier_arrive(int id, int threads)
+{
+    asm volatile("bar.arrive %0, %1;" :: "r"(id), "r"(threads) : "memory");
+}
+
 // Hands registers back to the block's pool, down to REGS per thread.
 template <int REGS>
 __device__ __forceinline__ void warpgroup_shrink()
@@ -278,15 +298,12 @@ matmul_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int M, int N, i
     if (tid == NUM_THREADS) {
         tensor_map_prefetch(a_map);
         tensor_map_prefetch(b_map);
-    }
-    if (tid == 0) {
         for (int stage = 0; stage < NUM_STAGES; ++stage) {
             mbarrier_init(&full[stage], 1);   // the loading thread arrives
             mbarrier_init(&empty[stage], NUM_WARPS);   // a lane of each warp does
         }
         mbarrier_init_fence();
     }
-    __syncthreads();   // nobody touches a barrier before it is initialised
 
     // L21: num_pid_m = tl.cdiv(M, BLOCK_M)
     const int num_pid_m = (M + BLOCK_M - 1) / BLOCK_M;
@@ -297,6 +314,7 @@ matmul_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int M, int N, i
 
     if (tid >= NUM_THREADS) {   // the last warpgroup loads: one of its threads starts all copies
         warpgroup_shrink<PRODUCER_REGS>();
+        if (tid < READY_THREADS) named_barrier_arrive(READY_BARRIER, READY_THREADS);
         if (tid == NUM_THREADS) {
             int filled = 0;   // stages so far, over all loops
             for (int program = blockIdx.x; program < num_programs; program += gridDim.x) {
@@ -336,6 +354,7 @@ matmul_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int M, int N, i
         }
     } else {   // the others multiply
         warpgroup_grow<CONSUMER_REGS>();
+        named_barrier_sync(READY_BARRIER, READY_THREADS);   // the mbarriers are initialised
         int used = 0;   // stages so far, over all loops
         for (int program = blockIdx.x; program < num_programs; program += gridDim.x) {
             // L20, L24-L28 again, for the multiplying warps.
@@ -390,10 +409,7 @@ matmul_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int M, int N, i
             // L47: c = accumulator.to(tl.float16)
             half c[ROWS][COLS];
             #pragma unroll
-            for (int r = 0; r < ROWS; ++r) {
-                #pragma unroll
-                for (int cc = 0; cc < COLS; ++cc) c[r][cc] = __float2half(accumulator[r][cc]);
-            }
+            for (int r = 0; r < ROWS; ++r) round_pairs(c[r], [&](int cc) { return accumulator[r][cc]; });
 
             // L49: offs_cm = pid_m * BLOCK_M + tl.arange(0, BLOCK_M)    (folded into the copies)
             // L50: offs_cn = pid_n * BLOCK_N + tl.arange(0, BLOCK_N)    (folded into the copies)

@@ -63,6 +63,18 @@ __device__ __forceinline__ void store_vec(T* target, const T* source)
     *reinterpret_cast<unsigned*>(target) = packet;
 }
 
+// Rounds value(0), value(1), ..., two at a time: a pair shares a register from the start.
+template <int N, typename Value>
+__device__ __forceinline__ void round_pairs(half (&target)[N], Value value)
+{
+    #pragma unroll
+    for (int i = 0; i < N; i += 2) {
+        const half2 rounded = __floats2half2_rn(value(i), value(i + 1));
+        target[i] = rounded.x;
+        target[i + 1] = rounded.y;
+    }
+}
+
 // Offset of an element of a shared tile: LINES lines of WIDTH elements, cut into boxes of at most 128 bytes a
 // line, one box after the other. The 16-byte chunks of a line change places, so that those of a column lie in
 // different banks: the layout that tensor copies, wgmma and ldmatrix share.
@@ -282,30 +294,25 @@ matmul_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int M, int N, i
         // L41: accumulator = tl.dot(a, b, accumulator)
         const auto a_operand = wgmma_descriptor<SWIZZLE>(a[stage] + warpgroup * A_PART, 16, PATTERN_BYTES);
         const auto b_operand = wgmma_descriptor<SWIZZLE>(b[stage], B_BOX_BYTES, PATTERN_BYTES);
-        #pragma unroll
-        for (int r = 0; r < ROWS; ++r) wgmma_pin(accumulator[r]);
         wgmma_fence();
         #pragma unroll
         for (int kk = 0; kk < BLOCK_K; kk += MMA_K) {
             wgmma_m64n256k16(accumulator[0], accumulator[1], a_operand + kk / CHUNK,
                              b_operand + kk * LINE_CHUNKS);
         }
-        wgmma_commit();
-        wgmma_wait<0>();   // the sum is complete
-        #pragma unroll
-        for (int r = 0; r < ROWS; ++r) wgmma_pin(accumulator[r]);
         // L42: a_ptrs += BLOCK_K * stride_ak    (folded into the copies)
         // L43: b_ptrs += BLOCK_K * stride_bk    (folded into the copies)
+        wgmma_commit();
+        wgmma_wait<0>();   // all products are complete
+        #pragma unroll
+        for (int r = 0; r < ROWS; ++r) wgmma_pin(accumulator[r]);
     }
     // The activation sees the float32 sums.
     // L45: if ACTIVATION == "leaky_relu":    (false in this specialisation: without L46)
     // L47: c = accumulator.to(tl.float16)
     half c[ROWS][COLS];
     #pragma unroll
-    for (int r = 0; r < ROWS; ++r) {
-        #pragma unroll
-        for (int cc = 0; cc < COLS; ++cc) c[r][cc] = __float2half(accumulator[r][cc]);
-    }
+    for (int r = 0; r < ROWS; ++r) round_pairs(c[r], [&](int cc) { return accumulator[r][cc]; });
 
     // L49: offs_cm = pid_m * BLOCK_M + tl.arange(0, BLOCK_M)
     int offs_cm[ROWS];

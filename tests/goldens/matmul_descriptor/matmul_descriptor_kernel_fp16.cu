@@ -33,6 +33,8 @@ constexpr int WARPGROUP_SIZE = 128;                             // threads
 constexpr int STORE_BARRIER = 2;                                // named barriers, one of each warpgroup
 constexpr int PRODUCER_REGS = 24;                               // registers per loading thread
 constexpr int CONSUMER_REGS = 240;                              // registers per multiplying thread
+constexpr int READY_BARRIER = 15;                               // named barrier: mbarriers are initialised
+constexpr int READY_THREADS = NUM_THREADS + WARP_SIZE;          // those that multiply, and the loading warp
 constexpr int COL_THREADS = 4;                                  // threads along the columns of a tile
 constexpr int COLS = BLOCK_N / COL_THREADS;                     // 64 columns of a tile per thread
 constexpr int VEC = 2;                                          // consecutive columns of a thread
@@ -175,6 +177,12 @@ __device__ __forceinline__ void named_barrier_sync(int id, int threads)
     asm volatile("bar.sync %0, %1;" :: "r"(id), "r"(threads) : "memory");
 }
 
+// Counts this warp in at a barrier among `threads` threads of the block, without waiting for the others.
+__device__ __forceinline__ void named_barrier_arrive(int id, int threads)
+{
+    asm volatile("bar.arrive %0, %1;" :: "r"(id), "r"(threads) : "memory");
+}
+
 // Hands registers back to the block's pool, down to REGS per thread.
 template <int REGS>
 __device__ __forceinline__ void warpgroup_shrink()
@@ -284,15 +292,12 @@ matmul_descriptor_kernel(const half* a_desc, int a_desc_shape_0, int a_desc_shap
     if (tid == NUM_THREADS) {
         tensor_map_prefetch(a_map);
         tensor_map_prefetch(b_map);
-    }
-    if (tid == 0) {
         for (int stage = 0; stage < NUM_STAGES; ++stage) {
             mbarrier_init(&full[stage], 1);   // the loading thread arrives
             mbarrier_init(&empty[stage], NUM_WARPS);   // a lane of each warp does
         }
         mbarrier_init_fence();
     }
-    __syncthreads();   // nobody touches a barrier before it is initialised
 
     // L14: M, K = a_desc.shape
     const int M = a_desc_shape_0;
@@ -305,6 +310,7 @@ matmul_descriptor_kernel(const half* a_desc, int a_desc_shape_0, int a_desc_shap
 
     if (tid >= NUM_THREADS) {   // the last warpgroup loads: one of its threads starts all copies
         warpgroup_shrink<PRODUCER_REGS>();
+        if (tid < READY_THREADS) named_barrier_arrive(READY_BARRIER, READY_THREADS);
         if (tid == NUM_THREADS) {
             int filled = 0;   // stages so far, over all loops
             for (int program = blockIdx.x; program < num_programs; program += gridDim.x) {
@@ -338,6 +344,7 @@ matmul_descriptor_kernel(const half* a_desc, int a_desc_shape_0, int a_desc_shap
         }
     } else {   // the others multiply
         warpgroup_grow<CONSUMER_REGS>();
+        named_barrier_sync(READY_BARRIER, READY_THREADS);   // the mbarriers are initialised
         int used = 0;   // stages so far, over all loops
         for (int program = blockIdx.x; program < num_programs; program += gridDim.x) {
             // L17-L19 again, for the multiplying warps.

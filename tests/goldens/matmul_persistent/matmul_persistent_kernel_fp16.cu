@@ -8,7 +8,7 @@
 //   launch     grid (programs, 1, 1), block (384, 1, 1), dynamic shared memory 230400 bytes
 //   maps       a_map: a_ptr [M, K], strides in bytes [K * 2]; box [128, 64], 128-byte swizzle
 //              b_map: b_ptr [N, K], strides in bytes [K * 2]; box [256, 64], 128-byte swizzle
-//              c_map: c_ptr [M, N], strides in bytes [N * 2]; box [128, 64], 128-byte swizzle
+//              c_map: c_ptr [M, N], strides in bytes [N * 2]; box [64, 64], 128-byte swizzle
 //   warps      warpgroups 0 and 1 multiply, warpgroup 2 loads: one of its threads starts every tensor copy
 //   tiles      accumulator [128, 256]: registers, 64 x 256 per warpgroup, by wgmma.m64n256k16
 //              a [128, 64]: shared, 4 stages of 16384 bytes, 128-byte swizzle
@@ -25,9 +25,11 @@ constexpr int NUM_WARPS = 8;
 constexpr int WARP_SIZE = 32;
 constexpr int NUM_THREADS = NUM_WARPS * WARP_SIZE;              // 256
 constexpr int WARPGROUP_SIZE = 128;                             // threads
-constexpr int CONSUMER_BARRIER = 1;                             // named barrier of those that multiply
+constexpr int STORE_BARRIER = 2;                                // named barriers, one of each warpgroup
 constexpr int PRODUCER_REGS = 24;                               // registers per loading thread
 constexpr int CONSUMER_REGS = 240;                              // registers per multiplying thread
+constexpr int READY_BARRIER = 15;                               // named barrier: mbarriers are initialised
+constexpr int READY_THREADS = NUM_THREADS + WARP_SIZE;          // those that multiply, and the loading warp
 constexpr int COL_THREADS = 4;                                  // threads along the columns of a tile
 constexpr int COLS = BLOCK_N / COL_THREADS;                     // 64 columns of a tile per thread
 constexpr int VEC = 2;                                          // consecutive columns of a thread
@@ -44,6 +46,7 @@ constexpr int PIECE_WIDTH = 128 / sizeof(half);                 // columns of a 
 constexpr int STORE_BUFFERS = 2;                                // pieces: one is written, one copied out
 constexpr int STORE_PIECES = BLOCK_N / PIECE_WIDTH;             // pieces of c, stored one by one
 constexpr int PIECE_ELEMS = COLS / STORE_PIECES;                // of these per thread
+constexpr int STORE_ROWS = BLOCK_M / 2;                         // rows that a warpgroup copies out
 
 // Stores N consecutive elements in one access; `target` is aligned to their size.
 template <int N, typename T>
@@ -173,6 +176,12 @@ __device__ __forceinline__ void named_barrier_sync(int id, int threads)
     asm volatile("bar.sync %0, %1;" :: "r"(id), "r"(threads) : "memory");
 }
 
+// Counts this warp in at a barrier among `threads` threads of the block, without waiting for the others.
+__device__ __forceinline__ void named_barrier_arrive(int id, int threads)
+{
+    asm volatile("bar.arrive %0, %1;" :: "r"(id), "r"(threads) : "memory");
+}
+
 // Hands registers back to the block's pool, down to REGS per thread.
 template <int REGS>
 __device__ __forceinline__ void warpgroup_shrink()
@@ -279,15 +288,12 @@ matmul_persistent_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int 
     if (tid == NUM_THREADS) {
         tensor_map_prefetch(a_map);
         tensor_map_prefetch(b_map);
-    }
-    if (tid == 0) {
         for (int stage = 0; stage < NUM_STAGES; ++stage) {
             mbarrier_init(&full[stage], 1);   // the loading thread arrives
             mbarrier_init(&empty[stage], NUM_WARPS);   // a lane of each warp does
         }
         mbarrier_init_fence();
     }
-    __syncthreads();   // nobody touches a barrier before it is initialised
 
     // L23: a_desc = tl.make_tensor_descriptor(a_ptr, [M, K], [K, 1], [BLOCK_M, BLOCK_K])
     //         (its parts are used below)
@@ -301,6 +307,7 @@ matmul_persistent_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int 
 
     if (tid >= NUM_THREADS) {   // the last warpgroup loads: one of its threads starts all copies
         warpgroup_shrink<PRODUCER_REGS>();
+        if (tid < READY_THREADS) named_barrier_arrive(READY_BARRIER, READY_THREADS);
         if (tid == NUM_THREADS) {
             int filled = 0;   // stages so far, over all loops
             // The loads of the next tile may run while this one is stored.
@@ -337,6 +344,7 @@ matmul_persistent_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int 
         }
     } else {   // the others multiply
         warpgroup_grow<CONSUMER_REGS>();
+        named_barrier_sync(READY_BARRIER, READY_THREADS);   // the mbarriers are initialised
         int used = 0;   // stages so far, over all loops
         // L29: for tile in tl.range(tl.program_id(0), num_pid_m * num_pid_n, NUM_PROGRAMS, flatten=True):
         //         (the multiplying warps' part)
@@ -384,7 +392,7 @@ matmul_persistent_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int 
                 #pragma unroll
                 for (int c = 0; c < COLS; ++c) stored[r][c] = __float2half(accumulator[r][c]);
             }
-            if (tid == 0) {
+            if (tid % WARPGROUP_SIZE == 0) {
                 tma_store_complete<0>();   // an earlier store to the same place comes first
             }
             #pragma unroll
@@ -402,15 +410,18 @@ matmul_persistent_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int 
                     }
                 }
                 async_proxy_fence();   // tensor copies read through the asynchronous proxy
-                if (tid == 0) tma_store_wait<0>();
+                if (tid % WARPGROUP_SIZE == 0) tma_store_wait<0>();
                 // the piece is complete, and the other buffer has been copied out
-                named_barrier_sync(CONSUMER_BARRIER, NUM_THREADS);
-                if (tid == 0) {
-                    tma_store_2d(c_map, row, column + piece * PIECE_WIDTH, c_shared[buffer]);
+                named_barrier_sync(STORE_BARRIER + warpgroup, WARPGROUP_SIZE);
+                if (tid % WARPGROUP_SIZE == 0) {
+                    tma_store_2d(c_map, row + warpgroup * STORE_ROWS, column + piece * PIECE_WIDTH,
+                                 c_shared[buffer] + warpgroup * STORE_ROWS * PIECE_WIDTH);
                     tma_store_commit();
                 }
             }
-            if (tid == 0) tma_store_wait<0>();   // shared memory must outlive the copies out of it
+        }
+        if (tid % WARPGROUP_SIZE == 0) {   // shared memory must outlive the copies out of it
+            tma_store_wait<0>();
         }
     }
 }
