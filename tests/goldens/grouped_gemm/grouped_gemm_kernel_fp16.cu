@@ -146,6 +146,7 @@ grouped_gemm_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, const int
     __shared__ __align__(1024) half x[NUM_STAGES][BLOCK_M * BLOCK_K];   // 64-byte swizzle
     __shared__ __align__(1024) half y[NUM_STAGES][BLOCK_K * BLOCK_N];   // 128-byte swizzle
     const int tid = threadIdx.x;
+    __builtin_assume(tid >= 0);   // its quotients and remainders are shifts and masks
     const int warp = tid / WARP_SIZE;
     const int lane = tid % WARP_SIZE;
     const int col = tid % COL_THREADS;   // this thread's place among COL_THREADS
@@ -266,10 +267,10 @@ grouped_gemm_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, const int
                                     y_operand + kk * LINE_CHUNKS);
                 }
                 wgmma_commit();
+                if (ahead < K) put_tiles((used + NUM_STAGES - 1) % NUM_STAGES);
                 wgmma_wait<0>();   // all products are complete
                 #pragma unroll
                 for (int r = 0; r < ROWS; ++r) wgmma_pin(accumulator[r]);
-                if (ahead < K) put_tiles((used + NUM_STAGES - 1) % NUM_STAGES);
                 ++used;
             }
             // L39: c_mask = (offs_m[:, None] < M) & (offs_n[None, :] < N)    (tested where it is used)
