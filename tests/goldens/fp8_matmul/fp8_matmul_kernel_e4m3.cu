@@ -303,7 +303,6 @@ fp8_matmul_kernel(const __nv_fp8_e4m3* a_desc, int a_desc_shape_0, int a_desc_sh
     extern __shared__ __align__(1024) unsigned char shared_bytes[];
     auto& [a, b, c_shared, full, empty] = *reinterpret_cast<SharedArrays*>(shared_bytes);
     const int tid = threadIdx.x;
-    __builtin_assume(tid >= 0);   // its quotients and remainders are shifts and masks
     const int warp = tid / WARP_SIZE;
     const int lane = tid % WARP_SIZE;
     const int col = tid % COL_THREADS;   // this thread's place among COL_THREADS

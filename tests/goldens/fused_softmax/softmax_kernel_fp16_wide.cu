@@ -161,9 +161,9 @@ softmax_kernel(half* out_ptr, const half* in_ptr, int in_row_stride, int out_row
     // L16: for row in tl.range(row_start, n_rows, row_step):
     // Starts the loads of iteration row into a stage.
     const auto load_tiles = [&](int row, int stage) {
-        // Lanes past the end read -inf, which neither the maximum nor the sum can see.
         // L18: x = tl.load(in_ptr + row * in_row_stride + cols, mask=mask,
         //     other=-float("inf")).to(tl.float32)
+        //         (its copies, made ahead)
         #pragma unroll
         for (int v = 0; v < VECS; ++v) {
             cp_async_16(&in_ahead[stage][(v * NUM_THREADS + tid) * VEC],

@@ -90,7 +90,9 @@ __device__ __forceinline__ half2 small_half2(int x, int y)
     const unsigned places = static_cast<unsigned>(y - LEAST) << 16 | static_cast<unsigned>(x - LEAST);
     const unsigned numbers = 0x64006400u | places;
     const unsigned least = 0x64006400u + static_cast<unsigned>(-LEAST) * 0x10001u;
-    return *reinterpret_cast<const half2*>(&numbers) - *reinterpret_cast<const half2*>(&least);
+    const half2 minuend = *reinterpret_cast<const half2*>(&numbers);
+    const half2 subtrahend = *reinterpret_cast<const half2*>(&least);
+    return minuend - subtrahend;
 }
 
 // Offset of an element of a shared tile: LINES lines of WIDTH elements, cut into boxes of at most 128 bytes a
@@ -284,7 +286,6 @@ int4_matmul_kernel(const half* a_ptr, const unsigned char* packed_ptr, const hal
     extern __shared__ __align__(1024) unsigned char shared_bytes[];
     auto& [a, b_shared, c_shared, full, empty] = *reinterpret_cast<SharedArrays*>(shared_bytes);
     const int tid = threadIdx.x;
-    __builtin_assume(tid >= 0);   // its quotients and remainders are shifts and masks
     const int warp = tid / WARP_SIZE;
     const int lane = tid % WARP_SIZE;
     const int col = tid % COL_THREADS;   // this thread's place among COL_THREADS

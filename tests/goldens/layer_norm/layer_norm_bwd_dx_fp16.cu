@@ -177,6 +177,7 @@ layer_norm_bwd_dx(half* dx_ptr, const half* dy_ptr, float* dw_ptr, float* db_ptr
     // Starts the loads of iteration row into a stage.
     const auto load_tiles = [&](int row, int stage) {
         // L39: x = tl.load(x_ptr + row * stride + cols, mask=mask, other=0.0).to(tl.float32)
+        //         (its copies, made ahead)
         #pragma unroll
         for (int v = 0; v < VECS; ++v) {
             cp_async_16(&x_ahead[stage][(v * NUM_THREADS + tid) * VEC],
@@ -184,6 +185,7 @@ layer_norm_bwd_dx(half* dx_ptr, const half* dy_ptr, float* dw_ptr, float* db_ptr
                         cols[v * VEC] < N ? 16 : 0);
         }
         // L40: dy = tl.load(dy_ptr + row * stride + cols, mask=mask, other=0.0).to(tl.float32)
+        //         (its copies, made ahead)
         #pragma unroll
         for (int v = 0; v < VECS; ++v) {
             cp_async_16(&dy_ahead[stage][(v * NUM_THREADS + tid) * VEC],

@@ -270,7 +270,6 @@ matmul_block_ptr_kernel(const __nv_bfloat16* a_ptr, const __nv_bfloat16* b_ptr, 
     extern __shared__ __align__(1024) unsigned char shared_bytes[];
     auto& [a, b, c_shared, full, empty] = *reinterpret_cast<SharedArrays*>(shared_bytes);
     const int tid = threadIdx.x;
-    __builtin_assume(tid >= 0);   // its quotients and remainders are shifts and masks
     const int warp = tid / WARP_SIZE;
     const int lane = tid % WARP_SIZE;
     const int col = tid % COL_THREADS;   // this thread's place among COL_THREADS
