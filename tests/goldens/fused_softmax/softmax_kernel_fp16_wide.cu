@@ -182,6 +182,7 @@ softmax_kernel(half* out_ptr, const half* in_ptr, int in_row_stride, int out_row
         // Lanes past the end read -inf, which neither the maximum nor the sum can see.
         // L18: x = tl.load(in_ptr + row * in_row_stride + cols, mask=mask,
         //     other=-float("inf")).to(tl.float32)
+        //         (from where it was copied)
         half in[ELEMS];
         #pragma unroll
         for (int v = 0; v < VECS; ++v) {
