@@ -301,6 +301,18 @@ def _typed(name: str, precision: str | None = None) -> Callable[[int], Problem]:
     return build
 
 
+def _of_floats(build: Callable[[int], Problem]) -> Callable[[int], Problem]:
+    """The same problem with float32 operands, which wgmma reads along K only."""
+
+    def built(scale: int) -> Problem:
+        problem = build(scale)
+        for name in ("a_ptr", "b_ptr"):
+            problem.arguments[name] = problem.arguments[name].astype(np.float32)
+        return problem
+
+    return built
+
+
 def _planes(p: int, m: int, n: int) -> Callable[[int], Problem]:
     def build(scale: int) -> Problem:
         k = 96 * scale
@@ -367,6 +379,8 @@ def all_cases() -> list[Case]:
         _case("chained dots", _fused(more.chained, 32)),
         _case("running sums in one place", product(more.running_sums, SAME_PLACE=True)),
         _case("running sums", product(more.running_sums, SAME_PLACE=False, reference=_running)),
+        _case("loop in loop, two warpgroups", product(kernels.loop_in_loop, n=128, m=256, bm=128, grid=by_rows,
+                                                      reference=_centred), num_warps=8),
         _case("stored twice", product(more.stored_twice, reference=lambda a, b, blocks: _columns(a @ b, blocks))),
         _case("sums of rows behind the store", _summed(np.float32, 1e-4)),
         _case("sums of rows, half results", _summed(np.float16, 2e-3), num_warps=8),
@@ -385,4 +399,6 @@ def all_cases() -> list[Case]:
         _case("odd descriptors in turn", product(more.by_descriptors, **(odd | {"n": 72, "k": 104}), **turns)),
         _case("block pointers", product(more.by_block_pointers, **even, **half)),
         _case("odd block pointers", product(more.by_block_pointers, **odd, **half)),
+        _case("odd block pointers of floats", _of_floats(product(more.by_block_pointers, **odd, **half))),
+        _case("floats, rows of b aligned", _of_floats(product(more.by_block_pointers, **(odd | {"n": 72}), **half))),
     ]  # fmt: skip

@@ -40,24 +40,35 @@ inline void __trap(TILEWRIGHT_LINE) { tilewright::fail("the kernel trapped", lin
 
 namespace tilewright {
 template <typename T> struct Shuffled { T value, result; int source; };
+
+// The value of the lane `source`, for all lanes of the mask.
+template <typename T> TILEWRIGHT_UNCHECKED T shuffled(unsigned mask, T value, int source, const char* name, int line)
+{
+    Shuffled<T> mine{value, value, source % LANES};
+    warp_operation(mask, name, line, &mine, [](void** values, unsigned lanes) TILEWRIGHT_UNCHECKED {
+        for (int lane = 0; lane < LANES; ++lane) {
+            if (!(lanes >> lane & 1)) continue;
+            auto* taker = static_cast<Shuffled<T>*>(values[lane]);
+            if (lanes >> taker->source & 1) taker->result = static_cast<Shuffled<T>*>(values[taker->source])->value;
+        }
+    });
+    return mine.result;
+}
 }
 
-// The value of the lane whose number differs by the bits of `distance`.
+// The value of the lane whose number differs by the bits of `distance`; that of lane `source`.
 template <typename T>
 TILEWRIGHT_UNCHECKED T __shfl_xor_sync(unsigned mask, T value, int distance, int width = 32, TILEWRIGHT_LINE)
 {
     (void)width;
     const int lane = tilewright::engine.current % tilewright::LANES;
-    tilewright::Shuffled<T> mine{value, value, lane ^ distance};
-    tilewright::warp_operation(mask, "__shfl_xor_sync", line, &mine, [](void** values, unsigned lanes) TILEWRIGHT_UNCHECKED {
-        for (int lane = 0; lane < tilewright::LANES; ++lane) {
-            if (!(lanes >> lane & 1)) continue;
-            auto* taker = static_cast<tilewright::Shuffled<T>*>(values[lane]);
-            if (lanes >> taker->source & 1)
-                taker->result = static_cast<tilewright::Shuffled<T>*>(values[taker->source])->value;
-        }
-    });
-    return mine.result;
+    return tilewright::shuffled(mask, value, lane ^ distance, "__shfl_xor_sync", line);
+}
+template <typename T>
+TILEWRIGHT_UNCHECKED T __shfl_sync(unsigned mask, T value, int source, int width = 32, TILEWRIGHT_LINE)
+{
+    (void)width;
+    return tilewright::shuffled(mask, value, source, "__shfl_sync", line);
 }
 
 // --------------------------------------------------------------------------------------------------------- atomics

@@ -52,7 +52,9 @@ def load(body: str, folder: Path, name: str) -> Any:
 
 
 def repeated(kind: str, lines: int) -> str:
-    """About so many lines of a kind."""
+    """About so many lines of a kind, or a single line with as many terms."""
+    if kind == "terms":
+        return f"    x = x{''.join(f' + x * {k}.5' for k in range(lines))}\n"
     text = LINES[kind]
     return "".join(text.format(k=k) for k in range(1, lines // text.count("\n") + 1))
 
@@ -64,7 +66,7 @@ def calls(work: Callable[[], Any]) -> int:
     return sum(entry.callcount for entry in profile.getstats())
 
 
-@pytest.mark.parametrize("kind", LINES)
+@pytest.mark.parametrize("kind", [*LINES, "terms"])
 def test_the_work_grows_with_the_length(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(deep, "with_room", lambda work: work())  # in this thread, which is the one that is watched
     limit = sys.getrecursionlimit()

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import functools
+import pkgutil
 import re
 from collections.abc import Iterable
-from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 from ..lower.unit import (
@@ -40,11 +40,8 @@ def environment() -> jinja2.Environment:
     """The templates, strict about names that they do not get."""
     import jinja2
 
-    def read(name: str) -> str:
-        return resources.files("tilewright.templates").joinpath(name).read_text(encoding="utf-8")
-
     return jinja2.Environment(
-        loader=jinja2.FunctionLoader(read),
+        loader=jinja2.FunctionLoader(_template),
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -53,9 +50,20 @@ def environment() -> jinja2.Environment:
     )
 
 
+@functools.cache
+def _template(name: str) -> str:
+    return (pkgutil.get_data("tilewright.templates", name) or b"").decode()
+
+
+def _filled(name: str, values: dict[str, Any]) -> str:
+    """A template with its values; most helpers are plain text, which need not be compiled."""
+    text = _template(name)
+    return environment().get_template(name).render(**values) if "{{" in text or "{%" in text else text
+
+
 def render(unit: Unit) -> tuple[str, tuple[tuple[int, int], ...]]:
     """The text of a unit, and (line of the text, Python line) for every line that came from a statement."""
-    body: list[tuple[str, int]] = _render_nodes(unit.body, INDENT)
+    body = _render_body(unit)
     functions = [_render_function(function) for function in unit.functions]
     helpers = [_render_helper(template, values) for template, values in order_helpers(unit.helpers, unit.packets)]
     shared = "\n".join(f"{array.ctype} {array.dimensions}" for array in (*unit.static_shared, *unit.dynamic_shared))
@@ -79,6 +87,28 @@ def render(unit: Unit) -> tuple[str, tuple[tuple[int, int], ...]]:
         )
     )
     return ascii_code(text) + "\n", _line_map(text, body)
+
+
+def _render_body(unit: Unit) -> list[tuple[str, int]]:
+    """The kernel's statements, without places of threads that nothing mentions."""
+    names = {id(line): name for name, line in unit.places}
+    parts: list[tuple[str | None, list[tuple[str, int]]]] = []
+    source = 0
+    for node in unit.body:
+        source = getattr(node, "source_line", 0) or source
+        parts.append((names.get(id(node)), _render_nodes((node,), INDENT, source)))
+    mentioned = {word for name, lines in parts if name is None for text, _ in lines for word in _words(text)}
+    kept: list[list[tuple[str, int]]] = []
+    for name, lines in reversed(parts):  # a place is made of those above it
+        if name is None or name in mentioned:
+            kept.append(lines)
+            mentioned |= {word for text, _ in lines for word in _words(text)}
+    return [line for lines in reversed(kept) for line in lines]
+
+
+def _words(text: str) -> list[str]:
+    """The names in a line of code."""
+    return re.findall(r"[A-Za-z_]\w*", re.sub(r"//.*", "", text))
 
 
 def _line_map(text: str, body: list[tuple[str, int]]) -> tuple[tuple[int, int], ...]:
@@ -176,7 +206,7 @@ def _render_function(function: Function) -> str:
 def _render_helper(template: str, values: dict[str, Any]) -> str:
     if isinstance(values.get("body"), tuple):
         values = {**values, "body": "\n".join(line for line, _ in _render_nodes(values["body"], 2 * INDENT))}
-    text = environment().get_template(f"helpers/{template}.cu.j2").render(**values)
+    text = _filled(f"helpers/{template}.cu.j2", values)
     lines: list[str] = []
     for line in text.strip("\n").splitlines():
         stripped = line.lstrip(" ")

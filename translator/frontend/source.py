@@ -5,6 +5,7 @@ In: a `KernelFunction`. Out: a `Source`, which answers where a node stands and w
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import libcst as cst
@@ -14,6 +15,12 @@ from ..diagnostics import NoSourceError, Span
 from ..ir.nodes import Origin
 from ..kernel_function import KernelFunction
 from .assigned import names_assigned_once, names_read_outside_their_loops
+
+
+@functools.lru_cache(maxsize=2)
+def _parsed(text: str) -> cst.Module:
+    """The tree of a text; kept for the second try of a translation that needs a larger stack."""
+    return cst.parse_module(text)
 
 
 class Source:
@@ -32,7 +39,7 @@ class Source:
         text = function.raw_src
         self._indented = text[:1] in (" ", "\t")
         self.lines = text.splitlines()
-        module = cst.parse_module(f"if True:\n{text}" if self._indented else text)
+        module = _parsed(f"if True:\n{text}" if self._indented else text)
         wrapper = MetadataWrapper(module, unsafe_skip_copy=True)
         self._positions: Any = wrapper.resolve(PositionProvider)
         self._module = module

@@ -1,16 +1,17 @@
-"""Moves a tile from one layout to another through shared memory."""
+"""Moves a tile from one layout to another: by shuffles within warps, or through shared memory."""
 
 from __future__ import annotations
 
 import math
 
 from ..ir.nodes import Statement, Variable
-from ..schedule.layout import Layout, padded
+from ..schedule.exchange import LANE_BITS, Swizzle, exchange_swizzle, shuffles
+from ..schedule.layout import REGISTER, Layout, padded
 from ..schedule.plan import Conversion
 from .context import Context, ctype
 from .memory import copies_guard, indexed
-from .point import Point
-from .shared import dimensions, place
+from .point import KNOWN, Point, PointBit, coordinate, register_index
+from .shared import dimensions
 from .unit import Branch, Comment, Line, Node, Shared
 
 
@@ -25,11 +26,60 @@ def lower_conversions(
         copy = context.temporary(id(statement), f"{variable.name}_moved{'_too' * number}", variable.type)
         name = context.names.variable(copy)
         names[variable, conversion.layout] = name
-        nodes += _convert(context, statement, conversion, name, number)
+        held = context.schedule.layouts[variable]
+        if shuffles(held, conversion.layout) and _can_be_shuffled(context, variable):
+            nodes += _shuffle(context, conversion, held, name)
+        else:
+            nodes += _exchange(context, statement, conversion, name, number)
     return tuple(nodes), names
 
 
-def _convert(context: Context, statement: Statement, conversion: Conversion, name: str, number: int) -> list[Node]:
+def _can_be_shuffled(context: Context, variable: Variable) -> bool:
+    """Whether CUDA has shuffles of the elements, and they are in registers."""
+    numbers = not variable.type.is_pointer and not variable.type.dtype.is_fp8()
+    return numbers and variable not in context.schedule.in_shared
+
+
+# ------------------------------------------------------------------------------------------------------- shuffles
+
+
+def _shuffle(context: Context, conversion: Conversion, held: Layout, name: str) -> list[Node]:
+    variable, wanted = conversion.variable, conversion.layout
+    source = context.names.variable(variable)
+
+    def one(point: Point) -> tuple[Node, ...]:
+        registers = tuple(
+            tuple(bit for bit, before in zip(bits, axis, strict=True) if before == REGISTER)
+            for bits, axis in zip(point.axes, held.axes, strict=True)
+        )
+        kept = Point(point.layout, point.indices, registers)
+        index = "".join(f"[{register_index(kept, axis)}]" for axis in held.array_axes())
+        target = indexed(context, name, variable, point) if several else f"const {declaration}"
+        return (Line(f"{target} = __shfl_sync(ALL_LANES, {source}{index}, {_source_lane(context, point, held)});"),)
+
+    declaration = context.declaration(variable, wanted, name)
+    several = math.prod(wanted.register_shape()) > 1
+    return [
+        Comment(f"{variable.name} changes hands within each warp: from here on a lane has what it uses below."),
+        *([Line(f"{declaration};")] if several else []),
+        *context.each_register(wanted, one),
+    ]
+
+
+def _source_lane(context: Context, point: Point, held: Layout) -> str:
+    """The lane that holds the element at a point of the wanted layout."""
+    bits: list[PointBit] = [(KNOWN, 0)] * LANE_BITS
+    for axis, sources in enumerate(held.axes):
+        for bit, source in enumerate(sources):
+            if 0 <= source < LANE_BITS:
+                bits[source] = point.axes[axis][bit]
+    return coordinate(Point(point.layout, point.indices, (tuple(bits),)), 0, context.roles)
+
+
+# -------------------------------------------------------------------------------------------------- shared memory
+
+
+def _exchange(context: Context, statement: Statement, conversion: Conversion, name: str, number: int) -> list[Node]:
     variable, wanted = conversion.variable, conversion.layout
     held = context.schedule.layouts[variable]
     shape = variable.type.shape
@@ -37,6 +87,7 @@ def _convert(context: Context, statement: Statement, conversion: Conversion, nam
     shared = context.scratch_name(id(statement), purpose, f"{variable.name}_shared")
     itemsize = 8 if variable.type.is_pointer else variable.type.dtype.itemsize
     size = math.prod(padded(side) for side in shape) * itemsize
+    swizzle = exchange_swizzle(held, wanted, itemsize)
     comment = f"{variable.name}, on its way to other threads"
     array = Shared(shared, ctype(variable.type), dimensions(context, shape), size, comment)
     context.scratch(id(statement), purpose, array)
@@ -44,18 +95,20 @@ def _convert(context: Context, statement: Statement, conversion: Conversion, nam
 
     def write(point: Point) -> tuple[Node, ...]:
         value = indexed(context, source, variable, point)
-        return (Line(f"{shared}{place(context, point, shape)} = {value};"),)
+        return (Line(f"{shared}{_place(context, point, shape, swizzle)} = {value};"),)
 
     def read(point: Point) -> tuple[Node, ...]:
-        return (Line(f"{indexed(context, name, variable, point)} = {shared}{place(context, point, shape)};"),)
+        place = _place(context, point, shape, swizzle)
+        return (Line(f"{indexed(context, name, variable, point)} = {shared}{place};"),)
 
     writes = context.each_register(held, write)
     if guard := copies_guard(context, held):
         writes = (Branch(guard, writes),)
+    said = f"{variable.name} changes hands through shared memory: from here on each thread has what it uses below."
+    if swizzle.pairs:
+        said += " The exclusive or makes a warp's accesses meet different banks."
     nodes: list[Node] = [
-        Comment(
-            f"{variable.name} changes hands through shared memory: from here on each thread has what it uses below."
-        ),
+        Comment(said),
         *context.before_write(shared),
         *writes,
         *context.barrier(f"all of {variable.name} is in shared memory"),
@@ -64,3 +117,25 @@ def _convert(context: Context, statement: Statement, conversion: Conversion, nam
     ]
     context.pending_reads.add(shared)
     return nodes
+
+
+def _place(context: Context, point: Point, shape: tuple[int, ...], swizzle: Swizzle) -> str:
+    """The subscripts of an element's place."""
+    subscripts = []
+    for axis, side in enumerate(shape):
+        if padded(side) == 1:
+            continue
+        texts = [_text(context, point, point.axes[axis])]
+        for term in swizzle.terms(axis):
+            bits = tuple(
+                point.axes[term[bit][0]][term[bit][1]] if bit in term else (KNOWN, 0) for bit in range(max(term) + 1)
+            )
+            texts.append(_text(context, point, bits))
+        texts = [text for text in texts if text != "0"]
+        several = len(texts) > 1
+        subscripts.append(" ^ ".join(f"({text})" if several and " + " in text else text for text in texts) or "0")
+    return "".join(f"[{text}]" for text in subscripts) or "[0]"
+
+
+def _text(context: Context, point: Point, bits: tuple[PointBit, ...]) -> str:
+    return coordinate(Point(point.layout, point.indices, (bits,)), 0, context.roles)

@@ -138,14 +138,12 @@ def _by_elements(
     half, quarter = (f"{i} / 2 % 2", f"{i} / 4 * 8 + {i} % 2 * 4") if pairs else (f"{i} % 2", f"{i} / 2 * 4")
     if halves == 1:
         half, quarter = "", f"{i} * 4"
+    if instruction.k == 4:
+        quarter = ""
     if count == 1:
-        i, quarter = "0", ""
-    own = f"{step.lane} % 4"
-    if instruction.a_type == "f64" and instruction.k > 4:  # a lane's doubles lie side by side: whole chunks at once
-        own = f"{own} * {instruction.k // 4}"
-        quarter = f"{i} / 2" if halves > 1 else i
+        i = "0"
     row = added(first, f"{half} * 8" if half and side > MATRIX else "", _of(f"{step.lane} / 4", MATRIX, side, True))
-    value = f"{place.base}[{place.place(context, row, added(step.k, own, quarter), step.batch)}]"
+    value = f"{place.base}[{place.place(context, row, added(step.k, quarter, f'{step.lane} % 4'), step.batch)}]"
     value = value if instruction.a_type == "f64" else f"__float_as_uint({value})"
     target = "whole" if pairs else f"{name}[0]" if split else name
     line = Line(f"{target}[{i}] = {value};")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from ..analysis.facts import Facts
 from ..diagnostics import OutOfResources
 from ..ir.nodes import Call, Kernel, Statement, Variable
@@ -18,7 +20,7 @@ from .literals import literal_text
 from .names import MATH_NAMES, Names, entry_name
 from .roles import Roles
 from .scopes import find_scopes
-from .unit import Blank, Constant, Function, Line, Node, Shared, Unit
+from .unit import Blank, Constant, Function, Line, Node, Shared, Unit, words
 from .warp_roles import lower_body
 
 COMMENT_ROOM = 43  # columns beside a constant
@@ -46,7 +48,7 @@ def lower_kernel(kernel: Kernel, facts: Facts, schedule: Schedule) -> Unit:
     for helper in context.speller.used_helpers:
         context.use_helper(helper)
     static, dynamic, dynamic_bytes = plan_shared(context)
-    prologue = _prologue(context, dynamic)
+    prologue = _prologue(context, dynamic, body)
     threads = " + ".join(filter(None, ("NUM_THREADS", context.producer_threads())))
     unit = Unit(
         title=title(kernel),
@@ -68,6 +70,7 @@ def lower_kernel(kernel: Kernel, facts: Facts, schedule: Schedule) -> Unit:
         ),
         launch_bounds=threads
         + (f", {schedule.blocks_per_multiprocessor}" if schedule.blocks_per_multiprocessor else ""),
+        places=tuple(context.roles.places),
         body=(*prologue, Blank(), *body),
     )
     return unit
@@ -221,8 +224,8 @@ def _names_of_arrays(context: Context, names: list[str]) -> list[Node]:
     return [Line(f"auto& [{', '.join(names)}] = {cast}")]
 
 
-def _prologue(context: Context, dynamic: tuple[Shared, ...]) -> list[Node]:
-    """The coordinates of the thread, and the shared struct."""
+def _prologue(context: Context, dynamic: tuple[Shared, ...], body: Iterable[Node]) -> list[Node]:
+    """The coordinates of the thread, as far as the body reads them, and the shared struct."""
     nodes: list[Node] = []
     if dynamic:
         nodes += [
@@ -233,5 +236,10 @@ def _prologue(context: Context, dynamic: tuple[Shared, ...]) -> list[Node]:
     nodes.append(Line(f"const int {tid} = threadIdx.x;"))
     if not context.schedule.rings.has_producer:  # otherwise tensor copies compute most places
         nodes.append(Line(f"__builtin_assume({tid} >= 0);", "its quotients and remainders are shifts and masks"))
-    nodes += [line for _, line in context.roles.places]
+    used, places = words((*context.set_up, *body)), []
+    for name, line in reversed(context.roles.places):  # a place may be computed from those before it
+        if name in used:
+            places.append(line)
+            used |= words((line,))
+    nodes += reversed(places)
     return [*nodes, *context.set_up]

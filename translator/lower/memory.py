@@ -13,6 +13,7 @@ from .access import Access, Bound, plan_access
 from .context import Context, ctype
 from .literals import literal_text
 from .point import Point
+from .rounding import is_rounded_by_pairs, round_by_pairs
 from .spell import Text
 from .unit import Branch, Line, Node, Spelled
 from .vectors import access_of, copies_of_repeated, load_operands, place_of_own, vectors, width_name
@@ -236,6 +237,8 @@ def _materialise(context: Context, statement: Effect, value: Expr, layout: Layou
         return (Spelled("assign", {"target": indexed(context, name, variable, point), "value": text}),)
 
     declare = Line(f"{context.declaration(variable, layout, name)};")
+    if isinstance(value, Call) and is_rounded_by_pairs(value, layout):
+        return variable, (declare, *round_by_pairs(context, name, variable, value, layout))
     return variable, (declare, *context.each_register(layout, one))
 
 

@@ -5,7 +5,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -64,6 +65,26 @@ class Branch:
 
 
 Node = Spelled | Line | Comment | Blank | Loop | Branch
+
+
+def words(nodes: Iterable[Node]) -> frozenset[str]:
+    """The identifiers in some lines of code, comments left out."""
+    found: set[str] = set()
+    for node in nodes:
+        texts: list[str] = []
+        match node:
+            case Line(text=text):
+                texts.append(text)
+            case Loop(header=header, body=body):
+                texts.append(header)
+                found |= words(body)
+            case Branch(condition=condition, then=then, otherwise=otherwise):
+                texts.append(condition)
+                found |= words(then) | words(otherwise)
+            case Spelled(values=values):
+                texts += map(str, values.values())
+        found.update(word for text in texts for word in re.findall(r"[A-Za-z_]\w*", text))
+    return frozenset(found)
 
 
 TOPICS = ("user", "threads", "tiles", "stages", "operands", "stores")
@@ -132,6 +153,8 @@ class Unit:
       static_shared: arrays declared `__shared__` in the kernel.
       packets: sizes of vector accesses, in bytes.
       name, parameters, launch_bounds: of the kernel.
+      places: the lines of the body that say where a thread stands, with the names that they declare; those that nothing
+        mentions are left out.
       body: its statements.
     """
 
@@ -149,4 +172,5 @@ class Unit:
     name: str
     parameters: tuple[str, ...]
     launch_bounds: str
+    places: tuple[tuple[str, Line], ...]
     body: tuple[Node, ...]

@@ -107,6 +107,35 @@ def plan_dots(kernel: Kernel, facts: Facts, options: Options, target: Target) ->
     for statement, call in dot_statements(kernel):
         best = next(kind for kind in KINDS if _instruction(kind, call, options, target))
         kinds[statement.target] = max(kinds.get(statement.target, best), best, key=KINDS.index)
+    dots = _planned(kernel, facts, kinds, options, target)
+    turned = {
+        statement.target
+        for statement, _ in dot_statements(kernel)
+        if kinds[statement.target] == "wgmma" and _turned_operands(dots, statement)
+    }
+    if not turned:
+        return dots
+    by_warps = _planned(kernel, facts, {**kinds, **dict.fromkeys(turned, "mma")}, options, target)
+    before, after = (
+        sum(_turned_operands(plan, statement) for statement, _ in dot_statements(kernel) if statement.target in turned)
+        for plan in (dots, by_warps)
+    )
+    # Faster than wgmma: loads run ahead, and nothing is transposed by a copy.
+    return by_warps if after < before else dots
+
+
+def _turned_operands(dots: Dots, statement: Assign) -> int:
+    """How many operands of 32 bits do not lie in shared memory from the start as the dot's instruction needs them."""
+    plan, count = dots.plans[id(statement)], 0
+    for operand, is_a in ((plan.a, True), (plan.b, False)):
+        itemsize, tile = operand.variable.type.dtype.itemsize, dots.staged.get(operand.variable)
+        ready = tile is not None and (tile.fast == k_axis(operand, is_a) or reads_columns(plan.instruction, itemsize))
+        count += itemsize == 4 and not ready
+    return count
+
+
+def _planned(kernel: Kernel, facts: Facts, kinds: Mapping[Variable, str], options: Options, target: Target) -> Dots:
+    """The plans for given kinds of instructions."""
     uses = Counter(v for s in statements(kernel.body) for e in expressions(s) for v in used_variables(e))
     plans: dict[int, DotPlan] = {}
     for statement, call in dot_statements(kernel):
@@ -132,7 +161,7 @@ def _instruction(kind: str, call: Call, options: Options, target: Target) -> Ins
     if kind == "fma":
         return Instruction(kind)
     k, types = a.type.shape[-1], (a.type.dtype, b.type.dtype)
-    found = tensor_core(kind, types, call.type.dtype, call.attribute("input_precision"), k, target.capability)
+    found = tensor_core(kind, types, call.type.dtype, call.attribute("input_precision"), target.capability)
     if found is None or kind == "mma":
         return found
     whole = all(whole_pieces(operand.type.shape) for operand in (a, b)) and k % found.k == 0

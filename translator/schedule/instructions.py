@@ -15,13 +15,12 @@ from dataclasses import dataclass
 from ..language.dtypes import DType
 from .layout import REGISTER, Layout, bits_of, padded
 
-K_BYTES = 32  # of K per instruction; of doubles, which have instructions of several depths, at most 16 elements
+K_BYTES = 32  # of K per instruction; of doubles, deeper instructions exist that are slower
 PTX_TYPES = {"fp16": "f16", "bf16": "bf16", "fp32": "tf32", "i8": "s8", "u8": "u8", "fp8e4nv": "e4m3", "fp8e5": "e5m2",
              "fp64": "f64"}  # fmt: skip
 MMA_SINCE = {"f16": 80, "bf16": 80, "tf32": 80, "s8": 80, "u8": 80, "e4m3": 89, "e5m2": 89, "f64": 80}
-DEEPEST_F64 = 16
 WGMMA_CAPABILITY = 90
-F64_ROWS_SINCE = 90  # the capability from which mma has 16 rows of doubles, and steps of K of 4, 8 and 16
+F64_ROWS_SINCE = 90  # the capability from which mma has 16 rows of doubles
 WARPGROUP_BITS = 7
 WARPGROUP = 1 << WARPGROUP_BITS
 REGISTER_FILE = 65536  # 32-bit registers of a multiprocessor
@@ -98,7 +97,7 @@ class Instruction:
 
 
 def tensor_core(
-    kind: str, operands: tuple[DType, DType], result: DType, precision: str, k: int, capability: int
+    kind: str, operands: tuple[DType, DType], result: DType, precision: str, capability: int
 ) -> Instruction | None:
     """The instruction of a kind on a target; None where it has none for these types.
 
@@ -107,7 +106,6 @@ def tensor_core(
       operands: the types of a and b.
       result: the type of the sum.
       precision: the dot's `input_precision`.
-      k: the operands' side along K.
       capability: the target's.
     """
     a, b = operands
@@ -119,9 +117,7 @@ def tensor_core(
         wide = split is not None or a.name == "fp64" or capability != WGMMA_CAPABILITY
         return None if wide else Instruction(kind, K_BYTES // a.itemsize, *types, "s32" if result.is_int() else "f32")
     if a.name == "fp64":
-        if capability < F64_ROWS_SINCE:
-            return Instruction(kind, 4, *types, "f64", rows=8)
-        return Instruction(kind, min(max(padded(k), 4), DEEPEST_F64), *types, "f64")
+        return Instruction(kind, 4, *types, "f64", rows=8 if capability < F64_ROWS_SINCE else 16)
     if split is not None:
         return Instruction(kind, split.k, split.type, split.type, "f32", split=split)
     return Instruction(kind, K_BYTES // a.itemsize, *types, "s32" if result.is_int() else "f32")

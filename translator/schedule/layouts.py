@@ -18,15 +18,15 @@ from ..analysis.facts import Facts
 from ..analysis.unit_stride import unit_axes
 from ..artifact import Options, Target
 from ..ir.nodes import Assign, Call, Effect, Expr, Kernel, Statement, Use, Variable
-from ..ir.walk import children, expressions, statements, used_variables
+from ..ir.walk import children, expressions, statements
 from ..language.dtypes import PointerType
 from .box_stores import cut_stores
-from .dots import Dots, dot_statements, plan_dots
+from .dots import Dots, plan_dots
 from .held_operands import held_operands
 from .layout import Layout, blocked, drop_axis, padded
 from .paths import operand_axes, result_axes
 from .plan import Conversion, Schedule
-from .recomputed import choose_recomputed
+from .recomputed import Recomputed, choose_recomputed, is_exchange
 from .registers import choose_shared, needs_whole_multiprocessor, peak_registers
 from .ring_plan import Rings
 from .rings import with_stages
@@ -107,19 +107,16 @@ def choose_layouts(kernel: Kernel, facts: Facts, options: Options, target: Targe
     staged_bytes = sum(tile.stage_bytes * tile.stages for tile in dots.staged.values())
     staged_bytes += sum(_held_bytes(layouts[v], v) * ring.stages for ring in rings.rings for v in ring.own)
     room = target.max_dynamic_shared_bytes - SHARED_FOR_EXCHANGE - staged_bytes
-    statement_layouts = {node: layout for node, layout in problem.answers.items() if isinstance(node, int)}
-    fixed = {one.variable for wanted in conversions.values() for one in wanted}
-    fixed |= {v for _, call in dot_statements(kernel) for arg in call.args for v in used_variables(arg)}
     num_threads = options.num_warps * LANES
     store_parts, rings = cut_stores(kernel, facts, problem.answers, rings)
-    recomputed = choose_recomputed(kernel, facts, in_registers, statement_layouts, fixed, num_threads)
+    recomputed = _recomputed(kernel, facts, problem, conversions, in_registers, dots)
     counted = recomputed.seen_by(facts)
     in_registers = {v: layout for v, layout in in_registers.items() if v not in recomputed.variables}
     in_shared = choose_shared(kernel, counted, in_registers, num_threads, room)
     crowded = needs_whole_multiprocessor(peak_registers(kernel, counted, in_registers), num_threads)
     return Schedule(
         layouts=layouts,
-        statement_layouts=statement_layouts,
+        statement_layouts={node: layout for node, layout in problem.answers.items() if isinstance(node, int)},
         index_layouts=_index_layouts(kernel, facts, problem),
         conversions={key: tuple(value) for key, value in conversions.items()},
         in_shared=in_shared,
@@ -128,7 +125,7 @@ def choose_layouts(kernel: Kernel, facts: Facts, options: Options, target: Targe
         staged=dots.staged,
         store_parts=store_parts,
         rings=rings,
-        blocks_per_multiprocessor=1 if crowded or rings.has_producer else None,
+        blocks_per_multiprocessor=recomputed.blocks or (1 if crowded or rings.has_producer else None),
         options=options,
         target=target,
     )
@@ -137,6 +134,25 @@ def choose_layouts(kernel: Kernel, facts: Facts, options: Options, target: Targe
 def _held_bytes(layout: Layout, variable: Variable) -> int:
     """Bytes of a tile, copies that several threads hold counted."""
     return (math.prod(layout.register_shape()) << layout.thread_bits) * variable.type.dtype.itemsize
+
+
+def _recomputed(
+    kernel: Kernel,
+    facts: Facts,
+    problem: _Problem,
+    conversions: dict[int, list[Conversion]],
+    layouts: dict[Variable, Layout],
+    dots: Dots,
+) -> Recomputed:
+    if dots.plans:
+        return Recomputed()
+    exchanges = [
+        statement
+        for statement in statements(kernel.body)
+        if isinstance(statement, Assign) and is_exchange(statement, problem.answers.get(id(statement)))
+    ]
+    fixed = {one.variable for wanted in conversions.values() for one in wanted}
+    return choose_recomputed(kernel, facts, layouts, exchanges, fixed)
 
 
 # ------------------------------------------------------------------------------------------------- the problem
@@ -204,18 +220,22 @@ def _collect_structure(problem: _Problem, statement: Statement, expr: Expr, node
         problem.relations += [Relation(node, target, (), id(statement)) for target in targets]
 
 
-def tile_uses(expr: Expr, facts: Facts, path: Path = ()) -> Iterator[tuple[Variable, Path]]:
-    """The register tiles that an expression reads, through absorbed and index tiles, with the path to each."""
-    if isinstance(expr, Use):
-        if not expr.type.is_tile:
-            return
-        if expr.variable in facts.absorbed or expr.variable in facts.index:
-            yield from tile_uses(facts.definitions[expr.variable], facts, path)
-        else:
-            yield expr.variable, path
-    for child in children(expr):
-        if child.type.is_tile:
-            yield from tile_uses(child, facts, (*path, (expr, child)))
+def tile_uses(expr: Expr, facts: Facts) -> Iterator[tuple[Variable, Path]]:
+    """The register tiles that an expression reads, through absorbed and index tiles, with the path to each.
+
+    Of a path only the calls are kept that change what a coordinate means; all others have operands like themselves.
+    """
+    pending: list[tuple[Expr, Path]] = [(expr, ())]
+    while pending:
+        one, path = pending.pop()
+        if isinstance(one, Use) and one.type.is_tile:
+            if one.variable in facts.absorbed or one.variable in facts.index:
+                pending.append((facts.definitions[one.variable], path))
+            else:
+                yield one.variable, path
+        below = [child for child in children(one) if child.type.is_tile]
+        changes = isinstance(one, Call) and one.op in ("broadcast", "expand_dims", "permute", "reshape", "select")
+        pending += [(child, (*path, (one, child)) if changes else path) for child in reversed(below)]
 
 
 # ---------------------------------------------------------------------------------------------------- the answer

@@ -139,7 +139,9 @@ def _plan_loop(plan: RingPlan, loop: For, nested: bool, most_stages: int, reads:
     boxes = _boxes(plan, loop, loads) if loads else None
     if boxes is not None:
         for statement, box in zip(loads, boxes, strict=True):
-            plan.replaced[id(statement)] = box_load(plan, statement, box, boxed_tile(plan, statement.target, box))
+            plan.replaced[id(statement)] = box_load(
+                plan, statement, box, boxed_tile(plan, statement.target, box), loop.variable
+            )
         tiles = tuple(statement.target for statement in loads)
         stages = min(_wanted_stages(plan, tiles), most_stages)
         counted = nested or not plain
@@ -149,7 +151,7 @@ def _plan_loop(plan: RingPlan, loop: For, nested: bool, most_stages: int, reads:
     for statement in loads:
         if not roots_of(plan.kernel, statement.value.args[0]) <= plan.read_only:  # type: ignore[attr-defined]
             continue  # an earlier trip may store what this one loads
-        by_rows = row_load(plan, statement, loop) if most_stages > ALIGNED_STAGES else None
+        by_rows = row_load(plan, statement, loop)
         call = by_rows or in_any_trip(plan.induction, plan.facts, statement, loop)
         if call is not None:
             plan.replaced[id(statement)] = replace(statement, value=call)
@@ -158,7 +160,7 @@ def _plan_loop(plan: RingPlan, loop: For, nested: bool, most_stages: int, reads:
             rows.append(statement.target)
     tiles, own = tuple(moved), own_loads(plan, loop, top)
     held = tuple(statement.target for statement in own.values())
-    stages = min(max(plan.options.num_stages, ALIGNED_STAGES + bool(rows)), most_stages)
+    stages = min(plan.options.num_stages, most_stages)
     if held and not moved:
         stages = min(own_stages(plan, loop, held), most_stages - 1)
     if (moved or held) and stages:

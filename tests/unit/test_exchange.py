@@ -1,0 +1,165 @@
+"""Conversions between layouts, by enumeration: shuffles find every element, shared memory is met without bank conflicts."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections import Counter, defaultdict
+from math import prod
+from typing import Any
+
+import numpy as np
+import pytest
+import tilewright as triton
+import tilewright.language as tl
+from tilewright.runtime import nvrtc
+from tilewright.schedule.exchange import LANE_BITS, exchange_swizzle, shuffles
+from tilewright.schedule.instructions import fma_layout, warp_layout, warpgroup_layout
+from tilewright.schedule.layout import REGISTER, Layout, blocked, elements
+
+SHAPES = ((64,), (1024,), (8, 8), (16, 128), (64, 64), (128, 4), (2, 256), (4, 16, 32), (1, 64), (32, 2))
+BANKS = 32
+
+
+def layouts_of(shape: tuple[int, ...], warps: int) -> list[Layout]:
+    """The layouts that schedules make for a shape: blocked ones, accumulators, and any permutation of bits."""
+    threads = 32 * warps
+    found = [blocked(shape, threads, axis, run) for axis in range(len(shape)) for run in (1, 2, 4, 8)]
+    if len(shape) == 2:
+        found += [warp_layout(shape, warps), fma_layout(shape, warps)]
+        found += [one for one in (warpgroup_layout(shape, warps),) if one is not None]
+    generator = random.Random(f"{shape} {warps}")
+    bits = [side.bit_length() - 1 for side in shape]
+    for _ in range(12):
+        sources = [*range(LANE_BITS + warps.bit_length() - 1), *[REGISTER] * sum(bits)]
+        generator.shuffle(sources)
+        axes, taken = [], 0
+        for count in bits:
+            axes.append(tuple(sources[taken : taken + count]))
+            taken += count
+        found.append(Layout(tuple(axes), LANE_BITS + warps.bit_length() - 1))
+    return list(dict.fromkeys(found))
+
+
+def pairs() -> list[tuple[tuple[int, ...], Layout, Layout]]:
+    found = []
+    for shape, warps in itertools.product(SHAPES, (1, 4)):
+        layouts = layouts_of(shape, warps)
+        found += [(shape, a, b) for a, b in itertools.product(layouts, layouts) if a != b]
+    return random.Random(1).sample(found, 1500)
+
+
+PAIRS = pairs()
+
+
+def conflicts(layout: Layout, shape: tuple[int, ...], place: Any, itemsize: int) -> int:
+    """The most words that a warp's access, an element per lane, meets in one bank; copies do not take part."""
+    at_once = 32 if itemsize <= 4 else 16
+    free = layout.free_thread_bits()
+    worst = 1
+    for first in range(0, min(1 << layout.thread_bits, 64), at_once):
+        threads = [t for t in range(first, first + at_once) if not any(t >> bit & 1 for bit in free if bit < LANE_BITS)]
+        held = [elements(layout, thread) for thread in threads]
+        for number in range(min(map(len, held), default=0)):
+            words = set()
+            for one in held:
+                offset = 0
+                for coordinate, side in zip(place(one[number]), shape, strict=True):
+                    offset = offset * side + coordinate
+                words |= {(offset * itemsize + byte) // 4 for byte in range(0, itemsize, min(itemsize, 4))}
+            worst = max(worst, *Counter(word % BANKS for word in words).values())
+    return worst
+
+
+@pytest.mark.parametrize("itemsize", (1, 2, 4, 8))
+def test_no_bank_is_met_twice(itemsize: int) -> None:
+    plain = 0
+    for shape, held, wanted in PAIRS:
+        swizzle = exchange_swizzle(held, wanted, itemsize)
+        everything = list(itertools.product(*map(range, shape))) if prod(shape) <= 1024 else []
+        assert sorted(map(swizzle.place, everything)) == everything, "a place of its own for every element"
+        for layout in (held, wanted):
+            assert conflicts(layout, shape, swizzle.place, itemsize) == 1, (shape, held, wanted, swizzle)
+            plain += conflicts(layout, shape, lambda place: place, itemsize) > 1
+    assert plain > 500, "without a swizzle there would be conflicts"
+
+
+def test_shuffles_find_every_element_in_the_own_warp() -> None:
+    found = 0
+    for shape, held, wanted in PAIRS:
+        if not shuffles(held, wanted):
+            continue
+        found += 1
+        where: dict[tuple[int, ...], dict[int, set[int]]] = defaultdict(lambda: defaultdict(set))
+        for thread in range(1 << held.thread_bits):
+            for register, element in enumerate(elements(held, thread)):
+                where[element][thread // 32].add(register)
+        for register in range(prod(wanted.register_shape())):
+            for warp in range(1 << held.thread_bits - LANE_BITS):
+                asked = {elements(wanted, thread)[register] for thread in range(32 * warp, 32 * warp + 32)}
+                common = set.intersection(*(where[element][warp] for element in asked))
+                assert common, (shape, held, wanted)  # every lane of the warp can send the same register
+    assert found > 20
+
+
+# --------------------------------------------------------------------------------------------------- generated text
+
+
+@triton.jit
+def turned_sums(x_ptr, y_ptr, out_ptr, M: tl.constexpr, N: tl.constexpr):
+    # Sums of rows lie where the rows were; the second load wants them elsewhere.
+    m, n = tl.arange(0, M), tl.arange(0, N)
+    x = tl.load(x_ptr + m[:, None] * N + n[None, :])
+    y = tl.load(y_ptr + n[:, None] * M + m[None, :])
+    rows = tl.sum(x, axis=1)
+    tl.store(out_ptr + n[:, None] * M + m[None, :], y * rows[None, :] + x.T)
+
+
+@pytest.mark.parametrize("shape", [(8, 64), (64, 8), (32, 32), (5, 48), (128, 2)])
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int8", "float64"])
+@pytest.mark.parametrize("warps", (1, 4))
+def test_conversions_in_kernels(run_everywhere: Any, shape: tuple[int, int], dtype: str, warps: int) -> None:
+    generator = np.random.default_rng(3)
+    x = generator.integers(-2, 3, shape).astype(dtype)
+    y = generator.integers(-2, 3, shape[::-1]).astype(dtype)
+    *_, out = run_everywhere(turned_sums, (1,), x, y, np.zeros_like(y), M=shape[0], N=shape[1], num_warps=warps)
+    with np.errstate(over="ignore"):
+        expected = (y * x.sum(1)[None, :] + x.T).astype(dtype)
+    np.testing.assert_array_equal(out, expected)
+
+
+@triton.jit
+def spread(x_ptr, out_ptr, M: tl.constexpr, N: tl.constexpr):
+    # What one lane per row has, all lanes of another layout want.
+    m, n = tl.arange(0, M), tl.arange(0, N)
+    largest = tl.max(tl.load(x_ptr + m[:, None] * N + n[None, :]), axis=1)
+    tl.store(out_ptr + n[:, None] * M + m[None, :], tl.broadcast_to(largest[None, :], (N, M)))
+
+
+@triton.jit
+def with_its_turn(x_ptr, out_ptr, N: tl.constexpr):
+    n = tl.arange(0, N)
+    x = tl.load(x_ptr + n[:, None] * N + n[None, :])
+    tl.store(out_ptr + n[:, None] * N + n[None, :], x + x.T)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int8", "int64"])
+@pytest.mark.parametrize("side", (4, 8, 32, 64))
+def test_a_tile_meets_its_turn(run_everywhere: Any, side: int, dtype: str) -> None:
+    x = np.random.default_rng(3).integers(-9, 9, (side, side)).astype(dtype)
+    for warps in (1, 4):
+        _, out = run_everywhere(with_its_turn, (1,), x, np.zeros_like(x), N=side, num_warps=warps)
+        np.testing.assert_array_equal(out, x + x.T)
+    _, out = run_everywhere(spread, (1,), x, np.zeros_like(x), M=side, N=side, num_warps=1)
+    np.testing.assert_array_equal(out, np.broadcast_to(x.max(1), x.shape))
+
+
+@pytest.mark.skipif(not nvrtc.is_available(), reason="NVRTC is not installed")
+@pytest.mark.parametrize("dtype", ["fp32", "fp16", "bf16", "i8", "i64", "fp64"])
+def test_the_text_compiles(dtype: str) -> None:
+    texts = ""
+    for kernel, sides in ((with_its_turn, "32"), (with_its_turn, "4"), (spread, "8, 8"), (spread, "16, 128")):
+        artifact = kernel.translate(f"*{dtype}:16, *{dtype}:16, {sides}", num_warps=1)
+        assert "warning" not in nvrtc.compile_text(artifact, "sm_80").log
+        texts += artifact.source
+    assert "__shfl_sync(" in texts and " ^ " in texts
