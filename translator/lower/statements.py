@@ -227,10 +227,10 @@ def _fill(context: Context, statement: Assign, layout: Layout, name: str) -> lis
         text = nodes[0].values["value"] if isinstance(nodes[0], Spelled) else ""
         return [Line(f"{'const ' if once else ''}{declarator} = {text};")]
     declare: list[Node] = [Line(f"{declarator};")] if declares else []
-    if pairs := lower_by_pairs(context, statement, layout, name):
-        return [*declare, *pairs]
     if isinstance(value, Call) and is_rounded_by_pairs(value, layout) and target not in context.schedule.in_shared:
         return [*declare, *round_by_pairs(context, name, target, value, layout)]
+    if pairs := lower_by_pairs(context, statement, layout, name):
+        return [*declare, *pairs]
     return [*declare, *context.each_register(layout, lambda at: _store_element(context, name, target, value, at))]
 
 

@@ -131,11 +131,6 @@ def choose_layouts(kernel: Kernel, facts: Facts, options: Options, target: Targe
     )
 
 
-def _held_bytes(layout: Layout, variable: Variable) -> int:
-    """Bytes of a tile, copies that several threads hold counted."""
-    return (math.prod(layout.register_shape()) << layout.thread_bits) * variable.type.dtype.itemsize
-
-
 def _recomputed(
     kernel: Kernel,
     facts: Facts,
@@ -153,6 +148,11 @@ def _recomputed(
     ]
     fixed = {one.variable for wanted in conversions.values() for one in wanted}
     return choose_recomputed(kernel, facts, layouts, exchanges, fixed)
+
+
+def _held_bytes(layout: Layout, variable: Variable) -> int:
+    """Bytes of a tile, copies that several threads hold counted."""
+    return (math.prod(layout.register_shape()) << layout.thread_bits) * variable.type.dtype.itemsize
 
 
 # ------------------------------------------------------------------------------------------------- the problem
