@@ -71,6 +71,10 @@ GOLDEN_CASES = [
         "matmul", "matmul_kernel", "fp16_activation", f"{HALF3}, {ROW_MAJOR}, 128, 128, 64, 8, 'leaky_relu'", LARGE,
         archs=HOPPER,
     ),
+    GoldenCase(
+        "matmul", "matmul_kernel", "fp16_unaligned",
+        f"{HALF3}, i32, i32, i32, i32, i32:1, i32, i32:1, i32, i32:1, 128, 256, 64, 8, ''", LARGE, archs=HOPPER,
+    ),
     GoldenCase("matmul", "matmul_kernel", "fp16_ampere", f"{HALF3}, {ROW_MAJOR}, 128, 128, 64, 8, ''", LARGE, "sm_80"),
     GoldenCase(
         "matmul_block_ptr", "matmul_block_ptr_kernel", "bf16",

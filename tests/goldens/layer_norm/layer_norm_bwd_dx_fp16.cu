@@ -216,6 +216,7 @@ layer_norm_bwd_dx(half* dx_ptr, const half* dy_ptr, float* dw_ptr, float* db_ptr
         cp_async_wait<NUM_STAGES - 1>();   // what this thread has copied for itself has arrived
         const int stage = used % NUM_STAGES;
         // L53: x = tl.load(x_ptr + row * stride + cols, mask=mask, other=0.0).to(tl.float32)
+        //         (from where it was copied)
         half x[ELEMS];
         #pragma unroll
         for (int v = 0; v < VECS; ++v) {
@@ -226,6 +227,7 @@ layer_norm_bwd_dx(half* dx_ptr, const half* dy_ptr, float* dw_ptr, float* db_ptr
         #pragma unroll
         for (int e = 0; e < ELEMS; ++e) x_float[e] = __half2float(x[e]);
         // L54: dy = tl.load(dy_ptr + row * stride + cols, mask=mask, other=0.0).to(tl.float32)
+        //         (from where it was copied)
         half dy[ELEMS];
         #pragma unroll
         for (int v = 0; v < VECS; ++v) {
