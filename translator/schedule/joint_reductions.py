@@ -100,18 +100,23 @@ def _reads(statement: Statement) -> Iterator[Variable]:
         yield from used_variables(expr)
 
 
-def _shape(statement: Statement) -> tuple[int, ...]:
-    (call,) = expressions(statement)
-    return call.args[0].type.shape  # type: ignore[attr-defined]
+def _shape(statement: Assign) -> tuple[int, ...]:
+    return _call(statement).args[0].type.shape
+
+
+def _call(reduction: Assign) -> Call:
+    if not isinstance(reduction.value, Call):
+        raise TypeError("not a reduction")
+    return reduction.value
 
 
 def _together(reductions: list[Assign]) -> Assign:
     """One reduction with the results of several."""
-    calls = [reduction.value for reduction in reductions]
+    calls = [_call(reduction) for reduction in reductions]
     targets = tuple(reduction.target for reduction in reductions)
-    ops = [call.attribute("combine").op for call in calls]  # type: ignore[attr-defined]
+    ops = [call.attribute("combine").op for call in calls]
     word = f"{ops[0]}s" if len(set(ops)) == 1 else "_".join(ops)
     combine = Combine("together", word, parts=tuple(zip(ops, (target.name for target in targets), strict=True)))
-    arguments = tuple(call.args[0] for call in calls)  # type: ignore[attr-defined]
-    call = replace(calls[0], args=arguments, attributes=(("axis", None), ("combine", combine)))  # type: ignore[arg-type]
+    arguments = tuple(call.args[0] for call in calls)
+    call = replace(calls[0], args=arguments, attributes=(("axis", None), ("combine", combine)))
     return replace(reductions[0], targets=targets, value=call)

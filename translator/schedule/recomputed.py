@@ -197,9 +197,9 @@ def _forgotten(
     nowhere = facts.absorbed | found.keys()
     places: dict[Variable, set[int]] = {}
     for variable, formula in found.items():
-        used = set(order.used_at(variable, nowhere))
+        of_this = set(order.used_at(variable, nowhere))
         for leaf in formula.leaves:
-            places.setdefault(leaf, set()).update(used)
+            places.setdefault(leaf, set()).update(of_this)
     narrow = {
         v: sorted(places[v])
         for v, layout in kept.items()
