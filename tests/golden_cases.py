@@ -42,7 +42,8 @@ GOLDEN_CASES = [
         {"num_warps": 16},
     ),
     GoldenCase(
-        "layer_norm", "layer_norm_fwd", "fp16", f"{HALF4}, *fp32:16, *fp32:16, i32:16, i32:16, fp32, 8192", {"num_warps": 16}
+        "layer_norm", "layer_norm_fwd", "fp16", f"{HALF4}, *fp32:16, *fp32:16, i32:16, fp32, 16384, 1, 16384",
+        {"num_warps": 16},
     ),
     GoldenCase(
         "layer_norm", "layer_norm_bwd_dx", "fp16",
