@@ -425,7 +425,9 @@ def test_who_arrives_at_a_barrier_does_not_wait_there() -> None:
     out = np.zeros(64, np.int32)
     check_probe(one_way(ONE_WAY), out)
     np.testing.assert_array_equal(out, [*range(32), *range(31, -1, -1)])
-    with pytest.raises(KernelFaultError, match="race on shared_bytes"):  # the first write is not ordered by what follows it
+    with pytest.raises(
+        KernelFaultError, match="race on shared_bytes"
+    ):  # the first write is not ordered by what follows it
         check_probe(one_way(ONE_WAY.replace("out[tid] = tid;", "slot[tid] = out[tid] = tid;")), out)
     with pytest.raises(KernelFaultError, match=r"wait at named_barrier_sync, .*\(32 of 64 threads are there\)"):
         run_probe(one_way(ONE_WAY.replace("named_barrier_arrive(1, 64);", "")), out)
