@@ -2,7 +2,7 @@
 
 Every measurement is a process of its own. The clock starts when torch is imported and the arguments exist, and stops when the
 first launch has returned (on a GPU: has finished): import, decoration, translation, compilation, loading. Cold means an empty
-cache. On a GPU with Triton both are measured, in turns. With --stub a driver and a torch that do nothing stand behind the
+cache of kernels, with Python's own bytecode in place, as an installation has it. On a GPU with Triton both are measured, in turns. With --stub a driver and a torch that do nothing stand behind the
 launch, on any machine with NVRTC. `--lines` measures translation alone, for kernels of growing length.
 
     python benchmarks/first_call.py [--stub] [--rounds N]
@@ -76,12 +76,13 @@ def kernel_text(language: str) -> str:
     return head + text[start:end]
 
 
-def measured(language: str, folder: Path, stub: bool) -> dict[str, float]:
-    """One new process, with the caches in `folder`."""
+def measured(language: str, folder: Path, bytecode: str, stub: bool) -> dict[str, float]:
+    """One new process, with the caches in `folder` and Python's in `bytecode`."""
     (folder / "kernel_of_first_call.py").write_text(kernel_text(language))
     environment = {
         **os.environ, "KERNELS": str(folder), "TILEWRIGHT_CACHE_DIR": str(folder / "kept_by_tilewright"),
         "TRITON_CACHE_DIR": str(folder / "kept_by_triton"), "CUDA_CACHE_PATH": str(folder / "kept_by_driver"),
+        "PYTHONPYCACHEPREFIX": bytecode, "PYTHONDONTWRITEBYTECODE": "",
     }  # fmt: skip
     if stub:
         sys.path.insert(0, str(HERE.parent / "tests"))
@@ -99,13 +100,15 @@ def measured(language: str, folder: Path, stub: bool) -> dict[str, float]:
 def compare(languages: list[str], rounds: int, stub: bool) -> None:
     """Cold and warm processes in turns; prints the medians."""
     times: dict[tuple[str, str], list[dict[str, float]]] = {}
+    bytecode = tempfile.mkdtemp()
     for number in range(rounds + 1):
         for language in languages:
             with tempfile.TemporaryDirectory() as name:
                 for state in ("cold", "warm"):
-                    found = measured(language, Path(name), stub)
+                    found = measured(language, Path(name), bytecode, stub)
                     if number:  # the first round fills the file system's cache and Python's
                         times.setdefault((language, state), []).append(found)
+    shutil.rmtree(bytecode)
     for (language, state), found in times.items():
         middle = {part: statistics.median(one[part] for one in found) for part in found[0]}
         least = min(one["all"] for one in found)

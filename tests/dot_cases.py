@@ -379,6 +379,8 @@ def all_cases() -> list[Case]:
         _case("chained dots", _fused(more.chained, 32)),
         _case("running sums in one place", product(more.running_sums, SAME_PLACE=True)),
         _case("running sums", product(more.running_sums, SAME_PLACE=False, reference=_running)),
+        _case("loop in loop, two warpgroups", product(kernels.loop_in_loop, n=128, m=256, bm=128, grid=by_rows,
+                                                      reference=_centred), num_warps=8),
         _case("stored twice", product(more.stored_twice, reference=lambda a, b, blocks: _columns(a @ b, blocks))),
         _case("sums of rows behind the store", _summed(np.float32, 1e-4)),
         _case("sums of rows, half results", _summed(np.float16, 2e-3), num_warps=8),

@@ -88,6 +88,45 @@ def stored_twice(a_ptr, b_ptr, c_ptr, M, N, K, BM: tl.constexpr, BN: tl.constexp
 
 
 @triton.jit
+def rewritten(a_ptr, b_ptr, c_ptr, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    # Two stores to the same rows: the second goes over the first.
+    m, n, k = rows_of(tl.program_id(0), BM), rows_of(tl.program_id(1), BN), tl.arange(0, BK)
+    total = tl.zeros((BM, BN), tl.float32)
+    for block in range(0, K, BK):
+        a = tl.load(a_ptr + m[:, None] * K + (block + k)[None, :])
+        b = tl.load(b_ptr + (block + k)[:, None] * N + n[None, :])
+        total = tl.dot(a, b, total)
+    tl.store(c_ptr + m[:, None] * N + n[None, :], total)
+    tl.store(c_ptr + m[:, None] * N + n[None, :], total * 2)
+
+
+@triton.jit
+def sliding(a_ptr, b_ptr, c_ptr, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    # Every tile goes over one half of the one before.
+    n, k = rows_of(tl.program_id(0), BN), tl.arange(0, BK)
+    for first in range(0, M - BM + 1, BM // 2):
+        m = first + tl.arange(0, BM)
+        total = tl.zeros((BM, BN), tl.float32)
+        for block in range(0, K, BK):
+            a = tl.load(a_ptr + m[:, None] * K + (block + k)[None, :])
+            b = tl.load(b_ptr + (block + k)[:, None] * N + n[None, :])
+            total = tl.dot(a, b, total)
+        tl.store(c_ptr + m[:, None] * N + n[None, :], total * (first + 1))
+
+
+@triton.jit
+def streamed(a_ptr, b_ptr, c_ptr, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    # The program says itself that b is read once.
+    m, n, k = rows_of(tl.program_id(0), BM), rows_of(tl.program_id(1), BN), tl.arange(0, BK)
+    total = tl.zeros((BM, BN), tl.float32)
+    for block in range(0, K, BK):
+        a = tl.load(a_ptr + m[:, None] * K + (block + k)[None, :], eviction_policy="evict_last")
+        b = tl.load(b_ptr + (block + k)[:, None] * N + n[None, :], eviction_policy="evict_first")
+        total = tl.dot(a, b, total)
+    tl.store(c_ptr + m[:, None] * N + n[None, :], total)
+
+
+@triton.jit
 def summed_rows(a_ptr, b_ptr, bias_ptr, c_ptr, row_ptr, M, N, K, OUT: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr,
                 BK: tl.constexpr):  # fmt: skip
     # Work after the store that goes through shared memory: a block's next program must not run into it.
@@ -207,3 +246,20 @@ def talkative(a_ptr, b_ptr, c_ptr, M, N, K, BM: tl.constexpr, BN: tl.constexpr, 
         total = tl.dot(a, b, total)
     tl.device_print("done", M)
     tl.store(c_ptr + m[:, None] * N + n[None, :], total)
+
+
+@triton.jit
+def by_strides(a_ptr, b_ptr, c_ptr, M, N, K, a_offset, b_offset, stride_am, stride_ak, stride_bk, stride_bn,
+               TURNS: tl.constexpr, ACC: tl.constexpr, ZERO: tl.constexpr,
+               BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):  # fmt: skip
+    # Operands that lie anywhere; the product as many times as there are TURNS.
+    m, n, k = rows_of(tl.program_id(0), BM), rows_of(tl.program_id(1), BN), tl.arange(0, BK)
+    total = tl.zeros((BM, BN), ACC)
+    for _ in range(0, TURNS):
+        for block in range(0, K, BK):
+            a_mask = (m[:, None] < M) & ((block + k)[None, :] < K)
+            b_mask = ((block + k)[:, None] < K) & (n[None, :] < N)
+            a = tl.load(a_ptr + a_offset + m[:, None] * stride_am + (block + k)[None, :] * stride_ak, a_mask, other=ZERO)
+            b = tl.load(b_ptr + b_offset + (block + k)[:, None] * stride_bk + n[None, :] * stride_bn, b_mask, other=ZERO)
+            total += tl.dot(a, b, out_dtype=ACC)
+    tl.store(c_ptr + m[:, None] * N + n[None, :], total, mask=(m[:, None] < M) & (n[None, :] < N))

@@ -21,7 +21,7 @@ EVENTS = {
     r"mbarrier_wait\(&(\w+)\[(.+?)\], (.+)\)": "'wait', '{0}', {1}, {2}",
     r"mbarrier_arrive_expect\(&(\w+)\[(.+?)\], (.+)\)": "'expect', '{0}', {1}, {2}",
     r"mbarrier_arrive\(&(\w+)\[(.+)\]\)": "'arrive', '{0}', {1}, 0",
-    r"tma_load_\dd\((\w+)\[(.+?)\].*?, (\w+_map), .*&(\w+)\[(.+?)\]\)": "'load', '{0}', {1}, ('{2}', '{3}')",
+    r"tma_load_\dd\((\w+)\[(.+?)\].*?, (\w+_map), .*&(\w+)\[(.+?)\](?:, \w+)?\)": "'load', '{0}', {1}, ('{2}', '{3}')",
     r"const auto \w+ = wgmma_descriptor<\w+>\((\w+)\[(.+?)\].*": "'read', '{0}', {1}, 0",
     r"wgmma_commit\(\)": "'commit', '', 0, 0",
     r"wgmma_wait<(\d)>\(\)": "'finish', '', 0, {0}",

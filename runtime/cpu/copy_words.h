@@ -222,6 +222,12 @@ template <int PENDING> TILEWRIGHT_UNCHECKED void cp_async_wait()
         const int start[] = {arguments};                                                                              \
         tilewright::start_load(tilewright::box_copy(map, target, full, start, rank, line), __builtin_return_address(0)); \
     }                                                                                                                 \
+    template <typename Map> TILEWRIGHT_UNCHECKED __attribute__((noinline)) void load(                                 \
+        void* target, const Map& map, parameters, Barrier* full, unsigned long long, TILEWRIGHT_LINE)                 \
+    {                                                                                                                 \
+        const int start[] = {arguments};                                                                              \
+        tilewright::start_load(tilewright::box_copy(map, target, full, start, rank, line), __builtin_return_address(0)); \
+    }                                                                                                                 \
     template <typename Map> TILEWRIGHT_UNCHECKED __attribute__((noinline)) void store(                                \
         const Map& map, parameters, const void* source, TILEWRIGHT_LINE)                                              \
     {                                                                                                                 \
@@ -235,6 +241,7 @@ TILEWRIGHT_TMA(tma_load_3d, tma_store_3d, 3, TILEWRIGHT_LIST(int plane, int row,
 TILEWRIGHT_TMA(tma_load_4d, tma_store_4d, 4, TILEWRIGHT_LIST(int volume, int plane, int row, int col), TILEWRIGHT_LIST(volume, plane, row, col))
 TILEWRIGHT_TMA(tma_load_5d, tma_store_5d, 5, TILEWRIGHT_LIST(int group, int volume, int plane, int row, int col),
                TILEWRIGHT_LIST(group, volume, plane, row, col))
+inline unsigned long long l2_policy(bool) { return 0; }   // there is no L2 here
 template <typename Map>
 inline void tensor_map_prefetch(const Map&) {}   // here a tensor map is always near
 TILEWRIGHT_UNCHECKED inline void tma_store_commit() { tilewright::mine().store_groups.commit(); }

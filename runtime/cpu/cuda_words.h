@@ -22,6 +22,13 @@ inline void __syncthreads(TILEWRIGHT_LINE)
 {
     tilewright::barrier(0, tilewright::engine.num_threads, "__syncthreads", line);
 }
+inline void __syncwarp(unsigned mask = 0xffffffff, TILEWRIGHT_LINE)
+{
+    const void* token = &tilewright::engine.warps[tilewright::engine.current / tilewright::LANES];
+    tilewright::release_both(token);   // what a lane has written, the others see afterwards
+    tilewright::warp_operation(mask, "__syncwarp", line, nullptr, [](void**, unsigned) TILEWRIGHT_UNCHECKED {});
+    tilewright::acquire_both(token);
+}
 inline void __threadfence() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
 inline void __threadfence_block() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
 inline void __threadfence_system() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }

@@ -130,6 +130,20 @@ SPLIT_3, SPLIT_6 = (SPLITS_OF[word].products for word in ("tf32x3", "bf16x6"))
 
 
 @needs_nvrtc
+def test_copies_with_a_cache_policy() -> None:
+    asked = [("tma_load", f"tma_load_{r}d", {"rank": r, "hinted": True}) for r in range(1, 6)]
+    loads = "".join(f"tma_load_{r}d(shared_bytes, map, {', '.join('12345'[:r])}, full, policy);\n" for r in range(1, 6))
+    body = f"""
+    const TensorMap& map = *reinterpret_cast<const TensorMap*>(out);
+    Barrier* full = reinterpret_cast<Barrier*>(shared_bytes + 1024);
+    const auto policy = l2_policy(*out > 0);
+    {loads}
+"""
+    assert "L2::cache_hint" in helper_text(asked)
+    compiles(body, [*asked, ("l2_policy", "l2_policy", {})], "sm_90a")
+
+
+@needs_nvrtc
 def test_barriers_tma_and_stores() -> None:
     loads = "".join(f"tma_load_{r}d(shared_bytes, map, {', '.join('12345'[:r])}, full);\n" for r in range(1, 6))
     stores = "".join(f"tma_store_{r}d(map, {', '.join('12345'[:r])}, shared_bytes);\n" for r in range(1, 6))

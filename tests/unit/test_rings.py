@@ -121,6 +121,42 @@ def test_when_products_run_on(kernel: Any, overlapped: bool) -> None:
     assert found.rings and all(ring.overlapped is overlapped for ring in found.rings)
 
 
+TWO_WARPGROUPS = "128, 32, 32"
+
+
+@pytest.mark.parametrize(
+    ("kernel", "signature", "parts"),
+    [
+        (kernels.product, f"{USUAL}, 0, 1, {TWO_WARPGROUPS}", 2),
+        (kernels.loop_in_loop, f"{USUAL}, {TWO_WARPGROUPS}", 2),
+        (more.rewritten, f"{USUAL}, {TWO_WARPGROUPS}", 2),
+        (more.sliding, f"{USUAL}, {TWO_WARPGROUPS}", 1),  # a row may be the first warpgroup's, and the second's in another trip
+        (kernels.product, f"{USUAL}, 0, 1, 64, 128, 32", 1),  # the warpgroups lie side by side
+    ],
+)
+def test_warpgroups_store_their_own_rows_where_these_are_always_theirs(kernel: Any, signature: str, parts: int) -> None:
+    found = planned(kernel, signature, num_warps=8)
+    (box,) = [m.box for m in found.artifact.tensor_maps if m.name == "c_map"]
+    assert set(found.schedule.store_parts.values()) == ({parts} if parts > 1 else set())
+    assert box[1] == int(signature.split(", ")[-3]) // parts
+    assert ("named_barrier_sync(STORE_BARRIER + warpgroup, WARPGROUP_SIZE)" in found.artifact.source) is (parts > 1)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "signature", "a", "b"),
+    [
+        (kernels.product, PLAIN, "num_programs * gridDim.y <= (M + BM - 1) / BM",
+         "num_programs * gridDim.y <= (N + BN - 1) / BN"),
+        (kernels.loop_in_loop, f"{USUAL}, {TILE}", None, None),
+        (more.streamed, f"{USUAL}, {TILE}", "false", "true"),
+    ],
+)
+def test_what_one_program_reads_leaves_l2_first(kernel: Any, signature: str, a: str | None, b: str | None) -> None:
+    text = planned(kernel, signature).artifact.source
+    for name, condition in (("a_policy", a), ("b_policy", b)):
+        assert (f"{name} = l2_policy({condition});" in text) is (condition is not None), text
+
+
 def test_stages_are_a_hint() -> None:
     large = f"{USUAL}, 0, 1, 128, 256, 64"
     assert [rings(kernels.product, PLAIN, "sm_80", num_stages=s).rings[0].stages for s in (2, 3, 5)] == [2, 3, 5]

@@ -26,10 +26,11 @@ REGISTERS_PER_LINE = 16
 FRAGMENTS_PER_LINE = 8
 
 
-def _tma_load(rank: int) -> dict[str, Any]:
+def _tma_load(rank: int, hinted: bool = False) -> dict[str, Any]:
     names = COORDINATES[-rank:]
     operands = _operands(2, rank)
-    return {"outer_first": names, "inner_first": names[::-1], "operands": operands, "last_operand": f"%{rank + 2}"}
+    return {"outer_first": names, "inner_first": names[::-1], "operands": operands, "last_operand": f"%{rank + 2}",
+            "policy": f"%{rank + 3}" if hinted else ""}  # fmt: skip
 
 
 def _tma_store(rank: int) -> dict[str, Any]:

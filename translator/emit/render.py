@@ -55,7 +55,7 @@ def environment() -> jinja2.Environment:
 
 def render(unit: Unit) -> tuple[str, tuple[tuple[int, int], ...]]:
     """The text of a unit, and (line of the text, Python line) for every line that came from a statement."""
-    body: list[tuple[str, int]] = _render_nodes(unit.body, INDENT)
+    body = _render_body(unit)
     functions = [_render_function(function) for function in unit.functions]
     helpers = [_render_helper(template, values) for template, values in order_helpers(unit.helpers, unit.packets)]
     shared = "\n".join(f"{array.ctype} {array.dimensions}" for array in (*unit.static_shared, *unit.dynamic_shared))
@@ -79,6 +79,28 @@ def render(unit: Unit) -> tuple[str, tuple[tuple[int, int], ...]]:
         )
     )
     return ascii_code(text) + "\n", _line_map(text, body)
+
+
+def _render_body(unit: Unit) -> list[tuple[str, int]]:
+    """The kernel's statements, without places of threads that nothing mentions."""
+    names = {id(line): name for name, line in unit.places}
+    parts: list[tuple[str | None, list[tuple[str, int]]]] = []
+    source = 0
+    for node in unit.body:
+        source = getattr(node, "source_line", 0) or source
+        parts.append((names.get(id(node)), _render_nodes((node,), INDENT, source)))
+    mentioned = {word for name, lines in parts if name is None for text, _ in lines for word in _words(text)}
+    kept: list[list[tuple[str, int]]] = []
+    for name, lines in reversed(parts):  # a place is made of those above it
+        if name is None or name in mentioned:
+            kept.append(lines)
+            mentioned |= {word for text, _ in lines for word in _words(text)}
+    return [line for lines in reversed(kept) for line in lines]
+
+
+def _words(text: str) -> list[str]:
+    """The names in a line of code."""
+    return re.findall(r"[A-Za-z_]\w*", re.sub(r"//.*", "", text))
 
 
 def _line_map(text: str, body: list[tuple[str, int]]) -> tuple[tuple[int, int], ...]:

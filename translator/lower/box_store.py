@@ -13,6 +13,7 @@ from ..schedule.shared_tiles import ALIGNMENT, LINE_BYTES, SharedTile
 from .access import Access
 from .context import Context, ctype
 from .formats import line_elements
+from .matrix_store import stores_matrices, write_matrices
 from .memory import indexed, width_name
 from .operand import element_place, place_line
 from .point import Index, Point, point_of
@@ -165,6 +166,10 @@ def _write(
     per_piece = layout.registers(fast) // pieces
     vectors = per_piece // width
     names = context.axis_indices(layout)
+    if stores_matrices(layout, tile, per_piece):
+        own = _piece_elements(context, layout.axes[fast], per_piece, all_pieces) if pieces > 1 else ""
+        limit = own or context.count(layout.axes[fast])
+        return write_matrices(context, variable, layout, tile, array, own and f"{number} * {own}", limit)
     v, r = context.names.shared_index("v"), names[slow]
     rows = layout.registers(slow)
     inside = Index(f"{v} * {width_text}", v, width_text) if width > 1 else Index(v)
@@ -177,8 +182,7 @@ def _write(
     v_text = v if vectors > 1 else "0"
     element = f"{v_text} * {width_text}" if width > 1 and v_text != "0" else v_text
     if pieces > 1:
-        text = f"{context.count(layout.axes[fast])} / {all_pieces}"
-        own = context.constant("PIECE_ELEMS", per_piece, "of these per thread", text, "stores")
+        own = _piece_elements(context, layout.axes[fast], per_piece, all_pieces)
         element = f"{number} * {own} + {element}" if element != "0" else f"{number} * {own}"
     subscripts = {slow: f"[{row.text}]" if rows > 1 else "", fast: f"[{element}]" if layout.registers(fast) > 1 else ""}
     source = name + "".join(subscripts[axis] for axis in layout.array_axes())
@@ -200,6 +204,12 @@ def _write(
     if rows > 1:
         nodes = (Loop(f"for (int {r} = 0; {r} < {context.count(layout.axes[slow])}; ++{r})", nodes, unroll=True),)
     return nodes
+
+
+def _piece_elements(context: Context, axis: tuple[int, ...], per_piece: int, all_pieces: str) -> str:
+    """The constant that counts a thread's elements of a piece along its contiguous axis."""
+    text = f"{context.count(axis)} / {all_pieces}"
+    return context.constant("PIECE_ELEMS", per_piece, "of these per thread", text, "stores")
 
 
 def _copy(

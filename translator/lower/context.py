@@ -77,6 +77,7 @@ class Context:
         self.in_flight: frozenset[int] = frozenset()  # dots that the loop around them waits for
         self.set_up: list[Node] = []  # what the block does before the first statement
         self.role = ""  # "producer" or "consumer" where the warpgroups of a block do different things
+        self.policies: dict[Variable, str] = {}  # how long L2 keeps a copied tile: the variable that says so
         self.at_end: list[Node] = []  # what the role owes before the block ends
         self.shared_lines = SharedLines()  # source lines that both of them execute
         self.quoting = True  # whether statements stand under tags

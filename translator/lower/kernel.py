@@ -70,6 +70,7 @@ def lower_kernel(kernel: Kernel, facts: Facts, schedule: Schedule) -> Unit:
         ),
         launch_bounds=threads
         + (f", {schedule.blocks_per_multiprocessor}" if schedule.blocks_per_multiprocessor else ""),
+        places=tuple(context.roles.places),
         body=(*prologue, Blank(), *body),
     )
     return unit

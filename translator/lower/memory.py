@@ -13,6 +13,7 @@ from .access import Access, Bound, plan_access
 from .context import Context
 from .literals import literal_text
 from .point import Index, Point, point_of
+from .rounding import is_rounded_by_pairs, round_by_pairs
 from .spell import Text
 from .unit import Branch, Line, Loop, Node, Spelled
 
@@ -263,6 +264,8 @@ def _materialise(context: Context, statement: Effect, value: Expr, layout: Layou
         return (Spelled("assign", {"target": indexed(context, name, variable, point), "value": text}),)
 
     declare = Line(f"{context.declaration(variable, layout, name)};")
+    if isinstance(value, Call) and is_rounded_by_pairs(value, layout):
+        return variable, (declare, *round_by_pairs(context, name, variable, value, layout))
     return variable, (declare, *context.each_register(layout, one))
 
 

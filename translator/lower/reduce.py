@@ -79,10 +79,19 @@ def lower_reduce(context: Context, statement: Assign) -> tuple[Node, ...]:
 
 def _forget(context: Context, statement: Assign) -> tuple[Node, ...]:
     """Makes the compiler compute anew what follows from narrow tiles; see `schedule/recomputed.py`."""
-    tiles = context.schedule.recomputed.forgotten.get(id(statement), ())
-    if tiles:
+    nodes: list[Node] = []
+    for tile in context.schedule.recomputed.forgotten.get(id(statement), ()):
         context.use_helper("forget")
-    return tuple(Line(f"forget({context.names.variable(tile)});") for tile in tiles)
+        layout = context.schedule.layouts[tile]
+        names = context.axis_indices(layout)
+        outer = layout.array_axes()[:-1]
+        row = "".join(f"[{names[axis]}]" for axis in outer)
+        node: Node = Line(f"forget({context.names.variable(tile)}{row});")
+        for axis in reversed(outer):
+            count = context.count(layout.axes[axis])
+            node = Loop(f"for (int {names[axis]} = 0; {names[axis]} < {count}; ++{names[axis]})", (node,), unroll=True)
+        nodes.append(node)
+    return tuple(nodes)
 
 
 # ------------------------------------------------------------------------------------------------ plain elements

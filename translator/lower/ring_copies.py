@@ -209,10 +209,11 @@ def _trip(
     compare = ">" if statement.descending else "<"
     kind, name = ctype(statement.variable.type), context.names.variable(ring.loop)
     more = f"{names.ahead} {compare} {stop}"
+    late = filling.rows and ring.stages == 2  # the next iteration's rows have no time to arrive but this iteration
     arrival = Line(f"cp_async_wait<{names.stages} - 2>();", "this thread's share of the tiles has arrived")
     if filling.rows:
         comment = "this thread's share of the next iteration's rows has arrived"
-        arrival = Line(f"cp_async_wait<{names.stages} - 3>();", comment)
+        arrival = Line("cp_async_wait<0>();" if late else f"cp_async_wait<{names.stages} - 3>();", comment)
     commit = Line("cp_async_commit();", "possibly of nothing: one group per iteration")
     loads: list[Node] = [
         Line(f"const {kind} {names.ahead} = {name} + {many};"),
@@ -221,7 +222,7 @@ def _trip(
     ]
     stage = [Line(f"const int stage = {names.position};")] if len(ring.tiles) > len(ring.rows) else []
     nodes: list[Node] = [
-        *((arrival,) if filling.asynchronous else ()),
+        *((arrival,) if filling.asynchronous and not late else ()),
         *proxy_fence(context),
         *context.barrier("everyone's share is there, and nobody reads the stage that is filled next"),
         *loads,
@@ -231,10 +232,11 @@ def _trip(
     if filling.rows:
         following = f"{name} + {one}"
         aligned = filling.align(names, following, f"{names.turn} + 1")
+        nodes += [arrival, *context.barrier("everyone's share of them is there")] if late else []
         nodes.append(Branch(f"{following} {compare} {stop}", (aligned,)))
-    nodes += complete
     if filling.through_registers:
         nodes.append(Branch(more, filling.finish(names, names.refill)))
+    nodes += complete
     if ring.counted:
         nodes.append(Line(f"++{names.used};"))
     return tuple(nodes)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ..ir.nodes import Assign, Call, Expr, For, Literal, Statement, Use, Variable
-from ..ir.walk import assigned_variables, statements, used_variables
+from ..ir.walk import assigned_variables, expressions, statements, subexpressions, used_variables
 from ..schedule.ring_plan import Ring
 from ..schedule.rings import top_statements
 from ..schedule.shared_tiles import SharedTile
@@ -18,8 +18,9 @@ from .context import Context, ctype
 from .dot_wgmma import pin
 from .formats import box_count, box_elements, line_elements, stage_bytes
 from .operand import shared_array
+from .shared import side_text
 from .staging import tile_comment
-from .unit import Branch, Line, Loop, Node, Shared
+from .unit import Branch, Comment, Line, Loop, Node, Shared
 
 Body = Callable[[tuple[Statement, ...]], tuple[Node, ...]]
 BARRIER_BYTES = 8
@@ -34,7 +35,7 @@ def announce_rings(context: Context, maps: list[str]) -> list[Node]:
     It need not wait for the others, and starts its first copies while they are still on their way (`ready`).
     """
     context.use_helper("tensor_map_prefetch")
-    nodes: list[Node] = [Line(f"tensor_map_prefetch({name});") for name in maps]
+    nodes: list[Node] = [Line(f"tensor_map_prefetch({name});") for name in dict.fromkeys(maps)]
     for ring in context.schedule.rings.rings:
         if ring.kind != "tma":
             continue
@@ -171,7 +172,8 @@ def lower_consumer_loop(
     ]
     if not ring.overlapped:
         done = Line(f"mbarrier_arrive(&{empty}[stage]);")
-        nodes.append(Branch(f"{lane} == 0", (done,), (), "this warp is done with the stage"))
+        nodes.append(Line("__syncwarp();", "every lane is done with the stage"))
+        nodes.append(Branch(f"{lane} == 0", (done,), (), ""))
         return (Loop(_counting(context, ring, header), tuple(nodes)),)
     for helper in ("wgmma_commit", "wgmma_wait"):
         context.use_helper(helper)
@@ -219,6 +221,38 @@ def is_literal(expr: Expr, value: int) -> bool:
     return isinstance(expr, Literal) and expr.value == value
 
 
+def l2_policies(context: Context, copies: list[Assign]) -> tuple[Node, ...]:
+    """How long L2 keeps what copies bring, where something is known of any of them."""
+    told = {s.target: _read_once(context, s.target, s.value) for s in copies if isinstance(s.value, Call)}
+    if not any(told.values()):
+        return ()
+    nodes: list[Node] = [Comment("L2 need not keep what only one program reads.")]
+    for target, text in told.items():
+        name = context.policies[target] = context.names.once(f"{target.name}_policy", ("policy", target))
+        nodes.append(Line(f"const auto {name} = {context.use_helper('l2_policy')}({text or 'false'});"))
+    return tuple(nodes)
+
+
+def _read_once(context: Context, tile: Variable, call: Call) -> str:
+    """The condition under which no two programs read the same boxes; "" where nothing is known."""
+    if not call.attribute("across"):
+        return "true" if call.attribute("eviction_policy") == "evict_first" else ""
+    calls = [part for s in statements(context.kernel.body) for expr in expressions(s) for part in subexpressions(expr)]
+    axes = {int(part.attribute("axis")) for part in calls if isinstance(part, Call) and part.op == "program_id"}
+    programs = " * ".join(context.launch_word("num_programs", axis) for axis in sorted(axes))
+    boxes = [_boxes_across(context, tile, size, axis) for size, axis in call.attribute("across")]
+    return f"{programs} <= {' * '.join(f'({text})' for text in boxes) if len(boxes) > 1 else boxes[0]}"
+
+
+def _boxes_across(context: Context, tile: Variable, size: Expr, axis: int | None) -> str:
+    """How many boxes of a tile lie along a dimension."""
+    text = context.speller.text(size)
+    if axis is None:
+        return text
+    side = side_text(context, tile.type.shape[axis])
+    return f"({text} + {side} - 1) / {side}"
+
+
 def lower_box_load(context: Context, statement: Assign) -> tuple[Node, ...]:
     """A tensor copy, for the thread that starts it; the others have waited for it at the top of the loop."""
     target = statement.target
@@ -229,14 +263,15 @@ def lower_box_load(context: Context, statement: Assign) -> tuple[Node, ...]:
         return ()
     ring = next(ring for ring in context.schedule.rings.rings if target in ring.tiles)
     call = statement.value
-    helper = context.use_helper("tma_load", f"tma_load_{len(call.args)}d", rank=len(call.args))
+    rank, policy = len(call.args), context.policies.get(target, "")
+    helper = context.use_helper("tma_load", f"tma_load_{rank}d", rank=rank, hinted=bool(policy))
     starts = [
         context.fixed_starts.get((target, number)) or context.speller.text(arg) for number, arg in enumerate(call.args)
     ]
-    full = f"&{_barrier(context, ring, 'full')}[stage]"
+    last = f"&{_barrier(context, ring, 'full')}[stage]{policy and f', {policy}'}"
     return box_copies(
         context, target, tile, call, starts, f"{name}[stage]",
-        lambda place, at: Line(f"{helper}({place}, {call.attribute('map')}, {', '.join(at)}, {full});"),
+        lambda place, at: Line(f"{helper}({place}, {call.attribute('map')}, {', '.join(at)}, {last});"),
     )  # fmt: skip
 
 

@@ -37,6 +37,7 @@ from .reduce import lower_reduce
 from .repack import lower_repack
 from .ring_copies import lower_copying_loop
 from .rings import lower_box_load, lower_consumer_loop, lower_producer_loop
+from .rounding import is_rounded_by_pairs, round_by_pairs
 from .row_copies import lower_row_load
 from .tags import again, is_elsewhere, is_repeated, is_second_part, part, remark, same_source, source_of, tag
 from .unit import Branch, Comment, Line, Loop, Node, Spelled
@@ -224,6 +225,8 @@ def _fill(context: Context, statement: Assign, layout: Layout, name: str) -> lis
         text = nodes[0].values["value"] if isinstance(nodes[0], Spelled) else ""
         return [Line(f"{'const ' if once else ''}{declarator} = {text};")]
     declare: list[Node] = [Line(f"{declarator};")] if declares else []
+    if isinstance(value, Call) and is_rounded_by_pairs(value, layout) and target not in context.schedule.in_shared:
+        return [*declare, *round_by_pairs(context, name, target, value, layout)]
     return [*declare, *context.each_register(layout, lambda at: _store_element(context, name, target, value, at))]
 
 

@@ -153,6 +153,8 @@ class Unit:
       static_shared: arrays declared `__shared__` in the kernel.
       packets: sizes of vector accesses, in bytes.
       name, parameters, launch_bounds: of the kernel.
+      places: the lines of the body that say where a thread stands, with the names that they declare; those that nothing
+        mentions are left out.
       body: its statements.
     """
 
@@ -170,4 +172,5 @@ class Unit:
     name: str
     parameters: tuple[str, ...]
     launch_bounds: str
+    places: tuple[tuple[str, Line], ...]
     body: tuple[Node, ...]

@@ -12,7 +12,7 @@ from ..ir.walk import bodies, statements, subexpressions, used_variables
 from ..schedule.instructions import PRODUCER_REGISTERS, WARPGROUP, consumer_registers
 from ..schedule.producer import producer_block, shared_lines
 from .context import Context
-from .rings import announce_rings, ready, ring_counters
+from .rings import announce_rings, l2_policies, ready, ring_counters
 from .scopes import find_scopes
 from .statements import by_source, lower_block, repeated
 from .unit import Blank, Branch, Line, Loop, Node
@@ -29,12 +29,14 @@ def lower_body(context: Context, kernel: Kernel) -> tuple[Node, ...]:
         kept = {id(s) for s in first}
         rest = tuple(s for s in kernel.body if id(s) not in kept)
     loading = producer_block(rest)
-    context.set_up += announce_rings(context, _loaded_maps(loading))
+    copies = _copies(loading)
+    context.set_up += announce_rings(context, [copy.value.attribute("map") for copy in copies])
     shared = lower_block(context, first)
     context.shared_lines = shared_lines(loading, rest)
     context.role = "producer"
     scopes, context.scopes = context.scopes, find_scopes((*first, *loading), context.spelled)
-    producer = (*ring_counters(context), *_each_program(context, loading))
+    policies = l2_policies(context, copies)
+    producer = (*policies, *ring_counters(context), *_each_program(context, loading))
     context.role, context.scopes = "consumer", scopes
     consumer = (*ring_counters(context), *_each_program(context, rest), *context.at_end)
     context.role = ""
@@ -74,10 +76,10 @@ def _is_fixed(context: Context, statement: Assign, known: set[Variable]) -> bool
     )
 
 
-def _loaded_maps(block: tuple[Statement, ...]) -> list[str]:
-    """The tensor maps of the copies in a block, in order of first use."""
-    calls = [s.value for s in statements(block) if isinstance(s, Assign) and isinstance(s.value, Call)]
-    return list(dict.fromkeys(call.attribute("map") for call in calls if call.op == "box_load"))
+def _copies(block: tuple[Statement, ...]) -> list[Assign]:
+    """The tensor copies in a block, one of each tile."""
+    calls = [s for s in statements(block) if isinstance(s, Assign) and isinstance(s.value, Call)]
+    return list({s.target: s for s in calls if s.value.op == "box_load"}.values())
 
 
 def _each_program(context: Context, block: tuple[Statement, ...]) -> tuple[Node, ...]:

@@ -6,7 +6,9 @@ reads is known there. Each exchange costs a barrier and two chains of shuffles, 
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import replace
 
 from ..ir.nodes import Assign, Call, Combine, For, If, Inlined, Kernel, Note, Statement, Variable, While
@@ -27,16 +29,49 @@ def join_reductions(kernel: Kernel, num_warps: int) -> Kernel:
 
 
 def _joined(block: tuple[Statement, ...], assignments: Counter[Variable]) -> tuple[Statement, ...]:
-    rest = [_inside(statement, assignments) for statement in block]
-    result: list[Statement] = []
-    while rest:
-        first = rest.pop(0)
-        if _can_join(first, assignments):
-            others = _partners(first, rest, assignments)
-            rest = _without(rest, first, others)
-            first = _together([first, *others]) if others else first
-        result.append(first)
-    return tuple(result)
+    """A block whose reductions stand as early as those that they can join: one scan, whatever the length."""
+    statements_ = [_inside(statement, assignments) for statement in block]
+    assigned: dict[Variable, int] = {}  # where in the block each variable was assigned last
+    leaders: dict[tuple[int, ...], list[int]] = {}  # by shape: where reductions stand that others may join
+    groups: dict[int, list[Assign]] = {}
+    joined: set[int] = set()
+    for here, statement in enumerate(statements_):
+        if isinstance(statement, Assign) and _can_join(statement, assignments):
+            known = max((assigned.get(v, -1) for v in _reads(statement)), default=-1)
+            same = leaders.setdefault(_shape(statement), [])
+            earliest = bisect_right(same, known)
+            if earliest < len(same):
+                groups[same[earliest]].append(statement)
+                joined.add(here)
+            else:
+                same.append(here)
+                groups[here] = [statement]
+        for inner in statements((statement,)):
+            assigned |= dict.fromkeys(assigned_variables(inner), here)
+    if not joined:
+        return tuple(statements_)
+    kept = [_together(groups[k]) if len(groups.get(k, ())) > 1 else s for k, s in enumerate(statements_)]
+    return tuple(_noted(kept, statements_, groups, joined))
+
+
+def _noted(
+    kept: list[Statement], before: list[Statement], groups: Mapping[int, list[Assign]], joined: Set[int]
+) -> Iterator[Statement]:
+    """The block without the reductions that are done elsewhere; their lines say where."""
+    elsewhere = {
+        other.origin: group[0].origin.span.line
+        for group in groups.values()
+        for other in group[1:]
+        if other.origin != group[0].origin
+    }
+    left = Counter(s.origin for k, s in enumerate(before) if k not in joined)
+    for here, statement in enumerate(kept):
+        line = elsewhere.get(statement.origin)
+        origin = statement.origin if line is None else replace(statement.origin, note=f"(reduced at L{line})")
+        if here not in joined:
+            yield statement if line is None else replace(statement, origin=origin)
+        elif line is not None and not left[statement.origin]:
+            yield Note(origin)
 
 
 def _inside(statement: Statement, assignments: Counter[Variable]) -> Statement:
@@ -60,39 +95,14 @@ def _can_join(statement: Statement, assignments: Counter[Variable]) -> bool:
     return len(shape) == 1 and shape[0] == padded(shape[0]) and shape[0] > LANES * WIDEST_RUN
 
 
-def _partners(first: Statement, rest: list[Statement], assignments: Counter[Variable]) -> list[Assign]:
-    """The later reductions of the same block whose operands nothing in between assigns."""
-    found: list[Assign] = []
-    changed = set(assigned_variables(first))
-    for statement in rest:
-        if _can_join(statement, assignments) and _shape(statement) == _shape(first):
-            reads = {v for expr in expressions(statement) for v in used_variables(expr)}
-            if isinstance(statement, Assign) and not reads & changed:
-                found.append(statement)
-        changed |= {v for inner in statements((statement,)) for v in assigned_variables(inner)}
-    return found
+def _reads(statement: Statement) -> Iterator[Variable]:
+    for expr in expressions(statement):
+        yield from used_variables(expr)
 
 
 def _shape(statement: Statement) -> tuple[int, ...]:
     (call,) = expressions(statement)
     return call.args[0].type.shape  # type: ignore[attr-defined]
-
-
-def _without(rest: list[Statement], first: Statement, others: list[Assign]) -> list[Statement]:
-    """The statements after a reduction without those that are done with it; their lines say so."""
-    kept: list[Statement] = []
-    elsewhere = [other.origin for other in others if other.origin != first.origin]
-    for statement in rest:
-        if statement.origin in elsewhere:
-            noted = replace(statement.origin, note=f"(reduced at L{first.origin.span.line})")
-            alone = sum(s.origin == statement.origin for s in rest) == 1
-            if not any(statement is other for other in others):
-                kept.append(replace(statement, origin=noted))
-            elif alone:
-                kept.append(Note(noted))
-        elif not any(statement is other for other in others):
-            kept.append(statement)
-    return kept
 
 
 def _together(reductions: list[Assign]) -> Assign:

@@ -17,14 +17,14 @@ from ..analysis.facts import Facts
 from ..analysis.unit_stride import unit_axes
 from ..artifact import Options, Target
 from ..ir.nodes import Assign, Call, Effect, Expr, Kernel, Statement, Use, Variable
-from ..ir.walk import children, expressions, statements, used_variables
+from ..ir.walk import children, expressions, statements
 from ..language.dtypes import PointerType
 from .box_stores import cut_stores
-from .dots import Dots, dot_statements, plan_dots
+from .dots import Dots, plan_dots
 from .layout import Layout, blocked, drop_axis, padded
 from .paths import operand_axes, result_axes
 from .plan import Conversion, Schedule
-from .recomputed import choose_recomputed
+from .recomputed import Recomputed, choose_recomputed, is_exchange
 from .registers import choose_shared, needs_whole_multiprocessor, peak_registers
 from .ring_plan import Rings
 from .rings import with_stages
@@ -101,19 +101,16 @@ def choose_layouts(kernel: Kernel, facts: Facts, options: Options, target: Targe
     in_registers = {variable: layout for variable, layout in layouts.items() if variable not in dots.staged}
     staged_bytes = sum(tile.stage_bytes * tile.stages for tile in dots.staged.values())
     room = target.max_dynamic_shared_bytes - SHARED_FOR_EXCHANGE - staged_bytes
-    statement_layouts = {node: layout for node, layout in problem.answers.items() if isinstance(node, int)}
-    fixed = {one.variable for wanted in conversions.values() for one in wanted}
-    fixed |= {v for _, call in dot_statements(kernel) for arg in call.args for v in used_variables(arg)}
     num_threads = options.num_warps * LANES
     store_parts, rings = cut_stores(kernel, facts, problem.answers, rings)
-    recomputed = choose_recomputed(kernel, facts, in_registers, statement_layouts, fixed, num_threads)
+    recomputed = _recomputed(kernel, facts, problem, conversions, in_registers, dots)
     counted = recomputed.seen_by(facts)
     in_registers = {v: layout for v, layout in in_registers.items() if v not in recomputed.variables}
     in_shared = choose_shared(kernel, counted, in_registers, num_threads, room)
     crowded = needs_whole_multiprocessor(peak_registers(kernel, counted, in_registers), num_threads)
     return Schedule(
         layouts=layouts,
-        statement_layouts=statement_layouts,
+        statement_layouts={node: layout for node, layout in problem.answers.items() if isinstance(node, int)},
         index_layouts=_index_layouts(kernel, facts, problem),
         conversions={key: tuple(value) for key, value in conversions.items()},
         in_shared=in_shared,
@@ -122,10 +119,29 @@ def choose_layouts(kernel: Kernel, facts: Facts, options: Options, target: Targe
         staged=dots.staged,
         store_parts=store_parts,
         rings=rings,
-        blocks_per_multiprocessor=1 if crowded or rings.has_producer else None,
+        blocks_per_multiprocessor=recomputed.blocks or (1 if crowded or rings.has_producer else None),
         options=options,
         target=target,
     )
+
+
+def _recomputed(
+    kernel: Kernel,
+    facts: Facts,
+    problem: _Problem,
+    conversions: dict[int, list[Conversion]],
+    layouts: dict[Variable, Layout],
+    dots: Dots,
+) -> Recomputed:
+    if dots.plans:
+        return Recomputed()
+    exchanges = [
+        statement
+        for statement in statements(kernel.body)
+        if isinstance(statement, Assign) and is_exchange(statement, problem.answers.get(id(statement)))
+    ]
+    fixed = {one.variable for wanted in conversions.values() for one in wanted}
+    return choose_recomputed(kernel, facts, layouts, exchanges, fixed)
 
 
 # ------------------------------------------------------------------------------------------------- the problem

@@ -2,21 +2,24 @@
 
 In: a kernel, its facts, the layouts. Out: `Recomputed`. A tile that follows element by element from narrower ones, such as
 `(x - mean) * rstd` of a 16-bit `x`, costs twice their registers while the warps wait for each other in a reduction. Where
-the live tiles do not fit, only the narrow ones stay, and what follows from them becomes a function of the register's index.
+the tiles do not fit, or where a further block would fit on the multiprocessor, only the narrow ones stay, and what follows
+from them becomes a function of the register's index.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, field, replace
 
 from ..analysis.facts import Facts
 from ..ir.nodes import Assign, Call, CallFunction, Expr, For, Kernel, Statement, Use, Variable, While
-from ..ir.walk import assigned_variables, bodies, expressions, statements, subexpressions, used_variables
+from ..ir.walk import assigned_variables, bodies, children, expressions, used_variables
 from .instructions import LANE_BITS
 from .layout import REGISTER, Layout
-from .registers import OTHER_REGISTERS, REGISTER_FILE, peak_registers
+from .registers import OTHER_REGISTERS, REGISTER_FILE, blocks_that_fit, peak_registers
 
+ENOUGH_BLOCKS = 3  # on a multiprocessor: while one computes, others load
 MOST_PARTS = 48  # of an expression with everything written out that is computed again
 
 
@@ -28,10 +31,12 @@ class Recomputed:
       variables: the tiles that are functions of the register's index.
       forgotten: by `id` of a reduction, the tiles that it must make the compiler forget: it would otherwise keep what it
         has computed from them before, to use it again behind the reduction.
+      blocks: how many blocks of a multiprocessor that makes room for; None where it was done for one to fit at all.
     """
 
     variables: frozenset[Variable] = frozenset()
     forgotten: Mapping[int, tuple[Variable, ...]] = field(default_factory=dict)
+    blocks: int | None = None
 
     def seen_by(self, facts: Facts) -> Facts:
         """The facts as they are for who counts registers: these tiles have none of their own."""
@@ -42,35 +47,40 @@ def choose_recomputed(
     kernel: Kernel,
     facts: Facts,
     layouts: Mapping[Variable, Layout],
-    statement_layouts: Mapping[int, Layout],
+    exchanges: list[Assign],
     fixed: Set[Variable],
-    num_threads: int,
 ) -> Recomputed:
     """Decides for the tiles in registers, `layouts`; the `fixed` ones are arrays whatever they are made of."""
-    exchanges = [s for s in statements(kernel.body) if _is_exchange(s, statement_layouts)]
-    budget = REGISTER_FILE // num_threads - OTHER_REGISTERS
-    before = peak_registers(kernel, facts, layouts)
-    if not exchanges or before <= budget:
+    if not exchanges or not layouts:
         return Recomputed()
     order = _Order(kernel)
-    found: set[Variable] = set()
+    found: dict[Variable, _Formula] = {}
     for variable in layouts:
-        if variable not in fixed and _can_follow(variable, facts, order, found):
-            found.add(variable)
+        formula = None if variable in fixed else _formula(variable, facts, order, found)
+        if formula is not None:
+            found[variable] = formula
     chosen = Recomputed(frozenset(found))
     kept = {variable: layout for variable, layout in layouts.items() if variable not in found}
-    if not found or peak_registers(kernel, chosen.seen_by(facts), kept) >= before:
+    if not found or not kept:
         return Recomputed()
-    forgotten = {id(exchange): tuple(_forgotten(exchange, chosen, facts, order, kept)) for exchange in exchanges}
-    return replace(chosen, forgotten=forgotten)
+    num_threads = 1 << next(iter(layouts.values())).thread_bits
+    fits = peak_registers(kernel, facts, layouts) <= REGISTER_FILE // num_threads - OTHER_REGISTERS
+    held = frozenset(map(id, exchanges))
+    before = blocks_that_fit(peak_registers(kernel, facts, layouts, held), num_threads)
+    after = min(blocks_that_fit(peak_registers(kernel, chosen.seen_by(facts), kept, held), num_threads), ENOUGH_BLOCKS)
+    more = 0 < before < ENOUGH_BLOCKS and after > before
+    if fits and not more:
+        return Recomputed()
+    forgotten = _forgotten(exchanges, found, facts, order, kept)
+    return replace(chosen, forgotten=forgotten, blocks=after if more else None)
 
 
-def _is_exchange(statement: Statement, layouts: Mapping[int, Layout]) -> bool:
-    """Whether the statement is a reduction in which warps wait for each other."""
-    call = statement.value if isinstance(statement, Assign) else None
-    if not isinstance(call, Call) or call.op != "reduce" or id(statement) not in layouts:
-        return False  # the last: nothing reads its result
-    layout, axis = layouts[id(statement)], call.attribute("axis")
+def is_exchange(statement: Assign, layout: Layout | None) -> bool:
+    """Whether a statement that runs in `layout` is a reduction in which warps wait for each other."""
+    call = statement.value
+    if not isinstance(call, Call) or call.op != "reduce" or layout is None:
+        return False
+    axis = call.attribute("axis")
     bits = [bit for number, bits in enumerate(layout.axes) if axis in (None, number) for bit in bits]
     return any(bit != REGISTER and bit >= LANE_BITS for bit in bits)
 
@@ -84,6 +94,7 @@ class _Order:
         self.read: dict[Variable, list[int]] = {}
         self.end_of_block: dict[int, int] = {}  # by place: the last place of the block that it stands in
         self.loop_start: dict[int, int] = {}  # by place: that of the innermost loop around it
+        self.end_of_loop: dict[int, int] = {}  # by place of a loop: the last place inside
         self.target: dict[int, Variable] = {}  # by place: the only variable that is assigned there
         self._visit(kernel.body, -1)
 
@@ -101,6 +112,7 @@ class _Order:
                     self.read.setdefault(variable, []).append(place)
             for body in bodies(statement):
                 self._visit(body, place if isinstance(statement, (For, While)) else loop)
+            self.end_of_loop[place] = len(self.place) - 1
         last = len(self.place) - 1
         self.end_of_block |= dict.fromkeys(places, last)
 
@@ -114,54 +126,75 @@ class _Order:
                 yield place
 
 
-def _can_follow(variable: Variable, facts: Facts, order: _Order, found: Set[Variable]) -> bool:
-    """Whether a tile has the same value wherever it is used as where it is assigned, for little work."""
+@dataclass(frozen=True, slots=True)
+class _Formula:
+    """What a tile is made of in the end: the variables whose registers it reads, and how many parts that has."""
+
+    leaves: frozenset[Variable]
+    parts: int
+
+
+def _formula(variable: Variable, facts: Facts, order: _Order, found: Mapping[Variable, _Formula]) -> _Formula | None:
+    """How a tile can be had wherever it is used; None where that is not the same as where it is assigned, or much work."""
     value = facts.definitions.get(variable)
     if value is None or variable.type.is_pointer or not variable.type.dtype.is_floating():
-        return False
-    if any(isinstance(part, CallFunction) for part in subexpressions(value)):
-        return False
+        return None
     place = order.assigned[variable]
     if any(not place < use <= order.end_of_block[place] for use in order.read.get(variable, ())):
-        return False
-    leaves = set(_leaves(value, facts, found))
-    if any(facts.assignments[v] > 1 or order.assigned.get(v, -1) > place for v in leaves):
-        return False
-    return any(v.type.is_tile for v in leaves) and _parts(value, facts, found) <= MOST_PARTS
+        return None
+    formula = _written_out(value, facts, found)
+    if formula is None or not any(leaf.type.is_tile for leaf in formula.leaves):
+        return None
+    if any(facts.assignments[leaf] > 1 or order.assigned.get(leaf, -1) > place for leaf in formula.leaves):
+        return None
+    return formula
 
 
-def _leaves(expr: Expr, facts: Facts, found: Set[Variable]) -> Iterator[Variable]:
-    """The variables whose registers an expression reads in the end."""
-    for variable in used_variables(expr):
-        if variable in found or variable in facts.absorbed:
-            yield from _leaves(facts.definitions[variable], facts, found)
+def _written_out(expr: Expr, facts: Facts, found: Mapping[Variable, _Formula]) -> _Formula | None:
+    """An expression with everything written out that has no registers; None where that is too long."""
+    leaves: set[Variable] = set()
+    parts, pending = 0, [expr]
+    while pending:
+        part = pending.pop()
+        parts += 1
+        if parts > MOST_PARTS or isinstance(part, CallFunction):
+            return None
+        if not isinstance(part, Use):
+            pending += children(part)
+        elif part.variable in found:
+            leaves |= found[part.variable].leaves
+            parts += found[part.variable].parts
+        elif part.variable in facts.absorbed:
+            pending.append(facts.definitions[part.variable])
         else:
-            yield variable
-
-
-def _parts(expr: Expr, facts: Facts, found: Set[Variable]) -> int:
-    return sum(
-        _parts(facts.definitions[part.variable], facts, found)
-        if isinstance(part, Use) and part.variable in found
-        else 1
-        for part in subexpressions(expr)
-    )
+            leaves.add(part.variable)
+    return _Formula(frozenset(leaves), parts) if parts <= MOST_PARTS else None
 
 
 def _forgotten(
-    exchange: Statement, chosen: Recomputed, facts: Facts, order: _Order, kept: Mapping[Variable, Layout]
-) -> Iterator[Variable]:
-    """The narrow tiles that are read on both sides of an exchange, the next trip of a loop around it included."""
-    here = order.place[id(exchange)]
-    loop = order.loop_start[here]
-    end = order.end_of_block[loop] if loop >= 0 else here
-    nowhere = chosen.variables | facts.absorbed
-    for variable in kept:
-        if variable.type.is_pointer or variable.type.dtype.bits >= 32 or variable not in order.assigned:
-            continue
-        readers = [v for v in chosen.variables if variable in _leaves(facts.definitions[v], facts, chosen.variables)]
-        places = {place for reader in readers for place in order.used_at(reader, nowhere)}
-        outside = order.assigned[variable] < loop
-        behind = any(place > here for place in places) or (outside and any(loop < place <= end for place in places))
-        if behind and any(place <= here for place in places):
-            yield variable
+    exchanges: list[Assign],
+    found: Mapping[Variable, _Formula],
+    facts: Facts,
+    order: _Order,
+    kept: Mapping[Variable, Layout],
+) -> dict[int, tuple[Variable, ...]]:
+    """By `id` of an exchange: the narrow tiles that are read on both sides of it, the next trip of a loop included."""
+    nowhere = facts.absorbed | found.keys()
+    places: dict[Variable, set[int]] = {}
+    for variable, formula in found.items():
+        used = set(order.used_at(variable, nowhere))
+        for leaf in formula.leaves:
+            places.setdefault(leaf, set()).update(used)
+    narrow = {v: sorted(places[v]) for v in kept if v in places and v in order.assigned and v.type.dtype.bits < 32}
+    result: dict[int, tuple[Variable, ...]] = {}
+    for exchange in exchanges:
+        here = order.place[id(exchange)]
+        loop = order.loop_start[here]
+        last = order.end_of_loop[loop] if loop >= 0 else here
+        tiles = []
+        for variable, used in narrow.items():
+            around = order.assigned[variable] < loop and bisect_right(used, loop) < bisect_right(used, last)
+            if used[0] <= here and (used[-1] > here or around):
+                tiles.append(variable)
+        result[id(exchange)] = tuple(tiles)
+    return result

@@ -15,11 +15,14 @@ from ..ir.walk import assigned_variables, bodies, expressions, statements, used_
 from .layout import Layout
 
 REGISTER_FILE = 65536  # 32-bit registers per multiprocessor
+MOST_THREADS = 2048  # per multiprocessor
 OTHER_REGISTERS = 24  # per thread: addresses, loop counters, temporaries
 
 
-def peak_registers(kernel: Kernel, facts: Facts, layouts: Mapping[Variable, Layout]) -> int:
-    """The peak over all statements."""
+def peak_registers(
+    kernel: Kernel, facts: Facts, layouts: Mapping[Variable, Layout], across: frozenset[int] | None = None
+) -> int:
+    """The peak over all statements, or of what is kept across the statements with these `id`s."""
     sizes = {variable: _size(variable, layout) for variable, layout in layouts.items()}
     for statement in statements(kernel.body):
         # A widened load is kept narrow until it is used: the conversion costs nothing where it is needed.
@@ -28,8 +31,13 @@ def peak_registers(kernel: Kernel, facts: Facts, layouts: Mapping[Variable, Layo
             if sources and statement.target in sizes:
                 sizes[statement.target] = min(sizes[statement.target], sizes[sources[0]])
                 sizes[sources[0]] = 0
-    _, peak = _walk(kernel.body, frozenset(), sizes, facts)
+    _, peak = _walk(kernel.body, frozenset(), sizes, facts, across)
     return peak
+
+
+def blocks_that_fit(registers: int, num_threads: int) -> int:
+    """Blocks on a multiprocessor whose threads hold so many registers of tiles."""
+    return min(REGISTER_FILE // ((registers + OTHER_REGISTERS) * num_threads), MOST_THREADS // num_threads)
 
 
 def choose_shared(
@@ -80,7 +88,11 @@ def _size(variable: Variable, layout: Layout) -> int:
 
 
 def _walk(
-    block: tuple[Statement, ...], after: frozenset[Variable], sizes: Mapping[Variable, int], facts: Facts
+    block: tuple[Statement, ...],
+    after: frozenset[Variable],
+    sizes: Mapping[Variable, int],
+    facts: Facts,
+    across: frozenset[int] | None,
 ) -> tuple[frozenset[Variable], int]:
     """(live before the block, peak inside), from the last statement to the first."""
     live, peak = after, 0
@@ -89,12 +101,14 @@ def _walk(
         if inner:
             everywhere = live | frozenset(v for body in inner for v in _read_before_written(body, facts))
             for body in inner:
-                _, inside = _walk(body, everywhere, sizes, facts)
+                _, inside = _walk(body, everywhere, sizes, facts, across)
                 peak = max(peak, inside)
             live = everywhere
         used = frozenset(v for expr in expressions(statement) for v in _reads(expr, facts))
-        live = (live - frozenset(assigned_variables(statement))) | used
-        peak = max(peak, sum(sizes.get(variable, 0) for variable in live))
+        kept = live - frozenset(assigned_variables(statement))
+        live = kept | used
+        counted = live if across is None else kept if id(statement) in across else frozenset()
+        peak = max(peak, sum(sizes.get(variable, 0) for variable in counted))
     return live, peak
 
 

@@ -133,7 +133,9 @@ def _plan_loop(plan: RingPlan, loop: For, nested: bool, most_stages: int) -> Non
     boxes = _boxes(plan, loop, loads)
     if boxes is not None:
         for statement, box in zip(loads, boxes, strict=True):
-            plan.replaced[id(statement)] = box_load(plan, statement, box, boxed_tile(plan, statement.target, box))
+            plan.replaced[id(statement)] = box_load(
+                plan, statement, box, boxed_tile(plan, statement.target, box), loop.variable
+            )
         tiles = tuple(statement.target for statement in loads)
         stages = min(_wanted_stages(plan, tiles), most_stages)
         counted = nested or not plain
@@ -143,7 +145,7 @@ def _plan_loop(plan: RingPlan, loop: For, nested: bool, most_stages: int) -> Non
     for statement in loads:
         if not roots_of(plan.kernel, statement.value.args[0]) <= plan.read_only:  # type: ignore[attr-defined]
             continue  # an earlier trip may store what this one loads
-        by_rows = row_load(plan, statement, loop) if most_stages > ALIGNED_STAGES else None
+        by_rows = row_load(plan, statement, loop)
         call = by_rows or _in_any_trip(plan, statement, loop)
         if call is not None:
             plan.replaced[id(statement)] = replace(statement, value=call)
@@ -152,13 +154,13 @@ def _plan_loop(plan: RingPlan, loop: For, nested: bool, most_stages: int) -> Non
             rows.append(statement.target)
     if moved:
         tiles = tuple(moved)
-        stages = min(max(plan.options.num_stages, ALIGNED_STAGES + bool(rows)), most_stages)
+        stages = min(plan.options.num_stages, most_stages)
         overlapped = _all_wgmma(plan, loads) and _overlapped(plan, loop, tiles)
         plan.rings.append(Ring(loop.variable, "cp_async", tiles, stages, not plain, overlapped, tuple(rows)))
 
 
 def _is_staged_load(plan: RingPlan, statement: Statement) -> bool:
-    if not isinstance(statement, Assign) or statement.target not in plan.dots.staged:
+    if not isinstance(statement, Assign) or statement.targets[0] not in plan.dots.staged:
         return False
     return isinstance(statement.value, Call) and statement.value.op == "load"
 

@@ -16,6 +16,7 @@ from ..ir.walk import bodies, expressions, statements
 from ..language.dtypes import PointerType, void
 from .instructions import whole_pieces
 from .pointers import roots_of
+from .read_once import boxes_across
 from .ring_plan import RingPlan
 from .shared_tiles import SharedTile, fits
 
@@ -40,8 +41,8 @@ def why_not_copied(plan: RingPlan, box: Box, assumed: SharedTile, tile: SharedTi
     return ""
 
 
-def box_load(plan: RingPlan, statement: Assign, box: Box, tile: SharedTile) -> Statement:
-    """The tensor copy that takes the place of a load."""
+def box_load(plan: RingPlan, statement: Assign, box: Box, tile: SharedTile, loop: Variable) -> Statement:
+    """The tensor copy that takes the place of a load in a ring's loop, whose variable is `loop`."""
     name = _map(plan, box, tile)
     starts = tuple(dim.start for dim in reversed(box.dims))
     axes = tuple(dim.axis for dim in reversed(box.dims))
@@ -49,10 +50,17 @@ def box_load(plan: RingPlan, statement: Assign, box: Box, tile: SharedTile) -> S
         statement.target.type,
         "box_load",
         starts,
-        (("map", name), ("base", box.base), ("axes", axes)),
+        (("map", name), ("base", box.base), ("axes", axes), *_eviction(plan, statement, box, loop)),
         span=statement.value.span,
     )
     return replace(statement, value=call)
+
+
+def _eviction(plan: RingPlan, statement: Assign, box: Box, loop: Variable) -> tuple[tuple[str, object], ...]:
+    """What is known of how long L2 should keep a loaded tile: by the program's own word, or by who else reads it."""
+    policy = statement.value.attribute("eviction_policy") if isinstance(statement.value, Call) else ""
+    across = () if policy else boxes_across(plan, box, loop)
+    return (("eviction_policy", policy), ("across", across))
 
 
 def _map(plan: RingPlan, box: Box, tile: SharedTile) -> str:

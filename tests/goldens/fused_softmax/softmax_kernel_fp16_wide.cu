@@ -46,6 +46,18 @@ __device__ __forceinline__ void store_vec(T* target, const T* source)
     *reinterpret_cast<uint4*>(target) = packet;
 }
 
+// Rounds value(0), value(1), ..., two at a time: a pair shares a register from the start.
+template <int N, typename Value>
+__device__ __forceinline__ void round_pairs(half (&target)[N], Value value)
+{
+    #pragma unroll
+    for (int i = 0; i < N; i += 2) {
+        const half2 rounded = __floats2half2_rn(value(i), value(i + 1));
+        target[i] = rounded.x;
+        target[i + 1] = rounded.y;
+    }
+}
+
 // x / y to within 2 ulp, over the full range of y.
 __device__ __forceinline__ float divide(float x, float y)
 {
@@ -56,9 +68,9 @@ __device__ __forceinline__ float divide(float x, float y)
 
 // How two partial results become one.
 struct Max {
-    static __device__ __forceinline__ float combine(float left, float right)
+    static __device__ __forceinline__ half combine(half left, half right)
     {
-        return fmaxf(left, right);
+        return __hmax(left, right);
     }
 };
 
@@ -101,11 +113,31 @@ __device__ __forceinline__ State block_reduce(State state, State* partial)
     return warp_reduce<Op, NUM_WARPS / 2, 1>(partial[lane % NUM_WARPS]);
 }
 
-extern "C" __global__ void __launch_bounds__(NUM_THREADS)
+// Makes the compiler forget what it has computed from `tile`, so that it does so again where the tile is used
+// next: kept until then, the wider results would take more registers than there are.
+template <int N, typename T>
+__device__ __forceinline__ void forget(T (&tile)[N])
+{
+    constexpr int PER_WORD = sizeof(unsigned) / sizeof(T);
+    unsigned zero;   // a mask of the lanes below this one has no highest bit, but the compiler does not know
+    asm volatile("mov.u32 %0, %%lanemask_lt;\n\tshr.u32 %0, %0, 31;" : "=r"(zero));
+    #pragma unroll
+    for (int i = 0; i < N; i += PER_WORD) {
+        unsigned word;
+        T* elements = reinterpret_cast<T*>(&word);
+        #pragma unroll
+        for (int k = 0; k < PER_WORD; ++k) elements[k] = tile[i + k];
+        asm("xor.b32 %0, %0, %1;" : "+r"(word) : "r"(zero));
+        #pragma unroll
+        for (int k = 0; k < PER_WORD; ++k) tile[i + k] = elements[k];
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(NUM_THREADS, 2)
 softmax_kernel(half* out_ptr, const half* in_ptr, int in_row_stride, int out_row_stride, int n_rows,
                int n_cols)
 {
-    __shared__ float x_max_partial[NUM_WARPS];   // one partial result per warp
+    __shared__ half x_max_partial[NUM_WARPS];   // one partial result per warp
     __shared__ float denominator_partial[NUM_WARPS];   // one partial result per warp
     const int tid = threadIdx.x;
 
@@ -131,29 +163,25 @@ softmax_kernel(half* out_ptr, const half* in_ptr, int in_row_stride, int out_row
                              in_ptr + static_cast<long long>(row) * in_row_stride + cols[v * VEC],
                              cols[v * VEC] < n_cols, __float2half(__int_as_float(0xff800000)));
         }
-        float x[ELEMS];
-        #pragma unroll
-        for (int e = 0; e < ELEMS; ++e) x[e] = __half2float(in[e]);
+        const auto x = [&](int e) { return __half2float(in[e]); };
         // Subtract the maximum for numerical stability.
         // L20: numerator = tl.exp(x - tl.max(x, axis=0))
-        float x_max = x[0];
+        half x_max = in[0];
         #pragma unroll
-        for (int e = 1; e < ELEMS; ++e) x_max = fmaxf(x_max, x[e]);
+        for (int e = 1; e < ELEMS; ++e) x_max = __hmax(x_max, in[e]);
         // a barrier inside: every warp has written its partial result
         x_max = block_reduce<Max>(x_max, x_max_partial);
-        float numerator[ELEMS];
-        #pragma unroll
-        for (int e = 0; e < ELEMS; ++e) numerator[e] = __expf(x[e] - x_max);
+        const auto numerator = [&](int e) { return __expf(x(e) - __half2float(x_max)); };
         // L21: denominator = tl.sum(numerator, axis=0)
-        float denominator = numerator[0];
+        float denominator = numerator(0);
         #pragma unroll
-        for (int e = 1; e < ELEMS; ++e) denominator += numerator[e];
+        for (int e = 1; e < ELEMS; ++e) denominator += numerator(e);
         // a barrier inside: every warp has written its partial result
         denominator = block_reduce<Sum>(denominator, denominator_partial);
+        forget(in);
         // L22: tl.store(out_ptr + row * out_row_stride + cols, numerator / denominator, mask=mask)
         half stored[ELEMS];
-        #pragma unroll
-        for (int e = 0; e < ELEMS; ++e) stored[e] = __float2half(divide(numerator[e], denominator));
+        round_pairs(stored, [&](int e) { return divide(numerator(e), denominator); });
         #pragma unroll
         for (int v = 0; v < VECS; ++v) {
             if (cols[v * VEC] < n_cols) {

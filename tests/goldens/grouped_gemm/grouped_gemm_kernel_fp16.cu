@@ -45,6 +45,18 @@ constexpr int Y_PATTERN_BYTES = 8 * Y_SWIZZLE;                  // 8 lines: the 
 constexpr int CHUNK = 16 / sizeof(half);                        // elements of 16 bytes, a descriptor's unit
 constexpr int LINE_CHUNKS = Y_SWIZZLE / 16;                     // 16-byte chunks of a line
 
+// Rounds value(0), value(1), ..., two at a time: a pair shares a register from the start.
+template <int N, typename Value>
+__device__ __forceinline__ void round_pairs(half (&target)[N], Value value)
+{
+    #pragma unroll
+    for (int i = 0; i < N; i += 2) {
+        const half2 rounded = __floats2half2_rn(value(i), value(i + 1));
+        target[i] = rounded.x;
+        target[i + 1] = rounded.y;
+    }
+}
+
 // Offset of an element of a shared tile: LINES lines of WIDTH elements, cut into boxes of at most 128 bytes a
 // line, one box after the other. The 16-byte chunks of a line change places, so that those of a column lie in
 // different banks: the layout that tensor copies, wgmma and ldmatrix share.
@@ -265,10 +277,7 @@ grouped_gemm_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, const int
             //     mask=c_mask)
             half stored[ROWS][COLS];
             #pragma unroll
-            for (int r = 0; r < ROWS; ++r) {
-                #pragma unroll
-                for (int cc = 0; cc < COLS; ++cc) stored[r][cc] = __float2half(accumulator[r][cc]);
-            }
+            for (int r = 0; r < ROWS; ++r) round_pairs(stored[r], [&](int cc) { return accumulator[r][cc]; });
             #pragma unroll
             for (int r = 0; r < ROWS; ++r) {
                 #pragma unroll

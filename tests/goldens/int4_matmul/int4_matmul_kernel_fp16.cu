@@ -408,7 +408,8 @@ int4_matmul_kernel(const half* a_ptr, const unsigned char* packed_ptr, const hal
                 wgmma_wait<0>();   // the sum is complete
                 #pragma unroll
                 for (int r = 0; r < ROWS; ++r) wgmma_pin(accumulator[r]);
-                if (lane == 0) mbarrier_arrive(&empty[stage]);   // this warp is done with the stage
+                __syncwarp();   // every lane is done with the stage
+                if (lane == 0) mbarrier_arrive(&empty[stage]);
             }
 
             // L34: c_mask = (offs_m[:, None] < M) & n_mask    (the copies keep to it)

@@ -48,6 +48,18 @@ __device__ __forceinline__ void store_vec(T* target, const T* source)
     *reinterpret_cast<uint4*>(target) = packet;
 }
 
+// Rounds value(0), value(1), ..., two at a time: a pair shares a register from the start.
+template <int N, typename Value>
+__device__ __forceinline__ void round_pairs(half (&target)[N], Value value)
+{
+    #pragma unroll
+    for (int i = 0; i < N; i += 2) {
+        const half2 rounded = __floats2half2_rn(value(i), value(i + 1));
+        target[i] = rounded.x;
+        target[i + 1] = rounded.y;
+    }
+}
+
 // x / y to within 2 ulp, over the full range of y.
 __device__ __forceinline__ float divide(float x, float y)
 {
@@ -185,8 +197,7 @@ layer_norm_bwd_dx(half* dx_ptr, const half* dy_ptr, float* dw_ptr, float* db_ptr
         for (int e = 0; e < ELEMS; ++e) dx[e] = (wdy[e] - (xhat[e] * c1 + c2)) * rstd;
         // L48: tl.store(dx_ptr + row * stride + cols, dx, mask=mask)
         half stored[ELEMS];
-        #pragma unroll
-        for (int e = 0; e < ELEMS; ++e) stored[e] = __float2half(dx[e]);
+        round_pairs(stored, [&](int e) { return dx[e]; });
         #pragma unroll
         for (int v = 0; v < VECS; ++v) {
             if (cols[v * VEC] < N) {

@@ -47,6 +47,18 @@ __device__ __forceinline__ void store_vec(T* target, const T* source)
     *reinterpret_cast<uint4*>(target) = packet;
 }
 
+// Rounds value(0), value(1), ..., two at a time: a pair shares a register from the start.
+template <int N, typename Value>
+__device__ __forceinline__ void round_pairs(half (&target)[N], Value value)
+{
+    #pragma unroll
+    for (int i = 0; i < N; i += 2) {
+        const half2 rounded = __floats2half2_rn(value(i), value(i + 1));
+        target[i] = rounded.x;
+        target[i + 1] = rounded.y;
+    }
+}
+
 // x / y to within 2 ulp, over the full range of y.
 __device__ __forceinline__ float divide(float x, float y)
 {
@@ -172,8 +184,7 @@ layer_norm_fwd(const half* x_ptr, half* y_ptr, const half* w_ptr, const half* b_
     for (int e = 0; e < ELEMS; ++e) b_float[e] = __half2float(b[e]);
     // L24: tl.store(y_ptr + row * stride + cols, centred * rstd * w + b, mask=mask)
     half stored[ELEMS];
-    #pragma unroll
-    for (int e = 0; e < ELEMS; ++e) stored[e] = __float2half(centred[e] * rstd * w_float[e] + b_float[e]);
+    round_pairs(stored, [&](int e) { return centred[e] * rstd * w_float[e] + b_float[e]; });
     #pragma unroll
     for (int v = 0; v < VECS; ++v) {
         if (cols[v * VEC] < N) {

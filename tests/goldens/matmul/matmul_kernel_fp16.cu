@@ -64,6 +64,18 @@ __device__ __forceinline__ void store_vec(T* target, const T* source)
     *reinterpret_cast<unsigned*>(target) = packet;
 }
 
+// Rounds value(0), value(1), ..., two at a time: a pair shares a register from the start.
+template <int N, typename Value>
+__device__ __forceinline__ void round_pairs(half (&target)[N], Value value)
+{
+    #pragma unroll
+    for (int i = 0; i < N; i += 2) {
+        const half2 rounded = __floats2half2_rn(value(i), value(i + 1));
+        target[i] = rounded.x;
+        target[i + 1] = rounded.y;
+    }
+}
+
 // Offset of an element of a shared tile: LINES lines of WIDTH elements, cut into boxes of at most 128 bytes a
 // line, one box after the other. The 16-byte chunks of a line change places, so that those of a column lie in
 // different banks: the layout that tensor copies, wgmma and ldmatrix share.
@@ -397,10 +409,7 @@ matmul_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int M, int N, i
             // L47: c = accumulator.to(tl.float16)
             half c[ROWS][COLS];
             #pragma unroll
-            for (int r = 0; r < ROWS; ++r) {
-                #pragma unroll
-                for (int cc = 0; cc < COLS; ++cc) c[r][cc] = __float2half(accumulator[r][cc]);
-            }
+            for (int r = 0; r < ROWS; ++r) round_pairs(c[r], [&](int cc) { return accumulator[r][cc]; });
 
             // L49: offs_cm = pid_m * BLOCK_M + tl.arange(0, BLOCK_M)    (folded into the copies)
             // L50: offs_cn = pid_n * BLOCK_N + tl.arange(0, BLOCK_N)    (folded into the copies)

@@ -34,6 +34,18 @@ __device__ __forceinline__ void load_vec_bounded(T* target, const T* source, int
     for (int i = 0; i < N; ++i) target[i] = elements[i];
 }
 
+// Rounds value(0), value(1), ..., two at a time: a pair shares a register from the start.
+template <int N, typename Value>
+__device__ __forceinline__ void round_pairs(half (&target)[N], Value value)
+{
+    #pragma unroll
+    for (int i = 0; i < N; i += 2) {
+        const half2 rounded = __floats2half2_rn(value(i), value(i + 1));
+        target[i] = rounded.x;
+        target[i + 1] = rounded.y;
+    }
+}
+
 // x / y to within 2 ulp, over the full range of y.
 __device__ __forceinline__ float divide(float x, float y)
 {
@@ -119,8 +131,7 @@ rms_norm_kernel(const half* x_ptr, const half* w_ptr, half* y_ptr, int stride, i
     for (int e = 0; e < ELEMS; ++e) w_float[e] = __half2float(w[e]);
     // L18: tl.store(y_ptr + row * stride + cols, x * rstd * w, mask=mask)
     half stored[ELEMS];
-    #pragma unroll
-    for (int e = 0; e < ELEMS; ++e) stored[e] = __float2half(x_float[e] * rstd * w_float[e]);
+    round_pairs(stored, [&](int e) { return x_float[e] * rstd * w_float[e]; });
     #pragma unroll
     for (int e = 0; e < ELEMS; ++e) {
         if (cols[e] < N) *(y_ptr + static_cast<long long>(row) * stride + cols[e]) = stored[e];

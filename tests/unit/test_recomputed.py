@@ -1,0 +1,80 @@
+"""Tiles that are functions of the register's index, the pairs that are rounded together, and masks that are settled."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import tilewright as triton
+import tilewright.language as tl
+
+
+@triton.jit
+def softmax_rows(x_ptr, out_ptr, n, N: tl.constexpr):
+    cols = tl.arange(0, N)
+    for row in range(2):
+        x = tl.load(x_ptr + row * N + cols, mask=cols < n, other=-float("inf")).to(tl.float32)
+        numerator = tl.exp(x - tl.max(x, axis=0))
+        tl.store(out_ptr + row * N + cols, numerator / tl.sum(numerator, axis=0), mask=cols < n)
+
+
+@triton.jit
+def scaled_by_sums(x_ptr, w_ptr, out_ptr, ROWS: tl.constexpr, N: tl.constexpr):
+    cols = tl.arange(0, N)
+    w = tl.load(w_ptr + cols).to(tl.float32)
+    total = tl.zeros((N,), dtype=tl.float32)
+    for row in range(ROWS):
+        x = tl.load(x_ptr + row * N + cols).to(tl.float32)
+        product = x * w
+        centred = product - tl.sum(product, axis=0) / N
+        total += centred / tl.sum(centred * centred, axis=0)
+    tl.store(out_ptr + cols, total)
+
+
+@triton.jit
+def filled_rows(x_ptr, out_ptr, n, N: tl.constexpr, BLOCK: tl.constexpr):
+    cols = tl.arange(0, BLOCK)
+    inside = cols < N
+    x = tl.load(x_ptr + cols, mask=inside & (cols < n), other=0.0)
+    tl.store(out_ptr + cols, tl.where(inside, x * 2.0, -1.0), mask=inside)
+
+
+def test_wide_rows_keep_the_narrow_tile(run_everywhere: Any) -> None:
+    x = np.random.default_rng(1).standard_normal((2, 16384)).astype(np.float16) * 3
+    _, out = run_everywhere(softmax_rows, (1,), x, np.zeros_like(x), 16000, N=16384, num_warps=8, tolerance=2e-3)
+    wide = x[:, :16000].astype(np.float64)
+    e = np.exp(wide - wide.max(axis=1, keepdims=True))
+    assert np.allclose(out[:, :16000], e / e.sum(axis=1, keepdims=True), rtol=2e-3, atol=1e-6)
+    source = softmax_rows.translate("*fp16:16, *fp16:16, i32, 16384", num_warps=8).source
+    assert "const auto numerator = [&](int e)" in source and "forget(" in source
+    assert "half x_max = " in source  # the maximum of what was loaded, not of what it was widened to
+
+
+def test_rows_that_fit_are_computed_once() -> None:
+    source = softmax_rows.translate("*fp16:16, *fp16:16, i32, 1024", num_warps=4).source
+    assert "[&](int e) { return __expf" not in source and "forget(" not in source
+
+
+def test_tiles_from_outside_of_the_loop_are_forgotten_too(run_everywhere: Any) -> None:
+    rng = np.random.default_rng(2)
+    x, w = rng.standard_normal((3, 32768)).astype(np.float16), rng.standard_normal(32768).astype(np.float16)
+    arguments = (x, w, np.zeros(32768, np.float32))
+    *_, out = run_everywhere(scaled_by_sums, (1,), *arguments, ROWS=3, N=32768, num_warps=16, tolerance=1e-5)
+    product = x.astype(np.float64) * w.astype(np.float64)
+    centred = product - product.mean(axis=1, keepdims=True)
+    expected = (centred / (centred**2).sum(axis=1, keepdims=True)).sum(axis=0)
+    assert np.allclose(out, expected, rtol=1e-4, atol=1e-9)
+    source = scaled_by_sums.translate("*fp16:16, *fp16:16, *fp32:16, 3, 32768", num_warps=16).source
+    assert "forget(w)" in source and "forget(x)" in source
+
+
+@pytest.mark.parametrize(("n", "block", "settled"), ((512, 512, True), (500, 512, False)))
+def test_masks_of_filled_rows_vanish(run_everywhere: Any, n: int, block: int, settled: bool) -> None:
+    x = np.random.default_rng(3).standard_normal(block, dtype=np.float32)
+    _, out = run_everywhere(filled_rows, (1,), x, np.full(block, 7, np.float32), 300, N=n, BLOCK=block)
+    expected = np.where(np.arange(block) < 300, x * 2, 0)
+    assert np.array_equal(out, np.where(np.arange(block) < n, expected, 7))
+    source = filled_rows.translate(f"*fp32:16, *fp32:16, i32, {n}, {block}").source
+    assert ("(always true)" in source) == settled
+    assert ("-1.0f" in source) != settled

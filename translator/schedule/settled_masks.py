@@ -1,0 +1,111 @@
+"""Masks that compile-time values settle: comparisons of `arange`s with numbers that come out alike for every element.
+
+In: a typed kernel. Out: the same kernel without tests of what is always true, as with `cols < N` where the row fills the block
+and N is a constexpr: loads and stores lose the mask, `where` its condition.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+from ..ir.nodes import Assign, Call, Effect, Expr, Kernel, Literal, Statement, Use, Variable
+from ..ir.rewrite import with_replaced
+from ..ir.walk import assigned_variables, statements
+
+SPREADING = ("broadcast", "expand_dims", "permute", "reshape", "hint")  # what changes no element
+REMARK = "(always true)"
+
+
+def with_settled_masks(kernel: Kernel) -> Kernel:
+    """See the module docstring."""
+    assignments = Counter(v for s in statements(kernel.body) for v in assigned_variables(s))
+    definitions = {
+        s.target: s.value
+        for s in statements(kernel.body)
+        if isinstance(s, Assign) and len(s.targets) == 1 and assignments[s.target] == 1
+    }
+    settling = _Settling(definitions)
+    replaced: dict[int, Statement] = {}
+    for statement in statements(kernel.body):
+        if isinstance(statement, Assign):
+            value = settling.settled(statement.value)
+            if value is not statement.value:
+                origin = replace(statement.origin, note=REMARK) if _is_true(value) else statement.origin
+                replaced[id(statement)] = replace(statement, value=value, origin=origin)
+        elif isinstance(statement, Effect):
+            call = settling.settled(statement.call)
+            if call is not statement.call and isinstance(call, Call):
+                replaced[id(statement)] = replace(statement, call=call)
+    return replace(kernel, body=with_replaced(kernel.body, replaced)) if replaced else kernel
+
+
+class _Settling:
+    """Rewrites expressions; `definitions` are the values of variables that are assigned once."""
+
+    def __init__(self, definitions: dict[Variable, Expr]) -> None:
+        self.definitions = definitions
+        self.known: dict[Variable, bool] = {}
+
+    def settled(self, expr: Expr) -> Expr:
+        """The expression without what is known to be true; the same object where nothing is."""
+        if expr.type.is_tile and not expr.type.is_pointer and expr.type.dtype.is_bool() and self.is_true(expr):
+            return Literal(expr.type, True)
+        if not isinstance(expr, Call):
+            return expr
+        args = tuple(self.settled(arg) for arg in expr.args)
+        if expr.op == "where" and _is_true(args[0]):
+            return args[1]
+        if expr.op in ("and", "logical_and") and any(map(_is_true, args)):
+            return args[1] if _is_true(args[0]) else args[0]
+        mask = {"load": 1, "store": 2}.get(expr.op, len(args))
+        if mask < len(args) and _is_true(args[mask]):
+            args = args[:mask]
+        same = len(args) == len(expr.args) and all(a is b for a, b in zip(args, expr.args, strict=True))
+        return expr if same else replace(expr, args=args)
+
+    def is_true(self, expr: Expr) -> bool:
+        """Whether every element of a tile of booleans is true."""
+        if isinstance(expr, Use):
+            if expr.variable not in self.known:
+                value = self.definitions.get(expr.variable)
+                self.known[expr.variable] = value is not None and self.is_true(value)
+            return self.known[expr.variable]
+        if not isinstance(expr, Call):
+            return _is_true(expr)
+        if expr.op in SPREADING:
+            return self.is_true(expr.args[0])
+        if expr.op in ("and", "logical_and"):
+            return all(self.is_true(arg) for arg in expr.args)
+        if expr.op not in ("lt", "le", "gt", "ge"):
+            return False
+        left, right = (self.limits(arg) for arg in expr.args)
+        if left is None or right is None:
+            return False
+        if expr.op in ("gt", "ge"):
+            left, right = right, left
+        return left[1] < right[0] or (expr.op in ("le", "ge") and left[1] == right[0])
+
+    def limits(self, expr: Expr) -> tuple[int, int] | None:
+        """The least and the largest element of integers that compile-time values determine."""
+        if isinstance(expr, Literal) and isinstance(expr.value, int):
+            return int(expr.value), int(expr.value)
+        if isinstance(expr, Use) and expr.variable in self.definitions:
+            return self.limits(self.definitions[expr.variable])
+        if not isinstance(expr, Call):
+            return None
+        if expr.op == "arange":
+            return int(expr.attribute("start", 0)), int(expr.attribute("end")) - 1
+        if expr.op in SPREADING:
+            return self.limits(expr.args[0])
+        if expr.op == "add":
+            both = [self.limits(arg) for arg in expr.args]
+            bits = expr.type.dtype.bits
+            if both[0] is not None and both[1] is not None:
+                low, high = both[0][0] + both[1][0], both[0][1] + both[1][1]
+                return (low, high) if -(1 << (bits - 1)) <= low and high < 1 << (bits - 1) else None
+        return None
+
+
+def _is_true(expr: Expr) -> bool:
+    return isinstance(expr, Literal) and expr.value is True
