@@ -266,10 +266,10 @@ grouped_gemm_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, const int
                                     y_operand + kk * LINE_CHUNKS);
                 }
                 wgmma_commit();
+                if (ahead < K) put_tiles((used + NUM_STAGES - 1) % NUM_STAGES);
                 wgmma_wait<0>();   // all products are complete
                 #pragma unroll
                 for (int r = 0; r < ROWS; ++r) wgmma_pin(accumulator[r]);
-                if (ahead < K) put_tiles((used + NUM_STAGES - 1) % NUM_STAGES);
                 ++used;
             }
             // L39: c_mask = (offs_m[:, None] < M) & (offs_n[None, :] < N)    (tested where it is used)

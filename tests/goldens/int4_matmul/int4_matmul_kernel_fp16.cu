@@ -31,8 +31,6 @@ constexpr int READY_THREADS = NUM_THREADS + WARP_SIZE;          // those that mu
 constexpr int WARPGROUP_SIZE = 128;                             // threads
 constexpr int COL_THREADS = 4;                                  // threads along the columns of accumulator
 constexpr int COLS = BLOCK_N / COL_THREADS;                     // 16 columns of accumulator per thread
-// consecutive columns of accumulator in a thread
-constexpr int VEC = 2;
 constexpr int ROWS = 2;                                         // 2 rows of accumulator per thread
 constexpr int BLOCK_N_THREADS = 4;                              // threads along the columns of packed
 constexpr int BLOCK_N_COLS = BLOCK_N / BLOCK_N_THREADS;         // 16 columns of packed per thread
@@ -47,24 +45,17 @@ constexpr int SWIZZLE = 128;                                    // bytes of a sw
 constexpr int PATTERN_BYTES = 8 * SWIZZLE;                      // 8 lines: the swizzle repeats
 constexpr int CHUNK = 16 / sizeof(half);                        // elements of 16 bytes, a descriptor's unit
 constexpr int LINE_CHUNKS = SWIZZLE / 16;                       // 16-byte chunks of a line
-constexpr int PIECE_VECS = 8;                                   // accesses of a thread per line of a piece
-
-// The built-in type that moves BYTES bytes in one access.
-template <int BYTES> struct Packet;
-template <> struct Packet<16> { using Type = uint4; };
-template <> struct Packet<4> { using Type = unsigned; };
 
 // Loads N consecutive elements if `inside`; otherwise nothing is read and each becomes `other`.
 template <int N, typename T>
 __device__ __forceinline__ void load_vec_if(T* target, const T* source, bool inside, T other)
 {
-    using Whole = typename Packet<N * sizeof(T)>::Type;
-    Whole packet;
+    uint4 packet;
     T* elements = reinterpret_cast<T*>(&packet);
     #pragma unroll
     for (int i = 0; i < N; ++i) elements[i] = other;
     if (inside) {
-        packet = *reinterpret_cast<const Whole*>(source);
+        packet = *reinterpret_cast<const uint4*>(source);
     }
     #pragma unroll
     for (int i = 0; i < N; ++i) target[i] = elements[i];
@@ -74,12 +65,11 @@ __device__ __forceinline__ void load_vec_if(T* target, const T* source, bool ins
 template <int N, typename T>
 __device__ __forceinline__ void store_vec(T* target, const T* source)
 {
-    using Whole = typename Packet<N * sizeof(T)>::Type;
-    Whole packet;
+    uint4 packet;
     T* elements = reinterpret_cast<T*>(&packet);
     #pragma unroll
     for (int i = 0; i < N; ++i) elements[i] = source[i];
-    *reinterpret_cast<Whole*>(target) = packet;
+    *reinterpret_cast<uint4*>(target) = packet;
 }
 
 // Offset of an element of a shared tile: LINES lines of WIDTH elements, cut into boxes of at most 128 bytes a
@@ -145,12 +135,23 @@ __device__ __forceinline__ void mbarrier_wait(Barrier* barrier, int parity)
     } while (!done);
 }
 
-// Starts a copy of the box at (row, col) into shared memory; its bytes count towards `full`.
-__device__ __forceinline__ void tma_load_2d(void* dst, const TensorMap& map, int row, int col, Barrier* full)
+// How L2 treats what a copy brings: what is read once leaves before anything else.
+__device__ __forceinline__ unsigned long long l2_policy(bool read_once)
 {
-    asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes "
-                 "[%0], [%1, {%2, %3}], [%4];"
-                 :: "r"(shared_address(dst)), "l"(&map), "r"(col), "r"(row), "r"(shared_address(full))
+    unsigned long long first, normal;
+    asm volatile("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(first));
+    asm volatile("createpolicy.fractional.L2::evict_normal.b64 %0, 1.0;" : "=l"(normal));
+    return read_once ? first : normal;
+}
+
+// Starts a copy of the box at (row, col) into shared memory; its bytes count towards `full`.
+__device__ __forceinline__ void tma_load_2d(void* dst, const TensorMap& map, int row, int col, Barrier* full,
+                                            unsigned long long policy)
+{
+    asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint "
+                 "[%0], [%1, {%2, %3}], [%4], %5;"
+                 :: "r"(shared_address(dst)), "l"(&map), "r"(col), "r"(row), "r"(shared_address(full)),
+                     "l"(policy)
                  : "memory");
 }
 
@@ -196,6 +197,25 @@ __device__ __forceinline__ void named_barrier_sync(int id, int threads)
 __device__ __forceinline__ void named_barrier_arrive(int id, int threads)
 {
     asm volatile("bar.arrive %0, %1;" :: "r"(id), "r"(threads) : "memory");
+}
+
+// Stores four 8x8 matrices of 16-bit elements; lane i passes the address of row i % 8 of matrix i / 8.
+__device__ __forceinline__ void stmatrix_x4(void* row, unsigned r0, unsigned r1, unsigned r2, unsigned r3)
+{
+    asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};"
+                 :: "r"(shared_address(row)), "r"(r0), "r"(r1), "r"(r2), "r"(r3) : "memory");
+}
+
+// Stores a warp's piece of 16 x 16 elements. A lane holds four of row lane / 4 and four of the row 8 below,
+// two from each half of the columns; lane i passes the address of row i % 16, column i / 16 * 8.
+template <typename T>
+__device__ __forceinline__ void store_matrices(T* row, const T* upper, const T* lower)
+{
+    unsigned matrices[4];   // upper left, lower left, upper right, lower right
+    T* elements = reinterpret_cast<T*>(matrices);
+    #pragma unroll
+    for (int i = 0; i < 8; ++i) elements[i] = (i / 2 % 2 ? lower : upper)[i / 4 * 2 + i % 2];
+    stmatrix_x4(row, matrices[0], matrices[1], matrices[2], matrices[3]);
 }
 
 // What wgmma must know of a shared operand: where it starts, the swizzle of its rows, and the strides between
@@ -275,10 +295,9 @@ int4_matmul_kernel(const half* a_ptr, const unsigned char* packed_ptr, const hal
     const int tid = threadIdx.x;
     const int warp = tid / WARP_SIZE;
     const int lane = tid % WARP_SIZE;
-    const int col = tid % COL_THREADS;   // this thread's place among COL_THREADS
-    const int row = warp * 16 + lane / 4;   // the first row of this thread
     const int packed_col = tid % BLOCK_N_THREADS;   // this thread's place among BLOCK_N_THREADS
     const int packed_row = tid / COL_THREADS;   // this thread's place among ROW_THREADS
+    const int matrix_row = warp * 16 + lane % 16;   // the row that this lane addresses
     if (tid == NUM_THREADS) {
         tensor_map_prefetch(a_map);
         for (int stage = 0; stage < NUM_STAGES; ++stage) {
@@ -291,6 +310,8 @@ int4_matmul_kernel(const half* a_ptr, const unsigned char* packed_ptr, const hal
     if (tid >= NUM_THREADS) {   // the last warpgroup loads: one of its threads starts all copies
         if (tid < READY_THREADS) named_barrier_arrive(READY_BARRIER, READY_THREADS);
         if (tid == NUM_THREADS) {
+            // L2 need not keep what only one program reads.
+            const auto a_policy = l2_policy(num_programs * gridDim.y <= (M + BLOCK_M - 1) / BLOCK_M);
             int filled = 0;   // stages so far, over all loops
             for (int program = blockIdx.x; program < num_programs; program += gridDim.x) {
                 // L23: for k in range(0, K, BLOCK_K):    (the loading thread's part)
@@ -301,7 +322,7 @@ int4_matmul_kernel(const half* a_ptr, const unsigned char* packed_ptr, const hal
                     mbarrier_wait(&empty[stage], filled / NUM_STAGES % 2 ^ 1);
                     mbarrier_arrive_expect(&full[stage], STAGE_BYTES);   // what the copies below will bring
                     // L26: a = tl.load(a_ptr + offs_m[:, None] * K + rows[None, :], mask=a_mask, other=0.0)
-                    tma_load_2d(a[stage], a_map, a_row, k, &full[stage]);
+                    tma_load_2d(a[stage], a_map, a_row, k, &full[stage], a_policy);
                 }
             }
         }
@@ -425,13 +446,9 @@ int4_matmul_kernel(const half* a_ptr, const unsigned char* packed_ptr, const hal
             // this part of shared memory has been copied out
             named_barrier_sync(CONSUMER_BARRIER, NUM_THREADS);
             #pragma unroll
-            for (int r = 0; r < ROWS; ++r) {
-                #pragma unroll
-                for (int v = 0; v < PIECE_VECS; ++v) {
-                    const int stored_place =
-                        swizzled<half, BLOCK_N, BLOCK_M>(row + r * 8, (v * COL_THREADS + col) * VEC);
-                    store_vec<VEC>(&c_shared[stored_place], &stored[r][v * VEC]);
-                }
+            for (int v = 0; v < COLS / 4; ++v) {
+                const int stored_place = swizzled<half, BLOCK_N, BLOCK_M>(matrix_row, v * 16 + lane / 16 * 8);
+                store_matrices(&c_shared[stored_place], &stored[0][v * 4], &stored[1][v * 4]);
             }
             async_proxy_fence();   // tensor copies read through the asynchronous proxy
             named_barrier_sync(CONSUMER_BARRIER, NUM_THREADS);   // the piece is complete

@@ -32,7 +32,6 @@ constexpr int READY_BARRIER = 15;                               // named barrier
 constexpr int READY_THREADS = NUM_THREADS + WARP_SIZE;          // those that multiply, and the loading warp
 constexpr int COL_THREADS = 4;                                  // threads along the columns of a tile
 constexpr int COLS = BLOCK_N / COL_THREADS;                     // 32 columns of a tile per thread
-constexpr int VEC = 2;                                          // consecutive columns of a thread
 constexpr int ROWS = 2;                                         // 2 rows of a tile per thread
 constexpr int NUM_STAGES = 6;                                   // tiles in shared memory at once
 // of all tiles of a stage
@@ -52,17 +51,6 @@ constexpr int STORE_BUFFERS = 2;                                // pieces: one i
 constexpr int STORE_PIECES = BLOCK_N / PIECE_WIDTH;             // pieces of c, stored one by one
 constexpr int PIECE_ELEMS = COLS / STORE_PIECES;                // of these per thread
 constexpr int STORE_ROWS = BLOCK_M / 2;                         // rows that a warpgroup copies out
-
-// Stores N consecutive elements in one access; `target` is aligned to their size.
-template <int N, typename T>
-__device__ __forceinline__ void store_vec(T* target, const T* source)
-{
-    unsigned packet;
-    T* elements = reinterpret_cast<T*>(&packet);
-    #pragma unroll
-    for (int i = 0; i < N; ++i) elements[i] = source[i];
-    *reinterpret_cast<unsigned*>(target) = packet;
-}
 
 // Rounds value(0), value(1), ..., two at a time: a pair shares a register from the start.
 template <int N, typename Value>
@@ -139,12 +127,23 @@ __device__ __forceinline__ void mbarrier_wait(Barrier* barrier, int parity)
     } while (!done);
 }
 
-// Starts a copy of the box at (row, col) into shared memory; its bytes count towards `full`.
-__device__ __forceinline__ void tma_load_2d(void* dst, const TensorMap& map, int row, int col, Barrier* full)
+// How L2 treats what a copy brings: what is read once leaves before anything else.
+__device__ __forceinline__ unsigned long long l2_policy(bool read_once)
 {
-    asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes "
-                 "[%0], [%1, {%2, %3}], [%4];"
-                 :: "r"(shared_address(dst)), "l"(&map), "r"(col), "r"(row), "r"(shared_address(full))
+    unsigned long long first, normal;
+    asm volatile("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(first));
+    asm volatile("createpolicy.fractional.L2::evict_normal.b64 %0, 1.0;" : "=l"(normal));
+    return read_once ? first : normal;
+}
+
+// Starts a copy of the box at (row, col) into shared memory; its bytes count towards `full`.
+__device__ __forceinline__ void tma_load_2d(void* dst, const TensorMap& map, int row, int col, Barrier* full,
+                                            unsigned long long policy)
+{
+    asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint "
+                 "[%0], [%1, {%2, %3}], [%4], %5;"
+                 :: "r"(shared_address(dst)), "l"(&map), "r"(col), "r"(row), "r"(shared_address(full)),
+                     "l"(policy)
                  : "memory");
 }
 
@@ -204,6 +203,25 @@ template <int REGS>
 __device__ __forceinline__ void warpgroup_grow()
 {
     asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" :: "n"(REGS));
+}
+
+// Stores four 8x8 matrices of 16-bit elements; lane i passes the address of row i % 8 of matrix i / 8.
+__device__ __forceinline__ void stmatrix_x4(void* row, unsigned r0, unsigned r1, unsigned r2, unsigned r3)
+{
+    asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};"
+                 :: "r"(shared_address(row)), "r"(r0), "r"(r1), "r"(r2), "r"(r3) : "memory");
+}
+
+// Stores a warp's piece of 16 x 16 elements. A lane holds four of row lane / 4 and four of the row 8 below,
+// two from each half of the columns; lane i passes the address of row i % 16, column i / 16 * 8.
+template <typename T>
+__device__ __forceinline__ void store_matrices(T* row, const T* upper, const T* lower)
+{
+    unsigned matrices[4];   // upper left, lower left, upper right, lower right
+    T* elements = reinterpret_cast<T*>(matrices);
+    #pragma unroll
+    for (int i = 0; i < 8; ++i) elements[i] = (i / 2 % 2 ? lower : upper)[i / 4 * 2 + i % 2];
+    stmatrix_x4(row, matrices[0], matrices[1], matrices[2], matrices[3]);
 }
 
 // What wgmma must know of a shared operand: where it starts, the swizzle of its rows, and the strides between
@@ -292,9 +310,8 @@ matmul_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int M, int N, i
     const int tid = threadIdx.x;
     const int warp = tid / WARP_SIZE;
     const int lane = tid % WARP_SIZE;
-    const int col = tid % COL_THREADS;   // this thread's place among COL_THREADS
-    const int row = warp * 16 + lane / 4;   // the first row of this thread
     const int warpgroup = tid / WARPGROUP_SIZE;
+    const int matrix_row = warp * 16 + lane % 16;   // the row that this lane addresses
     if (tid == NUM_THREADS) {
         tensor_map_prefetch(a_map);
         tensor_map_prefetch(b_map);
@@ -316,6 +333,9 @@ matmul_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int M, int N, i
         warpgroup_shrink<PRODUCER_REGS>();
         if (tid < READY_THREADS) named_barrier_arrive(READY_BARRIER, READY_THREADS);
         if (tid == NUM_THREADS) {
+            // L2 need not keep what only one program reads.
+            const auto a_policy = l2_policy(num_programs <= (M + BLOCK_M - 1) / BLOCK_M);
+            const auto b_policy = l2_policy(num_programs <= (N + BLOCK_N - 1) / BLOCK_N);
             int filled = 0;   // stages so far, over all loops
             for (int program = blockIdx.x; program < num_programs; program += gridDim.x) {
                 // Programs take the tiles of C in groups of GROUP_M rows, so that neighbours share what they
@@ -342,12 +362,12 @@ matmul_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int M, int N, i
                     mbarrier_wait(&empty[stage], filled / NUM_STAGES % 2 ^ 1);
                     mbarrier_arrive_expect(&full[stage], STAGE_BYTES);   // what the copies below will bring
                     // L39: a = tl.load(a_ptrs, mask=offs_k[None, :] < K - k * BLOCK_K, other=0.0)
-                    tma_load_2d(a[stage], a_map, a_row, k * BLOCK_K, &full[stage]);
+                    tma_load_2d(a[stage], a_map, a_row, k * BLOCK_K, &full[stage], a_policy);
                     // L40: b = tl.load(b_ptrs, mask=offs_k[:, None] < K - k * BLOCK_K, other=0.0)
                     #pragma unroll
                     for (int box = 0; box < B_BOXES; ++box) {
                         tma_load_2d(b[stage] + box * B_BOX, b_map, k * BLOCK_K, b_col + box * B_LINE,
-                                    &full[stage]);
+                                    &full[stage], b_policy);
                     }
                 }
             }
@@ -427,13 +447,11 @@ matmul_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int M, int N, i
             for (int piece = 0; piece < STORE_PIECES; ++piece) {
                 const int buffer = piece % STORE_BUFFERS;
                 #pragma unroll
-                for (int r = 0; r < ROWS; ++r) {
-                    #pragma unroll
-                    for (int v = 0; v < PIECE_ELEMS / VEC; ++v) {
-                        const int c_place =
-                            swizzled<half, PIECE_WIDTH, BLOCK_M>(row + r * 8, (v * COL_THREADS + col) * VEC);
-                        store_vec<VEC>(&c_shared[buffer][c_place], &c[r][piece * PIECE_ELEMS + v * VEC]);
-                    }
+                for (int v = 0; v < PIECE_ELEMS / 4; ++v) {
+                    const int c_place =
+                        swizzled<half, PIECE_WIDTH, BLOCK_M>(matrix_row, v * 16 + lane / 16 * 8);
+                    store_matrices(&c_shared[buffer][c_place], &c[0][piece * PIECE_ELEMS + v * 4],
+                                   &c[1][piece * PIECE_ELEMS + v * 4]);
                 }
                 async_proxy_fence();   // tensor copies read through the asynchronous proxy
                 if (tid % WARPGROUP_SIZE == 0) tma_store_wait<0>();

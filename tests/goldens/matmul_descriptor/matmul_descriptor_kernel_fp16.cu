@@ -37,16 +37,15 @@ constexpr int READY_BARRIER = 15;                               // named barrier
 constexpr int READY_THREADS = NUM_THREADS + WARP_SIZE;          // those that multiply, and the loading warp
 constexpr int COL_THREADS = 4;                                  // threads along the columns of a tile
 constexpr int COLS = BLOCK_N / COL_THREADS;                     // 64 columns of a tile per thread
-constexpr int VEC = 2;                                          // consecutive columns of a thread
 constexpr int ROWS = 2;                                         // 2 rows of a tile per thread
 constexpr int TILE_SIDE = 128;                                  // a side of a tile
-constexpr int TILE_SIDE_value = 64;                             // a side of a tile
-constexpr int TILE_SIDE_next = 256;                             // a side of a tile
+constexpr int TILE_SIDE_value = 256;                            // a side of a tile
+constexpr int TILE_SIDE_next = 64;                              // a side of a tile
 constexpr int NUM_STAGES = 4;                                   // tiles in shared memory at once
 // of all tiles of a stage
-constexpr int STAGE_BYTES = (TILE_SIDE * TILE_SIDE_value + TILE_SIDE_next * TILE_SIDE_value) * sizeof(half);
+constexpr int STAGE_BYTES = (TILE_SIDE * TILE_SIDE_next + TILE_SIDE_value * TILE_SIDE_next) * sizeof(half);
 constexpr int MMA_K = 16;                                       // elements of K per instruction
-constexpr int A_PART = TILE_SIDE / 2 * TILE_SIDE_value;         // elements of a per warpgroup
+constexpr int A_PART = TILE_SIDE / 2 * TILE_SIDE_next;          // elements of a per warpgroup
 constexpr int SWIZZLE = 128;                                    // bytes of a swizzled line
 constexpr int PATTERN_BYTES = 8 * SWIZZLE;                      // 8 lines: the swizzle repeats
 constexpr int CHUNK = 16 / sizeof(half);                        // elements of 16 bytes, a descriptor's unit
@@ -55,17 +54,6 @@ constexpr int STORE_BUFFERS = 2;                                // pieces: one i
 constexpr int STORE_PIECES = BLOCK_N / PIECE_WIDTH;             // pieces of c, stored one by one
 constexpr int PIECE_ELEMS = COLS / STORE_PIECES;                // of these per thread
 constexpr int STORE_ROWS = BLOCK_M / 2;                         // rows that a warpgroup copies out
-
-// Stores N consecutive elements in one access; `target` is aligned to their size.
-template <int N, typename T>
-__device__ __forceinline__ void store_vec(T* target, const T* source)
-{
-    unsigned packet;
-    T* elements = reinterpret_cast<T*>(&packet);
-    #pragma unroll
-    for (int i = 0; i < N; ++i) elements[i] = source[i];
-    *reinterpret_cast<unsigned*>(target) = packet;
-}
 
 // Offset of an element of a shared tile: LINES lines of WIDTH elements, cut into boxes of at most 128 bytes a
 // line, one box after the other. The 16-byte chunks of a line change places, so that those of a column lie in
@@ -130,12 +118,23 @@ __device__ __forceinline__ void mbarrier_wait(Barrier* barrier, int parity)
     } while (!done);
 }
 
-// Starts a copy of the box at (row, col) into shared memory; its bytes count towards `full`.
-__device__ __forceinline__ void tma_load_2d(void* dst, const TensorMap& map, int row, int col, Barrier* full)
+// How L2 treats what a copy brings: what is read once leaves before anything else.
+__device__ __forceinline__ unsigned long long l2_policy(bool read_once)
 {
-    asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes "
-                 "[%0], [%1, {%2, %3}], [%4];"
-                 :: "r"(shared_address(dst)), "l"(&map), "r"(col), "r"(row), "r"(shared_address(full))
+    unsigned long long first, normal;
+    asm volatile("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(first));
+    asm volatile("createpolicy.fractional.L2::evict_normal.b64 %0, 1.0;" : "=l"(normal));
+    return read_once ? first : normal;
+}
+
+// Starts a copy of the box at (row, col) into shared memory; its bytes count towards `full`.
+__device__ __forceinline__ void tma_load_2d(void* dst, const TensorMap& map, int row, int col, Barrier* full,
+                                            unsigned long long policy)
+{
+    asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint "
+                 "[%0], [%1, {%2, %3}], [%4], %5;"
+                 :: "r"(shared_address(dst)), "l"(&map), "r"(col), "r"(row), "r"(shared_address(full)),
+                     "l"(policy)
                  : "memory");
 }
 
@@ -195,6 +194,25 @@ template <int REGS>
 __device__ __forceinline__ void warpgroup_grow()
 {
     asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" :: "n"(REGS));
+}
+
+// Stores four 8x8 matrices of 16-bit elements; lane i passes the address of row i % 8 of matrix i / 8.
+__device__ __forceinline__ void stmatrix_x4(void* row, unsigned r0, unsigned r1, unsigned r2, unsigned r3)
+{
+    asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};"
+                 :: "r"(shared_address(row)), "r"(r0), "r"(r1), "r"(r2), "r"(r3) : "memory");
+}
+
+// Stores a warp's piece of 16 x 16 elements. A lane holds four of row lane / 4 and four of the row 8 below,
+// two from each half of the columns; lane i passes the address of row i % 16, column i / 16 * 8.
+template <typename T>
+__device__ __forceinline__ void store_matrices(T* row, const T* upper, const T* lower)
+{
+    unsigned matrices[4];   // upper left, lower left, upper right, lower right
+    T* elements = reinterpret_cast<T*>(matrices);
+    #pragma unroll
+    for (int i = 0; i < 8; ++i) elements[i] = (i / 2 % 2 ? lower : upper)[i / 4 * 2 + i % 2];
+    stmatrix_x4(row, matrices[0], matrices[1], matrices[2], matrices[3]);
 }
 
 // What wgmma must know of a shared operand: where it starts, the swizzle of its rows, and the strides between
@@ -265,8 +283,8 @@ __device__ __forceinline__ void wgmma_m64n256k16(float (&upper)[64], float (&low
 }
 
 struct alignas(1024) SharedArrays {
-    alignas(1024) half a[NUM_STAGES][TILE_SIDE * TILE_SIDE_value];   // 128-byte swizzle
-    alignas(1024) half b[NUM_STAGES][TILE_SIDE_next * TILE_SIDE_value];   // 128-byte swizzle
+    alignas(1024) half a[NUM_STAGES][TILE_SIDE * TILE_SIDE_next];   // 128-byte swizzle
+    alignas(1024) half b[NUM_STAGES][TILE_SIDE_value * TILE_SIDE_next];   // 128-byte swizzle
     alignas(1024) half c_shared[STORE_BUFFERS][BLOCK_M * PIECE_WIDTH];   // c on its way out, 128-byte swizzle
     alignas(16) Barrier full[NUM_STAGES];   // completes when the tiles of a stage have arrived
     alignas(16) Barrier empty[NUM_STAGES];   // completes when every multiplying warp is done with a stage
@@ -286,9 +304,8 @@ matmul_descriptor_kernel(const half* a_desc, int a_desc_shape_0, int a_desc_shap
     const int tid = threadIdx.x;
     const int warp = tid / WARP_SIZE;
     const int lane = tid % WARP_SIZE;
-    const int col = tid % COL_THREADS;   // this thread's place among COL_THREADS
-    const int accumulator_row = warp * 16 + lane / 4;   // the first row of this thread
     const int warpgroup = tid / WARPGROUP_SIZE;
+    const int matrix_row = warp * 16 + lane % 16;   // the row that this lane addresses
     if (tid == NUM_THREADS) {
         tensor_map_prefetch(a_map);
         tensor_map_prefetch(b_map);
@@ -312,6 +329,10 @@ matmul_descriptor_kernel(const half* a_desc, int a_desc_shape_0, int a_desc_shap
         warpgroup_shrink<PRODUCER_REGS>();
         if (tid < READY_THREADS) named_barrier_arrive(READY_BARRIER, READY_THREADS);
         if (tid == NUM_THREADS) {
+            // L2 need not keep what only one program reads.
+            const auto a_policy = l2_policy(num_programs <= (a_desc_shape_0 + TILE_SIDE - 1) / TILE_SIDE);
+            const auto b_policy =
+                l2_policy(num_programs <= (b_desc_shape_0 + TILE_SIDE_value - 1) / TILE_SIDE_value);
             int filled = 0;   // stages so far, over all loops
             for (int program = blockIdx.x; program < num_programs; program += gridDim.x) {
                 // L17: pid = tl.program_id(0)
@@ -336,9 +357,9 @@ matmul_descriptor_kernel(const half* a_desc, int a_desc_shape_0, int a_desc_shap
                     mbarrier_arrive_expect(&full[stage], STAGE_BYTES);   // what the copies below will bring
                     // Outside of A and B the blocks are zero.
                     // L24: a = a_desc.load([row, k])
-                    tma_load_2d(a[stage], a_map, row, k, &full[stage]);
+                    tma_load_2d(a[stage], a_map, row, k, &full[stage], a_policy);
                     // L25: b = b_desc.load([column, k])
-                    tma_load_2d(b[stage], b_map, column, k, &full[stage]);
+                    tma_load_2d(b[stage], b_map, column, k, &full[stage], b_policy);
                 }
             }
         }
@@ -373,7 +394,7 @@ matmul_descriptor_kernel(const half* a_desc, int a_desc_shape_0, int a_desc_shap
                     const auto b_operand = wgmma_descriptor<SWIZZLE>(b[stage], 16, PATTERN_BYTES);
                     wgmma_fence();
                     #pragma unroll
-                    for (int kk = 0; kk < TILE_SIDE_value; kk += MMA_K) {
+                    for (int kk = 0; kk < TILE_SIDE_next; kk += MMA_K) {
                         wgmma_m64n256k16(accumulator[0], accumulator[1], a_operand + kk / CHUNK,
                                          b_operand + kk / CHUNK);
                     }
@@ -398,15 +419,11 @@ matmul_descriptor_kernel(const half* a_desc, int a_desc_shape_0, int a_desc_shap
             for (int piece = 0; piece < STORE_PIECES; ++piece) {
                 const int buffer = piece % STORE_BUFFERS;
                 #pragma unroll
-                for (int r = 0; r < ROWS; ++r) {
-                    #pragma unroll
-                    for (int v = 0; v < PIECE_ELEMS / VEC; ++v) {
-                        const int stored_place =
-                            swizzled<half, PIECE_WIDTH, BLOCK_M>(accumulator_row + r * 8,
-                            (v * COL_THREADS + col) * VEC);
-                        store_vec<VEC>(&c_shared[buffer][stored_place],
-                                       &stored[r][piece * PIECE_ELEMS + v * VEC]);
-                    }
+                for (int v = 0; v < PIECE_ELEMS / 4; ++v) {
+                    const int stored_place =
+                        swizzled<half, PIECE_WIDTH, BLOCK_M>(matrix_row, v * 16 + lane / 16 * 8);
+                    store_matrices(&c_shared[buffer][stored_place], &stored[0][piece * PIECE_ELEMS + v * 4],
+                                   &stored[1][piece * PIECE_ELEMS + v * 4]);
                 }
                 async_proxy_fence();   // tensor copies read through the asynchronous proxy
                 if (tid % WARPGROUP_SIZE == 0) tma_store_wait<0>();

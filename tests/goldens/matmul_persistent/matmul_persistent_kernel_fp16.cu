@@ -32,7 +32,6 @@ constexpr int READY_BARRIER = 15;                               // named barrier
 constexpr int READY_THREADS = NUM_THREADS + WARP_SIZE;          // those that multiply, and the loading warp
 constexpr int COL_THREADS = 4;                                  // threads along the columns of a tile
 constexpr int COLS = BLOCK_N / COL_THREADS;                     // 64 columns of a tile per thread
-constexpr int VEC = 2;                                          // consecutive columns of a thread
 constexpr int ROWS = 2;                                         // 2 rows of a tile per thread
 constexpr int NUM_STAGES = 4;                                   // tiles in shared memory at once
 // of all tiles of a stage
@@ -47,17 +46,6 @@ constexpr int STORE_BUFFERS = 2;                                // pieces: one i
 constexpr int STORE_PIECES = BLOCK_N / PIECE_WIDTH;             // pieces of c, stored one by one
 constexpr int PIECE_ELEMS = COLS / STORE_PIECES;                // of these per thread
 constexpr int STORE_ROWS = BLOCK_M / 2;                         // rows that a warpgroup copies out
-
-// Stores N consecutive elements in one access; `target` is aligned to their size.
-template <int N, typename T>
-__device__ __forceinline__ void store_vec(T* target, const T* source)
-{
-    unsigned packet;
-    T* elements = reinterpret_cast<T*>(&packet);
-    #pragma unroll
-    for (int i = 0; i < N; ++i) elements[i] = source[i];
-    *reinterpret_cast<unsigned*>(target) = packet;
-}
 
 // Offset of an element of a shared tile: LINES lines of WIDTH elements, cut into boxes of at most 128 bytes a
 // line, one box after the other. The 16-byte chunks of a line change places, so that those of a column lie in
@@ -196,6 +184,25 @@ __device__ __forceinline__ void warpgroup_grow()
     asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" :: "n"(REGS));
 }
 
+// Stores four 8x8 matrices of 16-bit elements; lane i passes the address of row i % 8 of matrix i / 8.
+__device__ __forceinline__ void stmatrix_x4(void* row, unsigned r0, unsigned r1, unsigned r2, unsigned r3)
+{
+    asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};"
+                 :: "r"(shared_address(row)), "r"(r0), "r"(r1), "r"(r2), "r"(r3) : "memory");
+}
+
+// Stores a warp's piece of 16 x 16 elements. A lane holds four of row lane / 4 and four of the row 8 below,
+// two from each half of the columns; lane i passes the address of row i % 16, column i / 16 * 8.
+template <typename T>
+__device__ __forceinline__ void store_matrices(T* row, const T* upper, const T* lower)
+{
+    unsigned matrices[4];   // upper left, lower left, upper right, lower right
+    T* elements = reinterpret_cast<T*>(matrices);
+    #pragma unroll
+    for (int i = 0; i < 8; ++i) elements[i] = (i / 2 % 2 ? lower : upper)[i / 4 * 2 + i % 2];
+    stmatrix_x4(row, matrices[0], matrices[1], matrices[2], matrices[3]);
+}
+
 // What wgmma must know of a shared operand: where it starts, the swizzle of its rows, and the strides between
 // its core matrices, in bytes. Adding 1 to a descriptor moves its start by 16 bytes.
 template <int SWIZZLE_BYTES>
@@ -282,9 +289,8 @@ matmul_persistent_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int 
     const int tid = threadIdx.x;
     const int warp = tid / WARP_SIZE;
     const int lane = tid % WARP_SIZE;
-    const int col = tid % COL_THREADS;   // this thread's place among COL_THREADS
-    const int accumulator_row = warp * 16 + lane / 4;   // the first row of this thread
     const int warpgroup = tid / WARPGROUP_SIZE;
+    const int matrix_row = warp * 16 + lane % 16;   // the row that this lane addresses
     if (tid == NUM_THREADS) {
         tensor_map_prefetch(a_map);
         tensor_map_prefetch(b_map);
@@ -399,15 +405,11 @@ matmul_persistent_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int 
             for (int piece = 0; piece < STORE_PIECES; ++piece) {
                 const int buffer = piece % STORE_BUFFERS;
                 #pragma unroll
-                for (int r = 0; r < ROWS; ++r) {
-                    #pragma unroll
-                    for (int v = 0; v < PIECE_ELEMS / VEC; ++v) {
-                        const int stored_place =
-                            swizzled<half, PIECE_WIDTH, BLOCK_M>(accumulator_row + r * 8,
-                            (v * COL_THREADS + col) * VEC);
-                        store_vec<VEC>(&c_shared[buffer][stored_place],
-                                       &stored[r][piece * PIECE_ELEMS + v * VEC]);
-                    }
+                for (int v = 0; v < PIECE_ELEMS / 4; ++v) {
+                    const int stored_place =
+                        swizzled<half, PIECE_WIDTH, BLOCK_M>(matrix_row, v * 16 + lane / 16 * 8);
+                    store_matrices(&c_shared[buffer][stored_place], &stored[0][piece * PIECE_ELEMS + v * 4],
+                                   &stored[1][piece * PIECE_ELEMS + v * 4]);
                 }
                 async_proxy_fence();   // tensor copies read through the asynchronous proxy
                 if (tid % WARPGROUP_SIZE == 0) tma_store_wait<0>();
