@@ -2,8 +2,9 @@
 
 Every measurement is a process of its own. The clock starts when torch is imported and the arguments exist, and stops when the
 first launch has returned (on a GPU: has finished): import, decoration, translation, compilation, loading. Cold means an empty
-cache of kernels, with Python's own bytecode in place, as an installation has it. On a GPU with Triton both are measured, in turns. With --stub a driver and a torch that do nothing stand behind the
-launch, on any machine with NVRTC. `--lines` measures translation alone, for kernels of growing length.
+cache of kernels, with Python's own bytecode in place, as an installation has it. On a GPU with Triton both are measured, in
+turns. With --stub a driver and a torch that do nothing stand behind the launch, on any machine with NVRTC. `--lines` measures
+translation alone, for kernels of growing length.
 
     python benchmarks/first_call.py [--stub] [--rounds N]
     python benchmarks/first_call.py --lines

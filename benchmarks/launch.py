@@ -1,6 +1,7 @@
-"""What a warm launch costs the host: `kernel[grid](...)` with 4 and with 19 arguments.
+"""What a warm launch costs the host: `kernel[grid](...)` and `compiled[grid](...)` with 4 and with 19 arguments.
 
-On a GPU with torch and Triton: both in this process, taken in turns. Anywhere else: a driver and a torch that do nothing, so
+On a GPU with torch and Triton: all in this process, taken in turns, beside torch.add and what the driver itself takes when it
+is called through ctypes with everything written beforehand. Anywhere else: a driver and a torch that do nothing, so
 that what is measured is our Python alone. Prints microseconds per launch, the least of several rounds.
 
     python benchmarks/launch.py [--stub]
@@ -47,12 +48,28 @@ def launches(pair: tuple[Any, Any], tensor: Callable[[], Any]) -> dict[str, Call
     """A launch per kernel, as users write it."""
     four, nineteen = pair
     a, b, c, d = tensor(), tensor(), tensor(), tensor()
-    return {
+    rest = (512, 500, 256, 256, 1, 512, 1, 512, 1, 0.5, True)
+    found = {
         "4 arguments": lambda: four[(4,)](a, b, 1000, BLOCK=256),
-        "19 arguments": lambda: nineteen[(4, 2)](
-            a, b, c, d, 512, 500, 256, 256, 1, 512, 1, 512, 1, 0.5, True, BLOCK_M=64, BLOCK_N=64, BLOCK_K=32, GROUP=8
-        ),
+        "19 arguments": lambda: nineteen[(4, 2)](a, b, c, d, *rest, BLOCK_M=64, BLOCK_N=64, BLOCK_K=32, GROUP=8),
     }
+    if hasattr(four, "compile"):
+        one, other = (call() for call in found.values())
+        found["4 arguments, compiled"] = lambda: one[(4,)](a, b, 1000, 256)
+        found["19 arguments, compiled"] = lambda: other[(4, 2)](a, b, c, d, *rest, 64, 64, 32, 8)
+    return found
+
+
+def driver_alone(four: Any, a: Any) -> Callable[[], Any]:
+    """The driver's launch through ctypes, with nothing to write."""
+    from tilewright.runtime.ready import make_ready
+
+    compiled = four.warmup(a, a, 1000, BLOCK=256)
+    made = make_ready(compiled, (4, 1, 1), (a.data_ptr(), a.data_ptr(), 1000))
+    if made is None:
+        raise SystemExit("the kernel is not made for a GPU")
+    _, start = made[1]()
+    return start
 
 
 def measure(calls: dict[str, Callable[[], Any]], drain: Callable[[], Any]) -> dict[str, float]:
@@ -96,6 +113,10 @@ def main() -> None:
                 pair = kernels(folder, label + "_kernels", imports)
                 ready = launches(pair, lambda: torch.zeros(1 << 20, device="cuda"))
                 calls |= {f"{label}, {k}": v for k, v in ready.items()}
+                if label == "tilewright":
+                    calls["the driver, through ctypes"] = driver_alone(pair[0], torch.zeros(1 << 20, device="cuda"))
+            one, other = torch.ones(1 << 20, device="cuda"), torch.ones(1 << 20, device="cuda")
+            calls["torch.add"] = lambda: torch.add(one, other)
         for name, cost in measure(calls, drain).items():
             print(f"{name:<40} {cost:7.2f} us")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import sys
 from collections.abc import Callable
@@ -19,6 +20,7 @@ from tilewright.runtime.tensor_maps import integer_places
 from tilewright.runtime.tracing import RecordedLaunch, recording
 
 if TYPE_CHECKING:
+    from tilewright.runtime.fast_path import FastPath
     from tilewright.runtime.jit import JITFunction
     from tilewright.runtime.launcher import Launcher
 
@@ -63,6 +65,7 @@ class CompiledKernel:
             **asdict(options), name=self.name, target=artifact.target, shared=artifact.shared_bytes, hash=digest
         )
         self.n_regs = self.n_spills = 0
+        self._fast: FastPath | None = None
         self.launcher: Launcher | None = None
         conditions = launch_conditions(artifact) if options.guards else ()
         self.conditions = condition(conditions, integer_places(artifact)) if conditions else None
@@ -82,24 +85,34 @@ class CompiledKernel:
         self.launcher = Launcher(self.artifact, load(cubin, self.artifact, self.device), self.device)
         return cubin.code
 
-    def __getitem__(self, grid: Any) -> Callable[..., None]:
+    def __getitem__(self, grid: Any) -> Callable[..., CompiledKernel]:
         """`compiled[grid]`: launches this specialisation on all arguments of the kernel, compile-time ones included."""
+        if self._fast is None:
+            from tilewright.runtime.fast_path import FastPath
 
-        def launch(*args: Any, stream: Any = None, **kwargs: Any) -> None:
-            from tilewright.runtime.choices import grid_sizes
+            self._fast = FastPath(self._origin.function, self)
+        return functools.partial(self._fast.function, grid)
 
-            function = self._origin.function
-            call = function.call_of(args, kwargs)
-            if call.key != self._origin.key or not self.fits(call):
-                raise ArgumentKindError(
-                    f"these arguments need another specialisation of {self.name} than the one that was compiled; "
-                    f"{self.name}[grid](…) of the function itself finds or makes it"
-                )
-            sizes = grid_sizes(grid, dict(zip(function.arg_names, args, strict=False)) | kwargs)
-            if 0 not in sizes:
-                self.launch(sizes, call, stream)
+    def launch_checked(self, *args: Any, grid: Any, stream: Any = None, **kwargs: Any) -> CompiledKernel:
+        """Launches this specialisation on all arguments of the kernel.
 
-        return launch
+        Raises:
+          ArgumentKindError: when they need another one.
+        """
+        from tilewright.runtime.choices import grid_sizes
+
+        function = self._origin.function
+        call = function.call_of(args, kwargs)
+        if call.key != self._origin.key or not self.fits(call):
+            raise ArgumentKindError(
+                f"these arguments need another specialisation of {self.name} than the one that was compiled; "
+                f"{self.name}[grid](…) of the function itself finds or makes it"
+            )
+        self.check_globals()
+        sizes = grid_sizes(grid, dict(zip(function.arg_names, args, strict=False)) | kwargs)
+        if 0 not in sizes:
+            self.launch(sizes, call, stream)
+        return self
 
     def fits(self, call: Call) -> bool:
         """Whether the text is right for the values of a call, as its guards say."""

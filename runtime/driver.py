@@ -96,9 +96,12 @@ def in_context(device: int) -> Iterator[None]:
 
 
 def set_current_if_none(device: int) -> None:
-    """Gives a thread that has no context the device's primary one, for good."""
+    """Gives a thread that has no context that of device 0 for good, as CUDA's runtime does; of other devices never.
+
+    A launch on device 1 would otherwise change which device torch and CuPy take for the current one.
+    """
     driver = bindings()
-    if int(checked(driver.cuCtxGetCurrent())) == 0:
+    if device == 0 and int(checked(driver.cuCtxGetCurrent())) == 0:
         checked(driver.cuCtxSetCurrent(_context(device)))
 
 

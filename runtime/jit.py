@@ -16,7 +16,7 @@ from collections.abc import Callable
 from dataclasses import asdict, replace
 from typing import Any
 
-from tilewright.artifact import Argument, Artifact, Options
+from tilewright.artifact import Argument, Artifact, Options, Target
 from tilewright.diagnostics import LaunchError
 from tilewright.kernel_function import KernelFunction, KernelParameter
 from tilewright.runtime.arrays import HOST
@@ -188,7 +188,8 @@ class JITFunction(KernelInterface, KernelFunction):
     def _compiled_for(
         self, arguments: tuple[Argument, ...], options: Options, mode: str, device: int
     ) -> CompiledKernel:
-        key = (key_of(arguments), options, mode, device, self.raw_src)
+        target = target_of(mode, device)
+        key = (key_of(arguments), options, mode, device, target.name, self.raw_src)
         found = self._compiled.get(key)
         if found is None:
             with self._lock:  # one lock a specialisation: different ones are compiled at the same time
@@ -196,20 +197,25 @@ class JITFunction(KernelInterface, KernelFunction):
             with own:
                 found = self._compiled.get(key)
                 if found is None:
-                    found = self._compiled[key] = self._compile(arguments, options, mode, device)
+                    found = self._compiled[key] = self._compile(arguments, options, mode, device, target)
         return found
 
-    def _compile(self, arguments: tuple[Argument, ...], options: Options, mode: str, device: int) -> CompiledKernel:
-        artifact, is_new = translated(self, arguments, options, target_of(mode, device))
+    def _compile(
+        self, arguments: tuple[Argument, ...], options: Options, mode: str, device: int, target: Target
+    ) -> CompiledKernel:
+        artifact, is_new = translated(self, arguments, options, target)
         how = "translated" if is_new else "translation from the cache"
-        log("compile", lambda: f"{self.__name__} ({mode}): {how}; {self._reason(arguments, options, mode, device)}")
+        log(
+            "compile",
+            lambda: f"{self.__name__} ({mode}): {how}; {self._reason(arguments, options, mode, device, target)}",
+        )
         return CompiledKernel(artifact, options, mode, device, Origin(self, key_of(arguments)))
 
-    def _reason(self, arguments: tuple[Argument, ...], options: Options, mode: str, device: int) -> str:
+    def _reason(self, arguments: tuple[Argument, ...], options: Options, mode: str, device: int, target: Target) -> str:
         """In which arguments and options the specialisation differs from the nearest known one."""
         text = hashlib.sha256(self.raw_src.encode()).hexdigest()
         parts: dict[str, Any] = {argument.name: describe_argument(argument) for argument in arguments}
-        parts |= {**asdict(options), "mode": mode, "device": device, "source": text[:12]}
+        parts |= {**asdict(options), "mode": mode, "device": device, "target": target.name, "source": text[:12]}
         why = reason(parts, self._known)
         self._known.append(parts)
         return why

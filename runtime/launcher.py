@@ -10,6 +10,7 @@ import ctypes
 import functools
 import operator
 import struct
+from collections.abc import Sequence
 from typing import Any
 
 from tilewright.artifact import Artifact
@@ -30,9 +31,10 @@ TOO_LARGE = 720  # CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE
 
 
 @functools.cache
-def _launch_function() -> Any:
+def _launch_functions() -> tuple[Any, Any]:
+    """The driver's function: for addresses, and, more quickly, for what `ctypes.byref` makes."""
     address = bindings().address("cuLaunchKernelEx")
-    return ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * 4)(address)
+    return ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * 4)(address), ctypes.CFUNCTYPE(ctypes.c_int)(address)
 
 
 class Launcher:
@@ -46,10 +48,11 @@ class Launcher:
         self._pack, self._first, self._tail = self._layout.packer.pack_into, self._layout.first, self._layout.tail
         self._encode = Encoder(artifact).encode if artifact.tensor_maps else None
         self._function = ctypes.c_void_p(function)
+        self.function = function
         self._threads, self._shared = artifact.num_threads, artifact.shared_bytes
         self.resident = resident_blocks(function, artifact, device) if artifact.persistent else 0
         self._free: list[Block] = []
-        self._start = _launch_function()
+        self._start, self.start_at_once = _launch_functions()
 
     def launch(self, x: int, y: int, z: int, stream: int, values: tuple[Any, ...]) -> int:
         """Starts the kernel on a stream; returns at once, with the driver's status.
@@ -57,6 +60,19 @@ class Launcher:
         Raises:
           TensorMapError: when a tensor map cannot be encoded.
           struct.error, TypeError: when the grid is not of integers.
+        """
+        block, encodings = self.filled(x, y, z, stream, values)
+        try:  # the encodings live until the driver has taken the arguments
+            return self._start(block.config, self._function, block.parameters, None)  # type: ignore[no-any-return]
+        finally:
+            self._free.append(block)
+            del encodings
+
+    def filled(self, x: int, y: int, z: int, stream: int, values: tuple[Any, ...]) -> tuple[Block, Sequence[Any]]:
+        """A block with a launch's shape and arguments, and the tensor maps that it points to, which its user keeps alive.
+
+        Raises:
+          TensorMapError, struct.error, TypeError: as `launch`.
         """
         encodings = self._encode(values) if self._encode is not None else ()
         if self.resident:
@@ -66,15 +82,12 @@ class Launcher:
             block = self._free.pop()
         except IndexError:
             block = new_block(self._layout)
+        shape = (*encodings, x, y, z, self._threads, 1, 1, self._shared, stream, *self._tail)
         try:
-            shape = (*encodings, x, y, z, self._threads, 1, 1, self._shared, stream, *self._tail)
-            try:
-                self._pack(block.memory, self._first, *shape, *values)
-            except (struct.error, OverflowError):
-                self._pack(block.memory, self._first, *shape, *in_range(self._artifact.launch_parameters, values))
-            return self._start(block.config, self._function, block.parameters, None)  # type: ignore[no-any-return]
-        finally:
-            self._free.append(block)
+            self._pack(block.memory, self._first, *shape, *values)
+        except (struct.error, OverflowError):
+            self._pack(block.memory, self._first, *shape, *in_range(self._artifact.launch_parameters, values))
+        return block, encodings
 
     def launch_anywhere(self, x: int, y: int, z: int, stream: int, values: tuple[Any, ...]) -> None:
         """The same where the caller's thread may have no context, or another device's.

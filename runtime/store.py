@@ -142,7 +142,7 @@ def entries(root: Path) -> list[Entry]:
     for folder in root.glob("[0-9a-f][0-9a-f]/*"):
         with contextlib.suppress(OSError):  # it may go while we look
             stats = {file.name: file.stat() for file in folder.iterdir()}
-            used = stats[FACTS].st_mtime if FACTS in stats else 0.0
+            used = _believed(stats[FACTS].st_mtime) if FACTS in stats else 0.0
             size = sum(one.st_size for one in stats.values())
             found.append(Entry(folder.parent.name + folder.name, folder, size, used))
     return sorted(found, key=lambda entry: -entry.used)
@@ -175,7 +175,7 @@ def shrink_files(folder: Path, bound: int) -> int:
         with contextlib.suppress(OSError):
             if not file.name.startswith(UNFINISHED):
                 facts = file.stat()
-                found.append((facts.st_mtime, facts.st_size, file))
+                found.append((_believed(facts.st_mtime), facts.st_size, file))
     total = sum(size for _, size, _ in found)
     if total <= bound:
         return 0
@@ -190,10 +190,15 @@ def shrink_files(folder: Path, bound: int) -> int:
     return gone
 
 
+def _believed(when: float) -> float:
+    """A file's time; long ago where it lies in the future, for then a wrong clock set it, and using it would have mended it."""
+    return when if when < time.time() + STALE_SECONDS else 0.0
+
+
 def _remove_unfinished(root: Path) -> None:
     for folder in root.glob(f"{UNFINISHED}*"):
         with contextlib.suppress(OSError):
-            if time.time() - folder.stat().st_mtime > STALE_SECONDS:
+            if time.time() - _believed(folder.stat().st_mtime) > STALE_SECONDS:
                 shutil.rmtree(folder) if folder.is_dir() else folder.unlink()
 
 

@@ -7,12 +7,15 @@ none. Neither LibCST nor any stage of the translator is imported for an entry th
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import gc
 import hashlib
 import json
 import os
 import sys
 import warnings
+from collections.abc import Iterator
 from dataclasses import asdict
 from importlib import import_module
 from pathlib import Path
@@ -59,12 +62,25 @@ def translated(
     found = _read(key, function, arguments) if key is not None else None
     if found is not None:
         return found, False
-    from tilewright.pipeline import translate
+    with _without_collections():
+        from tilewright.pipeline import translate
 
-    artifact = translate(function, arguments, options, target)
+        artifact = translate(function, arguments, options, target)
     if key is not None and artifact.readings is not None:
         _write(key, artifact, artifact.readings)
     return artifact, True
+
+
+@contextlib.contextmanager
+def _without_collections() -> Iterator[None]:
+    """Holds Python's collector of cycles off: it would look at each of a translation's many objects, and find next to none."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def _key(function: KernelFunction, arguments: tuple[Argument, ...], options: Options, target: Target) -> str | None:

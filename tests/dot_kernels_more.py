@@ -259,7 +259,11 @@ def by_strides(a_ptr, b_ptr, c_ptr, M, N, K, a_offset, b_offset, stride_am, stri
         for block in range(0, K, BK):
             a_mask = (m[:, None] < M) & ((block + k)[None, :] < K)
             b_mask = ((block + k)[:, None] < K) & (n[None, :] < N)
-            a = tl.load(a_ptr + a_offset + m[:, None] * stride_am + (block + k)[None, :] * stride_ak, a_mask, other=ZERO)
-            b = tl.load(b_ptr + b_offset + (block + k)[:, None] * stride_bk + n[None, :] * stride_bn, b_mask, other=ZERO)
+            a = tl.load(
+                a_ptr + a_offset + m[:, None] * stride_am + (block + k)[None, :] * stride_ak, a_mask, other=ZERO
+            )
+            b = tl.load(
+                b_ptr + b_offset + (block + k)[:, None] * stride_bk + n[None, :] * stride_bn, b_mask, other=ZERO
+            )
             total += tl.dot(a, b, out_dtype=ACC)
     tl.store(c_ptr + m[:, None] * N + n[None, :], total, mask=(m[:, None] < M) & (n[None, :] < N))

@@ -10,6 +10,9 @@
 #define __launch_bounds__(...)
 #define __grid_constant__
 #define __align__(bytes) __attribute__((aligned(bytes)))
+#ifndef __clang__
+#define __builtin_assume(condition) ((void)0)
+#endif
 #define __shared__ static   // one block at a time: its shared memory is the program's
 #define TILEWRIGHT_LINE int line = __builtin_LINE()
 

@@ -79,6 +79,26 @@ using __half = tilewright::Float16<5, 10>;
 using half = __half;
 using __nv_bfloat16 = tilewright::Float16<8, 7>;
 
+namespace tilewright {
+
+// Two 16-bit floats in a register: each operation is that of its elements.
+template <class Float>
+struct alignas(4) Float16Pair {
+    Float x, y;
+    friend Float16Pair operator+(Float16Pair a, Float16Pair b) { return {a.x + b.x, a.y + b.y}; }
+    friend Float16Pair operator-(Float16Pair a, Float16Pair b) { return {a.x - b.x, a.y - b.y}; }
+    friend Float16Pair operator*(Float16Pair a, Float16Pair b) { return {a.x * b.x, a.y * b.y}; }
+};
+
+}  // namespace tilewright
+
+using half2 = tilewright::Float16Pair<half>;
+using __nv_bfloat162 = tilewright::Float16Pair<__nv_bfloat16>;
+
+inline half2 __halves2half2(half x, half y) { return {x, y}; }
+inline half2 __half2half2(half x) { return {x, x}; }
+inline __nv_bfloat162 __halves2bfloat162(__nv_bfloat16 x, __nv_bfloat16 y) { return {x, y}; }
+inline __nv_bfloat162 __bfloat162bfloat162(__nv_bfloat16 x) { return {x, x}; }
 inline half __float2half(float x) { return half(x); }
 inline half __float2half_rn(float x) { return half(x); }
 inline half __float2half_rz(float x) { return half::from_bits(tilewright::narrow<5, 10>(x, true)); }

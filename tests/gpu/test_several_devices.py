@@ -71,6 +71,25 @@ def test_a_launch_goes_where_its_arrays_lie() -> None:
     assert len({one.device for one in scaled._compiled.values()}) == 2  # loaded once on each
 
 
+def test_a_thread_keeps_its_current_device() -> None:
+    """Also one that has used no GPU yet."""
+    import torch
+
+    x = torch.ones(N, device="cuda:1")
+    torch.cuda.synchronize(1)
+    seen: list[int] = []
+
+    def work() -> None:
+        scaled[grid](x, x, N, 2.0, BLOCK=1024)
+        seen.append(torch.cuda.current_device())
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    torch.cuda.synchronize(1)
+    assert seen == [0] and bool((x == 2).all())
+
+
 def test_tensor_maps_and_persistence_on_the_second_device() -> None:
     import torch
 

@@ -8,10 +8,13 @@ from __future__ import annotations
 import itertools
 import os
 import random
+import struct
 import threading
+import types
 from pathlib import Path
 from typing import Any
 
+import pytest
 import stub
 import tilewright as triton
 import tilewright.language as tl
@@ -23,6 +26,32 @@ from unit.test_launching import with_stub
 def kernel(x_ptr, y_ptr, n, wide: tl.int64, scale, flag, BLOCK: tl.constexpr = 16, EPS: tl.constexpr = 0.0):
     i = tl.arange(0, BLOCK)
     tl.store(x_ptr + i, tl.load(y_ptr + i, mask=i < n) * scale + EPS, mask=i < wide)
+
+
+@triton.jit
+def product(a_ptr, b_ptr, c_ptr, M, N, K, stride_am, stride_bk, stride_cm, scale, BLOCK: tl.constexpr):
+    rows, cols = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK), tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    inner = tl.arange(0, 64)
+    total = tl.zeros((BLOCK, BLOCK), tl.float32)
+    for k in range(0, tl.cdiv(K, 64)):
+        at = k * 64 + inner
+        a = tl.load(a_ptr + rows[:, None] * stride_am + at[None, :], mask=at[None, :] < K, other=0.0)
+        b = tl.load(b_ptr + at[:, None] * stride_bk + cols[None, :], mask=at[:, None] < K, other=0.0)
+        total = tl.dot(a, b, total)
+    mask = (rows[:, None] < M) & (cols[None, :] < N)
+    tl.store(c_ptr + rows[:, None] * stride_cm + cols[None, :], (total * scale).to(tl.float16), mask=mask)
+
+
+class CudaArray:
+    """An array of a library that only the interface for CUDA tells about."""
+
+    def __init__(self, address: int, typestr: str = "<f4", strides: Any = None, device: int = 0) -> None:
+        self.address, self.typestr, self.strides = address, typestr, strides
+        self.device = types.SimpleNamespace(id=device)
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        return {"shape": (64,), "typestr": self.typestr, "strides": self.strides, "data": (self.address, False)}
 
 
 def without_compiler() -> list[Any]:
@@ -61,6 +90,88 @@ def agreement() -> None:
         found += len(seen) == before
         assert compiled is kernel.launch(*arguments, grid=(0,), **options), (arguments, options)
     assert found > 150, found
+
+
+def repeated() -> None:
+    """Launches that recur with other pointers and floating-point numbers, each followed by the same one the long way."""
+    seen = without_compiler()
+    rng, long_ones = random.Random(1), 0
+    for number in range(600):
+        x, y = (rng.choice([0x1000, 0x2000, 0x3000, 0x4008]) for _ in range(2))
+        kind = rng.choice([stub.Tensor, CudaArray])
+        values = (
+            rng.choice([2, 16, 2**40]) if number % 7 == 0 else 5,
+            rng.choice([6, 32]),
+            rng.random(),
+            rng.random() < 0.5,
+        )
+        grid = rng.choice([(2,), (3, 2), [4, 1, 2], 5])
+        options: dict[str, Any] = rng.choice([{}, {}, {"stream": 9}, {"BLOCK": 32}])
+        before = len(seen)
+        kernel[grid](kind(x), kind(y), *values, **options)
+        long_ones += len(seen) - before
+        kernel.launch(kind(x), kind(y), *values, grid=grid, **options)
+    assert long_ones < 80, long_ones
+    assert any(kernel_is_ready(table) for table in ready_tables(kernel)), "nothing went the quickest way"
+
+
+def ready_tables(function: Any) -> list[dict[Any, Any]]:
+    """What the functions written for a kernel have ready."""
+    return [written.__globals__["_tw_ready"] for written in function._fast._written.values() if written is not None]
+
+
+def kernel_is_ready(table: dict[Any, Any]) -> bool:
+    return any(value is not None for value in table.values())
+
+
+def with_maps() -> None:
+    """The same for a persistent kernel with tensor maps, whose ready launches belong to their pointers."""
+    seen = without_compiler()
+    rng = random.Random(2)
+    for _ in range(120):
+        a, b, c = (rng.choice([0x10000, 0x20000]) for _ in range(3))
+        m = rng.choice([512, 1024, 640])
+        arguments = (*(stub.Tensor(one, "float16") for one in (a, b, c)), m, 256, 256, 256, 256, 256, rng.random(), 128)
+        product[(m // 128, 2)](*arguments)
+        product.launch(*arguments, grid=(m // 128, 2))
+    assert len(seen) < 130 and "tma_load" in product.launch(*arguments, grid=(1,), warmup=True).source
+    tables = ready_tables(product)
+    assert any(type(value) is dict and len(value) == 8 for table in tables for value in table.values())
+
+
+def specialised() -> None:
+    """`compiled[grid]` launches its specialisation, quickly from the second time on, and refuses all others."""
+    from tilewright.diagnostics import ArgumentKindError
+
+    without_compiler()
+    x, y = stub.Tensor(0x1000), stub.Tensor(0x2000)
+    compiled = kernel.compile("*fp32:16, *fp32:16, i32, i64, fp32, i1, 16, 0.0")
+    calls: list[Any] = []
+    original = compiled.launch_checked
+    compiled.launch_checked = lambda *args, **kwargs: calls.append(args) or original(*args, **kwargs)
+    for number in range(5):
+        assert compiled[(number % 2 + 1,)](x, y, 5, 6, number + 0.5, True) is compiled
+    assert len(calls) == 1
+    for wrong in ((x, y, 16, 6, 1.5, True), (stub.Tensor(0x1008), y, 5, 6, 1.5, True), (x, y, 5, 6, 1.5, True, 32)):
+        for _ in range(2):
+            try:
+                compiled[(1,)](*wrong)
+            except ArgumentKindError:
+                continue
+            raise AssertionError(wrong)
+
+
+def surroundings() -> None:
+    """What the environment asks for counts from the next launch on."""
+    without_compiler()
+    x, y = stub.Tensor(0x1000), stub.Tensor(0x2000)
+    found = []
+    for arch in (None, None, None, "sm_80", "sm_80", "", "sm_80"):
+        os.environ.pop("TILEWRIGHT_ARCH", None)
+        if arch is not None:
+            os.environ["TILEWRIGHT_ARCH"] = arch
+        found.append(kernel[(1,)](x, y, 5, 6, 1.5, True).metadata.target)
+    assert found == ["sm_90a"] * 3 + ["sm_80"] * 2 + ["sm_90a", "sm_80"], found
 
 
 def twice() -> None:
@@ -164,6 +275,25 @@ def test_grids_keywords_streams_and_hooks(tmp_path: Path) -> None:
     assert sizes == [(5, 1, 1), (5, 1, 1), (6, 2, 1), (16, 1, 2), (7, 1, 1), (8, 1, 1), (9, 1, 1), (10, 1, 1)]
     assert [words[5] for words in launches] == ["77"] * 5 + ["9", "77", "77"]
     assert len({tuple(words[6:]) for words in launches}) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "sizes"),
+    [("repeated", (8, 8, 4, 8, 4, 1)), ("with_maps", (8, 8, 8, 4, 4, 4, 4, 4, 4, 4, 4, 128, 128, 128))],
+)
+def test_what_is_ready_arrives_as_the_long_way_sends_it(tmp_path: Path, name: str, sizes: tuple[int, ...]) -> None:
+    launches = with_stub(f"from test_fast_path import {name} as f; f()", tmp_path, sizes)
+    assert len(launches) in (1200, 240) and launches[::2] == launches[1::2]
+
+
+def test_a_compiled_kernel_launches_itself_alone(tmp_path: Path) -> None:
+    launches = with_stub("from test_fast_path import specialised as f; f()", tmp_path, (8, 8, 4, 8, 4, 1))
+    assert [words[0] for words in launches] == ["1", "2", "1", "2", "1"]
+    assert [struct.unpack("<f", bytes.fromhex(words[10]))[0] for words in launches] == [0.5, 1.5, 2.5, 3.5, 4.5]
+
+
+def test_the_environment_is_read_at_every_launch(tmp_path: Path) -> None:
+    assert len(with_stub("from test_fast_path import surroundings as f; f()", tmp_path, ())) == 7
 
 
 def test_errors_are_those_of_the_long_way(tmp_path: Path) -> None:

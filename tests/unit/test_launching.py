@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,7 @@ from tilewright.diagnostics import (
 )
 from tilewright.language import dtypes
 from tilewright.language.dtypes import PointerType
-from tilewright.runtime import assembly, nvrtc, tensor_maps
+from tilewright.runtime import assembly, driver, nvrtc, tensor_maps
 from tilewright.runtime.packing import in_range, lay_out
 from tilewright.runtime.tensor_maps import Encoder, Shape, check_rules
 
@@ -162,12 +163,36 @@ def test_several_devices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
         "        assert scaled[(4,)](one, 64, 1, 2.0, BLOCK=64).device == 1\n"
         "    assert bindings().cuCtxGetDevice() == (0, current)\n"
         "assert sorted(found.device for found in scaled._compiled.values()) == [0, 1]\n"
+        "bindings().cuCtxSetCurrent(0)\n"  # a thread without a context: device 0 becomes current, device 1 never does
+        "scaled[(5,)](one, 64, 1, 2.0, BLOCK=64)\nassert bindings().cuCtxGetCurrent() == (0, 0)\n"
+        "scaled[(6,)](zero, 64, 1, 2.0, BLOCK=64)\nassert bindings().cuCtxGetCurrent() == (0, 0x1000)\n"
         "try:\n    add_to[(1,)](zero, one, BLOCK=64)\n"
         "except triton.LaunchError as error:\n"
         "    assert 'x_ptr on cuda:0, y_ptr on cuda:1; move them' in str(error), error\n"
         "else:\n    raise SystemExit('arrays of two devices were taken')\n"
     )
-    assert [line[0] for line in with_stub(code, tmp_path, (8, 4, 1, 4))] == ["3", "4"] * 4
+    assert [line[0] for line in with_stub(code, tmp_path, (8, 4, 1, 4))] == [*["3", "4"] * 4, "5", "6"]
+
+
+def test_whose_stream_is_current(monkeypatch: pytest.MonkeyPatch) -> None:
+    """torch's, unless all arrays are CuPy's; CuPy's without torch; else CUDA's default stream."""
+    cupy = SimpleNamespace(cuda=SimpleNamespace(get_current_stream=lambda device: SimpleNamespace(ptr=200 + device)))
+    torch = SimpleNamespace(
+        cuda=SimpleNamespace(is_initialized=lambda: True),
+        _C=SimpleNamespace(_cuda_getCurrentRawStream=lambda device: 100 + device),
+    )
+    cases = [
+        ((None, None), {"torch": 0, "cupy": 0, "": 0}),
+        ((torch, None), {"torch": 101, "cupy": 101, "": 101}),
+        ((None, cupy), {"torch": 201, "cupy": 201, "": 201}),
+        ((torch, cupy), {"torch": 101, "cupy": 201, "numpy": 101, "": 101}),
+    ]
+    for modules, expected in cases:
+        for name, module in zip(("torch", "cupy"), modules, strict=True):
+            monkeypatch.setitem(sys.modules, name, module)
+        found = {library: driver.current_stream(1, {library} if library else ()) for library in expected}
+        assert found == expected, modules
+    assert driver.current_stream(1, {"torch", "cupy"}) == 101
 
 
 @pytest.mark.parametrize("mode", ("cpu", "check", "interpret"))

@@ -130,7 +130,11 @@ TWO_WARPGROUPS = "128, 32, 32"
         (kernels.product, f"{USUAL}, 0, 1, {TWO_WARPGROUPS}", 2),
         (kernels.loop_in_loop, f"{USUAL}, {TWO_WARPGROUPS}", 2),
         (more.rewritten, f"{USUAL}, {TWO_WARPGROUPS}", 2),
-        (more.sliding, f"{USUAL}, {TWO_WARPGROUPS}", 1),  # a row may be the first warpgroup's, and the second's in another trip
+        (
+            more.sliding,
+            f"{USUAL}, {TWO_WARPGROUPS}",
+            1,
+        ),  # a row may be the first warpgroup's, and the second's in another trip
         (kernels.product, f"{USUAL}, 0, 1, 64, 128, 32", 1),  # the warpgroups lie side by side
     ],
 )
@@ -145,8 +149,12 @@ def test_warpgroups_store_their_own_rows_where_these_are_always_theirs(kernel: A
 @pytest.mark.parametrize(
     ("kernel", "signature", "a", "b"),
     [
-        (kernels.product, PLAIN, "num_programs * gridDim.y <= (M + BM - 1) / BM",
-         "num_programs * gridDim.y <= (N + BN - 1) / BN"),
+        (
+            kernels.product,
+            PLAIN,
+            "num_programs * gridDim.y <= (M + BM - 1) / BM",
+            "num_programs * gridDim.y <= (N + BN - 1) / BN",
+        ),
         (kernels.loop_in_loop, f"{USUAL}, {TILE}", None, None),
         (more.streamed, f"{USUAL}, {TILE}", "false", "true"),
     ],

@@ -23,7 +23,13 @@ from tilewright.schedule.targets import find_target
 WAYS = (("greedy_low", "late"), ("reverse", "early"), ("random", "mixed"))
 STRIDES = {"N": "i32, i32:1", "T": "i32:1, i32"}
 SUMS = {"fp16": tl.float32, "bf16": tl.float32, "e4m3": tl.float32, "int8": tl.int32, "fp32": tl.float32}
-DTYPES = {"fp16": np.float16, "bf16": ml_dtypes.bfloat16, "e4m3": ml_dtypes.float8_e4m3fn, "int8": np.int8, "fp32": np.float32}
+DTYPES = {
+    "fp16": np.float16,
+    "bf16": ml_dtypes.bfloat16,
+    "e4m3": ml_dtypes.float8_e4m3fn,
+    "int8": np.int8,
+    "fp32": np.float32,
+}
 
 
 def placed(rows: int, cols: int, layout: str, dtype: str, stride: int, offset: int) -> tuple[Any, Any, tuple[int, int]]:
@@ -32,7 +38,9 @@ def placed(rows: int, cols: int, layout: str, dtype: str, stride: int, offset: i
     generator = np.random.default_rng((lines, width, stride, offset))
     values = generator.integers(-8, 8, (lines, width)).astype(DTYPES[dtype])
     memory = np.full(offset + (lines - 1) * stride + width, 77 if dtype == "int8" else np.nan, DTYPES[dtype])
-    np.lib.stride_tricks.as_strided(memory[offset:], (lines, width), (stride * memory.itemsize, memory.itemsize))[:] = values
+    np.lib.stride_tricks.as_strided(memory[offset:], (lines, width), (stride * memory.itemsize, memory.itemsize))[:] = (
+        values
+    )
     matrix = values.astype(np.float64)
     return memory, matrix if layout == "N" else matrix.T, (stride, 1) if layout == "N" else (1, stride)
 
@@ -98,7 +106,10 @@ def test_every_size_of_elements(dtype: str, monkeypatch: pytest.MonkeyPatch) -> 
     [
         (Product((70, 40, 33), "NN"), {"num_stages": 5}),  # fewer trips than stages
         (Product((70, 40, 0), "NN"), {}),
-        (Product((70, 40, 97), "NT", turns=2), {"num_stages": 2}),  # no time for rows to arrive but the iteration before
+        (
+            Product((70, 40, 97), "NT", turns=2),
+            {"num_stages": 2},
+        ),  # no time for rows to arrive but the iteration before
         (Product((70, 40, 97), "TN", turns=3), {"num_stages": 4}),  # a ring that goes on counting
         (Product((130, 140, 70), "NN", tile=(128, 128, 64)), {"num_warps": 8}),
         (Product((130, 20, 70), "TN", tile=(128, 16, 64)), {"num_warps": 1}),  # fewer threads than rows

@@ -22,6 +22,7 @@ from ..ir.nodes import (
 from ..ir.walk import assigned_variables, expressions, statements, subexpressions, used_variables
 from .axis_info import AxisInfo, known_divisor
 from .flow import Environments, follow
+from .fused import converted_once
 from .structured import is_elementwise
 
 # A tile whose expression has grown to so many parts is computed once, however it may be used: chains of pointers that are
@@ -38,7 +39,8 @@ class Facts:
       definitions: the right side of every variable that is assigned once, by elementwise operations only.
       index: tiles of integers that follow from the program's index, arguments and `arange` alone: computed in whatever
         layout their users have, a register array for each.
-      absorbed: tiles of pointers, masks and further index tiles that get no registers: their expression stands at its use.
+      absorbed: tiles of pointers, masks, further index tiles and integers that are converted once, which get no registers:
+        their expression stands at its use.
       unused: variables that nothing with an effect depends on; their statements become no code.
       known: what is known of each variable at the end; of one that is assigned once, everywhere.
       environments: what is known of variables at each statement that accesses memory, by `id` of the statement.
@@ -72,6 +74,7 @@ def body_facts(
         if isinstance(s, Assign) and len(s.targets) == 1 and assignments[s.target] == 1 and is_elementwise(s.value)
     }
     index, absorbed = _index_variables(body, definitions, assignments)
+    absorbed |= converted_once(body, definitions) - index
     final, environments = follow(body, known or {})
     return Facts(assignments, definitions, index, absorbed, _unused(body, results), final, environments)
 

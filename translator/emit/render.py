@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import functools
+import pkgutil
 import re
 from collections.abc import Iterable
-from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 from ..lower.unit import (
@@ -40,17 +40,25 @@ def environment() -> jinja2.Environment:
     """The templates, strict about names that they do not get."""
     import jinja2
 
-    def read(name: str) -> str:
-        return resources.files("tilewright.templates").joinpath(name).read_text(encoding="utf-8")
-
     return jinja2.Environment(
-        loader=jinja2.FunctionLoader(read),
+        loader=jinja2.FunctionLoader(_template),
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=False,
         autoescape=False,
     )
+
+
+@functools.cache
+def _template(name: str) -> str:
+    return (pkgutil.get_data("tilewright.templates", name) or b"").decode()
+
+
+def _filled(name: str, values: dict[str, Any]) -> str:
+    """A template with its values; most helpers are plain text, which need not be compiled."""
+    text = _template(name)
+    return environment().get_template(name).render(**values) if "{{" in text or "{%" in text else text
 
 
 def render(unit: Unit) -> tuple[str, tuple[tuple[int, int], ...]]:
@@ -198,7 +206,7 @@ def _render_function(function: Function) -> str:
 def _render_helper(template: str, values: dict[str, Any]) -> str:
     if isinstance(values.get("body"), tuple):
         values = {**values, "body": "\n".join(line for line, _ in _render_nodes(values["body"], 2 * INDENT))}
-    text = environment().get_template(f"helpers/{template}.cu.j2").render(**values)
+    text = _filled(f"helpers/{template}.cu.j2", values)
     lines: list[str] = []
     for line in text.strip("\n").splitlines():
         stripped = line.lstrip(" ")

@@ -66,8 +66,15 @@ class Variable:
 # ---------------------------------------------------------------------------------------------------- expressions
 
 
+class Hashed:
+    """Room for a hash that is computed once: trees are looked up often, and a sum's hash is that of all its terms."""
+
+    __slots__ = ("_hash",)
+    _hash: int
+
+
 @dataclass(frozen=True, slots=True)
-class Expr:
+class Expr(Hashed):
     """Base of expressions: a type and a place."""
 
     type: ValueType
@@ -102,6 +109,14 @@ class Call(Expr):
     op: str
     args: tuple[Expr, ...]
     attributes: tuple[tuple[str, Any], ...] = ()
+
+    def __hash__(self) -> int:
+        try:
+            return self._hash
+        except AttributeError:
+            found = hash((self.type, self.op, self.args, self.attributes))
+            object.__setattr__(self, "_hash", found)
+            return found
 
     def attribute(self, name: str, default: Any = None) -> Any:
         """The compile-time argument `name`."""

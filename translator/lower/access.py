@@ -7,8 +7,8 @@ forces element by element access.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 
 from ..analysis.axis_info import AxisInfo, axis_info
 from ..analysis.facts import Facts
@@ -37,18 +37,45 @@ class Access:
       width: elements per access; 1 when vectors are not possible.
       tests: conditions that are the same for all elements of a vector.
       bounds: limits along the vector.
+      repeats: along axes on which neighbouring registers hold the same element of memory: how many of them.
+      scattered: whether the elements of a vector do not lie side by side in the thread's array.
     """
 
     axis: int
     width: int
     tests: tuple[Expr, ...]
     bounds: tuple[Bound, ...]
+    repeats: tuple[tuple[int, int], ...] = ()
+    scattered: bool = False
+
+
+def plan_load(
+    pointer: Expr, mask: Expr | None, layout: Layout, facts: Facts, environment: Mapping[Variable, AxisInfo]
+) -> Access:
+    """An access that loads what several of a thread's elements have in common once, as wide as memory allows."""
+    access = with_repeats(plan_access(pointer, mask, layout, facts, environment), pointer, layout, environment)
+    if not access.repeats:
+        return access
+    wide = plan_access(pointer, mask, layout, facts, environment, layout.run)
+    if wide.width <= access.width:
+        return access
+    wide = with_repeats(wide, pointer, layout, environment)
+    return replace(wide, scattered=wide.axis != layout.array_axes()[-1])
 
 
 def plan_access(
-    pointer: Expr, mask: Expr | None, layout: Layout, facts: Facts, environment: Mapping[Variable, AxisInfo]
+    pointer: Expr,
+    mask: Expr | None,
+    layout: Layout,
+    facts: Facts,
+    environment: Mapping[Variable, AxisInfo],
+    widest: Callable[[int], int] | None = None,
 ) -> Access:
-    """Chooses the width of an access and sorts the parts of its mask."""
+    """Chooses the width of an access and sorts the parts of its mask.
+
+    `widest` is the number of elements that may be accessed at once along an axis: those side by side in the thread's array.
+    """
+    widest = widest or layout.vector
     element = pointer.type.element
     if not isinstance(element, PointerType):
         raise TypeError("a load or store needs a pointer")
@@ -60,7 +87,7 @@ def plan_access(
         return best  # a byte in memory, a bool in a register
     for axis in range(layout.rank):
         aligned = max(info.divisibility[axis] // itemsize, 1)
-        width = min(layout.vector(axis), info.contiguity[axis], aligned, ACCESS_BYTES // itemsize)
+        width = min(widest(axis), info.contiguity[axis], aligned, ACCESS_BYTES // itemsize)
         while width > best.width:
             access = _try_width(axis, width, parts, environment)
             if access is not None:
@@ -68,6 +95,18 @@ def plan_access(
                 break
             width //= 2
     return best
+
+
+def with_repeats(access: Access, pointer: Expr, layout: Layout, environment: Mapping[Variable, AxisInfo]) -> Access:
+    """The access with the runs of a thread's elements that are the same in memory, and whose mask is the same."""
+    parts = [pointer, *access.tests, *(part for bound in access.bounds for part in (bound.bound, bound.index))]
+    infos = [axis_info(part, environment) for part in parts]
+    found = []
+    for axis in range(layout.rank):
+        run = min(layout.run(axis), *(info.constancy[axis] for info in infos)) if axis != access.axis else 1
+        if run > 1:
+            found.append((axis, run))
+    return replace(access, repeats=tuple(found))
 
 
 def _try_width(axis: int, width: int, parts: list[Expr], environment: Mapping[Variable, AxisInfo]) -> Access | None:

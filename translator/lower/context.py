@@ -74,6 +74,8 @@ class Context:
         self.packets: set[int] = set()  # sizes of vector accesses, in bytes
         self.structs: dict[tuple[object, ...], str] = {}
         self.stage_of: dict[Variable, str] = {}  # which stage of its ring a staged tile is read from here
+        self.own_stage: dict[Variable, str] = {}  # where each thread finds what it has copied ahead for itself
+        self.after_load: dict[int, tuple[Node, ...]] = {}  # what follows a load, by `id` of its statement
         self.fixed_starts: dict[tuple[Variable, int], str] = {}  # coordinates of boxes that their loop does not change
         self.in_flight: frozenset[int] = frozenset()  # dots that the loop around them waits for
         self.set_up: list[Node] = []  # what the block does before the first statement

@@ -7,6 +7,7 @@ from ..schedule.dots import DotPlan
 from ..schedule.layout import REGISTER
 from .context import Context
 from .dot_fma import lower_fma
+from .dot_held import lower_held
 from .dot_mma import lower_mma
 from .dot_wgmma import lower_wgmma
 from .memory import indexed
@@ -23,7 +24,7 @@ def lower_dot(context: Context, statement: Assign) -> tuple[Node, ...]:
         return (*nodes, *lower_fma(context, statement, plan))
     places: list[OperandPlace] = []
     copies: list[Node] = []
-    for operand, is_a in ((plan.a, True), (plan.b, False)):
+    for operand, is_a in ((plan.a, True), (plan.b, False))[: 1 if plan.held else 2]:
         code, place = operand_place(context, statement, operand, is_a, plan.instruction)
         copies += code
         places.append(place)
@@ -36,6 +37,8 @@ def lower_dot(context: Context, statement: Assign) -> tuple[Node, ...]:
         if place.variable in context.stage_of:
             continue  # its ring has a protocol of its own
         context.pending_reads.add(place.base.split("[")[0])
+    if plan.held:
+        return (*nodes, *copies, *lower_held(context, statement, plan, places[0]))
     lower = lower_wgmma if plan.instruction.kind == "wgmma" else lower_mma
     return (*nodes, *copies, *lower(context, statement, plan, places[0], places[1]))
 

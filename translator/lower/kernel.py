@@ -219,7 +219,7 @@ def _tile_in_shared(context: Context, variable: Variable) -> Shared:
 def _names_of_arrays(context: Context, names: list[str]) -> list[Node]:
     """The arrays of the shared struct under their own names; lambdas cannot capture a structured binding before C++20."""
     cast = "*reinterpret_cast<SharedArrays*>(shared_bytes);"
-    if any(ring.kind == "cp_async" for ring in context.schedule.rings.rings):
+    if any(ring.kind != "tma" for ring in context.schedule.rings.rings):
         return [Line(f"SharedArrays& shared = {cast}"), *(Line(f"auto& {name} = shared.{name};") for name in names)]
     return [Line(f"auto& [{', '.join(names)}] = {cast}")]
 
@@ -232,7 +232,10 @@ def _prologue(context: Context, dynamic: tuple[Shared, ...], body: Iterable[Node
             Line(f"extern __shared__ __align__({shared_alignment(dynamic)}) unsigned char shared_bytes[];"),
             *_names_of_arrays(context, [array.name for array in dynamic]),
         ]
-    nodes.append(Line(f"const int {context.roles.tid} = threadIdx.x;"))
+    tid = context.roles.tid
+    nodes.append(Line(f"const int {tid} = threadIdx.x;"))
+    if not context.schedule.rings.has_producer:  # otherwise tensor copies compute most places
+        nodes.append(Line(f"__builtin_assume({tid} >= 0);", "its quotients and remainders are shifts and masks"))
     used, places = words((*context.set_up, *body)), []
     for name, line in reversed(context.roles.places):  # a place may be computed from those before it
         if name in used:

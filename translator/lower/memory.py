@@ -9,8 +9,8 @@ from ..ir.types import ValueType
 from ..ir.walk import subexpressions
 from ..language.dtypes import DType, PointerType
 from ..schedule.layout import Layout
-from .access import Access, Bound, plan_access
-from .context import Context
+from .access import Access, Bound, plan_access, plan_load
+from .context import Context, ctype
 from .literals import literal_text
 from .point import Index, Point, point_of
 from .rounding import is_rounded_by_pairs, round_by_pairs
@@ -33,17 +33,21 @@ def lower_load(context: Context, statement: Assign) -> tuple[Node, ...]:
 
         return lower_staged_load(context, statement)
     layout = context.schedule.layouts[target]
-    access = plan_access(pointer, mask, layout, context.facts, context.facts.environments[id(statement)])
+    access = access_of(context, statement)
     modifier = read_modifier(call)
+    after = context.after_load.get(id(statement), ())
     if access.width > 1 and not (other is None or isinstance(other, Literal)):
         access = plan_access_by_element(access, pointer, mask, layout, context, id(statement))
     note_load(context, pointer, layout)
     declare = context.declare(statement, target, layout)
     name = context.names.variable(target)
+    load: Callable[[Point], tuple[Node, ...]]
     if access.width == 1 and not modifier:
 
         def one(point: Point) -> tuple[Node, ...]:
             value = element_text(context, pointer, point)
+            if target in context.own_stage:
+                value = Text(place_of_own(context, statement, point))
             if _pointee(pointer).is_bool():
                 value = Text(f"{value.within(9)} != 0", 9)
             condition = all_tests(context, access, point)
@@ -52,11 +56,74 @@ def lower_load(context: Context, statement: Assign) -> tuple[Node, ...]:
                 value = Text(f"{condition.within(4)} ? {value.within(4)} : {fallback.within(3)}", 3)
             return (Spelled("assign", {"target": indexed(context, name, target, point), "value": value.text}),)
 
-        return (*declare, *context.each_register(layout, one))
-    return (
-        *declare,
-        *vectors(context, layout, access, _load_vector(context, statement, call, access, name, modifier)),
-    )
+        if not access.repeats:
+            return (*declare, *context.each_register(layout, one), *after)
+        load = one
+    else:
+        load = _load_vector(context, statement, call, access, name, modifier)
+
+    def all_of_it(point: Point) -> tuple[Node, ...]:
+        whole: tuple[Node, ...] = ()
+        if access.scattered:
+            loaded = context.names.shared_index("loaded")
+            whole = (Line(f"{ctype(target.type)} {loaded}[{width_name(context, layout, access)}];"),)
+        return (*whole, *load(point), *_repeated(context, name, target, access, point))
+
+    return (*declare, *vectors(context, layout, access, all_of_it), *after)
+
+
+def access_of(context: Context, statement: Assign) -> Access:
+    """How a load of a tile touches memory."""
+    pointer, mask, _ = load_operands(statement.value)  # type: ignore[arg-type]
+    layout, environment = context.schedule.layouts[statement.target], context.facts.environments[id(statement)]
+    return plan_load(pointer, mask, layout, context.facts, environment)
+
+
+def _repeated(context: Context, name: str, target: Variable, access: Access, point: Point) -> tuple[Node, ...]:
+    """Copies of what one access has loaded for the registers whose elements are the same in memory."""
+    if not access.repeats:
+        return ()
+    words = [context.names.shared_index(word) for word in ("i", "j", "h")]
+    turns = dict(zip((axis for axis, _ in access.repeats), words[1:], strict=False))
+    if access.width > 1:
+        turns[access.axis] = words[0]
+    to, source = "", ""
+    for axis in point.layout.array_axes():
+        text, turn = point.indices[axis].text, turns.get(axis)
+        moved = text if turn is None else turn if text == "0" else f"{text} + {turn}"
+        to, source = f"{to}[{moved}]", f"{source}[{moved if axis == access.axis else text}]"
+    column = context.column(target)
+    loaded = f"{context.names.shared_index('loaded')}[{words[0]}]" if access.scattered else f"{name}{source}{column}"
+    nodes: tuple[Node, ...] = (Line(f"{name}{to}{column} = {loaded};"),)
+    limits = [(access.axis, width_name(context, point.layout, access))] if access.width > 1 else []
+    for axis, limit in [*limits, *((axis, str(run)) for axis, run in access.repeats)]:
+        first = 1 if len(access.repeats) == 1 and axis != access.axis and not access.scattered else 0
+        header = f"for (int {turns[axis]} = {first}; {turns[axis]} < {limit}; ++{turns[axis]})"
+        nodes = (Loop(header, nodes, unroll=True),)
+    return nodes
+
+
+def place_of_own(context: Context, statement: Assign, point: Point) -> str:
+    """The place of a vector, or an element, that this thread has copied ahead for itself."""
+    layout, access = context.schedule.layouts[statement.target], access_of(context, statement)
+    number = ""
+    for axis in layout.array_axes():
+        index, repeat = point.indices[axis], dict(access.repeats).get(axis, 1)
+        count = vectors_name(context, layout, access) if axis == access.axis else context.count(layout.axes[axis])
+        text = index.vector or index.text
+        if text == "0":
+            continue  # the only one
+        if repeat > 1:
+            count, text = f"{count} / {repeat}", f"{text} / {repeat}"
+        if number:
+            factor = count if count.isidentifier() or count.isdigit() else f"({count})"
+            number = f"{f'({number})' if ' + ' in number else number} * {factor}"
+        number = f"{number} + {text}" if number else text
+    threads = f"({number}) * NUM_THREADS" if " + " in number else f"{number} * NUM_THREADS"
+    slot = f"{threads} + {context.roles.tid}" if number else context.roles.tid
+    if access.width > 1:
+        slot = f"{slot if slot == context.roles.tid else f'({slot})'} * {width_name(context, layout, access)}"
+    return f"{context.own_stage[statement.target]}[{slot}]"
 
 
 def load_operands(call: Call) -> tuple[Expr, Expr | None, Expr | None]:
@@ -154,16 +221,19 @@ def vectors(context: Context, layout: Layout, access: Access, body: object) -> t
     vector = context.names.shared_index("v")
     stride = vector if access.width == 1 else f"{vector} * {width}"
     start = Index(stride, vector, width) if count > 1 else Index("0", "0", width)
+    repeats = dict(access.repeats)
+    steps = [repeats.get(axis, 1) for axis in range(layout.rank)]
     indices = tuple(
-        start if axis == access.axis else Index(names[axis] if layout.registers(axis) > 1 else "0")
+        start if axis == access.axis else Index(names[axis] if layout.registers(axis) > steps[axis] else "0")
         for axis in range(layout.rank)
     )
     nodes = body(point_of(layout, indices))  # type: ignore[operator]
     for axis in reversed(range(layout.rank)):
         limit, name = (count, vector) if axis == access.axis else (layout.registers(axis), names[axis])
-        if limit > 1:
+        if limit > steps[axis]:
             text = vectors_name(context, layout, access) if axis == access.axis else context.count(layout.axes[axis])
-            nodes = (Loop(f"for (int {name} = 0; {name} < {text}; ++{name})", nodes, unroll=True),)
+            advance = f"++{name}" if steps[axis] == 1 else f"{name} += {steps[axis]}"
+            nodes = (Loop(f"for (int {name} = 0; {name} < {text}; {advance})", nodes, unroll=True),)
     return tuple(nodes)
 
 
@@ -187,7 +257,9 @@ def vectors_name(context: Context, layout: Layout, access: Access) -> str:
     return f"{context.count(layout.axes[access.axis])} / {width_name(context, layout, access)}"
 
 
-def _load_vector(context: Context, statement: Assign, call: Call, access: Access, name: str, modifier: str) -> object:
+def _load_vector(
+    context: Context, statement: Assign, call: Call, access: Access, name: str, modifier: str
+) -> Callable[[Point], tuple[Node, ...]]:
     pointer, _, other = load_operands(call)
     target = statement.target
     width = width_name(context, context.schedule.layouts[target], access)
@@ -195,8 +267,12 @@ def _load_vector(context: Context, statement: Assign, call: Call, access: Access
     def one(point: Point) -> tuple[Node, ...]:
         values = {
             "width": width,
-            "target": f"&{first_element(context, name, target, point)}",
-            "source": context.speller.text(pointer, point),
+            "target": context.names.shared_index("loaded")
+            if access.scattered
+            else f"&{first_element(context, name, target, point)}",
+            "source": f"&{place_of_own(context, statement, point)}"
+            if target in context.own_stage
+            else context.speller.text(pointer, point),
             "suffix": f"_{modifier}" if modifier else "",
         }
         test, count = uniform_test(context, access, point), valid_count(context, access, point)

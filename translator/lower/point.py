@@ -34,11 +34,13 @@ class Point:
       indices: the register index along each of its axes.
       axes: the coordinate bits of the element in the tile being spelled (an operand further down, after slices and
         transposes); those of `layout` at first.
+      apart: of the second element of a pair, the bit of the register index that the first has as 0.
     """
 
     layout: Layout
     indices: tuple[Index, ...]
     axes: tuple[tuple[PointBit, ...], ...]
+    apart: int | None = None
 
     def operand(self, call: Expr, operand: Expr) -> Point | None:
         """The same element seen from an operand; None where no permutation of bits leads there."""

@@ -15,6 +15,7 @@ from ..ir.nodes import Assign, For, Literal, Statement
 from ..schedule.ring_plan import Ring
 from ..schedule.rings import top_statements
 from .context import Context, ctype
+from .own_stages import AHEAD, declare_own, own_copies, own_of
 from .rings import products_complete, products_in, stages_name
 from .row_copies import align_rows, copy_rows, declare_rows, first_element, is_row_load, rows_name, tile_stage
 from .staging import ahead_registers, copy_tile, declare_tile, fetch_tile, is_asynchronous, proxy_fence, put_tile
@@ -98,7 +99,10 @@ def lower_copying_loop(
     arrays = [declare_rows(context, s) if s in rows else declare_tile(context, s) for s in loads]
     arrays += [rows_name(context, load) for load in rows]
     before = [node for array in arrays for node in context.before_write(array)]
-    filling = _filling(context, statement, loads, arrays, names)
+    own = own_of(context, statement, ring)
+    for load in own:
+        declare_own(context, load, ring, names.stages)
+    filling = _filling(context, statement, loads, arrays, own, names)
     first = _first_loads(context, statement, ring, bounds, names, filling)
     context.stage_of |= dict.fromkeys(ring.tiles, "stage")
     context.stage_of |= {load.target: tile_stage(context, names.turn) for load in rows}
@@ -123,7 +127,9 @@ def _names(context: Context, ring: Ring) -> _Names:
     return _Names(stages, *functions, ahead, used, used or context.names.variable(loop))
 
 
-def _filling(context: Context, statement: For, loads: list[Assign], arrays: list[str], names: _Names) -> _Filling:
+def _filling(
+    context: Context, statement: For, loads: list[Assign], arrays: list[str], own: list[Assign], names: _Names
+) -> _Filling:
     """The functions that load an iteration's tiles; the loop's variable is their parameter."""
     before: list[Node] = []
     loading: list[Node] = []
@@ -149,6 +155,9 @@ def _filling(context: Context, statement: For, loads: list[Assign], arrays: list
             before.append(Line(f"{text};", f"elements of {array} on their way: no asynchronous copy can take them"))
             loading += fetch_tile(context, load)
             putting += put_tile(context, load, f"{array}[stage]")
+    for load in own:
+        loading += [*tag(load.origin, AHEAD, bool(loading), again=True), *own_copies(context, load)]
+    direct = direct or bool(own)
     for helper in ("cp_async_commit", "cp_async_wait") if direct or aligning else ():
         context.use_helper(helper)
     kind = ctype(statement.variable.type)
@@ -220,7 +229,7 @@ def _trip(
         Branch(more, (filling.start(names, names.ahead, names.refill, names.later),)),
         *((commit,) if filling.asynchronous else ()),
     ]
-    stage = [Line(f"const int stage = {names.position};")] if len(ring.tiles) > len(ring.rows) else []
+    stage = [Line(f"const int stage = {names.position};")] if len(ring.tiles) > len(ring.rows) or ring.own else []
     nodes: list[Node] = [
         *((arrival,) if filling.asynchronous and not late else ()),
         *proxy_fence(context),

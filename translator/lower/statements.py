@@ -32,6 +32,8 @@ from .convert import lower_conversions
 from .debug import lower_assert, lower_print
 from .dot import lower_dot
 from .memory import indexed, lower_load, lower_store
+from .own_stages import lower_own_loop
+from .pairs import lower_by_pairs
 from .point import Index, Point, point_of
 from .reduce import lower_reduce
 from .repack import lower_repack
@@ -239,6 +241,8 @@ def _fill(context: Context, statement: Assign, layout: Layout, name: str) -> lis
     declare: list[Node] = [Line(f"{declarator};")] if declares else []
     if isinstance(value, Call) and is_rounded_by_pairs(value, layout) and target not in context.schedule.in_shared:
         return [*declare, *round_by_pairs(context, name, target, value, layout)]
+    if pairs := lower_by_pairs(context, statement, layout, name):
+        return [*declare, *pairs]
     return [*declare, *context.each_register(layout, lambda at: _store_element(context, name, target, value, at))]
 
 
@@ -323,7 +327,7 @@ def _lower_for(context: Context, statement: For) -> tuple[Node, ...]:
         nodes.append(Line(f"const {ctype(variable.type)} {limit} = {stop};", "the loop's bounds are taken once"))
         stop = limit
     ring = context.schedule.rings.of(variable)
-    if ring is not None and not (ring.kind == "cp_async" and context.role == "producer"):
+    if ring is not None and not (ring.kind != "tma" and context.role == "producer"):
         return (*nodes, *_lower_ring(context, statement, ring, (start, stop, step)))
     body = repeated(context, lambda: lower_block(context, statement.body))
     counter = name
@@ -351,6 +355,8 @@ def _lower_ring(context: Context, statement: For, ring: Ring, bounds: tuple[str,
     def body(block: tuple[Statement, ...]) -> tuple[Node, ...]:
         return repeated(context, lambda: lower_block(context, block))
 
+    if ring.kind == "own":
+        return (*nodes, *lower_own_loop(context, statement, ring, (start, stop, step), header, body))
     if ring.kind == "cp_async":
         return (*nodes, *lower_copying_loop(context, statement, ring, (start, stop, step), header, body))
     lower = lower_producer_loop if context.role == "producer" else lower_consumer_loop

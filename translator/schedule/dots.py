@@ -41,16 +41,35 @@ class Operand:
 
 
 @dataclass(frozen=True, slots=True)
+class HeldOperand:
+    """A B that stays in registers (`held_operands.py`).
+
+    Attributes:
+      layout: who holds what of it.
+      k_axis: the axis of its variable that is K.
+      run: consecutive elements of K in a lane.
+      apart: from the first to the second element of a pair, in elements of K.
+    """
+
+    layout: Layout
+    k_axis: int
+    run: int
+    apart: int
+
+
+@dataclass(frozen=True, slots=True)
 class DotPlan:
     """One dot: its instruction, the layout of its accumulator, its operands and where they lie.
 
-    The tiles are in shared memory: of a staged variable, or of a copy that the dot makes of a tile in registers.
+    The tiles are in shared memory: of a staged variable, or of a copy that the dot makes of a tile in registers; a `held`
+    B is in registers.
     """
 
     instruction: Instruction
     layout: Layout
     a: Operand
     b: Operand
+    held: HeldOperand | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,6 +252,6 @@ def copied_tile(operand: Operand, layout: Layout | None, is_a: bool, instruction
     if shape[fast] < instruction.k:
         shape[fast] = instruction.k
     itemsize = variable.type.dtype.itemsize
-    if layout is not None and layout.run(other) > layout.run(fast) and reads_columns(instruction, itemsize):
+    if layout is not None and layout.vector(other) > layout.vector(fast) and reads_columns(instruction, itemsize):
         fast = other if has_chunks(tuple(shape), other, itemsize) else fast
     return SharedTile(tuple(shape), fast, itemsize)

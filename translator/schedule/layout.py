@@ -18,6 +18,7 @@ Per axis the registers count on their own: a thread keeps `x[4][4]`, rows by col
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 REGISTER = -1
@@ -98,18 +99,22 @@ class Layout:
         return 1 << length
 
 
-def blocked(shape: tuple[int, ...], num_threads: int, fast_axis: int, run: int) -> Layout:
+def blocked(
+    shape: tuple[int, ...], num_threads: int, fast_axis: int, run: int, other_runs: Mapping[int, int] | None = None
+) -> Layout:
     """Threads side by side along `fast_axis`, `run` consecutive elements each, then along the other axes, last first.
 
-    What the threads cannot cover at once goes into further registers; threads that find nothing left hold copies.
+    `other_runs` are the consecutive elements of a thread along other axes. What the threads cannot cover at once goes into
+    further registers; threads that find nothing left hold copies.
     """
+    runs = {**(other_runs or {}), fast_axis: run}
     thread_bits = int(math.log2(num_threads))
     order = [fast_axis, *(axis for axis in reversed(range(len(shape))) if axis != fast_axis)]
     axes: list[tuple[int, ...]] = [()] * len(shape)
     next_bit = 0
     for axis in order:
         total = bits_of(shape[axis])
-        vector = min(bits_of(run), total) if axis == fast_axis else 0
+        vector = min(bits_of(runs.get(axis, 1)), total)
         threads = min(total - vector, thread_bits - next_bit)
         rest = total - vector - threads
         axes[axis] = (REGISTER,) * vector + tuple(range(next_bit, next_bit + threads)) + (REGISTER,) * rest

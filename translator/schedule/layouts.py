@@ -8,6 +8,7 @@ choices meet, the tile is converted for that statement.
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -21,6 +22,7 @@ from ..ir.walk import children, expressions, statements
 from ..language.dtypes import PointerType
 from .box_stores import cut_stores
 from .dots import Dots, plan_dots
+from .held_operands import held_operands
 from .layout import Layout, blocked, drop_axis, padded
 from .paths import operand_axes, result_axes
 from .plan import Conversion, Schedule
@@ -30,6 +32,7 @@ from .ring_plan import Rings
 from .rings import with_stages
 
 ACCESS_BYTES = 16  # the widest access of one thread
+LARGEST_REPEAT = 16  # elements that lie in one word and go to one thread
 LANES = 32
 SHARED_FOR_EXCHANGE = 32 * 1024  # bytes that tiles in shared memory leave to reductions and conversions
 
@@ -55,6 +58,7 @@ class _Access:
     info: AxisInfo
     itemsize: int
     side_by_side: frozenset[int]
+    loads: bool
 
 
 @dataclass(slots=True)
@@ -87,6 +91,7 @@ def choose_layouts(kernel: Kernel, facts: Facts, options: Options, target: Targe
     problem.index()
     thread_bits = (options.num_warps * LANES).bit_length() - 1
     dots = with_stages(plan_dots(kernel, facts, options, target), rings)
+    dots = held_operands(kernel, facts, dots, _repeats_along_k(problem, dots))
     _settle_accumulators(problem, kernel, dots)
     _solve(problem, thread_bits)
     conversions: dict[int, list[Conversion]] = {}
@@ -100,6 +105,7 @@ def choose_layouts(kernel: Kernel, facts: Facts, options: Options, target: Targe
     layouts = {node: layout for node, layout in problem.answers.items() if isinstance(node, Variable)}
     in_registers = {variable: layout for variable, layout in layouts.items() if variable not in dots.staged}
     staged_bytes = sum(tile.stage_bytes * tile.stages for tile in dots.staged.values())
+    staged_bytes += sum(_held_bytes(layouts[v], v) * ring.stages for ring in rings.rings for v in ring.own)
     room = target.max_dynamic_shared_bytes - SHARED_FOR_EXCHANGE - staged_bytes
     num_threads = options.num_warps * LANES
     store_parts, rings = cut_stores(kernel, facts, problem.answers, rings)
@@ -142,6 +148,11 @@ def _recomputed(
     ]
     fixed = {one.variable for wanted in conversions.values() for one in wanted}
     return choose_recomputed(kernel, facts, layouts, exchanges, fixed)
+
+
+def _held_bytes(layout: Layout, variable: Variable) -> int:
+    """Bytes of a tile, copies that several threads hold counted."""
+    return (math.prod(layout.register_shape()) << layout.thread_bits) * variable.type.dtype.itemsize
 
 
 # ------------------------------------------------------------------------------------------------- the problem
@@ -199,7 +210,8 @@ def _collect_structure(problem: _Problem, statement: Statement, expr: Expr, node
         pointer = expr.args[0]
         if isinstance(pointer.type.element, PointerType):
             info = axis_info(pointer, facts.environments[id(statement)])
-            access = _Access(info, pointer.type.element.element_ty.itemsize, unit_axes(pointer, facts.definitions))
+            side_by_side = unit_axes(pointer, facts.definitions)
+            access = _Access(info, pointer.type.element.element_ty.itemsize, side_by_side, expr.op == "load")
             problem.accesses.setdefault(node, []).append(access)
     targets = statement.targets if isinstance(statement, Assign) else ()
     if expr.op == "reduce" and expr.attribute("axis") is not None:
@@ -236,7 +248,23 @@ def _settle_accumulators(problem: _Problem, kernel: Kernel, dots: Dots) -> None:
         if id(statement) in dots.plans and isinstance(statement, Assign) and statement.target not in problem.answers:
             problem.answers[statement.target] = dots.plans[id(statement)].layout
             settled.append(statement.target)
+            if held := dots.plans[id(statement)].held:
+                problem.answers[dots.plans[id(statement)].b.variable] = held.layout
+                settled.append(dots.plans[id(statement)].b.variable)
     _spread(problem, settled)
+
+
+def _repeats_along_k(problem: _Problem, dots: Dots) -> dict[Variable, int]:
+    """For every B, how many elements along K come from one word of memory."""
+    found: dict[Variable, int] = {}
+    for plan in dots.plans.values():
+        k_axis = plan.b.variable.type.rank - (1 if plan.b.swapped else 2)
+        infos = [a.info for m in _alike(problem, plan.b.variable) for a in problem.accesses.get(m, ()) if a.loads]
+        sides = [
+            info.constancy[k_axis] for info in infos if info.constancy[k_axis] < plan.b.variable.type.shape[k_axis]
+        ]
+        found[plan.b.variable] = max(sides, default=1)
+    return found
 
 
 def _solve(problem: _Problem, thread_bits: int) -> None:
@@ -273,7 +301,21 @@ def _anchor(problem: _Problem, node: Node, thread_bits: int) -> Layout:
                 run = min(contiguity, aligned, max(ACCESS_BYTES // itemsize, 1), per_thread)
                 if (contiguity > 1, run, axis in access.side_by_side) > best:
                     best_axis, best = axis, (contiguity > 1, run, axis in access.side_by_side)
-    return blocked(shape, num_threads, best_axis, best[1])
+    return blocked(shape, num_threads, best_axis, best[1], _repeats(problem, node, best_axis, per_thread // best[1]))
+
+
+def _repeats(problem: _Problem, node: Node, fast_axis: int, most: int) -> dict[int, int]:
+    """Runs of equal addresses along other axes, which one thread loads once: of words that several elements lie in."""
+    repeats: dict[int, int] = {}
+    for member in _alike(problem, node):
+        for access in problem.accesses.get(member, ()):
+            for axis, side in enumerate(problem.shapes[node]):
+                run = min(access.info.constancy[axis], padded(side), LARGEST_REPEAT, most)
+                if access.loads and axis != fast_axis and run > repeats.get(axis, 1):
+                    repeats[axis] = run
+    while math.prod(repeats.values()) > most:
+        repeats.popitem()
+    return repeats
 
 
 def _alike(problem: _Problem, node: Node) -> list[Node]:

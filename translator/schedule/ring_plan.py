@@ -19,13 +19,14 @@ class Ring:
 
     Attributes:
       loop: the loop's variable.
-      kind: "tma" or "cp_async".
+      kind: "tma", "cp_async" or "own".
       tiles: the staged variables, in the order of their loads.
       rows: those of them whose rows are not aligned: copied as they lie, and shifted into a tile behind that.
       stages: tiles of each that are in shared memory at once; of `rows`, the tile that is read and rows that wait.
       counted: whether the stage follows from a running count, because the loop runs more than once or not from 0 by 1;
         otherwise from the loop's variable.
       overlapped: whether a dot may run on while the loop does other things: nothing but dots touches its sum.
+      own: tiles that threads hold in registers; each thread copies and reads its own elements.
     """
 
     loop: Variable
@@ -35,6 +36,7 @@ class Ring:
     counted: bool
     overlapped: bool
     rows: tuple[Variable, ...] = ()
+    own: tuple[Variable, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Which loops load ahead of their dots, and how.
+"""Which loops load ahead, and how.
 
 In: a typed kernel with prepared dots. Out: the kernel in which such loads say where their elements lie in terms of the
 loop's variable alone, so that any iteration's loads can be started from any other, and a `Ring` per loop:
@@ -7,8 +7,10 @@ loop's variable alone, so that any iteration's loads can be started from any oth
   For loads that are boxes of a tensor (analysis/boxes.py), however the program spells them; on sm_90 with wgmma.
 - "cp_async": every thread starts its share of the copies, `stages - 1` iterations ahead; of rows that are not aligned as
   they lie in memory (row_copies.py).
+- "own": no tile of the loop is for a dot; every thread starts copies of what it will hold itself, `stages` ahead.
 
-A load that depends on what an iteration computes is in no ring: it is made when its turn comes.
+In rings of the last two kinds, tiles that are used in registers are loaded ahead too (`own_stages.py`). A load that depends
+on what an iteration computes is in no ring: it is made when its turn comes.
 """
 
 from __future__ import annotations
@@ -23,8 +25,6 @@ from ..artifact import Options, Target
 from ..ir.nodes import (
     Assign,
     Call,
-    CallFunction,
-    Expr,
     For,
     If,
     Inlined,
@@ -39,28 +39,34 @@ from ..ir.rewrite import with_replaced
 from ..ir.walk import assigned_variables, expressions, statements, used_variables
 from .dots import Dots, dot_statements, operand_of, plan_dots
 from .instructions import WGMMA_CAPABILITY
+from .outliving import Reads, find_reads
+from .own_stages import may_load_ahead, own_loads, own_stages
 from .persistence import can_persist
 from .pointers import read_only_pointers, roots_of
 from .producer import producible, waits_for_grids
 from .ring_plan import ALIGNED_STAGES, Ring, RingPlan, Rings
 from .row_copies import row_load
 from .tensor_copies import box_load, boxed_tile, copy_stores, why_not_copied
+from .trips import in_any_trip
 
 MOST_STAGES = 8  # of tensor copies: more do not hide more latency
 
 
 def plan_rings(kernel: Kernel, options: Options, target: Target, most_stages: int) -> tuple[Kernel, Rings]:
     """See the module docstring; `most_stages` bounds every ring."""
-    if not any(True for _ in dot_statements(kernel)) or most_stages < 2:
+    loops = list(_loops(kernel.body, False))
+    dots = any(True for _ in dot_statements(kernel))
+    may_pay = dots or any(may_load_ahead(loop, list(top_statements(loop.body))) for loop, _ in loops)
+    if not loops or most_stages < 2 or not may_pay:
         return kernel, Rings()
     facts = find_facts(kernel)
     plan = RingPlan(
         kernel, facts, plan_dots(kernel, facts, options, target), closed_forms(kernel, facts), options, target,
         read_only_pointers(kernel), {}, [], {}, {}, {},
     )  # fmt: skip
-    loops = list(_loops(kernel.body, False))
+    reads = find_reads(kernel, facts)
     for loop, nested in loops:
-        _plan_loop(plan, loop, nested, most_stages)
+        _plan_loop(plan, loop, nested, most_stages, reads)
     if any(ring.kind == "tma" for ring in plan.rings):
         copy_stores(plan)
     repeated = sum(ring.kind == "tma" for ring in plan.rings) > 1
@@ -120,17 +126,17 @@ def top_statements(block: tuple[Statement, ...]) -> Iterator[Statement]:
             yield statement
 
 
-def _plan_loop(plan: RingPlan, loop: For, nested: bool, most_stages: int) -> None:
-    loads = [s for s in top_statements(loop.body) if isinstance(s, Assign) and _is_staged_load(plan, s)]
-    outside = _read_outside(plan, loop)
-    loads = [statement for statement in loads if statement.target not in outside]
-    if not loads or plan.options.num_stages < 2 or loop.variable in outside:
+def _plan_loop(plan: RingPlan, loop: For, nested: bool, most_stages: int, reads: Reads) -> None:
+    outside = reads.outside(loop)
+    if plan.options.num_stages < 2 or loop.variable in outside:
         return
     if any(waits_for_grids(statement) for statement in statements(loop.body)):
         return  # what an earlier grid writes must not be loaded ahead of the wait for it
+    top = list(top_statements(loop.body))
+    loads = [s for s in top if isinstance(s, Assign) and _is_staged_load(plan, s) and s.target not in outside]
     plain = isinstance(loop.start, Literal) and loop.start.value == 0
     plain = plain and isinstance(loop.step, Literal) and loop.step.value == 1
-    boxes = _boxes(plan, loop, loads)
+    boxes = _boxes(plan, loop, loads) if loads else None
     if boxes is not None:
         for statement, box in zip(loads, boxes, strict=True):
             plan.replaced[id(statement)] = box_load(
@@ -146,67 +152,28 @@ def _plan_loop(plan: RingPlan, loop: For, nested: bool, most_stages: int) -> Non
         if not roots_of(plan.kernel, statement.value.args[0]) <= plan.read_only:  # type: ignore[attr-defined]
             continue  # an earlier trip may store what this one loads
         by_rows = row_load(plan, statement, loop)
-        call = by_rows or _in_any_trip(plan, statement, loop)
+        call = by_rows or in_any_trip(plan.induction, plan.facts, statement, loop)
         if call is not None:
             plan.replaced[id(statement)] = replace(statement, value=call)
             moved.append(statement.target)
         if by_rows is not None:
             rows.append(statement.target)
-    if moved:
-        tiles = tuple(moved)
-        stages = min(plan.options.num_stages, most_stages)
-        overlapped = _all_wgmma(plan, loads) and _overlapped(plan, loop, tiles)
-        plan.rings.append(Ring(loop.variable, "cp_async", tiles, stages, not plain, overlapped, tuple(rows)))
+    tiles, own = tuple(moved), own_loads(plan, loop, top)
+    held = tuple(statement.target for statement in own.values())
+    stages = min(plan.options.num_stages, most_stages)
+    if held and not moved:
+        stages = min(own_stages(plan, loop, held), most_stages - 1)
+    if (moved or held) and stages:
+        plan.replaced |= own
+        kind = "cp_async" if moved else "own"
+        overlapped = bool(moved) and _all_wgmma(plan, loads) and _overlapped(plan, loop, tiles)
+        plan.rings.append(Ring(loop.variable, kind, tiles, stages, not plain, overlapped, tuple(rows), held))
 
 
 def _is_staged_load(plan: RingPlan, statement: Statement) -> bool:
     if not isinstance(statement, Assign) or statement.targets[0] not in plan.dots.staged:
         return False
     return isinstance(statement.value, Call) and statement.value.op == "load"
-
-
-def _read_outside(plan: RingPlan, loop: For) -> set[Variable]:
-    """The variables that are read outside of a loop's body: they outlive a trip."""
-    inside = {id(statement) for statement in statements(loop.body)}
-    pending = [
-        v for s in statements(plan.kernel.body) if id(s) not in inside for expr in expressions(s) for v in used_variables(expr)
-    ]  # fmt: skip
-    found: set[Variable] = set()
-    while pending:
-        variable = pending.pop()
-        if variable not in found:
-            found.add(variable)
-            if variable in plan.facts.absorbed:  # spelled where it is used
-                pending += used_variables(plan.facts.definitions[variable])
-    return found
-
-
-def _in_any_trip(plan: RingPlan, statement: Assign, loop: For) -> Call | None:
-    """A load whose operands are in terms of the loop's variable and of what the loop does not change; None if it cannot be."""
-    changed = {v for inner in statements(loop.body) for v in assigned_variables(inner)}
-    induction = replace(plan.induction, kept=plan.facts.index - changed)  # computed once, before the loop
-    call = statement.value
-    if not isinstance(call, Call):
-        return None
-    args: list[Expr] = []
-    for arg in call.args:
-        value = induction.value_at(arg, statement)
-        while value is not None and (inside := next((v for v in used_variables(value) if v in changed), None)):
-            definition = induction.definition(inside, statement)
-            value = None if definition is None else _substituted(value, inside, definition)
-        if value is None:
-            return None
-        args.append(value)
-    return replace(call, args=tuple(args))
-
-
-def _substituted(expr: Expr, variable: Variable, value: Expr) -> Expr:
-    """An expression with a variable's value in its place."""
-    if isinstance(expr, Use):
-        return value if expr.variable is variable else expr
-    if isinstance(expr, (Call, CallFunction)):
-        return replace(expr, args=tuple(_substituted(arg, variable, value) for arg in expr.args))
-    return expr
 
 
 def _wanted_stages(plan: RingPlan, tiles: tuple[Variable, ...]) -> int:

@@ -10,9 +10,9 @@
 //              c_map: c_ptr [M, N], strides in bytes [N * 2]; box [64, 64], 128-byte swizzle
 //   warps      warpgroup 0 multiplies, warpgroup 1 loads: one of its threads starts every tensor copy
 //   tiles      offs_n [64]: 4 threads x 16 consecutive elements; 32 threads hold copies
-//              offs_k, shift, rows [64]: 2 x 32 threads; 4 threads hold copies
+//              offs_k, shift, rows [64]: 32 threads x 2 consecutive elements; 4 threads hold copies
 //              accumulator [64, 64]: registers, 64 x 64 per warpgroup, by wgmma.m64n64k16
-//              packed, weight, b [64, 64]: 2 x 32 threads; 4 threads x 16 consecutive elements
+//              packed, b [64, 64]: 32 threads x 2 consecutive elements; 4 threads x 16 consecutive elements
 //              scale [1, 64]: 1 thread; 4 threads x 16 consecutive elements; 32 threads hold copies
 //              a [64, 64]: shared, 8 stages of 8192 bytes, 128-byte swizzle
 
@@ -37,6 +37,7 @@ constexpr int BLOCK_N_COLS = BLOCK_N / BLOCK_N_THREADS;         // 16 columns of
 constexpr int COL_VEC = 16;                                     // consecutive columns of packed in a thread
 constexpr int ROW_THREADS = 32;                                 // threads along the rows of packed
 constexpr int BLOCK_K_ROWS = BLOCK_K / ROW_THREADS;             // 2 rows of packed per thread
+constexpr int ROW_VEC = 2;                                      // consecutive rows of packed in a thread
 constexpr int OCT_VEC = 8;                                      // elements of one access
 constexpr int NUM_STAGES = 8;                                   // tiles in shared memory at once
 constexpr int STAGE_BYTES = BLOCK_M * BLOCK_K * sizeof(half);   // of all tiles of a stage
@@ -70,6 +71,18 @@ __device__ __forceinline__ void store_vec(T* target, const T* source)
     #pragma unroll
     for (int i = 0; i < N; ++i) elements[i] = source[i];
     *reinterpret_cast<uint4*>(target) = packet;
+}
+
+// Two integers from LEAST to LEAST + 1023 as half, exactly: the last bits of numbers whose unit is 1.
+template <int LEAST>
+__device__ __forceinline__ half2 small_half2(int x, int y)
+{
+    const unsigned places = static_cast<unsigned>(y - LEAST) << 16 | static_cast<unsigned>(x - LEAST);
+    const unsigned numbers = 0x64006400u | places;
+    const unsigned least = 0x64006400u + static_cast<unsigned>(-LEAST) * 0x10001u;
+    const half2 minuend = *reinterpret_cast<const half2*>(&numbers);
+    const half2 subtrahend = *reinterpret_cast<const half2*>(&least);
+    return minuend - subtrahend;
 }
 
 // Offset of an element of a shared tile: LINES lines of WIDTH elements, cut into boxes of at most 128 bytes a
@@ -341,7 +354,7 @@ int4_matmul_kernel(const half* a_ptr, const unsigned char* packed_ptr, const hal
             // L17: offs_k = tl.arange(0, BLOCK_K)
             int offs_k[BLOCK_K_ROWS];
             #pragma unroll
-            for (int r = 0; r < BLOCK_K_ROWS; ++r) offs_k[r] = r * ROW_THREADS + packed_row;
+            for (int r = 0; r < BLOCK_K_ROWS; ++r) offs_k[r] = packed_row * ROW_VEC + r;
             // The weight of an even row of B is in the low half of its byte, that of the next row in the high
             // half.
             // L19: shift = (offs_k % 2 * 4).to(tl.uint8)
@@ -365,23 +378,16 @@ int4_matmul_kernel(const half* a_ptr, const unsigned char* packed_ptr, const hal
                 // L28: packed = tl.load(packed_ptr + (rows // 2)[:, None] * N + offs_n[None, :], mask=b_mask,
                 //     other=0)
                 unsigned char packed[BLOCK_K_ROWS][BLOCK_N_COLS];
+                load_vec_if<COL_VEC>(&packed[0][0],
+                                     packed_ptr + static_cast<long long>(rows[0] / 2) * N + offs_n[0],
+                                     rows[0] < K && offs_n[0] < N, static_cast<unsigned char>(0));
                 #pragma unroll
-                for (int r = 0; r < BLOCK_K_ROWS; ++r) {
-                    load_vec_if<COL_VEC>(&packed[r][0],
-                                         packed_ptr + static_cast<long long>(rows[r] / 2) * N + offs_n[0],
-                                         rows[r] < K && offs_n[0] < N, static_cast<unsigned char>(0));
+                for (int j = 1; j < 2; ++j) {
+                    #pragma unroll
+                    for (int i = 0; i < COL_VEC; ++i) packed[j][i] = packed[0][i];
                 }
                 // L29: weight = ((packed >> shift[:, None]) & 15).to(tl.int8) - 8
-                signed char weight[BLOCK_K_ROWS][BLOCK_N_COLS];
-                #pragma unroll
-                for (int r = 0; r < BLOCK_K_ROWS; ++r) {
-                    #pragma unroll
-                    for (int c = 0; c < BLOCK_N_COLS; ++c) {
-                        weight[r][c] =
-                            static_cast<signed char>(static_cast<signed char>((packed[r][c] >> shift[r])
-                            & 15) - 8);
-                    }
-                }
+                //         (formed where it is used)
                 // L30: scale = tl.load(scale_ptr + (k // GROUP) * N + offs_n[None, :], mask=n_mask,
                 //     other=0.0)
                 half scale[BLOCK_N_COLS];
@@ -396,8 +402,15 @@ int4_matmul_kernel(const half* a_ptr, const unsigned char* packed_ptr, const hal
                 #pragma unroll
                 for (int r = 0; r < BLOCK_K_ROWS; ++r) {
                     #pragma unroll
-                    for (int c = 0; c < BLOCK_N_COLS; ++c) {
-                        b[r][c] = __float2half(static_cast<float>(weight[r][c])) * scale[c];
+                    for (int c = 0; c < BLOCK_N_COLS; c += 2) {
+                        const int next = c + 1;
+                        const half2 pair =
+                            small_half2<-8>(static_cast<signed char>(static_cast<signed char>((packed[r][c]
+                            >> shift[r]) & 15) - 8),
+                            static_cast<signed char>(static_cast<signed char>((packed[r][next] >> shift[r])
+                            & 15) - 8)) * __halves2half2(scale[c], scale[next]);
+                        b[r][c] = pair.x;
+                        b[r][next] = pair.y;
                     }
                 }
                 // L32: accumulator = tl.dot(a, b, accumulator)
@@ -408,7 +421,7 @@ int4_matmul_kernel(const half* a_ptr, const unsigned char* packed_ptr, const hal
                     #pragma unroll
                     for (int v = 0; v < BLOCK_N_COLS / OCT_VEC; ++v) {
                         const int b_place =
-                            swizzled<half, BLOCK_N, BLOCK_K>(r * ROW_THREADS + packed_row,
+                            swizzled<half, BLOCK_N, BLOCK_K>(packed_row * ROW_VEC + r,
                             packed_col * COL_VEC + v * OCT_VEC);
                         store_vec<OCT_VEC>(&b_shared[b_place], &b[r][v * OCT_VEC]);
                     }

@@ -71,6 +71,7 @@ layer_norm_bwd_dwdb(const float* dw_part_ptr, const float* db_part_ptr, float* d
     __shared__ float dw_sum_partial[NUM_WARPS][BLOCK_N];   // by warp and kept element
     __shared__ float db_sum_partial[NUM_WARPS][BLOCK_N];   // by warp and kept element
     const int tid = threadIdx.x;
+    __builtin_assume(tid >= 0);   // its quotients and remainders are shifts and masks
     const int col = tid % COL_THREADS;   // this thread's place among COL_THREADS
     const int row = tid / COL_THREADS;   // this thread's place among ROW_THREADS
 

@@ -5,7 +5,7 @@
 //              db_ptr: float*, 16-byte aligned; mean_ptr, rstd_ptr: const float*, 16-byte aligned; stride, M,
 //              N: int, multiples of 16
 //   constexpr  BLOCK_SIZE = 8192
-//   launch     grid (programs, 1, 1), block (512, 1, 1), dynamic shared memory 0 bytes
+//   launch     grid (programs, 1, 1), block (512, 1, 1), dynamic shared memory 65664 bytes
 //   tiles      cols, w, w_float, dw, db, x, x_float, dy, dy_float, xhat, wdy, dx [8192]: 2 x 512 threads x 8
 //              consecutive elements
 //   numerics   /: div.full, 2 ulp, over the full range
@@ -21,6 +21,7 @@ constexpr int ELEMS = BLOCK_SIZE / NUM_THREADS;                 // 16 elements o
 constexpr int VEC = 8;                                          // consecutive elements of a thread
 constexpr int VECS = ELEMS / VEC;                               // 2
 constexpr int QUAD_VEC = 4;                                     // elements of one access
+constexpr int NUM_STAGES = 2;                                   // tiles in shared memory at once
 
 // Loads N consecutive elements if `inside`; otherwise nothing is read and each becomes `other`.
 template <int N, typename T>
@@ -116,12 +117,52 @@ __device__ __forceinline__ State block_reduce(State state, State* partial)
     return warp_reduce<Op, NUM_WARPS / 2, 1>(partial[lane % NUM_WARPS]);
 }
 
+// 32-bit address in shared memory, as PTX wants it.
+__device__ __forceinline__ unsigned shared_address(const void* pointer)
+{
+    return static_cast<unsigned>(__cvta_generic_to_shared(pointer));
+}
+
+// Starts an asynchronous copy of the first `bytes` of 16 bytes to shared memory; the others become zeros.
+__device__ __forceinline__ void cp_async_16(void* dst, const void* src, int bytes)
+{
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
+                 :: "r"(shared_address(dst)), "l"(src), "r"(bytes) : "memory");
+}
+
+// Closes the group of copies started since the previous commit.
+__device__ __forceinline__ void cp_async_commit()
+{
+    asm volatile("cp.async.commit_group;" ::: "memory");
+}
+
+// Waits until at most PENDING of this thread's groups are still in flight.
+template <int PENDING>
+__device__ __forceinline__ void cp_async_wait()
+{
+    asm volatile("cp.async.wait_group %0;" :: "n"(PENDING) : "memory");
+}
+
+struct alignas(16) SharedArrays {
+    // each thread's own elements, on their way to its registers
+    alignas(16) half x_ahead[NUM_STAGES][ELEMS * NUM_THREADS];
+    // each thread's own elements, on their way to its registers
+    alignas(16) half dy_ahead[NUM_STAGES][ELEMS * NUM_THREADS];
+    alignas(16) Sums sums_partial[NUM_WARPS];   // one partial result per warp
+};
+static_assert(sizeof(SharedArrays) == 65664, "the launch line in the header above");
+
 extern "C" __global__ void __launch_bounds__(NUM_THREADS, 1)
 layer_norm_bwd_dx(half* dx_ptr, const half* dy_ptr, float* dw_ptr, float* db_ptr, const half* x_ptr,
                   const half* w_ptr, const float* mean_ptr, const float* rstd_ptr, int stride, int M, int N)
 {
-    __shared__ Sums sums_partial[NUM_WARPS];   // one partial result per warp
+    extern __shared__ __align__(16) unsigned char shared_bytes[];
+    SharedArrays& shared = *reinterpret_cast<SharedArrays*>(shared_bytes);
+    auto& x_ahead = shared.x_ahead;
+    auto& dy_ahead = shared.dy_ahead;
+    auto& sums_partial = shared.sums_partial;
     const int tid = threadIdx.x;
+    __builtin_assume(tid >= 0);   // its quotients and remainders are shifts and masks
 
     // L31: group = tl.program_id(0)
     const int group = blockIdx.x;
@@ -145,13 +186,41 @@ layer_norm_bwd_dx(half* dx_ptr, const half* dy_ptr, float* dw_ptr, float* db_ptr
     float db[ELEMS] = {};
     // A program keeps the sums of its rows in registers and writes them once.
     // L38: for row in range(group, M, tl.num_programs(0)):
+    // Starts the loads of iteration row into a stage.
+    const auto load_tiles = [&](int row, int stage) {
+        // L39: x = tl.load(x_ptr + row * stride + cols, mask=mask, other=0.0).to(tl.float32)
+        //         (its copies, made ahead)
+        #pragma unroll
+        for (int v = 0; v < VECS; ++v) {
+            cp_async_16(&x_ahead[stage][(v * NUM_THREADS + tid) * VEC],
+                        x_ptr + static_cast<long long>(row) * stride + cols[v * VEC],
+                        cols[v * VEC] < N ? 16 : 0);
+        }
+        // L40: dy = tl.load(dy_ptr + row * stride + cols, mask=mask, other=0.0).to(tl.float32)
+        //         (its copies, made ahead)
+        #pragma unroll
+        for (int v = 0; v < VECS; ++v) {
+            cp_async_16(&dy_ahead[stage][(v * NUM_THREADS + tid) * VEC],
+                        dy_ptr + static_cast<long long>(row) * stride + cols[v * VEC],
+                        cols[v * VEC] < N ? 16 : 0);
+        }
+    };
+    for (int stage = 0; stage < NUM_STAGES; ++stage) {
+        if (group + stage * static_cast<int>(gridDim.x) < M) {
+            load_tiles(group + stage * static_cast<int>(gridDim.x), stage);
+        }
+        cp_async_commit();
+    }
+    int used = 0;   // stages so far
     for (int row = group; row < M; row += static_cast<int>(gridDim.x)) {
+        cp_async_wait<NUM_STAGES - 1>();   // what this thread has copied for itself has arrived
+        const int stage = used % NUM_STAGES;
         // L39: x = tl.load(x_ptr + row * stride + cols, mask=mask, other=0.0).to(tl.float32)
         half x[ELEMS];
         #pragma unroll
         for (int v = 0; v < VECS; ++v) {
-            load_vec_if<VEC>(&x[v * VEC], x_ptr + static_cast<long long>(row) * stride + cols[v * VEC],
-                             cols[v * VEC] < N, __float2half(0.0f));
+            load_vec_if<VEC>(&x[v * VEC], &x_ahead[stage][(v * NUM_THREADS + tid) * VEC], cols[v * VEC] < N,
+                             __float2half(0.0f));
         }
         float x_float[ELEMS];
         #pragma unroll
@@ -160,9 +229,12 @@ layer_norm_bwd_dx(half* dx_ptr, const half* dy_ptr, float* dw_ptr, float* db_ptr
         half dy[ELEMS];
         #pragma unroll
         for (int v = 0; v < VECS; ++v) {
-            load_vec_if<VEC>(&dy[v * VEC], dy_ptr + static_cast<long long>(row) * stride + cols[v * VEC],
-                             cols[v * VEC] < N, __float2half(0.0f));
+            load_vec_if<VEC>(&dy[v * VEC], &dy_ahead[stage][(v * NUM_THREADS + tid) * VEC], cols[v * VEC] < N,
+                             __float2half(0.0f));
         }
+        const int ahead = row + NUM_STAGES * static_cast<int>(gridDim.x);
+        if (ahead < M) load_tiles(ahead, stage);
+        cp_async_commit();   // possibly of nothing: one group per iteration
         float dy_float[ELEMS];
         #pragma unroll
         for (int e = 0; e < ELEMS; ++e) dy_float[e] = __half2float(dy[e]);
@@ -211,6 +283,7 @@ layer_norm_bwd_dx(half* dx_ptr, const half* dy_ptr, float* dw_ptr, float* db_ptr
         // L50: db += dy
         #pragma unroll
         for (int e = 0; e < ELEMS; ++e) db[e] += dy_float[e];
+        ++used;
     }
     // L51: tl.store(dw_ptr + group * N + cols, dw, mask=mask)
     #pragma unroll

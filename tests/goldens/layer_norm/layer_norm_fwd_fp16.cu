@@ -121,6 +121,7 @@ layer_norm_fwd(const half* x_ptr, half* y_ptr, const half* w_ptr, const half* b_
     __shared__ float x_sum_partial[NUM_WARPS];   // one partial result per warp
     __shared__ float sum_partial[NUM_WARPS];   // one partial result per warp
     const int tid = threadIdx.x;
+    __builtin_assume(tid >= 0);   // its quotients and remainders are shifts and masks
 
     // L11: row = tl.program_id(0)
     const int row = blockIdx.x;

@@ -1,0 +1,184 @@
+"""Loads that threads make ahead for themselves, and operands that stay in registers: plans, text, and results everyhow."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import tilewright as triton
+import tilewright.language as tl
+import tilewright.runtime.cpu as cpu
+from tilewright.artifact import Options
+from tilewright.pipeline import Translation, translate_stages
+from tilewright.runtime.signature import parse_signature
+from tilewright.schedule.targets import find_target
+
+WAYS = (("greedy_low", "late"), ("reverse", "early"), ("random", "mixed"))
+
+
+@triton.jit
+def row_sums(x_ptr, y_ptr, out_ptr, rows, cols, stride, BLOCK: tl.constexpr, STAGES: tl.constexpr):
+    offsets = tl.arange(0, BLOCK)
+    total = tl.zeros((BLOCK,), dtype=tl.float32)
+    for row in tl.range(tl.program_id(0), rows, tl.num_programs(0), num_stages=STAGES):
+        x = tl.load(x_ptr + row * stride + offsets, mask=offsets < cols, other=-2.0)
+        y = tl.load(y_ptr + row * stride + offsets, mask=offsets < cols)
+        total += x * tl.where(offsets < cols, y, 1.0)
+        tl.store(out_ptr + row * BLOCK + offsets, total)
+
+
+@triton.jit
+def in_place(x_ptr, out_ptr, rows, BLOCK: tl.constexpr):
+    offsets = tl.arange(0, BLOCK)
+    for row in tl.range(0, rows, num_stages=3):
+        x = tl.load(x_ptr + row * BLOCK + offsets)
+        tl.store(x_ptr + (row + 1) * BLOCK + offsets, x + 1.0)
+        tl.store(out_ptr + row * BLOCK + offsets, x)
+
+
+@triton.jit
+def gathered(index_ptr, x_ptr, out_ptr, rows, BLOCK: tl.constexpr):
+    offsets = tl.arange(0, BLOCK)
+    for row in tl.range(0, rows, num_stages=3):
+        index = tl.load(index_ptr + row * BLOCK + offsets)
+        tl.store(out_ptr + row * BLOCK + offsets, tl.load(x_ptr + index))
+
+
+@triton.jit
+def dequantised(
+    a_ptr, w_ptr, scale_ptr, c_ptr, M, N, K, BITS: tl.constexpr, BY_COLUMNS: tl.constexpr, BM: tl.constexpr,
+    BN: tl.constexpr, BK: tl.constexpr,
+):  # fmt: skip
+    # Weights of BITS bits, several along K in an int32, times a scale per column and block of K.
+    FIELDS: tl.constexpr = 32 // BITS
+    m = tl.program_id(1) * BM + tl.arange(0, BM)
+    n = tl.program_id(0) * BN + tl.arange(0, BN)
+    k = tl.arange(0, BK)
+    total = tl.zeros((BM, BN), dtype=tl.float32)
+    for block in range(0, K // BK):
+        at = block * BK + k
+        a = tl.load(a_ptr + m[:, None] * K + at[None, :], mask=m[:, None] < M, other=0.0)
+        if BY_COLUMNS:
+            word = tl.load(w_ptr + n[:, None] * (K // FIELDS) + at[None, :] // FIELDS)
+            field = (word >> (at[None, :] % FIELDS * BITS)) & ((1 << BITS) - 1)
+            b = (field - (1 << BITS) // 2).to(a.dtype) * tl.load(scale_ptr + block * N + n)[:, None]
+            b = b.T
+        else:
+            word = tl.load(w_ptr + at[:, None] // FIELDS * N + n[None, :])
+            field = (word >> (at[:, None] % FIELDS * BITS)) & ((1 << BITS) - 1)
+            b = (field - (1 << BITS) // 2).to(a.dtype) * tl.load(scale_ptr + block * N + n)[None, :]
+        total = tl.dot(a, b, total)
+    tl.store(c_ptr + m[:, None] * N + n[None, :], total, mask=m[:, None] < M)
+
+
+def planned(kernel: Any, signature: str, arch: str = "sm_90a", **options: Any) -> Translation:
+    """All stages of a translation."""
+    return translate_stages(kernel, parse_signature(kernel, signature), Options(**options), find_target(arch))
+
+
+def run_everyhow(monkeypatch: pytest.MonkeyPatch, kernel: Any, grid: Any, arguments: Any, **options: Any) -> list[Any]:
+    """Launches a kernel on fresh copies of its arguments in all ways; returns these copies."""
+    run, results = cpu.run, []
+    monkeypatch.setenv("TILEWRIGHT_MODE", "cpu")
+    for schedule, delivery in WAYS:
+
+        def with_way(artifact: Any, grid: Any, values: Any, how: tuple[str, str] = (schedule, delivery)) -> None:
+            run(artifact, grid, values, schedule=how[0], seed=3, delivery=how[1])
+
+        monkeypatch.setattr(cpu, "run", with_way)
+        results.append([one.copy() if isinstance(one, np.ndarray) else one for one in arguments])
+        kernel[grid](*results[-1], **options)
+    return results
+
+
+@pytest.mark.parametrize("stages", [2, 3, 5])
+@pytest.mark.parametrize(("rows", "cols", "programs"), [(7, 250, 2), (1, 256, 3), (5, 256, 1)])
+def test_rows_are_loaded_ahead(
+    stages: int, rows: int, cols: int, programs: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(1)
+    x, y = (rng.standard_normal((rows, 256)).astype(np.float32) for _ in range(2))
+    out = np.full((rows, 256), np.nan, np.float32)
+    (ring,) = planned(row_sums, f"*fp32:16, *fp32:16, *fp32:16, i32, i32, i32:16, 256, {stages}").schedule.rings.rings
+    assert (ring.kind, ring.stages, len(ring.own)) == ("own", stages - 1, 2)
+    inside = np.arange(256) < cols
+    products = np.where(inside, x, -2.0) * np.where(inside, y, 1.0)
+    expected = np.stack([products[row % programs : row + 1 : programs].sum(axis=0) for row in range(rows)])
+    for *_, found, _, _, _ in (
+        r[:6] for r in run_everyhow(
+            monkeypatch, row_sums, (programs,), [x, y, out, rows, cols, 256], BLOCK=256, STAGES=stages
+        )
+    ):  # fmt: skip
+        np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
+
+
+def test_a_sanitizer_sees_no_race(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TILEWRIGHT_MODE", "check")
+    x, out = np.ones((6, 128), np.float32), np.full((6, 128), np.nan, np.float32)
+    row_sums[(2,)](x, x, out, 6, 128, 128, BLOCK=128, STAGES=3)
+    assert (out == np.repeat([1, 2, 3], 2)[:, None]).all()
+
+
+@pytest.mark.parametrize(
+    ("kernel", "signature", "own"),
+    [
+        (in_place, "*fp32:16, *fp32:16, i32, 256", []),
+        (gathered, "*i32:16, *fp32:16, *fp32:16, i32, 256", ["index"]),
+    ],
+)
+def test_what_cannot_be_loaded_ahead_is_not(kernel: Any, signature: str, own: list[str]) -> None:
+    rings = planned(kernel, signature).schedule.rings.rings
+    assert [tile.name for ring in rings for tile in ring.own] == own
+
+
+def test_what_many_blocks_hide_needs_no_stages() -> None:
+    softmax = "*fp32:16, *fp32:16, *fp32:16, i32, i32, i32:16"
+    small = planned(row_sums, f"{softmax}, 1024, None", num_warps=4).schedule.rings.rings
+    large = planned(row_sums, f"{softmax}, 16384, None", num_warps=8).schedule.rings.rings
+    assert not small and [ring.kind for ring in large] == ["own"]
+
+
+DEQUANTISED = [
+    (bits, by_columns, dtype, shape, warps)
+    for bits in (2, 4, 8)
+    for by_columns in (False, True)
+    for dtype, shape, warps in ((np.float16, (16, 64, 64), 4), (np.float16, (32, 32, 128), 1))
+]
+
+
+@pytest.mark.parametrize("arch", ["sm_80", "sm_90a"])
+@pytest.mark.parametrize(("bits", "by_columns", "dtype", "shape", "warps"), DEQUANTISED)
+def test_dequantised_operands_stay_in_registers(
+    bits: int, by_columns: bool, dtype: Any, shape: tuple[int, int, int], warps: int, arch: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.setenv("TILEWRIGHT_ARCH", arch)
+    rng = np.random.default_rng(2)
+    bm, bn, bk = shape
+    m, n, k = bm - 3, 2 * bn, 3 * bk
+    a, scale = rng.standard_normal((m, k)).astype(dtype), rng.uniform(0.5, 1, (k // bk, n)).astype(dtype)
+    fields = rng.integers(0, 1 << bits, (k, n))
+    weights = (fields - (1 << bits) // 2).astype(dtype) * np.repeat(scale, bk, axis=0)
+    several = 32 // bits
+    words = np.zeros((k // several, n), np.uint32)
+    for field in range(several):
+        words |= fields[field::several].astype(np.uint32) << np.uint32(bits * field)
+    words = np.ascontiguousarray(words.T if by_columns else words).view(np.int32)
+    c = np.full((m, n), np.nan, np.float32)
+    options = {"BITS": bits, "BY_COLUMNS": by_columns, "BM": bm, "BN": bn, "BK": bk, "num_warps": warps}
+    signature = f"*fp16:16, *i32:16, *fp16:16, *fp32:16, i32, i32:16, i32:16, {bits}, {by_columns}, {bm}, {bn}, {bk}"
+    schedule = planned(dequantised, signature, arch, num_warps=warps).schedule
+    (plan,) = schedule.dots.values()
+    assert plan.held is not None and plan.held.run >= 4
+    assert {tile.name for ring in schedule.rings.rings for tile in ring.own} >= {"word"}
+    expected = a.astype(np.float64) @ weights.astype(np.float64)
+    for result in run_everyhow(monkeypatch, dequantised, (2, 1), [a, words, scale, c, m, n, k], **options):
+        np.testing.assert_allclose(result[3], expected, rtol=2e-3, atol=2e-2)
+
+
+def test_a_word_is_loaded_once() -> None:
+    signature = "*fp16:16, *i32:16, *fp16:16, *fp32:16, i32, i32:16, i32:16, 4, False, 16, 128, 128"
+    text = planned(dequantised, signature).artifact.source
+    assert "r += 8) {\n            cp_async_16(&word_ahead" in text
+    assert "fields_half2<-8>((word[c][r] >>" in text and "b_shared" not in text and "pack_pair(b[" in text

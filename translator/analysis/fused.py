@@ -1,0 +1,49 @@
+"""Tiles of integers that exist only to be converted: they are formed where a statement of 16-bit floats uses them.
+
+`nibbles = (packed >> shifts) & 15`, used by `b = (nibbles - 8).to(tl.float16) * scale` alone, needs no registers of its own;
+written where it is used, the statement shows what its elements are made of.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+
+from ..ir.nodes import Assign, Expr, Statement, Variable
+from ..ir.walk import assigned_variables, bodies, expressions, statements, used_variables
+from ..language.dtypes import DType
+from .structured import is_elementwise
+
+
+def converted_once(body: tuple[Statement, ...], definitions: Mapping[Variable, Expr]) -> frozenset[Variable]:
+    """The tiles of integers that one later statement of the same block reads, whose operands nothing changes in between."""
+    uses = Counter(v for s in statements(body) for expr in expressions(s) for v in used_variables(expr))
+    found: set[Variable] = set()
+    for block in (body, *(block for s in statements(body) for block in bodies(s))):
+        pending: set[Variable] = set()
+        made_of: dict[Variable, list[Variable]] = {}  # the tiles whose definition reads a variable
+        for statement in block:
+            if _is_narrow(statement):
+                found |= pending & {v for expr in expressions(statement) for v in used_variables(expr)}
+            for changed in (v for s in statements((statement,)) for v in assigned_variables(s)):
+                pending -= {changed, *made_of.pop(changed, ())}
+            if isinstance(statement, Assign) and len(statement.targets) == 1 and uses[statement.target] == 1:
+                target = statement.target
+                if _is_integer_tile(target) and target in definitions:
+                    pending.add(target)
+                    for variable in used_variables(definitions[target]):
+                        made_of.setdefault(variable, []).append(target)
+    return frozenset(found)
+
+
+def _is_integer_tile(variable: Variable) -> bool:
+    element = variable.type.element
+    return variable.type.is_tile and isinstance(element, DType) and element.is_int() and not element.is_bool()
+
+
+def _is_narrow(statement: Statement) -> bool:
+    """Whether a statement computes a tile of 16-bit floats element by element."""
+    if not isinstance(statement, Assign) or not is_elementwise(statement.value):
+        return False
+    element = statement.value.type.element
+    return isinstance(element, DType) and element.is_floating() and element.bits == 16

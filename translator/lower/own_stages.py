@@ -1,0 +1,153 @@
+"""Loads that every thread makes ahead for itself: asynchronous copies to places that no other thread touches.
+
+A place holds one access of one thread, those of neighbouring threads lie side by side: no two lanes meet in a bank, and
+neither the copies nor the reads need a barrier. `schedule/own_stages.py` decides which loads these are.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from ..ir.nodes import Assign, Call, For, Literal, Statement
+from ..schedule.ring_plan import Ring
+from ..schedule.rings import top_statements
+from .context import Context, ctype
+from .memory import (
+    access_of,
+    load_operands,
+    note_load,
+    place_of_own,
+    uniform_test,
+    valid_count,
+    vectors,
+    width_name,
+)
+from .point import Point
+from .staging import COPY_BYTES
+from .tags import tag
+from .unit import Branch, Comment, Line, Loop, Node, Shared
+
+AHEAD = "its copies, made ahead"  # what is said of a load's line where the other part of its code stands
+Body = Callable[[tuple[Statement, ...]], tuple[Node, ...]]
+
+
+def own_of(context: Context, statement: For, ring: Ring) -> list[Assign]:
+    """The loads of a loop that threads make ahead for themselves: those that `cp.async` can take."""
+    loads = [s for s in top_statements(statement.body) if isinstance(s, Assign) and s.targets[0] in ring.own]
+    loads = [s for s in loads if isinstance(s.value, Call) and s.value.op == "load"]
+    return [s for s in loads if access_of(context, s).width * s.target.type.dtype.itemsize in COPY_BYTES]
+
+
+def declare_own(context: Context, load: Assign, ring: Ring, stages: str) -> None:
+    """Asks for the places of a load's elements, and has the load read them there."""
+    target, layout = load.target, context.schedule.layouts[load.target]
+    repeats = dict(access_of(context, load).repeats)
+    count = math.prod(layout.register_shape()) // math.prod(repeats.values())
+    threads = context.schedule.num_threads
+    name = context.names.once(f"{target.name}_ahead", ("ahead", target))
+    counts = (
+        f"({context.count(layout.axes[axis])} / {repeats[axis]})"
+        if axis in repeats
+        else context.count(layout.axes[axis])
+        for axis in layout.array_axes()
+    )
+    sides = " * ".join([*counts, "NUM_THREADS"])
+    size = count * threads * target.type.dtype.itemsize * ring.stages
+    comment = "each thread's own elements, on their way to its registers"
+    outer = f"[{stages}]" if ring.stages > 1 else ""
+    context.shared.setdefault((target.key, "own"), Shared(name, ctype(target.type), f"{outer}[{sides}]", size, comment))
+    context.own_stage[target] = f"{name}[stage]" if ring.stages > 1 else name
+
+
+def own_copies(context: Context, load: Assign) -> tuple[Node, ...]:
+    """This thread's copies of what it will hold of a tile, to its places in `stage`."""
+    target, access = load.target, access_of(context, load)
+    layout = context.schedule.layouts[target]
+    pointer, _, _ = load_operands(load.value)  # type: ignore[arg-type]
+    note_load(context, pointer, layout)
+    size = access.width * target.type.dtype.itemsize
+    helper = context.use_helper("cp_async", f"cp_async_{size}", bytes=size)
+
+    def one(point: Point) -> tuple[Node, ...]:
+        test, count = uniform_test(context, access, point), valid_count(context, access, point)
+        valid = str(size)
+        if count is not None:
+            context.use_helper("valid_bytes")
+            valid = f"valid_bytes<{target.type.dtype.itemsize}, {width_name(context, layout, access)}>({count.text})"
+        if test is not None:
+            valid = f"{test.within(4)} ? {valid} : 0"
+        source = context.speller.text(pointer, point)
+        return (Line(f"{helper}(&{place_of_own(context, load, point)}, {source}, {valid});"),)
+
+    return vectors(context, layout, access, one)
+
+
+def lower_own_loop(
+    context: Context, statement: For, ring: Ring, bounds: tuple[str, str, str], header: str, body: Body
+) -> tuple[Node, ...]:
+    """A loop in which each thread, having read its elements of an iteration, starts the copies of a later one."""
+    loads = own_of(context, statement, ring)
+    if not loads:
+        return (Loop(header, body(statement.body)),)
+    once, loop = context.names.once, ring.loop
+    start, stop, step = bounds
+    name, several = context.names.variable(loop), ring.stages > 1
+    stages = ""
+    if several:
+        stages = context.constant("NUM_STAGES", ring.stages, "tiles in shared memory at once", topic="stages")
+    ahead, load_tiles = once("ahead", ("ahead", loop)), once("load_tiles", ("load", loop))
+    used = once("used", ("position", loop, "")) if several and ring.counted else ""
+    for helper in ("cp_async_commit", "cp_async_wait"):
+        context.use_helper(helper)
+    copies: list[Node] = []
+    for load in loads:
+        declare_own(context, load, ring, stages)
+        copies += [*tag(load.origin, AHEAD, bool(copies), again=True), *own_copies(context, load)]
+    kind, compare = ctype(statement.variable.type), ">" if statement.descending else "<"
+    parameters, stage = f"{kind} {name}{', int stage' if several else ''}", ", stage" if several else ""
+    loading = [
+        Comment(f"Starts the loads of iteration {name}{' into a stage' if several else ''}."),
+        Loop(f"const auto {load_tiles} = [&]({parameters})", tuple(copies), closing="};"),
+    ]
+    many = _product(stages or "1", step, statement)
+    more = (
+        Line(f"const {kind} {ahead} = {name} + {many};"),
+        Branch(f"{ahead} {compare} {stop}", (Line(f"{load_tiles}({ahead}{stage});"),)),
+        Line("cp_async_commit();", "possibly of nothing: one group per iteration"),
+    )
+    context.after_load[id(loads[-1])] = more
+    arrival = Line(
+        f"cp_async_wait<{f'{stages} - 1' if several else '0'}>();", "what this thread has copied for itself has arrived"
+    )
+    position = f"{used or name} % {stages}"
+    trip = [
+        arrival,
+        *((Line(f"const int stage = {position};"),) if several else ()),
+        *body(statement.body),
+        *((Line(f"++{used};"),) if used else ()),
+    ]
+    first = _first_copies(statement, (start, stop, step), load_tiles, stages, compare)
+    count = (Line(f"int {used} = 0;", "stages so far"),) if used else ()
+    return (*loading, *first, *count, Loop(header, tuple(trip)))
+
+
+def _first_copies(
+    statement: For, bounds: tuple[str, str, str], load_tiles: str, stages: str, compare: str
+) -> tuple[Node, ...]:
+    """The copies of the first iterations, as many as there are stages."""
+    start, stop, step = bounds
+    commit = Line("cp_async_commit();")
+    if not stages:
+        return (Branch(f"{start} {compare} {stop}", (Line(f"{load_tiles}({start});"),)), commit)
+    offset = _product("stage", step, statement)
+    iteration = f"{start} + {offset}" if start != "0" else offset
+    some = Branch(f"{iteration} {compare} {stop}", (Line(f"{load_tiles}({iteration}, stage);"),))
+    return (Loop(f"for (int stage = 0; stage < {stages}; ++stage)", (some, commit)),)
+
+
+def _product(count: str, step: str, statement: For) -> str:
+    """So many steps of a loop, as text."""
+    if isinstance(statement.step, Literal) and statement.step.value == 1:
+        return count
+    return step if count == "1" else f"{count} * {step}"

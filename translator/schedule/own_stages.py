@@ -1,0 +1,93 @@
+"""Which loads of a loop threads make ahead for themselves: tiles that are used in registers, not by dots from shared memory.
+
+In: the plan of a kernel's rings and a loop. Out: the loads, and how many stages pay. Every thread copies the elements that
+it will hold to places of its own and reads them back when the load's turn comes, so that nobody waits for anybody.
+"""
+
+from __future__ import annotations
+
+import math
+
+from ..analysis.structured import is_elementwise
+from ..ir.nodes import Assign, Call, For, Literal, Statement, Variable
+from ..ir.walk import statements, used_variables
+from ..language.dtypes import PointerType
+from .layout import Layout, blocked, padded
+from .pointers import roots_of
+from .registers import OTHER_REGISTERS, REGISTER_FILE, peak_registers
+from .ring_plan import RingPlan
+from .trips import in_any_trip
+
+LANES = 32
+THREADS_PER_MULTIPROCESSOR = 2048
+FEW_BLOCKS = 2  # with more blocks on a multiprocessor, one loads while another computes
+SHARED_FOR_REDUCTIONS = 4096  # bytes of a block that stages leave to reductions and conversions
+LEAST_BYTES = 4096  # of a stage, in a loop without dots: less is on its way soon enough
+
+
+def may_load_ahead(loop: For, top: list[Statement]) -> bool:
+    """Whether loading ahead could pay in a loop without dots, by the sizes of its tiles alone."""
+    calls = [s.value for s in top if isinstance(s, Assign) and isinstance(s.value, Call)]
+    tiles = [call.type for call in calls if call.op == "load" and call.type.is_tile and not call.type.is_pointer]
+    size = sum(math.prod(map(padded, type_.shape)) * type_.dtype.itemsize for type_ in tiles)
+    return size >= LEAST_BYTES or (bool(tiles) and dict(loop.options).get("num_stages") is not None)
+
+
+def own_loads(plan: RingPlan, loop: For, top: list[Statement]) -> dict[int, Assign]:
+    """The loads among the `top` statements of a loop that can be made ahead, by `id`, with operands for any trip."""
+    found: dict[int, Assign] = {}
+    for statement in top:
+        if not isinstance(statement, Assign) or not _is_plain_load(plan, statement):
+            continue
+        call = in_any_trip(plan.induction, plan.facts, statement, loop)
+        if call is not None and loop.variable in used_variables(call.args[0]):
+            found[id(statement)] = Assign(statement.origin, statement.targets, call)
+    return found
+
+
+def _is_plain_load(plan: RingPlan, statement: Assign) -> bool:
+    """Whether a load brings a tile into registers, from memory that the kernel does not write, without special wishes."""
+    call, target = statement.value, statement.targets[0]
+    if not isinstance(call, Call) or call.op != "load" or not target.type.is_tile or target in plan.dots.staged:
+        return False
+    pointee = call.args[0].type.element
+    if plan.facts.assignments[target] != 1 or target in plan.facts.unused:
+        return False
+    if not isinstance(pointee, PointerType) or pointee.element_ty.is_bool():
+        return False
+    if call.attribute("volatile") or call.attribute("cache_modifier") or call.attribute("eviction_policy"):
+        return False
+    if len(call.args) > 2 and not isinstance(call.args[2], Literal):
+        return False
+    return roots_of(plan.kernel, call.args[0]) <= plan.read_only
+
+
+def own_stages(plan: RingPlan, loop: For, tiles: tuple[Variable, ...]) -> int:
+    """How many trips ahead threads load for themselves in a loop without dots; 0 where it does not pay.
+
+    One tile less than `num_stages` asks for: the last is in registers. Blocks hide each other's loads where several fit on
+    a multiprocessor, so stages take no more than what the registers leave unused, unless the loop itself asks for them.
+    """
+    threads = plan.options.num_warps * LANES
+    dots = any(id(inner) in plan.dots.plans for inner in statements(loop.body))
+    asked = dict(loop.options).get("num_stages")
+    bytes_of_stage = sum(math.prod(map(padded, tile.type.shape)) * tile.type.dtype.itemsize for tile in tiles)
+    wanted = (plan.options.num_stages if asked is None else int(asked)) - 1
+    registers = _peak(plan, threads) + OTHER_REGISTERS
+    blocks = min(REGISTER_FILE // (registers * threads), THREADS_PER_MULTIPROCESSOR // threads) or 1
+    if asked is None and not dots and (blocks > FEW_BLOCKS or bytes_of_stage < LEAST_BYTES):
+        return 0
+    room = plan.target.max_dynamic_shared_bytes // (blocks if asked is None else 1) - SHARED_FOR_REDUCTIONS
+    return max(min(wanted, room // bytes_of_stage), 0)
+
+
+def _peak(plan: RingPlan, threads: int) -> int:
+    """Registers of live tiles per thread, each tile shared out evenly."""
+    layouts: dict[Variable, Layout] = {}
+    nowhere = plan.facts.index | plan.facts.absorbed | plan.facts.unused
+    for statement in statements(plan.kernel.body):
+        if isinstance(statement, Assign) and (is_elementwise(statement.value) or len(statement.targets) == 1):
+            for target in statement.targets:
+                if target.type.is_tile and target not in nowhere:
+                    layouts[target] = blocked(target.type.shape, threads, target.type.rank - 1, 1)
+    return peak_registers(plan.kernel, plan.facts, layouts)

@@ -1,0 +1,38 @@
+"""What a loop's load reads in any of its trips: its operands in terms of the loop's variable alone."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ..analysis.facts import Facts
+from ..analysis.induction import Induction
+from ..ir.nodes import Assign, Call, CallFunction, Expr, For, Use, Variable
+from ..ir.walk import assigned_variables, statements, used_variables
+
+
+def in_any_trip(induction: Induction, facts: Facts, statement: Assign, loop: For) -> Call | None:
+    """A load whose operands are in terms of the loop's variable and of what the loop does not change; None if it cannot be."""
+    changed = {v for inner in statements(loop.body) for v in assigned_variables(inner)}
+    induction = replace(induction, kept=facts.index - changed)  # computed once, before the loop
+    call = statement.value
+    if not isinstance(call, Call):
+        return None
+    args: list[Expr] = []
+    for arg in call.args:
+        value = induction.value_at(arg, statement)
+        while value is not None and (inside := next((v for v in used_variables(value) if v in changed), None)):
+            definition = induction.definition(inside, statement)
+            value = None if definition is None else _substituted(value, inside, definition)
+        if value is None:
+            return None
+        args.append(value)
+    return replace(call, args=tuple(args))
+
+
+def _substituted(expr: Expr, variable: Variable, value: Expr) -> Expr:
+    """An expression with a variable's value in its place."""
+    if isinstance(expr, Use):
+        return value if expr.variable is variable else expr
+    if isinstance(expr, (Call, CallFunction)):
+        return replace(expr, args=tuple(_substituted(arg, variable, value) for arg in expr.args))
+    return expr
