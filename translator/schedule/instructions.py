@@ -62,7 +62,7 @@ LARGEST_LAST = ((1, 0), (0, 1), (0, 0))
 SPLITS = {
     "tf32x3": Split("tf32x3", "tf32", 8, 2, 2, LARGEST_LAST),
     "bf16x3": Split("bf16x3", "bf16", 16, 2, 2, LARGEST_LAST),
-    "bf16x6": Split("bf16x6", "bf16", 16, 1, 3, ((1, 1), (2, 0), (0, 2), *LARGEST_LAST)),
+    "bf16x6": Split("bf16x6", "bf16", 16, 2, 3, ((1, 1), (2, 0), (0, 2), *LARGEST_LAST)),
 }
 
 
