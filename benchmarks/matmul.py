@@ -36,6 +36,7 @@ DTYPES = {"fp16": torch.float16, "bf16": torch.bfloat16, "fp8": torch.float8_e4m
 TOLERANCES = {torch.float16: 1e-3, torch.bfloat16: 8e-3}
 QUICK_CONFIG = "128,256,64,8,3"
 GROUP_M, GROUP_K = 8, 128
+INT4_PARTS = 4  # of K, where no config is tuned
 KEY = ["M", "N", "K", "stride_ak", "stride_bk"]
 
 Modules = dict[str, ModuleType]
@@ -54,9 +55,18 @@ class Launchers:
     """A kernel of both modules, tuned or with one config; remembers what was chosen."""
 
     def __init__(
-        self, modules: Modules, kernel: str, key: list[str], config: str | None, configs: str = "configs"
+        self,
+        modules: Modules,
+        kernel: str,
+        key: list[str],
+        config: str | None,
+        configs: str = "configs",
+        zeroed: tuple[str, ...] = (),
     ) -> None:
-        """`config` is "BLOCK_M,BLOCK_N,BLOCK_K,warps,stages", or None to tune over what `configs` names."""
+        """`config` is "BLOCK_M,BLOCK_N,BLOCK_K,warps,stages", or None to tune over what `configs` names.
+
+        The arguments named by `zeroed` start from zeros whenever a config is timed.
+        """
         self.kernels: dict[str, Any] = {}
         self.fixed: dict[str, int] = {}
         if config:
@@ -64,7 +74,7 @@ class Launchers:
             self.fixed = dict(zip(names, map(int, config.split(",")), strict=True))
         for name, module in modules.items():
             function = getattr(module, kernel)
-            tuned = module.triton.autotune(configs=getattr(module, configs)(), key=key)
+            tuned = module.triton.autotune(configs=getattr(module, configs)(), key=key, reset_to_zero=list(zeroed))
             self.kernels[name] = function if config else tuned(function)
 
     def bind(
@@ -123,19 +133,23 @@ def product(
 
 
 def int4_product(launchers: Launchers, shape: tuple[int, int, int]) -> Case:
-    """C = A @ dequantised weights, fp16, bound by memory."""
+    """C = A @ dequantised weights, bound by memory; C is cleared in what is timed, since parts of K are added to it."""
     m, n, k = shape
     a = matrix(m, k, torch.float16)
     packed = torch.randint(-(2**31), 2**31, (k // 8, n), device="cuda", dtype=torch.int32)
     scale = torch.rand(k // GROUP_K, n, device="cuda", dtype=torch.float16) * 0.02
-    c = torch.empty(m, n, device="cuda", dtype=torch.float16)
+    c = torch.empty(m, n, device="cuda")
     shifts = torch.arange(0, 32, 4, device="cuda", dtype=torch.int32)
     nibbles = ((packed[:, None, :] >> shifts[None, :, None]) & 15).reshape(k, n) - 8
     weights = nibbles.half() * scale.repeat_interleave(GROUP_K, dim=0)
     del nibbles
     args = (a, packed, scale, c, m, n, k, a.stride(0), packed.stride(0), scale.stride(0), c.stride(0))
-    grid = lambda meta: (-(-n // meta["BLOCK_N"]),)
-    runs = {name: launchers.bind(name, grid, *args, GROUP=GROUP_K) for name in launchers.kernels}
+    grid = lambda meta: (-(-n // meta["BLOCK_N"]), meta["SPLIT_K"])
+    meta = {"GROUP": GROUP_K} | ({"SPLIT_K": INT4_PARTS} if launchers.fixed else {})
+    runs: dict[str, Callable[[], Any]] = {}
+    for name in launchers.kernels:
+        launch = launchers.bind(name, grid, *args, **meta)
+        runs[name] = lambda launch=launch: (c.zero_(), launch())[1]
     moved = packed.nbytes + scale.nbytes + a.nbytes + c.nbytes
     title = f"int4 {m}x{n}x{k} fp16"
     reference = lambda: a.double() @ weights.double()
@@ -149,7 +163,7 @@ def cases(options: argparse.Namespace, modules: Modules) -> Iterator[Callable[[]
     for mode in options.modes.split(","):
         if mode == "int4":
             config = options.config and "16,64,128,4,4"
-            launchers = Launchers(modules, "int4_kernel", ["M", "N", "K"], config, "int4_configs")
+            launchers = Launchers(modules, "int4_kernel", ["M", "N", "K"], config, "int4_configs", ("c_ptr",))
             yield from (partial(int4_product, launchers, shape) for shape in INT4_SHAPES)
         elif mode == "fp8":
             launchers = Launchers(modules, "matmul_kernel", KEY, options.config and "128,256,128,8,3", "fp8_configs")

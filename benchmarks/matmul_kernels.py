@@ -27,10 +27,10 @@ def fp8_configs():
 
 
 def int4_configs():
-    """Few rows: narrow tiles, so that there are programs for all multiprocessors, and many stages for the memory."""
-    sizes = [(16, n, k, w, s) for n, k, w in ((32, 128, 4), (64, 64, 4), (64, 128, 4), (128, 64, 4), (128, 128, 8))
-             for s in (3, 5)]  # fmt: skip
-    return [triton.Config(dict(BLOCK_M=m, BLOCK_N=n, BLOCK_K=k), num_warps=w, num_stages=s) for m, n, k, w, s in sizes]
+    """Few rows: narrow tiles and parts of K, so that there are programs for all multiprocessors and loads on their way."""
+    sizes = [(16, n, k, w, s) for n, k, w, s in ((32, 128, 2, 5), (64, 128, 4, 3), (64, 128, 4, 4), (128, 128, 8, 3))]
+    return [triton.Config(dict(BLOCK_M=m, BLOCK_N=n, BLOCK_K=k, SPLIT_K=parts), num_warps=w, num_stages=s)
+            for m, n, k, w, s in sizes for parts in (1, 2, 4)]  # fmt: skip
 
 
 @triton.jit
@@ -123,25 +123,30 @@ def descriptor_kernel(
 @triton.jit
 def int4_kernel(
     a_ptr, packed_ptr, scale_ptr, c_ptr, M, N, K, stride_am, stride_pk, stride_sg, stride_cm,
-    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, GROUP: tl.constexpr,
+    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, GROUP: tl.constexpr, SPLIT_K: tl.constexpr,
 ):  # fmt: skip
     # Weights of 4 bits, eight along K in an int32, less 8, times a scale per GROUP rows and column.
+    # Of SPLIT_K programs for the same tile, each takes every SPLIT_K-th block of K; c starts from zeros.
     pid_n = tl.program_id(0)
+    pid_k = tl.program_id(1)
     offs_m = tl.arange(0, BLOCK_M)
     offs_n = pid_n * BLOCK_N + tl.arange(0, BLOCK_N)
     offs_k = tl.arange(0, BLOCK_K)
-    a_ptrs = a_ptr + offs_m[:, None] * stride_am + offs_k[None, :]
-    packed_ptrs = packed_ptr + (offs_k[:, None] // 8) * stride_pk + offs_n[None, :]
+    a_ptrs = a_ptr + offs_m[:, None] * stride_am + (pid_k * BLOCK_K + offs_k)[None, :]
+    packed_ptrs = packed_ptr + (pid_k * (BLOCK_K // 8) + offs_k // 8)[:, None] * stride_pk + offs_n[None, :]
     shifts = (offs_k % 8) * 4
     accumulator = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
-    for k in range(0, K // BLOCK_K):
+    for k in range(0, K // BLOCK_K // SPLIT_K):
         a = tl.load(a_ptrs, mask=offs_m[:, None] < M, other=0.0)
         packed = tl.load(packed_ptrs)
-        scale = tl.load(scale_ptr + (k * BLOCK_K // GROUP) * stride_sg + offs_n)
+        scale = tl.load(scale_ptr + ((k * SPLIT_K + pid_k) * BLOCK_K // GROUP) * stride_sg + offs_n)
         nibbles = (packed >> shifts[:, None]) & 15
         b = (nibbles - 8).to(a.dtype) * scale[None, :]
         accumulator = tl.dot(a, b, accumulator)
-        a_ptrs += BLOCK_K
-        packed_ptrs += BLOCK_K // 8 * stride_pk
+        a_ptrs += BLOCK_K * SPLIT_K
+        packed_ptrs += BLOCK_K // 8 * SPLIT_K * stride_pk
     c_ptrs = c_ptr + offs_m[:, None] * stride_cm + offs_n[None, :]
-    tl.store(c_ptrs, accumulator.to(c_ptr.dtype.element_ty), mask=offs_m[:, None] < M)
+    if SPLIT_K == 1:
+        tl.store(c_ptrs, accumulator, mask=offs_m[:, None] < M)
+    else:
+        tl.atomic_add(c_ptrs, accumulator, mask=offs_m[:, None] < M, sem="relaxed")

@@ -193,12 +193,14 @@ ROLES = "half the file is PTX helpers, and two roles and a store in pieces are m
 LARGER = {
     "matmul/matmul_kernel_fp16.cu": ROLES,
     "matmul/matmul_kernel_fp16_activation.cu": ROLES,
+    "matmul/matmul_kernel_fp16_unaligned.cu": "60 lines are helpers that copy and align rows, 70 PTX",
     "matmul_block_ptr/matmul_block_ptr_kernel_bf16.cu": ROLES,
     "matmul_descriptor/matmul_descriptor_kernel_fp16.cu": ROLES,
     "matmul_persistent/matmul_persistent_kernel_fp16.cu": ROLES,
     "batched_matmul/batched_matmul_kernel_tf32.cu": ROLES,
     "int4_matmul/int4_matmul_kernel_fp16.cu": ROLES,
     "fp8_matmul/fp8_matmul_kernel_e4m3.cu": ROLES,
+    "fused_softmax/softmax_kernel_fp16_wide.cu": "rows are loaded ahead: a function, the first copies, those of a trip",
     "split_k_matmul/split_k_matmul_kernel_fp16.cu": "each index tile is computed in the layouts of two operands",
 }
 

@@ -126,8 +126,6 @@ inline unsigned short __bfloat16_as_ushort(__nv_bfloat16 x) { return x.bits; }
 inline __nv_bfloat16 __short_as_bfloat16(short x) { return __nv_bfloat16::from_bits(uint16_t(x)); }
 inline __nv_bfloat16 __ushort_as_bfloat16(unsigned short x) { return __nv_bfloat16::from_bits(x); }
 
-struct half2 { half x, y; };
-struct __nv_bfloat162 { __nv_bfloat16 x, y; };
 inline half2 __floats2half2_rn(float x, float y) { return {half(x), half(y)}; }
 inline __nv_bfloat162 __floats2bfloat162_rn(float x, float y) { return {__nv_bfloat16(x), __nv_bfloat16(y)}; }
 

@@ -14,12 +14,13 @@ from .access import Access
 from .context import Context, ctype
 from .formats import line_elements
 from .matrix_store import stores_matrices, write_matrices
-from .memory import indexed, width_name
+from .memory import indexed
 from .operand import element_place, place_line
 from .point import Index, Point, point_of
 from .rings import box_copies
 from .shared import side_text
 from .unit import Branch, Line, Loop, Node, Shared, Spelled
+from .vectors import width_name
 
 BUFFERS = 2  # pieces in shared memory at once: one is written while the other is copied out
 

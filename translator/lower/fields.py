@@ -14,8 +14,8 @@ from ..ir.nodes import Assign, Call, Expr, Literal, Use, Variable
 from ..ir.walk import statements
 from ..language.dtypes import DType
 from .context import Context
-from .memory import access_of
 from .point import Point
+from .vectors import access_of
 
 HALF = 16  # bits from a half of a register to the other
 MOVES = frozenset(("broadcast", "expand_dims", "permute", "reshape", "hint"))

@@ -9,13 +9,14 @@ from ..ir.types import ValueType
 from ..ir.walk import subexpressions
 from ..language.dtypes import DType, PointerType
 from ..schedule.layout import Layout
-from .access import Access, Bound, plan_access, plan_load
+from .access import Access, Bound, plan_access
 from .context import Context, ctype
 from .literals import literal_text
-from .point import Index, Point, point_of
-from .rounding import is_rounded_by_pairs, round_by_pairs
+from .point import Point
+from .rounding import materialised
 from .spell import Text
-from .unit import Branch, Line, Loop, Node, Spelled
+from .unit import Branch, Line, Node, Spelled
+from .vectors import access_of, copies_of_repeated, load_operands, place_of_own, vectors, width_name
 
 
 def lower_load(context: Context, statement: Assign) -> tuple[Node, ...]:
@@ -67,69 +68,9 @@ def lower_load(context: Context, statement: Assign) -> tuple[Node, ...]:
         if access.scattered:
             loaded = context.names.shared_index("loaded")
             whole = (Line(f"{ctype(target.type)} {loaded}[{width_name(context, layout, access)}];"),)
-        return (*whole, *load(point), *_repeated(context, name, target, access, point))
+        return (*whole, *load(point), *copies_of_repeated(context, name, target, access, point))
 
     return (*declare, *vectors(context, layout, access, all_of_it), *after)
-
-
-def access_of(context: Context, statement: Assign) -> Access:
-    """How a load of a tile touches memory."""
-    pointer, mask, _ = load_operands(statement.value)  # type: ignore[arg-type]
-    layout, environment = context.schedule.layouts[statement.target], context.facts.environments[id(statement)]
-    return plan_load(pointer, mask, layout, context.facts, environment)
-
-
-def _repeated(context: Context, name: str, target: Variable, access: Access, point: Point) -> tuple[Node, ...]:
-    """Copies of what one access has loaded for the registers whose elements are the same in memory."""
-    if not access.repeats:
-        return ()
-    words = [context.names.shared_index(word) for word in ("i", "j", "h")]
-    turns = dict(zip((axis for axis, _ in access.repeats), words[1:], strict=False))
-    if access.width > 1:
-        turns[access.axis] = words[0]
-    to, source = "", ""
-    for axis in point.layout.array_axes():
-        text, turn = point.indices[axis].text, turns.get(axis)
-        moved = text if turn is None else turn if text == "0" else f"{text} + {turn}"
-        to, source = f"{to}[{moved}]", f"{source}[{moved if axis == access.axis else text}]"
-    column = context.column(target)
-    loaded = f"{context.names.shared_index('loaded')}[{words[0]}]" if access.scattered else f"{name}{source}{column}"
-    nodes: tuple[Node, ...] = (Line(f"{name}{to}{column} = {loaded};"),)
-    limits = [(access.axis, width_name(context, point.layout, access))] if access.width > 1 else []
-    for axis, limit in [*limits, *((axis, str(run)) for axis, run in access.repeats)]:
-        first = 1 if len(access.repeats) == 1 and axis != access.axis and not access.scattered else 0
-        header = f"for (int {turns[axis]} = {first}; {turns[axis]} < {limit}; ++{turns[axis]})"
-        nodes = (Loop(header, nodes, unroll=True),)
-    return nodes
-
-
-def place_of_own(context: Context, statement: Assign, point: Point) -> str:
-    """The place of a vector, or an element, that this thread has copied ahead for itself."""
-    layout, access = context.schedule.layouts[statement.target], access_of(context, statement)
-    number = ""
-    for axis in layout.array_axes():
-        index, repeat = point.indices[axis], dict(access.repeats).get(axis, 1)
-        count = vectors_name(context, layout, access) if axis == access.axis else context.count(layout.axes[axis])
-        text = index.vector or index.text
-        if text == "0":
-            continue  # the only one
-        if repeat > 1:
-            count, text = f"{count} / {repeat}", f"{text} / {repeat}"
-        if number:
-            factor = count if count.isidentifier() or count.isdigit() else f"({count})"
-            number = f"{f'({number})' if ' + ' in number else number} * {factor}"
-        number = f"{number} + {text}" if number else text
-    threads = f"({number}) * NUM_THREADS" if " + " in number else f"{number} * NUM_THREADS"
-    slot = f"{threads} + {context.roles.tid}" if number else context.roles.tid
-    if access.width > 1:
-        slot = f"{slot if slot == context.roles.tid else f'({slot})'} * {width_name(context, layout, access)}"
-    return f"{context.own_stage[statement.target]}[{slot}]"
-
-
-def load_operands(call: Call) -> tuple[Expr, Expr | None, Expr | None]:
-    """Pointer, mask and other of a load."""
-    args = call.args
-    return args[0], args[1] if len(args) > 1 else None, args[2] if len(args) > 2 else None
 
 
 def plan_access_by_element(
@@ -159,7 +100,7 @@ def lower_store(context: Context, statement: Effect) -> tuple[Node, ...]:
         elsewhere = context.facts.index | context.schedule.in_shared | context.schedule.recomputed.variables
         ready = isinstance(value, Use) and value.variable not in elsewhere
     # The whole tile is computed before the first element is stored: in a branch, element would wait for element.
-    source, prepare = (None, ()) if ready else _materialise(context, statement, value, layout)
+    source, prepare = (None, ()) if ready else materialised(context, statement, value, layout)
     nodes: tuple[Node, ...]
     if by_vectors:
         nodes = vectors(context, layout, access, _store_vector(context, call, access, source, modifier))
@@ -211,50 +152,6 @@ def _store_scalar(context: Context, call: Call, pointer: Expr, value: Expr, mask
 
 
 # ------------------------------------------------------------------------------------------------------- vectors
-
-
-def vectors(context: Context, layout: Layout, access: Access, body: object) -> tuple[Node, ...]:
-    """Loops over the vectors of a tile: along the access's axis by vectors, along the others by registers."""
-    names = context.axis_indices(layout)
-    count = layout.registers(access.axis) // access.width
-    width = width_name(context, layout, access)
-    vector = context.names.shared_index("v")
-    stride = vector if access.width == 1 else f"{vector} * {width}"
-    start = Index(stride, vector, width) if count > 1 else Index("0", "0", width)
-    repeats = dict(access.repeats)
-    steps = [repeats.get(axis, 1) for axis in range(layout.rank)]
-    indices = tuple(
-        start if axis == access.axis else Index(names[axis] if layout.registers(axis) > steps[axis] else "0")
-        for axis in range(layout.rank)
-    )
-    nodes = body(point_of(layout, indices))  # type: ignore[operator]
-    for axis in reversed(range(layout.rank)):
-        limit, name = (count, vector) if axis == access.axis else (layout.registers(axis), names[axis])
-        if limit > steps[axis]:
-            text = vectors_name(context, layout, access) if axis == access.axis else context.count(layout.axes[axis])
-            advance = f"++{name}" if steps[axis] == 1 else f"{name} += {steps[axis]}"
-            nodes = (Loop(f"for (int {name} = 0; {name} < {text}; {advance})", nodes, unroll=True),)
-    return tuple(nodes)
-
-
-def width_name(context: Context, layout: Layout, access: Access) -> str:
-    """The constant that counts the elements of one access."""
-    if access.width == 1:
-        return "1"
-    role = context.roles.find(layout.axes[access.axis])
-    if role and role.run == access.width:
-        return role.vector
-    return context.width_constant(access.width, role.vector if role else "")
-
-
-def vectors_name(context: Context, layout: Layout, access: Access) -> str:
-    """How many accesses a thread makes along the vector axis, as text."""
-    if access.width == 1:
-        return context.count(layout.axes[access.axis])
-    role = context.roles.find(layout.axes[access.axis])
-    if role and role.run == access.width:
-        return role.vectors
-    return f"{context.count(layout.axes[access.axis])} / {width_name(context, layout, access)}"
 
 
 def _load_vector(
@@ -328,21 +225,6 @@ def _store_element(
         return _guarded(all_tests(context, access, point), Spelled("assign", values))
 
     return one
-
-
-def _materialise(context: Context, statement: Effect, value: Expr, layout: Layout) -> tuple[Variable, tuple[Node, ...]]:
-    """Computes the value of a vector store into registers of its own."""
-    variable = context.temporary(id(statement), "stored", value.type)
-    name = context.names.variable(variable)
-
-    def one(point: Point) -> tuple[Node, ...]:
-        text = context.speller.text(value, point)
-        return (Spelled("assign", {"target": indexed(context, name, variable, point), "value": text}),)
-
-    declare = Line(f"{context.declaration(variable, layout, name)};")
-    if isinstance(value, Call) and is_rounded_by_pairs(value, layout):
-        return variable, (declare, *round_by_pairs(context, name, variable, value, layout))
-    return variable, (declare, *context.each_register(layout, one))
 
 
 # ---------------------------------------------------------------------------------------------------- conditions

@@ -13,10 +13,11 @@ from ..schedule.shared_tiles import ALIGNMENT, SharedTile
 from .access import Access
 from .context import Context, ctype
 from .literals import literal_text
-from .memory import copies_guard, indexed, vectors, width_name
+from .memory import copies_guard, indexed
 from .point import Point, coordinate
 from .shared import side_text
 from .unit import Branch, Comment, Line, Loop, Node, Shared
+from .vectors import vectors, width_name
 
 
 def shared_array(context: Context, key: object, name: str, variable: Variable, tile: SharedTile, comment: str) -> None:

@@ -13,20 +13,12 @@ from ..ir.nodes import Assign, Call, For, Literal, Statement
 from ..schedule.ring_plan import Ring
 from ..schedule.rings import top_statements
 from .context import Context, ctype
-from .memory import (
-    access_of,
-    load_operands,
-    note_load,
-    place_of_own,
-    uniform_test,
-    valid_count,
-    vectors,
-    width_name,
-)
+from .memory import note_load, uniform_test, valid_count
 from .point import Point
 from .staging import COPY_BYTES
 from .tags import tag
 from .unit import Branch, Comment, Line, Loop, Node, Shared
+from .vectors import access_of, load_operands, place_of_own, vectors, width_name
 
 AHEAD = "its copies, made ahead"  # what is said of a load's line where the other part of its code stands
 Body = Callable[[tuple[Statement, ...]], tuple[Node, ...]]

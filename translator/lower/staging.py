@@ -10,22 +10,12 @@ from ..schedule.shared_tiles import SharedTile
 from .access import Access, plan_access
 from .context import Context
 from .literals import literal_text
-from .memory import (
-    all_tests,
-    copies_guard,
-    element_text,
-    indexed,
-    load_operands,
-    note_load,
-    uniform_test,
-    valid_count,
-    vectors,
-    width_name,
-)
+from .memory import all_tests, copies_guard, element_text, indexed, note_load, uniform_test, valid_count
 from .operand import element_place, place_line, shared_array
 from .point import Point
 from .spell import Text
 from .unit import Branch, Line, Node, Spelled
+from .vectors import load_operands, vectors, width_name
 
 COPY_BYTES = (4, 8, 16)  # what cp.async moves
 

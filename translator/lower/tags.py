@@ -87,6 +87,8 @@ def remark(context: Context, group: list[Statement], code: list[Node]) -> str:
     if not code:
         notes = (note for statement in group for note in _notes(context, statement))
         return next(notes, "no code")
+    if any(isinstance(s, Assign) and s.targets[0] in context.own_stage for s in group):
+        return "from where it was copied"
     return part(context, group[0].origin)
 
 
