@@ -62,13 +62,15 @@ def launches(pair: tuple[Any, Any], tensor: Callable[[], Any]) -> dict[str, Call
 
 def driver_alone(four: Any, a: Any) -> Callable[[], Any]:
     """The driver's launch through ctypes, with nothing to write."""
-    from tilewright.runtime.ready import make_ready
+    from tilewright.runtime.driver import current_stream
+    from tilewright.runtime.ready import STREAM, make_ready
 
     compiled = four.warmup(a, a, 1000, BLOCK=256)
-    made = make_ready(compiled, (4, 1, 1), (a.data_ptr(), a.data_ptr(), 1000))
+    made = make_ready(compiled, (4, 1, 1), (a.data_ptr(), a.data_ptr(), 1000), current_stream)
     if made is None:
         raise SystemExit("the kernel is not made for a GPU")
-    _, start = made[1]()
+    memory, start = made[1]()
+    made[2](memory, STREAM, current_stream(0), made[3], a.data_ptr(), a.data_ptr())
     return start
 
 
@@ -114,7 +116,8 @@ def main() -> None:
                 ready = launches(pair, lambda: torch.zeros(1 << 20, device="cuda"))
                 calls |= {f"{label}, {k}": v for k, v in ready.items()}
                 if label == "tilewright":
-                    calls["the driver, through ctypes"] = driver_alone(pair[0], torch.zeros(1 << 20, device="cuda"))
+                    copied = torch.zeros(1 << 20, device="cuda")
+                    calls["the driver, through ctypes"] = driver_alone(pair[0], copied)
             one, other = torch.ones(1 << 20, device="cuda"), torch.ones(1 << 20, device="cuda")
             calls["torch.add"] = lambda: torch.add(one, other)
         for name, cost in measure(calls, drain).items():

@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import importlib.util
+import os
 import statistics
 import tempfile
 from collections.abc import Callable
@@ -22,11 +23,13 @@ from unittest import mock
 import torch
 from contest import FLUSH_BYTES
 
-PLANNING = "tilewright.schedule.rings"
 VARIANTS: dict[str, dict[str, Any]] = {
     "as decided": {},
-    "one program a block": {"can_persist": lambda *_: False},
-    "stages as asked for": {"MOST_STAGES": 2},
+    "one program a block": {"schedule.rings.can_persist": lambda *_: False},
+    "stages as asked for": {"schedule.rings.MOST_STAGES": 2},
+    "warpgroups store together": {"schedule.layouts.cut_stores": lambda _kernel, _facts, _layouts, rings: ({}, rings)},
+    "no cache policies": {"schedule.tensor_copies.boxes_across": lambda *_: ()},
+    "stores without stmatrix": {"lower.box_store.stores_matrices": lambda *_: False},
 }
 SMALL, LARGE = (64, 128, 64, 4, 4), (128, 256, 64, 8, 3)  # BLOCK_M, BLOCK_N, BLOCK_K, warps, stages
 CASES = [(1024, 1024, 1024, SMALL), (64, 8192, 8192, SMALL), (2048, 2048, 2048, LARGE), (4096, 4096, 4096, LARGE),
@@ -86,6 +89,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Times the plain matmul without single decisions of the schedule.")
     parser.add_argument("--rounds", type=int, default=60)
     rounds = parser.parse_args().rounds
+    os.environ["TILEWRIGHT_VERIFY"] = "1"  # translations from the disk cache would all be "as decided"
     with tempfile.TemporaryDirectory() as scratch:
         for m, n, k, config in CASES:
             shapes = ((m, k), (k, n), (m, n))
@@ -95,7 +99,7 @@ def main() -> None:
                 run = bound(fresh(Path(scratch), f"{name} {m} {n} {k}").matmul_kernel, m, n, k, config, tensors)
                 with contextlib.ExitStack() as stack:
                     for decision, value in replaced.items():
-                        stack.enter_context(mock.patch(f"{PLANNING}.{decision}", value))
+                        stack.enter_context(mock.patch(f"tilewright.{decision}", value))
                     run()  # translates
                 runs[name] = run
             times = median_times(runs, rounds)

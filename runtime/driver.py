@@ -111,24 +111,32 @@ def _context(device: int) -> Any:
     return checked(driver.cuDevicePrimaryCtxRetain(checked(driver.cuDeviceGet(device))))
 
 
-def stream_source() -> Callable[[int], int]:
-    """A function from a device to the stream that the caller's library uses now, as quick as it can be had."""
-    torch = sys.modules.get("torch")
-    if torch is not None and torch.cuda.is_initialized():  # and remains so
-        source: Callable[[int], int] = torch._C._cuda_getCurrentRawStream
-        return source
-    return current_stream
-
-
-def current_stream(device: int, libraries: Collection[str] = ()) -> int:
-    """The stream that the caller's library uses now: torch's, else CuPy's, else the default one.
+def stream_source(libraries: Collection[str] = ()) -> Callable[[int], int]:
+    """A function from a device to the stream that the caller's library uses now, as quick as it can be had.
 
     `libraries` are those that the arrays of a launch come from; CuPy's stream goes before torch's if torch is not among them.
     """
-    cupy, source = sys.modules.get("cupy"), stream_source()
-    only_cupy = cupy is not None and "cupy" in libraries and "torch" not in libraries
-    if source is not current_stream and not only_cupy:
-        return int(source(device))
+    torch = sys.modules.get("torch")
+    only_cupy = "cupy" in libraries and "torch" not in libraries and sys.modules.get("cupy") is not None
+    if torch is not None and torch.cuda.is_initialized() and not only_cupy:  # and remains so
+        source: Callable[[int], int] = torch._C._cuda_getCurrentRawStream
+        return source
+    return _stream_of_cupy if only_cupy else _first_stream
+
+
+def current_stream(device: int, libraries: Collection[str] = ()) -> int:
+    """The stream that the caller's library uses now: torch's, else CuPy's, else the default one; see `stream_source`."""
+    return int(stream_source(libraries)(device))
+
+
+def _first_stream(device: int) -> int:
+    """The current stream where torch had not used the GPU yet."""
+    source = stream_source()
+    return int(source(device)) if source is not _first_stream else _stream_of_cupy(device)
+
+
+def _stream_of_cupy(device: int) -> int:
+    cupy = sys.modules.get("cupy")
     return int(cupy.cuda.get_current_stream(device).ptr) if cupy is not None else 0
 
 

@@ -42,8 +42,9 @@ class Prepared:
 
     __slots__ = ("_compiled", "_fits", "_numbers", "_pick", "_start", "_streams", "otherwise")
 
-    def __init__(self, compiled: CompiledKernel, launcher: Launcher, runtime: list[int]) -> None:
-        """`runtime` are the numbers of the parameters whose values the written function collects."""
+    def __init__(self, compiled: CompiledKernel, launcher: Launcher, writer: Writer) -> None:
+        """For the function that `writer` wrote."""
+        runtime = writer.runtime
         self._compiled = compiled
         self._numbers = [parameter.path[0] for parameter in compiled.artifact.parameters]
         places = [runtime.index(number) for number in self._numbers]
@@ -51,7 +52,7 @@ class Prepared:
         if places != list(range(len(runtime))):
             one = operator.itemgetter(*places) if places else lambda values: ()
             self._pick = one if len(places) != 1 else lambda values: (one(values),)
-        self._fits, self._start, self._streams = compiled.conditions, launcher.launch, stream_source()
+        self._fits, self._start, self._streams = compiled.conditions, launcher.launch, stream_source(writer.libraries)
         self.otherwise: Prepared | None = None
 
     def start(self, grid: tuple[Any, ...], stream: Any, collected: tuple[Any, ...]) -> CompiledKernel | None:
@@ -77,19 +78,16 @@ class Prepared:
             return None
         return None if status else compiled
 
-    def made_ready(self, grid: tuple[Any, ...], collected: tuple[Any, ...], changing: list[int]) -> Any:
-        """The `Ready` launch with these values, and whether it is for their pointers alone; None where that cannot be.
-
-        `changing` are the parameters whose values the written function gives to ready launches.
-        """
+    def made_ready(self, grid: tuple[Any, ...], collected: tuple[Any, ...], writer: Writer) -> Any:
+        """The `Ready` launch with these values, and whether it is for their pointers alone; None where that cannot be."""
         values = collected if self._pick is None else self._pick(collected)
         if self._fits is not None and not self._fits(values):
-            return self.otherwise.made_ready(grid, collected, changing) if self.otherwise is not None else None
+            return self.otherwise.made_ready(grid, collected, writer) if self.otherwise is not None else None
         artifact = self._compiled.artifact
-        if [p.path[0] for p in artifact.parameters if changes(p.element)] != changing:
+        if [p.path[0] for p in artifact.parameters if changes(p.element)] != writer.changing:
             return None
         x, y, z = (*grid, 1, 1)[:3]
-        made = make_ready(self._compiled, (x, y, z), values)
+        made = make_ready(self._compiled, (x, y, z), values, self._streams)
         return None if made is None else (made, bool(artifact.tensor_maps))
 
 
@@ -148,11 +146,11 @@ class FastPath:
                 return None
         return untraced(writer.function())
 
-    def missed(self, key: Any, entry: Prepared | None, grid: Any, options: Any, arguments: Any, runtime: Any) -> Any:
+    def missed(self, key: Any, entry: Prepared | None, grid: Any, options: Any, arguments: Any, writer: Writer) -> Any:
         """The long way for a call that the written function did not find, which it will find the next time."""
         compiled = self._launch(*arguments, grid=grid, **options)
         if key is not None and compiled is not None and compiled.launcher is not None:
-            prepared = Prepared(compiled, compiled.launcher, runtime)
+            prepared = Prepared(compiled, compiled.launcher, writer)
             if entry is None:
                 table, own = key
                 if len(table) >= KEPT:
@@ -170,7 +168,7 @@ class FastPath:
         grid: Any,
         values: Any,
         pointers: Any,
-        changing: list[int],
+        writer: Writer,
     ) -> None:
         """After a launch whose values were not known: the second launch with the same ones makes the next ones ready."""
         if key not in ready:
@@ -178,7 +176,7 @@ class FastPath:
                 ready.clear()
             ready[key] = None
             return
-        found = entry.made_ready(grid, values, changing)
+        found = entry.made_ready(grid, values, writer)
         if found is None:
             return
         launch, is_for_pointers = found

@@ -58,6 +58,7 @@ class Writer:
         self._changing: list[str] = []
         self.runtime: list[int] = []  # parameters that the kernel gets, by number; `changing` those of them that change
         self.changing: list[int] = []
+        self.libraries: set[str] = set()  # of arrays
         self._scope: dict[str, Any] = {}
 
     def add(self, parameter: KernelParameter, kind: type) -> bool:
@@ -75,6 +76,7 @@ class Writer:
         if kind is int or kind is bool or kind is float:
             return self._number(parameter, kind, annotated, general)
         library = kind.__module__.partition(".")[0]
+        self.libraries.add(library)
         if library == "torch" and hasattr(kind, "data_ptr"):
             if kind.__name__ == "FakeTensor":  # has no memory
                 return False
@@ -139,7 +141,7 @@ class Writer:
         plain, names = _environment()
         around = {
             "E": plain.get, "ready": {}, "table": {}, "path": self._path, "look": _look, "enter": LAUNCH_HOOKS.enter,
-            "exit": LAUNCH_HOOKS.exit, "wide": _wide_class, "runtime": self.runtime, "changing": self.changing,
+            "exit": LAUNCH_HOOKS.exit, "wide": _wide_class, "writer": self,
             "sizes": _sizes,
         }  # fmt: skip
         self._scope |= {PREFIX + name: value for name, value in around.items()}
@@ -198,12 +200,12 @@ def {self._kernel.__name__}(_tw_grid, /, {_listed(signature)}*_tw_more, stream=N
         _tw_compiled = _tw_entry.start(_tw_shape, stream, _tw_values)
         if _tw_compiled is not None:
             _tw_path.repeated(_tw_ready, _tw_exact, _tw_entry, _tw_shape, _tw_values, ({_listed(self._addresses)}),
-                              _tw_changing)
+                              _tw_writer)
             return _tw_compiled
     if stream is not None:
         _tw_options["stream"] = stream
     return _tw_path.missed(
-        None if _tw_key is None else (_tw_table, _tw_key), _tw_entry, _tw_grid, _tw_options, ({_listed(names)}), _tw_runtime
+        None if _tw_key is None else (_tw_table, _tw_key), _tw_entry, _tw_grid, _tw_options, ({_listed(names)}), _tw_writer
     )
 """
         return text

@@ -26,6 +26,7 @@ from tilewright.runtime.choices import (
     check_can_wait,
     choose_mode,
     device_of,
+    device_target,
     grid_sizes,
     make_options,
     target_of,
@@ -35,6 +36,7 @@ from tilewright.runtime.compiled import CompiledKernel, Origin
 from tilewright.runtime.fast_path import FastPath
 from tilewright.runtime.kernel_interface import KernelInterface
 from tilewright.runtime.log import log, reason
+from tilewright.runtime.nvrtc import load_ahead
 from tilewright.runtime.signature import parse_signature
 from tilewright.runtime.specialise import Call, describe_argument, key_of, specialise
 from tilewright.runtime.tracing import launches_nothing, opaque
@@ -203,7 +205,8 @@ class JITFunction(KernelInterface, KernelFunction):
     def _compile(
         self, arguments: tuple[Argument, ...], options: Options, mode: str, device: int, target: Target
     ) -> CompiledKernel:
-        artifact, is_new = translated(self, arguments, options, target)
+        meanwhile = functools.partial(load_ahead, device_target(device).name) if mode == "gpu" else None
+        artifact, is_new = translated(self, arguments, options, target, meanwhile)
         how = "translated" if is_new else "translation from the cache"
         log(
             "compile",

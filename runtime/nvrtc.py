@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 import re
+import threading
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +20,8 @@ from tilewright.runtime.nvrtc_version import remember, remembered
 INSTALL = (
     "install CUDA's compiler with `pip install tilewright[cu13]` (drivers from 580) or `pip install tilewright[cu12]`"
 )
+NOTHING = 'extern "C" __global__ void nothing() {}'
+_STARTED: list[threading.Thread] = []  # the thread that loads NVRTC ahead, once there is one
 SERIALISED = "Potential Performance Loss"
 # Versions whose assembler is known to go wrong on Hopper: (first bad, first good), what happens.
 KNOWN_BAD = {((13, 0), (13, 1)): "its ptxas can write wrong shared memory on Hopper; NVRTC 13.1 or later is clean"}
@@ -130,7 +134,6 @@ def compile_ptx(artifact: Artifact) -> str:
 
 
 def _compile(artifact: Artifact, options: list[str], kind: str) -> tuple[bytes, str]:
-    nvrtc = bindings()
     if "#include <" in artifact.source:
         folder = header_folder()
         if folder is None:
@@ -138,20 +141,50 @@ def _compile(artifact: Artifact, options: list[str], kind: str) -> tuple[bytes, 
                 f"the kernel needs CUDA's headers for NVRTC {version()[0]} and none were found; {INSTALL}"
             )
         options = [*options, f"--include-path={folder}"]
-    name = f"{artifact.kernel_name}.cu".encode()
-    _, program = nvrtc.nvrtcCreateProgram(artifact.source.encode(), name, 0, [], [])
-    (status,) = nvrtc.nvrtcCompileProgram(program, len(options), [option.encode() for option in options])
-    _, size = nvrtc.nvrtcGetProgramLogSize(program)
-    raw = b" " * size
-    nvrtc.nvrtcGetProgramLog(program, raw)
-    log = raw.rstrip(b"\0 ").decode(errors="replace")
-    if int(status) != 0:
+    status, log, code = _run(artifact.source, f"{artifact.kernel_name}.cu", options, kind)
+    if status != 0:
         from tilewright.runtime.cpu.run import explain
 
         readable = explain(re.sub(r"\.cu\((\d+)\)", r".cu line \1", log), artifact)
         raise ToolchainError(f"NVRTC rejects the generated text of {artifact.kernel_name}:\n{readable}")
-    _, size = getattr(nvrtc, f"nvrtcGet{kind}Size")(program)
-    code = b" " * size
-    getattr(nvrtc, f"nvrtcGet{kind}")(program, code)
-    nvrtc.nvrtcDestroyProgram(program)
     return code, log
+
+
+def _run(text: str, name: str, options: list[str], kind: str) -> tuple[int, str, bytes]:
+    """NVRTC's status (0: done), its words, and the code of `kind`, CUBIN or PTX.
+
+    NVRTC's own cache is left out: what is found there comes without a word on spills, and ours stands in front of it.
+    """
+    nvrtc = bindings()
+    _, major, minor = nvrtc.nvrtcVersion()
+    given = [*options, *(["--no-cache"] if (major, minor) >= (12, 9) else [])]
+    _, program = nvrtc.nvrtcCreateProgram(text.encode(), name.encode(), 0, [], [])
+    try:
+        (status,) = nvrtc.nvrtcCompileProgram(program, len(given), [option.encode() for option in given])
+        _, size = nvrtc.nvrtcGetProgramLogSize(program)
+        raw = b" " * size
+        nvrtc.nvrtcGetProgramLog(program, raw)
+        log = raw.rstrip(b"\0 ").decode(errors="replace")
+        if int(status) != 0:
+            return int(status), log, b""
+        _, size = getattr(nvrtc, f"nvrtcGet{kind}Size")(program)
+        code = b" " * size
+        getattr(nvrtc, f"nvrtcGet{kind}")(program, code)
+        return 0, log, code
+    finally:
+        nvrtc.nvrtcDestroyProgram(program)
+
+
+def load_ahead(target: str) -> None:
+    """Starts a thread that loads NVRTC and lets it compile nothing for a target, as the first compilation is the slowest.
+
+    It works while a kernel is being translated: loading and compiling need Python's lock for the import alone.
+    """
+
+    def load() -> None:
+        with contextlib.suppress(ToolchainError):  # who needs NVRTC is told
+            _run(NOTHING, "nothing.cu", [f"--gpu-architecture={target}"], "CUBIN")
+
+    if not _STARTED:
+        _STARTED.append(threading.Thread(target=load, name="tilewright loads NVRTC"))
+        _STARTED[0].start()

@@ -14,7 +14,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from tilewright.language.dtypes import Element, PointerType
-from tilewright.runtime.driver import stream_source
 from tilewright.runtime.packing import CONFIG_BYTES
 
 if TYPE_CHECKING:
@@ -35,8 +34,12 @@ def changes(element: Element) -> bool:
     return isinstance(element, PointerType) or element.name in _CODES
 
 
-def make_ready(compiled: CompiledKernel, grid: tuple[int, int, int], values: tuple[Any, ...]) -> Ready | None:
+def make_ready(
+    compiled: CompiledKernel, grid: tuple[int, int, int], values: tuple[Any, ...], streams: Callable[[int], int]
+) -> Ready | None:
     """What repeats a launch of these sizes with other values of the parameters that change; None without programs.
+
+    `streams` gives a device's current stream.
 
     Raises:
       TensorMapError, struct.error, TypeError: as the launch itself.
@@ -72,4 +75,4 @@ def make_ready(compiled: CompiledKernel, grid: tuple[int, int, int], values: tup
 
     check = compiled.check_globals if compiled.artifact.globals else None
     behind = config[STREAM + 8 :]
-    return [], new_block, packer.pack_into, behind, stream_source(), compiled.device, check, compiled
+    return [], new_block, packer.pack_into, behind, streams, compiled.device, check, compiled

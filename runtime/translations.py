@@ -15,7 +15,7 @@ import json
 import os
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from importlib import import_module
 from pathlib import Path
@@ -51,9 +51,13 @@ def root() -> Path:
 
 
 def translated(
-    function: KernelFunction, arguments: tuple[Argument, ...], options: Options, target: Target
+    function: KernelFunction,
+    arguments: tuple[Argument, ...],
+    options: Options,
+    target: Target,
+    meanwhile: Callable[[], None] | None = None,
 ) -> tuple[Artifact, bool]:
-    """The translation of a specialisation, and whether it was made now.
+    """The translation of a specialisation, and whether it was made now; `meanwhile` is called before it is made.
 
     Raises:
       CompilationError, OutOfResources: as `pipeline.translate`.
@@ -62,6 +66,8 @@ def translated(
     found = _read(key, function, arguments) if key is not None else None
     if found is not None:
         return found, False
+    if meanwhile is not None:
+        meanwhile()
     with _without_collections():
         from tilewright.pipeline import translate
 

@@ -7,21 +7,35 @@ from support import back, place, report
 
 
 @triton.jit
-def layer_norm_fwd(x_ptr, y_ptr, w_ptr, b_ptr, mean_ptr, rstd_ptr, stride, N, eps, BLOCK_SIZE: tl.constexpr):
-    row = tl.program_id(0)
+def layer_norm_fwd(
+    x_ptr,
+    y_ptr,
+    w_ptr,
+    b_ptr,
+    mean_ptr,
+    rstd_ptr,
+    M,
+    eps,
+    N: tl.constexpr,
+    ROWS: tl.constexpr,
+    BLOCK_SIZE: tl.constexpr,
+):
+    rows = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     cols = tl.arange(0, BLOCK_SIZE)
-    mask = cols < N
-    x = tl.load(x_ptr + row * stride + cols, mask=mask, other=0.0).to(tl.float32)
-    mean = tl.sum(x, axis=0) / N
+    inside = cols < N
+    mask = (rows < M)[:, None] & inside[None, :]
+    offsets = rows[:, None] * N + cols[None, :]
+    x = tl.load(x_ptr + offsets, mask=mask, other=0.0).to(tl.float32)
+    mean = tl.sum(x, axis=1) / N
     # Columns past the end must not count in the variance.
-    centred = tl.where(mask, x - mean, 0.0)
-    var = tl.sum(centred * centred, axis=0) / N
+    centred = tl.where(inside[None, :], x - mean[:, None], 0.0)
+    var = tl.sum(centred * centred, axis=1) / N
     rstd = 1 / tl.sqrt(var + eps)
-    tl.store(mean_ptr + row, mean)
-    tl.store(rstd_ptr + row, rstd)
-    w = tl.load(w_ptr + cols, mask=mask).to(tl.float32)
-    b = tl.load(b_ptr + cols, mask=mask).to(tl.float32)
-    tl.store(y_ptr + row * stride + cols, centred * rstd * w + b, mask=mask)
+    tl.store(mean_ptr + rows, mean, mask=rows < M)
+    tl.store(rstd_ptr + rows, rstd, mask=rows < M)
+    w = tl.load(w_ptr + cols, mask=inside).to(tl.float32)
+    b = tl.load(b_ptr + cols, mask=inside).to(tl.float32)
+    tl.store(y_ptr + offsets, centred * rstd[:, None] * w[None, :] + b[None, :], mask=mask)
 
 
 @triton.jit
@@ -75,7 +89,9 @@ def main() -> None:
     w, b = rng.standard_normal((2, cols), dtype=np.float32)
     y, mean, rstd = (place(np.full(shape, np.nan, np.float32)) for shape in ((rows, cols), rows, rows))
     block = triton.next_power_of_2(cols)
-    layer_norm_fwd[(rows,)](place(x), y, place(w), place(b), mean, rstd, cols, cols, eps, BLOCK_SIZE=block)
+    layer_norm_fwd[(triton.cdiv(rows, 2),)](
+        place(x), y, place(w), place(b), mean, rstd, rows, eps, N=cols, ROWS=2, BLOCK_SIZE=block
+    )
     dx, dw_part, db_part = (place(np.full((n, cols), np.nan, np.float32)) for n in (rows, groups, groups))
     dw, db = (place(np.full(cols, np.nan, np.float32)) for _ in range(2))
     layer_norm_bwd_dx[(groups,)](

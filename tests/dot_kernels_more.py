@@ -249,21 +249,21 @@ def talkative(a_ptr, b_ptr, c_ptr, M, N, K, BM: tl.constexpr, BN: tl.constexpr, 
 
 
 @triton.jit
-def by_strides(a_ptr, b_ptr, c_ptr, M, N, K, a_offset, b_offset, stride_am, stride_ak, stride_bk, stride_bn,
-               TURNS: tl.constexpr, ACC: tl.constexpr, ZERO: tl.constexpr,
+def by_strides(a_ptr, b_ptr, c_ptr, M, N, K, a_offset, b_offset, a_plane, b_plane, stride_am, stride_ak, stride_bk,
+               stride_bn, TURNS: tl.constexpr, ACC: tl.constexpr, ZERO: tl.constexpr,
                BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):  # fmt: skip
-    # Operands that lie anywhere; the product as many times as there are TURNS.
+    # Pairs of matrices that lie anywhere; their products as many times as there are TURNS.
     m, n, k = rows_of(tl.program_id(0), BM), rows_of(tl.program_id(1), BN), tl.arange(0, BK)
+    plane = tl.program_id(2)
+    a_ptrs = a_ptr + a_offset + plane * a_plane + m[:, None] * stride_am + k[None, :] * stride_ak
+    b_ptrs = b_ptr + b_offset + plane * b_plane + k[:, None] * stride_bk + n[None, :] * stride_bn
     total = tl.zeros((BM, BN), ACC)
     for _ in range(0, TURNS):
         for block in range(0, K, BK):
             a_mask = (m[:, None] < M) & ((block + k)[None, :] < K)
             b_mask = ((block + k)[:, None] < K) & (n[None, :] < N)
-            a = tl.load(
-                a_ptr + a_offset + m[:, None] * stride_am + (block + k)[None, :] * stride_ak, a_mask, other=ZERO
-            )
-            b = tl.load(
-                b_ptr + b_offset + (block + k)[:, None] * stride_bk + n[None, :] * stride_bn, b_mask, other=ZERO
-            )
+            a = tl.load(a_ptrs + block * stride_ak, a_mask, other=ZERO)
+            b = tl.load(b_ptrs + block * stride_bk, b_mask, other=ZERO)
             total += tl.dot(a, b, out_dtype=ACC)
-    tl.store(c_ptr + m[:, None] * N + n[None, :], total, mask=(m[:, None] < M) & (n[None, :] < N))
+    c_ptrs = c_ptr + plane * M * N + m[:, None] * N + n[None, :]
+    tl.store(c_ptrs, total, mask=(m[:, None] < M) & (n[None, :] < N))

@@ -42,7 +42,8 @@ GOLDEN_CASES = [
         {"num_warps": 16},
     ),
     GoldenCase(
-        "layer_norm", "layer_norm_fwd", "fp16", f"{HALF4}, *fp32:16, *fp32:16, i32:16, i32:16, fp32, 8192", {"num_warps": 16}
+        "layer_norm", "layer_norm_fwd", "fp16", f"{HALF4}, *fp32:16, *fp32:16, i32:16, fp32, 16384, 1, 16384",
+        {"num_warps": 16},
     ),
     GoldenCase(
         "layer_norm", "layer_norm_bwd_dx", "fp16",
@@ -69,6 +70,10 @@ GOLDEN_CASES = [
     GoldenCase(
         "matmul", "matmul_kernel", "fp16_activation", f"{HALF3}, {ROW_MAJOR}, 128, 128, 64, 8, 'leaky_relu'", LARGE,
         archs=HOPPER,
+    ),
+    GoldenCase(
+        "matmul", "matmul_kernel", "fp16_unaligned",
+        f"{HALF3}, i32, i32, i32, i32, i32:1, i32, i32:1, i32, i32:1, 128, 256, 64, 8, ''", LARGE, archs=HOPPER,
     ),
     GoldenCase("matmul", "matmul_kernel", "fp16_ampere", f"{HALF3}, {ROW_MAJOR}, 128, 128, 64, 8, ''", LARGE, "sm_80"),
     GoldenCase(

@@ -193,6 +193,7 @@ ROLES = "half the file is PTX helpers, and two roles and a store in pieces are m
 LARGER = {
     "matmul/matmul_kernel_fp16.cu": ROLES,
     "matmul/matmul_kernel_fp16_activation.cu": ROLES,
+    "matmul/matmul_kernel_fp16_unaligned.cu": "60 lines are helpers that copy and align rows, 70 PTX",
     "matmul_block_ptr/matmul_block_ptr_kernel_bf16.cu": ROLES,
     "matmul_descriptor/matmul_descriptor_kernel_fp16.cu": ROLES,
     "matmul_persistent/matmul_persistent_kernel_fp16.cu": ROLES,

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -12,6 +13,7 @@ from tilewright.diagnostics import OperatorError
 from tilewright.jax import custom_call
 from tilewright.jax.callback import on_host
 from tilewright.jax.placeholders import record
+from tilewright.runtime.tracing import RecordedLaunch
 
 
 def call(
@@ -61,22 +63,27 @@ def call(
             merged[number] = array if array.shape else array[()]
         kernel[grid](*merged, *results, **options)
 
-    def host(*traced: Any) -> tuple[Any, ...]:
-        return on_host(launch, traced, shapes, vmap_method)
-
-    def gpu(*traced: Any) -> tuple[Any, ...]:
-        return tuple(custom_call.calls(launches, addresses, traced, shapes, zeroed))
-
+    host = functools.partial(on_host, launch, shapes, vmap_method)
     number = custom_call.device() if os.environ.get("TILEWRIGHT_MODE", "gpu") == "gpu" else None
     if number is None or any(array.shape == () for array in arrays):
         found = host(*arrays)
     else:
-        launches, addresses = record(kernel, grid, given, shapes, options, number)
-        if not custom_call.takes_maps(launches, addresses[len(arrays) :]):
-            plain = {**options, "guards": False}
-            launches, addresses = record(kernel, grid, given, shapes, plain, number)
+        gpu = _recorded(functools.partial(record, kernel, grid, given, shapes, number), options, shapes, zeroed)
         found = jax.lax.platform_dependent(*arrays, cuda=gpu, default=host)
     return tuple(found) if several else found[0]
+
+
+def _recorded(
+    run: Callable[..., tuple[list[RecordedLaunch], list[int]]],
+    options: dict[str, Any],
+    shapes: Sequence[Any],
+    zeroed: bool,
+) -> Callable[..., tuple[Any, ...]]:
+    """What a kernel launches, as a function of traced arrays; without tensor maps where jaxlib cannot pass them."""
+    launches, addresses = run(options)
+    if not custom_call.takes_maps(launches, addresses[len(addresses) - len(shapes) :]):
+        launches, addresses = run({**options, "guards": False})
+    return lambda *arrays: tuple(custom_call.calls(launches, addresses, arrays, shapes, zeroed))
 
 
 def _is_known_number(value: Any) -> bool:

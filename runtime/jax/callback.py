@@ -10,7 +10,7 @@ import numpy as np
 
 
 def on_host(
-    launch: Callable[..., None], arrays: Sequence[Any], shapes: Sequence[jax.ShapeDtypeStruct], vmap_method: str
+    launch: Callable[..., None], shapes: Sequence[jax.ShapeDtypeStruct], vmap_method: str, *arrays: Any
 ) -> tuple[Any, ...]:
     """The results of `launch(arrays, results)`, which gets NumPy arrays; the results are zero at first."""
 

@@ -54,7 +54,7 @@ class Memory:
 
 
 def record(
-    kernel: Any, grid: Any, args: Sequence[Any], shapes: Sequence[Any], options: dict[str, Any], number: int
+    kernel: Any, grid: Any, args: Sequence[Any], shapes: Sequence[Any], number: int, options: dict[str, Any]
 ) -> tuple[list[RecordedLaunch], list[int]]:
     """What a kernel launches on arrays of these shapes, and the addresses that stand for the arrays in it.
 
@@ -63,8 +63,8 @@ def record(
       grid: as in `kernel[grid]`.
       args: the kernel's first arguments; arrays among them count by shape and type.
       shapes: of the results.
-      options: compile-time arguments and options of the launch.
       number: the device's.
+      options: compile-time arguments and options of the launch.
     """
     given: list[Any] = []
     addresses: list[int] = []

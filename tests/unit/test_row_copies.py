@@ -32,17 +32,31 @@ DTYPES = {
 }
 
 
-def placed(rows: int, cols: int, layout: str, dtype: str, stride: int, offset: int) -> tuple[Any, Any, tuple[int, int]]:
-    """A matrix somewhere in memory whose every other element is NaN: (memory, float64 matrix, strides)."""
+def placed(
+    planes: int, rows: int, cols: int, layout: str, dtype: str, spare: int, offset: int
+) -> tuple[Any, Any, int, tuple[int, int]]:
+    """Matrices in memory of which every other element is NaN: (memory, float64 matrices, plane stride, strides)."""
     lines, width = (rows, cols) if layout == "N" else (cols, rows)
-    generator = np.random.default_rng((lines, width, stride, offset))
-    values = generator.integers(-8, 8, (lines, width)).astype(DTYPES[dtype])
-    memory = np.full(offset + (lines - 1) * stride + width, 77 if dtype == "int8" else np.nan, DTYPES[dtype])
-    np.lib.stride_tricks.as_strided(memory[offset:], (lines, width), (stride * memory.itemsize, memory.itemsize))[:] = (
-        values
+    stride = width + spare
+    plane = lines * stride + 3 if planes > 1 else 0
+    values = (
+        np.random.default_rng((lines, width, stride, offset))
+        .integers(-8, 8, (planes, lines, width))
+        .astype(DTYPES[dtype])
     )
-    matrix = values.astype(np.float64)
-    return memory, matrix if layout == "N" else matrix.T, (stride, 1) if layout == "N" else (1, stride)
+    memory = np.full(
+        offset + (planes - 1) * plane + (lines - 1) * stride + width, 77 if dtype == "int8" else np.nan, DTYPES[dtype]
+    )
+    size = memory.itemsize
+    view = np.lib.stride_tricks.as_strided(memory[offset:], values.shape, (plane * size, stride * size, size))
+    view[:] = values
+    matrices = values.astype(np.float64)
+    return (
+        memory,
+        matrices if layout == "N" else matrices.swapaxes(1, 2),
+        plane,
+        (stride, 1) if layout == "N" else (1, stride),
+    )
 
 
 @dataclass(frozen=True)
@@ -56,17 +70,25 @@ class Product:
     spare: tuple[int, int] = (0, 0)
     offsets: tuple[int, int] = (0, 0)
     turns: int = 1
+    planes: int = 1
 
     def launch(self, kernel: Any, **options: int) -> None:
         """Runs it; the result must be exact."""
         m, n, k = self.sizes
-        a_row, b_row = (k if self.layouts[0] == "N" else m), (n if self.layouts[1] == "N" else k)
-        a, left, a_strides = placed(m, k, self.layouts[0], self.dtype, a_row + self.spare[0], self.offsets[0])
-        b, right, b_strides = placed(k, n, self.layouts[1], self.dtype, b_row + self.spare[1], self.offsets[1])
-        c = np.full((m, n), -1, np.int32) if self.dtype == "int8" else np.full((m, n), np.nan, np.float32)
-        places = (m, n, k, *self.offsets, *a_strides, *b_strides)
+        a, left, a_plane, a_strides = placed(
+            self.planes, m, k, self.layouts[0], self.dtype, self.spare[0], self.offsets[0]
+        )
+        b, right, b_plane, b_strides = placed(
+            self.planes, k, n, self.layouts[1], self.dtype, self.spare[1], self.offsets[1]
+        )
+        c = (
+            np.full((self.planes, m, n), -1, np.int32)
+            if self.dtype == "int8"
+            else np.full((self.planes, m, n), np.nan, np.float32)
+        )
+        places = (m, n, k, *self.offsets, a_plane, b_plane, *a_strides, *b_strides)
         zero = 0 if self.dtype == "int8" else 0.0
-        grid = (-(-m // self.tile[0]), -(-n // self.tile[1]))
+        grid = (-(-m // self.tile[0]), -(-n // self.tile[1]), self.planes)
         kernel[grid](a, b, c, *places, self.turns, SUMS[self.dtype], zero, *self.tile, **options)
         np.testing.assert_array_equal(c, self.turns * (left @ right))
 
@@ -115,6 +137,7 @@ def test_every_size_of_elements(dtype: str, monkeypatch: pytest.MonkeyPatch) -> 
         (Product((130, 20, 70), "TN", tile=(128, 16, 64)), {"num_warps": 1}),  # fewer threads than rows
         (Product((20, 20, 40), "NT", tile=(16, 16, 16)), {"num_warps": 8}),  # fewer chunks than threads
         (Product((70, 70, 70), "NN", spare=(16, 3)), {}),
+        (Product((35, 33, 50), "TN", planes=3, offsets=(1, 0)), {}),
     ],
 )
 def test_shapes_of_rings_and_tiles(product: Product, options: dict[str, int], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -156,7 +179,7 @@ def planned(signature: str, arch: str = "sm_90a", **options: Any) -> Any:
 
 def signature(layouts: str, tile: str, base: str = "*fp16:16") -> str:
     strides = f"{STRIDES[layouts[0]]}, {STRIDES[layouts[1]]}"
-    return f"{base}, {base}, *fp32:16, i32, i32, i32, i32, i32, {strides}, 1, fp32, 0.0, {tile}"
+    return f"{base}, {base}, *fp32:16, i32, i32, i32, i32, i32, i32, i32, {strides}, 1, fp32, 0.0, {tile}"
 
 
 def test_nothing_need_be_known_but_where_the_tensor_starts() -> None:

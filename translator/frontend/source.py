@@ -82,11 +82,12 @@ class Source:
     def origin(self, statement: Any, inner: Any = None, note: str = "") -> Origin:
         """The origin of a statement; `inner` is the small statement of a line that holds several."""
         start = self._positions[statement].start.line
-        compound = isinstance(statement, cst.BaseCompoundStatement)
+        compound = isinstance(statement, (cst.BaseCompoundStatement, cst.Else))
         end = self._header_end(statement) if compound else self._positions[statement].end.line
         text = "\n".join(self._line(number).strip() for number in range(start, end + 1))
         comments, blank = [], False
-        for line in getattr(statement, "leading_lines", ()):
+        is_first = inner is None or inner is statement.body[0]  # of several on a line, the first has the comments
+        for line in getattr(statement, "leading_lines", ()) if is_first else ():
             if line.comment is not None:
                 comments.append(line.comment.value.lstrip("#").strip())
             elif not comments:

@@ -31,9 +31,9 @@ REMEDIES = {
 
 def visit_block(builder: Builder, body: Any) -> bool:
     """Translates a block; True when it certainly returns, so that what follows it is never reached."""
-    lines: Sequence[Any] = body.body
+    lines: Sequence[Any] = [body] if isinstance(body, cst.SimpleStatementSuite) else body.body  # a suite: if x: y = 1
     for number, line in enumerate(lines):
-        if isinstance(line, cst.SimpleStatementLine):
+        if isinstance(line, (cst.SimpleStatementLine, cst.SimpleStatementSuite)):
             for small in line.body:
                 builder.origin = builder.source.origin(line, small, builder.note_prefix)
                 if _visit_small(builder, small):

@@ -14,6 +14,7 @@ from ..schedule.instructions import LANE_BITS, WARPGROUP_BITS
 from ..schedule.layout import Layout
 from ..schedule.tensor_copies import UNBOUNDED
 from .context import Context, ctype
+from .row_copies import rows_note
 from .staging import tile_comment
 from .unit import HeaderField
 
@@ -162,6 +163,7 @@ def _tiles(context: Context) -> tuple[str, ...]:
         stages = f"{tile.stages} stages of " if tile.stages > 1 else ""
         lines.append(
             f"{context.names.variable(variable)} [{sides}]: shared, {stages}{tile.stage_bytes} bytes, {tile_comment(tile)}"
+            f"{rows_note(context, variable)}"
         )
     if schedule.in_shared:
         names = [context.names.variable(v) for v in sorted(schedule.in_shared, key=lambda v: v.key)]

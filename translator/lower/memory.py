@@ -13,7 +13,7 @@ from .access import Access, Bound, plan_access
 from .context import Context, ctype
 from .literals import literal_text
 from .point import Point
-from .rounding import is_rounded_by_pairs, round_by_pairs
+from .rounding import materialised
 from .spell import Text
 from .unit import Branch, Line, Node, Spelled
 from .vectors import access_of, copies_of_repeated, load_operands, place_of_own, vectors, width_name
@@ -100,7 +100,7 @@ def lower_store(context: Context, statement: Effect) -> tuple[Node, ...]:
         elsewhere = context.facts.index | context.schedule.in_shared | context.schedule.recomputed.variables
         ready = isinstance(value, Use) and value.variable not in elsewhere
     # The whole tile is computed before the first element is stored: in a branch, element would wait for element.
-    source, prepare = (None, ()) if ready else _materialise(context, statement, value, layout)
+    source, prepare = (None, ()) if ready else materialised(context, statement, value, layout)
     nodes: tuple[Node, ...]
     if by_vectors:
         nodes = vectors(context, layout, access, _store_vector(context, call, access, source, modifier))
@@ -225,21 +225,6 @@ def _store_element(
         return _guarded(all_tests(context, access, point), Spelled("assign", values))
 
     return one
-
-
-def _materialise(context: Context, statement: Effect, value: Expr, layout: Layout) -> tuple[Variable, tuple[Node, ...]]:
-    """Computes the value of a vector store into registers of its own."""
-    variable = context.temporary(id(statement), "stored", value.type)
-    name = context.names.variable(variable)
-
-    def one(point: Point) -> tuple[Node, ...]:
-        text = context.speller.text(value, point)
-        return (Spelled("assign", {"target": indexed(context, name, variable, point), "value": text}),)
-
-    declare = Line(f"{context.declaration(variable, layout, name)};")
-    if isinstance(value, Call) and is_rounded_by_pairs(value, layout):
-        return variable, (declare, *round_by_pairs(context, name, variable, value, layout))
-    return variable, (declare, *context.each_register(layout, one))
 
 
 # ---------------------------------------------------------------------------------------------------- conditions

@@ -64,7 +64,7 @@ def lower_reduce(context: Context, statement: Assign) -> tuple[Node, ...]:
         combination=combination_of(context, call, any(padded(shape[a]) != shape[a] for a in axes)),
     )
     if plan.combination.fields:
-        return (*_reduce_states(context, statement, plan), *_forget(context, statement))
+        return _reduce_states(context, statement, plan)
     target = statement.target
     name = context.names.variable(target)
     layout = context.schedule.layouts[target] if target.type.is_tile else None
@@ -73,25 +73,7 @@ def lower_reduce(context: Context, statement: Assign) -> tuple[Node, ...]:
     return (
         *declare,
         *_reduce_into(context, statement, plan, name, bool(single and context.declares(statement, target))),
-        *_forget(context, statement),
     )
-
-
-def _forget(context: Context, statement: Assign) -> tuple[Node, ...]:
-    """Makes the compiler compute anew what follows from narrow tiles; see `schedule/recomputed.py`."""
-    nodes: list[Node] = []
-    for tile in context.schedule.recomputed.forgotten.get(id(statement), ()):
-        context.use_helper("forget")
-        layout = context.schedule.layouts[tile]
-        names = context.axis_indices(layout)
-        outer = layout.array_axes()[:-1]
-        row = "".join(f"[{names[axis]}]" for axis in outer)
-        node: Node = Line(f"forget({context.names.variable(tile)}{row});")
-        for axis in reversed(outer):
-            count = context.count(layout.axes[axis])
-            node = Loop(f"for (int {names[axis]} = 0; {names[axis]} < {count}; ++{names[axis]})", (node,), unroll=True)
-        nodes.append(node)
-    return tuple(nodes)
 
 
 # ------------------------------------------------------------------------------------------------ plain elements

@@ -123,8 +123,8 @@ def _names(context: Context, ring: Ring) -> _Names:
     once, stages, loop = context.names.once, stages_name(context, ring), ring.loop
     ahead = once("ahead", ("ahead", loop))
     used = once("used", ("position", loop, "")) if ring.counted else ""
-    functions = (once(f"{word}_tiles", (word, loop)) for word in ("load", "put", "align"))
-    return _Names(stages, *functions, ahead, used, used or context.names.variable(loop))
+    load, put, align = (once(f"{word}_tiles", (word, loop)) for word in ("load", "put", "align"))
+    return _Names(stages, load, put, align, ahead, used, used or context.names.variable(loop))
 
 
 def _filling(

@@ -7,7 +7,7 @@ arrived, `empty[stage]` when every multiplying warp is done with it; use number 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from ..ir.nodes import Assign, Call, Expr, For, Literal, Statement, Use, Variable
 from ..ir.walk import assigned_variables, expressions, statements, subexpressions, used_variables
@@ -221,9 +221,9 @@ def is_literal(expr: Expr, value: int) -> bool:
     return isinstance(expr, Literal) and expr.value == value
 
 
-def l2_policies(context: Context, copies: list[Assign]) -> tuple[Node, ...]:
+def l2_policies(context: Context, copies: Mapping[Variable, Call]) -> tuple[Node, ...]:
     """How long L2 keeps what copies bring, where something is known of any of them."""
-    told = {s.target: _read_once(context, s.target, s.value) for s in copies if isinstance(s.value, Call)}
+    told = {target: _read_once(context, target, call) for target, call in copies.items()}
     if not any(told.values()):
         return ()
     nodes: list[Node] = [Comment("L2 need not keep what only one program reads.")]

@@ -1,12 +1,15 @@
-"""Tiles that are rounded to 16 bits: two elements at a time, so that they share a register from the start."""
+"""Tiles that are computed for a store; those that are rounded to 16 bits, two elements at a time.
+
+A pair shares a register from the start; rounded one by one, each element keeps the register of its float until then.
+"""
 
 from __future__ import annotations
 
-from ..ir.nodes import Call, Expr, Variable
+from ..ir.nodes import Call, Effect, Expr, Variable
 from ..schedule.layout import Layout
 from .context import Context
-from .point import Index, point_of
-from .unit import Line, Loop, Node
+from .point import Index, Point, point_of
+from .unit import Line, Loop, Node, Spelled
 
 PAIRS = {"fp16": ("half2", "__floats2half2_rn"), "bf16": ("__nv_bfloat162", "__floats2bfloat162_rn")}
 
@@ -38,3 +41,18 @@ def round_by_pairs(context: Context, name: str, variable: Variable, value: Call,
         count = context.count(layout.axes[axis])
         node = Loop(f"for (int {names[axis]} = 0; {names[axis]} < {count}; ++{names[axis]})", (node,), unroll=True)
     return (node,)
+
+
+def materialised(context: Context, statement: Effect, value: Expr, layout: Layout) -> tuple[Variable, tuple[Node, ...]]:
+    """Computes the value of a store into registers of its own."""
+    variable = context.temporary(id(statement), "stored", value.type)
+    name = context.names.variable(variable)
+
+    def one(point: Point) -> tuple[Node, ...]:
+        place = name + "".join(f"[{point.indices[axis].text}]" for axis in layout.array_axes())
+        return (Spelled("assign", {"target": place, "value": context.speller.text(value, point)}),)
+
+    declare = Line(f"{context.declaration(variable, layout, name)};")
+    if isinstance(value, Call) and is_rounded_by_pairs(value, layout):
+        return variable, (declare, *round_by_pairs(context, name, variable, value, layout))
+    return variable, (declare, *context.each_register(layout, one))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from ..ir.nodes import Assign, Call, Expr, For, Variable
 from ..schedule.ring_plan import ALIGNED_STAGES, Ring
-from ..schedule.shared_tiles import ALIGNMENT, CHUNK_BYTES
+from ..schedule.shared_tiles import ALIGNMENT, CHUNK_BYTES, SharedTile
 from .context import Context, ctype
 from .formats import chunk_elements
 from .rings import stages_name
@@ -40,12 +40,20 @@ def declare_rows(context: Context, statement: Assign) -> str:
     shared = Shared(name, element, f"[{count}][{lines} * {width}]", size, tile_comment(tile), alignment)
     context.shared.setdefault((target.key, "staged"), shared)
     chunk = chunk_elements(context, tile, target, name.upper())
-    pitch = tile.shape[tile.fast] * tile.itemsize + CHUNK_BYTES
     dimensions = f"[{row_stages(context, target)}][{lines} * ({width} + {chunk})]"
-    size = (_ring(context, target).stages - 1) * tile.lines * pitch
+    size = (_ring(context, target).stages - 1) * _rows_bytes(tile)
     rows = Shared(rows_name(context, statement), element, dimensions, size, "as they lie in memory")
     context.shared.setdefault((target.key, "rows"), rows)
     return name
+
+
+def rows_note(context: Context, variable: Variable) -> str:
+    """What the header says of a tile whose rows are not aligned; "" for others."""
+    ring = next((ring for ring in context.schedule.rings.rings if variable in ring.rows), None)
+    if ring is None:
+        return ""
+    size = _rows_bytes(context.schedule.staged[variable])
+    return f"; {ring.stages - 1} of {size} bytes for rows as they lie in memory"
 
 
 def aligned_stages(context: Context) -> str:
@@ -98,6 +106,11 @@ def align_rows(context: Context, statement: Assign, first: str, turn: str) -> Li
     target = f"{context.names.variable(statement.target)}[{tile_stage(context, turn)}]"
     rows = f"{rows_name(context, statement)}[{turn} % {row_stages(context, statement.target)}]"
     return Line(f"{helper}<{_sides(context, statement)}>({target}, {rows}, {first}, {stride});")
+
+
+def _rows_bytes(tile: SharedTile) -> int:
+    """Bytes of one stage of a tile's rows."""
+    return int(tile.lines * (tile.shape[tile.fast] * tile.itemsize + CHUNK_BYTES))
 
 
 def _ring(context: Context, variable: Variable) -> Ring:

@@ -34,7 +34,8 @@ from .dot import lower_dot
 from .memory import indexed, lower_load, lower_store
 from .own_stages import lower_own_loop
 from .pairs import lower_by_pairs
-from .point import Index, Point, point_of
+from .point import Point
+from .recompute import forget_tiles, function_of_index
 from .reduce import lower_reduce
 from .repack import lower_repack
 from .ring_copies import lower_copying_loop
@@ -138,12 +139,14 @@ def lower_statement(context: Context, statement: Statement) -> tuple[Node, ...]:
             if all(target in context.facts.unused for target in statement.targets):
                 return ()
             prepare, names = lower_conversions(context, statement)
+            prepare = (*prepare, *forget_tiles(context, statement))
             with context.conversions(names):
                 if isinstance(statement.value, Call) and statement.value.op in STRUCTURED:
                     return (*prepare, *STRUCTURED[statement.value.op](context, statement))
                 return (*prepare, *_lower_assign(context, statement))
         case Effect():
             prepare, names = lower_conversions(context, statement)
+            prepare = (*prepare, *forget_tiles(context, statement))
             with context.conversions(names):
                 return (*prepare, *STRUCTURED[statement.call.op](context, statement))
         case If():
@@ -186,18 +189,8 @@ def _lower_assign(context: Context, statement: Assign) -> tuple[Node, ...]:
             nodes += _fill(context, statement, layout, name)
         return tuple(nodes)
     if target in context.schedule.recomputed.variables:
-        return _function_of_index(context, target, value)
+        return function_of_index(context, target, value)
     return tuple(_fill(context, statement, context.schedule.layouts[target], context.names.variable(target)))
-
-
-def _function_of_index(context: Context, target: Variable, value: Expr) -> tuple[Node, ...]:
-    """A tile that is computed again where it is used: a function instead of an array."""
-    layout = context.schedule.layouts[target]
-    indices = context.axis_indices(layout)
-    parameters = ", ".join(f"int {indices[axis]}" for axis in layout.array_axes())
-    point = point_of(layout, tuple(Index(indices[a] if layout.registers(a) > 1 else "0") for a in range(layout.rank)))
-    text = context.speller.text(value, point)
-    return (Line(f"const auto {context.names.variable(target)} = [&]({parameters}) {{ return {text}; }};"),)
 
 
 def _scalar_text(context: Context, value: Expr) -> str:

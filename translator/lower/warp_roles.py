@@ -30,7 +30,7 @@ def lower_body(context: Context, kernel: Kernel) -> tuple[Node, ...]:
         rest = tuple(s for s in kernel.body if id(s) not in kept)
     loading = producer_block(rest)
     copies = _copies(loading)
-    context.set_up += announce_rings(context, [copy.value.attribute("map") for copy in copies])
+    context.set_up += announce_rings(context, [call.attribute("map") for call in copies.values()])
     shared = lower_block(context, first)
     context.shared_lines = shared_lines(loading, rest)
     context.role = "producer"
@@ -76,10 +76,10 @@ def _is_fixed(context: Context, statement: Assign, known: set[Variable]) -> bool
     )
 
 
-def _copies(block: tuple[Statement, ...]) -> list[Assign]:
-    """The tensor copies in a block, one of each tile."""
-    calls = [s for s in statements(block) if isinstance(s, Assign) and isinstance(s.value, Call)]
-    return list({s.target: s for s in calls if s.value.op == "box_load"}.values())
+def _copies(block: tuple[Statement, ...]) -> dict[Variable, Call]:
+    """The tensor copies in a block, by the tile that they fill."""
+    assigned = [(s.target, s.value) for s in statements(block) if isinstance(s, Assign)]
+    return {target: value for target, value in assigned if isinstance(value, Call) and value.op == "box_load"}
 
 
 def _each_program(context: Context, block: tuple[Statement, ...]) -> tuple[Node, ...]:

@@ -14,12 +14,12 @@ from ..ir.walk import statements, used_variables
 from ..language.dtypes import PointerType
 from .layout import Layout, blocked, padded
 from .pointers import roots_of
-from .registers import OTHER_REGISTERS, REGISTER_FILE, peak_registers
+from .recomputed import choose_recomputed, is_exchange
+from .registers import blocks_that_fit, peak_registers
 from .ring_plan import RingPlan
 from .trips import in_any_trip
 
 LANES = 32
-THREADS_PER_MULTIPROCESSOR = 2048
 FEW_BLOCKS = 2  # with more blocks on a multiprocessor, one loads while another computes
 SHARED_FOR_REDUCTIONS = 4096  # bytes of a block that stages leave to reductions and conversions
 LEAST_BYTES = 4096  # of a stage, in a loop without dots: less is on its way soon enough
@@ -73,21 +73,33 @@ def own_stages(plan: RingPlan, loop: For, tiles: tuple[Variable, ...]) -> int:
     asked = dict(loop.options).get("num_stages")
     bytes_of_stage = sum(math.prod(map(padded, tile.type.shape)) * tile.type.dtype.itemsize for tile in tiles)
     wanted = (plan.options.num_stages if asked is None else int(asked)) - 1
-    registers = _peak(plan, threads) + OTHER_REGISTERS
-    blocks = min(REGISTER_FILE // (registers * threads), THREADS_PER_MULTIPROCESSOR // threads) or 1
+    blocks = _blocks(plan, threads)
     if asked is None and not dots and (blocks > FEW_BLOCKS or bytes_of_stage < LEAST_BYTES):
         return 0
     room = plan.target.max_dynamic_shared_bytes // (blocks if asked is None else 1) - SHARED_FOR_REDUCTIONS
     return max(min(wanted, room // bytes_of_stage), 0)
 
 
-def _peak(plan: RingPlan, threads: int) -> int:
-    """Registers of live tiles per thread, each tile shared out evenly."""
+def _blocks(plan: RingPlan, threads: int) -> int:
+    """How many blocks fit on a multiprocessor, each tile shared out evenly among the threads."""
     layouts: dict[Variable, Layout] = {}
+    exchanges: list[Assign] = []
     nowhere = plan.facts.index | plan.facts.absorbed | plan.facts.unused
     for statement in statements(plan.kernel.body):
-        if isinstance(statement, Assign) and (is_elementwise(statement.value) or len(statement.targets) == 1):
+        if not isinstance(statement, Assign):
+            continue
+        value = statement.value
+        if is_elementwise(value) or len(statement.targets) == 1:
             for target in statement.targets:
                 if target.type.is_tile and target not in nowhere:
-                    layouts[target] = blocked(target.type.shape, threads, target.type.rank - 1, 1)
-    return peak_registers(plan.kernel, plan.facts, layouts)
+                    layouts[target] = _shared_out(target.type.shape, threads)
+        reduces = isinstance(value, Call) and value.op == "reduce"
+        if reduces and is_exchange(statement, _shared_out(value.args[0].type.shape, threads)):  # type: ignore[attr-defined]
+            exchanges.append(statement)
+    if choose_recomputed(plan.kernel, plan.facts, layouts, exchanges, frozenset()).blocks:
+        return FEW_BLOCKS + 1  # room was made for a block more, and has none left for addresses of stages
+    return blocks_that_fit(peak_registers(plan.kernel, plan.facts, layouts), threads) or 1
+
+
+def _shared_out(shape: tuple[int, ...], threads: int) -> Layout:
+    return blocked(shape, threads, len(shape) - 1, 1)

@@ -22,9 +22,7 @@ def boxes_across(plan: RingPlan, box: Box, loop: Variable) -> Across:
         decided_by = _decided_by(plan, dim.start, loop)
         if None in decided_by:
             return ()
-        if (
-            decided_by == {"program"} and dim.size is not None
-        ):  # otherwise the count without it is too low, which is safe
+        if decided_by == {"program"} and dim.size is not None:  # without a size the count is too low, which is safe
             found.append((dim.size, dim.axis))
     return tuple(found)
 

@@ -8,6 +8,7 @@ from them becomes a function of the register's index.
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, field, replace
@@ -20,6 +21,7 @@ from .layout import REGISTER, Layout
 from .registers import OTHER_REGISTERS, REGISTER_FILE, blocks_that_fit, peak_registers
 
 ENOUGH_BLOCKS = 3  # on a multiprocessor: while one computes, others load
+FEWEST_REGISTERS = 4  # of a tile, per thread, that is worth it
 MOST_PARTS = 48  # of an expression with everything written out that is computed again
 
 
@@ -29,8 +31,8 @@ class Recomputed:
 
     Attributes:
       variables: the tiles that are functions of the register's index.
-      forgotten: by `id` of a reduction, the tiles that it must make the compiler forget: it would otherwise keep what it
-        has computed from them before, to use it again behind the reduction.
+      forgotten: by `id` of a statement, the tiles that the compiler must forget before it: they are used again here, behind
+        a reduction, and it would otherwise keep what it has computed from them before the reduction.
       blocks: how many blocks of a multiprocessor that makes room for; None where it was done for one to fit at all.
     """
 
@@ -56,7 +58,8 @@ def choose_recomputed(
     order = _Order(kernel)
     found: dict[Variable, _Formula] = {}
     for variable in layouts:
-        formula = None if variable in fixed else _formula(variable, facts, order, found)
+        array = variable in fixed or _is_small(layouts[variable])
+        formula = None if array else _formula(variable, facts, order, found)
         if formula is not None:
             found[variable] = formula
     chosen = Recomputed(frozenset(found))
@@ -75,6 +78,16 @@ def choose_recomputed(
     return replace(chosen, forgotten=forgotten, blocks=after if more else None)
 
 
+def _is_small(layout: Layout) -> bool:
+    return math.prod(layout.register_shape()) < FEWEST_REGISTERS
+
+
+def _fills_words(variable: Variable, layout: Layout) -> bool:
+    """Whether several elements of a tile share a register, side by side in a thread's array."""
+    bits = variable.type.dtype.bits
+    return bits in (8, 16) and layout.registers(layout.array_axes()[-1]) * bits >= 32
+
+
 def is_exchange(statement: Assign, layout: Layout | None) -> bool:
     """Whether a statement that runs in `layout` is a reduction in which warps wait for each other."""
     call = statement.value
@@ -90,6 +103,7 @@ class _Order:
 
     def __init__(self, kernel: Kernel) -> None:
         self.place: dict[int, int] = {}  # of each statement, by `id`
+        self.statement: dict[int, int] = {}  # the other way round
         self.assigned: dict[Variable, int] = {}
         self.read: dict[Variable, list[int]] = {}
         self.end_of_block: dict[int, int] = {}  # by place: the last place of the block that it stands in
@@ -102,6 +116,7 @@ class _Order:
         places = []
         for statement in block:
             place = self.place[id(statement)] = len(self.place)
+            self.statement[place] = id(statement)
             places.append(place)
             self.loop_start[place] = loop
             for variable in assigned_variables(statement):
@@ -178,23 +193,28 @@ def _forgotten(
     order: _Order,
     kept: Mapping[Variable, Layout],
 ) -> dict[int, tuple[Variable, ...]]:
-    """By `id` of an exchange: the narrow tiles that are read on both sides of it, the next trip of a loop included."""
+    """The narrow tiles that are read on both sides of an exchange, by the first statement behind that reads them."""
     nowhere = facts.absorbed | found.keys()
     places: dict[Variable, set[int]] = {}
     for variable, formula in found.items():
         used = set(order.used_at(variable, nowhere))
         for leaf in formula.leaves:
             places.setdefault(leaf, set()).update(used)
-    narrow = {v: sorted(places[v]) for v in kept if v in places and v in order.assigned and v.type.dtype.bits < 32}
-    result: dict[int, tuple[Variable, ...]] = {}
+    narrow = {
+        v: sorted(places[v])
+        for v, layout in kept.items()
+        if v in places and v in order.assigned and not _is_small(layout) and _fills_words(v, layout)
+    }
+    result: dict[int, dict[Variable, None]] = {}
     for exchange in exchanges:
         here = order.place[id(exchange)]
         loop = order.loop_start[here]
         last = order.end_of_loop[loop] if loop >= 0 else here
-        tiles = []
         for variable, used in narrow.items():
-            around = order.assigned[variable] < loop and bisect_right(used, loop) < bisect_right(used, last)
-            if used[0] <= here and (used[-1] > here or around):
-                tiles.append(variable)
-        result[id(exchange)] = tuple(tiles)
-    return result
+            behind = bisect_right(used, here)
+            if behind == len(used) and order.assigned[variable] < loop:
+                behind = bisect_right(used, loop)  # on the loop's next trip
+                behind = behind if behind < len(used) and used[behind] <= last else len(used)
+            if used[0] <= here and behind < len(used):
+                result.setdefault(order.statement[used[behind]], {})[variable] = None
+    return {statement: tuple(tiles) for statement, tiles in result.items()}

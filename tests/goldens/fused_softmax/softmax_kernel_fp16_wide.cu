@@ -4,7 +4,7 @@
 //   arguments  out_ptr: half*, 16-byte aligned; in_ptr: const half*, 16-byte aligned; in_row_stride,
 //              out_row_stride, n_rows, n_cols: int, multiples of 16
 //   constexpr  BLOCK_SIZE = 32768
-//   launch     grid (programs, 1, 1), block (512, 1, 1), dynamic shared memory 131168 bytes
+//   launch     grid (programs, 1, 1), block (512, 1, 1), dynamic shared memory 0 bytes
 //   tiles      cols, in, x, numerator [32768]: 8 x 512 threads x 8 consecutive elements
 //   numerics   exp: ex2.approx of x * log2(e), 2 ulp plus the rounding of the product
 //              /: div.full, 2 ulp, over the full range
@@ -19,7 +19,6 @@ constexpr int NUM_THREADS = NUM_WARPS * WARP_SIZE;              // 512
 constexpr int ELEMS = BLOCK_SIZE / NUM_THREADS;                 // 64 elements of a tile per thread
 constexpr int VEC = 8;                                          // consecutive elements of a thread
 constexpr int VECS = ELEMS / VEC;                               // 8
-constexpr int NUM_STAGES = 2;                                   // tiles in shared memory at once
 
 // Loads N consecutive elements if `inside`; otherwise nothing is read and each becomes `other`.
 template <int N, typename T>
@@ -134,49 +133,12 @@ __device__ __forceinline__ void forget(T (&tile)[N])
     }
 }
 
-// 32-bit address in shared memory, as PTX wants it.
-__device__ __forceinline__ unsigned shared_address(const void* pointer)
-{
-    return static_cast<unsigned>(__cvta_generic_to_shared(pointer));
-}
-
-// Starts an asynchronous copy of the first `bytes` of 16 bytes to shared memory; the others become zeros.
-__device__ __forceinline__ void cp_async_16(void* dst, const void* src, int bytes)
-{
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
-                 :: "r"(shared_address(dst)), "l"(src), "r"(bytes) : "memory");
-}
-
-// Closes the group of copies started since the previous commit.
-__device__ __forceinline__ void cp_async_commit()
-{
-    asm volatile("cp.async.commit_group;" ::: "memory");
-}
-
-// Waits until at most PENDING of this thread's groups are still in flight.
-template <int PENDING>
-__device__ __forceinline__ void cp_async_wait()
-{
-    asm volatile("cp.async.wait_group %0;" :: "n"(PENDING) : "memory");
-}
-
-struct alignas(16) SharedArrays {
-    // each thread's own elements, on their way to its registers
-    alignas(16) half in_ahead[NUM_STAGES][ELEMS * NUM_THREADS];
-    alignas(16) half x_max_partial[NUM_WARPS];   // one partial result per warp
-    alignas(16) float denominator_partial[NUM_WARPS];   // one partial result per warp
-};
-static_assert(sizeof(SharedArrays) == 131168, "the launch line in the header above");
-
 extern "C" __global__ void __launch_bounds__(NUM_THREADS, 2)
 softmax_kernel(half* out_ptr, const half* in_ptr, int in_row_stride, int out_row_stride, int n_rows,
                int n_cols)
 {
-    extern __shared__ __align__(16) unsigned char shared_bytes[];
-    SharedArrays& shared = *reinterpret_cast<SharedArrays*>(shared_bytes);
-    auto& in_ahead = shared.in_ahead;
-    auto& x_max_partial = shared.x_max_partial;
-    auto& denominator_partial = shared.denominator_partial;
+    __shared__ half x_max_partial[NUM_WARPS];   // one partial result per warp
+    __shared__ float denominator_partial[NUM_WARPS];   // one partial result per warp
     const int tid = threadIdx.x;
     __builtin_assume(tid >= 0);   // its quotients and remainders are shifts and masks
 
@@ -191,39 +153,17 @@ softmax_kernel(half* out_ptr, const half* in_ptr, int in_row_stride, int out_row
     for (int e = 0; e < ELEMS; ++e) cols[e] = (e / VEC * NUM_THREADS + tid) * VEC + e % VEC;
     // L15: mask = cols < n_cols    (tested where it is used)
     // L16: for row in tl.range(row_start, n_rows, row_step):
-    // Starts the loads of iteration row into a stage.
-    const auto load_tiles = [&](int row, int stage) {
-        // L18: x = tl.load(in_ptr + row * in_row_stride + cols, mask=mask,
-        //     other=-float("inf")).to(tl.float32)
-        //         (its copies, made ahead)
-        #pragma unroll
-        for (int v = 0; v < VECS; ++v) {
-            cp_async_16(&in_ahead[stage][(v * NUM_THREADS + tid) * VEC],
-                        in_ptr + static_cast<long long>(row) * in_row_stride + cols[v * VEC],
-                        cols[v * VEC] < n_cols ? 16 : 0);
-        }
-    };
-    for (int stage = 0; stage < NUM_STAGES; ++stage) {
-        if (row_start + stage * row_step < n_rows) load_tiles(row_start + stage * row_step, stage);
-        cp_async_commit();
-    }
-    int used = 0;   // stages so far
     for (int row = row_start; row < n_rows; row += row_step) {
-        cp_async_wait<NUM_STAGES - 1>();   // what this thread has copied for itself has arrived
-        const int stage = used % NUM_STAGES;
         // Lanes past the end read -inf, which neither the maximum nor the sum can see.
         // L18: x = tl.load(in_ptr + row * in_row_stride + cols, mask=mask,
         //     other=-float("inf")).to(tl.float32)
-        //         (from where it was copied)
         half in[ELEMS];
         #pragma unroll
         for (int v = 0; v < VECS; ++v) {
-            load_vec_if<VEC>(&in[v * VEC], &in_ahead[stage][(v * NUM_THREADS + tid) * VEC],
+            load_vec_if<VEC>(&in[v * VEC],
+                             in_ptr + static_cast<long long>(row) * in_row_stride + cols[v * VEC],
                              cols[v * VEC] < n_cols, __float2half(__int_as_float(0xff800000)));
         }
-        const int ahead = row + NUM_STAGES * row_step;
-        if (ahead < n_rows) load_tiles(ahead, stage);
-        cp_async_commit();   // possibly of nothing: one group per iteration
         const auto x = [&](int e) { return __half2float(in[e]); };
         // Subtract the maximum for numerical stability.
         // L20: numerator = tl.exp(x - tl.max(x, axis=0))
@@ -239,8 +179,8 @@ softmax_kernel(half* out_ptr, const half* in_ptr, int in_row_stride, int out_row
         for (int e = 1; e < ELEMS; ++e) denominator += numerator(e);
         // a barrier inside: every warp has written its partial result
         denominator = block_reduce<Sum>(denominator, denominator_partial);
-        forget(in);
         // L22: tl.store(out_ptr + row * out_row_stride + cols, numerator / denominator, mask=mask)
+        forget(in);
         half stored[ELEMS];
         round_pairs(stored, [&](int e) { return divide(numerator(e), denominator); });
         #pragma unroll
@@ -250,6 +190,5 @@ softmax_kernel(half* out_ptr, const half* in_ptr, int in_row_stride, int out_row
                                &stored[v * VEC]);
             }
         }
-        ++used;
     }
 }

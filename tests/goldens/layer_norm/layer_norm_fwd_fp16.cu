@@ -2,24 +2,36 @@
 //
 //   target     sm_80 and later
 //   arguments  x_ptr, w_ptr, b_ptr: const half*, 16-byte aligned; y_ptr: half*, 16-byte aligned; mean_ptr,
-//              rstd_ptr: float*, 16-byte aligned; stride, N: int, multiples of 16; eps: float
-//   constexpr  BLOCK_SIZE = 8192
+//              rstd_ptr: float*, 16-byte aligned; M: int, a multiple of 16; eps: float
+//   constexpr  N = 16384, ROWS = 1, BLOCK_SIZE = 16384
 //   launch     grid (programs, 1, 1), block (512, 1, 1), dynamic shared memory 0 bytes
-//   tiles      cols, x, x_float, centred, w, w_float, b, b_float [8192]: 2 x 512 threads x 8 consecutive
-//              elements
+//   tiles      rows, x_sum, mean, sum, var, rstd [1]: 1 thread; 512 threads hold copies
+//              cols, w, w_float, b, b_float [16384]: 4 x 512 threads x 8 consecutive elements
+//              offsets, x, x_float, centred [1, 16384]: 1 thread; 4 x 512 threads x 8 consecutive elements
 //   numerics   /: div.full, 2 ulp, over the full range
 //              sqrt: 1 ulp
 
 #include <cuda_fp16.h>
 
-constexpr int BLOCK_SIZE = 8192;                                // elements of x
+constexpr int BLOCK_SIZE = 16384;                               // columns of x, elements of w
+constexpr int N = 16384;
 constexpr int NUM_WARPS = 16;
 constexpr int WARP_SIZE = 32;
 constexpr unsigned ALL_LANES = 0xffffffff;                      // shuffle mask
 constexpr int NUM_THREADS = NUM_WARPS * WARP_SIZE;              // 512
-constexpr int ELEMS = BLOCK_SIZE / NUM_THREADS;                 // 16 elements of a tile per thread
-constexpr int VEC = 8;                                          // consecutive elements of a thread
-constexpr int VECS = ELEMS / VEC;                               // 2
+constexpr int COLS = BLOCK_SIZE / NUM_THREADS;                  // 32 columns of a tile per thread
+constexpr int VEC = 8;                                          // consecutive columns of a thread
+constexpr int VECS = COLS / VEC;                                // 4
+
+// Loads N consecutive elements in one access; `source` is aligned to their size.
+template <int N, typename T>
+__device__ __forceinline__ void load_vec(T* target, const T* source)
+{
+    const uint4 packet = *reinterpret_cast<const uint4*>(source);
+    const T* elements = reinterpret_cast<const T*>(&packet);
+    #pragma unroll
+    for (int i = 0; i < N; ++i) target[i] = elements[i];
+}
 
 // Loads N consecutive elements if `inside`; otherwise nothing is read and each becomes `other`.
 template <int N, typename T>
@@ -114,82 +126,96 @@ __device__ __forceinline__ State block_reduce(State state, State* partial)
     return warp_reduce<Op, NUM_WARPS / 2, 1>(partial[lane % NUM_WARPS]);
 }
 
-extern "C" __global__ void __launch_bounds__(NUM_THREADS)
-layer_norm_fwd(const half* x_ptr, half* y_ptr, const half* w_ptr, const half* b_ptr, float* mean_ptr,
-               float* rstd_ptr, int stride, int N, float eps)
+// Makes the compiler forget what it has computed from `tile`, so that it does so again where the tile is used
+// next: kept until then, the wider results would take more registers than there are.
+template <int N, typename T>
+__device__ __forceinline__ void forget(T (&tile)[N])
 {
-    __shared__ float x_sum_partial[NUM_WARPS];   // one partial result per warp
-    __shared__ float sum_partial[NUM_WARPS];   // one partial result per warp
+    constexpr int PER_WORD = sizeof(unsigned) / sizeof(T);
+    unsigned zero;   // a mask of the lanes below this one has no highest bit, but the compiler does not know
+    asm volatile("mov.u32 %0, %%lanemask_lt;\n\tshr.u32 %0, %0, 31;" : "=r"(zero));
+    #pragma unroll
+    for (int i = 0; i < N; i += PER_WORD) {
+        unsigned word;
+        T* elements = reinterpret_cast<T*>(&word);
+        #pragma unroll
+        for (int k = 0; k < PER_WORD; ++k) elements[k] = tile[i + k];
+        asm("xor.b32 %0, %0, %1;" : "+r"(word) : "r"(zero));
+        #pragma unroll
+        for (int k = 0; k < PER_WORD; ++k) tile[i + k] = elements[k];
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(NUM_THREADS, 3)
+layer_norm_fwd(const half* x_ptr, half* y_ptr, const half* w_ptr, const half* b_ptr, float* mean_ptr,
+               float* rstd_ptr, int M, float eps)
+{
+    __shared__ float x_sum_partial[NUM_WARPS];   // by warp and kept element
+    __shared__ float sum_partial[NUM_WARPS];   // by warp and kept element
     const int tid = threadIdx.x;
     __builtin_assume(tid >= 0);   // its quotients and remainders are shifts and masks
 
-    // L11: row = tl.program_id(0)
-    const int row = blockIdx.x;
-    // L12: cols = tl.arange(0, BLOCK_SIZE)
-    int cols[ELEMS];
+    // L23: rows = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+    const int rows = static_cast<int>(blockIdx.x) + 0;
+    // L24: cols = tl.arange(0, BLOCK_SIZE)
+    int cols[COLS];
     #pragma unroll
-    for (int e = 0; e < ELEMS; ++e) cols[e] = (e / VEC * NUM_THREADS + tid) * VEC + e % VEC;
-    // L13: mask = cols < N    (tested where it is used)
-    // L14: x = tl.load(x_ptr + row * stride + cols, mask=mask, other=0.0).to(tl.float32)
-    half x[ELEMS];
+    for (int c = 0; c < COLS; ++c) cols[c] = (c / VEC * NUM_THREADS + tid) * VEC + c % VEC;
+    // L25: inside = cols < N    (always true)
+    // L26: mask = (rows < M)[:, None] & inside[None, :]    (tested where it is used)
+    // L27: offsets = rows[:, None] * N + cols[None, :]
+    int offsets[COLS];
+    #pragma unroll
+    for (int c = 0; c < COLS; ++c) offsets[c] = rows * N + cols[c];
+    // L28: x = tl.load(x_ptr + offsets, mask=mask, other=0.0).to(tl.float32)
+    half x[COLS];
     #pragma unroll
     for (int v = 0; v < VECS; ++v) {
-        load_vec_if<VEC>(&x[v * VEC], x_ptr + static_cast<long long>(row) * stride + cols[v * VEC],
-                         cols[v * VEC] < N, __float2half(0.0f));
+        load_vec_if<VEC>(&x[v * VEC], x_ptr + offsets[v * VEC], rows < M, __float2half(0.0f));
     }
-    float x_float[ELEMS];
+    const auto x_float = [&](int c) { return __half2float(x[c]); };
+    // L29: mean = tl.sum(x, axis=1) / N
+    float x_sum = x_float(0);
     #pragma unroll
-    for (int e = 0; e < ELEMS; ++e) x_float[e] = __half2float(x[e]);
-    // L15: mean = tl.sum(x, axis=0) / N
-    float x_sum = x_float[0];
-    #pragma unroll
-    for (int e = 1; e < ELEMS; ++e) x_sum += x_float[e];
+    for (int c = 1; c < COLS; ++c) x_sum += x_float(c);
     // a barrier inside: every warp has written its partial result
     x_sum = block_reduce<Sum>(x_sum, x_sum_partial);
-    const float mean = divide(x_sum, static_cast<float>(N));
+    const float mean = divide(x_sum, 16384.0f);
     // Columns past the end must not count in the variance.
-    // L17: centred = tl.where(mask, x - mean, 0.0)
-    float centred[ELEMS];
+    // L31: centred = tl.where(inside[None, :], x - mean[:, None], 0.0)
+    const auto centred = [&](int c) { return x_float(c) - mean; };
+    // L32: var = tl.sum(centred * centred, axis=1) / N
+    forget(x);
+    float sum = centred(0) * centred(0);
     #pragma unroll
-    for (int e = 0; e < ELEMS; ++e) centred[e] = cols[e / VEC * VEC] < N ? x_float[e] - mean : 0.0f;
-    // L18: var = tl.sum(centred * centred, axis=0) / N
-    float sum = centred[0] * centred[0];
-    #pragma unroll
-    for (int e = 1; e < ELEMS; ++e) sum += centred[e] * centred[e];
+    for (int c = 1; c < COLS; ++c) sum += centred(c) * centred(c);
     // a barrier inside: every warp has written its partial result
     sum = block_reduce<Sum>(sum, sum_partial);
-    const float var = divide(sum, static_cast<float>(N));
-    // L19: rstd = 1 / tl.sqrt(var + eps)
+    const float var = divide(sum, 16384.0f);
+    // L33: rstd = 1 / tl.sqrt(var + eps)
     const float rstd = divide(1.0f, square_root(var + eps));
-    // L20: tl.store(mean_ptr + row, mean)
-    if (tid == 0) *(mean_ptr + row) = mean;
-    // L21: tl.store(rstd_ptr + row, rstd)
-    if (tid == 0) *(rstd_ptr + row) = rstd;
-    // L22: w = tl.load(w_ptr + cols, mask=mask).to(tl.float32)
-    half w[ELEMS];
-    #pragma unroll
-    for (int v = 0; v < VECS; ++v) {
-        load_vec_if<VEC>(&w[v * VEC], w_ptr + cols[v * VEC], cols[v * VEC] < N, __float2half(0.0f));
+    // L34: tl.store(mean_ptr + rows, mean, mask=rows < M)
+    if (tid == 0) {
+        if (rows < M) mean_ptr[rows] = mean;
     }
-    float w_float[ELEMS];
-    #pragma unroll
-    for (int e = 0; e < ELEMS; ++e) w_float[e] = __half2float(w[e]);
-    // L23: b = tl.load(b_ptr + cols, mask=mask).to(tl.float32)
-    half b[ELEMS];
-    #pragma unroll
-    for (int v = 0; v < VECS; ++v) {
-        load_vec_if<VEC>(&b[v * VEC], b_ptr + cols[v * VEC], cols[v * VEC] < N, __float2half(0.0f));
+    // L35: tl.store(rstd_ptr + rows, rstd, mask=rows < M)
+    if (tid == 0) {
+        if (rows < M) rstd_ptr[rows] = rstd;
     }
-    float b_float[ELEMS];
+    // L36: w = tl.load(w_ptr + cols, mask=inside).to(tl.float32)
+    half w[COLS];
     #pragma unroll
-    for (int e = 0; e < ELEMS; ++e) b_float[e] = __half2float(b[e]);
-    // L24: tl.store(y_ptr + row * stride + cols, centred * rstd * w + b, mask=mask)
-    half stored[ELEMS];
-    round_pairs(stored, [&](int e) { return centred[e] * rstd * w_float[e] + b_float[e]; });
+    for (int v = 0; v < VECS; ++v) load_vec<VEC>(&w[v * VEC], w_ptr + cols[v * VEC]);
+    const auto w_float = [&](int c) { return __half2float(w[c]); };
+    // L37: b = tl.load(b_ptr + cols, mask=inside).to(tl.float32)
+    half b[COLS];
     #pragma unroll
-    for (int v = 0; v < VECS; ++v) {
-        if (cols[v * VEC] < N) {
-            store_vec<VEC>(y_ptr + static_cast<long long>(row) * stride + cols[v * VEC], &stored[v * VEC]);
-        }
-    }
+    for (int v = 0; v < VECS; ++v) load_vec<VEC>(&b[v * VEC], b_ptr + cols[v * VEC]);
+    const auto b_float = [&](int c) { return __half2float(b[c]); };
+    // L38: tl.store(y_ptr + offsets, centred * rstd[:, None] * w[None, :] + b[None, :], mask=mask)
+    forget(x);
+    half stored[COLS];
+    round_pairs(stored, [&](int c) { return centred(c) * rstd * w_float(c) + b_float(c); });
+    #pragma unroll
+    for (int v = 0; v < VECS; ++v) if (rows < M) store_vec<VEC>(y_ptr + offsets[v * VEC], &stored[v * VEC]);
 }

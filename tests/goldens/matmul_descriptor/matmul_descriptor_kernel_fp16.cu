@@ -118,13 +118,14 @@ __device__ __forceinline__ void mbarrier_wait(Barrier* barrier, int parity)
     } while (!done);
 }
 
-// How L2 treats what a copy brings: what is read once leaves before anything else.
+// How L2 treats what a copy brings: what is read once leaves before anything else, the rest as without a
+// policy.
 __device__ __forceinline__ unsigned long long l2_policy(bool read_once)
 {
-    unsigned long long first, normal;
+    unsigned long long first, usual;
     asm volatile("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(first));
-    asm volatile("createpolicy.fractional.L2::evict_normal.b64 %0, 1.0;" : "=l"(normal));
-    return read_once ? first : normal;
+    asm volatile("createpolicy.fractional.L2::evict_unchanged.b64 %0, 1.0;" : "=l"(usual));
+    return read_once ? first : usual;
 }
 
 // Starts a copy of the box at (row, col) into shared memory; its bytes count towards `full`.

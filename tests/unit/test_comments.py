@@ -1,0 +1,90 @@
+"""Comments keep their places in the text, and statements on the line of their head are statements."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import tilewright as triton
+import tilewright.language as tl
+
+
+# fmt: off
+@triton.jit
+def commented_kernel(x_ptr, n, BLOCK: tl.constexpr):
+    """Doc."""
+    # above the first
+
+    #   and more
+    i = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + i)
+
+    if n > 4:  # behind a head
+        # inside
+        x = x * 2
+        # end of then
+
+        # still there
+
+    # above else
+    else:
+
+        # in else
+        x = x + 1
+        if n > 2:
+            x = x - 3
+            # innermost
+          # between two blocks
+        # end of else
+    # above the store
+    tl.store(x_ptr + i,
+             # not above a statement
+             x)  # behind a statement
+    # end of kernel
+# fmt: on
+
+
+def test_comments_stand_where_they_stood() -> None:
+    text = commented_kernel.translate("*fp32:16, i32, 32").source
+    body = text[text.index("commented_kernel(float") :].splitlines()
+    said = [line.strip()[3:] for line in body if line.strip().startswith("// ")]
+    spoken = [line.partition(": ")[2] if line.startswith("L") else line for line in said]
+    assert spoken == [
+        "above the first", "and more", "i = tl.arange(0, BLOCK)", "x = tl.load(x_ptr + i)",
+        "if n > 4:  # behind a head", "inside", "x = x * 2", "end of then", "still there",
+        "above else", "else:", "in else", "x = x + 1", "if n > 2:", "x = x - 3", "innermost",
+        "between two blocks", "end of else", "above the store", "tl.store(x_ptr + i,", "# not above a statement",
+        "x)  # behind a statement", "end of kernel",
+    ]  # fmt: skip
+
+
+# fmt: off
+# ruff: noqa: E701, E702
+@triton.jit
+def early(x, n):
+    if n > 3: return x * 2
+    y = x + 1; return y
+
+
+@triton.jit
+def one_line_kernel(x_ptr, n, BLOCK: tl.constexpr):
+    # once
+    i = tl.arange(0, BLOCK); j = i + 1
+    y = 0.0
+    if n > 2: y = 3.0
+    if BLOCK == 16: y += 10
+    elif n == 2: y += 20; y += 40
+    else: y += 80
+    for k in range(n): y += k
+    while y > 1000: y -= 1000
+    tl.store(x_ptr + i, early(tl.load(x_ptr + i), n) + y + j)
+# fmt: on
+
+
+def test_statements_behind_their_head_count(run_everywhere: Any) -> None:
+    for n, block in ((2, 16), (2, 32), (5, 16), (5, 32)):
+        x = np.arange(block, dtype=np.float32)
+        got = run_everywhere(one_line_kernel, (1,), x, n, BLOCK=block)[0]
+        y = (3 if n > 2 else 0) + (10 if block == 16 else 60 if n == 2 else 80) + sum(range(n))
+        np.testing.assert_array_equal(got, (x * 2 if n > 3 else x + 1) + y + np.arange(block) + 1)
+    assert one_line_kernel.translate("*fp32:16, i32, 32").source.count("// once") == 1

@@ -1,0 +1,35 @@
+"""The text of tiles that are computed again wherever they are used; `schedule/recomputed.py` says which and why."""
+
+from __future__ import annotations
+
+from ..ir.nodes import Expr, Statement, Variable
+from .context import Context
+from .point import Index, point_of
+from .unit import Line, Loop, Node
+
+
+def function_of_index(context: Context, target: Variable, value: Expr) -> tuple[Node, ...]:
+    """A tile that is computed again where it is used: a function instead of an array."""
+    layout = context.schedule.layouts[target]
+    indices = context.axis_indices(layout)
+    parameters = ", ".join(f"int {indices[axis]}" for axis in layout.array_axes())
+    point = point_of(layout, tuple(Index(indices[a] if layout.registers(a) > 1 else "0") for a in range(layout.rank)))
+    text = context.speller.text(value, point)
+    return (Line(f"const auto {context.names.variable(target)} = [&]({parameters}) {{ return {text}; }};"),)
+
+
+def forget_tiles(context: Context, statement: Statement) -> tuple[Node, ...]:
+    """Makes the compiler compute anew what follows from narrow tiles; see `schedule/recomputed.py`."""
+    nodes: list[Node] = []
+    for tile in context.schedule.recomputed.forgotten.get(id(statement), ()):
+        context.use_helper("forget")
+        layout = context.schedule.layouts[tile]
+        names = context.axis_indices(layout)
+        outer = layout.array_axes()[:-1]
+        row = "".join(f"[{names[axis]}]" for axis in outer)
+        node: Node = Line(f"forget({context.names.variable(tile)}{row});")
+        for axis in reversed(outer):
+            count = context.count(layout.axes[axis])
+            node = Loop(f"for (int {names[axis]} = 0; {names[axis]} < {count}; ++{names[axis]})", (node,), unroll=True)
+        nodes.append(node)
+    return tuple(nodes)
