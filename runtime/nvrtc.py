@@ -162,13 +162,13 @@ def _run(text: str, name: str, options: list[str], kind: str) -> tuple[int, str,
     try:
         (status,) = nvrtc.nvrtcCompileProgram(program, len(given), [option.encode() for option in given])
         _, size = nvrtc.nvrtcGetProgramLogSize(program)
-        raw = b" " * size
+        raw = b"\0" * size  # written into: of one byte it is an object that all of Python shares, and stays as it is
         nvrtc.nvrtcGetProgramLog(program, raw)
         log = raw.rstrip(b"\0 ").decode(errors="replace")
         if int(status) != 0:
             return int(status), log, b""
         _, size = getattr(nvrtc, f"nvrtcGet{kind}Size")(program)
-        code = b" " * size
+        code = b"\0" * size
         getattr(nvrtc, f"nvrtcGet{kind}")(program, code)
         return 0, log, code
     finally:

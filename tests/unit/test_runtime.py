@@ -138,3 +138,17 @@ def test_the_cubin_of_every_architecture() -> None:
         assert cubin.code[:4] == b"\x7fELF" and f"Used {cubin.registers} registers" in cubin.log
     with pytest.raises(triton.TilewrightError, match="unknown architecture"):
         kernel.translate("*fp32:16, i32, fp32, 64", arch="sm_12")
+
+
+def test_what_nvrtc_writes_does_not_reach_shared_objects() -> None:
+    """Python has one object for every string of one byte; NVRTC writes an empty log, one byte long, into what it is given."""
+    if not nvrtc.is_available():
+        pytest.skip("NVRTC is not installed")
+    made = one_line.translate("*fp32:16, 64")
+    assert nvrtc.compile_ptx(made) and nvrtc.compile_text(made).code
+    assert [bytes([value])[0] for value in range(256)] == list(range(256))
+
+
+@triton.jit
+def one_line(x_ptr, BLOCK: tl.constexpr):
+    tl.store(x_ptr + tl.arange(0, BLOCK), 1.0)
