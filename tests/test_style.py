@@ -200,7 +200,6 @@ LARGER = {
     "batched_matmul/batched_matmul_kernel_tf32.cu": ROLES,
     "int4_matmul/int4_matmul_kernel_fp16.cu": ROLES,
     "fp8_matmul/fp8_matmul_kernel_e4m3.cu": ROLES,
-    "fused_softmax/softmax_kernel_fp16_wide.cu": "rows are loaded ahead: a function, the first copies, those of a trip",
     "split_k_matmul/split_k_matmul_kernel_fp16.cu": "each index tile is computed in the layouts of two operands",
 }
 
