@@ -162,17 +162,22 @@ def _run(text: str, name: str, options: list[str], kind: str) -> tuple[int, str,
     try:
         (status,) = nvrtc.nvrtcCompileProgram(program, len(given), [option.encode() for option in given])
         _, size = nvrtc.nvrtcGetProgramLogSize(program)
-        raw = b" " * size
+        raw = _room(size)
         nvrtc.nvrtcGetProgramLog(program, raw)
         log = raw.rstrip(b"\0 ").decode(errors="replace")
         if int(status) != 0:
             return int(status), log, b""
         _, size = getattr(nvrtc, f"nvrtcGet{kind}Size")(program)
-        code = b" " * size
+        code = _room(size)
         getattr(nvrtc, f"nvrtcGet{kind}")(program, code)
-        return 0, log, code
+        return 0, log, code[:size]
     finally:
         nvrtc.nvrtcDestroyProgram(program)
+
+
+def _room(size: int) -> bytes:
+    """Bytes for NVRTC to write to. Never a single one: of those Python has one object each, which everybody shares."""
+    return bytes(size + 1)
 
 
 def load_ahead(target: str) -> None:

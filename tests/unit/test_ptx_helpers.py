@@ -114,7 +114,7 @@ def test_products_of_doubles_and_of_parts() -> None:
         compiles(body, [asked], "sm_80" if rows == 8 else "sm_90a")
     for parts, products in ((2, SPLIT_3), (3, SPLIT_6)):
         wide = "bf16" if parts == 3 else "tf32"
-        values = {"mma": "mma_part", "parts": parts, "products": products}
+        values = {"mma": "mma_part", "steps": 1, "parts": parts, "products": products}
         part: Asked = ("mma", "mma_part", {"k": 16 if parts == 3 else 8, "a_type": wide, "b_type": wide, "acc": "f32"})
         body = f"""
     float acc[4] = {{}};
@@ -218,7 +218,7 @@ ALL: list[Asked] = [
     *(mma(*pair) for pair in MMA_PAIRS),
     *DOUBLES,
     *SPLITS,
-    ("mma_split", "mma_split", {"mma": "mma_m16n8k8", "parts": 2, "products": SPLIT_3}),
+    ("mma_split", "mma_split", {"mma": "mma_m16n8k8", "steps": 2, "parts": 2, "products": SPLIT_3}),
     *WGMMAS,
 ]
 

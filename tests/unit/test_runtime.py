@@ -138,3 +138,14 @@ def test_the_cubin_of_every_architecture() -> None:
         assert cubin.code[:4] == b"\x7fELF" and f"Used {cubin.registers} registers" in cubin.log
     with pytest.raises(triton.TilewrightError, match="unknown architecture"):
         kernel.translate("*fp32:16, i32, fp32, 64", arch="sm_12")
+
+
+def test_a_compilation_without_a_word_changes_no_bytes_of_pythons() -> None:
+    """An empty log is one byte long, and Python shares objects of one byte: NVRTC must not write to those."""
+    from tilewright.runtime import nvrtc
+
+    if not nvrtc.is_available():
+        pytest.skip("NVRTC is not installed")
+    status, log, code = nvrtc._run(nvrtc.NOTHING, "nothing.cu", ["--gpu-architecture=sm_90a"], "CUBIN")
+    assert (status, log) == (0, "") and code[:4] == b"\x7fELF"
+    assert bytes([32]).hex() == "20" and bytes([0]).hex() == "00" and (b" " * len(b"x")).hex() == "20"

@@ -69,6 +69,7 @@ class Context:
         self.loaded_from: dict[Variable, set[Layout]] = {}  # per pointer argument, since the last barrier
         self.pointer_roots: dict[Variable, set[Variable]] = {}  # the arguments that a pointer derives from
         self.converted: dict[tuple[Variable, Layout], str] = {}
+        self.moved: dict[tuple[Variable, Layout], str] = {}  # by the source statement that is being lowered, so far
         self.written: dict[Variable, None] = {}  # pointer arguments that the kernel writes through
         self.packets: set[int] = set()  # sizes of vector accesses, in bytes
         self.structs: dict[tuple[object, ...], str] = {}

@@ -23,6 +23,9 @@ def lower_conversions(
     names: dict[tuple[Variable, Layout], str] = {}
     for number, conversion in enumerate(context.schedule.conversions.get(id(statement), ())):
         variable = conversion.variable
+        if (variable, conversion.layout) in context.moved:
+            names[variable, conversion.layout] = context.moved[variable, conversion.layout]
+            continue
         copy = context.temporary(id(statement), f"{variable.name}_moved{'_too' * number}", variable.type)
         name = context.names.variable(copy)
         names[variable, conversion.layout] = name
@@ -31,6 +34,7 @@ def lower_conversions(
             nodes += _shuffle(context, conversion, held, name)
         else:
             nodes += _exchange(context, statement, conversion, name, number)
+    context.moved = {**context.moved, **names}
     return tuple(nodes), names
 
 

@@ -29,35 +29,39 @@ def lower_mma(context: Context, statement: Assign, plan: DotPlan, a: OperandPlac
         place = context.warp_place("warp_plane", layout.axes[0], "first plane of the warp's part")
         batch = " + ".join(filter(None, ("p" if planes > 1 else "", place if place != "0" else ""))) or "0"
     mi, ni = context.names.shared_index("mi"), context.names.shared_index("ni")
-    kk = context.names.shared_index("kk")
-    at = Step(kk, context.lane(), batch)
-    pair = n_pieces > 1 and b.by_matrices
-    several = n_pieces > 1
-    b_names = [f"b_frag[{ni}]", *([f"b_frag[{ni} + 1]"] * pair)] if several else ["b_frag[0]"]
+    kk, s = context.names.shared_index("kk"), context.names.shared_index("s")
+    steps = instruction.steps(a.variable.type.shape[a.k_axis])
+    at = Step(f"{kk} + {s} * {step}" if steps > 1 else kk, context.lane(), batch)
+    pair, several = n_pieces > 1 and b.by_matrices, n_pieces > 1
+    here = f"[{s}]" if steps > 1 else ""
+    b_names = [f"b_frag[{ni if several else 0}]{here}", *([f"b_frag[{ni} + 1]{here}"] * pair)]
     first = added(column, f"{ni} * 8") if several else column
-    read_rows = read_a(context, a, instruction, f"a_frag[{mi}]", added(row, f"{mi} * {rows}"), at)
-    read = read_b(context, b, instruction, b_names, first, at)
+    read_rows = read_a(context, a, instruction, f"a_frag[{mi}]{here}", added(row, f"{mi} * {rows}"), at)
+    read_columns = read_b(context, b, instruction, b_names, first, at)
+    if steps > 1:
+        each_step = f"for (int {s} = 0; {s} < {steps}; ++{s})"
+        read_rows, read_columns = ((Loop(each_step, read, unroll=True),) for read in (read_rows, read_columns))
     next_piece = f"{ni} += 2" if pair else f"++{ni}"
     body: list[Node] = [
-        fragment(instruction, "a_frag", m_count, True),
-        Loop(f"for (int {mi} = 0; {mi} < {m_count}; ++{mi})",
-             read_rows, unroll=True),
-        fragment(instruction, "b_frag", n_count, False),
-        *((Loop(f"for (int {ni} = 0; {ni} < {n_count}; {next_piece})", read, unroll=True),) if several else read),
+        fragment(instruction, "a_frag", m_count, steps, True),
+        Loop(f"for (int {mi} = 0; {mi} < {m_count}; ++{mi})", read_rows, unroll=True),
+        fragment(instruction, "b_frag", n_count, steps, False),
+        *((Loop(f"for (int {ni} = 0; {ni} < {n_count}; {next_piece})", read_columns, unroll=True),) if several
+          else read_columns),
     ]  # fmt: skip
     inner = Loop(
         f"for (int {ni} = 0; {ni} < {n_count}; ++{ni})", _multiply(context, statement, plan, mi, ni), unroll=True
     )
     body.append(Loop(f"for (int {mi} = 0; {mi} < {m_count}; ++{mi})", (inner,), unroll=True))
-    side = a.depth(context, instruction)
-    nodes: tuple[Node, ...] = (Loop(f"for (int {kk} = 0; {kk} < {side}; {kk} += {step})", tuple(body), unroll=True),)
+    side, stride = a.depth(context, instruction), f"{steps} * {step}" if steps > 1 else step
+    nodes: tuple[Node, ...] = (Loop(f"for (int {kk} = 0; {kk} < {side}; {kk} += {stride})", tuple(body), unroll=True),)
     if planes > 1:
         nodes = (Loop(f"for (int p = 0; p < {context.count(layout.axes[0])}; ++p)", nodes, unroll=True),)
     return nodes
 
 
-def mma_helper(context: Context, instruction: Instruction) -> str:
-    """The helper that adds the product of two fragments to a piece of the accumulator."""
+def mma_helper(context: Context, instruction: Instruction, steps: int) -> str:
+    """The helper that adds the product of two fragments, of so many steps along K, to a piece of the accumulator."""
     split, k = instruction.split, instruction.k
     values: dict[str, object] = {"k": k, "a_type": instruction.a_type, "b_type": instruction.b_type}
     values["acc"] = instruction.accumulator
@@ -66,14 +70,14 @@ def mma_helper(context: Context, instruction: Instruction) -> str:
     mma = context.distinct_helper("mma", f"mma_m16n8k{k}", values)
     if split is None:
         return mma
-    parts: dict[str, object] = {"mma": mma, "parts": split.parts, "products": split.products}
-    return context.use_helper("mma_split", f"mma_{split.word}", **parts)
+    parts: dict[str, object] = {"mma": mma, "steps": steps, "parts": split.parts, "products": split.products}
+    return context.distinct_helper("mma_split", f"mma_{split.word}", parts)
 
 
 def _multiply(context: Context, statement: Assign, plan: DotPlan, mi: str, ni: str) -> tuple[Node, ...]:
     """One product; what the tile lacks of the instruction's rows and columns goes to registers that nobody reads."""
     layout, instruction = plan.layout, plan.instruction
-    mma = mma_helper(context, instruction)
+    mma = mma_helper(context, instruction, instruction.steps(statement.value.args[0].type.shape[-1]))
     name = context.names.variable(statement.target)
     element = ctype(statement.target.type)
     short = instruction.rows == 16 and padded(statement.target.type.shape[-2]) < 16

@@ -93,7 +93,7 @@ def lower_block(context: Context, block: tuple[Statement, ...]) -> tuple[Node, .
     for group in by_source(block):
         tagged = not (is_repeated(context, group) or is_elsewhere(context, group))
         quoting, context.quoting = context.quoting, context.quoting and tagged
-        code = [n for s in group for n in (*_declarations(context, s), *lower_statement(context, s))]
+        code = _lower_group(context, group)
         context.quoting = quoting
         if quoting and tagged:
             repeated = []
@@ -104,6 +104,18 @@ def lower_block(context: Context, block: tuple[Statement, ...]) -> tuple[Node, .
             repeated.append(group)
         nodes += [*source_of(group, quoting and tagged), *code]
     return tuple(nodes)
+
+
+def _lower_group(context: Context, group: list[Statement]) -> list[Node]:
+    """The statements that one source statement became; they share what they bring into another layout."""
+    code: list[Node] = []
+    context.moved = {}
+    for statement in group:
+        code += [*_declarations(context, statement), *lower_statement(context, statement)]
+        changed = set(statement.targets) if isinstance(statement, Assign) else set()
+        shared = context.moved if isinstance(statement, (Assign, Effect)) else {}
+        context.moved = {key: name for key, name in shared.items() if key[0] not in changed}
+    return code
 
 
 def by_source(block: tuple[Statement, ...]) -> list[list[Statement]]:

@@ -44,6 +44,7 @@ class Split:
       word: the precision's name.
       type: PTX's name of the parts' type.
       k: elements of K per instruction.
+      steps: instructions along K whose products are summed apart, where the tile has so many.
       parts: how many there are of each operand.
       products: (part of a, part of b) of every product, in the order in which they are summed.
     """
@@ -51,6 +52,7 @@ class Split:
     word: str
     type: str
     k: int
+    steps: int
     parts: int
     products: tuple[tuple[int, int], ...]
 
@@ -58,9 +60,9 @@ class Split:
 # The products and their order are Triton's (F32DotTC).
 LARGEST_LAST = ((1, 0), (0, 1), (0, 0))
 SPLITS = {
-    "tf32x3": Split("tf32x3", "tf32", 8, 2, LARGEST_LAST),
-    "bf16x3": Split("bf16x3", "bf16", 16, 2, LARGEST_LAST),
-    "bf16x6": Split("bf16x6", "bf16", 16, 3, ((1, 1), (2, 0), (0, 2), *LARGEST_LAST)),
+    "tf32x3": Split("tf32x3", "tf32", 8, 2, 2, LARGEST_LAST),
+    "bf16x3": Split("bf16x3", "bf16", 16, 2, 2, LARGEST_LAST),
+    "bf16x6": Split("bf16x6", "bf16", 16, 2, 3, ((1, 1), (2, 0), (0, 2), *LARGEST_LAST)),
 }
 
 
@@ -94,6 +96,11 @@ class Instruction:
     def depth(self, side: int) -> int:
         """The elements of K that the instructions of a dot take, of which its operands have `side`."""
         return -(-side // self.k) * self.k
+
+    def steps(self, side: int) -> int:
+        """The instructions along K whose products are summed before the accumulator is added."""
+        steps = self.split.steps if self.split else 1
+        return steps if self.depth(side) // self.k % steps == 0 else 1
 
 
 def tensor_core(
