@@ -120,7 +120,6 @@ def reducing(x_ptr, BLOCK: tl.constexpr):
 
 @pytest.mark.parametrize("arch", ("sm_80", "sm_90a", "sm_120"))
 def test_shared_memory_is_read_from_the_cubin(arch: str) -> None:
-    from tilewright.runtime import nvrtc
 
     if not nvrtc.is_available():
         pytest.skip("NVRTC is not installed")
@@ -129,7 +128,6 @@ def test_shared_memory_is_read_from_the_cubin(arch: str) -> None:
 
 
 def test_the_cubin_of_every_architecture() -> None:
-    from tilewright.runtime import nvrtc
 
     if not nvrtc.is_available():
         pytest.skip("NVRTC is not installed")
@@ -143,8 +141,6 @@ def test_the_cubin_of_every_architecture() -> None:
 
 def test_a_compilation_without_a_word_changes_no_bytes_of_pythons() -> None:
     """An empty log is one byte long, and Python shares objects of one byte: NVRTC must not write to those."""
-    from tilewright.runtime import nvrtc
-
     if not nvrtc.is_available():
         pytest.skip("NVRTC is not installed")
     status, log, code = nvrtc._run(nvrtc.NOTHING, "nothing.cu", ["--gpu-architecture=sm_90a"], "CUBIN")

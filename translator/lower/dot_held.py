@@ -85,7 +85,7 @@ def _products(context: Context, statement: Assign, plan: DotPlan, mi: str, k: st
     if held is None:
         raise TypeError("not a dot with an operand in registers")
     sum_, b = context.names.variable(statement.target), context.names.variable(plan.b.variable)
-    mma, pieces = mma_helper(context, plan.instruction), layout.registers(1) // 2
+    mma, pieces = mma_helper(context, plan.instruction, steps=1), layout.registers(1) // 2
     count = context.constant("MMA_COLS", pieces, "pieces of 8 columns per warp")
 
     def element(place: str) -> str:

@@ -77,7 +77,8 @@ def mma_helper(context: Context, instruction: Instruction, steps: int) -> str:
 def _multiply(context: Context, statement: Assign, plan: DotPlan, mi: str, ni: str) -> tuple[Node, ...]:
     """One product; what the tile lacks of the instruction's rows and columns goes to registers that nobody reads."""
     layout, instruction = plan.layout, plan.instruction
-    mma = mma_helper(context, instruction, instruction.steps(statement.value.args[0].type.shape[-1]))
+    k = plan.a.variable.type.shape[-2 if plan.a.swapped else -1]
+    mma = mma_helper(context, instruction, instruction.steps(k))
     name = context.names.variable(statement.target)
     element = ctype(statement.target.type)
     short = instruction.rows == 16 and padded(statement.target.type.shape[-2]) < 16
