@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..ir.nodes import Assign
-from ..schedule.dots import DotPlan
+from ..schedule.dots import DotPlan, k_axis
 from ..schedule.instructions import Instruction
 from ..schedule.layout import Layout, padded
 from .context import Context, ctype
@@ -60,7 +60,7 @@ def lower_mma(context: Context, statement: Assign, plan: DotPlan, a: OperandPlac
     return nodes
 
 
-def mma_helper(context: Context, instruction: Instruction, steps: int) -> str:
+def mma_helper(context: Context, instruction: Instruction, steps: int = 1) -> str:
     """The helper that adds the product of two fragments, of so many steps along K, to a piece of the accumulator."""
     split, k = instruction.split, instruction.k
     values: dict[str, object] = {"k": k, "a_type": instruction.a_type, "b_type": instruction.b_type}
@@ -77,8 +77,7 @@ def mma_helper(context: Context, instruction: Instruction, steps: int) -> str:
 def _multiply(context: Context, statement: Assign, plan: DotPlan, mi: str, ni: str) -> tuple[Node, ...]:
     """One product; what the tile lacks of the instruction's rows and columns goes to registers that nobody reads."""
     layout, instruction = plan.layout, plan.instruction
-    k = plan.a.variable.type.shape[-2 if plan.a.swapped else -1]
-    mma = mma_helper(context, instruction, instruction.steps(k))
+    mma = mma_helper(context, instruction, instruction.steps(plan.a.variable.type.shape[k_axis(plan.a, True)]))
     name = context.names.variable(statement.target)
     element = ctype(statement.target.type)
     short = instruction.rows == 16 and padded(statement.target.type.shape[-2]) < 16
