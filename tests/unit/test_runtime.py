@@ -13,6 +13,7 @@ import pytest
 import tilewright as triton
 import tilewright.language as tl
 from tilewright.artifact import ConstantArgument
+from tilewright.runtime import nvrtc
 from tilewright.runtime.specialise import specialise
 
 
