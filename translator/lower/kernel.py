@@ -234,12 +234,12 @@ def _prologue(context: Context, dynamic: tuple[Shared, ...], body: Iterable[Node
         ]
     tid = context.roles.tid
     nodes.append(Line(f"const int {tid} = threadIdx.x;"))
-    if not context.schedule.rings.has_producer:  # otherwise tensor copies compute most places
-        nodes.append(Line(f"__builtin_assume({tid} >= 0);", "its quotients and remainders are shifts and masks"))
     used, places = words((*context.set_up, *body)), []
     for name, line in reversed(context.roles.places):  # a place may be computed from those before it
         if name in used:
             places.append(line)
             used |= words((line,))
+    if places and not context.schedule.rings.has_producer:  # with tensor copies there is little that it would save
+        nodes.append(Line(f"__builtin_assume({tid} >= 0);", "its quotients and remainders are shifts and masks"))
     nodes += reversed(places)
     return [*nodes, *context.set_up]

@@ -71,7 +71,6 @@ cross_entropy_kernel(const float* logits_ptr, const int* labels_ptr, float* loss
     __shared__ float x_max_partial[NUM_WARPS];   // one partial result per warp
     __shared__ float sum_partial[NUM_WARPS];   // one partial result per warp
     const int tid = threadIdx.x;
-    __builtin_assume(tid >= 0);   // its quotients and remainders are shifts and masks
 
     // L11: row = tl.program_id(0)
     const int row = blockIdx.x;

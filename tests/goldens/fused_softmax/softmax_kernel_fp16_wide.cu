@@ -140,7 +140,6 @@ softmax_kernel(half* out_ptr, const half* in_ptr, int in_row_stride, int out_row
     __shared__ half x_max_partial[NUM_WARPS];   // one partial result per warp
     __shared__ float denominator_partial[NUM_WARPS];   // one partial result per warp
     const int tid = threadIdx.x;
-    __builtin_assume(tid >= 0);   // its quotients and remainders are shifts and masks
 
     // L11: row_start = tl.program_id(0)
     const int row_start = blockIdx.x;

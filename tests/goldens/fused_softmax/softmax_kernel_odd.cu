@@ -78,7 +78,6 @@ softmax_kernel(float* out_ptr, const float* in_ptr, int in_row_stride, int out_r
     __shared__ float x_max_partial[NUM_WARPS];   // one partial result per warp
     __shared__ float denominator_partial[NUM_WARPS];   // one partial result per warp
     const int tid = threadIdx.x;
-    __builtin_assume(tid >= 0);   // its quotients and remainders are shifts and masks
 
     // L11: row_start = tl.program_id(0)
     const int row_start = blockIdx.x;

@@ -162,7 +162,6 @@ layer_norm_bwd_dx(half* dx_ptr, const half* dy_ptr, float* dw_ptr, float* db_ptr
     auto& dy_ahead = shared.dy_ahead;
     auto& sums_partial = shared.sums_partial;
     const int tid = threadIdx.x;
-    __builtin_assume(tid >= 0);   // its quotients and remainders are shifts and masks
 
     // L45: group = tl.program_id(0)
     const int group = blockIdx.x;

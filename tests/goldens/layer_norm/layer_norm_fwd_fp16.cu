@@ -153,7 +153,6 @@ layer_norm_fwd(const half* x_ptr, half* y_ptr, const half* w_ptr, const half* b_
     __shared__ float x_sum_partial[NUM_WARPS];   // by warp and kept element
     __shared__ float sum_partial[NUM_WARPS];   // by warp and kept element
     const int tid = threadIdx.x;
-    __builtin_assume(tid >= 0);   // its quotients and remainders are shifts and masks
 
     // L23: rows = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     const int rows = static_cast<int>(blockIdx.x) + 0;

@@ -98,7 +98,6 @@ rms_norm_kernel(const half* x_ptr, const half* w_ptr, half* y_ptr, int stride, i
 {
     __shared__ float sum_partial[NUM_WARPS];   // one partial result per warp
     const int tid = threadIdx.x;
-    __builtin_assume(tid >= 0);   // its quotients and remainders are shifts and masks
 
     // L11: row = tl.program_id(0)
     const int row = blockIdx.x;

@@ -98,7 +98,6 @@ extern "C" __global__ void __launch_bounds__(NUM_THREADS)
 row_reductions_kernel(const float* x_ptr, float* sum_ptr, float* max_ptr, int* argmax_ptr, int M, int stride)
 {
     const int tid = threadIdx.x;
-    __builtin_assume(tid >= 0);   // its quotients and remainders are shifts and masks
 
     // L13: rows = tl.program_id(0) * ROWS_PER_PROGRAM + tl.arange(0, ROWS_PER_PROGRAM)
     int rows[ROWS];

@@ -18,7 +18,6 @@ extern "C" __global__ void __launch_bounds__(NUM_THREADS)
 add_kernel(const __nv_bfloat16* x_ptr, const __nv_bfloat16* y_ptr, __nv_bfloat16* out_ptr, int n_elements)
 {
     const int tid = threadIdx.x;
-    __builtin_assume(tid >= 0);   // its quotients and remainders are shifts and masks
 
     // Each program adds one contiguous block of BLOCK_SIZE elements.
     // L12: pid = tl.program_id(axis=0)

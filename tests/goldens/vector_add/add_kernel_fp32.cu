@@ -56,7 +56,6 @@ extern "C" __global__ void __launch_bounds__(NUM_THREADS)
 add_kernel(const float* x_ptr, const float* y_ptr, float* out_ptr, int n_elements)
 {
     const int tid = threadIdx.x;
-    __builtin_assume(tid >= 0);   // its quotients and remainders are shifts and masks
 
     // Each program adds one contiguous block of BLOCK_SIZE elements.
     // L12: pid = tl.program_id(axis=0)
