@@ -1,4 +1,4 @@
-"""Statements in source order: tags, control flow, elementwise assignments; structured operations by a table."""
+"""Statements in source order: tags and control flow; assignments and structured operations lie in files of their own."""
 
 from __future__ import annotations
 
@@ -23,27 +23,24 @@ from ..ir.nodes import (
 )
 from ..ir.walk import subexpressions
 from ..schedule.layout import Layout
-from ..schedule.layouts import tile_uses
 from ..schedule.ring_plan import Ring
+from .assignments import lower_assign
 from .atomics import FUNCTIONS, lower_atomic
 from .box_store import lower_box_store
 from .context import Context, ctype
 from .convert import lower_conversions
 from .debug import lower_assert, lower_print
 from .dot import lower_dot
-from .memory import indexed, lower_load, lower_store
+from .memory import lower_load, lower_store
 from .own_stages import lower_own_loop
-from .pairs import lower_by_pairs
-from .point import Point
-from .recompute import forget_tiles, function_of_index
+from .recompute import forget_tiles
 from .reduce import lower_reduce
 from .repack import lower_repack
 from .ring_copies import lower_copying_loop
 from .rings import lower_box_load, lower_consumer_loop, lower_producer_loop
-from .rounding import is_rounded_by_pairs, round_by_pairs
 from .row_copies import lower_row_load
 from .tags import again, is_elsewhere, is_repeated, is_second_part, part, remark, same_source, source_of, tag
-from .unit import Branch, Comment, Line, Loop, Node, Spelled
+from .unit import Branch, Comment, Line, Loop, Node
 
 
 def _lower_barrier(context: Context, statement: Statement) -> tuple[Node, ...]:
@@ -155,7 +152,7 @@ def lower_statement(context: Context, statement: Statement) -> tuple[Node, ...]:
             with context.conversions(names):
                 if isinstance(statement.value, Call) and statement.value.op in STRUCTURED:
                     return (*prepare, *STRUCTURED[statement.value.op](context, statement))
-                return (*prepare, *_lower_assign(context, statement))
+                return (*prepare, *lower_assign(context, statement))
         case Effect():
             prepare, names = lower_conversions(context, statement)
             prepare = (*prepare, *forget_tiles(context, statement))
@@ -177,106 +174,6 @@ def lower_statement(context: Context, statement: Statement) -> tuple[Node, ...]:
         case Note():
             return ()
     raise TypeError(f"no lowering for {type(statement).__name__}")
-
-
-# ------------------------------------------------------------------------------------------------- assignments
-
-
-def _lower_assign(context: Context, statement: Assign) -> tuple[Node, ...]:
-    target, value = statement.target, statement.value
-    if not target.type.is_tile:
-        text = _scalar_text(context, value)
-        update = (
-            None
-            if context.declares(statement, target)
-            else _update(context.names.variable(target), target, value, text)
-        )
-        return (Line(update),) if update else context.bind_scalar(statement, target, text)
-    if target in context.facts.absorbed:
-        return ()
-    if target in context.facts.index:
-        nodes: list[Node] = []
-        for layout in context.schedule.index_layouts.get(target, ()):
-            name = context.array_name(target, layout)
-            nodes += _fill(context, statement, layout, name)
-        return tuple(nodes)
-    if target in context.schedule.recomputed.variables:
-        return function_of_index(context, target, value)
-    return tuple(_fill(context, statement, context.schedule.layouts[target], context.names.variable(target)))
-
-
-def _scalar_text(context: Context, value: Expr) -> str:
-    if isinstance(value, Call) and value.op in ("program_id", "num_programs"):
-        return context.launch_word(value.op, value.attribute("axis"))
-    return context.speller.text(value)
-
-
-def _fill(context: Context, statement: Assign, layout: Layout, name: str) -> list[Node]:
-    """One register tile, element by element."""
-    target, value = statement.target, statement.value
-    declares = context.declares(statement, target) and target not in context.schedule.in_shared
-    declarator = context.declaration(target, layout, name)
-    single = all(count == 1 for count in layout.register_shape())
-    if declares and not single and _is_zero(value):
-        return [Line(f"{declarator} = {{}};")]
-    if _reads_elsewhere(context, target, value):
-        copy = context.temporary(id(statement), f"{target.name}_next", target.type)
-        fresh = context.names.variable(copy)
-        nodes: list[Node] = [Line(f"{context.declaration(copy, layout, fresh)};")]
-        nodes += context.each_register(layout, lambda at: _store_element(context, fresh, target, value, at))
-        nodes += context.each_register(layout, lambda at: _copy_element(name, fresh, target, at))
-        return nodes
-    if declares and single:
-        nodes = list(context.each_register(layout, lambda at: _store_element(context, name, target, value, at)))
-        once = context.facts.assignments[target] == 1
-        text = nodes[0].values["value"] if isinstance(nodes[0], Spelled) else ""
-        return [Line(f"{'const ' if once else ''}{declarator} = {text};")]
-    declare: list[Node] = [Line(f"{declarator};")] if declares else []
-    if isinstance(value, Call) and is_rounded_by_pairs(value, layout) and target not in context.schedule.in_shared:
-        return [*declare, *round_by_pairs(context, name, target, value, layout)]
-    if pairs := lower_by_pairs(context, statement, layout, name):
-        return [*declare, *pairs]
-    return [*declare, *context.each_register(layout, lambda at: _store_element(context, name, target, value, at))]
-
-
-def _store_element(context: Context, name: str, target: Variable, value: Expr, point: Point) -> tuple[Node, ...]:
-    place = indexed(context, name, target, point)
-    text = context.speller.text(value, point)
-    update = _update(place, target, value, text)
-    return (Line(update),) if update else (Spelled("assign", {"target": place, "value": text}),)
-
-
-def _update(place: str, target: Variable, value: Expr, text: str) -> str | None:
-    """`place += …` for a value that is the target's own and something more."""
-    for op, sign in (("add", "+"), ("ptr_add", "+"), ("sub", "-"), ("mul", "*")):
-        first = value.args[0] if isinstance(value, Call) and value.op == op else None
-        if isinstance(first, Use) and first.variable is target and text.startswith(f"{place} {sign} "):
-            return f"{place} {sign}= {text[len(place) + 3 :]};"
-    return None
-
-
-def _copy_element(name: str, source: str, target: Variable, point: Point) -> tuple[Node, ...]:
-    index = "".join(f"[{point.indices[axis].text}]" for axis in point.layout.array_axes())
-    return (Line(f"{name}{index} = {source}{index};"),)
-
-
-def _is_zero(value: Expr) -> bool:
-    return isinstance(value, Literal) and value.value == 0 and not _is_minus_zero(value.value)
-
-
-def _is_minus_zero(value: float) -> bool:
-    return str(value).startswith("-")
-
-
-def _reads_elsewhere(context: Context, target: Variable, value: Expr) -> bool:
-    """Whether the value reads other elements of the target than the one it is assigned to."""
-    if not any(isinstance(part, Use) and part.variable is target for part in subexpressions(value)):
-        return False
-    for variable, path in tile_uses(value, context.facts):
-        moved = any(isinstance(call, Call) and call.op in ("permute", "reshape", "select") for call, _ in path)
-        if variable is target and moved:
-            return True
-    return False
 
 
 # ------------------------------------------------------------------------------------------------- control flow

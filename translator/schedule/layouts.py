@@ -10,20 +10,16 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Iterator
-from dataclasses import dataclass, field
 
-from ..analysis.axis_info import AxisInfo, axis_info
 from ..analysis.facts import Facts
-from ..analysis.unit_stride import unit_axes
 from ..artifact import Options, Target
-from ..ir.nodes import Assign, Call, Effect, Expr, Kernel, Statement, Use, Variable
+from ..ir.nodes import Assign, Call, Expr, Kernel, Use, Variable
 from ..ir.walk import children, expressions, statements
-from ..language.dtypes import PointerType
 from .box_stores import cut_stores
 from .dots import Dots, plan_dots
 from .held_operands import held_operands
 from .layout import Layout, blocked, drop_axis, padded
+from .layout_problem import Node, Path, Problem, find_problem, statement_node
 from .paths import operand_axes, result_axes
 from .plan import Conversion, Schedule
 from .recomputed import Recomputed, choose_recomputed, is_exchange
@@ -36,59 +32,10 @@ LARGEST_REPEAT = 16  # elements that lie in one word and go to one thread
 LANES = 32
 SHARED_FOR_EXCHANGE = 32 * 1024  # bytes that tiles in shared memory leave to reductions and conversions
 
-# A tile that needs a layout: a variable, or the statement that evaluates tiles without assigning any.
-Node = Variable | int
-Path = tuple[tuple[Expr, Expr], ...]  # (call, operand) from a statement's value down to a use
-
-
-@dataclass(frozen=True, slots=True)
-class Relation:
-    """Statement `statement` runs in the layout of `node` and reads `variable`, reached through `path`."""
-
-    node: Node
-    variable: Variable
-    path: Path
-    statement: int
-
-
-@dataclass(frozen=True, slots=True)
-class _Access:
-    """A load or store: what is known of its addresses, bytes of an element, axes along which neighbours are neighbours."""
-
-    info: AxisInfo
-    itemsize: int
-    side_by_side: frozenset[int]
-    loads: bool
-
-
-@dataclass(slots=True)
-class _Problem:
-    """The tiles, how they hang together, and the answers so far."""
-
-    shapes: dict[Node, tuple[int, ...]] = field(default_factory=dict)
-    relations: list[Relation] = field(default_factory=list)
-    reductions: list[tuple[Node, int, Variable]] = field(default_factory=list)
-    accesses: dict[Node, list[_Access]] = field(default_factory=dict)
-    answers: dict[Node, Layout] = field(default_factory=dict)
-    relations_of: dict[Node, list[Relation]] = field(default_factory=dict)
-    reductions_of: dict[Node, list[tuple[int, Variable]]] = field(default_factory=dict)
-
-    def index(self) -> None:
-        """Fills the tables by tile, once everything is collected."""
-        for relation in self.relations:
-            self.relations_of.setdefault(relation.node, []).append(relation)
-            if relation.variable is not relation.node:
-                self.relations_of.setdefault(relation.variable, []).append(relation)
-        for source, axis, target in self.reductions:
-            self.reductions_of.setdefault(source, []).append((axis, target))
-
 
 def choose_layouts(kernel: Kernel, facts: Facts, options: Options, target: Target, rings: Rings) -> Schedule:
     """Decides the layout of every tile of the kernel."""
-    problem = _Problem()
-    for statement in statements(kernel.body):
-        _collect(problem, statement, facts)
-    problem.index()
+    problem = find_problem(kernel, facts)
     thread_bits = (options.num_warps * LANES).bit_length() - 1
     dots = with_stages(plan_dots(kernel, facts, options, target), rings)
     dots = held_operands(kernel, facts, dots, _repeats_along_k(problem, dots))
@@ -134,7 +81,7 @@ def choose_layouts(kernel: Kernel, facts: Facts, options: Options, target: Targe
 def _recomputed(
     kernel: Kernel,
     facts: Facts,
-    problem: _Problem,
+    problem: Problem,
     conversions: dict[int, list[Conversion]],
     layouts: dict[Variable, Layout],
     dots: Dots,
@@ -155,93 +102,10 @@ def _held_bytes(layout: Layout, variable: Variable) -> int:
     return (math.prod(layout.register_shape()) << layout.thread_bits) * variable.type.dtype.itemsize
 
 
-# ------------------------------------------------------------------------------------------------- the problem
-
-
-def statement_node(statement: Statement, facts: Facts) -> Node | None:
-    """The tile in whose layout a statement runs; None for a statement of scalars."""
-    match statement:
-        case Assign(value=Call(op="reduce" | "load" | "repack", args=args)) | Effect(call=Call(args=args)):
-            if not any(arg.type.is_tile for arg in args):
-                return None
-            if isinstance(statement, Assign) and statement.value.op == "load":  # type: ignore[attr-defined]
-                return statement.target
-            return id(statement)
-        case Assign(value=Call(op="box_load" | "row_load")):
-            return None
-        case Assign(value=value, targets=(target, *_)):
-            if not target.type.is_tile or target in facts.index or target in facts.absorbed:
-                return None
-            return id(statement) if isinstance(value, Call) and value.op.startswith("atomic_") else target
-    return None
-
-
-def _collect(problem: _Problem, statement: Statement, facts: Facts) -> None:
-    targets = statement.targets if isinstance(statement, Assign) else ()
-    if targets and all(target in facts.unused for target in targets):
-        return
-    value = statement.value if isinstance(statement, Assign) else None
-    boxed = isinstance(value, Call) and value.op in ("box_load", "row_load")
-    for target in () if boxed else targets:
-        if target.type.is_tile and target not in facts.index and target not in facts.absorbed:
-            problem.shapes[target] = target.type.shape
-    node = statement_node(statement, facts)
-    if node is None:
-        return
-    for expr in expressions(statement):
-        roots = expr.args if isinstance(expr, Call) and isinstance(node, int) else (expr,)
-        if isinstance(expr, Call) and expr.op == "load":
-            roots = expr.args
-        elif isinstance(expr, Call) and expr.op == "dot":
-            roots = expr.args[2:]  # the operands are read from shared memory
-        for root in roots:
-            if root.type.is_tile:
-                problem.shapes[node] = root.type.shape
-                for variable, path in tile_uses(root, facts):
-                    problem.relations.append(Relation(node, variable, path, id(statement)))
-        _collect_structure(problem, statement, expr, node, facts)
-
-
-def _collect_structure(problem: _Problem, statement: Statement, expr: Expr, node: Node, facts: Facts) -> None:
-    """What a structured operation adds: its access to memory, its results' layouts."""
-    if not isinstance(expr, Call):
-        return
-    if expr.op in ("load", "store") or expr.op.startswith("atomic_"):
-        pointer = expr.args[0]
-        if isinstance(pointer.type.element, PointerType):
-            info = axis_info(pointer, facts.environments[id(statement)])
-            side_by_side = unit_axes(pointer, facts.definitions)
-            access = _Access(info, pointer.type.element.element_ty.itemsize, side_by_side, expr.op == "load")
-            problem.accesses.setdefault(node, []).append(access)
-    targets = statement.targets if isinstance(statement, Assign) else ()
-    if expr.op == "reduce" and expr.attribute("axis") is not None:
-        problem.reductions += [(node, expr.attribute("axis"), target) for target in targets if target.type.is_tile]
-    elif expr.op.startswith("atomic_"):
-        problem.relations += [Relation(node, target, (), id(statement)) for target in targets]
-
-
-def tile_uses(expr: Expr, facts: Facts) -> Iterator[tuple[Variable, Path]]:
-    """The register tiles that an expression reads, through absorbed and index tiles, with the path to each.
-
-    Of a path only the calls are kept that change what a coordinate means; all others have operands like themselves.
-    """
-    pending: list[tuple[Expr, Path]] = [(expr, ())]
-    while pending:
-        one, path = pending.pop()
-        if isinstance(one, Use) and one.type.is_tile:
-            if one.variable in facts.absorbed or one.variable in facts.index:
-                pending.append((facts.definitions[one.variable], path))
-            else:
-                yield one.variable, path
-        below = [child for child in children(one) if child.type.is_tile]
-        changes = isinstance(one, Call) and one.op in ("broadcast", "expand_dims", "permute", "reshape", "select")
-        pending += [(child, (*path, (one, child)) if changes else path) for child in reversed(below)]
-
-
 # ---------------------------------------------------------------------------------------------------- the answer
 
 
-def _settle_accumulators(problem: _Problem, kernel: Kernel, dots: Dots) -> None:
+def _settle_accumulators(problem: Problem, kernel: Kernel, dots: Dots) -> None:
     """Gives the results of dots the layouts that their instructions leave them in."""
     settled: list[Node] = []
     for statement in statements(kernel.body):
@@ -254,7 +118,7 @@ def _settle_accumulators(problem: _Problem, kernel: Kernel, dots: Dots) -> None:
     _spread(problem, settled)
 
 
-def _repeats_along_k(problem: _Problem, dots: Dots) -> dict[Variable, int]:
+def _repeats_along_k(problem: Problem, dots: Dots) -> dict[Variable, int]:
     """For every B, how many elements along K come from one word of memory."""
     found: dict[Variable, int] = {}
     for plan in dots.plans.values():
@@ -267,7 +131,7 @@ def _repeats_along_k(problem: _Problem, dots: Dots) -> dict[Variable, int]:
     return found
 
 
-def _solve(problem: _Problem, thread_bits: int) -> None:
+def _solve(problem: Problem, thread_bits: int) -> None:
     def importance(node: Node) -> tuple[bool, int]:
         numel = 1
         for side in problem.shapes[node]:
@@ -283,7 +147,7 @@ def _solve(problem: _Problem, thread_bits: int) -> None:
             _spread(problem, [node])
 
 
-def _anchor(problem: _Problem, node: Node, thread_bits: int) -> Layout:
+def _anchor(problem: Problem, node: Node, thread_bits: int) -> Layout:
     """A blocked layout for the accesses of everything that must share it."""
     shape = problem.shapes[node]
     num_threads = 1 << thread_bits
@@ -304,7 +168,7 @@ def _anchor(problem: _Problem, node: Node, thread_bits: int) -> Layout:
     return blocked(shape, num_threads, best_axis, best[1], _repeats(problem, node, best_axis, per_thread // best[1]))
 
 
-def _repeats(problem: _Problem, node: Node, fast_axis: int, most: int) -> dict[int, int]:
+def _repeats(problem: Problem, node: Node, fast_axis: int, most: int) -> dict[int, int]:
     """Runs of equal addresses along other axes, which one thread loads once: of words that several elements lie in."""
     repeats: dict[int, int] = {}
     for member in _alike(problem, node):
@@ -318,7 +182,7 @@ def _repeats(problem: _Problem, node: Node, fast_axis: int, most: int) -> dict[i
     return repeats
 
 
-def _alike(problem: _Problem, node: Node) -> list[Node]:
+def _alike(problem: Problem, node: Node) -> list[Node]:
     """The tiles that share the layout of `node` because statements combine them element by element."""
     found, pending = {node: None}, [node]  # a set that keeps the order in which tiles were found
     while pending:
@@ -337,7 +201,7 @@ def _moves(call: Expr) -> bool:
     return isinstance(call, Call) and call.op in ("permute", "reshape", "expand_dims", "select")
 
 
-def _spread(problem: _Problem, settled: list[Node]) -> None:
+def _spread(problem: Problem, settled: list[Node]) -> None:
     """Gives neighbours of settled tiles the layouts that follow."""
     pending = deque(settled)
 
@@ -381,7 +245,7 @@ def _lead(layout: Layout, path: Path) -> Layout | None:
 # -------------------------------------------------------------------------------------------------- index tiles
 
 
-def _index_layouts(kernel: Kernel, facts: Facts, problem: _Problem) -> dict[Variable, tuple[Layout, ...]]:
+def _index_layouts(kernel: Kernel, facts: Facts, problem: Problem) -> dict[Variable, tuple[Layout, ...]]:
     """The layouts in which statements need each index tile, in order of first need."""
     needed: dict[Variable, list[Layout]] = {}
 
