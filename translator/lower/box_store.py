@@ -73,7 +73,7 @@ def lower_box_store(context: Context, statement: Effect) -> tuple[Node, ...]:
         first = (Branch(own, (wait,)),)
     if pieces > 1:
         nodes = (Loop(f"for (int {number} = 0; {number} < {count}; ++{number})", nodes, unroll=True),)
-    last = Branch(own, (Line("tma_store_wait<0>();"),), (), "shared memory must outlive the copies out of it")
+    last = Branch(own, (Line("tma_store_wait<0>();"),), (), "shared memory must outlive the copies")
     if any(isinstance(s, Return) for s in statements(context.kernel.body)):
         return (*prepare, *first, *nodes, last)
     if last not in context.at_end:

@@ -450,8 +450,6 @@ fp8_matmul_kernel(const __nv_fp8_e4m3* a_desc, int a_desc_shape_0, int a_desc_sh
                 }
             }
         }
-        if (tid % WARPGROUP_SIZE == 0) {   // shared memory must outlive the copies out of it
-            tma_store_wait<0>();
-        }
+        if (tid % WARPGROUP_SIZE == 0) tma_store_wait<0>();   // shared memory must outlive the copies
     }
 }

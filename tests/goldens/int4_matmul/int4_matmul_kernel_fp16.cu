@@ -471,6 +471,6 @@ int4_matmul_kernel(const half* a_ptr, const unsigned char* packed_ptr, const hal
                 tma_store_commit();
             }
         }
-        if (tid == 0) tma_store_wait<0>();   // shared memory must outlive the copies out of it
+        if (tid == 0) tma_store_wait<0>();   // shared memory must outlive the copies
     }
 }

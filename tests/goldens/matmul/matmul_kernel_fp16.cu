@@ -460,8 +460,6 @@ matmul_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int M, int N, i
                 }
             }
         }
-        if (tid % WARPGROUP_SIZE == 0) {   // shared memory must outlive the copies out of it
-            tma_store_wait<0>();
-        }
+        if (tid % WARPGROUP_SIZE == 0) tma_store_wait<0>();   // shared memory must outlive the copies
     }
 }

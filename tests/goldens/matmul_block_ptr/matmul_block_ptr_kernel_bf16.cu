@@ -429,8 +429,6 @@ matmul_block_ptr_kernel(const __nv_bfloat16* a_ptr, const __nv_bfloat16* b_ptr, 
                 }
             }
         }
-        if (tid % WARPGROUP_SIZE == 0) {   // shared memory must outlive the copies out of it
-            tma_store_wait<0>();
-        }
+        if (tid % WARPGROUP_SIZE == 0) tma_store_wait<0>();   // shared memory must outlive the copies
     }
 }

@@ -437,8 +437,6 @@ matmul_descriptor_kernel(const half* a_desc, int a_desc_shape_0, int a_desc_shap
                 }
             }
         }
-        if (tid % WARPGROUP_SIZE == 0) {   // shared memory must outlive the copies out of it
-            tma_store_wait<0>();
-        }
+        if (tid % WARPGROUP_SIZE == 0) tma_store_wait<0>();   // shared memory must outlive the copies
     }
 }
