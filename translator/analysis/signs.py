@@ -24,6 +24,7 @@ from ..ir.nodes import (
     Use,
     Variable,
 )
+from ..ir.rewrite import substituted
 from ..ir.walk import statements
 from .affine import Sum, Term, plus, times
 from .coordinates import Reader
@@ -167,22 +168,14 @@ def _inlined(call: CallFunction) -> Expr | None:
     for statement in call.function.body:
         match statement:
             case Assign(targets=(target,), value=value):
-                values[target] = _substituted(value, values)
+                values[target] = substituted(value, values)
             case Return(value=Expr() as value):
-                return _substituted(value, values)
+                return substituted(value, values)
             case Note():
                 continue
             case _:
                 return None
     return None
-
-
-def _substituted(expr: Expr, values: dict[Variable, Expr]) -> Expr:
-    if isinstance(expr, Use):
-        return values[expr.variable]
-    if isinstance(expr, (Call, CallFunction)):
-        return replace(expr, args=tuple(_substituted(arg, values) for arg in expr.args))
-    return expr
 
 
 def _promised(condition: Expr) -> list[Variable]:

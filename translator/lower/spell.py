@@ -154,6 +154,8 @@ class Speller:
     def _operation(self, call: Call, below: list[Point | None], wide: bool) -> Text:
         if call.op == "mul" and (factor := _factor_of_one(call)) is not None:
             return self.spell(call.args[factor], below[factor], wide)
+        if call.op == "add" and _is_only_zero(call.args[1]):
+            return self.spell(call.args[0], below[0], wide)
         op = OPS[call.op]
         element = call.args[0].type.element if call.args else call.type.element
         if call.op == "where":
@@ -191,6 +193,11 @@ def _plain(expr: Expr) -> Text | None:
     if not isinstance(expr, Literal) or expr.symbol is not None or not narrow or expr.value < 0:
         return None
     return Text(str(int(expr.value)))
+
+
+def _is_only_zero(expr: Expr) -> bool:
+    """Whether an operand is the positions of an axis that has a single one."""
+    return isinstance(expr, Call) and expr.op == "arange" and expr.type.shape == (1,) and not expr.attribute("start")
 
 
 def _factor_of_one(call: Call) -> int | None:

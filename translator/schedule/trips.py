@@ -6,7 +6,8 @@ from dataclasses import replace
 
 from ..analysis.facts import Facts
 from ..analysis.induction import Induction
-from ..ir.nodes import Assign, Call, CallFunction, Expr, For, Use, Variable
+from ..ir.nodes import Assign, Call, Expr, For
+from ..ir.rewrite import substituted
 from ..ir.walk import assigned_variables, statements, used_variables
 
 
@@ -22,17 +23,8 @@ def in_any_trip(induction: Induction, facts: Facts, statement: Assign, loop: For
         value = induction.value_at(arg, statement)
         while value is not None and (inside := next((v for v in used_variables(value) if v in changed), None)):
             definition = induction.definition(inside, statement)
-            value = None if definition is None else _substituted(value, inside, definition)
+            value = None if definition is None else substituted(value, {inside: definition})
         if value is None:
             return None
         args.append(value)
     return replace(call, args=tuple(args))
-
-
-def _substituted(expr: Expr, variable: Variable, value: Expr) -> Expr:
-    """An expression with a variable's value in its place."""
-    if isinstance(expr, Use):
-        return value if expr.variable is variable else expr
-    if isinstance(expr, (Call, CallFunction)):
-        return replace(expr, args=tuple(_substituted(arg, variable, value) for arg in expr.args))
-    return expr

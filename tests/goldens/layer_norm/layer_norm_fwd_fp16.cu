@@ -155,7 +155,7 @@ layer_norm_fwd(const half* x_ptr, half* y_ptr, const half* w_ptr, const half* b_
     const int tid = threadIdx.x;
 
     // L23: rows = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
-    const int rows = static_cast<int>(blockIdx.x) + 0;
+    const int rows = static_cast<int>(blockIdx.x);
     // L24: cols = tl.arange(0, BLOCK_SIZE)
     int cols[COLS];
     #pragma unroll
