@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -74,9 +75,16 @@ def test_times_are_those_of_the_gpu() -> None:
     for bench in (do_bench, do_bench_cudagraph):
         low, middle, high = bench(lambda: x.add_(1), quantiles=(0.2, 0.5, 0.8))
         assert 0.05 < low <= middle <= high < 5 and high < 2 * low
+    # Free memory is the GPU's, and other processes may take some between the two readings: what leaks here leaks every time.
+    assert any(_keeps_memory(lambda: do_bench(lambda: x.add_(1), rep=5)) for _ in range(10))
+
+
+def _keeps_memory(action: Callable[[], object]) -> bool:
+    import torch
+
     free = torch.cuda.mem_get_info()[0]
-    do_bench(lambda: x.add_(1), rep=5)
-    assert torch.cuda.mem_get_info()[0] == free
+    action()
+    return torch.cuda.mem_get_info()[0] >= free
 
 
 def test_a_user_stream_is_waited_for() -> None:
