@@ -35,9 +35,8 @@ def lower_mma(context: Context, statement: Assign, plan: DotPlan, a: OperandPlac
     pair, several = n_pieces > 1 and b.by_matrices, n_pieces > 1
     here = f"[{s}]" if steps > 1 else ""
     b_names = [f"b_frag[{ni if several else 0}]{here}", *([f"b_frag[{ni} + 1]{here}"] * pair)]
-    first = added(column, f"{ni} * 8") if several else column
-    read_rows = read_a(context, a, instruction, f"a_frag[{mi}]{here}", added(row, f"{mi} * {rows}"), at)
-    read_columns = read_b(context, b, instruction, b_names, first, at)
+    read_rows = read_a(context, a, instruction, f"a_frag[{mi}]{here}", row, f"{mi} * {rows}", at)
+    read_columns = read_b(context, b, instruction, b_names, column, f"{ni} * 8" if several else "", at)
     if steps > 1:
         each_step = f"for (int {s} = 0; {s} < {steps}; ++{s})"
         read_rows, read_columns = ((Loop(each_step, read, unroll=True),) for read in (read_rows, read_columns))
