@@ -338,7 +338,7 @@ def _fallback(context: Context, other: Expr | None, type_: ValueType, point: Poi
 def indexed(context: Context, name: str, variable: Variable, point: Point) -> str:
     """The register of a tile at a point of its own layout."""
     subscripts = (f"[{point.indices[axis].text}]" for axis in point.layout.array_axes())
-    return name + "".join(subscripts) + context.column(variable)  # fmt: skip
+    return name + "".join(subscripts) + context.column(variable, name)
 
 
 first_element = indexed
