@@ -68,6 +68,20 @@ def test_boundary_checks_and_padding(run_everywhere: Any, start: tuple[int, int]
     np.testing.assert_array_equal(found, padded_window(x, start, (16, 32), fill))
 
 
+@triton.jit
+def converted_kernel(x_ptr, out_ptr, n, B: tl.constexpr):
+    source = tl.make_block_ptr(x_ptr, (n,), (1,), (0,), (B,), (0,))
+    target = tl.make_block_ptr(out_ptr, (n,), (1,), (0,), (B,), (0,))
+    x = tl.load(source, boundary_check=(0,)).to(tl.float32) + (source.dtype.element_ty == tl.float16)
+    tl.store(target, x.to(target.type.element_ty), boundary_check=(0,))
+
+
+def test_the_element_type_of_a_block_pointer(run_everywhere: Any) -> None:
+    x = numbers(13).astype(np.float16)
+    expected = (x.astype(np.float32) + 1).astype(np.int32)
+    assert (run_everywhere(converted_kernel, (1,), x, np.zeros(13, np.int32), 13, B=16)[1] == expected).all()
+
+
 @pytest.mark.parametrize(
     ("check", "start"), [((0,), (20, 3)), ((1,), (4, 20)), (1, (4, 20)), ((-1,), (4, 20)), ((), (3, 3))]
 )

@@ -30,7 +30,7 @@ def attribute_of(builder: Builder, base: Value, name: str, span: Span) -> Value:
     if isinstance(base, Descriptor):
         return _descriptor_member(builder, base, name, span)
     if isinstance(base, BlockPointer):
-        raise UnknownNameError(f"a block pointer has no attribute {name}", span, "", builder.calls)
+        return _block_pointer_member(builder, base, name, span)
     if isinstance(base, Expr):
         return _property(builder, base, name, span)
     raise UnknownNameError(f"a method has no attribute {name}", span, "", builder.calls)
@@ -48,6 +48,14 @@ def _member(builder: Builder, value: Any, name: str, span: Span) -> Value:
     elif isinstance(value, KernelFunction):
         builder.outside.untold()
     return Tuple(tuple(Const(unwrap(item)) for item in member)) if type(member) in (tuple, list) else Const(member)
+
+
+def _block_pointer_member(builder: Builder, block: BlockPointer, name: str, span: Span) -> Value:
+    if name in ("dtype", "type"):
+        return Const(block.base.type.element)  # a pointer, of which kernels ask the `element_ty`
+    raise UnknownNameError(
+        f"a block pointer has no attribute {name}", span, "its element type is .dtype.element_ty", builder.calls
+    )
 
 
 def _descriptor_member(builder: Builder, desc: Descriptor, name: str, span: Span) -> Value:

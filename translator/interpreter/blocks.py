@@ -12,7 +12,7 @@ import numpy as np
 from ..diagnostics import ArgumentError, DTypeError, ShapeError
 from ..language.constexpr import unwrap
 from ..language.descriptors import METHODS
-from ..language.dtypes import DType, int1, int32, int64
+from ..language.dtypes import DType, PointerType, int1, int32, int64
 from ..language.values import tensor_descriptor
 from ..ops.blocks import (
     check_descriptor,
@@ -38,6 +38,16 @@ class BlockPointer:
     steps: tuple[int, ...]
     offsets: tuple[int, ...]
     block_shape: tuple[int, ...]
+
+    @property
+    def dtype(self) -> DType | PointerType:
+        """The type of the base, a pointer."""
+        return self.base.element
+
+    @property
+    def type(self) -> DType | PointerType:
+        """The same."""
+        return self.base.element
 
 
 class Descriptor(tensor_descriptor):
