@@ -39,7 +39,7 @@ def lower_box_store(context: Context, statement: Effect) -> tuple[Node, ...]:
     sides = tuple(piece_side if axis == fast else side for axis, side in enumerate(shape))
     tile = SharedTile(sides, fast, whole.itemsize, min(pieces, BUFFERS))
     array = _buffer(context, statement, variable, tile, _word(call))
-    for helper in ("async_proxy_fence", "tma_store_commit", "tma_store_wait"):
+    for helper in ("async_proxy_fence", "tma_store_wait"):
         context.use_helper(helper)
     parts = context.schedule.store_parts.get(id(statement), 1)
     own, barrier = _sharing(context, parts)
@@ -64,7 +64,7 @@ def lower_box_store(context: Context, statement: Effect) -> tuple[Node, ...]:
     else:
         body += barrier("the piece is complete")
     copies = _copy(context, variable, call, tile, f"{array}{stage}", (number, pieces), parts)
-    body.append(Branch(own, (*copies, Line("tma_store_commit();"))))
+    body.append(Branch(own, copies))
     nodes: tuple[Node, ...] = tuple(body)
     first: tuple[Node, ...] = ()
     if call.attribute("repeated"):

@@ -49,11 +49,11 @@ def announce_rings(context: Context, maps: list[str]) -> list[Node]:
             context.shared[ring.loop.key, word] = Shared(name, "Barrier", f"[{stages}]", size, comment)
         for helper in ("mbarrier_init", "mbarrier_init_fence"):
             context.use_helper(helper)
-        init = (
-            Line(f"mbarrier_init(&{_barrier(context, ring, 'full')}[stage], 1);", "the loading thread arrives"),
-            Line(f"mbarrier_init(&{_barrier(context, ring, 'empty')}[stage], NUM_WARPS);", "a lane of each warp does"),
-        )
-        nodes.append(Loop(f"for (int stage = 0; stage < {stages}; ++stage)", init))
+        full, empty = (_barrier(context, ring, word) for word in ("full", "empty"))
+        nodes += [
+            Line(f"mbarrier_init<{stages}>({full}, 1);", "the loading thread arrives"),
+            Line(f"mbarrier_init<{stages}>({empty}, NUM_WARPS);", "a lane of each multiplying warp does"),
+        ]
     tid = context.roles.tid
     return [
         Branch(f"{tid} == NUM_THREADS", (*nodes, Line("mbarrier_init_fence();"))),
@@ -211,8 +211,7 @@ def products_complete(context: Context, dots: tuple[Assign, ...]) -> tuple[Node,
     nodes: list[Node] = [Line("wgmma_wait<0>();", "all products are complete")] if dots else []
     for variable in dict.fromkeys(dot.target for dot in dots):
         plan = next(context.schedule.dots[id(dot)] for dot in dots if dot.target is variable)
-        count = context.count(plan.layout.axes[0])
-        nodes.append(pin(context, context.names.variable(variable), count, plan.instruction.accumulator))
+        nodes.append(pin(context, context.names.variable(variable), plan.instruction.accumulator))
     return tuple(nodes)
 
 

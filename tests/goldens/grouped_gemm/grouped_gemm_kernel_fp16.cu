@@ -115,20 +115,19 @@ __device__ __forceinline__ void wgmma_wait()
     asm volatile("wgmma.wait_group.sync.aligned %0;" :: "n"(PENDING) : "memory");
 }
 
-// Keeps the compiler from moving uses of `row` across this point, where a running wgmma may own it.
-template <int N>
-__device__ __forceinline__ void wgmma_pin(float (&row)[N])
+// Keeps the compiler from moving uses of `tile` across this point, where a running wgmma may own it.
+template <int ROWS, int COLS>
+__device__ __forceinline__ void wgmma_pin(float (&tile)[ROWS][COLS])
 {
     #pragma unroll
-    for (int i = 0; i < N; ++i) asm volatile("" : "+f"(row[i]) :: "memory");
+    for (int i = 0; i < ROWS * COLS; ++i) asm volatile("" : "+f"(tile[i / COLS][i % COLS]) :: "memory");
 }
 
-// Starts acc += a * b on a 64x64x16 fragment, fp16 inputs, a from shared memory. `upper` holds a lane's part
-// of row lane / 4 of its warp's 16 rows, `lower` of row lane / 4 + 8.
-__device__ __forceinline__ void wgmma_m64n64k16(float (&upper)[16], float (&lower)[16], unsigned long long a,
-                                                unsigned long long b)
+// Starts acc += a * b on a 64x64x16 fragment, fp16 inputs, a from shared memory. A lane holds parts of row
+// lane / 4 of its warp's 16 rows, and of row lane / 4 + 8.
+__device__ __forceinline__ void wgmma_m64n64k16(float (*acc)[16], unsigned long long a, unsigned long long b)
 {
-#define FRAG(f) "+f"(upper[2 * f]), "+f"(upper[2 * f + 1]), "+f"(lower[2 * f]), "+f"(lower[2 * f + 1])
+#define FRAG(f) "+f"(acc[0][2 * f]), "+f"(acc[0][2 * f + 1]), "+f"(acc[1][2 * f]), "+f"(acc[1][2 * f + 1])
     asm volatile(
         "wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 {"
         "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
@@ -263,14 +262,12 @@ grouped_gemm_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, const int
                 wgmma_fence();
                 #pragma unroll
                 for (int kk = 0; kk < BLOCK_K; kk += MMA_K) {
-                    wgmma_m64n64k16(accumulator[0], accumulator[1], x_operand + kk / CHUNK,
-                                    y_operand + kk * LINE_CHUNKS);
+                    wgmma_m64n64k16(accumulator, x_operand + kk / CHUNK, y_operand + kk * LINE_CHUNKS);
                 }
                 wgmma_commit();
                 if (ahead < K) put_tiles((used + NUM_STAGES - 1) % NUM_STAGES);
                 wgmma_wait<0>();   // all products are complete
-                #pragma unroll
-                for (int r = 0; r < ROWS; ++r) wgmma_pin(accumulator[r]);
+                wgmma_pin(accumulator);
                 ++used;
             }
             // L39: c_mask = (offs_m[:, None] < M) & (offs_n[None, :] < N)    (tested where it is used)
