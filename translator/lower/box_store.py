@@ -14,12 +14,12 @@ from .access import Access
 from .context import Context, ctype
 from .formats import line_elements
 from .matrix_store import stores_matrices, write_matrices
-from .memory import indexed
 from .operand import element_place, place_line
 from .point import Index, Point, point_of
 from .rings import box_copies
+from .rounding import materialised
 from .shared import side_text
-from .unit import Branch, Line, Loop, Node, Shared, Spelled
+from .unit import Branch, Line, Loop, Node, Shared
 from .vectors import width_name
 
 BUFFERS = 2  # pieces in shared memory at once: one is written while the other is copied out
@@ -104,14 +104,8 @@ def _in_registers(
     in_registers = isinstance(value, Use) and value.variable not in context.schedule.in_shared
     if isinstance(value, Use) and in_registers and context.schedule.layouts.get(value.variable) == layout:
         return (), value.variable
-    variable = context.temporary(id(statement), "stored", value.type)
-    name = context.names.variable(variable)
-
-    def one(point: Point) -> tuple[Node, ...]:
-        text = context.speller.text(value, point)
-        return (Spelled("assign", {"target": indexed(context, name, variable, point), "value": text}),)
-
-    return (Line(f"{context.declaration(variable, layout, name)};"), *context.each_register(layout, one)), variable
+    variable, prepare = materialised(context, statement, value, layout)
+    return prepare, variable
 
 
 def _by_registers(layout: Layout, fast: int, bits: int) -> bool:

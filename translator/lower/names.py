@@ -41,7 +41,8 @@ LIBRARY_NAMES = MATH_NAMES | frozenset(
     NUM_THREADS NUM_WARPS WARP_SIZE SharedArrays TensorMap Barrier dim3 size_t half2 div""".split()
 )
 VECTOR_TYPE = re.compile(r"u?(?:char|short|int|long|longlong|float|double)[1-4]")
-SPARE_SUFFIXES = ("value", "next", "other", "further", "last", "extra")
+SPARE_SUFFIXES = ("next", "other", "further", "last", "extra", "value")
+OTHER_LETTERS = {"c": "j"}  # of loops over columns, as many kernels have a matrix c
 
 
 def entry_name(name: str, constants: Iterable[str] = ()) -> str:
@@ -101,7 +102,8 @@ class Names:
         return self._of[key]
 
     def shared_index(self, letter: str) -> str:
-        """A loop index: the letter, doubled while the user has a variable of that name. Loops may share it."""
+        """A loop index: the letter, or another while the user has a variable of that name. Loops may share it."""
+        letter = OTHER_LETTERS.get(letter, letter) if letter in self._users else letter
         while letter in self._users:
             letter += letter[0]
         return letter

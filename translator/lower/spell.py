@@ -111,8 +111,9 @@ class Speller:
             if element.name == "i32":
                 return inner
             return Text(f"static_cast<{element.cuda}>({literal.symbol})")
-        if literal.symbol is not None and literal.symbol.isidentifier() and element.name in ("fp32", "fp64", "i1"):
-            return Text(literal.symbol)
+        word = re.fullmatch(r"\w+|static_cast<\w+>\(.*\)", literal.symbol or "")
+        if word and element.name in ("fp32", "fp64", "i1"):
+            return Text(word[0])
         text = literal_text(literal.value, element)
         return Text(text, UNARY if text.startswith("-") else ATOM)
 

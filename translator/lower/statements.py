@@ -236,8 +236,10 @@ def _lower_ring(context: Context, statement: For, ring: Ring, bounds: tuple[str,
     name = context.names.variable(statement.variable)
     nodes: list[Node] = []
     start, stop, step = bounds
-    if not re.fullmatch(r"\w+", stop):
-        limit = context.names.once(f"{name}_stop", ("stop", ring.loop))
+    if ring.loop in context.loop_stops:
+        stop = context.loop_stops[ring.loop]
+    elif not re.fullmatch(r"\w+", stop):
+        limit = loop_stop(context, statement)
         nodes.append(Line(f"const {ctype(statement.variable.type)} {limit} = {stop};"))
         stop = limit
     header = _for_header(statement, name, start, stop, step)
@@ -251,6 +253,11 @@ def _lower_ring(context: Context, statement: For, ring: Ring, bounds: tuple[str,
         return (*nodes, *lower_copying_loop(context, statement, ring, (start, stop, step), header, body))
     lower = lower_producer_loop if context.role == "producer" else lower_consumer_loop
     return (*nodes, *lower(context, statement, ring, (start, stop, step), header, body))
+
+
+def loop_stop(context: Context, statement: For) -> str:
+    """The name for where a loop ends."""
+    return context.names.once(f"{context.names.variable(statement.variable)}_stop", ("stop", statement.variable))
 
 
 def _for_header(statement: For, counter: str, start: str, stop: str, step: str) -> str:

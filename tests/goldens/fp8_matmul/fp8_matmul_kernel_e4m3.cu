@@ -6,7 +6,8 @@
 //              b_desc_stride_0: long long, multiples of 16; c_desc: __nv_bfloat16*, 16-byte aligned;
 //              c_desc_stride_0: long long, a multiple of 8; a_scale_ptr, b_scale_ptr: const float*, 16-byte
 //              aligned; M, N, K: int, multiples of 16
-//   constexpr  BLOCK_M = 128, BLOCK_N = 128, BLOCK_K = 128
+//   constexpr  A_ROWS = 128, A_COLS = 128, B_ROWS = 128, B_COLS = 128, C_ROWS = 128, C_COLS = 128, BLOCK_M =
+//              128, BLOCK_N = 128, BLOCK_K = 128
 //   launch     grid (blocks, programs, 1), block (384, 1, 1), dynamic shared memory 230400 bytes
 //              each block takes every gridDim.x-th of num_programs programs, the first blockIdx.x
 //   maps       a_map: a_desc [a_desc_shape_0, a_desc_shape_1], strides in bytes [a_desc_stride_0 * 1]; box
@@ -25,6 +26,10 @@
 #include <cuda_bf16.h>
 #include <cuda_fp8.h>
 
+constexpr int A_ROWS = 128;                                     // rows of a
+constexpr int A_COLS = 128;                                     // columns of a
+constexpr int B_ROWS = 128;                                     // rows of b
+constexpr int B_COLS = 128;                                     // columns of b
 constexpr int BLOCK_M = 128;                                    // rows of accumulator, elements of a_scale
 constexpr int BLOCK_N = 128;                                    // columns of accumulator, elements of b_scale
 constexpr int BLOCK_K = 128;
@@ -42,12 +47,11 @@ constexpr int COLS = BLOCK_N / COL_THREADS;                     // 32 columns of
 constexpr int VEC = 2;                                          // consecutive columns of a thread
 constexpr int VECS = COLS / VEC;                                // 16
 constexpr int ROWS = 2;                                         // 2 rows of a tile per thread
-constexpr int TILE_SIDE = 128;                                  // a side of a tile
 constexpr int NUM_STAGES = 6;                                   // tiles in shared memory at once
-// of all tiles of a stage
-constexpr int STAGE_BYTES = (TILE_SIDE * TILE_SIDE + TILE_SIDE * TILE_SIDE) * sizeof(__nv_fp8_e4m3);
+// bytes of all tiles of a stage
+constexpr int STAGE_BYTES = (A_ROWS * A_COLS + B_ROWS * B_COLS) * sizeof(__nv_fp8_e4m3);
 constexpr int MMA_K = 32;                                       // elements of K per instruction
-constexpr int A_PART = TILE_SIDE / 2 * TILE_SIDE;               // elements of a per warpgroup
+constexpr int A_PART = A_ROWS / 2 * A_COLS;                     // elements of a per warpgroup
 constexpr int SWIZZLE = 128;                                    // bytes of a swizzled line
 constexpr int PATTERN_BYTES = 8 * SWIZZLE;                      // 8 lines: the swizzle repeats
 constexpr int CHUNK = 16 / sizeof(__nv_fp8_e4m3);               // elements of 16 bytes, a descriptor's unit
@@ -70,6 +74,18 @@ __device__ __forceinline__ void load_vec_if(T* target, const T* source, bool ins
     }
     #pragma unroll
     for (int i = 0; i < N; ++i) target[i] = elements[i];
+}
+
+// Rounds value(0), value(1), ..., two at a time: a pair shares a register from the start.
+template <int N, typename Value>
+__device__ __forceinline__ void round_pairs(__nv_bfloat16 (&target)[N], Value value)
+{
+    #pragma unroll
+    for (int i = 0; i < N; i += 2) {
+        const __nv_bfloat162 rounded = __floats2bfloat162_rn(value(i), value(i + 1));
+        target[i] = rounded.x;
+        target[i + 1] = rounded.y;
+    }
 }
 
 // Offset of an element of a shared tile: LINES lines of WIDTH elements, cut into boxes of at most 128 bytes a
@@ -299,8 +315,8 @@ __device__ __forceinline__ void wgmma_m64n128k32(float (*acc)[32], unsigned long
 }
 
 struct alignas(1024) SharedArrays {
-    alignas(1024) __nv_fp8_e4m3 a[NUM_STAGES][TILE_SIDE * TILE_SIDE];   // 128-byte swizzle
-    alignas(1024) __nv_fp8_e4m3 b[NUM_STAGES][TILE_SIDE * TILE_SIDE];   // 128-byte swizzle
+    alignas(1024) __nv_fp8_e4m3 a[NUM_STAGES][A_ROWS * A_COLS];   // 128-byte swizzle
+    alignas(1024) __nv_fp8_e4m3 b[NUM_STAGES][B_ROWS * B_COLS];   // 128-byte swizzle
     // c on its way out, 128-byte swizzle
     alignas(1024) __nv_bfloat16 c_shared[STORE_BUFFERS][BLOCK_M * PIECE_WIDTH];
     alignas(16) Barrier full[NUM_STAGES];   // completes when the tiles of a stage have arrived
@@ -322,7 +338,7 @@ fp8_matmul_kernel(const __nv_fp8_e4m3* a_desc, int a_desc_shape_0, int a_desc_sh
     const int tid = threadIdx.x;
     const int warp = tid / WARP_SIZE;
     const int lane = tid % WARP_SIZE;
-    const int col = tid % COL_THREADS;   // this thread's place among COL_THREADS
+    const int col = tid % COL_THREADS;   // this thread's place along the columns of a tile
     const int accumulator_row = warp * 16 + lane / 4;   // the first row of this thread
     const int warpgroup = tid / WARPGROUP_SIZE;
     if (tid == NUM_THREADS) {
@@ -339,9 +355,9 @@ fp8_matmul_kernel(const __nv_fp8_e4m3* a_desc, int a_desc_shape_0, int a_desc_sh
         if (tid == NUM_THREADS) {
             // L2 need not keep what only one program reads.
             const auto a_policy =
-                l2_policy(num_programs * gridDim.y <= (a_desc_shape_0 + TILE_SIDE - 1) / TILE_SIDE);
+                l2_policy(num_programs * gridDim.y <= (a_desc_shape_0 + A_ROWS - 1) / A_ROWS);
             const auto b_policy =
-                l2_policy(num_programs * gridDim.y <= (b_desc_shape_0 + TILE_SIDE - 1) / TILE_SIDE);
+                l2_policy(num_programs * gridDim.y <= (b_desc_shape_0 + B_ROWS - 1) / B_ROWS);
             int filled = 0;   // stages so far, over all loops
             for (int program = blockIdx.x; program < num_programs; program += gridDim.x) {
                 // L18: row, column = tl.program_id(0) * BLOCK_M, tl.program_id(1) * BLOCK_N
@@ -371,8 +387,7 @@ fp8_matmul_kernel(const __nv_fp8_e4m3* a_desc, int a_desc_shape_0, int a_desc_sh
             // L19: accumulator = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
             float accumulator[ROWS][COLS] = {};
             // L20: for k in range(0, K, BLOCK_K):    (the multiplying warps' part)
-            const int first_used = used;
-            if (0 < K) {   // ptxas serialises products if a way leads around the wait for them
+            if (K > 0) {   // ptxas serialises products if a way leads around the wait for them
                 for (int k = 0; k < K; k += BLOCK_K, ++used) {
                     const int stage = used % NUM_STAGES;
                     mbarrier_wait(&full[stage], used / NUM_STAGES % 2);   // the tiles have arrived
@@ -382,13 +397,13 @@ fp8_matmul_kernel(const __nv_fp8_e4m3* a_desc, int a_desc_shape_0, int a_desc_sh
                     const auto b_operand = wgmma_descriptor<SWIZZLE>(b[stage], 16, PATTERN_BYTES);
                     wgmma_fence();
                     #pragma unroll
-                    for (int kk = 0; kk < TILE_SIDE; kk += MMA_K) {
+                    for (int kk = 0; kk < A_COLS; kk += MMA_K) {
                         wgmma_m64n128k32(accumulator, a_operand + kk / CHUNK, b_operand + kk / CHUNK);
                     }
                     wgmma_commit();
                     // the last iteration's products are complete, its stage is free; this one's go on
                     wgmma_wait<1>();
-                    if (used > first_used && lane == 0) mbarrier_arrive(&empty[(used - 1) % NUM_STAGES]);
+                    if (k > 0 && lane == 0) mbarrier_arrive(&empty[(used - 1) % NUM_STAGES]);
                 }
                 wgmma_wait<0>();   // all products are complete
                 wgmma_pin(accumulator);
@@ -401,9 +416,7 @@ fp8_matmul_kernel(const __nv_fp8_e4m3* a_desc, int a_desc_shape_0, int a_desc_sh
             for (int r = 0; r < ROWS; ++r) offs_m[r] = row + accumulator_row + r * 8;
             int offs_n[COLS];
             #pragma unroll
-            for (int cc = 0; cc < COLS; ++cc) {
-                offs_n[cc] = column + (cc / VEC * COL_THREADS + col) * VEC + cc % VEC;
-            }
+            for (int j = 0; j < COLS; ++j) offs_n[j] = column + (j / VEC * COL_THREADS + col) * VEC + j % VEC;
             // L26: a_scale = tl.load(a_scale_ptr + offs_m, mask=offs_m < M, other=0.0)
             float a_scale[ROWS];
             #pragma unroll
@@ -419,15 +432,12 @@ fp8_matmul_kernel(const __nv_fp8_e4m3* a_desc, int a_desc_shape_0, int a_desc_sh
             #pragma unroll
             for (int r = 0; r < ROWS; ++r) {
                 #pragma unroll
-                for (int cc = 0; cc < COLS; ++cc) c[r][cc] = accumulator[r][cc] * a_scale[r] * b_scale[cc];
+                for (int j = 0; j < COLS; ++j) c[r][j] = accumulator[r][j] * a_scale[r] * b_scale[j];
             }
             // L29: c_desc.store([row, column], c.to(tl.bfloat16))
             __nv_bfloat16 stored[ROWS][COLS];
             #pragma unroll
-            for (int r = 0; r < ROWS; ++r) {
-                #pragma unroll
-                for (int cc = 0; cc < COLS; ++cc) stored[r][cc] = __float2bfloat16(c[r][cc]);
-            }
+            for (int r = 0; r < ROWS; ++r) round_pairs(stored[r], [&](int j) { return c[r][j]; });
             #pragma unroll
             for (int piece = 0; piece < STORE_PIECES; ++piece) {
                 const int buffer = piece % STORE_BUFFERS;

@@ -148,12 +148,12 @@ grouped_gemm_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, const int
     __builtin_assume(tid >= 0);   // its quotients and remainders are shifts and masks
     const int warp = tid / WARP_SIZE;
     const int lane = tid % WARP_SIZE;
-    const int col = tid % COL_THREADS;   // this thread's place among COL_THREADS
+    const int col = tid % COL_THREADS;   // this thread's place along the columns of accumulator
     const int row = warp * 16 + lane / 4;   // the first row of this thread
-    const int x_col = tid % BLOCK_K_THREADS;   // this thread's place among BLOCK_K_THREADS
-    const int x_row = tid / BLOCK_K_THREADS;   // this thread's place among ROW_THREADS
-    const int y_col = tid % BLOCK_N_THREADS;   // this thread's place among BLOCK_N_THREADS
-    const int y_row = tid / BLOCK_N_THREADS;   // this thread's place among Y_ROW_THREADS
+    const int x_col = tid % BLOCK_K_THREADS;   // this thread's place along the columns of x
+    const int x_row = tid / BLOCK_K_THREADS;   // this thread's place along the rows of x
+    const int y_col = tid % BLOCK_N_THREADS;   // this thread's place along the columns of y
+    const int y_row = tid / BLOCK_N_THREADS;   // this thread's place along the rows of y
 
     // L14: tile = tl.program_id(0)
     int tile = blockIdx.x;
@@ -175,8 +175,8 @@ grouped_gemm_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, const int
         const long long starts_long = *(starts_ptr + static_cast<long long>(group) * 3 + 1);
         const half* b = b_ptr + starts_long;
         // L23: c = c_ptr + tl.load(starts_ptr + group * 3 + 2)
-        const long long starts_value = *(starts_ptr + static_cast<long long>(group) * 3 + 2);
-        half* c = c_ptr + starts_value;
+        const long long starts_next = *(starts_ptr + static_cast<long long>(group) * 3 + 2);
+        half* c = c_ptr + starts_next;
         // L24: num_pid_n = tl.cdiv(N, BLOCK_N)
         const int num_pid_n = (N + BLOCK_N - 1) / BLOCK_N;
         // L25: num_tiles = tl.cdiv(M, BLOCK_M) * num_pid_n
@@ -198,8 +198,8 @@ grouped_gemm_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, const int
             const int offs_n = pid_n * BLOCK_N + y_col;
             int offs_n_column[COLS];
             #pragma unroll
-            for (int cc = 0; cc < COLS; ++cc) {
-                offs_n_column[cc] = pid_n * BLOCK_N + (cc / VEC * COL_THREADS + col) * VEC + cc % VEC;
+            for (int j = 0; j < COLS; ++j) {
+                offs_n_column[j] = pid_n * BLOCK_N + (j / VEC * COL_THREADS + col) * VEC + j % VEC;
             }
             // L31: offs_k = tl.arange(0, BLOCK_K)
             const int offs_k = x_col;
@@ -275,13 +275,13 @@ grouped_gemm_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, const int
             //     mask=c_mask)
             half stored[ROWS][COLS];
             #pragma unroll
-            for (int r = 0; r < ROWS; ++r) round_pairs(stored[r], [&](int cc) { return accumulator[r][cc]; });
+            for (int r = 0; r < ROWS; ++r) round_pairs(stored[r], [&](int j) { return accumulator[r][j]; });
             #pragma unroll
             for (int r = 0; r < ROWS; ++r) {
                 #pragma unroll
-                for (int cc = 0; cc < COLS; ++cc) {
-                    if (offs_m_row[r] < M && offs_n_column[cc] < N) {
-                        *(c + static_cast<long long>(offs_m_row[r]) * N + offs_n_column[cc]) = stored[r][cc];
+                for (int j = 0; j < COLS; ++j) {
+                    if (offs_m_row[r] < M && offs_n_column[j] < N) {
+                        *(c + static_cast<long long>(offs_m_row[r]) * N + offs_n_column[j]) = stored[r][j];
                     }
                 }
             }

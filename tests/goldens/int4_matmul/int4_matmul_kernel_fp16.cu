@@ -40,7 +40,7 @@ constexpr int BLOCK_K_ROWS = BLOCK_K / ROW_THREADS;             // 2 rows of pac
 constexpr int ROW_VEC = 2;                                      // consecutive rows of packed in a thread
 constexpr int OCT_VEC = 8;                                      // elements of one access
 constexpr int NUM_STAGES = 8;                                   // tiles in shared memory at once
-constexpr int STAGE_BYTES = BLOCK_M * BLOCK_K * sizeof(half);   // of all tiles of a stage
+constexpr int STAGE_BYTES = BLOCK_M * BLOCK_K * sizeof(half);   // bytes of all tiles of a stage
 constexpr int MMA_K = 16;                                       // elements of K per instruction
 constexpr int SWIZZLE = 128;                                    // bytes of a swizzled line
 constexpr int PATTERN_BYTES = 8 * SWIZZLE;                      // 8 lines: the swizzle repeats
@@ -71,6 +71,18 @@ __device__ __forceinline__ void store_vec(T* target, const T* source)
     #pragma unroll
     for (int i = 0; i < N; ++i) elements[i] = source[i];
     *reinterpret_cast<uint4*>(target) = packet;
+}
+
+// Rounds value(0), value(1), ..., two at a time: a pair shares a register from the start.
+template <int N, typename Value>
+__device__ __forceinline__ void round_pairs(half (&target)[N], Value value)
+{
+    #pragma unroll
+    for (int i = 0; i < N; i += 2) {
+        const half2 rounded = __floats2half2_rn(value(i), value(i + 1));
+        target[i] = rounded.x;
+        target[i + 1] = rounded.y;
+    }
 }
 
 // Two integers from LEAST to LEAST + 1023 as half, exactly: the last bits of numbers whose unit is 1.
@@ -313,8 +325,8 @@ int4_matmul_kernel(const half* a_ptr, const unsigned char* packed_ptr, const hal
     const int tid = threadIdx.x;
     const int warp = tid / WARP_SIZE;
     const int lane = tid % WARP_SIZE;
-    const int packed_col = tid % BLOCK_N_THREADS;   // this thread's place among BLOCK_N_THREADS
-    const int packed_row = tid / COL_THREADS;   // this thread's place among ROW_THREADS
+    const int packed_col = tid % BLOCK_N_THREADS;   // this thread's place along the columns of packed
+    const int packed_row = tid / COL_THREADS;   // this thread's place along the rows of packed
     if (tid == NUM_THREADS) {
         tensor_map_prefetch(a_map);
         mbarrier_init<NUM_STAGES>(full, 1);   // the loading thread arrives
@@ -384,10 +396,7 @@ int4_matmul_kernel(const half* a_ptr, const unsigned char* packed_ptr, const hal
                                      packed_ptr + static_cast<long long>(rows[0] / 2) * N + offs_n[0],
                                      rows[0] < K && offs_n[0] < N, static_cast<unsigned char>(0));
                 #pragma unroll
-                for (int j = 1; j < 2; ++j) {
-                    #pragma unroll
-                    for (int i = 0; i < COL_VEC; ++i) packed[j][i] = packed[0][i];
-                }
+                for (int i = 0; i < COL_VEC; ++i) packed[1][i] = packed[0][i];
                 // L29: weight = ((packed >> shift[:, None]) & 15).to(tl.int8) - 8
                 //         (formed where it is used)
                 // L30: scale = tl.load(scale_ptr + (k // GROUP) * N + offs_n[None, :], mask=n_mask,
@@ -450,10 +459,7 @@ int4_matmul_kernel(const half* a_ptr, const unsigned char* packed_ptr, const hal
             //     mask=c_mask)
             half stored[ROWS][COLS];
             #pragma unroll
-            for (int r = 0; r < ROWS; ++r) {
-                #pragma unroll
-                for (int c = 0; c < COLS; ++c) stored[r][c] = __float2half(accumulator[r][c]);
-            }
+            for (int r = 0; r < ROWS; ++r) round_pairs(stored[r], [&](int c) { return accumulator[r][c]; });
             if (tid == 0) tma_store_wait<0>();
             // this part of shared memory has been copied out
             named_barrier_sync(CONSUMER_BARRIER, NUM_THREADS);

@@ -252,8 +252,7 @@ layer_norm_bwd_dx(half* dx_ptr, const half* dy_ptr, float* dw_ptr, float* db_ptr
         #pragma unroll
         for (int e = 0; e < ELEMS; ++e) wdy[e] = w_float[e] * dy_float[e];
         // L59: c1 = tl.sum(xhat * wdy, axis=0) / N
-        Sums sums;
-        sums = {xhat[0] * wdy[0], wdy[0]};
+        Sums sums = {xhat[0] * wdy[0], wdy[0]};
         #pragma unroll
         for (int e = 1; e < ELEMS; ++e) sums = Sums::combine(sums, {xhat[e] * wdy[e], wdy[e]});
         __syncthreads();   // everyone has read sums_partial before it is written again

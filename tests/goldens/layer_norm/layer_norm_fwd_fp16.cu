@@ -150,8 +150,8 @@ extern "C" __global__ void __launch_bounds__(NUM_THREADS, 3)
 layer_norm_fwd(const half* x_ptr, half* y_ptr, const half* w_ptr, const half* b_ptr, float* mean_ptr,
                float* rstd_ptr, int M, float eps)
 {
-    __shared__ float x_sum_partial[NUM_WARPS];   // by warp and kept element
-    __shared__ float sum_partial[NUM_WARPS];   // by warp and kept element
+    __shared__ float x_sum_partial[NUM_WARPS];   // one partial result per warp
+    __shared__ float sum_partial[NUM_WARPS];   // one partial result per warp
     const int tid = threadIdx.x;
 
     // L23: rows = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
@@ -179,7 +179,7 @@ layer_norm_fwd(const half* x_ptr, half* y_ptr, const half* w_ptr, const half* b_
     for (int c = 1; c < COLS; ++c) x_sum += x_float(c);
     // a barrier inside: every warp has written its partial result
     x_sum = block_reduce<Sum>(x_sum, x_sum_partial);
-    const float mean = divide(x_sum, 16384.0f);
+    const float mean = divide(x_sum, static_cast<float>(N));
     // Columns past the end must not count in the variance.
     // L31: centred = tl.where(inside[None, :], x - mean[:, None], 0.0)
     const auto centred = [&](int c) { return x_float(c) - mean; };
@@ -190,7 +190,7 @@ layer_norm_fwd(const half* x_ptr, half* y_ptr, const half* w_ptr, const half* b_
     for (int c = 1; c < COLS; ++c) sum += centred(c) * centred(c);
     // a barrier inside: every warp has written its partial result
     sum = block_reduce<Sum>(sum, sum_partial);
-    const float var = divide(sum, 16384.0f);
+    const float var = divide(sum, static_cast<float>(N));
     // L33: rstd = 1 / tl.sqrt(var + eps)
     const float rstd = divide(1.0f, square_root(var + eps));
     // L34: tl.store(mean_ptr + rows, mean, mask=rows < M)

@@ -34,7 +34,7 @@ constexpr int COL_THREADS = 4;                                  // threads along
 constexpr int COLS = BLOCK_N / COL_THREADS;                     // 64 columns of a tile per thread
 constexpr int ROWS = 2;                                         // 2 rows of a tile per thread
 constexpr int NUM_STAGES = 4;                                   // tiles in shared memory at once
-// of all tiles of a stage
+// bytes of all tiles of a stage
 constexpr int STAGE_BYTES = (BLOCK_M * BLOCK_K + BLOCK_K * BLOCK_N) * sizeof(half);
 constexpr int B_LINE = 128 / sizeof(half);                      // elements of 128 bytes, the width of a box
 constexpr int B_BOX = BLOCK_K * B_LINE;                         // elements of a box
@@ -330,6 +330,7 @@ matmul_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int M, int N, i
     const int num_pid_n = (N + BLOCK_N - 1) / BLOCK_N;
     // L23: num_pid_in_group = GROUP_M * num_pid_n
     const int num_pid_in_group = GROUP_M * num_pid_n;
+    const int k_stop = (K + BLOCK_K - 1) / BLOCK_K;   // where L38 ends
 
     if (tid >= NUM_THREADS) {   // the last warpgroup loads: one of its threads starts all copies
         warpgroup_shrink<PRODUCER_REGS>();
@@ -339,11 +340,10 @@ matmul_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int M, int N, i
             const auto a_policy = l2_policy(num_programs <= (M + BLOCK_M - 1) / BLOCK_M);
             const auto b_policy = l2_policy(num_programs <= (N + BLOCK_N - 1) / BLOCK_N);
             int filled = 0;   // stages so far, over all loops
-            for (int program = blockIdx.x; program < num_programs; program += gridDim.x) {
+            for (int pid = blockIdx.x; pid < num_programs; pid += gridDim.x) {
                 // Programs take the tiles of C in groups of GROUP_M rows, so that neighbours share what they
                 // read from L2.
-                // L20: pid = tl.program_id(axis=0)
-                const int pid = program;
+                // L20: pid = tl.program_id(axis=0)    (the loop above counts it)
                 // L24: group_id = pid // num_pid_in_group
                 const int group_id = pid / num_pid_in_group;
                 // L25: first_pid_m = group_id * GROUP_M
@@ -355,21 +355,18 @@ matmul_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int M, int N, i
                 // L28: pid_n = (pid % num_pid_in_group) // group_size_m
                 const int pid_n = pid % num_pid_in_group / group_size_m;
                 // L38: for k in range(0, tl.cdiv(K, BLOCK_K)):    (the loading thread's part)
-                const int k_stop = (K + BLOCK_K - 1) / BLOCK_K;
-                const int a_row = pid_m * BLOCK_M;
-                const int b_col = pid_n * BLOCK_N;
                 for (int k = 0; k < k_stop; ++k, ++filled) {
                     const int stage = filled % NUM_STAGES;
                     // the stage's last tiles are no longer needed
                     mbarrier_wait(&empty[stage], filled / NUM_STAGES % 2 ^ 1);
                     mbarrier_arrive_expect(&full[stage], STAGE_BYTES);   // what the copies below will bring
                     // L39: a = tl.load(a_ptrs, mask=offs_k[None, :] < K - k * BLOCK_K, other=0.0)
-                    tma_load_2d(a[stage], a_map, a_row, k * BLOCK_K, &full[stage], a_policy);
+                    tma_load_2d(a[stage], a_map, pid_m * BLOCK_M, k * BLOCK_K, &full[stage], a_policy);
                     // L40: b = tl.load(b_ptrs, mask=offs_k[:, None] < K - k * BLOCK_K, other=0.0)
                     #pragma unroll
                     for (int box = 0; box < B_BOXES; ++box) {
-                        tma_load_2d(b[stage] + box * B_BOX, b_map, k * BLOCK_K, b_col + box * B_LINE,
-                                    &full[stage], b_policy);
+                        tma_load_2d(b[stage] + box * B_BOX, b_map, k * BLOCK_K,
+                                    pid_n * BLOCK_N + box * B_LINE, &full[stage], b_policy);
                     }
                 }
             }
@@ -378,9 +375,8 @@ matmul_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int M, int N, i
         warpgroup_grow<CONSUMER_REGS>();
         named_barrier_sync(READY_BARRIER, READY_THREADS);   // the mbarriers are initialised
         int used = 0;   // stages so far, over all loops
-        for (int program = blockIdx.x; program < num_programs; program += gridDim.x) {
-            // L20, L24-L28 again, for the multiplying warps.
-            const int pid = program;
+        for (int pid = blockIdx.x; pid < num_programs; pid += gridDim.x) {
+            // L24-L28 again, for the multiplying warps.
             const int group_id = pid / num_pid_in_group;
             const int first_pid_m = group_id * GROUP_M;
             const int group_size_m = min(num_pid_m - first_pid_m, GROUP_M);
@@ -399,8 +395,7 @@ matmul_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int M, int N, i
             // L37: accumulator = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
             float accumulator[ROWS][COLS] = {};
             // L38: for k in range(0, tl.cdiv(K, BLOCK_K)):    (the multiplying warps' part)
-            const int k_stop = (K + BLOCK_K - 1) / BLOCK_K;
-            if (0 < k_stop) {   // ptxas serialises products if a way leads around the wait for them
+            if (k_stop > 0) {   // ptxas serialises products if a way leads around the wait for them
                 for (int k = 0; k < k_stop; ++k, ++used) {
                     const int stage = used % NUM_STAGES;
                     mbarrier_wait(&full[stage], used / NUM_STAGES % 2);   // the tiles have arrived
@@ -429,7 +424,7 @@ matmul_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int M, int N, i
             // L47: c = accumulator.to(tl.float16)
             half c[ROWS][COLS];
             #pragma unroll
-            for (int r = 0; r < ROWS; ++r) round_pairs(c[r], [&](int cc) { return accumulator[r][cc]; });
+            for (int r = 0; r < ROWS; ++r) round_pairs(c[r], [&](int j) { return accumulator[r][j]; });
 
             // L49: offs_cm = pid_m * BLOCK_M + tl.arange(0, BLOCK_M)    (folded into the copies)
             // L50: offs_cn = pid_n * BLOCK_N + tl.arange(0, BLOCK_N)    (folded into the copies)

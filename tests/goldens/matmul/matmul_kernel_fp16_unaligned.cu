@@ -269,7 +269,7 @@ matmul_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int M, int N, i
     __builtin_assume(tid >= 0);   // its quotients and remainders are shifts and masks
     const int warp = tid / WARP_SIZE;
     const int lane = tid % WARP_SIZE;
-    const int col = tid % COL_THREADS;   // this thread's place among COL_THREADS
+    const int col = tid % COL_THREADS;   // this thread's place along the columns of a tile
     const int row = warp * 16 + lane / 4;   // the first row of this thread
     const int warpgroup = tid / WARPGROUP_SIZE;
 
@@ -366,7 +366,7 @@ matmul_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int M, int N, i
     // L47: c = accumulator.to(tl.float16)
     half c[ROWS][COLS];
     #pragma unroll
-    for (int r = 0; r < ROWS; ++r) round_pairs(c[r], [&](int cc) { return accumulator[r][cc]; });
+    for (int r = 0; r < ROWS; ++r) round_pairs(c[r], [&](int j) { return accumulator[r][j]; });
 
     // L49: offs_cm = pid_m * BLOCK_M + tl.arange(0, BLOCK_M)
     int offs_cm[ROWS];
@@ -375,8 +375,8 @@ matmul_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int M, int N, i
     // L50: offs_cn = pid_n * BLOCK_N + tl.arange(0, BLOCK_N)
     int offs_cn[COLS];
     #pragma unroll
-    for (int cc = 0; cc < COLS; ++cc) {
-        offs_cn[cc] = pid_n * BLOCK_N + (cc / VEC * COL_THREADS + col) * VEC + cc % VEC;
+    for (int j = 0; j < COLS; ++j) {
+        offs_cn[j] = pid_n * BLOCK_N + (j / VEC * COL_THREADS + col) * VEC + j % VEC;
     }
     // L51: c_ptrs = c_ptr + stride_cm * offs_cm[:, None] + stride_cn * offs_cn[None, :]
     //         (formed where it is used)
@@ -385,9 +385,9 @@ matmul_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int M, int N, i
     #pragma unroll
     for (int r = 0; r < ROWS; ++r) {
         #pragma unroll
-        for (int cc = 0; cc < COLS; ++cc) {
-            if (offs_cm[r] < M && offs_cn[cc] < N) {
-                *(c_ptr + static_cast<long long>(stride_cm) * offs_cm[r] + offs_cn[cc]) = c[r][cc];
+        for (int j = 0; j < COLS; ++j) {
+            if (offs_cm[r] < M && offs_cn[j] < N) {
+                *(c_ptr + static_cast<long long>(stride_cm) * offs_cm[r] + offs_cn[j]) = c[r][j];
             }
         }
     }

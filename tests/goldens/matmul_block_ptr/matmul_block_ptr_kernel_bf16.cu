@@ -35,7 +35,7 @@ constexpr int COL_THREADS = 4;                                  // threads along
 constexpr int COLS = BLOCK_N / COL_THREADS;                     // 32 columns of a tile per thread
 constexpr int ROWS = 2;                                         // 2 rows of a tile per thread
 constexpr int NUM_STAGES = 6;                                   // tiles in shared memory at once
-// of all tiles of a stage
+// bytes of all tiles of a stage
 constexpr int STAGE_BYTES = (BLOCK_M * BLOCK_K + BLOCK_K * BLOCK_N) * sizeof(__nv_bfloat16);
 constexpr int MMA_K = 16;                                       // elements of K per instruction
 constexpr int A_PART = BLOCK_M / 2 * BLOCK_K;                   // elements of a per warpgroup
@@ -47,6 +47,18 @@ constexpr int STORE_BUFFERS = 2;                                // pieces: one i
 constexpr int STORE_PIECES = BLOCK_N / PIECE_WIDTH;             // pieces of c, stored one by one
 constexpr int PIECE_ELEMS = COLS / STORE_PIECES;                // of these per thread
 constexpr int STORE_ROWS = BLOCK_M / 2;                         // rows that a warpgroup copies out
+
+// Rounds value(0), value(1), ..., two at a time: a pair shares a register from the start.
+template <int N, typename Value>
+__device__ __forceinline__ void round_pairs(__nv_bfloat16 (&target)[N], Value value)
+{
+    #pragma unroll
+    for (int i = 0; i < N; i += 2) {
+        const __nv_bfloat162 rounded = __floats2bfloat162_rn(value(i), value(i + 1));
+        target[i] = rounded.x;
+        target[i + 1] = rounded.y;
+    }
+}
 
 // Offset of an element of a shared tile: LINES lines of WIDTH elements, cut into boxes of at most 128 bytes a
 // line, one box after the other. The 16-byte chunks of a line change places, so that those of a column lie in
@@ -316,9 +328,8 @@ matmul_block_ptr_kernel(const __nv_bfloat16* a_ptr, const __nv_bfloat16* b_ptr, 
             const auto a_policy = l2_policy(num_programs <= (M + BLOCK_M - 1) / BLOCK_M);
             const auto b_policy = l2_policy(num_programs <= (N + BLOCK_N - 1) / BLOCK_N);
             int filled = 0;   // stages so far, over all loops
-            for (int program = blockIdx.x; program < num_programs; program += gridDim.x) {
-                // L15: pid = tl.program_id(0)
-                const int pid = program;
+            for (int pid = blockIdx.x; pid < num_programs; pid += gridDim.x) {
+                // L15: pid = tl.program_id(0)    (the loop above counts it)
                 // L16: pid_m, pid_n = tl.swizzle2d(pid // num_pid_n, pid % num_pid_n, num_pid_m, num_pid_n,
                 //     GROUP_M)
                 const int row_major = pid / num_pid_n * num_pid_n + pid % num_pid_n;
@@ -329,17 +340,15 @@ matmul_block_ptr_kernel(const __nv_bfloat16* a_ptr, const __nv_bfloat16* b_ptr, 
                 const int pid_m = group_first + within_group % group_rows;
                 const int pid_n = within_group / group_rows;
                 // L25: for _ in range(0, K, BLOCK_K):    (the loading thread's part)
-                const int a_row = pid_m * BLOCK_M;
-                const int b_row = pid_n * BLOCK_N;
                 for (int _ = 0; _ < K; _ += BLOCK_K, ++filled) {
                     const int stage = filled % NUM_STAGES;
                     // the stage's last tiles are no longer needed
                     mbarrier_wait(&empty[stage], filled / NUM_STAGES % 2 ^ 1);
                     mbarrier_arrive_expect(&full[stage], STAGE_BYTES);   // what the copies below will bring
                     // L26: a = tl.load(a_block, boundary_check=(0, 1), padding_option="zero")
-                    tma_load_2d(a[stage], a_map, a_row, _, &full[stage], a_policy);
+                    tma_load_2d(a[stage], a_map, pid_m * BLOCK_M, _, &full[stage], a_policy);
                     // L27: b = tl.load(b_block, boundary_check=(0, 1), padding_option="zero")
-                    tma_load_2d(b[stage], b_map, b_row, _, &full[stage], b_policy);
+                    tma_load_2d(b[stage], b_map, pid_n * BLOCK_N, _, &full[stage], b_policy);
                 }
             }
         }
@@ -347,9 +356,8 @@ matmul_block_ptr_kernel(const __nv_bfloat16* a_ptr, const __nv_bfloat16* b_ptr, 
         warpgroup_grow<CONSUMER_REGS>();
         named_barrier_sync(READY_BARRIER, READY_THREADS);   // the mbarriers are initialised
         int used = 0;   // stages so far, over all loops
-        for (int program = blockIdx.x; program < num_programs; program += gridDim.x) {
-            // L15-L16 again, for the multiplying warps.
-            const int pid = program;
+        for (int pid = blockIdx.x; pid < num_programs; pid += gridDim.x) {
+            // L16 again, for the multiplying warps.
             const int row_major = pid / num_pid_n * num_pid_n + pid % num_pid_n;
             const int group_size = GROUP_M * num_pid_n;
             const int group_first = row_major / group_size * GROUP_M;
@@ -369,8 +377,7 @@ matmul_block_ptr_kernel(const __nv_bfloat16* a_ptr, const __nv_bfloat16* b_ptr, 
             // L24: accumulator = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
             float accumulator[ROWS][COLS] = {};
             // L25: for _ in range(0, K, BLOCK_K):    (the multiplying warps' part)
-            const int first_used = used;
-            if (0 < K) {   // ptxas serialises products if a way leads around the wait for them
+            if (K > 0) {   // ptxas serialises products if a way leads around the wait for them
                 for (int _ = 0; _ < K; _ += BLOCK_K, ++used) {
                     const int stage = used % NUM_STAGES;
                     mbarrier_wait(&full[stage], used / NUM_STAGES % 2);   // the tiles have arrived
@@ -388,7 +395,7 @@ matmul_block_ptr_kernel(const __nv_bfloat16* a_ptr, const __nv_bfloat16* b_ptr, 
                     wgmma_commit();
                     // the last iteration's products are complete, its stage is free; this one's go on
                     wgmma_wait<1>();
-                    if (used > first_used && lane == 0) mbarrier_arrive(&empty[(used - 1) % NUM_STAGES]);
+                    if (_ > 0 && lane == 0) mbarrier_arrive(&empty[(used - 1) % NUM_STAGES]);
                 }
                 wgmma_wait<0>();   // all products are complete
                 wgmma_pin(accumulator);
@@ -402,10 +409,7 @@ matmul_block_ptr_kernel(const __nv_bfloat16* a_ptr, const __nv_bfloat16* b_ptr, 
             // L35: tl.store(c_block, accumulator.to(tl.bfloat16), boundary_check=(0, 1))
             __nv_bfloat16 stored[ROWS][COLS];
             #pragma unroll
-            for (int r = 0; r < ROWS; ++r) {
-                #pragma unroll
-                for (int c = 0; c < COLS; ++c) stored[r][c] = __float2bfloat16(accumulator[r][c]);
-            }
+            for (int r = 0; r < ROWS; ++r) round_pairs(stored[r], [&](int c) { return accumulator[r][c]; });
             #pragma unroll
             for (int piece = 0; piece < STORE_PIECES; ++piece) {
                 const int buffer = piece % STORE_BUFFERS;

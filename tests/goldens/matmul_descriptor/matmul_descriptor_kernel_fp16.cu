@@ -5,7 +5,8 @@
 //   arguments  a_desc, b_desc: const half*, 16-byte aligned; a_desc_shape_0, a_desc_shape_1, b_desc_shape_0,
 //              b_desc_shape_1, c_desc_shape_0, c_desc_shape_1: int; a_desc_stride_0, b_desc_stride_0,
 //              c_desc_stride_0: long long, multiples of 8; c_desc: half*, 16-byte aligned
-//   constexpr  BLOCK_M = 128, BLOCK_N = 256, BLOCK_K = 64, GROUP_M = 8
+//   constexpr  A_ROWS = 128, A_COLS = 64, B_ROWS = 256, B_COLS = 64, C_ROWS = 128, C_COLS = 256, BLOCK_M =
+//              128, BLOCK_N = 256, BLOCK_K = 64, GROUP_M = 8
 //   launch     grid (blocks, 1, 1), block (384, 1, 1), dynamic shared memory 230400 bytes
 //              each block takes every gridDim.x-th of num_programs programs, the first blockIdx.x
 //   guards     holds for b_desc_shape_0 >= 0; otherwise take --no-guards
@@ -22,6 +23,10 @@
 
 #include <cuda_fp16.h>
 
+constexpr int A_ROWS = 128;                                     // rows of a
+constexpr int A_COLS = 64;                                      // columns of a
+constexpr int B_ROWS = 256;                                     // rows of b
+constexpr int B_COLS = 64;                                      // columns of b
 constexpr int BLOCK_M = 128;                                    // rows of accumulator
 constexpr int BLOCK_N = 256;                                    // columns of accumulator
 constexpr int BLOCK_K = 64;
@@ -38,14 +43,11 @@ constexpr int READY_THREADS = NUM_THREADS + WARP_SIZE;          // those that mu
 constexpr int COL_THREADS = 4;                                  // threads along the columns of a tile
 constexpr int COLS = BLOCK_N / COL_THREADS;                     // 64 columns of a tile per thread
 constexpr int ROWS = 2;                                         // 2 rows of a tile per thread
-constexpr int TILE_SIDE = 128;                                  // a side of a tile
-constexpr int TILE_SIDE_value = 256;                            // a side of a tile
-constexpr int TILE_SIDE_next = 64;                              // a side of a tile
 constexpr int NUM_STAGES = 4;                                   // tiles in shared memory at once
-// of all tiles of a stage
-constexpr int STAGE_BYTES = (TILE_SIDE * TILE_SIDE_next + TILE_SIDE_value * TILE_SIDE_next) * sizeof(half);
+// bytes of all tiles of a stage
+constexpr int STAGE_BYTES = (A_ROWS * A_COLS + B_ROWS * B_COLS) * sizeof(half);
 constexpr int MMA_K = 16;                                       // elements of K per instruction
-constexpr int A_PART = TILE_SIDE / 2 * TILE_SIDE_next;          // elements of a per warpgroup
+constexpr int A_PART = A_ROWS / 2 * A_COLS;                     // elements of a per warpgroup
 constexpr int SWIZZLE = 128;                                    // bytes of a swizzled line
 constexpr int PATTERN_BYTES = 8 * SWIZZLE;                      // 8 lines: the swizzle repeats
 constexpr int CHUNK = 16 / sizeof(half);                        // elements of 16 bytes, a descriptor's unit
@@ -54,6 +56,18 @@ constexpr int STORE_BUFFERS = 2;                                // pieces: one i
 constexpr int STORE_PIECES = BLOCK_N / PIECE_WIDTH;             // pieces of c, stored one by one
 constexpr int PIECE_ELEMS = COLS / STORE_PIECES;                // of these per thread
 constexpr int STORE_ROWS = BLOCK_M / 2;                         // rows that a warpgroup copies out
+
+// Rounds value(0), value(1), ..., two at a time: a pair shares a register from the start.
+template <int N, typename Value>
+__device__ __forceinline__ void round_pairs(half (&target)[N], Value value)
+{
+    #pragma unroll
+    for (int i = 0; i < N; i += 2) {
+        const half2 rounded = __floats2half2_rn(value(i), value(i + 1));
+        target[i] = rounded.x;
+        target[i + 1] = rounded.y;
+    }
+}
 
 // Offset of an element of a shared tile: LINES lines of WIDTH elements, cut into boxes of at most 128 bytes a
 // line, one box after the other. The 16-byte chunks of a line change places, so that those of a column lie in
@@ -288,8 +302,8 @@ __device__ __forceinline__ void wgmma_m64n256k16(float (*acc)[64], unsigned long
 }
 
 struct alignas(1024) SharedArrays {
-    alignas(1024) half a[NUM_STAGES][TILE_SIDE * TILE_SIDE_next];   // 128-byte swizzle
-    alignas(1024) half b[NUM_STAGES][TILE_SIDE_value * TILE_SIDE_next];   // 128-byte swizzle
+    alignas(1024) half a[NUM_STAGES][A_ROWS * A_COLS];   // 128-byte swizzle
+    alignas(1024) half b[NUM_STAGES][B_ROWS * B_COLS];   // 128-byte swizzle
     alignas(1024) half c_shared[STORE_BUFFERS][BLOCK_M * PIECE_WIDTH];   // c on its way out, 128-byte swizzle
     alignas(16) Barrier full[NUM_STAGES];   // completes when the tiles of a stage have arrived
     alignas(16) Barrier empty[NUM_STAGES];   // completes when every multiplying warp is done with a stage
@@ -332,13 +346,11 @@ matmul_descriptor_kernel(const half* a_desc, int a_desc_shape_0, int a_desc_shap
         if (tid < READY_THREADS) named_barrier_arrive(READY_BARRIER, READY_THREADS);
         if (tid == NUM_THREADS) {
             // L2 need not keep what only one program reads.
-            const auto a_policy = l2_policy(num_programs <= (a_desc_shape_0 + TILE_SIDE - 1) / TILE_SIDE);
-            const auto b_policy =
-                l2_policy(num_programs <= (b_desc_shape_0 + TILE_SIDE_value - 1) / TILE_SIDE_value);
+            const auto a_policy = l2_policy(num_programs <= (a_desc_shape_0 + A_ROWS - 1) / A_ROWS);
+            const auto b_policy = l2_policy(num_programs <= (b_desc_shape_0 + B_ROWS - 1) / B_ROWS);
             int filled = 0;   // stages so far, over all loops
-            for (int program = blockIdx.x; program < num_programs; program += gridDim.x) {
-                // L17: pid = tl.program_id(0)
-                const int pid = program;
+            for (int pid = blockIdx.x; pid < num_programs; pid += gridDim.x) {
+                // L17: pid = tl.program_id(0)    (the loop above counts it)
                 // L18: pid_m, pid_n = tl.swizzle2d(pid // num_pid_n, pid % num_pid_n, num_pid_m, num_pid_n,
                 //     GROUP_M)
                 const int row_major = pid / num_pid_n * num_pid_n + pid % num_pid_n;
@@ -369,9 +381,8 @@ matmul_descriptor_kernel(const half* a_desc, int a_desc_shape_0, int a_desc_shap
         warpgroup_grow<CONSUMER_REGS>();
         named_barrier_sync(READY_BARRIER, READY_THREADS);   // the mbarriers are initialised
         int used = 0;   // stages so far, over all loops
-        for (int program = blockIdx.x; program < num_programs; program += gridDim.x) {
-            // L17-L19 again, for the multiplying warps.
-            const int pid = program;
+        for (int pid = blockIdx.x; pid < num_programs; pid += gridDim.x) {
+            // L18-L19 again, for the multiplying warps.
             const int row_major = pid / num_pid_n * num_pid_n + pid % num_pid_n;
             const int group_size = GROUP_M * num_pid_n;
             const int group_first = row_major / group_size * GROUP_M;
@@ -385,8 +396,7 @@ matmul_descriptor_kernel(const half* a_desc, int a_desc_shape_0, int a_desc_shap
             // L21: accumulator = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
             float accumulator[ROWS][COLS] = {};
             // L22: for k in range(0, K, BLOCK_K):    (the multiplying warps' part)
-            const int first_used = used;
-            if (0 < K) {   // ptxas serialises products if a way leads around the wait for them
+            if (K > 0) {   // ptxas serialises products if a way leads around the wait for them
                 for (int k = 0; k < K; k += BLOCK_K, ++used) {
                     const int stage = used % NUM_STAGES;
                     mbarrier_wait(&full[stage], used / NUM_STAGES % 2);   // the tiles have arrived
@@ -396,13 +406,13 @@ matmul_descriptor_kernel(const half* a_desc, int a_desc_shape_0, int a_desc_shap
                     const auto b_operand = wgmma_descriptor<SWIZZLE>(b[stage], 16, PATTERN_BYTES);
                     wgmma_fence();
                     #pragma unroll
-                    for (int kk = 0; kk < TILE_SIDE_next; kk += MMA_K) {
+                    for (int kk = 0; kk < A_COLS; kk += MMA_K) {
                         wgmma_m64n256k16(accumulator, a_operand + kk / CHUNK, b_operand + kk / CHUNK);
                     }
                     wgmma_commit();
                     // the last iteration's products are complete, its stage is free; this one's go on
                     wgmma_wait<1>();
-                    if (used > first_used && lane == 0) mbarrier_arrive(&empty[(used - 1) % NUM_STAGES]);
+                    if (k > 0 && lane == 0) mbarrier_arrive(&empty[(used - 1) % NUM_STAGES]);
                 }
                 wgmma_wait<0>();   // all products are complete
                 wgmma_pin(accumulator);
@@ -411,10 +421,7 @@ matmul_descriptor_kernel(const half* a_desc, int a_desc_shape_0, int a_desc_shap
             // L27: c_desc.store([row, column], accumulator.to(c_desc.dtype))
             half stored[ROWS][COLS];
             #pragma unroll
-            for (int r = 0; r < ROWS; ++r) {
-                #pragma unroll
-                for (int c = 0; c < COLS; ++c) stored[r][c] = __float2half(accumulator[r][c]);
-            }
+            for (int r = 0; r < ROWS; ++r) round_pairs(stored[r], [&](int c) { return accumulator[r][c]; });
             #pragma unroll
             for (int piece = 0; piece < STORE_PIECES; ++piece) {
                 const int buffer = piece % STORE_BUFFERS;

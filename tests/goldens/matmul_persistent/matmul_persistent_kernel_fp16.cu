@@ -34,7 +34,7 @@ constexpr int COL_THREADS = 4;                                  // threads along
 constexpr int COLS = BLOCK_N / COL_THREADS;                     // 64 columns of a tile per thread
 constexpr int ROWS = 2;                                         // 2 rows of a tile per thread
 constexpr int NUM_STAGES = 4;                                   // tiles in shared memory at once
-// of all tiles of a stage
+// bytes of all tiles of a stage
 constexpr int STAGE_BYTES = (BLOCK_M * BLOCK_K + BLOCK_N * BLOCK_K) * sizeof(half);
 constexpr int MMA_K = 16;                                       // elements of K per instruction
 constexpr int A_PART = BLOCK_M / 2 * BLOCK_K;                   // elements of a per warpgroup
@@ -46,6 +46,18 @@ constexpr int STORE_BUFFERS = 2;                                // pieces: one i
 constexpr int STORE_PIECES = BLOCK_N / PIECE_WIDTH;             // pieces of c, stored one by one
 constexpr int PIECE_ELEMS = COLS / STORE_PIECES;                // of these per thread
 constexpr int STORE_ROWS = BLOCK_M / 2;                         // rows that a warpgroup copies out
+
+// Rounds value(0), value(1), ..., two at a time: a pair shares a register from the start.
+template <int N, typename Value>
+__device__ __forceinline__ void round_pairs(half (&target)[N], Value value)
+{
+    #pragma unroll
+    for (int i = 0; i < N; i += 2) {
+        const half2 rounded = __floats2half2_rn(value(i), value(i + 1));
+        target[i] = rounded.x;
+        target[i + 1] = rounded.y;
+    }
+}
 
 // Offset of an element of a shared tile: LINES lines of WIDTH elements, cut into boxes of at most 128 bytes a
 // line, one box after the other. The 16-byte chunks of a line change places, so that those of a column lie in
@@ -367,8 +379,7 @@ matmul_persistent_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int 
             // L32: accumulator = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
             float accumulator[ROWS][COLS] = {};
             // L33: for k in range(0, K, BLOCK_K):    (the multiplying warps' part)
-            const int first_used = used;
-            if (0 < K) {   // ptxas serialises products if a way leads around the wait for them
+            if (K > 0) {   // ptxas serialises products if a way leads around the wait for them
                 for (int k = 0; k < K; k += BLOCK_K, ++used) {
                     const int stage = used % NUM_STAGES;
                     mbarrier_wait(&full[stage], used / NUM_STAGES % 2);   // the tiles have arrived
@@ -384,7 +395,7 @@ matmul_persistent_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int 
                     wgmma_commit();
                     // the last iteration's products are complete, its stage is free; this one's go on
                     wgmma_wait<1>();
-                    if (used > first_used && lane == 0) mbarrier_arrive(&empty[(used - 1) % NUM_STAGES]);
+                    if (k > 0 && lane == 0) mbarrier_arrive(&empty[(used - 1) % NUM_STAGES]);
                 }
                 wgmma_wait<0>();   // all products are complete
                 wgmma_pin(accumulator);
@@ -393,10 +404,7 @@ matmul_persistent_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int 
             // L37: c_desc.store([row, column], accumulator.to(tl.float16))
             half stored[ROWS][COLS];
             #pragma unroll
-            for (int r = 0; r < ROWS; ++r) {
-                #pragma unroll
-                for (int c = 0; c < COLS; ++c) stored[r][c] = __float2half(accumulator[r][c]);
-            }
+            for (int r = 0; r < ROWS; ++r) round_pairs(stored[r], [&](int c) { return accumulator[r][c]; });
             if (tid % WARPGROUP_SIZE == 0) {
                 tma_store_complete<0>();   // an earlier store to the same place comes first
             }
