@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 SIDES = ("GROUPS", "VOLUMES", "PLANES", "ROWS", "COLS")  # of blocks, the contiguous one last
 
+
 def build_kernel(function: KernelFunction, arguments: tuple[Argument, ...], options: Options, target: Target) -> Kernel:
     """Translates the text of one specialisation into a typed kernel.
 

@@ -15,6 +15,7 @@ from .literals import literal_text
 from .point import Point
 from .rounding import materialised
 from .spell import Text
+from .subscripts import pointed_to
 from .unit import Branch, Line, Node, Spelled
 from .vectors import access_of, copies_of_repeated, load_operands, place_of_own, vectors, width_name
 
@@ -109,8 +110,17 @@ def lower_store(context: Context, statement: Effect) -> tuple[Node, ...]:
     nodes = (*prepare, *nodes)
     guard = copies_guard(context, layout)
     if guard:
-        nodes = (Branch(guard, nodes),)
+        nodes = (_both(guard, nodes),)
     return (*_order_after_loads(context, pointer, layout), *nodes)
+
+
+def _both(guard: str, nodes: tuple[Node, ...]) -> Branch:
+    """Statements under a condition, and under their own one besides where that is all they are."""
+    inner = nodes[0]
+    if len(nodes) > 1 or not isinstance(inner, Branch) or inner.otherwise or inner.comment:
+        return Branch(guard, nodes)
+    loose = any(mark in inner.condition for mark in (" || ", " ? "))
+    return Branch(f"{guard} && {f'({inner.condition})' if loose else inner.condition}", inner.then)
 
 
 # ------------------------------------------------------------------------------------------------------- scalars
@@ -125,7 +135,7 @@ def _load_scalar(context: Context, statement: Assign, call: Call) -> tuple[Node,
     if modifier:
         text = Text(f"{_scalar_reader(context, modifier)}({address.text})")
     else:
-        text = Text(f"*{address.within(15)}" if address.operator == "" else f"*({address.text})", 15)
+        text = pointed_to(address)
     if element.is_bool():
         text = Text(f"{text.within(9)} != 0", 9)
     if mask is not None and not (isinstance(mask, Literal) and mask.value):
@@ -147,7 +157,7 @@ def _store_scalar(context: Context, call: Call, pointer: Expr, value: Expr, mask
         condition = Text(f"{condition.text} && {test.within(6, '&&')}", 5, "&&")
     text = memory_value(value.type, context.speller.spell(value))
     address = context.speller.spell(pointer)
-    target = f"*{address.text}" if address.operator == "" else f"*({address.text})"
+    target = pointed_to(address).text
     return (*_order_after_loads(context, pointer, None), *_guarded(condition, Line(f"{target} = {text};")))
 
 
@@ -309,8 +319,7 @@ def element_text(context: Context, pointer: Expr, point: Point) -> Text:
         if base.precedence == 16:
             offset = context.speller.text(pointer.args[1], point.operand(pointer, pointer.args[1]), wide=True)
             return Text(f"{base.text}[{offset}]")
-    address = context.speller.spell(pointer, point)
-    return Text(f"*{address.within(15)}" if not address.operator else f"*({address.text})", 15)
+    return pointed_to(context.speller.spell(pointer, point))
 
 
 def _resolve(context: Context, pointer: Expr) -> Expr:

@@ -213,7 +213,7 @@ def _warps_text(context: Context, plan: _Plan, name: str) -> str:
     warps = 1 << len(plan.warp_bits)
     if len(plan.warp_bits) == plan.source.thread_bits - LANE_BITS:
         return "NUM_WARPS"
-    text = context.names.once(f"{name.upper()}_WARPS", ("warps", name))
+    text = context.names.once(f"{name.upper()}_WARPS", ("warps", name, warps))
     constant = Constant(text, str(warps), f"warps that share one element of {name}")
     if constant not in context.roles.constants:
         context.roles.constants.append(constant)

@@ -187,6 +187,14 @@ class Speller:
         return text
 
 
+def assigned(text: str) -> str:
+    """What is assigned to an integer: CUDA's own indices, which are unsigned but small, without a cast."""
+    word = r"static_cast<int>\(((?:block|grid)(?:Idx|Dim)\.[xyz])\)"
+    if wide := re.fullmatch(rf"static_cast<long long>\(({word})\)", text):
+        return wide[1]  # as an int, whose products with ints of 64 bits are cheaper
+    return re.sub(f"^{word}$", r"\1", text)
+
+
 def _plain(expr: Expr) -> Text | None:
     """A number of an integer type narrower than int without the cast to its type; None for anything else."""
     element = expr.type.element

@@ -39,6 +39,7 @@ from .repack import lower_repack
 from .ring_copies import lower_copying_loop
 from .rings import lower_box_load, lower_consumer_loop, lower_producer_loop
 from .row_copies import lower_row_load
+from .spell import assigned
 from .tags import again, is_elsewhere, is_repeated, is_second_part, part, remark, same_source, source_of, tag
 from .unit import Branch, Comment, Line, Loop, Node
 
@@ -268,8 +269,8 @@ def _for_header(statement: For, counter: str, start: str, stop: str, step: str) 
     elif isinstance(statement.step, Literal) and int(statement.step.value) < 0:
         advance = f"{counter} -= {-int(statement.step.value)}"
     else:
-        advance = f"{counter} += {step}"
-    return f"for ({kind} {counter} = {start}; {counter} {compare} {stop}; {advance})"
+        advance = f"{counter} += {assigned(step)}"
+    return f"for ({kind} {counter} = {assigned(start)}; {counter} {compare} {stop}; {advance})"
 
 
 def _assigned_in(statement: Statement) -> set[Variable]:

@@ -68,7 +68,9 @@ def _program_variable(context: Context, kernel: Kernel) -> Variable | None:
 def _loop_stops(context: Context, first: tuple[Statement, ...], rest: tuple[Statement, ...]) -> tuple[Node, ...]:
     """Names for where the loops of both roles end, as far as that follows from what is computed before the roles."""
     known = {parameter.variable for parameter in context.kernel.parameters}
-    known |= {v for s in statements(first) if isinstance(s, Assign) for v in s.targets if context.facts.assignments[v] == 1}
+    known |= {
+        v for s in statements(first) if isinstance(s, Assign) for v in s.targets if context.facts.assignments[v] == 1
+    }
     nodes: list[Node] = []
     for loop in statements(rest):
         ring = context.schedule.rings.of(loop.variable) if isinstance(loop, For) else None
@@ -77,7 +79,9 @@ def _loop_stops(context: Context, first: tuple[Statement, ...], rest: tuple[Stat
         if _is_fixed_value(loop.stop, known):
             name = loop_stop(context, loop)
             text = context.speller.text(loop.stop)
-            nodes.append(Line(f"const {ctype(loop.variable.type)} {name} = {text};", f"where L{loop.origin.span.line} ends"))
+            nodes.append(
+                Line(f"const {ctype(loop.variable.type)} {name} = {text};", f"where L{loop.origin.span.line} ends")
+            )
             context.loop_stops[loop.variable] = name
     return tuple(nodes)
 

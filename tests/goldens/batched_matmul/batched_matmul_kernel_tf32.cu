@@ -150,7 +150,7 @@ batched_matmul_kernel(const float* a_ptr, const float* b_ptr, float* c_ptr, int 
     const int warp_col = warp % 2 * 32;   // first column of the warp's part
 
     // L15: batch = tl.program_id(2).to(tl.int64)
-    const long long batch = static_cast<long long>(static_cast<int>(blockIdx.z));
+    const long long batch = static_cast<int>(blockIdx.z);
     // L16: offs_m = tl.program_id(0) * BLOCK_M + tl.arange(0, BLOCK_M)
     int offs_m[BLOCK_M_ROWS];
     #pragma unroll

@@ -211,7 +211,7 @@ layer_norm_bwd_dx(half* dx_ptr, const half* dy_ptr, float* dw_ptr, float* db_ptr
         cp_async_commit();
     }
     int used = 0;   // stages so far
-    for (int row = group; row < M; row += static_cast<int>(gridDim.x)) {
+    for (int row = group; row < M; row += gridDim.x) {
         cp_async_wait<NUM_STAGES - 1>();   // what this thread has copied for itself has arrived
         const int stage = used % NUM_STAGES;
         // L53: x = tl.load(x_ptr + row * stride + cols, mask=mask, other=0.0).to(tl.float32)
@@ -240,9 +240,9 @@ layer_norm_bwd_dx(half* dx_ptr, const half* dy_ptr, float* dw_ptr, float* db_ptr
         #pragma unroll
         for (int e = 0; e < ELEMS; ++e) dy_float[e] = __half2float(dy[e]);
         // L55: mean = tl.load(mean_ptr + row)
-        const float mean = *(mean_ptr + row);
+        const float mean = mean_ptr[row];
         // L56: rstd = tl.load(rstd_ptr + row)
-        const float rstd = *(rstd_ptr + row);
+        const float rstd = rstd_ptr[row];
         // L57: xhat = tl.where(mask, (x - mean) * rstd, 0.0)
         float xhat[ELEMS];
         #pragma unroll

@@ -155,7 +155,7 @@ layer_norm_fwd(const half* x_ptr, half* y_ptr, const half* w_ptr, const half* b_
     const int tid = threadIdx.x;
 
     // L23: rows = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
-    const int rows = static_cast<int>(blockIdx.x);
+    const int rows = blockIdx.x;
     // L24: cols = tl.arange(0, BLOCK_SIZE)
     int cols[COLS];
     #pragma unroll
@@ -194,13 +194,9 @@ layer_norm_fwd(const half* x_ptr, half* y_ptr, const half* w_ptr, const half* b_
     // L33: rstd = 1 / tl.sqrt(var + eps)
     const float rstd = divide(1.0f, square_root(var + eps));
     // L34: tl.store(mean_ptr + rows, mean, mask=rows < M)
-    if (tid == 0) {
-        if (rows < M) mean_ptr[rows] = mean;
-    }
+    if (tid == 0 && rows < M) mean_ptr[rows] = mean;
     // L35: tl.store(rstd_ptr + rows, rstd, mask=rows < M)
-    if (tid == 0) {
-        if (rows < M) rstd_ptr[rows] = rstd;
-    }
+    if (tid == 0 && rows < M) rstd_ptr[rows] = rstd;
     // L36: w = tl.load(w_ptr + cols, mask=inside).to(tl.float32)
     half w[COLS];
     #pragma unroll

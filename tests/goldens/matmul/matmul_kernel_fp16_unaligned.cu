@@ -387,7 +387,7 @@ matmul_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int M, int N, i
         #pragma unroll
         for (int j = 0; j < COLS; ++j) {
             if (offs_cm[r] < M && offs_cn[j] < N) {
-                *(c_ptr + static_cast<long long>(stride_cm) * offs_cm[r] + offs_cn[j]) = c[r][j];
+                c_ptr[static_cast<long long>(stride_cm) * offs_cm[r] + offs_cn[j]] = c[r][j];
             }
         }
     }

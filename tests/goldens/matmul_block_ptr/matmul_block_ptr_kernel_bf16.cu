@@ -340,15 +340,15 @@ matmul_block_ptr_kernel(const __nv_bfloat16* a_ptr, const __nv_bfloat16* b_ptr, 
                 const int pid_m = group_first + within_group % group_rows;
                 const int pid_n = within_group / group_rows;
                 // L25: for _ in range(0, K, BLOCK_K):    (the loading thread's part)
-                for (int _ = 0; _ < K; _ += BLOCK_K, ++filled) {
+                for (int iteration = 0; iteration < K; iteration += BLOCK_K, ++filled) {
                     const int stage = filled % NUM_STAGES;
                     // the stage's last tiles are no longer needed
                     mbarrier_wait(&empty[stage], filled / NUM_STAGES % 2 ^ 1);
                     mbarrier_arrive_expect(&full[stage], STAGE_BYTES);   // what the copies below will bring
                     // L26: a = tl.load(a_block, boundary_check=(0, 1), padding_option="zero")
-                    tma_load_2d(a[stage], a_map, pid_m * BLOCK_M, _, &full[stage], a_policy);
+                    tma_load_2d(a[stage], a_map, pid_m * BLOCK_M, iteration, &full[stage], a_policy);
                     // L27: b = tl.load(b_block, boundary_check=(0, 1), padding_option="zero")
-                    tma_load_2d(b[stage], b_map, pid_n * BLOCK_N, _, &full[stage], b_policy);
+                    tma_load_2d(b[stage], b_map, pid_n * BLOCK_N, iteration, &full[stage], b_policy);
                 }
             }
         }
@@ -378,7 +378,7 @@ matmul_block_ptr_kernel(const __nv_bfloat16* a_ptr, const __nv_bfloat16* b_ptr, 
             float accumulator[ROWS][COLS] = {};
             // L25: for _ in range(0, K, BLOCK_K):    (the multiplying warps' part)
             if (K > 0) {   // ptxas serialises products if a way leads around the wait for them
-                for (int _ = 0; _ < K; _ += BLOCK_K, ++used) {
+                for (int iteration = 0; iteration < K; iteration += BLOCK_K, ++used) {
                     const int stage = used % NUM_STAGES;
                     mbarrier_wait(&full[stage], used / NUM_STAGES % 2);   // the tiles have arrived
                     // L28: accumulator += tl.dot(a, b)
@@ -395,7 +395,7 @@ matmul_block_ptr_kernel(const __nv_bfloat16* a_ptr, const __nv_bfloat16* b_ptr, 
                     wgmma_commit();
                     // the last iteration's products are complete, its stage is free; this one's go on
                     wgmma_wait<1>();
-                    if (_ > 0 && lane == 0) mbarrier_arrive(&empty[(used - 1) % NUM_STAGES]);
+                    if (iteration > 0 && lane == 0) mbarrier_arrive(&empty[(used - 1) % NUM_STAGES]);
                 }
                 wgmma_wait<0>();   // all products are complete
                 wgmma_pin(accumulator);

@@ -332,8 +332,7 @@ matmul_persistent_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int 
             // The loads of the next tile may run while this one is stored.
             // L29: for tile in tl.range(tl.program_id(0), num_pid_m * num_pid_n, NUM_PROGRAMS, flatten=True):
             //         (the loading thread's part)
-            for (int tile = static_cast<int>(blockIdx.x); tile < num_pid_m * num_pid_n;
-                 tile += NUM_PROGRAMS) {
+            for (int tile = blockIdx.x; tile < num_pid_m * num_pid_n; tile += NUM_PROGRAMS) {
                 // L30: pid_m, pid_n = tile_place(tile, num_pid_m, num_pid_n, GROUP_M)
                 // tile_place, inlined:
                 // Tiles are numbered in groups of GROUP_M rows, within a group column by column.
@@ -367,7 +366,7 @@ matmul_persistent_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int 
         int used = 0;   // stages so far, over all loops
         // L29: for tile in tl.range(tl.program_id(0), num_pid_m * num_pid_n, NUM_PROGRAMS, flatten=True):
         //         (the multiplying warps' part)
-        for (int tile = static_cast<int>(blockIdx.x); tile < num_pid_m * num_pid_n; tile += NUM_PROGRAMS) {
+        for (int tile = blockIdx.x; tile < num_pid_m * num_pid_n; tile += NUM_PROGRAMS) {
             // L12-L14, L30-L31 again, for the multiplying warps.
             const int num_in_group = GROUP_M * num_pid_n;
             const int first_pid_m = tile / num_in_group * GROUP_M;
