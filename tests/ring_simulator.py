@@ -169,7 +169,7 @@ class Simulation:
         self.bytes = {m.name: prod(m.box) * m.element.itemsize for m in artifact.tensor_maps}
         self.warps = names["NUM_WARPS"]
         self.barriers: dict[tuple[str, int], Barrier] = {}
-        for name, arrivals in re.findall(r"mbarrier_init\(&(\w+)\[stage\], (\w+)\)", text):
+        for name, arrivals in re.findall(r"mbarrier_init<\w+>\((\w+), (\w+)\)", text):
             for stage in range(16):
                 self.barriers[name, stage] = Barrier(int(names.get(arrivals, arrivals)))
         roles = self._roles(text, names)

@@ -229,7 +229,7 @@ def test_no_schedule_blocks_or_overwrites(name: str, stages: int, monkeypatch: p
         ("mbarrier_arrive(&empty[(used - 1) % NUM_STAGES]);", "mbarrier_arrive(&empty[used % NUM_STAGES]);", "."),
         ("    mbarrier_wait(&full[stage], used / NUM_STAGES % 2);", "", "read before|a copy that nobody"),
         ("constexpr int STAGE_BYTES = ", "constexpr int STAGE_BYTES = 16 + ", "deadlock"),
-        ("mbarrier_init(&empty[stage], NUM_WARPS)", "mbarrier_init(&empty[stage], 1)", "."),
+        ("mbarrier_init<NUM_STAGES>(empty, NUM_WARPS)", "mbarrier_init<NUM_STAGES>(empty, 1)", "."),
     ],
 )
 def test_the_simulator_notices(right: str, wrong: str, told: str, monkeypatch: pytest.MonkeyPatch) -> None:

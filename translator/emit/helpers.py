@@ -45,7 +45,6 @@ TEMPLATES = (
     "tma_load",
     "tma_store",
     "tensor_map_prefetch",
-    "tma_store_commit",
     "tma_store_wait",
     "tma_store_complete",
     "async_proxy_fence",

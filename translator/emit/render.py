@@ -208,7 +208,7 @@ def _render_helper(template: str, values: dict[str, Any]) -> str:
         values = {**values, "body": "\n".join(line for line, _ in _render_nodes(values["body"], 2 * INDENT))}
     text = _filled(f"helpers/{template}.cu.j2", values)
     lines: list[str] = []
-    for line in text.strip("\n").splitlines():
+    for line in _paragraphs(text.strip("\n").splitlines()):
         stripped = line.lstrip(" ")
         indent = len(line) - len(stripped)
         if stripped.startswith("// "):
@@ -216,6 +216,18 @@ def _render_helper(template: str, values: dict[str, Any]) -> str:
         else:
             lines += wrap_code(stripped, indent) if stripped else [""]
     return "\n".join(lines)
+
+
+def _paragraphs(lines: Iterable[str]) -> list[str]:
+    """The same lines, but that comment lines which follow each other are one, to be broken anew."""
+    joined: list[str] = []
+    for line in lines:
+        mark = line[: len(line) - len(line.lstrip(" "))] + "// "
+        if line.startswith(mark) and joined and joined[-1].startswith(mark):
+            joined[-1] += f" {line[len(mark) :]}"
+        else:
+            joined.append(line)
+    return joined
 
 
 # ------------------------------------------------------------------------------------------------- header, constants

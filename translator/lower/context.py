@@ -80,6 +80,8 @@ class Context:
         self.in_flight: frozenset[int] = frozenset()  # dots that the loop around them waits for
         self.set_up: list[Node] = []  # what the block does before the first statement
         self.role = ""  # "producer" or "consumer" where the warpgroups of a block do different things
+        self.program_variable: Variable | None = None  # the user's name for the program that a block is at
+        self.loop_stops: dict[Variable, str] = {}  # where loops end, by their variables, as far as it is known before
         self.policies: dict[Variable, str] = {}  # how long L2 keeps a copied tile: the variable that says so
         self.at_end: list[Node] = []  # what the role owes before the block ends
         self.shared_lines = SharedLines()  # source lines that both of them execute
@@ -132,7 +134,9 @@ class Context:
         indices = (register_index(point, axis) for axis in wanted.array_axes())
         if variable in self.schedule.recomputed.variables:
             return Text(f"{name}({', '.join(index for index in indices if index is not None)})")
-        return Text(name + "".join(f"[{index}]" for index in indices if index is not None) + self.column(variable, name))
+        return Text(
+            name + "".join(f"[{index}]" for index in indices if index is not None) + self.column(variable, name)
+        )
 
     def column(self, variable: Variable, name: str) -> str:
         """The subscript that picks a thread's own elements of a tile in shared memory; "" for registers.
@@ -344,7 +348,9 @@ class Context:
         return f"named_barrier_sync({barrier}, NUM_THREADS)"
 
     def program(self) -> str:
-        """The number of the program that a block of a persistent kernel is at."""
+        """The number of the program that a block of a persistent kernel is at: the user's name for it, or ours."""
+        if self.program_variable is not None:
+            return self.names.variable(self.program_variable)
         return self.names.once("program", "program")
 
     def num_programs(self) -> str:

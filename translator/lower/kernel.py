@@ -33,7 +33,10 @@ def lower_kernel(kernel: Kernel, facts: Facts, schedule: Schedule) -> Unit:
     names = Names([entry, *kernel.constants, *_variable_names(kernel)], MATH_NAMES if calls_math else ())
     roles = Roles(_layouts(kernel, schedule), names, schedule.options.num_warps)
     spelled = {variable: facts.definitions[variable] for variable in facts.absorbed}
-    context = Context(kernel, facts, schedule, find_scopes(kernel.body, spelled), names, roles)
+    scopes = find_scopes(kernel.body, spelled)
+    registers = set(scopes.blocks) - set(schedule.staged) - set(schedule.in_shared)
+    names.apart = lambda one, other: {one, other} <= registers and scopes.apart(one, other)
+    context = Context(kernel, facts, schedule, scopes, names, roles)
     for name in kernel.constants:
         names.reserve(name)
     for tensor_map in schedule.rings.maps:

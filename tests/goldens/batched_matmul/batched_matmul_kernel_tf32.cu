@@ -142,15 +142,15 @@ batched_matmul_kernel(const float* a_ptr, const float* b_ptr, float* c_ptr, int 
     const int lane = tid % WARP_SIZE;
     const int col = warp % 2 * 32 + lane % 4 * 2;   // the first column of this thread
     const int row = warp / 2 * 32 + lane / 4;   // the first row of this thread
-    const int a_col = tid % COL_THREADS;   // this thread's place among COL_THREADS
-    const int a_row = tid / COL_THREADS;   // this thread's place among ROW_THREADS
-    const int b_col = tid % BLOCK_N_THREADS;   // this thread's place among BLOCK_N_THREADS
-    const int b_row = tid / BLOCK_N_THREADS;   // this thread's place among BLOCK_K_THREADS
+    const int a_col = tid % COL_THREADS;   // this thread's place along the columns of a
+    const int a_row = tid / COL_THREADS;   // this thread's place along the rows of a
+    const int b_col = tid % BLOCK_N_THREADS;   // this thread's place along the columns of b
+    const int b_row = tid / BLOCK_N_THREADS;   // this thread's place along the rows of b
     const int warp_row = warp / 2 * 32;   // first row of the warp's part
     const int warp_col = warp % 2 * 32;   // first column of the warp's part
 
     // L15: batch = tl.program_id(2).to(tl.int64)
-    const long long batch = static_cast<long long>(static_cast<int>(blockIdx.z));
+    const long long batch = static_cast<int>(blockIdx.z);
     // L16: offs_m = tl.program_id(0) * BLOCK_M + tl.arange(0, BLOCK_M)
     int offs_m[BLOCK_M_ROWS];
     #pragma unroll

@@ -72,8 +72,8 @@ layer_norm_bwd_dwdb(const float* dw_part_ptr, const float* db_part_ptr, float* d
     __shared__ float db_sum_partial[NUM_WARPS][BLOCK_N];   // by warp and kept element
     const int tid = threadIdx.x;
     __builtin_assume(tid >= 0);   // its quotients and remainders are shifts and masks
-    const int col = tid % COL_THREADS;   // this thread's place among COL_THREADS
-    const int row = tid / COL_THREADS;   // this thread's place among ROW_THREADS
+    const int col = tid % COL_THREADS;   // this thread's place along the columns of a tile
+    const int row = tid / COL_THREADS;   // this thread's place along the rows of a tile
 
     // L71: cols = tl.program_id(0) * BLOCK_N + tl.arange(0, BLOCK_N)
     int cols[COLS];
@@ -129,9 +129,7 @@ layer_norm_bwd_dwdb(const float* dw_part_ptr, const float* db_part_ptr, float* d
     __syncthreads();   // every warp has written its partial results
     #pragma unroll
     for (int c = 0; c < COLS; ++c) dw_sum[c] = combine_warps<Sum>(dw_sum_partial, col * VEC + c);
-    if (row == 0) {
-        if (cols[0] < N) store_vec<VEC>(dw_ptr + cols[0], &dw_sum[0]);
-    }
+    if (row == 0 && cols[0] < N) store_vec<VEC>(dw_ptr + cols[0], &dw_sum[0]);
     // L81: tl.store(db_ptr + cols, tl.sum(db, axis=0), mask=cols < N)
     float db_sum[COLS];
     #pragma unroll
@@ -145,7 +143,5 @@ layer_norm_bwd_dwdb(const float* dw_part_ptr, const float* db_part_ptr, float* d
     __syncthreads();   // every warp has written its partial results
     #pragma unroll
     for (int c = 0; c < COLS; ++c) db_sum[c] = combine_warps<Sum>(db_sum_partial, col * VEC + c);
-    if (row == 0) {
-        if (cols[0] < N) store_vec<VEC>(db_ptr + cols[0], &db_sum[0]);
-    }
+    if (row == 0 && cols[0] < N) store_vec<VEC>(db_ptr + cols[0], &db_sum[0]);
 }

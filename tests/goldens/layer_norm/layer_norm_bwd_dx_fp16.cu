@@ -211,7 +211,7 @@ layer_norm_bwd_dx(half* dx_ptr, const half* dy_ptr, float* dw_ptr, float* db_ptr
         cp_async_commit();
     }
     int used = 0;   // stages so far
-    for (int row = group; row < M; row += static_cast<int>(gridDim.x)) {
+    for (int row = group; row < M; row += gridDim.x) {
         cp_async_wait<NUM_STAGES - 1>();   // what this thread has copied for itself has arrived
         const int stage = used % NUM_STAGES;
         // L53: x = tl.load(x_ptr + row * stride + cols, mask=mask, other=0.0).to(tl.float32)
@@ -252,8 +252,7 @@ layer_norm_bwd_dx(half* dx_ptr, const half* dy_ptr, float* dw_ptr, float* db_ptr
         #pragma unroll
         for (int e = 0; e < ELEMS; ++e) wdy[e] = w_float[e] * dy_float[e];
         // L59: c1 = tl.sum(xhat * wdy, axis=0) / N
-        Sums sums;
-        sums = {xhat[0] * wdy[0], wdy[0]};
+        Sums sums = {xhat[0] * wdy[0], wdy[0]};
         #pragma unroll
         for (int e = 1; e < ELEMS; ++e) sums = Sums::combine(sums, {xhat[e] * wdy[e], wdy[e]});
         __syncthreads();   // everyone has read sums_partial before it is written again

@@ -150,12 +150,12 @@ extern "C" __global__ void __launch_bounds__(NUM_THREADS, 3)
 layer_norm_fwd(const half* x_ptr, half* y_ptr, const half* w_ptr, const half* b_ptr, float* mean_ptr,
                float* rstd_ptr, int M, float eps)
 {
-    __shared__ float x_sum_partial[NUM_WARPS];   // by warp and kept element
-    __shared__ float sum_partial[NUM_WARPS];   // by warp and kept element
+    __shared__ float x_sum_partial[NUM_WARPS];   // one partial result per warp
+    __shared__ float sum_partial[NUM_WARPS];   // one partial result per warp
     const int tid = threadIdx.x;
 
     // L23: rows = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
-    const int rows = static_cast<int>(blockIdx.x);
+    const int rows = blockIdx.x;
     // L24: cols = tl.arange(0, BLOCK_SIZE)
     int cols[COLS];
     #pragma unroll
@@ -179,7 +179,7 @@ layer_norm_fwd(const half* x_ptr, half* y_ptr, const half* w_ptr, const half* b_
     for (int c = 1; c < COLS; ++c) x_sum += x_float(c);
     // a barrier inside: every warp has written its partial result
     x_sum = block_reduce<Sum>(x_sum, x_sum_partial);
-    const float mean = divide(x_sum, 16384.0f);
+    const float mean = divide(x_sum, static_cast<float>(N));
     // Columns past the end must not count in the variance.
     // L31: centred = tl.where(inside[None, :], x - mean[:, None], 0.0)
     const auto centred = [&](int c) { return x_float(c) - mean; };
@@ -190,17 +190,13 @@ layer_norm_fwd(const half* x_ptr, half* y_ptr, const half* w_ptr, const half* b_
     for (int c = 1; c < COLS; ++c) sum += centred(c) * centred(c);
     // a barrier inside: every warp has written its partial result
     sum = block_reduce<Sum>(sum, sum_partial);
-    const float var = divide(sum, 16384.0f);
+    const float var = divide(sum, static_cast<float>(N));
     // L33: rstd = 1 / tl.sqrt(var + eps)
     const float rstd = divide(1.0f, square_root(var + eps));
     // L34: tl.store(mean_ptr + rows, mean, mask=rows < M)
-    if (tid == 0) {
-        if (rows < M) mean_ptr[rows] = mean;
-    }
+    if (tid == 0 && rows < M) mean_ptr[rows] = mean;
     // L35: tl.store(rstd_ptr + rows, rstd, mask=rows < M)
-    if (tid == 0) {
-        if (rows < M) rstd_ptr[rows] = rstd;
-    }
+    if (tid == 0 && rows < M) rstd_ptr[rows] = rstd;
     // L36: w = tl.load(w_ptr + cols, mask=inside).to(tl.float32)
     half w[COLS];
     #pragma unroll

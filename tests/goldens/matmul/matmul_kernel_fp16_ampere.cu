@@ -154,10 +154,10 @@ matmul_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int M, int N, i
     const int lane = tid % WARP_SIZE;
     const int col = warp % 4 * 32 + lane % 4 * 2;   // the first column of this thread
     const int row = warp / 4 * 64 + lane / 4;   // the first row of this thread
-    const int a_col = tid % COL_THREADS;   // this thread's place among COL_THREADS
-    const int a_row = tid / COL_THREADS;   // this thread's place among ROW_THREADS
-    const int b_col = tid % BLOCK_N_THREADS;   // this thread's place among BLOCK_N_THREADS
-    const int b_row = tid / BLOCK_N_THREADS;   // this thread's place among BLOCK_K_THREADS
+    const int a_col = tid % COL_THREADS;   // this thread's place along the columns of a
+    const int a_row = tid / COL_THREADS;   // this thread's place along the rows of a
+    const int b_col = tid % BLOCK_N_THREADS;   // this thread's place along the columns of b
+    const int b_row = tid / BLOCK_N_THREADS;   // this thread's place along the rows of b
     const int warp_row = warp / 4 * 64;   // first row of the warp's part
     const int warp_col = warp % 4 * 32;   // first column of the warp's part
 
@@ -190,11 +190,11 @@ matmul_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int M, int N, i
     // L32: offs_bn = (pid_n * BLOCK_N + tl.arange(0, BLOCK_N)) % N    (masked instead of wrapped)
     int offs_bn[BLOCK_N_COLS];
     #pragma unroll
-    for (int cc = 0; cc < BLOCK_N_COLS; ++cc) offs_bn[cc] = pid_n * BLOCK_N + b_col * BLOCK_N_VEC + cc;
+    for (int j = 0; j < BLOCK_N_COLS; ++j) offs_bn[j] = pid_n * BLOCK_N + b_col * BLOCK_N_VEC + j;
     // L33: offs_k = tl.arange(0, BLOCK_K)
     int offs_k[BLOCK_K_COLS];
     #pragma unroll
-    for (int cc = 0; cc < BLOCK_K_COLS; ++cc) offs_k[cc] = a_col * COL_VEC + cc;
+    for (int j = 0; j < BLOCK_K_COLS; ++j) offs_k[j] = a_col * COL_VEC + j;
     int offs_k_row[BLOCK_K_ROWS];
     #pragma unroll
     for (int r = 0; r < BLOCK_K_ROWS; ++r) offs_k_row[r] = r * BLOCK_K_THREADS + b_row;
@@ -275,7 +275,7 @@ matmul_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int M, int N, i
     // L47: c = accumulator.to(tl.float16)
     half c[ROWS][COLS];
     #pragma unroll
-    for (int r = 0; r < ROWS; ++r) round_pairs(c[r], [&](int cc) { return accumulator[r][cc]; });
+    for (int r = 0; r < ROWS; ++r) round_pairs(c[r], [&](int j) { return accumulator[r][j]; });
 
     // L49: offs_cm = pid_m * BLOCK_M + tl.arange(0, BLOCK_M)
     int offs_cm[ROWS];
@@ -284,7 +284,7 @@ matmul_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int M, int N, i
     // L50: offs_cn = pid_n * BLOCK_N + tl.arange(0, BLOCK_N)
     int offs_cn[COLS];
     #pragma unroll
-    for (int cc = 0; cc < COLS; ++cc) offs_cn[cc] = pid_n * BLOCK_N + col + cc / 2 * 8 + cc % 2;
+    for (int j = 0; j < COLS; ++j) offs_cn[j] = pid_n * BLOCK_N + col + j / 2 * 8 + j % 2;
     // L51: c_ptrs = c_ptr + stride_cm * offs_cm[:, None] + stride_cn * offs_cn[None, :]
     //         (formed where it is used)
     // L52: c_mask = (offs_cm[:, None] < M) & (offs_cn[None, :] < N)    (tested where it is used)

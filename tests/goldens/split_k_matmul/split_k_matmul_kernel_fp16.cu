@@ -32,7 +32,6 @@ constexpr int BLOCK_K_COLS = BLOCK_K / COL_THREADS;             // 8 columns of 
 constexpr int COL_VEC = 8;                                      // consecutive columns of a in a thread
 constexpr int BLOCK_K_THREADS = 16;                             // threads along the rows of b
 constexpr int BLOCK_K_ROWS = BLOCK_K / BLOCK_K_THREADS;         // 4 rows of b per thread
-constexpr int MMA_ROWS = 1;                                     // pieces of 16 rows per warp
 constexpr int MMA_COLS = 2;                                     // pieces of 8 columns per warp
 constexpr int NUM_STAGES = 3;                                   // tiles in shared memory at once
 constexpr int MMA_K = 16;                                       // elements of K per instruction
@@ -113,10 +112,10 @@ split_k_matmul_kernel(const half* a_ptr, const half* b_ptr, float* c_ptr, int M,
     const int warp = tid / WARP_SIZE;
     const int lane = tid % WARP_SIZE;
     const int col = warp * 16 + lane % 4 * 2;   // the first column of this thread
-    const int row = tid / 4 % ROW_THREADS;   // this thread's place among ROW_THREADS
-    const int a_col = tid % COL_THREADS;   // this thread's place among COL_THREADS
-    const int a_row = tid / COL_THREADS;   // this thread's place among BLOCK_M_THREADS
-    const int b_row = tid / COL_THREADS;   // this thread's place among BLOCK_K_THREADS
+    const int row = tid / 4 % ROW_THREADS;   // this thread's place along the rows of accumulator
+    const int a_col = tid % COL_THREADS;   // this thread's place along the columns of a
+    const int a_row = tid / COL_THREADS;   // this thread's place along the rows of a
+    const int b_row = tid / COL_THREADS;   // this thread's place along the rows of b
     const int warp_col = warp * 16;   // first column of the warp's part
 
     // L14: pid_n, pid_k = tl.program_id(0), tl.program_id(1)
@@ -184,12 +183,9 @@ split_k_matmul_kernel(const half* a_ptr, const half* b_ptr, float* c_ptr, int M,
         // L27: accumulator = tl.dot(a, b, accumulator)
         #pragma unroll
         for (int kk = 0; kk < BLOCK_K; kk += MMA_K) {
-            unsigned a_frag[MMA_ROWS][4];
-            #pragma unroll
-            for (int mi = 0; mi < MMA_ROWS; ++mi) {
-                const int a_place = swizzled<half, BLOCK_K, BLOCK_M>(mi * 16 + lane % 16, kk + lane / 16 * 8);
-                ldmatrix_x4(a_frag[mi][0], a_frag[mi][1], a_frag[mi][2], a_frag[mi][3], &a[stage][a_place]);
-            }
+            unsigned a_frag[4];
+            const int a_place = swizzled<half, BLOCK_K, BLOCK_M>(lane % 16, kk + lane / 16 * 8);
+            ldmatrix_x4(a_frag[0], a_frag[1], a_frag[2], a_frag[3], &a[stage][a_place]);
             unsigned b_frag[MMA_COLS][2];
             #pragma unroll
             for (int ni = 0; ni < MMA_COLS; ni += 2) {
@@ -199,12 +195,8 @@ split_k_matmul_kernel(const half* a_ptr, const half* b_ptr, float* c_ptr, int M,
                                   &b[stage][b_place]);
             }
             #pragma unroll
-            for (int mi = 0; mi < MMA_ROWS; ++mi) {
-                #pragma unroll
-                for (int ni = 0; ni < MMA_COLS; ++ni) {
-                    mma_m16n8k16(&accumulator[2 * mi][2 * ni], &accumulator[2 * mi + 1][2 * ni], a_frag[mi],
-                                 b_frag[ni]);
-                }
+            for (int ni = 0; ni < MMA_COLS; ++ni) {
+                mma_m16n8k16(&accumulator[0][2 * ni], &accumulator[1][2 * ni], a_frag, b_frag[ni]);
             }
         }
         // L28: a_ptrs += SPLIT_K * BLOCK_K    (folded into the copies)
