@@ -15,7 +15,7 @@ from .context import Context, ctype
 from .formats import line_elements
 from .matrix_store import stores_matrices, write_matrices
 from .operand import element_place, place_line
-from .point import Index, Point, point_of
+from .point import Index, point_of
 from .rings import box_copies
 from .rounding import materialised
 from .shared import side_text

@@ -77,7 +77,10 @@ def mma_helper(context: Context, instruction: Instruction, steps: int = 1) -> st
 
 
 def _multiply(context: Context, statement: Assign, plan: DotPlan, mi: str, ni: str) -> tuple[Node, ...]:
-    """One product, of the only row of pieces where `mi` is ""; what the tile lacks of the instruction's rows and columns goes to registers that nobody reads."""
+    """One product, of the only row of pieces where `mi` is "".
+
+    What the tile lacks of the instruction's rows and columns goes to registers that nobody reads.
+    """
     layout, instruction = plan.layout, plan.instruction
     mma = mma_helper(context, instruction, instruction.steps(plan.a.variable.type.shape[k_axis(plan.a, True)]))
     name = context.names.variable(statement.target)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 from ..analysis.ranges import integer_range
 from ..ir.nodes import Assign, Call, Expr
+from ..ir.walk import MOVES
 from ..language.dtypes import DType
 from ..schedule.dots import HeldOperand
 from ..schedule.layout import Layout
@@ -21,7 +22,6 @@ from .spell import Text
 from .unit import Line, Loop, Node
 
 OPERATORS = {"add": ("+", 12), "sub": ("-", 12), "mul": ("*", 13)}
-MOVES = frozenset(("broadcast", "expand_dims", "permute", "reshape", "hint"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -165,15 +165,8 @@ class Roles:
             text += f" / {self._threads_below(span.start)}"
         if span.stop < thread_bits:
             text += f" % {threads}"
-        self.places.append(
-            (
-                place,
-                Line(
-                    f"const int {place} = {text};",
-                    f"this thread's place along the {role.noun}s of {self._tile(role, name)}",
-                ),
-            )
-        )
+        comment = f"this thread's place along the {role.noun}s of {self._tile(role, name)}"
+        self.places.append((place, Line(f"const int {place} = {text};", comment)))
         return threads, place
 
     def thread_text(self, bits: tuple[int, ...]) -> str:

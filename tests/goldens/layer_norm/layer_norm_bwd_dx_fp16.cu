@@ -104,6 +104,12 @@ __device__ __forceinline__ State warp_reduce(State state)
     return state;
 }
 
+// 32-bit address in shared memory, as PTX wants it.
+__device__ __forceinline__ unsigned shared_address(const void* pointer)
+{
+    return static_cast<unsigned>(__cvta_generic_to_shared(pointer));
+}
+
 // Combines over the block; every thread gets the result. `partial` holds one state per warp and may be
 // written again only after a further barrier: this function has a single one, between write and read.
 template <typename Op, typename State>
@@ -115,12 +121,6 @@ __device__ __forceinline__ State block_reduce(State state, State* partial)
     if (lane == 0) partial[warp] = state;
     __syncthreads();   // every warp has written its partial result
     return warp_reduce<Op, NUM_WARPS / 2, 1>(partial[lane % NUM_WARPS]);
-}
-
-// 32-bit address in shared memory, as PTX wants it.
-__device__ __forceinline__ unsigned shared_address(const void* pointer)
-{
-    return static_cast<unsigned>(__cvta_generic_to_shared(pointer));
 }
 
 // Starts an asynchronous copy of the first `bytes` of 16 bytes to shared memory; the others become zeros.
