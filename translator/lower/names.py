@@ -100,6 +100,10 @@ class Names:
             self._bearers.setdefault(self._of[key], []).append(variable)
         return self._of[key]
 
+    def bearers(self, name: str) -> set[Variable]:
+        """The variables that have an identifier."""
+        return set(self._bearers.get(name, ()))
+
     def reserve(self, name: str) -> None:
         """Takes an identifier that stands for something that is no variable: a constexpr parameter."""
         self._taken.add(name)

@@ -414,9 +414,9 @@ fp8_matmul_kernel(const __nv_fp8_e4m3* a_desc, int a_desc_shape_0, int a_desc_sh
             int offs_m[ROWS];
             #pragma unroll
             for (int r = 0; r < ROWS; ++r) offs_m[r] = row + accumulator_row + r * 8;
-            int offs_n[COLS];
+            int offs_n[VECS];   // the first of each vector
             #pragma unroll
-            for (int j = 0; j < COLS; ++j) offs_n[j] = column + (j / VEC * COL_THREADS + col) * VEC + j % VEC;
+            for (int v = 0; v < VECS; ++v) offs_n[v] = column + (v * COL_THREADS + col) * VEC;
             // L26: a_scale = tl.load(a_scale_ptr + offs_m, mask=offs_m < M, other=0.0)
             float a_scale[ROWS];
             #pragma unroll
@@ -425,7 +425,7 @@ fp8_matmul_kernel(const __nv_fp8_e4m3* a_desc, int a_desc_shape_0, int a_desc_sh
             float b_scale[COLS];
             #pragma unroll
             for (int v = 0; v < VECS; ++v) {
-                load_vec_if<VEC>(&b_scale[v * VEC], b_scale_ptr + offs_n[v * VEC], offs_n[v * VEC] < N, 0.0f);
+                load_vec_if<VEC>(&b_scale[v * VEC], b_scale_ptr + offs_n[v], offs_n[v] < N, 0.0f);
             }
             // L28: c = accumulator * a_scale[:, None] * b_scale[None, :]
             float c[ROWS][COLS];

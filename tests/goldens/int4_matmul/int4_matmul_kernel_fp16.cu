@@ -384,17 +384,15 @@ int4_matmul_kernel(const half* a_ptr, const unsigned char* packed_ptr, const hal
                 const int stage = used % NUM_STAGES;
                 mbarrier_wait(&full[stage], used / NUM_STAGES % 2);   // the tiles have arrived
                 // L24: rows = k + offs_k
-                int rows[BLOCK_K_ROWS];
-                #pragma unroll
-                for (int r = 0; r < BLOCK_K_ROWS; ++r) rows[r] = k + offs_k[r];
+                const int rows = k + offs_k[0];   // this thread's first
                 // L25: a_mask = (offs_m[:, None] < M) & (rows[None, :] < K)    (the copies keep to it)
                 // L27: b_mask = (rows[:, None] < K) & n_mask    (tested where it is used)
                 // L28: packed = tl.load(packed_ptr + (rows // 2)[:, None] * N + offs_n[None, :], mask=b_mask,
                 //     other=0)
                 unsigned char packed[BLOCK_K_ROWS][BLOCK_N_COLS];
                 load_vec_if<COL_VEC>(&packed[0][0],
-                                     packed_ptr + static_cast<long long>(rows[0] / 2) * N + offs_n[0],
-                                     rows[0] < K && offs_n[0] < N, static_cast<unsigned char>(0));
+                                     packed_ptr + static_cast<long long>(rows / 2) * N + offs_n[0],
+                                     rows < K && offs_n[0] < N, static_cast<unsigned char>(0));
                 #pragma unroll
                 for (int i = 0; i < COL_VEC; ++i) packed[1][i] = packed[0][i];
                 // L29: weight = ((packed >> shift[:, None]) & 15).to(tl.int8) - 8
