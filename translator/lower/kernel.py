@@ -32,7 +32,7 @@ def lower_kernel(kernel: Kernel, facts: Facts, schedule: Schedule) -> Unit:
     calls_math = any(dtype.name == "fp64" for dtype in _dtypes(kernel))
     entry = entry_name(kernel.name, kernel.constants)
     names = Names([entry, *kernel.constants, *_variable_names(kernel)], MATH_NAMES if calls_math else ())
-    roles = Roles(_layouts(kernel, schedule), names, schedule.options.num_warps)
+    roles = Roles(_layouts(kernel, schedule), names, schedule.options.num_warps, schedule.rings.has_producer)
     spelled = {variable: facts.definitions[variable] for variable in facts.absorbed}
     scopes = find_scopes(kernel.body, spelled)
     registers = set(scopes.blocks) - set(schedule.staged) - set(schedule.in_shared)

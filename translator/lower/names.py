@@ -96,7 +96,9 @@ class Names:
             if bearers and all(self.apart(variable, other) for other in bearers):
                 self._of[key] = base
             else:
-                self._of[key] = self._claim([base, f"{base}_{type_word(variable.type)}"], own=base)
+                kinds = {type_word(other.type) for other in bearers}
+                kind = type_word(variable.type)
+                self._of[key] = self._claim([base, *([] if kind in kinds else [f"{base}_{kind}"])], own=base)
             self._bearers.setdefault(self._of[key], []).append(variable)
         return self._of[key]
 

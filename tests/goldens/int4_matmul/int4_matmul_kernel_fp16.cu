@@ -22,7 +22,7 @@ constexpr int BLOCK_M = 64;                                     // rows of a
 constexpr int BLOCK_N = 64;                                     // columns of accumulator
 constexpr int BLOCK_K = 64;                                     // columns of a, rows of packed
 constexpr int GROUP = 64;
-constexpr int NUM_WARPS = 4;
+constexpr int NUM_WARPS = 4;                                    // those that multiply
 constexpr int WARP_SIZE = 32;
 constexpr int NUM_THREADS = NUM_WARPS * WARP_SIZE;              // 128
 constexpr int CONSUMER_BARRIER = 1;                             // named barrier of those that multiply
@@ -55,9 +55,7 @@ __device__ __forceinline__ void load_vec_if(T* target, const T* source, bool ins
     T* elements = reinterpret_cast<T*>(&packet);
     #pragma unroll
     for (int i = 0; i < N; ++i) elements[i] = other;
-    if (inside) {
-        packet = *reinterpret_cast<const uint4*>(source);
-    }
+    if (inside) packet = *reinterpret_cast<const uint4*>(source);
     #pragma unroll
     for (int i = 0; i < N; ++i) target[i] = elements[i];
 }
@@ -249,8 +247,9 @@ __device__ __forceinline__ void store_matrices(T* tile, int first_row, const T* 
     }
 }
 
-// What wgmma must know of a shared operand: where it starts, the swizzle of its rows, and the strides between
-// its core matrices, in bytes. Adding 1 to a descriptor moves its start by 16 bytes.
+// What wgmma must know of a shared operand: its start, the swizzle of its lines, and the bytes from 8 lines
+// to the next 8, and from box to box along M or N (without meaning where K is contiguous). Adding 1 moves the
+// start by 16 bytes.
 template <int SWIZZLE_BYTES>
 __device__ __forceinline__ unsigned long long wgmma_descriptor(const void* start, int leading_bytes,
         int stride_bytes)
@@ -335,7 +334,7 @@ int4_matmul_kernel(const half* a_ptr, const unsigned char* packed_ptr, const hal
     }
 
     if (tid >= NUM_THREADS) {   // the last warpgroup loads: one of its threads starts all copies
-        if (tid < READY_THREADS) named_barrier_arrive(READY_BARRIER, READY_THREADS);
+        if (tid < READY_THREADS) named_barrier_arrive(READY_BARRIER, READY_THREADS);   // the first warp
         if (tid == NUM_THREADS) {
             // L2 need not keep what only one program reads.
             const auto a_policy = l2_policy(num_programs * gridDim.y <= (M + BLOCK_M - 1) / BLOCK_M);

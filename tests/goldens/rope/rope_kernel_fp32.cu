@@ -36,9 +36,7 @@ __device__ __forceinline__ void load_vec_if(T* target, const T* source, bool ins
     T* elements = reinterpret_cast<T*>(&packet);
     #pragma unroll
     for (int i = 0; i < N; ++i) elements[i] = other;
-    if (inside) {
-        packet = *reinterpret_cast<const uint2*>(source);
-    }
+    if (inside) packet = *reinterpret_cast<const uint2*>(source);
     #pragma unroll
     for (int i = 0; i < N; ++i) target[i] = elements[i];
 }
@@ -104,11 +102,11 @@ rope_kernel(const float* x_ptr, const float* cos_ptr, const float* sin_ptr, floa
                        &stored[0]);
     }
     // L28: tl.store(out_ptr + offsets + half, rotate(second, -first, cos[None, :], sin[None, :]), mask=mask)
-    float stored_float[COLS];
+    float stored_next[COLS];
     #pragma unroll
-    for (int c = 0; c < COLS; ++c) stored_float[c] = rotate(second[c], -first[c], cos[c], sin[c]);
+    for (int c = 0; c < COLS; ++c) stored_next[c] = rotate(second[c], -first[c], cos[c], sin[c]);
     if (heads < n_heads) {
         store_vec<VEC>(out_ptr + (static_cast<long long>(position) * n_heads + heads) * HEAD_DIM + pairs
-                       + HEAD_DIM / 2, &stored_float[0]);
+                       + HEAD_DIM / 2, &stored_next[0]);
     }
 }
