@@ -7,6 +7,7 @@ from ..ir.walk import subexpressions
 from ..schedule.layout import Layout
 from ..schedule.layout_problem import tile_uses
 from .context import Context
+from .index_tiles import index_tile
 from .memory import indexed
 from .pairs import lower_by_pairs
 from .point import Point
@@ -35,7 +36,9 @@ def lower_assign(context: Context, statement: Assign) -> tuple[Node, ...]:
         nodes: list[Node] = []
         for layout in context.schedule.index_layouts.get(target, ()):
             name = context.array_name(target, layout)
-            nodes += _fill(context, statement, layout, name)
+            whole = tuple(_fill(context, statement, layout, name))
+            once = context.declares(statement, target) and context.facts.assignments[target] == 1
+            nodes += index_tile(context, target, value, layout, name, whole) if once else whole
         return tuple(nodes)
     if target in context.schedule.recomputed.variables:
         return function_of_index(context, target, value)

@@ -204,7 +204,7 @@ def _write(
 def _piece_elements(context: Context, axis: tuple[int, ...], per_piece: int, all_pieces: str) -> str:
     """The constant that counts a thread's elements of a piece along its contiguous axis."""
     text = f"{context.count(axis)} / {all_pieces}"
-    return context.constant("PIECE_ELEMS", per_piece, "of these per thread", text, "stores")
+    return context.constant("PIECE_ELEMS", per_piece, "elements of a piece in a thread's row", text, "stores")
 
 
 def _copy(

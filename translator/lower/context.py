@@ -81,6 +81,7 @@ class Context:
         self.set_up: list[Node] = []  # what the block does before the first statement
         self.role = ""  # "producer" or "consumer" where the warpgroups of a block do different things
         self.program_variable: Variable | None = None  # the user's name for the program that a block is at
+        self.known_scalars: dict[str, str] = {}  # names of what is computed before the roles, by what it is computed as
         self.loop_stops: dict[Variable, str] = {}  # where loops end, by their variables, as far as it is known before
         self.policies: dict[Variable, str] = {}  # how long L2 keeps a copied tile: the variable that says so
         self.at_end: list[Node] = []  # what the role owes before the block ends

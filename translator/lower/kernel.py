@@ -16,6 +16,7 @@ from ..schedule.pointers import read_only_pointers
 from .context import Context, ctype
 from .functions import lower_function
 from .header import header_fields, title
+from .index_tiles import settle_index_tiles
 from .literals import literal_text
 from .names import MATH_NAMES, Names, entry_name
 from .roles import Roles
@@ -31,7 +32,7 @@ def lower_kernel(kernel: Kernel, facts: Facts, schedule: Schedule) -> Unit:
     calls_math = any(dtype.name == "fp64" for dtype in _dtypes(kernel))
     entry = entry_name(kernel.name, kernel.constants)
     names = Names([entry, *kernel.constants, *_variable_names(kernel)], MATH_NAMES if calls_math else ())
-    roles = Roles(_layouts(kernel, schedule), names, schedule.options.num_warps)
+    roles = Roles(_layouts(kernel, schedule), names, schedule.options.num_warps, schedule.rings.has_producer)
     spelled = {variable: facts.definitions[variable] for variable in facts.absorbed}
     scopes = find_scopes(kernel.body, spelled)
     registers = set(scopes.blocks) - set(schedule.staged) - set(schedule.in_shared)
@@ -46,7 +47,7 @@ def lower_kernel(kernel: Kernel, facts: Facts, schedule: Schedule) -> Unit:
     context.read_only = read_only_pointers(kernel)
     for variable in sorted(schedule.in_shared, key=lambda v: v.key):
         context.shared[variable.key, "tile"] = _tile_in_shared(context, variable)
-    body = lower_body(context, kernel)
+    body = settle_index_tiles(lower_body(context, kernel), lambda name: names.bearers(name) <= facts.index)
     functions = _functions(context, kernel)
     for helper in context.speller.used_helpers:
         context.use_helper(helper)

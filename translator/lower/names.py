@@ -96,9 +96,15 @@ class Names:
             if bearers and all(self.apart(variable, other) for other in bearers):
                 self._of[key] = base
             else:
-                self._of[key] = self._claim([base, f"{base}_{type_word(variable.type)}"], own=base)
+                kinds = {type_word(other.type) for other in bearers}
+                kind = type_word(variable.type)
+                self._of[key] = self._claim([base, *([] if kind in kinds else [f"{base}_{kind}"])], own=base)
             self._bearers.setdefault(self._of[key], []).append(variable)
         return self._of[key]
+
+    def bearers(self, name: str) -> set[Variable]:
+        """The variables that have an identifier."""
+        return set(self._bearers.get(name, ()))
 
     def reserve(self, name: str) -> None:
         """Takes an identifier that stands for something that is no variable: a constexpr parameter."""

@@ -70,7 +70,9 @@ def ready(context: Context) -> tuple[Node, Node]:
     threads = context.constant("READY_THREADS", value, comment, "NUM_THREADS + WARP_SIZE", topic="threads")
     for helper in ("named_barrier_arrive", "named_barrier_sync"):
         context.use_helper(helper)
-    arrive = Branch(f"{context.roles.tid} < {threads}", (Line(f"named_barrier_arrive({number}, {threads});"),))
+    arrive = Branch(
+        f"{context.roles.tid} < {threads}", (Line(f"named_barrier_arrive({number}, {threads});"),), (), "the first warp"
+    )
     return arrive, Line(f"named_barrier_sync({number}, {threads});", "the mbarriers are initialised")
 
 
@@ -251,7 +253,8 @@ def _boxes_across(context: Context, tile: Variable, size: Expr, axis: int | None
     if axis is None:
         return text
     side = side_text(context, tile.type.shape[axis])
-    return f"({text} + {side} - 1) / {side}"
+    boxes = f"({text} + {side} - 1) / {side}"
+    return context.known_scalars.get(boxes, boxes)
 
 
 def lower_box_load(context: Context, statement: Assign) -> tuple[Node, ...]:

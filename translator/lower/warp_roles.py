@@ -33,6 +33,12 @@ def lower_body(context: Context, kernel: Kernel) -> tuple[Node, ...]:
     copies = _copies(loading)
     context.set_up += announce_rings(context, [call.attribute("map") for call in copies.values()])
     shared = (*lower_block(context, first), *_loop_stops(context, first, rest))
+    scalars = [s for s in statements(first) if isinstance(s, Assign) and context.facts.assignments[s.targets[0]] == 1]
+    context.known_scalars = {
+        context.speller.text(s.value): context.names.variable(s.target)
+        for s in scalars
+        if is_elementwise(s.value) and not s.target.type.is_tile and s.target not in context.facts.unused
+    }
     context.shared_lines = shared_lines(loading, rest)
     context.role = "producer"
     scopes, context.scopes = context.scopes, find_scopes((*first, *loading), context.spelled)

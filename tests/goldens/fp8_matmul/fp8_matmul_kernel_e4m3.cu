@@ -6,8 +6,8 @@
 //              b_desc_stride_0: long long, multiples of 16; c_desc: __nv_bfloat16*, 16-byte aligned;
 //              c_desc_stride_0: long long, a multiple of 8; a_scale_ptr, b_scale_ptr: const float*, 16-byte
 //              aligned; M, N, K: int, multiples of 16
-//   constexpr  BLOCK_M = 128, BLOCK_N = 128, BLOCK_K = 128, A_ROWS = 128, A_COLS = 128, B_ROWS = 128, B_COLS
-//              = 128, C_ROWS = 128, C_COLS = 128
+//   constexpr  BLOCK_M = 128, BLOCK_N = 128, BLOCK_K = 128, A_ROWS = 128, A_COLS = 128, B_ROWS = 128,
+//              B_COLS = 128, C_ROWS = 128, C_COLS = 128
 //   launch     grid (blocks, programs, 1), block (384, 1, 1), dynamic shared memory 230400 bytes
 //              each block takes every gridDim.x-th of num_programs programs, the first blockIdx.x
 //   maps       a_map: a_desc [a_desc_shape_0, a_desc_shape_1], strides in bytes [a_desc_stride_0 * 1]; box
@@ -33,7 +33,7 @@ constexpr int A_COLS = 128;                                     // columns of a
 constexpr int B_ROWS = 128;                                     // rows of b
 constexpr int B_COLS = 128;                                     // columns of b
 constexpr int BLOCK_K = 128;
-constexpr int NUM_WARPS = 8;
+constexpr int NUM_WARPS = 8;                                    // those that multiply
 constexpr int WARP_SIZE = 32;
 constexpr int NUM_THREADS = NUM_WARPS * WARP_SIZE;              // 256
 constexpr int WARPGROUP_SIZE = 128;                             // threads
@@ -58,7 +58,7 @@ constexpr int CHUNK = 16 / sizeof(__nv_fp8_e4m3);               // elements of 1
 constexpr int PIECE_WIDTH = 128 / sizeof(__nv_bfloat16);        // columns of a piece of c: 128 bytes
 constexpr int STORE_BUFFERS = 2;                                // pieces: one is written, one copied out
 constexpr int STORE_PIECES = BLOCK_N / PIECE_WIDTH;             // pieces of c, stored one by one
-constexpr int PIECE_ELEMS = COLS / STORE_PIECES;                // of these per thread
+constexpr int PIECE_ELEMS = COLS / STORE_PIECES;                // elements of a piece in a thread's row
 constexpr int STORE_ROWS = BLOCK_M / 2;                         // rows that a warpgroup copies out
 
 // Loads N consecutive elements if `inside`; otherwise nothing is read and each becomes `other`.
@@ -69,9 +69,7 @@ __device__ __forceinline__ void load_vec_if(T* target, const T* source, bool ins
     T* elements = reinterpret_cast<T*>(&packet);
     #pragma unroll
     for (int i = 0; i < N; ++i) elements[i] = other;
-    if (inside) {
-        packet = *reinterpret_cast<const uint2*>(source);
-    }
+    if (inside) packet = *reinterpret_cast<const uint2*>(source);
     #pragma unroll
     for (int i = 0; i < N; ++i) target[i] = elements[i];
 }
@@ -254,8 +252,9 @@ __device__ __forceinline__ void store_matrices(T* tile, int first_row, const T* 
     }
 }
 
-// What wgmma must know of a shared operand: where it starts, the swizzle of its rows, and the strides between
-// its core matrices, in bytes. Adding 1 to a descriptor moves its start by 16 bytes.
+// What wgmma must know of a shared operand: its start, the swizzle of its lines, and the bytes from 8 lines
+// to the next 8, and from box to box along M or N (without meaning where K is contiguous). Adding 1 moves the
+// start by 16 bytes.
 template <int SWIZZLE_BYTES>
 __device__ __forceinline__ unsigned long long wgmma_descriptor(const void* start, int leading_bytes,
         int stride_bytes)
@@ -351,7 +350,7 @@ fp8_matmul_kernel(const __nv_fp8_e4m3* a_desc, int a_desc_shape_0, int a_desc_sh
 
     if (tid >= NUM_THREADS) {   // the last warpgroup loads: one of its threads starts all copies
         warpgroup_shrink<PRODUCER_REGS>();
-        if (tid < READY_THREADS) named_barrier_arrive(READY_BARRIER, READY_THREADS);
+        if (tid < READY_THREADS) named_barrier_arrive(READY_BARRIER, READY_THREADS);   // the first warp
         if (tid == NUM_THREADS) {
             // L2 need not keep what only one program reads.
             const auto a_policy =
@@ -414,9 +413,9 @@ fp8_matmul_kernel(const __nv_fp8_e4m3* a_desc, int a_desc_shape_0, int a_desc_sh
             int offs_m[ROWS];
             #pragma unroll
             for (int r = 0; r < ROWS; ++r) offs_m[r] = row + accumulator_row + r * 8;
-            int offs_n[COLS];
+            int offs_n[VECS];   // the first of each vector
             #pragma unroll
-            for (int j = 0; j < COLS; ++j) offs_n[j] = column + (j / VEC * COL_THREADS + col) * VEC + j % VEC;
+            for (int v = 0; v < VECS; ++v) offs_n[v] = column + (v * COL_THREADS + col) * VEC;
             // L26: a_scale = tl.load(a_scale_ptr + offs_m, mask=offs_m < M, other=0.0)
             float a_scale[ROWS];
             #pragma unroll
@@ -425,7 +424,7 @@ fp8_matmul_kernel(const __nv_fp8_e4m3* a_desc, int a_desc_shape_0, int a_desc_sh
             float b_scale[COLS];
             #pragma unroll
             for (int v = 0; v < VECS; ++v) {
-                load_vec_if<VEC>(&b_scale[v * VEC], b_scale_ptr + offs_n[v * VEC], offs_n[v * VEC] < N, 0.0f);
+                load_vec_if<VEC>(&b_scale[v * VEC], b_scale_ptr + offs_n[v], offs_n[v] < N, 0.0f);
             }
             // L28: c = accumulator * a_scale[:, None] * b_scale[None, :]
             float c[ROWS][COLS];

@@ -81,8 +81,9 @@ __device__ __forceinline__ void async_proxy_fence()
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 
-// What wgmma must know of a shared operand: where it starts, the swizzle of its rows, and the strides between
-// its core matrices, in bytes. Adding 1 to a descriptor moves its start by 16 bytes.
+// What wgmma must know of a shared operand: its start, the swizzle of its lines, and the bytes from 8 lines
+// to the next 8, and from box to box along M or N (without meaning where K is contiguous). Adding 1 moves the
+// start by 16 bytes.
 template <int SWIZZLE_BYTES>
 __device__ __forceinline__ unsigned long long wgmma_descriptor(const void* start, int leading_bytes,
         int stride_bytes)
@@ -172,11 +173,11 @@ grouped_gemm_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, const int
         const long long starts = starts_ptr[static_cast<long long>(group) * 3];
         const half* a = a_ptr + starts;
         // L22: b = b_ptr + tl.load(starts_ptr + group * 3 + 1)
-        const long long starts_long = starts_ptr[static_cast<long long>(group) * 3 + 1];
-        const half* b = b_ptr + starts_long;
+        const long long b_starts = starts_ptr[static_cast<long long>(group) * 3 + 1];
+        const half* b = b_ptr + b_starts;
         // L23: c = c_ptr + tl.load(starts_ptr + group * 3 + 2)
-        const long long starts_next = starts_ptr[static_cast<long long>(group) * 3 + 2];
-        half* c = c_ptr + starts_next;
+        const long long c_starts = starts_ptr[static_cast<long long>(group) * 3 + 2];
+        half* c = c_ptr + c_starts;
         // L24: num_pid_n = tl.cdiv(N, BLOCK_N)
         const int num_pid_n = (N + BLOCK_N - 1) / BLOCK_N;
         // L25: num_tiles = tl.cdiv(M, BLOCK_M) * num_pid_n

@@ -22,7 +22,7 @@ constexpr int BLOCK_M = 64;                                     // rows of a
 constexpr int BLOCK_N = 64;                                     // columns of accumulator
 constexpr int BLOCK_K = 64;                                     // columns of a, rows of packed
 constexpr int GROUP = 64;
-constexpr int NUM_WARPS = 4;
+constexpr int NUM_WARPS = 4;                                    // those that multiply
 constexpr int WARP_SIZE = 32;
 constexpr int NUM_THREADS = NUM_WARPS * WARP_SIZE;              // 128
 constexpr int CONSUMER_BARRIER = 1;                             // named barrier of those that multiply
@@ -55,9 +55,7 @@ __device__ __forceinline__ void load_vec_if(T* target, const T* source, bool ins
     T* elements = reinterpret_cast<T*>(&packet);
     #pragma unroll
     for (int i = 0; i < N; ++i) elements[i] = other;
-    if (inside) {
-        packet = *reinterpret_cast<const uint4*>(source);
-    }
+    if (inside) packet = *reinterpret_cast<const uint4*>(source);
     #pragma unroll
     for (int i = 0; i < N; ++i) target[i] = elements[i];
 }
@@ -249,8 +247,9 @@ __device__ __forceinline__ void store_matrices(T* tile, int first_row, const T* 
     }
 }
 
-// What wgmma must know of a shared operand: where it starts, the swizzle of its rows, and the strides between
-// its core matrices, in bytes. Adding 1 to a descriptor moves its start by 16 bytes.
+// What wgmma must know of a shared operand: its start, the swizzle of its lines, and the bytes from 8 lines
+// to the next 8, and from box to box along M or N (without meaning where K is contiguous). Adding 1 moves the
+// start by 16 bytes.
 template <int SWIZZLE_BYTES>
 __device__ __forceinline__ unsigned long long wgmma_descriptor(const void* start, int leading_bytes,
         int stride_bytes)
@@ -335,7 +334,7 @@ int4_matmul_kernel(const half* a_ptr, const unsigned char* packed_ptr, const hal
     }
 
     if (tid >= NUM_THREADS) {   // the last warpgroup loads: one of its threads starts all copies
-        if (tid < READY_THREADS) named_barrier_arrive(READY_BARRIER, READY_THREADS);
+        if (tid < READY_THREADS) named_barrier_arrive(READY_BARRIER, READY_THREADS);   // the first warp
         if (tid == NUM_THREADS) {
             // L2 need not keep what only one program reads.
             const auto a_policy = l2_policy(num_programs * gridDim.y <= (M + BLOCK_M - 1) / BLOCK_M);
@@ -384,17 +383,15 @@ int4_matmul_kernel(const half* a_ptr, const unsigned char* packed_ptr, const hal
                 const int stage = used % NUM_STAGES;
                 mbarrier_wait(&full[stage], used / NUM_STAGES % 2);   // the tiles have arrived
                 // L24: rows = k + offs_k
-                int rows[BLOCK_K_ROWS];
-                #pragma unroll
-                for (int r = 0; r < BLOCK_K_ROWS; ++r) rows[r] = k + offs_k[r];
+                const int rows = k + offs_k[0];   // this thread's first
                 // L25: a_mask = (offs_m[:, None] < M) & (rows[None, :] < K)    (the copies keep to it)
                 // L27: b_mask = (rows[:, None] < K) & n_mask    (tested where it is used)
                 // L28: packed = tl.load(packed_ptr + (rows // 2)[:, None] * N + offs_n[None, :], mask=b_mask,
                 //     other=0)
                 unsigned char packed[BLOCK_K_ROWS][BLOCK_N_COLS];
                 load_vec_if<COL_VEC>(&packed[0][0],
-                                     packed_ptr + static_cast<long long>(rows[0] / 2) * N + offs_n[0],
-                                     rows[0] < K && offs_n[0] < N, static_cast<unsigned char>(0));
+                                     packed_ptr + static_cast<long long>(rows / 2) * N + offs_n[0],
+                                     rows < K && offs_n[0] < N, static_cast<unsigned char>(0));
                 #pragma unroll
                 for (int i = 0; i < COL_VEC; ++i) packed[1][i] = packed[0][i];
                 // L29: weight = ((packed >> shift[:, None]) & 15).to(tl.int8) - 8

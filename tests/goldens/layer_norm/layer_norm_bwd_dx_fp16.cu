@@ -31,9 +31,7 @@ __device__ __forceinline__ void load_vec_if(T* target, const T* source, bool ins
     T* elements = reinterpret_cast<T*>(&packet);
     #pragma unroll
     for (int i = 0; i < N; ++i) elements[i] = other;
-    if (inside) {
-        packet = *reinterpret_cast<const uint4*>(source);
-    }
+    if (inside) packet = *reinterpret_cast<const uint4*>(source);
     #pragma unroll
     for (int i = 0; i < N; ++i) target[i] = elements[i];
 }

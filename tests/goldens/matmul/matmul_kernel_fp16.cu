@@ -21,7 +21,7 @@ constexpr int BLOCK_M = 128;                                    // rows of a
 constexpr int BLOCK_N = 256;                                    // columns of b
 constexpr int BLOCK_K = 64;                                     // columns of a, rows of b
 constexpr int GROUP_M = 8;
-constexpr int NUM_WARPS = 8;
+constexpr int NUM_WARPS = 8;                                    // those that multiply
 constexpr int WARP_SIZE = 32;
 constexpr int NUM_THREADS = NUM_WARPS * WARP_SIZE;              // 256
 constexpr int WARPGROUP_SIZE = 128;                             // threads
@@ -49,7 +49,7 @@ constexpr int LINE_CHUNKS = SWIZZLE / 16;                       // 16-byte chunk
 constexpr int PIECE_WIDTH = 128 / sizeof(half);                 // columns of a piece of c: 128 bytes
 constexpr int STORE_BUFFERS = 2;                                // pieces: one is written, one copied out
 constexpr int STORE_PIECES = BLOCK_N / PIECE_WIDTH;             // pieces of c, stored one by one
-constexpr int PIECE_ELEMS = COLS / STORE_PIECES;                // of these per thread
+constexpr int PIECE_ELEMS = COLS / STORE_PIECES;                // elements of a piece in a thread's row
 constexpr int STORE_ROWS = BLOCK_M / 2;                         // rows that a warpgroup copies out
 
 // Rounds value(0), value(1), ..., two at a time: a pair shares a register from the start.
@@ -230,8 +230,9 @@ __device__ __forceinline__ void store_matrices(T* tile, int first_row, const T* 
     }
 }
 
-// What wgmma must know of a shared operand: where it starts, the swizzle of its rows, and the strides between
-// its core matrices, in bytes. Adding 1 to a descriptor moves its start by 16 bytes.
+// What wgmma must know of a shared operand: its start, the swizzle of its lines, and the bytes from 8 lines
+// to the next 8, and from box to box along M or N (without meaning where K is contiguous). Adding 1 moves the
+// start by 16 bytes.
 template <int SWIZZLE_BYTES>
 __device__ __forceinline__ unsigned long long wgmma_descriptor(const void* start, int leading_bytes,
         int stride_bytes)
@@ -334,11 +335,11 @@ matmul_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int M, int N, i
 
     if (tid >= NUM_THREADS) {   // the last warpgroup loads: one of its threads starts all copies
         warpgroup_shrink<PRODUCER_REGS>();
-        if (tid < READY_THREADS) named_barrier_arrive(READY_BARRIER, READY_THREADS);
+        if (tid < READY_THREADS) named_barrier_arrive(READY_BARRIER, READY_THREADS);   // the first warp
         if (tid == NUM_THREADS) {
             // L2 need not keep what only one program reads.
-            const auto a_policy = l2_policy(num_programs <= (M + BLOCK_M - 1) / BLOCK_M);
-            const auto b_policy = l2_policy(num_programs <= (N + BLOCK_N - 1) / BLOCK_N);
+            const auto a_policy = l2_policy(num_programs <= num_pid_m);
+            const auto b_policy = l2_policy(num_programs <= num_pid_n);
             int filled = 0;   // stages so far, over all loops
             for (int pid = blockIdx.x; pid < num_programs; pid += gridDim.x) {
                 // Programs take the tiles of C in groups of GROUP_M rows, so that neighbours share what they

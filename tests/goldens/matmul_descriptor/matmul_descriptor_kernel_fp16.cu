@@ -5,8 +5,8 @@
 //   arguments  a_desc, b_desc: const half*, 16-byte aligned; a_desc_shape_0, a_desc_shape_1, b_desc_shape_0,
 //              b_desc_shape_1, c_desc_shape_0, c_desc_shape_1: int; a_desc_stride_0, b_desc_stride_0,
 //              c_desc_stride_0: long long, multiples of 8; c_desc: half*, 16-byte aligned
-//   constexpr  BLOCK_M = 128, BLOCK_N = 256, BLOCK_K = 64, GROUP_M = 8, A_ROWS = 128, A_COLS = 64, B_ROWS =
-//              256, B_COLS = 64, C_ROWS = 128, C_COLS = 256
+//   constexpr  BLOCK_M = 128, BLOCK_N = 256, BLOCK_K = 64, GROUP_M = 8, A_ROWS = 128, A_COLS = 64,
+//              B_ROWS = 256, B_COLS = 64, C_ROWS = 128, C_COLS = 256
 //   launch     grid (blocks, 1, 1), block (384, 1, 1), dynamic shared memory 230400 bytes
 //              each block takes every gridDim.x-th of num_programs programs, the first blockIdx.x
 //   guards     holds for b_desc_shape_0 >= 0; otherwise take --no-guards
@@ -31,7 +31,7 @@ constexpr int B_ROWS = 256;                                     // rows of b
 constexpr int B_COLS = 64;                                      // columns of b
 constexpr int BLOCK_K = 64;
 constexpr int GROUP_M = 8;
-constexpr int NUM_WARPS = 8;
+constexpr int NUM_WARPS = 8;                                    // those that multiply
 constexpr int WARP_SIZE = 32;
 constexpr int NUM_THREADS = NUM_WARPS * WARP_SIZE;              // 256
 constexpr int WARPGROUP_SIZE = 128;                             // threads
@@ -54,7 +54,7 @@ constexpr int CHUNK = 16 / sizeof(half);                        // elements of 1
 constexpr int PIECE_WIDTH = 128 / sizeof(half);                 // columns of a piece of c: 128 bytes
 constexpr int STORE_BUFFERS = 2;                                // pieces: one is written, one copied out
 constexpr int STORE_PIECES = BLOCK_N / PIECE_WIDTH;             // pieces of c, stored one by one
-constexpr int PIECE_ELEMS = COLS / STORE_PIECES;                // of these per thread
+constexpr int PIECE_ELEMS = COLS / STORE_PIECES;                // elements of a piece in a thread's row
 constexpr int STORE_ROWS = BLOCK_M / 2;                         // rows that a warpgroup copies out
 
 // Rounds value(0), value(1), ..., two at a time: a pair shares a register from the start.
@@ -235,8 +235,9 @@ __device__ __forceinline__ void store_matrices(T* tile, int first_row, const T* 
     }
 }
 
-// What wgmma must know of a shared operand: where it starts, the swizzle of its rows, and the strides between
-// its core matrices, in bytes. Adding 1 to a descriptor moves its start by 16 bytes.
+// What wgmma must know of a shared operand: its start, the swizzle of its lines, and the bytes from 8 lines
+// to the next 8, and from box to box along M or N (without meaning where K is contiguous). Adding 1 moves the
+// start by 16 bytes.
 template <int SWIZZLE_BYTES>
 __device__ __forceinline__ unsigned long long wgmma_descriptor(const void* start, int leading_bytes,
         int stride_bytes)
@@ -343,7 +344,7 @@ matmul_descriptor_kernel(const half* a_desc, int a_desc_shape_0, int a_desc_shap
 
     if (tid >= NUM_THREADS) {   // the last warpgroup loads: one of its threads starts all copies
         warpgroup_shrink<PRODUCER_REGS>();
-        if (tid < READY_THREADS) named_barrier_arrive(READY_BARRIER, READY_THREADS);
+        if (tid < READY_THREADS) named_barrier_arrive(READY_BARRIER, READY_THREADS);   // the first warp
         if (tid == NUM_THREADS) {
             // L2 need not keep what only one program reads.
             const auto a_policy = l2_policy(num_programs <= (a_desc_shape_0 + A_ROWS - 1) / A_ROWS);

@@ -21,7 +21,7 @@ constexpr int BLOCK_N = 256;                                    // rows of b, co
 constexpr int BLOCK_K = 64;                                     // columns of a
 constexpr int GROUP_M = 8;
 constexpr int NUM_PROGRAMS = 132;
-constexpr int NUM_WARPS = 8;
+constexpr int NUM_WARPS = 8;                                    // those that multiply
 constexpr int WARP_SIZE = 32;
 constexpr int NUM_THREADS = NUM_WARPS * WARP_SIZE;              // 256
 constexpr int WARPGROUP_SIZE = 128;                             // threads
@@ -44,7 +44,7 @@ constexpr int CHUNK = 16 / sizeof(half);                        // elements of 1
 constexpr int PIECE_WIDTH = 128 / sizeof(half);                 // columns of a piece of c: 128 bytes
 constexpr int STORE_BUFFERS = 2;                                // pieces: one is written, one copied out
 constexpr int STORE_PIECES = BLOCK_N / PIECE_WIDTH;             // pieces of c, stored one by one
-constexpr int PIECE_ELEMS = COLS / STORE_PIECES;                // of these per thread
+constexpr int PIECE_ELEMS = COLS / STORE_PIECES;                // elements of a piece in a thread's row
 constexpr int STORE_ROWS = BLOCK_M / 2;                         // rows that a warpgroup copies out
 
 // Rounds value(0), value(1), ..., two at a time: a pair shares a register from the start.
@@ -220,8 +220,9 @@ __device__ __forceinline__ void store_matrices(T* tile, int first_row, const T* 
     }
 }
 
-// What wgmma must know of a shared operand: where it starts, the swizzle of its rows, and the strides between
-// its core matrices, in bytes. Adding 1 to a descriptor moves its start by 16 bytes.
+// What wgmma must know of a shared operand: its start, the swizzle of its lines, and the bytes from 8 lines
+// to the next 8, and from box to box along M or N (without meaning where K is contiguous). Adding 1 moves the
+// start by 16 bytes.
 template <int SWIZZLE_BYTES>
 __device__ __forceinline__ unsigned long long wgmma_descriptor(const void* start, int leading_bytes,
         int stride_bytes)
@@ -326,7 +327,7 @@ matmul_persistent_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int 
 
     if (tid >= NUM_THREADS) {   // the last warpgroup loads: one of its threads starts all copies
         warpgroup_shrink<PRODUCER_REGS>();
-        if (tid < READY_THREADS) named_barrier_arrive(READY_BARRIER, READY_THREADS);
+        if (tid < READY_THREADS) named_barrier_arrive(READY_BARRIER, READY_THREADS);   // the first warp
         if (tid == NUM_THREADS) {
             int filled = 0;   // stages so far, over all loops
             // The loads of the next tile may run while this one is stored.

@@ -28,7 +28,6 @@ constexpr int COLS = 4;                                         // 4 columns of 
 constexpr int ROW_THREADS = 8;                                  // threads along the rows of accumulator
 constexpr int ROWS = BLOCK_M / ROW_THREADS;                     // 2 rows of accumulator per thread
 constexpr int COL_THREADS = 8;                                  // threads along the columns of a
-constexpr int BLOCK_K_COLS = BLOCK_K / COL_THREADS;             // 8 columns of a per thread
 constexpr int COL_VEC = 8;                                      // consecutive columns of a in a thread
 constexpr int BLOCK_K_THREADS = 16;                             // threads along the rows of b
 constexpr int BLOCK_K_ROWS = BLOCK_K / BLOCK_K_THREADS;         // 4 rows of b per thread
@@ -127,16 +126,12 @@ split_k_matmul_kernel(const half* a_ptr, const half* b_ptr, float* c_ptr, int M,
     #pragma unroll
     for (int r = 0; r < ROWS; ++r) offs_m_row[r] = r * ROW_THREADS + row;
     // L16: offs_n = pid_n * BLOCK_N + tl.arange(0, BLOCK_N)
-    int offs_n[BLOCK_K_COLS];
-    #pragma unroll
-    for (int c = 0; c < BLOCK_K_COLS; ++c) offs_n[c] = pid_n * BLOCK_N + a_col * COL_VEC + c;
+    const int offs_n = pid_n * BLOCK_N + a_col * COL_VEC;   // this thread's first
     int offs_n_column[COLS];
     #pragma unroll
     for (int c = 0; c < COLS; ++c) offs_n_column[c] = pid_n * BLOCK_N + col + c / 2 * 8 + c % 2;
     // L17: offs_k = pid_k * BLOCK_K + tl.arange(0, BLOCK_K)
-    int offs_k[BLOCK_K_COLS];
-    #pragma unroll
-    for (int c = 0; c < BLOCK_K_COLS; ++c) offs_k[c] = pid_k * BLOCK_K + a_col * COL_VEC + c;
+    const int offs_k = pid_k * BLOCK_K + a_col * COL_VEC;   // this thread's first
     int offs_k_row[BLOCK_K_ROWS];
     #pragma unroll
     for (int r = 0; r < BLOCK_K_ROWS; ++r) offs_k_row[r] = pid_k * BLOCK_K + r * BLOCK_K_THREADS + b_row;
@@ -151,18 +146,18 @@ split_k_matmul_kernel(const half* a_ptr, const half* b_ptr, float* c_ptr, int M,
     const auto load_tiles = [&](int k, int stage) {
         // L25: a = tl.load(a_ptrs, mask=(offs_m[:, None] < M) & (offs_k[None, :] < k_left), other=0.0)
         cp_async_16(&a[stage][swizzled<half, BLOCK_K, BLOCK_M>(a_row, a_col * COL_VEC)],
-                    a_ptr + static_cast<long long>(offs_m) * K + offs_k[0] + k
+                    a_ptr + static_cast<long long>(offs_m) * K + offs_k + k
                     - static_cast<long long>(pid_k) * BLOCK_K,
-                    offs_m < M && offs_k[0] < K - k + pid_k * BLOCK_K ? 16 : 0);
+                    offs_m < M && offs_k < K - k + pid_k * BLOCK_K ? 16 : 0);
         // L26: b = tl.load(b_ptrs, mask=(offs_k[:, None] < k_left) & (offs_n[None, :] < N), other=0.0)
         #pragma unroll
         for (int r = 0; r < BLOCK_K_ROWS; ++r) {
             const int b_place =
                 swizzled<half, BLOCK_N, BLOCK_K>(r * BLOCK_K_THREADS + b_row, a_col * COL_VEC);
             cp_async_16(&b[stage][b_place],
-                        b_ptr + static_cast<long long>(offs_k_row[r]) * N + offs_n[0]
+                        b_ptr + static_cast<long long>(offs_k_row[r]) * N + offs_n
                         + static_cast<long long>(k) * N - static_cast<long long>(pid_k) * BLOCK_K * N,
-                        offs_k_row[r] < K - k + pid_k * BLOCK_K && offs_n[0] < N ? 16 : 0);
+                        offs_k_row[r] < K - k + pid_k * BLOCK_K && offs_n < N ? 16 : 0);
         }
     };
     for (int stage = 0; stage < NUM_STAGES - 1; ++stage) {
