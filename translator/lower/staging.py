@@ -48,7 +48,7 @@ def declare_tile(context: Context, statement: Assign) -> str:
     target = statement.target
     name = context.names.variable(target)
     tile = context.schedule.staged[target]
-    shared_array(context, (target.key, "staged"), name, target, tile, tile_comment(tile))
+    shared_array(context, target.key, "staged", name, target, tile, tile_comment(tile))
     return name
 
 
