@@ -79,13 +79,19 @@ def translated(
 
 @contextlib.contextmanager
 def _without_collections() -> Iterator[None]:
-    """Holds Python's collector of cycles off: it would look at each of a translation's many objects, and find next to none."""
+    """Holds Python's collector of cycles off: it would look at each of a translation's many objects, and find next to none.
+
+    What is left of them, modules and their classes most of all, counts as old at the end, as if it had been looked at.
+    """
     was_enabled = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
         if was_enabled:
+            if gc.get_freeze_count() == 0:  # or else somebody keeps objects frozen
+                gc.freeze()
+                gc.unfreeze()
             gc.enable()
 
 
