@@ -132,11 +132,15 @@ class Context:
         indices = (register_index(point, axis) for axis in wanted.array_axes())
         if variable in self.schedule.recomputed.variables:
             return Text(f"{name}({', '.join(index for index in indices if index is not None)})")
-        return Text(name + "".join(f"[{index}]" for index in indices if index is not None) + self.column(variable))
+        return Text(name + "".join(f"[{index}]" for index in indices if index is not None) + self.column(variable, name))
 
-    def column(self, variable: Variable) -> str:
-        """The subscript that picks a thread's own elements of a tile in shared memory; "" for registers."""
-        return f"[{self.roles.tid}]" if variable in self.schedule.in_shared else ""
+    def column(self, variable: Variable, name: str) -> str:
+        """The subscript that picks a thread's own elements of a tile in shared memory; "" for registers.
+
+        `name` is the array in question: what a tile in shared memory is converted to for a statement is in registers.
+        """
+        own = variable in self.schedule.in_shared and name == self.names.variable(variable)
+        return f"[{self.roles.tid}]" if own else ""
 
     def _coarser(self, variable: Variable, point: Point) -> Point:
         """The point at which to test a mask: the start of the vector, where the whole vector shares the answer."""

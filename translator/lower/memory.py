@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from ..ir.nodes import Assign, Call, Effect, Expr, Literal, Use, Variable
 from ..ir.types import ValueType
-from ..ir.walk import subexpressions
+from ..ir.walk import MOVES, subexpressions
 from ..language.dtypes import DType, PointerType
 from ..schedule.layout import Layout
 from .access import Access, Bound, plan_access
@@ -14,7 +14,7 @@ from .context import Context, ctype
 from .literals import literal_text
 from .point import Point
 from .rounding import materialised
-from .spell import Text
+from .spell import ATOM, UNARY, Text, is_long
 from .unit import Branch, Line, Node, Spelled
 from .vectors import access_of, copies_of_repeated, load_operands, place_of_own, vectors, width_name
 
@@ -120,12 +120,11 @@ def _load_scalar(context: Context, statement: Assign, call: Call) -> tuple[Node,
     pointer, mask, other = load_operands(call)
     target = statement.target
     element = _pointee(pointer)
-    address = context.speller.spell(pointer)
     modifier = read_modifier(call)
     if modifier:
-        text = Text(f"{_scalar_reader(context, modifier)}({address.text})")
+        text = Text(f"{_scalar_reader(context, modifier)}({context.speller.text(pointer)})")
     else:
-        text = Text(f"*{address.within(15)}" if address.operator == "" else f"*({address.text})", 15)
+        text = element_text(context, pointer, None)
     if element.is_bool():
         text = Text(f"{text.within(9)} != 0", 9)
     if mask is not None and not (isinstance(mask, Literal) and mask.value):
@@ -146,8 +145,7 @@ def _store_scalar(context: Context, call: Call, pointer: Expr, value: Expr, mask
         test = context.speller.spell(mask)
         condition = Text(f"{condition.text} && {test.within(6, '&&')}", 5, "&&")
     text = memory_value(value.type, context.speller.spell(value))
-    address = context.speller.spell(pointer)
-    target = f"*{address.text}" if address.operator == "" else f"*({address.text})"
+    target = element_text(context, pointer, None).text
     return (*_order_after_loads(context, pointer, None), *_guarded(condition, Line(f"{target} = {text};")))
 
 
@@ -301,16 +299,23 @@ def _pointee(pointer: Expr) -> DType:
     return element.element_ty
 
 
-def element_text(context: Context, pointer: Expr, point: Point) -> Text:
-    """The element that a pointer points to: `x_ptr[offset]`, or `*(…)` where the pointer is no plain sum."""
-    pointer = _resolve(context, pointer)
-    if isinstance(pointer, Call) and pointer.op == "ptr_add":
-        base = context.speller.spell(pointer.args[0], point.operand(pointer, pointer.args[0]))
-        if base.precedence == 16:
-            offset = context.speller.text(pointer.args[1], point.operand(pointer, pointer.args[1]), wide=True)
-            return Text(f"{base.text}[{offset}]")
+def element_text(context: Context, pointer: Expr, point: Point | None) -> Text:
+    """The element that a pointer points to: `x_ptr[offset]`, or `*(…)` where no one index leads to it."""
+    offsets: list[tuple[Expr, Text]] = []
+    base, at = _resolve(context, pointer), point
+    while isinstance(base, Call) and base.op in ("ptr_add", *MOVES):
+        below = [at and at.operand(base, arg) if arg.type.is_tile else None for arg in base.args]
+        if base.op == "ptr_add":
+            offsets.insert(0, (base.args[1], context.speller.spell(base.args[1], below[1], wide=True)))
+        base, at = _resolve(context, base.args[0]), below[0]
+    start = context.speller.spell(base, at)
+    # A pointer moves by 64 bits at each step; a sum of two offsets in 32 bits might not hold what they come to.
+    one_index = len(offsets) == 1 or any(is_long(offset, text.text) for offset, text in offsets[:2])
+    if offsets and one_index and start.precedence == ATOM:
+        terms = [text.within(12, "+") for _, text in offsets] if len(offsets) > 1 else [offsets[0][1].text]
+        return Text(f"{start.text}[{' + '.join(terms)}]")
     address = context.speller.spell(pointer, point)
-    return Text(f"*{address.within(15)}" if not address.operator else f"*({address.text})", 15)
+    return Text(f"*{address.within(UNARY)}" if not address.operator else f"*({address.text})", UNARY)
 
 
 def _resolve(context: Context, pointer: Expr) -> Expr:
@@ -333,7 +338,7 @@ def _fallback(context: Context, other: Expr | None, type_: ValueType, point: Poi
 def indexed(context: Context, name: str, variable: Variable, point: Point) -> str:
     """The register of a tile at a point of its own layout."""
     subscripts = (f"[{point.indices[axis].text}]" for axis in point.layout.array_axes())
-    return name + "".join(subscripts) + context.column(variable)  # fmt: skip
+    return name + "".join(subscripts) + context.column(variable, name)
 
 
 first_element = indexed

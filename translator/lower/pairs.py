@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from ..analysis.ranges import integer_range
 from ..ir.nodes import Assign, Call, Expr
+from ..ir.walk import MOVES
 from ..language.dtypes import DType
 from ..records import dataclass
 from ..schedule.dots import HeldOperand
@@ -22,7 +23,6 @@ from .spell import Text
 from .unit import Line, Loop, Node
 
 OPERATORS = {"add": ("+", 12), "sub": ("-", 12), "mul": ("*", 13)}
-MOVES = frozenset(("broadcast", "expand_dims", "permute", "reshape", "hint"))
 
 
 @dataclass(frozen=True, slots=True)

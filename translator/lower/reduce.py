@@ -15,6 +15,7 @@ from .access import inside_test
 from .combine import Combination
 from .combine_struct import combination_of
 from .context import Context
+from .convert import Move, moved
 from .memory import copies_guard, indexed
 from .point import Index, Point, point_of
 from .shared import dimensions, number_of, place
@@ -66,13 +67,32 @@ def lower_reduce(context: Context, statement: Assign) -> tuple[Node, ...]:
     if plan.combination.fields:
         return _reduce_states(context, statement, plan)
     target = statement.target
-    name = context.names.variable(target)
     layout = context.schedule.layouts[target] if target.type.is_tile else None
+    if layout is not None and layout != kept:
+        return _reduce_and_move(context, statement, plan, layout)
+    name = context.names.variable(target)
     single = all(count == 1 for count in kept.register_shape())
     declare = () if single and context.declares(statement, target) else context.declare(statement, target, layout)
     return (
         *declare,
         *_reduce_into(context, statement, plan, name, bool(single and context.declares(statement, target))),
+    )
+
+
+def _reduce_and_move(context: Context, statement: Assign, plan: _Plan, layout: Layout) -> tuple[Node, ...]:
+    """A reduction whose result lives in another layout than the one that the reduced tile leaves it in.
+
+    That is so where the result's other neighbours, such as the running sum that it is added to, were settled first.
+    """
+    target = statement.target
+    own = context.temporary(id(statement), f"{target.name}_reduced", target.type)
+    name = context.names.variable(own)
+    move = Move(target, name, plan.kept, layout, context.names.variable(target))
+    return (
+        Line(f"{context.declaration(own, plan.kept)};"),
+        *_reduce_into(context, statement, plan, name, False),
+        *context.declare(statement, target, layout),
+        *moved(context, statement, move, "result", declares=False),
     )
 
 
@@ -190,7 +210,7 @@ def _over_warps(context: Context, statement: Assign, plan: _Plan, name: str) -> 
     if plan.over_block:
         context.use_helper("shuffle_xor")
         context.use_helper("warp_reduce")
-        context.use_helper("block_reduce")
+        context.use_helper("block_reduce", barrier=context.block_barrier())
         node = Line(
             f"{name} = block_reduce<{plan.combination.struct}>({name}, {shared_name});",
             "a barrier inside: every warp has written its partial result",
@@ -322,4 +342,14 @@ def _unpack(
 
     if layout is None:
         return context.bind_scalar(statement, target, f"{state}.{field}")
-    return (*context.declare(statement, target, layout), *context.each_register(plan.kept, one))
+    if layout == plan.kept:
+        return (*context.declare(statement, target, layout), *context.each_register(plan.kept, one))
+    own = context.temporary(id(statement), f"{target.name}_reduced", target.type)
+    name = context.names.variable(own)
+    move = Move(target, name, plan.kept, layout, context.names.variable(target))
+    return (
+        Line(f"{context.declaration(own, plan.kept)};"),
+        *context.each_register(plan.kept, one),
+        *context.declare(statement, target, layout),
+        *moved(context, statement, move, f"result_{field}", declares=False),
+    )

@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 from ..diagnostics import CompilationError
 from ..ir.nodes import Call, CallFunction, DeviceFunction, Expr, Literal, Use, Variable
+from ..ir.walk import MOVES
 from ..language.dtypes import DType, PointerType
 from ..ops.casts import cuda_cast
 from ..ops.registry import OPS
@@ -32,6 +33,8 @@ MIXED = frozenset(("&", "^", "|", "<<", ">>", "&&", "||"))  # operators whose mi
 INFIX = re.compile(r"^(\{\w+\}) (\S+) (\{\w+\}|[\w.]+)$")
 PREFIX = re.compile(r"^([-!~])(\{\w+\})$")
 TERNARY = re.compile(r"^(\{\w+\}) \? (\{\w+\}) : (\{\w+\})$")
+INNERMOST = re.compile(r"\([^()]*\)|\[[^][]*\]")
+OTHER_THAN_SUMS = re.compile(r" (?![-+*] )[^\w ]+ ")
 NARROW = frozenset(("add", "sub", "mul", "neg", "shl", "invert"))  # C computes these in int
 
 
@@ -124,7 +127,7 @@ class Speller:
                 return Text(word if word.isidentifier() else f"static_cast<int>({word})")
             case "arange":
                 return self._arange(call, point)
-            case "broadcast" | "expand_dims" | "permute" | "reshape" | "select" | "hint":
+            case op if op in MOVES or op == "select":
                 return self.spell(call.args[0], below[0], wide)
             case "cast":
                 return self._cast(call, below[0], wide)
@@ -221,13 +224,22 @@ def _has_product(expr: Expr) -> bool:
 
 def _loosest(text: str) -> int:
     """Precedence of the loosest operator outside parentheses of an index text."""
-    depth, loosest = 0, ATOM
-    for token in re.findall(r"[()]|(?<= )[-+*/%](?= )", text):
-        if token in "()":
-            depth += 1 if token == "(" else -1
-        elif depth == 0:
-            loosest = min(loosest, PRECEDENCE[token])
-    return loosest
+    operators = re.findall(r"(?<= )[-+*/%](?= )", _outside_parentheses(text))
+    return min((PRECEDENCE[operator] for operator in operators), default=ATOM)
+
+
+def is_long(expr: Expr, text: str) -> bool:
+    """Whether C computes the text of an offset in 64 bits: by its type, or as sums and products with a widened part."""
+    outside = _outside_parentheses(text)
+    widened = "static_cast<long long>" in outside and not OTHER_THAN_SUMS.search(outside)
+    return widened or (isinstance(expr.type.element, DType) and expr.type.element.bits == 64)
+
+
+def _outside_parentheses(text: str) -> str:
+    """The text without what stands in parentheses and brackets."""
+    while (shorter := INNERMOST.sub("", text)) != text:
+        text = shorter
+    return text
 
 
 def _place(spelling: str, operands: dict[str, Text]) -> Text:

@@ -39,7 +39,7 @@ def copies_of_repeated(context: Context, name: str, target: Variable, access: Ac
         text, turn = point.indices[axis].text, turns.get(axis)
         moved = text if turn is None else turn if text == "0" else f"{text} + {turn}"
         to, source = f"{to}[{moved}]", f"{source}[{moved if axis == access.axis else text}]"
-    column = context.column(target)
+    column = context.column(target, name)
     loaded = f"{context.names.shared_index('loaded')}[{words[0]}]" if access.scattered else f"{name}{source}{column}"
     nodes: tuple[Node, ...] = (Line(f"{name}{to}{column} = {loaded};"),)
     limits = [(access.axis, width_name(context, point.layout, access))] if access.width > 1 else []

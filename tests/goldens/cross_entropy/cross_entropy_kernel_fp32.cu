@@ -75,7 +75,7 @@ cross_entropy_kernel(const float* logits_ptr, const int* labels_ptr, float* loss
     // L11: row = tl.program_id(0)
     const int row = blockIdx.x;
     // L12: label = tl.load(labels_ptr + row)
-    const int label = *(labels_ptr + row);
+    const int label = labels_ptr[row];
     // First pass: the maximum and the sum of exponentials, block by block.
     // L14: largest = -float("inf")
     float largest = __int_as_float(0xff800000);
@@ -92,7 +92,7 @@ cross_entropy_kernel(const float* logits_ptr, const int* labels_ptr, float* loss
         float x[ELEMS];
         #pragma unroll
         for (int e = 0; e < ELEMS; ++e) {
-            x[e] = cols[e] < n_classes ? *(logits_ptr + static_cast<long long>(row) * stride + cols[e])
+            x[e] = cols[e] < n_classes ? logits_ptr[static_cast<long long>(row) * stride + cols[e]]
                 : __int_as_float(0xff800000);
         }
         // L19: larger = tl.maximum(largest, tl.max(x, axis=0))
@@ -116,9 +116,9 @@ cross_entropy_kernel(const float* logits_ptr, const int* labels_ptr, float* loss
     // L23: logsumexp = tl.log(total) + largest
     const float logsumexp = __logf(total) + largest;
     // L24: target = tl.load(logits_ptr + row * stride + label).to(tl.float32)
-    const float target = *(logits_ptr + static_cast<long long>(row) * stride + label);
+    const float target = logits_ptr[static_cast<long long>(row) * stride + label];
     // L25: tl.store(loss_ptr + row, logsumexp - target)
-    if (tid == 0) *(loss_ptr + row) = logsumexp - target;
+    if (tid == 0) loss_ptr[row] = logsumexp - target;
     // Second pass: the gradient is the probability, less one at the label.
     // L27: for start in range(0, n_classes, BLOCK_SIZE):
     for (int start_int = 0; start_int < n_classes; start_int += BLOCK_SIZE) {
@@ -132,8 +132,7 @@ cross_entropy_kernel(const float* logits_ptr, const int* labels_ptr, float* loss
         #pragma unroll
         for (int e = 0; e < ELEMS; ++e) {
             x_float[e] = cols_int[e] < n_classes
-                ? *(logits_ptr + static_cast<long long>(row) * stride + cols_int[e])
-                : __int_as_float(0xff800000);
+                ? logits_ptr[static_cast<long long>(row) * stride + cols_int[e]] : __int_as_float(0xff800000);
         }
         // L30: probability = tl.exp(x - logsumexp)
         float probability[ELEMS];
@@ -149,7 +148,7 @@ cross_entropy_kernel(const float* logits_ptr, const int* labels_ptr, float* loss
         #pragma unroll
         for (int e = 0; e < ELEMS; ++e) {
             if (cols_int[e] < n_classes) {
-                *(grad_ptr + static_cast<long long>(row) * stride + cols_int[e]) = grad[e];
+                grad_ptr[static_cast<long long>(row) * stride + cols_int[e]] = grad[e];
             }
         }
     }

@@ -100,19 +100,6 @@ __device__ __forceinline__ State warp_reduce(State state)
     return state;
 }
 
-// Combines over the block; every thread gets the result. `partial` holds one state per warp and may be
-// written again only after a further barrier: this function has a single one, between write and read.
-template <typename Op, typename State>
-__device__ __forceinline__ State block_reduce(State state, State* partial)
-{
-    const int lane = threadIdx.x % WARP_SIZE;
-    const int warp = threadIdx.x / WARP_SIZE;
-    state = warp_reduce<Op, WARP_SIZE / 2, 1>(state);
-    if (lane == 0) partial[warp] = state;
-    __syncthreads();   // every warp has written its partial result
-    return warp_reduce<Op, NUM_WARPS / 2, 1>(partial[lane % NUM_WARPS]);
-}
-
 // Makes the compiler forget what it has computed from `tile`, so that it does so again where the tile is used
 // next: kept until then, the wider results would take more registers than there are.
 template <int N, typename T>
@@ -131,6 +118,19 @@ __device__ __forceinline__ void forget(T (&tile)[N])
         #pragma unroll
         for (int k = 0; k < PER_WORD; ++k) tile[i + k] = elements[k];
     }
+}
+
+// Combines over the block; every thread gets the result. `partial` holds one state per warp and may be
+// written again only after a further barrier: this function has a single one, between write and read.
+template <typename Op, typename State>
+__device__ __forceinline__ State block_reduce(State state, State* partial)
+{
+    const int lane = threadIdx.x % WARP_SIZE;
+    const int warp = threadIdx.x / WARP_SIZE;
+    state = warp_reduce<Op, WARP_SIZE / 2, 1>(state);
+    if (lane == 0) partial[warp] = state;
+    __syncthreads();   // every warp has written its partial result
+    return warp_reduce<Op, NUM_WARPS / 2, 1>(partial[lane % NUM_WARPS]);
 }
 
 extern "C" __global__ void __launch_bounds__(NUM_THREADS, 2)

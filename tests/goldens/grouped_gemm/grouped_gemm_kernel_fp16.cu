@@ -164,19 +164,19 @@ grouped_gemm_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, const int
     for (int group = 0; group < n_groups; ++group) {
         // sizes holds M, N, K of each product, starts where its three matrices begin in a, b and c.
         // L18: M = tl.load(sizes_ptr + group * 3)
-        const int M = *(sizes_ptr + static_cast<long long>(group) * 3);
+        const int M = sizes_ptr[static_cast<long long>(group) * 3];
         // L19: N = tl.load(sizes_ptr + group * 3 + 1)
-        const int N = *(sizes_ptr + static_cast<long long>(group) * 3 + 1);
+        const int N = sizes_ptr[static_cast<long long>(group) * 3 + 1];
         // L20: K = tl.load(sizes_ptr + group * 3 + 2)
-        const int K = *(sizes_ptr + static_cast<long long>(group) * 3 + 2);
+        const int K = sizes_ptr[static_cast<long long>(group) * 3 + 2];
         // L21: a = a_ptr + tl.load(starts_ptr + group * 3)
-        const long long starts = *(starts_ptr + static_cast<long long>(group) * 3);
+        const long long starts = starts_ptr[static_cast<long long>(group) * 3];
         const half* a = a_ptr + starts;
         // L22: b = b_ptr + tl.load(starts_ptr + group * 3 + 1)
-        const long long starts_long = *(starts_ptr + static_cast<long long>(group) * 3 + 1);
+        const long long starts_long = starts_ptr[static_cast<long long>(group) * 3 + 1];
         const half* b = b_ptr + starts_long;
         // L23: c = c_ptr + tl.load(starts_ptr + group * 3 + 2)
-        const long long starts_value = *(starts_ptr + static_cast<long long>(group) * 3 + 2);
+        const long long starts_value = starts_ptr[static_cast<long long>(group) * 3 + 2];
         half* c = c_ptr + starts_value;
         // L24: num_pid_n = tl.cdiv(N, BLOCK_N)
         const int num_pid_n = (N + BLOCK_N - 1) / BLOCK_N;
@@ -219,13 +219,13 @@ grouped_gemm_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, const int
                 #pragma unroll
                 for (int r = 0; r < BLOCK_M_ROWS; ++r) {
                     x_ahead[r] = offs_m[r] < M && k + offs_k < K
-                        ? *(a + static_cast<long long>(offs_m[r]) * K + k + offs_k) : __float2half(0.0f);
+                        ? a[static_cast<long long>(offs_m[r]) * K + k + offs_k] : __float2half(0.0f);
                 }
                 // L37: y = tl.load(b + (k + offs_k)[:, None] * N + offs_n[None, :], mask=b_mask, other=0.0)
                 #pragma unroll
                 for (int r = 0; r < BLOCK_K_ROWS; ++r) {
                     y_ahead[r] = k + offs_k_row[r] < K && offs_n < N
-                        ? *(b + static_cast<long long>(k + offs_k_row[r]) * N + offs_n) : __float2half(0.0f);
+                        ? b[static_cast<long long>(k + offs_k_row[r]) * N + offs_n] : __float2half(0.0f);
                 }
             };
             // Puts what has come into registers into its stage.
@@ -284,7 +284,7 @@ grouped_gemm_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, const int
                 #pragma unroll
                 for (int cc = 0; cc < COLS; ++cc) {
                     if (offs_m_row[r] < M && offs_n_column[cc] < N) {
-                        *(c + static_cast<long long>(offs_m_row[r]) * N + offs_n_column[cc]) = stored[r][cc];
+                        c[static_cast<long long>(offs_m_row[r]) * N + offs_n_column[cc]] = stored[r][cc];
                     }
                 }
             }

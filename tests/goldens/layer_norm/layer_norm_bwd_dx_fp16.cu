@@ -104,6 +104,12 @@ __device__ __forceinline__ State warp_reduce(State state)
     return state;
 }
 
+// 32-bit address in shared memory, as PTX wants it.
+__device__ __forceinline__ unsigned shared_address(const void* pointer)
+{
+    return static_cast<unsigned>(__cvta_generic_to_shared(pointer));
+}
+
 // Combines over the block; every thread gets the result. `partial` holds one state per warp and may be
 // written again only after a further barrier: this function has a single one, between write and read.
 template <typename Op, typename State>
@@ -115,12 +121,6 @@ __device__ __forceinline__ State block_reduce(State state, State* partial)
     if (lane == 0) partial[warp] = state;
     __syncthreads();   // every warp has written its partial result
     return warp_reduce<Op, NUM_WARPS / 2, 1>(partial[lane % NUM_WARPS]);
-}
-
-// 32-bit address in shared memory, as PTX wants it.
-__device__ __forceinline__ unsigned shared_address(const void* pointer)
-{
-    return static_cast<unsigned>(__cvta_generic_to_shared(pointer));
 }
 
 // Starts an asynchronous copy of the first `bytes` of 16 bytes to shared memory; the others become zeros.
@@ -240,9 +240,9 @@ layer_norm_bwd_dx(half* dx_ptr, const half* dy_ptr, float* dw_ptr, float* db_ptr
         #pragma unroll
         for (int e = 0; e < ELEMS; ++e) dy_float[e] = __half2float(dy[e]);
         // L55: mean = tl.load(mean_ptr + row)
-        const float mean = *(mean_ptr + row);
+        const float mean = mean_ptr[row];
         // L56: rstd = tl.load(rstd_ptr + row)
-        const float rstd = *(rstd_ptr + row);
+        const float rstd = rstd_ptr[row];
         // L57: xhat = tl.where(mask, (x - mean) * rstd, 0.0)
         float xhat[ELEMS];
         #pragma unroll

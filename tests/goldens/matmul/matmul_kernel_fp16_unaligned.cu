@@ -393,7 +393,7 @@ matmul_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int M, int N, i
         #pragma unroll
         for (int cc = 0; cc < COLS; ++cc) {
             if (offs_cm[r] < M && offs_cn[cc] < N) {
-                *(c_ptr + static_cast<long long>(stride_cm) * offs_cm[r] + offs_cn[cc]) = c[r][cc];
+                c_ptr[static_cast<long long>(stride_cm) * offs_cm[r] + offs_cn[cc]] = c[r][cc];
             }
         }
     }
