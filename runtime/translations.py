@@ -41,6 +41,7 @@ from tilewright.runtime.folders import cache_folder
 from tilewright.version import VERSION
 
 TEXT = "kernel.cu"
+FROZEN = gc.get_freeze_count()  # objects that the collector never looks at; Python 3.12 begins with some
 SHARE = 8  # the store takes at most this part of the cache's bound
 Entry = tuple[Artifact, tuple[Reading, ...]]
 
@@ -89,7 +90,7 @@ def _without_collections() -> Iterator[None]:
         yield
     finally:
         if was_enabled:
-            if gc.get_freeze_count() == 0:  # or else somebody keeps objects frozen
+            if gc.get_freeze_count() == FROZEN:  # or else somebody keeps objects frozen
                 gc.freeze()
                 gc.unfreeze()
             gc.enable()

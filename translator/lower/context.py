@@ -132,7 +132,9 @@ class Context:
         indices = (register_index(point, axis) for axis in wanted.array_axes())
         if variable in self.schedule.recomputed.variables:
             return Text(f"{name}({', '.join(index for index in indices if index is not None)})")
-        return Text(name + "".join(f"[{index}]" for index in indices if index is not None) + self.column(variable, name))
+        return Text(
+            name + "".join(f"[{index}]" for index in indices if index is not None) + self.column(variable, name)
+        )
 
     def column(self, variable: Variable, name: str) -> str:
         """The subscript that picks a thread's own elements of a tile in shared memory; "" for registers.

@@ -43,7 +43,9 @@ def lower_conversions(
         copy = context.temporary(id(statement), f"{variable.name}_moved{'_too' * number}", variable.type)
         name = context.names.variable(copy)
         names[variable, conversion.layout] = name
-        move = Move(variable, context.names.variable(variable), context.schedule.layouts[variable], conversion.layout, name)
+        move = Move(
+            variable, context.names.variable(variable), context.schedule.layouts[variable], conversion.layout, name
+        )
         nodes += moved(context, statement, move, f"convert{number}", declares=True)
     context.moved = {**context.moved, **names}
     return tuple(nodes), names
@@ -76,7 +78,9 @@ def _shuffle(context: Context, move: Move, declares: bool) -> list[Node]:
         kept = Point(point.layout, point.indices, registers)
         index = "".join(f"[{register_index(kept, axis)}]" for axis in held.array_axes())
         target = f"const {declaration}" if at_once else indexed(context, move.name, variable, point)
-        return (Line(f"{target} = __shfl_sync(ALL_LANES, {move.source}{index}, {_source_lane(context, point, held)});"),)
+        return (
+            Line(f"{target} = __shfl_sync(ALL_LANES, {move.source}{index}, {_source_lane(context, point, held)});"),
+        )
 
     declaration = context.declaration(variable, wanted, move.name)
     at_once = declares and math.prod(wanted.register_shape()) == 1

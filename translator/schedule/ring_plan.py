@@ -69,6 +69,7 @@ class RingPlan:
     induction: Induction
     options: Options
     target: Target
+    sources: dict[Variable, set[Variable]]
     read_only: frozenset[Variable]
     replaced: dict[int, Statement]
     rings: list[Ring]
