@@ -33,9 +33,7 @@ def softmax(x, out, n_programs: int) -> None:
     # Short rows go by two: a program then waits for memory half as often.
     together = 2 if block <= 1024 else 1
     grid = (min(triton.cdiv(rows, together), n_programs),)
-    softmax_kernel[grid](
-        out, x, stride, stride, rows, cols, ROWS=together, BLOCK_SIZE=block, num_warps=warps
-    )
+    softmax_kernel[grid](out, x, stride, stride, rows, cols, ROWS=together, BLOCK_SIZE=block, num_warps=warps)
 
 
 def main() -> None:

@@ -54,7 +54,9 @@ def choose_layouts(kernel: Kernel, facts: Facts, options: Options, target: Targe
     in_registers = {variable: layout for variable, layout in layouts.items() if variable not in dots.staged}
     staged_bytes = sum(tile.stage_bytes * tile.stages for tile in dots.staged.values())
     num_threads = options.num_warps * LANES
-    staged_bytes += sum(_held_bytes(layouts.get(v), v, num_threads) * ring.stages for ring in rings.rings for v in ring.own)
+    staged_bytes += sum(
+        _held_bytes(layouts.get(v), v, num_threads) * ring.stages for ring in rings.rings for v in ring.own
+    )
     room = target.max_dynamic_shared_bytes - _exchange_bytes(kernel, conversions) - staged_bytes
     store_parts, rings = cut_stores(kernel, facts, problem.answers, rings)
     recomputed = _recomputed(kernel, facts, problem, conversions, in_registers, dots)

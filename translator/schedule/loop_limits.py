@@ -24,7 +24,9 @@ class LoopLimit:
     distance: int
 
 
-def loop_limits(kernel: Kernel, definitions: Mapping[Variable, Expr], fixed: frozenset[Variable]) -> dict[Variable, LoopLimit]:
+def loop_limits(
+    kernel: Kernel, definitions: Mapping[Variable, Expr], fixed: frozenset[Variable]
+) -> dict[Variable, LoopLimit]:
     """The limits of all loops that count up to a variable.
 
     Args:
