@@ -43,12 +43,19 @@ def with_settled_masks(kernel: Kernel) -> Kernel:
 
 
 class _Settling:
-    """Rewrites expressions; `definitions` are the values of variables that are assigned once, `loops` the limits of others."""
+    """Rewrites expressions.
+
+    `definitions` are the values of variables that are assigned once, `loops` the limits of loops' variables; what follows
+    for a variable is kept, so that names that build upon each other are followed once.
+    """
 
     def __init__(self, definitions: dict[Variable, Expr], loops: dict[Variable, LoopLimit]) -> None:
         self.definitions = definitions
-        self.loops = loops
         self.known: dict[Variable, bool] = {}
+        self.limits_of: dict[Variable, tuple[int, int] | None] = {}
+        self.counted_of: dict[Variable, tuple[LoopLimit, int] | None] = {
+            variable: (limit, 0) for variable, limit in loops.items()
+        }
 
     def settled(self, expr: Expr) -> Expr:
         """The expression without what is known to be true; the same object where nothing is."""
@@ -100,10 +107,11 @@ class _Settling:
 
     def counted(self, expr: Expr) -> tuple[LoopLimit, int] | None:
         """The loop's variable that integers count from, by its limit, and the most that is added to it."""
-        if isinstance(expr, Use) and expr.variable in self.loops:
-            return self.loops[expr.variable], 0
-        if isinstance(expr, Use) and expr.variable in self.definitions:
-            return self.counted(self.definitions[expr.variable])
+        if isinstance(expr, Use):
+            if expr.variable not in self.counted_of:
+                value = self.definitions.get(expr.variable)
+                self.counted_of[expr.variable] = None if value is None else self.counted(value)
+            return self.counted_of[expr.variable]
         if isinstance(expr, Call) and expr.op in SPREADING:
             return self.counted(expr.args[0])
         if isinstance(expr, Call) and expr.op == "add":
@@ -117,8 +125,11 @@ class _Settling:
         """The least and the largest element of integers that compile-time values determine."""
         if isinstance(expr, Literal) and isinstance(expr.value, int):
             return int(expr.value), int(expr.value)
-        if isinstance(expr, Use) and expr.variable in self.definitions:
-            return self.limits(self.definitions[expr.variable])
+        if isinstance(expr, Use):
+            if expr.variable not in self.limits_of:
+                value = self.definitions.get(expr.variable)
+                self.limits_of[expr.variable] = None if value is None else self.limits(value)
+            return self.limits_of[expr.variable]
         if not isinstance(expr, Call):
             return None
         if expr.op == "arange":
