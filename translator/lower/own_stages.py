@@ -13,12 +13,12 @@ from ..ir.nodes import Assign, Call, For, Literal, Statement
 from ..schedule.ring_plan import Ring
 from ..schedule.rings import top_statements
 from .context import Context, ctype
-from .memory import note_load, uniform_test, valid_count
+from .memory import note_load, scalar_test, uniform_test, valid_count
 from .point import Point
 from .staging import COPY_BYTES
 from .tags import tag
 from .unit import Branch, Comment, Line, Loop, Node, Shared
-from .vectors import access_of, load_operands, place_of_own, vectors, width_name
+from .vectors import access_of, load_operands, place_of_own, place_of_scalar, vectors, width_name
 
 AHEAD = "its copies, made ahead"  # what is said of a load's line where the other part of its code stands
 Body = Callable[[tuple[Statement, ...]], tuple[Node, ...]]
@@ -28,34 +28,56 @@ def own_of(context: Context, statement: For, ring: Ring) -> list[Assign]:
     """The loads of a loop that threads make ahead for themselves: those that `cp.async` can take."""
     loads = [s for s in top_statements(statement.body) if isinstance(s, Assign) and s.targets[0] in ring.own]
     loads = [s for s in loads if isinstance(s.value, Call) and s.value.op == "load"]
-    return [s for s in loads if access_of(context, s).width * s.target.type.dtype.itemsize in COPY_BYTES]
+    return [s for s in loads if _width(context, s) * s.target.type.dtype.itemsize in COPY_BYTES]
+
+
+def _width(context: Context, load: Assign) -> int:
+    """Elements of one access."""
+    return access_of(context, load).width if load.target.type.is_tile else 1
 
 
 def declare_own(context: Context, load: Assign, ring: Ring, stages: str) -> None:
     """Asks for the places of a load's elements, and has the load read them there."""
-    target, layout = load.target, context.schedule.layouts[load.target]
-    repeats = dict(access_of(context, load).repeats)
-    count = math.prod(layout.register_shape()) // math.prod(repeats.values())
-    threads = context.schedule.num_threads
+    target = load.target
     name = context.names.once(f"{target.name}_ahead", ("ahead", target))
-    counts = (
-        f"({context.count(layout.axes[axis])} / {repeats[axis]})"
-        if axis in repeats
-        else context.count(layout.axes[axis])
-        for axis in layout.array_axes()
-    )
+    counts, elements = _counts(context, load) if target.type.is_tile else ((), 1)
     sides = " * ".join([*counts, "NUM_THREADS"])
-    size = count * threads * target.type.dtype.itemsize * ring.stages
+    size = elements * context.schedule.num_threads * target.type.dtype.itemsize * ring.stages
     comment = "each thread's own elements, on their way to its registers"
     outer = f"[{stages}]" if ring.stages > 1 else ""
     context.shared.setdefault((target.key, "own"), Shared(name, ctype(target.type), f"{outer}[{sides}]", size, comment))
     context.own_stage[target] = f"{name}[stage]" if ring.stages > 1 else name
 
 
+def _counts(context: Context, load: Assign) -> tuple[tuple[str, ...], int]:
+    """How many elements of a tile a thread loads: along each axis, as text, and together."""
+    layout, repeats = context.schedule.layouts[load.target], dict(access_of(context, load).repeats)
+    counts = (
+        f"({context.count(layout.axes[axis])} / {repeats[axis]})"
+        if axis in repeats
+        else context.count(layout.axes[axis])
+        for axis in layout.array_axes()
+    )
+    return tuple(counts), math.prod(layout.register_shape()) // math.prod(repeats.values())
+
+
+def _scalar_copy(context: Context, load: Assign) -> tuple[Node, ...]:
+    """This thread's copy of a scalar."""
+    pointer, mask, _ = load_operands(load.value)  # type: ignore[arg-type]
+    note_load(context, pointer, None)
+    size = load.target.type.dtype.itemsize
+    helper = context.use_helper("cp_async", f"cp_async_{size}", bytes=size)
+    test = scalar_test(context, mask)
+    valid = f"{test.within(4)} ? {size} : 0" if test is not None else str(size)
+    return (Line(f"{helper}(&{place_of_scalar(context, load.target)}, {context.speller.text(pointer)}, {valid});"),)
+
+
 def own_copies(context: Context, load: Assign) -> tuple[Node, ...]:
-    """This thread's copies of what it will hold of a tile, to its places in `stage`."""
-    target, access = load.target, access_of(context, load)
-    layout = context.schedule.layouts[target]
+    """This thread's copies of what it will hold of a tile or a scalar, to its places in `stage`."""
+    target = load.target
+    if not target.type.is_tile:
+        return _scalar_copy(context, load)
+    access, layout = access_of(context, load), context.schedule.layouts[target]
     pointer, _, _ = load_operands(load.value)  # type: ignore[arg-type]
     note_load(context, pointer, layout)
     size = access.width * target.type.dtype.itemsize

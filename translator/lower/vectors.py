@@ -76,6 +76,11 @@ def place_of_own(context: Context, statement: Assign, point: Point) -> str:
     return f"{context.own_stage[statement.target]}[{slot}]"
 
 
+def place_of_scalar(context: Context, target: Variable) -> str:
+    """The place of a scalar that this thread has copied ahead for itself."""
+    return f"{context.own_stage[target]}[{context.roles.tid}]"
+
+
 def vectors(context: Context, layout: Layout, access: Access, body: object) -> tuple[Node, ...]:
     """Loops over the vectors of a tile: along the access's axis by vectors, along the others by registers."""
     names = context.axis_indices(layout)
