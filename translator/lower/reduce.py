@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from ..ir.nodes import Assign, Call, Combine, Expr, Variable
 from ..schedule.layout import REGISTER, Layout, drop_axis, padded
-from .access import inside_test
+from ..schedule.access import inside_test
 from .combine import Combination
 from .combine_struct import combination_of
 from .context import Context
