@@ -20,6 +20,7 @@ TEMPLATES = (
     "square_root",
     "sigmoid",
     "small_pair",
+    "in_register",
     "field_pair",
     "pack_pair",
     "max_nan",
@@ -95,6 +96,7 @@ REQUIRES = {
     "ldmatrix": ("shared_address",),
     "stmatrix": ("shared_address",),
     "wgmma_descriptor": ("shared_address",),
+    "field_pair": ("in_register",),
     "split_tf32": ("round_tf32",),
     "split_bf16": ("pack_bf16",),
 }
