@@ -181,4 +181,8 @@ def test_a_word_is_loaded_once() -> None:
     signature = "*fp16:16, *i32:16, *fp16:16, *fp32:16, i32, i32:16, i32:16, 4, False, 16, 128, 128"
     text = planned(dequantised, signature).artifact.source
     assert "r += 8) {\n            cp_async_16(&word_ahead" in text
-    assert "fields_half2<-8, 0xf, 8>(word[c][r], " in " ".join(text.split()) and "b_shared" not in text and "pack_pair(b[" in text
+    assert (
+        "fields_half2<-8, 0xf, 8>(word[c][r], " in " ".join(text.split())
+        and "b_shared" not in text
+        and "pack_pair(b[" in text
+    )

@@ -11,8 +11,8 @@ import math
 from ..analysis.masks import conjuncts
 from ..ir.nodes import Assign, Call, Effect, Expr, Literal, Variable
 from ..language.dtypes import DType, PointerType
-from ..schedule.layout import Layout, padded
 from ..schedule.access import padding_tests
+from ..schedule.layout import Layout, padded
 from .context import Context, ctype
 from .memory import conjunction, copies_guard, indexed, note_write
 from .point import Point

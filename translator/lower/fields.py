@@ -58,7 +58,12 @@ def find_fields(context: Context, expr: Expr, one: Point, two: Point, room: int,
         moved = int(last.value) if expr.op == "add" else -int(last.value)
         return find_fields(context, expr.args[0], *below[0], room, offset + moved)
     whole = expr.args[0].type.element
-    if expr.op != "and" or not isinstance(whole, DType) or whole.bits != 32 or not 0 < last.value < 1 << min(HALF, room):
+    if (
+        expr.op != "and"
+        or not isinstance(whole, DType)
+        or whole.bits != 32
+        or not 0 < last.value < 1 << min(HALF, room)
+    ):
         return None
     return _of_one_word(context, expr.args[0], *below[0], int(last.value), room, offset)
 
@@ -117,7 +122,12 @@ def _is_same(tile: Any, axis: int, bit: int) -> bool:
 
 def _thread_places(point: Point) -> list[tuple[int, int]]:
     """The (axis, bit) of coordinates that threads choose."""
-    return [(axis, bit) for axis, bits in enumerate(point.axes) for bit, source in enumerate(bits) if isinstance(source, int)]
+    return [
+        (axis, bit)
+        for axis, bits in enumerate(point.axes)
+        for bit, source in enumerate(bits)
+        if isinstance(source, int)
+    ]
 
 
 def _difference(one: Point, two: Point) -> tuple[int, int] | None:

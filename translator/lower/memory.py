@@ -8,8 +8,8 @@ from ..ir.nodes import Assign, Call, Effect, Expr, Literal, Use, Variable
 from ..ir.types import ValueType
 from ..ir.walk import subexpressions
 from ..language.dtypes import DType, PointerType
-from ..schedule.layout import Layout
 from ..schedule.access import Access, Bound, plan_access
+from ..schedule.layout import Layout
 from .context import Context, ctype
 from .literals import literal_text
 from .point import Point

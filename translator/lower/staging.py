@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 
 from ..ir.nodes import Assign, Call, Variable
+from ..schedule.access import COPY_BYTES, Access, plan_access
 from ..schedule.layout import Layout
 from ..schedule.shared_tiles import SharedTile
-from ..schedule.access import COPY_BYTES, Access, plan_access
 from .context import Context
 from .literals import literal_text
 from .memory import all_tests, copies_guard, element_text, indexed, note_load, uniform_test, valid_count

@@ -6,9 +6,9 @@ In: a statement's access and layout. Out: loops around what is done with each ve
 from __future__ import annotations
 
 from ..ir.nodes import Assign, Call, Expr, Variable
+from ..schedule.access import Access, plan_load
 from ..schedule.layout import REGISTER, Layout
 from ..schedule.warp_copies import WarpCopy
-from ..schedule.access import Access, plan_load
 from .context import Context
 from .point import Index, Point, point_of
 from .unit import Line, Loop, Node
@@ -23,7 +23,10 @@ def load_operands(call: Call) -> tuple[Expr, Expr | None, Expr | None]:
 def access_of(context: Context, statement: Assign, layout: Layout | None = None) -> Access:
     """How a load of a tile touches memory, in another layout than the tile's where one is given."""
     pointer, mask, _ = load_operands(statement.value)  # type: ignore[arg-type]
-    layout, environment = layout or context.schedule.layouts[statement.target], context.facts.environments[id(statement)]
+    layout, environment = (
+        layout or context.schedule.layouts[statement.target],
+        context.facts.environments[id(statement)],
+    )
     return plan_load(pointer, mask, layout, context.facts, environment)
 
 
@@ -88,7 +91,7 @@ def slot_filled(context: Context, target: Variable) -> str:
     copy = context.schedule.warp_copies.get(target)
     if copy is None:
         return context.roles.tid
-    comment = f"the place that it fills, of another lane: neighbours copy neighbouring columns"
+    comment = "the place that it fills, of another lane: neighbours copy neighbouring columns"
     return context.thread_place(f"{target.name}_filled", _swizzled(context, copy.readers, copy), comment)
 
 

@@ -19,7 +19,9 @@ from .layout import REGISTER, Layout
 ROW_BYTES_BITS = 7  # the banks together are 128 bytes wide
 BANK_BYTES_BITS = 2
 LANE_BITS = 5
-WIDEST_ONCE_BITS = 2  # log2 of the bytes of an access of all 32 lanes at once; wider ones are served part of a warp at a time
+WIDEST_ONCE_BITS = (
+    2  # log2 of the bytes of an access of all 32 lanes at once; wider ones are served part of a warp at a time
+)
 
 CoordinateBit = tuple[int, int]  # (axis, bit of the coordinate)
 

@@ -74,7 +74,9 @@ def warp_copy(
     Args:
       used: the layout in which the tile is read.
       shape: its sides; padding is copied by nobody.
-      axis: along which it is contiguous in memory; `width` elements of `itemsize` bytes are one copy.
+      axis: along which it is contiguous in memory.
+      width: elements of one copy.
+      itemsize: bytes of an element.
       repeats: per axis, how many neighbours are the same element in memory.
     """
     order = _fast_axis_first(used, axis)
@@ -85,8 +87,8 @@ def warp_copy(
     if counts[0] >= counts[1]:
         return None
     readers = (*(renamed[lane] for lane in range(LANE_BITS)), *range(LANE_BITS, used.thread_bits))
-    places = [Layout((bits,), LANE_BITS) for bits in (readers[:LANE_BITS], tuple(range(LANE_BITS)))]
-    return WarpCopy(copied, readers, exchange_swizzle(*places, width * itemsize))
+    written, read = (Layout((bits[:LANE_BITS],), LANE_BITS) for bits in (readers, tuple(range(LANE_BITS))))
+    return WarpCopy(copied, readers, exchange_swizzle(written, read, width * itemsize))
 
 
 def _fast_axis_first(used: Layout, axis: int) -> list[int]:
