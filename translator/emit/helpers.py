@@ -16,6 +16,7 @@ TEMPLATES = (
     "round_pairs",
     "atomic_float",
     "atomic_long",
+    "atomic_add_vec",
     "divide",
     "square_root",
     "sigmoid",
