@@ -333,7 +333,9 @@ def test_sums_that_nobody_reads_are_added_by_vectors(
 ) -> None:
     monkeypatch.setenv("TILEWRIGHT_ARCH", arch)
     x = RNG.standard_normal((16, cols), dtype=np.float32)
-    _, sums = run_everywhere(sums_kernel, (2,), x, np.zeros((8, cols), np.float32), 7, ROWS=8, COLS=cols, tolerance=1e-6)
+    _, sums = run_everywhere(
+        sums_kernel, (2,), x, np.zeros((8, cols), np.float32), 7, ROWS=8, COLS=cols, tolerance=1e-6
+    )
     np.testing.assert_allclose(sums[:7], 2 * (x[:7] + x[8:15]), rtol=1e-6)
     assert not sums[7].any()
     monkeypatch.setenv("TILEWRIGHT_MODE", "cpu")
