@@ -3,16 +3,28 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
-from ..ir.nodes import Statement, Variable
+from ..ir.nodes import Assign, Statement, Variable
 from ..schedule.exchange import LANE_BITS, Swizzle, exchange_swizzle, shuffles
 from ..schedule.layout import REGISTER, Layout, padded
-from ..schedule.plan import Conversion
 from .context import Context, ctype
 from .memory import copies_guard, indexed
 from .point import KNOWN, Point, PointBit, coordinate, register_index
 from .shared import dimensions
 from .unit import Branch, Comment, Line, Node, Shared
+
+
+@dataclass(frozen=True, slots=True)
+class _Move:
+    """A tile that the array `source` holds in one layout and the array `name` gets in another."""
+
+    variable: Variable
+    source: str
+    held: Layout
+    name: str
+    wanted: Layout
+    declares: bool = True
 
 
 def lower_conversions(
@@ -29,13 +41,31 @@ def lower_conversions(
         copy = context.temporary(id(statement), f"{variable.name}_moved{'_too' * number}", variable.type)
         name = context.names.variable(copy)
         names[variable, conversion.layout] = name
-        held = context.schedule.layouts[variable]
-        if shuffles(held, conversion.layout) and _can_be_shuffled(context, variable):
-            nodes += _shuffle(context, conversion, held, name)
-        else:
-            nodes += _exchange(context, statement, conversion, name, number)
+        source, held = context.names.variable(variable), context.schedule.layouts[variable]
+        move = _Move(variable, source, held, name, conversion.layout)
+        nodes += _moved(context, statement, move, f"convert{number}")
     context.moved = {**context.moved, **names}
     return tuple(nodes), names
+
+
+def landing(context: Context, statement: Assign, number: int, held: Layout) -> tuple[str, tuple[Node, ...]]:
+    """Where a statement puts its result `number`, which it has in the layout `held`, and how the variable gets it.
+
+    Returns the name of a declared array, and what follows once it is filled.
+    """
+    target = statement.targets[number]
+    name, wanted = context.names.variable(target), context.schedule.layouts[target]
+    declare = context.declare(statement, target, wanted)
+    own = context.temporary(id(statement), f"{target.name}_held", target.type)
+    source = context.names.variable(own)
+    move = _Move(target, source, held, name, wanted, declares=False)
+    return source, (*declare, *_moved(context, statement, move, f"land{number}"))
+
+
+def _moved(context: Context, statement: Statement, move: _Move, purpose: str) -> list[Node]:
+    if shuffles(move.held, move.wanted) and _can_be_shuffled(context, move.variable):
+        return _shuffle(context, move)
+    return _exchange(context, statement, move, purpose)
 
 
 def _can_be_shuffled(context: Context, variable: Variable) -> bool:
@@ -47,9 +77,8 @@ def _can_be_shuffled(context: Context, variable: Variable) -> bool:
 # ------------------------------------------------------------------------------------------------------- shuffles
 
 
-def _shuffle(context: Context, conversion: Conversion, held: Layout, name: str) -> list[Node]:
-    variable, wanted = conversion.variable, conversion.layout
-    source = context.names.variable(variable)
+def _shuffle(context: Context, move: _Move) -> list[Node]:
+    variable, held = move.variable, move.held
 
     def one(point: Point) -> tuple[Node, ...]:
         registers = tuple(
@@ -58,15 +87,17 @@ def _shuffle(context: Context, conversion: Conversion, held: Layout, name: str) 
         )
         kept = Point(point.layout, point.indices, registers)
         index = "".join(f"[{register_index(kept, axis)}]" for axis in held.array_axes())
-        target = indexed(context, name, variable, point) if several else f"const {declaration}"
-        return (Line(f"{target} = __shfl_sync(ALL_LANES, {source}{index}, {_source_lane(context, point, held)});"),)
+        target = f"const {declaration}" if alone else indexed(context, move.name, variable, point)
+        return (
+            Line(f"{target} = __shfl_sync(ALL_LANES, {move.source}{index}, {_source_lane(context, point, held)});"),
+        )
 
-    declaration = context.declaration(variable, wanted, name)
-    several = math.prod(wanted.register_shape()) > 1
+    declaration = context.declaration(variable, move.wanted, move.name)
+    alone = move.declares and math.prod(move.wanted.register_shape()) == 1
     return [
         Comment(f"{variable.name} changes hands within each warp: from here on a lane has what it uses below."),
-        *([Line(f"{declaration};")] if several else []),
-        *context.each_register(wanted, one),
+        *([Line(f"{declaration};")] if move.declares and not alone else []),
+        *context.each_register(move.wanted, one),
     ]
 
 
@@ -83,11 +114,9 @@ def _source_lane(context: Context, point: Point, held: Layout) -> str:
 # -------------------------------------------------------------------------------------------------- shared memory
 
 
-def _exchange(context: Context, statement: Statement, conversion: Conversion, name: str, number: int) -> list[Node]:
-    variable, wanted = conversion.variable, conversion.layout
-    held = context.schedule.layouts[variable]
+def _exchange(context: Context, statement: Statement, move: _Move, purpose: str) -> list[Node]:
+    variable, held, wanted, name = move.variable, move.held, move.wanted, move.name
     shape = variable.type.shape
-    purpose = f"convert{number}"
     shared = context.scratch_name(id(statement), purpose, f"{variable.name}_shared")
     itemsize = 8 if variable.type.is_pointer else variable.type.dtype.itemsize
     size = math.prod(padded(side) for side in shape) * itemsize
@@ -95,10 +124,9 @@ def _exchange(context: Context, statement: Statement, conversion: Conversion, na
     comment = f"{variable.name}, on its way to other threads"
     array = Shared(shared, ctype(variable.type), dimensions(context, shape), size, comment)
     context.scratch(id(statement), purpose, array)
-    source = context.names.variable(variable)
 
     def write(point: Point) -> tuple[Node, ...]:
-        value = indexed(context, source, variable, point)
+        value = indexed(context, move.source, variable, point)
         return (Line(f"{shared}{_place(context, point, shape, swizzle)} = {value};"),)
 
     def read(point: Point) -> tuple[Node, ...]:
@@ -116,7 +144,7 @@ def _exchange(context: Context, statement: Statement, conversion: Conversion, na
         *context.before_write(shared),
         *writes,
         *context.barrier(f"all of {variable.name} is in shared memory"),
-        Line(f"{context.declaration(variable, wanted, name)};"),
+        *([Line(f"{context.declaration(variable, wanted, name)};")] if move.declares else []),
         *context.each_register(wanted, read),
     ]
     context.pending_reads.add(shared)

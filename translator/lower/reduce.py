@@ -9,12 +9,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from ..ir.nodes import Assign, Call, Combine, Expr, Variable
+from ..ir.nodes import Assign, Call, Combine, Expr
 from ..schedule.layout import REGISTER, Layout, drop_axis, padded
 from .access import inside_test
 from .combine import Combination
 from .combine_struct import combination_of
 from .context import Context
+from .convert import landing
 from .memory import copies_guard, indexed
 from .point import Index, Point, point_of
 from .shared import dimensions, number_of, place
@@ -69,6 +70,10 @@ def lower_reduce(context: Context, statement: Assign) -> tuple[Node, ...]:
     name = context.names.variable(target)
     layout = context.schedule.layouts[target] if target.type.is_tile else None
     single = all(count == 1 for count in kept.register_shape())
+    if layout not in (None, kept):
+        name, after = landing(context, statement, 0, kept)
+        declare = () if single else (Line(f"{context.declaration(target, kept, name)};"),)
+        return (*declare, *_reduce_into(context, statement, plan, name, single), *after)
     declare = () if single and context.declares(statement, target) else context.declare(statement, target, layout)
     return (
         *declare,
@@ -287,7 +292,7 @@ def _reduce_states(context: Context, statement: Assign, plan: _Plan) -> tuple[No
         nodes += _over_warps(context, statement, plan, name)
     for number, target in enumerate(statement.targets):
         if target not in context.facts.unused:
-            nodes += _unpack(context, statement, plan, target, name, plan.combination.fields[number][1])
+            nodes += _unpack(context, statement, plan, number, name)
     return tuple(nodes)
 
 
@@ -310,16 +315,19 @@ def _states_over_registers(context: Context, plan: _Plan, kept: Point, result: s
     return (first, node)
 
 
-def _unpack(
-    context: Context, statement: Assign, plan: _Plan, target: Variable, state: str, field: str
-) -> tuple[Node, ...]:
-    name = context.names.variable(target)
-    layout = context.schedule.layouts[target] if target.type.is_tile else None
+def _unpack(context: Context, statement: Assign, plan: _Plan, number: int, state: str) -> tuple[Node, ...]:
+    """One field of the states, as the result `number`."""
+    target, field = statement.targets[number], plan.combination.fields[number][1]
+    if not target.type.is_tile:
+        return context.bind_scalar(statement, target, f"{state}.{field}")
+    layout, after = context.schedule.layouts[target], ()
+    name, declare = context.names.variable(target), context.declare(statement, target, layout)
+    if layout != plan.kept:
+        name, after = landing(context, statement, number, plan.kept)
+        declare = (Line(f"{context.declaration(target, plan.kept, name)};"),)
 
     def one(point: Point) -> tuple[Node, ...]:
         left, right = indexed(context, name, target, point), indexed(context, state, target, point)
         return (Line(f"{left} = {right}.{field};"),)
 
-    if layout is None:
-        return context.bind_scalar(statement, target, f"{state}.{field}")
-    return (*context.declare(statement, target, layout), *context.each_register(plan.kept, one))
+    return (*declare, *context.each_register(plan.kept, one), *after)
