@@ -195,7 +195,7 @@ def _over_warps(context: Context, statement: Assign, plan: _Plan, name: str) -> 
     if plan.over_block:
         context.use_helper("shuffle_xor")
         context.use_helper("warp_reduce")
-        context.use_helper("block_reduce")
+        context.use_helper("block_reduce", barrier=context.block_barrier())
         node = Line(
             f"{name} = block_reduce<{plan.combination.struct}>({name}, {shared_name});",
             "a barrier inside: every warp has written its partial result",
