@@ -10,9 +10,9 @@ into registers before the products of an iteration and written to its stage behi
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from ..ir.nodes import Assign, For, Literal, Statement
-from ..records import dataclass
 from ..schedule.ring_plan import Ring
 from ..schedule.rings import top_statements
 from .context import Context, ctype
