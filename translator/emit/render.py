@@ -68,7 +68,9 @@ def render(unit: Unit) -> tuple[str, tuple[tuple[int, int], ...]]:
     functions = [_render_function(function) for function in unit.functions]
     helpers = [_render_helper(template, values) for template, values in order_helpers(unit.helpers, unit.packets)]
     shared = "\n".join(f"{array.ctype} {array.dimensions}" for array in (*unit.static_shared, *unit.dynamic_shared))
-    texts = "\n".join((*helpers, *functions, "\n".join(line for line, _ in body), shared, unit.launch_bounds))
+    own = "\n".join((*functions, "\n".join(line for line, _ in body), shared, unit.launch_bounds))
+    filled_in = "\n".join(str(value) for helper in unit.helpers for value in helper.values.values())
+    constants = used_constants(unit.constants, f"{own}\n{filled_in}", "\n".join(helpers))
     text = (
         environment()
         .get_template("kernel.cu.j2")
@@ -76,9 +78,7 @@ def render(unit: Unit) -> tuple[str, tuple[tuple[int, int], ...]]:
             unit=unit,
             title=wrap_comment(unit.title, 0),
             header=list(_header_lines(unit.header)),
-            constants=[
-                line for constant in used_constants(unit.constants, texts) for line in _constant_lines(constant)
-            ],
+            constants=[line for constant in constants for line in _constant_lines(constant)],
             helpers=helpers,
             dynamic_shared=_struct_lines(unit.dynamic_shared),
             static_shared=[line for array in unit.static_shared for line in _shared_lines(array, True)],
@@ -231,11 +231,19 @@ def _header_lines(fields: tuple[HeaderField, ...]) -> Iterable[str]:
             word = ""
 
 
-def used_constants(constants: tuple[Constant, ...], text: str) -> list[Constant]:
-    """The constants that the text needs, with those that they are computed from, each once."""
+def used_constants(constants: tuple[Constant, ...], text: str, helpers: str) -> list[Constant]:
+    """The constants that the text and its helpers need, with those that they are computed from, each once.
+
+    A helper has parameters of its own, with names that the user may have given to a constant; it knows of the user's
+    constants only what is filled in, which is part of `text`.
+    """
     by_name = {constant.name: constant for constant in constants}
-    words = set(re.findall(r"[A-Za-z_]\w*", re.sub(r"//.*", "", text)))
-    needed = [name for name in by_name if name in words]
+    in_text, in_helpers = (set(re.findall(r"[A-Za-z_]\w*", re.sub(r"//.*", "", one))) for one in (text, helpers))
+    needed = [
+        name
+        for name, constant in by_name.items()
+        if name in in_text or (name in in_helpers and constant.topic != "user")
+    ]
     pending = list(needed)
     while pending:
         for word in re.findall(r"[A-Za-z_]\w*", by_name[pending.pop()].value):
