@@ -63,6 +63,7 @@ TEMPLATES = (
     "copy_rows",
     "align_rows",
     "ldmatrix",
+    "transpose_bytes",
     "stmatrix",
     "store_matrices",
     "round_tf32",

@@ -6,7 +6,7 @@ import math
 import re
 
 from ..ir.nodes import Statement, Variable
-from ..schedule.dots import Operand, copied_tile, k_axis
+from ..schedule.dots import Operand, copied_tile, k_axis, turned_tile
 from ..schedule.instructions import Instruction
 from ..schedule.layout import padded
 from ..schedule.shared_tiles import ALIGNMENT, SharedTile
@@ -100,7 +100,11 @@ def operand_place(
         tile = context.schedule.staged[variable]
         stage = context.stage_of.get(variable)
         name = context.names.variable(variable)
-        return (), OperandPlace(f"{name}[{stage}]" if stage else name, tile, operand, is_a)
+        base = f"{name}[{stage}]" if stage else name
+        turned = turned_tile(operand, tile, is_a, instruction)
+        if turned is not None:
+            return _turned(context, statement, operand, is_a, base, turned)
+        return (), OperandPlace(base, tile, operand, is_a)
     layout = context.schedule.layouts[variable]
     tile = copied_tile(operand, layout, is_a, instruction)
     purpose = "a" if is_a else "b"
@@ -108,6 +112,21 @@ def operand_place(
     shared_array(context, (id(statement), purpose), name, variable, tile, f"{variable.name}, for the dot")
     place = OperandPlace(name, tile, operand, is_a)
     return (*context.before_write(name), *_copy(context, place), *_zeros(context, place, instruction)), place
+
+
+def _turned(
+    context: Context, statement: Statement, operand: Operand, is_a: bool, source: str, tile: SharedTile
+) -> tuple[tuple[Node, ...], OperandPlace]:
+    """Transposes a tile of bytes in shared memory: instructions read these along K only."""
+    variable, purpose = operand.variable, "a" if is_a else "b"
+    name = context.scratch_name(id(statement), purpose, f"{variable.name}_turned", f"{variable.name}_turned_for_dot")
+    shared_array(context, (id(statement), purpose), name, variable, tile, f"{variable.name}, contiguous along K")
+    context.use_helper("swizzled")
+    context.use_helper("ldmatrix", "ldmatrix_x4_trans", count=4, trans=True)
+    helper = context.use_helper("transpose_bytes")
+    lines, width = (side_text(context, tile.shape[axis]) for axis in (tile.fast, tile.slow))
+    turn = Line(f"{helper}<{lines}, {width}>({name}, {source});")
+    return (*context.before_write(name), turn), OperandPlace(name, tile, operand, is_a)
 
 
 def _copy(context: Context, place: OperandPlace) -> tuple[Node, ...]:
