@@ -59,7 +59,9 @@ SHAPES = [("NN", (64, 32, 64), 4), ("TN", (64, 64, 32), 4), ("TT", (128, 16, 128
           ("TN", (128, 128, 128), 8), ("NN", (16, 16, 32), 2), ("TN", (32, 128, 64), 8)]  # fmt: skip
 
 
-@pytest.mark.parametrize(("dtype", "arch"), [("e4m3", "sm_90a"), ("int8", "sm_80"), ("e5m2", "sm_89")])
+@pytest.mark.parametrize(
+    ("dtype", "arch"), [("e4m3", "sm_90a"), ("int8", "sm_90a"), ("e5m2", "sm_89"), ("int8", "sm_80")]
+)
 @pytest.mark.parametrize(("layouts", "tile", "warps"), SHAPES)
 def test_products_are_exact(
     layouts: str, tile: tuple[int, int, int], warps: int, dtype: str, arch: str, monkeypatch: pytest.MonkeyPatch

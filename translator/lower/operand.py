@@ -9,7 +9,7 @@ from ..ir.nodes import Statement, Variable
 from ..schedule.dots import Operand, copied_tile, k_axis, turned_tile
 from ..schedule.instructions import Instruction
 from ..schedule.layout import padded
-from ..schedule.shared_tiles import ALIGNMENT, SharedTile
+from ..schedule.shared_tiles import ALIGNMENT, CHUNK_BYTES, SharedTile
 from .access import Access
 from .context import Context, ctype
 from .literals import literal_text
@@ -18,6 +18,8 @@ from .point import Point, coordinate
 from .shared import side_text
 from .unit import Branch, Comment, Line, Loop, Node, Shared
 from .vectors import vectors, width_name
+
+TURNED_STAGES = 2
 
 
 def shared_array(context: Context, key: object, name: str, variable: Variable, tile: SharedTile, comment: str) -> None:
@@ -117,16 +119,30 @@ def operand_place(
 def _turned(
     context: Context, statement: Statement, operand: Operand, is_a: bool, source: str, tile: SharedTile
 ) -> tuple[tuple[Node, ...], OperandPlace]:
-    """Transposes a tile of bytes in shared memory: instructions read these along K only."""
+    """Transposes a tile of bytes in shared memory: instructions read these along K only.
+
+    Where products run on into the next iteration, they read one tile while the next is written.
+    """
     variable, purpose = operand.variable, "a" if is_a else "b"
     name = context.scratch_name(id(statement), purpose, f"{variable.name}_turned", f"{variable.name}_turned_for_dot")
-    shared_array(context, (id(statement), purpose), name, variable, tile, f"{variable.name}, contiguous along K")
+    before, array = context.before_write(name), name
+    outer, stages = "", 1
+    if context.running_on and id(statement) in context.in_flight:
+        comment = "of transposed tiles: one is read while the next is written"
+        count, stages = context.constant("TURNED_STAGES", TURNED_STAGES, comment, topic="stages"), TURNED_STAGES
+        outer, array = f"[{count}]", f"{name}[{context.running_on} % {count}]"
+    sides = " * ".join(side_text(context, side) for side in tile.shape)
+    alignment = ALIGNMENT if tile.swizzle else CHUNK_BYTES
+    size, comment = stages * tile.stage_bytes, f"{variable.name}, contiguous along K"
+    context.scratch(
+        id(statement), purpose, Shared(name, ctype(variable.type), f"{outer}[{sides}]", size, comment, alignment)
+    )
     context.use_helper("swizzled")
     context.use_helper("ldmatrix", "ldmatrix_x4_trans", count=4, trans=True)
     helper = context.use_helper("transpose_bytes")
     lines, width = (side_text(context, tile.shape[axis]) for axis in (tile.fast, tile.slow))
-    turn = Line(f"{helper}<{lines}, {width}>({name}, {source});")
-    return (*context.before_write(name), turn), OperandPlace(name, tile, operand, is_a)
+    turn = Line(f"{helper}<{lines}, {width}>({array}, {source});")
+    return (*before, turn), OperandPlace(array, tile, operand, is_a)
 
 
 def _copy(context: Context, place: OperandPlace) -> tuple[Node, ...]:

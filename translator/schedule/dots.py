@@ -258,16 +258,6 @@ def turned_tile(operand: Operand, staged: SharedTile, is_a: bool, instruction: I
     return SharedTile(staged.shape, axis, staged.itemsize)
 
 
-def turned_operands(dots: Dots, statement: Assign) -> list[Operand]:
-    """The operands of a dot that are transposed in shared memory before it."""
-    plan, found = dots.plans[id(statement)], []
-    for operand, is_a in ((plan.a, True), (plan.b, False)):
-        tile = dots.staged.get(operand.variable)
-        if tile is not None and turned_tile(operand, tile, is_a, plan.instruction) is not None:
-            found.append(operand)
-    return found
-
-
 def copied_tile(operand: Operand, layout: Layout | None, is_a: bool, instruction: Instruction) -> SharedTile:
     """The format of the copy that a dot makes of a tile in registers, with what the instructions need along K.
 

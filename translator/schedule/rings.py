@@ -37,7 +37,7 @@ from ..ir.nodes import (
 )
 from ..ir.rewrite import with_replaced
 from ..ir.walk import assigned_variables, expressions, statements, used_variables
-from .dots import Dots, dot_statements, operand_of, plan_dots, turned_operands
+from .dots import Dots, dot_statements, operand_of, plan_dots
 from .instructions import WGMMA_CAPABILITY
 from .outliving import Reads, find_reads
 from .own_stages import may_load_ahead, own_loads, own_stages
@@ -230,11 +230,9 @@ def _overlapped(plan: RingPlan, loop: For, tiles: tuple[Variable, ...]) -> bool:
     own = {id(statement) for statement, _ in dots}
     if not all(any(s is other for other in top_statements(loop.body)) for s, _ in dots):
         return False
-    for dot, call in dots:
+    for _, call in dots:
         operands = [operand_of(arg) for arg in call.args[:2]]
         if any(operand is None or operand.variable not in tiles for operand in operands):
-            return False
-        if turned_operands(plan.dots, dot):
             return False
     for dot, call in dots:  # a copy from sum to sum would read what is on its way
         if len(call.args) < 3 or not isinstance(call.args[2], Use) or call.args[2].variable is not dot.target:
