@@ -133,6 +133,8 @@ def _turned(
         outer, array = f"[{count}]", f"{name}[{context.running_on} % {count}]"
     sides = " * ".join(side_text(context, side) for side in tile.shape)
     alignment = ALIGNMENT if tile.swizzle else CHUNK_BYTES
+    several = f"{stages} of " if stages > 1 else ""
+    context.turned[variable] = f"; transposed into {several}{tile.stage_bytes} bytes"
     size, comment = stages * tile.stage_bytes, f"{variable.name}, contiguous along K"
     context.scratch(
         id(statement), purpose, Shared(name, ctype(variable.type), f"{outer}[{sides}]", size, comment, alignment)
