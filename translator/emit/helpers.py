@@ -65,6 +65,7 @@ TEMPLATES = (
     "copy_rows",
     "align_rows",
     "ldmatrix",
+    "transpose_bytes",
     "stmatrix",
     "store_matrices",
     "round_tf32",

@@ -84,6 +84,8 @@ class Context:
         self.after_load: dict[int, tuple[Node, ...]] = {}  # what follows a load, by `id` of its statement
         self.fixed_starts: dict[tuple[Variable, int], str] = {}  # coordinates of boxes that their loop does not change
         self.in_flight: frozenset[int] = frozenset()  # dots that the loop around them waits for
+        self.turned: dict[Variable, str] = {}  # what the header says of tiles that dots transpose
+        self.running_on = ""  # what counts the iterations of a loop whose products run on into the next one
         self.set_up: list[Node] = []  # what the block does before the first statement
         self.role = ""  # "producer" or "consumer" where the warpgroups of a block do different things
         self.program_variable: Variable | None = None  # the user's name for the program that a block is at

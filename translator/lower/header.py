@@ -174,7 +174,7 @@ def _tiles(context: Context) -> tuple[str, ...]:
         stages = f"{tile.stages} stages of " if tile.stages > 1 else ""
         lines.append(
             f"{context.names.variable(variable)} [{sides}]: shared, {stages}{tile.stage_bytes} bytes, {tile_comment(tile)}"
-            f"{rows_note(context, variable)}"
+            f"{rows_note(context, variable)}{context.turned.get(variable, '')}"
         )
     if schedule.in_shared:
         names = [context.names.variable(v) for v in sorted(schedule.in_shared, key=lambda v: v.key)]
