@@ -129,9 +129,7 @@ softmax_kernel(float* out_ptr, const float* in_ptr, int in_row_stride, int out_r
                              in_ptr + static_cast<long long>(rows) * in_row_stride + cols[v * VEC],
                              cols[v * VEC] < n_cols, __int_as_float(0xff800000));
         }
-        // L20: x = x.to(tl.float32)
-        #pragma unroll
-        for (int c = 0; c < COLS; ++c) x[c] = x[c];
+        // L20: x = x.to(tl.float32)    (the same elements)
         // Subtract the maximum for numerical stability.
         // L22: numerator = tl.exp(x - tl.max(x, axis=1)[:, None])
         float x_max = x[0];
