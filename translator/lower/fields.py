@@ -6,19 +6,17 @@ are loaded from the same word (the access repeats it), and their shifts are numb
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from ..analysis.fixed_tiles import fixed_tile
 from ..analysis.ranges import integer_range
 from ..ir.nodes import Assign, Call, Expr, Literal, Use, Variable
-from ..ir.walk import statements
+from ..ir.walk import MOVES, statements
 from ..language.dtypes import DType
+from ..records import dataclass
 from .context import Context
 from .point import Point
 from .vectors import access_of
 
 HALF = 16  # bits from a half of a register to the other
-MOVES = frozenset(("broadcast", "expand_dims", "permute", "reshape", "hint"))
 
 
 @dataclass(frozen=True, slots=True)

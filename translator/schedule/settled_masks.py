@@ -11,10 +11,9 @@ from dataclasses import replace
 
 from ..ir.nodes import Assign, Call, Effect, Expr, Kernel, Literal, Statement, Use, Variable
 from ..ir.rewrite import with_replaced
-from ..ir.walk import assigned_variables, statements
+from ..ir.walk import MOVES, assigned_variables, statements
 from .loop_limits import LoopLimit, loop_limits
 
-SPREADING = ("broadcast", "expand_dims", "permute", "reshape", "hint")  # what changes no element
 REMARK = "(always true)"
 
 
@@ -83,7 +82,7 @@ class _Settling:
             return self.known[expr.variable]
         if not isinstance(expr, Call):
             return _is_true(expr)
-        if expr.op in SPREADING:
+        if expr.op in MOVES:
             return self.is_true(expr.args[0])
         if expr.op in ("and", "logical_and"):
             return all(self.is_true(arg) for arg in expr.args)
@@ -101,7 +100,7 @@ class _Settling:
         if parts is None:
             return False
         limit, highest = parts
-        while isinstance(stop, Call) and stop.op in SPREADING:
+        while isinstance(stop, Call) and stop.op in MOVES:
             stop = stop.args[0]
         return highest < limit.distance and isinstance(stop, Use) and stop.variable is limit.stop
 
@@ -112,7 +111,7 @@ class _Settling:
                 value = self.definitions.get(expr.variable)
                 self.counted_of[expr.variable] = None if value is None else self.counted(value)
             return self.counted_of[expr.variable]
-        if isinstance(expr, Call) and expr.op in SPREADING:
+        if isinstance(expr, Call) and expr.op in MOVES:
             return self.counted(expr.args[0])
         if isinstance(expr, Call) and expr.op == "add":
             for base, more in (expr.args, expr.args[::-1]):
@@ -134,7 +133,7 @@ class _Settling:
             return None
         if expr.op == "arange":
             return int(expr.attribute("start", 0)), int(expr.attribute("end")) - 1
-        if expr.op in SPREADING:
+        if expr.op in MOVES:
             return self.limits(expr.args[0])
         if expr.op == "add":
             both = [self.limits(arg) for arg in expr.args]

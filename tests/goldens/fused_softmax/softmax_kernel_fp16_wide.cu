@@ -30,9 +30,7 @@ __device__ __forceinline__ void load_vec_if(T* target, const T* source, bool ins
     T* elements = reinterpret_cast<T*>(&packet);
     #pragma unroll
     for (int i = 0; i < N; ++i) elements[i] = other;
-    if (inside) {
-        packet = *reinterpret_cast<const uint4*>(source);
-    }
+    if (inside) packet = *reinterpret_cast<const uint4*>(source);
     #pragma unroll
     for (int i = 0; i < N; ++i) target[i] = elements[i];
 }
@@ -102,19 +100,6 @@ __device__ __forceinline__ State warp_reduce(State state)
     return state;
 }
 
-// Combines over the block; every thread gets the result. `partial` holds one state per warp and may be
-// written again only after a further barrier: this function has a single one, between write and read.
-template <typename Op, typename State>
-__device__ __forceinline__ State block_reduce(State state, State* partial)
-{
-    const int lane = threadIdx.x % WARP_SIZE;
-    const int warp = threadIdx.x / WARP_SIZE;
-    state = warp_reduce<Op, WARP_SIZE / 2, 1>(state);
-    if (lane == 0) partial[warp] = state;
-    __syncthreads();   // every warp has written its partial result
-    return warp_reduce<Op, NUM_WARPS / 2, 1>(partial[lane % NUM_WARPS]);
-}
-
 // Makes the compiler forget what it has computed from `tile`, so that it does so again where the tile is used
 // next: kept until then, the wider results would take more registers than there are.
 template <int N, typename T>
@@ -132,21 +117,34 @@ __device__ __forceinline__ void forget(T (&tile)[N])
     }
 }
 
+// Combines over the block; every thread gets the result. `partial` holds one state per warp and may be
+// written again only after a further barrier: this function has a single one, between write and read.
+template <typename Op, typename State>
+__device__ __forceinline__ State block_reduce(State state, State* partial)
+{
+    const int lane = threadIdx.x % WARP_SIZE;
+    const int warp = threadIdx.x / WARP_SIZE;
+    state = warp_reduce<Op, WARP_SIZE / 2, 1>(state);
+    if (lane == 0) partial[warp] = state;
+    __syncthreads();   // every warp has written its partial result
+    return warp_reduce<Op, NUM_WARPS / 2, 1>(partial[lane % NUM_WARPS]);
+}
+
 extern "C" __global__ void __launch_bounds__(NUM_THREADS, 2)
 softmax_kernel(half* out_ptr, const half* in_ptr, int in_row_stride, int out_row_stride, int n_rows,
                int n_cols)
 {
-    __shared__ half x_max_partial[NUM_WARPS];   // by warp and kept element
-    __shared__ float denominator_partial[NUM_WARPS];   // by warp and kept element
+    __shared__ half x_max_partial[NUM_WARPS];   // one partial result per warp
+    __shared__ float denominator_partial[NUM_WARPS];   // one partial result per warp
     const int tid = threadIdx.x;
 
     // A row fits in one block: BLOCK_SIZE is a power of two not below n_cols.
     // L14: cols = tl.arange(0, BLOCK_SIZE)
-    int cols[COLS];
+    int cols[VECS];   // the first of each vector
     #pragma unroll
-    for (int c = 0; c < COLS; ++c) cols[c] = (c / VEC * NUM_THREADS + tid) * VEC + c % VEC;
+    for (int v = 0; v < VECS; ++v) cols[v] = (v * NUM_THREADS + tid) * VEC;
     // L15: for start in tl.range(tl.program_id(0) * ROWS, n_rows, tl.num_programs(0) * ROWS):
-    for (int start = static_cast<int>(blockIdx.x); start < n_rows; start += static_cast<int>(gridDim.x)) {
+    for (int start = blockIdx.x; start < n_rows; start += gridDim.x) {
         // L16: rows = start + tl.arange(0, ROWS)
         const int rows = start;
         // L17: mask = (rows < n_rows)[:, None] & (cols < n_cols)[None, :]    (tested where it is used)
@@ -156,9 +154,8 @@ softmax_kernel(half* out_ptr, const half* in_ptr, int in_row_stride, int out_row
         half x[COLS];
         #pragma unroll
         for (int v = 0; v < VECS; ++v) {
-            load_vec_if<VEC>(&x[v * VEC],
-                             in_ptr + static_cast<long long>(rows) * in_row_stride + cols[v * VEC],
-                             cols[v * VEC] < n_cols, __float2half(__int_as_float(0xff800000)));
+            load_vec_if<VEC>(&x[v * VEC], in_ptr + static_cast<long long>(rows) * in_row_stride + cols[v],
+                             cols[v] < n_cols, __float2half(__int_as_float(0xff800000)));
         }
         // L20: x = x.to(tl.float32)
         const auto x_float = [&](int c) { return __half2float(x[c]); };
@@ -183,8 +180,8 @@ softmax_kernel(half* out_ptr, const half* in_ptr, int in_row_stride, int out_row
         round_pairs(stored, [&](int c) { return divide(numerator(c), denominator); });
         #pragma unroll
         for (int v = 0; v < VECS; ++v) {
-            if (cols[v * VEC] < n_cols) {
-                store_vec<VEC>(out_ptr + static_cast<long long>(rows) * out_row_stride + cols[v * VEC],
+            if (cols[v] < n_cols) {
+                store_vec<VEC>(out_ptr + static_cast<long long>(rows) * out_row_stride + cols[v],
                                &stored[v * VEC]);
             }
         }

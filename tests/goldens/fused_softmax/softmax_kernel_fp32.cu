@@ -28,9 +28,7 @@ __device__ __forceinline__ void load_vec_if(T* target, const T* source, bool ins
     T* elements = reinterpret_cast<T*>(&packet);
     #pragma unroll
     for (int i = 0; i < N; ++i) elements[i] = other;
-    if (inside) {
-        packet = *reinterpret_cast<const uint4*>(source);
-    }
+    if (inside) packet = *reinterpret_cast<const uint4*>(source);
     #pragma unroll
     for (int i = 0; i < N; ++i) target[i] = elements[i];
 }
@@ -105,17 +103,17 @@ extern "C" __global__ void __launch_bounds__(NUM_THREADS)
 softmax_kernel(float* out_ptr, const float* in_ptr, int in_row_stride, int out_row_stride, int n_rows,
                int n_cols)
 {
-    __shared__ float x_max_partial[NUM_WARPS];   // by warp and kept element
-    __shared__ float denominator_partial[NUM_WARPS];   // by warp and kept element
+    __shared__ float x_max_partial[NUM_WARPS];   // one partial result per warp
+    __shared__ float denominator_partial[NUM_WARPS];   // one partial result per warp
     const int tid = threadIdx.x;
 
     // A row fits in one block: BLOCK_SIZE is a power of two not below n_cols.
     // L14: cols = tl.arange(0, BLOCK_SIZE)
-    int cols[COLS];
+    int cols[VECS];   // the first of each vector
     #pragma unroll
-    for (int c = 0; c < COLS; ++c) cols[c] = (c / VEC * NUM_THREADS + tid) * VEC + c % VEC;
+    for (int v = 0; v < VECS; ++v) cols[v] = (v * NUM_THREADS + tid) * VEC;
     // L15: for start in tl.range(tl.program_id(0) * ROWS, n_rows, tl.num_programs(0) * ROWS):
-    for (int start = static_cast<int>(blockIdx.x); start < n_rows; start += static_cast<int>(gridDim.x)) {
+    for (int start = blockIdx.x; start < n_rows; start += gridDim.x) {
         // L16: rows = start + tl.arange(0, ROWS)
         const int rows = start;
         // L17: mask = (rows < n_rows)[:, None] & (cols < n_cols)[None, :]    (tested where it is used)
@@ -125,9 +123,8 @@ softmax_kernel(float* out_ptr, const float* in_ptr, int in_row_stride, int out_r
         float x[COLS];
         #pragma unroll
         for (int v = 0; v < VECS; ++v) {
-            load_vec_if<VEC>(&x[v * VEC],
-                             in_ptr + static_cast<long long>(rows) * in_row_stride + cols[v * VEC],
-                             cols[v * VEC] < n_cols, __int_as_float(0xff800000));
+            load_vec_if<VEC>(&x[v * VEC], in_ptr + static_cast<long long>(rows) * in_row_stride + cols[v],
+                             cols[v] < n_cols, __int_as_float(0xff800000));
         }
         // L20: x = x.to(tl.float32)    (the same elements)
         // Subtract the maximum for numerical stability.
@@ -153,8 +150,8 @@ softmax_kernel(float* out_ptr, const float* in_ptr, int in_row_stride, int out_r
         for (int c = 0; c < COLS; ++c) stored[c] = divide(numerator[c], denominator);
         #pragma unroll
         for (int v = 0; v < VECS; ++v) {
-            if (cols[v * VEC] < n_cols) {
-                store_vec<VEC>(out_ptr + static_cast<long long>(rows) * out_row_stride + cols[v * VEC],
+            if (cols[v] < n_cols) {
+                store_vec<VEC>(out_ptr + static_cast<long long>(rows) * out_row_stride + cols[v],
                                &stored[v * VEC]);
             }
         }

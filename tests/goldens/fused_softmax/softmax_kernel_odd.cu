@@ -77,8 +77,8 @@ extern "C" __global__ void __launch_bounds__(NUM_THREADS)
 softmax_kernel(float* out_ptr, const float* in_ptr, int in_row_stride, int out_row_stride, int n_rows,
                int n_cols)
 {
-    __shared__ float x_max_partial[NUM_WARPS];   // by warp and kept element
-    __shared__ float denominator_partial[NUM_WARPS];   // by warp and kept element
+    __shared__ float x_max_partial[NUM_WARPS];   // one partial result per warp
+    __shared__ float denominator_partial[NUM_WARPS];   // one partial result per warp
     const int tid = threadIdx.x;
 
     // A row fits in one block: BLOCK_SIZE is a power of two not below n_cols.
@@ -87,7 +87,7 @@ softmax_kernel(float* out_ptr, const float* in_ptr, int in_row_stride, int out_r
     #pragma unroll
     for (int c = 0; c < COLS; ++c) cols[c] = c * NUM_THREADS + tid;
     // L15: for start in tl.range(tl.program_id(0) * ROWS, n_rows, tl.num_programs(0) * ROWS):
-    for (int start = static_cast<int>(blockIdx.x); start < n_rows; start += static_cast<int>(gridDim.x)) {
+    for (int start = blockIdx.x; start < n_rows; start += gridDim.x) {
         // L16: rows = start + tl.arange(0, ROWS)
         const int rows = start;
         // L17: mask = (rows < n_rows)[:, None] & (cols < n_cols)[None, :]    (tested where it is used)
@@ -97,7 +97,7 @@ softmax_kernel(float* out_ptr, const float* in_ptr, int in_row_stride, int out_r
         float x[COLS];
         #pragma unroll
         for (int c = 0; c < COLS; ++c) {
-            x[c] = cols[c] < n_cols ? *(in_ptr + static_cast<long long>(rows) * in_row_stride + cols[c])
+            x[c] = cols[c] < n_cols ? in_ptr[static_cast<long long>(rows) * in_row_stride + cols[c]]
                 : __int_as_float(0xff800000);
         }
         // L20: x = x.to(tl.float32)    (the same elements)
@@ -125,7 +125,7 @@ softmax_kernel(float* out_ptr, const float* in_ptr, int in_row_stride, int out_r
         #pragma unroll
         for (int c = 0; c < COLS; ++c) {
             if (cols[c] < n_cols) {
-                *(out_ptr + static_cast<long long>(rows) * out_row_stride + cols[c]) = stored[c];
+                out_ptr[static_cast<long long>(rows) * out_row_stride + cols[c]] = stored[c];
             }
         }
     }
