@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from .language.dtypes import DType, Element, int32
-from .records import dataclass
 
 if TYPE_CHECKING:
     from .outside import Reading
@@ -90,6 +89,11 @@ class Target:
     @property
     def has_dependent_launch(self) -> bool:
         """Whether a grid can start before the one in front of it has ended."""
+        return self.capability >= 90
+
+    @property
+    def has_vector_atomics(self) -> bool:
+        """Whether one instruction adds several neighbouring floats to memory."""
         return self.capability >= 90
 
 

@@ -11,8 +11,8 @@ of two floats each, whose order along K does not matter as long as A and B have 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
-from ..records import dataclass
 from ..schedule.instructions import Instruction
 from ..schedule.layout import padded
 from .context import Context

@@ -8,8 +8,8 @@ from ..ir.nodes import Assign, Call, Effect, Expr, Literal, Use, Variable
 from ..ir.types import ValueType
 from ..ir.walk import subexpressions
 from ..language.dtypes import DType, PointerType
+from ..schedule.access import Access, Bound, plan_access
 from ..schedule.layout import Layout
-from .access import Access, Bound, plan_access
 from .context import Context, ctype
 from .element import element_text
 from .literals import literal_text
@@ -17,7 +17,16 @@ from .point import Point
 from .rounding import materialised
 from .spell import Text
 from .unit import Branch, Line, Node, Spelled
-from .vectors import access_of, copies_of_repeated, load_operands, place_of_own, place_of_scalar, vectors, width_name
+from .vectors import (
+    access_of,
+    copies_of_repeated,
+    load_operands,
+    place_of_own,
+    place_of_scalar,
+    slot_read,
+    vectors,
+    width_name,
+)
 
 
 def lower_load(context: Context, statement: Assign) -> tuple[Node, ...]:
@@ -49,7 +58,7 @@ def lower_load(context: Context, statement: Assign) -> tuple[Node, ...]:
         def one(point: Point) -> tuple[Node, ...]:
             value = element_text(context, pointer, point)
             if target in context.own_stage:
-                value = Text(place_of_own(context, statement, point))
+                value = Text(place_of_own(context, statement, point, slot_read(context, target)))
             if _pointee(pointer).is_bool():
                 value = Text(f"{value.within(9)} != 0", 9)
             condition = all_tests(context, access, point)
@@ -79,7 +88,7 @@ def plan_access_by_element(
 ) -> Access:
     """The same access without vectors: where each element has a replacement of its own."""
     from ..analysis.masks import conjuncts
-    from .access import padding_tests
+    from ..schedule.access import padding_tests
 
     return Access(access.axis, 1, tuple([*conjuncts(mask, context.facts), *padding_tests(pointer.type.shape)]), ())
 
@@ -181,7 +190,7 @@ def _load_vector(
             "target": context.names.shared_index("loaded")
             if access.scattered
             else f"&{first_element(context, name, target, point)}",
-            "source": f"&{place_of_own(context, statement, point)}"
+            "source": f"&{place_of_own(context, statement, point, slot_read(context, target))}"
             if target in context.own_stage
             else context.speller.text(pointer, point),
             "suffix": f"_{modifier}" if modifier else "",

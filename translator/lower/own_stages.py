@@ -1,7 +1,8 @@
 """Loads that every thread makes ahead for itself: asynchronous copies to places that no other thread touches.
 
 A place holds one access of one thread, those of neighbouring threads lie side by side: no two lanes meet in a bank, and
-neither the copies nor the reads need a barrier. `schedule/own_stages.py` decides which loads these are.
+neither the copies nor the reads need a barrier. `schedule/own_stages.py` decides which loads these are, and
+`schedule/warp_copies.py` where a lane copies for another one of its warp.
 """
 
 from __future__ import annotations
@@ -10,15 +11,15 @@ import math
 from collections.abc import Callable
 
 from ..ir.nodes import Assign, Call, For, Literal, Statement
+from ..schedule.access import COPY_BYTES
 from ..schedule.ring_plan import Ring
 from ..schedule.rings import top_statements
 from .context import Context, ctype
 from .memory import note_load, scalar_test, uniform_test, valid_count
 from .point import Point
-from .staging import COPY_BYTES
 from .tags import tag
 from .unit import Branch, Comment, Line, Loop, Node, Shared
-from .vectors import access_of, load_operands, place_of_own, place_of_scalar, vectors, width_name
+from .vectors import access_of, load_operands, place_of_own, place_of_scalar, slot_filled, vectors, width_name
 
 AHEAD = "its copies, made ahead"  # what is said of a load's line where the other part of its code stands
 Body = Callable[[tuple[Statement, ...]], tuple[Node, ...]]
@@ -73,11 +74,13 @@ def _scalar_copy(context: Context, load: Assign) -> tuple[Node, ...]:
 
 
 def own_copies(context: Context, load: Assign) -> tuple[Node, ...]:
-    """This thread's copies of what it will hold of a tile or a scalar, to its places in `stage`."""
+    """This thread's copies of a tile or a scalar to `stage`: of what it will hold, or another lane of its warp."""
     target = load.target
     if not target.type.is_tile:
         return _scalar_copy(context, load)
-    access, layout = access_of(context, load), context.schedule.layouts[target]
+    copy = context.schedule.warp_copies.get(target)
+    layout = copy.layout if copy else context.schedule.layouts[target]
+    access, slot = access_of(context, load, layout), slot_filled(context, target)
     pointer, _, _ = load_operands(load.value)  # type: ignore[arg-type]
     note_load(context, pointer, layout)
     size = access.width * target.type.dtype.itemsize
@@ -92,7 +95,7 @@ def own_copies(context: Context, load: Assign) -> tuple[Node, ...]:
         if test is not None:
             valid = f"{test.within(4)} ? {valid} : 0"
         source = context.speller.text(pointer, point)
-        return (Line(f"{helper}(&{place_of_own(context, load, point)}, {source}, {valid});"),)
+        return (Line(f"{helper}(&{place_of_own(context, load, point, slot)}, {source}, {valid});"),)
 
     return vectors(context, layout, access, one)
 
@@ -130,13 +133,16 @@ def lower_own_loop(
         Branch(f"{ahead} {compare} {stop}", (Line(f"{load_tiles}({ahead}{stage});"),)),
         Line("cp_async_commit();", "possibly of nothing: one group per iteration"),
     )
-    context.after_load[id(loads[-1])] = more
-    arrival = Line(
-        f"cp_async_wait<{f'{stages} - 1' if several else '0'}>();", "what this thread has copied for itself has arrived"
-    )
+    for_others = any(load.target in context.schedule.warp_copies for load in loads)
+    free = (Line("__syncwarp();", "every lane has read what is overwritten next"),) if for_others else ()
+    context.after_load[id(loads[-1])] = (*free, *more)
+    arrival = [
+        Line(f"cp_async_wait<{f'{stages} - 1' if several else '0'}>();", "what this thread has copied has arrived"),
+        *((Line("__syncwarp();", "and what other lanes have copied for it"),) if for_others else ()),
+    ]
     position = f"{used or name} % {stages}"
     trip = [
-        arrival,
+        *arrival,
         *((Line(f"const int stage = {position};"),) if several else ()),
         *body(statement.body),
         *((Line(f"++{used};"),) if used else ()),

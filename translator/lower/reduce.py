@@ -7,11 +7,11 @@ that several operations reduce (a value and its index) travels as one state with
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 from ..ir.nodes import Assign, Call, Combine, Expr, Variable
-from ..records import dataclass
+from ..schedule.access import inside_test
 from ..schedule.layout import REGISTER, Layout, drop_axis, padded
-from .access import inside_test
 from .combine import Combination
 from .combine_struct import combination_of
 from .context import Context

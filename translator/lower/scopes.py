@@ -6,10 +6,10 @@ In: the statements of a kernel or function and the expressions that absorbed var
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
 from ..ir.nodes import Assign, Expr, For, Inlined, Statement, Variable, While
 from ..ir.walk import bodies, expressions, used_variables
-from ..records import dataclass
 
 BlockPath = tuple[tuple[int, int], ...]  # (id of a compound statement, number of its block), outermost first
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from ..diagnostics import CompilationError
 from ..ir.nodes import Call, CallFunction, DeviceFunction, Expr, Literal, Use, Variable
@@ -15,7 +16,6 @@ from ..ir.walk import MOVES
 from ..language.dtypes import DType, PointerType
 from ..ops.casts import cuda_cast
 from ..ops.registry import OPS
-from ..records import dataclass
 from .literals import literal_text
 from .point import Point, coordinate
 

@@ -15,6 +15,7 @@ from ..analysis.facts import Facts
 from ..artifact import Options, Target
 from ..ir.nodes import Assign, Call, Expr, Kernel, Use, Variable
 from ..ir.walk import children, expressions, statements
+from .access import ACCESS_BYTES
 from .box_stores import cut_stores
 from .dots import Dots, plan_dots
 from .held_operands import held_operands
@@ -27,8 +28,8 @@ from .recomputed import ENOUGH_BLOCKS, Recomputed, choose_recomputed, is_exchang
 from .registers import choose_shared, needs_whole_multiprocessor, peak_registers
 from .ring_plan import Rings
 from .rings import with_stages
+from .warp_copies import choose_warp_copies
 
-ACCESS_BYTES = 16  # the widest access of one thread
 LARGEST_REPEAT = 16  # elements that lie in one word and go to one thread
 LANES = 32
 SHARED_FOR_EXCHANGE = 32 * 1024  # bytes that tiles in shared memory leave to reductions and conversions of tiles
@@ -64,10 +65,12 @@ def choose_layouts(kernel: Kernel, facts: Facts, options: Options, target: Targe
     in_registers = {v: layout for v, layout in in_registers.items() if v not in recomputed.variables}
     in_shared = choose_shared(kernel, counted, in_registers, num_threads, room)
     crowded = needs_whole_multiprocessor(peak_registers(kernel, counted, in_registers), num_threads)
+    warp_copies = choose_warp_copies(kernel, facts, layouts, rings)
+    copied = {tile: copy.layout for tile, copy in warp_copies.items()}
     return Schedule(
         layouts=layouts,
         statement_layouts={node: layout for node, layout in problem.answers.items() if isinstance(node, int)},
-        index_layouts=_index_layouts(kernel, facts, problem),
+        index_layouts=_index_layouts(kernel, facts, problem, copied),
         conversions={key: tuple(value) for key, value in conversions.items()},
         in_shared=in_shared,
         recomputed=recomputed,
@@ -75,6 +78,7 @@ def choose_layouts(kernel: Kernel, facts: Facts, options: Options, target: Targe
         staged=dots.staged,
         store_parts=store_parts,
         rings=rings,
+        warp_copies=warp_copies,
         blocks_per_multiprocessor=recomputed.blocks or (1 if crowded or rings.has_producer else None),
         options=options,
         target=target,
@@ -259,8 +263,13 @@ def _lead(layout: Layout, path: Path) -> Layout | None:
 # -------------------------------------------------------------------------------------------------- index tiles
 
 
-def _index_layouts(kernel: Kernel, facts: Facts, problem: Problem) -> dict[Variable, tuple[Layout, ...]]:
-    """The layouts in which statements need each index tile, in order of first need."""
+def _index_layouts(
+    kernel: Kernel, facts: Facts, problem: Problem, copied: dict[Variable, Layout]
+) -> dict[Variable, tuple[Layout, ...]]:
+    """The layouts in which statements need each index tile, in order of first need.
+
+    `copied` has the layouts of loads that other lanes make than those that hold the tile.
+    """
     needed: dict[Variable, list[Layout]] = {}
 
     def visit(expr: Expr, layout: Layout) -> None:
@@ -289,4 +298,6 @@ def _index_layouts(kernel: Kernel, facts: Facts, problem: Problem) -> dict[Varia
             for root in children(expr)[first:] if structured else (expr,):
                 if root.type.is_tile:
                     visit(root, problem.answers[node])
+                if root.type.is_tile and node in copied:
+                    visit(root, copied[node])
     return {variable: tuple(layouts) for variable, layouts in needed.items()}

@@ -221,7 +221,7 @@ layer_norm_bwd_dx(half* dx_ptr, const half* dy_ptr, float* dw_ptr, float* db_ptr
     }
     int used = 0;   // stages so far
     for (int row = group; row < M; row += gridDim.x) {
-        cp_async_wait<NUM_STAGES - 1>();   // what this thread has copied for itself has arrived
+        cp_async_wait<NUM_STAGES - 1>();   // what this thread has copied has arrived
         const int stage = used % NUM_STAGES;
         // L53: x = tl.load(x_ptr + row * N + cols, mask=mask, other=0.0).to(tl.float32)
         //         (from where it was copied)
