@@ -48,8 +48,8 @@ def layer_norm_bwd_dx(
     w = tl.load(w_ptr + cols, mask=mask, other=0.0).to(tl.float32)
     dw = tl.zeros((BLOCK_SIZE,), dtype=tl.float32)
     db = tl.zeros((BLOCK_SIZE,), dtype=tl.float32)
-    # A program keeps the sums of its rows in registers and writes them once.
-    for row in range(group, M, tl.num_programs(0)):
+    # A program keeps the sums of its rows in registers and writes them once; two rows are on their way meanwhile.
+    for row in tl.range(group, M, tl.num_programs(0), num_stages=3):
         x = tl.load(x_ptr + row * N + cols, mask=mask, other=0.0).to(tl.float32)
         dy = tl.load(dy_ptr + row * N + cols, mask=mask, other=0.0).to(tl.float32)
         mean = tl.load(mean_ptr + row)

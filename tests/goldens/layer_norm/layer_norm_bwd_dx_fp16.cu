@@ -190,8 +190,9 @@ layer_norm_bwd_dx(half* dx_ptr, const half* dy_ptr, float* dw_ptr, float* db_ptr
     float dw[ELEMS] = {};
     // L50: db = tl.zeros((BLOCK_SIZE,), dtype=tl.float32)
     float db[ELEMS] = {};
-    // A program keeps the sums of its rows in registers and writes them once.
-    // L52: for row in range(group, M, tl.num_programs(0)):
+    // A program keeps the sums of its rows in registers and writes them once; two rows are on their way
+    // meanwhile.
+    // L52: for row in tl.range(group, M, tl.num_programs(0), num_stages=3):
     // Starts the loads of iteration row into a stage.
     const auto load_tiles = [&](int row, int stage) {
         // L53: x = tl.load(x_ptr + row * N + cols, mask=mask, other=0.0).to(tl.float32)
