@@ -302,8 +302,10 @@ def _reduce_states(context: Context, statement: Assign, plan: _Plan) -> tuple[No
     def one_kept(point: Point) -> tuple[Node, ...]:
         result = indexed(context, name, state, point)
         declared = f"{plan.combination.state} " if single else ""
-        start, *further = _states_over_registers(context, plan, point, result, fields)
-        return (Line(f"{declared}{start.text}"), *further, *_over_lanes(context, plan, result))
+        return (
+            *_states_over_registers(context, plan, point, result, fields, declared),
+            *_over_lanes(context, plan, result),
+        )
 
     nodes += context.each_register(plan.kept, one_kept)
     if plan.warp_bits:
@@ -314,11 +316,13 @@ def _reduce_states(context: Context, statement: Assign, plan: _Plan) -> tuple[No
     return tuple(nodes)
 
 
-def _states_over_registers(context: Context, plan: _Plan, kept: Point, result: str, fields: object) -> tuple[Node, ...]:
+def _states_over_registers(
+    context: Context, plan: _Plan, kept: Point, result: str, fields: object, declared: str
+) -> tuple[Node, ...]:
     names = context.axis_indices(plan.source)
     looped = [axis for axis in plan.axes if plan.source.registers(axis) > 1]
     zero = {axis: "0" for axis in plan.axes}
-    first = Line(f"{result} = {fields(_source_point(context, plan, kept, zero))};")  # type: ignore[operator]
+    first = Line(f"{declared}{result} = {fields(_source_point(context, plan, kept, zero))};")  # type: ignore[operator]
     if not looped:
         return (first,)
     point = _source_point(context, plan, kept, zero | {a: names[a] for a in looped})
