@@ -79,7 +79,7 @@ def render(unit: Unit) -> tuple[str, tuple[tuple[int, int], ...]]:
                 line for constant in used_constants(unit.constants, texts) for line in _constant_lines(constant)
             ],
             helpers=helpers,
-            dynamic_shared=[line for array in unit.dynamic_shared for line in _shared_lines(array, False)],
+            dynamic_shared=_struct_lines(unit.dynamic_shared),
             static_shared=[line for array in unit.static_shared for line in _shared_lines(array, True)],
             functions=functions,
             signature="\n".join(_signature(unit)),
@@ -277,12 +277,34 @@ def _constant_lines(constant: Constant) -> list[str]:
     return [line] if len(line) <= WIDTH else [*wrap_comment(constant.comment, 0), text]
 
 
-def _shared_lines(array: Shared, static: bool) -> list[str]:
+def _struct_lines(arrays: tuple[Shared, ...]) -> list[str]:
+    """The members of the struct of shared arrays: those that take turns stand together, in a union of the turns."""
+    lines: list[str] = []
+    for number, array in enumerate(arrays):
+        before = arrays[number - 1].turn if number else ""
+        after = arrays[number + 1].turn if number + 1 < len(arrays) else ""
+        if not array.turn:
+            lines += _shared_lines(array, False)
+            continue
+        if not before:
+            lines.append(f"{' ' * INDENT}union {{   // one memory: no two of these are in use at the same time")
+        several = array.turn in (before, after)
+        if several and before != array.turn:
+            lines.append(f"{' ' * 2 * INDENT}struct {{")
+        lines += _shared_lines(array, False, 3 * INDENT if several else 2 * INDENT)
+        if several and after != array.turn:
+            lines.append(f"{' ' * 2 * INDENT}}} {array.turn};")
+        if not after:
+            lines.append(f"{' ' * INDENT}}};")
+    return lines
+
+
+def _shared_lines(array: Shared, static: bool, indent: int = INDENT) -> list[str]:
     """The declaration of a shared array with the sentence that explains it."""
     align = f"alignas({array.align}) "
     if static:
         align = f"__shared__ __align__({array.align}) " if array.align > 16 else "__shared__ "
-    return wrap_code(f"{align}{array.ctype} {array.name}{array.dimensions};   // {array.comment}", INDENT)
+    return wrap_code(f"{align}{array.ctype} {array.name}{array.dimensions};   // {array.comment}", indent)
 
 
 def _signature(unit: Unit) -> list[str]:

@@ -115,7 +115,7 @@ def _by_registers(layout: Layout, fast: int, bits: int) -> bool:
 
 
 def _buffer(context: Context, statement: Effect, variable: Variable, tile: SharedTile, word: str) -> str:
-    name = context.scratch_name(id(statement), "store", f"{word}_shared")
+    name = context.scratch_name(id(statement), "store", f"{word}_shared", lasting=True)
     dimensions = f"[{_buffers(context, tile)}]" if tile.stages > 1 else ""
     size = " * ".join(side_text(context, side) for side in tile.shape)
     comment = f"{word} on its way out, {tile.swizzle}-byte swizzle"

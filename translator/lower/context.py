@@ -66,6 +66,8 @@ class Context:
         self.helpers: dict[str, Helper] = {}
         self.shared: dict[tuple[int, str], Shared] = {}
         self.pending_reads: set[str] = set()  # shared arrays that some thread may still be reading
+        self.in_turns = False  # whether arrays that only one statement needs share their memory with those of others
+        self.turns: dict[str, int] = {}  # the arrays that do, with the statement that needs them
         self.loaded_from: dict[Variable, set[Layout]] = {}  # per pointer argument, since the last barrier
         self.pointer_roots: dict[Variable, set[Variable]] = {}  # the arguments that a pointer derives from
         self.converted: dict[tuple[Variable, Layout], str] = {}
@@ -321,19 +323,30 @@ class Context:
 
     def scratch(self, statement: int, purpose: str, shared: Shared) -> Shared:
         """A shared array for one purpose of one statement, however often the statement is lowered."""
+        if shared.name in self.turns and (statement, purpose) not in self.shared:
+            mates = [array.turn for (owner, _), array in self.shared.items() if owner == statement and array.turn]
+            turn = mates[0] if mates else self.names.fresh(f"for_{shared.name.removesuffix('_shared')}")
+            shared = replace(shared, turn=turn)
         return self.shared.setdefault((statement, purpose), shared)
 
-    def scratch_name(self, statement: int, purpose: str, *choices: str) -> str:
-        """The name of such an array."""
+    def scratch_name(self, statement: int, purpose: str, *choices: str, lasting: bool = False) -> str:
+        """The name of such an array; one that is `lasting` is still in use when its statement is over."""
         if (statement, purpose) in self.shared:
             return self.shared[statement, purpose].name
-        return self.names.fresh(*choices)
+        name = self.names.fresh(*choices)
+        if self.in_turns and not lasting:
+            self.turns[name] = statement
+        return name
 
     def before_write(self, name: str) -> tuple[Node, ...]:
-        """The barrier, if any, that must precede writing a shared array that may still be read."""
-        if name not in self.pending_reads:
-            return ()
-        return self.barrier(f"everyone has read {name} before it is written again")
+        """The barrier, if any, that must precede writing a shared array whose memory may still be read."""
+        if name in self.pending_reads:
+            return self.barrier(f"everyone has read {name} before it is written again")
+        own = self.turns.get(name)
+        others = {read for read in self.pending_reads if self.turns.get(read, own) != own}
+        if own is not None and others:
+            return self.barrier(f"everyone has read {min(others)}, whose memory {name} takes")
+        return ()
 
     def barrier(self, reason: str) -> tuple[Node, ...]:
         """A barrier of the block; everything read before it is settled."""

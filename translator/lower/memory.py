@@ -6,15 +6,16 @@ from collections.abc import Callable
 
 from ..ir.nodes import Assign, Call, Effect, Expr, Literal, Use, Variable
 from ..ir.types import ValueType
-from ..ir.walk import MOVES, subexpressions
+from ..ir.walk import subexpressions
 from ..language.dtypes import DType, PointerType
 from ..schedule.layout import Layout
 from .access import Access, Bound, plan_access
 from .context import Context, ctype
+from .element import element_text
 from .literals import literal_text
 from .point import Point
 from .rounding import materialised
-from .spell import ATOM, UNARY, Text, is_long
+from .spell import Text
 from .unit import Branch, Line, Node, Spelled
 from .vectors import access_of, copies_of_repeated, load_operands, place_of_own, vectors, width_name
 
@@ -306,31 +307,6 @@ def _pointee(pointer: Expr) -> DType:
     if not isinstance(element, PointerType):
         raise TypeError("not a pointer")
     return element.element_ty
-
-
-def element_text(context: Context, pointer: Expr, point: Point | None) -> Text:
-    """The element that a pointer points to: `x_ptr[offset]`, or `*(…)` where no one index leads to it."""
-    offsets: list[tuple[Expr, Text]] = []
-    base, at = _resolve(context, pointer), point
-    while isinstance(base, Call) and base.op in ("ptr_add", *MOVES):
-        below = [at and at.operand(base, arg) if arg.type.is_tile else None for arg in base.args]
-        if base.op == "ptr_add":
-            offsets.insert(0, (base.args[1], context.speller.spell(base.args[1], below[1], wide=True)))
-        base, at = _resolve(context, base.args[0]), below[0]
-    start = context.speller.spell(base, at)
-    # A pointer moves by 64 bits at each step; a sum of two offsets in 32 bits might not hold what they come to.
-    one_index = len(offsets) == 1 or any(is_long(offset, text.text) for offset, text in offsets[:2])
-    if offsets and one_index and start.precedence == ATOM:
-        terms = [text.within(12, "+") for _, text in offsets] if len(offsets) > 1 else [offsets[0][1].text]
-        return Text(f"{start.text}[{' + '.join(terms)}]")
-    address = context.speller.spell(pointer, point)
-    return Text(f"*{address.within(UNARY)}" if not address.operator else f"*({address.text})", UNARY)
-
-
-def _resolve(context: Context, pointer: Expr) -> Expr:
-    while isinstance(pointer, Use) and pointer.variable in context.facts.absorbed:
-        pointer = context.facts.definitions[pointer.variable]
-    return pointer
 
 
 def memory_value(type_: ValueType, text: Text) -> str:

@@ -262,7 +262,7 @@ def lower_box_load(context: Context, statement: Assign) -> tuple[Node, ...]:
     target = statement.target
     tile = context.schedule.staged[target]
     name = context.names.variable(target)
-    shared_array(context, (target.key, "staged"), name, target, tile, tile_comment(tile))
+    shared_array(context, target.key, "staged", name, target, tile, tile_comment(tile))
     if context.role != "producer" or not isinstance(statement.value, Call):
         return ()
     ring = next(ring for ring in context.schedule.rings.rings if target in ring.tiles)

@@ -34,7 +34,6 @@ INFIX = re.compile(r"^(\{\w+\}) (\S+) (\{\w+\}|[\w.]+)$")
 PREFIX = re.compile(r"^([-!~])(\{\w+\})$")
 TERNARY = re.compile(r"^(\{\w+\}) \? (\{\w+\}) : (\{\w+\})$")
 INNERMOST = re.compile(r"\([^()]*\)|\[[^][]*\]")
-OTHER_THAN_SUMS = re.compile(r" (?![-+*] )[^\w ]+ ")
 NARROW = frozenset(("add", "sub", "mul", "neg", "shl", "invert"))  # C computes these in int
 
 
@@ -233,18 +232,11 @@ def _has_product(expr: Expr) -> bool:
 
 def _loosest(text: str) -> int:
     """Precedence of the loosest operator outside parentheses of an index text."""
-    operators = re.findall(r"(?<= )[-+*/%](?= )", _outside_parentheses(text))
+    operators = re.findall(r"(?<= )[-+*/%](?= )", outside_parentheses(text))
     return min((PRECEDENCE[operator] for operator in operators), default=ATOM)
 
 
-def is_long(expr: Expr, text: str) -> bool:
-    """Whether C computes the text of an offset in 64 bits: by its type, or as sums and products with a widened part."""
-    outside = _outside_parentheses(text)
-    widened = "static_cast<long long>" in outside and not OTHER_THAN_SUMS.search(outside)
-    return widened or (isinstance(expr.type.element, DType) and expr.type.element.bits == 64)
-
-
-def _outside_parentheses(text: str) -> str:
+def outside_parentheses(text: str) -> str:
     """The text without what stands in parentheses and brackets."""
     while (shorter := INNERMOST.sub("", text)) != text:
         text = shorter

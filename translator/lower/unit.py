@@ -126,7 +126,10 @@ class Helper:
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """A shared array: `<ctype> <name><dimensions>`, with the sentence that explains it. `size` and `align` are in bytes."""
+    """A shared array: `<ctype> <name><dimensions>`, with the sentence that explains it. `size` and `align` are in bytes.
+
+    Arrays that name a `turn` share one memory with those that name another: see `lower/shared_plan.py`.
+    """
 
     name: str
     ctype: str
@@ -134,6 +137,7 @@ class Shared:
     size: int
     comment: str = ""
     align: int = 16
+    turn: str = ""
 
 
 @dataclass(frozen=True, slots=True)
