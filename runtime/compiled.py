@@ -20,10 +20,10 @@ from tilewright.runtime.tensor_maps import integer_places
 from tilewright.runtime.tracing import RecordedLaunch, recording
 
 if TYPE_CHECKING:
-    from tilewright.runtime.nvrtc import Cubin
     from tilewright.runtime.fast_path import FastPath
     from tilewright.runtime.jit import JITFunction
     from tilewright.runtime.launcher import Launcher
+    from tilewright.runtime.nvrtc import Cubin
 
 
 @dataclass(frozen=True, slots=True)

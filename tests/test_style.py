@@ -207,9 +207,10 @@ def the_size_is_in_proportion(golden: Golden) -> Iterator[str]:
 
 
 POINTS: list[Callable[[Golden], Iterator[str]]] = [
-    every_statement_is_quoted, user_comments_are_kept, no_serial_names, the_header_is_complete, no_magic_numbers, no_repetition,
-    helpers_and_constants_are_used, comments_name_what_there_is, nothing_is_said_twice_or_in_vain, the_layout_is_tidy, index_arithmetic_is_flat, synchronisation_is_explained,
-    casts_are_visible, the_size_is_in_proportion,
+    every_statement_is_quoted, user_comments_are_kept, no_serial_names, the_header_is_complete, no_magic_numbers,
+    no_repetition, helpers_and_constants_are_used, comments_name_what_there_is, nothing_is_said_twice_or_in_vain,
+    the_layout_is_tidy, index_arithmetic_is_flat, synchronisation_is_explained, casts_are_visible,
+    the_size_is_in_proportion,
 ]  # fmt: skip
 
 

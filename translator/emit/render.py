@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import functools
-import pkgutil
 import re
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..lower.unit import (
     TOPICS,
@@ -25,40 +23,12 @@ from ..lower.unit import (
 )
 from .ascii_code import ascii_code
 from .helpers import order_helpers
+from .templates import environment, filled
 from .wrap import WIDTH, wrap_code, wrap_comment
-
-if TYPE_CHECKING:
-    import jinja2
 
 INDENT = 4
 FIELD_COLUMN = 11
 COMMENT_COLUMN = 64
-
-
-@functools.cache
-def environment() -> jinja2.Environment:
-    """The templates, strict about names that they do not get."""
-    import jinja2
-
-    return jinja2.Environment(
-        loader=jinja2.FunctionLoader(_template),
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=False,
-        autoescape=False,
-    )
-
-
-@functools.cache
-def _template(name: str) -> str:
-    return (pkgutil.get_data("tilewright.templates", name) or b"").decode()
-
-
-def _filled(name: str, values: dict[str, Any]) -> str:
-    """A template with its values; most helpers are plain text, which need not be compiled."""
-    text = _template(name)
-    return environment().get_template(name).render(**values) if "{{" in text or "{%" in text else text
 
 
 def render(unit: Unit) -> tuple[str, tuple[tuple[int, int], ...]]:
@@ -206,7 +176,7 @@ def _render_function(function: Function) -> str:
 def _render_helper(template: str, values: dict[str, Any]) -> str:
     if isinstance(values.get("body"), tuple):
         values = {**values, "body": "\n".join(line for line, _ in _render_nodes(values["body"], 2 * INDENT))}
-    text = _filled(f"helpers/{template}.cu.j2", values)
+    text = filled(f"helpers/{template}.cu.j2", values)
     lines: list[str] = []
     for line in _paragraphs(text.strip("\n").splitlines()):
         stripped = line.lstrip(" ")

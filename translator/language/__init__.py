@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..host import constexpr_function
 from . import stubs as _stubs
 from .builtin import Builtin as _Builtin
 from .constexpr import constexpr
@@ -17,7 +18,6 @@ from .dtypes import DType as dtype  # noqa: N813 (Triton's name)
 from .missing import NOT_YET
 from .missing import missing_name as _missing_name
 from .namespaces import LIBDEVICE as _LIBDEVICE
-from ..host import constexpr_function
 from .namespaces import elementwise as _elementwise
 from .namespaces import extra, math, target_info
 from .values import PropagateNan, const, pointer_type, tensor, tensor_descriptor, tuple
@@ -51,8 +51,9 @@ globals().update(_DTYPES)
 METHODS = {name: function for name, function in _builtins.items() if function.method}
 
 __all__ = [
-    "NOT_YET", "PropagateNan", "TRITON_MAX_TENSOR_NUMEL", "condition", "const", "constexpr", "constexpr_function", "dtype", "extra", "math",
-    "pi32_t", "pointer_type", "range", "static_range", "target_info", "tensor", "tensor_descriptor", "tuple",
+    "NOT_YET", "PropagateNan", "TRITON_MAX_TENSOR_NUMEL", "condition", "const", "constexpr", "constexpr_function",
+    "dtype", "extra", "math", "pi32_t", "pointer_type", "range", "static_range", "target_info", "tensor",
+    "tensor_descriptor", "tuple",
     *_builtins, *_DTYPES,
 ]  # fmt: skip
 

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from ..ir.nodes import Call, Effect, Expr, Return, Use, Variable
 from ..ir.types import Dim
 from ..ir.walk import statements
+from ..schedule.access import Access
 from ..schedule.instructions import WARPGROUP_BITS
 from ..schedule.layout import REGISTER, Layout, bits_of
 from ..schedule.shared_tiles import ALIGNMENT, LINE_BYTES, SharedTile
-from .access import Access
 from .context import Context, ctype
 from .formats import line_elements
 from .matrix_store import stores_matrices, write_matrices

@@ -21,7 +21,7 @@ from .unit import HeaderField
 
 WARPGROUP = 1 << WARPGROUP_BITS
 HOPPER_ONLY = (("wgmma", "wgmma"), ("setmaxnreg", "warpgroup_shrink"))  # (instruction, the helper that has it)
-FROM_HOPPER = frozenset(("grid_wait", "grid_release_dependents"))
+FROM_HOPPER = frozenset(("grid_wait", "grid_release_dependents", "atomic_add_vec"))
 ROOM = 94  # columns of a header line beside the name of its field
 
 

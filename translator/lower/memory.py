@@ -8,8 +8,8 @@ from ..ir.nodes import Assign, Call, Effect, Expr, Literal, Use, Variable
 from ..ir.types import ValueType
 from ..ir.walk import subexpressions
 from ..language.dtypes import DType, PointerType
+from ..schedule.access import Access, Bound, plan_access
 from ..schedule.layout import Layout
-from .access import Access, Bound, plan_access
 from .context import Context, ctype
 from .element import element_text
 from .literals import literal_text
@@ -17,7 +17,16 @@ from .point import Point
 from .rounding import materialised
 from .spell import Text
 from .unit import Branch, Line, Node, Spelled
-from .vectors import access_of, copies_of_repeated, load_operands, place_of_own, vectors, width_name
+from .vectors import (
+    access_of,
+    copies_of_repeated,
+    load_operands,
+    place_of_own,
+    place_of_scalar,
+    slot_read,
+    vectors,
+    width_name,
+)
 
 
 def lower_load(context: Context, statement: Assign) -> tuple[Node, ...]:
@@ -49,7 +58,7 @@ def lower_load(context: Context, statement: Assign) -> tuple[Node, ...]:
         def one(point: Point) -> tuple[Node, ...]:
             value = element_text(context, pointer, point)
             if target in context.own_stage:
-                value = Text(place_of_own(context, statement, point))
+                value = Text(place_of_own(context, statement, point, slot_read(context, target)))
             if _pointee(pointer).is_bool():
                 value = Text(f"{value.within(9)} != 0", 9)
             condition = all_tests(context, access, point)
@@ -79,7 +88,7 @@ def plan_access_by_element(
 ) -> Access:
     """The same access without vectors: where each element has a replacement of its own."""
     from ..analysis.masks import conjuncts
-    from .access import padding_tests
+    from ..schedule.access import padding_tests
 
     return Access(access.axis, 1, tuple([*conjuncts(mask, context.facts), *padding_tests(pointer.type.shape)]), ())
 
@@ -131,18 +140,25 @@ def _load_scalar(context: Context, statement: Assign, call: Call) -> tuple[Node,
     target = statement.target
     element = _pointee(pointer)
     modifier = read_modifier(call)
-    if modifier:
+    if target in context.own_stage:
+        text = Text(place_of_scalar(context, target))
+    elif modifier:
         text = Text(f"{_scalar_reader(context, modifier)}({context.speller.text(pointer)})")
     else:
         text = element_text(context, pointer, None)
     if element.is_bool():
         text = Text(f"{text.within(9)} != 0", 9)
-    if mask is not None and not (isinstance(mask, Literal) and mask.value):
-        condition = context.speller.spell(mask)
+    condition = scalar_test(context, mask)
+    if condition is not None:
         fallback = _fallback(context, other, target.type, None)
         text = Text(f"{condition.within(4)} ? {text.within(4)} : {fallback.within(3)}", 3)
     note_load(context, pointer, None)
-    return context.bind_scalar(statement, target, text.text)
+    return (*context.bind_scalar(statement, target, text.text), *context.after_load.get(id(statement), ()))
+
+
+def scalar_test(context: Context, mask: Expr | None) -> Text | None:
+    """The mask of a scalar access; None where there is none or it is always true."""
+    return None if mask is None or (isinstance(mask, Literal) and mask.value) else context.speller.spell(mask)
 
 
 def _scalar_reader(context: Context, modifier: str) -> str:
@@ -150,9 +166,8 @@ def _scalar_reader(context: Context, modifier: str) -> str:
 
 
 def _store_scalar(context: Context, call: Call, pointer: Expr, value: Expr, mask: Expr | None) -> tuple[Node, ...]:
-    condition = Text(f"{context.roles.tid} == 0", 9)
-    if mask is not None and not (isinstance(mask, Literal) and mask.value):
-        test = context.speller.spell(mask)
+    condition, test = Text(f"{context.roles.tid} == 0", 9), scalar_test(context, mask)
+    if test is not None:
         condition = Text(f"{condition.text} && {test.within(6, '&&')}", 5, "&&")
     text = memory_value(value.type, context.speller.spell(value))
     target = element_text(context, pointer, None).text
@@ -175,7 +190,7 @@ def _load_vector(
             "target": context.names.shared_index("loaded")
             if access.scattered
             else f"&{first_element(context, name, target, point)}",
-            "source": f"&{place_of_own(context, statement, point)}"
+            "source": f"&{place_of_own(context, statement, point, slot_read(context, target))}"
             if target in context.own_stage
             else context.speller.text(pointer, point),
             "suffix": f"_{modifier}" if modifier else "",

@@ -6,11 +6,11 @@ import math
 import re
 
 from ..ir.nodes import Statement, Variable
+from ..schedule.access import Access
 from ..schedule.dots import Operand, copied_tile, k_axis
 from ..schedule.instructions import Instruction
 from ..schedule.layout import padded
 from ..schedule.shared_tiles import ALIGNMENT, SharedTile
-from .access import Access
 from .context import Context, ctype
 from .literals import literal_text
 from .memory import copies_guard, indexed

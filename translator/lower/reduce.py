@@ -10,8 +10,8 @@ import math
 from dataclasses import dataclass
 
 from ..ir.nodes import Assign, Call, Combine, Expr, Variable
+from ..schedule.access import inside_test
 from ..schedule.layout import REGISTER, Layout, drop_axis, padded
-from .access import inside_test
 from .combine import Combination
 from .combine_struct import combination_of
 from .context import Context

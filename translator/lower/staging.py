@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 
 from ..ir.nodes import Assign, Call, Variable
+from ..schedule.access import COPY_BYTES, Access, plan_access
 from ..schedule.layout import Layout
 from ..schedule.shared_tiles import SharedTile
-from .access import Access, plan_access
 from .context import Context
 from .element import element_text
 from .literals import literal_text
@@ -17,8 +17,6 @@ from .point import Point
 from .spell import Text
 from .unit import Branch, Line, Node, Spelled
 from .vectors import load_operands, vectors, width_name
-
-COPY_BYTES = (4, 8, 16)  # what cp.async moves
 
 
 def lower_staged_load(context: Context, statement: Assign) -> tuple[Node, ...]:
