@@ -53,6 +53,7 @@ TEMPLATES = (
     "named_barrier_sync",
     "named_barrier_arrive",
     "block_reduce",
+    "block_reduce_rows",
     "grid_wait",
     "grid_release_dependents",
     "warpgroup_shrink",
