@@ -51,6 +51,7 @@ TEMPLATES = (
     "tma_store_complete",
     "async_proxy_fence",
     "named_barrier_sync",
+    "block_reduce",
     "named_barrier_arrive",
     "block_reduce",
     "block_reduce_rows",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..diagnostics import ArgumentError, CompilationError, DTypeError, ShapeError, Span
-from ..ir.nodes import Expr
+from ..ir.nodes import Call, Expr, Literal, Use
 from ..language.dtypes import DType, int32, int64
 from ..ops.blocks import (
     check_descriptor,
@@ -25,6 +25,7 @@ from .values import BlockPointer, Const, Descriptor, Tuple, Value
 
 Arguments = dict[str, Value]
 NONE = Const(None)
+DESCRIPTOR_BYTES = 16  # what the address and the strides of a descriptor are multiples of
 
 
 def _items(value: Value) -> tuple[Value, ...]:
@@ -145,7 +146,18 @@ def _make_tensor_descriptor(builder: Builder, a: Arguments, span: Span) -> Value
     padding = check_padding(builder.constant(a["padding_option"], "padding_option", span), dtype, ("zero", "nan"))
     sizes = tuple(_as_type(one, int32, span) for one in shape)
     steps = tuple(one if isinstance(one, Const) else _as_type(one, int64, span) for one in strides[:-1])
-    return Descriptor(base, sizes, steps, block_shape, padding)
+    # Descriptors are of tensors whose rows start at multiples of 16 bytes, wherever base and strides come from.
+    steps = tuple(_multiple_of(builder, one, max(DESCRIPTOR_BYTES // dtype.itemsize, 1)) for one in steps)
+    return Descriptor(_multiple_of(builder, base, DESCRIPTOR_BYTES), sizes, steps, block_shape, padding)
+
+
+def _multiple_of(builder: Builder, value: Value, divisor: int) -> Any:
+    """A scalar as a multiple of `divisor`; pointers count in bytes. Of the kernel's own arguments more is known already."""
+    if not isinstance(value, Expr) or isinstance(value, Literal):
+        return value
+    if isinstance(value, Use) and value.variable in builder.protected:
+        return value
+    return Call(value.type, "hint", (value,), (("kind", "multiple_of"), ("values", (divisor,))), span=value.span)
 
 
 def _descriptor(builder: Builder, value: Value, span: Span) -> Descriptor:

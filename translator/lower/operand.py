@@ -12,6 +12,7 @@ from ..schedule.instructions import Instruction
 from ..schedule.layout import padded
 from ..schedule.shared_tiles import ALIGNMENT, SharedTile
 from .context import Context, ctype
+from .formats import line_elements
 from .literals import literal_text
 from .memory import copies_guard, indexed
 from .point import Point, coordinate
@@ -85,10 +86,17 @@ class OperandPlace:
         depth = instruction.depth(side)
         return side_text(context, side) if depth == side and padded(side) == side else str(depth)
 
-    def place(self, context: Context, mn: str, k: str, batch: str = "0") -> str:
-        """The offset of an element by its coordinates along M or N, and along K."""
+    def place(self, context: Context, mn: str, k: str, batch: str = "0", lines: str = "") -> str:
+        """The offset of an element by its coordinates along M or N, and along K; and so many lines further.
+
+        `lines` is a multiple of 8, after which the order of chunks repeats: places so far apart share one computation.
+        """
         slow, fast = (mn, k) if self.k_fast else (k, mn)
-        return place_text(context, self.tile, ctype(self.variable.type), slow, fast, batch)
+        text = place_text(context, self.tile, ctype(self.variable.type), slow, fast, batch)
+        if not lines:
+            return text
+        line = line_elements(context, self.tile, self.variable, self.variable.name.upper())
+        return f"{text} + {f'({lines})' if '+' in lines else lines} * {line}"
 
 
 def operand_place(
