@@ -10,8 +10,10 @@ import contextlib
 import sys
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
+
+from tilewright.records import dataclass
 
 if TYPE_CHECKING:
     from tilewright.runtime.compiled import CompiledKernel

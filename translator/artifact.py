@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 from .language.dtypes import DType, Element, int32
+from .records import dataclass
 
 if TYPE_CHECKING:
     from .outside import Reading
@@ -153,7 +154,8 @@ class Artifact:
       kernel_name: the `extern "C"` name.
       target: the architecture it was written for, such as "sm_90a".
       num_threads: threads per block, all along x.
-      shared_bytes: dynamic shared memory per block; static shared memory is the compiler's to count.
+      shared_bytes: dynamic shared memory per block.
+      static_shared_bytes: the static shared arrays' bytes, without what the compiler adds for itself.
       parameters: the kernel's parameters in order.
       writes: names of the pointer parameters that the kernel writes.
       lines: line of the `.cu` (from 1) to line of the user's file, for every line that came from a statement.
@@ -186,6 +188,7 @@ class Artifact:
     persistent: bool = False
     cooperative: bool = False
     dependent: bool = False
+    static_shared_bytes: int = 0
 
     @property
     def launch_parameters(self) -> tuple[LaunchParameter, ...]:

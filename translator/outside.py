@@ -12,7 +12,6 @@ import builtins
 import enum
 import hashlib
 import json
-from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
@@ -20,6 +19,7 @@ from .kernel_function import KernelFunction
 from .language.builtin import Builtin
 from .language.constexpr import unwrap
 from .language.dtypes import DType, PointerType
+from .records import dataclass
 
 # Steps: ("argument", name) of the kernel, ("global", name) and ("default", parameter) of a function, ("member", name) of a
 # module, ("item", number) of a tuple.

@@ -166,6 +166,49 @@ def test_the_text_compiles(dtype: str) -> None:
     assert "__shfl_sync(" in texts and " ^ " in texts
 
 
+@triton.jit
+def weighted_rows(x_ptr, w_ptr, v_ptr, out_ptr, M: tl.constexpr, N: tl.constexpr, D: tl.constexpr):
+    # The first product has other sides than the second, so that its warps stand elsewhere; sums of its rows meet rows of the
+    # second one, whose neighbours are settled first.
+    m, n, d = tl.arange(0, M), tl.arange(0, N), tl.arange(0, D)
+    x = tl.load(x_ptr + m[:, None] * D + d[None, :])
+    w = tl.load(w_ptr + d[:, None] * N + n[None, :])
+    v = tl.load(v_ptr + n[:, None] * D + d[None, :])
+    largest = tl.full([M], -float("inf"), tl.float32)
+    total = tl.zeros([M], tl.float32)
+    out = tl.zeros([M, D], tl.float32)
+    for turn in range(2):
+        score = tl.zeros([M, N], tl.float16)
+        score += tl.dot(x, w)
+        score += turn
+        larger = tl.maximum(largest, tl.max(score, 1))
+        scale = tl.exp2(largest - larger)
+        p = tl.exp2(score - larger[:, None])
+        out *= scale[:, None]
+        out += tl.dot(p.to(tl.float16), v)
+        total = total * scale + tl.sum(p, 1)
+        largest = larger
+    tl.store(out_ptr + m[:, None] * D + d[None, :], out / total[:, None])
+
+
+@pytest.mark.parametrize("warps", (4, 8))
+@pytest.mark.parametrize("sides", [(64, 64, 128), (16, 32, 64), (128, 16, 64)])
+def test_sums_of_rows_follow_what_they_are_added_to(
+    run_everywhere: Any, sides: tuple[int, int, int], warps: int
+) -> None:
+    rows, columns, depth = sides
+    generator = np.random.default_rng(4)
+    x = (generator.random((rows, depth)) < 4 / depth).astype(np.float16)
+    w = generator.integers(0, 2, (depth, columns)).astype(np.float16)
+    v = generator.integers(1, 3, (columns, depth)).astype(np.float16)
+    start = np.zeros((rows, depth), np.float32)
+    *_, out = run_everywhere(
+        weighted_rows, (1,), x, w, v, start, M=rows, N=columns, D=depth, num_warps=warps, tolerance=1e-5
+    )
+    weights = 3.0 * 2 ** (x.astype(np.float64) @ w)
+    np.testing.assert_allclose(out, weights @ v / weights.sum(1)[:, None], rtol=1e-4)
+
+
 def sectors_of(layout: Layout, axis: int, width: int, itemsize: int) -> int:
     """32-byte sectors that the first lanes touch that copy 128 bytes; every element of another axis lies elsewhere."""
     touched = set()

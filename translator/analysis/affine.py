@@ -7,12 +7,13 @@ along axis 0 of the tile. `coordinates.py` reads expressions into sums; `build` 
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 
 from ..ir.nodes import Call, Expr, Literal
 from ..ir.types import ValueType
 from ..language.dtypes import DType, int32, int64
+from ..records import dataclass
 
 
 class NotAffineError(Exception):

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import functools
-import pkgutil
 import re
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..lower.unit import (
     TOPICS,
@@ -25,40 +23,12 @@ from ..lower.unit import (
 )
 from .ascii_code import ascii_code
 from .helpers import order_helpers
+from .templates import environment, filled
 from .wrap import WIDTH, wrap_code, wrap_comment
-
-if TYPE_CHECKING:
-    import jinja2
 
 INDENT = 4
 FIELD_COLUMN = 11
 COMMENT_COLUMN = 64
-
-
-@functools.cache
-def environment() -> jinja2.Environment:
-    """The templates, strict about names that they do not get."""
-    import jinja2
-
-    return jinja2.Environment(
-        loader=jinja2.FunctionLoader(_template),
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=False,
-        autoescape=False,
-    )
-
-
-@functools.cache
-def _template(name: str) -> str:
-    return (pkgutil.get_data("tilewright.templates", name) or b"").decode()
-
-
-def _filled(name: str, values: dict[str, Any]) -> str:
-    """A template with its values; most helpers are plain text, which need not be compiled."""
-    text = _template(name)
-    return environment().get_template(name).render(**values) if "{{" in text or "{%" in text else text
 
 
 def render(unit: Unit) -> tuple[str, tuple[tuple[int, int], ...]]:
@@ -79,7 +49,7 @@ def render(unit: Unit) -> tuple[str, tuple[tuple[int, int], ...]]:
                 line for constant in used_constants(unit.constants, texts) for line in _constant_lines(constant)
             ],
             helpers=helpers,
-            dynamic_shared=[line for array in unit.dynamic_shared for line in _shared_lines(array, False)],
+            dynamic_shared=_struct_lines(unit.dynamic_shared),
             static_shared=[line for array in unit.static_shared for line in _shared_lines(array, True)],
             functions=functions,
             signature="\n".join(_signature(unit)),
@@ -206,9 +176,9 @@ def _render_function(function: Function) -> str:
 def _render_helper(template: str, values: dict[str, Any]) -> str:
     if isinstance(values.get("body"), tuple):
         values = {**values, "body": "\n".join(line for line, _ in _render_nodes(values["body"], 2 * INDENT))}
-    text = _filled(f"helpers/{template}.cu.j2", values)
+    text = filled(f"helpers/{template}.cu.j2", values)
     lines: list[str] = []
-    for line in text.strip("\n").splitlines():
+    for line in _paragraphs(text.strip("\n").splitlines()):
         stripped = line.lstrip(" ")
         indent = len(line) - len(stripped)
         if stripped.startswith("// "):
@@ -216,6 +186,18 @@ def _render_helper(template: str, values: dict[str, Any]) -> str:
         else:
             lines += wrap_code(stripped, indent) if stripped else [""]
     return "\n".join(lines)
+
+
+def _paragraphs(lines: Iterable[str]) -> list[str]:
+    """The same lines, but that comment lines which follow each other are one, to be broken anew."""
+    joined: list[str] = []
+    for line in lines:
+        mark = line[: len(line) - len(line.lstrip(" "))] + "// "
+        if line.startswith(mark) and joined and joined[-1].startswith(mark):
+            joined[-1] += f" {line[len(mark) :]}"
+        else:
+            joined.append(line)
+    return joined
 
 
 # ------------------------------------------------------------------------------------------------- header, constants
@@ -265,12 +247,34 @@ def _constant_lines(constant: Constant) -> list[str]:
     return [line] if len(line) <= WIDTH else [*wrap_comment(constant.comment, 0), text]
 
 
-def _shared_lines(array: Shared, static: bool) -> list[str]:
+def _struct_lines(arrays: tuple[Shared, ...]) -> list[str]:
+    """The members of the struct of shared arrays: those that take turns stand together, in a union of the turns."""
+    lines: list[str] = []
+    for number, array in enumerate(arrays):
+        before = arrays[number - 1].turn if number else ""
+        after = arrays[number + 1].turn if number + 1 < len(arrays) else ""
+        if not array.turn:
+            lines += _shared_lines(array, False)
+            continue
+        if not before:
+            lines.append(f"{' ' * INDENT}union {{   // one memory: no two of these are in use at the same time")
+        several = array.turn in (before, after)
+        if several and before != array.turn:
+            lines.append(f"{' ' * 2 * INDENT}struct {{")
+        lines += _shared_lines(array, False, 3 * INDENT if several else 2 * INDENT)
+        if several and after != array.turn:
+            lines.append(f"{' ' * 2 * INDENT}}} {array.turn};")
+        if not after:
+            lines.append(f"{' ' * INDENT}}};")
+    return lines
+
+
+def _shared_lines(array: Shared, static: bool, indent: int = INDENT) -> list[str]:
     """The declaration of a shared array with the sentence that explains it."""
     align = f"alignas({array.align}) "
     if static:
         align = f"__shared__ __align__({array.align}) " if array.align > 16 else "__shared__ "
-    return wrap_code(f"{align}{array.ctype} {array.name}{array.dimensions};   // {array.comment}", INDENT)
+    return wrap_code(f"{align}{array.ctype} {array.name}{array.dimensions};   // {array.comment}", indent)
 
 
 def _signature(unit: Unit) -> list[str]:

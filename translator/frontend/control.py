@@ -20,6 +20,7 @@ from .carried import find_changes, own_parts, settled
 from .operators import is_static
 from .ranges import is_nonnegative
 from .shapes import as_bool, cast_to, elementwise, to_expr
+from .tree import below
 from .values import Const, Tuple, Undefined, Value
 
 
@@ -165,14 +166,7 @@ def _merge(builder: Builder, before: Scope, then: Scope, otherwise: Scope, span:
 
 
 def _contains_return(node: cst.CSTNode) -> bool:
-    found = []
-
-    class Finder(cst.CSTVisitor):
-        def visit_Return(self, node: cst.Return) -> None:
-            found.append(node)
-
-    node.visit(Finder())
-    return bool(found)
+    return any(isinstance(one, cst.Return) for one in below(node))
 
 
 def _if_with_return(builder: Builder, node: Any, rest: Sequence[Any], test: Expr, origin: Any) -> None:

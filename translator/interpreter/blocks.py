@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from ..diagnostics import ArgumentError, DTypeError, ShapeError
 from ..language.constexpr import unwrap
-from ..language.descriptors import METHODS
+from ..language.descriptors import BLOCK_POINTER_METHODS, METHODS
 from ..language.dtypes import DType, int1, int32, int64
 from ..language.values import tensor_descriptor
 from ..ops.blocks import (
@@ -24,6 +24,7 @@ from ..ops.blocks import (
     pointee_of,
 )
 from ..ops.casts import numpy_type
+from ..records import dataclass
 from . import accesses
 from .arguments import Arguments, constant, shape_of
 from .tile import Tile, as_tile
@@ -38,6 +39,23 @@ class BlockPointer:
     steps: tuple[int, ...]
     offsets: tuple[int, ...]
     block_shape: tuple[int, ...]
+
+    @property
+    def dtype(self) -> Any:
+        """The type of the pointer to the tensor's elements."""
+        return self.base.element
+
+    @property
+    def type(self) -> Any:
+        """The same."""
+        return self.base.element
+
+    def __getattr__(self, name: str) -> Any:
+        from .. import language
+
+        if name in BLOCK_POINTER_METHODS:
+            return partial(language.METHODS[name], self)
+        raise AttributeError(f"a block pointer has no attribute {name!r}")
 
 
 class Descriptor(tensor_descriptor):

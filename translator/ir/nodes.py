@@ -16,11 +16,12 @@ Example, `z = tl.load(p + offs) * 2.0` of a tile of 128 floats:
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from ..diagnostics import Span
 from ..outside import Reading
+from ..records import dataclass
 from .types import ValueType
 
 

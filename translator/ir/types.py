@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from ..language.dtypes import DType, Element, PointerType
+from ..records import dataclass
 
 
 class Dim(int):

@@ -7,21 +7,20 @@ depend on registers alone, several fields share a shift: what is less than `step
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from ..analysis.fixed_tiles import fixed_tile
 from ..analysis.ranges import integer_range
 from ..ir.nodes import Assign, Call, Expr, Literal, Use, Variable
-from ..ir.walk import statements
+from ..ir.walk import MOVES, statements
 from ..language.dtypes import DType
+from ..records import dataclass
 from .context import Context
 from .point import Point
 from .vectors import access_of
 
 HALF = 16  # bits from a half of a register to the other
 STEPS = (8, 4, 2)  # by whose multiples words are shifted, if the fields between need no shift of their own
-MOVES = frozenset(("broadcast", "expand_dims", "permute", "reshape", "hint"))
 
 
 @dataclass(frozen=True, slots=True)

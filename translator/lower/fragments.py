@@ -11,8 +11,8 @@ of two floats each, whose order along K does not matter as long as A and B have 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
+from ..records import dataclass
 from ..schedule.instructions import Instruction
 from ..schedule.layout import padded
 from .context import Context
@@ -34,12 +34,12 @@ class Step:
 
 
 def fragment(instruction: Instruction, name: str, count: str, steps: int, is_a: bool) -> Line:
-    """The declaration of the fragments of `count` pieces, of several steps where they are multiplied together."""
+    """The declaration of the fragments of `count` pieces ("" for one), of several steps where they are multiplied together."""
     depth = instruction.k // 4 if instruction.a_type == "f64" else 2
     registers = depth * instruction.rows // MATRIX if is_a else depth
     parts = f"[{steps}]" * (steps > 1) + (f"[{instruction.split.parts}]" if instruction.split else "")
     element = "double" if instruction.a_type == "f64" else "unsigned"
-    return Line(f"{element} {name}[{count}]{parts}[{registers}];")
+    return Line(f"{element} {name}{f'[{count}]' if count else ''}{parts}[{registers}];")
 
 
 def read_a(

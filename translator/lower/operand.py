@@ -20,8 +20,10 @@ from .unit import Branch, Comment, Line, Loop, Node, Shared
 from .vectors import vectors, width_name
 
 
-def shared_array(context: Context, key: object, name: str, variable: Variable, tile: SharedTile, comment: str) -> None:
-    """Asks for the array of a tile, with all its stages."""
+def shared_array(
+    context: Context, owner: int, purpose: str, name: str, variable: Variable, tile: SharedTile, comment: str
+) -> None:
+    """Asks for the array of a tile, with all its stages: for a `purpose` of a statement, or of a variable (by its key)."""
     sides = " * ".join(side_text(context, side) for side in tile.shape)
     stages = (
         f"[{context.constant('NUM_STAGES', tile.stages, 'tiles in shared memory at once', topic='stages')}]"
@@ -29,10 +31,8 @@ def shared_array(context: Context, key: object, name: str, variable: Variable, t
         else ""
     )
     size = tile.stage_bytes * tile.stages
-    context.shared.setdefault(
-        key,  # type: ignore[arg-type]
-        Shared(name, ctype(variable.type), f"{stages}[{sides}]", size, comment, ALIGNMENT if tile.swizzle else 16),
-    )
+    align = ALIGNMENT if tile.swizzle else 16
+    context.scratch(owner, purpose, Shared(name, ctype(variable.type), f"{stages}[{sides}]", size, comment, align))
 
 
 def place_text(context: Context, tile: SharedTile, element: str, slow: str, fast: str, batch: str = "0") -> str:
@@ -105,7 +105,7 @@ def operand_place(
     tile = copied_tile(operand, layout, is_a, instruction)
     purpose = "a" if is_a else "b"
     name = context.scratch_name(id(statement), purpose, f"{variable.name}_shared")
-    shared_array(context, (id(statement), purpose), name, variable, tile, f"{variable.name}, for the dot")
+    shared_array(context, id(statement), purpose, name, variable, tile, f"{variable.name}, for the dot")
     place = OperandPlace(name, tile, operand, is_a)
     return (*context.before_write(name), *_copy(context, place), *_zeros(context, place, instruction)), place
 

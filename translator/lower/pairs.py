@@ -6,11 +6,13 @@ integers to pairs, have instructions; whatever else stands in the expression is 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from ..analysis.ranges import integer_range
 from ..ir.nodes import Assign, Call, Expr
+from ..ir.walk import MOVES
 from ..language.dtypes import DType
+from ..records import dataclass
 from ..schedule.dots import HeldOperand
 from ..schedule.layout import Layout
 from .context import Context
@@ -22,7 +24,6 @@ from .unit import Line, Loop, Node
 
 OPERATORS = {"add": ("+", 12), "sub": ("-", 12), "mul": ("*", 13)}
 SIGN = 0x8000
-MOVES = frozenset(("broadcast", "expand_dims", "permute", "reshape", "hint"))
 
 
 @dataclass(frozen=True, slots=True)

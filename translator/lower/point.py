@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from ..ir.nodes import Expr
+from ..records import dataclass
 from ..schedule.layout import REGISTER, Layout
 from ..schedule.paths import operand_axes
 from .roles import AxisRole, Roles

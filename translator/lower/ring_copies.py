@@ -9,9 +9,9 @@ are waited for when all that is done.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from ..ir.nodes import Assign, For, Literal, Statement
+from ..records import dataclass
 from ..schedule.ring_plan import Ring
 from ..schedule.rings import top_statements
 from .context import Context, ctype

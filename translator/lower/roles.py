@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from ..ir.types import Dim
+from ..records import dataclass
 from ..schedule.instructions import LANE_BITS
 from ..schedule.layout import REGISTER, Layout, padded
 from .names import Names
@@ -73,14 +73,23 @@ class AxisRole:
 class Roles:
     """All axis roles of a kernel, and the constants and coordinate variables that they need."""
 
-    def __init__(self, layouts: Iterable[tuple[Layout, tuple[int, ...], str]], names: Names, num_warps: int) -> None:
-        """`layouts` are (layout, shape, name of a tile that has it), the ones that give names first."""
+    def __init__(
+        self,
+        layouts: Iterable[tuple[Layout, tuple[int, ...], str]],
+        names: Names,
+        num_warps: int,
+        producer: bool = False,
+    ) -> None:
+        """`layouts` are (layout, shape, name of a tile that has it), the ones that give names first.
+
+        `producer` is whether further threads load.
+        """
         self._names = names
         self._roles: dict[tuple[int, ...], AxisRole] = {}
         self.num_threads = num_warps * 32
         self.tid = names.fresh("tid", "thread")
         self.constants = [
-            Constant("NUM_WARPS", str(num_warps), topic="threads"),
+            Constant("NUM_WARPS", str(num_warps), "those that multiply" if producer else "", topic="threads"),
             Constant("WARP_SIZE", "32", topic="threads"),
             Constant("ALL_LANES", "0xffffffff", "shuffle mask", "unsigned", "threads"),
             Constant("NUM_THREADS", "NUM_WARPS * WARP_SIZE", f"{self.num_threads}", topic="threads"),
@@ -165,7 +174,8 @@ class Roles:
             text += f" / {self._threads_below(span.start)}"
         if span.stop < thread_bits:
             text += f" % {threads}"
-        self.places.append((place, Line(f"const int {place} = {text};", f"this thread's place among {threads}")))
+        comment = f"this thread's place along the {role.noun}s of {self._tile(role, name)}"
+        self.places.append((place, Line(f"const int {place} = {text};", comment)))
         return threads, place
 
     def thread_text(self, bits: tuple[int, ...]) -> str:

@@ -9,8 +9,9 @@ from ..schedule.access import COPY_BYTES, Access, plan_access
 from ..schedule.layout import Layout
 from ..schedule.shared_tiles import SharedTile
 from .context import Context
+from .element import element_text
 from .literals import literal_text
-from .memory import all_tests, copies_guard, element_text, indexed, note_load, uniform_test, valid_count
+from .memory import all_tests, copies_guard, indexed, note_load, uniform_test, valid_count
 from .operand import element_place, place_line, shared_array
 from .point import Point
 from .spell import Text
@@ -45,7 +46,7 @@ def declare_tile(context: Context, statement: Assign) -> str:
     target = statement.target
     name = context.names.variable(target)
     tile = context.schedule.staged[target]
-    shared_array(context, (target.key, "staged"), name, target, tile, tile_comment(tile))
+    shared_array(context, target.key, "staged", name, target, tile, tile_comment(tile))
     return name
 
 

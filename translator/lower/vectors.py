@@ -34,22 +34,25 @@ def copies_of_repeated(context: Context, name: str, target: Variable, access: Ac
     """Copies of what one access has loaded for the registers whose elements are the same in memory."""
     if not access.repeats:
         return ()
-    words = [context.names.shared_index(word) for word in ("i", "j", "h")]
+    words = [context.names.shared_index(word) for word in ("i", "copy", "other")]
     turns = dict(zip((axis for axis, _ in access.repeats), words[1:], strict=False))
     if access.width > 1:
         turns[access.axis] = words[0]
+    first = {axis: 1 if len(access.repeats) == 1 and axis != access.axis and not access.scattered else 0
+             for axis, _ in access.repeats}  # fmt: skip
+    only = {axis for axis, run in access.repeats if run - first[axis] == 1}  # a single copy takes no loop
+    turns |= dict.fromkeys(only, "1")
     to, source = "", ""
     for axis in point.layout.array_axes():
         text, turn = point.indices[axis].text, turns.get(axis)
         moved = text if turn is None else turn if text == "0" else f"{text} + {turn}"
         to, source = f"{to}[{moved}]", f"{source}[{moved if axis == access.axis else text}]"
-    column = context.column(target)
+    column = context.column(target, name)
     loaded = f"{context.names.shared_index('loaded')}[{words[0]}]" if access.scattered else f"{name}{source}{column}"
     nodes: tuple[Node, ...] = (Line(f"{name}{to}{column} = {loaded};"),)
     limits = [(access.axis, width_name(context, point.layout, access))] if access.width > 1 else []
-    for axis, limit in [*limits, *((axis, str(run)) for axis, run in access.repeats)]:
-        first = 1 if len(access.repeats) == 1 and axis != access.axis and not access.scattered else 0
-        header = f"for (int {turns[axis]} = {first}; {turns[axis]} < {limit}; ++{turns[axis]})"
+    for axis, limit in [*limits, *((axis, str(run)) for axis, run in access.repeats if axis not in only)]:
+        header = f"for (int {turns[axis]} = {first.get(axis, 0)}; {turns[axis]} < {limit}; ++{turns[axis]})"
         nodes = (Loop(header, nodes, unroll=True),)
     return nodes
 

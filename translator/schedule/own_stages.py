@@ -59,7 +59,7 @@ def _is_plain_load(plan: RingPlan, statement: Assign) -> bool:
         return False
     if len(call.args) > 2 and not isinstance(call.args[2], Literal):
         return False
-    return roots_of(plan.kernel, call.args[0]) <= plan.read_only
+    return roots_of(call.args[0], plan.sources) <= plan.read_only
 
 
 def own_stages(plan: RingPlan, loop: For, tiles: tuple[Variable, ...]) -> int:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from ..analysis.facts import Facts
 from ..analysis.induction import Induction
 from ..artifact import Options, Target, TensorMap
 from ..ir.nodes import Kernel, Statement, Variable
+from ..records import dataclass
 from .dots import Dots
 
 ALIGNED_STAGES = 2  # of a tile that unaligned rows are shifted into: one is read, the next is written
@@ -70,6 +69,7 @@ class RingPlan:
     induction: Induction
     options: Options
     target: Target
+    sources: dict[Variable, set[Variable]]
     read_only: frozenset[Variable]
     replaced: dict[int, Statement]
     rings: list[Ring]

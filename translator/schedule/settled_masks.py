@@ -11,9 +11,8 @@ from dataclasses import replace
 
 from ..ir.nodes import Assign, Call, Effect, Expr, Kernel, Literal, Statement, Use, Variable
 from ..ir.rewrite import with_replaced
-from ..ir.walk import assigned_variables, statements
+from ..ir.walk import MOVES, assigned_variables, statements
 
-SPREADING = ("broadcast", "expand_dims", "permute", "reshape", "hint")  # what changes no element
 REMARK = "(always true)"
 
 
@@ -73,7 +72,7 @@ class _Settling:
             return self.known[expr.variable]
         if not isinstance(expr, Call):
             return _is_true(expr)
-        if expr.op in SPREADING:
+        if expr.op in MOVES:
             return self.is_true(expr.args[0])
         if expr.op in ("and", "logical_and"):
             return all(self.is_true(arg) for arg in expr.args)
@@ -96,7 +95,7 @@ class _Settling:
             return None
         if expr.op == "arange":
             return int(expr.attribute("start", 0)), int(expr.attribute("end")) - 1
-        if expr.op in SPREADING:
+        if expr.op in MOVES:
             return self.limits(expr.args[0])
         if expr.op == "add":
             both = [self.limits(arg) for arg in expr.args]

@@ -16,12 +16,12 @@ Lane `l` then copies for lane `l % 8 * 4 + l / 8`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from ..analysis.axis_info import axis_info
 from ..analysis.facts import Facts
 from ..ir.nodes import Assign, Call, Kernel, Variable
 from ..ir.walk import statements
+from ..records import dataclass
 from .access import COPY_BYTES, plan_load
 from .exchange import LANE_BITS, Swizzle, exchange_swizzle
 from .layout import REGISTER, Layout

@@ -28,9 +28,7 @@ __device__ __forceinline__ void load_vec_if(T* target, const T* source, bool ins
     T* elements = reinterpret_cast<T*>(&packet);
     #pragma unroll
     for (int i = 0; i < N; ++i) elements[i] = other;
-    if (inside) {
-        packet = *reinterpret_cast<const uint4*>(source);
-    }
+    if (inside) packet = *reinterpret_cast<const uint4*>(source);
     #pragma unroll
     for (int i = 0; i < N; ++i) target[i] = elements[i];
 }
@@ -100,19 +98,6 @@ __device__ __forceinline__ State warp_reduce(State state)
     return state;
 }
 
-// Combines over the block; every thread gets the result. `partial` holds one state per warp and may be
-// written again only after a further barrier: this function has a single one, between write and read.
-template <typename Op, typename State>
-__device__ __forceinline__ State block_reduce(State state, State* partial)
-{
-    const int lane = threadIdx.x % WARP_SIZE;
-    const int warp = threadIdx.x / WARP_SIZE;
-    state = warp_reduce<Op, WARP_SIZE / 2, 1>(state);
-    if (lane == 0) partial[warp] = state;
-    __syncthreads();   // every warp has written its partial result
-    return warp_reduce<Op, NUM_WARPS / 2, 1>(partial[lane % NUM_WARPS]);
-}
-
 // Makes the compiler forget what it has computed from `tile`, so that it does so again where the tile is used
 // next: kept until then, the wider results would take more registers than there are.
 template <int N, typename T>
@@ -133,6 +118,19 @@ __device__ __forceinline__ void forget(T (&tile)[N])
     }
 }
 
+// Combines over the block; every thread gets the result. `partial` holds one state per warp and may be
+// written again only after a further barrier: this function has a single one, between write and read.
+template <typename Op, typename State>
+__device__ __forceinline__ State block_reduce(State state, State* partial)
+{
+    const int lane = threadIdx.x % WARP_SIZE;
+    const int warp = threadIdx.x / WARP_SIZE;
+    state = warp_reduce<Op, WARP_SIZE / 2, 1>(state);
+    if (lane == 0) partial[warp] = state;
+    __syncthreads();   // every warp has written its partial result
+    return warp_reduce<Op, NUM_WARPS / 2, 1>(partial[lane % NUM_WARPS]);
+}
+
 extern "C" __global__ void __launch_bounds__(NUM_THREADS, 2)
 softmax_kernel(half* out_ptr, const half* in_ptr, int in_row_stride, int out_row_stride, int n_rows,
                int n_cols)
@@ -147,9 +145,9 @@ softmax_kernel(half* out_ptr, const half* in_ptr, int in_row_stride, int out_row
     const int row_step = gridDim.x;
     // A row fits in one block: BLOCK_SIZE is a power of two not below n_cols.
     // L14: cols = tl.arange(0, BLOCK_SIZE)
-    int cols[ELEMS];
+    int cols[VECS];   // the first of each vector
     #pragma unroll
-    for (int e = 0; e < ELEMS; ++e) cols[e] = (e / VEC * NUM_THREADS + tid) * VEC + e % VEC;
+    for (int v = 0; v < VECS; ++v) cols[v] = (v * NUM_THREADS + tid) * VEC;
     // L15: mask = cols < n_cols    (tested where it is used)
     // L16: for row in tl.range(row_start, n_rows, row_step):
     for (int row = row_start; row < n_rows; row += row_step) {
@@ -159,9 +157,8 @@ softmax_kernel(half* out_ptr, const half* in_ptr, int in_row_stride, int out_row
         half in[ELEMS];
         #pragma unroll
         for (int v = 0; v < VECS; ++v) {
-            load_vec_if<VEC>(&in[v * VEC],
-                             in_ptr + static_cast<long long>(row) * in_row_stride + cols[v * VEC],
-                             cols[v * VEC] < n_cols, __float2half(__int_as_float(0xff800000)));
+            load_vec_if<VEC>(&in[v * VEC], in_ptr + static_cast<long long>(row) * in_row_stride + cols[v],
+                             cols[v] < n_cols, __float2half(__int_as_float(0xff800000)));
         }
         const auto x = [&](int e) { return __half2float(in[e]); };
         // Subtract the maximum for numerical stability.
@@ -184,8 +181,8 @@ softmax_kernel(half* out_ptr, const half* in_ptr, int in_row_stride, int out_row
         round_pairs(stored, [&](int e) { return divide(numerator(e), denominator); });
         #pragma unroll
         for (int v = 0; v < VECS; ++v) {
-            if (cols[v * VEC] < n_cols) {
-                store_vec<VEC>(out_ptr + static_cast<long long>(row) * out_row_stride + cols[v * VEC],
+            if (cols[v] < n_cols) {
+                store_vec<VEC>(out_ptr + static_cast<long long>(row) * out_row_stride + cols[v],
                                &stored[v * VEC]);
             }
         }

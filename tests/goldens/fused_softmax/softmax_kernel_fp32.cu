@@ -26,9 +26,7 @@ __device__ __forceinline__ void load_vec_if(T* target, const T* source, bool ins
     T* elements = reinterpret_cast<T*>(&packet);
     #pragma unroll
     for (int i = 0; i < N; ++i) elements[i] = other;
-    if (inside) {
-        packet = *reinterpret_cast<const uint4*>(source);
-    }
+    if (inside) packet = *reinterpret_cast<const uint4*>(source);
     #pragma unroll
     for (int i = 0; i < N; ++i) target[i] = elements[i];
 }
@@ -113,9 +111,9 @@ softmax_kernel(float* out_ptr, const float* in_ptr, int in_row_stride, int out_r
     const int row_step = gridDim.x;
     // A row fits in one block: BLOCK_SIZE is a power of two not below n_cols.
     // L14: cols = tl.arange(0, BLOCK_SIZE)
-    int cols[ELEMS];
+    int cols[VECS];   // the first of each vector
     #pragma unroll
-    for (int e = 0; e < ELEMS; ++e) cols[e] = (e / VEC * NUM_THREADS + tid) * VEC + e % VEC;
+    for (int v = 0; v < VECS; ++v) cols[v] = (v * NUM_THREADS + tid) * VEC;
     // L15: mask = cols < n_cols    (tested where it is used)
     // L16: for row in tl.range(row_start, n_rows, row_step):
     for (int row = row_start; row < n_rows; row += row_step) {
@@ -125,9 +123,8 @@ softmax_kernel(float* out_ptr, const float* in_ptr, int in_row_stride, int out_r
         float x[ELEMS];
         #pragma unroll
         for (int v = 0; v < VECS; ++v) {
-            load_vec_if<VEC>(&x[v * VEC],
-                             in_ptr + static_cast<long long>(row) * in_row_stride + cols[v * VEC],
-                             cols[v * VEC] < n_cols, __int_as_float(0xff800000));
+            load_vec_if<VEC>(&x[v * VEC], in_ptr + static_cast<long long>(row) * in_row_stride + cols[v],
+                             cols[v] < n_cols, __int_as_float(0xff800000));
         }
         // Subtract the maximum for numerical stability.
         // L20: numerator = tl.exp(x - tl.max(x, axis=0))
@@ -151,8 +148,8 @@ softmax_kernel(float* out_ptr, const float* in_ptr, int in_row_stride, int out_r
         for (int e = 0; e < ELEMS; ++e) stored[e] = divide(numerator[e], denominator);
         #pragma unroll
         for (int v = 0; v < VECS; ++v) {
-            if (cols[v * VEC] < n_cols) {
-                store_vec<VEC>(out_ptr + static_cast<long long>(row) * out_row_stride + cols[v * VEC],
+            if (cols[v] < n_cols) {
+                store_vec<VEC>(out_ptr + static_cast<long long>(row) * out_row_stride + cols[v],
                                &stored[v * VEC]);
             }
         }

@@ -97,7 +97,7 @@ softmax_kernel(float* out_ptr, const float* in_ptr, int in_row_stride, int out_r
         float x[ELEMS];
         #pragma unroll
         for (int e = 0; e < ELEMS; ++e) {
-            x[e] = cols[e] < n_cols ? *(in_ptr + static_cast<long long>(row) * in_row_stride + cols[e])
+            x[e] = cols[e] < n_cols ? in_ptr[static_cast<long long>(row) * in_row_stride + cols[e]]
                 : __int_as_float(0xff800000);
         }
         // Subtract the maximum for numerical stability.
@@ -122,9 +122,7 @@ softmax_kernel(float* out_ptr, const float* in_ptr, int in_row_stride, int out_r
         for (int e = 0; e < ELEMS; ++e) stored[e] = divide(numerator[e], denominator);
         #pragma unroll
         for (int e = 0; e < ELEMS; ++e) {
-            if (cols[e] < n_cols) {
-                *(out_ptr + static_cast<long long>(row) * out_row_stride + cols[e]) = stored[e];
-            }
+            if (cols[e] < n_cols) out_ptr[static_cast<long long>(row) * out_row_stride + cols[e]] = stored[e];
         }
     }
 }

@@ -31,9 +31,7 @@ __device__ __forceinline__ void load_vec_if(T* target, const T* source, bool ins
     T* elements = reinterpret_cast<T*>(&packet);
     #pragma unroll
     for (int i = 0; i < N; ++i) elements[i] = other;
-    if (inside) {
-        packet = *reinterpret_cast<const uint4*>(source);
-    }
+    if (inside) packet = *reinterpret_cast<const uint4*>(source);
     #pragma unroll
     for (int i = 0; i < N; ++i) target[i] = elements[i];
 }
@@ -104,6 +102,12 @@ __device__ __forceinline__ State warp_reduce(State state)
     return state;
 }
 
+// 32-bit address in shared memory, as PTX wants it.
+__device__ __forceinline__ unsigned shared_address(const void* pointer)
+{
+    return static_cast<unsigned>(__cvta_generic_to_shared(pointer));
+}
+
 // Combines over the block; every thread gets the result. `partial` holds one state per warp and may be
 // written again only after a further barrier: this function has a single one, between write and read.
 template <typename Op, typename State>
@@ -115,12 +119,6 @@ __device__ __forceinline__ State block_reduce(State state, State* partial)
     if (lane == 0) partial[warp] = state;
     __syncthreads();   // every warp has written its partial result
     return warp_reduce<Op, NUM_WARPS / 2, 1>(partial[lane % NUM_WARPS]);
-}
-
-// 32-bit address in shared memory, as PTX wants it.
-__device__ __forceinline__ unsigned shared_address(const void* pointer)
-{
-    return static_cast<unsigned>(__cvta_generic_to_shared(pointer));
 }
 
 // Starts an asynchronous copy of the first `bytes` of 16 bytes to shared memory; the others become zeros.
@@ -211,7 +209,7 @@ layer_norm_bwd_dx(half* dx_ptr, const half* dy_ptr, float* dw_ptr, float* db_ptr
         cp_async_commit();
     }
     int used = 0;   // stages so far
-    for (int row = group; row < M; row += static_cast<int>(gridDim.x)) {
+    for (int row = group; row < M; row += gridDim.x) {
         cp_async_wait<NUM_STAGES - 1>();   // what this thread has copied has arrived
         const int stage = used % NUM_STAGES;
         // L53: x = tl.load(x_ptr + row * stride + cols, mask=mask, other=0.0).to(tl.float32)
@@ -240,9 +238,9 @@ layer_norm_bwd_dx(half* dx_ptr, const half* dy_ptr, float* dw_ptr, float* db_ptr
         #pragma unroll
         for (int e = 0; e < ELEMS; ++e) dy_float[e] = __half2float(dy[e]);
         // L55: mean = tl.load(mean_ptr + row)
-        const float mean = *(mean_ptr + row);
+        const float mean = mean_ptr[row];
         // L56: rstd = tl.load(rstd_ptr + row)
-        const float rstd = *(rstd_ptr + row);
+        const float rstd = rstd_ptr[row];
         // L57: xhat = tl.where(mask, (x - mean) * rstd, 0.0)
         float xhat[ELEMS];
         #pragma unroll
@@ -252,8 +250,7 @@ layer_norm_bwd_dx(half* dx_ptr, const half* dy_ptr, float* dw_ptr, float* db_ptr
         #pragma unroll
         for (int e = 0; e < ELEMS; ++e) wdy[e] = w_float[e] * dy_float[e];
         // L59: c1 = tl.sum(xhat * wdy, axis=0) / N
-        Sums sums;
-        sums = {xhat[0] * wdy[0], wdy[0]};
+        Sums sums = {xhat[0] * wdy[0], wdy[0]};
         #pragma unroll
         for (int e = 1; e < ELEMS; ++e) sums = Sums::combine(sums, {xhat[e] * wdy[e], wdy[e]});
         __syncthreads();   // everyone has read sums_partial before it is written again

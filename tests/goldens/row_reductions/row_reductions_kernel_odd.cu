@@ -116,7 +116,7 @@ row_reductions_kernel(const float* x_ptr, float* sum_ptr, float* max_ptr, int* a
         #pragma unroll
         for (int c = 0; c < COLS; ++c) {
             x[c][r] = rows[r] < M && c * NUM_THREADS + tid < N
-                ? *(x_ptr + static_cast<long long>(rows[r]) * stride + cols[c]) : 0.0f;
+                ? x_ptr[static_cast<long long>(rows[r]) * stride + cols[c]] : 0.0f;
         }
     }
     // L18: total = tl.sum(x, axis=1)

@@ -31,11 +31,9 @@ constexpr int VECS = COLS / VEC;                                // 2
 constexpr int ROW_THREADS = 8;                                  // threads along the rows of accumulator
 constexpr int ROWS = BLOCK_M / ROW_THREADS;                     // 2 rows of accumulator per thread
 constexpr int COL_THREADS = 8;                                  // threads along the columns of a
-constexpr int BLOCK_K_COLS = BLOCK_K / COL_THREADS;             // 8 columns of a per thread
 constexpr int COL_VEC = 8;                                      // consecutive columns of a in a thread
 constexpr int BLOCK_K_THREADS = 16;                             // threads along the rows of b
 constexpr int BLOCK_K_ROWS = BLOCK_K / BLOCK_K_THREADS;         // 4 rows of b per thread
-constexpr int MMA_ROWS = 1;                                     // pieces of 16 rows per warp
 constexpr int MMA_COLS = 2;                                     // pieces of 8 columns per warp
 constexpr int NUM_STAGES = 3;                                   // tiles in shared memory at once
 constexpr int MMA_K = 16;                                       // elements of K per instruction
@@ -127,10 +125,10 @@ split_k_matmul_kernel(const half* a_ptr, const half* b_ptr, float* c_ptr, int M,
     const int warp = tid / WARP_SIZE;
     const int lane = tid % WARP_SIZE;
     const int col = warp * 16 + lane % 4 * 2;   // the first column of this thread
-    const int row = tid / 4 % ROW_THREADS;   // this thread's place among ROW_THREADS
-    const int a_col = tid % COL_THREADS;   // this thread's place among COL_THREADS
-    const int a_row = tid / COL_THREADS;   // this thread's place among BLOCK_M_THREADS
-    const int b_row = tid / COL_THREADS;   // this thread's place among BLOCK_K_THREADS
+    const int row = tid / 4 % ROW_THREADS;   // this thread's place along the rows of accumulator
+    const int a_col = tid % COL_THREADS;   // this thread's place along the columns of a
+    const int a_row = tid / COL_THREADS;   // this thread's place along the rows of a
+    const int b_row = tid / COL_THREADS;   // this thread's place along the rows of b
     const int warp_col = warp * 16;   // first column of the warp's part
 
     // L14: pid_n, pid_k = tl.program_id(0), tl.program_id(1)
@@ -142,16 +140,12 @@ split_k_matmul_kernel(const half* a_ptr, const half* b_ptr, float* c_ptr, int M,
     #pragma unroll
     for (int r = 0; r < ROWS; ++r) offs_m_row[r] = r * ROW_THREADS + row;
     // L16: offs_n = pid_n * BLOCK_N + tl.arange(0, BLOCK_N)
-    int offs_n[BLOCK_K_COLS];
+    const int offs_n = pid_n * BLOCK_N + a_col * COL_VEC;   // this thread's first
+    int offs_n_column[VECS];   // the first of each vector
     #pragma unroll
-    for (int c = 0; c < BLOCK_K_COLS; ++c) offs_n[c] = pid_n * BLOCK_N + a_col * COL_VEC + c;
-    int offs_n_column[COLS];
-    #pragma unroll
-    for (int c = 0; c < COLS; ++c) offs_n_column[c] = pid_n * BLOCK_N + col + c / 2 * 8 + c % 2;
+    for (int v = 0; v < VECS; ++v) offs_n_column[v] = pid_n * BLOCK_N + col + v * 8;
     // L17: offs_k = pid_k * BLOCK_K + tl.arange(0, BLOCK_K)
-    int offs_k[BLOCK_K_COLS];
-    #pragma unroll
-    for (int c = 0; c < BLOCK_K_COLS; ++c) offs_k[c] = pid_k * BLOCK_K + a_col * COL_VEC + c;
+    const int offs_k = pid_k * BLOCK_K + a_col * COL_VEC;   // this thread's first
     int offs_k_row[BLOCK_K_ROWS];
     #pragma unroll
     for (int r = 0; r < BLOCK_K_ROWS; ++r) offs_k_row[r] = pid_k * BLOCK_K + r * BLOCK_K_THREADS + b_row;
@@ -166,18 +160,18 @@ split_k_matmul_kernel(const half* a_ptr, const half* b_ptr, float* c_ptr, int M,
     const auto load_tiles = [&](int k, int stage) {
         // L25: a = tl.load(a_ptrs, mask=(offs_m[:, None] < M) & (offs_k[None, :] < k_left), other=0.0)
         cp_async_16(&a[stage][swizzled<half, BLOCK_K, BLOCK_M>(a_row, a_col * COL_VEC)],
-                    a_ptr + static_cast<long long>(offs_m) * K + offs_k[0] + k
+                    a_ptr + static_cast<long long>(offs_m) * K + offs_k + k
                     - static_cast<long long>(pid_k) * BLOCK_K,
-                    offs_m < M && offs_k[0] < K - k + pid_k * BLOCK_K ? 16 : 0);
+                    offs_m < M && offs_k < K - k + pid_k * BLOCK_K ? 16 : 0);
         // L26: b = tl.load(b_ptrs, mask=(offs_k[:, None] < k_left) & (offs_n[None, :] < N), other=0.0)
         #pragma unroll
         for (int r = 0; r < BLOCK_K_ROWS; ++r) {
             const int b_place =
                 swizzled<half, BLOCK_N, BLOCK_K>(r * BLOCK_K_THREADS + b_row, a_col * COL_VEC);
             cp_async_16(&b[stage][b_place],
-                        b_ptr + static_cast<long long>(offs_k_row[r]) * N + offs_n[0]
+                        b_ptr + static_cast<long long>(offs_k_row[r]) * N + offs_n
                         + static_cast<long long>(k) * N - static_cast<long long>(pid_k) * BLOCK_K * N,
-                        offs_k_row[r] < K - k + pid_k * BLOCK_K && offs_n[0] < N ? 16 : 0);
+                        offs_k_row[r] < K - k + pid_k * BLOCK_K && offs_n < N ? 16 : 0);
         }
     };
     for (int stage = 0; stage < NUM_STAGES - 1; ++stage) {
@@ -198,12 +192,9 @@ split_k_matmul_kernel(const half* a_ptr, const half* b_ptr, float* c_ptr, int M,
         // L27: accumulator = tl.dot(a, b, accumulator)
         #pragma unroll
         for (int kk = 0; kk < BLOCK_K; kk += MMA_K) {
-            unsigned a_frag[MMA_ROWS][4];
-            #pragma unroll
-            for (int mi = 0; mi < MMA_ROWS; ++mi) {
-                const int a_place = swizzled<half, BLOCK_K, BLOCK_M>(mi * 16 + lane % 16, kk + lane / 16 * 8);
-                ldmatrix_x4(a_frag[mi][0], a_frag[mi][1], a_frag[mi][2], a_frag[mi][3], &a[stage][a_place]);
-            }
+            unsigned a_frag[4];
+            const int a_place = swizzled<half, BLOCK_K, BLOCK_M>(lane % 16, kk + lane / 16 * 8);
+            ldmatrix_x4(a_frag[0], a_frag[1], a_frag[2], a_frag[3], &a[stage][a_place]);
             unsigned b_frag[MMA_COLS][2];
             #pragma unroll
             for (int ni = 0; ni < MMA_COLS; ni += 2) {
@@ -213,12 +204,8 @@ split_k_matmul_kernel(const half* a_ptr, const half* b_ptr, float* c_ptr, int M,
                                   &b[stage][b_place]);
             }
             #pragma unroll
-            for (int mi = 0; mi < MMA_ROWS; ++mi) {
-                #pragma unroll
-                for (int ni = 0; ni < MMA_COLS; ++ni) {
-                    mma_m16n8k16(&accumulator[2 * mi][2 * ni], &accumulator[2 * mi + 1][2 * ni], a_frag[mi],
-                                 b_frag[ni]);
-                }
+            for (int ni = 0; ni < MMA_COLS; ++ni) {
+                mma_m16n8k16(&accumulator[0][2 * ni], &accumulator[1][2 * ni], a_frag, b_frag[ni]);
             }
         }
         // L28: a_ptrs += SPLIT_K * BLOCK_K    (folded into the copies)
@@ -233,9 +220,9 @@ split_k_matmul_kernel(const half* a_ptr, const half* b_ptr, float* c_ptr, int M,
     for (int r = 0; r < ROWS; ++r) {
         #pragma unroll
         for (int v = 0; v < VECS; ++v) {
-            if (offs_m_row[r] < M && offs_n_column[v * VEC] < N) {
-                atomic_add_vec<VEC>(c_ptr + static_cast<long long>(offs_m_row[r]) * N
-                                    + offs_n_column[v * VEC], &accumulator[r][v * VEC]);
+            if (offs_m_row[r] < M && offs_n_column[v] < N) {
+                atomic_add_vec<VEC>(c_ptr + static_cast<long long>(offs_m_row[r]) * N + offs_n_column[v],
+                                    &accumulator[r][v * VEC]);
             }
         }
     }
