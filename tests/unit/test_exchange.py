@@ -220,7 +220,7 @@ def sectors_of(layout: Layout, axis: int, width: int, itemsize: int) -> int:
 
 
 def test_lanes_copy_for_others_of_their_warp() -> None:
-    """Every element is copied once more, by the reader's warp, to the reader's place; no bank is met twice by 128 bytes."""
+    """Every element is copied once, by a lane of the reader's warp; 128 bytes meet no bank twice, sectors stay together."""
     copies = 0
     for shape, used, _ in PAIRS:
         for axis, itemsize in itertools.product(range(len(shape)), (2, 4)):
@@ -231,14 +231,18 @@ def test_lanes_copy_for_others_of_their_warp() -> None:
             copies += 1
             assert sectors_of(copy.layout, axis, width, itemsize) <= sectors_of(used, axis, width, itemsize)
             for thread in range(1 << used.thread_bits):
-                reader = sum((thread >> source & 1) << bit for bit, source in enumerate(copy.readers))
-                assert reader // 32 == thread // 32
-                assert elements(copy.layout, thread) == elements(used, reader)
-            readers = [sum((lane >> s & 1) << b for b, s in enumerate(copy.readers[:5])) for lane in range(32)]
+                copier = sum((thread >> source & 1) << bit for bit, source in enumerate(copy.copiers))
+                assert copier // 32 == thread // 32
+                assert elements(copy.layout, copier) == elements(used, thread)
+            copiers = [sum((lane >> s & 1) << b for b, s in enumerate(copy.copiers[:5])) for lane in range(32)]
             together = min(LINE_BYTES // (width * itemsize), 32)
-            for lanes in (readers, list(range(32))):
+            for lanes in (copiers, list(range(32))):
                 places = [copy.swizzle.place((lane,))[0] for lane in lanes]
                 assert sorted(places) == list(range(32))
                 for first in range(0, 32, together):
                     assert len({place % together for place in places[first : first + together]}) == together
+            in_sector = SECTOR_BYTES // (width * itemsize)
+            for first in range(0, 32, in_sector):
+                places = [copy.swizzle.place((lane,))[0] for lane in range(first, first + in_sector)]
+                assert len({place // in_sector for place in places}) == 1, "the parts of a sector stay side by side"
     assert copies > 50

@@ -81,21 +81,21 @@ def place_of_own(context: Context, statement: Assign, point: Point, slot: str) -
 
 
 def slot_read(context: Context, target: Variable) -> str:
-    """Which of the places of all threads holds what this one takes of a tile."""
-    copy = context.schedule.warp_copies.get(target)
-    if copy is None or not copy.swizzle.pairs:
-        return context.roles.tid
-    text = _swizzled(context, tuple(range(len(copy.readers))), copy)
-    return context.thread_place(f"{target.name}_slot", text, f"where this thread's {target.name} lies, by banks")
-
-
-def slot_filled(context: Context, target: Variable) -> str:
-    """Which of them this thread copies to: its own, or another lane's where that touches fewer lines of memory."""
+    """Which of the places of all threads holds what this one takes of a tile: the one of the thread that copied it."""
     copy = context.schedule.warp_copies.get(target)
     if copy is None:
         return context.roles.tid
-    comment = "the place that it fills, of another lane: neighbours copy neighbouring columns"
-    return context.thread_place(f"{target.name}_filled", _swizzled(context, copy.readers, copy), comment)
+    comment = f"where the lane that copies for this one puts its part of {target.name}"
+    return context.thread_place(f"{target.name}_slot", _swizzled(context, copy.copiers, copy), comment)
+
+
+def slot_filled(context: Context, target: Variable) -> str:
+    """Which of them this thread copies to."""
+    copy = context.schedule.warp_copies.get(target)
+    if copy is None or not copy.swizzle.pairs:
+        return context.roles.tid
+    text = _swizzled(context, tuple(range(len(copy.copiers))), copy)
+    return context.thread_place(f"{target.name}_filled", text, "in another order, so that reads meet different banks")
 
 
 def _swizzled(context: Context, bits: tuple[int, ...], copy: WarpCopy) -> str:
