@@ -37,11 +37,13 @@ class WarpCopy:
 
     Attributes:
       layout: in which threads copy; its registers are those of the layout in which the tile is used.
-      copiers: bit by bit, from which bit of its own number a thread takes the number of the thread that copies for it.
+      lane_bits: log2 of the lanes of a warp that copy, the first ones; where lanes hold the same elements, one copies for all.
+      copiers: bit by bit, from which bit of its own number a thread takes the number of the copy that is for it.
       swizzle: of the places of a warp's copying lanes, so that neither the copies nor the reads meet a bank twice.
     """
 
     layout: Layout
+    lane_bits: int
     copiers: tuple[int, ...]
     swizzle: Swizzle
 
@@ -70,7 +72,7 @@ def choose_warp_copies(
 def warp_copy(
     used: Layout, shape: tuple[int, ...], axis: int, width: int, itemsize: int, repeats: tuple[int, ...]
 ) -> WarpCopy | None:
-    """The copies of a tile by other lanes; None where they would touch as many lines as those of its holders.
+    """The copies of a tile by other lanes; None where they would be as many, and touch as many lines, as those of its holders.
 
     Args:
       used: the layout in which the tile is read.
@@ -85,12 +87,12 @@ def warp_copy(
     axes = tuple(tuple(renamed.get(source, source) for source in bits) for bits in used.axes)
     copied = Layout(axes, used.thread_bits)
     counts = [_lines_and_sectors(layout, shape, axis, width, itemsize, repeats) for layout in (copied, used)]
-    if counts[0] >= counts[1]:
+    lane_bits = LANE_BITS - sum(bit < LANE_BITS for bit in used.free_thread_bits())
+    if counts[0] >= counts[1] and lane_bits == LANE_BITS:
         return None
-    places = tuple(range(LANE_BITS))
-    written, read = (Layout((bits,), LANE_BITS) for bits in (places, tuple(order)))
+    written, read = (Layout((bits[:lane_bits],), LANE_BITS) for bits in (tuple(range(LANE_BITS)), tuple(order)))
     swizzle = exchange_swizzle(written, read, width * itemsize)
-    return WarpCopy(copied, (*order, *range(LANE_BITS, used.thread_bits)), swizzle)
+    return WarpCopy(copied, lane_bits, (*order[:lane_bits], *range(LANE_BITS, used.thread_bits)), swizzle)
 
 
 def _fast_axis_first(used: Layout, axis: int) -> list[int]:
