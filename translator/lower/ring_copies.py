@@ -226,7 +226,7 @@ def _first_loads(
         nodes += [
             Line(f"cp_async_wait<{names.stages} - 2>();", "this thread's share of the first rows has arrived"),
             *context.barrier("everyone's share is there"),
-            Branch(f"{start} {compare} {stop}", (filling.align(names, start, "0"),)),
+            Branch(f"{stop} {'<' if statement.descending else '>'} {start}", (filling.align(names, start, "0"),)),
         ]
     return (*nodes, *((Line(f"int {names.used} = 0;", "stages so far"),) if ring.counted else ()))
 
