@@ -13,6 +13,7 @@ BREAKS = (
     ("; ",), (", ",), (" ? ", " : "), (" || ",), (" && ",), (" | ",), (" ^ ",), (" & ",), (" << ", " >> "),
     (" + ", " - "), (" * ", " / "),
 )  # fmt: skip
+FIRST = frozenset(mark[0] for marks in BREAKS for mark in marks)
 TEMPLATE = re.compile(r"\w<(?=[\w ,*]+>\()")  # the opening bracket of template arguments of a call
 
 
@@ -69,7 +70,7 @@ def _loosest(text: str, indent: int) -> tuple[tuple[int, int, int], int] | None:
         elif columns and (character in ")]}" or (character == ">" and closing[-1])):
             columns.pop()
             closing.pop()
-        if position <= indent + 8 or (closing and closing[-1]):
+        if character not in FIRST or position <= indent + 8 or (closing and closing[-1]):
             continue
         rank = next((k for k, marks in enumerate(BREAKS) if text.startswith(marks, position)), None)
         if rank is not None:
