@@ -7,11 +7,16 @@ and compiled when they are first called, and the other methods are shared by all
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+import dataclasses
+import sys
+from collections.abc import Callable, Iterator
 from dataclasses import MISSING, FrozenInstanceError, fields
 from dataclasses import dataclass as pythons
 from reprlib import recursive_repr
 from typing import TYPE_CHECKING, Any
+
+PARAMETERS = frozenset(("frozen", "slots", "eq", "repr"))
 
 if TYPE_CHECKING:
     from dataclasses import dataclass as dataclass
@@ -40,6 +45,25 @@ else:
         return made if cls is None else made(cls)
 
 
+@contextlib.contextmanager
+def lent_to(package: str) -> Iterator[None]:
+    """Gives modules of another package, as far as they are imported meanwhile, `dataclass` of here in the place of Python's.
+
+    Whoever else asks for it meanwhile, and whoever wants parameters that ours does not have, gets Python's.
+    """
+    before = dataclasses.dataclass
+
+    def lent(cls: Any = None, /, **options: Any) -> Any:
+        asking = sys._getframe(1).f_globals.get("__name__", "").partition(".")[0]
+        return (dataclass if asking == package and options.keys() <= PARAMETERS else before)(cls, **options)
+
+    dataclasses.dataclass = lent
+    try:
+        yield
+    finally:
+        dataclasses.dataclass = before
+
+
 def _late(cls: type[Any], name: str, written: Callable[[type[Any], dict[str, Any]], str]) -> Callable[..., Any]:
     """A method that puts the real one into its place when it is called; `written` gives its text, and fills its globals."""
 
@@ -48,7 +72,9 @@ def _late(cls: type[Any], name: str, written: Callable[[type[Any], dict[str, Any
         exec(written(cls, known), known)
         method = known[name]
         method.__qualname__, method.__module__ = f"{cls.__qualname__}.{name}", cls.__module__
-        setattr(cls, name, method)
+        for owner in type(args[0]).__mro__:  # a copy of `cls` where somebody adds slots
+            if owner.__dict__.get(name) is first:
+                setattr(owner, name, method)
         return method(*args, **kwargs)
 
     return first
@@ -71,8 +97,12 @@ def _init(cls: type[Any], known: dict[str, Any], assignment: str = "self.{name} 
         elif one.default_factory is not MISSING:
             known[f"_make_{name}"], default = one.default_factory, "=_absent"
             value = f"_make_{name}() if {name} is _absent else {name}"
-        (named if one.kw_only else placed).append(name + default)
-        lines.append(assignment.format(name=name, value=value))
+        if one.init:
+            (named if one.kw_only else placed).append(name + default)
+        elif default:  # no parameter, but a local variable
+            lines.append(f"{name}{default}")
+        if one.init or default:
+            lines.append(assignment.format(name=name, value=value))
     lines += ["self.__post_init__()"] if hasattr(cls, "__post_init__") else []
     parameters = [*placed, "*", *named] if named else placed
     return "\n    ".join([f"def __init__({', '.join(parameters)}):", *(lines or ["pass"])])

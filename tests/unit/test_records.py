@@ -5,10 +5,14 @@ from __future__ import annotations
 import copy
 import dataclasses
 import pickle
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
-from tilewright.records import dataclass
+from tilewright import records
+from tilewright.records import dataclass, lent_to
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,3 +111,64 @@ def test_methods_are_written_once() -> None:
     assert Fresh(2) != Fresh(3)
     assert methods == (Fresh.__init__, Fresh.__eq__)
     assert Fresh.__init__.__qualname__.endswith("Fresh.__init__")
+
+
+LENT = """
+import dataclasses, pickle, sys
+from pathlib import Path
+pythons = dataclasses.dataclass
+import tilewright.frontend
+assert dataclasses.dataclass is pythons
+import libcst as cst
+from libcst.metadata import MetadataWrapper, PositionProvider
+
+ours = [one for one in vars(cst).values() if getattr(getattr(one, "__setattr__", 0), "__module__", "") == "tilewright.records"]
+text = Path(sys.argv[1]).read_text()
+tree = cst.parse_module(text)
+assert tree.code == text and tree.deep_clone().deep_equals(tree)
+assert pickle.loads(pickle.dumps(tree)).code == text
+assert max(one.end.line for one in MetadataWrapper(tree).resolve(PositionProvider).values()) == text.count("\\n") + 1
+
+class Renamed(cst.CSTTransformer):
+    def leave_Name(self, original_node, updated_node):
+        return updated_node.with_changes(value=updated_node.value + "_")
+
+assert "def kernel_(" in tree.visit(Renamed()).code
+try:
+    tree.body = ()
+except dataclasses.FrozenInstanceError:
+    print(len(ours), repr(tree))
+"""
+
+
+def test_libcst_works_with_ours_as_with_pythons(tmp_path: Path) -> None:
+    """Its classes parse, print, change and are pickled; what they show is what they show by themselves."""
+    file = tmp_path / "kernel.py"
+    file.write_text(
+        "def kernel(a, *, b=(1, 2), **c):\n    # why\n    for i in range(a):\n        b += f'{c!r}' if i else [*b]\n"
+    )
+    plain = LENT.replace("import tilewright.frontend\n", "")
+    lent, own = (
+        subprocess.run([sys.executable, "-c", text, file], capture_output=True, text=True, check=True).stdout.split(
+            " ", 1
+        )
+        for text in (LENT, plain)
+    )
+    assert int(lent[0]) > 150 and int(own[0]) == 0
+    assert lent[1] == own[1]
+
+
+def test_only_the_one_package_gets_ours() -> None:
+    def asked_from(module: str, options: str) -> Any:
+        names = {"__name__": module, "dataclasses": dataclasses}
+        text = f"@dataclasses.dataclass({options})\nclass Made:\n    number: int\n"
+        exec(compile(text, module, "exec", dont_inherit=True), names)
+        return names["Made"]
+
+    with lent_to("there"):
+        ours, others, ordered = (
+            asked_from("there.deep", "frozen=True"), asked_from("here", "frozen=True"), asked_from("there", "order=True"),
+        )  # fmt: skip
+    pythons = asked_from("there", "frozen=True")
+    assert [one.__setattr__.__module__ == records.__name__ for one in (ours, others, pythons)] == [True, False, False]
+    assert ordered(1) < ordered(2)
