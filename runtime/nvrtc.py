@@ -8,12 +8,12 @@ import os
 import re
 import threading
 import warnings
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from tilewright.artifact import Artifact
 from tilewright.diagnostics import ToolchainError
-from tilewright.records import dataclass
 from tilewright.runtime.cubin import resources
 from tilewright.runtime.nvrtc_version import remember, remembered
 

@@ -225,6 +225,7 @@ def _as_json(artifact: Artifact) -> dict[str, Any]:
         "persistent": artifact.persistent,
         "cooperative": artifact.cooperative,
         "dependent": artifact.dependent,
+        "static_shared_bytes": artifact.static_shared_bytes,
     }
 
 
@@ -254,6 +255,7 @@ def _artifact(
         persistent=facts["persistent"],
         cooperative=facts["cooperative"],
         dependent=facts["dependent"],
+        static_shared_bytes=facts["static_shared_bytes"],
     )
 
 

@@ -16,6 +16,7 @@ from tilewright.runtime import nvrtc
 from tilewright.schedule.exchange import LANE_BITS, exchange_swizzle, shuffles
 from tilewright.schedule.instructions import fma_layout, warp_layout, warpgroup_layout
 from tilewright.schedule.layout import REGISTER, Layout, blocked, elements
+from tilewright.schedule.warp_copies import LINE_BYTES, SECTOR_BYTES, warp_copy
 
 SHAPES = ((64,), (1024,), (8, 8), (16, 128), (64, 64), (128, 4), (2, 256), (4, 16, 32), (1, 64), (32, 2))
 BANKS = 32
@@ -206,3 +207,38 @@ def test_sums_of_rows_follow_what_they_are_added_to(
     )
     weights = 3.0 * 2 ** (x.astype(np.float64) @ w)
     np.testing.assert_allclose(out, weights @ v / weights.sum(1)[:, None], rtol=1e-4)
+
+
+def sectors_of(layout: Layout, axis: int, width: int, itemsize: int) -> int:
+    """32-byte sectors that the first lanes touch that copy 128 bytes; every element of another axis lies elsewhere."""
+    touched = set()
+    for lane in range(min(LINE_BYTES // (width * itemsize), 32)):
+        first = elements(layout, lane)[0]
+        others = tuple(coordinate for a, coordinate in enumerate(first) if a != axis)
+        touched.add((others, first[axis] * itemsize // SECTOR_BYTES))
+    return len(touched)
+
+
+def test_lanes_copy_for_others_of_their_warp() -> None:
+    """Every element is copied once more, by the reader's warp, to the reader's place; no bank is met twice by 128 bytes."""
+    copies = 0
+    for shape, used, _ in PAIRS:
+        for axis, itemsize in itertools.product(range(len(shape)), (2, 4)):
+            width = min(used.run(axis), 16 // itemsize)
+            copy = warp_copy(used, shape, axis, width, itemsize, (1,) * len(shape)) if width * itemsize >= 4 else None
+            if copy is None:
+                continue
+            copies += 1
+            assert sectors_of(copy.layout, axis, width, itemsize) <= sectors_of(used, axis, width, itemsize)
+            for thread in range(1 << used.thread_bits):
+                reader = sum((thread >> source & 1) << bit for bit, source in enumerate(copy.readers))
+                assert reader // 32 == thread // 32
+                assert elements(copy.layout, thread) == elements(used, reader)
+            readers = [sum((lane >> s & 1) << b for b, s in enumerate(copy.readers[:5])) for lane in range(32)]
+            together = min(LINE_BYTES // (width * itemsize), 32)
+            for lanes in (readers, list(range(32))):
+                places = [copy.swizzle.place((lane,))[0] for lane in lanes]
+                assert sorted(places) == list(range(32))
+                for first in range(0, 32, together):
+                    assert len({place % together for place in places[first : first + together]}) == together
+    assert copies > 50

@@ -7,13 +7,12 @@ along axis 0 of the tile. `coordinates.py` reads expressions into sums; `build` 
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import prod
 
 from ..ir.nodes import Call, Expr, Literal
 from ..ir.types import ValueType
 from ..language.dtypes import DType, int32, int64
-from ..records import dataclass
 
 
 class NotAffineError(Exception):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,6 @@ import numpy as np
 from ..diagnostics import DTypeError, KernelFaultError, ShapeError
 from ..language.dtypes import DType, PointerType
 from ..ops.casts import numpy_type
-from ..records import dataclass
 from .places import user_line
 from .tile import Tile, broadcast, cast
 

@@ -16,12 +16,11 @@ Example, `z = tl.load(p + offs) * 2.0` of a tile of 128 floats:
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 from ..diagnostics import Span
 from ..outside import Reading
-from ..records import dataclass
 from .types import ValueType
 
 

@@ -6,17 +6,27 @@ from collections.abc import Callable
 
 from ..ir.nodes import Assign, Call, Effect, Expr, Literal, Use, Variable
 from ..ir.types import ValueType
-from ..ir.walk import MOVES, subexpressions
+from ..ir.walk import subexpressions
 from ..language.dtypes import DType, PointerType
+from ..schedule.access import Access, Bound, plan_access
 from ..schedule.layout import Layout
-from .access import Access, Bound, plan_access
 from .context import Context, ctype
+from .element import element_text
 from .literals import literal_text
 from .point import Point
 from .rounding import materialised
-from .spell import ATOM, UNARY, Text, is_long
+from .spell import Text
 from .unit import Branch, Line, Node, Spelled
-from .vectors import access_of, copies_of_repeated, load_operands, place_of_own, vectors, width_name
+from .vectors import (
+    access_of,
+    copies_of_repeated,
+    load_operands,
+    place_of_own,
+    place_of_scalar,
+    slot_read,
+    vectors,
+    width_name,
+)
 
 
 def lower_load(context: Context, statement: Assign) -> tuple[Node, ...]:
@@ -48,7 +58,7 @@ def lower_load(context: Context, statement: Assign) -> tuple[Node, ...]:
         def one(point: Point) -> tuple[Node, ...]:
             value = element_text(context, pointer, point)
             if target in context.own_stage:
-                value = Text(place_of_own(context, statement, point))
+                value = Text(place_of_own(context, statement, point, slot_read(context, target)))
             if _pointee(pointer).is_bool():
                 value = Text(f"{value.within(9)} != 0", 9)
             condition = all_tests(context, access, point)
@@ -78,7 +88,7 @@ def plan_access_by_element(
 ) -> Access:
     """The same access without vectors: where each element has a replacement of its own."""
     from ..analysis.masks import conjuncts
-    from .access import padding_tests
+    from ..schedule.access import padding_tests
 
     return Access(access.axis, 1, tuple([*conjuncts(mask, context.facts), *padding_tests(pointer.type.shape)]), ())
 
@@ -109,8 +119,17 @@ def lower_store(context: Context, statement: Effect) -> tuple[Node, ...]:
     nodes = (*prepare, *nodes)
     guard = copies_guard(context, layout)
     if guard:
-        nodes = (Branch(guard, nodes),)
+        nodes = (_both(guard, nodes),)
     return (*_order_after_loads(context, pointer, layout), *nodes)
+
+
+def _both(guard: str, nodes: tuple[Node, ...]) -> Branch:
+    """Statements under a condition, and under their own one besides where that is all they are."""
+    inner = nodes[0]
+    if len(nodes) > 1 or not isinstance(inner, Branch) or inner.otherwise or inner.comment:
+        return Branch(guard, nodes)
+    loose = any(mark in inner.condition for mark in (" || ", " ? "))
+    return Branch(f"{guard} && {f'({inner.condition})' if loose else inner.condition}", inner.then)
 
 
 # ------------------------------------------------------------------------------------------------------- scalars
@@ -121,18 +140,25 @@ def _load_scalar(context: Context, statement: Assign, call: Call) -> tuple[Node,
     target = statement.target
     element = _pointee(pointer)
     modifier = read_modifier(call)
-    if modifier:
+    if target in context.own_stage:
+        text = Text(place_of_scalar(context, target))
+    elif modifier:
         text = Text(f"{_scalar_reader(context, modifier)}({context.speller.text(pointer)})")
     else:
         text = element_text(context, pointer, None)
     if element.is_bool():
         text = Text(f"{text.within(9)} != 0", 9)
-    if mask is not None and not (isinstance(mask, Literal) and mask.value):
-        condition = context.speller.spell(mask)
+    condition = scalar_test(context, mask)
+    if condition is not None:
         fallback = _fallback(context, other, target.type, None)
         text = Text(f"{condition.within(4)} ? {text.within(4)} : {fallback.within(3)}", 3)
     note_load(context, pointer, None)
-    return context.bind_scalar(statement, target, text.text)
+    return (*context.bind_scalar(statement, target, text.text), *context.after_load.get(id(statement), ()))
+
+
+def scalar_test(context: Context, mask: Expr | None) -> Text | None:
+    """The mask of a scalar access; None where there is none or it is always true."""
+    return None if mask is None or (isinstance(mask, Literal) and mask.value) else context.speller.spell(mask)
 
 
 def _scalar_reader(context: Context, modifier: str) -> str:
@@ -140,9 +166,8 @@ def _scalar_reader(context: Context, modifier: str) -> str:
 
 
 def _store_scalar(context: Context, call: Call, pointer: Expr, value: Expr, mask: Expr | None) -> tuple[Node, ...]:
-    condition = Text(f"{context.roles.tid} == 0", 9)
-    if mask is not None and not (isinstance(mask, Literal) and mask.value):
-        test = context.speller.spell(mask)
+    condition, test = Text(f"{context.roles.tid} == 0", 9), scalar_test(context, mask)
+    if test is not None:
         condition = Text(f"{condition.text} && {test.within(6, '&&')}", 5, "&&")
     text = memory_value(value.type, context.speller.spell(value))
     target = element_text(context, pointer, None).text
@@ -165,7 +190,7 @@ def _load_vector(
             "target": context.names.shared_index("loaded")
             if access.scattered
             else f"&{first_element(context, name, target, point)}",
-            "source": f"&{place_of_own(context, statement, point)}"
+            "source": f"&{place_of_own(context, statement, point, slot_read(context, target))}"
             if target in context.own_stage
             else context.speller.text(pointer, point),
             "suffix": f"_{modifier}" if modifier else "",
@@ -297,31 +322,6 @@ def _pointee(pointer: Expr) -> DType:
     if not isinstance(element, PointerType):
         raise TypeError("not a pointer")
     return element.element_ty
-
-
-def element_text(context: Context, pointer: Expr, point: Point | None) -> Text:
-    """The element that a pointer points to: `x_ptr[offset]`, or `*(…)` where no one index leads to it."""
-    offsets: list[tuple[Expr, Text]] = []
-    base, at = _resolve(context, pointer), point
-    while isinstance(base, Call) and base.op in ("ptr_add", *MOVES):
-        below = [at and at.operand(base, arg) if arg.type.is_tile else None for arg in base.args]
-        if base.op == "ptr_add":
-            offsets.insert(0, (base.args[1], context.speller.spell(base.args[1], below[1], wide=True)))
-        base, at = _resolve(context, base.args[0]), below[0]
-    start = context.speller.spell(base, at)
-    # A pointer moves by 64 bits at each step; a sum of two offsets in 32 bits might not hold what they come to.
-    one_index = len(offsets) == 1 or any(is_long(offset, text.text) for offset, text in offsets[:2])
-    if offsets and one_index and start.precedence == ATOM:
-        terms = [text.within(12, "+") for _, text in offsets] if len(offsets) > 1 else [offsets[0][1].text]
-        return Text(f"{start.text}[{' + '.join(terms)}]")
-    address = context.speller.spell(pointer, point)
-    return Text(f"*{address.within(UNARY)}" if not address.operator else f"*({address.text})", UNARY)
-
-
-def _resolve(context: Context, pointer: Expr) -> Expr:
-    while isinstance(pointer, Use) and pointer.variable in context.facts.absorbed:
-        pointer = context.facts.definitions[pointer.variable]
-    return pointer
 
 
 def memory_value(type_: ValueType, text: Text) -> str:

@@ -7,11 +7,11 @@ that several operations reduce (a value and its index) travels as one state with
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 from ..ir.nodes import Assign, Call, Combine, Expr, Variable
-from ..records import dataclass
+from ..schedule.access import inside_test
 from ..schedule.layout import REGISTER, Layout, drop_axis, padded
-from .access import inside_test
 from .combine import Combination
 from .combine_struct import combination_of
 from .context import Context
@@ -202,7 +202,7 @@ def _over_warps(context: Context, statement: Assign, plan: _Plan, name: str) -> 
     shared_name = context.scratch_name(id(statement), "partial", f"{name}_partial")
     state = plan.combination.state
     size = warps * math.prod(padded(side) for side in kept) * context.size_of(state)
-    comment = "one partial result per warp" if not kept else "by warp and kept element"
+    comment = "one partial result per warp" if math.prod(kept) == 1 else "by warp and kept element"
     leading = _warps_text(context, plan, name)
     array = Shared(shared_name, state, dimensions(context, kept, leading), size, comment)
     context.scratch(id(statement), "partial", array)
@@ -233,7 +233,7 @@ def _warps_text(context: Context, plan: _Plan, name: str) -> str:
     warps = 1 << len(plan.warp_bits)
     if len(plan.warp_bits) == plan.source.thread_bits - LANE_BITS:
         return "NUM_WARPS"
-    text = context.names.once(f"{name.upper()}_WARPS", ("warps", name))
+    text = context.names.once(f"{name.upper()}_WARPS", ("warps", name, warps))
     constant = Constant(text, str(warps), f"warps that share one element of {name}")
     if constant not in context.roles.constants:
         context.roles.constants.append(constant)
@@ -284,7 +284,8 @@ def _reduce_states(context: Context, statement: Assign, plan: _Plan) -> tuple[No
     state = context.temporary(id(statement), purpose, statement.targets[0].type)
     name = context.names.variable(state)
     layout = plan.kept if plan.kept.rank else None
-    nodes: list[Node] = [Line(f"{plan.combination.state} {name}{context.dimensions(layout)};")]
+    single = layout is None or not layout.array_axes()
+    nodes: list[Node] = [] if single else [Line(f"{plan.combination.state} {name}{context.dimensions(layout)};")]
 
     def fields(point: Point) -> str:
         values = [context.speller.text(operand, point) for operand in plan.operands]
@@ -300,7 +301,9 @@ def _reduce_states(context: Context, statement: Assign, plan: _Plan) -> tuple[No
 
     def one_kept(point: Point) -> tuple[Node, ...]:
         result = indexed(context, name, state, point)
-        return (*_states_over_registers(context, plan, point, result, fields), *_over_lanes(context, plan, result))
+        declared = f"{plan.combination.state} " if single else ""
+        start, *further = _states_over_registers(context, plan, point, result, fields)
+        return (Line(f"{declared}{start.text}"), *further, *_over_lanes(context, plan, result))
 
     nodes += context.each_register(plan.kept, one_kept)
     if plan.warp_bits:

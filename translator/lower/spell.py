@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from ..diagnostics import CompilationError
 from ..ir.nodes import Call, CallFunction, DeviceFunction, Expr, Literal, Use, Variable
@@ -15,7 +16,6 @@ from ..ir.walk import MOVES
 from ..language.dtypes import DType, PointerType
 from ..ops.casts import cuda_cast
 from ..ops.registry import OPS
-from ..records import dataclass
 from .literals import literal_text
 from .point import Point, coordinate
 
@@ -34,7 +34,6 @@ INFIX = re.compile(r"^(\{\w+\}) (\S+) (\{\w+\}|[\w.]+)$")
 PREFIX = re.compile(r"^([-!~])(\{\w+\})$")
 TERNARY = re.compile(r"^(\{\w+\}) \? (\{\w+\}) : (\{\w+\})$")
 INNERMOST = re.compile(r"\([^()]*\)|\[[^][]*\]")
-OTHER_THAN_SUMS = re.compile(r" (?![-+*] )[^\w ]+ ")
 NARROW = frozenset(("add", "sub", "mul", "neg", "shl", "invert"))  # C computes these in int
 
 
@@ -114,8 +113,9 @@ class Speller:
             if element.name == "i32":
                 return inner
             return Text(f"static_cast<{element.cuda}>({literal.symbol})")
-        if literal.symbol is not None and literal.symbol.isidentifier() and element.name in ("fp32", "fp64", "i1"):
-            return Text(literal.symbol)
+        word = re.fullmatch(r"\w+|static_cast<\w+>\(.*\)", literal.symbol or "")
+        if word and element.name in ("fp32", "fp64", "i1"):
+            return Text(word[0])
         text = literal_text(literal.value, element)
         return Text(text, UNARY if text.startswith("-") else ATOM)
 
@@ -189,6 +189,14 @@ class Speller:
         return text
 
 
+def assigned(text: str) -> str:
+    """What is assigned to an integer: CUDA's own indices, which are unsigned but small, without a cast."""
+    word = r"static_cast<int>\(((?:block|grid)(?:Idx|Dim)\.[xyz])\)"
+    if wide := re.fullmatch(rf"static_cast<long long>\(({word})\)", text):
+        return wide[1]  # as an int, whose products with ints of 64 bits are cheaper
+    return re.sub(f"^{word}$", r"\1", text)
+
+
 def _plain(expr: Expr) -> Text | None:
     """A number of an integer type narrower than int without the cast to its type; None for anything else."""
     element = expr.type.element
@@ -224,18 +232,11 @@ def _has_product(expr: Expr) -> bool:
 
 def _loosest(text: str) -> int:
     """Precedence of the loosest operator outside parentheses of an index text."""
-    operators = re.findall(r"(?<= )[-+*/%](?= )", _outside_parentheses(text))
+    operators = re.findall(r"(?<= )[-+*/%](?= )", outside_parentheses(text))
     return min((PRECEDENCE[operator] for operator in operators), default=ATOM)
 
 
-def is_long(expr: Expr, text: str) -> bool:
-    """Whether C computes the text of an offset in 64 bits: by its type, or as sums and products with a widened part."""
-    outside = _outside_parentheses(text)
-    widened = "static_cast<long long>" in outside and not OTHER_THAN_SUMS.search(outside)
-    return widened or (isinstance(expr.type.element, DType) and expr.type.element.bits == 64)
-
-
-def _outside_parentheses(text: str) -> str:
+def outside_parentheses(text: str) -> str:
     """The text without what stands in parentheses and brackets."""
     while (shorter := INNERMOST.sub("", text)) != text:
         text = shorter

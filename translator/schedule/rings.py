@@ -50,6 +50,7 @@ from .tensor_copies import box_load, boxed_tile, copy_stores, why_not_copied
 from .trips import in_any_trip
 
 MOST_STAGES = 8  # of tensor copies: more do not hide more latency
+LEAST_STAGES = 2  # with fewer nothing is loaded ahead
 
 
 def plan_rings(kernel: Kernel, options: Options, target: Target, most_stages: int) -> tuple[Kernel, Rings]:
@@ -57,7 +58,7 @@ def plan_rings(kernel: Kernel, options: Options, target: Target, most_stages: in
     loops = list(_loops(kernel.body, False))
     dots = any(True for _ in dot_statements(kernel))
     may_pay = dots or any(may_load_ahead(loop, list(top_statements(loop.body))) for loop, _ in loops)
-    if not loops or most_stages < 2 or not may_pay:
+    if not loops or most_stages < LEAST_STAGES or not may_pay:
         return kernel, Rings()
     facts = find_facts(kernel)
     plan = RingPlan(

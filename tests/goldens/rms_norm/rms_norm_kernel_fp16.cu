@@ -27,9 +27,7 @@ __device__ __forceinline__ void load_vec_bounded(T* target, const T* source, int
     T* elements = reinterpret_cast<T*>(&packet);
     #pragma unroll
     for (int i = 0; i < N; ++i) elements[i] = i < count && count < N ? source[i] : other;
-    if (count >= N) {
-        packet = *reinterpret_cast<const uint4*>(source);
-    }
+    if (count >= N) packet = *reinterpret_cast<const uint4*>(source);
     #pragma unroll
     for (int i = 0; i < N; ++i) target[i] = elements[i];
 }
