@@ -13,6 +13,7 @@ BREAKS = (
     ("; ",), (", ",), (" ? ", " : "), (" || ",), (" && ",), (" | ",), (" ^ ",), (" & ",), (" << ", " >> "),
     (" + ", " - "), (" * ", " / "),
 )  # fmt: skip
+FIRST = frozenset(mark[0] for marks in BREAKS for mark in marks)
 TEMPLATE = re.compile(r"\w<(?=[\w ,*]+>\()")  # the opening bracket of template arguments of a call
 
 
@@ -83,7 +84,7 @@ def _loosest(text: str, indent: int, opened: int) -> tuple[tuple[int, int, int],
             closing.pop()
         elif character in ")]}" and opened:
             opened -= 1
-        if position <= indent + 8 or (closing and closing[-1]):
+        if character not in FIRST or position <= indent + 8 or (closing and closing[-1]):
             continue
         rank = next((k for k, marks in enumerate(BREAKS) if text.startswith(marks, position)), None)
         if rank is not None:
