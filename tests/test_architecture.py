@@ -62,19 +62,6 @@ def test_files_and_functions_are_short(path: Path) -> None:
         assert not isinstance(node, ast.Assert), f"{path}:{node.lineno}: an assert is no error message"
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(ROOT)))
-def test_dataclasses_are_quick_to_define(path: Path) -> None:
-    """A first launch imports 130 of them; see `records.py`. What users make themselves may be Python's own."""
-    if path.name not in ("records.py", "tensor_descriptor.py"):
-        assert "dataclasses.dataclass" not in imported_names(path)
-
-
-def imported_names(path: Path) -> set[str]:
-    """Names that a file imports from modules, as "module.name"."""
-    nodes = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.ImportFrom)]
-    return {f"{node.module}.{alias.name}" for node in nodes for alias in node.names}
-
-
 def test_no_kernel_is_recognised() -> None:
     """Nothing in the translator mentions an elementwise operation's sample or a sample's kernel."""
     kernels = {name for path in (ROOT / "samples").glob("*.py") for name in functions(path) if name.endswith("_kernel")}

@@ -5,10 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..artifact import Argument, ConstantArgument, DescriptorArgument, Options, Target, TupleArgument
-from ..records import lent_to
-
-with lent_to("libcst"):  # it defines 190 dataclasses, which would take more than half of its import
-    import libcst  # noqa: F401
 
 if TYPE_CHECKING:
     from ..ir.nodes import Kernel

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 from ..ir.nodes import Statement, Variable
-from ..records import dataclass
 from ..schedule.exchange import LANE_BITS, Swizzle, exchange_swizzle, shuffles
 from ..schedule.layout import REGISTER, Layout, padded
 from .context import Context, ctype
