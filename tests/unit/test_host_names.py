@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 import tilewright as triton
@@ -93,3 +95,21 @@ def test_descriptors_need_no_allocator() -> None:
     x, out = np.arange(20, dtype=np.float32), np.ones(32, np.float32)
     described_kernel[(1,)](x, out, 20, BLOCK=32)
     np.testing.assert_array_equal(out, [*range(20), *[0] * 12])
+
+
+@triton.jit
+def squashed_kernel(x_ptr, out_ptr, N: tl.constexpr):
+    i = tl.arange(0, N)
+    x = tl.load(x_ptr + i)
+    tl.store(out_ptr + i, tl.math.tanh(x) + tl.libdevice.erf(x))
+
+
+def test_the_device_math_library_where_triton_2_had_it() -> None:
+    from tilewright.language.libdevice import erf
+    from tilewright.language.math import tanh
+
+    assert (tanh, erf) == (tl.math.tanh, tl.libdevice.erf)
+    x, out = np.linspace(-2, 2, 32, dtype=np.float32), np.zeros(32, np.float32)
+    squashed_kernel[(1,)](x, out, N=32)
+    expected = [math.tanh(one) + math.erf(one) for one in x]
+    np.testing.assert_allclose(out, expected, rtol=1e-5, atol=1e-6)

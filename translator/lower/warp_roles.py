@@ -10,7 +10,7 @@ from ..analysis.structured import is_elementwise
 from ..ir.nodes import Assign, Call, If, Inlined, Kernel, Note, Return, Statement, Variable
 from ..ir.walk import bodies, statements, subexpressions, used_variables
 from ..schedule.instructions import PRODUCER_REGISTERS, WARPGROUP, consumer_registers
-from ..schedule.producer import producer_block, shared_lines
+from ..schedule.producer import consumer_block, producer_block, shared_lines
 from .context import Context
 from .rings import announce_rings, l2_policies, ready, ring_counters
 from .scopes import find_scopes
@@ -32,13 +32,14 @@ def lower_body(context: Context, kernel: Kernel) -> tuple[Node, ...]:
     copies = _copies(loading)
     context.set_up += announce_rings(context, [call.attribute("map") for call in copies.values()])
     shared = lower_block(context, first)
-    context.shared_lines = shared_lines(loading, rest)
+    multiplying = consumer_block(rest, loading)
+    context.shared_lines = shared_lines(loading, multiplying)
     context.role = "producer"
-    scopes, context.scopes = context.scopes, find_scopes((*first, *loading), context.spelled)
+    context.scopes = find_scopes((*first, *loading), context.spelled)
     policies = l2_policies(context, copies)
     producer = (*policies, *ring_counters(context), *_each_program(context, loading))
-    context.role, context.scopes = "consumer", scopes
-    consumer = (*ring_counters(context), *_each_program(context, rest), *context.at_end)
+    context.role, context.scopes = "consumer", find_scopes((*first, *multiplying), context.spelled)
+    consumer = (*ring_counters(context), *_each_program(context, multiplying), *context.at_end)
     context.role = ""
     shrink, grow = _register_shares(context)
     one = Branch(f"{context.roles.tid} == NUM_THREADS", producer)
