@@ -113,3 +113,27 @@ def test_the_device_math_library_where_triton_2_had_it() -> None:
     squashed_kernel[(1,)](x, out, N=32)
     expected = [math.tanh(one) + math.erf(one) for one in x]
     np.testing.assert_allclose(out, expected, rtol=1e-5, atol=1e-6)
+
+
+@triton.jit
+def widened_kernel(x_ptr, out_ptr, N: tl.constexpr):
+    i = tl.arange(0, N)
+    tl.store(out_ptr + i, tl.load(x_ptr + i).to(tl.float32))
+
+
+@pytest.mark.parametrize("library", ("numpy", "torch"))
+@pytest.mark.parametrize("mode", ("cpu", "interpret"))
+def test_reinterpreted_arrays(monkeypatch: pytest.MonkeyPatch, mode: str, library: str) -> None:
+    monkeypatch.setenv("TILEWRIGHT_MODE", mode)
+    x, out = np.array([0x38, 0x40, 0xB8, 0x30], np.uint8), np.zeros(4, np.float32)
+    given = (x, out)
+    if library == "torch":
+        torch = pytest.importorskip("torch")
+        given = (torch.from_numpy(x), torch.from_numpy(out))
+    for _ in range(3):
+        widened_kernel[(1,)](triton.reinterpret(given[0], tl.float8e4nv), given[1], N=4)
+        np.testing.assert_array_equal(out, [1, 2, -1, 0.5])
+        out[...] = 0
+    wrapped = triton.reinterpret(given[0], tl.float8e5)
+    assert wrapped.dtype == tl.float8e5 and tuple(wrapped.shape) == (4,)
+    assert triton.reinterpret(wrapped, given[0].dtype) is given[0]
