@@ -137,3 +137,12 @@ def test_reinterpreted_arrays(monkeypatch: pytest.MonkeyPatch, mode: str, librar
     wrapped = triton.reinterpret(given[0], tl.float8e5)
     assert wrapped.dtype == tl.float8e5 and tuple(wrapped.shape) == (4,)
     assert triton.reinterpret(wrapped, given[0].dtype) is given[0]
+
+
+def test_modules_of_triton_by_their_names() -> None:
+    from tilewright.runtime import autotuner, errors
+
+    assert autotuner.Autotuner is triton.Autotuner and autotuner.Config is triton.Config
+    assert autotuner.Heuristics is triton.Heuristics and autotuner.autotune is triton.autotune
+    assert errors.OutOfResources is triton.OutOfResources is autotuner.OutOfResources
+    assert errors.AutotunerError is triton.AutotunerError
