@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ..analysis.facts import Facts
-from ..ir.nodes import Call, Kernel, Statement, Variable
+from ..ir.nodes import Call, For, Kernel, Statement, Variable
 from ..ir.types import ValueType
 from ..ir.walk import expressions, statements, subexpressions
 from ..language.dtypes import DType, PointerType, float32
@@ -97,6 +97,7 @@ def _variable_names(kernel: Kernel) -> list[str]:
     names = [p.variable.name for p in kernel.parameters]
     for statement in statements(kernel.body):
         names += [variable.name for variable in getattr(statement, "targets", ())]
+        names += [statement.variable.name] if isinstance(statement, For) else []
     return names
 
 
