@@ -153,11 +153,12 @@ def _compile(artifact: Artifact, options: list[str], kind: str) -> tuple[bytes, 
 def _run(text: str, name: str, options: list[str], kind: str) -> tuple[int, str, bytes]:
     """NVRTC's status (0: done), its words, and the code of `kind`, CUBIN or PTX.
 
-    NVRTC's own cache is left out: what is found there comes without a word on spills, and ours stands in front of it.
+    NVRTC's own cache is left out: what is found there comes without a word on spills, and ours stands in front of it. So are
+    textures and CUDA's runtime, which generated text has no use for: to declare them takes a tenth of a small compilation.
     """
     nvrtc = bindings()
     _, major, minor = nvrtc.nvrtcVersion()
-    given = [*options, *(["--no-cache"] if (major, minor) >= (12, 9) else [])]
+    given = [*options, *(["--no-cache", "--minimal"] if (major, minor) >= (12, 9) else [])]
     _, program = nvrtc.nvrtcCreateProgram(text.encode(), name.encode(), 0, [], [])
     try:
         (status,) = nvrtc.nvrtcCompileProgram(program, len(given), [option.encode() for option in given])
@@ -183,12 +184,14 @@ def _room(size: int) -> bytes:
 def load_ahead(target: str) -> None:
     """Starts a thread that loads NVRTC and lets it compile nothing for a target, as the first compilation is the slowest.
 
-    It works while a kernel is being translated: loading and compiling need Python's lock for the import alone.
+    It works while a kernel is being translated: loading and compiling need Python's lock for the import alone. The headers
+    are looked for there too.
     """
 
     def load() -> None:
         with contextlib.suppress(ToolchainError):  # who needs NVRTC is told
             _run(NOTHING, "nothing.cu", [f"--gpu-architecture={target}"], "CUBIN")
+            header_folder()
 
     if not _STARTED:
         _STARTED.append(threading.Thread(target=load, name="tilewright loads NVRTC"))

@@ -91,6 +91,11 @@ class Target:
         """Whether a grid can start before the one in front of it has ended."""
         return self.capability >= 90
 
+    @property
+    def has_vector_atomics(self) -> bool:
+        """Whether one instruction adds several neighbouring floats to memory."""
+        return self.capability >= 90
+
 
 @dataclass(frozen=True, slots=True)
 class LaunchParameter:

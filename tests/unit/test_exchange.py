@@ -16,6 +16,7 @@ from tilewright.runtime import nvrtc
 from tilewright.schedule.exchange import LANE_BITS, exchange_swizzle, shuffles
 from tilewright.schedule.instructions import fma_layout, warp_layout, warpgroup_layout
 from tilewright.schedule.layout import REGISTER, Layout, blocked, elements
+from tilewright.schedule.warp_copies import LINE_BYTES, SECTOR_BYTES, warp_copy
 
 SHAPES = ((64,), (1024,), (8, 8), (16, 128), (64, 64), (128, 4), (2, 256), (4, 16, 32), (1, 64), (32, 2))
 BANKS = 32
@@ -206,3 +207,48 @@ def test_sums_of_rows_follow_what_they_are_added_to(
     )
     weights = 3.0 * 2 ** (x.astype(np.float64) @ w)
     np.testing.assert_allclose(out, weights @ v / weights.sum(1)[:, None], rtol=1e-4)
+
+
+def sectors_of(layout: Layout, axis: int, width: int, itemsize: int) -> int:
+    """32-byte sectors that the first lanes touch that copy 128 bytes; every element of another axis lies elsewhere."""
+    touched = set()
+    for lane in range(min(LINE_BYTES // (width * itemsize), 32)):
+        first = elements(layout, lane)[0]
+        others = tuple(coordinate for a, coordinate in enumerate(first) if a != axis)
+        touched.add((others, first[axis] * itemsize // SECTOR_BYTES))
+    return len(touched)
+
+
+def test_lanes_copy_for_others_of_their_warp() -> None:
+    """Every element is copied once, by a lane of the reader's warp; 128 bytes meet no bank twice, sectors stay together."""
+    copies = 0
+    for shape, used, _ in PAIRS:
+        for axis, itemsize in itertools.product(range(len(shape)), (2, 4)):
+            width = min(used.run(axis), 16 // itemsize)
+            copy = warp_copy(used, shape, axis, width, itemsize, (1,) * len(shape)) if width * itemsize >= 4 else None
+            if copy is None:
+                continue
+            copies += 1
+            if copy.lane_bits == LANE_BITS:
+                assert sectors_of(copy.layout, axis, width, itemsize) <= sectors_of(used, axis, width, itemsize)
+            lanes = 1 << copy.lane_bits
+            places = [copy.swizzle.place((lane,))[0] for lane in range(lanes)]
+            assert sorted(places) == list(range(lanes))
+            for thread in range(1 << used.thread_bits):
+                number = sum((thread >> source & 1) << bit for bit, source in enumerate(copy.copiers))
+                copier = number % lanes + number // lanes * 32
+                assert copier // 32 == thread // 32
+                assert elements(copy.layout, copier) == elements(used, thread)
+            copiers = [
+                sum((lane >> s & 1) << b for b, s in enumerate(copy.copiers[: copy.lane_bits])) for lane in range(32)
+            ]
+            together = min(LINE_BYTES // (width * itemsize), 32)
+            for users in (copiers, list(range(lanes))):
+                for first in range(0, len(users), together):
+                    different = {places[user] for user in users[first : first + together]}
+                    assert len({place % together for place in different}) == len(different)
+            in_sector = SECTOR_BYTES // (width * itemsize)
+            for first in range(0, lanes, in_sector):
+                whole = {place // in_sector for place in places[first : first + in_sector]}
+                assert len(whole) == 1, "the parts of a sector stay side by side"
+    assert copies > 50

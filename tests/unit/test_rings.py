@@ -1,8 +1,7 @@
-"""Which loops load ahead, how, and that the protocol in the generated text neither blocks nor overwrites."""
+"""Which loops load ahead, and how; `test_ring_protocol.py` has the protocol of the generated text."""
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from typing import Any
 
@@ -11,8 +10,7 @@ import dot_kernels_more as more
 import pytest
 import tilewright as triton
 import tilewright.language as tl
-from ring_simulator import ProtocolError, Simulation
-from tilewright.artifact import Artifact, Options
+from tilewright.artifact import Options
 from tilewright.diagnostics import OutOfResources
 from tilewright.pipeline import Translation, translate_stages
 from tilewright.runtime import nvrtc
@@ -192,58 +190,6 @@ def test_stores_to_one_place_stay_in_order() -> None:
         "tma_store_2d("
     )
     assert "tma_store_2d" not in planned(more.stored_twice, f"{USUAL}, {TILE}").artifact.source
-
-
-# ------------------------------------------------------------------------------------------------------ the protocol
-
-LOOPS = {
-    "overlapped": (kernels.product, PLAIN),
-    "not overlapped": (more.rescaled, f"{USUAL}, {TILE}"),
-    "two rings": (kernels.two_loops, f"{USUAL}, {TILE}"),
-    "inner loop": (kernels.loop_in_loop, f"{USUAL}, {TILE}"),
-    "boxes side by side": (kernels.product, f"{USUAL}, 0, 1, 64, 128, 32"),
-    "downwards": (kernels.product, f"{USUAL}, 0, -1, {TILE}"),
-    "shared operand": (more.shared_operand, f"{USUAL}, {TILE}"),
-    "dot in a condition": (kernels.dot_in_condition, f"{USUAL}, {TILE}"),
-}
-
-
-def simulate(artifact: Artifact, trips: int, seed: int) -> int:
-    """Executes the protocol of a block that runs several programs or columns; returns the number of copies."""
-    values = dict(M=64, N=96, K=32 * trips, num_programs=3, own_block=0, num_blocks=1)
-    return Simulation(artifact, values, seed).run()
-
-
-@pytest.mark.parametrize("stages", (2, 3, 4, 5))
-@pytest.mark.parametrize("name", LOOPS)
-def test_no_schedule_blocks_or_overwrites(name: str, stages: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tilewright.schedule.rings.MOST_STAGES", 2)
-    kernel, signature = LOOPS[name]
-    found = planned(kernel, signature, num_stages=stages)
-    assert all(ring.kind == "tma" and ring.stages == stages for ring in found.schedule.rings.rings)
-    copies = {trips: simulate(found.artifact, trips, seed) for trips in range(3 * stages + 1) for seed in range(3)}
-    assert copies[0] == 0 and copies[2] == 2 * copies[1] > 0 and copies[3 * stages] == 3 * stages * copies[1]
-
-
-@pytest.mark.parametrize(
-    ("right", "wrong", "told"),
-    [
-        ("% 2 ^ 1);", "% 2);", "deadlock|filled while|read before"),
-        ("wgmma_wait<1>();", "", "filled while it is read"),
-        ("mbarrier_arrive(&empty[(used - 1) % NUM_STAGES]);", "mbarrier_arrive(&empty[used % NUM_STAGES]);", "."),
-        ("    mbarrier_wait(&full[stage], used / NUM_STAGES % 2);", "", "read before|a copy that nobody"),
-        ("constexpr int STAGE_BYTES = ", "constexpr int STAGE_BYTES = 16 + ", "deadlock"),
-        ("mbarrier_init(&empty[stage], NUM_WARPS)", "mbarrier_init(&empty[stage], 1)", "."),
-    ],
-)
-def test_the_simulator_notices(right: str, wrong: str, told: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tilewright.schedule.rings.MOST_STAGES", 2)
-    artifact = planned(kernels.product, PLAIN).artifact
-    assert right in artifact.source
-    broken = dataclasses.replace(artifact, source=artifact.source.replace(right, wrong))
-    with pytest.raises(ProtocolError, match=told):
-        for seed in range(60):
-            simulate(broken, 7, seed)
 
 
 @triton.jit

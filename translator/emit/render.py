@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import functools
-import pkgutil
 import re
 from collections.abc import Iterable
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..lower.unit import (
     TOPICS,
@@ -26,51 +24,24 @@ from ..lower.unit import (
 )
 from .ascii_code import ascii_code
 from .helpers import order_helpers
+from .templates import environment, filled
 from .wrap import WIDTH, wrap_code, wrap_comment
-
-if TYPE_CHECKING:
-    import jinja2
 
 INDENT = 4
 FIELD_COLUMN = 11
 COMMENT_COLUMN = 64
 
 
-@functools.cache
-def environment() -> jinja2.Environment:
-    """The templates, strict about names that they do not get."""
-    import jinja2
-
-    return jinja2.Environment(
-        loader=jinja2.FunctionLoader(_template),
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=False,
-        autoescape=False,
-    )
-
-
-@functools.cache
-def _template(name: str) -> str:
-    return (pkgutil.get_data("tilewright.templates", name) or b"").decode()
-
-
-def _filled(name: str, values: dict[str, Any]) -> str:
-    """A template with its values; most helpers are plain text, which need not be compiled."""
-    text = _template(name)
-    return environment().get_template(name).render(**values) if "{{" in text or "{%" in text else text
-
-
 def render(unit: Unit) -> tuple[str, tuple[tuple[int, int], ...]]:
     """The text of a unit, and (line of the text, Python line) for every line that came from a statement."""
     body = _render_body(unit)
     functions = [_render_function(function) for function in unit.functions]
-    helpers = [_render_helper(template, values) for template, values in order_helpers(unit.helpers, unit.packets)]
+    chosen = [(template, _with_text(values)) for template, values in order_helpers(unit.helpers, unit.packets)]
+    helpers = [_render_helper(template, values) for template, values in chosen]
     shared = "\n".join(f"{array.ctype} {array.dimensions}" for array in (*unit.static_shared, *unit.dynamic_shared))
     own = "\n".join((*functions, "\n".join(line for line, _ in body), shared, unit.launch_bounds))
-    filled_in = "\n".join(str(value) for helper in unit.helpers for value in helper.values.values())
-    constants = used_constants(unit.constants, f"{own}\n{filled_in}", "\n".join(helpers))
+    parameters = "\n".join(str(value) for _, values in chosen for value in values.values())
+    used = used_constants(unit.constants, "\n".join((own, parameters)), "\n".join(helpers))
     text = (
         environment()
         .get_template("kernel.cu.j2")
@@ -78,7 +49,7 @@ def render(unit: Unit) -> tuple[str, tuple[tuple[int, int], ...]]:
             unit=unit,
             title=wrap_comment(unit.title, 0),
             header=list(_header_lines(unit.header)),
-            constants=[line for constant in constants for line in _constant_lines(constant)],
+            constants=[line for constant in used for line in _constant_lines(constant)],
             helpers=helpers,
             dynamic_shared=_struct_lines(unit.dynamic_shared),
             static_shared=[line for array in unit.static_shared for line in _shared_lines(array, True)],
@@ -204,12 +175,17 @@ def _render_function(function: Function) -> str:
     return environment().get_template("function.cu.j2").render(function=function, body=body)
 
 
+def _with_text(values: dict[str, Any]) -> dict[str, Any]:
+    """A helper's values, with its body as text."""
+    if not isinstance(values.get("body"), tuple):
+        return values
+    return {**values, "body": "\n".join(line for line, _ in _render_nodes(values["body"], 2 * INDENT))}
+
+
 def _render_helper(template: str, values: dict[str, Any]) -> str:
-    if isinstance(values.get("body"), tuple):
-        values = {**values, "body": "\n".join(line for line, _ in _render_nodes(values["body"], 2 * INDENT))}
-    text = _filled(f"helpers/{template}.cu.j2", values)
+    text = filled(f"helpers/{template}.cu.j2", values)
     lines: list[str] = []
-    for line in text.strip("\n").splitlines():
+    for line in _paragraphs(text.strip("\n").splitlines()):
         stripped = line.lstrip(" ")
         indent = len(line) - len(stripped)
         if stripped.startswith("// "):
@@ -217,6 +193,18 @@ def _render_helper(template: str, values: dict[str, Any]) -> str:
         else:
             lines += wrap_code(stripped, indent) if stripped else [""]
     return "\n".join(lines)
+
+
+def _paragraphs(lines: Iterable[str]) -> list[str]:
+    """The same lines, but that comment lines which follow each other are one, to be broken anew."""
+    joined: list[str] = []
+    for line in lines:
+        mark = line[: len(line) - len(line.lstrip(" "))] + "// "
+        if line.startswith(mark) and joined and joined[-1].startswith(mark):
+            joined[-1] += f" {line[len(mark) :]}"
+        else:
+            joined.append(line)
+    return joined
 
 
 # ------------------------------------------------------------------------------------------------- header, constants
@@ -231,19 +219,14 @@ def _header_lines(fields: tuple[HeaderField, ...]) -> Iterable[str]:
             word = ""
 
 
-def used_constants(constants: tuple[Constant, ...], text: str, helpers: str) -> list[Constant]:
-    """The constants that the text and its helpers need, with those that they are computed from, each once.
+def used_constants(constants: tuple[Constant, ...], text: str, helpers: str = "") -> list[Constant]:
+    """The constants that a text and its helpers need, with those that they are computed from, each once.
 
-    A helper has parameters of its own, with names that the user may have given to a constant; it knows of the user's
-    constants only what is filled in, which is part of `text`.
+    Names of the user mean something in the text alone: `b` in a helper is an operand of its own.
     """
     by_name = {constant.name: constant for constant in constants}
-    in_text, in_helpers = (set(re.findall(r"[A-Za-z_]\w*", re.sub(r"//.*", "", one))) for one in (text, helpers))
-    needed = [
-        name
-        for name, constant in by_name.items()
-        if name in in_text or (name in in_helpers and constant.topic != "user")
-    ]
+    words, theirs = set(_words(text)), set(_words(helpers))
+    needed = [name for name, one in by_name.items() if name in words or (one.topic != "user" and name in theirs)]
     pending = list(needed)
     while pending:
         for word in re.findall(r"[A-Za-z_]\w*", by_name[pending.pop()].value):

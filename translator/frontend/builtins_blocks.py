@@ -24,8 +24,8 @@ from .shapes import broadcast_to, cast_to, describe, placed, to_expr
 from .values import BlockPointer, Const, Descriptor, Tuple, Value
 
 Arguments = dict[str, Value]
+ALIGNMENT = 16  # bytes: what tensor maps ask of addresses and strides
 NONE = Const(None)
-DESCRIPTOR_BYTES = 16  # what the address and the strides of a descriptor are multiples of
 
 
 def _items(value: Value) -> tuple[Value, ...]:
@@ -146,18 +146,17 @@ def _make_tensor_descriptor(builder: Builder, a: Arguments, span: Span) -> Value
     padding = check_padding(builder.constant(a["padding_option"], "padding_option", span), dtype, ("zero", "nan"))
     sizes = tuple(_as_type(one, int32, span) for one in shape)
     steps = tuple(one if isinstance(one, Const) else _as_type(one, int64, span) for one in strides[:-1])
-    # Descriptors are of tensors whose rows start at multiples of 16 bytes, wherever base and strides come from.
-    steps = tuple(_multiple_of(builder, one, max(DESCRIPTOR_BYTES // dtype.itemsize, 1)) for one in steps)
-    return Descriptor(_multiple_of(builder, base, DESCRIPTOR_BYTES), sizes, steps, block_shape, padding)
+    aligned = tuple(_aligned(builder, one, ALIGNMENT // dtype.itemsize, span) for one in steps)
+    return Descriptor(_aligned(builder, base, ALIGNMENT, span), sizes, aligned, block_shape, padding)
 
 
-def _multiple_of(builder: Builder, value: Value, divisor: int) -> Any:
-    """A scalar as a multiple of `divisor`; pointers count in bytes. Of the kernel's own arguments more is known already."""
-    if not isinstance(value, Expr) or isinstance(value, Literal):
+def _aligned(builder: Builder, value: Any, divisor: int, span: Span) -> Any:
+    """A base or stride with what descriptors ask of it: multiples of 16 bytes. Of parameters, specialisation and guards know."""
+    root = value.args[0] if isinstance(value, Call) and value.op == "cast" else value
+    known = isinstance(root, Use) and root.variable in builder.protected
+    if not isinstance(root, Expr) or known or isinstance(root, Literal):
         return value
-    if isinstance(value, Use) and value.variable in builder.protected:
-        return value
-    return Call(value.type, "hint", (value,), (("kind", "multiple_of"), ("values", (divisor,))), span=value.span)
+    return Call(value.type, "hint", (value,), (("kind", "multiple_of"), ("values", (divisor,))), span=span)
 
 
 def _descriptor(builder: Builder, value: Value, span: Span) -> Descriptor:

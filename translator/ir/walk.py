@@ -20,6 +20,9 @@ from .nodes import (
     While,
 )
 
+# Operations whose result has the elements of their operand, in other places or more often.
+MOVES = frozenset(("broadcast", "expand_dims", "permute", "reshape", "hint"))
+
 
 def children(expr: Expr) -> tuple[Expr, ...]:
     """The direct operands of an expression."""
@@ -32,7 +35,8 @@ def subexpressions(expr: Expr) -> Iterator[Expr]:
     while pending:
         part = pending.pop()
         yield part
-        pending += reversed(children(part))
+        if isinstance(part, (Call, CallFunction)):
+            pending += part.args[::-1]
 
 
 def expressions(statement: Statement) -> tuple[Expr, ...]:

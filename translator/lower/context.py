@@ -64,6 +64,7 @@ class Context:
         self.spelled = {variable: facts.definitions[variable] for variable in facts.absorbed}
         self.names, self.roles = names, roles
         self.speller = Speller(self._variable_text, coordinate_speller(roles), self.function_name, self.launch_word)
+        self.speller.definitions = facts.definitions
         self.function_names: dict[int, str] = {}
         self.root = self  # the kernel's own lowering, whose names are those of the file
         self.helpers: dict[str, Helper] = {}
@@ -84,8 +85,13 @@ class Context:
         self.after_load: dict[int, tuple[Node, ...]] = {}  # what follows a load, by `id` of its statement
         self.fixed_starts: dict[tuple[Variable, int], str] = {}  # coordinates of boxes that their loop does not change
         self.in_flight: frozenset[int] = frozenset()  # dots that the loop around them waits for
+        self.turned: dict[Variable, str] = {}  # what the header says of tiles that dots transpose
+        self.running_on = ""  # what counts the iterations of a loop whose products run on into the next one
         self.set_up: list[Node] = []  # what the block does before the first statement
         self.role = ""  # "producer" or "consumer" where the warpgroups of a block do different things
+        self.program_variable: Variable | None = None  # the user's name for the program that a block is at
+        self.known_scalars: dict[str, str] = {}  # names of what is computed before the roles, by what it is computed as
+        self.loop_stops: dict[Variable, str] = {}  # where loops end, by their variables, as far as it is known before
         self.policies: dict[Variable, str] = {}  # how long L2 keeps a copied tile: the variable that says so
         self.at_end: list[Node] = []  # what the role owes before the block ends
         self.shared_lines = SharedLines()  # source lines that both of them execute
@@ -372,7 +378,9 @@ class Context:
         return f"named_barrier_sync({barrier}, NUM_THREADS)"
 
     def program(self) -> str:
-        """The number of the program that a block of a persistent kernel is at."""
+        """The number of the program that a block of a persistent kernel is at: the user's name for it, or ours."""
+        if self.program_variable is not None:
+            return self.names.variable(self.program_variable)
         return self.names.once("program", "program")
 
     def num_programs(self) -> str:

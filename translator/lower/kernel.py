@@ -15,6 +15,7 @@ from ..schedule.pointers import read_only_pointers
 from .context import Context, ctype
 from .functions import lower_function
 from .header import header_fields, title
+from .index_tiles import settle_index_tiles
 from .literals import literal_text
 from .names import MATH_NAMES, Names, entry_name
 from .roles import Roles
@@ -38,9 +39,12 @@ def lower_kernel(kernel: Kernel, facts: Facts, schedule: Schedule, in_turns: boo
     calls_math = any(dtype.name == "fp64" for dtype in _dtypes(kernel))
     entry = entry_name(kernel.name, kernel.constants)
     names = Names([entry, *kernel.constants, *_variable_names(kernel)], MATH_NAMES if calls_math else ())
-    roles = Roles(_layouts(kernel, schedule), names, schedule.options.num_warps)
+    roles = Roles(_layouts(kernel, schedule), names, schedule.options.num_warps, schedule.rings.has_producer)
     spelled = {variable: facts.definitions[variable] for variable in facts.absorbed}
-    context = Context(kernel, facts, schedule, find_scopes(kernel.body, spelled), names, roles)
+    scopes = find_scopes(kernel.body, spelled)
+    registers = set(scopes.blocks) - set(schedule.staged) - set(schedule.in_shared)
+    names.apart = lambda one, other: {one, other} <= registers and scopes.apart(one, other)
+    context = Context(kernel, facts, schedule, scopes, names, roles)
     context.in_turns = in_turns
     if in_turns and not schedule.rings.has_producer:  # which loads for the next loop while this one is under way
         context.loops_of = loops_of_tiles(kernel, facts, schedule.staged)
@@ -53,7 +57,7 @@ def lower_kernel(kernel: Kernel, facts: Facts, schedule: Schedule, in_turns: boo
     context.read_only = read_only_pointers(kernel)
     for variable in sorted(schedule.in_shared, key=lambda v: v.key):
         context.shared[variable.key, "tile"] = _tile_in_shared(context, variable)
-    body = lower_body(context, kernel)
+    body = settle_index_tiles(lower_body(context, kernel), lambda name: names.bearers(name) <= facts.index)
     functions = _functions(context, kernel)
     for helper in context.speller.used_helpers:
         context.use_helper(helper)
@@ -110,6 +114,8 @@ def _layouts(kernel: Kernel, schedule: Schedule) -> list[tuple[Layout, tuple[int
                 found.append((layout, target.type.shape, target.name))
             if target in schedule.layouts:
                 found.append((schedule.layouts[target], target.type.shape, target.name))
+            if target in schedule.warp_copies:
+                found.append((schedule.warp_copies[target].layout, target.type.shape, f"{target.name}_ahead"))
         own = schedule.statement_layouts.get(id(statement))
         if own is not None:
             found.append((own, _tile_shape(statement), "tile"))

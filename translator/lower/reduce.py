@@ -10,8 +10,8 @@ import math
 from dataclasses import dataclass
 
 from ..ir.nodes import Assign, Call, Combine, Expr, Variable
+from ..schedule.access import inside_test
 from ..schedule.layout import REGISTER, Layout, drop_axis, padded
-from .access import inside_test
 from .combine import Combination
 from .combine_struct import combination_of
 from .context import Context
@@ -40,8 +40,17 @@ class _Plan:
     @property
     def over_block(self) -> bool:
         """Whether every thread of the block, and nothing else, is reduced: the helper `block_reduce` does that."""
+        return self._every_thread and not any(self.kept.axes)
+
+    @property
+    def over_block_by_rows(self) -> bool:
+        """The same where each thread keeps an array of elements: the helper `block_reduce_rows`."""
+        return self._every_thread and len(self.kept.array_axes()) == 1
+
+    @property
+    def _every_thread(self) -> bool:
         every_bit = len(self.lane_bits) + len(self.warp_bits) == self.source.thread_bits
-        return every_bit and bool(self.warp_bits) and not any(self.kept.axes)
+        return every_bit and bool(self.warp_bits)
 
 
 def lower_reduce(context: Context, statement: Assign) -> tuple[Node, ...]:
@@ -174,7 +183,7 @@ def _masked(context: Context, plan: _Plan, point: Point) -> Text:
 
 
 def _over_lanes(context: Context, plan: _Plan, result: str) -> tuple[Node, ...]:
-    if plan.over_block:
+    if plan.over_block or plan.over_block_by_rows:
         return ()
     nodes = []
     for first, last in _runs(plan.lane_bits):
@@ -202,17 +211,19 @@ def _over_warps(context: Context, statement: Assign, plan: _Plan, name: str) -> 
     shared_name = context.scratch_name(id(statement), "partial", f"{name}_partial")
     state = plan.combination.state
     size = warps * math.prod(padded(side) for side in kept) * context.size_of(state)
-    comment = "one partial result per warp" if not kept else "by warp and kept element"
+    comment = "one partial result per warp" if math.prod(kept) == 1 else "by warp and kept element"
     leading = _warps_text(context, plan, name)
     array = Shared(shared_name, state, dimensions(context, kept, leading), size, comment)
     context.scratch(id(statement), "partial", array)
     before = context.before_write(shared_name)
-    if plan.over_block:
-        context.use_helper("shuffle_xor")
-        context.use_helper("warp_reduce")
-        context.use_helper("block_reduce", barrier=context.block_barrier())
+    if plan.over_block or plan.over_block_by_rows:
+        helper = "block_reduce" if plan.over_block else "block_reduce_rows"
+        for needed in ("shuffle_xor", "warp_reduce", *(() if plan.over_block else ("combine_warps",))):
+            context.use_helper(needed)
+        context.use_helper(helper, barrier=context.block_barrier())
+        text = f"{helper}<{plan.combination.struct}>({name}, {shared_name});"
         node = Line(
-            f"{name} = block_reduce<{plan.combination.struct}>({name}, {shared_name});",
+            f"{name} = {text}" if plan.over_block else text,
             "a barrier inside: every warp has written its partial result",
         )
         context.after_barrier()
@@ -233,7 +244,7 @@ def _warps_text(context: Context, plan: _Plan, name: str) -> str:
     warps = 1 << len(plan.warp_bits)
     if len(plan.warp_bits) == plan.source.thread_bits - LANE_BITS:
         return "NUM_WARPS"
-    text = context.names.once(f"{name.upper()}_WARPS", ("warps", name))
+    text = context.names.once(f"{name.upper()}_WARPS", ("warps", name, warps))
     constant = Constant(text, str(warps), f"warps that share one element of {name}")
     if constant not in context.roles.constants:
         context.roles.constants.append(constant)
@@ -284,7 +295,8 @@ def _reduce_states(context: Context, statement: Assign, plan: _Plan) -> tuple[No
     state = context.temporary(id(statement), purpose, statement.targets[0].type)
     name = context.names.variable(state)
     layout = plan.kept if plan.kept.rank else None
-    nodes: list[Node] = [Line(f"{plan.combination.state} {name}{context.dimensions(layout)};")]
+    single = layout is None or not layout.array_axes()
+    nodes: list[Node] = [] if single else [Line(f"{plan.combination.state} {name}{context.dimensions(layout)};")]
 
     def fields(point: Point) -> str:
         values = [context.speller.text(operand, point) for operand in plan.operands]
@@ -300,7 +312,11 @@ def _reduce_states(context: Context, statement: Assign, plan: _Plan) -> tuple[No
 
     def one_kept(point: Point) -> tuple[Node, ...]:
         result = indexed(context, name, state, point)
-        return (*_states_over_registers(context, plan, point, result, fields), *_over_lanes(context, plan, result))
+        declared = f"{plan.combination.state} " if single else ""
+        return (
+            *_states_over_registers(context, plan, point, result, fields, declared),
+            *_over_lanes(context, plan, result),
+        )
 
     nodes += context.each_register(plan.kept, one_kept)
     if plan.warp_bits:
@@ -311,11 +327,13 @@ def _reduce_states(context: Context, statement: Assign, plan: _Plan) -> tuple[No
     return tuple(nodes)
 
 
-def _states_over_registers(context: Context, plan: _Plan, kept: Point, result: str, fields: object) -> tuple[Node, ...]:
+def _states_over_registers(
+    context: Context, plan: _Plan, kept: Point, result: str, fields: object, declared: str
+) -> tuple[Node, ...]:
     names = context.axis_indices(plan.source)
     looped = [axis for axis in plan.axes if plan.source.registers(axis) > 1]
     zero = {axis: "0" for axis in plan.axes}
-    first = Line(f"{result} = {fields(_source_point(context, plan, kept, zero))};")  # type: ignore[operator]
+    first = Line(f"{declared}{result} = {fields(_source_point(context, plan, kept, zero))};")  # type: ignore[operator]
     if not looped:
         return (first,)
     point = _source_point(context, plan, kept, zero | {a: names[a] for a in looped})

@@ -64,7 +64,21 @@ class Branch:
     else_comment: str = ""
 
 
-Node = Spelled | Line | Comment | Blank | Loop | Branch
+@dataclass(frozen=True, slots=True)
+class IndexTile:
+    """The array of an index tile before its uses are known: all of it, its first element only, or the starts of vectors.
+
+    `vector` is the constant that counts the elements of a vector, "" where there is one vector or none.
+    """
+
+    name: str
+    vector: str
+    whole: tuple[Node, ...]
+    first: tuple[Node, ...]
+    starts: tuple[Node, ...]
+
+
+Node = Spelled | Line | Comment | Blank | Loop | Branch | IndexTile
 
 
 def words(nodes: Iterable[Node]) -> frozenset[str]:

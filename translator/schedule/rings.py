@@ -42,7 +42,7 @@ from .instructions import WGMMA_CAPABILITY
 from .outliving import Reads, find_reads
 from .own_stages import may_load_ahead, own_loads, own_stages
 from .persistence import can_persist
-from .pointers import read_only_pointers, roots_of
+from .pointers import pointer_sources, read_only_pointers, roots_of
 from .producer import producible, waits_for_grids
 from .ring_plan import ALIGNED_STAGES, Ring, RingPlan, Rings
 from .row_copies import row_load
@@ -63,7 +63,7 @@ def plan_rings(kernel: Kernel, options: Options, target: Target, most_stages: in
     facts = find_facts(kernel)
     plan = RingPlan(
         kernel, facts, plan_dots(kernel, facts, options, target), closed_forms(kernel, facts), options, target,
-        read_only_pointers(kernel), {}, [], {}, {}, {},
+        pointer_sources(kernel), read_only_pointers(kernel), {}, [], {}, {}, {},
     )  # fmt: skip
     reads = find_reads(kernel, facts)
     for loop, nested in loops:
@@ -150,7 +150,7 @@ def _plan_loop(plan: RingPlan, loop: For, nested: bool, most_stages: int, reads:
         return
     moved, rows = [], []
     for statement in loads:
-        if not roots_of(plan.kernel, statement.value.args[0]) <= plan.read_only:  # type: ignore[attr-defined]
+        if not roots_of(statement.value.args[0], plan.sources) <= plan.read_only:  # type: ignore[attr-defined]
             continue  # an earlier trip may store what this one loads
         by_rows = row_load(plan, statement, loop)
         call = by_rows or in_any_trip(plan.induction, plan.facts, statement, loop)
