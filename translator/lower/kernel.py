@@ -36,6 +36,43 @@ def lower_kernel(kernel: Kernel, facts: Facts, schedule: Schedule, in_turns: boo
     Raises:
       OutOfResources: when the shared arrays have no room.
     """
+    context = _context(kernel, facts, schedule, in_turns)
+    names = context.names
+    body = settle_index_tiles(lower_body(context, kernel), lambda name: names.bearers(name) <= facts.index)
+    functions = _functions(context, kernel)
+    for helper in context.speller.used_helpers:
+        context.use_helper(helper)
+    static, dynamic, dynamic_bytes = plan_shared(context)
+    prologue = _prologue(context, dynamic, body)
+    threads = " + ".join(filter(None, ("NUM_THREADS", context.producer_threads())))
+    unit = Unit(
+        title=title(kernel),
+        header=header_fields(context, dynamic_bytes),
+        includes=_includes(kernel),
+        constants=(*_user_constants(context), *context.roles.constants),
+        helpers=tuple(context.helpers.values()),
+        functions=functions,
+        dynamic_shared=dynamic,
+        dynamic_bytes=dynamic_bytes,
+        dynamic_alignment=shared_alignment(dynamic),
+        static_shared=static,
+        packets=tuple(sorted(context.packets, reverse=True)),
+        name=entry_name(kernel.name, kernel.constants),
+        parameters=(
+            *(context.declaration(parameter.variable, None) for parameter in kernel.parameters),
+            *((f"int {context.num_programs()}",) if schedule.rings.persistent else ()),
+            *(f"const __grid_constant__ TensorMap {tensor_map.name}" for tensor_map in schedule.rings.maps),
+        ),
+        launch_bounds=threads
+        + (f", {schedule.blocks_per_multiprocessor}" if schedule.blocks_per_multiprocessor else ""),
+        places=tuple(context.roles.places),
+        body=(*prologue, Blank(), *body),
+    )
+    return unit
+
+
+def _context(kernel: Kernel, facts: Facts, schedule: Schedule, in_turns: bool) -> Context:
+    """What a lowering starts from: the names that are taken, and the arrays that are known."""
     calls_math = any(dtype.name == "fp64" for dtype in _dtypes(kernel))
     entry = entry_name(kernel.name, kernel.constants)
     names = Names([entry, *kernel.constants, *_variable_names(kernel)], MATH_NAMES if calls_math else ())
@@ -57,37 +94,7 @@ def lower_kernel(kernel: Kernel, facts: Facts, schedule: Schedule, in_turns: boo
     context.read_only = read_only_pointers(kernel)
     for variable in sorted(schedule.in_shared, key=lambda v: v.key):
         context.shared[variable.key, "tile"] = _tile_in_shared(context, variable)
-    body = settle_index_tiles(lower_body(context, kernel), lambda name: names.bearers(name) <= facts.index)
-    functions = _functions(context, kernel)
-    for helper in context.speller.used_helpers:
-        context.use_helper(helper)
-    static, dynamic, dynamic_bytes = plan_shared(context)
-    prologue = _prologue(context, dynamic, body)
-    threads = " + ".join(filter(None, ("NUM_THREADS", context.producer_threads())))
-    unit = Unit(
-        title=title(kernel),
-        header=header_fields(context, dynamic_bytes),
-        includes=_includes(kernel),
-        constants=(*_user_constants(context), *context.roles.constants),
-        helpers=tuple(context.helpers.values()),
-        functions=functions,
-        dynamic_shared=dynamic,
-        dynamic_bytes=dynamic_bytes,
-        dynamic_alignment=shared_alignment(dynamic),
-        static_shared=static,
-        packets=tuple(sorted(context.packets, reverse=True)),
-        name=entry,
-        parameters=(
-            *(context.declaration(parameter.variable, None) for parameter in kernel.parameters),
-            *((f"int {context.num_programs()}",) if schedule.rings.persistent else ()),
-            *(f"const __grid_constant__ TensorMap {tensor_map.name}" for tensor_map in schedule.rings.maps),
-        ),
-        launch_bounds=threads
-        + (f", {schedule.blocks_per_multiprocessor}" if schedule.blocks_per_multiprocessor else ""),
-        places=tuple(context.roles.places),
-        body=(*prologue, Blank(), *body),
-    )
-    return unit
+    return context
 
 
 def written_parameters(kernel: Kernel) -> tuple[str, ...]:
