@@ -17,6 +17,8 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
+    if name == "driver":
+        return importlib.import_module("tilewright.runtime.driver")
     if name == "OutOfResources":
         return importlib.import_module("tilewright.diagnostics").OutOfResources
     if name not in _HOMES:

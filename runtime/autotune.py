@@ -10,6 +10,7 @@ from __future__ import annotations
 import inspect
 import os
 import threading
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -56,7 +57,7 @@ class Autotuner(Measuring):
         """See `autotune`.
 
         Raises:
-          TuningNameError: for a name that is no parameter of the kernel.
+          TuningNameError: for a name of an array that is no parameter of the kernel.
         """
         super().__init__()
         self.fn, self.arg_names, self.configs = fn, arg_names, configs or [Config({})]
@@ -88,11 +89,16 @@ class Autotuner(Measuring):
             ("restore_value", self.restore_value),
         ):
             unknown = [name for name in names if name not in self.arg_names]
-            if unknown:
-                raise TuningNameError(
-                    f"{what} of autotune names {unknown[0]!r}, which is no parameter of {self.__name__}; its parameters are "
-                    f"{', '.join(self.arg_names)}"
-                )
+            if not unknown:
+                continue
+            text = (
+                f"{what} of autotune names {unknown[0]!r}, which is no parameter of {self.__name__}; its parameters are "
+                f"{', '.join(self.arg_names)}"
+            )
+            if what != "key":
+                raise TuningNameError(text)
+            # Triton passes over such a name, and public kernels carry some: the key is only coarser for it.
+            warnings.warn(f"{text}; the name is passed over", RuntimeWarning, stacklevel=4)
 
     def run(self, *args: Any, **kwargs: Any) -> Any:
         """Launches with the best config for these arguments, which the first launch of a key finds out."""
@@ -251,7 +257,8 @@ def autotune(
 
     Args:
       configs: the candidates.
-      key: parameters for whose values the choice is made anew; the arrays' element types always count.
+      key: parameters for whose values the choice is made anew; the arrays' element types always count. A name that is no
+        parameter is passed over with a warning.
       prune_configs_by: `early_config_prune(configs, named_args, **kwargs)` returns those to try; `perf_model(**arguments)`
         estimates a time, and the `top_k` best (a count, or a fraction) are tried.
       reset_to_zero: arrays that are zero before every launch while tuning.
@@ -265,7 +272,7 @@ def autotune(
       cache_results: whether results stay on disk; None: unless the user has a `do_bench` or hooks.
 
     Raises:
-      TuningNameError: for a name that is no parameter of the kernel.
+      TuningNameError: for a name of an array that is no parameter of the kernel.
     """
 
     def decorate(fn: Any) -> Autotuner:

@@ -21,7 +21,9 @@ from tilewright.schedule.targets import find_target
 
 MODES = ("gpu", "cpu", "check", "interpret")
 OPTION_NAMES = frozenset(field.name for field in fields(Options))
-ACCEPTED = OPTION_NAMES | {"stream"}
+# Options of Triton's that change nothing here: device libraries are CUDA's own, a warp has 32 threads.
+WITHOUT_EFFECT = frozenset(("extern_libs", "warp_size", "sanitize_overflow", "instrumentation_mode"))
+ACCEPTED = OPTION_NAMES | WITHOUT_EFFECT | {"stream"}
 HOST_TARGET = "sm_90a"
 
 

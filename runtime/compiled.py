@@ -23,11 +23,12 @@ if TYPE_CHECKING:
     from tilewright.runtime.fast_path import FastPath
     from tilewright.runtime.jit import JITFunction
     from tilewright.runtime.launcher import Launcher
+    from tilewright.runtime.nvrtc import Cubin
 
 
 @dataclass(frozen=True, slots=True)
 class Metadata(Options):
-    """The options of a translation and what came of it; `shared` is dynamic shared memory in bytes."""
+    """The options of a translation and what came of it; `shared` is the shared memory of a block in bytes."""
 
     name: str = ""
     target: str = ""
@@ -50,7 +51,7 @@ class CompiledKernel:
       source: the generated CUDA.
       name: the kernel's name.
       metadata: the options it was translated with, and facts about the text.
-      n_regs, n_spills: registers per thread and bytes of spills; 0 on the CPU.
+      n_regs, n_spills: registers per thread and bytes of spills; on the CPU what the text would need on a GPU, 0 without NVRTC.
       asm: the text in its forms, made when they are asked for: "cu", "ptx", "cubin", "sass".
       conditions: from the values of a launch to whether the guards hold; None without guards.
       launcher: launches on the GPU; None in the other modes.
@@ -62,9 +63,10 @@ class CompiledKernel:
         self.source, self.name = artifact.source, artifact.kernel_name
         digest = hashlib.sha256(artifact.source.encode()).hexdigest()
         self.metadata = Metadata(
-            **asdict(options), name=self.name, target=artifact.target, shared=artifact.shared_bytes, hash=digest
-        )
-        self.n_regs = self.n_spills = 0
+            **asdict(options), name=self.name, target=artifact.target, hash=digest,
+            shared=artifact.shared_bytes + artifact.static_shared_bytes,
+        )  # fmt: skip
+        self._cubin: Cubin | None = None
         self._fast: FastPath | None = None
         self.launcher: Launcher | None = None
         conditions = launch_conditions(artifact) if options.guards else ()
@@ -81,9 +83,32 @@ class CompiledKernel:
         from tilewright.runtime.launcher import Launcher
 
         cubin = compiled(self.artifact, self.metadata.maxnreg, device_target(self.device).name)
-        self.n_regs, self.n_spills = cubin.registers, cubin.spill_bytes
+        self._cubin = cubin
         self.launcher = Launcher(self.artifact, load(cubin, self.artifact, self.device), self.device)
         return cubin.code
+
+    @property
+    def n_regs(self) -> int:
+        """Registers per thread."""
+        cubin = self._machine_code()
+        return cubin.registers if cubin else 0
+
+    @property
+    def n_spills(self) -> int:
+        """Bytes of registers that are kept in memory, per thread."""
+        cubin = self._machine_code()
+        return cubin.spill_bytes if cubin else 0
+
+    def _machine_code(self) -> Cubin | None:
+        from tilewright.runtime import nvrtc
+        from tilewright.runtime.cache import compiled
+
+        if self._cubin is None and nvrtc.is_available():
+            self._cubin = compiled(self.artifact, self.metadata.maxnreg)
+        return self._cubin
+
+    def _init_handles(self) -> None:
+        """What Triton's programs call before they read `n_regs`; here everything is ready."""
 
     def __getitem__(self, grid: Any) -> Callable[..., CompiledKernel]:
         """`compiled[grid]`: launches this specialisation on all arguments of the kernel, compile-time ones included."""

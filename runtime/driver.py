@@ -25,6 +25,15 @@ STATIC_SHARED_LIMIT = 48 * 1024
 NOT_INITIALIZED = 3
 
 
+def __getattr__(name: str) -> Any:
+    """`active`, as programs know it from Triton's module of this name."""
+    if name == "active":
+        from tilewright.runtime.active import ACTIVE
+
+        return ACTIVE
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
 @functools.cache
 def bindings() -> Driver:
     """The driver's library, initialised.

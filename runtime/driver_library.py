@@ -13,6 +13,11 @@ from typing import Any
 
 API = 12000  # the version of the driver's interface whose functions are asked for
 MULTIPROCESSOR_COUNT, L2_CACHE_SIZE, CAPABILITY_MAJOR, CAPABILITY_MINOR, SHARED_MEMORY_OPTIN = 16, 38, 75, 76, 97
+# Attributes of a device, by the names under which programs ask for them.
+PROPERTIES = {
+    "max_shared_mem": SHARED_MEMORY_OPTIN, "max_num_regs": 12, "multiprocessor_count": MULTIPROCESSOR_COUNT, "warpSize": 10,
+    "sm_clock_rate": 13, "mem_clock_rate": 36, "mem_bus_width": 37,
+}  # fmt: skip
 MAX_THREADS_PER_BLOCK, MAX_DYNAMIC_SHARED_SIZE = 0, 8  # attributes of functions
 EVENT_DEFAULT = CAPTURE_NONE = INTERLEAVE_NONE = OUT_OF_BOUNDS_ZERO = 0
 SWIZZLES = {0: 0, 32: 1, 64: 2, 128: 3}  # bytes to CUtensorMapSwizzle

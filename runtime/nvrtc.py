@@ -183,12 +183,14 @@ def _room(size: int) -> bytes:
 def load_ahead(target: str) -> None:
     """Starts a thread that loads NVRTC and lets it compile nothing for a target, as the first compilation is the slowest.
 
-    It works while a kernel is being translated: loading and compiling need Python's lock for the import alone.
+    It works while a kernel is being translated: loading and compiling need Python's lock for the import alone. The headers
+    are looked for there too.
     """
 
     def load() -> None:
         with contextlib.suppress(ToolchainError):  # who needs NVRTC is told
             _run(NOTHING, "nothing.cu", [f"--gpu-architecture={target}"], "CUBIN")
+            header_folder()
 
     if not _STARTED:
         _STARTED.append(threading.Thread(target=load, name="tilewright loads NVRTC"))

@@ -41,6 +41,7 @@ from tilewright.runtime.folders import cache_folder
 from tilewright.version import VERSION
 
 TEXT = "kernel.cu"
+FROZEN = gc.get_freeze_count()  # objects that the collector never looks at; Python 3.12 begins with some
 SHARE = 8  # the store takes at most this part of the cache's bound
 Entry = tuple[Artifact, tuple[Reading, ...]]
 
@@ -79,13 +80,19 @@ def translated(
 
 @contextlib.contextmanager
 def _without_collections() -> Iterator[None]:
-    """Holds Python's collector of cycles off: it would look at each of a translation's many objects, and find next to none."""
+    """Holds Python's collector of cycles off: it would look at each of a translation's many objects, and find next to none.
+
+    What is left of them, modules and their classes most of all, counts as old at the end, as if it had been looked at.
+    """
     was_enabled = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
         if was_enabled:
+            if gc.get_freeze_count() == FROZEN:  # or else somebody keeps objects frozen
+                gc.freeze()
+                gc.unfreeze()
             gc.enable()
 
 
@@ -218,6 +225,7 @@ def _as_json(artifact: Artifact) -> dict[str, Any]:
         "persistent": artifact.persistent,
         "cooperative": artifact.cooperative,
         "dependent": artifact.dependent,
+        "static_shared_bytes": artifact.static_shared_bytes,
     }
 
 
@@ -247,6 +255,7 @@ def _artifact(
         persistent=facts["persistent"],
         cooperative=facts["cooperative"],
         dependent=facts["dependent"],
+        static_shared_bytes=facts["static_shared_bytes"],
     )
 
 

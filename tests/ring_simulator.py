@@ -68,7 +68,7 @@ class Simulation:
         (usual, *producer), arrays = roles(text, names)
         self.bytes = {m.name: prod(m.box) * m.element.itemsize for m in artifact.tensor_maps}
         self.barriers: dict[Place, Barrier] = {}
-        for name, arrivals in re.findall(r"mbarrier_init\(&(\w+)\[stage\], (\w+)\)", text):
+        for name, arrivals in re.findall(r"mbarrier_init<\w+>\((\w+), (\w+)\)", text):
             for stage in range(16):
                 self.barriers[name, stage] = Barrier(int(names.get(arrivals, arrivals)))
         self.threads = [first + lane for first in range(0, number, WARP_SIZE) for lane in LANES]
@@ -115,6 +115,8 @@ class Simulation:
                 del self.actors[choice]
                 if self.open[choice] or self.groups[choice]:
                     raise ProtocolError("a warp ends with products under way") from None
+                if self.shares.flying(choice):
+                    raise ProtocolError("a thread ends with copies under way") from None
         if self.flying:
             raise ProtocolError("a copy that nobody waited for")
         return copies + self.shares.copies

@@ -200,21 +200,19 @@ LARGER = {
     "batched_matmul/batched_matmul_kernel_tf32.cu": ROLES,
     "int4_matmul/int4_matmul_kernel_fp16.cu": ROLES,
     "fp8_matmul/fp8_matmul_kernel_e4m3.cu": ROLES,
-    "split_k_matmul/split_k_matmul_kernel_fp16.cu": "each index tile is computed in the layouts of two operands",
 }
 
 
 HAND_WRITTEN = (
     82  # lines of code of a matrix product with a loading warpgroup, written by hand; its blocks run one program
 )
-NOT_YET = "blocks run several programs: a loop in both roles, the second role's scalars, and a store of its own"
+LONGER = 1.3  # times as many lines are the most that the translator may take
 
 
-@pytest.mark.parametrize("times", (1.5, pytest.param(1.3, marks=pytest.mark.xfail(strict=True, reason=NOT_YET))))
-def test_the_matrix_product_is_little_longer_than_one_written_by_hand(times: float) -> None:
+def test_the_matrix_product_is_little_longer_than_one_written_by_hand() -> None:
     lines = Golden(next(case for case in GOLDEN_CASES if case.path == "matmul/matmul_kernel_fp16.cu")).lines
     start = next(number for number, line in enumerate(lines) if line.startswith('extern "C"'))
-    assert sum(bool(code(line).strip()) for line in lines[start:]) <= times * HAND_WRITTEN
+    assert sum(bool(code(line).strip()) for line in lines[start:]) <= LONGER * HAND_WRITTEN
 
 
 def cases_and_points() -> Iterator[Any]:

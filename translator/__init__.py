@@ -27,6 +27,8 @@ _HOMES = {
     "load_tuned": "tilewright.runtime.autotune_store",
     "cdiv": "tilewright.host",
     "next_power_of_2": "tilewright.host",
+    "constexpr_function": "tilewright.host",
+    "set_allocator": "tilewright.host",
     "Artifact": "tilewright.artifact",
     "Options": "tilewright.artifact",
 } | dict.fromkeys(

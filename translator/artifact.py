@@ -91,6 +91,11 @@ class Target:
         """Whether a grid can start before the one in front of it has ended."""
         return self.capability >= 90
 
+    @property
+    def has_vector_atomics(self) -> bool:
+        """Whether one instruction adds several neighbouring floats to memory."""
+        return self.capability >= 90
+
 
 @dataclass(frozen=True, slots=True)
 class LaunchParameter:
@@ -148,7 +153,8 @@ class Artifact:
       kernel_name: the `extern "C"` name.
       target: the architecture it was written for, such as "sm_90a".
       num_threads: threads per block, all along x.
-      shared_bytes: dynamic shared memory per block; static shared memory is the compiler's to count.
+      shared_bytes: dynamic shared memory per block.
+      static_shared_bytes: the static shared arrays' bytes, without what the compiler adds for itself.
       parameters: the kernel's parameters in order.
       writes: names of the pointer parameters that the kernel writes.
       lines: line of the `.cu` (from 1) to line of the user's file, for every line that came from a statement.
@@ -181,6 +187,7 @@ class Artifact:
     persistent: bool = False
     cooperative: bool = False
     dependent: bool = False
+    static_shared_bytes: int = 0
 
     @property
     def launch_parameters(self) -> tuple[LaunchParameter, ...]:

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
 
 def cdiv(x: int, y: int) -> int:
     """X / y, rounded up."""
@@ -11,3 +16,12 @@ def cdiv(x: int, y: int) -> int:
 def next_power_of_2(n: int) -> int:
     """The smallest power of two not below n; 1 for n <= 1."""
     return 1 << max(n - 1, 0).bit_length()
+
+
+def constexpr_function(fn: Function) -> Function:
+    """Marks a Python function that kernels call with compile-time values; any Python function may be called so."""
+    return fn
+
+
+def set_allocator(allocator: Callable[[int, int, Any], Any] | None) -> None:
+    """Accepted as Triton's: it allocates what descriptors made in a kernel need there; here they need no memory."""

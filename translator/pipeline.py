@@ -91,6 +91,7 @@ def _translate_stages(
         persistent=schedule.rings.persistent,
         cooperative=options.launch_cooperative_grid,
         dependent=options.launch_pdl and target.has_dependent_launch,
+        static_shared_bytes=sum(array.size for array in unit.static_shared),
     )
     return Translation(kernel, facts, schedule, unit, artifact)
 
@@ -114,26 +115,33 @@ def _prepared(kernel: Kernel, options: Options, target: Target) -> Kernel:
 def _fitted(kernel: Kernel, options: Options, target: Target) -> tuple[Kernel, Facts, Schedule, Unit]:
     """Facts, decisions and unit of a kernel, with as many stages in its rings as shared memory has room for.
 
+    Where there is room for no ring, or not even for the kernel without one, arrays of single statements share their memory.
+
     Raises:
-      OutOfResources: when the kernel does not fit even without rings.
+      OutOfResources: when the kernel does not fit even so.
     """
     from .analysis.facts import find_facts
     from .diagnostics import OutOfResources
     from .lower.kernel import lower_kernel
     from .schedule.layouts import choose_layouts
-    from .schedule.rings import MOST_STAGES, plan_rings
+    from .schedule.rings import LEAST_STAGES, MOST_STAGES, plan_rings
 
-    stages = max(options.num_stages, MOST_STAGES)
+    most = stages = max(options.num_stages, MOST_STAGES)
+    in_turns = False
     while True:
         planned, rings = plan_rings(kernel, options, target, stages)
         facts = find_facts(planned)
         schedule = choose_layouts(planned, facts, options, target, rings)
         try:
-            return planned, facts, schedule, lower_kernel(planned, facts, schedule)
+            return planned, facts, schedule, lower_kernel(planned, facts, schedule, in_turns)
         except OutOfResources:
-            if not rings.rings:
+            fewer = max((ring.stages for ring in rings.rings), default=1) - 1
+            if fewer >= LEAST_STAGES or (in_turns and rings.rings):
+                stages = fewer
+            elif not in_turns:
+                stages, in_turns = most, True
+            else:
                 raise
-            stages = max(ring.stages for ring in rings.rings) - 1
 
 
 def launch_parameters(kernel: Kernel, arguments: tuple[Argument, ...]) -> tuple[LaunchParameter, ...]:

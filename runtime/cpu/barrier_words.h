@@ -63,18 +63,19 @@ TILEWRIGHT_UNCHECKED inline void arrive(Barrier* barrier, int bytes, const void*
 
 }  // namespace tilewright
 
-TILEWRIGHT_UNCHECKED __attribute__((noinline)) inline void mbarrier_init(Barrier* barrier, int arrivals, TILEWRIGHT_LINE)
+template <int COUNT>
+TILEWRIGHT_UNCHECKED __attribute__((noinline)) void mbarrier_init(Barrier* barriers, int arrivals, TILEWRIGHT_LINE)
 {
-    if (reinterpret_cast<uintptr_t>(barrier) % sizeof(Barrier))
+    if (reinterpret_cast<uintptr_t>(barriers) % sizeof(Barrier))
         tilewright::fail("an mbarrier at an address not divisible by 8", line);
     if (arrivals < 1 || unsigned(arrivals) > tilewright::MBARRIER_MAX)
         tilewright::fail("an mbarrier takes 1 to 2^20 - 1 arrivals", line);
-    tilewright::touch(barrier, sizeof *barrier);
-    tilewright::note_write(barrier, sizeof *barrier, __builtin_return_address(0));
+    tilewright::touch(barriers, COUNT * sizeof *barriers);
+    tilewright::note_write(barriers, COUNT * sizeof *barriers, __builtin_return_address(0));
     tilewright::MbarrierState state{};
     state.expected = state.pending = unsigned(arrivals);
     state.mark = tilewright::MBARRIER_MARK;
-    __builtin_memcpy(barrier, &state, sizeof state);
+    for (int i = 0; i < COUNT; ++i) __builtin_memcpy(&barriers[i], &state, sizeof state);
 }
 inline void mbarrier_init_fence() {}
 TILEWRIGHT_UNCHECKED __attribute__((noinline)) inline void mbarrier_arrive(Barrier* barrier, TILEWRIGHT_LINE)

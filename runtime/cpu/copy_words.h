@@ -233,6 +233,7 @@ template <int PENDING> TILEWRIGHT_UNCHECKED void cp_async_wait()
     {                                                                                                                 \
         const int start[] = {arguments};                                                                              \
         tilewright::start_store(tilewright::box_copy(map, source, nullptr, start, rank, line), __builtin_return_address(0)); \
+        tilewright::mine().store_groups.commit();                                                                     \
     }
 #define TILEWRIGHT_LIST(...) __VA_ARGS__
 TILEWRIGHT_TMA(tma_load_1d, tma_store_1d, 1, int col, col)
@@ -244,7 +245,6 @@ TILEWRIGHT_TMA(tma_load_5d, tma_store_5d, 5, TILEWRIGHT_LIST(int group, int volu
 inline unsigned long long l2_policy(bool) { return 0; }   // there is no L2 here
 template <typename Map>
 inline void tensor_map_prefetch(const Map&) {}   // here a tensor map is always near
-TILEWRIGHT_UNCHECKED inline void tma_store_commit() { tilewright::mine().store_groups.commit(); }
 template <int PENDING> TILEWRIGHT_UNCHECKED void tma_store_wait()
 {
     static_assert(PENDING >= 0 && PENDING < tilewright::GROUPS);

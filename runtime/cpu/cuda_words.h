@@ -18,6 +18,10 @@
 
 struct alignas(8) uint2 { unsigned x, y; };
 struct alignas(16) uint4 { unsigned x, y, z, w; };
+struct alignas(8) float2 { float x, y; };
+struct alignas(16) float4 { float x, y, z, w; };
+inline float2 make_float2(float x, float y) { return {x, y}; }
+inline float4 make_float4(float x, float y, float z, float w) { return {x, y, z, w}; }
 
 // ---------------------------------------------------------------------------------------------- synchronisation
 
@@ -113,6 +117,17 @@ T atomic_change(T* address, Change change)
 TILEWRIGHT_ATOMICS()
 TILEWRIGHT_ATOMICS(_block)
 TILEWRIGHT_ATOMICS(_system)
+inline void atomicAdd(float2* address, float2 value)
+{
+    if (reinterpret_cast<uintptr_t>(address) % sizeof(float2)) tilewright::fail("misaligned atomic access", 0);
+    atomicAdd(&address->x, value.x), atomicAdd(&address->y, value.y);
+}
+inline void atomicAdd(float4* address, float4 value)
+{
+    if (reinterpret_cast<uintptr_t>(address) % sizeof(float4)) tilewright::fail("misaligned atomic access", 0);
+    atomicAdd(&address->x, value.x), atomicAdd(&address->y, value.y);
+    atomicAdd(&address->z, value.z), atomicAdd(&address->w, value.w);
+}
 
 // ----------------------------------------------------------------------------------------------- loads with hints
 

@@ -88,6 +88,9 @@ struct alignas(4) Float16Pair {
     friend Float16Pair operator+(Float16Pair a, Float16Pair b) { return {a.x + b.x, a.y + b.y}; }
     friend Float16Pair operator-(Float16Pair a, Float16Pair b) { return {a.x - b.x, a.y - b.y}; }
     friend Float16Pair operator*(Float16Pair a, Float16Pair b) { return {a.x * b.x, a.y * b.y}; }
+    friend Float16Pair __hfma2(Float16Pair a, Float16Pair b, Float16Pair c) {
+        return {__hfma(a.x, b.x, c.x), __hfma(a.y, b.y, c.y)};
+    }
 };
 
 }  // namespace tilewright

@@ -85,4 +85,4 @@ def _multiplication(body: str, name: str) -> str | None:
         transposed = [0, *transposed]
     a_transposed, b_transposed = (str(bool(flag)).lower() for flag in (*transposed, 0, 0)[:2])
     types = f"tilewright::{a_type}, tilewright::{b_type}, {n}, {k}, {a_transposed}, {b_transposed}"
-    return f"tilewright::wgmma<{types}>(upper, lower, a, b, line);"
+    return f"tilewright::wgmma<{types}>(acc[0], acc[1], a, b, line);"

@@ -13,6 +13,7 @@ inline float divide(float x, float y) { return x / y; }
 inline float square_root(float x) { return sqrtf(x); }
 inline unsigned shared_address(const void* pointer) { return unsigned(reinterpret_cast<uintptr_t>(pointer)); }
 template <int N, typename T> void forget(T (&)[N]) {}
+inline unsigned in_register(unsigned number) { return number; }
 
 // Ten bits of the mantissa are kept, ties away from zero; what is no number stays none.
 inline unsigned round_tf32(float x)

@@ -318,7 +318,11 @@ def test_something_else_than_a_kernel_can_be_tuned() -> None:
 
 def test_errors(monkeypatch: pytest.MonkeyPatch) -> None:
     x = np.zeros(N, np.float32)
-    for option in ({"key": ("m",)}, {"reset_to_zero": ["m"]}, {"restore_value": ["m"]}):
+    with pytest.warns(RuntimeWarning, match="key of autotune names 'm', which is no parameter of increment"):
+        passed_over = tuned(increment, key=("n", "m"))
+    passed_over[grid](x, N)
+    assert [key[:-1] for key in passed_over.cache] == [(N,)]
+    for option in ({"reset_to_zero": ["m"]}, {"restore_value": ["m"]}):
         with pytest.raises(TuningNameError, match="names 'm', which is no parameter of increment"):
             tuned(increment, **option)
     none = {"early_config_prune": lambda configs, nargs, **kwargs: []}

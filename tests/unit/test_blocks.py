@@ -99,6 +99,23 @@ def advance_kernel(x_ptr, out_ptr, M, K, BM: tl.constexpr, BK: tl.constexpr, STE
         out_block = tl.advance(out_block, (0, STEP))
 
 
+@triton.jit
+def rounded_copy_kernel(x_ptr, out_ptr, n, B: tl.constexpr):
+    source = tl.make_block_ptr(x_ptr, (n,), (1,), (0,), (B,), (0,))
+    target = tl.make_block_ptr(out_ptr, (n,), (1,), (0,), (B,), (0,))
+    tl.static_assert(source.type.element_ty == tl.float32)
+    for _ in range(0, n, B):
+        halved = tl.load(source, boundary_check=(0,)) / 2
+        target.store(halved.to(target.dtype.element_ty), boundary_check=(0,))
+        source, target = source.advance((B,)), target.advance((B,))
+
+
+def test_a_block_pointer_tells_its_type_and_has_methods(run_everywhere: Any) -> None:
+    x, out = numbers(50), np.zeros(50, np.float16)
+    _, found = run_everywhere(rounded_copy_kernel, (1,), x, out, 50, 16)
+    np.testing.assert_array_equal(found, (x / 2).astype(np.float16))
+
+
 def test_a_loop_moves_only_the_offset_that_it_changes(run_everywhere: Any) -> None:
     x, out = numbers(50, 70, dtype=np.float16), np.zeros((50, 70), np.float16)
     _, found = run_everywhere(advance_kernel, (4,), x, out, 50, 70, 16, 32, 32)

@@ -24,7 +24,7 @@ BARRIERS: list[Asked] = [
     for name in ("mbarrier_init", "mbarrier_init_fence", "mbarrier_arrive", "mbarrier_arrive_expect", "mbarrier_wait",
                  "named_barrier_sync", "named_barrier_arrive", "async_proxy_fence")
 ]  # fmt: skip
-STORES: list[Asked] = [("tma_store_commit", "tma_store_commit", {}), ("tma_store_wait", "tma_store_wait", {})]
+STORES: list[Asked] = [("tma_store_wait", "tma_store_wait", {})]
 every_delivery = pytest.mark.parametrize("delivery", DELIVERIES)
 
 
@@ -126,7 +126,7 @@ def load_box(rank: int, tensor_map: TensorMap, start: tuple[int, ...], size: int
     const int tid = threadIdx.x;
     Barrier* full = reinterpret_cast<Barrier*>(shared_bytes + {size});
     if (tid == 0) {{
-        mbarrier_init(full, 1);
+        mbarrier_init<1>(full, 1);
         mbarrier_init_fence();
     }}
     __syncthreads();
@@ -220,7 +220,6 @@ STORE = """
     __syncthreads();
     if (tid == 0) {
         tma_store_2d(map, 3, -8, tile);
-        tma_store_commit();
         WAIT
     }
     __syncthreads();
@@ -312,8 +311,8 @@ RING = """
     Barrier* empty = full + 1;
     int* slot = reinterpret_cast<int*>(shared_bytes + 16);
     if (threadIdx.x == 0) {
-        mbarrier_init(full, 32);
-        mbarrier_init(empty, 32);
+        mbarrier_init<1>(full, 32);
+        mbarrier_init<1>(empty, 32);
     }
     __syncthreads();
     const int lane = threadIdx.x % 32;
@@ -358,12 +357,12 @@ def test_a_ring_without_its_waits_is_a_race() -> None:
 @pytest.mark.parametrize(
     ("change", "report"),
     [
-        (("mbarrier_init(full, 32)", "mbarrier_init(full, 33)"),
+        (("mbarrier_init<1>(full, 32)", "mbarrier_init<1>(full, 33)"),
          r"deadlock.*threads 32-63 wait at mbarrier_wait, probe.cu:\d+ \(.cu line \d+\) "
          r"\(for the end of the phase of parity 0, which lacks 1 arrivals and 0 bytes\)"),
         (("mbarrier_arrive(full);", "mbarrier_arrive_expect(full, 64);"), "lacks 0 arrivals and 2048 bytes"),
-        (("mbarrier_init(empty, 32)", "(void)empty"), "an mbarrier is used before it is initialised"),
-        (("mbarrier_init(full, 32)", "mbarrier_init(full, 0)"), "takes 1 to"),
+        (("mbarrier_init<1>(empty, 32)", "(void)empty"), "an mbarrier is used before it is initialised"),
+        (("mbarrier_init<1>(full, 32)", "mbarrier_init<1>(full, 0)"), "takes 1 to"),
         (("mbarrier_arrive(full);", "mbarrier_arrive_expect(full, 1 << 18);"), "counts at most"),
         (("full + 1", "reinterpret_cast<Barrier*>(shared_bytes + 12)"), "not divisible by 8"),
         (("mbarrier_wait(full, i % 2)", "mbarrier_wait(full, i)"), "parity of an mbarrier's phase is 0 or 1"),

@@ -16,6 +16,7 @@ from tilewright.runtime import nvrtc
 from tilewright.schedule.exchange import LANE_BITS, exchange_swizzle, shuffles
 from tilewright.schedule.instructions import fma_layout, warp_layout, warpgroup_layout
 from tilewright.schedule.layout import REGISTER, Layout, blocked, elements
+from tilewright.schedule.warp_copies import LINE_BYTES, SECTOR_BYTES, warp_copy
 
 SHAPES = ((64,), (1024,), (8, 8), (16, 128), (64, 64), (128, 4), (2, 256), (4, 16, 32), (1, 64), (32, 2))
 BANKS = 32
@@ -163,3 +164,81 @@ def test_the_text_compiles(dtype: str) -> None:
         assert "warning" not in nvrtc.compile_text(artifact, "sm_80").log
         texts += artifact.source
     assert "__shfl_sync(" in texts and " ^ " in texts
+
+
+@triton.jit
+def weighted_rows(x_ptr, w_ptr, v_ptr, out_ptr, M: tl.constexpr, N: tl.constexpr, D: tl.constexpr):
+    # The first product has other sides than the second, so that its warps stand elsewhere; sums of its rows meet rows of the
+    # second one, whose neighbours are settled first.
+    m, n, d = tl.arange(0, M), tl.arange(0, N), tl.arange(0, D)
+    x = tl.load(x_ptr + m[:, None] * D + d[None, :])
+    w = tl.load(w_ptr + d[:, None] * N + n[None, :])
+    v = tl.load(v_ptr + n[:, None] * D + d[None, :])
+    largest = tl.full([M], -float("inf"), tl.float32)
+    total = tl.zeros([M], tl.float32)
+    out = tl.zeros([M, D], tl.float32)
+    for turn in range(2):
+        score = tl.zeros([M, N], tl.float16)
+        score += tl.dot(x, w)
+        score += turn
+        larger = tl.maximum(largest, tl.max(score, 1))
+        scale = tl.exp2(largest - larger)
+        p = tl.exp2(score - larger[:, None])
+        out *= scale[:, None]
+        out += tl.dot(p.to(tl.float16), v)
+        total = total * scale + tl.sum(p, 1)
+        largest = larger
+    tl.store(out_ptr + m[:, None] * D + d[None, :], out / total[:, None])
+
+
+@pytest.mark.parametrize("warps", (4, 8))
+@pytest.mark.parametrize("sides", [(64, 64, 128), (16, 32, 64), (128, 16, 64)])
+def test_sums_of_rows_follow_what_they_are_added_to(
+    run_everywhere: Any, sides: tuple[int, int, int], warps: int
+) -> None:
+    rows, columns, depth = sides
+    generator = np.random.default_rng(4)
+    x = (generator.random((rows, depth)) < 4 / depth).astype(np.float16)
+    w = generator.integers(0, 2, (depth, columns)).astype(np.float16)
+    v = generator.integers(1, 3, (columns, depth)).astype(np.float16)
+    start = np.zeros((rows, depth), np.float32)
+    *_, out = run_everywhere(
+        weighted_rows, (1,), x, w, v, start, M=rows, N=columns, D=depth, num_warps=warps, tolerance=1e-5
+    )
+    weights = 3.0 * 2 ** (x.astype(np.float64) @ w)
+    np.testing.assert_allclose(out, weights @ v / weights.sum(1)[:, None], rtol=1e-4)
+
+
+def sectors_of(layout: Layout, axis: int, width: int, itemsize: int) -> int:
+    """32-byte sectors that the first lanes touch that copy 128 bytes; every element of another axis lies elsewhere."""
+    touched = set()
+    for lane in range(min(LINE_BYTES // (width * itemsize), 32)):
+        first = elements(layout, lane)[0]
+        others = tuple(coordinate for a, coordinate in enumerate(first) if a != axis)
+        touched.add((others, first[axis] * itemsize // SECTOR_BYTES))
+    return len(touched)
+
+
+def test_lanes_copy_for_others_of_their_warp() -> None:
+    """Every element is copied once more, by the reader's warp, to the reader's place; no bank is met twice by 128 bytes."""
+    copies = 0
+    for shape, used, _ in PAIRS:
+        for axis, itemsize in itertools.product(range(len(shape)), (2, 4)):
+            width = min(used.run(axis), 16 // itemsize)
+            copy = warp_copy(used, shape, axis, width, itemsize, (1,) * len(shape)) if width * itemsize >= 4 else None
+            if copy is None:
+                continue
+            copies += 1
+            assert sectors_of(copy.layout, axis, width, itemsize) <= sectors_of(used, axis, width, itemsize)
+            for thread in range(1 << used.thread_bits):
+                reader = sum((thread >> source & 1) << bit for bit, source in enumerate(copy.readers))
+                assert reader // 32 == thread // 32
+                assert elements(copy.layout, thread) == elements(used, reader)
+            readers = [sum((lane >> s & 1) << b for b, s in enumerate(copy.readers[:5])) for lane in range(32)]
+            together = min(LINE_BYTES // (width * itemsize), 32)
+            for lanes in (readers, list(range(32))):
+                places = [copy.swizzle.place((lane,))[0] for lane in lanes]
+                assert sorted(places) == list(range(32))
+                for first in range(0, 32, together):
+                    assert len({place % together for place in places[first : first + together]}) == together
+    assert copies > 50

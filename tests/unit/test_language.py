@@ -319,6 +319,31 @@ def test_atomics(run_everywhere: Any) -> None:
 
 
 @triton.jit
+def sums_kernel(x_ptr, sum_ptr, n, ROWS: tl.constexpr, COLS: tl.constexpr):
+    row, col = tl.arange(0, ROWS), tl.arange(0, COLS)
+    x = tl.load(x_ptr + (tl.program_id(0) * ROWS + row)[:, None] * COLS + col[None, :])
+    tl.atomic_add(sum_ptr + row[:, None] * COLS + col[None, :], x * 2.0, mask=row[:, None] < n, sem="relaxed")
+
+
+@pytest.mark.parametrize(("arch", "cols", "text"), [
+    ("sm_90a", 64, "atomic_add_vec<VEC>("), ("sm_90a", 32, "atomic_add_vec<VEC>("), ("sm_80", 64, "atomicAdd(sum_ptr")
+])  # fmt: skip
+def test_sums_that_nobody_reads_are_added_by_vectors(
+    arch: str, cols: int, text: str, run_everywhere: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TILEWRIGHT_ARCH", arch)
+    x = RNG.standard_normal((16, cols), dtype=np.float32)
+    _, sums = run_everywhere(
+        sums_kernel, (2,), x, np.zeros((8, cols), np.float32), 7, ROWS=8, COLS=cols, tolerance=1e-6
+    )
+    np.testing.assert_allclose(sums[:7], 2 * (x[:7] + x[8:15]), rtol=1e-6)
+    assert not sums[7].any()
+    monkeypatch.setenv("TILEWRIGHT_MODE", "cpu")
+    compiled = sums_kernel[(2,)](x, sums, 7, ROWS=8, COLS=cols)
+    assert text in compiled.source
+
+
+@triton.jit
 def lock_kernel(lock_ptr, out_ptr):
     while tl.atomic_cas(lock_ptr, 0, 1) == 1:
         pass

@@ -29,6 +29,25 @@ def row_sums(x_ptr, y_ptr, out_ptr, rows, cols, stride, BLOCK: tl.constexpr, STA
 
 
 @triton.jit
+def scaled_rows(x_ptr, scale_ptr, shift_ptr, half_ptr, out_ptr, rows, BLOCK: tl.constexpr, STAGES: tl.constexpr):
+    offsets = tl.arange(0, BLOCK)
+    for row in tl.range(tl.program_id(0), rows, tl.num_programs(0), num_stages=STAGES):
+        x = tl.load(x_ptr + row * BLOCK + offsets)
+        scale = tl.load(scale_ptr + row)
+        shift = tl.load(shift_ptr + row, mask=row > 1, other=-3.0)
+        half = tl.load(half_ptr + row)  # two bytes: cp.async has no such copy
+        tl.store(out_ptr + row * BLOCK + offsets, x * scale + shift + half)
+
+
+@triton.jit
+def sum_of_scalars(x_ptr, out_ptr, rows):
+    total = 0.0
+    for row in tl.range(0, rows, num_stages=4):
+        total += tl.load(x_ptr + row)
+    tl.store(out_ptr, total)
+
+
+@triton.jit
 def in_place(x_ptr, out_ptr, rows, BLOCK: tl.constexpr):
     offsets = tl.arange(0, BLOCK)
     for row in tl.range(0, rows, num_stages=3):
@@ -72,6 +91,18 @@ def dequantised(
     tl.store(c_ptr + m[:, None] * N + n[None, :], total, mask=m[:, None] < M)
 
 
+@triton.jit
+def columns(a_ptr, w_ptr, c_ptr, N, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    # A row of blocks of C, from the same rows of A: nothing in the loop is loaded for the block as a whole.
+    m, k = tl.arange(0, BM), tl.arange(0, BK)
+    a = tl.load(a_ptr + m[:, None] * BK + k[None, :])
+    for block in tl.range(tl.program_id(0), N // BN, tl.num_programs(0), num_stages=3):
+        n = block * BN + tl.arange(0, BN)
+        word = tl.load(w_ptr + k[:, None] // 8 * N + n[None, :])
+        b = (((word >> (k[:, None] % 8 * 4)) & 15) - 8).to(a.dtype)
+        tl.store(c_ptr + m[:, None] * N + n[None, :], tl.dot(a, b))
+
+
 def planned(kernel: Any, signature: str, arch: str = "sm_90a", **options: Any) -> Translation:
     """All stages of a translation."""
     return translate_stages(kernel, parse_signature(kernel, signature), Options(**options), find_target(arch))
@@ -111,6 +142,24 @@ def test_rows_are_loaded_ahead(
         )
     ):  # fmt: skip
         np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("stages", [2, 4])
+def test_scalars_are_loaded_ahead_with_tiles(stages: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(4)
+    x, scale, shift = (rng.standard_normal(shape).astype(np.float32) for shape in ((9, 256), 9, 9))
+    half, out = rng.standard_normal(9).astype(np.float16), np.full((9, 256), np.nan, np.float32)
+    signature = f"*fp32:16, *fp32:16, *fp32:16, *fp16:16, *fp32:16, i32, 256, {stages}"
+    text = planned(scaled_rows, signature).artifact.source
+    assert "cp_async_4(&shift_ahead" in text and "row > 1 ? 4 : 0);" in text and "half_ahead" not in text
+    expected = x * scale[:, None] + np.where(np.arange(9) > 1, shift, -3)[:, None] + half[:, None]
+    arguments = [x, scale, shift, half, out, 9]
+    for result in run_everyhow(monkeypatch, scaled_rows, (2,), arguments, BLOCK=256, STAGES=stages):
+        np.testing.assert_allclose(result[4], expected, rtol=1e-5, atol=1e-6)
+
+
+def test_scalars_alone_need_no_stages() -> None:
+    assert not planned(sum_of_scalars, "*fp32:16, *fp32:16, i32").schedule.rings.rings
 
 
 def test_a_sanitizer_sees_no_race(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -181,4 +230,33 @@ def test_a_word_is_loaded_once() -> None:
     signature = "*fp16:16, *i32:16, *fp16:16, *fp32:16, i32, i32:16, i32:16, 4, False, 16, 128, 128"
     text = planned(dequantised, signature).artifact.source
     assert "r += 8) {\n            cp_async_16(&word_ahead" in text
-    assert "fields_half2<-8>((word[c][r] >>" in text and "b_shared" not in text and "pack_pair(b[" in text
+    assert (
+        "fields_half2<-8, 0xf, 8>(word[c][r], " in " ".join(text.split())
+        and "b_shared" not in text
+        and "pack_pair(b[" in text
+    )
+
+
+@pytest.mark.parametrize("mode", ["everyhow", "check"])
+def test_lanes_copy_for_others(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a ring that needs no barrier, a warp's lanes wait for each other: before they read, and before they overwrite."""
+    rng = np.random.default_rng(4)
+    n, bn = 5 * 128, 128
+    a = rng.standard_normal((16, 64)).astype(np.float16)
+    weights = rng.integers(-8, 8, (64, n))
+    words = sum((weights[k::8] + 8).astype(np.uint32) << np.uint32(4 * k) for k in range(8)).view(np.int32)
+    arguments = [a, words, np.full((16, n), np.nan, np.float32), n]
+    translation = planned(columns, "*fp16:16, *i32:16, *fp32:16, i32:16, 16, 128, 64")
+    (ring,), copies = translation.schedule.rings.rings, translation.schedule.warp_copies
+    assert ring.kind == "own" and [tile.name for tile in copies] == ["word"]
+    text = translation.artifact.source
+    assert text.count("__syncwarp();") == 2 and "word_filled" in text and "word_slot" in text
+    options = {"BM": 16, "BN": bn, "BK": 64}
+    if mode == "check":
+        monkeypatch.setenv("TILEWRIGHT_MODE", "check")
+        columns[(2,)](*arguments, **options)
+        results = [arguments]
+    else:
+        results = run_everyhow(monkeypatch, columns, (2,), arguments, **options)
+    for result in results:
+        np.testing.assert_allclose(result[2], a.astype(np.float64) @ weights, rtol=1e-3, atol=1e-2)

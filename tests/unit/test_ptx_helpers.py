@@ -28,7 +28,7 @@ MMA_PAIRS += [(32, a, b) for pair in (("s8", "u8"), ("e4m3", "e5m2")) for a in p
 BARRIERS: list[Asked] = [
     (name, name, {})
     for name in ("mbarrier_init", "mbarrier_init_fence", "mbarrier_arrive", "mbarrier_arrive_expect", "mbarrier_wait",
-                 "tma_store_commit", "tma_store_wait", "async_proxy_fence", "named_barrier_sync", "named_barrier_arrive",
+                 "tma_store_wait", "async_proxy_fence", "named_barrier_sync", "named_barrier_arrive",
                  "warpgroup_shrink", "warpgroup_grow", "tensor_map_prefetch")
 ]  # fmt: skip
 TMA: list[Asked] = [(f"tma_{way}", f"tma_{way}_{r}d", {"rank": r}) for way in ("load", "store") for r in range(1, 6)]
@@ -151,7 +151,7 @@ def test_barriers_tma_and_stores() -> None:
     const TensorMap& map = *reinterpret_cast<const TensorMap*>(out);
     Barrier* full = reinterpret_cast<Barrier*>(shared_bytes + 1024);
     tensor_map_prefetch(map);
-    mbarrier_init(full, 1);
+    mbarrier_init<1>(full, 1);
     mbarrier_init_fence();
     mbarrier_arrive_expect(full, 64);
     {loads}
@@ -159,7 +159,6 @@ def test_barriers_tma_and_stores() -> None:
     mbarrier_wait(full, 0);
     async_proxy_fence();
     {stores}
-    tma_store_commit();
     tma_store_wait<0>();
     named_barrier_sync(1, 64);
     named_barrier_arrive(2, 64);
@@ -190,19 +189,17 @@ def test_wgmma(asked: Asked) -> None:
     if registers:
         operand = "const unsigned a[4] = {threadIdx.x, 2, 3, 4}"
     body = f"""
-    {ctype} upper[{values["n"] // 4}] = {{}}, lower[{values["n"] // 4}] = {{}};
+    {ctype} acc[2][{values["n"] // 4}] = {{}};
     {operand};
     const unsigned long long b = wgmma_descriptor<64>(shared_bytes, 16, 512);
-    wgmma_pin(upper);
-    wgmma_pin(lower);
+    wgmma_pin(acc);
     wgmma_fence();
-    {name}(upper, lower, {"a" if registers else "a + 2"}, b);
+    {name}(acc, {"a" if registers else "a + 2"}, b);
     wgmma_commit();
     wgmma_wait<0>();
-    wgmma_pin(upper);
-    wgmma_pin(lower);
+    wgmma_pin(acc);
     #pragma unroll
-    for (int i = 0; i < {values["n"] // 4}; ++i) out[i * 128 + threadIdx.x] = upper[i] + lower[i];
+    for (int i = 0; i < {values["n"] // 4}; ++i) out[i * 128 + threadIdx.x] = acc[0][i] + acc[1][i];
 """
     pin: Asked = ("wgmma_pin", "wgmma_pin", {"acc": values["acc"]})
     compiles(body, [*WGMMA_REST, pin, asked], "sm_90a")

@@ -21,7 +21,7 @@ ASKED: list[Asked] = [
         (name, name, {})
         for name in ("mbarrier_init", "mbarrier_init_fence", "mbarrier_arrive", "mbarrier_arrive_expect", "mbarrier_wait",
                      "async_proxy_fence", "named_barrier_sync", "warpgroup_shrink", "warpgroup_grow", "wgmma_descriptor",
-                     "wgmma_fence", "wgmma_commit", "wgmma_wait", "wgmma_pin", "tma_store_commit", "tma_store_wait")
+                     "wgmma_fence", "wgmma_commit", "wgmma_wait", "wgmma_pin", "tma_store_wait")
     ),
     ("tma_load", "tma_load_2d", {"rank": 2}),
     ("tma_store", "tma_store_2d", {"rank": 2}),
@@ -38,10 +38,8 @@ BODY = """
     const int tid = threadIdx.x % 128;
     const int num_k = (K + 63) / 64;
     if (threadIdx.x == 0) {
-        for (int stage = 0; stage < 2; ++stage) {
-            mbarrier_init(&full[stage], 1);
-            mbarrier_init(&empty[stage], 4);
-        }
+        mbarrier_init<2>(full, 1);
+        mbarrier_init<2>(empty, 4);
         mbarrier_init_fence();
     }
     __syncthreads();   // nobody touches a barrier before it is initialised
@@ -59,34 +57,31 @@ BODY = """
         }
     } else {
         warpgroup_grow<232>();
-        float upper[8] = {}, lower[8] = {};
+        float acc[2][8] = {};
         for (int k = 0; k < num_k; ++k) {
             const int stage = k % 2;
             mbarrier_wait(&full[stage], k / 2 % 2);
             const unsigned long long a = wgmma_descriptor<128>(a_tiles + stage * 64 * 64, 16, 1024);
             const unsigned long long b = wgmma_descriptor<64>(b_tiles + stage * 64 * 32, 16, 512);
-            wgmma_pin(upper);
-            wgmma_pin(lower);
+            wgmma_pin(acc);
             wgmma_fence();
-            for (int kk = 0; kk < 4; ++kk) wgmma_m64n32k16(upper, lower, a + kk * 2, b + kk * 64);
+            for (int kk = 0; kk < 4; ++kk) wgmma_m64n32k16(acc, a + kk * 2, b + kk * 64);
             wgmma_commit();
             wgmma_wait<1>();   // the product of tile k - 1 has finished
             if (k > 0 && tid % 32 == 0) mbarrier_arrive(&empty[(k - 1) % 2]);
         }
         wgmma_wait<0>();
-        wgmma_pin(upper);
-        wgmma_pin(lower);
+        wgmma_pin(acc);
         const int row = tid / 32 * 16 + tid % 32 / 4;
         for (int c = 0; c < 8; ++c) {
             const int col = c / 2 * 8 + tid % 4 * 2 + c % 2;
-            c_tile[row * 32 + col] = upper[c];
-            c_tile[(row + 8) * 32 + col] = lower[c];
+            c_tile[row * 32 + col] = acc[0][c];
+            c_tile[(row + 8) * 32 + col] = acc[1][c];
         }
         async_proxy_fence();
         named_barrier_sync(1, 128);   // the tile is complete
         if (tid == 0) {
             tma_store_2d(c_map, blockIdx.x * 64, blockIdx.y * 32, c_tile);
-            tma_store_commit();
             tma_store_wait<0>();
         }
     }

@@ -23,14 +23,12 @@ FILL = """
     __syncthreads();
 """
 MULTIPLY = """
-    wgmma_pin(upper);
-    wgmma_pin(lower);
+    wgmma_pin(acc);
     wgmma_fence();
-    wgmma_probe(upper, lower, a, b);
+    wgmma_probe(acc, a, b);
     wgmma_commit();
     wgmma_wait<0>();
-    wgmma_pin(upper);
-    wgmma_pin(lower);
+    wgmma_pin(acc);
 """
 
 
@@ -55,17 +53,17 @@ def multiply(
     body = f"""{FILL.replace("BYTES", str(image.size))}
     const int row = tid / 32 * 16 + tid % 32 / 4;
     {ctype}* result = reinterpret_cast<{ctype}*>(out);
-    {ctype} upper[{n // 4}], lower[{n // 4}];
+    {ctype} acc[2][{n // 4}];
     for (int c = 0; c < {n // 4}; ++c) {{
-        upper[c] = result[row * {n} + c / 2 * 8 + tid % 4 * 2 + c % 2];
-        lower[c] = result[(row + 8) * {n} + c / 2 * 8 + tid % 4 * 2 + c % 2];
+        acc[0][c] = result[row * {n} + c / 2 * 8 + tid % 4 * 2 + c % 2];
+        acc[1][c] = result[(row + 8) * {n} + c / 2 * 8 + tid % 4 * 2 + c % 2];
     }}
     {a_text};
     const unsigned long long b = {descriptor(b_tile, a_bytes)};
     {MULTIPLY}
     for (int c = 0; c < {n // 4}; ++c) {{
-        result[row * {n} + c / 2 * 8 + tid % 4 * 2 + c % 2] = upper[c];
-        result[(row + 8) * {n} + c / 2 * 8 + tid % 4 * 2 + c % 2] = lower[c];
+        result[row * {n} + c / 2 * 8 + tid % 4 * 2 + c % 2] = acc[0][c];
+        result[(row + 8) * {n} + c / 2 * 8 + tid % 4 * 2 + c % 2] = acc[1][c];
     }}
 """
     values = {"n": n, "k": k, "a_type": a_type, "b_type": b_type, "acc": acc, "a_registers": a_tile is None, **flags}
@@ -135,16 +133,16 @@ TWO_STEPS = """
     for (int i = tid; i < 4096; i += 128) reinterpret_cast<unsigned short*>(shared_bytes)[i] = 0x3f80;   // 1 in bf16
     async_proxy_fence();
     __syncthreads();
-    float upper[2] = {}, lower[2] = {};
+    float acc[2][2] = {};
     const unsigned long long a = wgmma_descriptor<32>(shared_bytes, 16, 256);
     const unsigned long long b = wgmma_descriptor<32>(shared_bytes + 4096, 16, 256);
     wgmma_fence();
-    wgmma_probe(upper, lower, a, b);
+    wgmma_probe(acc, a, b);
     wgmma_commit();
-    wgmma_probe(upper, lower, a, b);
+    wgmma_probe(acc, a, b);
     wgmma_commit();
     wgmma_wait<PENDING>();
-    reinterpret_cast<float*>(out)[tid] = upper[0];
+    reinterpret_cast<float*>(out)[tid] = acc[0][0];
     wgmma_wait<0>();
 """
 ONE_BY_ONE: Asked = ("wgmma", "wgmma_probe", {"n": 8, "k": 16, "a_type": "bf16", "b_type": "bf16", "acc": "f32"})
@@ -175,7 +173,7 @@ def test_a_tile_overwritten_under_a_wgmma_is_a_race() -> None:
     body = TWO_STEPS.replace("wgmma_wait<0>();", "shared_bytes[tid] = 0;\n    wgmma_wait<0>();")
     with pytest.raises(KernelFaultError, match=r"race on .*wgmma of warp \d"):
         check_probe(
-            steps(2, body.replace("reinterpret_cast<float*>(out)[tid] = upper[0];", "")), np.zeros(128, np.float32)
+            steps(2, body.replace("reinterpret_cast<float*>(out)[tid] = acc[0][0];", "")), np.zeros(128, np.float32)
         )
 
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ..ir.nodes import Call, Expr, Literal, Use, Variable
+from ..ir.walk import MOVES
 from ..language.dtypes import DType
 
 Range = tuple[int, int]
 DEEPEST = 16  # definitions that are looked into, one inside the other
-SAME = frozenset(("broadcast", "expand_dims", "permute", "reshape", "hint"))
 
 
 def integer_range(expr: Expr, definitions: Mapping[Variable, Expr], depth: int = 0) -> Range:
@@ -29,7 +29,7 @@ def integer_range(expr: Expr, definitions: Mapping[Variable, Expr], depth: int =
             found = (expr.attribute("start"), expr.attribute("end") - 1)
         case Call(op=op, args=args) if args and all(_is_integer(arg) for arg in args):
             ranges = [integer_range(arg, definitions, depth) for arg in args]
-            found = ranges[0] if op in SAME or op == "cast" else _operation(op, ranges) or whole
+            found = ranges[0] if op in MOVES or op == "cast" else _operation(op, ranges) or whole
     return found if whole[0] <= found[0] and found[1] <= whole[1] else whole  # what overflows can be anything
 
 

@@ -11,7 +11,7 @@ from ..language.dtypes import Element, PointerType
 from ..lower.context import memory_ctype
 from ..lower.names import RESERVED
 from .ascii_code import ascii_code
-from .render import environment
+from .templates import environment
 from .wrap import wrap_code
 
 NAME = re.compile(r"[A-Za-z_]\w*")

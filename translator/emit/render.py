@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import functools
-import pkgutil
 import re
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..lower.unit import (
     TOPICS,
@@ -25,49 +23,24 @@ from ..lower.unit import (
 )
 from .ascii_code import ascii_code
 from .helpers import order_helpers
+from .templates import environment, filled
 from .wrap import WIDTH, wrap_code, wrap_comment
-
-if TYPE_CHECKING:
-    import jinja2
 
 INDENT = 4
 FIELD_COLUMN = 11
 COMMENT_COLUMN = 64
 
 
-@functools.cache
-def environment() -> jinja2.Environment:
-    """The templates, strict about names that they do not get."""
-    import jinja2
-
-    return jinja2.Environment(
-        loader=jinja2.FunctionLoader(_template),
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=False,
-        autoescape=False,
-    )
-
-
-@functools.cache
-def _template(name: str) -> str:
-    return (pkgutil.get_data("tilewright.templates", name) or b"").decode()
-
-
-def _filled(name: str, values: dict[str, Any]) -> str:
-    """A template with its values; most helpers are plain text, which need not be compiled."""
-    text = _template(name)
-    return environment().get_template(name).render(**values) if "{{" in text or "{%" in text else text
-
-
 def render(unit: Unit) -> tuple[str, tuple[tuple[int, int], ...]]:
     """The text of a unit, and (line of the text, Python line) for every line that came from a statement."""
     body = _render_body(unit)
     functions = [_render_function(function) for function in unit.functions]
-    helpers = [_render_helper(template, values) for template, values in order_helpers(unit.helpers, unit.packets)]
+    chosen = [(template, _with_text(values)) for template, values in order_helpers(unit.helpers, unit.packets)]
+    helpers = [_render_helper(template, values) for template, values in chosen]
     shared = "\n".join(f"{array.ctype} {array.dimensions}" for array in (*unit.static_shared, *unit.dynamic_shared))
-    texts = "\n".join((*helpers, *functions, "\n".join(line for line, _ in body), shared, unit.launch_bounds))
+    own = "\n".join((*functions, "\n".join(line for line, _ in body), shared, unit.launch_bounds))
+    parameters = "\n".join(str(value) for _, values in chosen for value in values.values())
+    used = used_constants(unit.constants, "\n".join((own, parameters)), "\n".join(helpers))
     text = (
         environment()
         .get_template("kernel.cu.j2")
@@ -75,11 +48,9 @@ def render(unit: Unit) -> tuple[str, tuple[tuple[int, int], ...]]:
             unit=unit,
             title=wrap_comment(unit.title, 0),
             header=list(_header_lines(unit.header)),
-            constants=[
-                line for constant in used_constants(unit.constants, texts) for line in _constant_lines(constant)
-            ],
+            constants=[line for constant in used for line in _constant_lines(constant)],
             helpers=helpers,
-            dynamic_shared=[line for array in unit.dynamic_shared for line in _shared_lines(array, False)],
+            dynamic_shared=_struct_lines(unit.dynamic_shared),
             static_shared=[line for array in unit.static_shared for line in _shared_lines(array, True)],
             functions=functions,
             signature="\n".join(_signature(unit)),
@@ -203,12 +174,17 @@ def _render_function(function: Function) -> str:
     return environment().get_template("function.cu.j2").render(function=function, body=body)
 
 
+def _with_text(values: dict[str, Any]) -> dict[str, Any]:
+    """A helper's values, with its body as text."""
+    if not isinstance(values.get("body"), tuple):
+        return values
+    return {**values, "body": "\n".join(line for line, _ in _render_nodes(values["body"], 2 * INDENT))}
+
+
 def _render_helper(template: str, values: dict[str, Any]) -> str:
-    if isinstance(values.get("body"), tuple):
-        values = {**values, "body": "\n".join(line for line, _ in _render_nodes(values["body"], 2 * INDENT))}
-    text = _filled(f"helpers/{template}.cu.j2", values)
+    text = filled(f"helpers/{template}.cu.j2", values)
     lines: list[str] = []
-    for line in text.strip("\n").splitlines():
+    for line in _paragraphs(text.strip("\n").splitlines()):
         stripped = line.lstrip(" ")
         indent = len(line) - len(stripped)
         if stripped.startswith("// "):
@@ -216,6 +192,18 @@ def _render_helper(template: str, values: dict[str, Any]) -> str:
         else:
             lines += wrap_code(stripped, indent) if stripped else [""]
     return "\n".join(lines)
+
+
+def _paragraphs(lines: Iterable[str]) -> list[str]:
+    """The same lines, but that comment lines which follow each other are one, to be broken anew."""
+    joined: list[str] = []
+    for line in lines:
+        mark = line[: len(line) - len(line.lstrip(" "))] + "// "
+        if line.startswith(mark) and joined and joined[-1].startswith(mark):
+            joined[-1] += f" {line[len(mark) :]}"
+        else:
+            joined.append(line)
+    return joined
 
 
 # ------------------------------------------------------------------------------------------------- header, constants
@@ -230,11 +218,14 @@ def _header_lines(fields: tuple[HeaderField, ...]) -> Iterable[str]:
             word = ""
 
 
-def used_constants(constants: tuple[Constant, ...], text: str) -> list[Constant]:
-    """The constants that the text needs, with those that they are computed from, each once."""
+def used_constants(constants: tuple[Constant, ...], text: str, helpers: str = "") -> list[Constant]:
+    """The constants that a text and its helpers need, with those that they are computed from, each once.
+
+    Names of the user mean something in the text alone: `b` in a helper is an operand of its own.
+    """
     by_name = {constant.name: constant for constant in constants}
-    words = set(re.findall(r"[A-Za-z_]\w*", re.sub(r"//.*", "", text)))
-    needed = [name for name in by_name if name in words]
+    words, theirs = set(_words(text)), set(_words(helpers))
+    needed = [name for name, one in by_name.items() if name in words or (one.topic != "user" and name in theirs)]
     pending = list(needed)
     while pending:
         for word in re.findall(r"[A-Za-z_]\w*", by_name[pending.pop()].value):
@@ -265,12 +256,34 @@ def _constant_lines(constant: Constant) -> list[str]:
     return [line] if len(line) <= WIDTH else [*wrap_comment(constant.comment, 0), text]
 
 
-def _shared_lines(array: Shared, static: bool) -> list[str]:
+def _struct_lines(arrays: tuple[Shared, ...]) -> list[str]:
+    """The members of the struct of shared arrays: those that take turns stand together, in a union of the turns."""
+    lines: list[str] = []
+    for number, array in enumerate(arrays):
+        before = arrays[number - 1].turn if number else ""
+        after = arrays[number + 1].turn if number + 1 < len(arrays) else ""
+        if not array.turn:
+            lines += _shared_lines(array, False)
+            continue
+        if not before:
+            lines.append(f"{' ' * INDENT}union {{   // one memory: no two of these are in use at the same time")
+        several = array.turn in (before, after)
+        if several and before != array.turn:
+            lines.append(f"{' ' * 2 * INDENT}struct {{")
+        lines += _shared_lines(array, False, 3 * INDENT if several else 2 * INDENT)
+        if several and after != array.turn:
+            lines.append(f"{' ' * 2 * INDENT}}} {array.turn};")
+        if not after:
+            lines.append(f"{' ' * INDENT}}};")
+    return lines
+
+
+def _shared_lines(array: Shared, static: bool, indent: int = INDENT) -> list[str]:
     """The declaration of a shared array with the sentence that explains it."""
     align = f"alignas({array.align}) "
     if static:
         align = f"__shared__ __align__({array.align}) " if array.align > 16 else "__shared__ "
-    return wrap_code(f"{align}{array.ctype} {array.name}{array.dimensions};   // {array.comment}", INDENT)
+    return wrap_code(f"{align}{array.ctype} {array.name}{array.dimensions};   // {array.comment}", indent)
 
 
 def _signature(unit: Unit) -> list[str]:

@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from ..kernel_function import KernelFunction
     from ..language.dtypes import Element
 
+SIDES = ("GROUPS", "VOLUMES", "PLANES", "ROWS", "COLS")  # of blocks, the contiguous one last
+
 
 def build_kernel(function: KernelFunction, arguments: tuple[Argument, ...], options: Options, target: Target) -> Kernel:
     """Translates the text of one specialisation into a typed kernel.
@@ -27,10 +29,11 @@ def build_kernel(function: KernelFunction, arguments: tuple[Argument, ...], opti
     builder = Builder(source, options, target)
     parameters: list[Parameter] = []
     constants: dict[str, Any] = {}
+    sides: dict[str, Any] = {}
     for argument in arguments:
         if isinstance(argument, ConstantArgument):
             builder.outside.argument(argument.name, argument.value)
-        builder.scope[argument.name] = _parameter_value(builder, argument, argument.name, parameters, constants)
+        builder.scope[argument.name] = _parameter_value(builder, argument, argument.name, parameters, constants, sides)
     for parameter in function.params:
         if parameter.is_constexpr:
             builder.constexpr_names.add(parameter.name)
@@ -41,7 +44,7 @@ def build_kernel(function: KernelFunction, arguments: tuple[Argument, ...], opti
         line=source.line,
         docstring=source.docstring,
         parameters=tuple(parameters),
-        constants=constants,
+        constants=constants | sides,
         body=tuple(builder.statements),
         functions=tuple(builder.functions.values()),
         globals=tuple((module, name, value) for (module, name), value in builder.globals.items()),
@@ -50,8 +53,14 @@ def build_kernel(function: KernelFunction, arguments: tuple[Argument, ...], opti
 
 
 def _parameter_value(
-    builder: Any, argument: Argument, name: str, parameters: list[Any], constants: dict[str, Any]
+    builder: Any,
+    argument: Argument,
+    name: str,
+    parameters: list[Any],
+    constants: dict[str, Any],
+    sides: dict[str, Any],
 ) -> Any:
+    """What an argument is in the kernel; `parameters`, `constants` and `sides` of descriptors' blocks get what it needs."""
     from .values import Const, Tuple
 
     if isinstance(argument, ConstantArgument):
@@ -63,12 +72,12 @@ def _parameter_value(
     if isinstance(argument, TupleArgument):
         words = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth")
         items = (
-            _parameter_value(builder, item, f"{name}_{words[number % len(words)]}", parameters, constants)
+            _parameter_value(builder, item, f"{name}_{words[number % len(words)]}", parameters, constants, sides)
             for number, item in enumerate(argument.items)
         )
         return Tuple(tuple(items))
     if isinstance(argument, DescriptorArgument):
-        return _descriptor(builder, argument, name, parameters)
+        return _descriptor(builder, argument, name, parameters, sides)
     return _parameter(builder, name, argument.element, 16 if argument.divisible_by_16 else 1, parameters)
 
 
@@ -82,7 +91,9 @@ def _parameter(builder: Any, name: str, element: Element, divisibility: int, par
     return Use(variable.type, variable)
 
 
-def _descriptor(builder: Any, argument: DescriptorArgument, name: str, parameters: list[Any]) -> Any:
+def _descriptor(
+    builder: Any, argument: DescriptorArgument, name: str, parameters: list[Any], sides: dict[str, Any]
+) -> Any:
     from ..language.dtypes import PointerType, int32, int64
     from .values import Descriptor
 
@@ -96,4 +107,18 @@ def _descriptor(builder: Any, argument: DescriptorArgument, name: str, parameter
         _parameter(builder, f"{name}_stride_{axis}", int64, 16 // argument.element.itemsize, parameters)
         for axis in range(len(shape) - 1)
     )
-    return Descriptor(base, shape, strides, argument.block_shape, argument.padding)
+    block = _named_sides(builder, argument.block_shape, name, sides)
+    return Descriptor(base, shape, strides, block, argument.padding)
+
+
+def _named_sides(builder: Any, block: tuple[int, ...], name: str, constants: dict[str, Any]) -> tuple[int, ...]:
+    """The sides of a descriptor's blocks, as constants with names of their own: A_ROWS and A_COLS of a_desc."""
+    from ..ir.types import Dim
+
+    stem = name.removesuffix("_desc").removesuffix("_descriptor").upper()
+    words = ("ELEMS",) if len(block) == 1 else SIDES[len(SIDES) - len(block) :]
+    names = [f"{stem}_{word}" for word in words]
+    if set(names) & {parameter.name for parameter in builder.source.function.params}:
+        return block
+    constants |= {symbol: int(side) for symbol, side in zip(names, block, strict=True)}
+    return tuple(Dim(int(side), symbol) for symbol, side in zip(names, block, strict=True))

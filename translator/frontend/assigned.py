@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from typing import Any
 
 import libcst as cst
+
+from .tree import below, children
+
+ASSIGNMENTS = (cst.AssignTarget, cst.AugAssign, cst.AnnAssign, cst.NamedExpr)
 
 
 def assigned_names(node: cst.CSTNode) -> list[str]:
@@ -21,52 +26,26 @@ def names_assigned_once(node: cst.CSTNode) -> frozenset[str]:
 def names_read_outside_their_loops(node: cst.CSTNode) -> frozenset[str]:
     """Names that are read somewhere inside `node` where no `for` loop over the same name stands around."""
     found: set[str] = set()
-
-    class Reader(cst.CSTVisitor):
-        loops: list[str]
-
-        def __init__(self) -> None:
-            self.loops = []
-
-        def visit_For(self, node: cst.For) -> None:
-            self.loops.append(node.target.value if isinstance(node.target, cst.Name) else "")
-
-        def leave_For(self, original_node: cst.For) -> None:
-            self.loops.pop()
-
-        def visit_AssignTarget(self, node: cst.AssignTarget) -> bool:
-            return not isinstance(node.target, cst.Name)
-
-        def visit_Name(self, node: cst.Name) -> None:
-            if node.value not in self.loops:
-                found.add(node.value)
-
-    node.visit(Reader())
+    waiting: list[tuple[cst.CSTNode, frozenset[str]]] = [(node, frozenset())]  # with the names of the loops around
+    while waiting:
+        one, loops = waiting.pop()
+        if isinstance(one, cst.Name):
+            if one.value not in loops:
+                found.add(one.value)
+        elif isinstance(one, cst.For) and isinstance(one.target, cst.Name):
+            waiting += [(child, loops | {one.target.value}) for child in children(one)]
+        elif not (isinstance(one, cst.AssignTarget) and isinstance(one.target, cst.Name)):
+            waiting += [(child, loops) for child in children(one)]
     return frozenset(found)
 
 
 def _counts(node: cst.CSTNode) -> Counter[str]:
-    names: Counter[str] = Counter()
+    return Counter(name for one in below(node) if isinstance(one, ASSIGNMENTS) for name in _names(one.target))
 
-    def targets(target: Any) -> None:
-        if isinstance(target, cst.Name):
-            names[target.value] += 1
-        elif isinstance(target, (cst.Tuple, cst.List)):
-            for element in target.elements:
-                targets(element.value)
 
-    class Finder(cst.CSTVisitor):
-        def visit_AssignTarget(self, node: cst.AssignTarget) -> None:
-            targets(node.target)
-
-        def visit_AugAssign(self, node: cst.AugAssign) -> None:
-            targets(node.target)
-
-        def visit_AnnAssign(self, node: cst.AnnAssign) -> None:
-            targets(node.target)
-
-        def visit_NamedExpr(self, node: cst.NamedExpr) -> None:
-            targets(node.target)
-
-    node.visit(Finder())
-    return names
+def _names(target: Any) -> Iterator[str]:
+    if isinstance(target, cst.Name):
+        yield target.value
+    elif isinstance(target, (cst.Tuple, cst.List)):
+        for element in target.elements:
+            yield from _names(element.value)

@@ -9,6 +9,7 @@ from ..diagnostics import Span, UnknownNameError
 from ..ir.nodes import Call, Expr
 from ..kernel_function import KernelFunction
 from ..language.constexpr import unwrap
+from ..language.descriptors import BLOCK_POINTER_METHODS
 from ..language.descriptors import METHODS as DESCRIPTOR_METHODS
 from ..language.dtypes import PointerType
 from .builder import Builder
@@ -30,7 +31,7 @@ def attribute_of(builder: Builder, base: Value, name: str, span: Span) -> Value:
     if isinstance(base, Descriptor):
         return _descriptor_member(builder, base, name, span)
     if isinstance(base, BlockPointer):
-        raise UnknownNameError(f"a block pointer has no attribute {name}", span, "", builder.calls)
+        return _block_pointer_member(builder, base, name, span)
     if isinstance(base, Expr):
         return _property(builder, base, name, span)
     raise UnknownNameError(f"a method has no attribute {name}", span, "", builder.calls)
@@ -66,6 +67,17 @@ def _descriptor_member(builder: Builder, desc: Descriptor, name: str, span: Span
         words = ", ".join((*members, *DESCRIPTOR_METHODS))
         raise UnknownNameError(f"a tensor descriptor has no attribute {name}", span, f"it has {words}", builder.calls)
     return members[name]
+
+
+def _block_pointer_member(builder: Builder, pointer: BlockPointer, name: str, span: Span) -> Value:
+    from .. import language
+
+    if name in BLOCK_POINTER_METHODS:
+        return Method(language.METHODS[name], pointer)
+    if name in ("dtype", "type"):  # kernels cast to `p.dtype.element_ty`
+        return Const(pointer.base.type.element)
+    words = ", ".join(("dtype", "type", *BLOCK_POINTER_METHODS))
+    raise UnknownNameError(f"a block pointer has no attribute {name}", span, f"it has {words}", builder.calls)
 
 
 def _describe(value: Any) -> str:

@@ -61,6 +61,8 @@ class Builder:
         self.functions: dict[Any, DeviceFunction] = parent.functions if parent else {}
         self.note_prefix: str = parent.note_prefix if parent else ""
         self.temporaries: frozenset[int] = frozenset()  # keys of variables that name results of this statement
+        self.piece_names: frozenset[str] = frozenset()  # of results that no plain assignment has taken over
+        self.assigned_to = ""  # the name that the statement assigns, while its right side is translated
         self.siblings: dict[str, Variable] = {}  # what the other branch of an `if` has made
         self.block_of: dict[Variable, int] = {}  # the block in which a variable was first assigned
         self.block = 0
@@ -173,6 +175,7 @@ class Builder:
                 targets = tuple(target if t is expr.variable else t for t in statement.targets)
                 self.statements[position] = Assign(statement.origin, targets, statement.value)
                 self.temporaries = self.temporaries - {expr.variable.key}
+                self.piece_names = self.piece_names - {expr.variable.name}
                 return True
         return False
 
@@ -231,11 +234,17 @@ class Builder:
     ) -> tuple[Expr, ...]:
         """A structured operation with several results."""
         self.not_elementwise()
-        targets = tuple(self.variable(name, type_) for name, type_ in zip(names, types, strict=True))
+        targets = tuple(self.variable(self._told_apart(name), type_) for name, type_ in zip(names, types, strict=True))
         call = Call(types[0], op, args, tuple(attributes.items()), span=span)
         self.statements.append(Assign(self.here, targets, call))
         self.temporaries = self.temporaries | {target.key for target in targets}
         return tuple(Use(target.type, target, span=span) for target in targets)
+
+    def _told_apart(self, name: str) -> str:
+        """A name for a piece of an expression; one that is taken says what the piece is for: a_starts, b_starts."""
+        taken = name in self.piece_names
+        self.piece_names = self.piece_names | {name}
+        return f"{self.assigned_to}_{name}" if taken and self.assigned_to not in ("", name) else name
 
     def effect(self, op: str, args: tuple[Expr, ...], span: Span, **attributes: Any) -> None:
         """A structured operation without a result."""

@@ -29,6 +29,8 @@ def to_expr(value: Value, span: Span, dtype: Element | None = None) -> Expr:
         if isinstance(own, DType) and own.is_int() and not own.is_bool():
             number = int(number)
         symbol = value.symbol if isinstance(own, DType) and (own.is_int() or isinstance(value.value, float)) else None
+        if isinstance(own, DType) and not symbol:
+            symbol = _as_float(value.symbol, value.value, own)
         return Literal(ValueType(own), number, symbol=symbol, span=span)
     raise DTypeError(f"expected a number or a tile, got {describe(value)}", span, "")
 
@@ -109,10 +111,16 @@ def cast_to(expr: Expr, element: Element, span: Span, rounding: str | None = Non
     return Call(expr.type.with_element(element), "cast", (expr,), attributes, span=span)
 
 
+def _as_float(symbol: str | None, value: object, element: DType) -> str | None:
+    """How an integer that has a name is spelled as a floating-point number."""
+    named = symbol and type(value) is int and element.name in ("fp32", "fp64")
+    return f"static_cast<{element.cuda}>({symbol})" if named else None
+
+
 def _cast_literal(expr: Literal, element: DType, span: Span) -> Expr:
     type_ = expr.type.with_element(element)
     if element.is_floating():
-        return Literal(type_, float(expr.value), span=span)
+        return Literal(type_, float(expr.value), symbol=_as_float(expr.symbol, expr.value, element), span=span)
     if isinstance(expr.value, float):
         return Call(type_, "cast", (expr,), (), span=span)
     value = int(expr.value) & ((1 << element.bits) - 1)

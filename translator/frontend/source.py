@@ -23,6 +23,13 @@ def _parsed(text: str) -> cst.Module:
     return cst.parse_module(text)
 
 
+class _Positions(MetadataWrapper):
+    """Resolves positions without a walk over the tree for visitors that there are none of."""
+
+    def visit_batched(self, visitors: Any, *around: Any) -> cst.CSTNode:
+        return super().visit_batched(visitors, *around) if visitors else self.module
+
+
 class Source:
     """A parsed function. `definition` is its `def`, `docstring` the first line of its docstring.
 
@@ -40,8 +47,7 @@ class Source:
         self._indented = text[:1] in (" ", "\t")
         self.lines = text.splitlines()
         module = _parsed(f"if True:\n{text}" if self._indented else text)
-        wrapper = MetadataWrapper(module, unsafe_skip_copy=True)
-        self._positions: Any = wrapper.resolve(PositionProvider)
+        self._positions: Any = _Positions(module, unsafe_skip_copy=True).resolve(PositionProvider)
         self._module = module
         self.definition = self._find(module.body)
         self._offset = function.first_line - 1 - (1 if self._indented else 0)

@@ -90,8 +90,11 @@ def _assign(builder: Builder, node: Any) -> None:
         raise UnsupportedLanguageConstruct(
             "a chained assignment", builder.source.span(node), "write one assignment per line", builder.calls
         )
+    target = node.targets[0].target
+    builder.assigned_to = target.value if isinstance(target, cst.Name) else ""
     value = evaluate(builder, node.value)
-    bind_target(builder, node.targets[0].target, value)
+    builder.assigned_to = ""
+    bind_target(builder, target, value)
 
 
 def bind_target(builder: Builder, target: Any, value: Value) -> None:

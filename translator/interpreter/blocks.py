@@ -11,7 +11,7 @@ import numpy as np
 
 from ..diagnostics import ArgumentError, DTypeError, ShapeError
 from ..language.constexpr import unwrap
-from ..language.descriptors import METHODS
+from ..language.descriptors import BLOCK_POINTER_METHODS, METHODS
 from ..language.dtypes import DType, int1, int32, int64
 from ..language.values import tensor_descriptor
 from ..ops.blocks import (
@@ -38,6 +38,23 @@ class BlockPointer:
     steps: tuple[int, ...]
     offsets: tuple[int, ...]
     block_shape: tuple[int, ...]
+
+    @property
+    def dtype(self) -> Any:
+        """The type of the pointer to the tensor's elements."""
+        return self.base.element
+
+    @property
+    def type(self) -> Any:
+        """The same."""
+        return self.base.element
+
+    def __getattr__(self, name: str) -> Any:
+        from .. import language
+
+        if name in BLOCK_POINTER_METHODS:
+            return partial(language.METHODS[name], self)
+        raise AttributeError(f"a block pointer has no attribute {name!r}")
 
 
 class Descriptor(tensor_descriptor):

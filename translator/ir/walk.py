@@ -20,6 +20,9 @@ from .nodes import (
     While,
 )
 
+# Operations whose result has the elements of their operand, in other places or more often.
+MOVES = frozenset(("broadcast", "expand_dims", "permute", "reshape", "hint"))
+
 
 def children(expr: Expr) -> tuple[Expr, ...]:
     """The direct operands of an expression."""

@@ -1,4 +1,4 @@
-"""The methods of tensor descriptors: signatures and documentation."""
+"""The methods of tensor descriptors and block pointers: signatures and documentation."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from .builtin import Builtin
 
 PREFIX = "tensor_descriptor."
 METHODS: dict[str, Builtin] = {}
+BLOCK_POINTER_METHODS = ("advance", "store")  # functions of the language that a block pointer has as methods
 
 
 def _method(stub: Callable[..., Any]) -> Builtin:

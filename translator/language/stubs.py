@@ -153,7 +153,7 @@ def make_block_ptr(base: Any, shape: Any, strides: Any, offsets: Any, block_shap
     """A pointer to a block of the tensor at `base`; `order` names the axes from the fastest on and changes no results."""
 
 
-@builtin
+@builtin(method=True)
 def advance(base: Any, offsets: Any) -> Any:
     """The block pointer moved by `offsets` elements per axis."""
 

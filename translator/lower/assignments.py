@@ -7,17 +7,21 @@ from ..ir.walk import subexpressions
 from ..schedule.layout import Layout
 from ..schedule.layout_problem import tile_uses
 from .context import Context
+from .index_tiles import index_tile
 from .memory import indexed
 from .pairs import lower_by_pairs
 from .point import Point
 from .recompute import function_of_index
 from .rounding import is_rounded_by_pairs, round_by_pairs
+from .spell import assigned
 from .unit import Line, Node, Spelled
 
 
 def lower_assign(context: Context, statement: Assign) -> tuple[Node, ...]:
     """`target = value`: a scalar, the arrays of an index tile, or a register tile."""
     target, value = statement.target, statement.value
+    if target is context.program_variable:
+        return ()
     if not target.type.is_tile:
         text = _scalar_text(context, value)
         update = (
@@ -32,7 +36,9 @@ def lower_assign(context: Context, statement: Assign) -> tuple[Node, ...]:
         nodes: list[Node] = []
         for layout in context.schedule.index_layouts.get(target, ()):
             name = context.array_name(target, layout)
-            nodes += _fill(context, statement, layout, name)
+            whole = tuple(_fill(context, statement, layout, name))
+            once = context.declares(statement, target) and context.facts.assignments[target] == 1
+            nodes += index_tile(context, target, value, layout, name, whole) if once else whole
         return tuple(nodes)
     if target in context.schedule.recomputed.variables:
         return function_of_index(context, target, value)
@@ -42,7 +48,7 @@ def lower_assign(context: Context, statement: Assign) -> tuple[Node, ...]:
 def _scalar_text(context: Context, value: Expr) -> str:
     if isinstance(value, Call) and value.op in ("program_id", "num_programs"):
         return context.launch_word(value.op, value.attribute("axis"))
-    return context.speller.text(value)
+    return assigned(context.speller.text(value))
 
 
 def _fill(context: Context, statement: Assign, layout: Layout, name: str) -> list[Node]:
@@ -64,7 +70,7 @@ def _fill(context: Context, statement: Assign, layout: Layout, name: str) -> lis
         nodes = list(context.each_register(layout, lambda at: _store_element(context, name, target, value, at)))
         once = context.facts.assignments[target] == 1
         text = nodes[0].values["value"] if isinstance(nodes[0], Spelled) else ""
-        return [Line(f"{'const ' if once else ''}{declarator} = {text};")]
+        return [Line(f"{'const ' if once else ''}{declarator} = {assigned(text)};")]
     declare: list[Node] = [Line(f"{declarator};")] if declares else []
     if isinstance(value, Call) and is_rounded_by_pairs(value, layout) and target not in context.schedule.in_shared:
         return [*declare, *round_by_pairs(context, name, target, value, layout)]

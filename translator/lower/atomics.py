@@ -9,16 +9,18 @@ from __future__ import annotations
 import math
 
 from ..analysis.masks import conjuncts
-from ..ir.nodes import Assign, Call, Effect, Expr, Literal, Variable
+from ..ir.nodes import Assign, Call, Effect, Expr, Literal, Use, Variable
 from ..language.dtypes import DType, PointerType
+from ..schedule.access import padding_tests, plan_access
 from ..schedule.layout import Layout, padded
-from .access import padding_tests
 from .context import Context, ctype
-from .memory import conjunction, copies_guard, indexed, note_write
+from .memory import conjunction, copies_guard, first_element, indexed, note_write, uniform_test
 from .point import Point
+from .rounding import materialised
 from .shared import dimensions, place
 from .spell import Text
 from .unit import Branch, Line, Node, Shared
+from .vectors import vectors, width_name
 
 FENCES = {"cta": "__threadfence_block();", "gpu": "__threadfence();", "sys": "__threadfence_system();"}
 SCOPES = {"cta": "_block", "gpu": "", "sys": "_system"}
@@ -141,6 +143,8 @@ def _tile(
     guard = copies_guard(context, layout)
     if target is not None and guard:
         return (*before, *_through_shared(context, statement, call, tests, target, layout, guard), *after)
+    if target is None and (added := _by_vectors(context, statement, call, mask, layout)):
+        return (*before, *((Branch(guard, added),) if guard else added), *after)
     name = context.names.variable(target) if target is not None else ""
 
     def one(point: Point) -> tuple[Node, ...]:
@@ -155,6 +159,33 @@ def _tile(
     if guard:
         nodes = (Branch(guard, nodes),)
     return (*declare, *before, *nodes, *after)
+
+
+def _by_vectors(
+    context: Context, statement: Assign | Effect, call: Call, mask: Expr | None, layout: Layout
+) -> tuple[Node, ...]:
+    """Sums whose results nobody reads, several neighbours at a time; nothing where memory or the mask does not allow that."""
+    pointer, value = call.args[:2]
+    plain = call.op == "atomic_add" and (call.attribute("scope") or "gpu") == "gpu"
+    if not plain or _pointee(pointer).name != "fp32" or not context.schedule.target.has_vector_atomics:
+        return ()
+    access = plan_access(pointer, mask, layout, context.facts, context.facts.environments[id(statement)])
+    if access.width == 1 or access.bounds:
+        return ()
+    elsewhere = context.facts.index | context.schedule.in_shared | context.schedule.recomputed.variables
+    ready = isinstance(value, Use) and value.variable not in elsewhere
+    source, prepare = (None, ()) if ready else materialised(context, statement, value, layout)
+    helper = context.use_helper("atomic_add_vec")
+
+    def one(point: Point) -> tuple[Node, ...]:
+        tile = source or value.variable  # type: ignore[attr-defined]
+        name = context.array_name(tile, point.pattern()) if source is None else context.names.variable(source)
+        place, width = context.speller.text(pointer, point), width_name(context, layout, access)
+        node = Line(f"{helper}<{width}>({place}, &{first_element(context, name, tile, point)});")
+        test = uniform_test(context, access, point)
+        return (node,) if test is None else (Branch(test.text, (node,)),)
+
+    return (*prepare, *vectors(context, layout, access, one))
 
 
 def _at(context: Context, call: Call, point: Point) -> str:

@@ -7,19 +7,19 @@ from collections.abc import Callable
 from ..ir.nodes import Call, Effect, Expr, Return, Use, Variable
 from ..ir.types import Dim
 from ..ir.walk import statements
+from ..schedule.access import Access
 from ..schedule.instructions import WARPGROUP_BITS
 from ..schedule.layout import REGISTER, Layout, bits_of
 from ..schedule.shared_tiles import ALIGNMENT, LINE_BYTES, SharedTile
-from .access import Access
 from .context import Context, ctype
 from .formats import line_elements
 from .matrix_store import stores_matrices, write_matrices
-from .memory import indexed
 from .operand import element_place, place_line
-from .point import Index, Point, point_of
+from .point import Index, point_of
 from .rings import box_copies
+from .rounding import materialised
 from .shared import side_text
-from .unit import Branch, Line, Loop, Node, Shared, Spelled
+from .unit import Branch, Line, Loop, Node, Shared
 from .vectors import width_name
 
 BUFFERS = 2  # pieces in shared memory at once: one is written while the other is copied out
@@ -39,7 +39,7 @@ def lower_box_store(context: Context, statement: Effect) -> tuple[Node, ...]:
     sides = tuple(piece_side if axis == fast else side for axis, side in enumerate(shape))
     tile = SharedTile(sides, fast, whole.itemsize, min(pieces, BUFFERS))
     array = _buffer(context, statement, variable, tile, _word(call))
-    for helper in ("async_proxy_fence", "tma_store_commit", "tma_store_wait"):
+    for helper in ("async_proxy_fence", "tma_store_wait"):
         context.use_helper(helper)
     parts = context.schedule.store_parts.get(id(statement), 1)
     own, barrier = _sharing(context, parts)
@@ -64,7 +64,7 @@ def lower_box_store(context: Context, statement: Effect) -> tuple[Node, ...]:
     else:
         body += barrier("the piece is complete")
     copies = _copy(context, variable, call, tile, f"{array}{stage}", (number, pieces), parts)
-    body.append(Branch(own, (*copies, Line("tma_store_commit();"))))
+    body.append(Branch(own, copies))
     nodes: tuple[Node, ...] = tuple(body)
     first: tuple[Node, ...] = ()
     if call.attribute("repeated"):
@@ -104,14 +104,8 @@ def _in_registers(
     in_registers = isinstance(value, Use) and value.variable not in context.schedule.in_shared
     if isinstance(value, Use) and in_registers and context.schedule.layouts.get(value.variable) == layout:
         return (), value.variable
-    variable = context.temporary(id(statement), "stored", value.type)
-    name = context.names.variable(variable)
-
-    def one(point: Point) -> tuple[Node, ...]:
-        text = context.speller.text(value, point)
-        return (Spelled("assign", {"target": indexed(context, name, variable, point), "value": text}),)
-
-    return (Line(f"{context.declaration(variable, layout, name)};"), *context.each_register(layout, one)), variable
+    variable, prepare = materialised(context, statement, value, layout)
+    return prepare, variable
 
 
 def _by_registers(layout: Layout, fast: int, bits: int) -> bool:
@@ -121,7 +115,7 @@ def _by_registers(layout: Layout, fast: int, bits: int) -> bool:
 
 
 def _buffer(context: Context, statement: Effect, variable: Variable, tile: SharedTile, word: str) -> str:
-    name = context.scratch_name(id(statement), "store", f"{word}_shared")
+    name = context.scratch_name(id(statement), "store", f"{word}_shared", lasting=True)
     dimensions = f"[{_buffers(context, tile)}]" if tile.stages > 1 else ""
     size = " * ".join(side_text(context, side) for side in tile.shape)
     comment = f"{word} on its way out, {tile.swizzle}-byte swizzle"
@@ -210,7 +204,7 @@ def _write(
 def _piece_elements(context: Context, axis: tuple[int, ...], per_piece: int, all_pieces: str) -> str:
     """The constant that counts a thread's elements of a piece along its contiguous axis."""
     text = f"{context.count(axis)} / {all_pieces}"
-    return context.constant("PIECE_ELEMS", per_piece, "of these per thread", text, "stores")
+    return context.constant("PIECE_ELEMS", per_piece, "elements of a piece in a thread's row", text, "stores")
 
 
 def _copy(

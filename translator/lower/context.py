@@ -66,6 +66,8 @@ class Context:
         self.helpers: dict[str, Helper] = {}
         self.shared: dict[tuple[int, str], Shared] = {}
         self.pending_reads: set[str] = set()  # shared arrays that some thread may still be reading
+        self.in_turns = False  # whether arrays that only one statement needs share their memory with those of others
+        self.turns: dict[str, int] = {}  # the arrays that do, with the statement that needs them
         self.loaded_from: dict[Variable, set[Layout]] = {}  # per pointer argument, since the last barrier
         self.pointer_roots: dict[Variable, set[Variable]] = {}  # the arguments that a pointer derives from
         self.converted: dict[tuple[Variable, Layout], str] = {}
@@ -82,6 +84,9 @@ class Context:
         self.running_on = ""  # what counts the iterations of a loop whose products run on into the next one
         self.set_up: list[Node] = []  # what the block does before the first statement
         self.role = ""  # "producer" or "consumer" where the warpgroups of a block do different things
+        self.program_variable: Variable | None = None  # the user's name for the program that a block is at
+        self.known_scalars: dict[str, str] = {}  # names of what is computed before the roles, by what it is computed as
+        self.loop_stops: dict[Variable, str] = {}  # where loops end, by their variables, as far as it is known before
         self.policies: dict[Variable, str] = {}  # how long L2 keeps a copied tile: the variable that says so
         self.at_end: list[Node] = []  # what the role owes before the block ends
         self.shared_lines = SharedLines()  # source lines that both of them execute
@@ -134,11 +139,17 @@ class Context:
         indices = (register_index(point, axis) for axis in wanted.array_axes())
         if variable in self.schedule.recomputed.variables:
             return Text(f"{name}({', '.join(index for index in indices if index is not None)})")
-        return Text(name + "".join(f"[{index}]" for index in indices if index is not None) + self.column(variable))
+        return Text(
+            name + "".join(f"[{index}]" for index in indices if index is not None) + self.column(variable, name)
+        )
 
-    def column(self, variable: Variable) -> str:
-        """The subscript that picks a thread's own elements of a tile in shared memory; "" for registers."""
-        return f"[{self.roles.tid}]" if variable in self.schedule.in_shared else ""
+    def column(self, variable: Variable, name: str) -> str:
+        """The subscript that picks a thread's own elements of a tile in shared memory; "" for registers.
+
+        `name` is the array in question: what a tile in shared memory is converted to for a statement is in registers.
+        """
+        own = variable in self.schedule.in_shared and name == self.names.variable(variable)
+        return f"[{self.roles.tid}]" if own else ""
 
     def _coarser(self, variable: Variable, point: Point) -> Point:
         """The point at which to test a mask: the start of the vector, where the whole vector shares the answer."""
@@ -314,19 +325,30 @@ class Context:
 
     def scratch(self, statement: int, purpose: str, shared: Shared) -> Shared:
         """A shared array for one purpose of one statement, however often the statement is lowered."""
+        if shared.name in self.turns and (statement, purpose) not in self.shared:
+            mates = [array.turn for (owner, _), array in self.shared.items() if owner == statement and array.turn]
+            turn = mates[0] if mates else self.names.fresh(f"for_{shared.name.removesuffix('_shared')}")
+            shared = replace(shared, turn=turn)
         return self.shared.setdefault((statement, purpose), shared)
 
-    def scratch_name(self, statement: int, purpose: str, *choices: str) -> str:
-        """The name of such an array."""
+    def scratch_name(self, statement: int, purpose: str, *choices: str, lasting: bool = False) -> str:
+        """The name of such an array; one that is `lasting` is still in use when its statement is over."""
         if (statement, purpose) in self.shared:
             return self.shared[statement, purpose].name
-        return self.names.fresh(*choices)
+        name = self.names.fresh(*choices)
+        if self.in_turns and not lasting:
+            self.turns[name] = statement
+        return name
 
     def before_write(self, name: str) -> tuple[Node, ...]:
-        """The barrier, if any, that must precede writing a shared array that may still be read."""
-        if name not in self.pending_reads:
-            return ()
-        return self.barrier(f"everyone has read {name} before it is written again")
+        """The barrier, if any, that must precede writing a shared array whose memory may still be read."""
+        if name in self.pending_reads:
+            return self.barrier(f"everyone has read {name} before it is written again")
+        own = self.turns.get(name)
+        others = {read for read in self.pending_reads if self.turns.get(read, own) != own}
+        if own is not None and others:
+            return self.barrier(f"everyone has read {min(others)}, whose memory {name} takes")
+        return ()
 
     def barrier(self, reason: str) -> tuple[Node, ...]:
         """A barrier of the block; everything read before it is settled."""
@@ -342,7 +364,9 @@ class Context:
         return f"named_barrier_sync({barrier}, NUM_THREADS)"
 
     def program(self) -> str:
-        """The number of the program that a block of a persistent kernel is at."""
+        """The number of the program that a block of a persistent kernel is at: the user's name for it, or ours."""
+        if self.program_variable is not None:
+            return self.names.variable(self.program_variable)
         return self.names.once("program", "program")
 
     def num_programs(self) -> str:

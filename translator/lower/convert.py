@@ -3,16 +3,30 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 from ..ir.nodes import Statement, Variable
 from ..schedule.exchange import LANE_BITS, Swizzle, exchange_swizzle, shuffles
 from ..schedule.layout import REGISTER, Layout, padded
-from ..schedule.plan import Conversion
 from .context import Context, ctype
 from .memory import copies_guard, indexed
 from .point import KNOWN, Point, PointBit, coordinate, register_index
 from .shared import dimensions
 from .unit import Branch, Comment, Line, Node, Shared
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """A tile on its way from the registers `source`, in the layout `held`, to the registers `name`, in `wanted`.
+
+    `variable` has its type and its name in comments.
+    """
+
+    variable: Variable
+    source: str
+    held: Layout
+    wanted: Layout
+    name: str
 
 
 def lower_conversions(
@@ -29,13 +43,19 @@ def lower_conversions(
         copy = context.temporary(id(statement), f"{variable.name}_moved{'_too' * number}", variable.type)
         name = context.names.variable(copy)
         names[variable, conversion.layout] = name
-        held = context.schedule.layouts[variable]
-        if shuffles(held, conversion.layout) and _can_be_shuffled(context, variable):
-            nodes += _shuffle(context, conversion, held, name)
-        else:
-            nodes += _exchange(context, statement, conversion, name, number)
+        move = Move(
+            variable, context.names.variable(variable), context.schedule.layouts[variable], conversion.layout, name
+        )
+        nodes += moved(context, statement, move, f"convert{number}", declares=True)
     context.moved = {**context.moved, **names}
     return tuple(nodes), names
+
+
+def moved(context: Context, statement: Statement, move: Move, purpose: str, declares: bool) -> list[Node]:
+    """The text of a move; `purpose` tells the moves of one statement apart, `declares` is whether the result is new."""
+    if shuffles(move.held, move.wanted) and _can_be_shuffled(context, move.variable):
+        return _shuffle(context, move, declares)
+    return _exchange(context, statement, move, purpose, declares)
 
 
 def _can_be_shuffled(context: Context, variable: Variable) -> bool:
@@ -47,9 +67,8 @@ def _can_be_shuffled(context: Context, variable: Variable) -> bool:
 # ------------------------------------------------------------------------------------------------------- shuffles
 
 
-def _shuffle(context: Context, conversion: Conversion, held: Layout, name: str) -> list[Node]:
-    variable, wanted = conversion.variable, conversion.layout
-    source = context.names.variable(variable)
+def _shuffle(context: Context, move: Move, declares: bool) -> list[Node]:
+    variable, held, wanted = move.variable, move.held, move.wanted
 
     def one(point: Point) -> tuple[Node, ...]:
         registers = tuple(
@@ -58,14 +77,16 @@ def _shuffle(context: Context, conversion: Conversion, held: Layout, name: str) 
         )
         kept = Point(point.layout, point.indices, registers)
         index = "".join(f"[{register_index(kept, axis)}]" for axis in held.array_axes())
-        target = indexed(context, name, variable, point) if several else f"const {declaration}"
-        return (Line(f"{target} = __shfl_sync(ALL_LANES, {source}{index}, {_source_lane(context, point, held)});"),)
+        target = f"const {declaration}" if at_once else indexed(context, move.name, variable, point)
+        return (
+            Line(f"{target} = __shfl_sync(ALL_LANES, {move.source}{index}, {_source_lane(context, point, held)});"),
+        )
 
-    declaration = context.declaration(variable, wanted, name)
-    several = math.prod(wanted.register_shape()) > 1
+    declaration = context.declaration(variable, wanted, move.name)
+    at_once = declares and math.prod(wanted.register_shape()) == 1
     return [
         Comment(f"{variable.name} changes hands within each warp: from here on a lane has what it uses below."),
-        *([Line(f"{declaration};")] if several else []),
+        *([Line(f"{declaration};")] if declares and not at_once else []),
         *context.each_register(wanted, one),
     ]
 
@@ -83,11 +104,9 @@ def _source_lane(context: Context, point: Point, held: Layout) -> str:
 # -------------------------------------------------------------------------------------------------- shared memory
 
 
-def _exchange(context: Context, statement: Statement, conversion: Conversion, name: str, number: int) -> list[Node]:
-    variable, wanted = conversion.variable, conversion.layout
-    held = context.schedule.layouts[variable]
+def _exchange(context: Context, statement: Statement, move: Move, purpose: str, declares: bool) -> list[Node]:
+    variable, held, wanted = move.variable, move.held, move.wanted
     shape = variable.type.shape
-    purpose = f"convert{number}"
     shared = context.scratch_name(id(statement), purpose, f"{variable.name}_shared")
     itemsize = 8 if variable.type.is_pointer else variable.type.dtype.itemsize
     size = math.prod(padded(side) for side in shape) * itemsize
@@ -95,15 +114,14 @@ def _exchange(context: Context, statement: Statement, conversion: Conversion, na
     comment = f"{variable.name}, on its way to other threads"
     array = Shared(shared, ctype(variable.type), dimensions(context, shape), size, comment)
     context.scratch(id(statement), purpose, array)
-    source = context.names.variable(variable)
 
     def write(point: Point) -> tuple[Node, ...]:
-        value = indexed(context, source, variable, point)
+        value = indexed(context, move.source, variable, point)
         return (Line(f"{shared}{_place(context, point, shape, swizzle)} = {value};"),)
 
     def read(point: Point) -> tuple[Node, ...]:
         place = _place(context, point, shape, swizzle)
-        return (Line(f"{indexed(context, name, variable, point)} = {shared}{place};"),)
+        return (Line(f"{indexed(context, move.name, variable, point)} = {shared}{place};"),)
 
     writes = context.each_register(held, write)
     if guard := copies_guard(context, held):
@@ -116,7 +134,7 @@ def _exchange(context: Context, statement: Statement, conversion: Conversion, na
         *context.before_write(shared),
         *writes,
         *context.barrier(f"all of {variable.name} is in shared memory"),
-        Line(f"{context.declaration(variable, wanted, name)};"),
+        *([Line(f"{context.declaration(variable, wanted, move.name)};")] if declares else []),
         *context.each_register(wanted, read),
     ]
     context.pending_reads.add(shared)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from ..ir.nodes import Effect, Expr
 from ..language.dtypes import PointerType
+from ..schedule.access import padding_tests
 from ..schedule.layout import Layout
-from .access import padding_tests
 from .context import Context
 from .memory import conjunction, copies_guard
 from .point import Point, coordinate

@@ -32,27 +32,28 @@ def lower_mma(context: Context, statement: Assign, plan: DotPlan, a: OperandPlac
     kk, s = context.names.shared_index("kk"), context.names.shared_index("s")
     steps = instruction.steps(a.variable.type.shape[a.k_axis])
     at = Step(f"{kk} + {s} * {step}" if steps > 1 else kk, context.lane(), batch)
+    single_row = m_pieces == 1 and not instruction.split  # the splits have arrays of their own in each loop
     pair, several = n_pieces > 1 and b.by_matrices, n_pieces > 1
     here = f"[{s}]" if steps > 1 else ""
     b_names = [f"b_frag[{ni if several else 0}]{here}", *([f"b_frag[{ni} + 1]{here}"] * pair)]
-    first = added(column, f"{ni} * 8") if several else column
-    read_rows = read_a(context, a, instruction, f"a_frag[{mi}]{here}", added(row, f"{mi} * {rows}"), at)
-    read_columns = read_b(context, b, instruction, b_names, first, at)
+    a_name, a_piece = (f"a_frag{here}", "") if single_row else (f"a_frag[{mi}]{here}", f"{mi} * {rows}")
+    read_rows = read_a(context, a, instruction, a_name, row, a_piece, at)
+    read_columns = read_b(context, b, instruction, b_names, column, f"{ni} * 8" if several else "", at)
     if steps > 1:
         each_step = f"for (int {s} = 0; {s} < {steps}; ++{s})"
         read_rows, read_columns = ((Loop(each_step, read, unroll=True),) for read in (read_rows, read_columns))
+    each_row = f"for (int {mi} = 0; {mi} < {m_count}; ++{mi})"
     next_piece = f"{ni} += 2" if pair else f"++{ni}"
     body: list[Node] = [
-        fragment(instruction, "a_frag", m_count, steps, True),
-        Loop(f"for (int {mi} = 0; {mi} < {m_count}; ++{mi})", read_rows, unroll=True),
+        fragment(instruction, "a_frag", "" if single_row else m_count, steps, True),
+        *(read_rows if single_row else (Loop(each_row, read_rows, unroll=True),)),
         fragment(instruction, "b_frag", n_count, steps, False),
         *((Loop(f"for (int {ni} = 0; {ni} < {n_count}; {next_piece})", read_columns, unroll=True),) if several
           else read_columns),
     ]  # fmt: skip
-    inner = Loop(
-        f"for (int {ni} = 0; {ni} < {n_count}; ++{ni})", _multiply(context, statement, plan, mi, ni), unroll=True
-    )
-    body.append(Loop(f"for (int {mi} = 0; {mi} < {m_count}; ++{mi})", (inner,), unroll=True))
+    products = _multiply(context, statement, plan, "" if single_row else mi, ni)
+    inner = Loop(f"for (int {ni} = 0; {ni} < {n_count}; ++{ni})", products, unroll=True)
+    body.append(inner if single_row else Loop(each_row, (inner,), unroll=True))
     side, stride = a.depth(context, instruction), f"{steps} * {step}" if steps > 1 else step
     nodes: tuple[Node, ...] = (Loop(f"for (int {kk} = 0; {kk} < {side}; {kk} += {stride})", tuple(body), unroll=True),)
     if planes > 1:
@@ -75,7 +76,10 @@ def mma_helper(context: Context, instruction: Instruction, steps: int = 1) -> st
 
 
 def _multiply(context: Context, statement: Assign, plan: DotPlan, mi: str, ni: str) -> tuple[Node, ...]:
-    """One product; what the tile lacks of the instruction's rows and columns goes to registers that nobody reads."""
+    """One product, of the only row of pieces where `mi` is "".
+
+    What the tile lacks of the instruction's rows and columns goes to registers that nobody reads.
+    """
     layout, instruction = plan.layout, plan.instruction
     mma = mma_helper(context, instruction, instruction.steps(plan.a.variable.type.shape[k_axis(plan.a, True)]))
     name = context.names.variable(statement.target)
@@ -83,8 +87,10 @@ def _multiply(context: Context, statement: Assign, plan: DotPlan, mi: str, ni: s
     short = instruction.rows == 16 and padded(statement.target.type.shape[-2]) < 16
     each = instruction.rows // 8
     rows = [f"{each} * {mi}", f"{each} * {mi} + 1"] if each > 1 else [mi]
+    if not mi:
+        rows = ["0", "1"][:each]
     pieces = [f"{name}{_subscripts(layout, row, f'2 * {ni}')}" for row in rows]
-    operands = f"a_frag[{mi}], b_frag[{ni}]"
+    operands = f"a_frag{f'[{mi}]' if mi else ''}, b_frag[{ni}]"
     if layout.registers(layout.rank - 1) > 1:
         if not short:
             return (Line(f"{mma}({', '.join(f'&{piece}' for piece in pieces)}, {operands});"),)

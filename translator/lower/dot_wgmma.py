@@ -38,39 +38,38 @@ def lower_wgmma(
     nodes: list[Node] = [
         _descriptor(context, statement, a, "a", rows),
         _descriptor(context, statement, b, "b", columns),
-        *fence(context, statement, name, context.count(layout.axes[0]), instruction.accumulator),
+        *fence(context, statement, name, instruction.accumulator),
     ]
     a_text = f"{_tile_name(context, statement, a, 'a')}{_k_step(context, a, kk)}"
     b_text = f"{_tile_name(context, statement, b, 'b')}{_k_step(context, b, kk)}"
     if tiles == 1:
-        multiply: Node = Line(f"{wgmma}({name}[0], {name}[1], {a_text}, {b_text});")
+        multiply: Node = Line(f"{wgmma}({name}, {a_text}, {b_text});")
     else:
         moved = _mn_bytes(a, ROWS) // CHUNK_BYTES
         a_text += f" + {m} * {context.constant('A_ROWS_STEP', moved, 'chunks from 64 rows of a to the next')}"
-        line = Line(f"{wgmma}({name}[2 * {m}], {name}[2 * {m} + 1], {a_text}, {b_text});")
+        line = Line(f"{wgmma}(&{name}[2 * {m}], {a_text}, {b_text});")
         count = context.constant("MMA_ROWS", tiles, "pieces of 64 rows per warpgroup")
         multiply = Loop(f"for (int {m} = 0; {m} < {count}; ++{m})", (line,), unroll=True)
     side = a.depth(context, instruction)
     nodes.append(Loop(f"for (int {kk} = 0; {kk} < {side}; {kk} += {step})", (multiply,), unroll=True))
-    return (*nodes, *after(context, statement, name, context.count(layout.axes[0]), instruction.accumulator))
+    return (*nodes, *after(context, statement, name, instruction.accumulator))
 
 
-def fence(context: Context, statement: Assign, name: str, count: str, accumulator: str) -> tuple[Node, ...]:
+def fence(context: Context, statement: Assign, name: str, accumulator: str) -> tuple[Node, ...]:
     """What must stand between ordinary uses of the accumulator and the first instruction."""
     context.use_helper("wgmma_fence")
     if id(statement) in context.in_flight:  # earlier products may be on their way: the registers are not to be touched
         return (Line("wgmma_fence();"),)
-    return (pin(context, name, count, accumulator), Line("wgmma_fence();"))
+    return (pin(context, name, accumulator), Line("wgmma_fence();"))
 
 
-def pin(context: Context, name: str, count: str, accumulator: str) -> Node:
+def pin(context: Context, name: str, accumulator: str) -> Node:
     """Keeps uses of the accumulator on their side of this line."""
     helper = context.distinct_helper("wgmma_pin", "wgmma_pin", {"acc": accumulator})
-    r = context.names.shared_index("r")
-    return Loop(f"for (int {r} = 0; {r} < {count}; ++{r})", (Line(f"{helper}({name}[{r}]);"),), unroll=True)
+    return Line(f"{helper}({name});")
 
 
-def after(context: Context, statement: Assign, name: str, count: str, accumulator: str) -> tuple[Node, ...]:
+def after(context: Context, statement: Assign, name: str, accumulator: str) -> tuple[Node, ...]:
     """Closes the group and waits, unless the loop does that for all its dots."""
     if id(statement) in context.in_flight:
         return ()
@@ -79,7 +78,7 @@ def after(context: Context, statement: Assign, name: str, count: str, accumulato
     return (
         Line("wgmma_commit();"),
         Line("wgmma_wait<0>();", "the sum is complete"),
-        pin(context, name, count, accumulator),
+        pin(context, name, accumulator),
     )
 
 

@@ -81,7 +81,7 @@ def stage_bytes(context: Context, tiles: tuple[Variable, ...]) -> str:
         f"({' + '.join(products)}) * sizeof({element})" if len(products) > 1 else f"{products[0]} * sizeof({element})"
         for element, products in counts.items()
     ]
-    return context.constant("STAGE_BYTES", total, "of all tiles of a stage", " + ".join(terms), "stages")
+    return context.constant("STAGE_BYTES", total, "bytes of all tiles of a stage", " + ".join(terms), "stages")
 
 
 def part_elements(context: Context, tile: SharedTile, variable: Variable, word: str, axis: int, parts: int) -> str:

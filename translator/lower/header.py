@@ -20,7 +20,10 @@ from .unit import HeaderField
 
 WARPGROUP = 1 << WARPGROUP_BITS
 HOPPER_ONLY = (("wgmma", "wgmma"), ("setmaxnreg", "warpgroup_shrink"))  # (instruction, the helper that has it)
-FROM_HOPPER = frozenset(("grid_wait", "grid_release_dependents"))
+FROM_HOPPER = frozenset(("grid_wait", "grid_release_dependents", "atomic_add_vec"))
+
+
+ROOM = 94  # columns of a header line beside the name of its field
 
 
 def title(kernel: Kernel) -> str:
@@ -37,7 +40,7 @@ def header_fields(context: Context, dynamic_bytes: int) -> tuple[HeaderField, ..
     fields = (
         HeaderField("target", (_target(context),)),
         HeaderField("arguments", _arguments(context)),
-        HeaderField("constexpr", (_constants(context.kernel),)),
+        HeaderField("constexpr", _constants(context.kernel)),
         HeaderField("launch", _launch(context, dynamic_bytes)),
         HeaderField("guards", (f"holds for {', '.join(rings.guards)}; otherwise take --no-guards",)),
         HeaderField("maps", tuple(_tensor_map(one) for one in rings.maps)),
@@ -99,13 +102,21 @@ def _argument_facts(context: Context, parameter: Parameter) -> tuple[str, str]:
     return kind, f"{divisor}-byte aligned" if variable.type.is_pointer else f"a multiple of {divisor}"
 
 
-def _constants(kernel: Kernel) -> str:
+def _constants(kernel: Kernel) -> tuple[str, ...]:
+    """The compile-time values, as many in a line as have room."""
     entries = []
     for name, value in kernel.constants.items():
         shown = value.__name__ if callable(value) and hasattr(value, "__name__") else value
         shown = repr(value) if isinstance(value, str) else shown
         entries.append(f"{name} = {shown}")
-    return ", ".join(entries) or "none"
+    lines = [""]
+    for number, entry in enumerate(entries):
+        text = entry + ("," if number < len(entries) - 1 else "")
+        if lines[-1] and len(lines[-1]) + 1 + len(text) > ROOM:
+            lines.append(text)
+        else:
+            lines[-1] += f" {text}" if lines[-1] else text
+    return tuple(lines) if entries else ("none",)
 
 
 def _launch(context: Context, dynamic_bytes: int) -> tuple[str, ...]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ..analysis.facts import Facts
-from ..diagnostics import OutOfResources
 from ..ir.nodes import Call, Kernel, Statement, Variable
 from ..ir.types import ValueType
 from ..ir.walk import expressions, statements, subexpressions
@@ -16,24 +15,36 @@ from ..schedule.pointers import read_only_pointers
 from .context import Context, ctype
 from .functions import lower_function
 from .header import header_fields, title
+from .index_tiles import settle_index_tiles
 from .literals import literal_text
 from .names import MATH_NAMES, Names, entry_name
 from .roles import Roles
 from .scopes import find_scopes
+from .shared_plan import names_of_arrays, plan_shared, shared_alignment
 from .unit import Blank, Constant, Function, Line, Node, Shared, Unit, words
 from .warp_roles import lower_body
 
 COMMENT_ROOM = 43  # columns beside a constant
 
 
-def lower_kernel(kernel: Kernel, facts: Facts, schedule: Schedule) -> Unit:
-    """Writes down, as plain values, everything that the generated file says."""
+def lower_kernel(kernel: Kernel, facts: Facts, schedule: Schedule, in_turns: bool = False) -> Unit:
+    """Writes down, as plain values, everything that the generated file says.
+
+    With `in_turns`, arrays that only one statement needs share their memory with those of others, at the price of barriers.
+
+    Raises:
+      OutOfResources: when the shared arrays have no room.
+    """
     calls_math = any(dtype.name == "fp64" for dtype in _dtypes(kernel))
     entry = entry_name(kernel.name, kernel.constants)
     names = Names([entry, *kernel.constants, *_variable_names(kernel)], MATH_NAMES if calls_math else ())
-    roles = Roles(_layouts(kernel, schedule), names, schedule.options.num_warps)
+    roles = Roles(_layouts(kernel, schedule), names, schedule.options.num_warps, schedule.rings.has_producer)
     spelled = {variable: facts.definitions[variable] for variable in facts.absorbed}
-    context = Context(kernel, facts, schedule, find_scopes(kernel.body, spelled), names, roles)
+    scopes = find_scopes(kernel.body, spelled)
+    registers = set(scopes.blocks) - set(schedule.staged) - set(schedule.in_shared)
+    names.apart = lambda one, other: {one, other} <= registers and scopes.apart(one, other)
+    context = Context(kernel, facts, schedule, scopes, names, roles)
+    context.in_turns = in_turns
     for name in kernel.constants:
         names.reserve(name)
     for tensor_map in schedule.rings.maps:
@@ -43,7 +54,7 @@ def lower_kernel(kernel: Kernel, facts: Facts, schedule: Schedule) -> Unit:
     context.read_only = read_only_pointers(kernel)
     for variable in sorted(schedule.in_shared, key=lambda v: v.key):
         context.shared[variable.key, "tile"] = _tile_in_shared(context, variable)
-    body = lower_body(context, kernel)
+    body = settle_index_tiles(lower_body(context, kernel), lambda name: names.bearers(name) <= facts.index)
     functions = _functions(context, kernel)
     for helper in context.speller.used_helpers:
         context.use_helper(helper)
@@ -99,6 +110,8 @@ def _layouts(kernel: Kernel, schedule: Schedule) -> list[tuple[Layout, tuple[int
                 found.append((layout, target.type.shape, target.name))
             if target in schedule.layouts:
                 found.append((schedule.layouts[target], target.type.shape, target.name))
+            if target in schedule.warp_copies:
+                found.append((schedule.warp_copies[target].layout, target.type.shape, f"{target.name}_ahead"))
         own = schedule.statement_layouts.get(id(statement))
         if own is not None:
             found.append((own, _tile_shape(statement), "tile"))
@@ -178,32 +191,6 @@ def _dtypes(kernel: Kernel) -> set[DType]:
     return dtypes
 
 
-def plan_shared(context: Context) -> tuple[tuple[Shared, ...], tuple[Shared, ...], int]:
-    """Static arrays while they fit, otherwise one struct in dynamic shared memory: (static, dynamic, bytes of it).
-
-    Raises:
-      OutOfResources: when the arrays do not fit in either.
-    """
-    arrays = tuple(sorted(context.shared.values(), key=lambda array: -array.align))
-    target = context.schedule.target
-    total, widest = 0, 16
-    for array in arrays:
-        total = -(-total // array.align) * array.align + array.size
-        widest = max(widest, array.align)
-    total = -(-total // widest) * widest
-    if total <= target.max_static_shared_bytes:
-        return arrays, (), 0
-    if total > target.max_dynamic_shared_bytes:
-        detail = "\n".join(f"  {array.name}: {array.size} bytes, {array.comment}" for array in arrays)
-        raise OutOfResources(total, target.max_dynamic_shared_bytes, "shared memory", detail)
-    return (), arrays, total
-
-
-def shared_alignment(arrays: tuple[Shared, ...]) -> int:
-    """Bytes to which the struct of shared arrays is aligned."""
-    return max((array.align for array in arrays), default=16)
-
-
 def _tile_in_shared(context: Context, variable: Variable) -> Shared:
     """The array of a tile that the registers have no room for."""
     layout = context.schedule.layouts[variable]
@@ -216,21 +203,13 @@ def _tile_in_shared(context: Context, variable: Variable) -> Shared:
     return Shared(context.names.variable(variable), ctype(variable.type), dimensions, size, comment)
 
 
-def _names_of_arrays(context: Context, names: list[str]) -> list[Node]:
-    """The arrays of the shared struct under their own names; lambdas cannot capture a structured binding before C++20."""
-    cast = "*reinterpret_cast<SharedArrays*>(shared_bytes);"
-    if any(ring.kind != "tma" for ring in context.schedule.rings.rings):
-        return [Line(f"SharedArrays& shared = {cast}"), *(Line(f"auto& {name} = shared.{name};") for name in names)]
-    return [Line(f"auto& [{', '.join(names)}] = {cast}")]
-
-
 def _prologue(context: Context, dynamic: tuple[Shared, ...], body: Iterable[Node]) -> list[Node]:
     """The coordinates of the thread, as far as the body reads them, and the shared struct."""
     nodes: list[Node] = []
     if dynamic:
         nodes += [
             Line(f"extern __shared__ __align__({shared_alignment(dynamic)}) unsigned char shared_bytes[];"),
-            *_names_of_arrays(context, [array.name for array in dynamic]),
+            *names_of_arrays(context, dynamic),
         ]
     tid = context.roles.tid
     nodes.append(Line(f"const int {tid} = threadIdx.x;"))

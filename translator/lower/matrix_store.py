@@ -6,8 +6,8 @@ from ..ir.nodes import Variable
 from ..schedule.instructions import COLUMN_IN_PIECE, ROW_IN_PIECE
 from ..schedule.layout import REGISTER, Layout
 from ..schedule.shared_tiles import SharedTile
-from .context import Context, ctype
-from .operand import place_line, place_text
+from .context import Context
+from .shared import side_text
 from .unit import Line, Loop, Node
 
 ITEM_BYTES = 2  # of stmatrix's elements
@@ -29,26 +29,19 @@ def stores_matrices(layout: Layout, tile: SharedTile, per_piece: int) -> bool:
 
 
 def write_matrices(
-    context: Context, variable: Variable, layout: Layout, tile: SharedTile, array: str, first: str, limit: str
+    context: Context, variable: Variable, layout: Layout, tile: SharedTile, array: str, first: str, count: str
 ) -> tuple[Node, ...]:
-    """This warp's part of a piece whose first element in a thread's rows is `first`; `limit` counts these elements."""
-    context.use_helper("stmatrix", "stmatrix_x4", count=4)
-    helper = context.use_helper("store_matrices")
-    name, lane = context.names.variable(variable), context.lane()
-    v, r = context.names.shared_index("v"), context.names.shared_index("r")
-    text = context.roles.thread_text((0, 1, 2, 3, *layout.axes[0][len(ROW_IN_PIECE) :]))
-    row = context.thread_place("matrix_row", text, "the row that this lane addresses")
-    several = layout.registers(0) > 2
-    line = f"{row} + {r} * {OTHER_PIECE}" if several else row
-    column = f"{v} * 16 + {lane} / 16 * 8"
-    naming, place = place_line(
-        context, place_text(context, tile, ctype(variable.type), line, column, "0"), variable.name, True
-    )
-    at = f"{first} + {v} * {OWN}" if first else f"{v} * {OWN}"
-    rows = (f"{r}", f"{r} + 1") if several else ("0", "1")
-    sources = ", ".join(f"&{name}[{number}][{at}]" for number in rows)
-    nodes: tuple[Node, ...] = (*naming, Line(f"{helper}(&{array}[{place}], {sources});"))
-    nodes = (Loop(f"for (int {v} = 0; {v} < {limit} / {OWN}; ++{v})", nodes, unroll=True),)
-    if several:
-        nodes = (Loop(f"for (int {r} = 0; {r} < {context.count(layout.axes[0])}; {r} += 2)", nodes, unroll=True),)
-    return nodes
+    """This warp's part of a piece: `count` elements of each of a thread's rows, from `first` ("" for the start) on."""
+    for template, name, values in (("swizzled", "swizzled", {}), ("stmatrix", "stmatrix_x4", {"count": 4})):
+        context.use_helper(template, name, **values)
+    helper, tile_name = context.use_helper("store_matrices"), context.names.variable(variable)
+    warp_row = context.roles.thread_text((*[REGISTER] * len(ROW_IN_PIECE), *layout.axes[0][len(ROW_IN_PIECE) :]))
+    sides = ", ".join(side_text(context, tile.shape[axis]) for axis in (tile.fast, tile.slow))
+    r, several = context.names.shared_index("r"), layout.registers(0) > 2
+    rows = (r, f"{r} + 1") if several else ("0", "1")
+    at = f"{warp_row} + {r} * {OTHER_PIECE}" if several else warp_row
+    sources = ", ".join(f"&{tile_name}[{row}][{first or 0}]" for row in rows)
+    store = Line(f"{helper}<{sides}, {count}>({array}, {at}, {sources});")
+    if not several:
+        return (store,)
+    return (Loop(f"for (int {r} = 0; {r} < {context.count(layout.axes[0])}; {r} += 2)", (store,), unroll=True),)

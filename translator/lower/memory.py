@@ -8,15 +8,25 @@ from ..ir.nodes import Assign, Call, Effect, Expr, Literal, Use, Variable
 from ..ir.types import ValueType
 from ..ir.walk import subexpressions
 from ..language.dtypes import DType, PointerType
+from ..schedule.access import Access, Bound, plan_access
 from ..schedule.layout import Layout
-from .access import Access, Bound, plan_access
 from .context import Context, ctype
+from .element import element_text
 from .literals import literal_text
 from .point import Point
 from .rounding import materialised
 from .spell import Text
 from .unit import Branch, Line, Node, Spelled
-from .vectors import access_of, copies_of_repeated, load_operands, place_of_own, vectors, width_name
+from .vectors import (
+    access_of,
+    copies_of_repeated,
+    load_operands,
+    place_of_own,
+    place_of_scalar,
+    slot_read,
+    vectors,
+    width_name,
+)
 
 
 def lower_load(context: Context, statement: Assign) -> tuple[Node, ...]:
@@ -48,7 +58,7 @@ def lower_load(context: Context, statement: Assign) -> tuple[Node, ...]:
         def one(point: Point) -> tuple[Node, ...]:
             value = element_text(context, pointer, point)
             if target in context.own_stage:
-                value = Text(place_of_own(context, statement, point))
+                value = Text(place_of_own(context, statement, point, slot_read(context, target)))
             if _pointee(pointer).is_bool():
                 value = Text(f"{value.within(9)} != 0", 9)
             condition = all_tests(context, access, point)
@@ -78,7 +88,7 @@ def plan_access_by_element(
 ) -> Access:
     """The same access without vectors: where each element has a replacement of its own."""
     from ..analysis.masks import conjuncts
-    from .access import padding_tests
+    from ..schedule.access import padding_tests
 
     return Access(access.axis, 1, tuple([*conjuncts(mask, context.facts), *padding_tests(pointer.type.shape)]), ())
 
@@ -109,8 +119,17 @@ def lower_store(context: Context, statement: Effect) -> tuple[Node, ...]:
     nodes = (*prepare, *nodes)
     guard = copies_guard(context, layout)
     if guard:
-        nodes = (Branch(guard, nodes),)
+        nodes = (_both(guard, nodes),)
     return (*_order_after_loads(context, pointer, layout), *nodes)
+
+
+def _both(guard: str, nodes: tuple[Node, ...]) -> Branch:
+    """Statements under a condition, and under their own one besides where that is all they are."""
+    inner = nodes[0]
+    if len(nodes) > 1 or not isinstance(inner, Branch) or inner.otherwise or inner.comment:
+        return Branch(guard, nodes)
+    loose = any(mark in inner.condition for mark in (" || ", " ? "))
+    return Branch(f"{guard} && {f'({inner.condition})' if loose else inner.condition}", inner.then)
 
 
 # ------------------------------------------------------------------------------------------------------- scalars
@@ -120,20 +139,26 @@ def _load_scalar(context: Context, statement: Assign, call: Call) -> tuple[Node,
     pointer, mask, other = load_operands(call)
     target = statement.target
     element = _pointee(pointer)
-    address = context.speller.spell(pointer)
     modifier = read_modifier(call)
-    if modifier:
-        text = Text(f"{_scalar_reader(context, modifier)}({address.text})")
+    if target in context.own_stage:
+        text = Text(place_of_scalar(context, target))
+    elif modifier:
+        text = Text(f"{_scalar_reader(context, modifier)}({context.speller.text(pointer)})")
     else:
-        text = Text(f"*{address.within(15)}" if address.operator == "" else f"*({address.text})", 15)
+        text = element_text(context, pointer, None)
     if element.is_bool():
         text = Text(f"{text.within(9)} != 0", 9)
-    if mask is not None and not (isinstance(mask, Literal) and mask.value):
-        condition = context.speller.spell(mask)
+    condition = scalar_test(context, mask)
+    if condition is not None:
         fallback = _fallback(context, other, target.type, None)
         text = Text(f"{condition.within(4)} ? {text.within(4)} : {fallback.within(3)}", 3)
     note_load(context, pointer, None)
-    return context.bind_scalar(statement, target, text.text)
+    return (*context.bind_scalar(statement, target, text.text), *context.after_load.get(id(statement), ()))
+
+
+def scalar_test(context: Context, mask: Expr | None) -> Text | None:
+    """The mask of a scalar access; None where there is none or it is always true."""
+    return None if mask is None or (isinstance(mask, Literal) and mask.value) else context.speller.spell(mask)
 
 
 def _scalar_reader(context: Context, modifier: str) -> str:
@@ -141,13 +166,11 @@ def _scalar_reader(context: Context, modifier: str) -> str:
 
 
 def _store_scalar(context: Context, call: Call, pointer: Expr, value: Expr, mask: Expr | None) -> tuple[Node, ...]:
-    condition = Text(f"{context.roles.tid} == 0", 9)
-    if mask is not None and not (isinstance(mask, Literal) and mask.value):
-        test = context.speller.spell(mask)
+    condition, test = Text(f"{context.roles.tid} == 0", 9), scalar_test(context, mask)
+    if test is not None:
         condition = Text(f"{condition.text} && {test.within(6, '&&')}", 5, "&&")
     text = memory_value(value.type, context.speller.spell(value))
-    address = context.speller.spell(pointer)
-    target = f"*{address.text}" if address.operator == "" else f"*({address.text})"
+    target = element_text(context, pointer, None).text
     return (*_order_after_loads(context, pointer, None), *_guarded(condition, Line(f"{target} = {text};")))
 
 
@@ -167,7 +190,7 @@ def _load_vector(
             "target": context.names.shared_index("loaded")
             if access.scattered
             else f"&{first_element(context, name, target, point)}",
-            "source": f"&{place_of_own(context, statement, point)}"
+            "source": f"&{place_of_own(context, statement, point, slot_read(context, target))}"
             if target in context.own_stage
             else context.speller.text(pointer, point),
             "suffix": f"_{modifier}" if modifier else "",
@@ -301,24 +324,6 @@ def _pointee(pointer: Expr) -> DType:
     return element.element_ty
 
 
-def element_text(context: Context, pointer: Expr, point: Point) -> Text:
-    """The element that a pointer points to: `x_ptr[offset]`, or `*(…)` where the pointer is no plain sum."""
-    pointer = _resolve(context, pointer)
-    if isinstance(pointer, Call) and pointer.op == "ptr_add":
-        base = context.speller.spell(pointer.args[0], point.operand(pointer, pointer.args[0]))
-        if base.precedence == 16:
-            offset = context.speller.text(pointer.args[1], point.operand(pointer, pointer.args[1]), wide=True)
-            return Text(f"{base.text}[{offset}]")
-    address = context.speller.spell(pointer, point)
-    return Text(f"*{address.within(15)}" if not address.operator else f"*({address.text})", 15)
-
-
-def _resolve(context: Context, pointer: Expr) -> Expr:
-    while isinstance(pointer, Use) and pointer.variable in context.facts.absorbed:
-        pointer = context.facts.definitions[pointer.variable]
-    return pointer
-
-
 def memory_value(type_: ValueType, text: Text) -> str:
     """A value as it is written to memory; booleans become bytes."""
     return f"{text.within(4)} ? 1 : 0" if not type_.is_pointer and type_.dtype.is_bool() else text.text
@@ -333,7 +338,7 @@ def _fallback(context: Context, other: Expr | None, type_: ValueType, point: Poi
 def indexed(context: Context, name: str, variable: Variable, point: Point) -> str:
     """The register of a tile at a point of its own layout."""
     subscripts = (f"[{point.indices[axis].text}]" for axis in point.layout.array_axes())
-    return name + "".join(subscripts) + context.column(variable)  # fmt: skip
+    return name + "".join(subscripts) + context.column(variable, name)
 
 
 first_element = indexed

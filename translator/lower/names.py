@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from ..ir.nodes import Variable
 from ..ir.types import ValueType
@@ -41,7 +41,9 @@ LIBRARY_NAMES = MATH_NAMES | frozenset(
     NUM_THREADS NUM_WARPS WARP_SIZE SharedArrays TensorMap Barrier dim3 size_t half2 div""".split()
 )
 VECTOR_TYPE = re.compile(r"u?(?:char|short|int|long|longlong|float|double)[1-4]")
-SPARE_SUFFIXES = ("value", "next", "other", "further", "last", "extra")
+SPARE_SUFFIXES = ("next", "other", "further", "last", "extra", "value")
+UNNAMED = "iteration"  # what Python calls `_`: the variable of a loop that says nothing with it
+OTHER_LETTERS = {"c": "j"}  # of loops over columns, as many kernels have a matrix c
 
 
 def entry_name(name: str, constants: Iterable[str] = ()) -> str:
@@ -72,12 +74,14 @@ class Names:
     """Gives every variable, and every derived thing, an identifier of its own.
 
     A variable's first choice is the user's name; a second variable of that name (its type changed) gets its type's word
-    as a suffix: `x`, then `x_float`.
+    as a suffix: `x`, then `x_float`. Variables that no line sees both of share a name.
     """
 
     def __init__(self, user_names: Iterable[str], avoided: Iterable[str] = MATH_NAMES) -> None:
         """`user_names` are kept free for the variables that bear them; `avoided` are given to nothing."""
         self._of: dict[object, str] = {}
+        self._bearers: dict[str, list[Variable]] = {}
+        self.apart: Callable[[Variable, Variable], bool] = lambda one, other: False  # whether two may have one name
         self._taken: set[str] = set(RESERVED) | set(avoided)
         self._users = set(user_names)
         self._spare: dict[str, Iterator[str]] = {}
@@ -86,9 +90,21 @@ class Names:
         """The identifier of a variable; `role` tells apart the arrays of an index tile in several layouts."""
         key = (variable, role)
         if key not in self._of:
-            base = f"{variable.name}_{role}" if role else variable.name
-            self._of[key] = self._claim([base, f"{base}_{type_word(variable.type)}"], own=base)
+            word = variable.name if variable.name.strip("_") else UNNAMED
+            base = f"{word}_{role}" if role else word
+            bearers = self._bearers.get(base, [])
+            if bearers and all(self.apart(variable, other) for other in bearers):
+                self._of[key] = base
+            else:
+                kinds = {type_word(other.type) for other in bearers}
+                kind = type_word(variable.type)
+                self._of[key] = self._claim([base, *([] if kind in kinds else [f"{base}_{kind}"])], own=base)
+            self._bearers.setdefault(self._of[key], []).append(variable)
         return self._of[key]
+
+    def bearers(self, name: str) -> set[Variable]:
+        """The variables that have an identifier."""
+        return set(self._bearers.get(name, ()))
 
     def reserve(self, name: str) -> None:
         """Takes an identifier that stands for something that is no variable: a constexpr parameter."""
@@ -101,7 +117,8 @@ class Names:
         return self._of[key]
 
     def shared_index(self, letter: str) -> str:
-        """A loop index: the letter, doubled while the user has a variable of that name. Loops may share it."""
+        """A loop index: the letter, or another while the user has a variable of that name. Loops may share it."""
+        letter = OTHER_LETTERS.get(letter, letter) if letter in self._users else letter
         while letter in self._users:
             letter += letter[0]
         return letter

@@ -6,12 +6,13 @@ import math
 import re
 
 from ..ir.nodes import Statement, Variable
+from ..schedule.access import Access
 from ..schedule.dots import Operand, copied_tile, k_axis, turned_tile
 from ..schedule.instructions import Instruction
 from ..schedule.layout import padded
 from ..schedule.shared_tiles import ALIGNMENT, CHUNK_BYTES, SharedTile
-from .access import Access
 from .context import Context, ctype
+from .formats import line_elements
 from .literals import literal_text
 from .memory import copies_guard, indexed
 from .point import Point, coordinate
@@ -22,8 +23,10 @@ from .vectors import vectors, width_name
 TURNED_STAGES = 2
 
 
-def shared_array(context: Context, key: object, name: str, variable: Variable, tile: SharedTile, comment: str) -> None:
-    """Asks for the array of a tile, with all its stages."""
+def shared_array(
+    context: Context, owner: int, purpose: str, name: str, variable: Variable, tile: SharedTile, comment: str
+) -> None:
+    """Asks for the array of a tile, with all its stages: for a `purpose` of a statement, or of a variable (by its key)."""
     sides = " * ".join(side_text(context, side) for side in tile.shape)
     stages = (
         f"[{context.constant('NUM_STAGES', tile.stages, 'tiles in shared memory at once', topic='stages')}]"
@@ -31,10 +34,8 @@ def shared_array(context: Context, key: object, name: str, variable: Variable, t
         else ""
     )
     size = tile.stage_bytes * tile.stages
-    context.shared.setdefault(
-        key,  # type: ignore[arg-type]
-        Shared(name, ctype(variable.type), f"{stages}[{sides}]", size, comment, ALIGNMENT if tile.swizzle else 16),
-    )
+    align = ALIGNMENT if tile.swizzle else 16
+    context.scratch(owner, purpose, Shared(name, ctype(variable.type), f"{stages}[{sides}]", size, comment, align))
 
 
 def place_text(context: Context, tile: SharedTile, element: str, slow: str, fast: str, batch: str = "0") -> str:
@@ -87,10 +88,17 @@ class OperandPlace:
         depth = instruction.depth(side)
         return side_text(context, side) if depth == side and padded(side) == side else str(depth)
 
-    def place(self, context: Context, mn: str, k: str, batch: str = "0") -> str:
-        """The offset of an element by its coordinates along M or N, and along K."""
+    def place(self, context: Context, mn: str, k: str, batch: str = "0", lines: str = "") -> str:
+        """The offset of an element by its coordinates along M or N, and along K; and so many lines further.
+
+        `lines` is a multiple of 8, after which the order of chunks repeats: places so far apart share one computation.
+        """
         slow, fast = (mn, k) if self.k_fast else (k, mn)
-        return place_text(context, self.tile, ctype(self.variable.type), slow, fast, batch)
+        text = place_text(context, self.tile, ctype(self.variable.type), slow, fast, batch)
+        if not lines:
+            return text
+        line = line_elements(context, self.tile, self.variable, self.variable.name.upper())
+        return f"{text} + {f'({lines})' if '+' in lines else lines} * {line}"
 
 
 def operand_place(
@@ -111,7 +119,7 @@ def operand_place(
     tile = copied_tile(operand, layout, is_a, instruction)
     purpose = "a" if is_a else "b"
     name = context.scratch_name(id(statement), purpose, f"{variable.name}_shared")
-    shared_array(context, (id(statement), purpose), name, variable, tile, f"{variable.name}, for the dot")
+    shared_array(context, id(statement), purpose, name, variable, tile, f"{variable.name}, for the dot")
     place = OperandPlace(name, tile, operand, is_a)
     return (*context.before_write(name), *_copy(context, place), *_zeros(context, place, instruction)), place
 
@@ -124,10 +132,12 @@ def _turned(
     Where products run on into the next iteration, they read one tile while the next is written.
     """
     variable, purpose = operand.variable, "a" if is_a else "b"
-    name = context.scratch_name(id(statement), purpose, f"{variable.name}_turned", f"{variable.name}_turned_for_dot")
+    choices = f"{variable.name}_turned", f"{variable.name}_turned_for_dot"
+    runs_on = context.running_on != "" and id(statement) in context.in_flight
+    name = context.scratch_name(id(statement), purpose, *choices, lasting=runs_on)
     before, array = context.before_write(name), name
     outer, stages = "", 1
-    if context.running_on and id(statement) in context.in_flight:
+    if runs_on:
         comment = "of transposed tiles: one is read while the next is written"
         count, stages = context.constant("TURNED_STAGES", TURNED_STAGES, comment, topic="stages"), TURNED_STAGES
         outer, array = f"[{count}]", f"{name}[{context.running_on} % {count}]"

@@ -1,7 +1,8 @@
 """Loads that every thread makes ahead for itself: asynchronous copies to places that no other thread touches.
 
 A place holds one access of one thread, those of neighbouring threads lie side by side: no two lanes meet in a bank, and
-neither the copies nor the reads need a barrier. `schedule/own_stages.py` decides which loads these are.
+neither the copies nor the reads need a barrier. `schedule/own_stages.py` decides which loads these are, and
+`schedule/warp_copies.py` where a lane copies for another one of its warp.
 """
 
 from __future__ import annotations
@@ -10,15 +11,15 @@ import math
 from collections.abc import Callable
 
 from ..ir.nodes import Assign, Call, For, Literal, Statement
+from ..schedule.access import COPY_BYTES
 from ..schedule.ring_plan import Ring
 from ..schedule.rings import top_statements
 from .context import Context, ctype
-from .memory import note_load, uniform_test, valid_count
+from .memory import note_load, scalar_test, uniform_test, valid_count
 from .point import Point
-from .staging import COPY_BYTES
 from .tags import tag
 from .unit import Branch, Comment, Line, Loop, Node, Shared
-from .vectors import access_of, load_operands, place_of_own, vectors, width_name
+from .vectors import access_of, load_operands, place_of_own, place_of_scalar, slot_filled, vectors, width_name
 
 AHEAD = "its copies, made ahead"  # what is said of a load's line where the other part of its code stands
 Body = Callable[[tuple[Statement, ...]], tuple[Node, ...]]
@@ -28,34 +29,58 @@ def own_of(context: Context, statement: For, ring: Ring) -> list[Assign]:
     """The loads of a loop that threads make ahead for themselves: those that `cp.async` can take."""
     loads = [s for s in top_statements(statement.body) if isinstance(s, Assign) and s.targets[0] in ring.own]
     loads = [s for s in loads if isinstance(s.value, Call) and s.value.op == "load"]
-    return [s for s in loads if access_of(context, s).width * s.target.type.dtype.itemsize in COPY_BYTES]
+    return [s for s in loads if _width(context, s) * s.target.type.dtype.itemsize in COPY_BYTES]
+
+
+def _width(context: Context, load: Assign) -> int:
+    """Elements of one access."""
+    return access_of(context, load).width if load.target.type.is_tile else 1
 
 
 def declare_own(context: Context, load: Assign, ring: Ring, stages: str) -> None:
     """Asks for the places of a load's elements, and has the load read them there."""
-    target, layout = load.target, context.schedule.layouts[load.target]
-    repeats = dict(access_of(context, load).repeats)
-    count = math.prod(layout.register_shape()) // math.prod(repeats.values())
-    threads = context.schedule.num_threads
+    target = load.target
     name = context.names.once(f"{target.name}_ahead", ("ahead", target))
-    counts = (
-        f"({context.count(layout.axes[axis])} / {repeats[axis]})"
-        if axis in repeats
-        else context.count(layout.axes[axis])
-        for axis in layout.array_axes()
-    )
+    counts, elements = _counts(context, load) if target.type.is_tile else ((), 1)
     sides = " * ".join([*counts, "NUM_THREADS"])
-    size = count * threads * target.type.dtype.itemsize * ring.stages
+    size = elements * context.schedule.num_threads * target.type.dtype.itemsize * ring.stages
     comment = "each thread's own elements, on their way to its registers"
     outer = f"[{stages}]" if ring.stages > 1 else ""
     context.shared.setdefault((target.key, "own"), Shared(name, ctype(target.type), f"{outer}[{sides}]", size, comment))
     context.own_stage[target] = f"{name}[stage]" if ring.stages > 1 else name
 
 
+def _counts(context: Context, load: Assign) -> tuple[tuple[str, ...], int]:
+    """How many elements of a tile a thread loads: along each axis, as text, and together."""
+    layout, repeats = context.schedule.layouts[load.target], dict(access_of(context, load).repeats)
+    counts = (
+        f"({context.count(layout.axes[axis])} / {repeats[axis]})"
+        if axis in repeats
+        else context.count(layout.axes[axis])
+        for axis in layout.array_axes()
+    )
+    return tuple(counts), math.prod(layout.register_shape()) // math.prod(repeats.values())
+
+
+def _scalar_copy(context: Context, load: Assign) -> tuple[Node, ...]:
+    """This thread's copy of a scalar."""
+    pointer, mask, _ = load_operands(load.value)  # type: ignore[arg-type]
+    note_load(context, pointer, None)
+    size = load.target.type.dtype.itemsize
+    helper = context.use_helper("cp_async", f"cp_async_{size}", bytes=size)
+    test = scalar_test(context, mask)
+    valid = f"{test.within(4)} ? {size} : 0" if test is not None else str(size)
+    return (Line(f"{helper}(&{place_of_scalar(context, load.target)}, {context.speller.text(pointer)}, {valid});"),)
+
+
 def own_copies(context: Context, load: Assign) -> tuple[Node, ...]:
-    """This thread's copies of what it will hold of a tile, to its places in `stage`."""
-    target, access = load.target, access_of(context, load)
-    layout = context.schedule.layouts[target]
+    """This thread's copies of a tile or a scalar to `stage`: of what it will hold, or another lane of its warp."""
+    target = load.target
+    if not target.type.is_tile:
+        return _scalar_copy(context, load)
+    copy = context.schedule.warp_copies.get(target)
+    layout = copy.layout if copy else context.schedule.layouts[target]
+    access, slot = access_of(context, load, layout), slot_filled(context, target)
     pointer, _, _ = load_operands(load.value)  # type: ignore[arg-type]
     note_load(context, pointer, layout)
     size = access.width * target.type.dtype.itemsize
@@ -70,7 +95,7 @@ def own_copies(context: Context, load: Assign) -> tuple[Node, ...]:
         if test is not None:
             valid = f"{test.within(4)} ? {valid} : 0"
         source = context.speller.text(pointer, point)
-        return (Line(f"{helper}(&{place_of_own(context, load, point)}, {source}, {valid});"),)
+        return (Line(f"{helper}(&{place_of_own(context, load, point, slot)}, {source}, {valid});"),)
 
     return vectors(context, layout, access, one)
 
@@ -108,13 +133,16 @@ def lower_own_loop(
         Branch(f"{ahead} {compare} {stop}", (Line(f"{load_tiles}({ahead}{stage});"),)),
         Line("cp_async_commit();", "possibly of nothing: one group per iteration"),
     )
-    context.after_load[id(loads[-1])] = more
-    arrival = Line(
-        f"cp_async_wait<{f'{stages} - 1' if several else '0'}>();", "what this thread has copied for itself has arrived"
-    )
+    for_others = any(load.target in context.schedule.warp_copies for load in loads)
+    free = (Line("__syncwarp();", "every lane has read what is overwritten next"),) if for_others else ()
+    context.after_load[id(loads[-1])] = (*free, *more)
+    arrival = [
+        Line(f"cp_async_wait<{f'{stages} - 1' if several else '0'}>();", "what this thread has copied has arrived"),
+        *((Line("__syncwarp();", "and what other lanes have copied for it"),) if for_others else ()),
+    ]
     position = f"{used or name} % {stages}"
     trip = [
-        arrival,
+        *arrival,
         *((Line(f"const int stage = {position};"),) if several else ()),
         *body(statement.body),
         *((Line(f"++{used};"),) if used else ()),

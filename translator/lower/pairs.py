@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 from ..analysis.ranges import integer_range
 from ..ir.nodes import Assign, Call, Expr
+from ..ir.walk import MOVES
 from ..language.dtypes import DType
 from ..schedule.dots import HeldOperand
 from ..schedule.layout import Layout
@@ -21,23 +22,37 @@ from .spell import Text
 from .unit import Line, Loop, Node
 
 OPERATORS = {"add": ("+", 12), "sub": ("-", 12), "mul": ("*", 13)}
-MOVES = frozenset(("broadcast", "expand_dims", "permute", "reshape", "hint"))
+SIGN = 0x8000
 
 
 @dataclass(frozen=True, slots=True)
 class PairType:
-    """The words of a type of pairs, and the numbers whose unit is 1: `unit` is the first of `many`, twice."""
+    """The words of a type of pairs, and the numbers whose unit is 1: `first` are the bits of the first of 2 ** `room`.
+
+    `one` are the bits of the number 1.
+    """
 
     name: str
     of_two: str
     of_one: str
-    unit: str
-    many: int
+    first: int
+    room: int
+    one: int
+
+    @property
+    def many(self) -> int:
+        """How many such numbers there are."""
+        return 1 << self.room
+
+    @property
+    def unit(self) -> str:
+        """The first of them, twice."""
+        return f"0x{self.first * 0x10001:08x}"
 
 
 PAIR_TYPES = {
-    "fp16": PairType("half2", "__halves2half2", "__half2half2", "0x64006400", 1024),
-    "bf16": PairType("__nv_bfloat162", "__halves2bfloat162", "__bfloat162bfloat162", "0x43004300", 128),
+    "fp16": PairType("half2", "__halves2half2", "__half2half2", 0x6400, 10, 0x3C00),
+    "bf16": PairType("__nv_bfloat162", "__halves2bfloat162", "__bfloat162bfloat162", 0x4300, 7, 0x3F80),
 }
 
 
@@ -135,11 +150,15 @@ def _small(context: Context, expr: Call, least: int, one: Point | None, two: Poi
     words = PAIR_TYPES[element.name]  # type: ignore[union-attr]
     name = words.name.removeprefix("__nv_")
     values = {"type": element.cuda, "pair": words.name, "unit": words.unit, "most": words.many - 1}  # type: ignore[union-attr]
-    fields = find_fields(context, expr.args[0], one, two) if one is not None and two is not None else None
-    if fields is not None and fields.mask < words.many and -words.many <= fields.offset <= 0:
-        helper = context.use_helper("field_pair", f"fields_{name}", **values)
-        word = context.speller.spell(fields.shifted, fields.point).within(8, "&")
-        return Text(f"{helper}<{fields.offset}>({word} & 0x{fields.mask * 0x10001:08x})")
+    fields = find_fields(context, expr.args[0], one, two, words.room) if one and two else None
+    if fields is not None and -words.many <= fields.offset <= 0:
+        numbers = {"one": f"0x{words.one:04x}", "least": f"0x{words.first | SIGN:04x}", "room": words.room}
+        helper = context.use_helper("field_pair", f"fields_{name}", **values, **numbers)
+        word, shift = (
+            context.speller.text(part, point)
+            for part, point in zip((fields.word, fields.shift), fields.points, strict=True)
+        )
+        return Text(f"{helper}<{fields.offset}, {fields.mask:#x}, {fields.step}>({word}, {shift})")
     helper = context.use_helper("small_pair", f"small_{name}", **values)
     first, second = (context.speller.text(expr.args[0], point) for point in (one, two))
     return Text(f"{helper}<{least}>({first}, {second})")

@@ -10,11 +10,12 @@ import math
 from dataclasses import dataclass
 
 from ..ir.nodes import Assign, Call, Combine, Expr, Variable
+from ..schedule.access import inside_test
 from ..schedule.layout import REGISTER, Layout, drop_axis, padded
-from .access import inside_test
 from .combine import Combination
 from .combine_struct import combination_of
 from .context import Context
+from .convert import Move, moved
 from .memory import copies_guard, indexed
 from .point import Index, Point, point_of
 from .shared import dimensions, number_of, place
@@ -66,13 +67,32 @@ def lower_reduce(context: Context, statement: Assign) -> tuple[Node, ...]:
     if plan.combination.fields:
         return _reduce_states(context, statement, plan)
     target = statement.target
-    name = context.names.variable(target)
     layout = context.schedule.layouts[target] if target.type.is_tile else None
+    if layout is not None and layout != kept:
+        return _reduce_and_move(context, statement, plan, layout)
+    name = context.names.variable(target)
     single = all(count == 1 for count in kept.register_shape())
     declare = () if single and context.declares(statement, target) else context.declare(statement, target, layout)
     return (
         *declare,
         *_reduce_into(context, statement, plan, name, bool(single and context.declares(statement, target))),
+    )
+
+
+def _reduce_and_move(context: Context, statement: Assign, plan: _Plan, layout: Layout) -> tuple[Node, ...]:
+    """A reduction whose result lives in another layout than the one that the reduced tile leaves it in.
+
+    That is so where the result's other neighbours, such as the running sum that it is added to, were settled first.
+    """
+    target = statement.target
+    own = context.temporary(id(statement), f"{target.name}_reduced", target.type)
+    name = context.names.variable(own)
+    move = Move(target, name, plan.kept, layout, context.names.variable(target))
+    return (
+        Line(f"{context.declaration(own, plan.kept)};"),
+        *_reduce_into(context, statement, plan, name, False),
+        *context.declare(statement, target, layout),
+        *moved(context, statement, move, "result", declares=False),
     )
 
 
@@ -182,7 +202,7 @@ def _over_warps(context: Context, statement: Assign, plan: _Plan, name: str) -> 
     shared_name = context.scratch_name(id(statement), "partial", f"{name}_partial")
     state = plan.combination.state
     size = warps * math.prod(padded(side) for side in kept) * context.size_of(state)
-    comment = "one partial result per warp" if not kept else "by warp and kept element"
+    comment = "one partial result per warp" if math.prod(kept) == 1 else "by warp and kept element"
     leading = _warps_text(context, plan, name)
     array = Shared(shared_name, state, dimensions(context, kept, leading), size, comment)
     context.scratch(id(statement), "partial", array)
@@ -190,7 +210,7 @@ def _over_warps(context: Context, statement: Assign, plan: _Plan, name: str) -> 
     if plan.over_block:
         context.use_helper("shuffle_xor")
         context.use_helper("warp_reduce")
-        context.use_helper("block_reduce")
+        context.use_helper("block_reduce", barrier=context.block_barrier())
         node = Line(
             f"{name} = block_reduce<{plan.combination.struct}>({name}, {shared_name});",
             "a barrier inside: every warp has written its partial result",
@@ -213,7 +233,7 @@ def _warps_text(context: Context, plan: _Plan, name: str) -> str:
     warps = 1 << len(plan.warp_bits)
     if len(plan.warp_bits) == plan.source.thread_bits - LANE_BITS:
         return "NUM_WARPS"
-    text = context.names.once(f"{name.upper()}_WARPS", ("warps", name))
+    text = context.names.once(f"{name.upper()}_WARPS", ("warps", name, warps))
     constant = Constant(text, str(warps), f"warps that share one element of {name}")
     if constant not in context.roles.constants:
         context.roles.constants.append(constant)
@@ -264,7 +284,8 @@ def _reduce_states(context: Context, statement: Assign, plan: _Plan) -> tuple[No
     state = context.temporary(id(statement), purpose, statement.targets[0].type)
     name = context.names.variable(state)
     layout = plan.kept if plan.kept.rank else None
-    nodes: list[Node] = [Line(f"{plan.combination.state} {name}{context.dimensions(layout)};")]
+    single = layout is None or not layout.array_axes()
+    nodes: list[Node] = [] if single else [Line(f"{plan.combination.state} {name}{context.dimensions(layout)};")]
 
     def fields(point: Point) -> str:
         values = [context.speller.text(operand, point) for operand in plan.operands]
@@ -280,7 +301,9 @@ def _reduce_states(context: Context, statement: Assign, plan: _Plan) -> tuple[No
 
     def one_kept(point: Point) -> tuple[Node, ...]:
         result = indexed(context, name, state, point)
-        return (*_states_over_registers(context, plan, point, result, fields), *_over_lanes(context, plan, result))
+        declared = f"{plan.combination.state} " if single else ""
+        start, *further = _states_over_registers(context, plan, point, result, fields)
+        return (Line(f"{declared}{start.text}"), *further, *_over_lanes(context, plan, result))
 
     nodes += context.each_register(plan.kept, one_kept)
     if plan.warp_bits:
@@ -322,4 +345,14 @@ def _unpack(
 
     if layout is None:
         return context.bind_scalar(statement, target, f"{state}.{field}")
-    return (*context.declare(statement, target, layout), *context.each_register(plan.kept, one))
+    if layout == plan.kept:
+        return (*context.declare(statement, target, layout), *context.each_register(plan.kept, one))
+    own = context.temporary(id(statement), f"{target.name}_reduced", target.type)
+    name = context.names.variable(own)
+    move = Move(target, name, plan.kept, layout, context.names.variable(target))
+    return (
+        Line(f"{context.declaration(own, plan.kept)};"),
+        *context.each_register(plan.kept, one),
+        *context.declare(statement, target, layout),
+        *moved(context, statement, move, f"result_{field}", declares=False),
+    )

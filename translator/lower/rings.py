@@ -49,11 +49,11 @@ def announce_rings(context: Context, maps: list[str]) -> list[Node]:
             context.shared[ring.loop.key, word] = Shared(name, "Barrier", f"[{stages}]", size, comment)
         for helper in ("mbarrier_init", "mbarrier_init_fence"):
             context.use_helper(helper)
-        init = (
-            Line(f"mbarrier_init(&{_barrier(context, ring, 'full')}[stage], 1);", "the loading thread arrives"),
-            Line(f"mbarrier_init(&{_barrier(context, ring, 'empty')}[stage], NUM_WARPS);", "a lane of each warp does"),
-        )
-        nodes.append(Loop(f"for (int stage = 0; stage < {stages}; ++stage)", init))
+        full, empty = (_barrier(context, ring, word) for word in ("full", "empty"))
+        nodes += [
+            Line(f"mbarrier_init<{stages}>({full}, 1);", "the loading thread arrives"),
+            Line(f"mbarrier_init<{stages}>({empty}, NUM_WARPS);", "a lane of each multiplying warp does"),
+        ]
     tid = context.roles.tid
     return [
         Branch(f"{tid} == NUM_THREADS", (*nodes, Line("mbarrier_init_fence();"))),
@@ -70,7 +70,9 @@ def ready(context: Context) -> tuple[Node, Node]:
     threads = context.constant("READY_THREADS", value, comment, "NUM_THREADS + WARP_SIZE", topic="threads")
     for helper in ("named_barrier_arrive", "named_barrier_sync"):
         context.use_helper(helper)
-    arrive = Branch(f"{context.roles.tid} < {threads}", (Line(f"named_barrier_arrive({number}, {threads});"),))
+    arrive = Branch(
+        f"{context.roles.tid} < {threads}", (Line(f"named_barrier_arrive({number}, {threads});"),), (), "the first warp"
+    )
     return arrive, Line(f"named_barrier_sync({number}, {threads});", "the mbarriers are initialised")
 
 
@@ -126,8 +128,14 @@ def _counting(context: Context, ring: Ring, header: str) -> str:
     return f"{header[:-1]}, ++{_position(context, ring)})" if ring.counted else header
 
 
+def _is_short(expr: Expr) -> bool:
+    """Whether an expression is one operation at most, which needs no name."""
+    operands = expr.args if isinstance(expr, Call) else ()
+    return all(isinstance(operand, (Literal, Use)) for operand in operands)
+
+
 def _fixed_starts(context: Context, loop: For) -> tuple[Node, ...]:
-    """The coordinates of boxes that are the same in every trip of a loop, computed before it."""
+    """The longer coordinates of boxes that are the same in every trip of a loop, computed before it."""
     changed = {v for s in (loop, *statements(loop.body)) for v in assigned_variables(s)}
     nodes: list[Node] = []
     for statement in top_statements(loop.body):
@@ -139,7 +147,7 @@ def _fixed_starts(context: Context, loop: For) -> tuple[Node, ...]:
             continue
         args = statement.value.args
         for number, arg in enumerate(args):
-            if isinstance(arg, (Literal, Use)) or changed & set(used_variables(arg)):
+            if _is_short(arg) or changed & set(used_variables(arg)):
                 continue
             word = COORDINATES[number - len(args)]
             key = ("start", statement.target, number)
@@ -177,8 +185,9 @@ def lower_consumer_loop(
         return (Loop(_counting(context, ring, header), tuple(nodes)),)
     for helper in ("wgmma_commit", "wgmma_wait"):
         context.use_helper(helper)
-    plain = is_literal(statement.start, 0) and is_literal(statement.step, 1)
-    first = f"{context.names.variable(ring.loop)} > 0" if plain else f"{position} > first_{position}"
+    fixed_start = isinstance(statement.start, (Literal, Use)) and statement.variable not in context.scopes.outliving
+    later = f"{context.names.variable(ring.loop)} {'<' if statement.descending else '>'} {bounds[0]}"
+    later = later if fixed_start else f"{position} > first_{position}"
     release = Line(f"mbarrier_arrive(&{empty}[({position} - 1) % {stages}]);")
     nodes += [
         Line("wgmma_commit();"),
@@ -186,15 +195,15 @@ def lower_consumer_loop(
             "wgmma_wait<1>();",
             "the last iteration's products are complete, its stage is free; this one's go on",
         ),
-        Branch(f"{first} && {lane} == 0", (release,)),
+        Branch(f"{later} && {lane} == 0", (release,)),
     ]
     start: list[Node] = []
     end = list(products_complete(context, sums))
     if ring.counted:
-        start += [] if plain else [Line(f"const int first_{position} = {position};")]
+        start += [] if fixed_start else [Line(f"const int first_{position} = {position};")]
         end.append(Branch(f"{lane} == 0", (release,)))
     some = Branch(
-        f"{bounds[0]} {'>' if statement.descending else '<'} {bounds[1]}",
+        f"{bounds[1]} {'<' if statement.descending else '>'} {bounds[0]}",
         (Loop(_counting(context, ring, header), tuple(nodes)), *end),
         comment="ptxas serialises products if a way leads around the wait for them",
     )
@@ -211,14 +220,8 @@ def products_complete(context: Context, dots: tuple[Assign, ...]) -> tuple[Node,
     nodes: list[Node] = [Line("wgmma_wait<0>();", "all products are complete")] if dots else []
     for variable in dict.fromkeys(dot.target for dot in dots):
         plan = next(context.schedule.dots[id(dot)] for dot in dots if dot.target is variable)
-        count = context.count(plan.layout.axes[0])
-        nodes.append(pin(context, context.names.variable(variable), count, plan.instruction.accumulator))
+        nodes.append(pin(context, context.names.variable(variable), plan.instruction.accumulator))
     return tuple(nodes)
-
-
-def is_literal(expr: Expr, value: int) -> bool:
-    """Whether an expression is this number."""
-    return isinstance(expr, Literal) and expr.value == value
 
 
 def l2_policies(context: Context, copies: Mapping[Variable, Call]) -> tuple[Node, ...]:
@@ -250,7 +253,8 @@ def _boxes_across(context: Context, tile: Variable, size: Expr, axis: int | None
     if axis is None:
         return text
     side = side_text(context, tile.type.shape[axis])
-    return f"({text} + {side} - 1) / {side}"
+    boxes = f"({text} + {side} - 1) / {side}"
+    return context.known_scalars.get(boxes, boxes)
 
 
 def lower_box_load(context: Context, statement: Assign) -> tuple[Node, ...]:
@@ -258,7 +262,7 @@ def lower_box_load(context: Context, statement: Assign) -> tuple[Node, ...]:
     target = statement.target
     tile = context.schedule.staged[target]
     name = context.names.variable(target)
-    shared_array(context, (target.key, "staged"), name, target, tile, tile_comment(tile))
+    shared_array(context, target.key, "staged", name, target, tile, tile_comment(tile))
     if context.role != "producer" or not isinstance(statement.value, Call):
         return ()
     ring = next(ring for ring in context.schedule.rings.rings if target in ring.tiles)

@@ -73,14 +73,23 @@ class AxisRole:
 class Roles:
     """All axis roles of a kernel, and the constants and coordinate variables that they need."""
 
-    def __init__(self, layouts: Iterable[tuple[Layout, tuple[int, ...], str]], names: Names, num_warps: int) -> None:
-        """`layouts` are (layout, shape, name of a tile that has it), the ones that give names first."""
+    def __init__(
+        self,
+        layouts: Iterable[tuple[Layout, tuple[int, ...], str]],
+        names: Names,
+        num_warps: int,
+        producer: bool = False,
+    ) -> None:
+        """`layouts` are (layout, shape, name of a tile that has it), the ones that give names first.
+
+        `producer` is whether further threads load.
+        """
         self._names = names
         self._roles: dict[tuple[int, ...], AxisRole] = {}
         self.num_threads = num_warps * 32
         self.tid = names.fresh("tid", "thread")
         self.constants = [
-            Constant("NUM_WARPS", str(num_warps), topic="threads"),
+            Constant("NUM_WARPS", str(num_warps), "those that multiply" if producer else "", topic="threads"),
             Constant("WARP_SIZE", "32", topic="threads"),
             Constant("ALL_LANES", "0xffffffff", "shuffle mask", "unsigned", "threads"),
             Constant("NUM_THREADS", "NUM_WARPS * WARP_SIZE", f"{self.num_threads}", topic="threads"),
@@ -123,11 +132,15 @@ class Roles:
         symbol = side.symbol if isinstance(side, Dim) and side.symbol and side.symbol.isidentifier() else None
         prefix = (symbol or name).upper()
         short = place.upper()
+        if symbol and padded(side) == side and set(bits) == {REGISTER}:
+            count = symbol  # a thread has the whole axis
+        else:
+            count = self._names.fresh(count, f"{prefix}_{count}", f"{name.upper()}_{count}")
         role = AxisRole(
             bits=bits,
             side=side,
             index=index,
-            count=self._names.fresh(count, f"{prefix}_{count}", f"{name.upper()}_{count}"),
+            count=count,
             vector="",
             vectors="",
             threads="",
@@ -165,7 +178,8 @@ class Roles:
             text += f" / {self._threads_below(span.start)}"
         if span.stop < thread_bits:
             text += f" % {threads}"
-        self.places.append((place, Line(f"const int {place} = {text};", f"this thread's place among {threads}")))
+        comment = f"this thread's place along the {role.noun}s of {self._tile(role, name)}"
+        self.places.append((place, Line(f"const int {place} = {text};", comment)))
         return threads, place
 
     def thread_text(self, bits: tuple[int, ...]) -> str:
@@ -221,7 +235,7 @@ class Roles:
             value = f"{symbol} / {role.threads}" if role.threads else symbol
         padding = "" if padded(role.side) == role.side else f", {role.side} padded to {padded(role.side)}"
         plural = "" if count == 1 else "s"
-        if count > 1:
+        if count > 1 and role.count != symbol:
             self.constants.append(
                 Constant(role.count, value, f"{count} {role.noun}{plural} of {tile} per thread{padding}")
             )

@@ -5,7 +5,7 @@ A pair shares a register from the start; rounded one by one, each element keeps 
 
 from __future__ import annotations
 
-from ..ir.nodes import Call, Effect, Expr, Variable
+from ..ir.nodes import Assign, Call, Effect, Expr, Variable
 from ..schedule.layout import Layout
 from .context import Context
 from .point import Index, Point, point_of
@@ -43,7 +43,9 @@ def round_by_pairs(context: Context, name: str, variable: Variable, value: Call,
     return (node,)
 
 
-def materialised(context: Context, statement: Effect, value: Expr, layout: Layout) -> tuple[Variable, tuple[Node, ...]]:
+def materialised(
+    context: Context, statement: Assign | Effect, value: Expr, layout: Layout
+) -> tuple[Variable, tuple[Node, ...]]:
     """Computes the value of a store into registers of its own."""
     variable = context.temporary(id(statement), "stored", value.type)
     name = context.names.variable(variable)

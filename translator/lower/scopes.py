@@ -23,12 +23,21 @@ class Scopes:
       hoisted: all of these variables.
       outliving: loop variables that are used after their loop.
       first: the statement that assigns each variable first, by `id`.
+      blocks: the block in which each variable is declared.
     """
 
     before: dict[int, tuple[Variable, ...]]
     hoisted: frozenset[Variable]
     outliving: frozenset[Variable]
     first: dict[Variable, int]
+    blocks: dict[Variable, BlockPath]
+
+    def apart(self, one: Variable, other: Variable) -> bool:
+        """Whether no line sees both variables, so that they may have the same name."""
+        paths = self.blocks.get(one), self.blocks.get(other)
+        if paths[0] is None or paths[1] is None:
+            return False
+        return _common(*paths) not in paths
 
 
 def find_scopes(body: tuple[Statement, ...], definitions: Mapping[Variable, Expr]) -> Scopes:
@@ -38,11 +47,13 @@ def find_scopes(body: tuple[Statement, ...], definitions: Mapping[Variable, Expr
         occurrences.setdefault(variable, []).append((path, statement, assigns))
     loop_variables = {s.variable: id(s) for s in _all(body) if isinstance(s, For)}
     before: dict[int, list[Variable]] = {}
+    blocks: dict[Variable, BlockPath] = {}
     outliving = set()
     for variable, places in occurrences.items():
         if variable in loop_variables:
             inside = loop_variables[variable]
             if all(any(step[0] == inside for step in path) for path, _, assigns in places if not assigns):
+                blocks[variable] = (*places[0][0], (inside, 0))
                 continue
             outliving.add(variable)
         elif not any(assigns for _, _, assigns in places):
@@ -51,6 +62,7 @@ def find_scopes(body: tuple[Statement, ...], definitions: Mapping[Variable, Expr
         shared = home
         for path, _, _ in places:
             shared = _common(shared, path)
+        blocks[variable] = shared
         if shared != home or not places[0][2]:
             first_path, first_statement, _ = places[0]
             anchor = first_path[len(shared)][0] if len(first_path) > len(shared) else first_statement
@@ -63,7 +75,7 @@ def find_scopes(body: tuple[Statement, ...], definitions: Mapping[Variable, Expr
         if any(p[2] for p in places)
     }
     hoisted = frozenset(v for group in before.values() for v in group)
-    return Scopes({key: tuple(group) for key, group in before.items()}, hoisted, frozenset(outliving), first)
+    return Scopes({key: tuple(group) for key, group in before.items()}, hoisted, frozenset(outliving), first, blocks)
 
 
 def _all(body: tuple[Statement, ...]) -> Iterator[Statement]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from ..diagnostics import CompilationError
 from ..ir.nodes import Call, CallFunction, DeviceFunction, Expr, Literal, Use, Variable
+from ..ir.walk import MOVES
 from ..language.dtypes import DType, PointerType
 from ..ops.casts import cuda_cast
 from ..ops.registry import OPS
@@ -32,6 +33,7 @@ MIXED = frozenset(("&", "^", "|", "<<", ">>", "&&", "||"))  # operators whose mi
 INFIX = re.compile(r"^(\{\w+\}) (\S+) (\{\w+\}|[\w.]+)$")
 PREFIX = re.compile(r"^([-!~])(\{\w+\})$")
 TERNARY = re.compile(r"^(\{\w+\}) \? (\{\w+\}) : (\{\w+\})$")
+INNERMOST = re.compile(r"\([^()]*\)|\[[^][]*\]")
 NARROW = frozenset(("add", "sub", "mul", "neg", "shl", "invert"))  # C computes these in int
 
 
@@ -111,8 +113,9 @@ class Speller:
             if element.name == "i32":
                 return inner
             return Text(f"static_cast<{element.cuda}>({literal.symbol})")
-        if literal.symbol is not None and literal.symbol.isidentifier() and element.name in ("fp32", "fp64", "i1"):
-            return Text(literal.symbol)
+        word = re.fullmatch(r"\w+|static_cast<\w+>\(.*\)", literal.symbol or "")
+        if word and element.name in ("fp32", "fp64", "i1"):
+            return Text(word[0])
         text = literal_text(literal.value, element)
         return Text(text, UNARY if text.startswith("-") else ATOM)
 
@@ -124,7 +127,7 @@ class Speller:
                 return Text(word if word.isidentifier() else f"static_cast<int>({word})")
             case "arange":
                 return self._arange(call, point)
-            case "broadcast" | "expand_dims" | "permute" | "reshape" | "select" | "hint":
+            case op if op in MOVES or op == "select":
                 return self.spell(call.args[0], below[0], wide)
             case "cast":
                 return self._cast(call, below[0], wide)
@@ -186,6 +189,14 @@ class Speller:
         return text
 
 
+def assigned(text: str) -> str:
+    """What is assigned to an integer: CUDA's own indices, which are unsigned but small, without a cast."""
+    word = r"static_cast<int>\(((?:block|grid)(?:Idx|Dim)\.[xyz])\)"
+    if wide := re.fullmatch(rf"static_cast<long long>\(({word})\)", text):
+        return wide[1]  # as an int, whose products with ints of 64 bits are cheaper
+    return re.sub(f"^{word}$", r"\1", text)
+
+
 def _plain(expr: Expr) -> Text | None:
     """A number of an integer type narrower than int without the cast to its type; None for anything else."""
     element = expr.type.element
@@ -221,13 +232,15 @@ def _has_product(expr: Expr) -> bool:
 
 def _loosest(text: str) -> int:
     """Precedence of the loosest operator outside parentheses of an index text."""
-    depth, loosest = 0, ATOM
-    for token in re.findall(r"[()]|(?<= )[-+*/%](?= )", text):
-        if token in "()":
-            depth += 1 if token == "(" else -1
-        elif depth == 0:
-            loosest = min(loosest, PRECEDENCE[token])
-    return loosest
+    operators = re.findall(r"(?<= )[-+*/%](?= )", outside_parentheses(text))
+    return min((PRECEDENCE[operator] for operator in operators), default=ATOM)
+
+
+def outside_parentheses(text: str) -> str:
+    """The text without what stands in parentheses and brackets."""
+    while (shorter := INNERMOST.sub("", text)) != text:
+        text = shorter
+    return text
 
 
 def _place(spelling: str, operands: dict[str, Text]) -> Text:

@@ -5,19 +5,18 @@ from __future__ import annotations
 import math
 
 from ..ir.nodes import Assign, Call, Variable
+from ..schedule.access import COPY_BYTES, Access, plan_access
 from ..schedule.layout import Layout
 from ..schedule.shared_tiles import SharedTile
-from .access import Access, plan_access
 from .context import Context
+from .element import element_text
 from .literals import literal_text
-from .memory import all_tests, copies_guard, element_text, indexed, note_load, uniform_test, valid_count
+from .memory import all_tests, copies_guard, indexed, note_load, uniform_test, valid_count
 from .operand import element_place, place_line, shared_array
 from .point import Point
 from .spell import Text
 from .unit import Branch, Line, Node, Spelled
 from .vectors import load_operands, vectors, width_name
-
-COPY_BYTES = (4, 8, 16)  # what cp.async moves
 
 
 def lower_staged_load(context: Context, statement: Assign) -> tuple[Node, ...]:
@@ -47,7 +46,7 @@ def declare_tile(context: Context, statement: Assign) -> str:
     target = statement.target
     name = context.names.variable(target)
     tile = context.schedule.staged[target]
-    shared_array(context, (target.key, "staged"), name, target, tile, tile_comment(tile))
+    shared_array(context, target.key, "staged", name, target, tile, tile_comment(tile))
     return name
 
 
@@ -75,8 +74,11 @@ def _call(statement: Assign) -> Call:
     return statement.value
 
 
-def copy_tile(context: Context, statement: Assign, array: str) -> tuple[Node, ...]:
-    """This thread's copies of a tile to the stage `array`; elements outside the mask become zeros."""
+def copy_tile(context: Context, statement: Assign, array: str, condition: str = "") -> tuple[Node, ...]:
+    """This thread's copies of a tile to the stage `array`; elements outside the mask become zeros.
+
+    Where a `condition` is given and does not hold, all asynchronous copies bring zeros, and nothing is read.
+    """
     if not is_asynchronous(context, statement):
         variable = ahead_registers(context, statement)
         name = context.names.variable(variable)
@@ -86,7 +88,7 @@ def copy_tile(context: Context, statement: Assign, array: str) -> tuple[Node, ..
     tile, layout = context.schedule.staged[target], context.schedule.layouts[target]
     pointer, _, _ = load_operands(_call(statement))
     note_load(context, pointer, layout)
-    nodes = _vector_copies(context, statement, array, tile, layout, _access(context, statement))
+    nodes = _vector_copies(context, statement, array, tile, layout, condition)
     if guard := copies_guard(context, layout):
         return (Branch(guard, nodes),)
     return nodes
@@ -138,9 +140,10 @@ def put_tile(context: Context, statement: Assign, array: str) -> tuple[Node, ...
 
 
 def _vector_copies(
-    context: Context, statement: Assign, array: str, tile: SharedTile, layout: Layout, access: Access
+    context: Context, statement: Assign, array: str, tile: SharedTile, layout: Layout, condition: str
 ) -> tuple[Node, ...]:
     pointer, _, _ = load_operands(_call(statement))
+    access = _access(context, statement)
     target, size = statement.target, access.width * tile.itemsize
     in_loop = math.prod(layout.register_shape()) > access.width
     helper = context.use_helper("cp_async", f"cp_async_{size}", bytes=size)
@@ -153,7 +156,11 @@ def _vector_copies(
             context.use_helper("valid_bytes")
             valid = f"valid_bytes<{tile.itemsize}, {width}>({count.text})"
         if test is not None:
-            valid = f"{test.within(4)} ? {valid} : 0"
+            condition_here = f"{condition} && {test.within(5, '&&')}" if condition else test.within(4)
+        else:
+            condition_here = condition
+        if condition_here:
+            valid = f"{condition_here} ? {valid} : 0"
         naming, place = place_line(context, element_place(context, tile, target, point), target.name, in_loop)
         source = context.speller.text(pointer, point)
         return (*naming, Line(f"{helper}(&{array}[{place}], {source}, {valid});"))

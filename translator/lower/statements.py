@@ -39,6 +39,7 @@ from .repack import lower_repack
 from .ring_copies import lower_copying_loop
 from .rings import lower_box_load, lower_consumer_loop, lower_producer_loop
 from .row_copies import lower_row_load
+from .spell import assigned
 from .tags import again, is_elsewhere, is_repeated, is_second_part, part, remark, same_source, source_of, tag
 from .unit import Branch, Comment, Line, Loop, Node
 
@@ -236,8 +237,10 @@ def _lower_ring(context: Context, statement: For, ring: Ring, bounds: tuple[str,
     name = context.names.variable(statement.variable)
     nodes: list[Node] = []
     start, stop, step = bounds
-    if not re.fullmatch(r"\w+", stop):
-        limit = context.names.once(f"{name}_stop", ("stop", ring.loop))
+    if ring.loop in context.loop_stops:
+        stop = context.loop_stops[ring.loop]
+    elif not re.fullmatch(r"\w+", stop):
+        limit = loop_stop(context, statement)
         nodes.append(Line(f"const {ctype(statement.variable.type)} {limit} = {stop};"))
         stop = limit
     header = _for_header(statement, name, start, stop, step)
@@ -253,6 +256,11 @@ def _lower_ring(context: Context, statement: For, ring: Ring, bounds: tuple[str,
     return (*nodes, *lower(context, statement, ring, (start, stop, step), header, body))
 
 
+def loop_stop(context: Context, statement: For) -> str:
+    """The name for where a loop ends."""
+    return context.names.once(f"{context.names.variable(statement.variable)}_stop", ("stop", statement.variable))
+
+
 def _for_header(statement: For, counter: str, start: str, stop: str, step: str) -> str:
     kind = ctype(statement.variable.type)
     compare = ">" if statement.descending else "<"
@@ -261,8 +269,8 @@ def _for_header(statement: For, counter: str, start: str, stop: str, step: str) 
     elif isinstance(statement.step, Literal) and int(statement.step.value) < 0:
         advance = f"{counter} -= {-int(statement.step.value)}"
     else:
-        advance = f"{counter} += {step}"
-    return f"for ({kind} {counter} = {start}; {counter} {compare} {stop}; {advance})"
+        advance = f"{counter} += {assigned(step)}"
+    return f"for ({kind} {counter} = {assigned(start)}; {counter} {compare} {stop}; {advance})"
 
 
 def _assigned_in(statement: Statement) -> set[Variable]:

@@ -109,6 +109,8 @@ def _notes(context: Context, statement: Statement) -> Iterator[str]:
     if not isinstance(statement, Assign) or len(statement.targets) != 1:
         return
     target = statement.target
+    if target is context.program_variable:
+        yield "the loop above counts it"
     mask = not target.type.is_pointer and target.type.dtype.is_bool()
     if target in context.facts.unused:
         if isinstance(statement.value, Call) and statement.value.op == "permute":

@@ -64,7 +64,21 @@ class Branch:
     else_comment: str = ""
 
 
-Node = Spelled | Line | Comment | Blank | Loop | Branch
+@dataclass(frozen=True, slots=True)
+class IndexTile:
+    """The array of an index tile before its uses are known: all of it, its first element only, or the starts of vectors.
+
+    `vector` is the constant that counts the elements of a vector, "" where there is one vector or none.
+    """
+
+    name: str
+    vector: str
+    whole: tuple[Node, ...]
+    first: tuple[Node, ...]
+    starts: tuple[Node, ...]
+
+
+Node = Spelled | Line | Comment | Blank | Loop | Branch | IndexTile
 
 
 def words(nodes: Iterable[Node]) -> frozenset[str]:
@@ -112,7 +126,10 @@ class Helper:
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """A shared array: `<ctype> <name><dimensions>`, with the sentence that explains it. `size` and `align` are in bytes."""
+    """A shared array: `<ctype> <name><dimensions>`, with the sentence that explains it. `size` and `align` are in bytes.
+
+    Arrays that name a `turn` share one memory with those that name another: see `lower/shared_plan.py`.
+    """
 
     name: str
     ctype: str
@@ -120,6 +137,7 @@ class Shared:
     size: int
     comment: str = ""
     align: int = 16
+    turn: str = ""
 
 
 @dataclass(frozen=True, slots=True)

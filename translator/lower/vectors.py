@@ -6,8 +6,9 @@ In: a statement's access and layout. Out: loops around what is done with each ve
 from __future__ import annotations
 
 from ..ir.nodes import Assign, Call, Expr, Variable
-from ..schedule.layout import Layout
-from .access import Access, plan_load
+from ..schedule.access import Access, plan_load
+from ..schedule.layout import REGISTER, Layout
+from ..schedule.warp_copies import WarpCopy
 from .context import Context
 from .point import Index, Point, point_of
 from .unit import Line, Loop, Node
@@ -19,10 +20,13 @@ def load_operands(call: Call) -> tuple[Expr, Expr | None, Expr | None]:
     return args[0], args[1] if len(args) > 1 else None, args[2] if len(args) > 2 else None
 
 
-def access_of(context: Context, statement: Assign) -> Access:
-    """How a load of a tile touches memory."""
+def access_of(context: Context, statement: Assign, layout: Layout | None = None) -> Access:
+    """How a load of a tile touches memory, in another layout than the tile's where one is given."""
     pointer, mask, _ = load_operands(statement.value)  # type: ignore[arg-type]
-    layout, environment = context.schedule.layouts[statement.target], context.facts.environments[id(statement)]
+    layout, environment = (
+        layout or context.schedule.layouts[statement.target],
+        context.facts.environments[id(statement)],
+    )
     return plan_load(pointer, mask, layout, context.facts, environment)
 
 
@@ -30,28 +34,31 @@ def copies_of_repeated(context: Context, name: str, target: Variable, access: Ac
     """Copies of what one access has loaded for the registers whose elements are the same in memory."""
     if not access.repeats:
         return ()
-    words = [context.names.shared_index(word) for word in ("i", "j", "h")]
+    words = [context.names.shared_index(word) for word in ("i", "copy", "other")]
     turns = dict(zip((axis for axis, _ in access.repeats), words[1:], strict=False))
     if access.width > 1:
         turns[access.axis] = words[0]
+    first = {axis: 1 if len(access.repeats) == 1 and axis != access.axis and not access.scattered else 0
+             for axis, _ in access.repeats}  # fmt: skip
+    only = {axis for axis, run in access.repeats if run - first[axis] == 1}  # a single copy takes no loop
+    turns |= dict.fromkeys(only, "1")
     to, source = "", ""
     for axis in point.layout.array_axes():
         text, turn = point.indices[axis].text, turns.get(axis)
         moved = text if turn is None else turn if text == "0" else f"{text} + {turn}"
         to, source = f"{to}[{moved}]", f"{source}[{moved if axis == access.axis else text}]"
-    column = context.column(target)
+    column = context.column(target, name)
     loaded = f"{context.names.shared_index('loaded')}[{words[0]}]" if access.scattered else f"{name}{source}{column}"
     nodes: tuple[Node, ...] = (Line(f"{name}{to}{column} = {loaded};"),)
     limits = [(access.axis, width_name(context, point.layout, access))] if access.width > 1 else []
-    for axis, limit in [*limits, *((axis, str(run)) for axis, run in access.repeats)]:
-        first = 1 if len(access.repeats) == 1 and axis != access.axis and not access.scattered else 0
-        header = f"for (int {turns[axis]} = {first}; {turns[axis]} < {limit}; ++{turns[axis]})"
+    for axis, limit in [*limits, *((axis, str(run)) for axis, run in access.repeats if axis not in only)]:
+        header = f"for (int {turns[axis]} = {first.get(axis, 0)}; {turns[axis]} < {limit}; ++{turns[axis]})"
         nodes = (Loop(header, nodes, unroll=True),)
     return nodes
 
 
-def place_of_own(context: Context, statement: Assign, point: Point) -> str:
-    """The place of a vector, or an element, that this thread has copied ahead for itself."""
+def place_of_own(context: Context, statement: Assign, point: Point, slot: str) -> str:
+    """The place of a vector, or an element, that was copied ahead for the thread with this `slot` among all places."""
     layout, access = context.schedule.layouts[statement.target], access_of(context, statement)
     number = ""
     for axis in layout.array_axes():
@@ -67,10 +74,42 @@ def place_of_own(context: Context, statement: Assign, point: Point) -> str:
             number = f"{f'({number})' if ' + ' in number else number} * {factor}"
         number = f"{number} + {text}" if number else text
     threads = f"({number}) * NUM_THREADS" if " + " in number else f"{number} * NUM_THREADS"
-    slot = f"{threads} + {context.roles.tid}" if number else context.roles.tid
+    place = f"{threads} + {slot}" if number else slot
     if access.width > 1:
-        slot = f"{slot if slot == context.roles.tid else f'({slot})'} * {width_name(context, layout, access)}"
-    return f"{context.own_stage[statement.target]}[{slot}]"
+        place = f"{place if place == slot else f'({place})'} * {width_name(context, layout, access)}"
+    return f"{context.own_stage[statement.target]}[{place}]"
+
+
+def slot_read(context: Context, target: Variable) -> str:
+    """Which of the places of all threads holds what this one takes of a tile."""
+    copy = context.schedule.warp_copies.get(target)
+    if copy is None or not copy.swizzle.pairs:
+        return context.roles.tid
+    text = _swizzled(context, tuple(range(len(copy.readers))), copy)
+    return context.thread_place(f"{target.name}_slot", text, f"where this thread's {target.name} lies, by banks")
+
+
+def slot_filled(context: Context, target: Variable) -> str:
+    """Which of them this thread copies to: its own, or another lane's where that touches fewer lines of memory."""
+    copy = context.schedule.warp_copies.get(target)
+    if copy is None:
+        return context.roles.tid
+    comment = "the place that it fills, of another lane: neighbours copy neighbouring columns"
+    return context.thread_place(f"{target.name}_filled", _swizzled(context, copy.readers, copy), comment)
+
+
+def _swizzled(context: Context, bits: tuple[int, ...], copy: WarpCopy) -> str:
+    """The place of the thread whose number is chosen by these bits of this thread's number."""
+    texts = [context.roles.tid if bits == tuple(range(len(bits))) else context.roles.thread_text(bits)]
+    for term in copy.swizzle.terms(0):
+        sources = tuple(bits[term[bit][1]] if bit in term else REGISTER for bit in range(max(term) + 1))
+        texts.append(context.roles.thread_text(sources))
+    return " ^ ".join(f"({text})" if " + " in text else text for text in texts) if len(texts) > 1 else texts[0]
+
+
+def place_of_scalar(context: Context, target: Variable) -> str:
+    """The place of a scalar that this thread has copied ahead for itself."""
+    return f"{context.own_stage[target]}[{context.roles.tid}]"
 
 
 def vectors(context: Context, layout: Layout, access: Access, body: object) -> tuple[Node, ...]:

@@ -7,14 +7,14 @@ warpgroup runs the producer's part (`schedule/producer.py`), the others run ever
 from __future__ import annotations
 
 from ..analysis.structured import is_elementwise
-from ..ir.nodes import Assign, Call, If, Inlined, Kernel, Note, Return, Statement, Variable
+from ..ir.nodes import Assign, Call, Expr, For, If, Inlined, Kernel, Literal, Note, Return, Statement, Use, Variable
 from ..ir.walk import bodies, statements, subexpressions, used_variables
 from ..schedule.instructions import PRODUCER_REGISTERS, WARPGROUP, consumer_registers
 from ..schedule.producer import producer_block, shared_lines
-from .context import Context
+from .context import Context, ctype
 from .rings import announce_rings, l2_policies, ready, ring_counters
 from .scopes import find_scopes
-from .statements import by_source, lower_block, repeated
+from .statements import by_source, loop_stop, lower_block, repeated
 from .unit import Blank, Branch, Line, Loop, Node
 
 
@@ -25,13 +25,20 @@ def lower_body(context: Context, kernel: Kernel) -> tuple[Node, ...]:
     split = next((k for k, s in enumerate(kernel.body) if not _for_everybody(context, s)), len(kernel.body))
     first, rest = kernel.body[:split], kernel.body[split:]
     if context.schedule.rings.persistent:
+        context.program_variable = _program_variable(context, kernel)
         first = _same_for_all_programs(context, first)
         kept = {id(s) for s in first}
         rest = tuple(s for s in kernel.body if id(s) not in kept)
     loading = producer_block(rest)
     copies = _copies(loading)
     context.set_up += announce_rings(context, [call.attribute("map") for call in copies.values()])
-    shared = lower_block(context, first)
+    shared = (*lower_block(context, first), *_loop_stops(context, first, rest))
+    scalars = [s for s in statements(first) if isinstance(s, Assign) and context.facts.assignments[s.targets[0]] == 1]
+    context.known_scalars = {
+        context.speller.text(s.value): context.names.variable(s.target)
+        for s in scalars
+        if is_elementwise(s.value) and not s.target.type.is_tile and s.target not in context.facts.unused
+    }
     context.shared_lines = shared_lines(loading, rest)
     context.role = "producer"
     scopes, context.scopes = context.scopes, find_scopes((*first, *loading), context.spelled)
@@ -53,6 +60,38 @@ def lower_body(context: Context, kernel: Kernel) -> tuple[Node, ...]:
     return (*shared, Blank(), roles) if shared else (roles,)
 
 
+def _program_variable(context: Context, kernel: Kernel) -> Variable | None:
+    """The variable that is the program's index and nothing else, always: it can count the programs."""
+    for statement in kernel.body:
+        value = statement.value if isinstance(statement, Assign) else None
+        if isinstance(value, Call) and value.op == "program_id" and value.attribute("axis") == 0:
+            target = statement.target  # type: ignore[attr-defined]
+            if context.facts.assignments[target] == 1 and target not in context.facts.unused:
+                return target
+    return None
+
+
+def _loop_stops(context: Context, first: tuple[Statement, ...], rest: tuple[Statement, ...]) -> tuple[Node, ...]:
+    """Names for where the loops of both roles end, as far as that follows from what is computed before the roles."""
+    known = {parameter.variable for parameter in context.kernel.parameters}
+    known |= {
+        v for s in statements(first) if isinstance(s, Assign) for v in s.targets if context.facts.assignments[v] == 1
+    }
+    nodes: list[Node] = []
+    for loop in statements(rest):
+        ring = context.schedule.rings.of(loop.variable) if isinstance(loop, For) else None
+        if not isinstance(loop, For) or ring is None or ring.kind != "tma" or isinstance(loop.stop, (Use, Literal)):
+            continue
+        if _is_fixed_value(loop.stop, known):
+            name = loop_stop(context, loop)
+            text = context.speller.text(loop.stop)
+            nodes.append(
+                Line(f"const {ctype(loop.variable.type)} {name} = {text};", f"where L{loop.origin.span.line} ends")
+            )
+            context.loop_stops[loop.variable] = name
+    return tuple(nodes)
+
+
 def _same_for_all_programs(context: Context, block: tuple[Statement, ...]) -> tuple[Statement, ...]:
     """The scalars of a block that do not depend on which program it is: they are computed once."""
     known = {parameter.variable for parameter in context.kernel.parameters}
@@ -67,9 +106,13 @@ def _same_for_all_programs(context: Context, block: tuple[Statement, ...]) -> tu
 
 def _is_fixed(context: Context, statement: Assign, known: set[Variable]) -> bool:
     """Whether a statement computes, once, a scalar from `known` ones."""
-    value, facts = statement.value, context.facts
-    if not is_elementwise(value) or any(t.type.is_tile or facts.assignments[t] != 1 for t in statement.targets):
+    if any(t.type.is_tile or context.facts.assignments[t] != 1 for t in statement.targets):
         return False
+    return is_elementwise(statement.value) and _is_fixed_value(statement.value, known)
+
+
+def _is_fixed_value(value: Expr, known: set[Variable]) -> bool:
+    """Whether an expression is made of `known` scalars, and not of the program's index."""
     calls = [part for part in subexpressions(value) if isinstance(part, Call)]
     return set(used_variables(value)) <= known and not any(
         call.op == "program_id" and call.attribute("axis") == 0 for call in calls

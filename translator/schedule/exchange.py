@@ -19,7 +19,9 @@ from .layout import REGISTER, Layout
 ROW_BYTES_BITS = 7  # the banks together are 128 bytes wide
 BANK_BYTES_BITS = 2
 LANE_BITS = 5
-WIDEST_ONCE = 4  # bytes of an access of all 32 lanes at once; wider ones are served half a warp at a time
+WIDEST_ONCE_BITS = (
+    2  # log2 of the bytes of an access of all 32 lanes at once; wider ones are served part of a warp at a time
+)
 
 CoordinateBit = tuple[int, int]  # (axis, bit of the coordinate)
 
@@ -68,13 +70,13 @@ def exchange_swizzle(held: Layout, wanted: Layout, itemsize: int) -> Swizzle:
     Args:
       held: in which the tile is written, an element of a thread at a time.
       wanted: in which it is read.
-      itemsize: bytes of an element, a power of two up to 8.
+      itemsize: bytes of an element, or of a vector that takes its place, a power of two up to 16.
     """
     item_bits = itemsize.bit_length() - 1
     flat = [(axis, bit) for axis in reversed(range(held.rank)) for bit in range(len(held.axes[axis]))]
     row = flat[: ROW_BYTES_BITS - item_bits]
     banks = row[max(BANK_BYTES_BITS - item_bits, 0) :]
-    lane_bits = LANE_BITS if itemsize <= WIDEST_ONCE else LANE_BITS - 1
+    lane_bits = LANE_BITS - max(item_bits - WIDEST_ONCE_BITS, 0)
     chosen = [_chosen_by_lanes(layout, lane_bits) for layout in (held, wanted)]
     free = [[bit for bit in banks if bit not in lanes] for lanes in chosen]
     outside = [[bit for bit in lanes if bit not in row] for lanes in chosen]

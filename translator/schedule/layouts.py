@@ -15,22 +15,24 @@ from ..analysis.facts import Facts
 from ..artifact import Options, Target
 from ..ir.nodes import Assign, Call, Expr, Kernel, Use, Variable
 from ..ir.walk import children, expressions, statements
+from .access import ACCESS_BYTES
 from .box_stores import cut_stores
 from .dots import Dots, plan_dots
 from .held_operands import held_operands
 from .layout import Layout, blocked, drop_axis, padded
 from .layout_problem import Node, Path, Problem, find_problem, statement_node
+from .own_stages import SHARED_FOR_REDUCTIONS
 from .paths import operand_axes, result_axes
 from .plan import Conversion, Schedule
 from .recomputed import Recomputed, choose_recomputed, is_exchange
 from .registers import choose_shared, needs_whole_multiprocessor, peak_registers
 from .ring_plan import Rings
 from .rings import with_stages
+from .warp_copies import choose_warp_copies
 
-ACCESS_BYTES = 16  # the widest access of one thread
 LARGEST_REPEAT = 16  # elements that lie in one word and go to one thread
 LANES = 32
-SHARED_FOR_EXCHANGE = 32 * 1024  # bytes that tiles in shared memory leave to reductions and conversions
+SHARED_FOR_EXCHANGE = 32 * 1024  # bytes that tiles in shared memory leave to reductions and conversions of tiles
 
 
 def choose_layouts(kernel: Kernel, facts: Facts, options: Options, target: Target, rings: Rings) -> Schedule:
@@ -52,19 +54,23 @@ def choose_layouts(kernel: Kernel, facts: Facts, options: Options, target: Targe
     layouts = {node: layout for node, layout in problem.answers.items() if isinstance(node, Variable)}
     in_registers = {variable: layout for variable, layout in layouts.items() if variable not in dots.staged}
     staged_bytes = sum(tile.stage_bytes * tile.stages for tile in dots.staged.values())
-    staged_bytes += sum(_held_bytes(layouts[v], v) * ring.stages for ring in rings.rings for v in ring.own)
-    room = target.max_dynamic_shared_bytes - SHARED_FOR_EXCHANGE - staged_bytes
     num_threads = options.num_warps * LANES
+    staged_bytes += sum(
+        _held_bytes(layouts.get(v), v, num_threads) * ring.stages for ring in rings.rings for v in ring.own
+    )
+    room = target.max_dynamic_shared_bytes - _exchange_bytes(kernel, conversions) - staged_bytes
     store_parts, rings = cut_stores(kernel, facts, problem.answers, rings)
     recomputed = _recomputed(kernel, facts, problem, conversions, in_registers, dots)
     counted = recomputed.seen_by(facts)
     in_registers = {v: layout for v, layout in in_registers.items() if v not in recomputed.variables}
     in_shared = choose_shared(kernel, counted, in_registers, num_threads, room)
     crowded = needs_whole_multiprocessor(peak_registers(kernel, counted, in_registers), num_threads)
+    warp_copies = choose_warp_copies(kernel, facts, layouts, rings)
+    copied = {tile: copy.layout for tile, copy in warp_copies.items()}
     return Schedule(
         layouts=layouts,
         statement_layouts={node: layout for node, layout in problem.answers.items() if isinstance(node, int)},
-        index_layouts=_index_layouts(kernel, facts, problem),
+        index_layouts=_index_layouts(kernel, facts, problem, copied),
         conversions={key: tuple(value) for key, value in conversions.items()},
         in_shared=in_shared,
         recomputed=recomputed,
@@ -72,6 +78,7 @@ def choose_layouts(kernel: Kernel, facts: Facts, options: Options, target: Targe
         staged=dots.staged,
         store_parts=store_parts,
         rings=rings,
+        warp_copies=warp_copies,
         blocks_per_multiprocessor=recomputed.blocks or (1 if crowded or rings.has_producer else None),
         options=options,
         target=target,
@@ -97,9 +104,16 @@ def _recomputed(
     return choose_recomputed(kernel, facts, layouts, exchanges, fixed)
 
 
-def _held_bytes(layout: Layout, variable: Variable) -> int:
-    """Bytes of a tile, copies that several threads hold counted."""
-    return (math.prod(layout.register_shape()) << layout.thread_bits) * variable.type.dtype.itemsize
+def _held_bytes(layout: Layout | None, variable: Variable, threads: int) -> int:
+    """Bytes of a tile or a scalar in all threads' registers: copies that several of them hold count as often."""
+    return (math.prod(layout.register_shape()) if layout else 1) * threads * variable.type.dtype.itemsize
+
+
+def _exchange_bytes(kernel: Kernel, conversions: dict[int, list[Conversion]]) -> int:
+    """Bytes of shared memory that other tiles must leave, before it is known what needs them."""
+    calls = (s for s in statements(kernel.body) if isinstance(s, Assign) and isinstance(s.value, Call))
+    tiles = any(s.value.op == "reduce" and s.targets[0].type.is_tile for s in calls)  # type: ignore[attr-defined]
+    return SHARED_FOR_EXCHANGE if conversions or tiles else SHARED_FOR_REDUCTIONS
 
 
 # ---------------------------------------------------------------------------------------------------- the answer
@@ -245,8 +259,13 @@ def _lead(layout: Layout, path: Path) -> Layout | None:
 # -------------------------------------------------------------------------------------------------- index tiles
 
 
-def _index_layouts(kernel: Kernel, facts: Facts, problem: Problem) -> dict[Variable, tuple[Layout, ...]]:
-    """The layouts in which statements need each index tile, in order of first need."""
+def _index_layouts(
+    kernel: Kernel, facts: Facts, problem: Problem, copied: dict[Variable, Layout]
+) -> dict[Variable, tuple[Layout, ...]]:
+    """The layouts in which statements need each index tile, in order of first need.
+
+    `copied` has the layouts of loads that other lanes make than those that hold the tile.
+    """
     needed: dict[Variable, list[Layout]] = {}
 
     def visit(expr: Expr, layout: Layout) -> None:
@@ -275,4 +294,6 @@ def _index_layouts(kernel: Kernel, facts: Facts, problem: Problem) -> dict[Varia
             for root in children(expr)[first:] if structured else (expr,):
                 if root.type.is_tile:
                     visit(root, problem.answers[node])
+                if root.type.is_tile and node in copied:
+                    visit(root, copied[node])
     return {variable: tuple(layouts) for variable, layouts in needed.items()}

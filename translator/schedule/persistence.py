@@ -28,6 +28,6 @@ def can_persist(kernel: Kernel, loops: list[tuple[For, bool]], plan: RingPlan) -
                 expr.op.startswith("atomic_") or expr.op in ("device_assert", "device_print", "barrier")
             ):
                 return False
-            if isinstance(expr, Call) and expr.op == "load" and stored & roots_of(kernel, expr.args[0]):
+            if isinstance(expr, Call) and expr.op == "load" and stored & roots_of(expr.args[0], plan.sources):
                 return False
     return True

@@ -11,6 +11,7 @@ from .layout import Layout
 from .recomputed import Recomputed
 from .ring_plan import Rings
 from .shared_tiles import SharedTile
+from .warp_copies import WarpCopy
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +40,7 @@ class Schedule:
       store_parts: by `id` of a store by tensor copies, how many warpgroups copy out their own rows; absent where one thread
         copies for all.
       rings: loops that load ahead, and the tensor maps that they use.
+      warp_copies: tiles that threads load ahead for themselves, but other lanes of the warp copy than those that hold them.
       blocks_per_multiprocessor: how many the register allocation must leave room for; None leaves it to ptxas. 1 keeps
         ptxas from spilling in pursuit of an occupancy that the tiles rule out.
     """
@@ -53,6 +55,7 @@ class Schedule:
     staged: dict[Variable, SharedTile]
     store_parts: dict[int, int]
     rings: Rings
+    warp_copies: dict[Variable, WarpCopy]
     blocks_per_multiprocessor: int | None
     options: Options
     target: Target

@@ -19,9 +19,9 @@ def pointer_sources(kernel: Kernel) -> dict[Variable, set[Variable]]:
     return sources
 
 
-def roots_of(kernel: Kernel, pointer: Expr) -> set[Variable]:
-    """The pointer variables that an address may derive from, arguments and what stands between."""
-    return _closure(_pointers_in(pointer), pointer_sources(kernel))
+def roots_of(pointer: Expr, sources: dict[Variable, set[Variable]]) -> set[Variable]:
+    """The pointer variables that an address may derive from, arguments and what stands between; `sources` of its kernel."""
+    return _closure(_pointers_in(pointer), sources)
 
 
 def read_only_pointers(kernel: Kernel) -> frozenset[Variable]:

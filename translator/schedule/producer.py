@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from ..analysis.structured import is_elementwise
 from ..ir.nodes import Assign, Call, Effect, Expr, For, If, Inlined, Kernel, Return, Statement, Variable, While
 from ..ir.walk import bodies, expressions, statements, used_variables
-from .pointers import roots_of, roots_written
+from .pointers import pointer_sources, roots_of, roots_written
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,17 +43,19 @@ def producible(kernel: Kernel, loop: For, starts: tuple[Expr, ...]) -> bool:
     ]  # fmt: skip
     needed = {v for s in (*around, loop) for expr in expressions(s) for v in used_variables(expr)}
     needed |= {v for expr in starts for v in used_variables(expr)}
-    written = roots_written(kernel)
-    return all(_scalar_definition(kernel, variable, written) for variable in _closure(kernel.body, needed))
+    written, sources = roots_written(kernel), pointer_sources(kernel)
+    return all(_scalar_definition(kernel, variable, written, sources) for variable in _closure(kernel.body, needed))
 
 
-def _scalar_definition(kernel: Kernel, variable: Variable, written: set[Variable]) -> bool:
+def _scalar_definition(
+    kernel: Kernel, variable: Variable, written: set[Variable], sources: dict[Variable, set[Variable]]
+) -> bool:
     """Whether every assignment of a variable is one that a single thread can make, ahead of what is written to memory."""
     for statement in statements(kernel.body):
         if isinstance(statement, Assign) and variable in statement.targets:
             value = statement.value
             loads_scalar = isinstance(value, Call) and value.op == "load" and not value.type.is_tile
-            if loads_scalar and written & roots_of(kernel, value.args[0]):  # type: ignore[attr-defined]
+            if loads_scalar and written & roots_of(value.args[0], sources):  # type: ignore[attr-defined]
                 return False
             if variable.type.is_tile or not (is_elementwise(value) or loads_scalar):
                 return False

@@ -70,6 +70,7 @@ class RingPlan:
     induction: Induction
     options: Options
     target: Target
+    sources: dict[Variable, set[Variable]]
     read_only: frozenset[Variable]
     replaced: dict[int, Statement]
     rings: list[Ring]

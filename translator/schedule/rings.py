@@ -42,7 +42,7 @@ from .instructions import WGMMA_CAPABILITY
 from .outliving import Reads, find_reads
 from .own_stages import may_load_ahead, own_loads, own_stages
 from .persistence import can_persist
-from .pointers import read_only_pointers, roots_of
+from .pointers import pointer_sources, read_only_pointers, roots_of
 from .producer import producible, waits_for_grids
 from .ring_plan import ALIGNED_STAGES, Ring, RingPlan, Rings
 from .row_copies import row_load
@@ -50,6 +50,7 @@ from .tensor_copies import box_load, boxed_tile, copy_stores, why_not_copied
 from .trips import in_any_trip
 
 MOST_STAGES = 8  # of tensor copies: more do not hide more latency
+LEAST_STAGES = 2  # with fewer nothing is loaded ahead
 
 
 def plan_rings(kernel: Kernel, options: Options, target: Target, most_stages: int) -> tuple[Kernel, Rings]:
@@ -57,12 +58,12 @@ def plan_rings(kernel: Kernel, options: Options, target: Target, most_stages: in
     loops = list(_loops(kernel.body, False))
     dots = any(True for _ in dot_statements(kernel))
     may_pay = dots or any(may_load_ahead(loop, list(top_statements(loop.body))) for loop, _ in loops)
-    if not loops or most_stages < 2 or not may_pay:
+    if not loops or most_stages < LEAST_STAGES or not may_pay:
         return kernel, Rings()
     facts = find_facts(kernel)
     plan = RingPlan(
         kernel, facts, plan_dots(kernel, facts, options, target), closed_forms(kernel, facts), options, target,
-        read_only_pointers(kernel), {}, [], {}, {}, {},
+        pointer_sources(kernel), read_only_pointers(kernel), {}, [], {}, {}, {},
     )  # fmt: skip
     reads = find_reads(kernel, facts)
     for loop, nested in loops:
@@ -149,7 +150,7 @@ def _plan_loop(plan: RingPlan, loop: For, nested: bool, most_stages: int, reads:
         return
     moved, rows = [], []
     for statement in loads:
-        if not roots_of(plan.kernel, statement.value.args[0]) <= plan.read_only:  # type: ignore[attr-defined]
+        if not roots_of(statement.value.args[0], plan.sources) <= plan.read_only:  # type: ignore[attr-defined]
             continue  # an earlier trip may store what this one loads
         by_rows = row_load(plan, statement, loop)
         call = by_rows or in_any_trip(plan.induction, plan.facts, statement, loop)

@@ -139,7 +139,7 @@ def _stores(plan: RingPlan, base: Variable) -> list[Effect]:
     """All stores through a pointer argument."""
     return [
         s for s in statements(plan.kernel.body)
-        if isinstance(s, Effect) and s.call.op == "store" and base in roots_of(plan.kernel, s.call.args[0])
+        if isinstance(s, Effect) and s.call.op == "store" and base in roots_of(s.call.args[0], plan.sources)
     ]  # fmt: skip
 
 
@@ -148,6 +148,6 @@ def _is_read(plan: RingPlan, pointer: Variable) -> bool:
     for statement in statements(plan.kernel.body):
         for expr in expressions(statement):
             reads = isinstance(expr, Call) and (expr.op == "load" or expr.op.startswith("atomic_"))
-            if reads and pointer in roots_of(plan.kernel, expr.args[0]):  # type: ignore[attr-defined]
+            if reads and pointer in roots_of(expr.args[0], plan.sources):  # type: ignore[attr-defined]
                 return True
     return False

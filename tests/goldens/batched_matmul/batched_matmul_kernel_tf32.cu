@@ -28,12 +28,10 @@ constexpr int VEC = 2;
 constexpr int VECS = COLS / VEC;                                // 4
 constexpr int ROWS = 4;                                         // 4 rows of accumulator per thread
 constexpr int COL_THREADS = 8;                                  // threads along the columns of a
-constexpr int BLOCK_K_COLS = BLOCK_K / COL_THREADS;             // 4 columns of a per thread
 constexpr int COL_VEC = 4;                                      // consecutive columns of a in a thread
 constexpr int ROW_THREADS = 16;                                 // threads along the rows of a
 constexpr int BLOCK_M_ROWS = BLOCK_M / ROW_THREADS;             // 4 rows of a per thread
 constexpr int BLOCK_N_THREADS = 16;                             // threads along the columns of b
-constexpr int BLOCK_N_COLS = BLOCK_N / BLOCK_N_THREADS;         // 4 columns of b per thread
 constexpr int BLOCK_N_VEC = 4;                                  // consecutive columns of b in a thread
 constexpr int BLOCK_K_THREADS = 8;                              // threads along the rows of b
 constexpr int BLOCK_K_ROWS = BLOCK_K / BLOCK_K_THREADS;         // 4 rows of b per thread
@@ -142,15 +140,15 @@ batched_matmul_kernel(const float* a_ptr, const float* b_ptr, float* c_ptr, int 
     const int lane = tid % WARP_SIZE;
     const int col = warp % 2 * 32 + lane % 4 * 2;   // the first column of this thread
     const int row = warp / 2 * 32 + lane / 4;   // the first row of this thread
-    const int a_col = tid % COL_THREADS;   // this thread's place among COL_THREADS
-    const int a_row = tid / COL_THREADS;   // this thread's place among ROW_THREADS
-    const int b_col = tid % BLOCK_N_THREADS;   // this thread's place among BLOCK_N_THREADS
-    const int b_row = tid / BLOCK_N_THREADS;   // this thread's place among BLOCK_K_THREADS
+    const int a_col = tid % COL_THREADS;   // this thread's place along the columns of a
+    const int a_row = tid / COL_THREADS;   // this thread's place along the rows of a
+    const int b_col = tid % BLOCK_N_THREADS;   // this thread's place along the columns of b
+    const int b_row = tid / BLOCK_N_THREADS;   // this thread's place along the rows of b
     const int warp_row = warp / 2 * 32;   // first row of the warp's part
     const int warp_col = warp % 2 * 32;   // first column of the warp's part
 
     // L15: batch = tl.program_id(2).to(tl.int64)
-    const long long batch = static_cast<long long>(static_cast<int>(blockIdx.z));
+    const long long batch = static_cast<int>(blockIdx.z);
     // L16: offs_m = tl.program_id(0) * BLOCK_M + tl.arange(0, BLOCK_M)
     int offs_m[BLOCK_M_ROWS];
     #pragma unroll
@@ -161,20 +159,12 @@ batched_matmul_kernel(const float* a_ptr, const float* b_ptr, float* c_ptr, int 
     #pragma unroll
     for (int r = 0; r < ROWS; ++r) offs_m_row[r] = static_cast<int>(blockIdx.x) * BLOCK_M + row + r * 8;
     // L17: offs_n = tl.program_id(1) * BLOCK_N + tl.arange(0, BLOCK_N)
-    int offs_n[BLOCK_N_COLS];
+    const int offs_n = static_cast<int>(blockIdx.y) * BLOCK_N + b_col * BLOCK_N_VEC;   // this thread's first
+    int offs_n_column[VECS];   // the first of each vector
     #pragma unroll
-    for (int c = 0; c < BLOCK_N_COLS; ++c) {
-        offs_n[c] = static_cast<int>(blockIdx.y) * BLOCK_N + b_col * BLOCK_N_VEC + c;
-    }
-    int offs_n_column[COLS];
-    #pragma unroll
-    for (int c = 0; c < COLS; ++c) {
-        offs_n_column[c] = static_cast<int>(blockIdx.y) * BLOCK_N + col + c / 2 * 8 + c % 2;
-    }
+    for (int v = 0; v < VECS; ++v) offs_n_column[v] = static_cast<int>(blockIdx.y) * BLOCK_N + col + v * 8;
     // L18: offs_k = tl.arange(0, BLOCK_K)
-    int offs_k[BLOCK_K_COLS];
-    #pragma unroll
-    for (int c = 0; c < BLOCK_K_COLS; ++c) offs_k[c] = a_col * COL_VEC + c;
+    const int offs_k = a_col * COL_VEC;   // this thread's first
     int offs_k_row[BLOCK_K_ROWS];
     #pragma unroll
     for (int r = 0; r < BLOCK_K_ROWS; ++r) offs_k_row[r] = r * BLOCK_K_THREADS + b_row;
@@ -186,16 +176,16 @@ batched_matmul_kernel(const float* a_ptr, const float* b_ptr, float* c_ptr, int 
     // L22: accumulator = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
     float accumulator[ROWS][COLS] = {};
     // L23: for k in range(0, K, BLOCK_K):
-    // Starts the loads of iteration k into a stage.
-    const auto load_tiles = [&](int k, int stage) {
+    // Starts the loads of iteration k into a stage; if there are no more, zeros.
+    const auto load_tiles = [&](int k, int stage, bool more) {
         // L24: a = tl.load(a_ptrs, mask=(offs_m[:, None] < M) & (k + offs_k[None, :] < K), other=0.0)
         #pragma unroll
         for (int r = 0; r < BLOCK_M_ROWS; ++r) {
             const int a_place = swizzled<float, BLOCK_K, BLOCK_M>(r * ROW_THREADS + a_row, a_col * COL_VEC);
             cp_async_16(&a[stage][a_place],
                         a_ptr + batch * static_cast<long long>(stride_ab)
-                        + static_cast<long long>(offs_m[r]) * stride_am + offs_k[0] + k,
-                        offs_m[r] < M ? valid_bytes<4, COL_VEC>(K - (k + offs_k[0])) : 0);
+                        + static_cast<long long>(offs_m[r]) * stride_am + offs_k + k,
+                        more && offs_m[r] < M ? valid_bytes<4, COL_VEC>(K - (k + offs_k)) : 0);
         }
         // L25: b = tl.load(b_ptrs, mask=(k + offs_k[:, None] < K) & (offs_n[None, :] < N), other=0.0)
         #pragma unroll
@@ -204,22 +194,19 @@ batched_matmul_kernel(const float* a_ptr, const float* b_ptr, float* c_ptr, int 
                 swizzled<float, BLOCK_N, BLOCK_K>(r * BLOCK_K_THREADS + b_row, b_col * BLOCK_N_VEC);
             cp_async_16(&b[stage][b_place],
                         b_ptr + batch * static_cast<long long>(stride_bb)
-                        + static_cast<long long>(offs_k_row[r]) * stride_bk + offs_n[0]
+                        + static_cast<long long>(offs_k_row[r]) * stride_bk + offs_n
                         + static_cast<long long>(k) * stride_bk,
-                        k + offs_k_row[r] < K ? valid_bytes<4, BLOCK_N_VEC>(N - offs_n[0]) : 0);
+                        more && k + offs_k_row[r] < K ? valid_bytes<4, BLOCK_N_VEC>(N - offs_n) : 0);
         }
     };
     for (int stage = 0; stage < NUM_STAGES - 1; ++stage) {
-        if (stage * BLOCK_K < K) load_tiles(stage * BLOCK_K, stage);
+        load_tiles(stage * BLOCK_K, stage, stage * BLOCK_K < K);
         cp_async_commit();
     }
     int used = 0;   // stages so far
     for (int k = 0; k < K; k += BLOCK_K) {
         cp_async_wait<NUM_STAGES - 2>();   // this thread's share of the tiles has arrived
         __syncthreads();   // everyone's share is there, and nobody reads the stage that is filled next
-        const int ahead = k + (NUM_STAGES - 1) * BLOCK_K;
-        if (ahead < K) load_tiles(ahead, (used + NUM_STAGES - 1) % NUM_STAGES);
-        cp_async_commit();   // possibly of nothing: one group per iteration
         const int stage = used % NUM_STAGES;
         // L26: accumulator += tl.dot(a, b, input_precision="tf32")
         #pragma unroll
@@ -228,7 +215,8 @@ batched_matmul_kernel(const float* a_ptr, const float* b_ptr, float* c_ptr, int 
             #pragma unroll
             for (int mi = 0; mi < MMA_ROWS; ++mi) {
                 const int a_place =
-                    swizzled<float, BLOCK_K, BLOCK_M>(warp_row + mi * 16 + lane % 16, kk + lane / 16 * 4);
+                    swizzled<float, BLOCK_K, BLOCK_M>(warp_row + lane % 16, kk + lane / 16 * 4)
+                    + mi * 16 * BLOCK_K;
                 ldmatrix_x4(a_frag[mi][0], a_frag[mi][1], a_frag[mi][2], a_frag[mi][3], &a[stage][a_place]);
             }
             unsigned b_frag[MMA_COLS][2];
@@ -252,8 +240,12 @@ batched_matmul_kernel(const float* a_ptr, const float* b_ptr, float* c_ptr, int 
         }
         // L27: a_ptrs += BLOCK_K * stride_ak    (folded into the copies)
         // L28: b_ptrs += BLOCK_K * stride_bk    (folded into the copies)
+        const int ahead = k + (NUM_STAGES - 1) * BLOCK_K;
+        load_tiles(ahead, (used + NUM_STAGES - 1) % NUM_STAGES, ahead < K);
+        cp_async_commit();   // possibly of nothing: one group per iteration
         ++used;
     }
+    cp_async_wait<0>();   // no copy of zeros is left behind
 
     // L30: c_ptrs = c_ptr + batch * stride_cb + offs_m[:, None] * stride_cm + offs_n[None, :] * stride_cn
     //         (formed where it is used)
@@ -264,9 +256,8 @@ batched_matmul_kernel(const float* a_ptr, const float* b_ptr, float* c_ptr, int 
         for (int v = 0; v < VECS; ++v) {
             if (offs_m_row[r] < M) {
                 store_vec_bounded<VEC>(c_ptr + batch * static_cast<long long>(stride_cb)
-                                       + static_cast<long long>(offs_m_row[r]) * stride_cm
-                                       + offs_n_column[v * VEC], &accumulator[r][v * VEC],
-                                       N - offs_n_column[v * VEC]);
+                                       + static_cast<long long>(offs_m_row[r]) * stride_cm + offs_n_column[v],
+                                       &accumulator[r][v * VEC], N - offs_n_column[v]);
             }
         }
     }

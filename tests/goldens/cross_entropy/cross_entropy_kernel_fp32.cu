@@ -6,7 +6,7 @@
 //              grad_ptr: float*, 16-byte aligned; stride, n_classes: int
 //   constexpr  BLOCK_SIZE = 1024
 //   launch     grid (programs, 1, 1), block (128, 1, 1), dynamic shared memory 0 bytes
-//   tiles      cols, x, cols_int, x_float, probability, grad [1024]: 8 x 128 threads
+//   tiles      cols, x, probability, grad [1024]: 8 x 128 threads
 //   numerics   exp: ex2.approx of x * log2(e), 2 ulp plus the rounding of the product
 //              log: lg2.approx times ln(2), 1 ulp of log2 near 1
 
@@ -75,7 +75,7 @@ cross_entropy_kernel(const float* logits_ptr, const int* labels_ptr, float* loss
     // L11: row = tl.program_id(0)
     const int row = blockIdx.x;
     // L12: label = tl.load(labels_ptr + row)
-    const int label = *(labels_ptr + row);
+    const int label = labels_ptr[row];
     // First pass: the maximum and the sum of exponentials, block by block.
     // L14: largest = -float("inf")
     float largest = __int_as_float(0xff800000);
@@ -92,7 +92,7 @@ cross_entropy_kernel(const float* logits_ptr, const int* labels_ptr, float* loss
         float x[ELEMS];
         #pragma unroll
         for (int e = 0; e < ELEMS; ++e) {
-            x[e] = cols[e] < n_classes ? *(logits_ptr + static_cast<long long>(row) * stride + cols[e])
+            x[e] = cols[e] < n_classes ? logits_ptr[static_cast<long long>(row) * stride + cols[e]]
                 : __int_as_float(0xff800000);
         }
         // L19: larger = tl.maximum(largest, tl.max(x, axis=0))
@@ -116,41 +116,36 @@ cross_entropy_kernel(const float* logits_ptr, const int* labels_ptr, float* loss
     // L23: logsumexp = tl.log(total) + largest
     const float logsumexp = __logf(total) + largest;
     // L24: target = tl.load(logits_ptr + row * stride + label).to(tl.float32)
-    const float target = *(logits_ptr + static_cast<long long>(row) * stride + label);
+    const float target = logits_ptr[static_cast<long long>(row) * stride + label];
     // L25: tl.store(loss_ptr + row, logsumexp - target)
-    if (tid == 0) *(loss_ptr + row) = logsumexp - target;
+    if (tid == 0) loss_ptr[row] = logsumexp - target;
     // Second pass: the gradient is the probability, less one at the label.
     // L27: for start in range(0, n_classes, BLOCK_SIZE):
-    for (int start_int = 0; start_int < n_classes; start_int += BLOCK_SIZE) {
+    for (int start = 0; start < n_classes; start += BLOCK_SIZE) {
         // L28: cols = start + tl.arange(0, BLOCK_SIZE)
-        int cols_int[ELEMS];
+        int cols[ELEMS];
         #pragma unroll
-        for (int e = 0; e < ELEMS; ++e) cols_int[e] = start_int + e * NUM_THREADS + tid;
+        for (int e = 0; e < ELEMS; ++e) cols[e] = start + e * NUM_THREADS + tid;
         // L29: x = tl.load(logits_ptr + row * stride + cols, mask=cols < n_classes,
         //     other=-float("inf")).to(tl.float32)
-        float x_float[ELEMS];
+        float x[ELEMS];
         #pragma unroll
         for (int e = 0; e < ELEMS; ++e) {
-            x_float[e] = cols_int[e] < n_classes
-                ? *(logits_ptr + static_cast<long long>(row) * stride + cols_int[e])
+            x[e] = cols[e] < n_classes ? logits_ptr[static_cast<long long>(row) * stride + cols[e]]
                 : __int_as_float(0xff800000);
         }
         // L30: probability = tl.exp(x - logsumexp)
         float probability[ELEMS];
         #pragma unroll
-        for (int e = 0; e < ELEMS; ++e) probability[e] = __expf(x_float[e] - logsumexp);
+        for (int e = 0; e < ELEMS; ++e) probability[e] = __expf(x[e] - logsumexp);
         // L31: grad = tl.where(cols == label, probability - 1.0, probability)
         float grad[ELEMS];
         #pragma unroll
-        for (int e = 0; e < ELEMS; ++e) {
-            grad[e] = cols_int[e] == label ? probability[e] - 1.0f : probability[e];
-        }
+        for (int e = 0; e < ELEMS; ++e) grad[e] = cols[e] == label ? probability[e] - 1.0f : probability[e];
         // L32: tl.store(grad_ptr + row * stride + cols, grad, mask=cols < n_classes)
         #pragma unroll
         for (int e = 0; e < ELEMS; ++e) {
-            if (cols_int[e] < n_classes) {
-                *(grad_ptr + static_cast<long long>(row) * stride + cols_int[e]) = grad[e];
-            }
+            if (cols[e] < n_classes) grad_ptr[static_cast<long long>(row) * stride + cols[e]] = grad[e];
         }
     }
 }

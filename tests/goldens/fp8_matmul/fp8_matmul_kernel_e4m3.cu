@@ -6,7 +6,8 @@
 //              b_desc_stride_0: long long, multiples of 16; c_desc: __nv_bfloat16*, 16-byte aligned;
 //              c_desc_stride_0: long long, a multiple of 8; a_scale_ptr, b_scale_ptr: const float*, 16-byte
 //              aligned; M, N, K: int, multiples of 16
-//   constexpr  BLOCK_M = 128, BLOCK_N = 128, BLOCK_K = 128
+//   constexpr  BLOCK_M = 128, BLOCK_N = 128, BLOCK_K = 128, A_ROWS = 128, A_COLS = 128, B_ROWS = 128,
+//              B_COLS = 128, C_ROWS = 128, C_COLS = 128
 //   launch     grid (blocks, programs, 1), block (384, 1, 1), dynamic shared memory 230400 bytes
 //              each block takes every gridDim.x-th of num_programs programs, the first blockIdx.x
 //   maps       a_map: a_desc [a_desc_shape_0, a_desc_shape_1], strides in bytes [a_desc_stride_0 * 1]; box
@@ -27,8 +28,12 @@
 
 constexpr int BLOCK_M = 128;                                    // rows of accumulator, elements of a_scale
 constexpr int BLOCK_N = 128;                                    // columns of accumulator, elements of b_scale
+constexpr int A_ROWS = 128;                                     // rows of a
+constexpr int A_COLS = 128;                                     // columns of a
+constexpr int B_ROWS = 128;                                     // rows of b
+constexpr int B_COLS = 128;                                     // columns of b
 constexpr int BLOCK_K = 128;
-constexpr int NUM_WARPS = 8;
+constexpr int NUM_WARPS = 8;                                    // those that multiply
 constexpr int WARP_SIZE = 32;
 constexpr int NUM_THREADS = NUM_WARPS * WARP_SIZE;              // 256
 constexpr int WARPGROUP_SIZE = 128;                             // threads
@@ -42,19 +47,18 @@ constexpr int COLS = BLOCK_N / COL_THREADS;                     // 32 columns of
 constexpr int VEC = 2;                                          // consecutive columns of a thread
 constexpr int VECS = COLS / VEC;                                // 16
 constexpr int ROWS = 2;                                         // 2 rows of a tile per thread
-constexpr int TILE_SIDE = 128;                                  // a side of a tile
 constexpr int NUM_STAGES = 6;                                   // tiles in shared memory at once
-// of all tiles of a stage
-constexpr int STAGE_BYTES = (TILE_SIDE * TILE_SIDE + TILE_SIDE * TILE_SIDE) * sizeof(__nv_fp8_e4m3);
+// bytes of all tiles of a stage
+constexpr int STAGE_BYTES = (A_ROWS * A_COLS + B_ROWS * B_COLS) * sizeof(__nv_fp8_e4m3);
 constexpr int MMA_K = 32;                                       // elements of K per instruction
-constexpr int A_PART = TILE_SIDE / 2 * TILE_SIDE;               // elements of a per warpgroup
+constexpr int A_PART = A_ROWS / 2 * A_COLS;                     // elements of a per warpgroup
 constexpr int SWIZZLE = 128;                                    // bytes of a swizzled line
 constexpr int PATTERN_BYTES = 8 * SWIZZLE;                      // 8 lines: the swizzle repeats
 constexpr int CHUNK = 16 / sizeof(__nv_fp8_e4m3);               // elements of 16 bytes, a descriptor's unit
 constexpr int PIECE_WIDTH = 128 / sizeof(__nv_bfloat16);        // columns of a piece of c: 128 bytes
 constexpr int STORE_BUFFERS = 2;                                // pieces: one is written, one copied out
 constexpr int STORE_PIECES = BLOCK_N / PIECE_WIDTH;             // pieces of c, stored one by one
-constexpr int PIECE_ELEMS = COLS / STORE_PIECES;                // of these per thread
+constexpr int PIECE_ELEMS = COLS / STORE_PIECES;                // elements of a piece in a thread's row
 constexpr int STORE_ROWS = BLOCK_M / 2;                         // rows that a warpgroup copies out
 
 // Loads N consecutive elements if `inside`; otherwise nothing is read and each becomes `other`.
@@ -65,11 +69,21 @@ __device__ __forceinline__ void load_vec_if(T* target, const T* source, bool ins
     T* elements = reinterpret_cast<T*>(&packet);
     #pragma unroll
     for (int i = 0; i < N; ++i) elements[i] = other;
-    if (inside) {
-        packet = *reinterpret_cast<const uint2*>(source);
-    }
+    if (inside) packet = *reinterpret_cast<const uint2*>(source);
     #pragma unroll
     for (int i = 0; i < N; ++i) target[i] = elements[i];
+}
+
+// Rounds value(0), value(1), ..., two at a time: a pair shares a register from the start.
+template <int N, typename Value>
+__device__ __forceinline__ void round_pairs(__nv_bfloat16 (&target)[N], Value value)
+{
+    #pragma unroll
+    for (int i = 0; i < N; i += 2) {
+        const __nv_bfloat162 rounded = __floats2bfloat162_rn(value(i), value(i + 1));
+        target[i] = rounded.x;
+        target[i + 1] = rounded.y;
+    }
 }
 
 // Offset of an element of a shared tile: LINES lines of WIDTH elements, cut into boxes of at most 128 bytes a
@@ -95,11 +109,14 @@ struct alignas(64) TensorMap { unsigned char opaque[128]; };
 
 using Barrier = unsigned long long;   // an mbarrier
 
-// Arms a barrier whose every phase takes `arrivals` arrivals, besides the bytes announced for it.
-__device__ __forceinline__ void mbarrier_init(Barrier* barrier, int arrivals)
+// Arms COUNT barriers whose every phase takes `arrivals` arrivals, besides the bytes announced for it.
+template <int COUNT>
+__device__ __forceinline__ void mbarrier_init(Barrier* barriers, int arrivals)
 {
-    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;"
-                 :: "r"(shared_address(barrier)), "r"(arrivals) : "memory");
+    for (int i = 0; i < COUNT; ++i) {
+        asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;"
+                     :: "r"(shared_address(&barriers[i])), "r"(arrivals) : "memory");
+    }
 }
 
 // Makes initialised barriers visible to the asynchronous proxy, that is, to TMA.
@@ -156,10 +173,12 @@ __device__ __forceinline__ void tma_load_2d(void* dst, const TensorMap& map, int
                  : "memory");
 }
 
-// Starts a copy of a shared box to (row, col); the parts outside the tensor are not written.
+// Starts a copy of a shared box to (row, col), in a group of its own; the parts outside the tensor are not
+// written.
 __device__ __forceinline__ void tma_store_2d(const TensorMap& map, int row, int col, const void* src)
 {
-    asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%0, {%1, %2}], [%3];"
+    asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%0, {%1, %2}], [%3];\n\t"
+                 "cp.async.bulk.commit_group;"
                  :: "l"(&map), "r"(col), "r"(row), "r"(shared_address(src)) : "memory");
 }
 
@@ -167,12 +186,6 @@ __device__ __forceinline__ void tma_store_2d(const TensorMap& map, int row, int 
 __device__ __forceinline__ void tensor_map_prefetch(const TensorMap& map)
 {
     asm volatile("prefetch.tensormap [%0];" :: "l"(&map) : "memory");
-}
-
-// Closes the group of this thread's stores since the previous commit.
-__device__ __forceinline__ void tma_store_commit()
-{
-    asm volatile("cp.async.bulk.commit_group;" ::: "memory");
 }
 
 // Waits until all but PENDING groups of this thread's stores no longer need their shared memory.
@@ -221,20 +234,27 @@ __device__ __forceinline__ void stmatrix_x4(void* row, unsigned r0, unsigned r1,
                  :: "r"(shared_address(row)), "r"(r0), "r"(r1), "r"(r2), "r"(r3) : "memory");
 }
 
-// Stores a warp's piece of 16 x 16 elements. A lane holds four of row lane / 4 and four of the row 8 below,
-// two from each half of the columns; lane i passes the address of row i % 16, column i / 16 * 8.
-template <typename T>
-__device__ __forceinline__ void store_matrices(T* row, const T* upper, const T* lower)
+// Stores 16 rows of a warp, from `first_row` on, to a shared tile of LINES lines of WIDTH elements. Of 16
+// columns a lane holds four elements of row lane / 4 and four of the row 8 below, two from each half; `upper`
+// and `lower` are COUNT of each row.
+template <int WIDTH, int LINES, int COUNT, typename T>
+__device__ __forceinline__ void store_matrices(T* tile, int first_row, const T* upper, const T* lower)
 {
-    unsigned matrices[4];   // upper left, lower left, upper right, lower right
-    T* elements = reinterpret_cast<T*>(matrices);
+    const int lane = threadIdx.x % WARP_SIZE;
     #pragma unroll
-    for (int i = 0; i < 8; ++i) elements[i] = (i / 2 % 2 ? lower : upper)[i / 4 * 2 + i % 2];
-    stmatrix_x4(row, matrices[0], matrices[1], matrices[2], matrices[3]);
+    for (int i = 0; i < COUNT; i += 4) {
+        unsigned matrices[4];   // upper left, lower left, upper right, lower right
+        T* elements = reinterpret_cast<T*>(matrices);
+        #pragma unroll
+        for (int k = 0; k < 8; ++k) elements[k] = (k / 2 % 2 ? lower : upper)[i + k / 4 * 2 + k % 2];
+        T* row = tile + swizzled<T, WIDTH, LINES>(first_row + lane % 16, i * 4 + lane / 16 * 8);
+        stmatrix_x4(row, matrices[0], matrices[1], matrices[2], matrices[3]);
+    }
 }
 
-// What wgmma must know of a shared operand: where it starts, the swizzle of its rows, and the strides between
-// its core matrices, in bytes. Adding 1 to a descriptor moves its start by 16 bytes.
+// What wgmma must know of a shared operand: its start, the swizzle of its lines, and the bytes from 8 lines
+// to the next 8, and from box to box along M or N (without meaning where K is contiguous). Adding 1 moves the
+// start by 16 bytes.
 template <int SWIZZLE_BYTES>
 __device__ __forceinline__ unsigned long long wgmma_descriptor(const void* start, int leading_bytes,
         int stride_bytes)
@@ -267,20 +287,19 @@ __device__ __forceinline__ void wgmma_wait()
     asm volatile("wgmma.wait_group.sync.aligned %0;" :: "n"(PENDING) : "memory");
 }
 
-// Keeps the compiler from moving uses of `row` across this point, where a running wgmma may own it.
-template <int N>
-__device__ __forceinline__ void wgmma_pin(float (&row)[N])
+// Keeps the compiler from moving uses of `tile` across this point, where a running wgmma may own it.
+template <int ROWS, int COLS>
+__device__ __forceinline__ void wgmma_pin(float (&tile)[ROWS][COLS])
 {
     #pragma unroll
-    for (int i = 0; i < N; ++i) asm volatile("" : "+f"(row[i]) :: "memory");
+    for (int i = 0; i < ROWS * COLS; ++i) asm volatile("" : "+f"(tile[i / COLS][i % COLS]) :: "memory");
 }
 
-// Starts acc += a * b on a 64x128x32 fragment, fp8 e4m3 inputs, a from shared memory. `upper` holds a lane's
-// part of row lane / 4 of its warp's 16 rows, `lower` of row lane / 4 + 8.
-__device__ __forceinline__ void wgmma_m64n128k32(float (&upper)[32], float (&lower)[32], unsigned long long a,
-                                                 unsigned long long b)
+// Starts acc += a * b on a 64x128x32 fragment, fp8 e4m3 inputs, a from shared memory. A lane holds parts of
+// row lane / 4 of its warp's 16 rows, and of row lane / 4 + 8.
+__device__ __forceinline__ void wgmma_m64n128k32(float (*acc)[32], unsigned long long a, unsigned long long b)
 {
-#define FRAG(f) "+f"(upper[2 * f]), "+f"(upper[2 * f + 1]), "+f"(lower[2 * f]), "+f"(lower[2 * f + 1])
+#define FRAG(f) "+f"(acc[0][2 * f]), "+f"(acc[0][2 * f + 1]), "+f"(acc[1][2 * f]), "+f"(acc[1][2 * f + 1])
     asm volatile(
         "wgmma.mma_async.sync.aligned.m64n128k32.f32.e4m3.e4m3 {"
         "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
@@ -295,8 +314,8 @@ __device__ __forceinline__ void wgmma_m64n128k32(float (&upper)[32], float (&low
 }
 
 struct alignas(1024) SharedArrays {
-    alignas(1024) __nv_fp8_e4m3 a[NUM_STAGES][TILE_SIDE * TILE_SIDE];   // 128-byte swizzle
-    alignas(1024) __nv_fp8_e4m3 b[NUM_STAGES][TILE_SIDE * TILE_SIDE];   // 128-byte swizzle
+    alignas(1024) __nv_fp8_e4m3 a[NUM_STAGES][A_ROWS * A_COLS];   // 128-byte swizzle
+    alignas(1024) __nv_fp8_e4m3 b[NUM_STAGES][B_ROWS * B_COLS];   // 128-byte swizzle
     // c on its way out, 128-byte swizzle
     alignas(1024) __nv_bfloat16 c_shared[STORE_BUFFERS][BLOCK_M * PIECE_WIDTH];
     alignas(16) Barrier full[NUM_STAGES];   // completes when the tiles of a stage have arrived
@@ -318,29 +337,26 @@ fp8_matmul_kernel(const __nv_fp8_e4m3* a_desc, int a_desc_shape_0, int a_desc_sh
     const int tid = threadIdx.x;
     const int warp = tid / WARP_SIZE;
     const int lane = tid % WARP_SIZE;
-    const int col = tid % COL_THREADS;   // this thread's place among COL_THREADS
+    const int col = tid % COL_THREADS;   // this thread's place along the columns of a tile
     const int accumulator_row = warp * 16 + lane / 4;   // the first row of this thread
     const int warpgroup = tid / WARPGROUP_SIZE;
-    const int matrix_row = warp * 16 + lane % 16;   // the row that this lane addresses
     if (tid == NUM_THREADS) {
         tensor_map_prefetch(a_map);
         tensor_map_prefetch(b_map);
-        for (int stage = 0; stage < NUM_STAGES; ++stage) {
-            mbarrier_init(&full[stage], 1);   // the loading thread arrives
-            mbarrier_init(&empty[stage], NUM_WARPS);   // a lane of each warp does
-        }
+        mbarrier_init<NUM_STAGES>(full, 1);   // the loading thread arrives
+        mbarrier_init<NUM_STAGES>(empty, NUM_WARPS);   // a lane of each multiplying warp does
         mbarrier_init_fence();
     }
 
     if (tid >= NUM_THREADS) {   // the last warpgroup loads: one of its threads starts all copies
         warpgroup_shrink<PRODUCER_REGS>();
-        if (tid < READY_THREADS) named_barrier_arrive(READY_BARRIER, READY_THREADS);
+        if (tid < READY_THREADS) named_barrier_arrive(READY_BARRIER, READY_THREADS);   // the first warp
         if (tid == NUM_THREADS) {
             // L2 need not keep what only one program reads.
             const auto a_policy =
-                l2_policy(num_programs * gridDim.y <= (a_desc_shape_0 + TILE_SIDE - 1) / TILE_SIDE);
+                l2_policy(num_programs * gridDim.y <= (a_desc_shape_0 + A_ROWS - 1) / A_ROWS);
             const auto b_policy =
-                l2_policy(num_programs * gridDim.y <= (b_desc_shape_0 + TILE_SIDE - 1) / TILE_SIDE);
+                l2_policy(num_programs * gridDim.y <= (b_desc_shape_0 + B_ROWS - 1) / B_ROWS);
             int filled = 0;   // stages so far, over all loops
             for (int program = blockIdx.x; program < num_programs; program += gridDim.x) {
                 // L18: row, column = tl.program_id(0) * BLOCK_M, tl.program_id(1) * BLOCK_N
@@ -370,8 +386,7 @@ fp8_matmul_kernel(const __nv_fp8_e4m3* a_desc, int a_desc_shape_0, int a_desc_sh
             // L19: accumulator = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
             float accumulator[ROWS][COLS] = {};
             // L20: for k in range(0, K, BLOCK_K):    (the multiplying warps' part)
-            const int first_used = used;
-            if (0 < K) {   // ptxas serialises products if a way leads around the wait for them
+            if (K > 0) {   // ptxas serialises products if a way leads around the wait for them
                 for (int k = 0; k < K; k += BLOCK_K, ++used) {
                     const int stage = used % NUM_STAGES;
                     mbarrier_wait(&full[stage], used / NUM_STAGES % 2);   // the tiles have arrived
@@ -381,18 +396,16 @@ fp8_matmul_kernel(const __nv_fp8_e4m3* a_desc, int a_desc_shape_0, int a_desc_sh
                     const auto b_operand = wgmma_descriptor<SWIZZLE>(b[stage], 16, PATTERN_BYTES);
                     wgmma_fence();
                     #pragma unroll
-                    for (int kk = 0; kk < TILE_SIDE; kk += MMA_K) {
-                        wgmma_m64n128k32(accumulator[0], accumulator[1], a_operand + kk / CHUNK,
-                                         b_operand + kk / CHUNK);
+                    for (int kk = 0; kk < A_COLS; kk += MMA_K) {
+                        wgmma_m64n128k32(accumulator, a_operand + kk / CHUNK, b_operand + kk / CHUNK);
                     }
                     wgmma_commit();
                     // the last iteration's products are complete, its stage is free; this one's go on
                     wgmma_wait<1>();
-                    if (used > first_used && lane == 0) mbarrier_arrive(&empty[(used - 1) % NUM_STAGES]);
+                    if (k > 0 && lane == 0) mbarrier_arrive(&empty[(used - 1) % NUM_STAGES]);
                 }
                 wgmma_wait<0>();   // all products are complete
-                #pragma unroll
-                for (int r = 0; r < ROWS; ++r) wgmma_pin(accumulator[r]);
+                wgmma_pin(accumulator);
                 if (lane == 0) mbarrier_arrive(&empty[(used - 1) % NUM_STAGES]);
             }
 
@@ -400,11 +413,9 @@ fp8_matmul_kernel(const __nv_fp8_e4m3* a_desc, int a_desc_shape_0, int a_desc_sh
             int offs_m[ROWS];
             #pragma unroll
             for (int r = 0; r < ROWS; ++r) offs_m[r] = row + accumulator_row + r * 8;
-            int offs_n[COLS];
+            int offs_n[VECS];   // the first of each vector
             #pragma unroll
-            for (int cc = 0; cc < COLS; ++cc) {
-                offs_n[cc] = column + (cc / VEC * COL_THREADS + col) * VEC + cc % VEC;
-            }
+            for (int v = 0; v < VECS; ++v) offs_n[v] = column + (v * COL_THREADS + col) * VEC;
             // L26: a_scale = tl.load(a_scale_ptr + offs_m, mask=offs_m < M, other=0.0)
             float a_scale[ROWS];
             #pragma unroll
@@ -413,32 +424,24 @@ fp8_matmul_kernel(const __nv_fp8_e4m3* a_desc, int a_desc_shape_0, int a_desc_sh
             float b_scale[COLS];
             #pragma unroll
             for (int v = 0; v < VECS; ++v) {
-                load_vec_if<VEC>(&b_scale[v * VEC], b_scale_ptr + offs_n[v * VEC], offs_n[v * VEC] < N, 0.0f);
+                load_vec_if<VEC>(&b_scale[v * VEC], b_scale_ptr + offs_n[v], offs_n[v] < N, 0.0f);
             }
             // L28: c = accumulator * a_scale[:, None] * b_scale[None, :]
             float c[ROWS][COLS];
             #pragma unroll
             for (int r = 0; r < ROWS; ++r) {
                 #pragma unroll
-                for (int cc = 0; cc < COLS; ++cc) c[r][cc] = accumulator[r][cc] * a_scale[r] * b_scale[cc];
+                for (int j = 0; j < COLS; ++j) c[r][j] = accumulator[r][j] * a_scale[r] * b_scale[j];
             }
             // L29: c_desc.store([row, column], c.to(tl.bfloat16))
             __nv_bfloat16 stored[ROWS][COLS];
             #pragma unroll
-            for (int r = 0; r < ROWS; ++r) {
-                #pragma unroll
-                for (int cc = 0; cc < COLS; ++cc) stored[r][cc] = __float2bfloat16(c[r][cc]);
-            }
+            for (int r = 0; r < ROWS; ++r) round_pairs(stored[r], [&](int j) { return c[r][j]; });
             #pragma unroll
             for (int piece = 0; piece < STORE_PIECES; ++piece) {
                 const int buffer = piece % STORE_BUFFERS;
-                #pragma unroll
-                for (int v = 0; v < PIECE_ELEMS / 4; ++v) {
-                    const int stored_place =
-                        swizzled<__nv_bfloat16, PIECE_WIDTH, BLOCK_M>(matrix_row, v * 16 + lane / 16 * 8);
-                    store_matrices(&c_shared[buffer][stored_place], &stored[0][piece * PIECE_ELEMS + v * 4],
-                                   &stored[1][piece * PIECE_ELEMS + v * 4]);
-                }
+                store_matrices<PIECE_WIDTH, BLOCK_M, PIECE_ELEMS>(c_shared[buffer], warp * 16,
+                        &stored[0][piece * PIECE_ELEMS], &stored[1][piece * PIECE_ELEMS]);
                 async_proxy_fence();   // tensor copies read through the asynchronous proxy
                 if (tid % WARPGROUP_SIZE == 0) tma_store_wait<0>();
                 // the piece is complete, and the other buffer has been copied out
@@ -446,7 +449,6 @@ fp8_matmul_kernel(const __nv_fp8_e4m3* a_desc, int a_desc_shape_0, int a_desc_sh
                 if (tid % WARPGROUP_SIZE == 0) {
                     tma_store_2d(c_map, row + warpgroup * STORE_ROWS, column + piece * PIECE_WIDTH,
                                  c_shared[buffer] + warpgroup * STORE_ROWS * PIECE_WIDTH);
-                    tma_store_commit();
                 }
             }
         }

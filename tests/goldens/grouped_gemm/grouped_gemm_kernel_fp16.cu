@@ -81,8 +81,9 @@ __device__ __forceinline__ void async_proxy_fence()
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 
-// What wgmma must know of a shared operand: where it starts, the swizzle of its rows, and the strides between
-// its core matrices, in bytes. Adding 1 to a descriptor moves its start by 16 bytes.
+// What wgmma must know of a shared operand: its start, the swizzle of its lines, and the bytes from 8 lines
+// to the next 8, and from box to box along M or N (without meaning where K is contiguous). Adding 1 moves the
+// start by 16 bytes.
 template <int SWIZZLE_BYTES>
 __device__ __forceinline__ unsigned long long wgmma_descriptor(const void* start, int leading_bytes,
         int stride_bytes)
@@ -115,20 +116,19 @@ __device__ __forceinline__ void wgmma_wait()
     asm volatile("wgmma.wait_group.sync.aligned %0;" :: "n"(PENDING) : "memory");
 }
 
-// Keeps the compiler from moving uses of `row` across this point, where a running wgmma may own it.
-template <int N>
-__device__ __forceinline__ void wgmma_pin(float (&row)[N])
+// Keeps the compiler from moving uses of `tile` across this point, where a running wgmma may own it.
+template <int ROWS, int COLS>
+__device__ __forceinline__ void wgmma_pin(float (&tile)[ROWS][COLS])
 {
     #pragma unroll
-    for (int i = 0; i < N; ++i) asm volatile("" : "+f"(row[i]) :: "memory");
+    for (int i = 0; i < ROWS * COLS; ++i) asm volatile("" : "+f"(tile[i / COLS][i % COLS]) :: "memory");
 }
 
-// Starts acc += a * b on a 64x64x16 fragment, fp16 inputs, a from shared memory. `upper` holds a lane's part
-// of row lane / 4 of its warp's 16 rows, `lower` of row lane / 4 + 8.
-__device__ __forceinline__ void wgmma_m64n64k16(float (&upper)[16], float (&lower)[16], unsigned long long a,
-                                                unsigned long long b)
+// Starts acc += a * b on a 64x64x16 fragment, fp16 inputs, a from shared memory. A lane holds parts of row
+// lane / 4 of its warp's 16 rows, and of row lane / 4 + 8.
+__device__ __forceinline__ void wgmma_m64n64k16(float (*acc)[16], unsigned long long a, unsigned long long b)
 {
-#define FRAG(f) "+f"(upper[2 * f]), "+f"(upper[2 * f + 1]), "+f"(lower[2 * f]), "+f"(lower[2 * f + 1])
+#define FRAG(f) "+f"(acc[0][2 * f]), "+f"(acc[0][2 * f + 1]), "+f"(acc[1][2 * f]), "+f"(acc[1][2 * f + 1])
     asm volatile(
         "wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 {"
         "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
@@ -149,12 +149,12 @@ grouped_gemm_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, const int
     __builtin_assume(tid >= 0);   // its quotients and remainders are shifts and masks
     const int warp = tid / WARP_SIZE;
     const int lane = tid % WARP_SIZE;
-    const int col = tid % COL_THREADS;   // this thread's place among COL_THREADS
+    const int col = tid % COL_THREADS;   // this thread's place along the columns of accumulator
     const int row = warp * 16 + lane / 4;   // the first row of this thread
-    const int x_col = tid % BLOCK_K_THREADS;   // this thread's place among BLOCK_K_THREADS
-    const int x_row = tid / BLOCK_K_THREADS;   // this thread's place among ROW_THREADS
-    const int y_col = tid % BLOCK_N_THREADS;   // this thread's place among BLOCK_N_THREADS
-    const int y_row = tid / BLOCK_N_THREADS;   // this thread's place among Y_ROW_THREADS
+    const int x_col = tid % BLOCK_K_THREADS;   // this thread's place along the columns of x
+    const int x_row = tid / BLOCK_K_THREADS;   // this thread's place along the rows of x
+    const int y_col = tid % BLOCK_N_THREADS;   // this thread's place along the columns of y
+    const int y_row = tid / BLOCK_N_THREADS;   // this thread's place along the rows of y
 
     // L14: tile = tl.program_id(0)
     int tile = blockIdx.x;
@@ -164,20 +164,20 @@ grouped_gemm_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, const int
     for (int group = 0; group < n_groups; ++group) {
         // sizes holds M, N, K of each product, starts where its three matrices begin in a, b and c.
         // L18: M = tl.load(sizes_ptr + group * 3)
-        const int M = *(sizes_ptr + static_cast<long long>(group) * 3);
+        const int M = sizes_ptr[static_cast<long long>(group) * 3];
         // L19: N = tl.load(sizes_ptr + group * 3 + 1)
-        const int N = *(sizes_ptr + static_cast<long long>(group) * 3 + 1);
+        const int N = sizes_ptr[static_cast<long long>(group) * 3 + 1];
         // L20: K = tl.load(sizes_ptr + group * 3 + 2)
-        const int K = *(sizes_ptr + static_cast<long long>(group) * 3 + 2);
+        const int K = sizes_ptr[static_cast<long long>(group) * 3 + 2];
         // L21: a = a_ptr + tl.load(starts_ptr + group * 3)
-        const long long starts = *(starts_ptr + static_cast<long long>(group) * 3);
+        const long long starts = starts_ptr[static_cast<long long>(group) * 3];
         const half* a = a_ptr + starts;
         // L22: b = b_ptr + tl.load(starts_ptr + group * 3 + 1)
-        const long long starts_long = *(starts_ptr + static_cast<long long>(group) * 3 + 1);
-        const half* b = b_ptr + starts_long;
+        const long long b_starts = starts_ptr[static_cast<long long>(group) * 3 + 1];
+        const half* b = b_ptr + b_starts;
         // L23: c = c_ptr + tl.load(starts_ptr + group * 3 + 2)
-        const long long starts_value = *(starts_ptr + static_cast<long long>(group) * 3 + 2);
-        half* c = c_ptr + starts_value;
+        const long long c_starts = starts_ptr[static_cast<long long>(group) * 3 + 2];
+        half* c = c_ptr + c_starts;
         // L24: num_pid_n = tl.cdiv(N, BLOCK_N)
         const int num_pid_n = (N + BLOCK_N - 1) / BLOCK_N;
         // L25: num_tiles = tl.cdiv(M, BLOCK_M) * num_pid_n
@@ -199,8 +199,8 @@ grouped_gemm_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, const int
             const int offs_n = pid_n * BLOCK_N + y_col;
             int offs_n_column[COLS];
             #pragma unroll
-            for (int cc = 0; cc < COLS; ++cc) {
-                offs_n_column[cc] = pid_n * BLOCK_N + (cc / VEC * COL_THREADS + col) * VEC + cc % VEC;
+            for (int j = 0; j < COLS; ++j) {
+                offs_n_column[j] = pid_n * BLOCK_N + (j / VEC * COL_THREADS + col) * VEC + j % VEC;
             }
             // L31: offs_k = tl.arange(0, BLOCK_K)
             const int offs_k = x_col;
@@ -219,13 +219,13 @@ grouped_gemm_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, const int
                 #pragma unroll
                 for (int r = 0; r < BLOCK_M_ROWS; ++r) {
                     x_ahead[r] = offs_m[r] < M && k + offs_k < K
-                        ? *(a + static_cast<long long>(offs_m[r]) * K + k + offs_k) : __float2half(0.0f);
+                        ? a[static_cast<long long>(offs_m[r]) * K + k + offs_k] : __float2half(0.0f);
                 }
                 // L37: y = tl.load(b + (k + offs_k)[:, None] * N + offs_n[None, :], mask=b_mask, other=0.0)
                 #pragma unroll
                 for (int r = 0; r < BLOCK_K_ROWS; ++r) {
                     y_ahead[r] = k + offs_k_row[r] < K && offs_n < N
-                        ? *(b + static_cast<long long>(k + offs_k_row[r]) * N + offs_n) : __float2half(0.0f);
+                        ? b[static_cast<long long>(k + offs_k_row[r]) * N + offs_n] : __float2half(0.0f);
                 }
             };
             // Puts what has come into registers into its stage.
@@ -263,14 +263,12 @@ grouped_gemm_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, const int
                 wgmma_fence();
                 #pragma unroll
                 for (int kk = 0; kk < BLOCK_K; kk += MMA_K) {
-                    wgmma_m64n64k16(accumulator[0], accumulator[1], x_operand + kk / CHUNK,
-                                    y_operand + kk * LINE_CHUNKS);
+                    wgmma_m64n64k16(accumulator, x_operand + kk / CHUNK, y_operand + kk * LINE_CHUNKS);
                 }
                 wgmma_commit();
                 if (ahead < K) put_tiles((used + NUM_STAGES - 1) % NUM_STAGES);
                 wgmma_wait<0>();   // all products are complete
-                #pragma unroll
-                for (int r = 0; r < ROWS; ++r) wgmma_pin(accumulator[r]);
+                wgmma_pin(accumulator);
                 ++used;
             }
             // L39: c_mask = (offs_m[:, None] < M) & (offs_n[None, :] < N)    (tested where it is used)
@@ -278,13 +276,13 @@ grouped_gemm_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, const int
             //     mask=c_mask)
             half stored[ROWS][COLS];
             #pragma unroll
-            for (int r = 0; r < ROWS; ++r) round_pairs(stored[r], [&](int cc) { return accumulator[r][cc]; });
+            for (int r = 0; r < ROWS; ++r) round_pairs(stored[r], [&](int j) { return accumulator[r][j]; });
             #pragma unroll
             for (int r = 0; r < ROWS; ++r) {
                 #pragma unroll
-                for (int cc = 0; cc < COLS; ++cc) {
-                    if (offs_m_row[r] < M && offs_n_column[cc] < N) {
-                        *(c + static_cast<long long>(offs_m_row[r]) * N + offs_n_column[cc]) = stored[r][cc];
+                for (int j = 0; j < COLS; ++j) {
+                    if (offs_m_row[r] < M && offs_n_column[j] < N) {
+                        c[static_cast<long long>(offs_m_row[r]) * N + offs_n_column[j]] = stored[r][j];
                     }
                 }
             }

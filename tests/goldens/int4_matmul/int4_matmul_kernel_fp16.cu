@@ -22,7 +22,7 @@ constexpr int BLOCK_M = 64;                                     // rows of a
 constexpr int BLOCK_N = 64;                                     // columns of accumulator
 constexpr int BLOCK_K = 64;                                     // columns of a, rows of packed
 constexpr int GROUP = 64;
-constexpr int NUM_WARPS = 4;
+constexpr int NUM_WARPS = 4;                                    // those that multiply
 constexpr int WARP_SIZE = 32;
 constexpr int NUM_THREADS = NUM_WARPS * WARP_SIZE;              // 128
 constexpr int CONSUMER_BARRIER = 1;                             // named barrier of those that multiply
@@ -40,7 +40,7 @@ constexpr int BLOCK_K_ROWS = BLOCK_K / ROW_THREADS;             // 2 rows of pac
 constexpr int ROW_VEC = 2;                                      // consecutive rows of packed in a thread
 constexpr int OCT_VEC = 8;                                      // elements of one access
 constexpr int NUM_STAGES = 8;                                   // tiles in shared memory at once
-constexpr int STAGE_BYTES = BLOCK_M * BLOCK_K * sizeof(half);   // of all tiles of a stage
+constexpr int STAGE_BYTES = BLOCK_M * BLOCK_K * sizeof(half);   // bytes of all tiles of a stage
 constexpr int MMA_K = 16;                                       // elements of K per instruction
 constexpr int SWIZZLE = 128;                                    // bytes of a swizzled line
 constexpr int PATTERN_BYTES = 8 * SWIZZLE;                      // 8 lines: the swizzle repeats
@@ -55,9 +55,7 @@ __device__ __forceinline__ void load_vec_if(T* target, const T* source, bool ins
     T* elements = reinterpret_cast<T*>(&packet);
     #pragma unroll
     for (int i = 0; i < N; ++i) elements[i] = other;
-    if (inside) {
-        packet = *reinterpret_cast<const uint4*>(source);
-    }
+    if (inside) packet = *reinterpret_cast<const uint4*>(source);
     #pragma unroll
     for (int i = 0; i < N; ++i) target[i] = elements[i];
 }
@@ -71,6 +69,18 @@ __device__ __forceinline__ void store_vec(T* target, const T* source)
     #pragma unroll
     for (int i = 0; i < N; ++i) elements[i] = source[i];
     *reinterpret_cast<uint4*>(target) = packet;
+}
+
+// Rounds value(0), value(1), ..., two at a time: a pair shares a register from the start.
+template <int N, typename Value>
+__device__ __forceinline__ void round_pairs(half (&target)[N], Value value)
+{
+    #pragma unroll
+    for (int i = 0; i < N; i += 2) {
+        const half2 rounded = __floats2half2_rn(value(i), value(i + 1));
+        target[i] = rounded.x;
+        target[i + 1] = rounded.y;
+    }
 }
 
 // Two integers from LEAST to LEAST + 1023 as half, exactly: the last bits of numbers whose unit is 1.
@@ -108,11 +118,14 @@ struct alignas(64) TensorMap { unsigned char opaque[128]; };
 
 using Barrier = unsigned long long;   // an mbarrier
 
-// Arms a barrier whose every phase takes `arrivals` arrivals, besides the bytes announced for it.
-__device__ __forceinline__ void mbarrier_init(Barrier* barrier, int arrivals)
+// Arms COUNT barriers whose every phase takes `arrivals` arrivals, besides the bytes announced for it.
+template <int COUNT>
+__device__ __forceinline__ void mbarrier_init(Barrier* barriers, int arrivals)
 {
-    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;"
-                 :: "r"(shared_address(barrier)), "r"(arrivals) : "memory");
+    for (int i = 0; i < COUNT; ++i) {
+        asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;"
+                     :: "r"(shared_address(&barriers[i])), "r"(arrivals) : "memory");
+    }
 }
 
 // Makes initialised barriers visible to the asynchronous proxy, that is, to TMA.
@@ -169,10 +182,12 @@ __device__ __forceinline__ void tma_load_2d(void* dst, const TensorMap& map, int
                  : "memory");
 }
 
-// Starts a copy of a shared box to (row, col); the parts outside the tensor are not written.
+// Starts a copy of a shared box to (row, col), in a group of its own; the parts outside the tensor are not
+// written.
 __device__ __forceinline__ void tma_store_2d(const TensorMap& map, int row, int col, const void* src)
 {
-    asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%0, {%1, %2}], [%3];"
+    asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%0, {%1, %2}], [%3];\n\t"
+                 "cp.async.bulk.commit_group;"
                  :: "l"(&map), "r"(col), "r"(row), "r"(shared_address(src)) : "memory");
 }
 
@@ -180,12 +195,6 @@ __device__ __forceinline__ void tma_store_2d(const TensorMap& map, int row, int 
 __device__ __forceinline__ void tensor_map_prefetch(const TensorMap& map)
 {
     asm volatile("prefetch.tensormap [%0];" :: "l"(&map) : "memory");
-}
-
-// Closes the group of this thread's stores since the previous commit.
-__device__ __forceinline__ void tma_store_commit()
-{
-    asm volatile("cp.async.bulk.commit_group;" ::: "memory");
 }
 
 // Waits until all but PENDING groups of this thread's stores no longer need their shared memory.
@@ -220,20 +229,27 @@ __device__ __forceinline__ void stmatrix_x4(void* row, unsigned r0, unsigned r1,
                  :: "r"(shared_address(row)), "r"(r0), "r"(r1), "r"(r2), "r"(r3) : "memory");
 }
 
-// Stores a warp's piece of 16 x 16 elements. A lane holds four of row lane / 4 and four of the row 8 below,
-// two from each half of the columns; lane i passes the address of row i % 16, column i / 16 * 8.
-template <typename T>
-__device__ __forceinline__ void store_matrices(T* row, const T* upper, const T* lower)
+// Stores 16 rows of a warp, from `first_row` on, to a shared tile of LINES lines of WIDTH elements. Of 16
+// columns a lane holds four elements of row lane / 4 and four of the row 8 below, two from each half; `upper`
+// and `lower` are COUNT of each row.
+template <int WIDTH, int LINES, int COUNT, typename T>
+__device__ __forceinline__ void store_matrices(T* tile, int first_row, const T* upper, const T* lower)
 {
-    unsigned matrices[4];   // upper left, lower left, upper right, lower right
-    T* elements = reinterpret_cast<T*>(matrices);
+    const int lane = threadIdx.x % WARP_SIZE;
     #pragma unroll
-    for (int i = 0; i < 8; ++i) elements[i] = (i / 2 % 2 ? lower : upper)[i / 4 * 2 + i % 2];
-    stmatrix_x4(row, matrices[0], matrices[1], matrices[2], matrices[3]);
+    for (int i = 0; i < COUNT; i += 4) {
+        unsigned matrices[4];   // upper left, lower left, upper right, lower right
+        T* elements = reinterpret_cast<T*>(matrices);
+        #pragma unroll
+        for (int k = 0; k < 8; ++k) elements[k] = (k / 2 % 2 ? lower : upper)[i + k / 4 * 2 + k % 2];
+        T* row = tile + swizzled<T, WIDTH, LINES>(first_row + lane % 16, i * 4 + lane / 16 * 8);
+        stmatrix_x4(row, matrices[0], matrices[1], matrices[2], matrices[3]);
+    }
 }
 
-// What wgmma must know of a shared operand: where it starts, the swizzle of its rows, and the strides between
-// its core matrices, in bytes. Adding 1 to a descriptor moves its start by 16 bytes.
+// What wgmma must know of a shared operand: its start, the swizzle of its lines, and the bytes from 8 lines
+// to the next 8, and from box to box along M or N (without meaning where K is contiguous). Adding 1 moves the
+// start by 16 bytes.
 template <int SWIZZLE_BYTES>
 __device__ __forceinline__ unsigned long long wgmma_descriptor(const void* start, int leading_bytes,
         int stride_bytes)
@@ -266,20 +282,19 @@ __device__ __forceinline__ void wgmma_wait()
     asm volatile("wgmma.wait_group.sync.aligned %0;" :: "n"(PENDING) : "memory");
 }
 
-// Keeps the compiler from moving uses of `row` across this point, where a running wgmma may own it.
-template <int N>
-__device__ __forceinline__ void wgmma_pin(float (&row)[N])
+// Keeps the compiler from moving uses of `tile` across this point, where a running wgmma may own it.
+template <int ROWS, int COLS>
+__device__ __forceinline__ void wgmma_pin(float (&tile)[ROWS][COLS])
 {
     #pragma unroll
-    for (int i = 0; i < N; ++i) asm volatile("" : "+f"(row[i]) :: "memory");
+    for (int i = 0; i < ROWS * COLS; ++i) asm volatile("" : "+f"(tile[i / COLS][i % COLS]) :: "memory");
 }
 
-// Starts acc += a * b on a 64x64x16 fragment, fp16 inputs, a from shared memory. `upper` holds a lane's part
-// of row lane / 4 of its warp's 16 rows, `lower` of row lane / 4 + 8.
-__device__ __forceinline__ void wgmma_m64n64k16(float (&upper)[16], float (&lower)[16], unsigned long long a,
-                                                unsigned long long b)
+// Starts acc += a * b on a 64x64x16 fragment, fp16 inputs, a from shared memory. A lane holds parts of row
+// lane / 4 of its warp's 16 rows, and of row lane / 4 + 8.
+__device__ __forceinline__ void wgmma_m64n64k16(float (*acc)[16], unsigned long long a, unsigned long long b)
 {
-#define FRAG(f) "+f"(upper[2 * f]), "+f"(upper[2 * f + 1]), "+f"(lower[2 * f]), "+f"(lower[2 * f + 1])
+#define FRAG(f) "+f"(acc[0][2 * f]), "+f"(acc[0][2 * f + 1]), "+f"(acc[1][2 * f]), "+f"(acc[1][2 * f + 1])
     asm volatile(
         "wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 {"
         "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
@@ -309,20 +324,17 @@ int4_matmul_kernel(const half* a_ptr, const unsigned char* packed_ptr, const hal
     const int tid = threadIdx.x;
     const int warp = tid / WARP_SIZE;
     const int lane = tid % WARP_SIZE;
-    const int packed_col = tid % BLOCK_N_THREADS;   // this thread's place among BLOCK_N_THREADS
-    const int packed_row = tid / COL_THREADS;   // this thread's place among ROW_THREADS
-    const int matrix_row = warp * 16 + lane % 16;   // the row that this lane addresses
+    const int packed_col = tid % BLOCK_N_THREADS;   // this thread's place along the columns of packed
+    const int packed_row = tid / COL_THREADS;   // this thread's place along the rows of packed
     if (tid == NUM_THREADS) {
         tensor_map_prefetch(a_map);
-        for (int stage = 0; stage < NUM_STAGES; ++stage) {
-            mbarrier_init(&full[stage], 1);   // the loading thread arrives
-            mbarrier_init(&empty[stage], NUM_WARPS);   // a lane of each warp does
-        }
+        mbarrier_init<NUM_STAGES>(full, 1);   // the loading thread arrives
+        mbarrier_init<NUM_STAGES>(empty, NUM_WARPS);   // a lane of each multiplying warp does
         mbarrier_init_fence();
     }
 
     if (tid >= NUM_THREADS) {   // the last warpgroup loads: one of its threads starts all copies
-        if (tid < READY_THREADS) named_barrier_arrive(READY_BARRIER, READY_THREADS);
+        if (tid < READY_THREADS) named_barrier_arrive(READY_BARRIER, READY_THREADS);   // the first warp
         if (tid == NUM_THREADS) {
             // L2 need not keep what only one program reads.
             const auto a_policy = l2_policy(num_programs * gridDim.y <= (M + BLOCK_M - 1) / BLOCK_M);
@@ -371,22 +383,17 @@ int4_matmul_kernel(const half* a_ptr, const unsigned char* packed_ptr, const hal
                 const int stage = used % NUM_STAGES;
                 mbarrier_wait(&full[stage], used / NUM_STAGES % 2);   // the tiles have arrived
                 // L24: rows = k + offs_k
-                int rows[BLOCK_K_ROWS];
-                #pragma unroll
-                for (int r = 0; r < BLOCK_K_ROWS; ++r) rows[r] = k + offs_k[r];
+                const int rows = k + offs_k[0];   // this thread's first
                 // L25: a_mask = (offs_m[:, None] < M) & (rows[None, :] < K)    (the copies keep to it)
                 // L27: b_mask = (rows[:, None] < K) & n_mask    (tested where it is used)
                 // L28: packed = tl.load(packed_ptr + (rows // 2)[:, None] * N + offs_n[None, :], mask=b_mask,
                 //     other=0)
                 unsigned char packed[BLOCK_K_ROWS][BLOCK_N_COLS];
                 load_vec_if<COL_VEC>(&packed[0][0],
-                                     packed_ptr + static_cast<long long>(rows[0] / 2) * N + offs_n[0],
-                                     rows[0] < K && offs_n[0] < N, static_cast<unsigned char>(0));
+                                     packed_ptr + static_cast<long long>(rows / 2) * N + offs_n[0],
+                                     rows < K && offs_n[0] < N, static_cast<unsigned char>(0));
                 #pragma unroll
-                for (int j = 1; j < 2; ++j) {
-                    #pragma unroll
-                    for (int i = 0; i < COL_VEC; ++i) packed[j][i] = packed[0][i];
-                }
+                for (int i = 0; i < COL_VEC; ++i) packed[1][i] = packed[0][i];
                 // L29: weight = ((packed >> shift[:, None]) & 15).to(tl.int8) - 8
                 //         (formed where it is used)
                 // L30: scale = tl.load(scale_ptr + (k // GROUP) * N + offs_n[None, :], mask=n_mask,
@@ -431,18 +438,15 @@ int4_matmul_kernel(const half* a_ptr, const unsigned char* packed_ptr, const hal
                 named_barrier_sync(CONSUMER_BARRIER, NUM_THREADS);   // the operands are in shared memory
                 const auto a_operand = wgmma_descriptor<SWIZZLE>(a[stage], 16, PATTERN_BYTES);
                 const auto b_operand = wgmma_descriptor<SWIZZLE>(b_shared, 16, PATTERN_BYTES);
-                #pragma unroll
-                for (int r = 0; r < ROWS; ++r) wgmma_pin(accumulator[r]);
+                wgmma_pin(accumulator);
                 wgmma_fence();
                 #pragma unroll
                 for (int kk = 0; kk < BLOCK_K; kk += MMA_K) {
-                    wgmma_m64n64k16(accumulator[0], accumulator[1], a_operand + kk / CHUNK,
-                                    b_operand + kk * LINE_CHUNKS);
+                    wgmma_m64n64k16(accumulator, a_operand + kk / CHUNK, b_operand + kk * LINE_CHUNKS);
                 }
                 wgmma_commit();
                 wgmma_wait<0>();   // the sum is complete
-                #pragma unroll
-                for (int r = 0; r < ROWS; ++r) wgmma_pin(accumulator[r]);
+                wgmma_pin(accumulator);
                 __syncwarp();   // every lane is done with the stage
                 if (lane == 0) mbarrier_arrive(&empty[stage]);
             }
@@ -452,23 +456,15 @@ int4_matmul_kernel(const half* a_ptr, const unsigned char* packed_ptr, const hal
             //     mask=c_mask)
             half stored[ROWS][COLS];
             #pragma unroll
-            for (int r = 0; r < ROWS; ++r) {
-                #pragma unroll
-                for (int c = 0; c < COLS; ++c) stored[r][c] = __float2half(accumulator[r][c]);
-            }
+            for (int r = 0; r < ROWS; ++r) round_pairs(stored[r], [&](int c) { return accumulator[r][c]; });
             if (tid == 0) tma_store_wait<0>();
             // this part of shared memory has been copied out
             named_barrier_sync(CONSUMER_BARRIER, NUM_THREADS);
-            #pragma unroll
-            for (int v = 0; v < COLS / 4; ++v) {
-                const int stored_place = swizzled<half, BLOCK_N, BLOCK_M>(matrix_row, v * 16 + lane / 16 * 8);
-                store_matrices(&c_shared[stored_place], &stored[0][v * 4], &stored[1][v * 4]);
-            }
+            store_matrices<BLOCK_N, BLOCK_M, COLS>(c_shared, warp * 16, &stored[0][0], &stored[1][0]);
             async_proxy_fence();   // tensor copies read through the asynchronous proxy
             named_barrier_sync(CONSUMER_BARRIER, NUM_THREADS);   // the piece is complete
             if (tid == 0) {
                 tma_store_2d(c_map, program * BLOCK_M, static_cast<int>(blockIdx.y) * BLOCK_N, c_shared);
-                tma_store_commit();
             }
         }
         if (tid == 0) tma_store_wait<0>();   // shared memory must outlive the copies

@@ -28,9 +28,7 @@ __device__ __forceinline__ void load_vec_if(T* target, const T* source, bool ins
     T* elements = reinterpret_cast<T*>(&packet);
     #pragma unroll
     for (int i = 0; i < N; ++i) elements[i] = other;
-    if (inside) {
-        packet = *reinterpret_cast<const uint4*>(source);
-    }
+    if (inside) packet = *reinterpret_cast<const uint4*>(source);
     #pragma unroll
     for (int i = 0; i < N; ++i) target[i] = elements[i];
 }
@@ -72,13 +70,11 @@ layer_norm_bwd_dwdb(const float* dw_part_ptr, const float* db_part_ptr, float* d
     __shared__ float db_sum_partial[NUM_WARPS][BLOCK_N];   // by warp and kept element
     const int tid = threadIdx.x;
     __builtin_assume(tid >= 0);   // its quotients and remainders are shifts and masks
-    const int col = tid % COL_THREADS;   // this thread's place among COL_THREADS
-    const int row = tid / COL_THREADS;   // this thread's place among ROW_THREADS
+    const int col = tid % COL_THREADS;   // this thread's place along the columns of a tile
+    const int row = tid / COL_THREADS;   // this thread's place along the rows of a tile
 
     // L71: cols = tl.program_id(0) * BLOCK_N + tl.arange(0, BLOCK_N)
-    int cols[COLS];
-    #pragma unroll
-    for (int c = 0; c < COLS; ++c) cols[c] = static_cast<int>(blockIdx.x) * BLOCK_N + col * VEC + c;
+    const int cols = static_cast<int>(blockIdx.x) * BLOCK_N + col * VEC;   // this thread's first
     // L72: dw = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
     float dw[ROWS][COLS] = {};
     // L73: db = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
@@ -95,8 +91,8 @@ layer_norm_bwd_dwdb(const float* dw_part_ptr, const float* db_part_ptr, float* d
         float dw_part[ROWS][COLS];
         #pragma unroll
         for (int r = 0; r < ROWS; ++r) {
-            load_vec_if<VEC>(&dw_part[r][0], dw_part_ptr + static_cast<long long>(rows[r]) * N + cols[0],
-                             rows[r] < G && cols[0] < N, 0.0f);
+            load_vec_if<VEC>(&dw_part[r][0], dw_part_ptr + static_cast<long long>(rows[r]) * N + cols,
+                             rows[r] < G && cols < N, 0.0f);
         }
         #pragma unroll
         for (int r = 0; r < ROWS; ++r) {
@@ -107,8 +103,8 @@ layer_norm_bwd_dwdb(const float* dw_part_ptr, const float* db_part_ptr, float* d
         float db_part[ROWS][COLS];
         #pragma unroll
         for (int r = 0; r < ROWS; ++r) {
-            load_vec_if<VEC>(&db_part[r][0], db_part_ptr + static_cast<long long>(rows[r]) * N + cols[0],
-                             rows[r] < G && cols[0] < N, 0.0f);
+            load_vec_if<VEC>(&db_part[r][0], db_part_ptr + static_cast<long long>(rows[r]) * N + cols,
+                             rows[r] < G && cols < N, 0.0f);
         }
         #pragma unroll
         for (int r = 0; r < ROWS; ++r) {
@@ -129,9 +125,7 @@ layer_norm_bwd_dwdb(const float* dw_part_ptr, const float* db_part_ptr, float* d
     __syncthreads();   // every warp has written its partial results
     #pragma unroll
     for (int c = 0; c < COLS; ++c) dw_sum[c] = combine_warps<Sum>(dw_sum_partial, col * VEC + c);
-    if (row == 0) {
-        if (cols[0] < N) store_vec<VEC>(dw_ptr + cols[0], &dw_sum[0]);
-    }
+    if (row == 0 && cols < N) store_vec<VEC>(dw_ptr + cols, &dw_sum[0]);
     // L81: tl.store(db_ptr + cols, tl.sum(db, axis=0), mask=cols < N)
     float db_sum[COLS];
     #pragma unroll
@@ -145,7 +139,5 @@ layer_norm_bwd_dwdb(const float* dw_part_ptr, const float* db_part_ptr, float* d
     __syncthreads();   // every warp has written its partial results
     #pragma unroll
     for (int c = 0; c < COLS; ++c) db_sum[c] = combine_warps<Sum>(db_sum_partial, col * VEC + c);
-    if (row == 0) {
-        if (cols[0] < N) store_vec<VEC>(db_ptr + cols[0], &db_sum[0]);
-    }
+    if (row == 0 && cols < N) store_vec<VEC>(db_ptr + cols, &db_sum[0]);
 }

@@ -5,7 +5,7 @@
 //              db_ptr: float*, 16-byte aligned; mean_ptr, rstd_ptr: const float*, 16-byte aligned; stride, M,
 //              N: int, multiples of 16
 //   constexpr  BLOCK_SIZE = 8192
-//   launch     grid (programs, 1, 1), block (512, 1, 1), dynamic shared memory 65664 bytes
+//   launch     grid (programs, 1, 1), block (512, 1, 1), dynamic shared memory 73856 bytes
 //   tiles      cols, w, w_float, dw, db, x, x_float, dy, dy_float, xhat, wdy, dx [8192]: 2 x 512 threads x 8
 //              consecutive elements
 //   numerics   /: div.full, 2 ulp, over the full range
@@ -31,9 +31,7 @@ __device__ __forceinline__ void load_vec_if(T* target, const T* source, bool ins
     T* elements = reinterpret_cast<T*>(&packet);
     #pragma unroll
     for (int i = 0; i < N; ++i) elements[i] = other;
-    if (inside) {
-        packet = *reinterpret_cast<const uint4*>(source);
-    }
+    if (inside) packet = *reinterpret_cast<const uint4*>(source);
     #pragma unroll
     for (int i = 0; i < N; ++i) target[i] = elements[i];
 }
@@ -104,6 +102,12 @@ __device__ __forceinline__ State warp_reduce(State state)
     return state;
 }
 
+// 32-bit address in shared memory, as PTX wants it.
+__device__ __forceinline__ unsigned shared_address(const void* pointer)
+{
+    return static_cast<unsigned>(__cvta_generic_to_shared(pointer));
+}
+
 // Combines over the block; every thread gets the result. `partial` holds one state per warp and may be
 // written again only after a further barrier: this function has a single one, between write and read.
 template <typename Op, typename State>
@@ -117,16 +121,17 @@ __device__ __forceinline__ State block_reduce(State state, State* partial)
     return warp_reduce<Op, NUM_WARPS / 2, 1>(partial[lane % NUM_WARPS]);
 }
 
-// 32-bit address in shared memory, as PTX wants it.
-__device__ __forceinline__ unsigned shared_address(const void* pointer)
-{
-    return static_cast<unsigned>(__cvta_generic_to_shared(pointer));
-}
-
 // Starts an asynchronous copy of the first `bytes` of 16 bytes to shared memory; the others become zeros.
 __device__ __forceinline__ void cp_async_16(void* dst, const void* src, int bytes)
 {
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
+                 :: "r"(shared_address(dst)), "l"(src), "r"(bytes) : "memory");
+}
+
+// Starts an asynchronous copy of the first `bytes` of 4 bytes to shared memory; the others become zeros.
+__device__ __forceinline__ void cp_async_4(void* dst, const void* src, int bytes)
+{
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;"
                  :: "r"(shared_address(dst)), "l"(src), "r"(bytes) : "memory");
 }
 
@@ -148,9 +153,13 @@ struct alignas(16) SharedArrays {
     alignas(16) half x_ahead[NUM_STAGES][ELEMS * NUM_THREADS];
     // each thread's own elements, on their way to its registers
     alignas(16) half dy_ahead[NUM_STAGES][ELEMS * NUM_THREADS];
+    // each thread's own elements, on their way to its registers
+    alignas(16) float mean_ahead[NUM_STAGES][NUM_THREADS];
+    // each thread's own elements, on their way to its registers
+    alignas(16) float rstd_ahead[NUM_STAGES][NUM_THREADS];
     alignas(16) Sums sums_partial[NUM_WARPS];   // one partial result per warp
 };
-static_assert(sizeof(SharedArrays) == 65664, "the launch line in the header above");
+static_assert(sizeof(SharedArrays) == 73856, "the launch line in the header above");
 
 extern "C" __global__ void __launch_bounds__(NUM_THREADS, 1)
 layer_norm_bwd_dx(half* dx_ptr, const half* dy_ptr, float* dw_ptr, float* db_ptr, const half* x_ptr,
@@ -160,6 +169,8 @@ layer_norm_bwd_dx(half* dx_ptr, const half* dy_ptr, float* dw_ptr, float* db_ptr
     SharedArrays& shared = *reinterpret_cast<SharedArrays*>(shared_bytes);
     auto& x_ahead = shared.x_ahead;
     auto& dy_ahead = shared.dy_ahead;
+    auto& mean_ahead = shared.mean_ahead;
+    auto& rstd_ahead = shared.rstd_ahead;
     auto& sums_partial = shared.sums_partial;
     const int tid = threadIdx.x;
 
@@ -203,6 +214,10 @@ layer_norm_bwd_dx(half* dx_ptr, const half* dy_ptr, float* dw_ptr, float* db_ptr
                         dy_ptr + static_cast<long long>(row) * stride + cols[v * VEC],
                         cols[v * VEC] < N ? 16 : 0);
         }
+        // L55: mean = tl.load(mean_ptr + row)    (its copies, made ahead)
+        cp_async_4(&mean_ahead[stage][tid], mean_ptr + row, 4);
+        // L56: rstd = tl.load(rstd_ptr + row)    (its copies, made ahead)
+        cp_async_4(&rstd_ahead[stage][tid], rstd_ptr + row, 4);
     };
     for (int stage = 0; stage < NUM_STAGES; ++stage) {
         if (group + stage * static_cast<int>(gridDim.x) < M) {
@@ -211,8 +226,8 @@ layer_norm_bwd_dx(half* dx_ptr, const half* dy_ptr, float* dw_ptr, float* db_ptr
         cp_async_commit();
     }
     int used = 0;   // stages so far
-    for (int row = group; row < M; row += static_cast<int>(gridDim.x)) {
-        cp_async_wait<NUM_STAGES - 1>();   // what this thread has copied for itself has arrived
+    for (int row = group; row < M; row += gridDim.x) {
+        cp_async_wait<NUM_STAGES - 1>();   // what this thread has copied has arrived
         const int stage = used % NUM_STAGES;
         // L53: x = tl.load(x_ptr + row * stride + cols, mask=mask, other=0.0).to(tl.float32)
         //         (from where it was copied)
@@ -233,16 +248,16 @@ layer_norm_bwd_dx(half* dx_ptr, const half* dy_ptr, float* dw_ptr, float* db_ptr
             load_vec_if<VEC>(&dy[v * VEC], &dy_ahead[stage][(v * NUM_THREADS + tid) * VEC], cols[v * VEC] < N,
                              __float2half(0.0f));
         }
-        const int ahead = row + NUM_STAGES * static_cast<int>(gridDim.x);
-        if (ahead < M) load_tiles(ahead, stage);
-        cp_async_commit();   // possibly of nothing: one group per iteration
         float dy_float[ELEMS];
         #pragma unroll
         for (int e = 0; e < ELEMS; ++e) dy_float[e] = __half2float(dy[e]);
-        // L55: mean = tl.load(mean_ptr + row)
-        const float mean = *(mean_ptr + row);
-        // L56: rstd = tl.load(rstd_ptr + row)
-        const float rstd = *(rstd_ptr + row);
+        // L55: mean = tl.load(mean_ptr + row)    (from where it was copied)
+        const float mean = mean_ahead[stage][tid];
+        // L56: rstd = tl.load(rstd_ptr + row)    (from where it was copied)
+        const float rstd = rstd_ahead[stage][tid];
+        const int ahead = row + NUM_STAGES * static_cast<int>(gridDim.x);
+        if (ahead < M) load_tiles(ahead, stage);
+        cp_async_commit();   // possibly of nothing: one group per iteration
         // L57: xhat = tl.where(mask, (x - mean) * rstd, 0.0)
         float xhat[ELEMS];
         #pragma unroll
@@ -252,8 +267,7 @@ layer_norm_bwd_dx(half* dx_ptr, const half* dy_ptr, float* dw_ptr, float* db_ptr
         #pragma unroll
         for (int e = 0; e < ELEMS; ++e) wdy[e] = w_float[e] * dy_float[e];
         // L59: c1 = tl.sum(xhat * wdy, axis=0) / N
-        Sums sums;
-        sums = {xhat[0] * wdy[0], wdy[0]};
+        Sums sums = {xhat[0] * wdy[0], wdy[0]};
         #pragma unroll
         for (int e = 1; e < ELEMS; ++e) sums = Sums::combine(sums, {xhat[e] * wdy[e], wdy[e]});
         __syncthreads();   // everyone has read sums_partial before it is written again

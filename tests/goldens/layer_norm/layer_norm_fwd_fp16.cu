@@ -41,9 +41,7 @@ __device__ __forceinline__ void load_vec_if(T* target, const T* source, bool ins
     T* elements = reinterpret_cast<T*>(&packet);
     #pragma unroll
     for (int i = 0; i < N; ++i) elements[i] = other;
-    if (inside) {
-        packet = *reinterpret_cast<const uint4*>(source);
-    }
+    if (inside) packet = *reinterpret_cast<const uint4*>(source);
     #pragma unroll
     for (int i = 0; i < N; ++i) target[i] = elements[i];
 }
@@ -113,19 +111,6 @@ __device__ __forceinline__ State warp_reduce(State state)
     return state;
 }
 
-// Combines over the block; every thread gets the result. `partial` holds one state per warp and may be
-// written again only after a further barrier: this function has a single one, between write and read.
-template <typename Op, typename State>
-__device__ __forceinline__ State block_reduce(State state, State* partial)
-{
-    const int lane = threadIdx.x % WARP_SIZE;
-    const int warp = threadIdx.x / WARP_SIZE;
-    state = warp_reduce<Op, WARP_SIZE / 2, 1>(state);
-    if (lane == 0) partial[warp] = state;
-    __syncthreads();   // every warp has written its partial result
-    return warp_reduce<Op, NUM_WARPS / 2, 1>(partial[lane % NUM_WARPS]);
-}
-
 // Makes the compiler forget what it has computed from `tile`, so that it does so again where the tile is used
 // next: kept until then, the wider results would take more registers than there are.
 template <int N, typename T>
@@ -146,31 +131,44 @@ __device__ __forceinline__ void forget(T (&tile)[N])
     }
 }
 
+// Combines over the block; every thread gets the result. `partial` holds one state per warp and may be
+// written again only after a further barrier: this function has a single one, between write and read.
+template <typename Op, typename State>
+__device__ __forceinline__ State block_reduce(State state, State* partial)
+{
+    const int lane = threadIdx.x % WARP_SIZE;
+    const int warp = threadIdx.x / WARP_SIZE;
+    state = warp_reduce<Op, WARP_SIZE / 2, 1>(state);
+    if (lane == 0) partial[warp] = state;
+    __syncthreads();   // every warp has written its partial result
+    return warp_reduce<Op, NUM_WARPS / 2, 1>(partial[lane % NUM_WARPS]);
+}
+
 extern "C" __global__ void __launch_bounds__(NUM_THREADS, 3)
 layer_norm_fwd(const half* x_ptr, half* y_ptr, const half* w_ptr, const half* b_ptr, float* mean_ptr,
                float* rstd_ptr, int M, float eps)
 {
-    __shared__ float x_sum_partial[NUM_WARPS];   // by warp and kept element
-    __shared__ float sum_partial[NUM_WARPS];   // by warp and kept element
+    __shared__ float x_sum_partial[NUM_WARPS];   // one partial result per warp
+    __shared__ float sum_partial[NUM_WARPS];   // one partial result per warp
     const int tid = threadIdx.x;
 
     // L23: rows = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
-    const int rows = static_cast<int>(blockIdx.x);
+    const int rows = blockIdx.x;
     // L24: cols = tl.arange(0, BLOCK_SIZE)
-    int cols[COLS];
+    int cols[VECS];   // the first of each vector
     #pragma unroll
-    for (int c = 0; c < COLS; ++c) cols[c] = (c / VEC * NUM_THREADS + tid) * VEC + c % VEC;
+    for (int v = 0; v < VECS; ++v) cols[v] = (v * NUM_THREADS + tid) * VEC;
     // L25: inside = cols < N    (always true)
     // L26: mask = (rows < M)[:, None] & inside[None, :]    (tested where it is used)
     // L27: offsets = rows[:, None] * N + cols[None, :]
-    int offsets[COLS];
+    int offsets[VECS];   // the first of each vector
     #pragma unroll
-    for (int c = 0; c < COLS; ++c) offsets[c] = rows * N + cols[c];
+    for (int v = 0; v < VECS; ++v) offsets[v] = rows * N + cols[v];
     // L28: x = tl.load(x_ptr + offsets, mask=mask, other=0.0).to(tl.float32)
     half x[COLS];
     #pragma unroll
     for (int v = 0; v < VECS; ++v) {
-        load_vec_if<VEC>(&x[v * VEC], x_ptr + offsets[v * VEC], rows < M, __float2half(0.0f));
+        load_vec_if<VEC>(&x[v * VEC], x_ptr + offsets[v], rows < M, __float2half(0.0f));
     }
     const auto x_float = [&](int c) { return __half2float(x[c]); };
     // L29: mean = tl.sum(x, axis=1) / N
@@ -179,7 +177,7 @@ layer_norm_fwd(const half* x_ptr, half* y_ptr, const half* w_ptr, const half* b_
     for (int c = 1; c < COLS; ++c) x_sum += x_float(c);
     // a barrier inside: every warp has written its partial result
     x_sum = block_reduce<Sum>(x_sum, x_sum_partial);
-    const float mean = divide(x_sum, 16384.0f);
+    const float mean = divide(x_sum, static_cast<float>(N));
     // Columns past the end must not count in the variance.
     // L31: centred = tl.where(inside[None, :], x - mean[:, None], 0.0)
     const auto centred = [&](int c) { return x_float(c) - mean; };
@@ -190,31 +188,27 @@ layer_norm_fwd(const half* x_ptr, half* y_ptr, const half* w_ptr, const half* b_
     for (int c = 1; c < COLS; ++c) sum += centred(c) * centred(c);
     // a barrier inside: every warp has written its partial result
     sum = block_reduce<Sum>(sum, sum_partial);
-    const float var = divide(sum, 16384.0f);
+    const float var = divide(sum, static_cast<float>(N));
     // L33: rstd = 1 / tl.sqrt(var + eps)
     const float rstd = divide(1.0f, square_root(var + eps));
     // L34: tl.store(mean_ptr + rows, mean, mask=rows < M)
-    if (tid == 0) {
-        if (rows < M) mean_ptr[rows] = mean;
-    }
+    if (tid == 0 && rows < M) mean_ptr[rows] = mean;
     // L35: tl.store(rstd_ptr + rows, rstd, mask=rows < M)
-    if (tid == 0) {
-        if (rows < M) rstd_ptr[rows] = rstd;
-    }
+    if (tid == 0 && rows < M) rstd_ptr[rows] = rstd;
     // L36: w = tl.load(w_ptr + cols, mask=inside).to(tl.float32)
     half w[COLS];
     #pragma unroll
-    for (int v = 0; v < VECS; ++v) load_vec<VEC>(&w[v * VEC], w_ptr + cols[v * VEC]);
+    for (int v = 0; v < VECS; ++v) load_vec<VEC>(&w[v * VEC], w_ptr + cols[v]);
     const auto w_float = [&](int c) { return __half2float(w[c]); };
     // L37: b = tl.load(b_ptr + cols, mask=inside).to(tl.float32)
     half b[COLS];
     #pragma unroll
-    for (int v = 0; v < VECS; ++v) load_vec<VEC>(&b[v * VEC], b_ptr + cols[v * VEC]);
+    for (int v = 0; v < VECS; ++v) load_vec<VEC>(&b[v * VEC], b_ptr + cols[v]);
     const auto b_float = [&](int c) { return __half2float(b[c]); };
     // L38: tl.store(y_ptr + offsets, centred * rstd[:, None] * w[None, :] + b[None, :], mask=mask)
     forget(x);
     half stored[COLS];
     round_pairs(stored, [&](int c) { return centred(c) * rstd * w_float(c) + b_float(c); });
     #pragma unroll
-    for (int v = 0; v < VECS; ++v) if (rows < M) store_vec<VEC>(y_ptr + offsets[v * VEC], &stored[v * VEC]);
+    for (int v = 0; v < VECS; ++v) if (rows < M) store_vec<VEC>(y_ptr + offsets[v], &stored[v * VEC]);
 }

@@ -21,7 +21,7 @@ constexpr int BLOCK_M = 128;                                    // rows of a
 constexpr int BLOCK_N = 256;                                    // columns of b
 constexpr int BLOCK_K = 64;                                     // columns of a, rows of b
 constexpr int GROUP_M = 8;
-constexpr int NUM_WARPS = 8;
+constexpr int NUM_WARPS = 8;                                    // those that multiply
 constexpr int WARP_SIZE = 32;
 constexpr int NUM_THREADS = NUM_WARPS * WARP_SIZE;              // 256
 constexpr int WARPGROUP_SIZE = 128;                             // threads
@@ -34,7 +34,7 @@ constexpr int COL_THREADS = 4;                                  // threads along
 constexpr int COLS = BLOCK_N / COL_THREADS;                     // 64 columns of a tile per thread
 constexpr int ROWS = 2;                                         // 2 rows of a tile per thread
 constexpr int NUM_STAGES = 4;                                   // tiles in shared memory at once
-// of all tiles of a stage
+// bytes of all tiles of a stage
 constexpr int STAGE_BYTES = (BLOCK_M * BLOCK_K + BLOCK_K * BLOCK_N) * sizeof(half);
 constexpr int B_LINE = 128 / sizeof(half);                      // elements of 128 bytes, the width of a box
 constexpr int B_BOX = BLOCK_K * B_LINE;                         // elements of a box
@@ -49,7 +49,7 @@ constexpr int LINE_CHUNKS = SWIZZLE / 16;                       // 16-byte chunk
 constexpr int PIECE_WIDTH = 128 / sizeof(half);                 // columns of a piece of c: 128 bytes
 constexpr int STORE_BUFFERS = 2;                                // pieces: one is written, one copied out
 constexpr int STORE_PIECES = BLOCK_N / PIECE_WIDTH;             // pieces of c, stored one by one
-constexpr int PIECE_ELEMS = COLS / STORE_PIECES;                // of these per thread
+constexpr int PIECE_ELEMS = COLS / STORE_PIECES;                // elements of a piece in a thread's row
 constexpr int STORE_ROWS = BLOCK_M / 2;                         // rows that a warpgroup copies out
 
 // Rounds value(0), value(1), ..., two at a time: a pair shares a register from the start.
@@ -87,11 +87,14 @@ struct alignas(64) TensorMap { unsigned char opaque[128]; };
 
 using Barrier = unsigned long long;   // an mbarrier
 
-// Arms a barrier whose every phase takes `arrivals` arrivals, besides the bytes announced for it.
-__device__ __forceinline__ void mbarrier_init(Barrier* barrier, int arrivals)
+// Arms COUNT barriers whose every phase takes `arrivals` arrivals, besides the bytes announced for it.
+template <int COUNT>
+__device__ __forceinline__ void mbarrier_init(Barrier* barriers, int arrivals)
 {
-    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;"
-                 :: "r"(shared_address(barrier)), "r"(arrivals) : "memory");
+    for (int i = 0; i < COUNT; ++i) {
+        asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;"
+                     :: "r"(shared_address(&barriers[i])), "r"(arrivals) : "memory");
+    }
 }
 
 // Makes initialised barriers visible to the asynchronous proxy, that is, to TMA.
@@ -148,10 +151,12 @@ __device__ __forceinline__ void tma_load_2d(void* dst, const TensorMap& map, int
                  : "memory");
 }
 
-// Starts a copy of a shared box to (row, col); the parts outside the tensor are not written.
+// Starts a copy of a shared box to (row, col), in a group of its own; the parts outside the tensor are not
+// written.
 __device__ __forceinline__ void tma_store_2d(const TensorMap& map, int row, int col, const void* src)
 {
-    asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%0, {%1, %2}], [%3];"
+    asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%0, {%1, %2}], [%3];\n\t"
+                 "cp.async.bulk.commit_group;"
                  :: "l"(&map), "r"(col), "r"(row), "r"(shared_address(src)) : "memory");
 }
 
@@ -159,12 +164,6 @@ __device__ __forceinline__ void tma_store_2d(const TensorMap& map, int row, int 
 __device__ __forceinline__ void tensor_map_prefetch(const TensorMap& map)
 {
     asm volatile("prefetch.tensormap [%0];" :: "l"(&map) : "memory");
-}
-
-// Closes the group of this thread's stores since the previous commit.
-__device__ __forceinline__ void tma_store_commit()
-{
-    asm volatile("cp.async.bulk.commit_group;" ::: "memory");
 }
 
 // Waits until all but PENDING groups of this thread's stores no longer need their shared memory.
@@ -213,20 +212,27 @@ __device__ __forceinline__ void stmatrix_x4(void* row, unsigned r0, unsigned r1,
                  :: "r"(shared_address(row)), "r"(r0), "r"(r1), "r"(r2), "r"(r3) : "memory");
 }
 
-// Stores a warp's piece of 16 x 16 elements. A lane holds four of row lane / 4 and four of the row 8 below,
-// two from each half of the columns; lane i passes the address of row i % 16, column i / 16 * 8.
-template <typename T>
-__device__ __forceinline__ void store_matrices(T* row, const T* upper, const T* lower)
+// Stores 16 rows of a warp, from `first_row` on, to a shared tile of LINES lines of WIDTH elements. Of 16
+// columns a lane holds four elements of row lane / 4 and four of the row 8 below, two from each half; `upper`
+// and `lower` are COUNT of each row.
+template <int WIDTH, int LINES, int COUNT, typename T>
+__device__ __forceinline__ void store_matrices(T* tile, int first_row, const T* upper, const T* lower)
 {
-    unsigned matrices[4];   // upper left, lower left, upper right, lower right
-    T* elements = reinterpret_cast<T*>(matrices);
+    const int lane = threadIdx.x % WARP_SIZE;
     #pragma unroll
-    for (int i = 0; i < 8; ++i) elements[i] = (i / 2 % 2 ? lower : upper)[i / 4 * 2 + i % 2];
-    stmatrix_x4(row, matrices[0], matrices[1], matrices[2], matrices[3]);
+    for (int i = 0; i < COUNT; i += 4) {
+        unsigned matrices[4];   // upper left, lower left, upper right, lower right
+        T* elements = reinterpret_cast<T*>(matrices);
+        #pragma unroll
+        for (int k = 0; k < 8; ++k) elements[k] = (k / 2 % 2 ? lower : upper)[i + k / 4 * 2 + k % 2];
+        T* row = tile + swizzled<T, WIDTH, LINES>(first_row + lane % 16, i * 4 + lane / 16 * 8);
+        stmatrix_x4(row, matrices[0], matrices[1], matrices[2], matrices[3]);
+    }
 }
 
-// What wgmma must know of a shared operand: where it starts, the swizzle of its rows, and the strides between
-// its core matrices, in bytes. Adding 1 to a descriptor moves its start by 16 bytes.
+// What wgmma must know of a shared operand: its start, the swizzle of its lines, and the bytes from 8 lines
+// to the next 8, and from box to box along M or N (without meaning where K is contiguous). Adding 1 moves the
+// start by 16 bytes.
 template <int SWIZZLE_BYTES>
 __device__ __forceinline__ unsigned long long wgmma_descriptor(const void* start, int leading_bytes,
         int stride_bytes)
@@ -259,20 +265,19 @@ __device__ __forceinline__ void wgmma_wait()
     asm volatile("wgmma.wait_group.sync.aligned %0;" :: "n"(PENDING) : "memory");
 }
 
-// Keeps the compiler from moving uses of `row` across this point, where a running wgmma may own it.
-template <int N>
-__device__ __forceinline__ void wgmma_pin(float (&row)[N])
+// Keeps the compiler from moving uses of `tile` across this point, where a running wgmma may own it.
+template <int ROWS, int COLS>
+__device__ __forceinline__ void wgmma_pin(float (&tile)[ROWS][COLS])
 {
     #pragma unroll
-    for (int i = 0; i < N; ++i) asm volatile("" : "+f"(row[i]) :: "memory");
+    for (int i = 0; i < ROWS * COLS; ++i) asm volatile("" : "+f"(tile[i / COLS][i % COLS]) :: "memory");
 }
 
-// Starts acc += a * b on a 64x256x16 fragment, fp16 inputs, a from shared memory. `upper` holds a lane's part
-// of row lane / 4 of its warp's 16 rows, `lower` of row lane / 4 + 8.
-__device__ __forceinline__ void wgmma_m64n256k16(float (&upper)[64], float (&lower)[64], unsigned long long a,
-                                                 unsigned long long b)
+// Starts acc += a * b on a 64x256x16 fragment, fp16 inputs, a from shared memory. A lane holds parts of row
+// lane / 4 of its warp's 16 rows, and of row lane / 4 + 8.
+__device__ __forceinline__ void wgmma_m64n256k16(float (*acc)[64], unsigned long long a, unsigned long long b)
 {
-#define FRAG(f) "+f"(upper[2 * f]), "+f"(upper[2 * f + 1]), "+f"(lower[2 * f]), "+f"(lower[2 * f + 1])
+#define FRAG(f) "+f"(acc[0][2 * f]), "+f"(acc[0][2 * f + 1]), "+f"(acc[1][2 * f]), "+f"(acc[1][2 * f + 1])
     asm volatile(
         "wgmma.mma_async.sync.aligned.m64n256k16.f32.f16.f16 {"
         "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
@@ -312,14 +317,11 @@ matmul_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int M, int N, i
     const int warp = tid / WARP_SIZE;
     const int lane = tid % WARP_SIZE;
     const int warpgroup = tid / WARPGROUP_SIZE;
-    const int matrix_row = warp * 16 + lane % 16;   // the row that this lane addresses
     if (tid == NUM_THREADS) {
         tensor_map_prefetch(a_map);
         tensor_map_prefetch(b_map);
-        for (int stage = 0; stage < NUM_STAGES; ++stage) {
-            mbarrier_init(&full[stage], 1);   // the loading thread arrives
-            mbarrier_init(&empty[stage], NUM_WARPS);   // a lane of each warp does
-        }
+        mbarrier_init<NUM_STAGES>(full, 1);   // the loading thread arrives
+        mbarrier_init<NUM_STAGES>(empty, NUM_WARPS);   // a lane of each multiplying warp does
         mbarrier_init_fence();
     }
 
@@ -329,20 +331,20 @@ matmul_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int M, int N, i
     const int num_pid_n = (N + BLOCK_N - 1) / BLOCK_N;
     // L23: num_pid_in_group = GROUP_M * num_pid_n
     const int num_pid_in_group = GROUP_M * num_pid_n;
+    const int k_stop = (K + BLOCK_K - 1) / BLOCK_K;   // where L38 ends
 
     if (tid >= NUM_THREADS) {   // the last warpgroup loads: one of its threads starts all copies
         warpgroup_shrink<PRODUCER_REGS>();
-        if (tid < READY_THREADS) named_barrier_arrive(READY_BARRIER, READY_THREADS);
+        if (tid < READY_THREADS) named_barrier_arrive(READY_BARRIER, READY_THREADS);   // the first warp
         if (tid == NUM_THREADS) {
             // L2 need not keep what only one program reads.
-            const auto a_policy = l2_policy(num_programs <= (M + BLOCK_M - 1) / BLOCK_M);
-            const auto b_policy = l2_policy(num_programs <= (N + BLOCK_N - 1) / BLOCK_N);
+            const auto a_policy = l2_policy(num_programs <= num_pid_m);
+            const auto b_policy = l2_policy(num_programs <= num_pid_n);
             int filled = 0;   // stages so far, over all loops
-            for (int program = blockIdx.x; program < num_programs; program += gridDim.x) {
+            for (int pid = blockIdx.x; pid < num_programs; pid += gridDim.x) {
                 // Programs take the tiles of C in groups of GROUP_M rows, so that neighbours share what they
                 // read from L2.
-                // L20: pid = tl.program_id(axis=0)
-                const int pid = program;
+                // L20: pid = tl.program_id(axis=0)    (the loop above counts it)
                 // L24: group_id = pid // num_pid_in_group
                 const int group_id = pid / num_pid_in_group;
                 // L25: first_pid_m = group_id * GROUP_M
@@ -354,21 +356,18 @@ matmul_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int M, int N, i
                 // L28: pid_n = (pid % num_pid_in_group) // group_size_m
                 const int pid_n = pid % num_pid_in_group / group_size_m;
                 // L38: for k in range(0, tl.cdiv(K, BLOCK_K)):    (the loading thread's part)
-                const int k_stop = (K + BLOCK_K - 1) / BLOCK_K;
-                const int a_row = pid_m * BLOCK_M;
-                const int b_col = pid_n * BLOCK_N;
                 for (int k = 0; k < k_stop; ++k, ++filled) {
                     const int stage = filled % NUM_STAGES;
                     // the stage's last tiles are no longer needed
                     mbarrier_wait(&empty[stage], filled / NUM_STAGES % 2 ^ 1);
                     mbarrier_arrive_expect(&full[stage], STAGE_BYTES);   // what the copies below will bring
                     // L39: a = tl.load(a_ptrs, mask=offs_k[None, :] < K - k * BLOCK_K, other=0.0)
-                    tma_load_2d(a[stage], a_map, a_row, k * BLOCK_K, &full[stage], a_policy);
+                    tma_load_2d(a[stage], a_map, pid_m * BLOCK_M, k * BLOCK_K, &full[stage], a_policy);
                     // L40: b = tl.load(b_ptrs, mask=offs_k[:, None] < K - k * BLOCK_K, other=0.0)
                     #pragma unroll
                     for (int box = 0; box < B_BOXES; ++box) {
-                        tma_load_2d(b[stage] + box * B_BOX, b_map, k * BLOCK_K, b_col + box * B_LINE,
-                                    &full[stage], b_policy);
+                        tma_load_2d(b[stage] + box * B_BOX, b_map, k * BLOCK_K,
+                                    pid_n * BLOCK_N + box * B_LINE, &full[stage], b_policy);
                     }
                 }
             }
@@ -377,9 +376,8 @@ matmul_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int M, int N, i
         warpgroup_grow<CONSUMER_REGS>();
         named_barrier_sync(READY_BARRIER, READY_THREADS);   // the mbarriers are initialised
         int used = 0;   // stages so far, over all loops
-        for (int program = blockIdx.x; program < num_programs; program += gridDim.x) {
-            // L20, L24-L28 again, for the multiplying warps.
-            const int pid = program;
+        for (int pid = blockIdx.x; pid < num_programs; pid += gridDim.x) {
+            // L24-L28 again, for the multiplying warps.
             const int group_id = pid / num_pid_in_group;
             const int first_pid_m = group_id * GROUP_M;
             const int group_size_m = min(num_pid_m - first_pid_m, GROUP_M);
@@ -398,8 +396,7 @@ matmul_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int M, int N, i
             // L37: accumulator = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
             float accumulator[ROWS][COLS] = {};
             // L38: for k in range(0, tl.cdiv(K, BLOCK_K)):    (the multiplying warps' part)
-            const int k_stop = (K + BLOCK_K - 1) / BLOCK_K;
-            if (0 < k_stop) {   // ptxas serialises products if a way leads around the wait for them
+            if (k_stop > 0) {   // ptxas serialises products if a way leads around the wait for them
                 for (int k = 0; k < k_stop; ++k, ++used) {
                     const int stage = used % NUM_STAGES;
                     mbarrier_wait(&full[stage], used / NUM_STAGES % 2);   // the tiles have arrived
@@ -410,8 +407,7 @@ matmul_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int M, int N, i
                     wgmma_fence();
                     #pragma unroll
                     for (int kk = 0; kk < BLOCK_K; kk += MMA_K) {
-                        wgmma_m64n256k16(accumulator[0], accumulator[1], a_operand + kk / CHUNK,
-                                         b_operand + kk * LINE_CHUNKS);
+                        wgmma_m64n256k16(accumulator, a_operand + kk / CHUNK, b_operand + kk * LINE_CHUNKS);
                     }
                     // L42: a_ptrs += BLOCK_K * stride_ak    (folded into the copies)
                     // L43: b_ptrs += BLOCK_K * stride_bk    (folded into the copies)
@@ -421,8 +417,7 @@ matmul_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int M, int N, i
                     if (k > 0 && lane == 0) mbarrier_arrive(&empty[(used - 1) % NUM_STAGES]);
                 }
                 wgmma_wait<0>();   // all products are complete
-                #pragma unroll
-                for (int r = 0; r < ROWS; ++r) wgmma_pin(accumulator[r]);
+                wgmma_pin(accumulator);
                 if (lane == 0) mbarrier_arrive(&empty[(used - 1) % NUM_STAGES]);
             }
             // The activation sees the float32 sums.
@@ -430,7 +425,7 @@ matmul_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int M, int N, i
             // L47: c = accumulator.to(tl.float16)
             half c[ROWS][COLS];
             #pragma unroll
-            for (int r = 0; r < ROWS; ++r) round_pairs(c[r], [&](int cc) { return accumulator[r][cc]; });
+            for (int r = 0; r < ROWS; ++r) round_pairs(c[r], [&](int j) { return accumulator[r][j]; });
 
             // L49: offs_cm = pid_m * BLOCK_M + tl.arange(0, BLOCK_M)    (folded into the copies)
             // L50: offs_cn = pid_n * BLOCK_N + tl.arange(0, BLOCK_N)    (folded into the copies)
@@ -441,13 +436,8 @@ matmul_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int M, int N, i
             #pragma unroll
             for (int piece = 0; piece < STORE_PIECES; ++piece) {
                 const int buffer = piece % STORE_BUFFERS;
-                #pragma unroll
-                for (int v = 0; v < PIECE_ELEMS / 4; ++v) {
-                    const int c_place =
-                        swizzled<half, PIECE_WIDTH, BLOCK_M>(matrix_row, v * 16 + lane / 16 * 8);
-                    store_matrices(&c_shared[buffer][c_place], &c[0][piece * PIECE_ELEMS + v * 4],
-                                   &c[1][piece * PIECE_ELEMS + v * 4]);
-                }
+                store_matrices<PIECE_WIDTH, BLOCK_M, PIECE_ELEMS>(c_shared[buffer], warp * 16,
+                        &c[0][piece * PIECE_ELEMS], &c[1][piece * PIECE_ELEMS]);
                 async_proxy_fence();   // tensor copies read through the asynchronous proxy
                 if (tid % WARPGROUP_SIZE == 0) tma_store_wait<0>();
                 // the piece is complete, and the other buffer has been copied out
@@ -456,7 +446,6 @@ matmul_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int M, int N, i
                     tma_store_2d(c_map, pid_m * BLOCK_M + warpgroup * STORE_ROWS,
                                  pid_n * BLOCK_N + piece * PIECE_WIDTH,
                                  c_shared[buffer] + warpgroup * STORE_ROWS * PIECE_WIDTH);
-                    tma_store_commit();
                 }
             }
         }

@@ -31,12 +31,10 @@ constexpr int VEC = 2;
 constexpr int VECS = COLS / VEC;                                // 4
 constexpr int ROWS = 8;                                         // 8 rows of accumulator per thread
 constexpr int COL_THREADS = 8;                                  // threads along the columns of a
-constexpr int BLOCK_K_COLS = BLOCK_K / COL_THREADS;             // 8 columns of a per thread
 constexpr int COL_VEC = 8;                                      // consecutive columns of a in a thread
 constexpr int ROW_THREADS = 32;                                 // threads along the rows of a
 constexpr int BLOCK_M_ROWS = BLOCK_M / ROW_THREADS;             // 4 rows of a per thread
 constexpr int BLOCK_N_THREADS = 16;                             // threads along the columns of b
-constexpr int BLOCK_N_COLS = BLOCK_N / BLOCK_N_THREADS;         // 8 columns of b per thread
 constexpr int BLOCK_N_VEC = 8;                                  // consecutive columns of b in a thread
 constexpr int BLOCK_K_THREADS = 16;                             // threads along the rows of b
 constexpr int BLOCK_K_ROWS = BLOCK_K / BLOCK_K_THREADS;         // 4 rows of b per thread
@@ -44,6 +42,7 @@ constexpr int MMA_ROWS = 4;                                     // pieces of 16 
 constexpr int MMA_COLS = 4;                                     // pieces of 8 columns per warp
 constexpr int NUM_STAGES = 3;                                   // tiles in shared memory at once
 constexpr int MMA_K = 16;                                       // elements of K per instruction
+constexpr int B_LINE = 128 / sizeof(half);                      // elements of 128 bytes, the width of a box
 
 // Stores N consecutive elements in one access; `target` is aligned to their size.
 template <int N, typename T>
@@ -154,10 +153,10 @@ matmul_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int M, int N, i
     const int lane = tid % WARP_SIZE;
     const int col = warp % 4 * 32 + lane % 4 * 2;   // the first column of this thread
     const int row = warp / 4 * 64 + lane / 4;   // the first row of this thread
-    const int a_col = tid % COL_THREADS;   // this thread's place among COL_THREADS
-    const int a_row = tid / COL_THREADS;   // this thread's place among ROW_THREADS
-    const int b_col = tid % BLOCK_N_THREADS;   // this thread's place among BLOCK_N_THREADS
-    const int b_row = tid / BLOCK_N_THREADS;   // this thread's place among BLOCK_K_THREADS
+    const int a_col = tid % COL_THREADS;   // this thread's place along the columns of a
+    const int a_row = tid / COL_THREADS;   // this thread's place along the rows of a
+    const int b_col = tid % BLOCK_N_THREADS;   // this thread's place along the columns of b
+    const int b_row = tid / BLOCK_N_THREADS;   // this thread's place along the rows of b
     const int warp_row = warp / 4 * 64;   // first row of the warp's part
     const int warp_col = warp % 4 * 32;   // first column of the warp's part
 
@@ -188,13 +187,9 @@ matmul_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int M, int N, i
     #pragma unroll
     for (int r = 0; r < BLOCK_M_ROWS; ++r) offs_am[r] = pid_m * BLOCK_M + r * ROW_THREADS + a_row;
     // L32: offs_bn = (pid_n * BLOCK_N + tl.arange(0, BLOCK_N)) % N    (masked instead of wrapped)
-    int offs_bn[BLOCK_N_COLS];
-    #pragma unroll
-    for (int cc = 0; cc < BLOCK_N_COLS; ++cc) offs_bn[cc] = pid_n * BLOCK_N + b_col * BLOCK_N_VEC + cc;
+    const int offs_bn = pid_n * BLOCK_N + b_col * BLOCK_N_VEC;   // this thread's first
     // L33: offs_k = tl.arange(0, BLOCK_K)
-    int offs_k[BLOCK_K_COLS];
-    #pragma unroll
-    for (int cc = 0; cc < BLOCK_K_COLS; ++cc) offs_k[cc] = a_col * COL_VEC + cc;
+    const int offs_k = a_col * COL_VEC;   // this thread's first
     int offs_k_row[BLOCK_K_ROWS];
     #pragma unroll
     for (int r = 0; r < BLOCK_K_ROWS; ++r) offs_k_row[r] = r * BLOCK_K_THREADS + b_row;
@@ -207,16 +202,16 @@ matmul_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int M, int N, i
     float accumulator[ROWS][COLS] = {};
     // L38: for k in range(0, tl.cdiv(K, BLOCK_K)):
     const int k_stop = (K + BLOCK_K - 1) / BLOCK_K;
-    // Starts the loads of iteration k into a stage.
-    const auto load_tiles = [&](int k, int stage) {
+    // Starts the loads of iteration k into a stage; if there are no more, zeros.
+    const auto load_tiles = [&](int k, int stage, bool more) {
         // L39: a = tl.load(a_ptrs, mask=offs_k[None, :] < K - k * BLOCK_K, other=0.0)
         #pragma unroll
         for (int r = 0; r < BLOCK_M_ROWS; ++r) {
             const int a_place = swizzled<half, BLOCK_K, BLOCK_M>(r * ROW_THREADS + a_row, a_col * COL_VEC);
             cp_async_16(&a[stage][a_place],
-                        a_ptr + static_cast<long long>(offs_am[r]) * stride_am + offs_k[0]
+                        a_ptr + static_cast<long long>(offs_am[r]) * stride_am + offs_k
                         + static_cast<long long>(k) * BLOCK_K,
-                        offs_k[0] < K - k * BLOCK_K && offs_am[r] < M ? 16 : 0);
+                        more && offs_k < K - k * BLOCK_K && offs_am[r] < M ? 16 : 0);
         }
         // L40: b = tl.load(b_ptrs, mask=offs_k[:, None] < K - k * BLOCK_K, other=0.0)
         #pragma unroll
@@ -224,21 +219,18 @@ matmul_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int M, int N, i
             const int b_place =
                 swizzled<half, BLOCK_N, BLOCK_K>(r * BLOCK_K_THREADS + b_row, b_col * BLOCK_N_VEC);
             cp_async_16(&b[stage][b_place],
-                        b_ptr + static_cast<long long>(offs_k_row[r]) * stride_bk + offs_bn[0]
+                        b_ptr + static_cast<long long>(offs_k_row[r]) * stride_bk + offs_bn
                         + static_cast<long long>(k) * BLOCK_K * stride_bk,
-                        offs_k_row[r] < K - k * BLOCK_K && offs_bn[0] < N ? 16 : 0);
+                        more && offs_k_row[r] < K - k * BLOCK_K && offs_bn < N ? 16 : 0);
         }
     };
     for (int stage = 0; stage < NUM_STAGES - 1; ++stage) {
-        if (stage < k_stop) load_tiles(stage, stage);
+        load_tiles(stage, stage, stage < k_stop);
         cp_async_commit();
     }
     for (int k = 0; k < k_stop; ++k) {
         cp_async_wait<NUM_STAGES - 2>();   // this thread's share of the tiles has arrived
         __syncthreads();   // everyone's share is there, and nobody reads the stage that is filled next
-        const int ahead = k + NUM_STAGES - 1;
-        if (ahead < k_stop) load_tiles(ahead, ahead % NUM_STAGES);
-        cp_async_commit();   // possibly of nothing: one group per iteration
         const int stage = k % NUM_STAGES;
         // L41: accumulator = tl.dot(a, b, accumulator)
         #pragma unroll
@@ -247,14 +239,16 @@ matmul_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int M, int N, i
             #pragma unroll
             for (int mi = 0; mi < MMA_ROWS; ++mi) {
                 const int a_place =
-                    swizzled<half, BLOCK_K, BLOCK_M>(warp_row + mi * 16 + lane % 16, kk + lane / 16 * 8);
+                    swizzled<half, BLOCK_K, BLOCK_M>(warp_row + lane % 16, kk + lane / 16 * 8)
+                    + mi * 16 * BLOCK_K;
                 ldmatrix_x4(a_frag[mi][0], a_frag[mi][1], a_frag[mi][2], a_frag[mi][3], &a[stage][a_place]);
             }
             unsigned b_frag[MMA_COLS][2];
             #pragma unroll
             for (int ni = 0; ni < MMA_COLS; ni += 2) {
                 const int b_place =
-                    swizzled<half, BLOCK_N, BLOCK_K>(kk + lane % 16, warp_col + ni * 8 + lane / 16 * 8);
+                    swizzled<half, BLOCK_N, BLOCK_K>(lane % 16, warp_col + ni * 8 + lane / 16 * 8)
+                    + kk * B_LINE;
                 ldmatrix_x4_trans(b_frag[ni][0], b_frag[ni][1], b_frag[ni + 1][0], b_frag[ni + 1][1],
                                   &b[stage][b_place]);
             }
@@ -269,22 +263,26 @@ matmul_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int M, int N, i
         }
         // L42: a_ptrs += BLOCK_K * stride_ak    (folded into the copies)
         // L43: b_ptrs += BLOCK_K * stride_bk    (folded into the copies)
+        const int ahead = k + NUM_STAGES - 1;
+        load_tiles(ahead, ahead % NUM_STAGES, ahead < k_stop);
+        cp_async_commit();   // possibly of nothing: one group per iteration
     }
+    cp_async_wait<0>();   // no copy of zeros is left behind
     // The activation sees the float32 sums.
     // L45: if ACTIVATION == "leaky_relu":    (false in this specialisation: without L46)
     // L47: c = accumulator.to(tl.float16)
     half c[ROWS][COLS];
     #pragma unroll
-    for (int r = 0; r < ROWS; ++r) round_pairs(c[r], [&](int cc) { return accumulator[r][cc]; });
+    for (int r = 0; r < ROWS; ++r) round_pairs(c[r], [&](int j) { return accumulator[r][j]; });
 
     // L49: offs_cm = pid_m * BLOCK_M + tl.arange(0, BLOCK_M)
     int offs_cm[ROWS];
     #pragma unroll
     for (int r = 0; r < ROWS; ++r) offs_cm[r] = pid_m * BLOCK_M + row + r * 8;
     // L50: offs_cn = pid_n * BLOCK_N + tl.arange(0, BLOCK_N)
-    int offs_cn[COLS];
+    int offs_cn[VECS];   // the first of each vector
     #pragma unroll
-    for (int cc = 0; cc < COLS; ++cc) offs_cn[cc] = pid_n * BLOCK_N + col + cc / 2 * 8 + cc % 2;
+    for (int v = 0; v < VECS; ++v) offs_cn[v] = pid_n * BLOCK_N + col + v * 8;
     // L51: c_ptrs = c_ptr + stride_cm * offs_cm[:, None] + stride_cn * offs_cn[None, :]
     //         (formed where it is used)
     // L52: c_mask = (offs_cm[:, None] < M) & (offs_cn[None, :] < N)    (tested where it is used)
@@ -293,8 +291,8 @@ matmul_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int M, int N, i
     for (int r = 0; r < ROWS; ++r) {
         #pragma unroll
         for (int v = 0; v < VECS; ++v) {
-            if (offs_cm[r] < M && offs_cn[v * VEC] < N) {
-                store_vec<VEC>(c_ptr + static_cast<long long>(stride_cm) * offs_cm[r] + offs_cn[v * VEC],
+            if (offs_cm[r] < M && offs_cn[v] < N) {
+                store_vec<VEC>(c_ptr + static_cast<long long>(stride_cm) * offs_cm[r] + offs_cn[v],
                                &c[r][v * VEC]);
             }
         }

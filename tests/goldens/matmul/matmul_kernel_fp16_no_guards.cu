@@ -34,12 +34,10 @@ constexpr int VEC = 2;
 constexpr int VECS = COLS / VEC;                                // 32
 constexpr int ROWS = 2;                                         // 2 rows of accumulator per thread
 constexpr int BLOCK_K_THREADS = 8;                              // threads along the columns of a
-constexpr int BLOCK_K_COLS = BLOCK_K / BLOCK_K_THREADS;         // 8 columns of a per thread
 constexpr int COL_VEC = 8;                                      // consecutive columns of a in a thread
 constexpr int ROW_THREADS = 32;                                 // threads along the rows of a
 constexpr int BLOCK_M_ROWS = BLOCK_M / ROW_THREADS;             // 4 rows of a per thread
 constexpr int BLOCK_N_THREADS = 32;                             // threads along the columns of b
-constexpr int BLOCK_N_COLS = BLOCK_N / BLOCK_N_THREADS;         // 8 columns of b per thread
 constexpr int BLOCK_N_VEC = 8;                                  // consecutive columns of b in a thread
 constexpr int B_ROW_THREADS = 8;                                // threads along the rows of b
 constexpr int BLOCK_K_ROWS = BLOCK_K / B_ROW_THREADS;           // 8 rows of b per thread
@@ -119,8 +117,9 @@ __device__ __forceinline__ void cp_async_wait()
     asm volatile("cp.async.wait_group %0;" :: "n"(PENDING) : "memory");
 }
 
-// What wgmma must know of a shared operand: where it starts, the swizzle of its rows, and the strides between
-// its core matrices, in bytes. Adding 1 to a descriptor moves its start by 16 bytes.
+// What wgmma must know of a shared operand: its start, the swizzle of its lines, and the bytes from 8 lines
+// to the next 8, and from box to box along M or N (without meaning where K is contiguous). Adding 1 moves the
+// start by 16 bytes.
 template <int SWIZZLE_BYTES>
 __device__ __forceinline__ unsigned long long wgmma_descriptor(const void* start, int leading_bytes,
         int stride_bytes)
@@ -153,20 +152,19 @@ __device__ __forceinline__ void wgmma_wait()
     asm volatile("wgmma.wait_group.sync.aligned %0;" :: "n"(PENDING) : "memory");
 }
 
-// Keeps the compiler from moving uses of `row` across this point, where a running wgmma may own it.
-template <int N>
-__device__ __forceinline__ void wgmma_pin(float (&row)[N])
+// Keeps the compiler from moving uses of `tile` across this point, where a running wgmma may own it.
+template <int ROWS, int COLS>
+__device__ __forceinline__ void wgmma_pin(float (&tile)[ROWS][COLS])
 {
     #pragma unroll
-    for (int i = 0; i < N; ++i) asm volatile("" : "+f"(row[i]) :: "memory");
+    for (int i = 0; i < ROWS * COLS; ++i) asm volatile("" : "+f"(tile[i / COLS][i % COLS]) :: "memory");
 }
 
-// Starts acc += a * b on a 64x256x16 fragment, fp16 inputs, a from shared memory. `upper` holds a lane's part
-// of row lane / 4 of its warp's 16 rows, `lower` of row lane / 4 + 8.
-__device__ __forceinline__ void wgmma_m64n256k16(float (&upper)[64], float (&lower)[64], unsigned long long a,
-                                                 unsigned long long b)
+// Starts acc += a * b on a 64x256x16 fragment, fp16 inputs, a from shared memory. A lane holds parts of row
+// lane / 4 of its warp's 16 rows, and of row lane / 4 + 8.
+__device__ __forceinline__ void wgmma_m64n256k16(float (*acc)[64], unsigned long long a, unsigned long long b)
 {
-#define FRAG(f) "+f"(upper[2 * f]), "+f"(upper[2 * f + 1]), "+f"(lower[2 * f]), "+f"(lower[2 * f + 1])
+#define FRAG(f) "+f"(acc[0][2 * f]), "+f"(acc[0][2 * f + 1]), "+f"(acc[1][2 * f]), "+f"(acc[1][2 * f + 1])
     asm volatile(
         "wgmma.mma_async.sync.aligned.m64n256k16.f32.f16.f16 {"
         "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
@@ -204,12 +202,12 @@ matmul_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int M, int N, i
     __builtin_assume(tid >= 0);   // its quotients and remainders are shifts and masks
     const int warp = tid / WARP_SIZE;
     const int lane = tid % WARP_SIZE;
-    const int col = tid % COL_THREADS;   // this thread's place among COL_THREADS
+    const int col = tid % COL_THREADS;   // this thread's place along the columns of accumulator
     const int row = warp * 16 + lane / 4;   // the first row of this thread
-    const int a_col = tid % BLOCK_K_THREADS;   // this thread's place among BLOCK_K_THREADS
-    const int a_row = tid / BLOCK_K_THREADS;   // this thread's place among ROW_THREADS
-    const int b_col = tid % BLOCK_N_THREADS;   // this thread's place among BLOCK_N_THREADS
-    const int b_row = tid / BLOCK_N_THREADS;   // this thread's place among B_ROW_THREADS
+    const int a_col = tid % BLOCK_K_THREADS;   // this thread's place along the columns of a
+    const int a_row = tid / BLOCK_K_THREADS;   // this thread's place along the rows of a
+    const int b_col = tid % BLOCK_N_THREADS;   // this thread's place along the columns of b
+    const int b_row = tid / BLOCK_N_THREADS;   // this thread's place along the rows of b
     const int warpgroup = tid / WARPGROUP_SIZE;
 
     // Programs take the tiles of C in groups of GROUP_M rows, so that neighbours share what they read from
@@ -239,13 +237,9 @@ matmul_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int M, int N, i
     #pragma unroll
     for (int r = 0; r < BLOCK_M_ROWS; ++r) offs_am[r] = pid_m * BLOCK_M + r * ROW_THREADS + a_row;
     // L32: offs_bn = (pid_n * BLOCK_N + tl.arange(0, BLOCK_N)) % N    (masked instead of wrapped)
-    int offs_bn[BLOCK_N_COLS];
-    #pragma unroll
-    for (int cc = 0; cc < BLOCK_N_COLS; ++cc) offs_bn[cc] = pid_n * BLOCK_N + b_col * BLOCK_N_VEC + cc;
+    const int offs_bn = pid_n * BLOCK_N + b_col * BLOCK_N_VEC;   // this thread's first
     // L33: offs_k = tl.arange(0, BLOCK_K)
-    int offs_k[BLOCK_K_COLS];
-    #pragma unroll
-    for (int cc = 0; cc < BLOCK_K_COLS; ++cc) offs_k[cc] = a_col * COL_VEC + cc;
+    const int offs_k = a_col * COL_VEC;   // this thread's first
     int offs_k_row[BLOCK_K_ROWS];
     #pragma unroll
     for (int r = 0; r < BLOCK_K_ROWS; ++r) offs_k_row[r] = r * B_ROW_THREADS + b_row;
@@ -265,9 +259,9 @@ matmul_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int M, int N, i
         for (int r = 0; r < BLOCK_M_ROWS; ++r) {
             const int a_place = swizzled<half, BLOCK_K, BLOCK_M>(r * ROW_THREADS + a_row, a_col * COL_VEC);
             cp_async_16(&a[stage][a_place],
-                        a_ptr + static_cast<long long>(offs_am[r]) * stride_am + offs_k[0]
+                        a_ptr + static_cast<long long>(offs_am[r]) * stride_am + offs_k
                         + static_cast<long long>(k) * BLOCK_K,
-                        offs_k[0] < K - k * BLOCK_K && offs_am[r] < M ? 16 : 0);
+                        offs_k < K - k * BLOCK_K && offs_am[r] < M ? 16 : 0);
         }
         // L40: b = tl.load(b_ptrs, mask=offs_k[:, None] < K - k * BLOCK_K, other=0.0)
         #pragma unroll
@@ -275,9 +269,9 @@ matmul_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int M, int N, i
             const int b_place =
                 swizzled<half, BLOCK_N, BLOCK_K>(r * B_ROW_THREADS + b_row, b_col * BLOCK_N_VEC);
             cp_async_16(&b[stage][b_place],
-                        b_ptr + static_cast<long long>(offs_k_row[r]) * stride_bk + offs_bn[0]
+                        b_ptr + static_cast<long long>(offs_k_row[r]) * stride_bk + offs_bn
                         + static_cast<long long>(k) * BLOCK_K * stride_bk,
-                        offs_k_row[r] < K - k * BLOCK_K && offs_bn[0] < N ? 16 : 0);
+                        offs_k_row[r] < K - k * BLOCK_K && offs_bn < N ? 16 : 0);
         }
     };
     for (int stage = 0; stage < NUM_STAGES - 1; ++stage) {
@@ -298,33 +292,29 @@ matmul_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int M, int N, i
         wgmma_fence();
         #pragma unroll
         for (int kk = 0; kk < BLOCK_K; kk += MMA_K) {
-            wgmma_m64n256k16(accumulator[0], accumulator[1], a_operand + kk / CHUNK,
-                             b_operand + kk * LINE_CHUNKS);
+            wgmma_m64n256k16(accumulator, a_operand + kk / CHUNK, b_operand + kk * LINE_CHUNKS);
         }
         // L42: a_ptrs += BLOCK_K * stride_ak    (folded into the copies)
         // L43: b_ptrs += BLOCK_K * stride_bk    (folded into the copies)
         wgmma_commit();
         wgmma_wait<0>();   // all products are complete
-        #pragma unroll
-        for (int r = 0; r < ROWS; ++r) wgmma_pin(accumulator[r]);
+        wgmma_pin(accumulator);
     }
     // The activation sees the float32 sums.
     // L45: if ACTIVATION == "leaky_relu":    (false in this specialisation: without L46)
     // L47: c = accumulator.to(tl.float16)
     half c[ROWS][COLS];
     #pragma unroll
-    for (int r = 0; r < ROWS; ++r) round_pairs(c[r], [&](int cc) { return accumulator[r][cc]; });
+    for (int r = 0; r < ROWS; ++r) round_pairs(c[r], [&](int j) { return accumulator[r][j]; });
 
     // L49: offs_cm = pid_m * BLOCK_M + tl.arange(0, BLOCK_M)
     int offs_cm[ROWS];
     #pragma unroll
     for (int r = 0; r < ROWS; ++r) offs_cm[r] = pid_m * BLOCK_M + row + r * 8;
     // L50: offs_cn = pid_n * BLOCK_N + tl.arange(0, BLOCK_N)
-    int offs_cn[COLS];
+    int offs_cn[VECS];   // the first of each vector
     #pragma unroll
-    for (int cc = 0; cc < COLS; ++cc) {
-        offs_cn[cc] = pid_n * BLOCK_N + (cc / VEC * COL_THREADS + col) * VEC + cc % VEC;
-    }
+    for (int v = 0; v < VECS; ++v) offs_cn[v] = pid_n * BLOCK_N + (v * COL_THREADS + col) * VEC;
     // L51: c_ptrs = c_ptr + stride_cm * offs_cm[:, None] + stride_cn * offs_cn[None, :]
     //         (formed where it is used)
     // L52: c_mask = (offs_cm[:, None] < M) & (offs_cn[None, :] < N)    (tested where it is used)
@@ -333,8 +323,8 @@ matmul_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int M, int N, i
     for (int r = 0; r < ROWS; ++r) {
         #pragma unroll
         for (int v = 0; v < VECS; ++v) {
-            if (offs_cm[r] < M && offs_cn[v * VEC] < N) {
-                store_vec<VEC>(c_ptr + static_cast<long long>(stride_cm) * offs_cm[r] + offs_cn[v * VEC],
+            if (offs_cm[r] < M && offs_cn[v] < N) {
+                store_vec<VEC>(c_ptr + static_cast<long long>(stride_cm) * offs_cm[r] + offs_cn[v],
                                &c[r][v * VEC]);
             }
         }

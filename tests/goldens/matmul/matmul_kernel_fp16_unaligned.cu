@@ -105,10 +105,8 @@ __device__ __forceinline__ int row_lead(const T* start)
 }
 
 // Starts this thread's copies of ROWS rows of COLS elements, `stride` elements apart: rows as they lie in
-// memory, from the
-// 16-byte boundary at or before their first element on, one chunk more than they have. Zeros stand for rows
-// from `rows` on,
-// and for what follows the first `cols` elements of a row.
+// memory, from the 16-byte boundary at or before their first element on, one chunk more than they have. Zeros
+// stand for rows from `rows` on, and for what follows the first `cols` elements of a row.
 template <int ROWS, int COLS, typename T>
 __device__ __forceinline__ void copy_rows(T* target, const T* first, long long stride, int rows, int cols)
 {
@@ -157,8 +155,7 @@ __device__ __forceinline__ uint4 shifted(uint4 low, uint4 high, int lead)
 }
 
 // Shifts this thread's share of the rows that copy_rows has brought into a tile. Neighbouring threads take
-// different rows;
-// these lie an odd number of chunks apart, so that they meet different banks.
+// different rows; these lie an odd number of chunks apart, so that they meet different banks.
 template <int ROWS, int COLS, typename T>
 __device__ __forceinline__ void align_rows(T* tile, const T* source, const T* first, long long stride)
 {
@@ -184,8 +181,9 @@ __device__ __forceinline__ void align_rows(T* tile, const T* source, const T* fi
     }
 }
 
-// What wgmma must know of a shared operand: where it starts, the swizzle of its rows, and the strides between
-// its core matrices, in bytes. Adding 1 to a descriptor moves its start by 16 bytes.
+// What wgmma must know of a shared operand: its start, the swizzle of its lines, and the bytes from 8 lines
+// to the next 8, and from box to box along M or N (without meaning where K is contiguous). Adding 1 moves the
+// start by 16 bytes.
 template <int SWIZZLE_BYTES>
 __device__ __forceinline__ unsigned long long wgmma_descriptor(const void* start, int leading_bytes,
         int stride_bytes)
@@ -218,20 +216,19 @@ __device__ __forceinline__ void wgmma_wait()
     asm volatile("wgmma.wait_group.sync.aligned %0;" :: "n"(PENDING) : "memory");
 }
 
-// Keeps the compiler from moving uses of `row` across this point, where a running wgmma may own it.
-template <int N>
-__device__ __forceinline__ void wgmma_pin(float (&row)[N])
+// Keeps the compiler from moving uses of `tile` across this point, where a running wgmma may own it.
+template <int ROWS, int COLS>
+__device__ __forceinline__ void wgmma_pin(float (&tile)[ROWS][COLS])
 {
     #pragma unroll
-    for (int i = 0; i < N; ++i) asm volatile("" : "+f"(row[i]) :: "memory");
+    for (int i = 0; i < ROWS * COLS; ++i) asm volatile("" : "+f"(tile[i / COLS][i % COLS]) :: "memory");
 }
 
-// Starts acc += a * b on a 64x256x16 fragment, fp16 inputs, a from shared memory. `upper` holds a lane's part
-// of row lane / 4 of its warp's 16 rows, `lower` of row lane / 4 + 8.
-__device__ __forceinline__ void wgmma_m64n256k16(float (&upper)[64], float (&lower)[64], unsigned long long a,
-                                                 unsigned long long b)
+// Starts acc += a * b on a 64x256x16 fragment, fp16 inputs, a from shared memory. A lane holds parts of row
+// lane / 4 of its warp's 16 rows, and of row lane / 4 + 8.
+__device__ __forceinline__ void wgmma_m64n256k16(float (*acc)[64], unsigned long long a, unsigned long long b)
 {
-#define FRAG(f) "+f"(upper[2 * f]), "+f"(upper[2 * f + 1]), "+f"(lower[2 * f]), "+f"(lower[2 * f + 1])
+#define FRAG(f) "+f"(acc[0][2 * f]), "+f"(acc[0][2 * f + 1]), "+f"(acc[1][2 * f]), "+f"(acc[1][2 * f + 1])
     asm volatile(
         "wgmma.mma_async.sync.aligned.m64n256k16.f32.f16.f16 {"
         "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
@@ -273,7 +270,7 @@ matmul_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int M, int N, i
     __builtin_assume(tid >= 0);   // its quotients and remainders are shifts and masks
     const int warp = tid / WARP_SIZE;
     const int lane = tid % WARP_SIZE;
-    const int col = tid % COL_THREADS;   // this thread's place among COL_THREADS
+    const int col = tid % COL_THREADS;   // this thread's place along the columns of a tile
     const int row = warp * 16 + lane / 4;   // the first row of this thread
     const int warpgroup = tid / WARPGROUP_SIZE;
 
@@ -356,23 +353,21 @@ matmul_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int M, int N, i
         wgmma_fence();
         #pragma unroll
         for (int kk = 0; kk < BLOCK_K; kk += MMA_K) {
-            wgmma_m64n256k16(accumulator[0], accumulator[1], a_operand + kk / CHUNK,
-                             b_operand + kk * LINE_CHUNKS);
+            wgmma_m64n256k16(accumulator, a_operand + kk / CHUNK, b_operand + kk * LINE_CHUNKS);
         }
         // L42: a_ptrs += BLOCK_K * stride_ak    (folded into the copies)
         // L43: b_ptrs += BLOCK_K * stride_bk    (folded into the copies)
         wgmma_commit();
         if (k + 1 < k_stop) align_tiles(k + 1);
         wgmma_wait<0>();   // all products are complete
-        #pragma unroll
-        for (int r = 0; r < ROWS; ++r) wgmma_pin(accumulator[r]);
+        wgmma_pin(accumulator);
     }
     // The activation sees the float32 sums.
     // L45: if ACTIVATION == "leaky_relu":    (false in this specialisation: without L46)
     // L47: c = accumulator.to(tl.float16)
     half c[ROWS][COLS];
     #pragma unroll
-    for (int r = 0; r < ROWS; ++r) round_pairs(c[r], [&](int cc) { return accumulator[r][cc]; });
+    for (int r = 0; r < ROWS; ++r) round_pairs(c[r], [&](int j) { return accumulator[r][j]; });
 
     // L49: offs_cm = pid_m * BLOCK_M + tl.arange(0, BLOCK_M)
     int offs_cm[ROWS];
@@ -381,8 +376,8 @@ matmul_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int M, int N, i
     // L50: offs_cn = pid_n * BLOCK_N + tl.arange(0, BLOCK_N)
     int offs_cn[COLS];
     #pragma unroll
-    for (int cc = 0; cc < COLS; ++cc) {
-        offs_cn[cc] = pid_n * BLOCK_N + (cc / VEC * COL_THREADS + col) * VEC + cc % VEC;
+    for (int j = 0; j < COLS; ++j) {
+        offs_cn[j] = pid_n * BLOCK_N + (j / VEC * COL_THREADS + col) * VEC + j % VEC;
     }
     // L51: c_ptrs = c_ptr + stride_cm * offs_cm[:, None] + stride_cn * offs_cn[None, :]
     //         (formed where it is used)
@@ -391,9 +386,9 @@ matmul_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int M, int N, i
     #pragma unroll
     for (int r = 0; r < ROWS; ++r) {
         #pragma unroll
-        for (int cc = 0; cc < COLS; ++cc) {
-            if (offs_cm[r] < M && offs_cn[cc] < N) {
-                *(c_ptr + static_cast<long long>(stride_cm) * offs_cm[r] + offs_cn[cc]) = c[r][cc];
+        for (int j = 0; j < COLS; ++j) {
+            if (offs_cm[r] < M && offs_cn[j] < N) {
+                c_ptr[static_cast<long long>(stride_cm) * offs_cm[r] + offs_cn[j]] = c[r][j];
             }
         }
     }

@@ -27,9 +27,7 @@ __device__ __forceinline__ void load_vec_bounded(T* target, const T* source, int
     T* elements = reinterpret_cast<T*>(&packet);
     #pragma unroll
     for (int i = 0; i < N; ++i) elements[i] = i < count && count < N ? source[i] : other;
-    if (count >= N) {
-        packet = *reinterpret_cast<const uint4*>(source);
-    }
+    if (count >= N) packet = *reinterpret_cast<const uint4*>(source);
     #pragma unroll
     for (int i = 0; i < N; ++i) target[i] = elements[i];
 }
@@ -110,7 +108,7 @@ rms_norm_kernel(const half* x_ptr, const half* w_ptr, half* y_ptr, int stride, i
     half x[ELEMS];
     #pragma unroll
     for (int e = 0; e < ELEMS; ++e) {
-        x[e] = cols[e] < N ? *(x_ptr + static_cast<long long>(row) * stride + cols[e]) : __float2half(0.0f);
+        x[e] = cols[e] < N ? x_ptr[static_cast<long long>(row) * stride + cols[e]] : __float2half(0.0f);
     }
     float x_float[ELEMS];
     #pragma unroll
@@ -134,6 +132,6 @@ rms_norm_kernel(const half* x_ptr, const half* w_ptr, half* y_ptr, int stride, i
     round_pairs(stored, [&](int e) { return x_float[e] * rstd * w_float[e]; });
     #pragma unroll
     for (int e = 0; e < ELEMS; ++e) {
-        if (cols[e] < N) *(y_ptr + static_cast<long long>(row) * stride + cols[e]) = stored[e];
+        if (cols[e] < N) y_ptr[static_cast<long long>(row) * stride + cols[e]] = stored[e];
     }
 }

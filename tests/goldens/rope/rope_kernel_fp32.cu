@@ -36,9 +36,7 @@ __device__ __forceinline__ void load_vec_if(T* target, const T* source, bool ins
     T* elements = reinterpret_cast<T*>(&packet);
     #pragma unroll
     for (int i = 0; i < N; ++i) elements[i] = other;
-    if (inside) {
-        packet = *reinterpret_cast<const uint2*>(source);
-    }
+    if (inside) packet = *reinterpret_cast<const uint2*>(source);
     #pragma unroll
     for (int i = 0; i < N; ++i) target[i] = elements[i];
 }
@@ -66,8 +64,8 @@ rope_kernel(const float* x_ptr, const float* cos_ptr, const float* sin_ptr, floa
 {
     const int tid = threadIdx.x;
     __builtin_assume(tid >= 0);   // its quotients and remainders are shifts and masks
-    const int col = tid % COL_THREADS;   // this thread's place among COL_THREADS
-    const int row = tid / COL_THREADS;   // this thread's place among ROW_THREADS
+    const int col = tid % COL_THREADS;   // this thread's place along the columns of a tile
+    const int row = tid / COL_THREADS;   // this thread's place along the rows of a tile
 
     // L17: position = tl.program_id(0)
     const int position = blockIdx.x;
@@ -75,42 +73,40 @@ rope_kernel(const float* x_ptr, const float* cos_ptr, const float* sin_ptr, floa
     // L19: heads = tl.program_id(1) * BLOCK_HEADS + tl.arange(0, BLOCK_HEADS)
     const int heads = static_cast<int>(blockIdx.y) * BLOCK_HEADS + row;
     // L20: pairs = tl.arange(0, half)
-    int pairs[COLS];
-    #pragma unroll
-    for (int c = 0; c < COLS; ++c) pairs[c] = col * VEC + c;
+    const int pairs = col * VEC;   // this thread's first
     // L21: cos = tl.load(cos_ptr + position * half + pairs)
     float cos[COLS];
-    load_vec<VEC>(&cos[0], cos_ptr + static_cast<long long>(position) * (HEAD_DIM / 2) + pairs[0]);
+    load_vec<VEC>(&cos[0], cos_ptr + static_cast<long long>(position) * (HEAD_DIM / 2) + pairs);
     // L22: sin = tl.load(sin_ptr + position * half + pairs)
     float sin[COLS];
-    load_vec<VEC>(&sin[0], sin_ptr + static_cast<long long>(position) * (HEAD_DIM / 2) + pairs[0]);
+    load_vec<VEC>(&sin[0], sin_ptr + static_cast<long long>(position) * (HEAD_DIM / 2) + pairs);
     // L23: offsets = (position * n_heads + heads[:, None]) * HEAD_DIM + pairs[None, :]
     //         (formed where it is used)
     // L24: mask = heads[:, None] < n_heads    (tested where it is used)
     // L25: first = tl.load(x_ptr + offsets, mask=mask, other=0.0).to(tl.float32)
     float first[COLS];
     load_vec_if<VEC>(&first[0],
-                     x_ptr + (static_cast<long long>(position) * n_heads + heads) * HEAD_DIM + pairs[0],
+                     x_ptr + (static_cast<long long>(position) * n_heads + heads) * HEAD_DIM + pairs,
                      heads < n_heads, 0.0f);
     // L26: second = tl.load(x_ptr + offsets + half, mask=mask, other=0.0).to(tl.float32)
     float second[COLS];
     load_vec_if<VEC>(&second[0],
-                     x_ptr + (static_cast<long long>(position) * n_heads + heads) * HEAD_DIM + pairs[0]
+                     x_ptr + (static_cast<long long>(position) * n_heads + heads) * HEAD_DIM + pairs
                      + HEAD_DIM / 2, heads < n_heads, 0.0f);
     // L27: tl.store(out_ptr + offsets, rotate(first, second, cos[None, :], sin[None, :]), mask=mask)
     float stored[COLS];
     #pragma unroll
     for (int c = 0; c < COLS; ++c) stored[c] = rotate(first[c], second[c], cos[c], sin[c]);
     if (heads < n_heads) {
-        store_vec<VEC>(out_ptr + (static_cast<long long>(position) * n_heads + heads) * HEAD_DIM + pairs[0],
+        store_vec<VEC>(out_ptr + (static_cast<long long>(position) * n_heads + heads) * HEAD_DIM + pairs,
                        &stored[0]);
     }
     // L28: tl.store(out_ptr + offsets + half, rotate(second, -first, cos[None, :], sin[None, :]), mask=mask)
-    float stored_float[COLS];
+    float stored_next[COLS];
     #pragma unroll
-    for (int c = 0; c < COLS; ++c) stored_float[c] = rotate(second[c], -first[c], cos[c], sin[c]);
+    for (int c = 0; c < COLS; ++c) stored_next[c] = rotate(second[c], -first[c], cos[c], sin[c]);
     if (heads < n_heads) {
-        store_vec<VEC>(out_ptr + (static_cast<long long>(position) * n_heads + heads) * HEAD_DIM + pairs[0]
-                       + HEAD_DIM / 2, &stored_float[0]);
+        store_vec<VEC>(out_ptr + (static_cast<long long>(position) * n_heads + heads) * HEAD_DIM + pairs
+                       + HEAD_DIM / 2, &stored_next[0]);
     }
 }

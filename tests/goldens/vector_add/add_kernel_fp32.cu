@@ -22,9 +22,7 @@ __device__ __forceinline__ void load_vec_bounded(T* target, const T* source, int
     T* elements = reinterpret_cast<T*>(&packet);
     #pragma unroll
     for (int i = 0; i < N; ++i) elements[i] = i < count && count < N ? source[i] : other;
-    if (count >= N) {
-        packet = *reinterpret_cast<const uint4*>(source);
-    }
+    if (count >= N) packet = *reinterpret_cast<const uint4*>(source);
     #pragma unroll
     for (int i = 0; i < N; ++i) target[i] = elements[i];
 }
@@ -61,24 +59,22 @@ add_kernel(const float* x_ptr, const float* y_ptr, float* out_ptr, int n_element
     // L12: pid = tl.program_id(axis=0)
     const int pid = blockIdx.x;
     // L13: offsets = pid * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)
-    int offsets[ELEMS];
+    int offsets[VECS];   // the first of each vector
     #pragma unroll
-    for (int e = 0; e < ELEMS; ++e) {
-        offsets[e] = pid * BLOCK_SIZE + (e / VEC * NUM_THREADS + tid) * VEC + e % VEC;
-    }
+    for (int v = 0; v < VECS; ++v) offsets[v] = pid * BLOCK_SIZE + (v * NUM_THREADS + tid) * VEC;
     // The last block may run past the end of the vectors.
     // L15: mask = offsets < n_elements    (tested where it is used)
     // L16: x = tl.load(x_ptr + offsets, mask=mask)
     float x[ELEMS];
     #pragma unroll
     for (int v = 0; v < VECS; ++v) {
-        load_vec_bounded<VEC>(&x[v * VEC], x_ptr + offsets[v * VEC], n_elements - offsets[v * VEC], 0.0f);
+        load_vec_bounded<VEC>(&x[v * VEC], x_ptr + offsets[v], n_elements - offsets[v], 0.0f);
     }
     // L17: y = tl.load(y_ptr + offsets, mask=mask)
     float y[ELEMS];
     #pragma unroll
     for (int v = 0; v < VECS; ++v) {
-        load_vec_bounded<VEC>(&y[v * VEC], y_ptr + offsets[v * VEC], n_elements - offsets[v * VEC], 0.0f);
+        load_vec_bounded<VEC>(&y[v * VEC], y_ptr + offsets[v], n_elements - offsets[v], 0.0f);
     }
     // L18: z = x + y
     float z[ELEMS];
@@ -87,6 +83,6 @@ add_kernel(const float* x_ptr, const float* y_ptr, float* out_ptr, int n_element
     // L19: tl.store(out_ptr + offsets, z, mask=mask)
     #pragma unroll
     for (int v = 0; v < VECS; ++v) {
-        store_vec_bounded<VEC>(out_ptr + offsets[v * VEC], &z[v * VEC], n_elements - offsets[v * VEC]);
+        store_vec_bounded<VEC>(out_ptr + offsets[v], &z[v * VEC], n_elements - offsets[v]);
     }
 }

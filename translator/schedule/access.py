@@ -16,8 +16,10 @@ from ..analysis.masks import conjuncts
 from ..ir.nodes import Call, Expr, Literal, Variable
 from ..ir.types import ValueType
 from ..language.dtypes import PointerType, int1, int32
-from ..schedule.layout import Layout, padded
-from ..schedule.layouts import ACCESS_BYTES
+from .layout import Layout, padded
+
+ACCESS_BYTES = 16  # the widest access of one thread
+COPY_BYTES = (4, 8, 16)  # what cp.async moves
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,105 @@
+"""`triton.runtime.driver.active`: what programs ask about the GPU in use, or about the host where there is none.
+
+On a host without a GPU kernels run as the text for `HOST_TARGET`; what is said here is then what that text was written for.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from tilewright.runtime import driver
+from tilewright.runtime.choices import HOST_TARGET
+from tilewright.runtime.devices import current_device
+from tilewright.runtime.driver_library import PROPERTIES
+from tilewright.schedule.targets import find_target
+
+CACHE_BYTES = 256 << 20  # more than any GPU's L2 holds
+
+
+class GPUTarget(NamedTuple):
+    """What kernels are compiled for: `arch` is the compute capability, 90 for 9.0."""
+
+    backend: str
+    arch: int
+    warp_size: int
+
+
+class DeviceUtilities:
+    """`driver.active.utils`."""
+
+    def get_device_properties(self, device: int) -> dict[str, int]:
+        """Limits and sizes of a device: bytes of shared memory, registers, multiprocessors, lanes, kHz and bits of its bus."""
+        if not driver.is_available():
+            room = find_target(HOST_TARGET).max_dynamic_shared_bytes
+            known = {"max_shared_mem": room, "max_num_regs": 65536, "warpSize": 32}
+            return dict.fromkeys(PROPERTIES, 0) | known | {"multiprocessor_count": os.cpu_count() or 1}
+        library = driver.bindings()
+        handle = driver.checked(library.cuDeviceGet(int(device or 0)))
+        return {
+            name: int(driver.checked(library.cuDeviceGetAttribute(number, handle)))
+            for name, number in PROPERTIES.items()
+        }
+
+
+class ActiveDriver:
+    """`driver.active`, with the methods of Triton's that programs use."""
+
+    def __init__(self) -> None:
+        """Asks nothing yet."""
+        self.utils = DeviceUtilities()
+
+    def get_current_target(self) -> GPUTarget:
+        """The current device's target."""
+        if not driver.is_available():
+            return GPUTarget("cuda", find_target(HOST_TARGET).capability, 32)
+        major, minor = driver.capability(current_device())
+        return GPUTarget("cuda", 10 * major + minor, 32)
+
+    def get_current_device(self) -> int:
+        """The current device's number."""
+        return current_device() if driver.is_available() else 0
+
+    def set_current_device(self, device: int) -> None:
+        """Makes torch use a device from now on."""
+        import torch
+
+        torch.cuda.set_device(device)
+
+    def get_current_stream(self, device: int | None = None) -> int:
+        """The stream that launches on a device go to."""
+        if not driver.is_available():
+            return 0
+        return driver.current_stream(current_device() if device is None else device)
+
+    def get_active_torch_device(self) -> Any:
+        """Where torch's tensors should lie for kernels to run on the GPU, or on the host where there is none."""
+        import torch
+
+        return torch.device("cuda", current_device()) if driver.is_available() else torch.device("cpu")
+
+    def get_device_interface(self) -> Any:
+        """`torch.cuda`, or `torch.cpu` where there is no GPU."""
+        import torch
+
+        return torch.cuda if driver.is_available() else torch.cpu
+
+    def get_benchmarker(self) -> Callable[..., Any]:
+        """`triton.testing.do_bench`."""
+        from tilewright.runtime.testing import do_bench
+
+        return do_bench
+
+    def get_empty_cache_for_benchmark(self) -> Any:
+        """A tensor to overwrite, so that the next kernel finds nothing of its own in L2."""
+        import torch
+
+        return torch.empty(CACHE_BYTES // 4, dtype=torch.int32, device=self.get_active_torch_device())
+
+    def clear_cache(self, cache: Any) -> None:
+        """Overwrites such a tensor."""
+        cache.zero_()
+
+
+ACTIVE = ActiveDriver()

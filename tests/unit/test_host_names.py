@@ -1,0 +1,95 @@
+"""What programs written for Triton call around their kernels: the driver in use, allocators, handles, options without effect."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import tilewright as triton
+import tilewright.language as tl
+from tilewright.runtime import driver, nvrtc
+from tilewright.runtime.driver import is_available
+
+
+@triton.jit
+def row_sum_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    columns = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + row * n + columns, mask=columns < n, other=0.0)
+    tl.store(out_ptr + row, tl.sum(x, 0))
+
+
+@pytest.mark.skipif(is_available(), reason="asks about a host without a GPU")
+def test_the_active_driver_speaks_of_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
+    active = triton.runtime.driver.active
+    assert active is driver.active
+    target = active.get_current_target()
+    assert (target.backend, target.arch, target.warp_size) == ("cuda", 90, 32)
+    properties = active.utils.get_device_properties(active.get_current_device())
+    assert properties["warpSize"] == 32 and properties["multiprocessor_count"] >= 1
+    assert properties["max_shared_mem"] == 227 * 1024 and properties["max_num_regs"] == 65536
+    assert active.get_current_stream(0) == 0
+    assert active.get_benchmarker() is triton.testing.do_bench
+    torch = pytest.importorskip("torch")
+    assert active.get_active_torch_device() == torch.device("cpu")
+    monkeypatch.setattr("tilewright.runtime.active.CACHE_BYTES", 64)
+    cache = active.get_empty_cache_for_benchmark()
+    cache.fill_(3)
+    active.clear_cache(cache)
+    assert cache.shape == (16,) and not cache.any()
+
+
+def test_the_driver_has_no_other_names() -> None:
+    with pytest.raises(AttributeError, match="no attribute 'passive'"):
+        _ = driver.passive
+
+
+@pytest.mark.skipif(not nvrtc.is_available(), reason="NVRTC is not installed")
+def test_a_compiled_kernel_tells_what_it_needs() -> None:
+    x, out = np.ones((3, 200), np.float32), np.zeros(3, np.float32)
+    compiled = row_sum_kernel.warmup(x, out, 200, BLOCK=256, grid=(1,), num_warps=4)
+    compiled._init_handles()
+    assert 8 <= compiled.n_regs <= 64 and compiled.n_spills == 0
+    assert compiled.metadata.shared == 4 * 4, "one partial sum per warp"
+    compiled[(3, 1, 1)](x, out, 200, 256)
+    np.testing.assert_array_equal(out, 200)
+
+
+def test_options_without_effect_are_taken() -> None:
+    x, out = np.ones((2, 16), np.float32), np.zeros(2, np.float32)
+    for _ in range(2):  # the second launch goes the quick way, where there is one
+        row_sum_kernel[(2,)](x, out, 16, BLOCK=16, extern_libs={"libdevice": "libdevice.10.bc"}, warp_size=32)
+    np.testing.assert_array_equal(out, 16)
+
+
+@triton.constexpr_function
+def half_of(size):
+    return size // 2
+
+
+@triton.jit
+def halves_kernel(out_ptr, N: tl.constexpr):
+    half: tl.constexpr = half_of(N)
+    tl.store(out_ptr + tl.arange(0, half), tl.full([half], N, tl.float32))
+
+
+def test_compile_time_functions() -> None:
+    assert half_of(6) == 3 and tl.constexpr_function is triton.constexpr_function
+    out = np.zeros(16, np.float32)
+    halves_kernel[(1,)](out, 16)
+    np.testing.assert_array_equal(out, [16] * 8 + [0] * 8)
+
+
+@triton.jit
+def described_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    x = tl.make_tensor_descriptor(x_ptr, [n], [1], [BLOCK]).load([0])
+    tl.store(out_ptr + tl.arange(0, BLOCK), x)
+
+
+def test_descriptors_need_no_allocator() -> None:
+    def refuse(size: int, alignment: int, stream: object) -> None:
+        raise AssertionError("nothing is to be allocated")
+
+    triton.set_allocator(refuse)
+    x, out = np.arange(20, dtype=np.float32), np.ones(32, np.float32)
+    described_kernel[(1,)](x, out, 20, BLOCK=32)
+    np.testing.assert_array_equal(out, [*range(20), *[0] * 12])

@@ -1,0 +1,121 @@
+"""Which lane of a warp makes the copies of what another lane will hold: of tiles that threads load ahead for themselves.
+
+In: the layout in which a tile is used, and how it lies in memory. Out: the layout in which it is copied, where another order
+of a warp's lanes touches fewer lines of memory, and the places at which the two meet in shared memory. Registers stay what
+they are and warps keep to themselves, so that nothing is needed between the two but `__syncwarp()`.
+
+Worked example, B of `mma.sync` [16, 128] over 4 warps, used with 4 neighbouring columns of 4 bytes per lane. The instruction
+has rows chosen by the low bits of the lane, so that 8 lanes read from 4 rows; memory wants columns chosen by them:
+
+  used    axis 1: REGISTER REGISTER 2 3 4 5 6    axis 0: 0 1 REGISTER REGISTER    lanes 0 to 7: 4 rows, 32 bytes each
+  copied  axis 1: REGISTER REGISTER 0 1 2 5 6    axis 0: 3 4 REGISTER REGISTER    lanes 0 to 7: 1 row, 128 bytes
+
+Lane `l` then copies for lane `l % 8 * 4 + l / 8`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ..analysis.axis_info import axis_info
+from ..analysis.facts import Facts
+from ..ir.nodes import Assign, Call, Kernel, Variable
+from ..ir.walk import statements
+from .access import COPY_BYTES, plan_load
+from .exchange import LANE_BITS, Swizzle, exchange_swizzle
+from .layout import REGISTER, Layout
+from .ring_plan import Rings
+
+LINE_BYTES, SECTOR_BYTES = 128, 32  # what the caches keep, and what memory gives at once
+
+
+@dataclass(frozen=True, slots=True)
+class WarpCopy:
+    """How a tile is copied by other lanes than those that hold it.
+
+    Attributes:
+      layout: in which threads copy; its registers are those of the layout in which the tile is used.
+      readers: bit by bit, from which bit of its own number a copying thread takes the number of the thread it copies for.
+      swizzle: of the places of a warp's lanes, so that neither the copies nor the reads meet a bank twice.
+    """
+
+    layout: Layout
+    readers: tuple[int, ...]
+    swizzle: Swizzle
+
+
+def choose_warp_copies(
+    kernel: Kernel, facts: Facts, layouts: Mapping[Variable, Layout], rings: Rings
+) -> dict[Variable, WarpCopy]:
+    """The tiles of all rings that other lanes copy than those that hold them."""
+    held = {value for ring in rings.rings for value in ring.own if value.type.is_tile}
+    found: dict[Variable, WarpCopy] = {}
+    for statement in statements(kernel.body):
+        if not isinstance(statement, Assign) or statement.targets[0] not in held:
+            continue
+        call, target, environment = statement.value, statement.target, facts.environments[id(statement)]
+        if not isinstance(call, Call) or call.op != "load":
+            continue
+        mask = call.args[1] if len(call.args) > 1 else None
+        access = plan_load(call.args[0], mask, layouts[target], facts, environment)
+        itemsize, repeats = target.type.dtype.itemsize, axis_info(call.args[0], environment).constancy
+        if access.width * itemsize in COPY_BYTES:
+            copy = warp_copy(layouts[target], target.type.shape, access.axis, access.width, itemsize, repeats)
+            found |= {target: copy} if copy else {}
+    return found
+
+
+def warp_copy(
+    used: Layout, shape: tuple[int, ...], axis: int, width: int, itemsize: int, repeats: tuple[int, ...]
+) -> WarpCopy | None:
+    """The copies of a tile by other lanes; None where they would touch as many lines as those of its holders.
+
+    Args:
+      used: the layout in which the tile is read.
+      shape: its sides; padding is copied by nobody.
+      axis: along which it is contiguous in memory.
+      width: elements of one copy.
+      itemsize: bytes of an element.
+      repeats: per axis, how many neighbours are the same element in memory.
+    """
+    order = _fast_axis_first(used, axis)
+    renamed = {lane: number for number, lane in enumerate(order)}
+    axes = tuple(tuple(renamed.get(source, source) for source in bits) for bits in used.axes)
+    copied = Layout(axes, used.thread_bits)
+    counts = [_lines_and_sectors(layout, shape, axis, width, itemsize, repeats) for layout in (copied, used)]
+    if counts[0] >= counts[1]:
+        return None
+    readers = (*(renamed[lane] for lane in range(LANE_BITS)), *range(LANE_BITS, used.thread_bits))
+    written, read = (Layout((bits[:LANE_BITS],), LANE_BITS) for bits in (readers, tuple(range(LANE_BITS))))
+    return WarpCopy(copied, readers, exchange_swizzle(written, read, width * itemsize))
+
+
+def _fast_axis_first(used: Layout, axis: int) -> list[int]:
+    """The lane's bits in the order in which they choose coordinates, lowest first, along the contiguous axis first."""
+    order = [source for source in used.axes[axis] if REGISTER < source < LANE_BITS]
+    for other in reversed(range(used.rank)):
+        order += [source for source in used.axes[other] if REGISTER < source < LANE_BITS and other != axis]
+    return order + [lane for lane in range(LANE_BITS) if lane not in order]
+
+
+def _lines_and_sectors(
+    layout: Layout, shape: tuple[int, ...], axis: int, width: int, itemsize: int, repeats: tuple[int, ...]
+) -> tuple[int, int]:
+    """How many lines and sectors of memory the lanes touch that copy a line's worth at once, each line counted once.
+
+    Every element of another axis is taken to lie in a line of its own.
+    """
+    at_once = min(LINE_BYTES // (width * itemsize), 1 << LANE_BITS)
+    lines, sectors = set(), set()
+    for lane in range(at_once):
+        first = [
+            sum((lane >> source & 1) << bit for bit, source in enumerate(bits) if REGISTER < source < LANE_BITS)
+            for bits in layout.axes
+        ]
+        if all(coordinate < side for coordinate, side in zip(first, shape, strict=True)):
+            others = tuple(c // repeats[a] for a, c in enumerate(first) if a != axis)
+            byte = first[axis] * itemsize
+            lines.add((others, byte // LINE_BYTES))
+            sectors.add((others, byte // SECTOR_BYTES))
+    return len(lines), len(sectors)
