@@ -125,11 +125,10 @@ def layer_norm_backward(modules: dict[str, ModuleType], rows: int, cols: int) ->
     _, mean, rstd = torch.native_layer_norm(x, (cols,), w, b, 1e-5)
     # A program per multiprocessor where its row is wide enough to keep one busy, otherwise several.
     groups = torch.cuda.get_device_properties(0).multi_processor_count * max(4096 // cols, 1)
-    block_m, block_n = (128, 8) if cols < 4096 else (64, 64)
     dx = torch.empty_like(x)
     parts = torch.empty(2, groups, cols, device="cuda")
     dw, db = torch.empty(2, cols, device="cuda", dtype=torch.float16)
-    warps = min(max(cols // 512, 4), 16)
+    warps = min(max(cols // 512, 2), 16)
     flat_mean, flat_rstd = mean.flatten().float(), rstd.flatten().float()
 
     def ours(name: str) -> Callable[[], object]:
@@ -145,14 +144,13 @@ def layer_norm_backward(modules: dict[str, ModuleType], rows: int, cols: int) ->
                 w,
                 flat_mean,
                 flat_rstd,
-                cols,
                 rows,
-                cols,
+                N=cols,
                 BLOCK_SIZE=cols,
                 num_warps=warps,
             )
-            module.layer_norm_bwd_dwdb[(-(-cols // block_n),)](
-                parts[0], parts[1], dw, db, groups, cols, BLOCK_M=block_m, BLOCK_N=block_n
+            module.layer_norm_bwd_dwdb[(-(-cols // 32),)](
+                parts[0], parts[1], dw, db, groups, cols, BLOCK_M=256, BLOCK_N=32, num_warps=8
             )
 
         return run

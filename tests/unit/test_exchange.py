@@ -220,7 +220,7 @@ def sectors_of(layout: Layout, axis: int, width: int, itemsize: int) -> int:
 
 
 def test_lanes_copy_for_others_of_their_warp() -> None:
-    """Every element is copied once more, by the reader's warp, to the reader's place; no bank is met twice by 128 bytes."""
+    """Every element is copied once, by a lane of the reader's warp; 128 bytes meet no bank twice, sectors stay together."""
     copies = 0
     for shape, used, _ in PAIRS:
         for axis, itemsize in itertools.product(range(len(shape)), (2, 4)):
@@ -229,16 +229,26 @@ def test_lanes_copy_for_others_of_their_warp() -> None:
             if copy is None:
                 continue
             copies += 1
-            assert sectors_of(copy.layout, axis, width, itemsize) <= sectors_of(used, axis, width, itemsize)
+            if copy.lane_bits == LANE_BITS:
+                assert sectors_of(copy.layout, axis, width, itemsize) <= sectors_of(used, axis, width, itemsize)
+            lanes = 1 << copy.lane_bits
+            places = [copy.swizzle.place((lane,))[0] for lane in range(lanes)]
+            assert sorted(places) == list(range(lanes))
             for thread in range(1 << used.thread_bits):
-                reader = sum((thread >> source & 1) << bit for bit, source in enumerate(copy.readers))
-                assert reader // 32 == thread // 32
-                assert elements(copy.layout, thread) == elements(used, reader)
-            readers = [sum((lane >> s & 1) << b for b, s in enumerate(copy.readers[:5])) for lane in range(32)]
+                number = sum((thread >> source & 1) << bit for bit, source in enumerate(copy.copiers))
+                copier = number % lanes + number // lanes * 32
+                assert copier // 32 == thread // 32
+                assert elements(copy.layout, copier) == elements(used, thread)
+            copiers = [
+                sum((lane >> s & 1) << b for b, s in enumerate(copy.copiers[: copy.lane_bits])) for lane in range(32)
+            ]
             together = min(LINE_BYTES // (width * itemsize), 32)
-            for lanes in (readers, list(range(32))):
-                places = [copy.swizzle.place((lane,))[0] for lane in lanes]
-                assert sorted(places) == list(range(32))
-                for first in range(0, 32, together):
-                    assert len({place % together for place in places[first : first + together]}) == together
+            for users in (copiers, list(range(lanes))):
+                for first in range(0, len(users), together):
+                    different = {places[user] for user in users[first : first + together]}
+                    assert len({place % together for place in different}) == len(different)
+            in_sector = SECTOR_BYTES // (width * itemsize)
+            for first in range(0, lanes, in_sector):
+                whole = {place // in_sector for place in places[first : first + in_sector]}
+                assert len(whole) == 1, "the parts of a sector stay side by side"
     assert copies > 50

@@ -54,7 +54,8 @@ def collect(*terms: Term) -> Sum:
     """The sum of terms, those that differ in their coefficient only made one, in order of first appearance."""
     found: dict[object, Term] = {}
     for term in terms:
-        key = (frozenset(Counter(term.factors).items()), term.lane)
+        several = len(term.factors) > 1  # then their order does not count
+        key = (frozenset(Counter(term.factors).items()) if several else term.factors, term.lane)
         before = found.get(key)
         found[key] = term if before is None else replace(before, coefficient=before.coefficient + term.coefficient)
     return tuple(term for term in found.values() if term.coefficient)

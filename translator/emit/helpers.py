@@ -54,6 +54,7 @@ TEMPLATES = (
     "block_reduce",
     "named_barrier_arrive",
     "block_reduce",
+    "block_reduce_rows",
     "grid_wait",
     "grid_release_dependents",
     "warpgroup_shrink",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from itertools import groupby
 from typing import Any
 
 from ..lower.unit import (
@@ -257,24 +258,23 @@ def _constant_lines(constant: Constant) -> list[str]:
 
 
 def _struct_lines(arrays: tuple[Shared, ...]) -> list[str]:
-    """The members of the struct of shared arrays: those that take turns stand together, in a union of the turns."""
+    """The members of the struct of shared arrays: those of an area stand together, in a union of its turns."""
     lines: list[str] = []
-    for number, array in enumerate(arrays):
-        before = arrays[number - 1].turn if number else ""
-        after = arrays[number + 1].turn if number + 1 < len(arrays) else ""
-        if not array.turn:
-            lines += _shared_lines(array, False)
+    margin = " " * INDENT
+    for area, members in groupby(arrays, key=lambda array: array.area):
+        if not area:
+            lines += [line for array in members for line in _shared_lines(array, False)]
             continue
-        if not before:
-            lines.append(f"{' ' * INDENT}union {{   // one memory: no two of these are in use at the same time")
-        several = array.turn in (before, after)
-        if several and before != array.turn:
-            lines.append(f"{' ' * 2 * INDENT}struct {{")
-        lines += _shared_lines(array, False, 3 * INDENT if several else 2 * INDENT)
-        if several and after != array.turn:
-            lines.append(f"{' ' * 2 * INDENT}}} {array.turn};")
-        if not after:
-            lines.append(f"{' ' * INDENT}}};")
+        lines.append(f"{margin}union {{   // one memory: no two of these are in use at the same time")
+        for turn, mates in groupby(members, key=lambda array: array.turn):
+            together = list(mates)
+            if len(together) == 1:
+                lines += _shared_lines(together[0], False, 2 * INDENT)
+                continue
+            lines.append(f"{2 * margin}struct {{")
+            lines += [line for array in together for line in _shared_lines(array, False, 3 * INDENT)]
+            lines.append(f"{2 * margin}}} {turn};")
+        lines.append(f"{margin}}};")
     return lines
 
 

@@ -146,7 +146,7 @@ def _own_variables(builder: Builder, names: Sequence[str]) -> None:
 
 
 def _contains_return(node: cst.CSTNode) -> bool:
-    return any(isinstance(one, cst.Return) for one in below(node))
+    return any(type(one) is cst.Return for one in below(node))
 
 
 def _if_with_return(builder: Builder, node: Any, rest: Sequence[Any], test: Expr, origin: Any) -> None:

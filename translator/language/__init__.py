@@ -53,8 +53,7 @@ METHODS = {name: function for name, function in _builtins.items() if function.me
 __all__ = [
     "NOT_YET", "PropagateNan", "TRITON_MAX_TENSOR_NUMEL", "condition", "const", "constexpr", "constexpr_function",
     "dtype", "extra", "math", "pi32_t", "pointer_type", "range", "static_range", "target_info", "tensor",
-    "tensor_descriptor", "tuple",
-    *_builtins, *_DTYPES,
+    "tensor_descriptor", "tuple", *_builtins, *_DTYPES,
 ]  # fmt: skip
 
 

@@ -7,7 +7,7 @@ from ..schedule.dots import DotPlan, k_axis
 from ..schedule.instructions import Instruction
 from ..schedule.layout import Layout, padded
 from .context import Context, ctype
-from .fragments import Step, added, fragment, read_a, read_b
+from .fragments import Step, fragment, read_a, read_b
 from .operand import OperandPlace
 from .unit import Comment, Line, Loop, Node
 

@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 from ..ir.nodes import Assign, Call, For, Literal, Statement
 from ..schedule.access import COPY_BYTES
+from ..schedule.exchange import LANE_BITS
 from ..schedule.ring_plan import Ring
 from ..schedule.rings import top_statements
 from .context import Context, ctype
@@ -19,7 +20,16 @@ from .memory import note_load, scalar_test, uniform_test, valid_count
 from .point import Point
 from .tags import tag
 from .unit import Branch, Comment, Line, Loop, Node, Shared
-from .vectors import access_of, load_operands, place_of_own, place_of_scalar, slot_filled, vectors, width_name
+from .vectors import (
+    access_of,
+    load_operands,
+    place_of_own,
+    place_of_scalar,
+    places_of_all,
+    slot_filled,
+    vectors,
+    width_name,
+)
 
 AHEAD = "its copies, made ahead"  # what is said of a load's line where the other part of its code stands
 Body = Callable[[tuple[Statement, ...]], tuple[Node, ...]]
@@ -42,9 +52,11 @@ def declare_own(context: Context, load: Assign, ring: Ring, stages: str) -> None
     target = load.target
     name = context.names.once(f"{target.name}_ahead", ("ahead", target))
     counts, elements = _counts(context, load) if target.type.is_tile else ((), 1)
-    sides = " * ".join([*counts, "NUM_THREADS"])
-    size = elements * context.schedule.num_threads * target.type.dtype.itemsize * ring.stages
-    comment = "each thread's own elements, on their way to its registers"
+    copy = context.schedule.warp_copies.get(target)
+    threads = context.schedule.num_threads >> (LANE_BITS - copy.lane_bits if copy else 0)
+    sides = " * ".join([*counts, places_of_all(context, target)])
+    size = elements * threads * target.type.dtype.itemsize * ring.stages
+    comment = f"each {'warp' if copy else 'thread'}'s own elements, on their way to its registers"
     outer = f"[{stages}]" if ring.stages > 1 else ""
     context.shared.setdefault((target.key, "own"), Shared(name, ctype(target.type), f"{outer}[{sides}]", size, comment))
     context.own_stage[target] = f"{name}[stage]" if ring.stages > 1 else name
@@ -97,7 +109,10 @@ def own_copies(context: Context, load: Assign) -> tuple[Node, ...]:
         source = context.speller.text(pointer, point)
         return (Line(f"{helper}(&{place_of_own(context, load, point, slot)}, {source}, {valid});"),)
 
-    return vectors(context, layout, access, one)
+    nodes = vectors(context, layout, access, one)
+    if copy is None or copy.lane_bits == LANE_BITS:
+        return nodes
+    return (Branch(f"{context.lane()} < {1 << copy.lane_bits}", nodes, comment="the other lanes want the same"),)
 
 
 def lower_own_loop(

@@ -1,10 +1,10 @@
 """Loops whose threads load ahead themselves: a barrier per iteration says that tiles are there, and that places are free.
 
-What `cp.async` can take goes straight to its stage, `stages - 1` iterations ahead; where that is two or more, behind the
-fragments of this iteration's products, between which the compiler then puts the copies (`_Filling.late`). Rows that are not aligned go to shared
-memory as they lie, and are shifted into their tile one iteration ahead (`row_copies.py`). Anything else is loaded into
-registers before the products of an iteration and written to its stage behind them. Products that run by themselves (wgmma)
-are waited for when all that is done.
+What `cp.async` can take goes straight to its stage, `stages - 1` iterations ahead; where that is two or more, behind this
+iteration's products, between which the compiler then puts the copies (`_Filling.late`). Rows that are not aligned go to
+shared memory as they lie, and are shifted into their tile one iteration ahead (`row_copies.py`). Anything else is loaded
+into registers before the products of an iteration and written to its stage behind them. Products that run by themselves
+(wgmma) are waited for when all that is done.
 """
 
 from __future__ import annotations
@@ -226,7 +226,7 @@ def _first_loads(
         nodes += [
             Line(f"cp_async_wait<{names.stages} - 2>();", "this thread's share of the first rows has arrived"),
             *context.barrier("everyone's share is there"),
-            Branch(f"{start} {compare} {stop}", (filling.align(names, start, "0"),)),
+            Branch(f"{stop} {'<' if statement.descending else '>'} {start}", (filling.align(names, start, "0"),)),
         ]
     return (*nodes, *((Line(f"int {names.used} = 0;", "stages so far"),) if ring.counted else ()))
 

@@ -34,9 +34,9 @@ class Scopes:
 
     def apart(self, one: Variable, other: Variable) -> bool:
         """Whether no line sees both variables, so that they may have the same name."""
-        paths = self.blocks.get(one), self.blocks.get(other)
-        if paths[0] is None or paths[1] is None:
+        if one not in self.blocks or other not in self.blocks:
             return False
+        paths = self.blocks[one], self.blocks[other]
         return _common(*paths) not in paths
 
 

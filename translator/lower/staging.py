@@ -44,7 +44,7 @@ def proxy_fence(context: Context) -> tuple[Node, ...]:
 def declare_tile(context: Context, statement: Assign) -> str:
     """Asks for the shared array of a staged load; its name is the variable's."""
     target = statement.target
-    name = context.names.variable(target)
+    name = context.tile_name(target)
     tile = context.schedule.staged[target]
     shared_array(context, target.key, "staged", name, target, tile, tile_comment(tile))
     return name

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from ..ir.nodes import Assign, Call, Expr, Variable
 from ..schedule.access import Access, plan_load
+from ..schedule.exchange import LANE_BITS
 from ..schedule.layout import REGISTER, Layout
 from ..schedule.warp_copies import WarpCopy
 from .context import Context
@@ -73,7 +74,9 @@ def place_of_own(context: Context, statement: Assign, point: Point, slot: str) -
             factor = count if count.isidentifier() or count.isdigit() else f"({count})"
             number = f"{f'({number})' if ' + ' in number else number} * {factor}"
         number = f"{number} + {text}" if number else text
-    threads = f"({number}) * NUM_THREADS" if " + " in number else f"{number} * NUM_THREADS"
+    all_places = places_of_all(context, statement.target)
+    all_places = f"({all_places})" if " / " in all_places else all_places
+    threads = f"({number}) * {all_places}" if " + " in number else f"{number} * {all_places}"
     place = f"{threads} + {slot}" if number else slot
     if access.width > 1:
         place = f"{place if place == slot else f'({place})'} * {width_name(context, layout, access)}"
@@ -81,26 +84,38 @@ def place_of_own(context: Context, statement: Assign, point: Point, slot: str) -
 
 
 def slot_read(context: Context, target: Variable) -> str:
-    """Which of the places of all threads holds what this one takes of a tile."""
-    copy = context.schedule.warp_copies.get(target)
-    if copy is None or not copy.swizzle.pairs:
-        return context.roles.tid
-    text = _swizzled(context, tuple(range(len(copy.readers))), copy)
-    return context.thread_place(f"{target.name}_slot", text, f"where this thread's {target.name} lies, by banks")
-
-
-def slot_filled(context: Context, target: Variable) -> str:
-    """Which of them this thread copies to: its own, or another lane's where that touches fewer lines of memory."""
+    """Which of the places of all threads holds what this one takes of a tile: the one of the thread that copied it."""
     copy = context.schedule.warp_copies.get(target)
     if copy is None:
         return context.roles.tid
-    comment = "the place that it fills, of another lane: neighbours copy neighbouring columns"
-    return context.thread_place(f"{target.name}_filled", _swizzled(context, copy.readers, copy), comment)
+    comment = f"where the lane that copies for this one puts its part of {target.name}"
+    return context.thread_place(f"{target.name}_slot", _swizzled(context, copy.copiers, copy), comment)
+
+
+def slot_filled(context: Context, target: Variable) -> str:
+    """Which of them this thread copies to."""
+    copy = context.schedule.warp_copies.get(target)
+    if copy is None or (not copy.swizzle.pairs and copy.lane_bits == LANE_BITS):
+        return context.roles.tid
+    bits = (*range(copy.lane_bits), *range(LANE_BITS, LANE_BITS + len(copy.copiers) - copy.lane_bits))
+    text = _swizzled(context, bits, copy)
+    order = (
+        "in an order by which reads meet different banks" if copy.swizzle.pairs else "of a lane that copies for several"
+    )
+    return context.thread_place(f"{target.name}_filled", text, f"where its copies go, {order}")
+
+
+def places_of_all(context: Context, target: Variable) -> str:
+    """How many places a register, or a vector, of all threads takes."""
+    copy = context.schedule.warp_copies.get(target)
+    shared = LANE_BITS - copy.lane_bits if copy else 0
+    return f"NUM_THREADS / {1 << shared}" if shared else "NUM_THREADS"
 
 
 def _swizzled(context: Context, bits: tuple[int, ...], copy: WarpCopy) -> str:
     """The place of the thread whose number is chosen by these bits of this thread's number."""
-    texts = [context.roles.tid if bits == tuple(range(len(bits))) else context.roles.thread_text(bits)]
+    whole = bits == tuple(range(context.schedule.num_threads.bit_length() - 1))
+    texts = [context.roles.tid if whole else context.roles.thread_text(bits)]
     for term in copy.swizzle.terms(0):
         sources = tuple(bits[term[bit][1]] if bit in term else REGISTER for bit in range(max(term) + 1))
         texts.append(context.roles.thread_text(sources))

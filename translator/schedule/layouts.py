@@ -24,7 +24,7 @@ from .layout_problem import Node, Path, Problem, find_problem, statement_node
 from .own_stages import SHARED_FOR_REDUCTIONS
 from .paths import operand_axes, result_axes
 from .plan import Conversion, Schedule
-from .recomputed import Recomputed, choose_recomputed, is_exchange
+from .recomputed import ENOUGH_BLOCKS, Recomputed, choose_recomputed, is_exchange
 from .registers import choose_shared, needs_whole_multiprocessor, peak_registers
 from .ring_plan import Rings
 from .rings import with_stages
@@ -60,7 +60,7 @@ def choose_layouts(kernel: Kernel, facts: Facts, options: Options, target: Targe
     )
     room = target.max_dynamic_shared_bytes - _exchange_bytes(kernel, conversions) - staged_bytes
     store_parts, rings = cut_stores(kernel, facts, problem.answers, rings)
-    recomputed = _recomputed(kernel, facts, problem, conversions, in_registers, dots)
+    recomputed = _recomputed(kernel, facts, problem, conversions, in_registers, dots, rings)
     counted = recomputed.seen_by(facts)
     in_registers = {v: layout for v, layout in in_registers.items() if v not in recomputed.variables}
     in_shared = choose_shared(kernel, counted, in_registers, num_threads, room)
@@ -92,6 +92,7 @@ def _recomputed(
     conversions: dict[int, list[Conversion]],
     layouts: dict[Variable, Layout],
     dots: Dots,
+    rings: Rings,
 ) -> Recomputed:
     if dots.plans:
         return Recomputed()
@@ -101,7 +102,10 @@ def _recomputed(
         if isinstance(statement, Assign) and is_exchange(statement, problem.answers.get(id(statement)))
     ]
     fixed = {one.variable for wanted in conversions.values() for one in wanted}
-    return choose_recomputed(kernel, facts, layouts, exchanges, fixed)
+    enough = (
+        1 if any(ring.own for ring in rings.rings) else ENOUGH_BLOCKS
+    )  # threads that load ahead need no other block
+    return choose_recomputed(kernel, facts, layouts, exchanges, fixed, enough)
 
 
 def _held_bytes(layout: Layout | None, variable: Variable, threads: int) -> int:

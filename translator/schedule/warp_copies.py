@@ -10,7 +10,8 @@ has rows chosen by the low bits of the lane, so that 8 lanes read from 4 rows; m
   used    axis 1: REGISTER REGISTER 2 3 4 5 6    axis 0: 0 1 REGISTER REGISTER    lanes 0 to 7: 4 rows, 32 bytes each
   copied  axis 1: REGISTER REGISTER 0 1 2 5 6    axis 0: 3 4 REGISTER REGISTER    lanes 0 to 7: 1 row, 128 bytes
 
-Lane `l` then copies for lane `l % 8 * 4 + l / 8`.
+What lane `l` holds is then copied by lane `l % 4 * 8 + l / 4`. In shared memory it lies at the place of the lane that copies it:
+a sector of 32 bytes whose halves of 16 went to different places would be fetched from L2 twice.
 """
 
 from __future__ import annotations
@@ -36,12 +37,14 @@ class WarpCopy:
 
     Attributes:
       layout: in which threads copy; its registers are those of the layout in which the tile is used.
-      readers: bit by bit, from which bit of its own number a copying thread takes the number of the thread it copies for.
-      swizzle: of the places of a warp's lanes, so that neither the copies nor the reads meet a bank twice.
+      lane_bits: log2 of the lanes of a warp that copy, the first ones; where lanes hold the same elements, one copies for all.
+      copiers: bit by bit, from which bit of its own number a thread takes the number of the copy that is for it.
+      swizzle: of the places of a warp's copying lanes, so that neither the copies nor the reads meet a bank twice.
     """
 
     layout: Layout
-    readers: tuple[int, ...]
+    lane_bits: int
+    copiers: tuple[int, ...]
     swizzle: Swizzle
 
 
@@ -69,7 +72,7 @@ def choose_warp_copies(
 def warp_copy(
     used: Layout, shape: tuple[int, ...], axis: int, width: int, itemsize: int, repeats: tuple[int, ...]
 ) -> WarpCopy | None:
-    """The copies of a tile by other lanes; None where they would touch as many lines as those of its holders.
+    """The copies of a tile by other lanes; None where they would be as many, and touch as many lines, as those of its holders.
 
     Args:
       used: the layout in which the tile is read.
@@ -84,11 +87,12 @@ def warp_copy(
     axes = tuple(tuple(renamed.get(source, source) for source in bits) for bits in used.axes)
     copied = Layout(axes, used.thread_bits)
     counts = [_lines_and_sectors(layout, shape, axis, width, itemsize, repeats) for layout in (copied, used)]
-    if counts[0] >= counts[1]:
+    lane_bits = LANE_BITS - sum(bit < LANE_BITS for bit in used.free_thread_bits())
+    if counts[0] >= counts[1] and lane_bits == LANE_BITS:
         return None
-    readers = (*(renamed[lane] for lane in range(LANE_BITS)), *range(LANE_BITS, used.thread_bits))
-    written, read = (Layout((bits[:LANE_BITS],), LANE_BITS) for bits in (readers, tuple(range(LANE_BITS))))
-    return WarpCopy(copied, readers, exchange_swizzle(written, read, width * itemsize))
+    written, read = (Layout((bits[:lane_bits],), LANE_BITS) for bits in (tuple(range(LANE_BITS)), tuple(order)))
+    swizzle = exchange_swizzle(written, read, width * itemsize)
+    return WarpCopy(copied, lane_bits, (*order[:lane_bits], *range(LANE_BITS, used.thread_bits)), swizzle)
 
 
 def _fast_axis_first(used: Layout, axis: int) -> list[int]:

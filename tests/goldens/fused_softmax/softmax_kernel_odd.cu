@@ -3,15 +3,14 @@
 //   target     sm_80 and later
 //   arguments  out_ptr: float*, 16-byte aligned; in_ptr: const float*, 16-byte aligned; in_row_stride,
 //              out_row_stride, n_rows, n_cols: int
-//   constexpr  ROWS = 2, BLOCK_SIZE = 1024
+//   constexpr  ROWS = 1, BLOCK_SIZE = 1024
 //   launch     grid (programs, 1, 1), block (128, 1, 1), dynamic shared memory 0 bytes
 //   tiles      cols [1024]: 8 x 128 threads
-//              rows, x_max, denominator [2]: 1 thread x 2 consecutive elements; 128 threads hold copies
-//              x, numerator [2, 1024]: 1 thread x 2 consecutive elements; 8 x 128 threads
+//              rows, x_max, denominator [1]: 1 thread; 128 threads hold copies
+//              x, numerator [1, 1024]: 1 thread; 8 x 128 threads
 //   numerics   exp: ex2.approx of x * log2(e), 2 ulp plus the rounding of the product
 //              /: div.full, 2 ulp, over the full range
 
-constexpr int ROWS = 2;                                         // rows of x, elements of x_max
 constexpr int BLOCK_SIZE = 1024;                                // columns of x
 constexpr int NUM_WARPS = 4;
 constexpr int WARP_SIZE = 32;
@@ -61,22 +60,25 @@ __device__ __forceinline__ State warp_reduce(State state)
     return state;
 }
 
-// Combines the partial results of all warps for one kept element.
-template <typename Op, typename State, int WARPS, int SLOTS>
-__device__ __forceinline__ State combine_warps(const State (&partial)[WARPS][SLOTS], int slot)
+// Combines over the block; every thread gets the result. `partial` holds one state per warp and may be
+// written again only after a further barrier: this function has a single one, between write and read.
+template <typename Op, typename State>
+__device__ __forceinline__ State block_reduce(State state, State* partial)
 {
-    State state = partial[0][slot];
-    #pragma unroll
-    for (int warp = 1; warp < WARPS; ++warp) state = Op::combine(state, partial[warp][slot]);
-    return state;
+    const int lane = threadIdx.x % WARP_SIZE;
+    const int warp = threadIdx.x / WARP_SIZE;
+    state = warp_reduce<Op, WARP_SIZE / 2, 1>(state);
+    if (lane == 0) partial[warp] = state;
+    __syncthreads();   // every warp has written its partial result
+    return warp_reduce<Op, NUM_WARPS / 2, 1>(partial[lane % NUM_WARPS]);
 }
 
 extern "C" __global__ void __launch_bounds__(NUM_THREADS)
 softmax_kernel(float* out_ptr, const float* in_ptr, int in_row_stride, int out_row_stride, int n_rows,
                int n_cols)
 {
-    __shared__ float x_max_partial[NUM_WARPS][ROWS];   // by warp and kept element
-    __shared__ float denominator_partial[NUM_WARPS][ROWS];   // by warp and kept element
+    __shared__ float x_max_partial[NUM_WARPS];   // one partial result per warp
+    __shared__ float denominator_partial[NUM_WARPS];   // one partial result per warp
     const int tid = threadIdx.x;
 
     // A row fits in one block: BLOCK_SIZE is a power of two not below n_cols.
@@ -85,81 +87,45 @@ softmax_kernel(float* out_ptr, const float* in_ptr, int in_row_stride, int out_r
     #pragma unroll
     for (int c = 0; c < COLS; ++c) cols[c] = c * NUM_THREADS + tid;
     // L15: for start in tl.range(tl.program_id(0) * ROWS, n_rows, tl.num_programs(0) * ROWS):
-    for (int start = static_cast<int>(blockIdx.x) * ROWS; start < n_rows;
-         start += static_cast<int>(gridDim.x) * ROWS) {
+    for (int start = blockIdx.x; start < n_rows; start += gridDim.x) {
         // L16: rows = start + tl.arange(0, ROWS)
-        int rows[ROWS];
-        #pragma unroll
-        for (int r = 0; r < ROWS; ++r) rows[r] = start + r;
+        const int rows = start;
         // L17: mask = (rows < n_rows)[:, None] & (cols < n_cols)[None, :]    (tested where it is used)
         // Lanes past the end read -inf, which neither the maximum nor the sum can see.
         // L19: x = tl.load(in_ptr + rows[:, None] * in_row_stride + cols[None, :], mask=mask,
         //     other=-float("inf"))
-        float x[COLS][ROWS];
+        float x[COLS];
         #pragma unroll
-        for (int r = 0; r < ROWS; ++r) {
-            #pragma unroll
-            for (int c = 0; c < COLS; ++c) {
-                x[c][r] = rows[r] < n_rows && cols[c] < n_cols
-                    ? in_ptr[static_cast<long long>(rows[r]) * in_row_stride + cols[c]]
-                    : __int_as_float(0xff800000);
-            }
+        for (int c = 0; c < COLS; ++c) {
+            x[c] = cols[c] < n_cols ? in_ptr[static_cast<long long>(rows) * in_row_stride + cols[c]]
+                : __int_as_float(0xff800000);
         }
         // L20: x = x.to(tl.float32)    (the same elements)
         // Subtract the maximum for numerical stability.
         // L22: numerator = tl.exp(x - tl.max(x, axis=1)[:, None])
-        float x_max[ROWS];
+        float x_max = x[0];
         #pragma unroll
-        for (int r = 0; r < ROWS; ++r) {
-            x_max[r] = x[0][r];
-            #pragma unroll
-            for (int c = 1; c < COLS; ++c) x_max[r] = fmaxf(x_max[r], x[c][r]);
-            x_max[r] = warp_reduce<Max, 16, 1>(x_max[r]);
-        }
-        if (tid % WARP_SIZE == 0) {
-            #pragma unroll
-            for (int r = 0; r < ROWS; ++r) x_max_partial[tid / WARP_SIZE][r] = x_max[r];
-        }
-        __syncthreads();   // every warp has written its partial results
+        for (int c = 1; c < COLS; ++c) x_max = fmaxf(x_max, x[c]);
+        // a barrier inside: every warp has written its partial result
+        x_max = block_reduce<Max>(x_max, x_max_partial);
+        float numerator[COLS];
         #pragma unroll
-        for (int r = 0; r < ROWS; ++r) x_max[r] = combine_warps<Max>(x_max_partial, r);
-        float numerator[COLS][ROWS];
-        #pragma unroll
-        for (int r = 0; r < ROWS; ++r) {
-            #pragma unroll
-            for (int c = 0; c < COLS; ++c) numerator[c][r] = __expf(x[c][r] - x_max[r]);
-        }
+        for (int c = 0; c < COLS; ++c) numerator[c] = __expf(x[c] - x_max);
         // L23: denominator = tl.sum(numerator, axis=1)
-        float denominator[ROWS];
+        float denominator = numerator[0];
         #pragma unroll
-        for (int r = 0; r < ROWS; ++r) {
-            denominator[r] = numerator[0][r];
-            #pragma unroll
-            for (int c = 1; c < COLS; ++c) denominator[r] += numerator[c][r];
-            denominator[r] = warp_reduce<Sum, 16, 1>(denominator[r]);
-        }
-        if (tid % WARP_SIZE == 0) {
-            #pragma unroll
-            for (int r = 0; r < ROWS; ++r) denominator_partial[tid / WARP_SIZE][r] = denominator[r];
-        }
-        __syncthreads();   // every warp has written its partial results
-        #pragma unroll
-        for (int r = 0; r < ROWS; ++r) denominator[r] = combine_warps<Sum>(denominator_partial, r);
+        for (int c = 1; c < COLS; ++c) denominator += numerator[c];
+        // a barrier inside: every warp has written its partial result
+        denominator = block_reduce<Sum>(denominator, denominator_partial);
         // L24: tl.store(out_ptr + rows[:, None] * out_row_stride + cols[None, :], numerator / denominator[:,
         //     None], mask=mask)
-        float stored[COLS][ROWS];
+        float stored[COLS];
         #pragma unroll
-        for (int r = 0; r < ROWS; ++r) {
-            #pragma unroll
-            for (int c = 0; c < COLS; ++c) stored[c][r] = divide(numerator[c][r], denominator[r]);
-        }
+        for (int c = 0; c < COLS; ++c) stored[c] = divide(numerator[c], denominator);
         #pragma unroll
-        for (int r = 0; r < ROWS; ++r) {
-            #pragma unroll
-            for (int c = 0; c < COLS; ++c) {
-                if (rows[r] < n_rows && cols[c] < n_cols) {
-                    out_ptr[static_cast<long long>(rows[r]) * out_row_stride + cols[c]] = stored[c][r];
-                }
+        for (int c = 0; c < COLS; ++c) {
+            if (cols[c] < n_cols) {
+                out_ptr[static_cast<long long>(rows) * out_row_stride + cols[c]] = stored[c];
             }
         }
     }

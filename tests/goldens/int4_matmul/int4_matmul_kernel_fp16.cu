@@ -413,10 +413,9 @@ int4_matmul_kernel(const half* a_ptr, const unsigned char* packed_ptr, const hal
                     for (int c = 0; c < BLOCK_N_COLS; c += 2) {
                         const int next = c + 1;
                         const half2 pair =
-                            small_half2<-8>(static_cast<signed char>(static_cast<signed char>((packed[r][c]
-                            >> shift[r]) & 15) - 8),
-                            static_cast<signed char>(static_cast<signed char>((packed[r][next] >> shift[r])
-                            & 15) - 8)) * __halves2half2(scale[c], scale[next]);
+                            small_half2<-8>(((packed[r][c] >> shift[r]) & 15) - 8,
+                                            ((packed[r][next] >> shift[r]) & 15) - 8)
+                            * __halves2half2(scale[c], scale[next]);
                         b[r][c] = pair.x;
                         b[r][next] = pair.y;
                     }
@@ -430,7 +429,7 @@ int4_matmul_kernel(const half* a_ptr, const unsigned char* packed_ptr, const hal
                     for (int v = 0; v < BLOCK_N_COLS / OCT_VEC; ++v) {
                         const int b_place =
                             swizzled<half, BLOCK_N, BLOCK_K>(packed_row * ROW_VEC + r,
-                            packed_col * COL_VEC + v * OCT_VEC);
+                                    packed_col * COL_VEC + v * OCT_VEC);
                         store_vec<OCT_VEC>(&b_shared[b_place], &b[r][v * OCT_VEC]);
                     }
                 }

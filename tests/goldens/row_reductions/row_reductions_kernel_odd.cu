@@ -70,7 +70,7 @@ struct ArgMax {
         if (!left.present) return right;
         const bool left_wins = left.value == left.value
             && (left.value > right.value || right.value != right.value
-            || (left.value == right.value && left.index < right.index));
+                || (left.value == right.value && left.index < right.index));
         return left_wins ? left : right;
     }
 };
