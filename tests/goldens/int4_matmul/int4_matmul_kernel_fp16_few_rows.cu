@@ -123,8 +123,8 @@ __device__ __forceinline__ half2 fields_half2(unsigned word, int shift)
     const unsigned numbers = in_register(0x64006400u) ^ (word >> (shift - left) & (FIELD << left) * 0x10001u);
     const unsigned unit = (0x3c00u - (left << 10)) * 0x10001u;
     const unsigned least = (0xe400u - (left << 10) + (-LEAST << left)) * 0x10001u;
-    return __hfma2(*reinterpret_cast<const half2*>(&numbers), *reinterpret_cast<const half2*>(&unit),
-                   *reinterpret_cast<const half2*>(&least));
+    const auto pair = [](const unsigned& bits) { return *reinterpret_cast<const half2*>(&bits); };
+    return __hfma2(pair(numbers), pair(unit), pair(least));
 }
 
 // Two 16-bit elements in one register, the first in its low half.
