@@ -44,7 +44,7 @@ class Case:
 
 @dataclass
 class Row:
-    """The result of a case; times in milliseconds."""
+    """The result of a case; times in milliseconds, `ours` what our kernels need."""
 
     case: str
     ms: dict[str, float] = field(default_factory=dict)
@@ -52,7 +52,7 @@ class Row:
     error: dict[str, float] = field(default_factory=dict)
     failed: dict[str, str] = field(default_factory=dict)
     config: dict[str, str] = field(default_factory=dict)
-    ours: dict[str, Any] = field(default_factory=dict)
+    ours: dict[str, dict[str, Any]] = field(default_factory=dict)
     rate: float = 0.0
     unit: str = ""
 
@@ -106,8 +106,8 @@ def check(case: Case, row: Row) -> dict[str, Callable[[], Any]]:
             good[name] = run
         else:
             row.failed[name] = f"wrong: norm {norm:.2e} (allowed {case.tolerance:.0e}), largest {largest:.2e}"
-        if name == "tilewright":
-            row.ours = facts(compiled)
+        if name.startswith("tilewright"):
+            row.ours[name] = facts(compiled)
     return good
 
 
@@ -223,5 +223,6 @@ def conclusion(rows: list[Row]) -> list[str]:
             low = min(ratios, key=ratios.__getitem__)
             lines.append(f"to {other}: geometric mean {mean:.3f} of {len(ratios)}, lowest {ratios[low]:.3f} ({low})")
     for row in rows:
+        lines += [f"SPILLS {row.case}: {need['spills']} bytes" for need in row.ours.values() if need and need["spills"]]
         lines += [f"FAILED {row.case}, {name}: {why.splitlines()[0][:300]}" for name, why in row.failed.items()]
     return lines

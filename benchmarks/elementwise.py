@@ -3,13 +3,13 @@
 usage: python benchmarks/elementwise.py [--only WORD ...] [--output RESULT.json]
 
 Every contender is checked against float64, captured into a CUDA graph, and timed by events around a replay; contenders
-take turns, the L2 cache is overwritten before each replay, and the median counts. Prints a Markdown table.
+take turns, the L2 cache is overwritten before each replay, and the median counts (contest.py). A copy of as many bytes as
+the case must move is one of them. Prints a Markdown table.
 """
 
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import json
 import math
 import statistics
@@ -23,10 +23,10 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
+from contest import FLUSH_BYTES, load_both, take_turns
 
 SAMPLES = Path(__file__).resolve().parent.parent / "samples"
-REPETITIONS = 60
-FLUSH_BYTES = 256 << 20
+MILLISECONDS = 100.0  # of each case: up to 100 rounds
 
 
 @dataclass(frozen=True)
@@ -37,24 +37,6 @@ class Case:
     num_bytes: int
     check: Callable[[], None]
     outputs: tuple[torch.Tensor, ...]
-
-
-def load(sample: str, folder: str) -> dict[str, ModuleType]:
-    """A sample's module twice: as it is, and with Triton in tilewright's place."""
-    sys.path.insert(0, str(SAMPLES))
-    text = (SAMPLES / f"{sample}.py").read_text()
-    theirs = text.replace("import tilewright as triton", "import triton").replace(
-        "tilewright.language", "triton.language"
-    )
-    modules = {}
-    for name, source in (("tilewright", text), ("triton", theirs)):
-        path = Path(folder) / f"{name}_{sample}.py"
-        path.write_text(source)
-        spec = importlib.util.spec_from_file_location(path.stem, path)
-        modules[name] = importlib.util.module_from_spec(spec)
-        sys.modules[path.stem] = modules[name]
-        spec.loader.exec_module(modules[name])
-    return modules
 
 
 def error(result: torch.Tensor, expected: torch.Tensor) -> float:
@@ -143,11 +125,10 @@ def layer_norm_backward(modules: dict[str, ModuleType], rows: int, cols: int) ->
     _, mean, rstd = torch.native_layer_norm(x, (cols,), w, b, 1e-5)
     # A program per multiprocessor where its row is wide enough to keep one busy, otherwise several.
     groups = torch.cuda.get_device_properties(0).multi_processor_count * max(4096 // cols, 1)
-    block_m, block_n = (128, 8) if cols < 4096 else (64, 64)
     dx = torch.empty_like(x)
     parts = torch.empty(2, groups, cols, device="cuda")
     dw, db = torch.empty(2, cols, device="cuda", dtype=torch.float16)
-    warps = min(max(cols // 512, 4), 16)
+    warps = min(max(cols // 512, 2), 16)
     flat_mean, flat_rstd = mean.flatten().float(), rstd.flatten().float()
 
     def ours(name: str) -> Callable[[], object]:
@@ -163,14 +144,13 @@ def layer_norm_backward(modules: dict[str, ModuleType], rows: int, cols: int) ->
                 w,
                 flat_mean,
                 flat_rstd,
-                cols,
                 rows,
-                cols,
+                N=cols,
                 BLOCK_SIZE=cols,
                 num_warps=warps,
             )
-            module.layer_norm_bwd_dwdb[(-(-cols // block_n),)](
-                parts[0], parts[1], dw, db, groups, cols, BLOCK_M=block_m, BLOCK_N=block_n
+            module.layer_norm_bwd_dwdb[(-(-cols // 32),)](
+                parts[0], parts[1], dw, db, groups, cols, BLOCK_M=256, BLOCK_N=32, num_warps=8
             )
 
         return run
@@ -192,36 +172,6 @@ def layer_norm_backward(modules: dict[str, ModuleType], rows: int, cols: int) ->
 
 
 # --------------------------------------------------------------------------------------------------------- timing
-
-
-def capture(run: Callable[[], object]) -> torch.cuda.CUDAGraph:
-    """The contender as a graph of its launches."""
-    side = torch.cuda.Stream()
-    with torch.cuda.stream(side):
-        for _ in range(3):
-            run()
-    torch.cuda.synchronize()
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph, stream=side):
-        run()
-    return graph
-
-
-def measure(graphs: dict[str, torch.cuda.CUDAGraph], flush: torch.Tensor) -> dict[str, float]:
-    """Median milliseconds of each contender, taken in turns."""
-    times: dict[str, list[float]] = {name: [] for name in graphs}
-    for _ in range(REPETITIONS):
-        pairs = {}
-        for name, graph in graphs.items():
-            flush.zero_()
-            pairs[name] = [torch.cuda.Event(enable_timing=True) for _ in range(2)]
-            pairs[name][0].record()
-            graph.replay()
-            pairs[name][1].record()
-        torch.cuda.synchronize()
-        for name, (start, end) in pairs.items():
-            times[name].append(start.elapsed_time(end))
-    return {name: statistics.median(values) for name, values in times.items()}
 
 
 def copy_bandwidth() -> float:
@@ -248,9 +198,12 @@ def run_case(name: str, case: Case, flush: torch.Tensor, copy: float) -> dict[st
         case.contenders[contender]()
         torch.cuda.synchronize()
         case.check()
-    times = measure({name: capture(run) for name, run in case.contenders.items()}, flush)
+    source, target = torch.ones(2, case.num_bytes // 8, device="cuda")
+    turns = take_turns(case.contenders | {"copy": lambda: target.copy_(source)}, flush, MILLISECONDS)
+    times = {contender: statistics.median(values) for contender, values in turns.items()}
     row: dict[str, Any] = {"case": name, "ms": times, "bytes": case.num_bytes}
     row["of_copy"] = case.num_bytes / times["tilewright"] * 1e3 / copy
+    row["of_such_a_copy"] = times["copy"] / times["tilewright"]
     row["to_triton"] = times["triton"] / times["tilewright"]
     row["to_torch"] = min(times[n] for n in ("torch", "torch.compile") if n in times) / times["tilewright"]
     return row
@@ -258,7 +211,9 @@ def run_case(name: str, case: Case, flush: torch.Tensor, copy: float) -> dict[st
 
 def all_cases(folder: str) -> dict[str, Callable[[], Case]]:
     """The problems by name, built one after the other so that memory is free again."""
-    add, soft, norm = (load(name, folder) for name in ("vector_add", "fused_softmax", "layer_norm"))
+    sys.path.insert(0, str(SAMPLES))
+    names = ("vector_add", "fused_softmax", "layer_norm")
+    add, soft, norm = (load_both(SAMPLES / f"{name}.py", Path(folder)) for name in names)
     cases: dict[str, Callable[[], Case]] = {}
     for n in (1 << 20, 1 << 26, 98_432_000):
         cases[f"vector add {n} fp32"] = lambda n=n: vector_add(add, n)
@@ -275,7 +230,7 @@ def table_line(row: dict[str, Any]) -> str:
     """A row as Markdown."""
     names = ("tilewright", "triton", "torch", "torch.compile")
     shown = [f"{row['ms'][n]:.4f}" if n in row["ms"] else "" for n in names]
-    ratios = [f"{row[key]:.3f}" for key in ("to_triton", "to_torch", "of_copy")]
+    ratios = [f"{row[key]:.3f}" for key in ("to_triton", "to_torch", "of_copy", "of_such_a_copy")]
     return f"| {' | '.join([row['case'], *shown, *ratios])} |"
 
 
@@ -292,8 +247,11 @@ def main() -> None:
     copy = copy_bandwidth()
     versions = f"tilewright {tilewright.__version__}, triton {triton.__version__}, torch {torch.__version__}"
     print(f"{torch.cuda.get_device_name()}; {versions}; copy {copy / 1e12:.2f} TB/s\n")
-    print("| case | tilewright ms | triton ms | torch ms | torch.compile ms | to triton | to torch | of copy |")
-    print("| --- | --- | --- | --- | --- | --- | --- | --- |")
+    print(
+        "| case | tilewright ms | triton ms | torch ms | torch.compile ms"
+        " | to triton | to torch | of copy | of a copy of as much |"
+    )
+    print("| --- | --- | --- | --- | --- | --- | --- | --- | --- |")
     rows = []
     with tempfile.TemporaryDirectory() as folder:
         for name, build in all_cases(folder).items():

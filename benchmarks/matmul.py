@@ -1,13 +1,15 @@
 """Times matrix products: one source through tilewright and through Triton, beside torch. Needs torch and a GPU.
 
-usage: python benchmarks/matmul.py [--quick] [--modes plain,descriptor,persistent,fp8,int4] [--dtypes fp16,bf16]
-           [--shapes 8192x8192x8192,...] [--layouts NN,NT,TN] [--config 128,256,64,8,3] [--contenders tilewright,triton,torch]
-           [--arch sm_80] [--seconds 540] [--out FOLDER]
+usage: python benchmarks/matmul.py [--modes plain,descriptor,persistent,spellings,fp8,int4] [--dtypes fp16,bf16]
+           [--shapes 8192x8192x8192,...] [--layouts NN,NT,TN] [--config 128,256,64,8,3 | --tuned FILE]
+           [--contenders tilewright,triton,torch] [--arch sm_80] [--processes 16] [--seconds 540] [--out FOLDER]
 
-Both tune over the same configs (`matmul_kernels.configs`), or take the one of --config. Every contender is checked
-against float64 on a poisoned output, captured into a CUDA graph and timed by events, in turns, with the L2 cache
-overwritten before each replay; the median counts. Layouts are BLAS's: N lies by rows, T by columns. With --out,
-matmul.json, matmul.md and our generated text are written there after every case.
+Both tune over the same configs (`matmul_kernels.configs`), or take the one of --config, or those that an earlier run left in
+tuned.json. Every contender is checked against float64 on a poisoned output, captured into a CUDA graph and timed by events,
+in turns, with the L2 cache overwritten before each replay; the median counts. Layouts are BLAS's: N lies by rows, T by
+columns. "spellings" times pointer, persistent and descriptor kernels of both in one run, and compares each of ours with the
+best of Triton's. --arch has both write for an older architecture. With --out, matmul.json, matmul.md, tuned.json and our
+generated text are written there after every case.
 """
 
 from __future__ import annotations
@@ -22,24 +24,28 @@ import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import torch
 from contest import FLUSH_BYTES, HEADER, Case, Row, conclusion, load_both, run_case, table_line
+from matmul_launch import Compilers, Known, Launchers, Modules, compile_in_processes, read_known, write_for
 
 SHAPES = ("8192x8192x8192 4096x4096x4096 2048x2048x2048 1024x1024x1024 8192x28672x4096 8192x4096x14336 16384x16384x1024 "
           "64x8192x8192 4095x4097x4100").split()  # fmt: skip
-QUICK_SHAPES = "8192x8192x8192 4096x4096x4096 4095x4097x4100".split()
 INT4_SHAPES = ((16, 8192, 8192), (16, 28672, 8192), (16, 8192, 28672))
 DTYPES = {"fp16": torch.float16, "bf16": torch.bfloat16, "fp8": torch.float8_e4m3fn}
 TOLERANCES = {torch.float16: 1e-3, torch.bfloat16: 8e-3}
-QUICK_CONFIG = "128,256,64,8,3"
 GROUP_M, GROUP_K = 8, 128
-INT4_PARTS = 4  # of K, where no config is tuned
 KEY = ["M", "N", "K", "stride_ak", "stride_bk"]
+DESCRIPTOR_KEY = ["M", "N", "K", "B_BY_ROWS"]
+KERNELS = {
+    "plain": ("matmul_kernel", KEY),
+    "persistent": ("persistent_kernel", KEY),
+    "descriptor": ("descriptor_kernel", DESCRIPTOR_KEY),
+    "persistent descriptor": ("persistent_descriptor_kernel", DESCRIPTOR_KEY),
+}
 
-Modules = dict[str, ModuleType]
+Build = Callable[[], Case]
 
 
 def matrix(rows: int, cols: int, dtype: torch.dtype, layout: str = "N") -> torch.Tensor:
@@ -51,85 +57,69 @@ def matrix(rows: int, cols: int, dtype: torch.dtype, layout: str = "N") -> torch
     return torch.randn(rows, cols, device="cuda", dtype=dtype)
 
 
-class Launchers:
-    """A kernel of both modules, tuned or with one config; remembers what was chosen."""
-
-    def __init__(
-        self,
-        modules: Modules,
-        kernel: str,
-        key: list[str],
-        config: str | None,
-        configs: str = "configs",
-        zeroed: tuple[str, ...] = (),
-    ) -> None:
-        """`config` is "BLOCK_M,BLOCK_N,BLOCK_K,warps,stages", or None to tune over what `configs` names.
-
-        The arguments named by `zeroed` start from zeros whenever a config is timed.
-        """
-        self.kernels: dict[str, Any] = {}
-        self.fixed: dict[str, int] = {}
-        if config:
-            names = ("BLOCK_M", "BLOCK_N", "BLOCK_K", "num_warps", "num_stages")
-            self.fixed = dict(zip(names, map(int, config.split(",")), strict=True))
-        for name, module in modules.items():
-            function = getattr(module, kernel)
-            tuned = module.triton.autotune(configs=getattr(module, configs)(), key=key, reset_to_zero=list(zeroed))
-            self.kernels[name] = function if config else tuned(function)
-
-    def bind(
-        self, name: str, grid: Callable[[dict[str, Any]], tuple[int]], *args: Any, **meta: Any
-    ) -> Callable[[], Any]:
-        """A launch without arguments."""
-        return lambda: self.kernels[name][grid](*args, **meta, **self.fixed)
-
-    def config_of(self, name: str) -> str:
-        """The config of the last launch, as "128,256,64 w8 s3"."""
-        best = getattr(self.kernels.get(name), "best_config", None)
-        if best is not None:
-            sizes = ",".join(str(value) for value in best.kwargs.values())
-            return f"{sizes} w{best.num_warps} s{best.num_stages}"
-        sizes = ",".join(str(value) for key, value in self.fixed.items() if key.startswith("BLOCK"))
-        return (
-            f"{sizes} w{self.fixed['num_warps']} s{self.fixed['num_stages']}" if name in self.kernels and sizes else ""
-        )
-
-
 def tiles(meta: dict[str, Any]) -> int:
     """How many tiles the result has."""
     return -(-meta["M"] // meta["BLOCK_M"]) * -(-meta["N"] // meta["BLOCK_N"])
 
 
+def can_run(spelling: str, shape: tuple[int, ...], layout: str) -> bool:
+    """Whether a spelling has this problem: strides of descriptors are multiples of 16 bytes, their rows contiguous."""
+    return "descriptor" not in spelling or (layout[0] == "N" and not any(side % 8 for side in shape[1:]))
+
+
+def launch(
+    launchers: Launchers,
+    spelling: str,
+    name: str,
+    case: tuple[str, str],
+    operands: tuple[torch.Tensor, ...],
+    layout: str,
+) -> Callable[[], Any]:
+    """C = A @ B by one spelling of the kernel of module `name`; `case` is where its config stands in tuned.json."""
+    a, b, c = operands
+    (m, k), n = a.shape, b.shape[1]
+    meta: dict[str, Any] = {"GROUP_M": GROUP_M}
+    if "descriptor" in spelling:
+        step = b.stride(0) if layout[1] == "N" else b.stride(1)
+        args: tuple[Any, ...] = (a, b, c, m, n, k, a.stride(0), step, n)
+        meta["B_BY_ROWS"] = layout[1] == "N"
+    else:
+        args = (a, b, c, m, n, k, *a.stride(), *b.stride(), *c.stride())
+    grid: Callable[[dict[str, Any]], tuple[int]] = lambda meta: (tiles(meta),)
+    if "persistent" in spelling:
+        meta["PROGRAMS"] = torch.cuda.get_device_properties(0).multi_processor_count
+        grid = lambda meta: (min(meta["PROGRAMS"], tiles(meta)),)
+    return launchers.bind(name, case, grid, *args, **meta)
+
+
 def product(
-    launchers: Launchers, mode: str, shape: tuple[int, int, int], dtype: torch.dtype, layout: str, out: torch.dtype
+    kernels: dict[str, Launchers], mode: str, shape: tuple[int, int, int], dtype: torch.dtype, layout: str
 ) -> Case:
-    """C = A @ B by the pointer kernels ("plain", "persistent", "fp8") or by descriptors."""
+    """C = A @ B by the spellings in `kernels`; with several, contenders are called "tilewright plain" and so on."""
     m, n, k = shape
     a, b = matrix(m, k, dtype, layout[0]), matrix(k, n, dtype, layout[1])
-    c = torch.empty(m, n, device="cuda", dtype=out)
+    eight_bits = dtype == DTYPES["fp8"]
+    c = torch.empty(m, n, device="cuda", dtype=torch.bfloat16 if eight_bits else dtype)
+    title = f"{mode} {m}x{n}x{k} {next(key for key, value in DTYPES.items() if value == dtype)} {layout}"
     runs: dict[str, Callable[[], Any]] = {}
-    for name in launchers.kernels:
-        if mode == "descriptor":
-            step = b.stride(0) if layout[1] == "N" else b.stride(1)
-            args: tuple[Any, ...] = (a, b, c, m, n, k, a.stride(0), step, n)
-            meta: dict[str, Any] = {"GROUP_M": GROUP_M, "B_BY_ROWS": layout[1] == "N"}
-        else:
-            args = (a, b, c, m, n, k, *a.stride(), *b.stride(), *c.stride())
-            meta = {"GROUP_M": GROUP_M}
-        grid: Callable[[dict[str, Any]], tuple[int]] = lambda meta: (tiles(meta),)
-        if mode == "persistent":
-            meta["PROGRAMS"] = torch.cuda.get_device_properties(0).multi_processor_count
-            grid = lambda meta: (min(meta["PROGRAMS"], tiles(meta)),)
-        runs[name] = launchers.bind(name, grid, *args, **meta)
-    if dtype == DTYPES["fp8"]:
+    configs: dict[str, Callable[[], str]] = {}
+    for spelling, launchers in kernels.items():
+        if not can_run(spelling, shape, layout):
+            continue
+        suffix = f" {spelling}" if len(kernels) > 1 else ""
+        for name in launchers.functions:
+            contender = name + suffix
+            runs[contender] = launch(launchers, spelling, name, (title, contender), (a, b, c), layout)
+            configs[contender] = partial(launchers.config_of, name, (title, contender))
+    if eight_bits:
         one = torch.ones((), device="cuda")
-        runs["torch"] = lambda: torch._scaled_mm(a, b, one, one, out_dtype=out, use_fast_accum=True, out=c)
+        runs["torch"] = lambda: torch._scaled_mm(a, b, one, one, out_dtype=c.dtype, use_fast_accum=True, out=c)
     else:
         runs["torch"] = lambda: torch.matmul(a, b, out=c)
-    tolerance = TOLERANCES[out] if dtype != DTYPES["fp8"] else 2e-2
-    title = f"{mode} {m}x{n}x{k} {next(key for key, value in DTYPES.items() if value == dtype)} {layout}"
+    tolerance = 2e-2 if eight_bits else TOLERANCES[dtype]
     reference = lambda: a.to(torch.float32).double() @ b.to(torch.float32).double()
-    return Case(title, runs, c, reference, tolerance, 2.0 * m * n * k, config_of=launchers.config_of)
+    config_of = lambda name: configs[name]() if name in configs else ""
+    return Case(title, runs, c, reference, tolerance, 2.0 * m * n * k, config_of=config_of)
 
 
 def int4_product(launchers: Launchers, shape: tuple[int, int, int]) -> Case:
@@ -145,51 +135,78 @@ def int4_product(launchers: Launchers, shape: tuple[int, int, int]) -> Case:
     del nibbles
     args = (a, packed, scale, c, m, n, k, a.stride(0), packed.stride(0), scale.stride(0), c.stride(0))
     grid = lambda meta: (-(-n // meta["BLOCK_N"]), meta["SPLIT_K"])
-    meta = {"GROUP": GROUP_K} | ({"SPLIT_K": INT4_PARTS} if launchers.fixed else {})
+    title = f"int4 {m}x{n}x{k} fp16"
     runs: dict[str, Callable[[], Any]] = {}
-    for name in launchers.kernels:
-        launch = launchers.bind(name, grid, *args, **meta)
+    for name in launchers.functions:
+        launch = launchers.bind(name, (title, name), grid, *args, GROUP=GROUP_K)
         runs[name] = lambda launch=launch: (c.zero_(), launch())[1]
     moved = packed.nbytes + scale.nbytes + a.nbytes + c.nbytes
-    title = f"int4 {m}x{n}x{k} fp16"
     reference = lambda: a.double() @ weights.double()
-    return Case(title, runs, c, reference, 2e-3, moved, "TB/s", config_of=launchers.config_of)
+    config_of = lambda name: launchers.config_of(name, (title, name))
+    return Case(title, runs, c, reference, 2e-3, moved, "TB/s", config_of=config_of)
 
 
-def cases(options: argparse.Namespace, modules: Modules) -> Iterator[Callable[[], Case]]:
+def cases(options: argparse.Namespace, modules: Modules, launcher: type[Launchers] = Launchers) -> Iterator[Build]:
     """The problems, built one after the other so that memory is free again."""
     shapes = [tuple(map(int, text.split("x"))) for text in options.shapes.split(",")]
-    kernels = {"plain": "matmul_kernel", "persistent": "persistent_kernel", "descriptor": "descriptor_kernel"}
+    made = partial(launcher, modules, known=read_known(options.tuned))
     for mode in options.modes.split(","):
         if mode == "int4":
-            config = options.config and "16,64,128,4,4"
-            launchers = Launchers(modules, "int4_kernel", ["M", "N", "K"], config, "int4_configs", ("c_ptr",))
+            config = options.config and "16,64,128,4,4,4"
+            launchers = made("int4_kernel", ["M", "N", "K"], "int4_configs", ("c_ptr",), config=config)
             yield from (partial(int4_product, launchers, shape) for shape in INT4_SHAPES)
-        elif mode == "fp8":
-            launchers = Launchers(modules, "matmul_kernel", KEY, options.config and "128,256,128,8,3", "fp8_configs")
-            yield partial(product, launchers, mode, (8192, 8192, 8192), DTYPES["fp8"], "NT", torch.bfloat16)
-        else:
-            key = ["M", "N", "K", "B_BY_ROWS"] if mode == "descriptor" else KEY
-            launchers = Launchers(modules, kernels[mode], key, options.config)
+            continue
+        if mode == "fp8":
+            launchers = made(*KERNELS["plain"], "fp8_configs", config=options.config and "128,256,128,8,3")
+            yield partial(product, {"plain": launchers}, mode, (8192, 8192, 8192), DTYPES["fp8"], "NT")
+            continue
+        configs = "sm80_configs" if options.arch else "configs"
+        spellings = list(KERNELS) if mode == "spellings" else [mode]
+        kernels = {each: made(*KERNELS[each], configs, config=options.config) for each in spellings}
+        for shape in shapes:
             for dtype in options.dtypes.split(","):
                 for layout in options.layouts.split(","):
-                    if mode == "descriptor" and layout[0] == "T":
-                        continue
-                    for shape in shapes:
-                        if mode == "descriptor" and any(side % 8 for side in shape[1:]):
-                            continue  # strides of descriptors are multiples of 16 bytes
-                        yield partial(product, launchers, mode, shape, DTYPES[dtype], layout, DTYPES[dtype])
+                    if can_run(mode, shape, layout):
+                        yield partial(product, kernels, mode, shape, DTYPES[dtype], layout)
+
+
+def compile_ahead(options: argparse.Namespace, modules: Modules) -> None:
+    """Fills both caches on disk with what the cases will need."""
+
+    def runs() -> Iterator[Callable[[], Any]]:
+        for build in cases(options, modules, Compilers):
+            case = build()
+            yield from (run for name, run in case.contenders.items() if name != "torch")
+
+    compile_in_processes(runs, options.processes)
+
+
+def spelled(row: Row, work: float) -> list[Row]:
+    """A row per spelling of ours, beside the fastest of Triton's; the row itself where there is one spelling."""
+    theirs = {name: ms for name, ms in row.ms.items() if name.startswith("triton ")}
+    if not theirs:
+        return [row]
+    best = min(theirs, key=theirs.__getitem__)
+    rows = []
+    for name in (name for name in row.ms if name.startswith("tilewright ")):
+        spelling = name.removeprefix("tilewright ")
+        kept = {"tilewright": name, "triton": best, "torch": "torch"}
+        ms = {short: row.ms[long] for short, long in kept.items() if long in row.ms}
+        config = {short: row.config[long] for short, long in kept.items() if long in row.config}
+        config["triton"] += f" ({best.removeprefix('triton ')})"
+        title, rate = row.case.replace("spellings", spelling), work / row.ms[name] / 1e9
+        rows.append(Row(title, ms, config=config, ours={name: row.ours.get(name)}, rate=rate, unit=row.unit))
+    return rows
 
 
 def write(rows: list[Row], folder: Path, head: str) -> None:
-    """All results so far: JSON, the table, and our text per case."""
+    """All results so far: JSON, the table, the configs, and our text per case."""
     folder.mkdir(parents=True, exist_ok=True)
     listed = []
     for row in rows:
         entry = dataclasses.asdict(row)
-        source = entry["ours"].pop("source", None)
-        if source:
-            (folder / (re.sub(r"\W+", "_", row.case) + ".cu")).write_text(source)
+        for facts in filter(None, entry["ours"].values()):
+            (folder / (re.sub(r"\W+", "_", row.case) + ".cu")).write_text(facts.pop("source", ""))
         listed.append({**entry, "to_triton": row.ratio("triton"), "to_torch": row.ratio("torch")})
     (folder / "matmul.json").write_text(json.dumps({"machine": head, "rows": listed}, indent=1))
     lines = [head, "", *HEADER, *map(table_line, rows), "", *conclusion(rows)]
@@ -199,23 +216,19 @@ def write(rows: list[Row], folder: Path, head: str) -> None:
 def parse() -> argparse.Namespace:
     """The command line; see the module docstring."""
     parser = argparse.ArgumentParser(description="Times matrix products through tilewright, Triton and torch.")
-    parser.add_argument("--quick", action="store_true", help="few shapes, fp16, NN, one config")
     parser.add_argument("--modes", default="plain")
-    parser.add_argument("--shapes")
-    parser.add_argument("--dtypes")
-    parser.add_argument("--layouts")
+    parser.add_argument("--shapes", default=",".join(SHAPES))
+    parser.add_argument("--dtypes", default="fp16,bf16")
+    parser.add_argument("--layouts", default="NN,NT,TN")
     parser.add_argument("--config", help="BLOCK_M,BLOCK_N,BLOCK_K,warps,stages in place of tuning")
+    parser.add_argument("--tuned", type=Path, help="tuned.json of an earlier run; cases that it lacks are tuned")
     parser.add_argument("--contenders", default="tilewright,triton,torch")
-    parser.add_argument("--arch", help="architecture that tilewright writes for, such as sm_80")
+    parser.add_argument("--arch", help="architecture that both write for, such as sm_80")
+    parser.add_argument("--processes", type=int, default=os.cpu_count() or 1, help="that compile ahead; 0: none does")
     parser.add_argument("--seconds", type=float, default=540.0, help="no case begins later")
     parser.add_argument("--case-ms", type=float, default=600.0, help="milliseconds of timing a case")
     parser.add_argument("--out", type=Path)
-    options = parser.parse_args()
-    options.shapes = options.shapes or ",".join(QUICK_SHAPES if options.quick else SHAPES)
-    options.dtypes = options.dtypes or ("fp16" if options.quick else "fp16,bf16")
-    options.layouts = options.layouts or ("NN" if options.quick else "NN,NT,TN")
-    options.config = options.config or (QUICK_CONFIG if options.quick else None)
-    return options
+    return parser.parse_args()
 
 
 def machine(modules: Modules) -> str:
@@ -224,39 +237,47 @@ def machine(modules: Modules) -> str:
     return f"{torch.cuda.get_device_name()}; {', '.join(versions)}, torch {torch.__version__}"
 
 
+def measure(options: argparse.Namespace, modules: Modules, start: float) -> Iterator[tuple[list[Row], Known]]:
+    """Rows of every case that fits into the time, with the configs that were chosen."""
+    wanted = options.contenders.split(",")
+    flush = torch.empty(FLUSH_BYTES, device="cuda", dtype=torch.uint8)
+    for build in cases(options, modules):
+        if time.monotonic() - start > options.seconds:
+            return
+        case = build()
+        runs = {name: run for name, run in case.contenders.items() if name.split()[0] in wanted}
+        row = run_case(dataclasses.replace(case, contenders=runs), flush, options.case_ms)
+        yield spelled(row, case.work), {case.name: {name: config for name, config in row.config.items() if config}}
+        del case, runs
+        torch.cuda.empty_cache()
+
+
 def main() -> None:
     """Runs everything that fits into the time and prints the table."""
     start, options = time.monotonic(), parse()
     if options.arch:
-        os.environ["TILEWRIGHT_ARCH"] = options.arch
+        write_for(options.arch)
     torch.manual_seed(0)
-    wanted = options.contenders.split(",")
-    flush = torch.empty(FLUSH_BYTES, device="cuda", dtype=torch.uint8)
     rows: list[Row] = []
+    tuned = dict(read_known(options.tuned))
     with tempfile.TemporaryDirectory() as folder:
         loaded = load_both(Path(__file__).with_name("matmul_kernels.py"), Path(folder))
-        modules = {name: module for name, module in loaded.items() if name in wanted}
+        modules = {name: module for name, module in loaded.items() if name in options.contenders.split(",")}
         if "triton" in modules:
             allocate = lambda size, alignment, stream: torch.empty(size, device="cuda", dtype=torch.int8)
             modules["triton"].triton.set_allocator(allocate)
+        if options.processes:
+            compile_ahead(options, modules)
         head = machine(modules)
-        print(head, "", *HEADER, sep="\n", flush=True)
-        skipped = 0
-        for build in cases(options, modules):
-            if time.monotonic() - start > options.seconds:
-                skipped += 1
-                continue
-            case = build()
-            runs = {name: run for name, run in case.contenders.items() if name in wanted}
-            rows.append(run_case(dataclasses.replace(case, contenders=runs), flush, options.case_ms))
-            print(table_line(rows[-1]), flush=True)
+        print(f"{head}; compiled after {time.monotonic() - start:.0f} s", "", *HEADER, sep="\n", flush=True)
+        for measured, configs in measure(options, modules, start):
+            rows += measured
+            tuned |= configs
+            print(*map(table_line, measured), sep="\n", flush=True)
             if options.out:
                 write(rows, options.out, head)
-            del case, runs
-            torch.cuda.empty_cache()
-    print("", *conclusion(rows), sep="\n")
-    if skipped:
-        print(f"{skipped} cases were left out: --seconds {options.seconds:.0f} were over")
+                (options.out / "tuned.json").write_text(json.dumps(tuned, indent=1))
+    print("", *conclusion(rows), f"after {time.monotonic() - start:.0f} s", sep="\n")
 
 
 if __name__ == "__main__":

@@ -26,6 +26,13 @@ def fp8_configs():
     return [triton.Config(dict(BLOCK_M=m, BLOCK_N=n, BLOCK_K=k), num_warps=w, num_stages=s) for m, n, k, w, s in sizes]
 
 
+def sm80_configs():
+    """What both tune over for GPUs without wgmma and tensor copies."""
+    sizes = [(128, 256, 32, 8, 3), (128, 256, 64, 8, 3), (256, 128, 32, 8, 3), (128, 128, 32, 4, 4), (128, 128, 64, 4, 3),
+             (128, 128, 64, 8, 3), (64, 256, 32, 4, 4), (128, 64, 32, 4, 4)]  # fmt: skip
+    return [triton.Config(dict(BLOCK_M=m, BLOCK_N=n, BLOCK_K=k), num_warps=w, num_stages=s) for m, n, k, w, s in sizes]
+
+
 def int4_configs():
     """Few rows: wide tiles, of which a warp reads whole lines, and parts of K, so that all multiprocessors have programs."""
     sizes = [(16, n, 128, w, s) for n, w, s in ((64, 4, 3), (64, 4, 4), (128, 4, 3), (256, 8, 3))]
@@ -118,6 +125,31 @@ def descriptor_kernel(
             b_tile = b.load([pid_n * BLOCK_N, k * BLOCK_K]).T
         accumulator = tl.dot(a_tile, b_tile, accumulator)
     c.store([pid_m * BLOCK_M, pid_n * BLOCK_N], accumulator.to(c_ptr.dtype.element_ty))
+
+
+@triton.jit
+def persistent_descriptor_kernel(
+    a_ptr, b_ptr, c_ptr, M, N, K, stride_am, stride_bk, stride_cm,
+    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, GROUP_M: tl.constexpr, B_BY_ROWS: tl.constexpr,
+    PROGRAMS: tl.constexpr,
+):  # fmt: skip
+    a = tl.make_tensor_descriptor(a_ptr, shape=[M, K], strides=[stride_am, 1], block_shape=[BLOCK_M, BLOCK_K])
+    if B_BY_ROWS:
+        b = tl.make_tensor_descriptor(b_ptr, shape=[K, N], strides=[stride_bk, 1], block_shape=[BLOCK_K, BLOCK_N])
+    else:
+        b = tl.make_tensor_descriptor(b_ptr, shape=[N, K], strides=[stride_bk, 1], block_shape=[BLOCK_N, BLOCK_K])
+    c = tl.make_tensor_descriptor(c_ptr, shape=[M, N], strides=[stride_cm, 1], block_shape=[BLOCK_M, BLOCK_N])
+    for tile in tl.range(tl.program_id(0), tl.cdiv(M, BLOCK_M) * tl.cdiv(N, BLOCK_N), PROGRAMS, flatten=True):
+        pid_m, pid_n = tile_of(tile, M, N, BLOCK_M, BLOCK_N, GROUP_M)
+        accumulator = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
+        for k in range(0, tl.cdiv(K, BLOCK_K)):
+            a_tile = a.load([pid_m * BLOCK_M, k * BLOCK_K])
+            if B_BY_ROWS:
+                b_tile = b.load([k * BLOCK_K, pid_n * BLOCK_N])
+            else:
+                b_tile = b.load([pid_n * BLOCK_N, k * BLOCK_K]).T
+            accumulator = tl.dot(a_tile, b_tile, accumulator)
+        c.store([pid_m * BLOCK_M, pid_n * BLOCK_N], accumulator.to(c_ptr.dtype.element_ty))
 
 
 @triton.jit

@@ -15,7 +15,7 @@ from tilewright.runtime.signature import parse_signature
 from tilewright.schedule.targets import find_target
 
 ROOT = Path(__file__).resolve().parent.parent
-SIGNATURE = "*fp32:16, *fp32:16, i32:16, i32:16, i32, i32:16, 4096"
+SIGNATURE = "*fp32:16, *fp32:16, i32:16, i32:16, i32, i32:16, 1, 4096"
 
 PROSE = """# One kernel through every stage
 

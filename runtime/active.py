@@ -1,6 +1,6 @@
 """`triton.runtime.driver.active`: what programs ask about the GPU in use, or about the host where there is none.
 
-On a host without a GPU kernels run as the text for `HOST_TARGET`; what is said here is then what that text was written for.
+On a host without a GPU kernels run as the text for some target; what is said here is then what that text was written for.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from tilewright.runtime import driver
-from tilewright.runtime.choices import HOST_TARGET
+from tilewright.runtime.arrays import HOST
+from tilewright.runtime.choices import target_of
 from tilewright.runtime.devices import current_device
 from tilewright.runtime.driver_library import PROPERTIES
-from tilewright.schedule.targets import find_target
 
 CACHE_BYTES = 256 << 20  # more than any GPU's L2 holds
 
@@ -32,7 +32,7 @@ class DeviceUtilities:
     def get_device_properties(self, device: int) -> dict[str, int]:
         """Limits and sizes of a device: bytes of shared memory, registers, multiprocessors, lanes, kHz and bits of its bus."""
         if not driver.is_available():
-            room = find_target(HOST_TARGET).max_dynamic_shared_bytes
+            room = target_of("cpu", HOST).max_dynamic_shared_bytes
             known = {"max_shared_mem": room, "max_num_regs": 65536, "warpSize": 32}
             return dict.fromkeys(PROPERTIES, 0) | known | {"multiprocessor_count": os.cpu_count() or 1}
         library = driver.bindings()
@@ -53,7 +53,7 @@ class ActiveDriver:
     def get_current_target(self) -> GPUTarget:
         """The current device's target."""
         if not driver.is_available():
-            return GPUTarget("cuda", find_target(HOST_TARGET).capability, 32)
+            return GPUTarget("cuda", target_of("cpu", HOST).capability, 32)
         major, minor = driver.capability(current_device())
         return GPUTarget("cuda", 10 * major + minor, 32)
 

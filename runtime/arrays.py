@@ -8,12 +8,11 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tilewright.diagnostics import ArgumentKindError, ContiguityError, TracedArrayError
 from tilewright.language.dtypes import DTYPES, DType
-from tilewright.records import dataclass
 
 HOST = -1
 _NAMES = {dtype.numpy_name: dtype for dtype in DTYPES} | {dtype.word: dtype for dtype in DTYPES}

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import inspect
+from dataclasses import dataclass
 from typing import Any
 
-from tilewright.records import dataclass
 from tilewright.runtime.arrays import HOST, Array, describe
 from tilewright.runtime.autotune_subject import Subject, flat, subject_of
 from tilewright.runtime.choices import choose_mode, device_of

@@ -9,12 +9,11 @@ import os
 import re
 import warnings
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import asdict, fields
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
 from tilewright.diagnostics import TunedFileError
-from tilewright.records import dataclass
 from tilewright.runtime.autotune_subject import Subject
 from tilewright.runtime.file_lock import locked
 from tilewright.runtime.folders import cache_folder

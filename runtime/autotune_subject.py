@@ -6,11 +6,11 @@ import hashlib
 import platform
 import types
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from tilewright.kernel_function import KernelFunction
 from tilewright.language.constexpr import unwrap
-from tilewright.records import dataclass
 from tilewright.runtime.arrays import HOST, describe
 from tilewright.tools.tensor_descriptor import is_descriptor
 from tilewright.version import VERSION

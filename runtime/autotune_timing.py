@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from tilewright.records import dataclass
 from tilewright.runtime.testing_clock import Clock, HostClock, quantile
 
 Key = TypeVar("Key")

@@ -11,11 +11,11 @@ import json
 import shutil
 import time
 import warnings
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from tilewright.artifact import Artifact
-from tilewright.records import dataclass
 from tilewright.runtime import store
 from tilewright.runtime.folders import BOUND, bound_bytes, cache_folder
 from tilewright.runtime.log import log, reason

@@ -6,12 +6,11 @@ import functools
 import hashlib
 import sys
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from tilewright.artifact import Artifact, Options, launch_conditions
 from tilewright.diagnostics import ArgumentKindError
-from tilewright.records import dataclass
 from tilewright.runtime.assembly import Assembly
 from tilewright.runtime.choices import check_can_wait
 from tilewright.runtime.hooks import LAUNCH_HOOKS, LaunchMetadata

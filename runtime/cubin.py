@@ -8,8 +8,7 @@ from sm_90 on it includes 1024 bytes that the system reserves. (CUDA Binary Util
 from __future__ import annotations
 
 import struct
-
-from tilewright.records import dataclass
+from dataclasses import dataclass
 
 REGISTER_COUNT = 0x2F
 SIZED = 4  # the attribute format with a payload

@@ -7,10 +7,10 @@ producer gives unless it is asked for another.
 from __future__ import annotations
 
 import ctypes
+from dataclasses import dataclass
 from typing import Any
 
 from tilewright.diagnostics import ArgumentKindError
-from tilewright.records import dataclass
 
 CUDA, CUDA_MANAGED = 2, 13
 DEFAULT_STREAM = 1  # DLPack's number for CUDA's stream 0

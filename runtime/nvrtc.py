@@ -8,12 +8,12 @@ import os
 import re
 import threading
 import warnings
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from tilewright.artifact import Artifact
 from tilewright.diagnostics import ToolchainError
-from tilewright.records import dataclass
 from tilewright.runtime.cubin import resources
 from tilewright.runtime.nvrtc_version import remember, remembered
 
@@ -153,11 +153,12 @@ def _compile(artifact: Artifact, options: list[str], kind: str) -> tuple[bytes, 
 def _run(text: str, name: str, options: list[str], kind: str) -> tuple[int, str, bytes]:
     """NVRTC's status (0: done), its words, and the code of `kind`, CUBIN or PTX.
 
-    NVRTC's own cache is left out: what is found there comes without a word on spills, and ours stands in front of it.
+    NVRTC's own cache is left out: what is found there comes without a word on spills, and ours stands in front of it. So are
+    textures and CUDA's runtime, which generated text has no use for: to declare them takes a tenth of a small compilation.
     """
     nvrtc = bindings()
     _, major, minor = nvrtc.nvrtcVersion()
-    given = [*options, *(["--no-cache"] if (major, minor) >= (12, 9) else [])]
+    given = [*options, *(["--no-cache", "--minimal"] if (major, minor) >= (12, 9) else [])]
     _, program = nvrtc.nvrtcCreateProgram(text.encode(), name.encode(), 0, [], [])
     try:
         (status,) = nvrtc.nvrtcCompileProgram(program, len(given), [option.encode() for option in given])

@@ -10,11 +10,11 @@ from __future__ import annotations
 import ctypes
 import struct
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from tilewright.artifact import LaunchParameter
 from tilewright.language.dtypes import Element, PointerType
-from tilewright.records import dataclass
 
 CONFIG_BYTES = 56
 # grid x, y, z; block x, y, z; dynamic shared bytes; stream; then no attributes, or their address and number

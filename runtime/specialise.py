@@ -8,6 +8,7 @@ integers equal to 1 get kernels of their own, everything else shares one per typ
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from tilewright.artifact import Argument, ConstantArgument, DescriptorArgument, RuntimeArgument, TupleArgument
@@ -25,7 +26,6 @@ from tilewright.language.dtypes import (
     int64,
     uint64,
 )
-from tilewright.records import dataclass
 from tilewright.runtime.arrays import Array, describe
 from tilewright.tools.tensor_descriptor import array_of, is_descriptor
 

@@ -16,10 +16,10 @@ import shutil
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tilewright.records import dataclass
 from tilewright.runtime.file_lock import locked
 
 FACTS = "facts.json"

@@ -10,12 +10,12 @@ import ctypes
 import operator
 import threading
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from tilewright.artifact import TENSOR_MAP_TYPES, WIDE_ROW, Artifact, TensorMap
 from tilewright.diagnostics import TensorMapError
 from tilewright.language.dtypes import DType, PointerType
-from tilewright.records import dataclass
 from tilewright.runtime.driver_library import ELEMENTS, INTERLEAVE_NONE, L2_PROMOTIONS, OUT_OF_BOUNDS_ZERO, SWIZZLES
 from tilewright.runtime.host_expressions import Places, evaluator, names_in
 

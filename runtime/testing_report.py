@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Callable, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from tilewright.diagnostics import ToolchainError
-from tilewright.records import dataclass
 
 
 @dataclass

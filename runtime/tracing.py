@@ -10,10 +10,8 @@ import contextlib
 import sys
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
-
-from tilewright.records import dataclass
 
 if TYPE_CHECKING:
     from tilewright.runtime.compiled import CompiledKernel

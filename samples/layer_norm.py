@@ -40,7 +40,7 @@ def layer_norm_fwd(
 
 @triton.jit
 def layer_norm_bwd_dx(
-    dx_ptr, dy_ptr, dw_ptr, db_ptr, x_ptr, w_ptr, mean_ptr, rstd_ptr, stride, M, N, BLOCK_SIZE: tl.constexpr
+    dx_ptr, dy_ptr, dw_ptr, db_ptr, x_ptr, w_ptr, mean_ptr, rstd_ptr, M, N: tl.constexpr, BLOCK_SIZE: tl.constexpr
 ):
     group = tl.program_id(0)
     cols = tl.arange(0, BLOCK_SIZE)
@@ -48,10 +48,10 @@ def layer_norm_bwd_dx(
     w = tl.load(w_ptr + cols, mask=mask, other=0.0).to(tl.float32)
     dw = tl.zeros((BLOCK_SIZE,), dtype=tl.float32)
     db = tl.zeros((BLOCK_SIZE,), dtype=tl.float32)
-    # A program keeps the sums of its rows in registers and writes them once.
-    for row in range(group, M, tl.num_programs(0)):
-        x = tl.load(x_ptr + row * stride + cols, mask=mask, other=0.0).to(tl.float32)
-        dy = tl.load(dy_ptr + row * stride + cols, mask=mask, other=0.0).to(tl.float32)
+    # A program keeps the sums of its rows in registers and writes them once; two rows are on their way meanwhile.
+    for row in tl.range(group, M, tl.num_programs(0), num_stages=3):
+        x = tl.load(x_ptr + row * N + cols, mask=mask, other=0.0).to(tl.float32)
+        dy = tl.load(dy_ptr + row * N + cols, mask=mask, other=0.0).to(tl.float32)
         mean = tl.load(mean_ptr + row)
         rstd = tl.load(rstd_ptr + row)
         xhat = tl.where(mask, (x - mean) * rstd, 0.0)
@@ -59,7 +59,7 @@ def layer_norm_bwd_dx(
         c1 = tl.sum(xhat * wdy, axis=0) / N
         c2 = tl.sum(wdy, axis=0) / N
         dx = (wdy - (xhat * c1 + c2)) * rstd
-        tl.store(dx_ptr + row * stride + cols, dx, mask=mask)
+        tl.store(dx_ptr + row * N + cols, dx, mask=mask)
         dw += dy * xhat
         db += dy
     tl.store(dw_ptr + group * N + cols, dw, mask=mask)
@@ -95,7 +95,7 @@ def main() -> None:
     dx, dw_part, db_part = (place(np.full((n, cols), np.nan, np.float32)) for n in (rows, groups, groups))
     dw, db = (place(np.full(cols, np.nan, np.float32)) for _ in range(2))
     layer_norm_bwd_dx[(groups,)](
-        dx, place(dy), dw_part, db_part, place(x), place(w), mean, rstd, cols, rows, cols, BLOCK_SIZE=block
+        dx, place(dy), dw_part, db_part, place(x), place(w), mean, rstd, rows, N=cols, BLOCK_SIZE=block
     )
     layer_norm_bwd_dwdb[(triton.cdiv(cols, 128),)](dw_part, db_part, dw, db, groups, cols, BLOCK_M=32, BLOCK_N=128)
     x64, dy64 = x.astype(np.float64), dy.astype(np.float64)

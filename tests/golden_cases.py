@@ -34,11 +34,11 @@ GOLDEN_CASES = [
     GoldenCase("vector_add", "add_kernel", "fp32", "*fp32:16, *fp32:16, *fp32:16, i32, 1024", {}),
     GoldenCase("vector_add", "add_kernel", "bf16_unaligned", "*bf16, *bf16, *bf16, i32, 512", {"num_warps": 2}),
     GoldenCase(
-        "fused_softmax", "softmax_kernel", "fp32", "*fp32:16, *fp32:16, i32:16, i32:16, i32, i32:16, 4096", {"num_warps": 8}
+        "fused_softmax", "softmax_kernel", "fp32", "*fp32:16, *fp32:16, i32:16, i32:16, i32, i32:16, 1, 4096", {"num_warps": 8}
     ),
-    GoldenCase("fused_softmax", "softmax_kernel", "odd", "*fp32:16, *fp32:16, i32, i32, i32, i32, 1024", {}),
+    GoldenCase("fused_softmax", "softmax_kernel", "odd", "*fp32:16, *fp32:16, i32, i32, i32, i32, 1, 1024", {}),
     GoldenCase(
-        "fused_softmax", "softmax_kernel", "fp16_wide", "*fp16:16, *fp16:16, i32:16, i32:16, i32:16, i32:16, 32768",
+        "fused_softmax", "softmax_kernel", "fp16_wide", "*fp16:16, *fp16:16, i32:16, i32:16, i32:16, i32:16, 1, 32768",
         {"num_warps": 16},
     ),
     GoldenCase(
@@ -47,7 +47,7 @@ GOLDEN_CASES = [
     ),
     GoldenCase(
         "layer_norm", "layer_norm_bwd_dx", "fp16",
-        "*fp16:16, *fp16:16, *fp32:16, *fp32:16, *fp16:16, *fp16:16, *fp32:16, *fp32:16, i32:16, i32:16, i32:16, 8192",
+        "*fp16:16, *fp16:16, *fp32:16, *fp32:16, *fp16:16, *fp16:16, *fp32:16, *fp32:16, i32:16, 8192, 8192",
         {"num_warps": 16},
     ),
     GoldenCase(

@@ -37,7 +37,7 @@ EVENTS = {
 }
 FUNCTION = r"const auto (\w+) = \[&\]\((.*)\)"
 FILLS = r"(cp_async_\d+|copy_rows<.*?>)\("
-MOVES = r"(align_rows<.*?>)\("  # from the second array into the first
+MOVES = r"(align_rows<.*?>|transpose_bytes<.*?>)\("  # from the second array into the first
 
 
 def parse(text: str) -> list[Statement]:
@@ -106,12 +106,14 @@ class Transpiler:
       functions: names of the functions that have a part in the protocol.
       count: of renamed variables: C++ has scopes where Python has none.
       last: the loop's variable of the function defined last.
+      around: the variable of the innermost loop.
     """
 
     arrays: dict[str, Array]
     functions: set[str] = field(default_factory=set)
     count: int = 0
     last: str = ""
+    around: str = ""
 
     def block(self, block: list[Statement], indent: str, scope: dict[str, str]) -> list[str]:
         """The Python of a block; statements that have no part in the protocol are left out."""
@@ -147,6 +149,7 @@ class Transpiler:
             advance = re.sub(r"^\w+ -= ", "-", re.sub(r"^\w+ \+= ", "", advance))
             bounds = ", ".join(python(part, scope) for part in (start, stop, advance))
             head = f"for {self._declared(name, within)} in count({bounds}, '{compare}'):"
+            self.around = name
         elif text == "else" and before and before[-1].startswith(indent + " "):
             head = "else:"
         body = self.block(inner, indent + "    ", within)
@@ -206,6 +209,7 @@ class Transpiler:
             width = f"{number[0]} / {self.arrays[found[0][0]].size}" if number else "None"
         elif re.match(MOVES, text):
             kinds, found, width = ["read", "write"], [found[1], found[0]], "None"
+            self.arrays[found[1][0]].loop = self.arrays[found[1][0]].loop or self.around
         elif "wgmma_descriptor<" in text:
             kinds = ["feed"] * len(found)
         elif found and (text.startswith("store_") or re.match(rf"{found[0][0]}\[.*?\] [\w|^&+-]*= ", text)):
@@ -231,16 +235,16 @@ def _texts(block: list[Statement]) -> Iterator[str]:
 def mentions(text: str, arrays: dict[str, Array]) -> list[tuple[str, str, str]]:
     """(array, stage, place) of every place of the arrays that a statement names, place "" for a whole stage."""
     found = []
-    for match in re.finditer(r"(?<![\w.])(\w+)(?=\[)", text):
+    for match in re.finditer(r"(?<![\w.])(\w+)", text):
         name = match[1]
-        if name not in arrays:
+        if name not in arrays or (arrays[name].stages != "1" and text[match.end() : match.end() + 1] != "["):
             continue
         subscripts, at = [], match.end()
         while at < len(text) and text[at] == "[":
             end = closing(text, at)
             subscripts.append(text[at + 1 : end])
             at = end + 1
-        staged = arrays[name].stages != "1"
+        staged = arrays[name].stages != "1"  # an array of one stage may stand there whole
         stage, places = (subscripts[0], subscripts[1:]) if staged else ("0", subscripts)
         found.append((name, stage, places[0] if places else ""))
     return found
@@ -302,7 +306,8 @@ def roles(text: str, names: dict[str, Any]) -> tuple[list[Any], dict[str, Array]
     body = parse(text[text.index('extern "C" __global__') :])
     (kernel,) = [block for head, block in body if "__global__" in head]
     declared = shared_arrays(text)
-    ahead = set(re.findall(r"(?:cp_async_\d+\(&|copy_rows<[^>]*>\(|align_rows<[^>]*>\(|tma_load_\dd\()(\w+)\[", text))
+    fills = r"(?:cp_async_\d+\(&|copy_rows<[^>]*>\(|align_rows<[^>]*>\(|tma_load_\dd\()(\w+)\[|transpose_bytes<[^>]*>\((\w+)"
+    ahead = {name for found in re.findall(fills, text) for name in found if name}
     ahead |= set(re.findall(r"^\s+(\w+)\[stage\]\[[^=]*\] = \w+_ahead", text, re.M))  # by way of registers
     arrays = {name: array for name, array in declared.items() if name in ahead}
     number = next((i for i, (head, _) in enumerate(kernel) if head == "if (tid >= NUM_THREADS)"), None)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from .language.dtypes import DType, Element, int32
-from .records import dataclass
 
 if TYPE_CHECKING:
     from .outside import Reading

@@ -6,9 +6,8 @@ with a caret; errors of an inlined function also print the chain of calls that l
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import ClassVar
-
-from .records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

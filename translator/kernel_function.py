@@ -6,10 +6,10 @@ import inspect
 import os
 import textwrap
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from .diagnostics import NoSourceError
-from .records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ import builtins
 import enum
 import hashlib
 import json
+from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
@@ -19,7 +20,6 @@ from .kernel_function import KernelFunction
 from .language.builtin import Builtin
 from .language.constexpr import unwrap
 from .language.dtypes import DType, PointerType
-from .records import dataclass
 
 # Steps: ("argument", name) of the kernel, ("global", name) and ("default", parameter) of a function, ("member", name) of a
 # module, ("item", number) of a tuple.

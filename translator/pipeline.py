@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from .artifact import (
@@ -18,7 +19,6 @@ from .artifact import (
     Target,
     TupleArgument,
 )
-from .records import dataclass
 
 if TYPE_CHECKING:
     from .analysis.facts import Facts

@@ -14,11 +14,11 @@ import struct
 import subprocess
 import tempfile
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from tilewright.artifact import Artifact
 from tilewright.diagnostics import KernelFaultError
 from tilewright.language.dtypes import PointerType
-from tilewright.records import dataclass
 from tilewright.runtime.cpu.build import build_check
 from tilewright.runtime.cpu.run import DELIVERIES, SCHEDULES, as_started, explain, pack
 from tilewright.runtime.cpu.tensor_maps import encode_tensor_maps

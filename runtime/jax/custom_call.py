@@ -10,6 +10,7 @@ import functools
 import hashlib
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import jax
@@ -17,7 +18,6 @@ from tilewright.artifact import Artifact, TensorMap
 from tilewright.diagnostics import ArgumentKindError, OperatorError
 from tilewright.jax import wire
 from tilewright.language.dtypes import PointerType
-from tilewright.records import dataclass
 from tilewright.runtime.choices import device_target
 from tilewright.runtime.host_expressions import evaluator
 from tilewright.runtime.packing import in_range

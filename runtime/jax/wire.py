@@ -9,11 +9,11 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
 from tilewright.artifact import TENSOR_MAP_TYPES
 from tilewright.language.dtypes import DType
-from tilewright.records import dataclass
 from tilewright.runtime.driver_library import ELEMENTS, SWIZZLES
 from tilewright.runtime.tensor_maps import Shape
 

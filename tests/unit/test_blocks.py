@@ -116,6 +116,27 @@ def test_a_block_pointer_tells_its_type_and_has_methods(run_everywhere: Any) -> 
     np.testing.assert_array_equal(found, (x / 2).astype(np.float16))
 
 
+@triton.jit
+def addressed_descriptor_kernel(table_ptr, steps_ptr, out_ptr, M, N: tl.constexpr):
+    base = tl.load(table_ptr).to(tl.pointer_type(tl.float16))
+    desc = tl.make_tensor_descriptor(base, [M, N], [tl.load(steps_ptr), 1], [16, N])
+    rows, columns = tl.arange(0, 16), tl.arange(0, N)
+    tl.store(out_ptr + rows[:, None] * N + columns[None, :], desc.load([0, 0]))
+
+
+def test_descriptors_promise_aligned_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of an address and a stride from memory nothing else is known; rows are read by 16 bytes all the same."""
+    text = addressed_descriptor_kernel.translate("*i64:16, *i32:16, *fp16:16, i32, 64").source
+    assert re.search(r"VEC = 8;", text) and "load_vec" in text
+    x = numbers(16, 72, dtype=np.float16)
+    for mode in ("cpu", "interpret"):
+        monkeypatch.setenv("TILEWRIGHT_MODE", mode)
+        out = np.zeros((16, 64), np.float16)
+        table, steps = np.array([x.ctypes.data], np.int64), np.array([72], np.int32)
+        addressed_descriptor_kernel[(1,)](table, steps, out, 13, 64)
+        np.testing.assert_array_equal(out, np.where(np.arange(16)[:, None] < 13, x[:, :64], 0))
+
+
 def test_a_loop_moves_only_the_offset_that_it_changes(run_everywhere: Any) -> None:
     x, out = numbers(50, 70, dtype=np.float16), np.zeros((50, 70), np.float16)
     _, found = run_everywhere(advance_kernel, (4,), x, out, 50, 70, 16, 32, 32)

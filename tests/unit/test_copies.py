@@ -139,3 +139,19 @@ def test_several_names_at_once() -> None:
         a, b = both(b, a)
     expected.append(a - b)
     assert np.allclose(out.reshape(5, 8), expected, rtol=1e-5)
+
+
+@triton.jit
+def widened(x_ptr, out_ptr, BLOCK: tl.constexpr):
+    offs = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + offs)
+    x = x.to(tl.float32)
+    tl.store(out_ptr + offs, x * 2)
+
+
+@pytest.mark.parametrize(("dtype", "name", "same"), [(np.float32, "fp32", True), (np.float16, "fp16", False)])
+def test_a_conversion_to_the_own_type_is_no_code(run_everywhere: Any, dtype: Any, name: str, same: bool) -> None:
+    _, out = run_everywhere(widened, (1,), np.arange(64).astype(dtype), np.zeros(64, np.float32), BLOCK=64)
+    assert np.array_equal(out, 2.0 * np.arange(64))
+    text = widened.translate(f"*{name}:16, *fp32:16, 64").source
+    assert ("x = x.to(tl.float32)    (the same elements)" in text) == same

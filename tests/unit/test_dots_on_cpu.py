@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import tilewright as triton
+import tilewright.language as tl
 import tilewright.runtime.cpu as cpu
 from dot_cases import Case, Problem, all_cases, small_rings
 
@@ -92,3 +93,31 @@ def test_the_table_covers_what_it_says() -> None:
     assert len(names) == len(set(names)) and set(ON_SM_80) | set(CHECKED) <= set(names)
     poisoned = [not np.isfinite(p.arguments["c_ptr"].astype(float)).any() for p in (c.build(1) for c in CASES[:12])]
     assert all(poisoned)
+
+
+@triton.jit
+def sized_product_kernel(a_ptr, b_ptr, c_ptr, size_ptr, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    a_block = tl.make_block_ptr(a_ptr, (M, K), (K, 1), (tl.program_id(0) * BM, 0), (BM, BK), (1, 0))
+    b_block = tl.make_block_ptr(b_ptr, (K, N), (N, 1), (0, 0), (BK, BN), (1, 0))
+    acc = tl.zeros((BM, BN), dtype=tl.float32)
+    largest = 0.0
+    for _ in range(0, K, BK):
+        acc = tl.dot(tl.load(a_block), tl.load(b_block), acc)
+        largest = tl.maximum(largest, tl.max(tl.abs(acc)))
+        a_block, b_block = tl.advance(a_block, (0, BK)), tl.advance(b_block, (BK, 0))
+    i = (tl.program_id(0) * BM + tl.arange(0, BM))[:, None] * N + tl.arange(0, BN)[None, :]
+    tl.store(c_ptr + i, acc)
+    tl.store(size_ptr + tl.program_id(0), largest)
+
+
+def test_a_reduction_over_the_warps_that_multiply(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The thread that loads takes no part in it, and is not waited for."""
+    a, b = (np.random.default_rng(4).integers(-3, 4, shape).astype(np.float16) for shape in ((256, 256), (256, 64)))
+    sums = np.cumsum((a.astype(np.float32).T[:, :, None] * b.astype(np.float32)[:, None, :]), 0)[63::64]
+    for mode in ("cpu", "check"):
+        monkeypatch.setenv("TILEWRIGHT_MODE", mode)
+        c, size = np.zeros((256, 64), np.float32), np.zeros(2, np.float32)
+        launched = sized_product_kernel[(2,)](a, b, c, size, 256, 64, 256, 128, 64, 64, num_warps=4)
+        assert "warpgroup 1 loads" in launched.source
+        np.testing.assert_array_equal(c, sums[-1])
+        np.testing.assert_array_equal(size, [np.abs(sums[:, :128]).max(), np.abs(sums[:, 128:]).max()])

@@ -80,3 +80,19 @@ def test_letters_that_assemblers_do_not_know(run_everywhere: Any) -> None:
     assert code.isascii() and "cbrt_of_greek(" in code
     if nvrtc.is_available():
         assert nvrtc.compile_text(greek.translate("*fp32:16, fp32, 8")).registers > 0
+
+
+@triton.jit
+def unused_sides_kernel(x_ptr, out_ptr, a: tl.constexpr, state: tl.constexpr, S: tl.constexpr):
+    # `a` and `state` are parameters of helpers too, and the kernel reads neither.
+    rows, columns = tl.arange(0, S)[:, None], tl.arange(0, S)[None, :]
+    x = tl.load(x_ptr + rows * S + columns)
+    out = tl.dot(x, x)
+    tl.store(out_ptr + rows * S + columns, out - tl.max(out, 1)[:, None])
+
+
+@pytest.mark.skipif(not nvrtc.is_available(), reason="NVRTC is not installed")
+def test_a_constant_that_only_a_helper_seems_to_read_is_left_out() -> None:
+    artifact = unused_sides_kernel.translate("*fp32:16, *fp32:16, 3, 5, 64")
+    assert "constexpr int a " not in artifact.source and "constexpr int state " not in artifact.source
+    assert "warning" not in nvrtc.compile_text(artifact).log

@@ -239,7 +239,9 @@ def test_lanes_copy_for_others_of_their_warp() -> None:
                 copier = number % lanes + number // lanes * 32
                 assert copier // 32 == thread // 32
                 assert elements(copy.layout, copier) == elements(used, thread)
-            copiers = [sum((lane >> s & 1) << b for b, s in enumerate(copy.copiers[: copy.lane_bits])) for lane in range(32)]
+            copiers = [
+                sum((lane >> s & 1) << b for b, s in enumerate(copy.copiers[: copy.lane_bits])) for lane in range(32)
+            ]
             together = min(LINE_BYTES // (width * itemsize), 32)
             for users in (copiers, list(range(lanes))):
                 for first in range(0, len(users), together):

@@ -211,6 +211,38 @@ def test_pointers_are_values() -> None:
     assert addresses[0] == x.ctypes.data
 
 
+@triton.jit
+def table_kernel(table_ptr, sizes_ptr, out_ptr, STRIDE: tl.constexpr, N: tl.constexpr):
+    # The launch is given addresses of arrays, not the arrays.
+    which, i = tl.program_id(0), tl.arange(0, N)
+    start = tl.load(table_ptr + which).to(tl.pointer_type(tl.float32))
+    size = tl.load(sizes_ptr + which)
+    x = tl.load(start + i, mask=i < size, other=-1.0)
+    tl.store(start + i, x + 1, mask=i < size)
+    tl.store(out_ptr + which * STRIDE + i, x)
+
+
+def test_arrays_that_only_addresses_tell_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    arrays = [np.arange(1, 4, dtype=np.float32), np.arange(5, dtype=np.float32)]
+    before = [array.copy() for array in arrays]
+    table, sizes = np.array([a.ctypes.data for a in arrays], np.int64), np.array([3, 5], np.int32)
+    for mode in ("cpu", "interpret"):
+        monkeypatch.setenv("TILEWRIGHT_MODE", mode)
+        for array, values in zip(arrays, before, strict=True):
+            array[...] = values
+        out = np.zeros((2, 8), np.float32)
+        table_kernel[(2,)](table, sizes, out, STRIDE=8, N=8)
+        for row, array, values in zip(out, arrays, before, strict=True):
+            np.testing.assert_array_equal(row[: len(values)], values)
+            np.testing.assert_array_equal(row[len(values) :], -1)
+            np.testing.assert_array_equal(array, values + 1)
+
+
+def test_address_zero_is_no_array() -> None:
+    with pytest.raises(errors.KernelFaultError, match="out of bounds read"):
+        table_kernel[(1,)](np.zeros(1, np.int64), np.ones(1, np.int32), np.zeros(8, np.float32), STRIDE=8, N=8)
+
+
 # ---------------------------------------------------------------------------- what Python cannot overload by itself
 
 

@@ -29,6 +29,25 @@ def row_sums(x_ptr, y_ptr, out_ptr, rows, cols, stride, BLOCK: tl.constexpr, STA
 
 
 @triton.jit
+def scaled_rows(x_ptr, scale_ptr, shift_ptr, half_ptr, out_ptr, rows, BLOCK: tl.constexpr, STAGES: tl.constexpr):
+    offsets = tl.arange(0, BLOCK)
+    for row in tl.range(tl.program_id(0), rows, tl.num_programs(0), num_stages=STAGES):
+        x = tl.load(x_ptr + row * BLOCK + offsets)
+        scale = tl.load(scale_ptr + row)
+        shift = tl.load(shift_ptr + row, mask=row > 1, other=-3.0)
+        half = tl.load(half_ptr + row)  # two bytes: cp.async has no such copy
+        tl.store(out_ptr + row * BLOCK + offsets, x * scale + shift + half)
+
+
+@triton.jit
+def sum_of_scalars(x_ptr, out_ptr, rows):
+    total = 0.0
+    for row in tl.range(0, rows, num_stages=4):
+        total += tl.load(x_ptr + row)
+    tl.store(out_ptr, total)
+
+
+@triton.jit
 def in_place(x_ptr, out_ptr, rows, BLOCK: tl.constexpr):
     offsets = tl.arange(0, BLOCK)
     for row in tl.range(0, rows, num_stages=3):
@@ -123,6 +142,24 @@ def test_rows_are_loaded_ahead(
         )
     ):  # fmt: skip
         np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("stages", [2, 4])
+def test_scalars_are_loaded_ahead_with_tiles(stages: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(4)
+    x, scale, shift = (rng.standard_normal(shape).astype(np.float32) for shape in ((9, 256), 9, 9))
+    half, out = rng.standard_normal(9).astype(np.float16), np.full((9, 256), np.nan, np.float32)
+    signature = f"*fp32:16, *fp32:16, *fp32:16, *fp16:16, *fp32:16, i32, 256, {stages}"
+    text = planned(scaled_rows, signature).artifact.source
+    assert "cp_async_4(&shift_ahead" in text and "row > 1 ? 4 : 0);" in text and "half_ahead" not in text
+    expected = x * scale[:, None] + np.where(np.arange(9) > 1, shift, -3)[:, None] + half[:, None]
+    arguments = [x, scale, shift, half, out, 9]
+    for result in run_everyhow(monkeypatch, scaled_rows, (2,), arguments, BLOCK=256, STAGES=stages):
+        np.testing.assert_allclose(result[4], expected, rtol=1e-5, atol=1e-6)
+
+
+def test_scalars_alone_need_no_stages() -> None:
+    assert not planned(sum_of_scalars, "*fp32:16, *fp32:16, i32").schedule.rings.rings
 
 
 def test_a_sanitizer_sees_no_race(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -179,3 +179,54 @@ def kept_index_kernel(out_ptr, n, before):
 def test_a_loop_without_a_trip_leaves_its_variable(run_everywhere: Any, trips: int) -> None:
     out = run_everywhere(kept_index_kernel, (1,), np.full(3, -1, np.int32), trips, 20)[0]
     assert out[:2].tolist() == ([7, 40] if trips == 0 else [2, 1])
+
+
+# ------------------------------------------------------------------------------- names where branches and loops meet
+
+
+@triton.jit
+def meeting_kernel(out_ptr, n):
+    # The second branch assigns after a branch of its own.
+    if n > 4:
+        a = 1
+        b = 2
+        t = (3, 4)
+    else:
+        if n > 3:
+            a = 5
+        else:
+            a = 6
+        b = a
+        a = b * 2
+        t = (b, 7)
+    # One branch gives a name another type and takes it back; the other leaves it alone.
+    c = 3
+    if n > 4:
+        c = c * 0.5
+        c = c.to(tl.int32) + 7
+    # Both branches give a name the same new type.
+    d = 3
+    if n > 4:
+        d = d * 0.5
+    else:
+        d = d * 0.25
+    # So does a loop's body, which takes it back.
+    e = 0
+    for _ in range(n):
+        e = e + 0.5
+        e = e.to(tl.int32) + 1
+    tl.store(out_ptr, a)
+    tl.store(out_ptr + 1, b)
+    tl.store(out_ptr + 2, t[0])
+    tl.store(out_ptr + 3, t[1])
+    tl.store(out_ptr + 4, c)
+    tl.store(out_ptr + 5, (d * 4).to(tl.int32))
+    tl.store(out_ptr + 6, e)
+
+
+@pytest.mark.parametrize(
+    ("n", "expected"), [(0, [12, 6, 6, 7, 3, 3, 0]), (4, [10, 5, 5, 7, 3, 3, 4]), (5, [1, 2, 3, 4, 8, 6, 5])]
+)
+def test_names_where_branches_and_loops_meet(run_everywhere: Any, n: int, expected: list[int]) -> None:
+    (found,) = run_everywhere(meeting_kernel, (1,), np.zeros(7, np.int32), n)
+    assert found.tolist() == expected

@@ -33,6 +33,24 @@ def scaled_by_sums(x_ptr, w_ptr, out_ptr, ROWS: tl.constexpr, N: tl.constexpr):
 
 
 @triton.jit
+def blocks_of_rows(x_ptr, out_ptr, count, ROWS: tl.constexpr):
+    cols = tl.arange(0, 64)
+    for start in range(tl.program_id(0) * ROWS, count, tl.num_programs(0) * ROWS):
+        rows = start + tl.arange(0, ROWS)
+        mask = (rows < count)[:, None]
+        x = tl.load(x_ptr + rows[:, None] * 64 + cols[None, :], mask=mask)
+        tl.store(out_ptr + rows[:, None] * 64 + cols[None, :], x * 2, mask=mask)
+
+
+@triton.jit
+def last_row(x_ptr, out_ptr, count):
+    one, row = tl.arange(0, 1), 5
+    for row in range(0, count):
+        tl.debug_barrier()
+    tl.store(out_ptr + one, tl.load(x_ptr + one), mask=row + one < count)
+
+
+@triton.jit
 def filled_rows(x_ptr, out_ptr, n, N: tl.constexpr, BLOCK: tl.constexpr):
     cols = tl.arange(0, BLOCK)
     inside = cols < N
@@ -67,6 +85,22 @@ def test_tiles_from_outside_of_the_loop_are_forgotten_too(run_everywhere: Any) -
     assert np.allclose(out, expected, rtol=1e-4, atol=1e-9)
     source = scaled_by_sums.translate("*fp16:16, *fp16:16, *fp32:16, 3, 32768", num_warps=16).source
     assert "forget(w)" in source and "forget(x)" in source
+
+
+@pytest.mark.parametrize(("signature", "rows", "tested"), (("i32", 1, False), ("i32:16", 4, False), ("i32", 4, True)))
+def test_what_the_head_of_a_loop_tests_is_settled(run_everywhere: Any, signature: str, rows: int, tested: bool) -> None:
+    count = 16 if signature == "i32:16" else 13
+    x = np.random.default_rng(4).standard_normal((count, 64), dtype=np.float32)
+    _, out = run_everywhere(blocks_of_rows, (3,), x, np.full((count + 3, 64), 7, np.float32), count, ROWS=rows)
+    assert np.array_equal(out[:count], x * 2) and (out[count:] == 7).all()
+    source = blocks_of_rows.translate(f"*fp32:16, *fp32:16, {signature}, {rows}").source
+    assert ("(always true)" in source) != tested
+
+
+def test_a_mask_behind_its_loop_is_not_settled(run_everywhere: Any) -> None:
+    for count, expected in ((0, 7), (3, 2)):
+        _, out = run_everywhere(last_row, (1,), np.full(1, 2, np.float32), np.full(1, 7, np.float32), count)
+        assert out == expected
 
 
 @pytest.mark.parametrize(("n", "block", "settled"), ((512, 512, True), (500, 512, False)))

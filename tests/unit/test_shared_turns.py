@@ -63,9 +63,49 @@ def test_no_thread_reads_what_the_next_statement_writes(monkeypatch: pytest.Monk
     np.testing.assert_array_equal(out, chained(x.astype(np.float64), w.astype(np.float64), 2))
 
 
+@triton.jit
+def two_loops(x_ptr, w_ptr, v_ptr, out_ptr, N, S: tl.constexpr):
+    rows, columns = tl.arange(0, S)[:, None], tl.arange(0, S)[None, :]
+    out = tl.zeros([S, S], tl.float32)
+    for start in range(0, N, S):
+        x = tl.load(x_ptr + (start + rows) * S + columns)
+        w = tl.load(w_ptr + (start + rows) * S + columns)
+        out += tl.dot(x, tl.dot(w, x).to(tl.float16))
+    for start in range(0, N, S):
+        v = tl.load(v_ptr + (start + rows) * S + columns)
+        other = tl.load(w_ptr + (start + rows) * S + columns)
+        out += tl.dot(v, tl.dot(other, v).to(tl.float16))
+    tl.store(out_ptr + rows * S + columns, out)
+
+
+def loop_operands(side: int, turns: int) -> list[Any]:
+    generator = np.random.default_rng(12)
+    return [generator.integers(-1, 2, (side * turns, side)).astype(np.float16) for _ in range(3)]
+
+
+def loops_expected(x: Any, w: Any, v: Any, side: int) -> Any:
+    parts = [[one.astype(np.float64)[at : at + side] for at in range(0, len(x), side)] for one in (x, w, v)]
+    return sum(a @ (b @ a) + c @ (b @ c) for a, b, c in zip(*parts, strict=True))
+
+
+@pytest.mark.parametrize("mode", ("cpu", "check"))
+@pytest.mark.parametrize(("target", "stages"), [("sm_86", 1), ("sm_80", 2)])
+def test_loops_take_turns(monkeypatch: pytest.MonkeyPatch, target: str, stages: int, mode: str) -> None:
+    """Tiles of 32 KiB: sm_86 has room for those of one loop, sm_80 for two stages of them."""
+    monkeypatch.setenv("TILEWRIGHT_ARCH", target)
+    monkeypatch.setenv("TILEWRIGHT_MODE", mode)
+    side, turns = 128, 3
+    x, w, v = loop_operands(side, turns)
+    out = np.zeros((side, side), np.float32)
+    two_loops[(1,)](x, w, v, out, side * turns, S=side, num_warps=8)
+    np.testing.assert_array_equal(out, loops_expected(x, w, v, side))
+    source = two_loops.translate(f"*fp16:16, *fp16:16, *fp16:16, *fp32:16, i32, {side}", target, num_warps=8).source
+    assert source.count("union {") == 2 and ("constexpr int NUM_STAGES = 2;" in source) == (stages == 2)
+
+
 def test_bytes_of_the_struct() -> None:
     def array(size: int, align: int, turn: str) -> Shared:
-        return Shared("a", "char", f"[{size}]", size, "", align, turn)
+        return Shared("a", "char", f"[{size}]", size, "", align, turn, "statements" if turn else "")
 
     assert bytes_of([array(1024, 1024, ""), array(20, 16, "")]) == 2048
     assert bytes_of([array(16, 16, ""), array(48, 16, "p"), array(20, 16, "p"), array(64, 16, "q")]) == 16 + 80

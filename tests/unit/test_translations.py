@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib.util
 import itertools
 import json
@@ -300,6 +301,25 @@ def test_a_second_process_imports_no_translator(tmp_path: Path, monkeypatch: pyt
     command = [sys.executable, "-c", PROGRAM.format(folder=str(tmp_path))]
     said = [subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip() for _ in range(2)]
     assert said == ["['jinja2', 'libcst', 'tilewright.frontend', 'tilewright.pipeline']", "[]"]
+
+
+def test_what_a_translation_leaves_counts_as_old() -> None:
+    """No collection looks at it as soon as there may be one again; what somebody keeps frozen stays so."""
+    phases: list[str] = []
+    with translations._without_collections():
+        held = [[] for _ in range(100_000)]
+    gc.callbacks.append(lambda phase, facts: phases.append(phase))
+    try:
+        held += [[] for _ in range(100)]
+        assert gc.isenabled() and not phases
+        gc.freeze()
+        frozen = gc.get_freeze_count()
+        with translations._without_collections():
+            pass
+        assert gc.get_freeze_count() > frozen - 100  # but for what went meanwhile
+    finally:
+        gc.callbacks.pop()
+        gc.unfreeze()
 
 
 def test_every_field_of_an_artifact_is_kept() -> None:

@@ -7,13 +7,12 @@ along axis 0 of the tile. `coordinates.py` reads expressions into sums; `build` 
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import prod
 
 from ..ir.nodes import Call, Expr, Literal
 from ..ir.types import ValueType
 from ..language.dtypes import DType, int32, int64
-from ..records import dataclass
 
 
 class NotAffineError(Exception):
@@ -55,7 +54,8 @@ def collect(*terms: Term) -> Sum:
     """The sum of terms, those that differ in their coefficient only made one, in order of first appearance."""
     found: dict[object, Term] = {}
     for term in terms:
-        key = (frozenset(Counter(term.factors).items()), term.lane)
+        several = len(term.factors) > 1  # then their order does not count
+        key = (frozenset(Counter(term.factors).items()) if several else term.factors, term.lane)
         before = found.get(key)
         found[key] = term if before is None else replace(before, coefficient=before.coefficient + term.coefficient)
     return tuple(term for term in found.values() if term.coefficient)

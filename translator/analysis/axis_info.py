@@ -10,13 +10,12 @@ The lattice is that of Triton's axis analysis (AxisInfo.h in its repository), re
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import gcd
 
 from ..ir.nodes import Call, Expr, Literal, Use, Variable
 from ..ir.types import ValueType
 from ..language.dtypes import PointerType
-from ..records import dataclass
 from ..schedule.layout import padded
 
 LARGE = 1 << 30  # the divisor of zero

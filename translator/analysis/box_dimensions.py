@@ -6,11 +6,11 @@ tile is multiplied with is the stride of its axis; scalar terms that hold this s
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import gcd
 
 from ..ir.nodes import Expr, Kernel, Statement, Use, Variable
 from ..language.dtypes import PointerType, int64
-from ..records import dataclass
 from .affine import ONE, NotAffineError, Sum, Term, along, build, divide, minus, plus, scalar_part, times
 from .axis_info import axis_info, known_divisor
 from .coordinates import Reader

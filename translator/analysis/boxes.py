@@ -8,14 +8,13 @@ part of the mask must bound one coordinate by a function of the parameters.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import copysign
 
 from ..ir.nodes import Assign, Call, Effect, Expr, Kernel, Literal, Statement, Use, Variable
 from ..ir.types import ValueType
 from ..ir.walk import subexpressions
 from ..language.dtypes import PointerType, int1, int64
-from ..records import dataclass
 from .affine import NotAffineError, Sum, build
 from .axis_info import AxisInfo, axis_info, known_divisor
 from .box_dimensions import ALIGNMENT, BoxDim, Site, find_dimensions, itemsize

@@ -8,12 +8,11 @@ reduction along the axis, by a condition, through a pointer) is demanded whole.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 from ..ir.nodes import Assign, Call, CallFunction, Effect, Expr, Kernel, Statement, Use, Variable
 from ..ir.walk import assigned_variables, expressions, statements, used_variables
-from ..records import dataclass
 from .affine import NotAffineError, Sum, minus
 from .box_dimensions import Site
 from .box_masks import bound

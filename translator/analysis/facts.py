@@ -6,6 +6,7 @@ In: a typed `Kernel`. Out: `Facts`.
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass
 
 from ..ir.nodes import (
     Assign,
@@ -19,7 +20,6 @@ from ..ir.nodes import (
     Variable,
 )
 from ..ir.walk import assigned_variables, expressions, statements, subexpressions, used_variables
-from ..records import dataclass
 from .axis_info import AxisInfo, known_divisor
 from .flow import Environments, follow
 from .fused import converted_once

@@ -9,7 +9,7 @@ by adding something that the loop does not change.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import Enum, auto
 
 from ..ir.nodes import (
@@ -30,7 +30,6 @@ from ..ir.nodes import (
 from ..ir.types import ValueType
 from ..ir.walk import assigned_variables, bodies, statements, used_variables
 from ..language.dtypes import DType
-from ..records import dataclass
 from .affine import build, divide, minus, times
 from .coordinates import Reader
 from .facts import Facts

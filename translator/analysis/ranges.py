@@ -33,6 +33,15 @@ def integer_range(expr: Expr, definitions: Mapping[Variable, Expr], depth: int =
     return found if whole[0] <= found[0] and found[1] <= whole[1] else whole  # what overflows can be anything
 
 
+def fits(call: Call, definitions: Mapping[Variable, Expr]) -> bool:
+    """Whether a cast or an operation of integers gives the number that it would give without a limit of bits."""
+    if not call.args or not all(_is_integer(arg) for arg in (call, *call.args)):
+        return False
+    ranges = [integer_range(arg, definitions) for arg in call.args]
+    found, whole = ranges[0] if call.op == "cast" else _operation(call.op, ranges), _of_type(call)
+    return found is not None and whole[0] <= found[0] and found[1] <= whole[1]
+
+
 def _is_integer(expr: Expr) -> bool:
     element = expr.type.element
     return isinstance(element, DType) and element.is_int()

@@ -7,7 +7,7 @@ Taken for granted: divisors are positive, and what is loaded from memory to be u
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from ..ir.nodes import (
     Assign,
@@ -26,7 +26,6 @@ from ..ir.nodes import (
 )
 from ..ir.rewrite import substituted
 from ..ir.walk import statements
-from ..records import dataclass
 from .affine import Sum, Term, plus, times
 from .coordinates import Reader
 from .facts import Facts

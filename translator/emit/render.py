@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from itertools import groupby
 from typing import Any
 
 from ..lower.unit import (
@@ -35,9 +36,12 @@ def render(unit: Unit) -> tuple[str, tuple[tuple[int, int], ...]]:
     """The text of a unit, and (line of the text, Python line) for every line that came from a statement."""
     body = _render_body(unit)
     functions = [_render_function(function) for function in unit.functions]
-    helpers = [_render_helper(template, values) for template, values in order_helpers(unit.helpers, unit.packets)]
+    chosen = [(template, _with_text(values)) for template, values in order_helpers(unit.helpers, unit.packets)]
+    helpers = [_render_helper(template, values) for template, values in chosen]
     shared = "\n".join(f"{array.ctype} {array.dimensions}" for array in (*unit.static_shared, *unit.dynamic_shared))
-    texts = "\n".join((*helpers, *functions, "\n".join(line for line, _ in body), shared, unit.launch_bounds))
+    own = "\n".join((*functions, "\n".join(line for line, _ in body), shared, unit.launch_bounds))
+    parameters = "\n".join(str(value) for _, values in chosen for value in values.values())
+    used = used_constants(unit.constants, "\n".join((own, parameters)), "\n".join(helpers))
     text = (
         environment()
         .get_template("kernel.cu.j2")
@@ -45,9 +49,7 @@ def render(unit: Unit) -> tuple[str, tuple[tuple[int, int], ...]]:
             unit=unit,
             title=wrap_comment(unit.title, 0),
             header=list(_header_lines(unit.header)),
-            constants=[
-                line for constant in used_constants(unit.constants, texts) for line in _constant_lines(constant)
-            ],
+            constants=[line for constant in used for line in _constant_lines(constant)],
             helpers=helpers,
             dynamic_shared=_struct_lines(unit.dynamic_shared),
             static_shared=[line for array in unit.static_shared for line in _shared_lines(array, True)],
@@ -173,9 +175,14 @@ def _render_function(function: Function) -> str:
     return environment().get_template("function.cu.j2").render(function=function, body=body)
 
 
+def _with_text(values: dict[str, Any]) -> dict[str, Any]:
+    """A helper's values, with its body as text."""
+    if not isinstance(values.get("body"), tuple):
+        return values
+    return {**values, "body": "\n".join(line for line, _ in _render_nodes(values["body"], 2 * INDENT))}
+
+
 def _render_helper(template: str, values: dict[str, Any]) -> str:
-    if isinstance(values.get("body"), tuple):
-        values = {**values, "body": "\n".join(line for line, _ in _render_nodes(values["body"], 2 * INDENT))}
     text = filled(f"helpers/{template}.cu.j2", values)
     lines: list[str] = []
     for line in _paragraphs(text.strip("\n").splitlines()):
@@ -212,11 +219,14 @@ def _header_lines(fields: tuple[HeaderField, ...]) -> Iterable[str]:
             word = ""
 
 
-def used_constants(constants: tuple[Constant, ...], text: str) -> list[Constant]:
-    """The constants that the text needs, with those that they are computed from, each once."""
+def used_constants(constants: tuple[Constant, ...], text: str, helpers: str = "") -> list[Constant]:
+    """The constants that a text and its helpers need, with those that they are computed from, each once.
+
+    Names of the user mean something in the text alone: `b` in a helper is an operand of its own.
+    """
     by_name = {constant.name: constant for constant in constants}
-    words = set(re.findall(r"[A-Za-z_]\w*", re.sub(r"//.*", "", text)))
-    needed = [name for name in by_name if name in words]
+    words, theirs = set(_words(text)), set(_words(helpers))
+    needed = [name for name, one in by_name.items() if name in words or (one.topic != "user" and name in theirs)]
     pending = list(needed)
     while pending:
         for word in re.findall(r"[A-Za-z_]\w*", by_name[pending.pop()].value):
@@ -248,24 +258,23 @@ def _constant_lines(constant: Constant) -> list[str]:
 
 
 def _struct_lines(arrays: tuple[Shared, ...]) -> list[str]:
-    """The members of the struct of shared arrays: those that take turns stand together, in a union of the turns."""
+    """The members of the struct of shared arrays: those of an area stand together, in a union of its turns."""
     lines: list[str] = []
-    for number, array in enumerate(arrays):
-        before = arrays[number - 1].turn if number else ""
-        after = arrays[number + 1].turn if number + 1 < len(arrays) else ""
-        if not array.turn:
-            lines += _shared_lines(array, False)
+    margin = " " * INDENT
+    for area, members in groupby(arrays, key=lambda array: array.area):
+        if not area:
+            lines += [line for array in members for line in _shared_lines(array, False)]
             continue
-        if not before:
-            lines.append(f"{' ' * INDENT}union {{   // one memory: no two of these are in use at the same time")
-        several = array.turn in (before, after)
-        if several and before != array.turn:
-            lines.append(f"{' ' * 2 * INDENT}struct {{")
-        lines += _shared_lines(array, False, 3 * INDENT if several else 2 * INDENT)
-        if several and after != array.turn:
-            lines.append(f"{' ' * 2 * INDENT}}} {array.turn};")
-        if not after:
-            lines.append(f"{' ' * INDENT}}};")
+        lines.append(f"{margin}union {{   // one memory: no two of these are in use at the same time")
+        for turn, mates in groupby(members, key=lambda array: array.turn):
+            together = list(mates)
+            if len(together) == 1:
+                lines += _shared_lines(together[0], False, 2 * INDENT)
+                continue
+            lines.append(f"{2 * margin}struct {{")
+            lines += [line for array in together for line in _shared_lines(array, False, 3 * INDENT)]
+            lines.append(f"{2 * margin}}} {turn};")
+        lines.append(f"{margin}}};")
     return lines
 
 

@@ -13,6 +13,7 @@ BREAKS = (
     ("; ",), (", ",), (" ? ", " : "), (" || ",), (" && ",), (" | ",), (" ^ ",), (" & ",), (" << ", " >> "),
     (" + ", " - "), (" * ", " / "),
 )  # fmt: skip
+FIRST = frozenset(mark[0] for marks in BREAKS for mark in marks)
 TEMPLATE = re.compile(r"\w<(?=[\w ,*]+>\()")  # the opening bracket of template arguments of a call
 
 
@@ -27,22 +28,34 @@ def wrap_code(line: str, indent: int) -> list[str]:
     cut = _best_cut(text, indent)
     if cut is None:
         return [text]
-    continuation, lines = cut[1], []
+    first, continuation, lines, opened = cut[1], cut[1], [], 0
     while cut is not None:
         lines.append(text[: cut[0]].rstrip())
+        opened += _open_brackets(lines[-1])
         text = " " * continuation + text[cut[0] :].lstrip()
-        cut = _best_cut(text, continuation) if len(text) > WIDTH else None
+        cut = _best_cut(text, continuation, opened) if len(text) > WIDTH else None
+        if cut is not None:
+            continuation = cut[1] if _open_brackets(text[: cut[0]]) > 0 else first
     return [*lines, text]
 
 
-def _best_cut(text: str, indent: int) -> tuple[int, int] | None:
-    """Where to break, and the next line's indent: the last of the loosest places at the shallowest bracket depth."""
+def _open_brackets(text: str) -> int:
+    """How many brackets stay open at the end of a piece of a line."""
+    code = re.sub(r'"[^"]*"', "", text)
+    return sum(code.count(bracket) for bracket in "([{") - sum(code.count(bracket) for bracket in ")]}")
+
+
+def _best_cut(text: str, indent: int, opened: int = 0) -> tuple[int, int] | None:
+    """Where to break, and the next line's indent: the last of the loosest places at the shallowest bracket depth.
+
+    `opened` counts the brackets that lines above have left open.
+    """
     equals = text.find(" = ")
     if 0 < equals < WIDTH - 2 and "(" not in text[:equals] and indent + 4 + len(text) - equals - 3 <= WIDTH:
-        whole = _loosest(text, indent)
+        whole = _loosest(text, indent, opened)
         if whole is None or whole[0][0] > 0:  # the value fits into a line of its own
             return equals + 2, indent + 4
-    found = _loosest(text, indent)
+    found = _loosest(text, indent, opened)
     if found is None:
         return (equals + 2, indent + 4) if 0 < equals < WIDTH - 2 and "(" not in text[:equals] else None
     (depth, _, position), continuation = found
@@ -51,7 +64,7 @@ def _best_cut(text: str, indent: int) -> tuple[int, int] | None:
     return position, continuation if continuation <= WIDTH // 2 else indent + 8
 
 
-def _loosest(text: str, indent: int) -> tuple[tuple[int, int, int], int] | None:
+def _loosest(text: str, indent: int, opened: int) -> tuple[tuple[int, int, int], int] | None:
     """((depth, rank, position), continuation column) of the best break; None where there is none."""
     candidates: list[tuple[tuple[int, int, int], int]] = []
     columns: list[int] = []
@@ -69,14 +82,16 @@ def _loosest(text: str, indent: int) -> tuple[tuple[int, int, int], int] | None:
         elif columns and (character in ")]}" or (character == ">" and closing[-1])):
             columns.pop()
             closing.pop()
-        if position <= indent + 8 or (closing and closing[-1]):
+        elif character in ")]}" and opened:
+            opened -= 1
+        if character not in FIRST or position <= indent + 8 or (closing and closing[-1]):
             continue
         rank = next((k for k, marks in enumerate(BREAKS) if text.startswith(marks, position)), None)
         if rank is not None:
             after = position + (1 if text[position] in ",;" else 0)
             continuation = columns[-1] if columns else indent + 4
             if after <= WIDTH:
-                candidates.append(((len(columns), rank, after), continuation))
+                candidates.append(((opened + len(columns), rank, after), continuation))
     if not candidates:
         return None
     depth, rank, _ = min(place for place, _ in candidates)

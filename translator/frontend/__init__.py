@@ -120,5 +120,6 @@ def _named_sides(builder: Any, block: tuple[int, ...], name: str, constants: dic
     names = [f"{stem}_{word}" for word in words]
     if set(names) & {parameter.name for parameter in builder.source.function.params}:
         return block
-    constants |= {symbol: int(side) for symbol, side in zip(names, block, strict=True)}
-    return tuple(Dim(int(side), symbol) for symbol, side in zip(names, block, strict=True))
+    sides = {symbol: Dim(int(side), symbol) for symbol, side in zip(names, block, strict=True)}
+    constants |= sides
+    return tuple(sides.values())

@@ -7,12 +7,11 @@ own, named after the bundle and the part; which ones do is found by translating 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ..diagnostics import DTypeError, Span
 from ..ir.nodes import Expr
-from ..records import dataclass
 from .values import BlockPointer, Const, Descriptor, Tuple, Undefined, Value
 
 WORDS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth")

@@ -10,7 +10,7 @@ import libcst as cst
 
 from .tree import below, children
 
-ASSIGNMENTS = (cst.AssignTarget, cst.AugAssign, cst.AnnAssign, cst.NamedExpr)
+ASSIGNMENTS: frozenset[Any] = frozenset((cst.AssignTarget, cst.AugAssign, cst.AnnAssign, cst.NamedExpr))
 
 
 def assigned_names(node: cst.CSTNode) -> list[str]:
@@ -26,21 +26,21 @@ def names_assigned_once(node: cst.CSTNode) -> frozenset[str]:
 def names_read_outside_their_loops(node: cst.CSTNode) -> frozenset[str]:
     """Names that are read somewhere inside `node` where no `for` loop over the same name stands around."""
     found: set[str] = set()
-    waiting: list[tuple[cst.CSTNode, frozenset[str]]] = [(node, frozenset())]  # with the names of the loops around
+    waiting: list[tuple[Any, frozenset[str]]] = [(node, frozenset())]  # with the names of the loops around
     while waiting:
         one, loops = waiting.pop()
-        if isinstance(one, cst.Name):
+        if type(one) is cst.Name:
             if one.value not in loops:
                 found.add(one.value)
-        elif isinstance(one, cst.For) and isinstance(one.target, cst.Name):
+        elif type(one) is cst.For and type(one.target) is cst.Name:
             waiting += [(child, loops | {one.target.value}) for child in children(one)]
-        elif not (isinstance(one, cst.AssignTarget) and isinstance(one.target, cst.Name)):
+        elif type(one) is not cst.AssignTarget or type(one.target) is not cst.Name:
             waiting += [(child, loops) for child in children(one)]
     return frozenset(found)
 
 
 def _counts(node: cst.CSTNode) -> Counter[str]:
-    return Counter(name for one in below(node) if isinstance(one, ASSIGNMENTS) for name in _names(one.target))
+    return Counter(name for one in below(node) if type(one) in ASSIGNMENTS for name in _names(one.target))
 
 
 def _names(target: Any) -> Iterator[str]:

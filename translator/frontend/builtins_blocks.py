@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..diagnostics import ArgumentError, CompilationError, DTypeError, ShapeError, Span
-from ..ir.nodes import Expr
+from ..ir.nodes import Call, Expr, Literal, Use
 from ..language.dtypes import DType, int32, int64
 from ..ops.blocks import (
     check_descriptor,
@@ -24,6 +24,7 @@ from .shapes import broadcast_to, cast_to, describe, placed, to_expr
 from .values import BlockPointer, Const, Descriptor, Tuple, Value
 
 Arguments = dict[str, Value]
+ALIGNMENT = 16  # bytes: what tensor maps ask of addresses and strides
 NONE = Const(None)
 
 
@@ -145,7 +146,17 @@ def _make_tensor_descriptor(builder: Builder, a: Arguments, span: Span) -> Value
     padding = check_padding(builder.constant(a["padding_option"], "padding_option", span), dtype, ("zero", "nan"))
     sizes = tuple(_as_type(one, int32, span) for one in shape)
     steps = tuple(one if isinstance(one, Const) else _as_type(one, int64, span) for one in strides[:-1])
-    return Descriptor(base, sizes, steps, block_shape, padding)
+    aligned = tuple(_aligned(builder, one, ALIGNMENT // dtype.itemsize, span) for one in steps)
+    return Descriptor(_aligned(builder, base, ALIGNMENT, span), sizes, aligned, block_shape, padding)
+
+
+def _aligned(builder: Builder, value: Any, divisor: int, span: Span) -> Any:
+    """A base or stride with what descriptors ask of it: multiples of 16 bytes. Of parameters, specialisation and guards know."""
+    root = value.args[0] if isinstance(value, Call) and value.op == "cast" else value
+    known = isinstance(root, Use) and root.variable in builder.protected
+    if not isinstance(root, Expr) or known or isinstance(root, Literal):
+        return value
+    return Call(value.type, "hint", (value,), (("kind", "multiple_of"), ("values", (divisor,))), span=span)
 
 
 def _descriptor(builder: Builder, value: Value, span: Span) -> Descriptor:

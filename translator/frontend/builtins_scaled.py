@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from ..diagnostics import CompilationError, DTypeError, Span
 from ..ir.nodes import Assign, Call, Expr, Use
 from ..ir.types import ValueType
 from ..language.dtypes import DType, bfloat16, float32, int32, uint8, uint16
 from ..ops.scaled import FP4, NAN_SCALE, computed_in, operand_type, scale_group, unpacked_shape
-from ..records import dataclass
 from .builder import Builder
 from .builtins_dot import HANDLERS as DOT
 from .builtins_memory import base_name

@@ -17,6 +17,7 @@ from .aggregates import AGGREGATES, form_of, is_run_time, parts_of, with_parts
 from .assigned import assigned_names
 from .builder import Builder, Scope
 from .carried import find_changes, own_parts, settled
+from .joined import copy_over, merged
 from .operators import is_static
 from .ranges import is_nonnegative
 from .shapes import as_bool, cast_to, elementwise, to_expr
@@ -74,26 +75,32 @@ def _run_time_if(builder: Builder, node: Any, test: Expr, span: Span) -> bool:
     with builder.into_block() as then:
         first_returns = visit_block(builder, node.body)
     then_scope, builder.scope = builder.scope, dict(before)
-    builder.siblings = {
-        part.name: part.value.variable
-        for name, value in then_scope.items()
-        if name in names and name not in before and not isinstance(value, Undefined)
-        for part in parts_of(value, name)
-        if isinstance(part.value, Use)
-    }
+    siblings = builder.siblings
+    builder.siblings = siblings | _made_variables(names, before, then_scope)
     with builder.into_block() as otherwise:
         second_returns = _visit_else(builder, node.orelse)
     else_origin = _else_origin(builder, node)
-    builder.siblings = {}
+    builder.siblings = siblings
     if first_returns:
-        merged = builder.scope
+        scope = builder.scope
     elif second_returns:
-        merged = then_scope
+        scope = then_scope
     else:
-        merged = _merge(builder, before, then_scope, builder.scope, span)
-    builder.scope = merged
+        scope = merged(builder, before, (then_scope, builder.scope), otherwise, origin, span)
+    builder.scope = scope
     builder.statements.append(If(origin, test, tuple(then), tuple(otherwise), else_origin))
     return first_returns and second_returns
+
+
+def _made_variables(names: Sequence[str], before: Scope, after: Scope) -> dict[str, Variable]:
+    """The variables that a branch made for the names that it assigns, which the other branch shall assign too."""
+    found = {}
+    for name in names:
+        value, old = after.get(name), before.get(name)
+        if value is None or value == old or isinstance(value, Undefined):
+            continue
+        found |= {part.name: part.value.variable for part in parts_of(value, name) if isinstance(part.value, Use)}
+    return found
 
 
 def _static_note(builder: Builder, node: Any, truth: bool) -> None:
@@ -138,35 +145,8 @@ def _own_variables(builder: Builder, names: Sequence[str]) -> None:
             builder.scope[name] = Use(value.type, variable)
 
 
-def _merge(builder: Builder, before: Scope, then: Scope, otherwise: Scope, span: Span) -> Scope:
-    """The names after an `if` of which either branch may have run."""
-    merged = dict(before)
-    for name in {**then, **otherwise}:
-        one, other = then.get(name), otherwise.get(name)
-        if one == other and one is not None:
-            merged[name] = one
-        elif one is None or other is None:
-            merged[name] = Undefined(span, "is defined in only one branch of the if")
-        elif isinstance(one, Undefined) or isinstance(other, Undefined):
-            merged[name] = one if isinstance(one, Undefined) else other
-        elif isinstance(one, AGGREGATES) or isinstance(other, AGGREGATES):
-            find_changes(builder, name, one, other, "in only one branch of the if", span)
-            merged[name] = one
-        else:
-            types = [getattr(value, "type", value) for value in (one, other)]
-            if types[0] != types[1]:
-                raise DTypeError(
-                    f"Mismatched type for {name} between then block ({types[0]}) and else block ({types[1]})",
-                    span,
-                    f"convert {name} to one type in both branches",
-                    builder.calls,
-                )
-            merged[name] = one
-    return merged
-
-
 def _contains_return(node: cst.CSTNode) -> bool:
-    return any(isinstance(one, cst.Return) for one in below(node))
+    return any(type(one) is cst.Return for one in below(node))
 
 
 def _if_with_return(builder: Builder, node: Any, rest: Sequence[Any], test: Expr, origin: Any) -> None:
@@ -395,9 +375,16 @@ def _translated_body(builder: Builder, node: Any, enter: Callable[[], None]) -> 
     for name in names:
         find_changes(builder, name, before.get(name), builder.scope.get(name), "in the loop", builder.source.span(node))
     after = builder.scope
+    kept = [(name, before[name], after[name]) for name in names if _is_kept(before.get(name), after.get(name))]
+    copy_over(builder, kept, body, origin)
     inside = Undefined(builder.source.span(node), "is defined only inside the loop")
     builder.scope = {name: before.get(name, inside) for name in after}
     return tuple(body)
+
+
+def _is_kept(before: Value | Undefined | None, after: Value | Undefined | None) -> bool:
+    """Whether a name has a value both before a loop and after its body."""
+    return not any(value is None or isinstance(value, Undefined) for value in (before, after))
 
 
 def _check_carried(builder: Builder, name: str, before: Any, after: Any, node: Any) -> None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from ..diagnostics import Span
 from ..ir.nodes import Expr
-from ..records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

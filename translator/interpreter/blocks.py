@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -24,7 +24,6 @@ from ..ops.blocks import (
     pointee_of,
 )
 from ..ops.casts import numpy_type
-from ..records import dataclass
 from . import accesses
 from .arguments import Arguments, constant, shape_of
 from .tile import Tile, as_tile

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,9 +12,8 @@ import numpy as np
 from ..diagnostics import DTypeError, KernelFaultError, ShapeError
 from ..language.dtypes import DType, PointerType
 from ..ops.casts import numpy_type
-from ..records import dataclass
 from .places import user_line
-from .tile import Tile, broadcast, cast
+from .tile import ANYWHERE, Tile, broadcast, cast
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -29,6 +29,9 @@ def buffer_at(name: str, address: int, size: int) -> Buffer:
     """The `size` bytes at an address."""
     raw = (ctypes.c_ubyte * size).from_address(address) if size else (ctypes.c_ubyte * 0)()
     return Buffer(name, address, np.ctypeslib.as_array(raw))
+
+
+FIRST_PAGE = 4096  # bytes from address 0 on that no array has
 
 
 class Memory:
@@ -79,26 +82,28 @@ class Memory:
             result[inside] = old
         return Tile(result, dtype)
 
-    def _gather(self, addresses: Any, origin: Buffer | None, dtype: DType, what: str) -> Any:
+    def _gather(self, addresses: Any, origin: Any, dtype: DType, what: str) -> Any:
         result = np.zeros(addresses.shape, _memory_type(dtype))
         for buffer, here in self._places(addresses, origin, dtype, what):
             index = (addresses[here] - buffer.address)[:, None] + np.arange(dtype.itemsize)
             result[here] = np.ascontiguousarray(buffer.content[index]).view(_memory_type(dtype))[:, 0]
         return result
 
-    def _scatter(self, addresses: Any, origin: Buffer | None, values: Any, dtype: DType) -> None:
+    def _scatter(self, addresses: Any, origin: Any, values: Any, dtype: DType) -> None:
         for buffer, here in self._places(addresses, origin, dtype, "write"):
             index = (addresses[here] - buffer.address)[:, None] + np.arange(dtype.itemsize)
             typed = np.ascontiguousarray(values[here].astype(_memory_type(dtype), copy=False))
             buffer.content[index] = typed[:, None].view(np.uint8)
 
-    def _places(self, addresses: Any, origin: Buffer | None, dtype: DType, what: str) -> list[tuple[Buffer, Any]]:
+    def _places(self, addresses: Any, origin: Any, dtype: DType, what: str) -> list[tuple[Buffer, Any]]:
         """Pairs of a buffer and which of the addresses lie in it.
+
+        Addresses that the kernel has made of integers are taken at their word where they lie in no array.
 
         Raises:
           KernelFaultError: when one lies in none that the pointer may reach.
         """
-        reachable = self.buffers if origin is None else [origin]
+        reachable = self.buffers if origin is None or origin == ANYWHERE else [origin]
         missing = np.ones(addresses.shape, bool)
         found = []
         for buffer in reachable:
@@ -106,7 +111,10 @@ class Memory:
             here = missing & (addresses >= buffer.address) & (addresses <= end)
             found.append((buffer, here))
             missing = missing & ~here
-        if missing.any():
+        if origin == ANYWHERE and missing.any() and addresses[missing].min() >= FIRST_PAGE:
+            first, last = (int(end(addresses[missing])) for end in (np.min, np.max))
+            found.append((buffer_at("memory", first, last - first + dtype.itemsize), missing))
+        elif missing.any():
             raise KernelFaultError(self._fault(int(addresses[missing][0]), reachable, dtype, what))
         return [(buffer, here) for buffer, here in found if here.any()]
 

@@ -45,10 +45,13 @@ class BlockType:
         return self.shape
 
 
+ANYWHERE = "anywhere"  # the origin of pointers that were made of integers
+
+
 class Tile(tensor):
     """`values` holds numbers of `element`'s NumPy type, or addresses (int64) for pointers; a scalar has the shape ().
 
-    `origin` is the array that a pointer was derived from and may not leave, or None where that is not known.
+    `origin` is the array that a pointer was derived from and may not leave, None where that is not known, or `ANYWHERE`.
     """
 
     __slots__ = ("element", "origin", "values")
@@ -164,8 +167,10 @@ def cast(tile: Tile, element: Element, rounding: str | None = None, bitcast: boo
         return tile
     check_cast(tile.element, element, rounding, bitcast)
     if isinstance(tile.element, PointerType) or isinstance(element, PointerType):
-        wanted = np.dtype(np.int64) if isinstance(element, PointerType) else numpy_type(element)
-        return Tile(tile.values.astype(wanted), element, tile.origin if isinstance(element, PointerType) else None)
+        if not isinstance(element, PointerType):
+            return Tile(tile.values.astype(numpy_type(element)), element)
+        origin = tile.origin if isinstance(tile.element, PointerType) else ANYWHERE
+        return Tile(tile.values.astype(np.int64), element, origin)
     with np.errstate(all="ignore"):
         return Tile(numpy_cast(tile.values, tile.element, element, rounding, bitcast), element)
 
@@ -208,7 +213,8 @@ def apply(op_name: str, values: list[Any]) -> Tile:
     if isinstance(resolved.result, DType):
         return Tile(result.astype(numpy_type(resolved.result), copy=False), resolved.result)
     origins = {id(tile.origin): tile.origin for tile in tiles if isinstance(tile.element, PointerType)}
-    return Tile(result, resolved.result, next(iter(origins.values())) if len(origins) == 1 else None)
+    origin = next(iter(origins.values())) if len(origins) == 1 else ANYWHERE if id(ANYWHERE) in origins else None
+    return Tile(result, resolved.result, origin)
 
 
 def _operand(value: Any, element: Element) -> Tile:

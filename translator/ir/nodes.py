@@ -16,12 +16,11 @@ Example, `z = tl.load(p + offs) * 2.0` of a tile of 128 floats:
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 from ..diagnostics import Span
 from ..outside import Reading
-from ..records import dataclass
 from .types import ValueType
 
 
@@ -276,7 +275,7 @@ class Kernel:
       docstring: first line of its docstring, or "".
       parameters: run-time arguments in order.
       constants: the constexpr parameters in order, name to value (numbers, strings, dtypes, None, …); arguments equal to
-        1 or None that were folded included.
+        1 or None that were folded included; then, as `Dim`, the sides of descriptors' blocks.
       body: statements in source order.
       functions: device functions in order of first use.
       globals: the plain global values that the kernel read, by module and name: they are part of what was translated.

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from ..language.dtypes import DType, Element, PointerType
-from ..records import dataclass
 
 
 class Dim(int):

@@ -7,8 +7,8 @@ translator, never of the user's kernel. `tests/` check every kernel; `TILEWRIGHT
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
-from ..records import dataclass
 from .expression_rules import expression_problems
 from .nodes import (
     Assign,

@@ -35,7 +35,8 @@ def subexpressions(expr: Expr) -> Iterator[Expr]:
     while pending:
         part = pending.pop()
         yield part
-        pending += reversed(children(part))
+        if isinstance(part, (Call, CallFunction)):
+            pending += part.args[::-1]
 
 
 def expressions(statement: Statement) -> tuple[Expr, ...]:

@@ -51,9 +51,9 @@ globals().update(_DTYPES)
 METHODS = {name: function for name, function in _builtins.items() if function.method}
 
 __all__ = [
-    "NOT_YET", "PropagateNan", "TRITON_MAX_TENSOR_NUMEL", "condition", "const", "constexpr", "constexpr_function", "dtype", "extra", "math",
-    "pi32_t", "pointer_type", "range", "static_range", "target_info", "tensor", "tensor_descriptor", "tuple",
-    *_builtins, *_DTYPES,
+    "NOT_YET", "PropagateNan", "TRITON_MAX_TENSOR_NUMEL", "condition", "const", "constexpr", "constexpr_function",
+    "dtype", "extra", "math", "pi32_t", "pointer_type", "range", "static_range", "target_info", "tensor",
+    "tensor_descriptor", "tuple", *_builtins, *_DTYPES,
 ]  # fmt: skip
 
 

@@ -6,9 +6,8 @@ the CUDA spelling, the NumPy type that holds its values. The rules for two types
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Literal
-
-from ..records import dataclass
 
 Kind = Literal["bool", "signed", "unsigned", "float", "void"]
 

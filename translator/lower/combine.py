@@ -7,10 +7,10 @@ generated text with a `combine` function, how a value enters it and how it leave
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from ..ir.nodes import Combine
 from ..language.dtypes import DType
-from ..records import dataclass
 from .literals import literal_text
 
 

@@ -42,6 +42,9 @@ def memory_ctype(pointer: PointerType) -> str:
     return "unsigned char" if pointer.element_ty.is_bool() else pointer.element_ty.cuda
 
 
+STATEMENTS, LOOPS = "statements", "loops"  # areas of shared memory, whose arrays take turns
+
+
 class Context:
     """See the module docstring. One per kernel."""
 
@@ -61,13 +64,15 @@ class Context:
         self.spelled = {variable: facts.definitions[variable] for variable in facts.absorbed}
         self.names, self.roles = names, roles
         self.speller = Speller(self._variable_text, coordinate_speller(roles), self.function_name, self.launch_word)
+        self.speller.definitions = facts.definitions
         self.function_names: dict[int, str] = {}
         self.root = self  # the kernel's own lowering, whose names are those of the file
         self.helpers: dict[str, Helper] = {}
         self.shared: dict[tuple[int, str], Shared] = {}
         self.pending_reads: set[str] = set()  # shared arrays that some thread may still be reading
-        self.in_turns = False  # whether arrays that only one statement needs share their memory with those of others
-        self.turns: dict[str, int] = {}  # the arrays that do, with the statement that needs them
+        self.in_turns = False  # whether arrays that only one statement or one loop needs share their memory
+        self.turns: dict[str, tuple[str, int]] = {}  # the arrays that do: (area, which statement or loop needs them)
+        self.loops_of: dict[int, int] = {}  # of staged tiles (by key) that only one loop needs, the loop
         self.loaded_from: dict[Variable, set[Layout]] = {}  # per pointer argument, since the last barrier
         self.pointer_roots: dict[Variable, set[Variable]] = {}  # the arguments that a pointer derives from
         self.converted: dict[tuple[Variable, Layout], str] = {}
@@ -80,6 +85,8 @@ class Context:
         self.after_load: dict[int, tuple[Node, ...]] = {}  # what follows a load, by `id` of its statement
         self.fixed_starts: dict[tuple[Variable, int], str] = {}  # coordinates of boxes that their loop does not change
         self.in_flight: frozenset[int] = frozenset()  # dots that the loop around them waits for
+        self.turned: dict[Variable, str] = {}  # what the header says of tiles that dots transpose
+        self.running_on = ""  # what counts the iterations of a loop whose products run on into the next one
         self.set_up: list[Node] = []  # what the block does before the first statement
         self.role = ""  # "producer" or "consumer" where the warpgroups of a block do different things
         self.program_variable: Variable | None = None  # the user's name for the program that a block is at
@@ -321,30 +328,39 @@ class Context:
         self.helpers.setdefault(name, Helper(template, name, values))
         return name
 
-    def scratch(self, statement: int, purpose: str, shared: Shared) -> Shared:
-        """A shared array for one purpose of one statement, however often the statement is lowered."""
-        if shared.name in self.turns and (statement, purpose) not in self.shared:
-            mates = [array.turn for (owner, _), array in self.shared.items() if owner == statement and array.turn]
+    def scratch(self, owner: int, purpose: str, shared: Shared) -> Shared:
+        """A shared array for one purpose of a statement or of a tile (by its key), however often that is lowered."""
+        if shared.name in self.turns and (owner, purpose) not in self.shared:
+            area, place = self.turns[shared.name]
+            mates = [one.turn for one in self.shared.values() if self.turns.get(one.name) == (area, place)]
             turn = mates[0] if mates else self.names.fresh(f"for_{shared.name.removesuffix('_shared')}")
-            shared = replace(shared, turn=turn)
-        return self.shared.setdefault((statement, purpose), shared)
+            shared = replace(shared, turn=turn, area=area)
+        return self.shared.setdefault((owner, purpose), shared)
 
     def scratch_name(self, statement: int, purpose: str, *choices: str, lasting: bool = False) -> str:
-        """The name of such an array; one that is `lasting` is still in use when its statement is over."""
+        """The name of an array of a statement; one that is `lasting` is still in use when its statement is over."""
         if (statement, purpose) in self.shared:
             return self.shared[statement, purpose].name
         name = self.names.fresh(*choices)
         if self.in_turns and not lasting:
-            self.turns[name] = statement
+            self.turns[name] = (STATEMENTS, statement)
+        return name
+
+    def tile_name(self, variable: Variable) -> str:
+        """The name of the shared array of a staged tile."""
+        name = self.names.variable(variable)
+        if variable.key in self.loops_of:
+            self.turns[name] = (LOOPS, self.loops_of[variable.key])
         return name
 
     def before_write(self, name: str) -> tuple[Node, ...]:
         """The barrier, if any, that must precede writing a shared array whose memory may still be read."""
         if name in self.pending_reads:
             return self.barrier(f"everyone has read {name} before it is written again")
-        own = self.turns.get(name)
-        others = {read for read in self.pending_reads if self.turns.get(read, own) != own}
-        if own is not None and others:
+        area, own = self.turns.get(name, ("", 0))
+        places = {read: self.turns[read] for read in self.pending_reads if read in self.turns}
+        others = [read for read, (other, place) in places.items() if other == area and place != own]
+        if others:
             return self.barrier(f"everyone has read {min(others)}, whose memory {name} takes")
         return ()
 

@@ -34,9 +34,9 @@ def lower_dot(context: Context, statement: Assign) -> tuple[Node, ...]:
             copies.append(Line("async_proxy_fence();", "the tensor cores read through the asynchronous proxy"))
         copies += context.barrier("the operands are in shared memory")
     for place in places:
-        if place.variable in context.stage_of:
-            continue  # its ring has a protocol of its own
-        context.pending_reads.add(place.base.split("[")[0])
+        array = place.base.split("[")[0]
+        if place.variable not in context.stage_of or array != context.names.variable(place.variable):
+            context.pending_reads.add(array)  # a ring has a protocol of its own
     if plan.held:
         return (*nodes, *copies, *lower_held(context, statement, plan, places[0]))
     lower = lower_wgmma if plan.instruction.kind == "wgmma" else lower_mma

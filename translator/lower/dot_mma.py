@@ -7,7 +7,7 @@ from ..schedule.dots import DotPlan, k_axis
 from ..schedule.instructions import Instruction
 from ..schedule.layout import Layout, padded
 from .context import Context, ctype
-from .fragments import Step, added, fragment, read_a, read_b
+from .fragments import Step, fragment, read_a, read_b
 from .operand import OperandPlace
 from .unit import Comment, Line, Loop, Node
 
@@ -36,10 +36,9 @@ def lower_mma(context: Context, statement: Assign, plan: DotPlan, a: OperandPlac
     pair, several = n_pieces > 1 and b.by_matrices, n_pieces > 1
     here = f"[{s}]" if steps > 1 else ""
     b_names = [f"b_frag[{ni if several else 0}]{here}", *([f"b_frag[{ni} + 1]{here}"] * pair)]
-    first = added(column, f"{ni} * 8") if several else column
-    a_name, a_row = (f"a_frag{here}", row) if single_row else (f"a_frag[{mi}]{here}", added(row, f"{mi} * {rows}"))
-    read_rows = read_a(context, a, instruction, a_name, a_row, at)
-    read_columns = read_b(context, b, instruction, b_names, first, at)
+    a_name, a_piece = (f"a_frag{here}", "") if single_row else (f"a_frag[{mi}]{here}", f"{mi} * {rows}")
+    read_rows = read_a(context, a, instruction, a_name, row, a_piece, at)
+    read_columns = read_b(context, b, instruction, b_names, column, f"{ni} * 8" if several else "", at)
     if steps > 1:
         each_step = f"for (int {s} = 0; {s} < {steps}; ++{s})"
         read_rows, read_columns = ((Loop(each_step, read, unroll=True),) for read in (read_rows, read_columns))

@@ -7,6 +7,7 @@ depend on registers alone, several fields share a shift: what is less than `step
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from ..analysis.fixed_tiles import fixed_tile
@@ -14,7 +15,6 @@ from ..analysis.ranges import integer_range
 from ..ir.nodes import Assign, Call, Expr, Literal, Use, Variable
 from ..ir.walk import MOVES, statements
 from ..language.dtypes import DType
-from ..records import dataclass
 from .context import Context
 from .point import Point
 from .vectors import access_of

@@ -11,8 +11,8 @@ of two floats each, whose order along K does not matter as long as A and B have 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
-from ..records import dataclass
 from ..schedule.instructions import Instruction
 from ..schedule.layout import padded
 from .context import Context
@@ -43,41 +43,40 @@ def fragment(instruction: Instruction, name: str, count: str, steps: int, is_a: 
 
 
 def read_a(
-    context: Context, a: OperandPlace, instruction: Instruction, name: str, row: str, step: Step
+    context: Context, a: OperandPlace, instruction: Instruction, name: str, row: str, piece: str, step: Step
 ) -> tuple[Node, ...]:
-    """The instruction's rows from `row` on, into the fragment `name`."""
+    """The instruction's rows from `row` + `piece` on, into the fragment `name`."""
     if not a.by_matrices:
-        return _by_elements(context, a, instruction, name, row, step, True)
+        return _by_elements(context, a, instruction, name, added(row, piece), step, True)
 
     def read(registers: list[str], k: str) -> tuple[Node, ...]:
         lane, side = step.lane, padded(a.variable.type.shape[a.mn_axis])
         if a.k_fast:
-            place = a.place(
-                context, added(row, _of(lane, 2 * MATRIX, side)), f"{k} + {lane} / 16 * {a.tile.chunk}", step.batch
-            )
+            rows, depth = added(row, _of(lane, 2 * MATRIX, side)), f"{k} + {lane} / 16 * {a.tile.chunk}"
+            place = a.place(context, rows, depth, step.batch, piece)
         else:
             second = f"{lane} / 8 % 2 * 8" if side > MATRIX else ""
-            place = a.place(context, added(row, second), f"{k} + {lane} / 16 * 8 + {lane} % 8", step.batch)
+            place = a.place(context, added(row, piece, second), f"{lane} / 16 * 8 + {lane} % 8", step.batch, k)
         return _load(context, a, registers, place, True)
 
     return _parts(context, instruction, [name], 4, (0, 2, 1, 3), read, step)
 
 
 def read_b(
-    context: Context, b: OperandPlace, instruction: Instruction, names: list[str], column: str, step: Step
+    context: Context, b: OperandPlace, instruction: Instruction, names: list[str], column: str, piece: str, step: Step
 ) -> tuple[Node, ...]:
-    """Eight columns from `column` on into a fragment, or sixteen into two."""
+    """Eight columns from `column` + `piece` on into a fragment, or sixteen into two."""
     if not b.by_matrices:
-        return _by_elements(context, b, instruction, names[0], column, step, False)
+        return _by_elements(context, b, instruction, names[0], added(column, piece), step, False)
 
     def read(registers: list[str], k: str) -> tuple[Node, ...]:
         lane, side, both = step.lane, padded(b.variable.type.shape[b.mn_axis]), len(names) > 1
         second = f"{lane} / 16 * 8" if both else ""
         if b.k_fast:
             across = added(column, second, _of(lane, MATRIX, side))
-            place = b.place(context, across, f"{k} + {lane} / 8 % 2 * {b.tile.chunk}", step.batch)
+            place = b.place(context, across, f"{k} + {lane} / 8 % 2 * {b.tile.chunk}", step.batch, piece)
         else:
-            place = b.place(context, added(column, second), f"{k} + {lane} % 16", step.batch)
+            place = b.place(context, added(column, piece, second), f"{lane} % 16", step.batch, k)
         return _load(context, b, registers, place, both or instruction.split is not None)
 
     return _parts(context, instruction, names, 2, (0, 1), read, step)

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from .. import version
 from ..artifact import Options, Target, TensorMap
 from ..ir.nodes import Call, Kernel, Parameter
+from ..ir.types import Dim
 from ..ir.walk import expressions, statements, subexpressions
 from ..ops.registry import OPS
 from ..schedule.dots import DotPlan
@@ -21,8 +22,6 @@ from .unit import HeaderField
 WARPGROUP = 1 << WARPGROUP_BITS
 HOPPER_ONLY = (("wgmma", "wgmma"), ("setmaxnreg", "warpgroup_shrink"))  # (instruction, the helper that has it)
 FROM_HOPPER = frozenset(("grid_wait", "grid_release_dependents", "atomic_add_vec"))
-
-
 ROOM = 94  # columns of a header line beside the name of its field
 
 
@@ -106,6 +105,8 @@ def _constants(kernel: Kernel) -> tuple[str, ...]:
     """The compile-time values, as many in a line as have room."""
     entries = []
     for name, value in kernel.constants.items():
+        if isinstance(value, Dim):
+            continue  # of a descriptor's block, whose box `maps` tells
         shown = value.__name__ if callable(value) and hasattr(value, "__name__") else value
         shown = repr(value) if isinstance(value, str) else shown
         entries.append(f"{name} = {shown}")
@@ -174,7 +175,7 @@ def _tiles(context: Context) -> tuple[str, ...]:
         stages = f"{tile.stages} stages of " if tile.stages > 1 else ""
         lines.append(
             f"{context.names.variable(variable)} [{sides}]: shared, {stages}{tile.stage_bytes} bytes, {tile_comment(tile)}"
-            f"{rows_note(context, variable)}"
+            f"{rows_note(context, variable)}{context.turned.get(variable, '')}"
         )
     if schedule.in_shared:
         names = [context.names.variable(v) for v in sorted(schedule.in_shared, key=lambda v: v.key)]

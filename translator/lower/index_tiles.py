@@ -136,8 +136,8 @@ def _written(nodes: Iterable[Node], chosen: dict[str, tuple[str, str]], own: str
             return match[0]
         return match[2] if way == "first" else f"{match[2]}[{_vector_of(match[3], vector)}]"
 
-    def text(code: object) -> object:
-        return USE.sub(one, code) if isinstance(code, str) else code
+    def text(code: str) -> str:
+        return USE.sub(one, code)
 
     found: list[Node] = []
     for node in nodes:
@@ -152,7 +152,9 @@ def _written(nodes: Iterable[Node], chosen: dict[str, tuple[str, str]], own: str
                 then, otherwise = (_written(block, chosen, own) for block in (node.then, node.otherwise))
                 found.append(replace(node, condition=text(node.condition), then=then, otherwise=otherwise))
             case Spelled():
-                found.append(replace(node, values={key: text(value) for key, value in node.values.items()}))
+                found.append(
+                    replace(node, values={k: text(v) if isinstance(v, str) else v for k, v in node.values.items()})
+                )
             case _:
                 found.append(node)
     return tuple(found)

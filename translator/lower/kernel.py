@@ -20,7 +20,7 @@ from .literals import literal_text
 from .names import MATH_NAMES, Names, entry_name
 from .roles import Roles
 from .scopes import find_scopes
-from .shared_plan import names_of_arrays, plan_shared, shared_alignment
+from .shared_plan import loops_of_tiles, names_of_arrays, plan_shared, shared_alignment
 from .unit import Blank, Constant, Function, Line, Node, Shared, Unit, words
 from .warp_roles import lower_body
 
@@ -30,7 +30,8 @@ COMMENT_ROOM = 43  # columns beside a constant
 def lower_kernel(kernel: Kernel, facts: Facts, schedule: Schedule, in_turns: bool = False) -> Unit:
     """Writes down, as plain values, everything that the generated file says.
 
-    With `in_turns`, arrays that only one statement needs share their memory with those of others, at the price of barriers.
+    With `in_turns`, arrays that only one statement or loop needs share their memory with those of others, at the price of
+    barriers.
 
     Raises:
       OutOfResources: when the shared arrays have no room.
@@ -45,6 +46,8 @@ def lower_kernel(kernel: Kernel, facts: Facts, schedule: Schedule, in_turns: boo
     names.apart = lambda one, other: {one, other} <= registers and scopes.apart(one, other)
     context = Context(kernel, facts, schedule, scopes, names, roles)
     context.in_turns = in_turns
+    if in_turns and not schedule.rings.has_producer:  # which loads for the next loop while this one is under way
+        context.loops_of = loops_of_tiles(kernel, facts, schedule.staged)
     for name in kernel.constants:
         names.reserve(name)
     for tensor_map in schedule.rings.maps:

@@ -17,7 +17,16 @@ from .point import Point
 from .rounding import materialised
 from .spell import Text
 from .unit import Branch, Line, Node, Spelled
-from .vectors import access_of, copies_of_repeated, load_operands, place_of_own, slot_read, vectors, width_name
+from .vectors import (
+    access_of,
+    copies_of_repeated,
+    load_operands,
+    place_of_own,
+    place_of_scalar,
+    slot_read,
+    vectors,
+    width_name,
+)
 
 
 def lower_load(context: Context, statement: Assign) -> tuple[Node, ...]:
@@ -131,18 +140,25 @@ def _load_scalar(context: Context, statement: Assign, call: Call) -> tuple[Node,
     target = statement.target
     element = _pointee(pointer)
     modifier = read_modifier(call)
-    if modifier:
+    if target in context.own_stage:
+        text = Text(place_of_scalar(context, target))
+    elif modifier:
         text = Text(f"{_scalar_reader(context, modifier)}({context.speller.text(pointer)})")
     else:
         text = element_text(context, pointer, None)
     if element.is_bool():
         text = Text(f"{text.within(9)} != 0", 9)
-    if mask is not None and not (isinstance(mask, Literal) and mask.value):
-        condition = context.speller.spell(mask)
+    condition = scalar_test(context, mask)
+    if condition is not None:
         fallback = _fallback(context, other, target.type, None)
         text = Text(f"{condition.within(4)} ? {text.within(4)} : {fallback.within(3)}", 3)
     note_load(context, pointer, None)
-    return context.bind_scalar(statement, target, text.text)
+    return (*context.bind_scalar(statement, target, text.text), *context.after_load.get(id(statement), ()))
+
+
+def scalar_test(context: Context, mask: Expr | None) -> Text | None:
+    """The mask of a scalar access; None where there is none or it is always true."""
+    return None if mask is None or (isinstance(mask, Literal) and mask.value) else context.speller.spell(mask)
 
 
 def _scalar_reader(context: Context, modifier: str) -> str:
@@ -150,9 +166,8 @@ def _scalar_reader(context: Context, modifier: str) -> str:
 
 
 def _store_scalar(context: Context, call: Call, pointer: Expr, value: Expr, mask: Expr | None) -> tuple[Node, ...]:
-    condition = Text(f"{context.roles.tid} == 0", 9)
-    if mask is not None and not (isinstance(mask, Literal) and mask.value):
-        test = context.speller.spell(mask)
+    condition, test = Text(f"{context.roles.tid} == 0", 9), scalar_test(context, mask)
+    if test is not None:
         condition = Text(f"{condition.text} && {test.within(6, '&&')}", 5, "&&")
     text = memory_value(value.type, context.speller.spell(value))
     target = element_text(context, pointer, None).text

@@ -7,17 +7,20 @@ import re
 
 from ..ir.nodes import Statement, Variable
 from ..schedule.access import Access
-from ..schedule.dots import Operand, copied_tile, k_axis
+from ..schedule.dots import Operand, copied_tile, k_axis, turned_tile
 from ..schedule.instructions import Instruction
 from ..schedule.layout import padded
-from ..schedule.shared_tiles import ALIGNMENT, SharedTile
+from ..schedule.shared_tiles import ALIGNMENT, CHUNK_BYTES, SharedTile
 from .context import Context, ctype
+from .formats import line_elements
 from .literals import literal_text
 from .memory import copies_guard, indexed
 from .point import Point, coordinate
 from .shared import side_text
 from .unit import Branch, Comment, Line, Loop, Node, Shared
 from .vectors import vectors, width_name
+
+TURNED_STAGES = 2
 
 
 def shared_array(
@@ -85,10 +88,17 @@ class OperandPlace:
         depth = instruction.depth(side)
         return side_text(context, side) if depth == side and padded(side) == side else str(depth)
 
-    def place(self, context: Context, mn: str, k: str, batch: str = "0") -> str:
-        """The offset of an element by its coordinates along M or N, and along K."""
+    def place(self, context: Context, mn: str, k: str, batch: str = "0", lines: str = "") -> str:
+        """The offset of an element by its coordinates along M or N, and along K; and so many lines further.
+
+        `lines` is a multiple of 8, after which the order of chunks repeats: places so far apart share one computation.
+        """
         slow, fast = (mn, k) if self.k_fast else (k, mn)
-        return place_text(context, self.tile, ctype(self.variable.type), slow, fast, batch)
+        text = place_text(context, self.tile, ctype(self.variable.type), slow, fast, batch)
+        if not lines:
+            return text
+        line = line_elements(context, self.tile, self.variable, self.variable.name.upper())
+        return f"{text} + {f'({lines})' if '+' in lines else lines} * {line}"
 
 
 def operand_place(
@@ -100,7 +110,11 @@ def operand_place(
         tile = context.schedule.staged[variable]
         stage = context.stage_of.get(variable)
         name = context.names.variable(variable)
-        return (), OperandPlace(f"{name}[{stage}]" if stage else name, tile, operand, is_a)
+        base = f"{name}[{stage}]" if stage else name
+        turned = turned_tile(operand, tile, is_a, instruction)
+        if turned is not None:
+            return _turned(context, statement, operand, is_a, base, turned)
+        return (), OperandPlace(base, tile, operand, is_a)
     layout = context.schedule.layouts[variable]
     tile = copied_tile(operand, layout, is_a, instruction)
     purpose = "a" if is_a else "b"
@@ -108,6 +122,37 @@ def operand_place(
     shared_array(context, id(statement), purpose, name, variable, tile, f"{variable.name}, for the dot")
     place = OperandPlace(name, tile, operand, is_a)
     return (*context.before_write(name), *_copy(context, place), *_zeros(context, place, instruction)), place
+
+
+def _turned(
+    context: Context, statement: Statement, operand: Operand, is_a: bool, source: str, tile: SharedTile
+) -> tuple[tuple[Node, ...], OperandPlace]:
+    """Transposes a tile of bytes in shared memory: instructions read these along K only.
+
+    Where products run on into the next iteration, they read one tile while the next is written.
+    """
+    variable, purpose = operand.variable, "a" if is_a else "b"
+    name = context.scratch_name(id(statement), purpose, f"{variable.name}_turned", f"{variable.name}_turned_for_dot")
+    before, array = context.before_write(name), name
+    outer, stages = "", 1
+    if context.running_on and id(statement) in context.in_flight:
+        comment = "of transposed tiles: one is read while the next is written"
+        count, stages = context.constant("TURNED_STAGES", TURNED_STAGES, comment, topic="stages"), TURNED_STAGES
+        outer, array = f"[{count}]", f"{name}[{context.running_on} % {count}]"
+    sides = " * ".join(side_text(context, side) for side in tile.shape)
+    alignment = ALIGNMENT if tile.swizzle else CHUNK_BYTES
+    several = f"{stages} of " if stages > 1 else ""
+    context.turned[variable] = f"; transposed into {several}{tile.stage_bytes} bytes"
+    size, comment = stages * tile.stage_bytes, f"{variable.name}, contiguous along K"
+    context.scratch(
+        id(statement), purpose, Shared(name, ctype(variable.type), f"{outer}[{sides}]", size, comment, alignment)
+    )
+    context.use_helper("swizzled")
+    context.use_helper("ldmatrix", "ldmatrix_x4_trans", count=4, trans=True)
+    helper = context.use_helper("transpose_bytes")
+    lines, width = (side_text(context, tile.shape[axis]) for axis in (tile.fast, tile.slow))
+    turn = Line(f"{helper}<{lines}, {width}>({array}, {source});")
+    return (*before, turn), OperandPlace(array, tile, operand, is_a)
 
 
 def _copy(context: Context, place: OperandPlace) -> tuple[Node, ...]:

@@ -16,11 +16,20 @@ from ..schedule.exchange import LANE_BITS
 from ..schedule.ring_plan import Ring
 from ..schedule.rings import top_statements
 from .context import Context, ctype
-from .memory import note_load, uniform_test, valid_count
+from .memory import note_load, scalar_test, uniform_test, valid_count
 from .point import Point
 from .tags import tag
 from .unit import Branch, Comment, Line, Loop, Node, Shared
-from .vectors import access_of, load_operands, place_of_own, places_of_all, slot_filled, vectors, width_name
+from .vectors import (
+    access_of,
+    load_operands,
+    place_of_own,
+    place_of_scalar,
+    places_of_all,
+    slot_filled,
+    vectors,
+    width_name,
+)
 
 AHEAD = "its copies, made ahead"  # what is said of a load's line where the other part of its code stands
 Body = Callable[[tuple[Statement, ...]], tuple[Node, ...]]
@@ -30,34 +39,57 @@ def own_of(context: Context, statement: For, ring: Ring) -> list[Assign]:
     """The loads of a loop that threads make ahead for themselves: those that `cp.async` can take."""
     loads = [s for s in top_statements(statement.body) if isinstance(s, Assign) and s.targets[0] in ring.own]
     loads = [s for s in loads if isinstance(s.value, Call) and s.value.op == "load"]
-    return [s for s in loads if access_of(context, s).width * s.target.type.dtype.itemsize in COPY_BYTES]
+    return [s for s in loads if _width(context, s) * s.target.type.dtype.itemsize in COPY_BYTES]
+
+
+def _width(context: Context, load: Assign) -> int:
+    """Elements of one access."""
+    return access_of(context, load).width if load.target.type.is_tile else 1
 
 
 def declare_own(context: Context, load: Assign, ring: Ring, stages: str) -> None:
     """Asks for the places of a load's elements, and has the load read them there."""
-    target, layout = load.target, context.schedule.layouts[load.target]
-    repeats = dict(access_of(context, load).repeats)
-    count = math.prod(layout.register_shape()) // math.prod(repeats.values())
+    target = load.target
+    name = context.names.once(f"{target.name}_ahead", ("ahead", target))
+    counts, elements = _counts(context, load) if target.type.is_tile else ((), 1)
     copy = context.schedule.warp_copies.get(target)
     threads = context.schedule.num_threads >> (LANE_BITS - copy.lane_bits if copy else 0)
-    name = context.names.once(f"{target.name}_ahead", ("ahead", target))
-    counts = (
-        f"({context.count(layout.axes[axis])} / {repeats[axis]})"
-        if axis in repeats
-        else context.count(layout.axes[axis])
-        for axis in layout.array_axes()
-    )
     sides = " * ".join([*counts, places_of_all(context, target)])
-    size = count * threads * target.type.dtype.itemsize * ring.stages
+    size = elements * threads * target.type.dtype.itemsize * ring.stages
     comment = f"each {'warp' if copy else 'thread'}'s own elements, on their way to its registers"
     outer = f"[{stages}]" if ring.stages > 1 else ""
     context.shared.setdefault((target.key, "own"), Shared(name, ctype(target.type), f"{outer}[{sides}]", size, comment))
     context.own_stage[target] = f"{name}[stage]" if ring.stages > 1 else name
 
 
+def _counts(context: Context, load: Assign) -> tuple[tuple[str, ...], int]:
+    """How many elements of a tile a thread loads: along each axis, as text, and together."""
+    layout, repeats = context.schedule.layouts[load.target], dict(access_of(context, load).repeats)
+    counts = (
+        f"({context.count(layout.axes[axis])} / {repeats[axis]})"
+        if axis in repeats
+        else context.count(layout.axes[axis])
+        for axis in layout.array_axes()
+    )
+    return tuple(counts), math.prod(layout.register_shape()) // math.prod(repeats.values())
+
+
+def _scalar_copy(context: Context, load: Assign) -> tuple[Node, ...]:
+    """This thread's copy of a scalar."""
+    pointer, mask, _ = load_operands(load.value)  # type: ignore[arg-type]
+    note_load(context, pointer, None)
+    size = load.target.type.dtype.itemsize
+    helper = context.use_helper("cp_async", f"cp_async_{size}", bytes=size)
+    test = scalar_test(context, mask)
+    valid = f"{test.within(4)} ? {size} : 0" if test is not None else str(size)
+    return (Line(f"{helper}(&{place_of_scalar(context, load.target)}, {context.speller.text(pointer)}, {valid});"),)
+
+
 def own_copies(context: Context, load: Assign) -> tuple[Node, ...]:
-    """This thread's copies of a tile to `stage`: of what it will hold, or another lane of its warp."""
+    """This thread's copies of a tile or a scalar to `stage`: of what it will hold, or another lane of its warp."""
     target = load.target
+    if not target.type.is_tile:
+        return _scalar_copy(context, load)
     copy = context.schedule.warp_copies.get(target)
     layout = copy.layout if copy else context.schedule.layouts[target]
     access, slot = access_of(context, load, layout), slot_filled(context, target)

@@ -6,13 +6,12 @@ integers to pairs, have instructions; whatever else stands in the expression is 
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from ..analysis.ranges import integer_range
-from ..ir.nodes import Assign, Call, Expr
+from ..ir.nodes import Assign, Call, Expr, Use
 from ..ir.walk import MOVES
 from ..language.dtypes import DType
-from ..records import dataclass
 from ..schedule.dots import HeldOperand
 from ..schedule.layout import Layout
 from .context import Context
@@ -161,7 +160,10 @@ def _small(context: Context, expr: Call, least: int, one: Point | None, two: Poi
         )
         return Text(f"{helper}<{fields.offset}, {fields.mask:#x}, {fields.step}>({word}, {shift})")
     helper = context.use_helper("small_pair", f"small_{name}", **values)
-    first, second = (context.speller.text(expr.args[0], point) for point in (one, two))
+    source, spell = expr.args[0], context.speller
+    while isinstance(source, Use) and source.variable in context.facts.absorbed:
+        source = context.facts.definitions[source.variable]
+    first, second = ((spell.as_int(source, point) or spell.spell(source, point)).text for point in (one, two))
     return Text(f"{helper}<{least}>({first}, {second})")
 
 

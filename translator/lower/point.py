@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from ..ir.nodes import Expr
-from ..records import dataclass
 from ..schedule.layout import REGISTER, Layout
 from ..schedule.paths import operand_axes
 from .roles import AxisRole, Roles

@@ -7,9 +7,9 @@ that several operations reduce (a value and its index) travels as one state with
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 from ..ir.nodes import Assign, Call, Combine, Expr, Variable
-from ..records import dataclass
 from ..schedule.access import inside_test
 from ..schedule.layout import REGISTER, Layout, drop_axis, padded
 from .combine import Combination
@@ -40,8 +40,17 @@ class _Plan:
     @property
     def over_block(self) -> bool:
         """Whether every thread of the block, and nothing else, is reduced: the helper `block_reduce` does that."""
+        return self._every_thread and not any(self.kept.axes)
+
+    @property
+    def over_block_by_rows(self) -> bool:
+        """The same where each thread keeps an array of elements: the helper `block_reduce_rows`."""
+        return self._every_thread and len(self.kept.array_axes()) == 1
+
+    @property
+    def _every_thread(self) -> bool:
         every_bit = len(self.lane_bits) + len(self.warp_bits) == self.source.thread_bits
-        return every_bit and bool(self.warp_bits) and not any(self.kept.axes)
+        return every_bit and bool(self.warp_bits)
 
 
 def lower_reduce(context: Context, statement: Assign) -> tuple[Node, ...]:
@@ -174,7 +183,7 @@ def _masked(context: Context, plan: _Plan, point: Point) -> Text:
 
 
 def _over_lanes(context: Context, plan: _Plan, result: str) -> tuple[Node, ...]:
-    if plan.over_block:
+    if plan.over_block or plan.over_block_by_rows:
         return ()
     nodes = []
     for first, last in _runs(plan.lane_bits):
@@ -207,12 +216,14 @@ def _over_warps(context: Context, statement: Assign, plan: _Plan, name: str) -> 
     array = Shared(shared_name, state, dimensions(context, kept, leading), size, comment)
     context.scratch(id(statement), "partial", array)
     before = context.before_write(shared_name)
-    if plan.over_block:
-        context.use_helper("shuffle_xor")
-        context.use_helper("warp_reduce")
-        context.use_helper("block_reduce", barrier=context.block_barrier())
+    if plan.over_block or plan.over_block_by_rows:
+        helper = "block_reduce" if plan.over_block else "block_reduce_rows"
+        for needed in ("shuffle_xor", "warp_reduce", *(() if plan.over_block else ("combine_warps",))):
+            context.use_helper(needed)
+        context.use_helper(helper, barrier=context.block_barrier())
+        text = f"{helper}<{plan.combination.struct}>({name}, {shared_name});"
         node = Line(
-            f"{name} = block_reduce<{plan.combination.struct}>({name}, {shared_name});",
+            f"{name} = {text}" if plan.over_block else text,
             "a barrier inside: every warp has written its partial result",
         )
         context.after_barrier()
@@ -302,8 +313,10 @@ def _reduce_states(context: Context, statement: Assign, plan: _Plan) -> tuple[No
     def one_kept(point: Point) -> tuple[Node, ...]:
         result = indexed(context, name, state, point)
         declared = f"{plan.combination.state} " if single else ""
-        start, *further = _states_over_registers(context, plan, point, result, fields)
-        return (Line(f"{declared}{start.text}"), *further, *_over_lanes(context, plan, result))
+        return (
+            *_states_over_registers(context, plan, point, result, fields, declared),
+            *_over_lanes(context, plan, result),
+        )
 
     nodes += context.each_register(plan.kept, one_kept)
     if plan.warp_bits:
@@ -314,11 +327,13 @@ def _reduce_states(context: Context, statement: Assign, plan: _Plan) -> tuple[No
     return tuple(nodes)
 
 
-def _states_over_registers(context: Context, plan: _Plan, kept: Point, result: str, fields: object) -> tuple[Node, ...]:
+def _states_over_registers(
+    context: Context, plan: _Plan, kept: Point, result: str, fields: object, declared: str
+) -> tuple[Node, ...]:
     names = context.axis_indices(plan.source)
     looped = [axis for axis in plan.axes if plan.source.registers(axis) > 1]
     zero = {axis: "0" for axis in plan.axes}
-    first = Line(f"{result} = {fields(_source_point(context, plan, kept, zero))};")  # type: ignore[operator]
+    first = Line(f"{declared}{result} = {fields(_source_point(context, plan, kept, zero))};")  # type: ignore[operator]
     if not looped:
         return (first,)
     point = _source_point(context, plan, kept, zero | {a: names[a] for a in looped})

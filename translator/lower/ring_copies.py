@@ -1,17 +1,18 @@
 """Loops whose threads load ahead themselves: a barrier per iteration says that tiles are there, and that places are free.
 
-What `cp.async` can take goes straight to its stage, `stages - 1` iterations ahead. Rows that are not aligned go to shared
-memory as they lie, and are shifted into their tile one iteration ahead (`row_copies.py`). Anything else is loaded into
-registers before the products of an iteration and written to its stage behind them. Products that run by themselves (wgmma)
-are waited for when all that is done.
+What `cp.async` can take goes straight to its stage, `stages - 1` iterations ahead; where that is two or more, behind this
+iteration's products, between which the compiler then puts the copies (`_Filling.late`). Rows that are not aligned go to
+shared memory as they lie, and are shifted into their tile one iteration ahead (`row_copies.py`). Anything else is loaded
+into registers before the products of an iteration and written to its stage behind them. Products that run by themselves
+(wgmma) are waited for when all that is done.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from ..ir.nodes import Assign, For, Literal, Statement
-from ..records import dataclass
 from ..schedule.ring_plan import Ring
 from ..schedule.rings import top_statements
 from .context import Context, ctype
@@ -63,22 +64,29 @@ class _Names:
 
 @dataclass(frozen=True, slots=True)
 class _Filling:
-    """How tiles get to their stages: the functions that do it, and what has a part: `cp.async`, registers, unaligned rows."""
+    """How tiles get to their stages: the functions that do it, and what has a part: `cp.async`, registers, unaligned rows.
+
+    `late` says that copies stand behind the products and have no branch around them: what reads fragments cannot be moved
+    across copies, while products can, if all is one block of instructions. Past the last iteration they bring zeros.
+    """
 
     functions: tuple[Node, ...]
     direct: bool
     through_registers: bool
     rows: bool
+    late: bool
 
     @property
     def asynchronous(self) -> bool:
         """Whether threads must wait for their own copies."""
         return self.direct or self.rows
 
-    def start(self, names: _Names, iteration: str, stage: str, turn: str) -> Line:
-        """Starts the loads of an iteration."""
+    def start(self, names: _Names, iteration: str, stage: str, turn: str, more: str, *then: Node) -> Node:
+        """Starts the loads of an iteration where the condition `more` says that there is one; does `then` where it is."""
         arguments = [iteration, *([stage] if self.direct else ()), *([turn] if self.rows and names.used else ())]
-        return Line(f"{names.load_tiles}({', '.join(arguments)});")
+        if self.late:
+            return Line(f"{names.load_tiles}({', '.join((*arguments, more))});")
+        return Branch(more, (Line(f"{names.load_tiles}({', '.join(arguments)});"), *then))
 
     def finish(self, names: _Names, stage: str) -> tuple[Line, ...]:
         """Writes what came into registers."""
@@ -102,7 +110,7 @@ def lower_copying_loop(
     own = own_of(context, statement, ring)
     for load in own:
         declare_own(context, load, ring, names.stages)
-    filling = _filling(context, statement, loads, arrays, own, names)
+    filling = _filling(context, statement, ring, loads, arrays, own, names)
     first = _first_loads(context, statement, ring, bounds, names, filling)
     context.stage_of |= dict.fromkeys(ring.tiles, "stage")
     context.stage_of |= {load.target: tile_stage(context, names.turn) for load in rows}
@@ -116,7 +124,8 @@ def lower_copying_loop(
         inner = (*inner, Line("wgmma_commit();"))
     trip = _trip(context, statement, ring, bounds, names, filling, inner, products_complete(context, flying))
     context.pending_reads.update(arrays)
-    return (*before, *filling.functions, *first, Loop(header, trip))
+    zeros = (Line("cp_async_wait<0>();", "no copy of zeros is left behind"),) if filling.late else ()
+    return (*before, *filling.functions, *first, Loop(header, trip), *zeros)
 
 
 def _names(context: Context, ring: Ring) -> _Names:
@@ -128,14 +137,20 @@ def _names(context: Context, ring: Ring) -> _Names:
 
 
 def _filling(
-    context: Context, statement: For, loads: list[Assign], arrays: list[str], own: list[Assign], names: _Names
+    context: Context,
+    statement: For,
+    ring: Ring,
+    loads: list[Assign],
+    arrays: list[str],
+    own: list[Assign],
+    names: _Names,
 ) -> _Filling:
     """The functions that load an iteration's tiles; the loop's variable is their parameter."""
     before: list[Node] = []
     loading: list[Node] = []
     putting: list[Node] = []
     aligning: list[Node] = []
-    direct = False
+    direct, late = False, _can_be_late(context, ring, loads, own)
     name = context.names.variable(statement.variable)
     turn = "turn" if names.used else name
     for load, array in zip(loads, arrays, strict=False):
@@ -147,7 +162,7 @@ def _filling(
             aligning.append(align_rows(context, load, f"{first}({name})", turn))
         elif is_asynchronous(context, load):
             direct = True
-            loading += copy_tile(context, load, f"{array}[stage]")
+            loading += copy_tile(context, load, f"{array}[stage]", "more" if late else "")
         else:
             variable = ahead_registers(context, load)
             layout = context.schedule.layouts[load.target]
@@ -165,10 +180,12 @@ def _filling(
         f"{kind} {name}",
         *(["int stage"] if direct else ()),
         *(["int turn"] if aligning and names.used else ()),
+        *(["bool more"] if late else ()),
     ]
+    rest = "; if there are no more, zeros" if late else ""
     functions = [
         *before,
-        Comment(f"Starts the loads of iteration {name}{' into a stage' if direct else ''}."),
+        Comment(f"Starts the loads of iteration {name}{' into a stage' if direct else ''}{rest}."),
         Loop(f"const auto {names.load_tiles} = [&]({', '.join(parameters)})", tuple(loading), closing="};"),
     ]
     if putting:
@@ -182,7 +199,13 @@ def _filling(
             Comment(f"Shifts the rows of iteration {name} into their tiles."),
             Loop(f"const auto {names.align_tiles} = [&]({', '.join(parameters)})", tuple(aligning), closing="};"),
         ]
-    return _Filling(tuple(functions), direct, bool(putting), bool(aligning))
+    return _Filling(tuple(functions), direct, bool(putting), bool(aligning), late)
+
+
+def _can_be_late(context: Context, ring: Ring, loads: list[Assign], own: list[Assign]) -> bool:
+    """Whether copies may wait for the products of their iteration: there is another one in which they can arrive."""
+    simple = not own and all(not is_row_load(load) and is_asynchronous(context, load) for load in loads)
+    return simple and ring.stages > 2 and not ring.overlapped
 
 
 def _first_loads(
@@ -193,16 +216,17 @@ def _first_loads(
     iteration = "stage"
     if ring.counted:
         iteration = f"{start} + stage * {step}" if start != "0" else f"stage * {step}"
-    loads = (filling.start(names, iteration, "stage", "stage"), *filling.finish(names, "stage"))
-    commit = (Line("cp_async_commit();"),) if filling.asynchronous else ()
     compare = ">" if statement.descending else "<"
+    more, finish = f"{iteration} {compare} {stop}", filling.finish(names, "stage")
+    loads = filling.start(names, iteration, "stage", "stage", more, *finish)
+    commit = (Line("cp_async_commit();"),) if filling.asynchronous else ()
     header = f"for (int stage = 0; stage < {names.stages} - 1; ++stage)"
-    nodes: list[Node] = [Loop(header, (Branch(f"{iteration} {compare} {stop}", loads), *commit))]
+    nodes: list[Node] = [Loop(header, (loads, *commit))]
     if filling.rows:
         nodes += [
             Line(f"cp_async_wait<{names.stages} - 2>();", "this thread's share of the first rows has arrived"),
             *context.barrier("everyone's share is there"),
-            Branch(f"{start} {compare} {stop}", (filling.align(names, start, "0"),)),
+            Branch(f"{stop} {'<' if statement.descending else '>'} {start}", (filling.align(names, start, "0"),)),
         ]
     return (*nodes, *((Line(f"int {names.used} = 0;", "stages so far"),) if ring.counted else ()))
 
@@ -226,7 +250,7 @@ def _trip(
     commit = Line("cp_async_commit();", "possibly of nothing: one group per iteration")
     loads: list[Node] = [
         Line(f"const {kind} {names.ahead} = {name} + {many};"),
-        Branch(more, (filling.start(names, names.ahead, names.refill, names.later),)),
+        filling.start(names, names.ahead, names.refill, names.later, more),
         *((commit,) if filling.asynchronous else ()),
     ]
     stage = [Line(f"const int stage = {names.position};")] if len(ring.tiles) > len(ring.rows) or ring.own else []
@@ -234,9 +258,10 @@ def _trip(
         *((arrival,) if filling.asynchronous and not late else ()),
         *proxy_fence(context),
         *context.barrier("everyone's share is there, and nobody reads the stage that is filled next"),
-        *loads,
+        *(() if filling.late else loads),
         *stage,
         *inner,
+        *(loads if filling.late else ()),
     ]
     if filling.rows:
         following = f"{name} + {one}"

@@ -168,11 +168,11 @@ def lower_consumer_loop(
         context.use_helper(helper)
     lane = context.lane()
     sums = products_in(context, statement) if ring.overlapped else ()
-    before = context.in_flight
-    context.in_flight = before | {id(s) for s in sums}
+    before = context.in_flight, context.running_on
+    context.in_flight, context.running_on = before[0] | {id(s) for s in sums}, position if ring.overlapped else ""
     context.stage_of |= dict.fromkeys(ring.tiles, "stage")
     inner = body(statement.body)
-    context.in_flight = before
+    context.in_flight, context.running_on = before
     nodes: list[Node] = [
         stage,
         Line(f"mbarrier_wait(&{full}[stage], {parity});", "the tiles have arrived"),

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from ..ir.types import Dim
-from ..records import dataclass
 from ..schedule.instructions import LANE_BITS
 from ..schedule.layout import REGISTER, Layout, padded
 from .names import Names
@@ -132,11 +132,15 @@ class Roles:
         symbol = side.symbol if isinstance(side, Dim) and side.symbol and side.symbol.isidentifier() else None
         prefix = (symbol or name).upper()
         short = place.upper()
+        if symbol and padded(side) == side and set(bits) == {REGISTER}:
+            count = symbol  # a thread has the whole axis
+        else:
+            count = self._names.fresh(count, f"{prefix}_{count}", f"{name.upper()}_{count}")
         role = AxisRole(
             bits=bits,
             side=side,
             index=index,
-            count=self._names.fresh(count, f"{prefix}_{count}", f"{name.upper()}_{count}"),
+            count=count,
             vector="",
             vectors="",
             threads="",
@@ -231,7 +235,7 @@ class Roles:
             value = f"{symbol} / {role.threads}" if role.threads else symbol
         padding = "" if padded(role.side) == role.side else f", {role.side} padded to {padded(role.side)}"
         plural = "" if count == 1 else "s"
-        if count > 1:
+        if count > 1 and role.count != symbol:
             self.constants.append(
                 Constant(role.count, value, f"{count} {role.noun}{plural} of {tile} per thread{padding}")
             )

@@ -6,10 +6,10 @@ In: the statements of a kernel or function and the expressions that absorbed var
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
 from ..ir.nodes import Assign, Expr, For, Inlined, Statement, Variable, While
 from ..ir.walk import bodies, expressions, used_variables
-from ..records import dataclass
 
 BlockPath = tuple[tuple[int, int], ...]  # (id of a compound statement, number of its block), outermost first
 
@@ -34,9 +34,9 @@ class Scopes:
 
     def apart(self, one: Variable, other: Variable) -> bool:
         """Whether no line sees both variables, so that they may have the same name."""
-        paths = self.blocks.get(one), self.blocks.get(other)
-        if paths[0] is None or paths[1] is None:
+        if one not in self.blocks or other not in self.blocks:
             return False
+        paths = self.blocks[one], self.blocks[other]
         return _common(*paths) not in paths
 
 

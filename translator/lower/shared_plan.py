@@ -1,17 +1,53 @@
 """Where shared arrays lie: static ones while they fit, otherwise one struct in dynamic shared memory.
 
-Arrays that only one statement needs, such as the copy of a dot's operand, can take turns: those of each statement lie side by
-side, and all statements have theirs in the same place. Before a statement writes there, everyone has read what was there
-(`Context.before_write`). It is done where the kernel has no room otherwise.
+Where the kernel has no room otherwise, arrays take turns in two areas. Those that only one statement needs, such as the copy
+of a dot's operand, lie side by side, and all statements have theirs in the same place; so do tiles that only one of several
+loops needs. Before an array is written, everyone has read what was there (`Context.before_write`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
+from ..analysis.facts import Facts
 from ..diagnostics import OutOfResources
+from ..ir.nodes import Expr, Inlined, Kernel, Statement, Variable
+from ..ir.walk import assigned_variables, bodies, expressions, statements, used_variables
 from .context import Context
 from .unit import Line, Node, Shared
+
+
+def loops_of_tiles(kernel: Kernel, facts: Facts, tiles: Iterable[Variable]) -> dict[int, int]:
+    """Of the tiles that stand in one loop, or one other block, of the kernel alone, by key: its number."""
+    places: dict[Variable, set[int]] = {tile: set() for tile in tiles}
+    own: set[int] = set()
+    for number, statement in enumerate(_top(kernel.body)):
+        if bodies(statement):
+            own.add(number)
+        for inner in statements((statement,)):
+            mentioned = set(assigned_variables(inner))
+            for expr in expressions(inner):
+                mentioned |= _read(expr, facts)
+            for variable in mentioned & places.keys():
+                places[variable].add(number)
+    return {tile.key: min(found) for tile, found in places.items() if len(found) == 1 and found <= own}
+
+
+def _top(block: tuple[Statement, ...]) -> Iterator[Statement]:
+    for statement in block:
+        if isinstance(statement, Inlined):
+            yield from _top(statement.body)
+        else:
+            yield statement
+
+
+def _read(expr: Expr, facts: Facts) -> set[Variable]:
+    """The variables that an expression reads, through those that stand for expressions."""
+    found: set[Variable] = set()
+    for variable in used_variables(expr):
+        found |= {variable} | (_read(facts.definitions[variable], facts) if variable in facts.absorbed else set())
+    return found
 
 
 def plan_shared(context: Context) -> tuple[tuple[Shared, ...], tuple[Shared, ...], int]:
@@ -20,18 +56,18 @@ def plan_shared(context: Context) -> tuple[tuple[Shared, ...], tuple[Shared, ...
     Raises:
       OutOfResources: when the arrays do not fit in either.
     """
-    arrays = tuple(sorted(context.shared.values(), key=lambda array: -array.align))
+    arrays = tuple(sorted(_with_areas(context.shared.values()), key=lambda array: -array.align))
     target = context.schedule.target
     total = bytes_of(arrays)
-    if total <= target.max_static_shared_bytes and not any(array.turn for array in arrays):
+    if total <= target.max_static_shared_bytes and not any(array.area for array in arrays):
         return arrays, (), 0
     if total > target.max_dynamic_shared_bytes:
         detail = "\n".join(f"  {array.name}: {array.size} bytes, {array.comment}" for array in arrays)
         raise OutOfResources(total, target.max_dynamic_shared_bytes, "shared memory", detail)
-    lasting = tuple(array for array in arrays if not array.turn)
-    first = max((array.align for array in arrays if array.turn), default=0) > shared_alignment(lasting)
-    taking_turns = tuple(array for _, group in turns(arrays) for array in group)
-    return (), (*taking_turns, *lasting) if first else (*lasting, *taking_turns), total
+    parts: list[tuple[Shared, ...]] = [(array,) for array in arrays if not array.area]
+    parts += [tuple(one for turn in turns_of(arrays, area) for one in turn) for area in _areas(arrays)]
+    parts.sort(key=lambda part: -shared_alignment(part))
+    return (), tuple(array for part in parts for array in part), total
 
 
 def shared_alignment(arrays: Iterable[Shared]) -> int:
@@ -40,21 +76,33 @@ def shared_alignment(arrays: Iterable[Shared]) -> int:
 
 
 def bytes_of(arrays: Iterable[Shared]) -> int:
-    """Bytes of the struct: lasting arrays one after the other, and once the most that any turn needs."""
+    """Bytes of the struct: lasting arrays one after the other, and of every area once the most that any turn needs."""
     every = tuple(arrays)
-    shared = [_side_by_side((array.size, array.align) for array in group) for _, group in turns(every)]
-    once = (max((size for size, _ in shared), default=0), max((align for _, align in shared), default=16))
-    lasting = [(array.size, array.align) for array in every if not array.turn]
-    return _side_by_side(sorted([*lasting, once], key=lambda part: -part[1]))[0]
+    parts = [(array.size, array.align) for array in every if not array.area]
+    for area in _areas(every):
+        turns = [_side_by_side((one.size, one.align) for one in group) for group in turns_of(every, area)]
+        parts.append((max(size for size, _ in turns), max(align for _, align in turns)))
+    return _side_by_side(sorted(parts, key=lambda part: -part[1]))[0]
 
 
-def turns(arrays: Iterable[Shared]) -> list[tuple[str, list[Shared]]]:
-    """The arrays that take turns, by turn, in the order in which turns are first named."""
+def _with_areas(arrays: Iterable[Shared]) -> list[Shared]:
+    """The arrays, those of an area with a single turn as lasting ones."""
+    every = tuple(arrays)
+    alone = {area for area in _areas(every) if len(turns_of(every, area)) == 1}
+    return [replace(array, area="", turn="") if array.area in alone else array for array in every]
+
+
+def _areas(arrays: Iterable[Shared]) -> list[str]:
+    return list(dict.fromkeys(array.area for array in arrays if array.area))
+
+
+def turns_of(arrays: Iterable[Shared], area: str) -> list[list[Shared]]:
+    """The arrays of an area by turn, in the order in which turns are first named."""
     found: dict[str, list[Shared]] = {}
     for array in arrays:
-        if array.turn:
+        if array.area == area:
             found.setdefault(array.turn, []).append(array)
-    return list(found.items())
+    return list(found.values())
 
 
 def _side_by_side(parts: Iterable[tuple[int, int]]) -> tuple[int, int]:
@@ -70,9 +118,10 @@ def names_of_arrays(context: Context, arrays: tuple[Shared, ...]) -> list[Node]:
     """The arrays of the struct under their own names; lambdas cannot capture a structured binding before C++20."""
     cast = "*reinterpret_cast<SharedArrays*>(shared_bytes);"
     loads_in_lambdas = any(ring.kind != "tma" for ring in context.schedule.rings.rings)
-    if not loads_in_lambdas and not any(array.turn for array in arrays):
+    if not loads_in_lambdas and not any(array.area for array in arrays):
         return [Line(f"auto& [{', '.join(array.name for array in arrays)}] = {cast}")]
-    several = {array.name for _, group in turns(arrays) if len(group) > 1 for array in group}
+    turns = [group for area in _areas(arrays) for group in turns_of(arrays, area)]
+    several = {array.name for group in turns if len(group) > 1 for array in group}
     places = {array.name: f"{array.turn}.{array.name}" if array.name in several else array.name for array in arrays}
     return [
         Line(f"SharedArrays& shared = {cast}"),

@@ -7,15 +7,16 @@ The spelling of every operation comes from the op table; this file only places o
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
+from ..analysis.ranges import fits
 from ..diagnostics import CompilationError
 from ..ir.nodes import Call, CallFunction, DeviceFunction, Expr, Literal, Use, Variable
 from ..ir.walk import MOVES
-from ..language.dtypes import DType, PointerType
+from ..language.dtypes import DType, Element, PointerType
 from ..ops.casts import cuda_cast
 from ..ops.registry import OPS
-from ..records import dataclass
 from .literals import literal_text
 from .point import Point, coordinate
 
@@ -69,6 +70,7 @@ class Speller:
         launch_word: Callable[[str, int], str],
     ) -> None:
         """How to spell the coordinate of a one-axis point, a device function, and a program's index or their number."""
+        self.definitions: Mapping[Variable, Expr] = {}  # of variables that are assigned once
         self._launch_word = launch_word
         self._function_name = function_name
         self._variable_text = variable_text
@@ -154,7 +156,21 @@ class Speller:
         spelling = cuda_cast(source, wanted, call.attribute("rounding"), bool(call.attribute("bitcast")))
         return _place(spelling, {"x": self.spell(call.args[0], below)})
 
-    def _operation(self, call: Call, below: list[Point | None], wide: bool) -> Text:
+    def as_int(self, expr: Expr, point: Point | None) -> Text | None:
+        """An integer narrower than int as C has it, in int, where that is the same number; None for anything else."""
+        if not _is_narrow(expr.type.element):
+            return None
+        if isinstance(expr, Literal):
+            return _plain(expr)
+        if not isinstance(expr, Call) or not fits(expr, self.definitions):
+            return None
+        below = [self._down(expr, arg, point) for arg in expr.args]
+        source = expr.args[0].type.element
+        if expr.op == "cast" and isinstance(source, DType) and (source.bits < 32 or source.kind == "signed"):
+            return self.as_int(expr.args[0], below[0]) or self.spell(expr.args[0], below[0])
+        return self._operation(expr, below, False, narrowed=False) if expr.op in NARROW else None
+
+    def _operation(self, call: Call, below: list[Point | None], wide: bool, narrowed: bool = True) -> Text:
         if call.op == "mul" and (factor := _factor_of_one(call)) is not None:
             return self.spell(call.args[factor], below[factor], wide)
         if call.op == "add" and _is_only_zero(call.args[1]):
@@ -169,7 +185,8 @@ class Speller:
         keep_wide = wide and call.op in ("add", "sub", "mul") and element == _int32()
         operands = [self.spell(arg, at, keep_wide) for arg, at in zip(call.args, below, strict=True)]
         if INFIX.match(op.spelling(element)):  # C computes in int what is narrower
-            operands = [_plain(arg) or text for arg, text in zip(call.args, operands, strict=True)]
+            whole = [self.as_int(arg, at) for arg, at in zip(call.args, below, strict=True)]
+            operands = [text or narrow for text, narrow in zip(whole, operands, strict=True)]
         if keep_wide and call.op == "mul":
             first = operands[0].text
             if not first.startswith("static_cast<long long>") and not operands[1].text.startswith("static_cast<long"):
@@ -179,12 +196,7 @@ class Speller:
             operands[1] = Text(operands[1].text, 13, "+")
         text = _place(op.spelling(element), dict(zip(op.parameters, operands, strict=True)))
         result = call.type.element
-        if (
-            call.op in NARROW
-            and isinstance(result, DType)
-            and result.kind in ("signed", "unsigned")
-            and result.bits < 32
-        ):
+        if narrowed and call.op in NARROW and isinstance(result, DType) and _is_narrow(result):
             return Text(f"static_cast<{result.cuda}>({text.text})")
         return text
 
@@ -197,13 +209,14 @@ def assigned(text: str) -> str:
     return re.sub(f"^{word}$", r"\1", text)
 
 
-def _plain(expr: Expr) -> Text | None:
-    """A number of an integer type narrower than int without the cast to its type; None for anything else."""
-    element = expr.type.element
-    narrow = isinstance(element, DType) and element.kind in ("signed", "unsigned") and element.bits < 32
-    if not isinstance(expr, Literal) or expr.symbol is not None or not narrow or expr.value < 0:
-        return None
-    return Text(str(int(expr.value)))
+def _is_narrow(element: Element) -> bool:
+    """Whether a type is one of integers narrower than int."""
+    return isinstance(element, DType) and element.kind in ("signed", "unsigned") and element.bits < 32
+
+
+def _plain(number: Literal) -> Text | None:
+    """A number without the cast to its type; None for one that has a name or is negative."""
+    return Text(str(int(number.value))) if number.symbol is None and number.value >= 0 else None
 
 
 def _is_only_zero(expr: Expr) -> bool:

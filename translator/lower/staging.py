@@ -44,7 +44,7 @@ def proxy_fence(context: Context) -> tuple[Node, ...]:
 def declare_tile(context: Context, statement: Assign) -> str:
     """Asks for the shared array of a staged load; its name is the variable's."""
     target = statement.target
-    name = context.names.variable(target)
+    name = context.tile_name(target)
     tile = context.schedule.staged[target]
     shared_array(context, target.key, "staged", name, target, tile, tile_comment(tile))
     return name
@@ -74,8 +74,11 @@ def _call(statement: Assign) -> Call:
     return statement.value
 
 
-def copy_tile(context: Context, statement: Assign, array: str) -> tuple[Node, ...]:
-    """This thread's copies of a tile to the stage `array`; elements outside the mask become zeros."""
+def copy_tile(context: Context, statement: Assign, array: str, condition: str = "") -> tuple[Node, ...]:
+    """This thread's copies of a tile to the stage `array`; elements outside the mask become zeros.
+
+    Where a `condition` is given and does not hold, all asynchronous copies bring zeros, and nothing is read.
+    """
     if not is_asynchronous(context, statement):
         variable = ahead_registers(context, statement)
         name = context.names.variable(variable)
@@ -85,7 +88,7 @@ def copy_tile(context: Context, statement: Assign, array: str) -> tuple[Node, ..
     tile, layout = context.schedule.staged[target], context.schedule.layouts[target]
     pointer, _, _ = load_operands(_call(statement))
     note_load(context, pointer, layout)
-    nodes = _vector_copies(context, statement, array, tile, layout, _access(context, statement))
+    nodes = _vector_copies(context, statement, array, tile, layout, condition)
     if guard := copies_guard(context, layout):
         return (Branch(guard, nodes),)
     return nodes
@@ -137,9 +140,10 @@ def put_tile(context: Context, statement: Assign, array: str) -> tuple[Node, ...
 
 
 def _vector_copies(
-    context: Context, statement: Assign, array: str, tile: SharedTile, layout: Layout, access: Access
+    context: Context, statement: Assign, array: str, tile: SharedTile, layout: Layout, condition: str
 ) -> tuple[Node, ...]:
     pointer, _, _ = load_operands(_call(statement))
+    access = _access(context, statement)
     target, size = statement.target, access.width * tile.itemsize
     in_loop = math.prod(layout.register_shape()) > access.width
     helper = context.use_helper("cp_async", f"cp_async_{size}", bytes=size)
@@ -152,7 +156,11 @@ def _vector_copies(
             context.use_helper("valid_bytes")
             valid = f"valid_bytes<{tile.itemsize}, {width}>({count.text})"
         if test is not None:
-            valid = f"{test.within(4)} ? {valid} : 0"
+            condition_here = f"{condition} && {test.within(5, '&&')}" if condition else test.within(4)
+        else:
+            condition_here = condition
+        if condition_here:
+            valid = f"{condition_here} ? {valid} : 0"
         naming, place = place_line(context, element_place(context, tile, target, point), target.name, in_loop)
         source = context.speller.text(pointer, point)
         return (*naming, Line(f"{helper}(&{array}[{place}], {source}, {valid});"))

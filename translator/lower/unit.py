@@ -7,10 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
-
-from ..records import dataclass
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +128,7 @@ class Helper:
 class Shared:
     """A shared array: `<ctype> <name><dimensions>`, with the sentence that explains it. `size` and `align` are in bytes.
 
-    Arrays that name a `turn` share one memory with those that name another: see `lower/shared_plan.py`.
+    Arrays of one `turn` lie side by side, in the memory that their `area` has for all its turns: see `lower/shared_plan.py`.
     """
 
     name: str
@@ -140,6 +138,7 @@ class Shared:
     comment: str = ""
     align: int = 16
     turn: str = ""
+    area: str = ""
 
 
 @dataclass(frozen=True, slots=True)

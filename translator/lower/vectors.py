@@ -99,7 +99,9 @@ def slot_filled(context: Context, target: Variable) -> str:
         return context.roles.tid
     bits = (*range(copy.lane_bits), *range(LANE_BITS, LANE_BITS + len(copy.copiers) - copy.lane_bits))
     text = _swizzled(context, bits, copy)
-    order = "in an order by which reads meet different banks" if copy.swizzle.pairs else "of a lane that copies for several"
+    order = (
+        "in an order by which reads meet different banks" if copy.swizzle.pairs else "of a lane that copies for several"
+    )
     return context.thread_place(f"{target.name}_filled", text, f"where its copies go, {order}")
 
 
@@ -118,6 +120,11 @@ def _swizzled(context: Context, bits: tuple[int, ...], copy: WarpCopy) -> str:
         sources = tuple(bits[term[bit][1]] if bit in term else REGISTER for bit in range(max(term) + 1))
         texts.append(context.roles.thread_text(sources))
     return " ^ ".join(f"({text})" if " + " in text else text for text in texts) if len(texts) > 1 else texts[0]
+
+
+def place_of_scalar(context: Context, target: Variable) -> str:
+    """The place of a scalar that this thread has copied ahead for itself."""
+    return f"{context.own_stage[target]}[{context.roles.tid}]"
 
 
 def vectors(context: Context, layout: Layout, access: Access, body: object) -> tuple[Node, ...]:

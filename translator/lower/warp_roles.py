@@ -63,11 +63,12 @@ def lower_body(context: Context, kernel: Kernel) -> tuple[Node, ...]:
 def _program_variable(context: Context, kernel: Kernel) -> Variable | None:
     """The variable that is the program's index and nothing else, always: it can count the programs."""
     for statement in kernel.body:
-        value = statement.value if isinstance(statement, Assign) else None
-        if isinstance(value, Call) and value.op == "program_id" and value.attribute("axis") == 0:
-            target = statement.target  # type: ignore[attr-defined]
-            if context.facts.assignments[target] == 1 and target not in context.facts.unused:
-                return target
+        if not isinstance(statement, Assign) or not isinstance(statement.value, Call):
+            continue
+        target, value = statement.target, statement.value
+        always = context.facts.assignments[target] == 1 and target not in context.facts.unused
+        if always and value.op == "program_id" and value.attribute("axis") == 0:
+            return target
     return None
 
 

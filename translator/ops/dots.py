@@ -5,11 +5,11 @@ The frontend, the interpreter and the rules of the typed kernel all ask here, so
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from ..diagnostics import ArgumentError, DTypeError, ShapeError
 from ..language.dtypes import DType, float16, float32, float64, int8, int32
-from ..records import dataclass
 from .casts import numpy_type
 
 PRECISIONS = ("tf32", "tf32x3", "ieee", "bf16x3", "bf16x6")

@@ -8,10 +8,10 @@ docstrings, the reference page and a parametrised test are all derived from it.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from ..language.dtypes import DType, Element
-from ..records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

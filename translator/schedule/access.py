@@ -8,7 +8,7 @@ forces element by element access.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from ..analysis.axis_info import AxisInfo, axis_info
 from ..analysis.facts import Facts
@@ -16,7 +16,6 @@ from ..analysis.masks import conjuncts
 from ..ir.nodes import Call, Expr, Literal, Variable
 from ..ir.types import ValueType
 from ..language.dtypes import PointerType, int1, int32
-from ..records import dataclass
 from .layout import Layout, padded
 
 ACCESS_BYTES = 16  # the widest access of one thread

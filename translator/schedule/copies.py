@@ -14,7 +14,7 @@ from ..ir.walk import assigned_variables, statements
 
 
 def without_copies(kernel: Kernel) -> Kernel:
-    """See the module docstring; names that are assigned more than once stay."""
+    """See the module docstring; names that are assigned more than once stay, but for those that get their own elements."""
     times = Counter(v for s in statements(kernel.body) for v in assigned_variables(s))
     values: dict[Variable, Expr] = {}
     notes: dict[int, Statement] = {}
@@ -24,11 +24,13 @@ def without_copies(kernel: Kernel) -> Kernel:
         source = statement.value
         while isinstance(source, Call) and source.op == "hint":
             source = source.args[0]
-        if isinstance(source, Use) and times[statement.target] == 1 and times[source.variable] <= 1:
+        if isinstance(source, Use) and source.variable is statement.target and source is statement.value:
+            notes[id(statement)] = Note(replace(statement.origin, note="(the same elements)"))  # x = x.to(its type)
+        elif isinstance(source, Use) and times[statement.target] == 1 and times[source.variable] <= 1:
             values[statement.target] = substituted_in(statement.value, values)
             hinted = source is not statement.value
             note = statement.origin.note or ("(a promise: no code)" if hinted else "(the same elements)")
             notes[id(statement)] = Note(replace(statement.origin, note=note))
-    if not values:
+    if not notes:
         return kernel
     return replace(kernel, body=substituted_in(with_replaced(kernel.body, notes), values))

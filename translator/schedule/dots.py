@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
 from ..analysis.axis_info import axis_info
 from ..analysis.facts import Facts
@@ -16,7 +17,6 @@ from ..analysis.unit_stride import unit_axes
 from ..artifact import Options, Target
 from ..ir.nodes import Assign, Call, Expr, Kernel, Literal, Statement, Use, Variable
 from ..ir.walk import expressions, statements, used_variables
-from ..records import dataclass
 from .instructions import (
     Instruction,
     fma_layout,
@@ -26,9 +26,10 @@ from .instructions import (
     whole_pieces,
 )
 from .layout import Layout, padded
-from .shared_tiles import SharedTile, has_chunks
+from .shared_tiles import CHUNK_BYTES, SharedTile, has_chunks
 
 KINDS = ("wgmma", "mma", "fma")  # the fastest first
+TURNED_LINES = 32  # of K, that a warp transposes at a time
 LOADS = ("load", "box_load", "row_load")
 
 
@@ -204,7 +205,10 @@ def _staged(
         elif facts.assignments[variable] == 1 and not load.attribute("volatile") and _fills_with_zeros(load):
             fast = _contiguous_axis(candidate, load, facts, induction)
             itemsize = variable.type.dtype.itemsize
-            readable = all(axis == fast or reads_columns(how, itemsize) for axis, how in reads[variable])
+            readable = all(
+                axis == fast or reads_columns(how, itemsize) or can_turn(variable.type.shape, axis, itemsize)
+                for axis, how in reads[variable]
+            )
             if readable and has_chunks(variable.type.shape, fast, itemsize):
                 staged[variable] = SharedTile(variable.type.shape, fast, itemsize)
     return staged
@@ -239,6 +243,19 @@ def reads_columns(instruction: Instruction, itemsize: int) -> bool:
     holds several along K.
     """
     return itemsize == 2 or (itemsize > 2 and instruction.kind == "mma")
+
+
+def can_turn(shape: tuple[int, ...], axis: int, itemsize: int) -> bool:
+    """Whether a tile of bytes in shared memory can be transposed there, so that it is contiguous along `axis` (of K)."""
+    return itemsize == 1 and len(shape) == 2 and shape[axis] % TURNED_LINES == 0 and shape[1 - axis] % CHUNK_BYTES == 0
+
+
+def turned_tile(operand: Operand, staged: SharedTile, is_a: bool, instruction: Instruction) -> SharedTile | None:
+    """The format of the transposed copy of a staged tile that an instruction cannot read as it lies; None where it can."""
+    axis = k_axis(operand, is_a)
+    if staged.fast == axis or reads_columns(instruction, staged.itemsize):
+        return None
+    return SharedTile(staged.shape, axis, staged.itemsize)
 
 
 def copied_tile(operand: Operand, layout: Layout | None, is_a: bool, instruction: Instruction) -> SharedTile:

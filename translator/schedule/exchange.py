@@ -12,8 +12,8 @@ meet one bank; with the row's number added by exclusive or to the column's, they
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
-from ..records import dataclass
 from .layout import REGISTER, Layout
 
 ROW_BYTES_BITS = 7  # the banks together are 128 bytes wide

@@ -10,8 +10,9 @@ lanes that differ in nothing else hold copies, as everywhere. Along K what the t
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from ..language.dtypes import DType
-from ..records import dataclass
 from .layout import REGISTER, Layout, bits_of, padded
 
 K_BYTES = 32  # of K per instruction; of doubles, deeper instructions exist that are slower

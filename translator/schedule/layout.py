@@ -19,8 +19,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-
-from ..records import dataclass
+from dataclasses import dataclass
 
 REGISTER = -1
 

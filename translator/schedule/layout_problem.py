@@ -6,7 +6,7 @@ In: a typed kernel and its facts. Out: a `Problem`, which `layouts.py` fills wit
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from ..analysis.axis_info import AxisInfo, axis_info
 from ..analysis.facts import Facts
@@ -14,7 +14,6 @@ from ..analysis.unit_stride import unit_axes
 from ..ir.nodes import Assign, Call, Effect, Expr, Kernel, Statement, Use, Variable
 from ..ir.walk import children, expressions, statements
 from ..language.dtypes import PointerType
-from ..records import dataclass
 from .layout import Layout
 
 # A tile that needs a layout: a variable, or the statement that evaluates tiles without assigning any.

@@ -21,9 +21,10 @@ from .dots import Dots, plan_dots
 from .held_operands import held_operands
 from .layout import Layout, blocked, drop_axis, padded
 from .layout_problem import Node, Path, Problem, find_problem, statement_node
+from .own_stages import SHARED_FOR_REDUCTIONS
 from .paths import operand_axes, result_axes
 from .plan import Conversion, Schedule
-from .recomputed import Recomputed, choose_recomputed, is_exchange
+from .recomputed import ENOUGH_BLOCKS, Recomputed, choose_recomputed, is_exchange
 from .registers import choose_shared, needs_whole_multiprocessor, peak_registers
 from .ring_plan import Rings
 from .rings import with_stages
@@ -31,7 +32,7 @@ from .warp_copies import choose_warp_copies
 
 LARGEST_REPEAT = 16  # elements that lie in one word and go to one thread
 LANES = 32
-SHARED_FOR_EXCHANGE = 32 * 1024  # bytes that tiles in shared memory leave to reductions and conversions
+SHARED_FOR_EXCHANGE = 32 * 1024  # bytes that tiles in shared memory leave to reductions and conversions of tiles
 
 
 def choose_layouts(kernel: Kernel, facts: Facts, options: Options, target: Target, rings: Rings) -> Schedule:
@@ -53,11 +54,13 @@ def choose_layouts(kernel: Kernel, facts: Facts, options: Options, target: Targe
     layouts = {node: layout for node, layout in problem.answers.items() if isinstance(node, Variable)}
     in_registers = {variable: layout for variable, layout in layouts.items() if variable not in dots.staged}
     staged_bytes = sum(tile.stage_bytes * tile.stages for tile in dots.staged.values())
-    staged_bytes += sum(_held_bytes(layouts[v], v) * ring.stages for ring in rings.rings for v in ring.own)
-    room = target.max_dynamic_shared_bytes - SHARED_FOR_EXCHANGE - staged_bytes
     num_threads = options.num_warps * LANES
+    staged_bytes += sum(
+        _held_bytes(layouts.get(v), v, num_threads) * ring.stages for ring in rings.rings for v in ring.own
+    )
+    room = target.max_dynamic_shared_bytes - _exchange_bytes(kernel, conversions) - staged_bytes
     store_parts, rings = cut_stores(kernel, facts, problem.answers, rings)
-    recomputed = _recomputed(kernel, facts, problem, conversions, in_registers, dots)
+    recomputed = _recomputed(kernel, facts, problem, conversions, in_registers, dots, rings)
     counted = recomputed.seen_by(facts)
     in_registers = {v: layout for v, layout in in_registers.items() if v not in recomputed.variables}
     in_shared = choose_shared(kernel, counted, in_registers, num_threads, room)
@@ -89,6 +92,7 @@ def _recomputed(
     conversions: dict[int, list[Conversion]],
     layouts: dict[Variable, Layout],
     dots: Dots,
+    rings: Rings,
 ) -> Recomputed:
     if dots.plans:
         return Recomputed()
@@ -98,12 +102,22 @@ def _recomputed(
         if isinstance(statement, Assign) and is_exchange(statement, problem.answers.get(id(statement)))
     ]
     fixed = {one.variable for wanted in conversions.values() for one in wanted}
-    return choose_recomputed(kernel, facts, layouts, exchanges, fixed)
+    enough = (
+        1 if any(ring.own for ring in rings.rings) else ENOUGH_BLOCKS
+    )  # threads that load ahead need no other block
+    return choose_recomputed(kernel, facts, layouts, exchanges, fixed, enough)
 
 
-def _held_bytes(layout: Layout, variable: Variable) -> int:
-    """Bytes of a tile, copies that several threads hold counted."""
-    return (math.prod(layout.register_shape()) << layout.thread_bits) * variable.type.dtype.itemsize
+def _held_bytes(layout: Layout | None, variable: Variable, threads: int) -> int:
+    """Bytes of a tile or a scalar in all threads' registers: copies that several of them hold count as often."""
+    return (math.prod(layout.register_shape()) if layout else 1) * threads * variable.type.dtype.itemsize
+
+
+def _exchange_bytes(kernel: Kernel, conversions: dict[int, list[Conversion]]) -> int:
+    """Bytes of shared memory that other tiles must leave, before it is known what needs them."""
+    calls = (s for s in statements(kernel.body) if isinstance(s, Assign) and isinstance(s.value, Call))
+    tiles = any(s.value.op == "reduce" and s.targets[0].type.is_tile for s in calls)  # type: ignore[attr-defined]
+    return SHARED_FOR_EXCHANGE if conversions or tiles else SHARED_FOR_REDUCTIONS
 
 
 # ---------------------------------------------------------------------------------------------------- the answer

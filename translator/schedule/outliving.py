@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass
 
 from ..analysis.facts import Facts
 from ..ir.nodes import For, Kernel, Statement, Variable
 from ..ir.walk import expressions, statements, used_variables
-from ..records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,8 @@
 """Which loads of a loop threads make ahead for themselves: tiles that are used in registers, not by dots from shared memory.
 
 In: the plan of a kernel's rings and a loop. Out: the loads, and how many stages pay. Every thread copies the elements that
-it will hold to places of its own and reads them back when the load's turn comes, so that nobody waits for anybody.
+it will hold to places of its own and reads them back when the load's turn comes, so that nobody waits for anybody. A scalar
+goes the same way: it is one element that all threads hold, and loaded in its turn it would have all of them wait for memory.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from .trips import in_any_trip
 
 LANES = 32
 FEW_BLOCKS = 2  # with more blocks on a multiprocessor, one loads while another computes
-SHARED_FOR_REDUCTIONS = 4096  # bytes of a block that stages leave to reductions and conversions
+SHARED_FOR_REDUCTIONS = 4096  # bytes of a block that stages leave to reductions that end in one number
 LEAST_BYTES = 4096  # of a stage, in a loop without dots: less is on its way soon enough
 
 
@@ -46,9 +47,9 @@ def own_loads(plan: RingPlan, loop: For, top: list[Statement]) -> dict[int, Assi
 
 
 def _is_plain_load(plan: RingPlan, statement: Assign) -> bool:
-    """Whether a load brings a tile into registers, from memory that the kernel does not write, without special wishes."""
+    """Whether a load brings elements into registers, from memory that the kernel does not write, without special wishes."""
     call, target = statement.value, statement.targets[0]
-    if not isinstance(call, Call) or call.op != "load" or not target.type.is_tile or target in plan.dots.staged:
+    if not isinstance(call, Call) or call.op != "load" or target in plan.dots.staged:
         return False
     pointee = call.args[0].type.element
     if plan.facts.assignments[target] != 1 or target in plan.facts.unused:
@@ -62,8 +63,8 @@ def _is_plain_load(plan: RingPlan, statement: Assign) -> bool:
     return roots_of(call.args[0], plan.sources) <= plan.read_only
 
 
-def own_stages(plan: RingPlan, loop: For, tiles: tuple[Variable, ...]) -> int:
-    """How many trips ahead threads load for themselves in a loop without dots; 0 where it does not pay.
+def own_stages(plan: RingPlan, loop: For, held: tuple[Variable, ...]) -> int:
+    """How many trips ahead threads load what they will hold in a loop without dots; 0 where it does not pay.
 
     One tile less than `num_stages` asks for: the last is in registers. Blocks hide each other's loads where several fit on
     a multiprocessor, so stages take no more than what the registers leave unused, unless the loop itself asks for them.
@@ -71,11 +72,12 @@ def own_stages(plan: RingPlan, loop: For, tiles: tuple[Variable, ...]) -> int:
     threads = plan.options.num_warps * LANES
     dots = any(id(inner) in plan.dots.plans for inner in statements(loop.body))
     asked = dict(loop.options).get("num_stages")
-    bytes_of_stage = sum(math.prod(map(padded, tile.type.shape)) * tile.type.dtype.itemsize for tile in tiles)
+    bytes_of_tiles = sum(math.prod(map(padded, v.type.shape)) * v.type.dtype.itemsize for v in held if v.type.is_tile)
+    bytes_of_stage = bytes_of_tiles + sum(threads * v.type.dtype.itemsize for v in held if not v.type.is_tile)
     wanted = (plan.options.num_stages if asked is None else int(asked)) - 1
     plan.blocks = plan.blocks or _blocks(plan, threads)  # the same for every loop
     blocks = plan.blocks
-    if asked is None and not dots and (blocks > FEW_BLOCKS or bytes_of_stage < LEAST_BYTES):
+    if not bytes_of_tiles or (asked is None and not dots and (blocks > FEW_BLOCKS or bytes_of_tiles < LEAST_BYTES)):
         return 0
     room = plan.target.max_dynamic_shared_bytes // (blocks if asked is None else 1) - SHARED_FOR_REDUCTIONS
     return max(min(wanted, room // bytes_of_stage), 0)

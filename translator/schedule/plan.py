@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from ..artifact import Options, Target
 from ..ir.nodes import Variable
-from ..records import dataclass
 from .dots import DotPlan
 from .layout import Layout
 from .recomputed import Recomputed

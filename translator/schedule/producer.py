@@ -8,12 +8,11 @@ In: blocks of statements. Out: the same blocks without everything else.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from ..analysis.structured import is_elementwise
 from ..ir.nodes import Assign, Call, Effect, Expr, For, If, Inlined, Kernel, Return, Statement, Variable, While
 from ..ir.walk import bodies, expressions, statements, used_variables
-from ..records import dataclass
 from .pointers import pointer_sources, roots_of, roots_written
 
 

@@ -11,12 +11,11 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Set
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 
 from ..analysis.facts import Facts
 from ..ir.nodes import Assign, Call, CallFunction, Expr, For, Kernel, Statement, Use, Variable, While
 from ..ir.walk import assigned_variables, bodies, children, expressions, used_variables
-from ..records import dataclass
 from .instructions import LANE_BITS
 from .layout import REGISTER, Layout
 from .registers import OTHER_REGISTERS, REGISTER_FILE, blocks_that_fit, peak_registers
@@ -52,8 +51,12 @@ def choose_recomputed(
     layouts: Mapping[Variable, Layout],
     exchanges: list[Assign],
     fixed: Set[Variable],
+    enough_blocks: int = ENOUGH_BLOCKS,
 ) -> Recomputed:
-    """Decides for the tiles in registers, `layouts`; the `fixed` ones are arrays whatever they are made of."""
+    """Decides for the tiles in registers, `layouts`; the `fixed` ones are arrays whatever they are made of.
+
+    With `enough_blocks` on a multiprocessor, no room is made for another.
+    """
     if not exchanges or not layouts:
         return Recomputed()
     order = _Order(kernel)
@@ -71,8 +74,8 @@ def choose_recomputed(
     fits = peak_registers(kernel, facts, layouts) <= REGISTER_FILE // num_threads - OTHER_REGISTERS
     held = frozenset(map(id, exchanges))
     before = blocks_that_fit(peak_registers(kernel, facts, layouts, held), num_threads)
-    after = min(blocks_that_fit(peak_registers(kernel, chosen.seen_by(facts), kept, held), num_threads), ENOUGH_BLOCKS)
-    more = 0 < before < ENOUGH_BLOCKS and after > before
+    after = min(blocks_that_fit(peak_registers(kernel, chosen.seen_by(facts), kept, held), num_threads), enough_blocks)
+    more = 0 < before < enough_blocks and after > before
     if fits and not more:
         return Recomputed()
     forgotten = _forgotten(exchanges, found, facts, order, kept)

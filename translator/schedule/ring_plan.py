@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from ..analysis.facts import Facts
 from ..analysis.induction import Induction
 from ..artifact import Options, Target, TensorMap
 from ..ir.nodes import Kernel, Statement, Variable
-from ..records import dataclass
 from .dots import Dots
 
 ALIGNED_STAGES = 2  # of a tile that unaligned rows are shifted into: one is read, the next is written

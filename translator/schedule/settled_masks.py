@@ -1,7 +1,7 @@
-"""Masks that compile-time values settle: comparisons of `arange`s with numbers that come out alike for every element.
+"""Masks that are settled when the kernel is translated: comparisons that come out alike for every element.
 
 In: a typed kernel. Out: the same kernel without tests of what is always true, as with `cols < N` where the row fills the block
-and N is a constexpr: loads and stores lose the mask, `where` its condition.
+and N is a constexpr, or `row < M` in a loop whose head has tested that: loads and stores lose the mask, `where` its condition.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from dataclasses import replace
 from ..ir.nodes import Assign, Call, Effect, Expr, Kernel, Literal, Statement, Use, Variable
 from ..ir.rewrite import with_replaced
 from ..ir.walk import MOVES, assigned_variables, statements
+from .loop_limits import LoopLimit, loop_limits
 
 REMARK = "(always true)"
 
@@ -24,7 +25,8 @@ def with_settled_masks(kernel: Kernel) -> Kernel:
         for s in statements(kernel.body)
         if isinstance(s, Assign) and len(s.targets) == 1 and assignments[s.target] == 1
     }
-    settling = _Settling(definitions)
+    fixed = frozenset(definitions) | {p.variable for p in kernel.parameters if not assignments[p.variable]}
+    settling = _Settling(definitions, loop_limits(kernel, definitions, fixed))
     replaced: dict[int, Statement] = {}
     for statement in statements(kernel.body):
         if isinstance(statement, Assign):
@@ -40,11 +42,19 @@ def with_settled_masks(kernel: Kernel) -> Kernel:
 
 
 class _Settling:
-    """Rewrites expressions; `definitions` are the values of variables that are assigned once."""
+    """Rewrites expressions.
 
-    def __init__(self, definitions: dict[Variable, Expr]) -> None:
+    `definitions` are the values of variables that are assigned once, `loops` the limits of loops' variables; what follows
+    for a variable is kept, so that names that build upon each other are followed once.
+    """
+
+    def __init__(self, definitions: dict[Variable, Expr], loops: dict[Variable, LoopLimit]) -> None:
         self.definitions = definitions
         self.known: dict[Variable, bool] = {}
+        self.limits_of: dict[Variable, tuple[int, int] | None] = {}
+        self.counted_of: dict[Variable, tuple[LoopLimit, int] | None] = {
+            variable: (limit, 0) for variable, limit in loops.items()
+        }
 
     def settled(self, expr: Expr) -> Expr:
         """The expression without what is known to be true; the same object where nothing is."""
@@ -78,19 +88,47 @@ class _Settling:
             return all(self.is_true(arg) for arg in expr.args)
         if expr.op not in ("lt", "le", "gt", "ge"):
             return False
-        left, right = (self.limits(arg) for arg in expr.args)
+        smaller, larger = expr.args if expr.op in ("lt", "le") else reversed(expr.args)
+        left, right = self.limits(smaller), self.limits(larger)
         if left is None or right is None:
-            return False
-        if expr.op in ("gt", "ge"):
-            left, right = right, left
+            return self.is_inside_loop(smaller, larger)
         return left[1] < right[0] or (expr.op in ("le", "ge") and left[1] == right[0])
+
+    def is_inside_loop(self, index: Expr, stop: Expr) -> bool:
+        """Whether `index` is a loop's variable, plus too little to reach `stop`, where the loop ends."""
+        parts = self.counted(index)
+        if parts is None:
+            return False
+        limit, highest = parts
+        while isinstance(stop, Call) and stop.op in MOVES:
+            stop = stop.args[0]
+        return highest < limit.distance and isinstance(stop, Use) and stop.variable is limit.stop
+
+    def counted(self, expr: Expr) -> tuple[LoopLimit, int] | None:
+        """The loop's variable that integers count from, by its limit, and the most that is added to it."""
+        if isinstance(expr, Use):
+            if expr.variable not in self.counted_of:
+                value = self.definitions.get(expr.variable)
+                self.counted_of[expr.variable] = None if value is None else self.counted(value)
+            return self.counted_of[expr.variable]
+        if isinstance(expr, Call) and expr.op in MOVES:
+            return self.counted(expr.args[0])
+        if isinstance(expr, Call) and expr.op == "add":
+            for base, more in (expr.args, expr.args[::-1]):
+                parts, added = self.counted(base), self.limits(more)
+                if parts is not None and added is not None and added[0] >= 0:
+                    return parts[0], parts[1] + added[1]
+        return None
 
     def limits(self, expr: Expr) -> tuple[int, int] | None:
         """The least and the largest element of integers that compile-time values determine."""
         if isinstance(expr, Literal) and isinstance(expr.value, int):
             return int(expr.value), int(expr.value)
-        if isinstance(expr, Use) and expr.variable in self.definitions:
-            return self.limits(self.definitions[expr.variable])
+        if isinstance(expr, Use):
+            if expr.variable not in self.limits_of:
+                value = self.definitions.get(expr.variable)
+                self.limits_of[expr.variable] = None if value is None else self.limits(value)
+            return self.limits_of[expr.variable]
         if not isinstance(expr, Call):
             return None
         if expr.op == "arange":

@@ -11,8 +11,7 @@ in chunk 2 of line 5, which lies at chunk 2 ^ 5 = 7: offset 5 * 64 + 7 * 8 + 1 =
 from __future__ import annotations
 
 import math
-
-from ..records import dataclass
+from dataclasses import dataclass
 
 LINE_BYTES = 128
 CHUNK_BYTES = 16

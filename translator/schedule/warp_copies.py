@@ -17,12 +17,12 @@ a sector of 32 bytes whose halves of 16 went to different places would be fetche
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from ..analysis.axis_info import axis_info
 from ..analysis.facts import Facts
 from ..ir.nodes import Assign, Call, Kernel, Variable
 from ..ir.walk import statements
-from ..records import dataclass
 from .access import COPY_BYTES, plan_load
 from .exchange import LANE_BITS, Swizzle, exchange_swizzle
 from .layout import REGISTER, Layout
@@ -52,7 +52,7 @@ def choose_warp_copies(
     kernel: Kernel, facts: Facts, layouts: Mapping[Variable, Layout], rings: Rings
 ) -> dict[Variable, WarpCopy]:
     """The tiles of all rings that other lanes copy than those that hold them."""
-    held = {tile for ring in rings.rings for tile in ring.own}
+    held = {value for ring in rings.rings for value in ring.own if value.type.is_tile}
     found: dict[Variable, WarpCopy] = {}
     for statement in statements(kernel.body):
         if not isinstance(statement, Assign) or statement.targets[0] not in held:

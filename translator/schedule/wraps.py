@@ -10,7 +10,7 @@ In: a typed kernel. Out: the kernel without such wrap-arounds.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from ..analysis.affine import NotAffineError, build, scalar_part
 from ..analysis.box_dimensions import Site
@@ -24,7 +24,6 @@ from ..ir.rewrite import with_replaced
 from ..ir.types import ValueType
 from ..ir.walk import expressions, statements, subexpressions, used_variables
 from ..language.dtypes import int1
-from ..records import dataclass
 
 WRAPS = ("mod", "where", "minimum")
 REMARK = "(masked instead of wrapped)"

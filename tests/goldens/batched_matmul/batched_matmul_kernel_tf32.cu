@@ -176,8 +176,8 @@ batched_matmul_kernel(const float* a_ptr, const float* b_ptr, float* c_ptr, int 
     // L22: accumulator = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
     float accumulator[ROWS][COLS] = {};
     // L23: for k in range(0, K, BLOCK_K):
-    // Starts the loads of iteration k into a stage.
-    const auto load_tiles = [&](int k, int stage) {
+    // Starts the loads of iteration k into a stage; if there are no more, zeros.
+    const auto load_tiles = [&](int k, int stage, bool more) {
         // L24: a = tl.load(a_ptrs, mask=(offs_m[:, None] < M) & (k + offs_k[None, :] < K), other=0.0)
         #pragma unroll
         for (int r = 0; r < BLOCK_M_ROWS; ++r) {
@@ -185,7 +185,7 @@ batched_matmul_kernel(const float* a_ptr, const float* b_ptr, float* c_ptr, int 
             cp_async_16(&a[stage][a_place],
                         a_ptr + batch * static_cast<long long>(stride_ab)
                         + static_cast<long long>(offs_m[r]) * stride_am + offs_k + k,
-                        offs_m[r] < M ? valid_bytes<4, COL_VEC>(K - (k + offs_k)) : 0);
+                        more && offs_m[r] < M ? valid_bytes<4, COL_VEC>(K - (k + offs_k)) : 0);
         }
         // L25: b = tl.load(b_ptrs, mask=(k + offs_k[:, None] < K) & (offs_n[None, :] < N), other=0.0)
         #pragma unroll
@@ -196,20 +196,17 @@ batched_matmul_kernel(const float* a_ptr, const float* b_ptr, float* c_ptr, int 
                         b_ptr + batch * static_cast<long long>(stride_bb)
                         + static_cast<long long>(offs_k_row[r]) * stride_bk + offs_n
                         + static_cast<long long>(k) * stride_bk,
-                        k + offs_k_row[r] < K ? valid_bytes<4, BLOCK_N_VEC>(N - offs_n) : 0);
+                        more && k + offs_k_row[r] < K ? valid_bytes<4, BLOCK_N_VEC>(N - offs_n) : 0);
         }
     };
     for (int stage = 0; stage < NUM_STAGES - 1; ++stage) {
-        if (stage * BLOCK_K < K) load_tiles(stage * BLOCK_K, stage);
+        load_tiles(stage * BLOCK_K, stage, stage * BLOCK_K < K);
         cp_async_commit();
     }
     int used = 0;   // stages so far
     for (int k = 0; k < K; k += BLOCK_K) {
         cp_async_wait<NUM_STAGES - 2>();   // this thread's share of the tiles has arrived
         __syncthreads();   // everyone's share is there, and nobody reads the stage that is filled next
-        const int ahead = k + (NUM_STAGES - 1) * BLOCK_K;
-        if (ahead < K) load_tiles(ahead, (used + NUM_STAGES - 1) % NUM_STAGES);
-        cp_async_commit();   // possibly of nothing: one group per iteration
         const int stage = used % NUM_STAGES;
         // L26: accumulator += tl.dot(a, b, input_precision="tf32")
         #pragma unroll
@@ -218,7 +215,8 @@ batched_matmul_kernel(const float* a_ptr, const float* b_ptr, float* c_ptr, int 
             #pragma unroll
             for (int mi = 0; mi < MMA_ROWS; ++mi) {
                 const int a_place =
-                    swizzled<float, BLOCK_K, BLOCK_M>(warp_row + mi * 16 + lane % 16, kk + lane / 16 * 4);
+                    swizzled<float, BLOCK_K, BLOCK_M>(warp_row + lane % 16, kk + lane / 16 * 4)
+                    + mi * 16 * BLOCK_K;
                 ldmatrix_x4(a_frag[mi][0], a_frag[mi][1], a_frag[mi][2], a_frag[mi][3], &a[stage][a_place]);
             }
             unsigned b_frag[MMA_COLS][2];
@@ -228,7 +226,7 @@ batched_matmul_kernel(const float* a_ptr, const float* b_ptr, float* c_ptr, int 
                 for (int i = 0; i < 2; ++i) {
                     b_frag[ni][i] =
                         __float_as_uint(b[stage][swizzled<float, BLOCK_N, BLOCK_K>(kk + i * 4 + lane % 4,
-                        warp_col + ni * 8 + lane / 4)]);
+                                warp_col + ni * 8 + lane / 4)]);
                 }
             }
             #pragma unroll
@@ -242,8 +240,12 @@ batched_matmul_kernel(const float* a_ptr, const float* b_ptr, float* c_ptr, int 
         }
         // L27: a_ptrs += BLOCK_K * stride_ak    (folded into the copies)
         // L28: b_ptrs += BLOCK_K * stride_bk    (folded into the copies)
+        const int ahead = k + (NUM_STAGES - 1) * BLOCK_K;
+        load_tiles(ahead, (used + NUM_STAGES - 1) % NUM_STAGES, ahead < K);
+        cp_async_commit();   // possibly of nothing: one group per iteration
         ++used;
     }
+    cp_async_wait<0>();   // no copy of zeros is left behind
 
     // L30: c_ptrs = c_ptr + batch * stride_cb + offs_m[:, None] * stride_cm + offs_n[None, :] * stride_cn
     //         (formed where it is used)

@@ -6,8 +6,7 @@
 //              b_desc_stride_0: long long, multiples of 16; c_desc: __nv_bfloat16*, 16-byte aligned;
 //              c_desc_stride_0: long long, a multiple of 8; a_scale_ptr, b_scale_ptr: const float*, 16-byte
 //              aligned; M, N, K: int, multiples of 16
-//   constexpr  BLOCK_M = 128, BLOCK_N = 128, BLOCK_K = 128, A_ROWS = 128, A_COLS = 128, B_ROWS = 128,
-//              B_COLS = 128, C_ROWS = 128, C_COLS = 128
+//   constexpr  BLOCK_M = 128, BLOCK_N = 128, BLOCK_K = 128
 //   launch     grid (blocks, programs, 1), block (384, 1, 1), dynamic shared memory 230400 bytes
 //              each block takes every gridDim.x-th of num_programs programs, the first blockIdx.x
 //   maps       a_map: a_desc [a_desc_shape_0, a_desc_shape_1], strides in bytes [a_desc_stride_0 * 1]; box

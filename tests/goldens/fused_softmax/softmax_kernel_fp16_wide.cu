@@ -3,22 +3,24 @@
 //   target     sm_80 and later
 //   arguments  out_ptr: half*, 16-byte aligned; in_ptr: const half*, 16-byte aligned; in_row_stride,
 //              out_row_stride, n_rows, n_cols: int, multiples of 16
-//   constexpr  BLOCK_SIZE = 32768
+//   constexpr  ROWS = 1, BLOCK_SIZE = 32768
 //   launch     grid (programs, 1, 1), block (512, 1, 1), dynamic shared memory 0 bytes
-//   tiles      cols, in, x, numerator [32768]: 8 x 512 threads x 8 consecutive elements
+//   tiles      cols [32768]: 8 x 512 threads x 8 consecutive elements
+//              rows, x_max, denominator [1]: 1 thread; 512 threads hold copies
+//              x, x_float, numerator [1, 32768]: 1 thread; 8 x 512 threads x 8 consecutive elements
 //   numerics   exp: ex2.approx of x * log2(e), 2 ulp plus the rounding of the product
 //              /: div.full, 2 ulp, over the full range
 
 #include <cuda_fp16.h>
 
-constexpr int BLOCK_SIZE = 32768;                               // elements of in
+constexpr int BLOCK_SIZE = 32768;                               // columns of x
 constexpr int NUM_WARPS = 16;
 constexpr int WARP_SIZE = 32;
 constexpr unsigned ALL_LANES = 0xffffffff;                      // shuffle mask
 constexpr int NUM_THREADS = NUM_WARPS * WARP_SIZE;              // 512
-constexpr int ELEMS = BLOCK_SIZE / NUM_THREADS;                 // 64 elements of a tile per thread
-constexpr int VEC = 8;                                          // consecutive elements of a thread
-constexpr int VECS = ELEMS / VEC;                               // 8
+constexpr int COLS = BLOCK_SIZE / NUM_THREADS;                  // 64 columns of a tile per thread
+constexpr int VEC = 8;                                          // consecutive columns of a thread
+constexpr int VECS = COLS / VEC;                                // 8
 
 // Loads N consecutive elements if `inside`; otherwise nothing is read and each becomes `other`.
 template <int N, typename T>
@@ -109,12 +111,9 @@ __device__ __forceinline__ void forget(T (&tile)[N])
     #pragma unroll
     for (int i = 0; i < N; i += PER_WORD) {
         unsigned word;
-        T* elements = reinterpret_cast<T*>(&word);
-        #pragma unroll
-        for (int k = 0; k < PER_WORD; ++k) elements[k] = tile[i + k];
+        memcpy(&word, &tile[i], sizeof word);
         asm("xor.b32 %0, %0, %1;" : "+r"(word) : "r"(zero));
-        #pragma unroll
-        for (int k = 0; k < PER_WORD; ++k) tile[i + k] = elements[k];
+        memcpy(&tile[i], &word, sizeof word);
     }
 }
 
@@ -139,50 +138,50 @@ softmax_kernel(half* out_ptr, const half* in_ptr, int in_row_stride, int out_row
     __shared__ float denominator_partial[NUM_WARPS];   // one partial result per warp
     const int tid = threadIdx.x;
 
-    // L11: row_start = tl.program_id(0)
-    const int row_start = blockIdx.x;
-    // L12: row_step = tl.num_programs(0)
-    const int row_step = gridDim.x;
     // A row fits in one block: BLOCK_SIZE is a power of two not below n_cols.
     // L14: cols = tl.arange(0, BLOCK_SIZE)
     int cols[VECS];   // the first of each vector
     #pragma unroll
     for (int v = 0; v < VECS; ++v) cols[v] = (v * NUM_THREADS + tid) * VEC;
-    // L15: mask = cols < n_cols    (tested where it is used)
-    // L16: for row in tl.range(row_start, n_rows, row_step):
-    for (int row = row_start; row < n_rows; row += row_step) {
+    // L15: for start in tl.range(tl.program_id(0) * ROWS, n_rows, tl.num_programs(0) * ROWS):
+    for (int start = blockIdx.x; start < n_rows; start += gridDim.x) {
+        // L16: rows = start + tl.arange(0, ROWS)
+        const int rows = start;
+        // L17: mask = (rows < n_rows)[:, None] & (cols < n_cols)[None, :]    (tested where it is used)
         // Lanes past the end read -inf, which neither the maximum nor the sum can see.
-        // L18: x = tl.load(in_ptr + row * in_row_stride + cols, mask=mask,
-        //     other=-float("inf")).to(tl.float32)
-        half in[ELEMS];
+        // L19: x = tl.load(in_ptr + rows[:, None] * in_row_stride + cols[None, :], mask=mask,
+        //     other=-float("inf"))
+        half x[COLS];
         #pragma unroll
         for (int v = 0; v < VECS; ++v) {
-            load_vec_if<VEC>(&in[v * VEC], in_ptr + static_cast<long long>(row) * in_row_stride + cols[v],
+            load_vec_if<VEC>(&x[v * VEC], in_ptr + static_cast<long long>(rows) * in_row_stride + cols[v],
                              cols[v] < n_cols, __float2half(__int_as_float(0xff800000)));
         }
-        const auto x = [&](int e) { return __half2float(in[e]); };
+        // L20: x = x.to(tl.float32)
+        const auto x_float = [&](int c) { return __half2float(x[c]); };
         // Subtract the maximum for numerical stability.
-        // L20: numerator = tl.exp(x - tl.max(x, axis=0))
-        half x_max = in[0];
+        // L22: numerator = tl.exp(x - tl.max(x, axis=1)[:, None])
+        half x_max = x[0];
         #pragma unroll
-        for (int e = 1; e < ELEMS; ++e) x_max = __hmax(x_max, in[e]);
+        for (int c = 1; c < COLS; ++c) x_max = __hmax(x_max, x[c]);
         // a barrier inside: every warp has written its partial result
         x_max = block_reduce<Max>(x_max, x_max_partial);
-        const auto numerator = [&](int e) { return __expf(x(e) - __half2float(x_max)); };
-        // L21: denominator = tl.sum(numerator, axis=0)
+        const auto numerator = [&](int c) { return __expf(x_float(c) - __half2float(x_max)); };
+        // L23: denominator = tl.sum(numerator, axis=1)
         float denominator = numerator(0);
         #pragma unroll
-        for (int e = 1; e < ELEMS; ++e) denominator += numerator(e);
+        for (int c = 1; c < COLS; ++c) denominator += numerator(c);
         // a barrier inside: every warp has written its partial result
         denominator = block_reduce<Sum>(denominator, denominator_partial);
-        // L22: tl.store(out_ptr + row * out_row_stride + cols, numerator / denominator, mask=mask)
-        forget(in);
-        half stored[ELEMS];
-        round_pairs(stored, [&](int e) { return divide(numerator(e), denominator); });
+        // L24: tl.store(out_ptr + rows[:, None] * out_row_stride + cols[None, :], numerator / denominator[:,
+        //     None], mask=mask)
+        forget(x);
+        half stored[COLS];
+        round_pairs(stored, [&](int c) { return divide(numerator(c), denominator); });
         #pragma unroll
         for (int v = 0; v < VECS; ++v) {
             if (cols[v] < n_cols) {
-                store_vec<VEC>(out_ptr + static_cast<long long>(row) * out_row_stride + cols[v],
+                store_vec<VEC>(out_ptr + static_cast<long long>(rows) * out_row_stride + cols[v],
                                &stored[v * VEC]);
             }
         }

@@ -3,20 +3,22 @@
 //   target     sm_80 and later
 //   arguments  out_ptr: float*, 16-byte aligned; in_ptr: const float*, 16-byte aligned; in_row_stride,
 //              out_row_stride, n_cols: int, multiples of 16; n_rows: int
-//   constexpr  BLOCK_SIZE = 4096
+//   constexpr  ROWS = 1, BLOCK_SIZE = 4096
 //   launch     grid (programs, 1, 1), block (256, 1, 1), dynamic shared memory 0 bytes
-//   tiles      cols, x, numerator [4096]: 4 x 256 threads x 4 consecutive elements
+//   tiles      cols [4096]: 4 x 256 threads x 4 consecutive elements
+//              rows, x_max, denominator [1]: 1 thread; 256 threads hold copies
+//              x, numerator [1, 4096]: 1 thread; 4 x 256 threads x 4 consecutive elements
 //   numerics   exp: ex2.approx of x * log2(e), 2 ulp plus the rounding of the product
 //              /: div.full, 2 ulp, over the full range
 
-constexpr int BLOCK_SIZE = 4096;                                // elements of x
+constexpr int BLOCK_SIZE = 4096;                                // columns of x
 constexpr int NUM_WARPS = 8;
 constexpr int WARP_SIZE = 32;
 constexpr unsigned ALL_LANES = 0xffffffff;                      // shuffle mask
 constexpr int NUM_THREADS = NUM_WARPS * WARP_SIZE;              // 256
-constexpr int ELEMS = BLOCK_SIZE / NUM_THREADS;                 // 16 elements of a tile per thread
-constexpr int VEC = 4;                                          // consecutive elements of a thread
-constexpr int VECS = ELEMS / VEC;                               // 4
+constexpr int COLS = BLOCK_SIZE / NUM_THREADS;                  // 16 columns of a tile per thread
+constexpr int VEC = 4;                                          // consecutive columns of a thread
+constexpr int VECS = COLS / VEC;                                // 4
 
 // Loads N consecutive elements if `inside`; otherwise nothing is read and each becomes `other`.
 template <int N, typename T>
@@ -105,51 +107,51 @@ softmax_kernel(float* out_ptr, const float* in_ptr, int in_row_stride, int out_r
     __shared__ float denominator_partial[NUM_WARPS];   // one partial result per warp
     const int tid = threadIdx.x;
 
-    // L11: row_start = tl.program_id(0)
-    const int row_start = blockIdx.x;
-    // L12: row_step = tl.num_programs(0)
-    const int row_step = gridDim.x;
     // A row fits in one block: BLOCK_SIZE is a power of two not below n_cols.
     // L14: cols = tl.arange(0, BLOCK_SIZE)
     int cols[VECS];   // the first of each vector
     #pragma unroll
     for (int v = 0; v < VECS; ++v) cols[v] = (v * NUM_THREADS + tid) * VEC;
-    // L15: mask = cols < n_cols    (tested where it is used)
-    // L16: for row in tl.range(row_start, n_rows, row_step):
-    for (int row = row_start; row < n_rows; row += row_step) {
+    // L15: for start in tl.range(tl.program_id(0) * ROWS, n_rows, tl.num_programs(0) * ROWS):
+    for (int start = blockIdx.x; start < n_rows; start += gridDim.x) {
+        // L16: rows = start + tl.arange(0, ROWS)
+        const int rows = start;
+        // L17: mask = (rows < n_rows)[:, None] & (cols < n_cols)[None, :]    (tested where it is used)
         // Lanes past the end read -inf, which neither the maximum nor the sum can see.
-        // L18: x = tl.load(in_ptr + row * in_row_stride + cols, mask=mask,
-        //     other=-float("inf")).to(tl.float32)
-        float x[ELEMS];
+        // L19: x = tl.load(in_ptr + rows[:, None] * in_row_stride + cols[None, :], mask=mask,
+        //     other=-float("inf"))
+        float x[COLS];
         #pragma unroll
         for (int v = 0; v < VECS; ++v) {
-            load_vec_if<VEC>(&x[v * VEC], in_ptr + static_cast<long long>(row) * in_row_stride + cols[v],
+            load_vec_if<VEC>(&x[v * VEC], in_ptr + static_cast<long long>(rows) * in_row_stride + cols[v],
                              cols[v] < n_cols, __int_as_float(0xff800000));
         }
+        // L20: x = x.to(tl.float32)    (the same elements)
         // Subtract the maximum for numerical stability.
-        // L20: numerator = tl.exp(x - tl.max(x, axis=0))
+        // L22: numerator = tl.exp(x - tl.max(x, axis=1)[:, None])
         float x_max = x[0];
         #pragma unroll
-        for (int e = 1; e < ELEMS; ++e) x_max = fmaxf(x_max, x[e]);
+        for (int c = 1; c < COLS; ++c) x_max = fmaxf(x_max, x[c]);
         // a barrier inside: every warp has written its partial result
         x_max = block_reduce<Max>(x_max, x_max_partial);
-        float numerator[ELEMS];
+        float numerator[COLS];
         #pragma unroll
-        for (int e = 0; e < ELEMS; ++e) numerator[e] = __expf(x[e] - x_max);
-        // L21: denominator = tl.sum(numerator, axis=0)
+        for (int c = 0; c < COLS; ++c) numerator[c] = __expf(x[c] - x_max);
+        // L23: denominator = tl.sum(numerator, axis=1)
         float denominator = numerator[0];
         #pragma unroll
-        for (int e = 1; e < ELEMS; ++e) denominator += numerator[e];
+        for (int c = 1; c < COLS; ++c) denominator += numerator[c];
         // a barrier inside: every warp has written its partial result
         denominator = block_reduce<Sum>(denominator, denominator_partial);
-        // L22: tl.store(out_ptr + row * out_row_stride + cols, numerator / denominator, mask=mask)
-        float stored[ELEMS];
+        // L24: tl.store(out_ptr + rows[:, None] * out_row_stride + cols[None, :], numerator / denominator[:,
+        //     None], mask=mask)
+        float stored[COLS];
         #pragma unroll
-        for (int e = 0; e < ELEMS; ++e) stored[e] = divide(numerator[e], denominator);
+        for (int c = 0; c < COLS; ++c) stored[c] = divide(numerator[c], denominator);
         #pragma unroll
         for (int v = 0; v < VECS; ++v) {
             if (cols[v] < n_cols) {
-                store_vec<VEC>(out_ptr + static_cast<long long>(row) * out_row_stride + cols[v],
+                store_vec<VEC>(out_ptr + static_cast<long long>(rows) * out_row_stride + cols[v],
                                &stored[v * VEC]);
             }
         }

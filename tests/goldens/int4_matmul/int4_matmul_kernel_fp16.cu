@@ -414,7 +414,8 @@ int4_matmul_kernel(const half* a_ptr, const int* packed_ptr, const half* scale_p
                         const int next = c + 1;
                         const half2 pair =
                             small_half2<-8>(((packed[r][c] >> shift[r]) & 15) - 8,
-                            ((packed[r][next] >> shift[r]) & 15) - 8) * __halves2half2(scale[c], scale[next]);
+                                            ((packed[r][next] >> shift[r]) & 15) - 8)
+                            * __halves2half2(scale[c], scale[next]);
                         b[r][c] = pair.x;
                         b[r][next] = pair.y;
                     }

@@ -341,7 +341,7 @@ int4_matmul_kernel(const half* a_ptr, const int* packed_ptr, const half* scale_p
                 for (int h = 0; h < 2; ++h) {
                     const int a_place =
                         swizzled<half, BLOCK_K, BLOCK_M>(h * 8 + lane / 4 % 2 * 4 + lane / 8,
-                        kk + lane % 4 * RUN);
+                                kk + lane % 4 * RUN);
                     load_vec<RUN>(a_run[mi][h], &a[stage][a_place]);
                 }
             }

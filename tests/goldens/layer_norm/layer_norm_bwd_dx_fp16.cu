@@ -2,10 +2,10 @@
 //
 //   target     sm_80 and later
 //   arguments  dx_ptr: half*, 16-byte aligned; dy_ptr, x_ptr, w_ptr: const half*, 16-byte aligned; dw_ptr,
-//              db_ptr: float*, 16-byte aligned; mean_ptr, rstd_ptr: const float*, 16-byte aligned; stride, M,
-//              N: int, multiples of 16
-//   constexpr  BLOCK_SIZE = 8192
-//   launch     grid (programs, 1, 1), block (512, 1, 1), dynamic shared memory 65664 bytes
+//              db_ptr: float*, 16-byte aligned; mean_ptr, rstd_ptr: const float*, 16-byte aligned; M: int, a
+//              multiple of 16
+//   constexpr  N = 8192, BLOCK_SIZE = 8192
+//   launch     grid (programs, 1, 1), block (512, 1, 1), dynamic shared memory 73856 bytes
 //   tiles      cols, w, w_float, dw, db, x, x_float, dy, dy_float, xhat, wdy, dx [8192]: 2 x 512 threads x 8
 //              consecutive elements
 //   numerics   /: div.full, 2 ulp, over the full range
@@ -13,6 +13,7 @@
 #include <cuda_fp16.h>
 
 constexpr int BLOCK_SIZE = 8192;                                // elements of w
+constexpr int N = 8192;
 constexpr int NUM_WARPS = 16;
 constexpr int WARP_SIZE = 32;
 constexpr unsigned ALL_LANES = 0xffffffff;                      // shuffle mask
@@ -23,15 +24,12 @@ constexpr int VECS = ELEMS / VEC;                               // 2
 constexpr int QUAD_VEC = 4;                                     // elements of one access
 constexpr int NUM_STAGES = 2;                                   // tiles in shared memory at once
 
-// Loads N consecutive elements if `inside`; otherwise nothing is read and each becomes `other`.
+// Loads N consecutive elements in one access; `source` is aligned to their size.
 template <int N, typename T>
-__device__ __forceinline__ void load_vec_if(T* target, const T* source, bool inside, T other)
+__device__ __forceinline__ void load_vec(T* target, const T* source)
 {
-    uint4 packet;
-    T* elements = reinterpret_cast<T*>(&packet);
-    #pragma unroll
-    for (int i = 0; i < N; ++i) elements[i] = other;
-    if (inside) packet = *reinterpret_cast<const uint4*>(source);
+    const uint4 packet = *reinterpret_cast<const uint4*>(source);
+    const T* elements = reinterpret_cast<const T*>(&packet);
     #pragma unroll
     for (int i = 0; i < N; ++i) target[i] = elements[i];
 }
@@ -128,6 +126,13 @@ __device__ __forceinline__ void cp_async_16(void* dst, const void* src, int byte
                  :: "r"(shared_address(dst)), "l"(src), "r"(bytes) : "memory");
 }
 
+// Starts an asynchronous copy of the first `bytes` of 4 bytes to shared memory; the others become zeros.
+__device__ __forceinline__ void cp_async_4(void* dst, const void* src, int bytes)
+{
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;"
+                 :: "r"(shared_address(dst)), "l"(src), "r"(bytes) : "memory");
+}
+
 // Closes the group of copies started since the previous commit.
 __device__ __forceinline__ void cp_async_commit()
 {
@@ -146,18 +151,24 @@ struct alignas(16) SharedArrays {
     alignas(16) half x_ahead[NUM_STAGES][ELEMS * NUM_THREADS];
     // each thread's own elements, on their way to its registers
     alignas(16) half dy_ahead[NUM_STAGES][ELEMS * NUM_THREADS];
+    // each thread's own elements, on their way to its registers
+    alignas(16) float mean_ahead[NUM_STAGES][NUM_THREADS];
+    // each thread's own elements, on their way to its registers
+    alignas(16) float rstd_ahead[NUM_STAGES][NUM_THREADS];
     alignas(16) Sums sums_partial[NUM_WARPS];   // one partial result per warp
 };
-static_assert(sizeof(SharedArrays) == 65664, "the launch line in the header above");
+static_assert(sizeof(SharedArrays) == 73856, "the launch line in the header above");
 
 extern "C" __global__ void __launch_bounds__(NUM_THREADS, 1)
 layer_norm_bwd_dx(half* dx_ptr, const half* dy_ptr, float* dw_ptr, float* db_ptr, const half* x_ptr,
-                  const half* w_ptr, const float* mean_ptr, const float* rstd_ptr, int stride, int M, int N)
+                  const half* w_ptr, const float* mean_ptr, const float* rstd_ptr, int M)
 {
     extern __shared__ __align__(16) unsigned char shared_bytes[];
     SharedArrays& shared = *reinterpret_cast<SharedArrays*>(shared_bytes);
     auto& x_ahead = shared.x_ahead;
     auto& dy_ahead = shared.dy_ahead;
+    auto& mean_ahead = shared.mean_ahead;
+    auto& rstd_ahead = shared.rstd_ahead;
     auto& sums_partial = shared.sums_partial;
     const int tid = threadIdx.x;
 
@@ -167,13 +178,11 @@ layer_norm_bwd_dx(half* dx_ptr, const half* dy_ptr, float* dw_ptr, float* db_ptr
     int cols[ELEMS];
     #pragma unroll
     for (int e = 0; e < ELEMS; ++e) cols[e] = (e / VEC * NUM_THREADS + tid) * VEC + e % VEC;
-    // L47: mask = cols < N    (tested where it is used)
+    // L47: mask = cols < N    (always true)
     // L48: w = tl.load(w_ptr + cols, mask=mask, other=0.0).to(tl.float32)
     half w[ELEMS];
     #pragma unroll
-    for (int v = 0; v < VECS; ++v) {
-        load_vec_if<VEC>(&w[v * VEC], w_ptr + cols[v * VEC], cols[v * VEC] < N, __float2half(0.0f));
-    }
+    for (int v = 0; v < VECS; ++v) load_vec<VEC>(&w[v * VEC], w_ptr + cols[v * VEC]);
     float w_float[ELEMS];
     #pragma unroll
     for (int e = 0; e < ELEMS; ++e) w_float[e] = __half2float(w[e]);
@@ -181,26 +190,29 @@ layer_norm_bwd_dx(half* dx_ptr, const half* dy_ptr, float* dw_ptr, float* db_ptr
     float dw[ELEMS] = {};
     // L50: db = tl.zeros((BLOCK_SIZE,), dtype=tl.float32)
     float db[ELEMS] = {};
-    // A program keeps the sums of its rows in registers and writes them once.
-    // L52: for row in range(group, M, tl.num_programs(0)):
+    // A program keeps the sums of its rows in registers and writes them once; two rows are on their way
+    // meanwhile.
+    // L52: for row in tl.range(group, M, tl.num_programs(0), num_stages=3):
     // Starts the loads of iteration row into a stage.
     const auto load_tiles = [&](int row, int stage) {
-        // L53: x = tl.load(x_ptr + row * stride + cols, mask=mask, other=0.0).to(tl.float32)
+        // L53: x = tl.load(x_ptr + row * N + cols, mask=mask, other=0.0).to(tl.float32)
         //         (its copies, made ahead)
         #pragma unroll
         for (int v = 0; v < VECS; ++v) {
             cp_async_16(&x_ahead[stage][(v * NUM_THREADS + tid) * VEC],
-                        x_ptr + static_cast<long long>(row) * stride + cols[v * VEC],
-                        cols[v * VEC] < N ? 16 : 0);
+                        x_ptr + static_cast<long long>(row) * N + cols[v * VEC], 16);
         }
-        // L54: dy = tl.load(dy_ptr + row * stride + cols, mask=mask, other=0.0).to(tl.float32)
+        // L54: dy = tl.load(dy_ptr + row * N + cols, mask=mask, other=0.0).to(tl.float32)
         //         (its copies, made ahead)
         #pragma unroll
         for (int v = 0; v < VECS; ++v) {
             cp_async_16(&dy_ahead[stage][(v * NUM_THREADS + tid) * VEC],
-                        dy_ptr + static_cast<long long>(row) * stride + cols[v * VEC],
-                        cols[v * VEC] < N ? 16 : 0);
+                        dy_ptr + static_cast<long long>(row) * N + cols[v * VEC], 16);
         }
+        // L55: mean = tl.load(mean_ptr + row)    (its copies, made ahead)
+        cp_async_4(&mean_ahead[stage][tid], mean_ptr + row, 4);
+        // L56: rstd = tl.load(rstd_ptr + row)    (its copies, made ahead)
+        cp_async_4(&rstd_ahead[stage][tid], rstd_ptr + row, 4);
     };
     for (int stage = 0; stage < NUM_STAGES; ++stage) {
         if (group + stage * static_cast<int>(gridDim.x) < M) {
@@ -212,39 +224,37 @@ layer_norm_bwd_dx(half* dx_ptr, const half* dy_ptr, float* dw_ptr, float* db_ptr
     for (int row = group; row < M; row += gridDim.x) {
         cp_async_wait<NUM_STAGES - 1>();   // what this thread has copied has arrived
         const int stage = used % NUM_STAGES;
-        // L53: x = tl.load(x_ptr + row * stride + cols, mask=mask, other=0.0).to(tl.float32)
+        // L53: x = tl.load(x_ptr + row * N + cols, mask=mask, other=0.0).to(tl.float32)
         //         (from where it was copied)
         half x[ELEMS];
         #pragma unroll
         for (int v = 0; v < VECS; ++v) {
-            load_vec_if<VEC>(&x[v * VEC], &x_ahead[stage][(v * NUM_THREADS + tid) * VEC], cols[v * VEC] < N,
-                             __float2half(0.0f));
+            load_vec<VEC>(&x[v * VEC], &x_ahead[stage][(v * NUM_THREADS + tid) * VEC]);
         }
         float x_float[ELEMS];
         #pragma unroll
         for (int e = 0; e < ELEMS; ++e) x_float[e] = __half2float(x[e]);
-        // L54: dy = tl.load(dy_ptr + row * stride + cols, mask=mask, other=0.0).to(tl.float32)
+        // L54: dy = tl.load(dy_ptr + row * N + cols, mask=mask, other=0.0).to(tl.float32)
         //         (from where it was copied)
         half dy[ELEMS];
         #pragma unroll
         for (int v = 0; v < VECS; ++v) {
-            load_vec_if<VEC>(&dy[v * VEC], &dy_ahead[stage][(v * NUM_THREADS + tid) * VEC], cols[v * VEC] < N,
-                             __float2half(0.0f));
+            load_vec<VEC>(&dy[v * VEC], &dy_ahead[stage][(v * NUM_THREADS + tid) * VEC]);
         }
-        const int ahead = row + NUM_STAGES * static_cast<int>(gridDim.x);
-        if (ahead < M) load_tiles(ahead, stage);
-        cp_async_commit();   // possibly of nothing: one group per iteration
         float dy_float[ELEMS];
         #pragma unroll
         for (int e = 0; e < ELEMS; ++e) dy_float[e] = __half2float(dy[e]);
-        // L55: mean = tl.load(mean_ptr + row)
-        const float mean = mean_ptr[row];
-        // L56: rstd = tl.load(rstd_ptr + row)
-        const float rstd = rstd_ptr[row];
+        // L55: mean = tl.load(mean_ptr + row)    (from where it was copied)
+        const float mean = mean_ahead[stage][tid];
+        // L56: rstd = tl.load(rstd_ptr + row)    (from where it was copied)
+        const float rstd = rstd_ahead[stage][tid];
+        const int ahead = row + NUM_STAGES * static_cast<int>(gridDim.x);
+        if (ahead < M) load_tiles(ahead, stage);
+        cp_async_commit();   // possibly of nothing: one group per iteration
         // L57: xhat = tl.where(mask, (x - mean) * rstd, 0.0)
         float xhat[ELEMS];
         #pragma unroll
-        for (int e = 0; e < ELEMS; ++e) xhat[e] = cols[e / VEC * VEC] < N ? (x_float[e] - mean) * rstd : 0.0f;
+        for (int e = 0; e < ELEMS; ++e) xhat[e] = (x_float[e] - mean) * rstd;
         // L58: wdy = w * dy
         float wdy[ELEMS];
         #pragma unroll
@@ -265,15 +275,12 @@ layer_norm_bwd_dx(half* dx_ptr, const half* dy_ptr, float* dw_ptr, float* db_ptr
         float dx[ELEMS];
         #pragma unroll
         for (int e = 0; e < ELEMS; ++e) dx[e] = (wdy[e] - (xhat[e] * c1 + c2)) * rstd;
-        // L62: tl.store(dx_ptr + row * stride + cols, dx, mask=mask)
+        // L62: tl.store(dx_ptr + row * N + cols, dx, mask=mask)
         half stored[ELEMS];
         round_pairs(stored, [&](int e) { return dx[e]; });
         #pragma unroll
         for (int v = 0; v < VECS; ++v) {
-            if (cols[v * VEC] < N) {
-                store_vec<VEC>(dx_ptr + static_cast<long long>(row) * stride + cols[v * VEC],
-                               &stored[v * VEC]);
-            }
+            store_vec<VEC>(dx_ptr + static_cast<long long>(row) * N + cols[v * VEC], &stored[v * VEC]);
         }
         // L63: dw += dy * xhat
         #pragma unroll
@@ -286,17 +293,13 @@ layer_norm_bwd_dx(half* dx_ptr, const half* dy_ptr, float* dw_ptr, float* db_ptr
     // L65: tl.store(dw_ptr + group * N + cols, dw, mask=mask)
     #pragma unroll
     for (int v = 0; v < ELEMS / QUAD_VEC; ++v) {
-        if (cols[v * QUAD_VEC] < N) {
-            store_vec<QUAD_VEC>(dw_ptr + static_cast<long long>(group) * N + cols[v * QUAD_VEC],
-                                &dw[v * QUAD_VEC]);
-        }
+        store_vec<QUAD_VEC>(dw_ptr + static_cast<long long>(group) * N + cols[v * QUAD_VEC],
+                            &dw[v * QUAD_VEC]);
     }
     // L66: tl.store(db_ptr + group * N + cols, db, mask=mask)
     #pragma unroll
     for (int v = 0; v < ELEMS / QUAD_VEC; ++v) {
-        if (cols[v * QUAD_VEC] < N) {
-            store_vec<QUAD_VEC>(db_ptr + static_cast<long long>(group) * N + cols[v * QUAD_VEC],
-                                &db[v * QUAD_VEC]);
-        }
+        store_vec<QUAD_VEC>(db_ptr + static_cast<long long>(group) * N + cols[v * QUAD_VEC],
+                            &db[v * QUAD_VEC]);
     }
 }

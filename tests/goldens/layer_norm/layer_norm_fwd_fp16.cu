@@ -122,12 +122,9 @@ __device__ __forceinline__ void forget(T (&tile)[N])
     #pragma unroll
     for (int i = 0; i < N; i += PER_WORD) {
         unsigned word;
-        T* elements = reinterpret_cast<T*>(&word);
-        #pragma unroll
-        for (int k = 0; k < PER_WORD; ++k) elements[k] = tile[i + k];
+        memcpy(&word, &tile[i], sizeof word);
         asm("xor.b32 %0, %0, %1;" : "+r"(word) : "r"(zero));
-        #pragma unroll
-        for (int k = 0; k < PER_WORD; ++k) tile[i + k] = elements[k];
+        memcpy(&tile[i], &word, sizeof word);
     }
 }
 

@@ -42,6 +42,7 @@ constexpr int MMA_ROWS = 4;                                     // pieces of 16 
 constexpr int MMA_COLS = 4;                                     // pieces of 8 columns per warp
 constexpr int NUM_STAGES = 3;                                   // tiles in shared memory at once
 constexpr int MMA_K = 16;                                       // elements of K per instruction
+constexpr int B_LINE = 128 / sizeof(half);                      // elements of 128 bytes, the width of a box
 
 // Stores N consecutive elements in one access; `target` is aligned to their size.
 template <int N, typename T>
@@ -201,8 +202,8 @@ matmul_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int M, int N, i
     float accumulator[ROWS][COLS] = {};
     // L38: for k in range(0, tl.cdiv(K, BLOCK_K)):
     const int k_stop = (K + BLOCK_K - 1) / BLOCK_K;
-    // Starts the loads of iteration k into a stage.
-    const auto load_tiles = [&](int k, int stage) {
+    // Starts the loads of iteration k into a stage; if there are no more, zeros.
+    const auto load_tiles = [&](int k, int stage, bool more) {
         // L39: a = tl.load(a_ptrs, mask=offs_k[None, :] < K - k * BLOCK_K, other=0.0)
         #pragma unroll
         for (int r = 0; r < BLOCK_M_ROWS; ++r) {
@@ -210,7 +211,7 @@ matmul_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int M, int N, i
             cp_async_16(&a[stage][a_place],
                         a_ptr + static_cast<long long>(offs_am[r]) * stride_am + offs_k
                         + static_cast<long long>(k) * BLOCK_K,
-                        offs_k < K - k * BLOCK_K && offs_am[r] < M ? 16 : 0);
+                        more && offs_k < K - k * BLOCK_K && offs_am[r] < M ? 16 : 0);
         }
         // L40: b = tl.load(b_ptrs, mask=offs_k[:, None] < K - k * BLOCK_K, other=0.0)
         #pragma unroll
@@ -220,19 +221,16 @@ matmul_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int M, int N, i
             cp_async_16(&b[stage][b_place],
                         b_ptr + static_cast<long long>(offs_k_row[r]) * stride_bk + offs_bn
                         + static_cast<long long>(k) * BLOCK_K * stride_bk,
-                        offs_k_row[r] < K - k * BLOCK_K && offs_bn < N ? 16 : 0);
+                        more && offs_k_row[r] < K - k * BLOCK_K && offs_bn < N ? 16 : 0);
         }
     };
     for (int stage = 0; stage < NUM_STAGES - 1; ++stage) {
-        if (stage < k_stop) load_tiles(stage, stage);
+        load_tiles(stage, stage, stage < k_stop);
         cp_async_commit();
     }
     for (int k = 0; k < k_stop; ++k) {
         cp_async_wait<NUM_STAGES - 2>();   // this thread's share of the tiles has arrived
         __syncthreads();   // everyone's share is there, and nobody reads the stage that is filled next
-        const int ahead = k + NUM_STAGES - 1;
-        if (ahead < k_stop) load_tiles(ahead, ahead % NUM_STAGES);
-        cp_async_commit();   // possibly of nothing: one group per iteration
         const int stage = k % NUM_STAGES;
         // L41: accumulator = tl.dot(a, b, accumulator)
         #pragma unroll
@@ -241,14 +239,16 @@ matmul_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int M, int N, i
             #pragma unroll
             for (int mi = 0; mi < MMA_ROWS; ++mi) {
                 const int a_place =
-                    swizzled<half, BLOCK_K, BLOCK_M>(warp_row + mi * 16 + lane % 16, kk + lane / 16 * 8);
+                    swizzled<half, BLOCK_K, BLOCK_M>(warp_row + lane % 16, kk + lane / 16 * 8)
+                    + mi * 16 * BLOCK_K;
                 ldmatrix_x4(a_frag[mi][0], a_frag[mi][1], a_frag[mi][2], a_frag[mi][3], &a[stage][a_place]);
             }
             unsigned b_frag[MMA_COLS][2];
             #pragma unroll
             for (int ni = 0; ni < MMA_COLS; ni += 2) {
                 const int b_place =
-                    swizzled<half, BLOCK_N, BLOCK_K>(kk + lane % 16, warp_col + ni * 8 + lane / 16 * 8);
+                    swizzled<half, BLOCK_N, BLOCK_K>(lane % 16, warp_col + ni * 8 + lane / 16 * 8)
+                    + kk * B_LINE;
                 ldmatrix_x4_trans(b_frag[ni][0], b_frag[ni][1], b_frag[ni + 1][0], b_frag[ni + 1][1],
                                   &b[stage][b_place]);
             }
@@ -263,7 +263,11 @@ matmul_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int M, int N, i
         }
         // L42: a_ptrs += BLOCK_K * stride_ak    (folded into the copies)
         // L43: b_ptrs += BLOCK_K * stride_bk    (folded into the copies)
+        const int ahead = k + NUM_STAGES - 1;
+        load_tiles(ahead, ahead % NUM_STAGES, ahead < k_stop);
+        cp_async_commit();   // possibly of nothing: one group per iteration
     }
+    cp_async_wait<0>();   // no copy of zeros is left behind
     // The activation sees the float32 sums.
     // L45: if ACTIVATION == "leaky_relu":    (false in this specialisation: without L46)
     // L47: c = accumulator.to(tl.float16)

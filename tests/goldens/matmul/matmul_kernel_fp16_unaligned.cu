@@ -338,7 +338,7 @@ matmul_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int M, int N, i
     }
     cp_async_wait<NUM_STAGES - 2>();   // this thread's share of the first rows has arrived
     __syncthreads();   // everyone's share is there
-    if (0 < k_stop) align_tiles(0);
+    if (k_stop > 0) align_tiles(0);
     for (int k = 0; k < k_stop; ++k) {
         cp_async_wait<NUM_STAGES - 3>();   // this thread's share of the next iteration's rows has arrived
         async_proxy_fence();   // the tensor cores read through the asynchronous proxy

@@ -18,7 +18,6 @@ constexpr unsigned ALL_LANES = 0xffffffff;                      // shuffle mask
 constexpr int NUM_THREADS = NUM_WARPS * WARP_SIZE;              // 32
 // 16 columns of a tile per thread, 333 padded to 512
 constexpr int COLS = 16;
-constexpr int ROWS = ROWS_PER_PROGRAM;                          // 4 rows of a tile per thread
 constexpr int VEC = 4;                                          // consecutive rows of a thread
 
 // Stores N consecutive elements in one access; `target` is aligned to their size.
@@ -71,7 +70,7 @@ struct ArgMax {
         if (!left.present) return right;
         const bool left_wins = left.value == left.value
             && (left.value > right.value || right.value != right.value
-            || (left.value == right.value && left.index < right.index));
+                || (left.value == right.value && left.index < right.index));
         return left_wins ? left : right;
     }
 };
@@ -100,9 +99,9 @@ row_reductions_kernel(const float* x_ptr, float* sum_ptr, float* max_ptr, int* a
     const int tid = threadIdx.x;
 
     // L13: rows = tl.program_id(0) * ROWS_PER_PROGRAM + tl.arange(0, ROWS_PER_PROGRAM)
-    int rows[ROWS];
+    int rows[ROWS_PER_PROGRAM];
     #pragma unroll
-    for (int r = 0; r < ROWS; ++r) rows[r] = static_cast<int>(blockIdx.x) * ROWS_PER_PROGRAM + r;
+    for (int r = 0; r < ROWS_PER_PROGRAM; ++r) rows[r] = static_cast<int>(blockIdx.x) * ROWS_PER_PROGRAM + r;
     // The tile is exactly as wide as the matrix: its side need not be a power of two.
     // L15: cols = tl.arange(0, N)
     int cols[COLS];
@@ -110,9 +109,9 @@ row_reductions_kernel(const float* x_ptr, float* sum_ptr, float* max_ptr, int* a
     for (int c = 0; c < COLS; ++c) cols[c] = c * NUM_THREADS + tid;
     // L16: inside = rows < M    (tested where it is used)
     // L17: x = tl.load(x_ptr + rows[:, None] * stride + cols[None, :], mask=inside[:, None], other=0.0)
-    float x[COLS][ROWS];
+    float x[COLS][ROWS_PER_PROGRAM];
     #pragma unroll
-    for (int r = 0; r < ROWS; ++r) {
+    for (int r = 0; r < ROWS_PER_PROGRAM; ++r) {
         #pragma unroll
         for (int c = 0; c < COLS; ++c) {
             x[c][r] = rows[r] < M && c * NUM_THREADS + tid < N
@@ -120,18 +119,18 @@ row_reductions_kernel(const float* x_ptr, float* sum_ptr, float* max_ptr, int* a
         }
     }
     // L18: total = tl.sum(x, axis=1)
-    float total[ROWS];
+    float total[ROWS_PER_PROGRAM];
     #pragma unroll
-    for (int r = 0; r < ROWS; ++r) {
+    for (int r = 0; r < ROWS_PER_PROGRAM; ++r) {
         total[r] = tid < N ? x[0][r] : 0.0f;
         #pragma unroll
         for (int c = 1; c < COLS; ++c) total[r] += (c * NUM_THREADS + tid < N ? x[c][r] : 0.0f);
         total[r] = warp_reduce<Sum, 16, 1>(total[r]);
     }
     // L19: largest, place = tl.max(x, axis=1, return_indices=True)
-    ArgMax largest_state[ROWS];
+    ArgMax largest_state[ROWS_PER_PROGRAM];
     #pragma unroll
-    for (int r = 0; r < ROWS; ++r) {
+    for (int r = 0; r < ROWS_PER_PROGRAM; ++r) {
         largest_state[r] = {x[0][r], tid, tid < N};
         #pragma unroll
         for (int c = 1; c < COLS; ++c) {
@@ -140,12 +139,12 @@ row_reductions_kernel(const float* x_ptr, float* sum_ptr, float* max_ptr, int* a
         }
         largest_state[r] = warp_reduce<ArgMax, 16, 1>(largest_state[r]);
     }
-    float largest[ROWS];
+    float largest[ROWS_PER_PROGRAM];
     #pragma unroll
-    for (int r = 0; r < ROWS; ++r) largest[r] = largest_state[r].value;
-    int place[ROWS];
+    for (int r = 0; r < ROWS_PER_PROGRAM; ++r) largest[r] = largest_state[r].value;
+    int place[ROWS_PER_PROGRAM];
     #pragma unroll
-    for (int r = 0; r < ROWS; ++r) place[r] = largest_state[r].index;
+    for (int r = 0; r < ROWS_PER_PROGRAM; ++r) place[r] = largest_state[r].index;
     // L20: tl.store(sum_ptr + rows, total, mask=inside)
     if (tid == 0) store_vec_bounded<VEC>(sum_ptr + rows[0], &total[0], M - rows[0]);
     // L21: tl.store(max_ptr + rows, largest, mask=inside)

@@ -156,13 +156,13 @@ split_k_matmul_kernel(const half* a_ptr, const half* b_ptr, float* c_ptr, int M,
     float accumulator[ROWS][COLS] = {};
     // The programs of a tile take turns: BLOCK_K columns each, SPLIT_K * BLOCK_K further on the next time.
     // L23: for k in range(pid_k * BLOCK_K, K, SPLIT_K * BLOCK_K):
-    // Starts the loads of iteration k into a stage.
-    const auto load_tiles = [&](int k, int stage) {
+    // Starts the loads of iteration k into a stage; if there are no more, zeros.
+    const auto load_tiles = [&](int k, int stage, bool more) {
         // L25: a = tl.load(a_ptrs, mask=(offs_m[:, None] < M) & (offs_k[None, :] < k_left), other=0.0)
         cp_async_16(&a[stage][swizzled<half, BLOCK_K, BLOCK_M>(a_row, a_col * COL_VEC)],
                     a_ptr + static_cast<long long>(offs_m) * K + offs_k + k
                     - static_cast<long long>(pid_k) * BLOCK_K,
-                    offs_m < M && offs_k < K - k + pid_k * BLOCK_K ? 16 : 0);
+                    more && offs_m < M && offs_k < K - k + pid_k * BLOCK_K ? 16 : 0);
         // L26: b = tl.load(b_ptrs, mask=(offs_k[:, None] < k_left) & (offs_n[None, :] < N), other=0.0)
         #pragma unroll
         for (int r = 0; r < BLOCK_K_ROWS; ++r) {
@@ -171,22 +171,18 @@ split_k_matmul_kernel(const half* a_ptr, const half* b_ptr, float* c_ptr, int M,
             cp_async_16(&b[stage][b_place],
                         b_ptr + static_cast<long long>(offs_k_row[r]) * N + offs_n
                         + static_cast<long long>(k) * N - static_cast<long long>(pid_k) * BLOCK_K * N,
-                        offs_k_row[r] < K - k + pid_k * BLOCK_K && offs_n < N ? 16 : 0);
+                        more && offs_k_row[r] < K - k + pid_k * BLOCK_K && offs_n < N ? 16 : 0);
         }
     };
     for (int stage = 0; stage < NUM_STAGES - 1; ++stage) {
-        if (pid_k * BLOCK_K + stage * SPLIT_K * BLOCK_K < K) {
-            load_tiles(pid_k * BLOCK_K + stage * SPLIT_K * BLOCK_K, stage);
-        }
+        load_tiles(pid_k * BLOCK_K + stage * SPLIT_K * BLOCK_K, stage,
+                   pid_k * BLOCK_K + stage * SPLIT_K * BLOCK_K < K);
         cp_async_commit();
     }
     int used = 0;   // stages so far
     for (int k = pid_k * BLOCK_K; k < K; k += SPLIT_K * BLOCK_K) {
         cp_async_wait<NUM_STAGES - 2>();   // this thread's share of the tiles has arrived
         __syncthreads();   // everyone's share is there, and nobody reads the stage that is filled next
-        const int ahead = k + (NUM_STAGES - 1) * SPLIT_K * BLOCK_K;
-        if (ahead < K) load_tiles(ahead, (used + NUM_STAGES - 1) % NUM_STAGES);
-        cp_async_commit();   // possibly of nothing: one group per iteration
         const int stage = used % NUM_STAGES;
         // L24: k_left = K - k + pid_k * BLOCK_K    (folded into the copies)
         // L27: accumulator = tl.dot(a, b, accumulator)
@@ -199,7 +195,8 @@ split_k_matmul_kernel(const half* a_ptr, const half* b_ptr, float* c_ptr, int M,
             #pragma unroll
             for (int ni = 0; ni < MMA_COLS; ni += 2) {
                 const int b_place =
-                    swizzled<half, BLOCK_N, BLOCK_K>(kk + lane % 16, warp_col + ni * 8 + lane / 16 * 8);
+                    swizzled<half, BLOCK_N, BLOCK_K>(lane % 16, warp_col + ni * 8 + lane / 16 * 8)
+                    + kk * BLOCK_N;
                 ldmatrix_x4_trans(b_frag[ni][0], b_frag[ni][1], b_frag[ni + 1][0], b_frag[ni + 1][1],
                                   &b[stage][b_place]);
             }
@@ -210,8 +207,12 @@ split_k_matmul_kernel(const half* a_ptr, const half* b_ptr, float* c_ptr, int M,
         }
         // L28: a_ptrs += SPLIT_K * BLOCK_K    (folded into the copies)
         // L29: b_ptrs += SPLIT_K * BLOCK_K * N    (folded into the copies)
+        const int ahead = k + (NUM_STAGES - 1) * SPLIT_K * BLOCK_K;
+        load_tiles(ahead, (used + NUM_STAGES - 1) % NUM_STAGES, ahead < K);
+        cp_async_commit();   // possibly of nothing: one group per iteration
         ++used;
     }
+    cp_async_wait<0>();   // no copy of zeros is left behind
 
     // L31: c_mask = (offs_m[:, None] < M) & (offs_n[None, :] < N)    (tested where it is used)
     // L32: tl.atomic_add(c_ptr + offs_m[:, None] * N + offs_n[None, :], accumulator, mask=c_mask,
