@@ -19,7 +19,7 @@ from .index_tiles import settle_index_tiles
 from .literals import literal_text
 from .names import MATH_NAMES, Names, entry_name
 from .roles import Roles
-from .scopes import find_scopes
+from .scopes import Scopes, find_scopes
 from .shared_plan import loops_of_tiles, names_of_arrays, plan_shared, shared_alignment
 from .unit import Blank, Constant, Function, Line, Node, Shared, Unit, words
 from .warp_roles import lower_body
@@ -77,11 +77,7 @@ def _context(kernel: Kernel, facts: Facts, schedule: Schedule, in_turns: bool) -
     entry = entry_name(kernel.name, kernel.constants)
     names = Names([entry, *kernel.constants, *_variable_names(kernel)], MATH_NAMES if calls_math else ())
     roles = Roles(_layouts(kernel, schedule), names, schedule.options.num_warps, schedule.rings.has_producer)
-    spelled = {variable: facts.definitions[variable] for variable in facts.absorbed}
-    scopes = find_scopes(kernel.body, spelled)
-    registers = set(scopes.blocks) - set(schedule.staged) - set(schedule.in_shared)
-    names.apart = lambda one, other: {one, other} <= registers and scopes.apart(one, other)
-    context = Context(kernel, facts, schedule, scopes, names, roles)
+    context = Context(kernel, facts, schedule, _scopes(kernel, facts, schedule, names), names, roles)
     context.in_turns = in_turns
     if in_turns and not schedule.rings.has_producer:  # which loads for the next loop while this one is under way
         context.loops_of = loops_of_tiles(kernel, facts, schedule.staged)
@@ -95,6 +91,14 @@ def _context(kernel: Kernel, facts: Facts, schedule: Schedule, in_turns: bool) -
     for variable in sorted(schedule.in_shared, key=lambda v: v.key):
         context.shared[variable.key, "tile"] = _tile_in_shared(context, variable)
     return context
+
+
+def _scopes(kernel: Kernel, facts: Facts, schedule: Schedule, names: Names) -> Scopes:
+    """Where variables are declared; `names` learns which of them may share one: not those of arrays in shared memory."""
+    scopes = find_scopes(kernel.body, {variable: facts.definitions[variable] for variable in facts.absorbed})
+    registers = set(scopes.blocks) - set(schedule.staged) - set(schedule.in_shared)
+    names.apart = lambda one, other: {one, other} <= registers and scopes.apart(one, other)
+    return scopes
 
 
 def written_parameters(kernel: Kernel) -> tuple[str, ...]:
