@@ -154,6 +154,10 @@ class Shares:
         self.feeding[place][thread] -= 1
         self.read[place][thread] = self.step(thread)
 
+    def flying(self, thread: int) -> bool:
+        """Whether copies of a thread are under way."""
+        return any(thread in held and held[thread].flying for held in self.shares.values())
+
     def end_group(self, thread: int) -> None:
         """`cp.async.commit_group`."""
         self.groups[thread].append([])

@@ -115,6 +115,8 @@ class Simulation:
                 del self.actors[choice]
                 if self.open[choice] or self.groups[choice]:
                     raise ProtocolError("a warp ends with products under way") from None
+                if self.shares.flying(choice):
+                    raise ProtocolError("a thread ends with copies under way") from None
         if self.flying:
             raise ProtocolError("a copy that nobody waited for")
         return copies + self.shares.copies

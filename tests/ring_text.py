@@ -174,7 +174,7 @@ class Transpiler:
         if not by_registers and not any("yield" in line for line in body):
             return []
         self.functions.add(name)
-        fetch = [f"{indent}    yield 'fetch', '{self.last}', 0, {known[0]}"] if names[:1] == [self.last] else []
+        fetch = [f"{indent}    yield 'fetch', '{self.last}', 0, {known[0]}"] if by_registers else []
         enter = [f"{indent}yield 'enter', '', 0, {filled!r}"]
         return [*enter, f"{indent}def {name}({', '.join(known)}):", *fetch, *body]
 

@@ -18,6 +18,7 @@ from tilewright.artifact import Artifact
 UNALIGNED = PLAIN.replace("*fp16:16", "*fp16", 1)
 SUMS = "*fp32:16, *fp32:16, *fp32:16, i32, i32, i32:16, 256, {}"
 PACKED = "*fp16:16, *i32:16, *fp16:16, *fp32:16, i32, i32:16, i32:16, 4, False, 16, 64, 32"
+SCALED = "*fp32:16, *fp32:16, *fp32:16, *fp16:16, *fp32:16, i32, 256, 3"
 
 BOXES = {
     "overlapped": (kernels.product, PLAIN),
@@ -40,6 +41,8 @@ COPIES = {  # kernel, signature, architecture, the kinds of the rings, tiles by 
     "rows, mma": (more.by_strides, rows.signature("TN", "64, 64, 32"), "sm_80", ["cp_async"], 2, 0),
     "own": (own.row_sums, SUMS.format(3), "sm_90a", ["own"], 0, 2),
     "own, one stage": (own.row_sums, SUMS.format(2), "sm_90a", ["own"], 0, 2),
+    "own, scalars too": (own.scaled_rows, SCALED, "sm_90a", ["own"], 0, 4),
+    "own, of a warp": (own.columns, "*fp16:16, *i32:16, *fp32:16, i32:16, 16, 128, 64", "sm_90a", ["own"], 0, 1),
     "own beside dots": (own.dequantised, PACKED, "sm_90a", ["cp_async"], 0, 2),
     "boxes and copies": (
         kernels.outer_tile_after_inner_loop, f"*fp16:16, {USUAL}, {TILE}", "sm_90a", ["cp_async", "tma"], 0, 0,
@@ -50,7 +53,8 @@ STRIDES = dict.fromkeys(("a_offset", "b_offset", "a_plane", "b_plane", "stride_a
 
 def simulate(artifact: Artifact, trips: int, seed: int) -> int:
     """Executes the protocol of a block that runs several programs or columns; returns the number of copies."""
-    values = dict(M=64, N=96, K=32 * trips, num_programs=3, own_block=0, num_blocks=1, **STRIDES)
+    columns = 128 * trips if "\ncolumns(" in artifact.source else 96
+    values = dict(M=64, N=columns, K=32 * trips, num_programs=3, own_block=0, num_blocks=1, **STRIDES)
     return Simulation(artifact, values | dict(rows=trips, cols=256, stride=256, TURNS=2), seed).run()
 
 
@@ -91,7 +95,7 @@ def test_who_shares_places(monkeypatch: pytest.MonkeyPatch) -> None:
 
     artifact = copied("own beside dots", 3, monkeypatch)
     found = spans(artifact)
-    assert found["word_ahead"] == found["scale_ahead"] == THREAD and found["a"] > WARP
+    assert (found["scale_ahead"], found["word_ahead"]) == (THREAD, WARP) and found["a"] > WARP
     # Lanes that copy for others of their warp must wait for one another, before they read and before they copy again.
     text = artifact.source.replace("scale_ahead[stage][tid ", "scale_ahead[stage][(tid ^ 1) ", 1)
     assert spans(dataclasses.replace(artifact, source=text))["scale_ahead"] == WARP
@@ -141,7 +145,8 @@ def kernel_parts(text: str) -> list[re.Match[str]]:
 
 
 @pytest.mark.parametrize(
-    "name", ["mma", "wgmma", "by way of registers", "rows", "own", "own, one stage", "own beside dots"]
+    "name",
+    ["mma", "wgmma", "by way of registers", "rows", "own", "own, one stage", "own, of a warp", "own beside dots"],
 )
 @pytest.mark.parametrize("stages", (2, 3, 4))
 def test_nothing_can_be_left_out_of_copies(name: str, stages: int, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -167,7 +172,9 @@ def test_nothing_can_be_left_out_of_boxes(name: str, monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.parametrize("stages", (3, 4))
-@pytest.mark.parametrize("name", ("mma", "wgmma", "by way of registers", "rows", "own", "own beside dots"))
+@pytest.mark.parametrize(
+    "name", ("mma", "wgmma", "by way of registers", "rows", "own", "own, of a warp", "own beside dots")
+)
 def test_a_stage_too_few_is_noticed(name: str, stages: int, monkeypatch: pytest.MonkeyPatch) -> None:
     artifact = copied(name, stages, monkeypatch)
     text = artifact.source

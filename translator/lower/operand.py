@@ -132,10 +132,12 @@ def _turned(
     Where products run on into the next iteration, they read one tile while the next is written.
     """
     variable, purpose = operand.variable, "a" if is_a else "b"
-    name = context.scratch_name(id(statement), purpose, f"{variable.name}_turned", f"{variable.name}_turned_for_dot")
+    choices = f"{variable.name}_turned", f"{variable.name}_turned_for_dot"
+    runs_on = context.running_on != "" and id(statement) in context.in_flight
+    name = context.scratch_name(id(statement), purpose, *choices, lasting=runs_on)
     before, array = context.before_write(name), name
     outer, stages = "", 1
-    if context.running_on and id(statement) in context.in_flight:
+    if runs_on:
         comment = "of transposed tiles: one is read while the next is written"
         count, stages = context.constant("TURNED_STAGES", TURNED_STAGES, comment, topic="stages"), TURNED_STAGES
         outer, array = f"[{count}]", f"{name}[{context.running_on} % {count}]"
