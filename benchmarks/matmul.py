@@ -182,7 +182,10 @@ def compile_ahead(options: argparse.Namespace, modules: Modules) -> None:
 
 
 def spelled(row: Row, work: float) -> list[Row]:
-    """A row per spelling of ours, beside the fastest of Triton's; the row itself where there is one spelling."""
+    """A row per spelling of ours, beside the fastest of Triton's; the row itself where there is one spelling.
+
+    All rows keep all times; what failed stands in the first.
+    """
     theirs = {name: ms for name, ms in row.ms.items() if name.startswith("triton ")}
     if not theirs:
         return [row]
@@ -195,7 +198,8 @@ def spelled(row: Row, work: float) -> list[Row]:
         config = {short: row.config[long] for short, long in kept.items() if long in row.config}
         config["triton"] += f" ({best.removeprefix('triton ')})"
         title, rate = row.case.replace("spellings", spelling), work / row.ms[name] / 1e9
-        rows.append(Row(title, ms, config=config, ours={name: row.ours.get(name)}, rate=rate, unit=row.unit))
+        failed = {} if rows else row.failed
+        rows.append(Row(title, row.ms | ms, {}, {}, failed, config, {name: row.ours[name]}, rate, row.unit))
     return rows
 
 

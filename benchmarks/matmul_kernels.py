@@ -35,10 +35,9 @@ def sm80_configs():
 
 def int4_configs():
     """Few rows: wide tiles, of which a warp reads whole lines, and parts of K, so that all multiprocessors have programs."""
-    sizes = [(16, n, 128, w, s) for n, w, s in ((64, 2, 4), (64, 4, 4), (128, 2, 4), (128, 4, 3), (128, 4, 4), (128, 4, 6),
-                                                (256, 4, 3), (256, 4, 4), (256, 8, 3), (256, 8, 4))]  # fmt: skip
+    sizes = [(16, n, 128, w, s) for n, w, s in ((64, 4, 3), (64, 4, 4), (128, 4, 3), (256, 8, 3))]
     return [triton.Config(dict(BLOCK_M=m, BLOCK_N=n, BLOCK_K=k, SPLIT_K=parts), num_warps=w, num_stages=s)
-            for m, n, k, w, s in sizes for parts in (1, 2, 4, 8)]  # fmt: skip
+            for m, n, k, w, s in sizes for parts in (4, 8)]  # fmt: skip
 
 
 @triton.jit

@@ -41,6 +41,9 @@ def describe(value: Any, name: str) -> Array | None:
       ContiguityError: for memory without a plain layout.
     """
     module = type(value).__module__.partition(".")[0]
+    if type(value).__name__ == "TensorWrapper":  # ours or Triton's
+        found = describe(value.base, name)
+        return None if found is None else replace(found, dtype=_dtype(value.dtype, name))
     if module == "torch" and hasattr(value, "data_ptr"):
         return _torch(value, name)
     if module in ("jax", "jaxlib"):

@@ -1,4 +1,4 @@
-"""Activations in fp16 times weights of 4 bits: two weights a byte, widened in registers, a scale per group of rows."""
+"""Activations in fp16 times weights of 4 bits: eight weights a word, widened in registers, a scale per group of rows."""
 
 import numpy as np
 import tilewright as triton
@@ -15,8 +15,8 @@ def int4_matmul_kernel(
     offs_m = tl.program_id(0) * BLOCK_M + tl.arange(0, BLOCK_M)
     offs_n = tl.program_id(1) * BLOCK_N + tl.arange(0, BLOCK_N)
     offs_k = tl.arange(0, BLOCK_K)
-    # The weight of an even row of B is in the low half of its byte, that of the next row in the high half.
-    shift = (offs_k % 2 * 4).to(tl.uint8)
+    # Eight rows of B share a word: the weight of the first is in its lowest four bits, and so on.
+    shift = offs_k % 8 * 4
     n_mask = offs_n[None, :] < N
 
     accumulator = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
@@ -25,8 +25,8 @@ def int4_matmul_kernel(
         a_mask = (offs_m[:, None] < M) & (rows[None, :] < K)
         a = tl.load(a_ptr + offs_m[:, None] * K + rows[None, :], mask=a_mask, other=0.0)
         b_mask = (rows[:, None] < K) & n_mask
-        packed = tl.load(packed_ptr + (rows // 2)[:, None] * N + offs_n[None, :], mask=b_mask, other=0)
-        weight = ((packed >> shift[:, None]) & 15).to(tl.int8) - 8
+        packed = tl.load(packed_ptr + (rows // 8)[:, None] * N + offs_n[None, :], mask=b_mask, other=0)
+        weight = ((packed >> shift[:, None]) & 15) - 8
         scale = tl.load(scale_ptr + (k // GROUP) * N + offs_n[None, :], mask=n_mask, other=0.0)
         b = weight.to(tl.float16) * scale
         accumulator = tl.dot(a, b, accumulator)
@@ -42,8 +42,8 @@ def main() -> None:
     a = rng.standard_normal((m, k)).astype(np.float16)
     weights = rng.integers(-8, 8, (k, n))
     scales = rng.uniform(0.05, 0.2, (k // group, n)).astype(np.float16)
-    stored = (weights + 8).astype(np.uint8)
-    packed = stored[0::2] | stored[1::2] << 4
+    fields = (weights + 8).astype(np.uint32).reshape(k // 8, 8, n)
+    packed = np.bitwise_or.reduce(fields << np.arange(0, 32, 4, dtype=np.uint32)[:, None], axis=1).view(np.int32)
     c = place(np.full((m, n), np.nan, np.float16))
     int4_matmul_kernel[(triton.cdiv(m, 32), triton.cdiv(n, 64))](
         place(a), place(packed), place(scales), c, m, n, k, BLOCK_M=32, BLOCK_N=64, BLOCK_K=64, GROUP=group

@@ -106,7 +106,11 @@ GOLDEN_CASES = [
     ),
     GoldenCase(
         "int4_matmul", "int4_matmul_kernel", "fp16",
-        "*fp16:16, *u8:16, *fp16:16, *fp16:16, i32:16, i32:16, i32:16, 64, 64, 64, 64", {}, archs=HOPPER,
+        "*fp16:16, *i32:16, *fp16:16, *fp16:16, i32:16, i32:16, i32:16, 64, 64, 64, 64", {}, archs=HOPPER,
+    ),
+    GoldenCase(
+        "int4_matmul", "int4_matmul_kernel", "fp16_few_rows",
+        "*fp16:16, *i32:16, *fp16:16, *fp16:16, i32:16, i32:16, i32:16, 16, 128, 64, 64", {"num_stages": 4},
     ),
     GoldenCase(
         "fp8_matmul", "fp8_matmul_kernel", "e4m3",

@@ -96,3 +96,28 @@ def test_a_constant_that_only_a_helper_seems_to_read_is_left_out() -> None:
     artifact = unused_sides_kernel.translate("*fp32:16, *fp32:16, 3, 5, 64")
     assert "constexpr int a " not in artifact.source and "constexpr int state " not in artifact.source
     assert "warning" not in nvrtc.compile_text(artifact).log
+
+
+@triton.jit
+def short_names_kernel(x_ptr, w_ptr, out_ptr, N, stride, S: tl.constexpr, C: tl.constexpr):
+    # r and c are what loops over registers are called where the user has no such names.
+    rows, columns = tl.arange(0, S), tl.arange(0, S)
+    out = tl.zeros([S, S], tl.float32)
+    for r in range(2):
+        for c in range(0, N, C):
+            inner = c + tl.arange(0, C)
+            x = tl.load(x_ptr + (rows * N)[:, None] + (stride * inner)[None, :], mask=(inner < N)[None, :])
+            w = tl.load(w_ptr + (stride * inner * S)[:, None] + columns[None, :], mask=(inner < N)[:, None])
+            out += tl.dot(x, w, input_precision="ieee") * (r + 1)
+    tl.store(out_ptr + rows[:, None] * S + columns[None, :], out)
+
+
+@pytest.mark.parametrize("warps", (1, 4))
+def test_loops_of_the_user_do_not_hide_loops_over_registers(run_everywhere: Any, warps: int) -> None:
+    side, n = 64, 40
+    generator = np.random.default_rng(1)
+    x = generator.integers(-2, 3, (side, n)).astype(np.float32)
+    w = generator.integers(-2, 3, (n, side)).astype(np.float32)
+    start = np.zeros((side, side), np.float32)
+    *_, out = run_everywhere(short_names_kernel, (1,), x, w, start, n, 1, S=side, C=16, num_warps=warps)
+    np.testing.assert_array_equal(out, 3 * (x @ w))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 import tilewright as triton
@@ -93,3 +95,54 @@ def test_descriptors_need_no_allocator() -> None:
     x, out = np.arange(20, dtype=np.float32), np.ones(32, np.float32)
     described_kernel[(1,)](x, out, 20, BLOCK=32)
     np.testing.assert_array_equal(out, [*range(20), *[0] * 12])
+
+
+@triton.jit
+def squashed_kernel(x_ptr, out_ptr, N: tl.constexpr):
+    i = tl.arange(0, N)
+    x = tl.load(x_ptr + i)
+    tl.store(out_ptr + i, tl.math.tanh(x) + tl.libdevice.erf(x))
+
+
+def test_the_device_math_library_where_triton_2_had_it() -> None:
+    from tilewright.language.libdevice import erf
+    from tilewright.language.math import tanh
+
+    assert (tanh, erf) == (tl.math.tanh, tl.libdevice.erf)
+    x, out = np.linspace(-2, 2, 32, dtype=np.float32), np.zeros(32, np.float32)
+    squashed_kernel[(1,)](x, out, N=32)
+    expected = [math.tanh(one) + math.erf(one) for one in x]
+    np.testing.assert_allclose(out, expected, rtol=1e-5, atol=1e-6)
+
+
+@triton.jit
+def widened_kernel(x_ptr, out_ptr, N: tl.constexpr):
+    i = tl.arange(0, N)
+    tl.store(out_ptr + i, tl.load(x_ptr + i).to(tl.float32))
+
+
+@pytest.mark.parametrize("library", ("numpy", "torch"))
+@pytest.mark.parametrize("mode", ("cpu", "interpret"))
+def test_reinterpreted_arrays(monkeypatch: pytest.MonkeyPatch, mode: str, library: str) -> None:
+    monkeypatch.setenv("TILEWRIGHT_MODE", mode)
+    x, out = np.array([0x38, 0x40, 0xB8, 0x30], np.uint8), np.zeros(4, np.float32)
+    given = (x, out)
+    if library == "torch":
+        torch = pytest.importorskip("torch")
+        given = (torch.from_numpy(x), torch.from_numpy(out))
+    for _ in range(3):
+        widened_kernel[(1,)](triton.reinterpret(given[0], tl.float8e4nv), given[1], N=4)
+        np.testing.assert_array_equal(out, [1, 2, -1, 0.5])
+        out[...] = 0
+    wrapped = triton.reinterpret(given[0], tl.float8e5)
+    assert wrapped.dtype == tl.float8e5 and tuple(wrapped.shape) == (4,)
+    assert triton.reinterpret(wrapped, given[0].dtype) is given[0]
+
+
+def test_modules_of_triton_by_their_names() -> None:
+    from tilewright.runtime import autotuner, errors
+
+    assert autotuner.Autotuner is triton.Autotuner and autotuner.Config is triton.Config
+    assert autotuner.Heuristics is triton.Heuristics and autotuner.autotune is triton.autotune
+    assert errors.OutOfResources is triton.OutOfResources is autotuner.OutOfResources
+    assert errors.AutotunerError is triton.AutotunerError

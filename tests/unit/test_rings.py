@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import dot_kernels as kernels
 import dot_kernels_more as more
 import pytest
+import tilewright as triton
+import tilewright.language as tl
 from tilewright.artifact import Options
 from tilewright.diagnostics import OutOfResources
 from tilewright.pipeline import Translation, translate_stages
+from tilewright.runtime import nvrtc
 from tilewright.runtime.signature import parse_signature
 from tilewright.schedule.rings import MOST_STAGES
 from tilewright.schedule.targets import find_target
@@ -186,3 +190,26 @@ def test_stores_to_one_place_stay_in_order() -> None:
         "tma_store_2d("
     )
     assert "tma_store_2d" not in planned(more.stored_twice, f"{USUAL}, {TILE}").artifact.source
+
+
+@triton.jit
+def places_of_the_loader_kernel(a_desc, b_desc, c_ptr, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    start_m = tl.program_id(0) * BM
+    start_n = tl.program_id(1) * BN
+    acc = tl.zeros((BM, BN), tl.float32)
+    for turn in range(tl.cdiv(K, BK)):
+        start_k = turn * BK
+        acc = tl.dot(a_desc.load([start_m, start_k]), b_desc.load([start_k, start_n]), acc)
+    rows = tl.program_id(0) * BM + tl.arange(0, BM)
+    columns = tl.program_id(1) * BN + tl.arange(0, BN)
+    tl.store(c_ptr + rows[:, None] * N + columns[None, :], acc)
+
+
+@pytest.mark.skipif(not nvrtc.is_available(), reason="NVRTC is not installed")
+def test_the_multiplying_warps_compute_no_places_of_copies() -> None:
+    descriptors = "tensordesc<fp16[128, 64]>, tensordesc<fp16[64, 128]>"
+    artifact = places_of_the_loader_kernel.translate(f"{descriptors}, *fp32:16, i32:16, i32:16, 128, 128, 64")
+    assert "tma_load_2d" in artifact.source
+    for name in ("start_m", "start_n", "start_k"):
+        assert len(re.findall(rf"int {name} =", artifact.source)) == 1, name
+    assert "warning" not in nvrtc.compile_text(artifact).log

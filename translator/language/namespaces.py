@@ -47,7 +47,9 @@ def _capability_at_least(major: int, minor: int = 0) -> bool:
     return (major, minor) <= (8, 0)
 
 
-math = _module("math", "`tl.math`.", {name: elementwise(name) for name in MATH} | {"fdiv": fdiv})
+# Kernels of Triton 2 have the device math library's functions there, and in `tl.libdevice`.
+math = _module("math", "`tl.math`.", LIBDEVICE | {name: elementwise(name) for name in MATH} | {"fdiv": fdiv})
+libdevice = _module("libdevice", "CUDA's device math library, where Triton 2 had it.", LIBDEVICE)
 _extra_libdevice = _module("extra.libdevice", "CUDA's device math library.", LIBDEVICE)
 _cuda_libdevice = _module("extra.cuda.libdevice", "CUDA's device math library.", LIBDEVICE)
 _cuda = _module("extra.cuda", "What only CUDA has.", {"libdevice": _cuda_libdevice, **GRID_CONTROL})

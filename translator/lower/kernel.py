@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ..analysis.facts import Facts
-from ..ir.nodes import Call, Kernel, Statement, Variable
+from ..ir.nodes import Call, For, Kernel, Statement, Variable
 from ..ir.types import ValueType
 from ..ir.walk import expressions, statements, subexpressions
 from ..language.dtypes import DType, PointerType, float32
@@ -19,7 +19,7 @@ from .index_tiles import settle_index_tiles
 from .literals import literal_text
 from .names import MATH_NAMES, Names, entry_name
 from .roles import Roles
-from .scopes import find_scopes
+from .scopes import Scopes, find_scopes
 from .shared_plan import loops_of_tiles, names_of_arrays, plan_shared, shared_alignment
 from .unit import Blank, Constant, Function, Line, Node, Shared, Unit, words
 from .warp_roles import lower_body
@@ -36,27 +36,8 @@ def lower_kernel(kernel: Kernel, facts: Facts, schedule: Schedule, in_turns: boo
     Raises:
       OutOfResources: when the shared arrays have no room.
     """
-    calls_math = any(dtype.name == "fp64" for dtype in _dtypes(kernel))
-    entry = entry_name(kernel.name, kernel.constants)
-    names = Names([entry, *kernel.constants, *_variable_names(kernel)], MATH_NAMES if calls_math else ())
-    roles = Roles(_layouts(kernel, schedule), names, schedule.options.num_warps, schedule.rings.has_producer)
-    spelled = {variable: facts.definitions[variable] for variable in facts.absorbed}
-    scopes = find_scopes(kernel.body, spelled)
-    registers = set(scopes.blocks) - set(schedule.staged) - set(schedule.in_shared)
-    names.apart = lambda one, other: {one, other} <= registers and scopes.apart(one, other)
-    context = Context(kernel, facts, schedule, scopes, names, roles)
-    context.in_turns = in_turns
-    if in_turns and not schedule.rings.has_producer:  # which loads for the next loop while this one is under way
-        context.loops_of = loops_of_tiles(kernel, facts, schedule.staged)
-    for name in kernel.constants:
-        names.reserve(name)
-    for tensor_map in schedule.rings.maps:
-        names.reserve(tensor_map.name)
-    for parameter in kernel.parameters:
-        names.variable(parameter.variable)
-    context.read_only = read_only_pointers(kernel)
-    for variable in sorted(schedule.in_shared, key=lambda v: v.key):
-        context.shared[variable.key, "tile"] = _tile_in_shared(context, variable)
+    context = _context(kernel, facts, schedule, in_turns)
+    names = context.names
     body = settle_index_tiles(lower_body(context, kernel), lambda name: names.bearers(name) <= facts.index)
     functions = _functions(context, kernel)
     for helper in context.speller.used_helpers:
@@ -76,7 +57,7 @@ def lower_kernel(kernel: Kernel, facts: Facts, schedule: Schedule, in_turns: boo
         dynamic_alignment=shared_alignment(dynamic),
         static_shared=static,
         packets=tuple(sorted(context.packets, reverse=True)),
-        name=entry,
+        name=entry_name(kernel.name, kernel.constants),
         parameters=(
             *(context.declaration(parameter.variable, None) for parameter in kernel.parameters),
             *((f"int {context.num_programs()}",) if schedule.rings.persistent else ()),
@@ -90,6 +71,36 @@ def lower_kernel(kernel: Kernel, facts: Facts, schedule: Schedule, in_turns: boo
     return unit
 
 
+def _context(kernel: Kernel, facts: Facts, schedule: Schedule, in_turns: bool) -> Context:
+    """What a lowering starts from: the names that are taken, and the arrays that are known."""
+    calls_math = any(dtype.name == "fp64" for dtype in _dtypes(kernel))
+    entry = entry_name(kernel.name, kernel.constants)
+    names = Names([entry, *kernel.constants, *_variable_names(kernel)], MATH_NAMES if calls_math else ())
+    roles = Roles(_layouts(kernel, schedule), names, schedule.options.num_warps, schedule.rings.has_producer)
+    context = Context(kernel, facts, schedule, _scopes(kernel, facts, schedule, names), names, roles)
+    context.in_turns = in_turns
+    if in_turns and not schedule.rings.has_producer:  # which loads for the next loop while this one is under way
+        context.loops_of = loops_of_tiles(kernel, facts, schedule.staged)
+    for name in kernel.constants:
+        names.reserve(name)
+    for tensor_map in schedule.rings.maps:
+        names.reserve(tensor_map.name)
+    for parameter in kernel.parameters:
+        names.variable(parameter.variable)
+    context.read_only = read_only_pointers(kernel)
+    for variable in sorted(schedule.in_shared, key=lambda v: v.key):
+        context.shared[variable.key, "tile"] = _tile_in_shared(context, variable)
+    return context
+
+
+def _scopes(kernel: Kernel, facts: Facts, schedule: Schedule, names: Names) -> Scopes:
+    """Where variables are declared; `names` learns which of them may share one: not those of arrays in shared memory."""
+    scopes = find_scopes(kernel.body, {variable: facts.definitions[variable] for variable in facts.absorbed})
+    registers = set(scopes.blocks) - set(schedule.staged) - set(schedule.in_shared)
+    names.apart = lambda one, other: {one, other} <= registers and scopes.apart(one, other)
+    return scopes
+
+
 def written_parameters(kernel: Kernel) -> tuple[str, ...]:
     """Names of the pointer parameters that the kernel writes, in order."""
     read_only = read_only_pointers(kernel)
@@ -101,6 +112,7 @@ def _variable_names(kernel: Kernel) -> list[str]:
     names = [p.variable.name for p in kernel.parameters]
     for statement in statements(kernel.body):
         names += [variable.name for variable in getattr(statement, "targets", ())]
+        names += [statement.variable.name] if isinstance(statement, For) else []
     return names
 
 

@@ -183,23 +183,21 @@ def _filling(
         *(["bool more"] if late else ()),
     ]
     rest = "; if there are no more, zeros" if late else ""
-    functions = [
-        *before,
-        Comment(f"Starts the loads of iteration {name}{' into a stage' if direct else ''}{rest}."),
-        Loop(f"const auto {names.load_tiles} = [&]({', '.join(parameters)})", tuple(loading), closing="};"),
-    ]
+    what = f"Starts the loads of iteration {name}{' into a stage' if direct else ''}{rest}."
+    functions = [*before, *_function(what, names.load_tiles, parameters, loading)]
     if putting:
-        functions += [
-            Comment("Puts what has come into registers into its stage."),
-            Loop(f"const auto {names.put_tiles} = [&](int stage)", tuple(putting), closing="};"),
-        ]
+        what = "Puts what has come into registers into its stage."
+        functions += _function(what, names.put_tiles, ["int stage"], putting)
     if aligning:
         parameters = [f"{kind} {name}", *(["int turn"] if names.used else ())]
-        functions += [
-            Comment(f"Shifts the rows of iteration {name} into their tiles."),
-            Loop(f"const auto {names.align_tiles} = [&]({', '.join(parameters)})", tuple(aligning), closing="};"),
-        ]
+        what = f"Shifts the rows of iteration {name} into their tiles."
+        functions += _function(what, names.align_tiles, parameters, aligning)
     return _Filling(tuple(functions), direct, bool(putting), bool(aligning), late)
+
+
+def _function(what: str, name: str, parameters: list[str], body: list[Node]) -> tuple[Node, Node]:
+    """A function within the kernel, under what it does."""
+    return Comment(what), Loop(f"const auto {name} = [&]({', '.join(parameters)})", tuple(body), closing="};")
 
 
 def _can_be_late(context: Context, ring: Ring, loads: list[Assign], own: list[Assign]) -> bool:

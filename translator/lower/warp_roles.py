@@ -10,7 +10,7 @@ from ..analysis.structured import is_elementwise
 from ..ir.nodes import Assign, Call, Expr, For, If, Inlined, Kernel, Literal, Note, Return, Statement, Use, Variable
 from ..ir.walk import bodies, statements, subexpressions, used_variables
 from ..schedule.instructions import PRODUCER_REGISTERS, WARPGROUP, consumer_registers
-from ..schedule.producer import producer_block, shared_lines
+from ..schedule.producer import consumer_block, producer_block, shared_lines
 from .context import Context, ctype
 from .rings import announce_rings, l2_policies, ready, ring_counters
 from .scopes import find_scopes
@@ -39,13 +39,14 @@ def lower_body(context: Context, kernel: Kernel) -> tuple[Node, ...]:
         for s in scalars
         if is_elementwise(s.value) and not s.target.type.is_tile and s.target not in context.facts.unused
     }
-    context.shared_lines = shared_lines(loading, rest)
+    multiplying = consumer_block(rest, loading)
+    context.shared_lines = shared_lines(loading, multiplying)
     context.role = "producer"
-    scopes, context.scopes = context.scopes, find_scopes((*first, *loading), context.spelled)
+    context.scopes = find_scopes((*first, *loading), context.spelled)
     policies = l2_policies(context, copies)
     producer = (*policies, *ring_counters(context), *_each_program(context, loading))
-    context.role, context.scopes = "consumer", scopes
-    consumer = (*ring_counters(context), *_each_program(context, rest), *context.at_end)
+    context.role, context.scopes = "consumer", find_scopes((*first, *multiplying), context.spelled)
+    consumer = (*ring_counters(context), *_each_program(context, multiplying), *context.at_end)
     context.role = ""
     shrink, grow = _register_shares(context)
     one = Branch(f"{context.roles.tid} == NUM_THREADS", producer)

@@ -8,6 +8,7 @@ In: blocks of statements. Out: the same blocks without everything else.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from ..analysis.structured import is_elementwise
@@ -66,6 +67,50 @@ def producer_block(block: tuple[Statement, ...]) -> tuple[Statement, ...]:
     """The producer's part of a block."""
     needed = _needed(block)
     return _filtered(block, needed)
+
+
+def consumer_block(block: tuple[Statement, ...], loading: tuple[Statement, ...]) -> tuple[Statement, ...]:
+    """A block without the scalars that the producer's part of it, `loading`, computes and nobody else needs."""
+    needed: set[Variable] = set()
+    sources: dict[Variable, set[Variable]] = {}
+    for statement in statements(block):
+        read = {v for expr in expressions(statement) for v in used_variables(expr)}
+        if isinstance(statement, Assign) and is_elementwise(statement.value):
+            for target in statement.targets:
+                sources.setdefault(target, set()).update(read)
+        elif not _copies(statement):
+            needed |= read
+    pending = list(needed)
+    while pending:
+        found = sources.get(pending.pop(), set()) - needed
+        needed |= found
+        pending += found
+    computed = {id(statement) for statement in statements(loading)}
+    return _without(
+        block,
+        lambda s: (
+            id(s) in computed
+            and isinstance(s, Assign)
+            and is_elementwise(s.value)
+            and not any(target.type.is_tile or target in needed for target in s.targets)
+        ),
+    )
+
+
+def _without(block: tuple[Statement, ...], is_left_out: Callable[[Statement], bool]) -> tuple[Statement, ...]:
+    kept: list[Statement] = []
+    for statement in block:
+        inner = tuple(_without(body, is_left_out) for body in bodies(statement))
+        match statement:
+            case For() | Inlined():
+                kept.append(replace(statement, body=inner[0]))
+            case While():
+                kept.append(replace(statement, prelude=inner[0], body=inner[1]))
+            case If():
+                kept.append(replace(statement, then=inner[0], otherwise=inner[1]))
+            case _ if not is_left_out(statement):
+                kept.append(statement)
+    return tuple(kept)
 
 
 def waits_for_grids(statement: Statement) -> bool:

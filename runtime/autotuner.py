@@ -1,0 +1,10 @@
+"""Tuning under the name of Triton's module: `from triton.runtime.autotuner import Autotuner`."""
+
+from __future__ import annotations
+
+from tilewright.diagnostics import OutOfResources
+from tilewright.runtime.autotune import Autotuner, autotune
+from tilewright.runtime.autotune_config import Config
+from tilewright.runtime.autotune_heuristics import Heuristics, heuristics
+
+__all__ = ["Autotuner", "Config", "Heuristics", "OutOfResources", "autotune", "heuristics"]
