@@ -21,18 +21,17 @@ from .dots import Dots, plan_dots
 from .held_operands import held_operands
 from .layout import Layout, blocked, drop_axis, padded
 from .layout_problem import Node, Path, Problem, find_problem, statement_node
-from .own_stages import SHARED_FOR_REDUCTIONS
 from .paths import operand_axes, result_axes
 from .plan import Conversion, Schedule
 from .recomputed import ENOUGH_BLOCKS, Recomputed, choose_recomputed, is_exchange
 from .registers import choose_shared, needs_whole_multiprocessor, peak_registers
 from .ring_plan import Rings
 from .rings import with_stages
+from .shared_room import shared_room
 from .warp_copies import choose_warp_copies
 
 LARGEST_REPEAT = 16  # elements that lie in one word and go to one thread
 LANES = 32
-SHARED_FOR_EXCHANGE = 32 * 1024  # bytes that tiles in shared memory leave to reductions and conversions of tiles
 
 
 def choose_layouts(kernel: Kernel, facts: Facts, options: Options, target: Target, rings: Rings) -> Schedule:
@@ -53,12 +52,10 @@ def choose_layouts(kernel: Kernel, facts: Facts, options: Options, target: Targe
                 wanted.append(conversion)
     layouts = {node: layout for node, layout in problem.answers.items() if isinstance(node, Variable)}
     in_registers = {variable: layout for variable, layout in layouts.items() if variable not in dots.staged}
-    staged_bytes = sum(tile.stage_bytes * tile.stages for tile in dots.staged.values())
     num_threads = options.num_warps * LANES
-    staged_bytes += sum(
-        _held_bytes(layouts.get(v), v, num_threads) * ring.stages for ring in rings.rings for v in ring.own
+    room = shared_room(
+        kernel, target.max_dynamic_shared_bytes, layouts, dots.staged.values(), rings, bool(conversions), num_threads
     )
-    room = target.max_dynamic_shared_bytes - _exchange_bytes(kernel, conversions) - staged_bytes
     store_parts, rings = cut_stores(kernel, facts, problem.answers, rings)
     recomputed = _recomputed(kernel, facts, problem, conversions, in_registers, dots, rings)
     counted = recomputed.seen_by(facts)
@@ -106,18 +103,6 @@ def _recomputed(
         1 if any(ring.own for ring in rings.rings) else ENOUGH_BLOCKS
     )  # threads that load ahead need no other block
     return choose_recomputed(kernel, facts, layouts, exchanges, fixed, enough)
-
-
-def _held_bytes(layout: Layout | None, variable: Variable, threads: int) -> int:
-    """Bytes of a tile or a scalar in all threads' registers: copies that several of them hold count as often."""
-    return (math.prod(layout.register_shape()) if layout else 1) * threads * variable.type.dtype.itemsize
-
-
-def _exchange_bytes(kernel: Kernel, conversions: dict[int, list[Conversion]]) -> int:
-    """Bytes of shared memory that other tiles must leave, before it is known what needs them."""
-    calls = (s for s in statements(kernel.body) if isinstance(s, Assign) and isinstance(s.value, Call))
-    tiles = any(s.value.op == "reduce" and s.targets[0].type.is_tile for s in calls)  # type: ignore[attr-defined]
-    return SHARED_FOR_EXCHANGE if conversions or tiles else SHARED_FOR_REDUCTIONS
 
 
 # ---------------------------------------------------------------------------------------------------- the answer
