@@ -94,7 +94,7 @@ def _run_time_if(builder: Builder, node: Any, test: Expr, span: Span) -> bool:
 
 def _made_variables(names: Sequence[str], before: Scope, after: Scope) -> dict[str, Variable]:
     """The variables that a branch made for the names that it assigns, which the other branch shall assign too."""
-    found = {}
+    found: dict[str, Variable] = {}
     for name in names:
         value, old = after.get(name), before.get(name)
         if value is None or value == old or isinstance(value, Undefined):
@@ -375,7 +375,9 @@ def _translated_body(builder: Builder, node: Any, enter: Callable[[], None]) -> 
     for name in names:
         find_changes(builder, name, before.get(name), builder.scope.get(name), "in the loop", builder.source.span(node))
     after = builder.scope
-    kept = [(name, before[name], after[name]) for name in names if _is_kept(before.get(name), after.get(name))]
+    kept: list[tuple[str, Any, Any]] = [
+        (name, before[name], after[name]) for name in names if _is_kept(before.get(name), after.get(name))
+    ]
     copy_over(builder, kept, body, origin)
     inside = Undefined(builder.source.span(node), "is defined only inside the loop")
     builder.scope = {name: before.get(name, inside) for name in after}
