@@ -7,7 +7,6 @@ integers equal to 1 get kernels of their own, everything else shares one per typ
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -31,7 +30,6 @@ from tilewright.runtime.arrays import Array, describe
 from tilewright.tools.tensor_descriptor import array_of, is_descriptor
 
 ALIGNMENT = 16
-LARGEST_FP32 = (2 - 2**-23) * 2.0**127
 ANNOTATED = {"int": int32, "float": float32, "bool": int1}
 
 
@@ -160,11 +158,6 @@ def _number(
         values.append(value)
         return RuntimeArgument(name, int1)
     if isinstance(value, float):
-        if LARGEST_FP32 < abs(value) < math.inf:
-            raise ArgumentKindError(
-                f"argument {name} is {value}, which does not fit in fp32, the type of float arguments; annotate the "
-                f"parameter as {name}: tl.float64"
-            )
         values.append(value)
         return RuntimeArgument(name, float32)
     if value == 1 and not general:
