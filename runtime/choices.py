@@ -44,8 +44,12 @@ def make_options(given: dict[str, Any], debug: bool | None = None) -> Options:
     if os.environ.get("TRITON_F32_DEFAULT"):
         values.setdefault("default_dot_input_precision", os.environ["TRITON_F32_DEFAULT"])
     options = Options(**values)
-    if not isinstance(options.num_warps, int) or options.num_warps < 1 or options.num_warps & (options.num_warps - 1):
+    if type(options.num_warps) is not int or options.num_warps < 1 or options.num_warps & (options.num_warps - 1):
         raise LaunchError(f"num_warps must be a power of 2, not {options.num_warps!r}")
+    if type(options.num_stages) is not int or options.num_stages < 0:
+        raise LaunchError(f"num_stages must be an integer that is not negative, not {options.num_stages!r}")
+    if options.maxnreg is not None and (type(options.maxnreg) is not int or options.maxnreg < 1):
+        raise LaunchError(f"maxnreg must be None or a positive integer, not {options.maxnreg!r}")
     if options.num_warps > 32:
         raise OutOfResources(options.num_warps * 32, 1024, "threads")
     return options
@@ -61,7 +65,7 @@ def grid_sizes(grid: Any, bound: dict[str, Any]) -> tuple[int, int, int]:
     sizes = tuple(shown) if isinstance(shown, (tuple, list)) else (shown,)
     try:
         numbers = [int(size.__index__()) for size in sizes]
-    except AttributeError:
+    except (AttributeError, TypeError):  # of arrays only those of one number are indices
         raise GridError(
             f"the grid must be integers, got {shown!r}; divide with triton.cdiv, which gives an integer"
         ) from None

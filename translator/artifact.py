@@ -92,6 +92,11 @@ class Target:
         return self.capability >= 90
 
     @property
+    def has_matrix_stores(self) -> bool:
+        """Whether a warp can store matrices as it loads them: stmatrix."""
+        return self.capability >= 90
+
+    @property
     def has_vector_atomics(self) -> bool:
         """Whether one instruction adds several neighbouring floats to memory."""
         return self.capability >= 90

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import math
 import re
 import struct
 from collections.abc import Sequence
@@ -71,7 +72,10 @@ def pack(artifact: Artifact, values: Sequence[int | float | bool]) -> list[int]:
 def _bits(element: Element, value: int | float | bool) -> int:
     if isinstance(element, DType) and element.is_floating():
         code = {"fp64": "<d", "fp32": "<f", "fp16": "<e"}.get(element.name, "<f")
-        raw = struct.pack(code, value)
+        try:
+            raw = struct.pack(code, value)
+        except OverflowError:  # too large for the type, as in a conversion by C
+            raw = struct.pack(code, math.copysign(math.inf, value))
         raw = raw[2:] if element.name == "bf16" else raw
         return int.from_bytes(raw, "little")
     return int(value) & (1 << 64) - 1

@@ -230,3 +230,18 @@ def meeting_kernel(out_ptr, n):
 def test_names_where_branches_and_loops_meet(run_everywhere: Any, n: int, expected: list[int]) -> None:
     (found,) = run_everywhere(meeting_kernel, (1,), np.zeros(7, np.int32), n)
     assert found.tolist() == expected
+
+
+@triton.jit
+def one_pointer_kernel(x_ptr, start_ptr, out_ptr, stride, B: tl.constexpr):
+    i = tl.arange(0, B)
+    # Every thread has one of the pointers, and keeps it: its first part is loaded.
+    p = x_ptr + tl.load(start_ptr).to(tl.int64) * stride + i * stride
+    total = tl.load(p) + tl.load(p + 1)
+    tl.store(out_ptr + i, total)
+
+
+def test_a_thread_with_one_pointer(run_everywhere: Any) -> None:
+    x, start, out = np.arange(256, dtype=np.float16), np.ones(1, np.int32), np.zeros(32, np.float16)
+    found = run_everywhere(one_pointer_kernel, (1,), x, start, out, 2, B=32, num_warps=1)
+    np.testing.assert_array_equal(found[2], 2 * (2 * np.arange(1, 33)) + 1)

@@ -90,17 +90,17 @@ def test_copies_by_threads(name: str, stages: int, monkeypatch: pytest.MonkeyPat
 
 def test_who_shares_places(monkeypatch: pytest.MonkeyPatch) -> None:
     def spans(artifact: Artifact) -> dict[str, int]:
-        values = dict(rows=3, cols=256, stride=256, K=96, N=64, M=16, own_block=0, num_blocks=1)
+        values = dict(rows=3, cols=256, stride=256, K=96, N=384, M=16, own_block=0, num_blocks=1)
         return Simulation(artifact, values, 0).shares.span
 
-    artifact = copied("own beside dots", 3, monkeypatch)
-    found = spans(artifact)
-    assert (found["scale_ahead"], found["word_ahead"]) == (THREAD, WARP) and found["a"] > WARP
+    found = spans(copied("own beside dots", 3, monkeypatch))
+    assert found["word_ahead"] in (THREAD, WARP) and found["a"] > WARP
     # Lanes that copy for others of their warp must wait for one another, before they read and before they copy again.
-    text = artifact.source.replace("scale_ahead[stage][tid ", "scale_ahead[stage][(tid ^ 1) ", 1)
-    assert spans(dataclasses.replace(artifact, source=text))["scale_ahead"] == WARP
+    assert spans(copied("own, of a warp", 3, monkeypatch))["word_ahead"] == WARP
+    assert spans(copied("own", 3, monkeypatch)) == {"x_ahead": THREAD, "y_ahead": THREAD}
     artifact = copied("own", 3, monkeypatch)
     text = artifact.source.replace("x_ahead[stage][tid ", "x_ahead[stage][(tid ^ 31) ", 1)
+    assert spans(dataclasses.replace(artifact, source=text))["x_ahead"] == WARP
     arrival, again = "cp_async_wait<NUM_STAGES - 1>();", "const int ahead"
     for before, after, told in (
         ("", "", "is read before"),

@@ -330,7 +330,7 @@ def test_every_field_of_an_artifact_is_kept() -> None:
     full = artifact(
         kernel_name="other", target="sm_80", num_threads=64, shared_bytes=1, writes=("a_ptr",), lines=((3, 4),), file="f.py",
         parameters=plain.parameters[:2], persistent=True, cooperative=True, dependent=True, readings=(), source="text",
-        globals=(("m", "n", 1),),
+        globals=(("m", "n", 1),), static_shared_bytes=2,
     )  # fmt: skip
     for field in fields(Artifact):
         same = field.name == "readings"  # which are kept beside

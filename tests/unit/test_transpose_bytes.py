@@ -126,7 +126,10 @@ def units(lines: int, width: int, warps: int) -> set[tuple[int, int]]:
 @pytest.mark.parametrize("width", (16, 32, 64, 128, 256))
 @pytest.mark.parametrize("lines", (32, 64, 128, 256))
 def test_no_bank_is_met_twice(lines: int, width: int) -> None:
-    """The addresses of the helper, by arithmetic: of eight rows that go together, and of 32 lanes that store a word each."""
+    """The addresses of the helper, by arithmetic: of eight rows that go together, and of 32 words.
+
+    stmatrix stores these words in the same places, eight rows of 16 bytes: lines that differ modulo 8 for it too.
+    """
     source, target = SharedTile((lines, width), 1, 1), SharedTile((lines, width), 0, 1)
     for warps in (1, 2, 4, 8):
         assert units(lines, width, warps) == {(k, n) for k in range(0, lines, 32) for n in range(0, width, 16)}
@@ -153,6 +156,11 @@ def test_no_bank_is_met_twice(lines: int, width: int) -> None:
                         selector ^= 0x1111 if second else 0
                         line = column + lane // 4 * 2 + (1 - odd if second else odd)
                         place = target.offset((first + half * 16 + lane % 4 * 4, line))
+                        row = (
+                            8 * (2 * half + second) + lane // 4
+                        )  # the lane whose address stmatrix takes for these bytes
+                        to = column + row % 8 * 2 + (row // 8 % 2 ^ row % 8 // 4)
+                        assert target.offset((first + row // 16 * 16, to)) + lane % 4 * 4 == place
                         assert place % 4 == 0
                         banks.add(place // 4 % 32)
                         both = [*pairs[2 * half, lane], *pairs[2 * half + 1, lane]]

@@ -62,6 +62,8 @@ def _arange(builder: Builder, a: Arguments, span: Span) -> Value:
         raise ArgumentError("arange's arguments must be integers", span, "", builder.calls)
     if end <= start:
         raise ArgumentError("arange's end argument must be greater than the start argument", span, "", builder.calls)
+    if not -(2**31) <= start < end < 2**31:
+        raise ArgumentError("arange's arguments must fit in 32 bits", span, "", builder.calls)
     symbol = a["end"].symbol if start == 0 and isinstance(a["end"], Const) else None
     type_ = ValueType(int32, (Dim(end - start, symbol),))
     return Call(type_, "arange", (), (("start", int(start)), ("end", int(end))), span=span)

@@ -11,7 +11,7 @@ from ..ir.types import ValueType
 from ..language.dtypes import PointerType
 from .accumulate import accumulated
 from .builder import Builder
-from .shapes import broadcast_to, common_shape, elementwise, to_expr
+from .shapes import broadcast_to, common_shape, describe, elementwise, to_expr
 from .values import Const, Tuple, Value
 
 # LibCST operator: (op of the table, Python's function, how it composes in a C expression of constexprs).
@@ -145,6 +145,13 @@ def compare(builder: Builder, word: str, left: Value, right: Value, span: Span) 
         except TypeError as error:
             raise DTypeError(f"cannot compare: {error}", span, "", builder.calls) from None
     if (isinstance(left, Const) and not left.is_number) or (isinstance(right, Const) and not right.is_number):
+        if word not in ("Equal", "NotEqual"):
+            raise DTypeError(
+                f"cannot compare {describe(left)} with {describe(right)}",
+                span,
+                "test with `is None` first",
+                builder.calls,
+            )
         return Const(word == "NotEqual")  # a tile is never equal to None, a string or a type
     return elementwise(op, [left, right], span)
 

@@ -36,8 +36,8 @@ def children(node: cst.CSTNode) -> list[cst.CSTNode]:
     for name in _parts(type(node)):
         value = getattr(node, name)
         if isinstance(value, (tuple, list)):
-            found += [one for one in value if _is_node(type(one))]  # type: ignore[arg-type]  # any type is hashable
-        elif _is_node(type(value)):  # type: ignore[arg-type]
+            found += [one for one in value if _is_node(one.__class__)]
+        elif _is_node(value.__class__):
             found.append(value)
     return found
 

@@ -29,6 +29,8 @@ def _arange(a: Arguments) -> Tile:
         raise ArgumentError("arange's arguments must be integers")
     if end <= start:
         raise ArgumentError("arange's end argument must be greater than the start argument")
+    if not -(2**31) <= start < end < 2**31:
+        raise ArgumentError("arange's arguments must fit in 32 bits")
     return Tile(np.arange(start, end, dtype=np.int32), int32)
 
 

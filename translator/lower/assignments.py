@@ -68,7 +68,7 @@ def _fill(context: Context, statement: Assign, layout: Layout, name: str) -> lis
         return nodes
     if declares and single:
         nodes = list(context.each_register(layout, lambda at: _store_element(context, name, target, value, at)))
-        once = context.facts.assignments[target] == 1
+        once = context.facts.assignments[target] == 1 and not target.type.is_pointer
         text = nodes[0].values["value"] if isinstance(nodes[0], Spelled) else ""
         return [Line(f"{'const ' if once else ''}{declarator} = {assigned(text)};")]
     declare: list[Node] = [Line(f"{declarator};")] if declares else []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..ir.nodes import Statement, Variable
@@ -49,6 +50,15 @@ def lower_conversions(
         nodes += moved(context, statement, move, f"convert{number}", declares=True)
     context.moved = {**context.moved, **names}
     return tuple(nodes), names
+
+
+def conversions_before(
+    context: Context, loads: Sequence[Statement]
+) -> tuple[tuple[Node, ...], dict[tuple[Variable, Layout], str]]:
+    """The same for loads that a loop starts ahead: the tiles are brought once, before the loop."""
+    needed = [lower_conversions(context, load) for load in loads]
+    names = {key: name for _, found in needed for key, name in found.items()}
+    return tuple(node for nodes, _ in needed for node in nodes), names
 
 
 def moved(context: Context, statement: Statement, move: Move, purpose: str, declares: bool) -> list[Node]:

@@ -21,21 +21,26 @@ def lower_held(context: Context, statement: Assign, plan: DotPlan, a: OperandPla
     index, name = context.names.shared_index, context.names.variable(plan.b.variable)
     mi, kk, i = index("mi"), index("kk"), index("i")
     run = context.constant("RUN", held.run, "consecutive elements of K in a lane", topic="operands")
-    rows = context.constant("MMA_ROWS", layout.registers(0) // 2, "pieces of 16 rows per warp")
+    pieces = layout.registers(0) // 2
+    rows = context.constant("MMA_ROWS", pieces, "pieces of 16 rows per warp") if pieces > 1 else ""
+    piece = f"[{mi}]" if rows else ""
     context.use_helper("pack_pair")
     pairs = [
-        f"pack_pair(a_run[{mi}][{half}][{first}], a_run[{mi}][{half}][{second}])"
+        f"pack_pair(a_run{piece}[{half}][{first}], a_run{piece}[{half}][{second}])"
         for first, second in _pairs(i, held)
         for half in (0, 1)
     ]
     several = held.layout.registers(held.k_axis) > held.run
-    products = _products(context, statement, plan, mi, f"{kk} / 4 + {i}" if several else i)
+    products = _products(context, statement, plan, mi if rows else "", f"{kk} / 4 + {i}" if several else i)
     each = _each(mi, rows, (Line(f"const unsigned a_frag[4] = {{{', '.join(pairs)}}};"), *products))
     steps = f"{i} < {run} / 2; {i} += 2" if held.apart > 1 else f"{i} < {run}; {i} += 4"
     body = (
-        Line(f"{ctype(plan.a.variable.type)} a_run[{rows}][2][{run}];", "of a row and of the one 8 below it"),
+        Line(
+            f"{ctype(plan.a.variable.type)} a_run{f'[{rows}]' * bool(rows)}[2][{run}];",
+            "of a row and of the one 8 below it",
+        ),
         *_read_runs(context, plan, a, held, run, rows),
-        Loop(f"for (int {i} = 0; {steps})", (each,), unroll=True),
+        Loop(f"for (int {i} = 0; {steps})", each, unroll=True),
     )
     side = a.depth(context, plan.instruction)
     return (
@@ -46,8 +51,11 @@ def lower_held(context: Context, statement: Assign, plan: DotPlan, a: OperandPla
     )
 
 
-def _each(index: str, count: str, body: tuple[Node, ...]) -> Loop:
-    return Loop(f"for (int {index} = 0; {index} < {count}; ++{index})", body, unroll=True)
+def _each(index: str, count: str, body: tuple[Node, ...]) -> tuple[Node, ...]:
+    """A body for every index below a count; for the only one where the count is ""."""
+    if not count:
+        return body
+    return (Loop(f"for (int {index} = 0; {index} < {count}; ++{index})", body, unroll=True),)
 
 
 def _pairs(first: str, held: HeldOperand) -> tuple[tuple[str, str], tuple[str, str]]:
@@ -66,7 +74,7 @@ def _read_runs(
     row = f"{h} * 8 + {context.roles.thread_text(plan.layout.axes[0])}"
     if plan.layout.registers(0) > 2:
         row = f"{mi} * 16 + {row}"
-    target, first = f"a_run[{mi}][{h}]", f"{kk} + {lane} % 4 * {run}"
+    target, first = f"a_run{f'[{mi}]' * bool(rows)}[{h}]", f"{kk} + {lane} % 4 * {run}"
     read: tuple[Node, ...]
     if a.k_fast:
         naming, offset = place_line(context, a.place(context, row, first), a.variable.name, True)
@@ -75,12 +83,15 @@ def _read_runs(
         read = (*naming, Line(f"{helper}<{run}>({target}, &{a.base}[{offset}]);"))
     else:
         naming, offset = place_line(context, a.place(context, row, f"{first} + {i}"), a.variable.name, True)
-        read = (_each(i, run, (*naming, Line(f"{target}[{i}] = {a.base}[{offset}];"))),)
-    return (_each(mi, rows, (_each(h, "2", read),)),)
+        read = _each(i, run, (*naming, Line(f"{target}[{i}] = {a.base}[{offset}];")))
+    return _each(mi, rows, _each(h, "2", read))
 
 
 def _products(context: Context, statement: Assign, plan: DotPlan, mi: str, k: str) -> tuple[Node, ...]:
-    """The products of a piece of A with all pieces of B; a piece's columns of the sum lie as many registers apart."""
+    """The products of a piece of A with all pieces of B; a piece's columns of the sum lie as many registers apart.
+
+    `mi` is the number of the piece of A, "" for the only one.
+    """
     held, layout, ni = plan.held, plan.layout, context.names.shared_index("ni")
     if held is None:
         raise TypeError("not a dot with an operand in registers")
@@ -93,9 +104,9 @@ def _products(context: Context, statement: Assign, plan: DotPlan, mi: str, k: st
         return b + "".join(f"[{texts[axis]}]" for axis in held.layout.array_axes())
 
     b_pairs = [f"pack_pair({element(first)}, {element(second)})" for first, second in _pairs(k, held)]
-    places = [[f"{sum_}[2 * {mi}{row}][{ni}{col}]" for col in ("", f" + {pieces}")] for row in ("", " + 1")]
-    if pieces == 1:
-        places = [[f"{sum_}[2 * {mi}{row}][{col}]" for col in (0, 1)] for row in ("", " + 1")]
+    rows = (f"2 * {mi}", f"2 * {mi} + 1") if mi else ("0", "1")
+    columns = (f"{ni}", f"{ni} + {pieces}") if pieces > 1 else ("0", "1")
+    places = [[f"{sum_}[{row}][{col}]" for col in columns] for row in rows]
     halves = list(zip(("upper", "lower"), places, strict=True))
     body = (
         Line(f"const unsigned b_frag[2] = {{{', '.join(b_pairs)}}};"),
@@ -103,4 +114,4 @@ def _products(context: Context, statement: Assign, plan: DotPlan, mi: str, k: st
         Line(f"{mma}(upper, lower, a_frag, b_frag);"),
         *(Line(f"{place} = {word}[{column}];") for word, pair in halves for column, place in enumerate(pair)),
     )
-    return (_each(ni, count, body),)
+    return _each(ni, count, body)

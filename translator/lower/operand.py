@@ -151,7 +151,10 @@ def _turned(
     )
     context.use_helper("swizzled")
     context.use_helper("ldmatrix", "ldmatrix_x4_trans", count=4, trans=True)
-    helper = context.use_helper("transpose_bytes")
+    matrices = context.schedule.target.has_matrix_stores
+    if matrices:
+        context.use_helper("stmatrix", "stmatrix_x4", count=4)
+    helper = context.use_helper("transpose_bytes", matrices=matrices)
     lines, width = (side_text(context, tile.shape[axis]) for axis in (tile.fast, tile.slow))
     turn = Line(f"{helper}<{lines}, {width}>({array}, {source});")
     return (*before, turn), OperandPlace(array, tile, operand, is_a)

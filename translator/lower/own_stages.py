@@ -16,6 +16,7 @@ from ..schedule.exchange import LANE_BITS
 from ..schedule.ring_plan import Ring
 from ..schedule.rings import top_statements
 from .context import Context, ctype
+from .convert import conversions_before
 from .memory import note_load, scalar_test, uniform_test, valid_count
 from .point import Point
 from .tags import tag
@@ -133,12 +134,15 @@ def lower_own_loop(
     for helper in ("cp_async_commit", "cp_async_wait"):
         context.use_helper(helper)
     copies: list[Node] = []
+    prepare, names = conversions_before(context, loads)
     for load in loads:
         declare_own(context, load, ring, stages)
-        copies += [*tag(load.origin, AHEAD, bool(copies), again=True), *own_copies(context, load)]
+        with context.conversions(names):
+            copies += [*tag(load.origin, AHEAD, bool(copies), again=True), *own_copies(context, load)]
     kind, compare = ctype(statement.variable.type), ">" if statement.descending else "<"
     parameters, stage = f"{kind} {name}{', int stage' if several else ''}", ", stage" if several else ""
     loading = [
+        *prepare,
         Comment(f"Starts the loads of iteration {name}{' into a stage' if several else ''}."),
         Loop(f"const auto {load_tiles} = [&]({parameters})", tuple(copies), closing="};"),
     ]

@@ -16,6 +16,7 @@ from ..ir.nodes import Assign, For, Literal, Statement
 from ..schedule.ring_plan import Ring
 from ..schedule.rings import top_statements
 from .context import Context, ctype
+from .convert import conversions_before
 from .own_stages import AHEAD, declare_own, own_copies, own_of
 from .rings import products_complete, products_in, stages_name
 from .row_copies import align_rows, copy_rows, declare_rows, first_element, is_row_load, rows_name, tile_stage
@@ -110,7 +111,9 @@ def lower_copying_loop(
     own = own_of(context, statement, ring)
     for load in own:
         declare_own(context, load, ring, names.stages)
-    filling = _filling(context, statement, ring, loads, arrays, own, names)
+    prepare, moved = conversions_before(context, [*loads, *own])
+    with context.conversions(moved):
+        filling = _filling(context, statement, ring, loads, arrays, own, names)
     first = _first_loads(context, statement, ring, bounds, names, filling)
     context.stage_of |= dict.fromkeys(ring.tiles, "stage")
     context.stage_of |= {load.target: tile_stage(context, names.turn) for load in rows}
@@ -125,7 +128,7 @@ def lower_copying_loop(
     trip = _trip(context, statement, ring, bounds, names, filling, inner, products_complete(context, flying))
     context.pending_reads.update(arrays)
     zeros = (Line("cp_async_wait<0>();", "no copy of zeros is left behind"),) if filling.late else ()
-    return (*before, *filling.functions, *first, Loop(header, trip), *zeros)
+    return (*before, *prepare, *filling.functions, *first, Loop(header, trip), *zeros)
 
 
 def _names(context: Context, ring: Ring) -> _Names:

@@ -148,7 +148,8 @@ def lower_statement(context: Context, statement: Statement) -> tuple[Node, ...]:
         case Assign():
             if all(target in context.facts.unused for target in statement.targets):
                 return ()
-            prepare, names = lower_conversions(context, statement)
+            started = statement.targets[0] in context.stage_of or statement.targets[0] in context.own_stage
+            prepare, names = ((), {}) if started else lower_conversions(context, statement)
             prepare = (*prepare, *forget_tiles(context, statement))
             with context.conversions(names):
                 if isinstance(statement.value, Call) and statement.value.op in STRUCTURED:

@@ -44,7 +44,6 @@ constexpr int PACKED_AHEAD_ROW_THREADS = 4;                     // threads along
 constexpr int PACKED_AHEAD_ROWS = BLOCK_K / PACKED_AHEAD_ROW_THREADS;   // 16 rows of packed_ahead per thread
 // consecutive rows of packed_ahead in a thread
 constexpr int BLOCK_K_VEC = 8;
-constexpr int MMA_ROWS = 1;                                     // pieces of 16 rows per warp
 constexpr int MMA_COLS = 4;                                     // pieces of 8 columns per warp
 constexpr int NUM_STAGES = 4;                                   // tiles in shared memory at once
 constexpr int RUN = 8;                                          // consecutive elements of K in a lane
@@ -334,37 +333,31 @@ int4_matmul_kernel(const half* a_ptr, const int* packed_ptr, const half* scale_p
         // Four lanes take 32 neighbouring elements of K, in the order in which b is computed.
         #pragma unroll
         for (int kk = 0; kk < BLOCK_K; kk += 4 * RUN) {
-            half a_run[MMA_ROWS][2][RUN];   // of a row and of the one 8 below it
+            half a_run[2][RUN];   // of a row and of the one 8 below it
             #pragma unroll
-            for (int mi = 0; mi < MMA_ROWS; ++mi) {
-                #pragma unroll
-                for (int h = 0; h < 2; ++h) {
-                    const int a_place =
-                        swizzled<half, BLOCK_K, BLOCK_M>(h * 8 + lane / 4 % 2 * 4 + lane / 8,
-                                kk + lane % 4 * RUN);
-                    load_vec<RUN>(a_run[mi][h], &a[stage][a_place]);
-                }
+            for (int h = 0; h < 2; ++h) {
+                const int a_place =
+                    swizzled<half, BLOCK_K, BLOCK_M>(h * 8 + lane / 4 % 2 * 4 + lane / 8,
+                                                     kk + lane % 4 * RUN);
+                load_vec<RUN>(a_run[h], &a[stage][a_place]);
             }
             #pragma unroll
             for (int i = 0; i < RUN / 2; i += 2) {
+                const unsigned a_frag[4] = {pack_pair(a_run[0][i], a_run[0][i + 4]),
+                                            pack_pair(a_run[1][i], a_run[1][i + 4]),
+                                            pack_pair(a_run[0][i + 1], a_run[0][i + 5]),
+                                            pack_pair(a_run[1][i + 1], a_run[1][i + 5])};
                 #pragma unroll
-                for (int mi = 0; mi < MMA_ROWS; ++mi) {
-                    const unsigned a_frag[4] = {pack_pair(a_run[mi][0][i], a_run[mi][0][i + 4]),
-                                                pack_pair(a_run[mi][1][i], a_run[mi][1][i + 4]),
-                                                pack_pair(a_run[mi][0][i + 1], a_run[mi][0][i + 5]),
-                                                pack_pair(a_run[mi][1][i + 1], a_run[mi][1][i + 5])};
-                    #pragma unroll
-                    for (int ni = 0; ni < MMA_COLS; ++ni) {
-                        const unsigned b_frag[2] = {pack_pair(b[ni][kk / 4 + i], b[ni][kk / 4 + i + 4]),
-                                                    pack_pair(b[ni][kk / 4 + i + 1], b[ni][kk / 4 + i + 5])};
-                        float upper[2] = {accumulator[2 * mi][ni], accumulator[2 * mi][ni + 4]};
-                        float lower[2] = {accumulator[2 * mi + 1][ni], accumulator[2 * mi + 1][ni + 4]};
-                        mma_m16n8k16(upper, lower, a_frag, b_frag);
-                        accumulator[2 * mi][ni] = upper[0];
-                        accumulator[2 * mi][ni + 4] = upper[1];
-                        accumulator[2 * mi + 1][ni] = lower[0];
-                        accumulator[2 * mi + 1][ni + 4] = lower[1];
-                    }
+                for (int ni = 0; ni < MMA_COLS; ++ni) {
+                    const unsigned b_frag[2] = {pack_pair(b[ni][kk / 4 + i], b[ni][kk / 4 + i + 4]),
+                                                pack_pair(b[ni][kk / 4 + i + 1], b[ni][kk / 4 + i + 5])};
+                    float upper[2] = {accumulator[0][ni], accumulator[0][ni + 4]};
+                    float lower[2] = {accumulator[1][ni], accumulator[1][ni + 4]};
+                    mma_m16n8k16(upper, lower, a_frag, b_frag);
+                    accumulator[0][ni] = upper[0];
+                    accumulator[0][ni + 4] = upper[1];
+                    accumulator[1][ni] = lower[0];
+                    accumulator[1][ni + 4] = lower[1];
                 }
             }
         }
