@@ -7,8 +7,8 @@ from ..ir.walk import subexpressions
 from ..schedule.layout import Layout
 from ..schedule.layout_problem import tile_uses
 from .context import Context
+from .element import indexed
 from .index_tiles import index_tile
-from .memory import indexed
 from .pairs import lower_by_pairs
 from .point import Point
 from .recompute import function_of_index

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from ..ir.nodes import Statement, Variable
 from ..schedule.exchange import LANE_BITS, Swizzle, exchange_swizzle, shuffles
 from ..schedule.layout import REGISTER, Layout, padded
+from .conditions import copies_guard
 from .context import Context, ctype
-from .memory import copies_guard, indexed
+from .element import indexed
 from .point import KNOWN, Point, PointBit, coordinate, register_index
 from .shared import dimensions
 from .unit import Branch, Comment, Line, Node, Shared

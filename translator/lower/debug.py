@@ -6,8 +6,8 @@ from ..ir.nodes import Effect, Expr
 from ..language.dtypes import PointerType
 from ..schedule.access import padding_tests
 from ..schedule.layout import Layout
+from .conditions import conjunction, copies_guard
 from .context import Context
-from .memory import conjunction, copies_guard
 from .point import Point, coordinate
 from .spell import Text
 from .unit import Branch, Line, Node

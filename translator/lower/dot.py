@@ -10,7 +10,7 @@ from .dot_fma import lower_fma
 from .dot_held import lower_held
 from .dot_mma import lower_mma
 from .dot_wgmma import lower_wgmma
-from .memory import indexed
+from .element import indexed
 from .operand import OperandPlace, operand_place
 from .point import Point
 from .unit import Line, Node, Spelled

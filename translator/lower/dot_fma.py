@@ -8,8 +8,9 @@ from ..ir.nodes import Assign, Call, Variable
 from ..ops.casts import cuda_cast
 from ..schedule.dots import DotPlan, Operand
 from ..schedule.layout import padded
+from .conditions import copies_guard
 from .context import Context, ctype
-from .memory import copies_guard, indexed
+from .element import indexed
 from .point import Point, coordinate
 from .shared import dimensions, place, side_text
 from .unit import Branch, Line, Loop, Node, Shared

@@ -1,10 +1,10 @@
-"""The element at an address, as a reader expects it: `x_ptr[offset]` rather than `*(x_ptr + offset)`."""
+"""One element: in memory, as a reader expects it (`x_ptr[offset]` rather than `*(x_ptr + offset)`), and in registers."""
 
 from __future__ import annotations
 
 import re
 
-from ..ir.nodes import Call, Expr, Use
+from ..ir.nodes import Call, Expr, Use, Variable
 from ..ir.walk import MOVES
 from ..language.dtypes import DType
 from .context import Context
@@ -44,3 +44,9 @@ def _is_long(expr: Expr, text: str) -> bool:
     outside = outside_parentheses(text)
     widened = "static_cast<long long>" in outside and not OTHER_THAN_SUMS.search(outside)
     return widened or (isinstance(expr.type.element, DType) and expr.type.element.bits == 64)
+
+
+def indexed(context: Context, name: str, variable: Variable, point: Point) -> str:
+    """The register of a tile at a point of its own layout."""
+    subscripts = (f"[{point.indices[axis].text}]" for axis in point.layout.array_axes())
+    return name + "".join(subscripts) + context.column(variable, name)

@@ -6,13 +6,14 @@ from collections.abc import Callable
 
 from ..ir.nodes import Assign, Call, Effect, Expr, Literal, Use, Variable
 from ..ir.types import ValueType
-from ..ir.walk import subexpressions
 from ..language.dtypes import DType, PointerType
-from ..schedule.access import Access, Bound, plan_access
+from ..schedule.access import Access, plan_access
 from ..schedule.layout import Layout
+from .conditions import all_tests, copies_guard, scalar_test, uniform_test, valid_count
 from .context import Context, ctype
-from .element import element_text
+from .element import element_text, indexed
 from .literals import literal_text
+from .memory_order import note_load, note_write, order_after_loads
 from .point import Point
 from .rounding import materialised
 from .spell import Text
@@ -120,7 +121,7 @@ def lower_store(context: Context, statement: Effect) -> tuple[Node, ...]:
     guard = copies_guard(context, layout)
     if guard:
         nodes = (_both(guard, nodes),)
-    return (*_order_after_loads(context, pointer, layout), *nodes)
+    return (*order_after_loads(context, pointer, layout), *nodes)
 
 
 def _both(guard: str, nodes: tuple[Node, ...]) -> Branch:
@@ -156,11 +157,6 @@ def _load_scalar(context: Context, statement: Assign, call: Call) -> tuple[Node,
     return (*context.bind_scalar(statement, target, text.text), *context.after_load.get(id(statement), ()))
 
 
-def scalar_test(context: Context, mask: Expr | None) -> Text | None:
-    """The mask of a scalar access; None where there is none or it is always true."""
-    return None if mask is None or (isinstance(mask, Literal) and mask.value) else context.speller.spell(mask)
-
-
 def _scalar_reader(context: Context, modifier: str) -> str:
     return context.use_helper("load_one", f"load_{modifier}", modifier=modifier)
 
@@ -171,7 +167,7 @@ def _store_scalar(context: Context, call: Call, pointer: Expr, value: Expr, mask
         condition = Text(f"{condition.text} && {test.within(6, '&&')}", 5, "&&")
     text = memory_value(value.type, context.speller.spell(value))
     target = element_text(context, pointer, None).text
-    return (*_order_after_loads(context, pointer, None), *_guarded(condition, Line(f"{target} = {text};")))
+    return (*order_after_loads(context, pointer, None), *_guarded(condition, Line(f"{target} = {text};")))
 
 
 # ------------------------------------------------------------------------------------------------------- vectors
@@ -189,7 +185,7 @@ def _load_vector(
             "width": width,
             "target": context.names.shared_index("loaded")
             if access.scattered
-            else f"&{first_element(context, name, target, point)}",
+            else f"&{indexed(context, name, target, point)}",
             "source": f"&{place_of_own(context, statement, point, slot_read(context, target))}"
             if target in context.own_stage
             else context.speller.text(pointer, point),
@@ -226,7 +222,7 @@ def _store_vector(context: Context, call: Call, access: Access, source: Variable
             "kind": kind,
             "width": width_name(context, point.layout, access),
             "target": context.speller.text(pointer, point),
-            "source": f"&{first_element(context, name, tile, point)}",
+            "source": f"&{indexed(context, name, tile, point)}",
             "count": count.text if count else "",
         }
         return _guarded(test, Spelled("store_vec", values))
@@ -248,66 +244,6 @@ def _store_element(
         return _guarded(all_tests(context, access, point), Spelled("assign", values))
 
     return one
-
-
-# ---------------------------------------------------------------------------------------------------- conditions
-
-
-def uniform_test(context: Context, access: Access, point: Point) -> Text | None:
-    """The part of the mask that decides for a whole vector; None when there is none."""
-    return conjunction([context.speller.spell(test, point) for test in access.tests])
-
-
-def valid_count(context: Context, access: Access, point: Point) -> Text | None:
-    """How many elements of the vector may be touched; None when all may."""
-    counts = []
-    for bound in access.bounds:
-        limit, index = context.speller.spell(bound.bound, point), context.speller.spell(bound.index, point)
-        counts.append(
-            limit if index.text == "0" else Text(f"{limit.within(12, '-')} - {index.within(13, '-')}", 12, "-")
-        )
-    if not counts:
-        return None
-    text = counts[0]
-    for count in counts[1:]:
-        text = Text(f"min({text.text}, {count.text})")
-    return text
-
-
-def all_tests(context: Context, access: Access, point: Point) -> Text | None:
-    """The whole mask at one element."""
-    tests = [context.speller.spell(test, point) for test in access.tests]
-    tests += [_bound_test(context, bound, point) for bound in access.bounds]
-    return conjunction(tests)
-
-
-def _bound_test(context: Context, bound: Bound, point: Point) -> Text:
-    index, limit = context.speller.spell(bound.index, point), context.speller.spell(bound.bound, point)
-    return Text(f"{index.within(10, '<')} < {limit.within(11, '<')}", 10, "<")
-
-
-def conjunction(tests: list[Text]) -> Text | None:
-    """All of several conditions."""
-    if not tests:
-        return None
-    if len(tests) == 1:
-        return tests[0]
-    return Text(" && ".join(test.within(5, "&&") for test in tests), 5, "&&")
-
-
-def copies_guard(context: Context, layout: Layout) -> str:
-    """The condition under which a thread acts for all that hold copies of its elements; "" when there are none."""
-    free = layout.free_thread_bits()
-    terms: list[str] = []
-    runs: list[list[int]] = []
-    for bit in free:
-        if runs and bit == runs[-1][-1] + 1:
-            runs[-1].append(bit)
-        else:
-            runs.append([bit])
-    for run in runs:
-        terms.append(context.roles.first_of(range(run[0], run[-1] + 1), layout.thread_bits))
-    return " && ".join(terms)
 
 
 # -------------------------------------------------------------------------------------------------------- pieces
@@ -333,50 +269,6 @@ def _fallback(context: Context, other: Expr | None, type_: ValueType, point: Poi
     if other is None:
         return Text(literal_text(0, type_.dtype) if not type_.is_pointer else "nullptr")
     return context.speller.spell(other, point)
-
-
-def indexed(context: Context, name: str, variable: Variable, point: Point) -> str:
-    """The register of a tile at a point of its own layout."""
-    subscripts = (f"[{point.indices[axis].text}]" for axis in point.layout.array_axes())
-    return name + "".join(subscripts) + context.column(variable, name)
-
-
-first_element = indexed
-
-
-def pointer_roots(context: Context, pointer: Expr) -> set[Variable]:
-    """The pointer arguments that an address may derive from."""
-    roots: set[Variable] = set()
-    for part in subexpressions(pointer):
-        if isinstance(part, Use) and part.type.is_pointer:
-            known = context.pointer_roots.get(part.variable)
-            if known is None:
-                definition = context.facts.definitions.get(part.variable)
-                known = pointer_roots(context, definition) if definition is not None else {part.variable}
-                context.pointer_roots[part.variable] = known
-            roots |= known
-    return roots
-
-
-def note_load(context: Context, pointer: Expr, layout: Layout | None) -> None:
-    """Remembers which argument is read in which layout, for stores that follow."""
-    if layout is not None:
-        for root in pointer_roots(context, pointer):
-            context.loaded_from.setdefault(root, set()).add(layout)
-
-
-def note_write(context: Context, pointer: Expr) -> None:
-    """Remembers which arguments are written."""
-    for root in pointer_roots(context, pointer):
-        context.written.setdefault(root)
-
-
-def _order_after_loads(context: Context, pointer: Expr, layout: Layout | None) -> tuple[Node, ...]:
-    """A barrier where other threads may still read what this store overwrites."""
-    for root in pointer_roots(context, pointer):
-        if any(loaded != layout for loaded in context.loaded_from.get(root, ())):
-            return context.barrier(f"every thread has loaded from {root.name} before it is overwritten")
-    return ()
 
 
 def read_modifier(call: Call) -> str:

@@ -11,10 +11,11 @@ from ..schedule.dots import Operand, copied_tile, k_axis, turned_tile
 from ..schedule.instructions import Instruction
 from ..schedule.layout import padded
 from ..schedule.shared_tiles import ALIGNMENT, CHUNK_BYTES, SharedTile
+from .conditions import copies_guard
 from .context import Context, ctype
+from .element import indexed
 from .formats import line_elements
 from .literals import literal_text
-from .memory import copies_guard, indexed
 from .point import Point, coordinate
 from .shared import side_text
 from .unit import Branch, Comment, Line, Loop, Node, Shared

@@ -15,9 +15,10 @@ from ..schedule.access import COPY_BYTES
 from ..schedule.exchange import LANE_BITS
 from ..schedule.ring_plan import Ring
 from ..schedule.rings import top_statements
+from .conditions import scalar_test, uniform_test, valid_count
 from .context import Context, ctype
 from .convert import conversions_before
-from .memory import note_load, scalar_test, uniform_test, valid_count
+from .memory_order import note_load
 from .point import Point
 from .tags import tag
 from .unit import Branch, Comment, Line, Loop, Node, Shared

@@ -15,8 +15,8 @@ from ..language.dtypes import DType
 from ..schedule.dots import HeldOperand
 from ..schedule.layout import Layout
 from .context import Context
+from .element import indexed
 from .fields import find_fields
-from .memory import indexed
 from .point import Index, Point, point_of
 from .spell import Text
 from .unit import Line, Loop, Node

@@ -14,9 +14,10 @@ from ..schedule.access import inside_test
 from ..schedule.layout import REGISTER, Layout, drop_axis, padded
 from .combine import Combination
 from .combine_struct import combination_of
+from .conditions import copies_guard
 from .context import Context
 from .convert import Move, moved
-from .memory import copies_guard, indexed
+from .element import indexed
 from .point import Index, Point, point_of
 from .shared import dimensions, number_of, place
 from .spell import Text

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from ..ir.nodes import Assign, Call
 from ..schedule.layout import padded
+from .conditions import copies_guard
 from .context import Context, ctype
-from .memory import copies_guard, indexed
+from .element import indexed
 from .point import Point, coordinate
 from .unit import Branch, Comment, Line, Node, Shared, Spelled
 

@@ -19,7 +19,7 @@ from .context import Context, ctype
 from .convert import conversions_before
 from .own_stages import AHEAD, declare_own, own_copies, own_of
 from .rings import products_complete, products_in, stages_name
-from .row_copies import align_rows, copy_rows, declare_rows, first_element, is_row_load, rows_name, tile_stage
+from .row_copies import align_rows, copy_rows, declare_rows, indexed, is_row_load, rows_name, tile_stage
 from .staging import ahead_registers, copy_tile, declare_tile, fetch_tile, is_asynchronous, proxy_fence, put_tile
 from .tags import tag
 from .unit import Branch, Comment, Line, Loop, Node
@@ -159,7 +159,7 @@ def _filling(
     for load, array in zip(loads, arrays, strict=False):
         loading += tag(load.origin, "", bool(loading))
         if is_row_load(load):
-            first, definition = first_element(context, load, statement)
+            first, definition = indexed(context, load, statement)
             before += definition
             loading.append(copy_rows(context, load, f"{first}({name})", turn))
             aligning.append(align_rows(context, load, f"{first}({name})", turn))

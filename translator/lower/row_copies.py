@@ -79,7 +79,7 @@ def tile_stage(context: Context, turn: str) -> str:
     return f"{turn} % {aligned_stages(context)}"
 
 
-def first_element(context: Context, statement: Assign, loop: For) -> tuple[str, tuple[Node, ...]]:
+def indexed(context: Context, statement: Assign, loop: For) -> tuple[str, tuple[Node, ...]]:
     """(name of the function that says where an iteration's tile starts in memory, its definition)."""
     word, counter = statement.target.name, context.names.variable(loop.variable)
     name = context.names.once(f"{word}_first", ("first", statement.target))

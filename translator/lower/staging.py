@@ -8,10 +8,11 @@ from ..ir.nodes import Assign, Call, Variable
 from ..schedule.access import COPY_BYTES, Access, plan_access
 from ..schedule.layout import Layout
 from ..schedule.shared_tiles import SharedTile
+from .conditions import all_tests, copies_guard, uniform_test, valid_count
 from .context import Context
-from .element import element_text
+from .element import element_text, indexed
 from .literals import literal_text
-from .memory import all_tests, copies_guard, indexed, note_load, uniform_test, valid_count
+from .memory_order import note_load
 from .operand import element_place, place_line, shared_array
 from .point import Point
 from .spell import Text

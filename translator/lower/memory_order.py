@@ -1,0 +1,44 @@
+"""Which arrays were read, and in which layout: a store must not overwrite what another thread has yet to load."""
+
+from __future__ import annotations
+
+from ..ir.nodes import Expr, Use, Variable
+from ..ir.walk import subexpressions
+from ..schedule.layout import Layout
+from .context import Context
+from .unit import Node
+
+
+def pointer_roots(context: Context, pointer: Expr) -> set[Variable]:
+    """The pointer arguments that an address may derive from."""
+    roots: set[Variable] = set()
+    for part in subexpressions(pointer):
+        if isinstance(part, Use) and part.type.is_pointer:
+            known = context.pointer_roots.get(part.variable)
+            if known is None:
+                definition = context.facts.definitions.get(part.variable)
+                known = pointer_roots(context, definition) if definition is not None else {part.variable}
+                context.pointer_roots[part.variable] = known
+            roots |= known
+    return roots
+
+
+def note_load(context: Context, pointer: Expr, layout: Layout | None) -> None:
+    """Remembers which argument is read in which layout, for stores that follow."""
+    if layout is not None:
+        for root in pointer_roots(context, pointer):
+            context.loaded_from.setdefault(root, set()).add(layout)
+
+
+def note_write(context: Context, pointer: Expr) -> None:
+    """Remembers which arguments are written."""
+    for root in pointer_roots(context, pointer):
+        context.written.setdefault(root)
+
+
+def order_after_loads(context: Context, pointer: Expr, layout: Layout | None) -> tuple[Node, ...]:
+    """A barrier where other threads may still read what this store overwrites."""
+    for root in pointer_roots(context, pointer):
+        if any(loaded != layout for loaded in context.loaded_from.get(root, ())):
+            return context.barrier(f"every thread has loaded from {root.name} before it is overwritten")
+    return ()
