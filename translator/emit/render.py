@@ -41,7 +41,7 @@ def render(unit: Unit) -> tuple[str, tuple[tuple[int, int], ...]]:
     shared = "\n".join(f"{array.ctype} {array.dimensions}" for array in (*unit.static_shared, *unit.dynamic_shared))
     own = "\n".join((*functions, "\n".join(line for line, _ in body), shared, unit.launch_bounds))
     parameters = "\n".join(str(value) for _, values in chosen for value in values.values())
-    used = used_constants(unit.constants, "\n".join((own, parameters)), "\n".join(helpers))
+    used = used_constants(unit.constants, "\n".join((own, parameters)), helpers)
     text = (
         environment()
         .get_template("kernel.cu.j2")
@@ -81,6 +81,11 @@ def _render_body(unit: Unit) -> list[tuple[str, int]]:
 def _words(text: str) -> list[str]:
     """The names in a line of code."""
     return re.findall(r"[A-Za-z_]\w*", re.sub(r"//.*", "", text))
+
+
+def _parameters(helper: str) -> list[str]:
+    """The names of a helper's template parameters."""
+    return [name for line in re.findall(r"template <(.*)>", helper) for name in re.findall(r"(\w+)(?:,|$)", line)]
 
 
 def _line_map(text: str, body: list[tuple[str, int]]) -> tuple[tuple[int, int], ...]:
@@ -219,13 +224,14 @@ def _header_lines(fields: tuple[HeaderField, ...]) -> Iterable[str]:
             word = ""
 
 
-def used_constants(constants: tuple[Constant, ...], text: str, helpers: str = "") -> list[Constant]:
+def used_constants(constants: tuple[Constant, ...], text: str, helpers: Iterable[str]) -> list[Constant]:
     """The constants that a text and its helpers need, with those that they are computed from, each once.
 
-    Names of the user mean something in the text alone: `b` in a helper is an operand of its own.
+    Names of the user mean something in the text alone: `b` in a helper is an operand of its own, and so is `COLS` in a
+    helper with a template parameter of that name.
     """
     by_name = {constant.name: constant for constant in constants}
-    words, theirs = set(_words(text)), set(_words(helpers))
+    words, theirs = set(_words(text)), {word for one in helpers for word in {*_words(one)} - {*_parameters(one)}}
     needed = [name for name, one in by_name.items() if name in words or (one.topic != "user" and name in theirs)]
     pending = list(needed)
     while pending:
