@@ -245,3 +245,19 @@ def test_a_thread_with_one_pointer(run_everywhere: Any) -> None:
     x, start, out = np.arange(256, dtype=np.float16), np.ones(1, np.int32), np.zeros(32, np.float16)
     found = run_everywhere(one_pointer_kernel, (1,), x, start, out, 2, B=32, num_warps=1)
     np.testing.assert_array_equal(found[2], 2 * (2 * np.arange(1, 33)) + 1)
+
+
+@triton.jit
+def overwritten_kernel(count_ptr, few_ptr, out_ptr, FEW: tl.constexpr, MANY: tl.constexpr):
+    count = tl.load(count_ptr)
+    tl.store(count_ptr, count + 1)
+    i = tl.arange(0, FEW)
+    few = tl.load(few_ptr + i)
+    tl.store(few_ptr + i, few * 2)
+    tl.store(out_ptr + tl.arange(0, MANY), tl.zeros((MANY,), tl.int32) + (count + tl.sum(few)))
+
+
+def test_what_all_threads_have_loaded_is_overwritten_afterwards(run_everywhere: Any) -> None:
+    arguments = (np.array([5], np.int32), np.ones(32, np.int32), np.zeros(256, np.int32), 32, 256)
+    found = run_everywhere(overwritten_kernel, (1,), *arguments)
+    assert found[0].tolist() == [6] and (found[1] == 2).all() and (found[2] == 37).all()

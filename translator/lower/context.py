@@ -73,7 +73,7 @@ class Context:
         self.in_turns = False  # whether arrays that only one statement or one loop needs share their memory
         self.turns: dict[str, tuple[str, int]] = {}  # the arrays that do: (area, which statement or loop needs them)
         self.loops_of: dict[int, int] = {}  # of staged tiles (by key) that only one loop needs, the loop
-        self.loaded_from: dict[Variable, set[Layout]] = {}  # per pointer argument, since the last barrier
+        self.loaded_from: dict[Variable, set[Layout | None]] = {}  # per pointer argument, since the last barrier
         self.pointer_roots: dict[Variable, set[Variable]] = {}  # the arguments that a pointer derives from
         self.converted: dict[tuple[Variable, Layout], str] = {}
         self.moved: dict[tuple[Variable, Layout], str] = {}  # by the source statement that is being lowered, so far

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ..ir.nodes import Expr, Use, Variable
 from ..ir.walk import subexpressions
 from ..schedule.layout import Layout
+from .conditions import copies_guard
 from .context import Context
 from .unit import Node
 
@@ -25,9 +26,8 @@ def pointer_roots(context: Context, pointer: Expr) -> set[Variable]:
 
 def note_load(context: Context, pointer: Expr, layout: Layout | None) -> None:
     """Remembers which argument is read in which layout, for stores that follow."""
-    if layout is not None:
-        for root in pointer_roots(context, pointer):
-            context.loaded_from.setdefault(root, set()).add(layout)
+    for root in pointer_roots(context, pointer):
+        context.loaded_from.setdefault(root, set()).add(layout)
 
 
 def note_write(context: Context, pointer: Expr) -> None:
@@ -39,6 +39,10 @@ def note_write(context: Context, pointer: Expr) -> None:
 def order_after_loads(context: Context, pointer: Expr, layout: Layout | None) -> tuple[Node, ...]:
     """A barrier where other threads may still read what this store overwrites."""
     for root in pointer_roots(context, pointer):
-        if any(loaded != layout for loaded in context.loaded_from.get(root, ())):
+        # What every thread loads, or several hold copies of, one thread overwrites.
+        if any(
+            loaded is None or loaded != layout or copies_guard(context, loaded)
+            for loaded in context.loaded_from.get(root, ())
+        ):
             return context.barrier(f"every thread has loaded from {root.name} before it is overwritten")
     return ()
