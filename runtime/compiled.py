@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import sys
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from tilewright.artifact import Artifact, Options, launch_conditions
-from tilewright.diagnostics import ArgumentKindError
+from tilewright.diagnostics import ArgumentKindError, GlobalChangedError
+from tilewright.language.constexpr import unwrap
+from tilewright.outside import outer_value
 from tilewright.runtime.assembly import Assembly
 from tilewright.runtime.choices import check_can_wait
 from tilewright.runtime.hooks import LAUNCH_HOOKS, LaunchMetadata
@@ -144,18 +145,20 @@ class CompiledKernel:
         return self.conditions is None or self.conditions(call.values)
 
     def check_globals(self) -> None:
-        """Rejects a launch of a kernel that read a global which has changed since.
+        """Rejects a launch of a kernel that read a global, or a variable around it, which has changed since.
 
         Raises:
-          RuntimeError: as in Triton.
+          GlobalChangedError: a RuntimeError, as in Triton.
         """
-        for module, name, value in self.artifact.globals:
-            now = getattr(sys.modules.get(module), name, value)
-            now = getattr(now, "value", now)
-            if type(now) is type(value) and now != value:
-                raise RuntimeError(
+        for owner, name, value in self.artifact.globals:
+            try:
+                now = unwrap(outer_value(owner, name))
+            except LookupError:
+                now = None
+            if now is not value and (type(now) is not type(value) or now != value):
+                raise GlobalChangedError(
                     f"Global variable {name} has changed since we compiled this kernel, from {value!r} to {now!r}; pass "
-                    "it as an argument, or start a new process"
+                    f"it as an argument, or define {self.name} again"
                 )
 
     def finish(self) -> None:

@@ -35,7 +35,7 @@ from tilewright.artifact import (
 from tilewright.kernel_function import KernelFunction
 from tilewright.language.constexpr import unwrap
 from tilewright.language.dtypes import DTYPES_BY_NAME, DType, Element, PointerType
-from tilewright.outside import Reading, UntoldError, function_mark, mark, read_again
+from tilewright.outside import Reading, UntoldError, as_read, function_mark, mark, read_again
 from tilewright.runtime import store
 from tilewright.runtime.folders import cache_folder
 from tilewright.runtime.forks import translating
@@ -183,7 +183,9 @@ def _read(key: str, function: KernelFunction, arguments: tuple[Argument, ...]) -
         if values is None:
             return None
         known = tuple(
-            (one.module, str(one.path[-1][1]), value) for one, value in zip(readings, values, strict=True) if one.module
+            (owner, str(one.path[-1][1]), as_read(value))
+            for one, (owner, value) in zip(readings, values, strict=True)
+            if one.module
         )
         return _artifact(facts["artifact"], files[TEXT].decode(), known, readings)
     except (KeyError, TypeError, ValueError):  # of another version, or not written by us
@@ -231,7 +233,7 @@ def _as_json(artifact: Artifact) -> dict[str, Any]:
 
 
 def _artifact(
-    facts: dict[str, Any], text: str, known: tuple[tuple[str, str, Any], ...], readings: tuple[Reading, ...]
+    facts: dict[str, Any], text: str, known: tuple[tuple[KernelFunction, str, Any], ...], readings: tuple[Reading, ...]
 ) -> Artifact:
     """The artifact of `_as_json`."""
     return Artifact(

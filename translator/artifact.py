@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from .language.dtypes import DType, Element, int32
 
 if TYPE_CHECKING:
+    from .kernel_function import KernelFunction
     from .outside import Reading
 
 
@@ -164,7 +165,7 @@ class Artifact:
       writes: names of the pointer parameters that the kernel writes.
       lines: line of the `.cu` (from 1) to line of the user's file, for every line that came from a statement.
       file: base name of the user's file.
-      globals: plain global values that were read, as (module, name, value).
+      globals: global values and variables around that were read, as (the function that reads, name, value).
       readings: what else the text came from, besides the kernel's own text, the arguments and the options; None when that
         cannot be told (see `outside.py`).
       tensor_maps: passed after `parameters`, in order.
@@ -185,7 +186,7 @@ class Artifact:
     writes: tuple[str, ...] = ()
     lines: tuple[tuple[int, int], ...] = field(default=(), compare=False)
     file: str = ""
-    globals: tuple[tuple[str, str, Any], ...] = field(default=(), compare=False)
+    globals: tuple[tuple[KernelFunction, str, Any], ...] = field(default=(), compare=False)
     readings: tuple[Reading, ...] | None = field(default=None, compare=False)
     tensor_maps: tuple[TensorMap, ...] = ()
     guards: tuple[str, ...] = ()

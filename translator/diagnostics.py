@@ -199,6 +199,12 @@ class TensorMapError(LaunchError):
     code = "TW207"
 
 
+class GlobalChangedError(LaunchError, RuntimeError):
+    """A launch of a kernel that read a global variable which has changed since."""
+
+    code = "TW208"
+
+
 class OutOfResources(TilewrightError):  # noqa: N818 (Triton's name)
     """The kernel needs more of something than the hardware has.
 

@@ -35,11 +35,20 @@ LASTING = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What stood at a path; `module` is that of the function that read a plain global value, "" for everything else."""
+    """What stood at a path; `module` is that of the function that read a watched global value, "" for everything else."""
 
     path: Path
     mark: str
     module: str = ""
+
+
+# Kinds of outer values that launches compare with what a translation read. Modules and classes are not among them.
+WATCHED = (bool, int, float, str, tuple, list, dict, DType, PointerType, KernelFunction)
+
+
+def as_read(value: Any) -> Any:
+    """A value as it is now, also when it is changed in place later."""
+    return type(value)(value) if type(value) in (list, dict) else value
 
 
 class UntoldError(Exception):
@@ -152,7 +161,7 @@ def _named(value: Any) -> Any:
 
 
 def read_again(readings: tuple[Reading, ...], function: KernelFunction, arguments: dict[str, Any]) -> list[Any] | None:
-    """The values that stand where a translation of `function` read; None when one of them means something else now.
+    """What stands where a translation of `function` read, each as (owner, value); None when one means something else now.
 
     `arguments` are the compile-time arguments by name.
     """
@@ -163,7 +172,8 @@ def read_again(readings: tuple[Reading, ...], function: KernelFunction, argument
             value = _value_at(reading.path, known, arguments)
             if mark(value) != reading.mark:
                 return None
-            values.append(value)
+            owner = _value_at(reading.path[:-1], known, arguments) if reading.module else None
+            values.append((owner, value))
     except (UntoldError, LookupError, AttributeError, TypeError):
         return None
     return values

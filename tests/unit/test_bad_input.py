@@ -183,3 +183,74 @@ def test_a_fork_while_another_thread_translates(tmp_path: Path) -> None:
     around = os.environ | {"TILEWRIGHT_MODE": "cpu", "TILEWRIGHT_CACHE_DIR": str(tmp_path / "cache")}
     done = subprocess.run([sys.executable, str(file)], env=around, timeout=120, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+FACTOR, KIND, LISTED = 3.0, tl.float32, [1.0]
+
+
+@triton.jit
+def helper(x):
+    return x + 1.0
+
+
+@triton.jit
+def scaled(x_ptr):
+    tl.store(x_ptr, FACTOR)
+
+
+@triton.jit
+def typed(x_ptr):
+    tl.store(x_ptr, tl.full((), 0.1, KIND))
+
+
+@triton.jit
+def listed(x_ptr):
+    tl.store(x_ptr, LISTED[0])
+
+
+@triton.jit
+def helped(x_ptr):
+    tl.store(x_ptr, helper(tl.load(x_ptr)))
+
+
+@triton.jit
+def new_helper(x):
+    return x + 2.0
+
+
+@pytest.mark.parametrize(
+    ("kernel", "name", "value"),
+    [
+        (scaled, "FACTOR", 4.0),
+        (scaled, "FACTOR", "four"),
+        (scaled, "FACTOR", None),
+        (typed, "KIND", tl.float16),
+        (helped, "helper", new_helper),
+    ],
+    ids=str,
+)
+def test_a_global_that_changes_between_launches(
+    kernel: Any, name: str, value: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TILEWRIGHT_MODE", "cpu")
+    kernel[(1,)](np.zeros(1, np.float32))
+    monkeypatch.setitem(globals(), name, value)
+    with pytest.raises(errors.GlobalChangedError, match=f"{name} has changed"):
+        kernel[(1,)](np.zeros(1, np.float32))
+
+
+def test_what_changes_in_place_or_around_a_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TILEWRIGHT_MODE", "cpu")
+    around = 1.0
+
+    @triton.jit
+    def inner(x_ptr):
+        tl.store(x_ptr, around)
+
+    for kernel in (inner, listed):
+        kernel[(1,)](np.zeros(1, np.float32))
+    around = 2.0
+    LISTED[0] = 2.0
+    for kernel, name in ((inner, "around"), (listed, "LISTED")):
+        with pytest.raises(errors.GlobalChangedError, match=f"{name} has changed"):
+            kernel[(1,)](np.zeros(1, np.float32))

@@ -47,7 +47,7 @@ def build_kernel(function: KernelFunction, arguments: tuple[Argument, ...], opti
         constants=constants | sides,
         body=tuple(builder.statements),
         functions=tuple(builder.functions.values()),
-        globals=tuple((module, name, value) for (module, name), value in builder.globals.items()),
+        globals=tuple((owner, name, value) for (owner, name), value in builder.globals.items()),
         readings=builder.outside.readings,
     )
 

@@ -30,7 +30,8 @@ from ..ir.nodes import (
 from ..ir.rewrite import renamed
 from ..ir.types import Dim, ValueType
 from ..ir.walk import assigned_variables, expressions, statements, used_variables
-from ..outside import Outside, outer_value
+from ..kernel_function import KernelFunction
+from ..outside import WATCHED, Outside, as_read, outer_value
 from .aggregates import AGGREGATES
 from .carried import bind_parts
 from .ranges import is_nonnegative
@@ -56,7 +57,7 @@ class Builder:
         self.loop_depth: int = parent.loop_depth if parent else 0
         self.protected: set[Variable] = set()  # parameters: assigning to them makes a variable of its own
         self.constexpr_names: set[str] = set()
-        self.globals: dict[tuple[str, str], Any] = parent.globals if parent else {}  # (module, name): value
+        self.globals: dict[tuple[KernelFunction, str], Any] = parent.globals if parent else {}  # (reader, name): value
         self._counter: list[int] = parent._counter if parent else [0]
         self.functions: dict[Any, DeviceFunction] = parent.functions if parent else {}
         self.note_prefix: str = parent.note_prefix if parent else ""
@@ -113,10 +114,10 @@ class Builder:
             close = difflib.get_close_matches(name, [*self.scope, *function.outer_names()], n=1)
             hint = f"did you mean {close[0]}?" if close else "define it before this line"
             raise UndefinedVariableError(f"{name} is not defined", span, hint, self.calls) from None
-        is_plain = isinstance(value, (bool, int, float, str, tuple))
-        if is_plain:
-            self.globals[function.__module__, name] = value
-        self.outside.read(function, "global", name, value, function.__module__ if is_plain else "")
+        is_watched = isinstance(value, WATCHED)
+        if is_watched:
+            self.globals[function, name] = as_read(value)
+        self.outside.read(function, "global", name, value, function.__module__ if is_watched else "")
         return Tuple(tuple(Const(unwrap(item)) for item in value)) if type(value) in (tuple, list) else Const(value)
 
     def bind(self, name: str, value: Value, span: Span) -> None:

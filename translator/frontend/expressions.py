@@ -16,7 +16,6 @@ from .operators import binary, boolean, compare, is_static, unary
 from .shapes import describe
 from .values import Const, Tuple, Value
 
-
 CONVERSIONS: dict[str, Callable[[Any], str]] = {"r": repr, "s": str, "a": ascii}  # of f-strings
 
 

@@ -278,7 +278,7 @@ class Kernel:
         1 or None that were folded included; then, as `Dim`, the sides of descriptors' blocks.
       body: statements in source order.
       functions: device functions in order of first use.
-      globals: the plain global values that the kernel read, by module and name: they are part of what was translated.
+      globals: the outer values that the kernel read, by reader and name: they are part of what was translated.
       readings: everything that names of the text stood for; None when that cannot be told.
     """
 
@@ -290,5 +290,5 @@ class Kernel:
     constants: Mapping[str, Any]
     body: tuple[Statement, ...]
     functions: tuple[DeviceFunction, ...] = ()
-    globals: tuple[tuple[str, str, Any], ...] = ()
+    globals: tuple[tuple[Any, str, Any], ...] = ()
     readings: tuple[Reading, ...] | None = None
