@@ -41,8 +41,8 @@ def bound_bytes() -> int:
     Raises:
       TilewrightError: when $TILEWRIGHT_CACHE_MB is no number.
     """
-    wanted = os.environ.get(BOUND, str(DEFAULT_BOUND_MB))
-    if not wanted.isdigit():
+    wanted = os.environ.get(BOUND) or str(DEFAULT_BOUND_MB)
+    if not wanted.isdecimal() or not wanted.isascii():
         raise TilewrightError(f"{BOUND} is {wanted!r}; it must be a number of megabytes")
     return int(wanted) << 20
 

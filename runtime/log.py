@@ -13,7 +13,7 @@ TOPICS = "TILEWRIGHT_LOG"
 def log(topic: str, message: Callable[[], str]) -> None:
     """Prints a message whose topic is among those of $TILEWRIGHT_LOG (names with commas between)."""
     wanted = os.environ.get(TOPICS, "")
-    if wanted and topic in wanted.split(","):
+    if wanted and topic in wanted.replace(" ", "").split(","):
         print(f"tilewright: {topic}: {message()}", file=sys.stderr, flush=True)
 
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+SHOWN_CALLS = 4  # of a long chain, at each end
+
 
 @dataclass(frozen=True, slots=True)
 class Span:
@@ -56,8 +58,12 @@ class CompilationError(TilewrightError):
 
     def __str__(self) -> str:
         lines = []
-        for call in self.calls:
-            lines += [f"{call}: called from here", call.caret_lines()]
+        left_out = len(self.calls) - 2 * SHOWN_CALLS
+        for number, call in enumerate(self.calls):
+            if left_out > 1 and number == SHOWN_CALLS:
+                lines.append(f"  ({left_out} more calls)")
+            if left_out <= 1 or not SHOWN_CALLS <= number < SHOWN_CALLS + left_out:
+                lines += [f"{call}: called from here", call.caret_lines()]
         place = f"{self.span}: " if self.span else ""
         lines.append(f"{place}{type(self).__name__} [{self.code}]: {self.cause}")
         if self.span:

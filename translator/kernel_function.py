@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import os
 import textwrap
+import unicodedata
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -38,10 +39,36 @@ class KernelParameter:
         return self.default is not inspect.Parameter.empty
 
 
+def normalised(text: str) -> str:
+    """Text with identifiers as Python reads them: the micro sign is the Greek letter, a ligature its letters."""
+    return text if text.isascii() else unicodedata.normalize("NFKC", text)
+
+
 def _annotation_text(annotation: Any) -> str:
     if annotation is inspect.Parameter.empty:
         return ""
     return annotation if isinstance(annotation, str) else getattr(annotation, "__name__", None) or str(annotation)
+
+
+def _check_kind(fn: Any) -> None:
+    """Rejects what is no plain function.
+
+    Raises:
+      NoSourceError: with what to write instead.
+    """
+    if isinstance(fn, KernelFunction):
+        raise NoSourceError(f"{fn.__name__} is marked @jit twice", None, "leave one of them out")
+    if inspect.ismethod(fn):
+        raise NoSourceError(f"{fn.__name__} is a method of an object", None, "give @jit a function without self")
+    if not inspect.isfunction(fn):
+        raise NoSourceError(f"@jit takes a function written with def, not {fn!r}", None, "write it as a function")
+    if fn.__name__ == "<lambda>":
+        raise NoSourceError("@jit takes a function written with def, not a lambda", None, "give it a name with def")
+    if inspect.iscoroutinefunction(fn) or inspect.isgeneratorfunction(fn) or inspect.isasyncgenfunction(fn):
+        raise NoSourceError(f"{fn.__name__} is a coroutine or a generator", None, "write a plain def without yield")
+    for name, parameter in inspect.signature(fn).parameters.items():
+        if parameter.kind is inspect.Parameter.VAR_KEYWORD:
+            raise NoSourceError(f"{fn.__name__} takes **{name}, which kernels cannot", None, "name its parameters")
 
 
 class KernelFunction:
@@ -60,6 +87,8 @@ class KernelFunction:
         Raises:
           NoSourceError: when the text cannot be found and `source` is not given.
         """
+        fn = inspect.unwrap(fn)  # what a decorator of the user's put around it is not translated
+        _check_kind(fn)
         self.fn = fn
         self.__name__ = fn.__name__
         self.__doc__ = fn.__doc__
@@ -78,7 +107,9 @@ class KernelFunction:
     def _find_source(fn: Callable[..., Any]) -> tuple[str, int]:
         try:
             lines, first = inspect.getsourcelines(fn)
-            if fn.__code__.co_filename in ("<string>", "<stdin>") or f"def {fn.__name__}" not in "".join(lines):
+            if fn.__code__.co_filename in ("<string>", "<stdin>") or f"def {fn.__name__}" not in normalised(
+                "".join(lines)
+            ):
                 raise OSError("what was found is not the function")  # newer Pythons answer for executed strings too
         except (OSError, TypeError) as error:
             raise NoSourceError(

@@ -23,6 +23,7 @@ from .shapes import broadcast_to, cast_to, common_shape, elementwise, to_expr
 from .source import Source
 from .values import Const, Descriptor, Method, NotElementwiseError, Tuple, Value
 
+DEEPEST_CALL = 64  # functions within functions; who goes further has forgotten to end a recursion
 SOURCES: dict[int, tuple[KernelFunction, str, Source]] = {}
 
 
@@ -90,8 +91,8 @@ def bind_arguments(
 
 
 def _call_python(builder: Builder, target: Any, args: list[Value], kwargs: dict[str, Value], span: Span) -> Value:
-    special = PYTHON.get(target) if getattr(target, "__hash__", None) else None
-    if special is not None:
+    special, arity = PYTHON.get(target, (None, 0)) if getattr(target, "__hash__", None) else (None, 0)
+    if special is not None and len(args) >= arity and (not kwargs or target is print):
         result: Value | None = special(builder, args, kwargs, span)
         if result is not None:
             return result
@@ -122,7 +123,7 @@ def _call_python(builder: Builder, target: Any, args: list[Value], kwargs: dict[
 def _extremum(op: str):  # type: ignore[no-untyped-def]
     def call(builder: Builder, args: list[Value], kwargs: dict[str, Value], span: Span) -> Value | None:
         items = list(args[0].items) if len(args) == 1 and isinstance(args[0], Tuple) else args
-        if all(is_static(item) for item in items):
+        if all(is_static(item) for item in items) or items == [args[0]]:
             return None
         result = items[0]
         for item in items[1:]:
@@ -149,6 +150,8 @@ def _isinstance(builder: Builder, args: list[Value], kwargs: dict[str, Value], s
     if isinstance(value, Descriptor):
         return Const(language.tensor_descriptor in classes)
     plain = tuple(c for c in classes if c is not constexpr)
+    if not all(isinstance(one, type) for one in plain):
+        return None  # what Python says of it stands in the error
     return Const(constexpr in classes or isinstance(builder.constant(value, "", span), plain))
 
 
@@ -165,13 +168,14 @@ def _dtype_call(builder: Builder, args: list[Value], kwargs: dict[str, Value], s
     return args[0] if args and isinstance(args[0], Const) else None
 
 
-PYTHON: dict[Any, Any] = {
-    min: _extremum("minimum"),
-    max: _extremum("maximum"),
-    len: _length,
-    isinstance: _isinstance,
-    print: _print,
-    constexpr: _dtype_call,
+# What stands in for a function of Python, and from how many positional arguments on.
+PYTHON: dict[Any, tuple[Any, int]] = {
+    min: (_extremum("minimum"), 1),
+    max: (_extremum("maximum"), 1),
+    len: (_length, 1),
+    isinstance: (_isinstance, 2),
+    print: (_print, 0),
+    constexpr: (_dtype_call, 1),
 }
 
 
@@ -183,9 +187,9 @@ def call_jit(
 ) -> Value:
     """A jit function: as a device function of scalars where it is one, inlined otherwise."""
     bound = bind_arguments(builder, inspect.signature(target.fn), target.__name__, args, kwargs, span)
-    if len(builder.calls) > 64:
+    if len(builder.calls) > DEEPEST_CALL:
         raise UnsupportedLanguageConstruct(
-            f"{target.__name__} calls itself without end",
+            f"{target.__name__} is called in more than {DEEPEST_CALL} calls within each other",
             span,
             "end the recursion by a compile-time condition",
             builder.calls,

@@ -13,7 +13,10 @@ from ..ir.nodes import Call, Expr
 from .attributes import attribute_of
 from .builder import Builder
 from .operators import binary, boolean, compare, is_static, unary
+from .shapes import describe
 from .values import Const, Tuple, Value
+
+CONVERSIONS: dict[str, Callable[[Any], str]] = {"r": repr, "s": str, "a": ascii}  # of f-strings
 
 
 def evaluate(builder: Builder, node: cst.BaseExpression) -> Value:
@@ -43,26 +46,59 @@ def _string(builder: Builder, node: Any) -> Value:
     return Const(node.evaluated_value)
 
 
+def _joined_strings(builder: Builder, node: Any) -> Value:
+    span = builder.source.span(node)
+    left, right = (builder.constant(evaluate(builder, one), "a string", span) for one in (node.left, node.right))
+    return Const(left + right)
+
+
 def _formatted(builder: Builder, node: Any) -> Value:
+    return Const(_formatted_text(builder, node, node.parts))
+
+
+def _formatted_text(builder: Builder, node: Any, parts: Any) -> str:
+    """The text of an f-string's parts, or of the parts of a format specification."""
     text = ""
-    for part in node.parts:
+    for part in parts:
         if isinstance(part, cst.FormattedStringText):
-            text += part.value
-        else:
-            value = evaluate(builder, part.expression)
-            text += str(builder.constant(value, "a value in an f-string", builder.source.span(node)))
-    return Const(text)
+            text += _plain_text(node, part.value)
+            continue
+        span = builder.source.span(part)
+        value = builder.constant(evaluate(builder, part.expression), "a value in an f-string", span)
+        specification = _formatted_text(builder, node, part.format_spec or ())
+        conversion = part.conversion or ("r" if part.equal is not None and not specification else "")
+        text += f"{builder.source.code(part.expression)}=" if part.equal is not None else ""
+        try:
+            text += format(CONVERSIONS[conversion](value) if conversion else value, specification)
+        except (TypeError, ValueError) as error:
+            raise DTypeError(f"cannot format {value!r}: {error}", span, "", builder.calls) from None
+    return text
+
+
+def _plain_text(node: Any, text: str) -> str:
+    """Text between the braces of an f-string, with what its escapes stand for."""
+    text = text.replace("{{", "{").replace("}}", "}")
+    return text if "r" in node.prefix else str(ast.literal_eval(f"{node.quote}{text}{node.quote}"))
 
 
 def _tuple(builder: Builder, node: Any) -> Value:
     items: list[Value] = []
     for element in node.elements:
         value = evaluate(builder, element.value)
-        if isinstance(element, cst.StarredElement) and isinstance(value, Tuple):
-            items += value.items
-        else:
-            items.append(value)
+        items += _unpacked(builder, element, value) if isinstance(element, cst.StarredElement) else (value,)
     return Tuple(tuple(items))
+
+
+def _unpacked(builder: Builder, node: Any, value: Value) -> tuple[Value, ...]:
+    """The items of `*value`.
+
+    Raises:
+      DTypeError: when it is no tuple.
+    """
+    if isinstance(value, Tuple):
+        return value.items
+    span = builder.source.span(node)
+    raise DTypeError(f"* takes a tuple apart, not {describe(value)}", span, "pass the values themselves", builder.calls)
 
 
 def _binary(builder: Builder, node: Any) -> Value:
@@ -119,28 +155,36 @@ def _subscript(builder: Builder, node: Any) -> Value:
         return _index_tile(builder, base, node, span)
     if isinstance(base, Tuple):
         return _index_tuple(builder, base, node, span)
-    key = builder.constant(evaluate(builder, node.slice[0].slice.value), "an index", span)
+    key = _key(builder, node, span)
     value = builder.constant(base, "what is indexed", span)
     try:
         return Const(value[key])
-    except (TypeError, KeyError, IndexError) as error:
+    except (TypeError, ValueError, KeyError, IndexError) as error:
         raise DTypeError(f"cannot index {value!r} with {key!r}: {error}", span, "", builder.calls) from None
 
 
+def _key(builder: Builder, node: Any, span: Any) -> Any:
+    """What stands between brackets, as Python would pass it on: a value, a slice, or a tuple of several."""
+
+    def part(node: Any) -> Any:
+        return None if node is None else builder.constant(evaluate(builder, node), "an index", span)
+
+    keys = tuple(
+        slice(part(one.slice.lower), part(one.slice.upper), part(one.slice.step))
+        if isinstance(one.slice, cst.Slice)
+        else part(one.slice.value)
+        for one in node.slice
+    )
+    return keys[0] if len(keys) == 1 else keys
+
+
 def _index_tuple(builder: Builder, base: Tuple, node: Any, span: Any) -> Value:
-    item = node.slice[0].slice
-    if isinstance(item, cst.Slice):
-        bounds = [
-            None if part is None else builder.constant(evaluate(builder, part), "a bound", span)
-            for part in (item.lower, item.upper, item.step)
-        ]
-        return Tuple(base.items[slice(*bounds)])
-    key = builder.constant(evaluate(builder, item.value), "the index of a tuple", span)
+    key = _key(builder, node, span)
     try:
-        chosen: Value = base.items[key]
-        return chosen
-    except (IndexError, TypeError):
-        raise DTypeError(f"index {key!r} of a tuple of {len(base.items)}", span, "", builder.calls) from None
+        chosen: Any = base.items[key]
+    except (IndexError, TypeError, ValueError) as error:
+        raise DTypeError(f"index {key!r} of a tuple of {len(base.items)}: {error}", span, "", builder.calls) from None
+    return Tuple(chosen) if isinstance(key, slice) else chosen
 
 
 def _index_tile(builder: Builder, base: Expr, node: Any, span: Any) -> Value:
@@ -173,8 +217,8 @@ def _call(builder: Builder, node: Any) -> Value:
     kwargs: dict[str, Value] = {}
     for argument in node.args:
         value = evaluate(builder, argument.value)
-        if argument.star == "*" and isinstance(value, Tuple):
-            args += value.items
+        if argument.star == "*":
+            args += _unpacked(builder, argument, value)
         elif argument.star == "**":
             raise UnsupportedLanguageConstruct(
                 "**kwargs in a call", builder.source.span(argument), "name the arguments", builder.calls
@@ -194,13 +238,12 @@ def _named(builder: Builder, node: Any) -> Value:
 
 def _comprehension(builder: Builder, node: Any) -> Value:
     clause = node.for_in
-    if clause.inner_for_in is not None:
-        raise UnsupportedLanguageConstruct("a nested comprehension", builder.source.span(node), "", builder.calls)
-    iterable = evaluate(builder, clause.iter)
     span = builder.source.span(node)
-    items = iterable.items if isinstance(iterable, Tuple) else [
-        Const(item) for item in builder.constant(iterable, "what a comprehension runs over", span)
-    ]  # fmt: skip
+    if clause.inner_for_in is not None or not isinstance(clause.target, cst.Name):
+        one = "write it with one `for` and one name"
+        raise UnsupportedLanguageConstruct("this form of comprehension", span, one, builder.calls)
+    iterable = evaluate(builder, clause.iter)
+    items = iterable.items if isinstance(iterable, Tuple) else _constants(builder, iterable, span)
     name, results = clause.target.value, []
     before = dict(builder.scope)
     for item in items:
@@ -211,12 +254,20 @@ def _comprehension(builder: Builder, node: Any) -> Value:
     return Tuple(tuple(results))
 
 
+def _constants(builder: Builder, iterable: Value, span: Any) -> list[Value]:
+    value = builder.constant(iterable, "what a comprehension runs over", span)
+    try:
+        return [Const(item) for item in value]
+    except TypeError as error:
+        raise DTypeError(f"a comprehension runs over items: {error}", span, "", builder.calls) from None
+
+
 HANDLERS: dict[type, Callable[[Builder, Any], Value]] = {
     cst.Name: _name,
     cst.Integer: _literal,
     cst.Float: _literal,
     cst.SimpleString: _string,
-    cst.ConcatenatedString: _string,
+    cst.ConcatenatedString: _joined_strings,
     cst.FormattedString: _formatted,
     cst.Tuple: _tuple,
     cst.List: _tuple,

@@ -7,7 +7,7 @@ from typing import Any
 
 import libcst as cst
 
-from ..diagnostics import DTypeError, NotConstexprError, Span, UnsupportedLanguageConstruct
+from ..diagnostics import ArgumentError, DTypeError, NotConstexprError, Span, UnsupportedLanguageConstruct
 from ..ir.nodes import Expr, For, Literal, Statement, Use, While
 from ..ir.types import ValueType
 from ..language import control as loops
@@ -22,6 +22,8 @@ from .operators import is_static
 from .ranges import is_nonnegative
 from .shapes import cast_to, to_expr
 from .values import Const, Tuple, Undefined, Value
+
+MOST_UNROLLED = 1 << 16  # iterations that tl.static_range writes out: more would take hours to compile
 
 
 def visit_for(builder: Builder, node: Any) -> None:
@@ -64,12 +66,28 @@ def _range_arguments(builder: Builder, call: Any, span: Span) -> tuple[list[Valu
         positional = [*start, *positional, named.pop("step")]
     options = tuple((name, builder.constant(value, f"{name} of the range", span)) for name, value in named.items())
     bounds = positional if len(positional) > 1 else [Const(0), *positional]
+    step = bounds[2] if len(bounds) == 3 else None
+    if not positional or len(bounds) > 3:
+        raise ArgumentError(f"a range takes 1 to 3 bounds, not {len(positional)}", span, "", builder.calls)
+    if isinstance(step, Const) and step.value == 0:
+        raise ArgumentError("the step of a range must not be 0", span, "", builder.calls)
     return [*bounds, *([Const(1)] if len(bounds) == 2 else [])], options
 
 
 def _unroll(builder: Builder, node: Any, bounds: list[Any]) -> None:
     from .statements import visit_block
 
+    try:
+        trips = len(range(*bounds))
+    except (TypeError, OverflowError) as error:
+        raise DTypeError(f"tl.static_range: {error}", builder.source.span(node.iter), "", builder.calls) from None
+    if trips > MOST_UNROLLED:
+        raise UnsupportedLanguageConstruct(
+            f"a loop of {trips} iterations would be written out",
+            builder.source.span(node.iter),
+            "use range",
+            builder.calls,
+        )
     builder.note("written out below")
     prefix = builder.note_prefix
     for value in range(*bounds):

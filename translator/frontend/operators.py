@@ -15,6 +15,7 @@ from .shapes import broadcast_to, common_shape, describe, elementwise, to_expr
 from .values import Const, Tuple, Value
 
 # LibCST operator: (op of the table, Python's function, how it composes in a C expression of constexprs).
+MOST_BITS = 1 << 16  # of integers at compile time; larger ones take long and fit nowhere
 BINARY: dict[str, tuple[str, Any, str]] = {
     "Add": ("add", operator.add, "+"),
     "Subtract": ("sub", operator.sub, "-"),
@@ -78,6 +79,8 @@ def binary(builder: Builder, word: str, left: Value, right: Value, span: Span) -
 
 def _on_constants(builder: Builder, python: Any, sign: str, left: Const, right: Const, span: Span) -> Const:
     try:
+        if python in (operator.pow, operator.lshift) and _bits(left.value, right.value) > MOST_BITS:
+            raise OverflowError(f"the result has more than {MOST_BITS} bits")
         value = python(left.value, right.value)
     except (TypeError, ValueError, ZeroDivisionError, OverflowError) as error:
         raise DTypeError(f"cannot compute this at compile time: {error}", span, "", builder.calls) from None
@@ -88,6 +91,11 @@ def _on_constants(builder: Builder, python: Any, sign: str, left: Const, right: 
     if symbol and sign == "*" and 1 in (left.value, right.value):  # such as a stride that is folded
         symbol = left.symbol if right.value == 1 else right.symbol
     return Const(value, symbol)
+
+
+def _bits(base: Any, count: Any) -> int:
+    """Never less than the bits of `base ** count` and `base << count`; 0 where these are no integers."""
+    return int(count * max(base.bit_length(), 1)) if isinstance(base, int) and isinstance(count, int) else 0
 
 
 def _c_operand(value: Const, sign: str, right: bool = False) -> str:

@@ -13,8 +13,9 @@ from libcst.metadata import MetadataWrapper, PositionProvider
 
 from ..diagnostics import NoSourceError, Span
 from ..ir.nodes import Origin
-from ..kernel_function import KernelFunction
+from ..kernel_function import KernelFunction, normalised
 from .assigned import names_assigned_once, names_read_outside_their_loops
+from .tree import below
 
 
 @functools.lru_cache(maxsize=2)
@@ -49,6 +50,10 @@ class Source:
         module = _parsed(f"if True:\n{text}" if self._indented else text)
         self._positions: Any = _Positions(module, unsafe_skip_copy=True).resolve(PositionProvider)
         self._module = module
+        if not text.isascii():
+            for node in below(module):
+                if isinstance(node, cst.Name):
+                    object.__setattr__(node, "value", normalised(node.value))
         self.definition = self._find(module.body)
         self._offset = function.first_line - 1 - (1 if self._indented else 0)
         self.line = self.span(self.definition.name).line
@@ -102,7 +107,7 @@ class Source:
 
     def _header_end(self, statement: Any) -> int:
         """The line that ends a compound statement's header: the one before its body."""
-        body = statement.body
+        body = getattr(statement, "body", None)  # `match` has none
         if isinstance(body, cst.IndentedBlock) and body.body:
             first = body.body[0]
             above = len(getattr(first, "leading_lines", ()))

@@ -14,7 +14,7 @@ from .calls import once
 from .conditionals import visit_if
 from .expressions import evaluate
 from .loops import visit_for, visit_while
-from .operators import binary
+from .operators import binary, is_static
 from .returns import visit_return
 from .values import Const, Tuple, Value
 
@@ -120,9 +120,13 @@ def bind_target(builder: Builder, target: Any, value: Value) -> None:
         for element, item in zip(target.elements, values, strict=True):
             bind_target(builder, element.value, item)
         return
-    raise UnsupportedLanguageConstruct(
-        f"assignment to {builder.source.code(target)}", span, "assign to a plain name", builder.calls
-    )
+    raise _no_name(builder, target)
+
+
+def _no_name(builder: Builder, target: Any) -> UnsupportedLanguageConstruct:
+    """The error for an assignment to something else than names."""
+    what, span = f"assignment to {builder.source.code(target)}", builder.source.span(target)
+    return UnsupportedLanguageConstruct(what, span, "assign to a plain name", builder.calls)
 
 
 def _copied(builder: Builder, value: Value, target: Any) -> Value:
@@ -140,6 +144,8 @@ def _copied(builder: Builder, value: Value, target: Any) -> Value:
 
 
 def _annotated(builder: Builder, node: Any) -> None:
+    if not isinstance(node.target, cst.Name):
+        raise _no_name(builder, node.target)
     name = node.target.value
     annotation = builder.source.code(node.annotation.annotation)
     if "constexpr" not in annotation:
@@ -152,7 +158,9 @@ def _annotated(builder: Builder, node: Any) -> None:
     builder.constexpr_names.add(name)
     if node.value is not None:
         value = evaluate(builder, node.value)
-        builder.constant(value, f"the value of the constexpr {name}", span)
+        if not is_static(value):  # as in Triton, the name then stands for a value of run time
+            bind_target(builder, node.target, value)
+            return
         builder.scope[name] = value
         builder.note("compile-time value")
 

@@ -41,13 +41,9 @@ def rebound(value: Any) -> Any:
 
 
 def compile_time(value: Any) -> Any:
-    """What `x: tl.constexpr = value` binds.
-
-    Raises:
-      NotConstexprError: for a run-time value.
-    """
+    """What `x: tl.constexpr = value` binds; a run-time value remains one, as in Triton."""
     if isinstance(value, Tile):
-        raise NotConstexprError("a run-time value cannot be tl.constexpr", None, "drop the annotation")
+        return value
     return None if unwrap(value) is None else constexpr(value)
 
 

@@ -29,6 +29,9 @@ class constexpr:  # noqa: N801 (Triton's name)
     def __repr__(self) -> str:
         return f"constexpr[{self.value!r}]"
 
+    def __format__(self, specification: str) -> str:
+        return format(self.value, specification) if specification else str(self)
+
     def __hash__(self) -> int:
         return hash((constexpr, self.value))
 

@@ -46,7 +46,7 @@ def literal_type(value: int | float | bool) -> DType:
                 return dtype
         if 0 <= value < 2**64:
             return uint64
-        raise DTypeError(f"the integer {value} does not fit in 64 bits")
+        raise DTypeError(f"the integer {value if value.bit_length() < 1000 else 'given here'} does not fit in 64 bits")
     magnitude = abs(value)
     single = magnitude == 0 or not math.isfinite(magnitude) or SMALLEST_NORMAL_FP32 <= magnitude <= LARGEST_FP32
     return float32 if single else float64

@@ -1,0 +1,48 @@
+"""Forks wait for the translations of other threads.
+
+A child has only the thread that forked. Locks that other threads held, those of modules being imported most of all, would
+stay taken in it, and the first kernel that it translates would wait for ever.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+from collections.abc import Iterator
+
+PATIENCE_SECONDS = 30.0  # of a fork; translations are done in a fraction of a second
+_changed = threading.Condition()
+_busy: dict[int, int] = {}  # threads that translate, and how deeply
+
+
+@contextlib.contextmanager
+def translating() -> Iterator[None]:
+    """Forks of other threads wait until this ends."""
+    own = threading.get_ident()
+    with _changed:
+        _busy[own] = _busy.get(own, 0) + 1
+    try:
+        yield
+    finally:
+        with _changed:
+            _busy[own] -= 1
+            if not _busy[own]:
+                del _busy[own]
+            _changed.notify_all()
+
+
+def _before_fork() -> None:
+    _changed.acquire()  # held until the fork is done: no thread begins meanwhile
+    own = threading.get_ident()
+    _changed.wait_for(lambda: not set(_busy) - {own}, PATIENCE_SECONDS)
+
+
+def _in_child() -> None:
+    global _changed, _busy
+    own = threading.get_ident()
+    _changed, _busy = threading.Condition(), {own: _busy[own]} if own in _busy else {}
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_before_fork, after_in_parent=lambda: _changed.release(), after_in_child=_in_child)

@@ -1,0 +1,185 @@
+"""Bad input of users who mean harm: each form works or gives an error of ours with the place; nothing hangs."""
+
+from __future__ import annotations
+
+import functools
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tilewright as triton
+import tilewright.language as tl
+from tilewright import diagnostics as errors
+from tilewright.runtime.folders import bound_bytes
+
+HEADER = """import tilewright as triton
+import tilewright.language as tl
+TABLE = {(1, 2): 5.0}
+@triton.jit
+def kernel(x_ptr, r, n: tl.constexpr, s: tl.constexpr):
+"""
+
+
+def kernel_of(tmp_path: Path, body: str) -> Any:
+    """The kernel with this body, from a file of its own."""
+    file = tmp_path / "hostile.py"
+    file.write_text(HEADER + "".join(f"    {line}\n" for line in body.splitlines()), encoding="utf-8")
+    namespace: dict[str, Any] = {"__name__": "hostile"}
+    exec(compile(file.read_text(encoding="utf-8"), str(file), "exec"), namespace)
+    return namespace["kernel"]
+
+
+@pytest.mark.parametrize(
+    ("body", "kind", "said"),
+    [
+        ("a = (*r, 1)", errors.DTypeError, "takes a tuple apart"),
+        ("tl.store(*s)", errors.DTypeError, "takes a tuple apart"),
+        ("a = (1, 2)[::0]", errors.DTypeError, "cannot be zero"),
+        ("a = ((1, 2), (3, 4))[0, 1]", errors.DTypeError, "not tuple"),
+        ("a = [p for p in 5]", errors.DTypeError, "not iterable"),
+        ("a = [p + q for p, q in ((1, 2),)]", errors.UnsupportedLanguageConstruct, "comprehension"),
+        ("a = isinstance(r)", errors.UnsupportedLanguageConstruct, "isinstance"),
+        ("a = isinstance(n, 3)", errors.UnsupportedLanguageConstruct, "isinstance"),
+        ("a = len()", errors.UnsupportedLanguageConstruct, "one argument"),
+        ("a = max(r, 3, key=4)", errors.UnsupportedLanguageConstruct, "max"),
+        ("x_ptr[0]: tl.constexpr = 3", errors.UnsupportedLanguageConstruct, "plain name"),
+        ("match n:\n    case 4: pass", errors.UnsupportedLanguageConstruct, "Match"),
+        ("for i in range(): pass", errors.ArgumentError, "1 to 3 bounds"),
+        ("for i in range(1, 2, 3, 4): pass", errors.ArgumentError, "1 to 3 bounds"),
+        ("for i in range(0, 4, 0): pass", errors.ArgumentError, "must not be 0"),
+        ("for i in tl.static_range(10**9): pass", errors.UnsupportedLanguageConstruct, "written out"),
+        ("for i in tl.static_range(0.5): pass", errors.DTypeError, "static_range"),
+        ("a = 2 ** (10 ** 10)", errors.DTypeError, "bits"),
+        ("tl.store(x_ptr, 1 << 60000)", errors.DTypeError, "64 bits"),
+        ("tl.store(x_ptr, s[5])", errors.DTypeError, "cannot index"),
+        ("tl.static_assert(f'{s:d}' == '4')", errors.DTypeError, "cannot format"),
+    ],
+)
+def test_what_is_not_in_the_language(tmp_path: Path, body: str, kind: Any, said: str) -> None:
+    with pytest.raises(kind, match=said) as caught:
+        kernel_of(tmp_path, body).translate('*fp32:16, i32, 4, "a"')
+    assert "hostile.py:6:" in str(caught.value) and "^" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        'tl.static_assert(f"{n:03d}" == "004")',
+        'tl.static_assert(f"{s!r}" == "\'a\'")',
+        'tl.static_assert(f"{n=}" == "n=4")',
+        'tl.static_assert(f"{{{n}}}\\n" == "{4}\\n")',
+        'tl.static_assert(f"{n:{n}d}" == "   4")',
+        'tl.static_assert("a" f"{n}" "b" == "a4b")',
+        'tl.static_assert(s[0:1] == "a")',
+        "tl.static_assert(TABLE[1, 2] == 5.0)",
+        "µ = 3\ntl.static_assert(n == 4)\ntl.store(x_ptr, µ)",  # Python reads the micro sign as a Greek letter
+    ],
+)
+def test_what_python_means_by_it(tmp_path: Path, body: str) -> None:
+    assert "kernel(" in kernel_of(tmp_path, body).translate('*fp32:16, i32, 4, "a"').source
+
+
+@triton.jit
+def root_kernel(x_ptr, N: tl.constexpr):
+    sigma: tl.constexpr = 1.0 / tl.math.sqrt(N)
+    tl.store(x_ptr + tl.arange(0, 4), tl.load(x_ptr + tl.arange(0, 4)) * sigma)
+
+
+def test_a_run_time_value_may_be_named_constexpr(run_everywhere: Any) -> None:
+    (x,) = run_everywhere(root_kernel, (1,), np.ones(4, np.float32), N=4.0)
+    np.testing.assert_array_equal(x, 0.5)
+
+
+@triton.jit
+def endless(x_ptr):
+    endless(x_ptr)
+
+
+def test_a_long_chain_of_calls_is_shortened() -> None:
+    with pytest.raises(errors.UnsupportedLanguageConstruct, match="64 calls within each other") as caught:
+        endless.translate("*fp32:16")
+    assert "more calls)" in str(caught.value) and len(str(caught.value).splitlines()) < 40
+
+
+class Callable:
+    """Something that can be called and is no function."""
+
+    def __call__(self, x_ptr: Any) -> None:
+        """Does nothing."""
+
+    def method(self, x_ptr: Any) -> None:
+        """Does nothing."""
+
+
+async def coroutine(x_ptr: Any) -> None:
+    """Does nothing."""
+
+
+def with_any_names(x_ptr: Any, **names: Any) -> None:
+    """Does nothing."""
+
+
+@pytest.mark.parametrize(
+    ("what", "said"),
+    [
+        (root_kernel, "twice"),
+        (5, "not 5"),
+        (dict, "written with def"),
+        (Callable(), "written with def"),
+        (Callable().method, "without self"),
+        (functools.partial(len), "written with def"),
+        (lambda x_ptr: None, "lambda"),
+        (coroutine, "coroutine"),
+        (with_any_names, r"\*\*names"),
+    ],
+    ids=str,
+)
+def test_what_is_no_kernel(what: Any, said: str) -> None:
+    with pytest.raises(errors.NoSourceError, match=said):
+        triton.jit(what)
+
+
+@pytest.mark.parametrize("value", ("abc", "-1", "1.5", "\u00b2", "\u0663"))
+def test_a_bound_that_is_no_number(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TILEWRIGHT_CACHE_MB", value)
+    with pytest.raises(errors.TilewrightError, match="megabytes"):
+        bound_bytes()
+
+
+FORKING = """
+import os, sys, threading, time
+import numpy as np
+import tilewright as triton, tilewright.language as tl
+
+@triton.jit
+def kernel(x_ptr, VALUE: tl.constexpr):
+    tl.store(x_ptr, VALUE)
+
+def launch(value):
+    x = np.zeros(4, np.float32)
+    kernel[(1,)](x, value)
+    return x[0] == value
+
+thread = threading.Thread(target=launch, args=(4,))
+thread.start()
+while not any("tilewright.frontend" in name for name in list(sys.modules)):  # until the thread imports the translator
+    time.sleep(0.001)
+child = os.fork()
+if child == 0:
+    os._exit(0 if launch(3) and launch(4) else 1)
+thread.join()
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_a_fork_while_another_thread_translates(tmp_path: Path) -> None:
+    file = tmp_path / "forking.py"
+    file.write_text(FORKING)
+    around = os.environ | {"TILEWRIGHT_MODE": "cpu", "TILEWRIGHT_CACHE_DIR": str(tmp_path / "cache")}
+    done = subprocess.run([sys.executable, str(file)], env=around, timeout=120, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
