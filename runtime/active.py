@@ -1,6 +1,7 @@
 """`triton.runtime.driver.active`: what programs ask about the GPU in use, or about the host where there is none.
 
-On a host without a GPU kernels run as the text for some target; what is said here is then what that text was written for.
+On a host without a GPU the backend is "cpu": libraries take its name for the place of tensors and ask `torch.cuda` for more
+if it is "cuda". Kernels run there as the text for some target; limits and capability are those of that target.
 """
 
 from __future__ import annotations
@@ -19,7 +20,13 @@ CACHE_BYTES = 256 << 20  # more than any GPU's L2 holds
 
 
 class GPUTarget(NamedTuple):
-    """What kernels are compiled for: `arch` is the compute capability, 90 for 9.0."""
+    """What kernels are compiled for.
+
+    Attributes:
+      backend: "cuda", or "cpu" where the text for a GPU runs on the host.
+      arch: the compute capability that the text is written for, 90 for 9.0.
+      warp_size: lanes of a warp.
+    """
 
     backend: str
     arch: int
@@ -51,9 +58,9 @@ class ActiveDriver:
         self.utils = DeviceUtilities()
 
     def get_current_target(self) -> GPUTarget:
-        """The current device's target."""
+        """The current device's target, or the host's where there is no GPU."""
         if not driver.is_available():
-            return GPUTarget("cuda", target_of("cpu", HOST).capability, 32)
+            return GPUTarget("cpu", target_of("cpu", HOST).capability, 32)
         major, minor = driver.capability(current_device())
         return GPUTarget("cuda", 10 * major + minor, 32)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from tilewright.interpreter import run
 from tilewright.interpreter.blocks import Descriptor
 from tilewright.interpreter.memory import Buffer, buffer_at
 from tilewright.interpreter.tile import Tile, as_tile, cast
-from tilewright.kernel_function import KernelFunction
+from tilewright.kernel_function import KernelFunction, KernelParameter
 from tilewright.language.constexpr import constexpr, unwrap
 from tilewright.language.dtypes import PointerType, float32
 from tilewright.ops.casts import numpy_type
@@ -19,13 +20,21 @@ from tilewright.runtime.specialise import annotated_type
 from tilewright.tools.tensor_descriptor import array_of, is_descriptor
 
 
-def interpret(function: KernelFunction, grid: tuple[int, int, int], bound: dict[str, Any], options: Options) -> None:
-    """Runs a launch in the interpreter."""
-    values, buffers = prepare(function, bound)
+def interpret(
+    function: KernelFunction,
+    grid: tuple[int, int, int],
+    bound: dict[str, Any],
+    options: Options,
+    unspecialised: Sequence[str | int] = (),
+) -> None:
+    """Runs a launch in the interpreter; integers of 1 are compile-time values, but for parameters in `unspecialised`."""
+    values, buffers = prepare(function, bound, unspecialised)
     run(function, grid, values, buffers, options)
 
 
-def prepare(function: KernelFunction, bound: dict[str, Any]) -> tuple[dict[str, Any], list[Buffer]]:
+def prepare(
+    function: KernelFunction, bound: dict[str, Any], unspecialised: Sequence[str | int] = ()
+) -> tuple[dict[str, Any], list[Buffer]]:
     """Tiles, scalars and compile-time values by parameter name, and the arrays' memory."""
     buffers: list[Buffer] = []
     values: dict[str, Any] = {}
@@ -34,29 +43,32 @@ def prepare(function: KernelFunction, bound: dict[str, Any]) -> tuple[dict[str, 
         if parameter.is_constexpr or value is None:
             values[parameter.name] = constexpr(value) if value is not None else None
         else:
-            values[parameter.name] = _value(parameter.name, value, parameter.annotation, parameter.is_const, buffers)
+            general = parameter.name in unspecialised or parameter.num in unspecialised
+            values[parameter.name] = _value(parameter, parameter.name, value, general, buffers)
     return values, buffers
 
 
-def _value(name: str, value: Any, annotation: str, const: bool, buffers: list[Buffer]) -> Any:
+def _value(parameter: KernelParameter, name: str, value: Any, general: bool, buffers: list[Buffer]) -> Any:
     if isinstance(value, (tuple, list)):
-        return tuple(_value(f"{name}[{i}]", unwrap(item), annotation, const, buffers) for i, item in enumerate(value))
+        items = enumerate(map(unwrap, value))
+        return tuple(_value(parameter, f"{name}[{i}]", item, general, buffers) for i, item in items)
     if isinstance(value, (bool, int, float, np.generic)):
         number = value.item() if isinstance(value, np.generic) else value
-        forced = annotated_type(annotation)
+        forced = annotated_type(parameter.annotation)
         if forced is not None:
             return Tile(np.asarray(number).astype(numpy_type(forced)), forced)
         if isinstance(number, float):
             return cast(as_tile(number), float32)
-        return constexpr(1) if number == 1 and not isinstance(number, bool) else as_tile(number)
+        is_one = number == 1 and not isinstance(number, bool) and not general
+        return constexpr(1) if is_one else as_tile(number)
     if is_descriptor(value):
         whole = array_of(value, name)
         buffers.append(buffer_at(name, whole.address, whole.size))
-        base = Tile(np.int64(whole.address), PointerType(whole.dtype, const))
+        base = Tile(np.int64(whole.address), PointerType(whole.dtype, parameter.is_const))
         padding = getattr(value, "padding", "zero")
         return Descriptor(base, tuple(value.shape), tuple(value.strides), tuple(value.block_shape), padding)
     array = describe(value, name)
     if array is None:
         return constexpr(value)
     buffers.append(buffer_at(name, array.address, array.size))
-    return Tile(np.int64(array.address), PointerType(array.dtype, const))
+    return Tile(np.int64(array.address), PointerType(array.dtype, parameter.is_const))

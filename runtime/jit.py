@@ -141,7 +141,7 @@ class JITFunction(KernelInterface, KernelFunction):
 
             if not warmup and 0 not in sizes:
                 check_can_wait(options, sizes)
-                interpret(self, sizes, bound, options)
+                interpret(self, sizes, bound, options, self.unspecialised)
             return None
         device = device_of(call)
         compiled = self._find(call, options, mode, device)

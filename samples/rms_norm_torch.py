@@ -5,8 +5,7 @@ import tilewright.language as tl
 import tilewright.torch
 import torch
 
-EPS = 1e-6
-GROUPS = 16
+EPS, GROUPS = 1e-6, 16
 
 
 @triton.jit
@@ -33,8 +32,7 @@ def rms_norm_bwd(dx_ptr, dw_ptr, dy_ptr, x_ptr, w_ptr, rstd_ptr, M, N, BLOCK_SIZ
         x = tl.load(x_ptr + row * N + cols, mask=mask, other=0.0).to(tl.float32)
         dy = tl.load(dy_ptr + row * N + cols, mask=mask, other=0.0).to(tl.float32)
         rstd = tl.load(rstd_ptr + row)
-        xhat = x * rstd
-        wdy = w * dy
+        xhat, wdy = x * rstd, w * dy
         dx = (wdy - xhat * (tl.sum(xhat * wdy, axis=0) / N)) * rstd
         tl.store(dx_ptr + row * N + cols, dx, mask=mask)
         dw += dy * xhat
@@ -46,21 +44,27 @@ def block_of(columns: int) -> int:
     return triton.next_power_of_2(int(columns))
 
 
-@tilewright.torch.op(name="samples::rms_norm_backward")
-def rms_norm_backward(
+def launch_forward(x: torch.Tensor, w: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """What becomes of x, and rstd for the backward pass: one program a row."""
+    rows, cols = x.shape
+    y, rstd = torch.empty_like(x), torch.empty(rows, device=x.device)
+    rms_norm_fwd[(rows,)](x, w, y, rstd, cols, EPS, BLOCK_SIZE=block_of(cols))
+    return y, rstd
+
+
+def launch_backward(
     dy: torch.Tensor, x: torch.Tensor, w: torch.Tensor, rstd: torch.Tensor
 ) -> tuple[torch.Tensor, torch.Tensor]:
+    """The gradients of x and w; each program leaves a part of the latter."""
     rows, cols = x.shape
-    dx = torch.empty_like(x)
-    parts = torch.empty(GROUPS, cols, device=x.device)
+    dx, parts = torch.empty_like(x), torch.empty(GROUPS, cols, device=x.device)
     rms_norm_bwd[(GROUPS,)](dx, parts, dy.contiguous(), x, w, rstd, rows, cols, BLOCK_SIZE=block_of(cols))
     return dx, parts.sum(0).to(w.dtype)
 
 
 def keep(ctx, inputs, output) -> None:
     """Keeps what the backward pass reads."""
-    x, w = inputs
-    ctx.save_for_backward(x, w, output[1])
+    ctx.save_for_backward(*inputs, output[1])
 
 
 def backward(ctx, dy, _):
@@ -68,34 +72,24 @@ def backward(ctx, dy, _):
     return rms_norm_backward(dy, *ctx.saved_tensors)
 
 
-@tilewright.torch.op(name="samples::rms_norm", backward=backward, setup_context=keep)
-def rms_norm(x: torch.Tensor, w: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    rows, cols = x.shape
-    y, rstd = torch.empty_like(x), torch.empty(rows, device=x.device)
-    rms_norm_fwd[(rows,)](x, w, y, rstd, cols, EPS, BLOCK_SIZE=block_of(cols))
-    return y, rstd
+rms_norm_backward = tilewright.torch.op(launch_backward, name="samples::rms_norm_backward")
+rms_norm = tilewright.torch.op(launch_forward, name="samples::rms_norm", backward=backward, setup_context=keep)
 
 
 class RMSNorm(torch.autograd.Function):
-    """The same kernels the older way, for programs that are not compiled."""
+    """The same launches the older way, for programs that are not compiled."""
 
     @staticmethod
     def forward(ctx, x, w):
         """Launches the first kernel."""
-        rows, cols = x.shape
-        y, rstd = torch.empty_like(x), torch.empty(rows, device=x.device)
-        rms_norm_fwd[(rows,)](x, w, y, rstd, cols, EPS, BLOCK_SIZE=block_of(cols))
+        y, rstd = launch_forward(x, w)
         ctx.save_for_backward(x, w, rstd)
         return y
 
     @staticmethod
     def backward(ctx, dy):
         """Launches the second one."""
-        x, w, rstd = ctx.saved_tensors
-        rows, cols = x.shape
-        dx, parts = torch.empty_like(x), torch.empty(GROUPS, cols, device=x.device)
-        rms_norm_bwd[(GROUPS,)](dx, parts, dy.contiguous(), x, w, rstd, rows, cols, BLOCK_SIZE=block_of(cols))
-        return dx, parts.sum(0).to(w.dtype)
+        return launch_backward(dy, *ctx.saved_tensors)
 
 
 def main() -> None:

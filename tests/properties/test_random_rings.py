@@ -38,10 +38,11 @@ LOADS = {  # by rows, or by columns
 UPDATES = (
     ("total = tl.dot(a, b, total)",),
     ("total += tl.dot(a, b)", "total = total * 0.5"),
-    ("x = tl.load(x_ptr + k0 // BK * N + n)", "total = tl.dot(a, b * x[None, :], total)"),
-    ("x = tl.load(x_ptr + k0 // BK * N + n)", "total = tl.dot(a, b, total)", "total += x[None, :]"),
+    ("x = tl.load(x_ptr + k0 // BK * N + n).to(tl.float32)",  # bytes are for products and storage alone
+     "total = tl.dot(a, (b.to(tl.float32) * x[None, :]).to(b.dtype), total)"),
+    ("x = tl.load(x_ptr + k0 // BK * N + n).to(tl.float32)", "total = tl.dot(a, b, total)", "total += x[None, :]"),
     ("if k0 != BK:", "    total = tl.dot(a, b, total)"),
-)
+)  # fmt: skip
 SUMS = (
     ("total += tl.load(a_ptr + (k0 + m)[:, None] * N + n[None, :])",),
     ("x = tl.load(x_ptr + k0 * N + n, mask=n < N, other=0.0)",

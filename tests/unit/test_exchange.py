@@ -252,3 +252,21 @@ def test_lanes_copy_for_others_of_their_warp() -> None:
                 whole = {place // in_sector for place in places[first : first + in_sector]}
                 assert len(whole) == 1, "the parts of a sector stay side by side"
     assert copies > 50
+
+
+@triton.jit
+def differences(x_ptr, out_ptr, n, shift, N: tl.constexpr):
+    # The pointers move, so that they are in registers, and are wanted along both axes of one tile.
+    i = tl.arange(0, N)
+    at = x_ptr + i * N
+    for _ in range(n):
+        at += shift
+    both = tl.load(at[:, None] + i[None, :]) - tl.load(at[None, :] + i[:, None])
+    tl.store(out_ptr + i[:, None] * N + i[None, :], both)
+
+
+def test_pointers_to_what_is_only_read_change_hands(run_everywhere: Any) -> None:
+    x = np.random.default_rng(4).integers(-9, 9, 32 * 32 + 6).astype(np.float32)
+    *_, out = run_everywhere(differences, (1,), x, np.zeros((32, 32), np.float32), 2, 3, N=32)
+    moved = x[6:].reshape(32, 32)
+    np.testing.assert_array_equal(out, moved - moved.T)

@@ -25,7 +25,7 @@ def test_the_active_driver_speaks_of_the_host(monkeypatch: pytest.MonkeyPatch) -
     active = triton.runtime.driver.active
     assert active is driver.active
     target = active.get_current_target()
-    assert (target.backend, target.arch, target.warp_size) == ("cuda", 90, 32)
+    assert (target.backend, target.arch, target.warp_size) == ("cpu", 90, 32)
     properties = active.utils.get_device_properties(active.get_current_device())
     assert properties["warpSize"] == 32 and properties["multiprocessor_count"] >= 1
     assert properties["max_shared_mem"] == 227 * 1024 and properties["max_num_regs"] == 65536
@@ -33,6 +33,7 @@ def test_the_active_driver_speaks_of_the_host(monkeypatch: pytest.MonkeyPatch) -
     assert active.get_benchmarker() is triton.testing.do_bench
     torch = pytest.importorskip("torch")
     assert active.get_active_torch_device() == torch.device("cpu")
+    assert active.get_device_interface() is getattr(torch, target.backend), "libraries look for the module by this name"
     monkeypatch.setattr("tilewright.runtime.active.CACHE_BYTES", 64)
     cache = active.get_empty_cache_for_benchmark()
     cache.fill_(3)

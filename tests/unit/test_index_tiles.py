@@ -125,7 +125,7 @@ def tile(name: str, value: str) -> IndexTile:
         ("f(i[v * PAIR]);", "int i[ELEMS];", "f(i[v * PAIR]);"),
         ("f(&i[0]);", "int i[ELEMS];", "f(&i[0]);"),
         ("f(i);", "int i[ELEMS];", "f(i);"),
-        ("f(ii[e]);", "const int i = x;", "f(ii[e]);"),
+        ("f(ii[e]); g(i[0]);", "const int i = x;", "f(ii[e]); g(i);"),
     ],
 )
 def test_the_shortest_way_that_the_uses_allow(uses: str, declared: str, written: str) -> None:
@@ -133,6 +133,11 @@ def test_the_shortest_way_that_the_uses_allow(uses: str, declared: str, written:
     first, *_, last = settle_index_tiles(body, lambda name: True)
     assert isinstance(first, Line) and first.text == declared
     assert isinstance(last, Branch) and last.then == (Line(written),)
+
+
+def test_what_nothing_asks_for_goes() -> None:
+    body = (tile("i", "x"), tile("j", "i#"), Line("f(ii[e]);"))
+    assert settle_index_tiles(body, lambda name: True) == (Line("f(ii[e]);"),)
 
 
 def test_a_name_that_others_have_too_is_left_alone() -> None:

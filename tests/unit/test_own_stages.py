@@ -40,6 +40,17 @@ def scaled_rows(x_ptr, scale_ptr, shift_ptr, half_ptr, out_ptr, rows, BLOCK: tl.
 
 
 @triton.jit
+def sums_of_what_is_there(x_ptr, scale_ptr, out_ptr, rows, cols, BLOCK: tl.constexpr):
+    offsets = tl.arange(0, BLOCK)
+    total = tl.zeros((BLOCK,), dtype=tl.float32)
+    for row in tl.range(0, rows, num_stages=3):
+        x = tl.load(x_ptr + row * BLOCK + offsets, mask=(offsets < cols) & (row != 2), other=0.0)
+        scale = tl.load(scale_ptr + row, mask=row != 1, other=0.0)
+        total += x * scale + x
+    tl.store(out_ptr + offsets, total)
+
+
+@triton.jit
 def sum_of_scalars(x_ptr, out_ptr, rows):
     total = 0.0
     for row in tl.range(0, rows, num_stages=4):
@@ -156,6 +167,19 @@ def test_scalars_are_loaded_ahead_with_tiles(stages: int, monkeypatch: pytest.Mo
     arguments = [x, scale, shift, half, out, 9]
     for result in run_everyhow(monkeypatch, scaled_rows, (2,), arguments, BLOCK=256, STAGES=stages):
         np.testing.assert_allclose(result[4], expected, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("cols", [0, 3, 250, 256])
+def test_copies_leave_zeros_where_a_mask_is_false(cols: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(5)
+    x, scale = rng.standard_normal((5, 256)).astype(np.float32), rng.standard_normal(5).astype(np.float32)
+    text = planned(sums_of_what_is_there, "*fp32:16, *fp32:16, *fp32:16, i32, i32, 256").artifact.source
+    assert "load_vec<" in text and "load_vec_" not in text and "scale = scale_ahead[stage][tid];" in text
+    there = np.where((np.arange(256) < cols) & (np.arange(5) != 2)[:, None], x, 0)
+    expected = (there * (np.where(np.arange(5) != 1, scale, 0) + 1)[:, None]).sum(axis=0)
+    arguments = [x, scale, np.full(256, np.nan, np.float32), 5, cols]
+    for result in run_everyhow(monkeypatch, sums_of_what_is_there, (1,), arguments, BLOCK=256):
+        np.testing.assert_allclose(result[2], expected, rtol=1e-5, atol=1e-5)
 
 
 def test_scalars_alone_need_no_stages() -> None:

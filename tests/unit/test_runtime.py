@@ -146,3 +146,17 @@ def test_a_compilation_without_a_word_changes_no_bytes_of_pythons() -> None:
     status, log, code = nvrtc._run(nvrtc.NOTHING, "nothing.cu", ["--gpu-architecture=sm_90a"], "CUBIN")
     assert (status, log) == (0, "") and code[:4] == b"\x7fELF"
     assert bytes([32]).hex() == "20" and bytes([0]).hex() == "00" and (b" " * len(b"x")).hex() == "20"
+
+
+@triton.jit(do_not_specialize=["steps"])
+def widened_kernel(out_ptr, steps):
+    tl.store(out_ptr, steps.to(tl.int64) << 40)
+
+
+@pytest.mark.parametrize("mode", ["cpu", "interpret"])
+def test_an_integer_that_is_not_specialised_has_a_type_if_it_is_one(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TILEWRIGHT_MODE", mode)
+    out = np.zeros(1, np.int64)
+    for steps in (1, 5):
+        widened_kernel[(1,)](out, steps)
+        assert out[0] == steps << 40

@@ -142,6 +142,7 @@ def permuted(builder: Builder, expr: Expr, order: tuple[int, ...], span: Span) -
 
 
 def _permute(builder: Builder, a: Arguments, span: Span) -> Value:
+    builder.not_elementwise()
     expr = to_expr(a["input"], span)
     dims = a["dims"]
     if isinstance(dims, Tuple) and len(dims.items) == 1 and isinstance(dims.items[0], Tuple):
@@ -149,8 +150,12 @@ def _permute(builder: Builder, a: Arguments, span: Span) -> Value:
     order = tuple(builder.constant(dims, "the order of axes", span))
     rank = expr.type.rank
     if not order:
+        if rank < 2:
+            raise ShapeError(f"trans of {expr.type}: there are no two axes to exchange", span, "", builder.calls)
         order = (*range(rank - 2), rank - 1, rank - 2)
-    return permuted(builder, expr, tuple(axis % rank if isinstance(axis, int) else axis for axis in order), span)
+    return permuted(
+        builder, expr, tuple(axis % rank if rank and isinstance(axis, int) else axis for axis in order), span
+    )
 
 
 def reshaped(builder: Builder, expr: Expr, shape: tuple[int, ...], span: Span) -> Expr:

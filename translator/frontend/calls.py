@@ -16,9 +16,9 @@ from ..language.constexpr import constexpr, unwrap
 from ..language.dtypes import DType
 from .aggregates import AGGREGATES, parts_of
 from .builder import Builder
-from .control import Result
 from .operators import boolean, is_static
 from .ranges import is_nonnegative
+from .returns import Result
 from .shapes import broadcast_to, cast_to, common_shape, elementwise, to_expr
 from .source import Source
 from .values import Const, Descriptor, Method, NotElementwiseError, Tuple, Value

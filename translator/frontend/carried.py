@@ -6,7 +6,7 @@ that one changed, or that an offset may have become negative, the translation is
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..diagnostics import DTypeError, Span
@@ -175,3 +175,17 @@ def _restore(builder: Builder, state: dict[str, Any]) -> None:
             container.update(value)
         else:
             setattr(builder, name, value)
+
+
+def own_variables(builder: Builder, names: Sequence[str]) -> None:
+    """Gives names that a branch or loop assigns a variable that it may change: parameters and numbers get a copy."""
+    for name in names:
+        value = builder.scope.get(name)
+        if isinstance(value, AGGREGATES):
+            own_parts(builder, name, value)
+        if isinstance(value, Const) and value.is_number and name not in builder.constexpr_names:
+            value = to_expr(value, builder.here.span)
+        if isinstance(value, Expr) and not (isinstance(value, Use) and value.variable not in builder.protected):
+            variable = builder.variable(name, value.type)
+            builder.statements.append(Assign(builder.here, (variable,), value))
+            builder.scope[name] = Use(value.type, variable)

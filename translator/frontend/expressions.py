@@ -134,7 +134,7 @@ def _comparison(builder: Builder, node: Any) -> Value:
 
 
 def _conditional(builder: Builder, node: Any) -> Value:
-    from .control import conditional_value
+    from .conditionals import conditional_value
 
     condition = evaluate(builder, node.test)
     if is_static(condition):

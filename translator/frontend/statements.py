@@ -11,9 +11,11 @@ from ..diagnostics import DTypeError, UnsupportedLanguageConstruct
 from ..ir.nodes import Note, Origin
 from .builder import Builder
 from .calls import once
-from .control import visit_for, visit_if, visit_return, visit_while
+from .conditionals import visit_if
 from .expressions import evaluate
+from .loops import visit_for, visit_while
 from .operators import binary, is_static
+from .returns import visit_return
 from .values import Const, Tuple, Value
 
 REMEDIES = {

@@ -79,6 +79,8 @@ def _permute(a: Arguments) -> Tile:
     if len(dims) == 1 and isinstance(dims[0], tuple):
         dims = dims[0]
     rank = len(tile.shape)
+    if not dims and rank < 2:
+        raise ShapeError(f"trans of {tile.element}{list(tile.shape) or ''}: there are no two axes to exchange")
     order = dims or (*range(rank - 2), rank - 1, rank - 2)
     if sorted(axis_of(axis, rank) for axis in order) != list(range(rank)):
         raise ShapeError(f"permute of {list(tile.shape)} by {order}: each axis must occur once")

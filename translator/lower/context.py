@@ -188,9 +188,11 @@ class Context:
 
     def declaration(self, variable: Variable, layout: Layout | None, name: str | None = None) -> str:
         """The declarator of a variable: type, name and register dimensions."""
-        name = name or self.names.variable(variable)
-        writes = variable.type.is_pointer and self._writes_through(variable)
-        return f"{ctype(variable.type, writes)} {name}{self.dimensions(layout)}"
+        return f"{self.element_ctype(variable)} {name or self.names.variable(variable)}{self.dimensions(layout)}"
+
+    def element_ctype(self, variable: Variable) -> str:
+        """The C++ type of a variable's elements, wherever they lie: pointers to what is only read are to `const`."""
+        return ctype(variable.type, variable.type.is_pointer and self._writes_through(variable))
 
     def _writes_through(self, variable: Variable) -> bool:
         element = variable.type.element

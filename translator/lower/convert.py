@@ -10,7 +10,7 @@ from ..ir.nodes import Statement, Variable
 from ..schedule.exchange import LANE_BITS, Swizzle, exchange_swizzle, shuffles
 from ..schedule.layout import REGISTER, Layout, padded
 from .conditions import copies_guard
-from .context import Context, ctype
+from .context import Context
 from .element import indexed
 from .point import KNOWN, Point, PointBit, coordinate, register_index
 from .shared import dimensions
@@ -123,7 +123,7 @@ def _exchange(context: Context, statement: Statement, move: Move, purpose: str, 
     size = math.prod(padded(side) for side in shape) * itemsize
     swizzle = exchange_swizzle(held, wanted, itemsize)
     comment = f"{variable.name}, on its way to other threads"
-    array = Shared(shared, ctype(variable.type), dimensions(context, shape), size, comment)
+    array = Shared(shared, context.element_ctype(variable), dimensions(context, shape), size, comment)
     context.scratch(id(statement), purpose, array)
 
     def write(point: Point) -> tuple[Node, ...]:

@@ -19,9 +19,17 @@ from .unit import Line, Node, Spelled
 def lower_dot(context: Context, statement: Assign) -> tuple[Node, ...]:
     """`target = dot(a, b, acc)`: sums into the target's registers, in place."""
     plan = context.schedule.dots[id(statement)]
-    nodes = list(_first_value(context, statement, plan))
+    first = _first_value(context, statement, plan)
+    copies, sums = _copies_and_sums(context, statement, plan)
+    if statement.target in (plan.a.variable, plan.b.variable):  # the registers hold the operand until it is copied
+        return (*copies, *first, *sums)
+    return (*first, *copies, *sums)
+
+
+def _copies_and_sums(context: Context, statement: Assign, plan: DotPlan) -> tuple[tuple[Node, ...], tuple[Node, ...]]:
+    """What brings operands from registers to shared memory, and the instructions that add products to the target."""
     if plan.instruction.kind == "fma":
-        return (*nodes, *lower_fma(context, statement, plan))
+        return lower_fma(context, statement, plan)
     places: list[OperandPlace] = []
     copies: list[Node] = []
     for operand, is_a in ((plan.a, True), (plan.b, False))[: 1 if plan.held else 2]:
@@ -38,9 +46,9 @@ def lower_dot(context: Context, statement: Assign) -> tuple[Node, ...]:
         if place.variable not in context.stage_of or array != context.names.variable(place.variable):
             context.pending_reads.add(array)  # a ring has a protocol of its own
     if plan.held:
-        return (*nodes, *copies, *lower_held(context, statement, plan, places[0]))
+        return tuple(copies), lower_held(context, statement, plan, places[0])
     lower = lower_wgmma if plan.instruction.kind == "wgmma" else lower_mma
-    return (*nodes, *copies, *lower(context, statement, plan, places[0], places[1]))
+    return tuple(copies), lower(context, statement, plan, places[0], places[1])
 
 
 def _first_value(context: Context, statement: Assign, plan: DotPlan) -> tuple[Node, ...]:

@@ -16,18 +16,18 @@ from .shared import dimensions, place, side_text
 from .unit import Branch, Line, Loop, Node, Shared
 
 
-def lower_fma(context: Context, statement: Assign, plan: DotPlan) -> tuple[Node, ...]:
-    """`target[m][n] += a[m][k] * b[k][n]`, K outermost."""
+def lower_fma(context: Context, statement: Assign, plan: DotPlan) -> tuple[tuple[Node, ...], tuple[Node, ...]]:
+    """The operands' way to shared memory, and `target[m][n] += a[m][k] * b[k][n]`, K outermost."""
     target, call = statement.target, statement.value
     if not isinstance(call, Call):
         raise TypeError("not a dot")
-    nodes: list[Node] = []
+    copies: list[Node] = []
     arrays = []
     for operand, purpose in ((plan.a, "a"), (plan.b, "b")):
         code, array = _operand(context, statement, operand, purpose)
-        nodes += code
+        copies += code
         arrays.append(array)
-    nodes += context.barrier("both operands are in shared memory")
+    copies += context.barrier("both operands are in shared memory")
     k = context.names.shared_index("k")
     side = call.args[0].type.shape[-1]
     factors = [cuda_cast(arg.type.element, target.type.element, None, False) for arg in call.args[:2]]
@@ -42,9 +42,8 @@ def lower_fma(context: Context, statement: Assign, plan: DotPlan) -> tuple[Node,
         return (Line(f"{indexed(context, context.names.variable(target), target, point)} += {left} * {right};"),)
 
     body = context.each_register(plan.layout, one)
-    nodes.append(Loop(f"for (int {k} = 0; {k} < {side_of(context, side)}; ++{k})", body))
     context.pending_reads.update(arrays)
-    return tuple(nodes)
+    return tuple(copies), (Loop(f"for (int {k} = 0; {k} < {side_of(context, side)}; ++{k})", body),)
 
 
 def side_of(context: Context, side: int) -> str:

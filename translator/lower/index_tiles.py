@@ -2,7 +2,8 @@
 
 Loads and stores of vectors ask for the index of their first element only. Whether anything asks for the others is known when
 everything is written: a tile of which only element 0 is used becomes a scalar, one of which only the starts of vectors are
-used an array of these. Further index tiles that are computed from it are looked at first.
+used an array of these, and one that nothing asks for, such as the index in a mask that copies have seen to, goes. Further
+index tiles that are computed from it are looked at first.
 """
 
 from __future__ import annotations
@@ -70,13 +71,13 @@ def settle_index_tiles(body: tuple[Node, ...], alone: Callable[[str], bool]) -> 
 
 
 def _shortest(group: list[IndexTile], uses: Counter[str]) -> str:
-    """How much of a tile its uses ask for: "first", "starts" of vectors, or the "whole"."""
+    """How much of a tile its uses ask for: "nothing", "first", "starts" of vectors, or the "whole"."""
     own: Counter[str] = Counter()
     for tile in group:
         _count({tile.name: own}, tile.whole, 1)
     asked = {index for index, count in (uses - own).items() if count > 0}
     if asked <= {"0"}:
-        return "first"
+        return "first" if asked else "nothing"
     vector = group[0].vector
     if vector and all(tile.vector == vector for tile in group) and all(_vector_of(index, vector) for index in asked):
         return "starts"

@@ -12,7 +12,7 @@ from ..language.dtypes import DType, PointerType, float32
 from ..schedule.layout import Layout
 from ..schedule.plan import Schedule
 from ..schedule.pointers import read_only_pointers
-from .context import Context, ctype
+from .context import Context
 from .functions import lower_function
 from .header import header_fields, title
 from .index_tiles import settle_index_tiles
@@ -215,7 +215,7 @@ def _tile_in_shared(context: Context, variable: Variable) -> Shared:
     size = count * context.schedule.num_threads * variable.type.dtype.itemsize
     comment = "no room in registers: each thread has a column of its own"
     dimensions = f"{context.dimensions(layout)}[NUM_THREADS]"
-    return Shared(context.names.variable(variable), ctype(variable.type), dimensions, size, comment)
+    return Shared(context.names.variable(variable), context.element_ctype(variable), dimensions, size, comment)
 
 
 def _prologue(context: Context, dynamic: tuple[Shared, ...], body: Iterable[Node]) -> list[Node]:

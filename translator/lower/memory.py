@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from ..ir.nodes import Assign, Call, Effect, Expr, Literal, Use, Variable
 from ..ir.types import ValueType
@@ -50,6 +51,8 @@ def lower_load(context: Context, statement: Assign) -> tuple[Node, ...]:
     after = context.after_load.get(id(statement), ())
     if access.width > 1 and not (other is None or isinstance(other, Literal)):
         access = plan_access_by_element(access, pointer, mask, layout, context, id(statement))
+    if target in context.own_stage and _is_zero(other):
+        access = replace(access, tests=(), bounds=())  # its copies left zeros where the mask is false
     note_load(context, pointer, layout)
     declare = context.declare(statement, target, layout)
     name = context.names.variable(target)
@@ -82,6 +85,11 @@ def lower_load(context: Context, statement: Assign) -> tuple[Node, ...]:
         return (*whole, *load(point), *copies_of_repeated(context, name, target, access, point))
 
     return (*declare, *vectors(context, layout, access, all_of_it), *after)
+
+
+def _is_zero(other: Expr | None) -> bool:
+    """Whether what stands for elements outside a mask is all zero bits, or nothing."""
+    return other is None or (isinstance(other, Literal) and str(other.value) in ("0", "0.0", "False"))
 
 
 def plan_access_by_element(
@@ -150,7 +158,7 @@ def _load_scalar(context: Context, statement: Assign, call: Call) -> tuple[Node,
     if element.is_bool():
         text = Text(f"{text.within(9)} != 0", 9)
     condition = scalar_test(context, mask)
-    if condition is not None:
+    if condition is not None and not (target in context.own_stage and _is_zero(other)):
         fallback = _fallback(context, other, target.type, None)
         text = Text(f"{condition.within(4)} ? {text.within(4)} : {fallback.within(3)}", 3)
     note_load(context, pointer, None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..ir.nodes import Assign, Call
 from ..schedule.layout import padded
 from .conditions import copies_guard
-from .context import Context, ctype
+from .context import Context
 from .element import indexed
 from .point import Point, coordinate
 from .unit import Branch, Comment, Line, Node, Shared, Spelled
@@ -22,7 +22,9 @@ def lower_repack(context: Context, statement: Assign) -> tuple[Node, ...]:
     shared = context.scratch_name(id(statement), "repack", f"{target.name}_elements")
     itemsize = 8 if target.type.is_pointer else target.type.dtype.itemsize
     numel = int(target.type.numel)
-    array = Shared(shared, ctype(target.type), f"[{numel}]", numel * itemsize, f"{target.name} in row-major order")
+    array = Shared(
+        shared, context.element_ctype(target), f"[{numel}]", numel * itemsize, f"{target.name} in row-major order"
+    )
     context.scratch(id(statement), "repack", array)
 
     def write(point: Point) -> tuple[Node, ...]:

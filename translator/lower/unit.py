@@ -66,7 +66,7 @@ class Branch:
 
 @dataclass(frozen=True, slots=True)
 class IndexTile:
-    """The array of an index tile before its uses are known: all of it, its first element only, or the starts of vectors.
+    """The array of an index tile before its uses are known: all of it, its first element, the starts of vectors, nothing.
 
     `vector` is the constant that counts the elements of a vector, "" where there is one vector or none.
     """
@@ -76,6 +76,7 @@ class IndexTile:
     whole: tuple[Node, ...]
     first: tuple[Node, ...]
     starts: tuple[Node, ...]
+    nothing: tuple[Node, ...] = ()
 
 
 Node = Spelled | Line | Comment | Blank | Loop | Branch | IndexTile

@@ -64,20 +64,6 @@ __device__ __forceinline__ void load_vec(T* target, const T* source)
     for (int i = 0; i < N; ++i) target[i] = elements[i];
 }
 
-// Loads N consecutive elements if `inside`; otherwise nothing is read and each becomes `other`.
-template <int N, typename T>
-__device__ __forceinline__ void load_vec_if(T* target, const T* source, bool inside, T other)
-{
-    using Whole = typename Packet<N * sizeof(T)>::Type;
-    Whole packet;
-    T* elements = reinterpret_cast<T*>(&packet);
-    #pragma unroll
-    for (int i = 0; i < N; ++i) elements[i] = other;
-    if (inside) packet = *reinterpret_cast<const Whole*>(source);
-    #pragma unroll
-    for (int i = 0; i < N; ++i) target[i] = elements[i];
-}
-
 // Stores N consecutive elements in one access; `target` is aligned to their size.
 template <int N, typename T>
 __device__ __forceinline__ void store_vec(T* target, const T* source)
@@ -209,7 +195,6 @@ int4_matmul_kernel(const half* a_ptr, const int* packed_ptr, const half* scale_p
     const int row = lane / 4 % 2 * 4 + lane / 8;   // the first row of this thread
     const int a_col = tid % COL_THREADS;   // this thread's place along the columns of a
     const int a_row = tid / COL_THREADS;   // this thread's place along the rows of a
-    const int packed_col = tid / 4;   // this thread's place along the columns of packed
     const int packed_row = tid % BLOCK_K_THREADS;   // this thread's place along the rows of packed
     const int packed_ahead_col = warp * 32 + lane % 8 * 4;   // the first column of this thread
     // this thread's place along the rows of packed_ahead
@@ -228,8 +213,6 @@ int4_matmul_kernel(const half* a_ptr, const int* packed_ptr, const half* scale_p
     #pragma unroll
     for (int r = 0; r < ROWS; ++r) offs_m_row[r] = static_cast<int>(blockIdx.x) * BLOCK_M + row + r * 8;
     // L16: offs_n = tl.program_id(1) * BLOCK_N + tl.arange(0, BLOCK_N)
-    // this thread's first
-    const int offs_n = static_cast<int>(blockIdx.y) * BLOCK_N + packed_col * BLOCK_N_VEC;
     // this thread's first
     const int offs_n_column = static_cast<int>(blockIdx.y) * BLOCK_N + packed_ahead_col;
     const int offs_n_column_other = static_cast<int>(blockIdx.y) * BLOCK_N + col;   // this thread's first
@@ -301,9 +284,8 @@ int4_matmul_kernel(const half* a_ptr, const int* packed_ptr, const half* scale_p
         #pragma unroll
         for (int r = 0; r < BLOCK_K_ROWS; r += 8) {
             int loaded[BLOCK_N_VEC];
-            load_vec_if<BLOCK_N_VEC>(loaded,
-                                     &packed_ahead[stage][(r / 8 * NUM_THREADS + packed_slot) * BLOCK_N_VEC],
-                                     k + offs_k_row[r] < K && offs_n < N, 0);
+            load_vec<BLOCK_N_VEC>(loaded,
+                                  &packed_ahead[stage][(r / 8 * NUM_THREADS + packed_slot) * BLOCK_N_VEC]);
             #pragma unroll
             for (int copy = 0; copy < 8; ++copy) {
                 #pragma unroll
@@ -314,8 +296,7 @@ int4_matmul_kernel(const half* a_ptr, const int* packed_ptr, const half* scale_p
         // L30: scale = tl.load(scale_ptr + (k // GROUP) * N + offs_n[None, :], mask=n_mask, other=0.0)
         //         (from where it was copied)
         half scale[BLOCK_N_COLS];
-        load_vec_if<BLOCK_N_VEC>(&scale[0], &scale_ahead[stage][scale_slot * BLOCK_N_VEC], offs_n < N,
-                                 __float2half(0.0f));
+        load_vec<BLOCK_N_VEC>(&scale[0], &scale_ahead[stage][scale_slot * BLOCK_N_VEC]);
         // L31: b = weight.to(tl.float16) * scale
         half b[BLOCK_N_COLS][BLOCK_K_ROWS];
         #pragma unroll

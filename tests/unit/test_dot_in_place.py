@@ -1,0 +1,53 @@
+"""Products assigned to one of their own operands: the sum starts when the operand has been read."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import tilewright as triton
+import tilewright.language as tl
+
+
+@triton.jit
+def powers_kernel(x_ptr, y_ptr, out_ptr, N: tl.constexpr, FORM: tl.constexpr):
+    i = tl.arange(0, N)
+    at = i[:, None] * N + i[None, :]
+    x = tl.load(x_ptr + at)
+    y = tl.load(y_ptr + at)
+    for _ in range(2):
+        if FORM == "left":
+            x = tl.dot(x, y, out_dtype=x.dtype)
+        elif FORM == "right":
+            x = tl.dot(y, x, out_dtype=x.dtype)
+        elif FORM == "both":
+            x = tl.dot(x, x, out_dtype=x.dtype)
+        elif FORM == "other start":
+            x = tl.dot(x, y, y, out_dtype=x.dtype)
+        else:
+            x += tl.dot(x, y, out_dtype=x.dtype)
+    tl.store(out_ptr + at, x)
+
+
+FORMS = {
+    "left": lambda x, y: x @ y,
+    "right": lambda x, y: y @ x,
+    "both": lambda x, y: x @ x,
+    "other start": lambda x, y: x @ y + y,
+    "own start": lambda x, y: x + x @ y,
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(("dtype", "side"), [("float32", 4), ("float32", 32), ("float64", 16), ("float16", 64)])
+def test_an_operand_is_read_before_the_sum_starts(
+    dtype: str, side: int, form: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Small integers: exact in all types, on tensor cores and on ordinary ones (a side of 4)."""
+    monkeypatch.setenv("TILEWRIGHT_MODE", "cpu")
+    rng = np.random.default_rng(side)
+    x, y = (rng.integers(-1, 2, (side, side)) * (rng.random((side, side)) < 0.3) for _ in range(2))
+    out = np.zeros((side, side), dtype)
+    powers_kernel[(1,)](x.astype(dtype), y.astype(dtype), out, side, form)
+    for _ in range(2):
+        x = FORMS[form](x, y)
+    np.testing.assert_array_equal(out, x)

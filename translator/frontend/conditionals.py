@@ -1,0 +1,174 @@
+"""Conditions: static and run-time `if`, and the ternary."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import libcst as cst
+
+from ..diagnostics import DTypeError, Span
+from ..ir.nodes import Assign, Expr, If, Use, Variable
+from .aggregates import parts_of
+from .assigned import assigned_names
+from .builder import Builder, Scope
+from .carried import own_variables, settled
+from .joined import merged
+from .operators import is_static
+from .shapes import as_bool, elementwise, to_expr
+from .tree import below
+from .values import Const, Undefined, Value
+
+
+def scalar_condition(builder: Builder, value: Value, span: Span) -> Expr:
+    """A condition as a scalar of type int1.
+
+    Raises:
+      DTypeError: for a tile.
+    """
+    expr = to_expr(value, span)
+    if expr.type.is_tile:
+        raise DTypeError(
+            f"the condition is a tile of type {expr.type}; the truth of a tile is ambiguous",
+            span,
+            "use tl.where, or reduce the tile first with tl.max or tl.sum",
+            builder.calls,
+        )
+    return as_bool(expr, span)
+
+
+def visit_if(builder: Builder, node: Any, rest: Sequence[Any]) -> bool:
+    """An `if`; True when every way through it returns. `rest` are the statements that follow in the same block."""
+    from .expressions import evaluate
+    from .statements import visit_block
+
+    condition = evaluate(builder, node.test)
+    span = builder.source.span(node.test)
+    if is_static(condition):
+        truth = bool(builder.constant(condition, "the condition", span))
+        _static_note(builder, node, truth)
+        if truth:
+            return visit_block(builder, node.body)
+        return _visit_else(builder, node.orelse)
+    test = scalar_condition(builder, condition, span)
+    if builder.result is not None and _contains_return(node):
+        _if_with_return(builder, node, rest, test, builder.here)
+        return True
+    return settled(builder, lambda: _run_time_if(builder, node, test, span))
+
+
+def _run_time_if(builder: Builder, node: Any, test: Expr, span: Span) -> bool:
+    from .statements import visit_block
+
+    origin = builder.here
+    names = assigned_names(node)
+    own_variables(builder, names)
+    before = dict(builder.scope)
+    with builder.into_block() as then:
+        first_returns = visit_block(builder, node.body)
+    then_scope, builder.scope = builder.scope, dict(before)
+    siblings = builder.siblings
+    builder.siblings = siblings | _made_variables(names, before, then_scope)
+    with builder.into_block() as otherwise:
+        second_returns = _visit_else(builder, node.orelse)
+    else_origin = _else_origin(builder, node)
+    builder.siblings = siblings
+    if first_returns:
+        scope = builder.scope
+    elif second_returns:
+        scope = then_scope
+    else:
+        scope = merged(builder, before, (then_scope, builder.scope), otherwise, origin, span)
+    builder.scope = scope
+    builder.statements.append(If(origin, test, tuple(then), tuple(otherwise), else_origin))
+    return first_returns and second_returns
+
+
+def _made_variables(names: Sequence[str], before: Scope, after: Scope) -> dict[str, Variable]:
+    """The variables that a branch made for the names that it assigns, which the other branch shall assign too."""
+    found: dict[str, Variable] = {}
+    for name in names:
+        value, old = after.get(name), before.get(name)
+        if value is None or value == old or isinstance(value, Undefined):
+            continue
+        found |= {part.name: part.value.variable for part in parts_of(value, name) if isinstance(part.value, Use)}
+    return found
+
+
+def _static_note(builder: Builder, node: Any, truth: bool) -> None:
+    """Says which way an `if` goes at compile time, and which lines are left out because of that."""
+    left_out = getattr(node.orelse, "body", None) if truth else node.body
+    lines = ""
+    if isinstance(left_out, cst.IndentedBlock) and not isinstance(node.orelse if truth else None, cst.If):
+        first = builder.source.span(left_out.body[0]).line
+        last = builder.source.span(left_out.body[-1]).end_line
+        lines = f": without L{first}" if first == last else f": without L{first}-L{last}"
+    builder.note(f"{'true' if truth else 'false'} in this specialisation{lines}")
+
+
+def _visit_else(builder: Builder, orelse: Any) -> bool:
+    from .statements import visit_block
+
+    if orelse is None:
+        return False
+    if isinstance(orelse, cst.If):
+        builder.origin = builder.source.origin(orelse, None, builder.note_prefix)
+        return visit_if(builder, orelse, ())
+    return visit_block(builder, orelse.body)
+
+
+def _else_origin(builder: Builder, node: Any) -> Any:
+    if isinstance(node.orelse, cst.Else):
+        return builder.source.origin(node.orelse, None, builder.note_prefix)
+    return None
+
+
+def _contains_return(node: cst.CSTNode) -> bool:
+    return any(type(one) is cst.Return for one in below(node))
+
+
+def _if_with_return(builder: Builder, node: Any, rest: Sequence[Any], test: Expr, origin: Any) -> None:
+    """In an inlined function, an early return makes the rest of the block the other branch."""
+    from .statements import visit_block
+
+    before = dict(builder.scope)
+    own_variables(builder, assigned_names(node))
+    with builder.into_block() as then:
+        if not visit_block(builder, node.body):
+            visit_block(builder, cst.IndentedBlock(list(rest)))
+    builder.scope = before
+    with builder.into_block() as otherwise:
+        if not _visit_else(builder, node.orelse):
+            visit_block(builder, cst.IndentedBlock(list(rest)))
+    builder.statements.append(If(origin, test, tuple(then), tuple(otherwise)))
+
+
+def conditional_value(builder: Builder, node: Any, condition: Value) -> Value:
+    """`a if c else b` at run time: only the chosen side is evaluated when it does more than compute."""
+    from .expressions import evaluate
+
+    span = builder.source.span(node)
+    test = scalar_condition(builder, condition, builder.source.span(node.test))
+    with builder.into_block() as then:
+        first = evaluate(builder, node.body)
+    with builder.into_block() as otherwise:
+        second = evaluate(builder, node.orelse)
+    if isinstance(first, Const) and first.value is None and isinstance(second, Const) and second.value is None:
+        builder.statements.append(If(builder.here, test, tuple(then), tuple(otherwise)))
+        return Const(None)
+    one, other = to_expr(first, span), to_expr(second, span)
+    if one.type != other.type:
+        raise DTypeError(
+            f"Ternary expression with dynamic condition has inconsistent types {one.type} and {other.type}",
+            span,
+            "cast one side",
+            builder.calls,
+        )
+    if not then and not otherwise and not one.type.is_tile:
+        return elementwise("where", [test, one, other], span)
+    builder.not_elementwise()
+    target = builder.variable("chosen", one.type)
+    then.append(Assign(builder.here, (target,), one))
+    otherwise.append(Assign(builder.here, (target,), other))
+    builder.statements.append(If(builder.here, test, tuple(then), tuple(otherwise)))
+    return Use(target.type, target)

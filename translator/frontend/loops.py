@@ -1,0 +1,223 @@
+"""Loops: `for` over ranges, unrolled or at run time, and `while`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import libcst as cst
+
+from ..diagnostics import ArgumentError, DTypeError, NotConstexprError, Span, UnsupportedLanguageConstruct
+from ..ir.nodes import Expr, For, Literal, Statement, Use, While
+from ..ir.types import ValueType
+from ..language import control as loops
+from ..language.dtypes import DType
+from ..ops.promotion import promote
+from .assigned import assigned_names
+from .builder import Builder
+from .carried import find_changes, own_variables, settled
+from .conditionals import scalar_condition
+from .joined import copy_over
+from .operators import is_static
+from .ranges import is_nonnegative
+from .shapes import cast_to, to_expr
+from .values import Const, Tuple, Undefined, Value
+
+MOST_UNROLLED = 1 << 16  # iterations that tl.static_range writes out: more would take hours to compile
+
+
+def visit_for(builder: Builder, node: Any) -> None:
+    """`for` over range, tl.range or tl.static_range."""
+    from .expressions import evaluate
+
+    span = builder.source.span(node.iter)
+    if node.orelse is not None or not isinstance(node.target, cst.Name):
+        raise UnsupportedLanguageConstruct("this form of for loop", span, "loop over one range", builder.calls)
+    call = node.iter if isinstance(node.iter, cst.Call) else None
+    function = evaluate(builder, call.func) if call is not None else None
+    kind = function.value if isinstance(function, Const) else None
+    if call is None or kind not in (range, loops.range, loops.static_range):
+        raise UnsupportedLanguageConstruct(
+            "a kernel's for loop runs over range, tl.range or tl.static_range only",
+            span,
+            "index with a range, or write the iterations out",
+            builder.calls,
+        )
+    bounds, options = _range_arguments(builder, call, span)
+    if kind is loops.static_range:
+        _unroll(builder, node, [builder.constant(b, "a bound of tl.static_range", span) for b in bounds])
+    else:
+        _run_time_loop(builder, node, bounds, options, span)
+
+
+def _range_arguments(builder: Builder, call: Any, span: Span) -> tuple[list[Value], tuple[tuple[str, Any], ...]]:
+    from .expressions import evaluate
+
+    positional: list[Value] = []
+    named: dict[str, Value] = {}
+    for argument in call.args:
+        value = evaluate(builder, argument.value)
+        if argument.keyword is None:
+            positional += value.items if argument.star and isinstance(value, Tuple) else (value,)
+        else:
+            named[argument.keyword.value] = value
+    if "step" in named:
+        start: list[Value] = [Const(0)] if len(positional) == 1 else []
+        positional = [*start, *positional, named.pop("step")]
+    options = tuple((name, builder.constant(value, f"{name} of the range", span)) for name, value in named.items())
+    bounds = positional if len(positional) > 1 else [Const(0), *positional]
+    step = bounds[2] if len(bounds) == 3 else None
+    if not positional or len(bounds) > 3:
+        raise ArgumentError(f"a range takes 1 to 3 bounds, not {len(positional)}", span, "", builder.calls)
+    if isinstance(step, Const) and step.value == 0:
+        raise ArgumentError("the step of a range must not be 0", span, "", builder.calls)
+    return [*bounds, *([Const(1)] if len(bounds) == 2 else [])], options
+
+
+def _unroll(builder: Builder, node: Any, bounds: list[Any]) -> None:
+    from .statements import visit_block
+
+    try:
+        trips = len(range(*bounds))
+    except (TypeError, OverflowError) as error:
+        raise DTypeError(f"tl.static_range: {error}", builder.source.span(node.iter), "", builder.calls) from None
+    if trips > MOST_UNROLLED:
+        raise UnsupportedLanguageConstruct(
+            f"a loop of {trips} iterations would be written out",
+            builder.source.span(node.iter),
+            "use range",
+            builder.calls,
+        )
+    builder.note("written out below")
+    prefix = builder.note_prefix
+    for value in range(*bounds):
+        builder.note_prefix = f"({node.target.value} = {value})"
+        builder.scope[node.target.value] = Const(value)
+        visit_block(builder, node.body)
+    builder.note_prefix = prefix
+
+
+def _run_time_loop(
+    builder: Builder, node: Any, bounds: list[Value], options: tuple[tuple[str, Any], ...], span: Span
+) -> None:
+    start, stop, step, descending = _loop_bounds(builder, bounds, span)
+    origin = builder.here
+    variable = builder.variable(node.target.value, start.type)
+    if is_nonnegative(builder, start) and not descending:
+        builder.nonnegative.add(variable)
+
+    previous = _number_before(builder, node.target.value, variable.type, span)
+
+    def enter() -> None:
+        builder.scope[node.target.value] = Use(variable.type, variable)
+        builder.protected.add(variable)
+
+    body = _loop_body(builder, node, enter)
+    builder.statements.append(For(origin, variable, start, stop, step, body, descending, options, previous))
+    builder.scope[node.target.value] = Use(variable.type, variable)
+
+
+def _number_before(builder: Builder, name: str, type_: ValueType, span: Span) -> Expr | None:
+    """What a loop's variable holds before its loop, in its type; None unless that is an integer that may be read again."""
+    value = builder.scope.get(name) if name in builder.source.read_outside_their_loops else None
+    if isinstance(value, Const) and type(value.value) is int:
+        return Literal(type_, value.value, symbol=value.symbol)
+    if isinstance(value, Expr) and value.type == type_:
+        return value
+    return None
+
+
+def _loop_bounds(builder: Builder, bounds: list[Value], span: Span) -> tuple[Expr, Expr, Expr, bool]:
+    exprs = [to_expr(bound, span) for bound in bounds]
+    common: DType | None = None
+    for expr in exprs:
+        if expr.type.is_tile or expr.type.is_pointer or not expr.type.dtype.is_int():
+            raise DTypeError(
+                f"For loop bounds and step must all be ints, are ({', '.join(str(e.type) for e in exprs)})",
+                span,
+                "cast them to tl.int32",
+                builder.calls,
+            )
+        common = expr.type.dtype if common is None else promote(common, expr.type.dtype)
+    if common is None:
+        raise DTypeError("a range needs a bound", span, "", builder.calls)
+    start, stop, step = (cast_to(expr, common, span) for expr in exprs)
+    descending = isinstance(step, Literal) and step.value < 0
+    return start, stop, step, descending
+
+
+def visit_while(builder: Builder, node: Any) -> None:
+    """`while` with a run-time condition."""
+    from .expressions import evaluate
+
+    span = builder.source.span(node.test)
+    origin = builder.here
+    state: dict[str, Any] = {}
+
+    def enter() -> None:
+        with builder.into_block() as prelude:
+            value = evaluate(builder, node.test)
+            if isinstance(value, Const) and isinstance(value.value, loops.condition):
+                value = value.value.value
+            if is_static(value):
+                raise NotConstexprError(
+                    "the condition of a while loop is a compile-time value", span, "use for or if", builder.calls
+                )
+            state["condition"] = scalar_condition(builder, value, span)
+        state["prelude"] = tuple(prelude)
+
+    body = _loop_body(builder, node, enter)
+    builder.statements.append(While(origin, state["prelude"], state["condition"], body))
+
+
+def _loop_body(builder: Builder, node: Any, enter: Callable[[], None]) -> tuple[Statement, ...]:
+    """A loop's body; names that it changes keep their type and shape from one iteration to the next."""
+    if node.orelse is not None:
+        raise UnsupportedLanguageConstruct("else of a loop", builder.source.span(node), "", builder.calls)
+    return settled(builder, lambda: _translated_body(builder, node, enter))
+
+
+def _translated_body(builder: Builder, node: Any, enter: Callable[[], None]) -> tuple[Statement, ...]:
+    from .statements import visit_block
+
+    origin = builder.here
+    names = assigned_names(node.body)
+    own_variables(builder, names)
+    before = dict(builder.scope)
+    builder.loop_depth += 1
+    with builder.into_block() as body:
+        enter()
+        visit_block(builder, node.body)
+    builder.loop_depth -= 1
+    builder.origin = origin
+    for name, value in before.items():
+        _check_carried(builder, name, value, builder.scope.get(name), node)
+    for name in names:
+        find_changes(builder, name, before.get(name), builder.scope.get(name), "in the loop", builder.source.span(node))
+    after = builder.scope
+    kept: list[tuple[str, Any, Any]] = [
+        (name, before[name], after[name]) for name in names if _is_kept(before.get(name), after.get(name))
+    ]
+    copy_over(builder, kept, body, origin)
+    inside = Undefined(builder.source.span(node), "is defined only inside the loop")
+    builder.scope = {name: before.get(name, inside) for name in after}
+    return tuple(body)
+
+
+def _is_kept(before: Value | Undefined | None, after: Value | Undefined | None) -> bool:
+    """Whether a name has a value both before a loop and after its body."""
+    return not any(value is None or isinstance(value, Undefined) for value in (before, after))
+
+
+def _check_carried(builder: Builder, name: str, before: Any, after: Any, node: Any) -> None:
+    if before == after or isinstance(before, Undefined) or not isinstance(before, Use) or not hasattr(after, "type"):
+        return
+    if before.type == after.type:
+        return
+    raise DTypeError(
+        f"Loop-carried variable {name} has initial type {before.type} but is re-assigned to {after.type} in loop! "
+        "Please make sure that the type stays consistent.",
+        builder.source.span(node),
+        f"give {name} its final type and shape before the loop",
+        builder.calls,
+    )
