@@ -27,7 +27,8 @@ class Span:
         """The source line and, below it, carets under the span."""
         end = self.end_column if self.end_line == self.line else len(self.text)
         width = max(min(end, len(self.text)) - self.column, 1)
-        return f"    {self.text}\n    {' ' * self.column}{'^' * width}"
+        before = "".join("\t" if letter == "\t" else " " for letter in self.text[: self.column].ljust(self.column))
+        return f"    {self.text}\n    {before}{'^' * width}"
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line}:{self.column + 1}"

@@ -46,7 +46,7 @@ class Source:
         self.function = function
         text = function.raw_src
         self._indented = text[:1] in (" ", "\t")
-        self.lines = text.splitlines()
+        self.lines = text.split("\n")  # splitlines would break at form feeds and in strings as well
         module = _parsed(f"if True:\n{text}" if self._indented else text)
         self._positions: Any = _Positions(module, unsafe_skip_copy=True).resolve(PositionProvider)
         self._module = module
