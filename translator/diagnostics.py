@@ -203,7 +203,7 @@ class TensorMapError(LaunchError):
 class GlobalChangedError(LaunchError, RuntimeError):
     """A launch of a kernel that read a global variable which has changed since."""
 
-    code = "TW208"
+    code = "TW211"
 
 
 class OutOfResources(TilewrightError):  # noqa: N818 (Triton's name)

@@ -277,3 +277,8 @@ def test_an_unwritable_cache_is_no_cache(tmp_path: Path, monkeypatch: pytest.Mon
     x = np.zeros(8, np.float32)
     fine[(1,)](x, 8, 8)
     assert x.sum() == 8
+
+
+def test_every_class_of_errors_has_a_code_of_its_own() -> None:
+    kinds = [one for one in vars(errors).values() if isinstance(one, type) and "code" in vars(one)]
+    assert len(kinds) > 20 and len({one.code for one in kinds}) == len(kinds)
