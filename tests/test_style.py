@@ -158,7 +158,7 @@ def nothing_is_said_twice_or_in_vain(golden: Golden) -> Iterator[str]:
     for number, (line, following) in enumerate(zip(golden.lines, golden.lines[1:], strict=False), 1):
         if re.fullmatch(r" *if \(.*\) \{", line) and re.fullmatch(r" *if \(.*\) [^{]*;", following):
             closing = golden.lines[number + 1].strip() == "}"
-            if closing and not golden.lines[number + 1 - 1].strip().startswith("//"):
+            if closing and not golden.lines[number].strip().startswith("//"):
                 yield f"{number}: one condition would do"
 
 
