@@ -146,6 +146,16 @@ def comments_name_what_there_is(golden: Golden) -> Iterator[str]:
                 yield f"{number}: {name} is nowhere in the file"
 
 
+def the_header_names_what_there_is(golden: Golden) -> Iterator[str]:
+    end = golden.lines.index("")
+    said = " ".join(line.strip("/ ") for line in golden.lines[:end]).partition(" tiles ")[2]
+    text = "\n".join(code(line) for line in golden.lines[end:])
+    for names in re.findall(r"([A-Za-z_]\w*(?:, [A-Za-z_]\w*)*) \[", said):
+        for name in names.split(", "):
+            if not re.search(rf"\b{name}\b", text):
+                yield f"the header describes {name}, which is nowhere in the file"
+
+
 def nothing_is_said_twice_or_in_vain(golden: Golden) -> Iterator[str]:
     for number, line in enumerate(golden.lines, 1):
         loop = re.search(r"for \(int (\w+) = (\d+); \1 < (\d+); \+\+\1\)", code(line))
@@ -208,7 +218,8 @@ def the_size_is_in_proportion(golden: Golden) -> Iterator[str]:
 
 POINTS: list[Callable[[Golden], Iterator[str]]] = [
     every_statement_is_quoted, user_comments_are_kept, no_serial_names, the_header_is_complete, no_magic_numbers,
-    no_repetition, helpers_and_constants_are_used, comments_name_what_there_is, nothing_is_said_twice_or_in_vain,
+    no_repetition, helpers_and_constants_are_used, comments_name_what_there_is, the_header_names_what_there_is,
+    nothing_is_said_twice_or_in_vain,
     the_layout_is_tidy, index_arithmetic_is_flat, synchronisation_is_explained, casts_are_visible,
     the_size_is_in_proportion,
 ]  # fmt: skip

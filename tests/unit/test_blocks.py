@@ -1,4 +1,4 @@
-"""Block pointers and tensor descriptors: copies on the CPU and in the interpreter, the typed kernel, and every error."""
+"""Block pointers and tensor descriptors: copies on the CPU and in the interpreter, and the typed kernel."""
 
 from __future__ import annotations
 

@@ -33,8 +33,8 @@ def title(kernel: Kernel) -> str:
     )
 
 
-def header_fields(context: Context, dynamic_bytes: int) -> tuple[HeaderField, ...]:
-    """All fields, in their fixed order."""
+def header_fields(context: Context, dynamic_bytes: int, mentioned: frozenset[str]) -> tuple[HeaderField, ...]:
+    """All fields, in their fixed order; `mentioned` are the names in the kernel's text."""
     rings = context.schedule.rings
     fields = (
         HeaderField("target", (_target(context),)),
@@ -44,7 +44,7 @@ def header_fields(context: Context, dynamic_bytes: int) -> tuple[HeaderField, ..
         HeaderField("guards", (f"holds for {', '.join(rings.guards)}; otherwise take --no-guards",)),
         HeaderField("maps", tuple(_tensor_map(one) for one in rings.maps)),
         HeaderField("warps", _warps(context)),
-        HeaderField("tiles", _tiles(context)),
+        HeaderField("tiles", _tiles(context, mentioned)),
         HeaderField("no TMA", rings.reasons),
         HeaderField("numerics", _numerics(context)),
     )
@@ -149,8 +149,8 @@ def _launch_kinds(options: Options, target: Target) -> Iterator[str]:
         yield "programmatic dependent launch: starts before the grid in front of it has ended"
 
 
-def _tiles(context: Context) -> tuple[str, ...]:
-    """Tiles by layout: which, how large, and who holds what."""
+def _tiles(context: Context, mentioned: frozenset[str]) -> tuple[str, ...]:
+    """Tiles by layout: which, how large, and who holds what; of registers, those that the text has."""
     schedule, facts = context.schedule, context.facts
     groups: dict[tuple[tuple[int, ...], Layout], list[str]] = {}
     for statement in statements(context.kernel.body):
@@ -161,8 +161,10 @@ def _tiles(context: Context) -> tuple[str, ...]:
             if target in facts.absorbed or target in facts.unused or target in schedule.staged:
                 continue
             for layout in layouts:
-                names = groups.setdefault((target.type.shape, layout), [])
                 name = context.array_name(target, layout)
+                if name not in mentioned:
+                    continue
+                names = groups.setdefault((target.type.shape, layout), [])
                 if name not in names:
                     names.append(name)
     lines = []

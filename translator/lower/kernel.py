@@ -47,7 +47,7 @@ def lower_kernel(kernel: Kernel, facts: Facts, schedule: Schedule, in_turns: boo
     threads = " + ".join(filter(None, ("NUM_THREADS", context.producer_threads())))
     unit = Unit(
         title=title(kernel),
-        header=header_fields(context, dynamic_bytes),
+        header=header_fields(context, dynamic_bytes, words(body)),
         includes=_includes(kernel),
         constants=(*_user_constants(context), *context.roles.constants),
         helpers=tuple(context.helpers.values()),

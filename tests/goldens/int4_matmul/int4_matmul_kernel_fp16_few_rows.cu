@@ -7,7 +7,6 @@
 //   launch     grid (programs, programs, 1), block (128, 1, 1), dynamic shared memory 0 bytes
 //   tiles      offs_m [16]: 16 threads; 8 threads hold copies
 //              offs_m_row [16]: 2 x 8 threads; 16 threads hold copies
-//              offs_n [128]: 32 threads x 4 consecutive elements; 4 threads hold copies
 //              offs_n_column [128]: 32 threads x 4 consecutive elements; 4 threads hold copies
 //              offs_n_column_other [128]: 16 threads x 8 consecutive elements; 8 threads hold copies
 //              offs_k [64]: 8 threads x 8 consecutive elements; 16 threads hold copies
