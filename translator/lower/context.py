@@ -18,6 +18,7 @@ from ..schedule.instructions import LANE_BITS, WARPGROUP_BITS
 from ..schedule.layout import REGISTER, Layout
 from ..schedule.plan import Schedule
 from ..schedule.producer import SharedLines
+from ..schedule.shared_tiles import SharedTile
 from .names import LIBRARY_NAMES, Names
 from .point import Index, Point, point_of, register_index
 from .roles import Roles
@@ -85,6 +86,7 @@ class Context:
         self.after_load: dict[int, tuple[Node, ...]] = {}  # what follows a load, by `id` of its statement
         self.fixed_starts: dict[tuple[Variable, int], str] = {}  # coordinates of boxes that their loop does not change
         self.in_flight: frozenset[int] = frozenset()  # dots that the loop around them waits for
+        self.lasting: dict[tuple[Variable, SharedTile], str] = {}  # copies of operands that loops around here keep
         self.turned: dict[Variable, str] = {}  # what the header says of tiles that dots transpose
         self.running_on = ""  # what counts the iterations of a loop whose products run on into the next one
         self.set_up: list[Node] = []  # what the block does before the first statement
