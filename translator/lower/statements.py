@@ -166,7 +166,9 @@ def lower_statement(context: Context, statement: Statement) -> tuple[Node, ...]:
         case For() | While():
             copies, lasting = copies_before_loop(context, statement)
             with lasting_for(context, lasting):
-                loop = _lower_for(context, statement) if isinstance(statement, For) else _lower_while(context, statement)
+                loop = (
+                    _lower_for(context, statement) if isinstance(statement, For) else _lower_while(context, statement)
+                )
             return (*copies, *loop)
         case Return(value=None):
             return (Line("return;"),)
