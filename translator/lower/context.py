@@ -43,7 +43,12 @@ def memory_ctype(pointer: PointerType) -> str:
     return "unsigned char" if pointer.element_ty.is_bool() else pointer.element_ty.cuda
 
 
-STATEMENTS, LOOPS = "statements", "loops"  # areas of shared memory, whose arrays take turns
+STATEMENTS, LOOPS, PARTS, STORES = (
+    "statements",
+    "loops",
+    "parts",
+    "stores",
+)  # areas of shared memory, whose arrays take turns
 
 
 class Context:
@@ -73,7 +78,7 @@ class Context:
         self.pending_reads: set[str] = set()  # shared arrays that some thread may still be reading
         self.in_turns = False  # whether arrays that only one statement or one loop needs share their memory
         self.turns: dict[str, tuple[str, int]] = {}  # the arrays that do: (area, which statement or loop needs them)
-        self.loops_of: dict[int, int] = {}  # of staged tiles (by key) that only one loop needs, the loop
+        self.turns_of: dict[int, tuple[str, int]] = {}  # the same of staged tiles, by key
         self.loaded_from: dict[Variable, set[Layout | None]] = {}  # per pointer argument, since the last barrier
         self.pointer_roots: dict[Variable, set[Variable]] = {}  # the arguments that a pointer derives from
         self.converted: dict[tuple[Variable, Layout], str] = {}
@@ -341,20 +346,25 @@ class Context:
             shared = replace(shared, turn=turn, area=area)
         return self.shared.setdefault((owner, purpose), shared)
 
-    def scratch_name(self, statement: int, purpose: str, *choices: str, lasting: bool = False) -> str:
-        """The name of an array of a statement; one that is `lasting` is still in use when its statement is over."""
+    def scratch_name(
+        self, statement: int, purpose: str, *choices: str, lasting: bool = False, area: str = STATEMENTS
+    ) -> str:
+        """The name of an array of a statement; one that is `lasting` is still in use when its statement is over.
+
+        Of an `area` that is not that of all statements, what writes the arrays knows when their memory is free.
+        """
         if (statement, purpose) in self.shared:
             return self.shared[statement, purpose].name
         name = self.names.fresh(*choices)
         if self.in_turns and not lasting:
-            self.turns[name] = (STATEMENTS, statement)
+            self.turns[name] = (area, statement)
         return name
 
     def tile_name(self, variable: Variable) -> str:
         """The name of the shared array of a staged tile."""
         name = self.names.variable(variable)
-        if variable.key in self.loops_of:
-            self.turns[name] = (LOOPS, self.loops_of[variable.key])
+        if variable.key in self.turns_of:
+            self.turns[name] = self.turns_of[variable.key]
         return name
 
     def before_write(self, name: str) -> tuple[Node, ...]:
