@@ -53,7 +53,7 @@ def header_fields(context: Context, dynamic_bytes: int, mentioned: frozenset[str
 
 def _target(context: Context) -> str:
     """What the PTX in the helpers asks for."""
-    templates = {helper.template for helper in context.helpers.values()}
+    templates = {helper.template for helper in context.needs.helpers.values()}
     special = [word for word, template in HOPPER_ONLY if template in templates]
     if special:
         return f"sm_90a only ({', '.join(special)})"
@@ -177,7 +177,7 @@ def _tiles(context: Context, mentioned: frozenset[str]) -> tuple[str, ...]:
         stages = f"{tile.stages} stages of " if tile.stages > 1 else ""
         lines.append(
             f"{context.names.variable(variable)} [{sides}]: shared, {stages}{tile.stage_bytes} bytes, {tile_comment(tile)}"
-            f"{rows_note(context, variable)}{context.turned.get(variable, '')}"
+            f"{rows_note(context, variable)}{context.stages.turned.get(variable, '')}"
         )
     if schedule.in_shared:
         names = [context.names.variable(v) for v in sorted(schedule.in_shared, key=lambda v: v.key)]
