@@ -172,7 +172,7 @@ class Unit:
       dynamic_bytes, dynamic_alignment: the size and the alignment of that struct.
       static_shared: arrays declared `__shared__` in the kernel.
       packets: sizes of vector accesses, in bytes.
-      name, parameters, launch_bounds: of the kernel.
+      name, parameters, bounds: of the kernel; the last is the qualifier that bounds its threads or their registers.
       places: the lines of the body that say where a thread stands, with the names that they declare; those that nothing
         mentions are left out.
       body: its statements.
@@ -191,6 +191,6 @@ class Unit:
     packets: tuple[int, ...]
     name: str
     parameters: tuple[str, ...]
-    launch_bounds: str
+    bounds: str
     places: tuple[tuple[str, Line], ...]
     body: tuple[Node, ...]
