@@ -43,7 +43,7 @@ def lower_kernel(kernel: Kernel, facts: Facts, schedule: Schedule, in_turns: boo
     for helper in context.speller.used_helpers:
         context.use_helper(helper)
     static, dynamic, dynamic_bytes = plan_shared(context)
-    prologue = _prologue(context, dynamic, body)
+    prologue, bounds = _prologue(context, dynamic, body), _bounds(context)
     unit = Unit(
         title=title(kernel),
         header=header_fields(context, dynamic_bytes, words(body)),
@@ -62,7 +62,7 @@ def lower_kernel(kernel: Kernel, facts: Facts, schedule: Schedule, in_turns: boo
             *((f"int {context.num_programs()}",) if schedule.rings.persistent else ()),
             *(f"const __grid_constant__ TensorMap {tensor_map.name}" for tensor_map in schedule.rings.maps),
         ),
-        bounds=_bounds(context),
+        bounds=bounds,
         places=tuple(context.roles.places),
         body=(*prologue, Blank(), *body),
     )
