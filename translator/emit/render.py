@@ -141,7 +141,8 @@ def _quote(text: str, indent: int) -> list[str]:
 
 def _render_loop(loop: Loop, indent: int, source: int) -> list[tuple[str, int]]:
     pad = " " * indent
-    lines = [(f"{pad}#pragma unroll", source)] if loop.unroll else []
+    pragma = "#pragma unroll" if loop.factor is None else f"#pragma unroll {loop.factor}"
+    lines = [(pad + pragma, source)] if loop.unroll else []
     inner = _render_nodes(loop.body, indent + INDENT, source)
     if loop.unroll and len(inner) == 1 and "//" not in inner[0][0]:
         one = f"{pad}{loop.header} {inner[0][0].strip()}"

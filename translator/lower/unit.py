@@ -45,12 +45,16 @@ class Blank:
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """`for`/`while` with its header; `unroll` puts `#pragma unroll` above it. Of a lambda, `closing` is "};"."""
+    """`for`/`while` with its header; `unroll` puts `#pragma unroll` above it, with the `factor` that the user gave.
+
+    Of a lambda, `closing` is "};".
+    """
 
     header: str
     body: tuple[Node, ...]
     unroll: bool = False
     closing: str = "}"
+    factor: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
