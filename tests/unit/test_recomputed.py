@@ -75,8 +75,8 @@ def standardised(x_ptr, w_ptr, b_ptr, out_ptr, M, N: tl.constexpr, HINT: tl.cons
 @pytest.mark.parametrize("hint", ["", "evict_first", "evict_last"])
 def test_a_third_block_needs_registers_to_spare(hint: str) -> None:
     artifact = standardised.translate(f"*fp16:16, *fp16:16, *fp16:16, *fp16:16, i32:16, 16384, {hint!r}", num_warps=16)
-    assert "forget(x)" in artifact.source and "__launch_bounds__(NUM_THREADS, 2)" in artifact.source
-    assert nvrtc.compile_text(artifact).spill_bytes == 0
+    cubin = nvrtc.compile_text(artifact)
+    assert 40 < cubin.registers <= 64 and cubin.spill_bytes == 0  # of 65536, 512 threads a block
 
 
 def test_wide_rows_keep_the_narrow_tile(run_everywhere: Any) -> None:
