@@ -91,5 +91,5 @@ HANDLERS: dict[str, Callable[[Arguments], Any]] = {
     "atomic_or": _atomic("or", lambda old, value: old | value),
     "atomic_xor": _atomic("xor", lambda old, value: old ^ value),
     "atomic_xchg": _atomic("xchg", lambda old, value: value),
-    "atomic_cas": _atomic("cas", lambda old, expected, value: value if old == expected else old, ("cmp", "val")),
+    "atomic_cas": _atomic("cas", lambda old, expected, value: value if old.tobytes() == expected.tobytes() else old, ("cmp", "val")),
 }

@@ -18,5 +18,5 @@ ATOMIC_TYPES = {
     "or": _INTEGERS,
     "xor": _INTEGERS,
     "xchg": (*_INTEGERS, "fp32", "fp64"),
-    "cas": (*_INTEGERS, "u16"),
+    "cas": (*_INTEGERS, "i16", "u16", "fp16", "bf16", "fp32", "fp64"),  # by their bits
 }

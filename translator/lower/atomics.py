@@ -76,14 +76,14 @@ def _operation(context: Context, call: Call, address: str, values: list[str]) ->
     if _is_native(call.op, element):
         return f"{function}({', '.join([address, *values])})"
     helper = f"{call.op}_{element.word}"
+    ordered = element.is_floating() and call.op in ("atomic_max", "atomic_min")
     context.use_helper(
-        "atomic_float" if element.is_floating() else "atomic_long",
+        "atomic_float" if ordered else "atomic_bits",
         helper,
         function=function,
         ctype=element.cuda,
         bits=element.bits,
         maximum=call.op == "atomic_max",
-        exchange=call.op == "atomic_xchg",
         parameters=["compare", "value"] if call.op == "atomic_cas" else ["value"],
     )
     return f"{helper}({', '.join([address, *values])})"
