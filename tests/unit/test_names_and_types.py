@@ -77,3 +77,96 @@ def test_a_kernel_needs_no_parameters(mode: str, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("TILEWRIGHT_MODE", mode)
     without_parameters_kernel[(2,)]()
     without_parameters_kernel[(2,)](num_warps=8)
+
+
+@triton.jit
+def many_batches_kernel(a_ptr, b_ptr, out_ptr):
+    i = tl.arange(0, 1024)
+    a = tl.trans(tl.load(a_ptr + i).reshape([2, 2, 16, 16]))
+    b = tl.load(b_ptr + i).reshape([2, 2, 16, 16])
+    tl.store(out_ptr + i, tl.dot(a, b).reshape([1024]))
+
+
+def test_a_transposed_operand_may_have_several_batch_axes(run_everywhere: Any) -> None:
+    a, b = (np.arange(start, start + 1024).reshape(4, 16, 16).astype(np.float16) % 7 for start in (0, 3))
+    *_, out = run_everywhere(many_batches_kernel, (1,), a, b, np.zeros((4, 16, 16), np.float32))
+    np.testing.assert_array_equal(out, a.swapaxes(1, 2).astype(np.float32) @ b.astype(np.float32))
+
+
+@triton.jit
+def checked_sum(a, b):
+    tl.device_assert(a + b < 1000, "the sum is large")
+    return a + b
+
+
+@triton.jit
+def checked_reduction_kernel(x_ptr, out_ptr):
+    tl.store(out_ptr, tl.reduce(tl.load(x_ptr + tl.arange(0, 256)), 0, checked_sum))
+
+
+def test_a_combination_may_assert(run_everywhere: Any) -> None:
+    _, out = run_everywhere(checked_reduction_kernel, (1,), np.ones(256, np.int32), np.zeros(1, np.int32), debug=True)
+    assert out[0] == 256
+    from tilewright.runtime import nvrtc
+
+    nvrtc.compile_text(checked_reduction_kernel.translate("*i32:16, *i32:16", debug=True))
+
+
+@triton.jit
+def idle_kernel(x_ptr, n):
+    pid = tl.program_id(0)
+    tl.static_assert(pid.dtype == tl.int32)
+
+
+def test_a_kernel_that_does_nothing_compiles_without_a_warning() -> None:
+    from tilewright.runtime import nvrtc
+
+    artifact = idle_kernel.translate("*i32:16, i32")
+    assert "tid" not in artifact.source and "warning" not in nvrtc.compile_text(artifact).log
+
+
+@triton.jit
+def single_elements_kernel(x_ptr, out_ptr):
+    one = tl.load(x_ptr + tl.arange(0, 1))
+    small = tl.load(x_ptr + tl.arange(0, 2)[:, None] + tl.arange(0, 1)[None, :])
+    if one == 5:
+        tl.store(out_ptr, one.item() + 1)
+    if tl.sum(small, axis=0, keep_dims=True) > 100:
+        tl.store(out_ptr + 1, 1)
+    tl.store(out_ptr + 2, tl.full((1, 1), 7, tl.int32).item())
+    tl.store(out_ptr + 3, tl.load(x_ptr).item())
+
+
+def test_a_tile_of_one_element_is_a_condition_and_has_an_item(run_everywhere: Any) -> None:
+    _, out = run_everywhere(single_elements_kernel, (1,), np.array([5, 6], np.int32), np.zeros(4, np.int32))
+    assert out.tolist() == [6, 0, 7, 5]
+
+
+@triton.jit
+def lists_and_slices_kernel(out_ptr, n, NAME: tl.constexpr):
+    i = tl.arange(0, 4)
+    tl.static_assert(i.shape == [4])
+    tl.static_assert(i[None, None:].shape == [1, 4])
+    tl.static_assert(i[:None, None].shape == [size for size in (4, 1)])
+    total = 0
+    while tl.condition(total < n, disable_licm=True):
+        total += 2
+    tl.store(out_ptr + i, getattr(tl, NAME)(i, total, propagate_nan=getattr(tl.PropagateNan, "ALL")))
+
+
+def test_lists_are_tuples_and_attributes_have_computed_names(run_everywhere: Any) -> None:
+    (out,) = run_everywhere(lists_and_slices_kernel, (1,), np.zeros(4, np.int32), 1, "maximum")
+    assert out.tolist() == [2, 2, 2, 3]
+
+
+@triton.jit
+def one_bit_sum_kernel(x_ptr, out_ptr):
+    x = tl.load(x_ptr + tl.arange(0, 64)[:, None] * 2 + tl.arange(0, 2)[None, :]) > 0
+    tl.store(out_ptr + tl.arange(0, 2), tl.sum(x, axis=0, dtype=tl.int1).to(tl.int32))
+    tl.store(out_ptr + 2, tl.sum(x, dtype=tl.int1).to(tl.int32))
+
+
+def test_one_bit_sums_wrap(run_everywhere: Any) -> None:
+    x = np.random.default_rng(3).integers(0, 2, (64, 2), dtype=np.int32)
+    _, out = run_everywhere(one_bit_sum_kernel, (1,), x, np.zeros(3, np.int32))
+    assert out.tolist() == [*(x.sum(axis=0) % 2), x.sum() % 2]

@@ -13,6 +13,7 @@ from ..ir.walk import used_variables
 from ..kernel_function import KernelFunction
 from ..language.builtin import Builtin
 from ..language.constexpr import constexpr, unwrap
+from ..language.control import condition
 from ..language.dtypes import DType
 from .aggregates import AGGREGATES, parts_of
 from .builder import Builder
@@ -92,7 +93,7 @@ def bind_arguments(
 
 def _call_python(builder: Builder, target: Any, args: list[Value], kwargs: dict[str, Value], span: Span) -> Value:
     special, arity = PYTHON.get(target, (None, 0)) if getattr(target, "__hash__", None) else (None, 0)
-    if special is not None and len(args) >= arity and (not kwargs or target is print):
+    if special is not None and len(args) >= arity and (not kwargs or target in (print, condition)):
         result: Value | None = special(builder, args, kwargs, span)
         if result is not None:
             return result
@@ -168,6 +169,11 @@ def _dtype_call(builder: Builder, args: list[Value], kwargs: dict[str, Value], s
     return args[0] if args and isinstance(args[0], Const) else None
 
 
+def _hinted(builder: Builder, args: list[Value], kwargs: dict[str, Value], span: Span) -> Value:
+    """`tl.condition(value, hint=…)`: the value."""
+    return args[0]
+
+
 # What stands in for a function of Python, and from how many positional arguments on.
 PYTHON: dict[Any, tuple[Any, int]] = {
     min: (_extremum("minimum"), 1),
@@ -176,6 +182,7 @@ PYTHON: dict[Any, tuple[Any, int]] = {
     isinstance: (_isinstance, 2),
     print: (_print, 0),
     constexpr: (_dtype_call, 1),
+    condition: (_hinted, 1),
 }
 
 

@@ -94,7 +94,7 @@ class Tile(tensor):
         converted: Tile = self.cast(dtype, fp_downcast_rounding, bitcast)
         return converted
 
-    def item(self) -> bool | int | float:
+    def number(self) -> bool | int | float:
         """A scalar as a Python number; for the interpreter itself."""
         number: bool | int | float = self.values.reshape(()).item()
         return number
