@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 from .language.dtypes import DType, Element, int32
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from .kernel_function import KernelFunction
     from .outside import Reading
 
@@ -31,10 +33,11 @@ class ConstantArgument:
 
 @dataclass(frozen=True, slots=True)
 class TupleArgument:
-    """A parameter that is a tuple of arguments, which may be tuples again."""
+    """A parameter that is a tuple of arguments, which may be tuples again; `fields` are the names of a namedtuple's."""
 
     name: str
     items: tuple[Argument, ...]
+    fields: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +57,15 @@ class DescriptorArgument:
 
 
 Argument = RuntimeArgument | ConstantArgument | TupleArgument | DescriptorArgument
+
+
+def constants_of(argument: Argument) -> Iterator[ConstantArgument]:
+    """The compile-time values in an argument."""
+    if isinstance(argument, ConstantArgument):
+        yield argument
+    elif isinstance(argument, TupleArgument):
+        for item in argument.items:
+            yield from constants_of(item)
 
 
 @dataclass(frozen=True, slots=True)

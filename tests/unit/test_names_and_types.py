@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import ml_dtypes
 import numpy as np
@@ -170,3 +170,77 @@ def test_one_bit_sums_wrap(run_everywhere: Any) -> None:
     x = np.random.default_rng(3).integers(0, 2, (64, 2), dtype=np.int32)
     _, out = run_everywhere(one_bit_sum_kernel, (1,), x, np.zeros(3, np.int32))
     assert out.tolist() == [*(x.sum(axis=0) % 2), x.sum() % 2]
+
+
+class Closure(NamedTuple):
+    """A function and what it takes besides its argument."""
+
+    function: Any
+    captured: tuple[Any, ...]
+
+
+@triton.jit
+def times(x, factor):
+    return x * factor
+
+
+@triton.jit
+def plus(x, term):
+    return x + tl.load(term)
+
+
+@triton.jit
+def apply_kernel(x_ptr, closure, sizes):
+    tl.static_assert(sizes[1] == 8)
+    i = tl.arange(0, sizes[1])
+    x = tl.load(x_ptr + i, mask=i < sizes[0], other=0)
+    tl.store(x_ptr + i, closure.function(x, *closure.captured), mask=i < sizes[0])
+
+
+@pytest.mark.parametrize("mode", ["cpu", "interpret"])
+def test_named_tuples_functions_and_constants_are_arguments(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TILEWRIGHT_MODE", mode)
+    x, term = np.arange(8, dtype=np.int32), np.array([100], np.int32)
+    apply_kernel[(1,)](x, Closure(times, (3,)), (7, tl.constexpr(8)))
+    assert x.tolist() == [0, 3, 6, 9, 12, 15, 18, 7]
+    apply_kernel[(1,)](x, Closure(plus, (term,)), (7, tl.constexpr(8)))
+    assert x.tolist() == [100, 103, 106, 109, 112, 115, 118, 7]
+
+
+def scaled_by(number: int) -> Any:
+    factor = tl.constexpr(number)
+
+    @triton.jit
+    def scaled(x):
+        return x * factor
+
+    return scaled
+
+
+@triton.jit
+def map_kernel(x_ptr, out_ptr, FUNCTION: tl.constexpr):
+    tl.store(out_ptr, FUNCTION(tl.load(x_ptr)))
+
+
+@pytest.mark.parametrize("mode", ["cpu", "interpret"])
+def test_functions_of_one_name_are_different_arguments(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TILEWRIGHT_MODE", mode)
+    x, out = np.array([3], np.int32), np.zeros(1, np.int32)
+    for number in (2, 5):
+        map_kernel[(1,)](x, out, scaled_by(number))
+        assert out[0] == 3 * number
+
+
+@triton.jit
+def classes_kernel(x_ptr, out_ptr):
+    pair = tl.tuple([1, 2])
+    tl.static_assert(isinstance(pair, tl.tuple) and len(pair + tl.tuple((3,))) == 3)
+    tl.static_assert(isinstance(x_ptr.dtype, tl.pointer_type) and not isinstance(x_ptr.dtype.element_ty, tl.pointer_type))
+    i = tl.arange(0, 4)
+    tl.static_assert(isinstance(i.type, tl.block_type) and i.type.element_ty == tl.int32)
+    tl.store(out_ptr, (pair == (1, 2)) + tl.load(x_ptr))
+
+
+def test_classes_of_the_language_are_asked_for_and_made(run_everywhere: Any) -> None:
+    _, out = run_everywhere(classes_kernel, (1,), np.array([4], np.int32), np.zeros(1, np.int32))
+    assert out[0] == 5

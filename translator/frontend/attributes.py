@@ -12,6 +12,7 @@ from ..language.constexpr import unwrap
 from ..language.descriptors import BLOCK_POINTER_METHODS
 from ..language.descriptors import METHODS as DESCRIPTOR_METHODS
 from ..language.dtypes import PointerType
+from ..language.values import block_type
 from .builder import Builder
 from .values import BlockPointer, Const, Descriptor, Method, Tuple, Value
 
@@ -92,7 +93,7 @@ def _property(builder: Builder, expr: Expr, name: str, span: Span) -> Value:
         builder.not_elementwise()
         return Tuple(tuple(Const(int(side), getattr(side, "symbol", None)) for side in type_.shape))
     if name in ("dtype", "type"):
-        return Const(type_.element if not type_.is_tile or name == "dtype" else TileInfo(type_))
+        return Const(type_.element if not type_.is_tile or name == "dtype" else block_type(type_.element, type_.shape))
     if name == "numel":
         return Const(type_.numel)
     if name == "T":
@@ -111,25 +112,3 @@ def _property(builder: Builder, expr: Expr, name: str, span: Span) -> Value:
     close = difflib.get_close_matches(name, ["shape", "dtype", "type", "to", "T", *language.METHODS], n=1)
     hint = f"did you mean {close[0]}?" if close else ""
     raise UnknownNameError(f"a value of type {type_} has no attribute {name}", span, hint, builder.calls)
-
-
-class TileInfo:
-    """`x.type` of a tile: its shape and element type, for kernels that ask."""
-
-    def __init__(self, type_: Any) -> None:
-        """`type_` is the tile's `ValueType`."""
-        self.shape = tuple(int(side) for side in type_.shape)
-        self.element_ty = self.scalar = type_.element
-        self.numel = type_.numel
-
-    def is_block(self) -> bool:
-        """True."""
-        return True
-
-    def is_ptr(self) -> bool:
-        """False: the tile is a block, its elements may be pointers."""
-        return False
-
-    def get_block_shapes(self) -> tuple[int, ...]:
-        """The shape."""
-        return self.shape

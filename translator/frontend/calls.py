@@ -11,6 +11,7 @@ from ..ir.nodes import Assign, CallFunction, DeviceFunction, Expr, Inlined, Use,
 from ..ir.types import ValueType
 from ..ir.walk import used_variables
 from ..kernel_function import KernelFunction
+from ..language import values as language_values
 from ..language.builtin import Builtin
 from ..language.constexpr import constexpr, unwrap
 from ..language.control import condition
@@ -169,6 +170,10 @@ def _dtype_call(builder: Builder, args: list[Value], kwargs: dict[str, Value], s
     return args[0] if args and isinstance(args[0], Const) else None
 
 
+def _tuple(builder: Builder, args: list[Value], kwargs: dict[str, Value], span: Span) -> Value | None:
+    return Tuple(args[0].items) if isinstance(args[0], Tuple) else None
+
+
 def _hinted(builder: Builder, args: list[Value], kwargs: dict[str, Value], span: Span) -> Value:
     """`tl.condition(value, hint=…)`: the value."""
     return args[0]
@@ -182,6 +187,8 @@ PYTHON: dict[Any, tuple[Any, int]] = {
     isinstance: (_isinstance, 2),
     print: (_print, 0),
     constexpr: (_dtype_call, 1),
+    tuple: (_tuple, 1),
+    language_values.tuple: (_tuple, 1),
     condition: (_hinted, 1),
 }
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..diagnostics import DTypeError, NotConstexprError, UnsupportedLanguageConstruct
 from ..kernel_function import KernelFunction
-from ..language import control
+from ..language import control, values
 from ..language.builtin import Builtin
 from ..language.constexpr import constexpr, unwrap
 from ..language.dtypes import DType
@@ -159,6 +159,7 @@ _REPLACED: dict[Any, Any] = {
     builtins.len: _length,
     isinstance: _is_instance,
     constexpr: compile_time,
+    values.tuple: builtins.tuple,
     getattr: _attribute(getattr),
     hasattr: _attribute(hasattr),
 } | {function: function for function in (print, type, repr, builtins.tuple, list)}

@@ -20,7 +20,7 @@ from .missing import missing_name as _missing_name
 from .namespaces import LIBDEVICE as _LIBDEVICE
 from .namespaces import elementwise as _elementwise
 from .namespaces import extra, libdevice, math, target_info
-from .values import PropagateNan, const, pointer_type, tensor, tensor_descriptor, tuple
+from .values import PropagateNan, block_type, const, pointer_type, tensor, tensor_descriptor, tuple
 
 TRITON_MAX_TENSOR_NUMEL = 1048576
 pi32_t = pointer_type(_DTYPES["int32"])
@@ -51,7 +51,7 @@ globals().update(_DTYPES)
 METHODS = {name: function for name, function in _builtins.items() if function.method}
 
 __all__ = [
-    "NOT_YET", "PropagateNan", "TRITON_MAX_TENSOR_NUMEL", "condition", "const", "constexpr", "constexpr_function",
+    "NOT_YET", "PropagateNan", "TRITON_MAX_TENSOR_NUMEL", "block_type", "condition", "const", "constexpr", "constexpr_function",
     "dtype", "extra", "libdevice", "math", "pi32_t", "pointer_type", "range", "static_range", "target_info", "tensor",
     "tensor_descriptor", "tuple", *_builtins, *_DTYPES,
 ]  # fmt: skip
