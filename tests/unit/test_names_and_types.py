@@ -244,3 +244,26 @@ def classes_kernel(x_ptr, out_ptr):
 def test_classes_of_the_language_are_asked_for_and_made(run_everywhere: Any) -> None:
     _, out = run_everywhere(classes_kernel, (1,), np.array([4], np.int32), np.zeros(1, np.int32))
     assert out[0] == 5
+
+
+@triton.jit
+def extremes_kernel(x_ptr, small_ptr, large_ptr, old_ptr):
+    i = tl.arange(0, 64)
+    x = tl.load(x_ptr + i)
+    tl.atomic_min(small_ptr + i % 4, x)
+    tl.store(old_ptr + i, tl.atomic_max(large_ptr + i // 16, x, scope="cta"))
+
+
+@pytest.mark.parametrize("dtype", ["float16", ml_dtypes.bfloat16])
+def test_extremes_of_16_bit_floats(dtype: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    from tilewright.runtime import nvrtc
+
+    x = np.random.default_rng(5).standard_normal(64).astype(dtype)
+    for mode in ("cpu", "interpret"):
+        monkeypatch.setenv("TILEWRIGHT_MODE", mode)
+        small, large = np.full(4, 9, dtype), np.full(4, -9, dtype)
+        extremes_kernel[(1,)](x, small, large, np.zeros(64, dtype))
+        np.testing.assert_array_equal(small, x.reshape(16, 4).min(axis=0))
+        np.testing.assert_array_equal(large, x.reshape(4, 16).max(axis=1))
+    word = "fp16" if dtype == "float16" else "bf16"
+    nvrtc.compile_text(extremes_kernel.translate(", ".join([f"*{word}"] * 4)))

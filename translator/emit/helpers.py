@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from ..lower.unit import Helper
@@ -16,6 +17,7 @@ TEMPLATES = (
     "round_pairs",
     "atomic_float",
     "atomic_bits",
+    "atomic_half",
     "atomic_add_vec",
     "divide",
     "square_root",
@@ -152,6 +154,9 @@ def _with_requirements(helper: Helper, packets: tuple[int, ...]) -> list[tuple[s
         same = values["function"]
         other = same.replace("Max", "Min") if values["maximum"] else same.replace("Min", "Max")
         return [(helper.name, helper.template, values | {"same": same, "opposite": other})]
+    if helper.template == "atomic_half":
+        swap = re.sub("Max|Min", "CAS", values["function"])
+        return [(helper.name, helper.template, values | _bits(values["ctype"], values["bits"]) | {"swap": swap})]
     if helper.template == "atomic_bits":
         return [(helper.name, helper.template, values | _bits(values["ctype"], values["bits"]))]
     if helper.template in PTX_VALUES:

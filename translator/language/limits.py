@@ -12,8 +12,8 @@ _INTEGERS = ("i32", "u32", "i64", "u64")
 # Element types by the atomic that takes them.
 ATOMIC_TYPES = {
     "add": (*_INTEGERS, "fp16", "bf16", "fp32", "fp64"),
-    "max": (*_INTEGERS, "fp32", "fp64"),
-    "min": (*_INTEGERS, "fp32", "fp64"),
+    "max": (*_INTEGERS, "fp16", "bf16", "fp32", "fp64"),
+    "min": (*_INTEGERS, "fp16", "bf16", "fp32", "fp64"),
     "and": _INTEGERS,
     "or": _INTEGERS,
     "xor": _INTEGERS,
