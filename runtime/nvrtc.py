@@ -134,6 +134,7 @@ def compile_ptx(artifact: Artifact) -> str:
 
 
 def _compile(artifact: Artifact, options: list[str], kind: str) -> tuple[bytes, str]:
+    options = [*options, *([] if artifact.contracts else ["--fmad=false"])]
     if "#include <" in artifact.source:
         folder = header_folder()
         if folder is None:

@@ -187,6 +187,7 @@ class Artifact:
         can hold at once, and passes the number of programs along x as the last of `launch_parameters`.
       cooperative: whether all blocks must be on the device at once, as programs that wait for each other need.
       dependent: whether a launch may start while the grid before it in its stream still runs (programmatic dependent launch).
+      contracts: whether the compiler may make one operation of a product and a sum.
     """
 
     source: str
@@ -206,6 +207,7 @@ class Artifact:
     cooperative: bool = False
     dependent: bool = False
     static_shared_bytes: int = 0
+    contracts: bool = True
 
     @property
     def launch_parameters(self) -> tuple[LaunchParameter, ...]:

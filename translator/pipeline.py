@@ -91,6 +91,7 @@ def _translate_stages(
         persistent=schedule.rings.persistent,
         cooperative=options.launch_cooperative_grid,
         dependent=options.launch_pdl and target.has_dependent_launch,
+        contracts=options.enable_fp_fusion,
         static_shared_bytes=sum(array.size for array in unit.static_shared),
     )
     return Translation(kernel, facts, schedule, unit, artifact)

@@ -267,3 +267,44 @@ def test_extremes_of_16_bit_floats(dtype: Any, monkeypatch: pytest.MonkeyPatch) 
         np.testing.assert_array_equal(large, x.reshape(4, 16).max(axis=1))
     word = "fp16" if dtype == "float16" else "bf16"
     nvrtc.compile_text(extremes_kernel.translate(", ".join([f"*{word}"] * 4)))
+
+
+@triton.jit
+def multiply_add_kernel(x_ptr, out_ptr):
+    tl.store(out_ptr, tl.load(x_ptr) * tl.load(x_ptr + 1) + tl.load(x_ptr + 2))
+
+
+@pytest.mark.parametrize("fused", [True, False])
+def test_products_and_sums_stay_apart_on_demand(fused: bool) -> None:
+    from tilewright.runtime import nvrtc
+
+    artifact = multiply_add_kernel.translate("*fp32:16, *fp32:16", enable_fp_fusion=fused)
+    ptx = nvrtc.compile_ptx(artifact)
+    assert ("fma.rn.f32" in ptx) == fused and ("add.rn.f32" in ptx) == (not fused)
+    assert ("--fmad=false" in artifact.source) == (not fused)
+
+
+@triton.jit
+def modules_kernel(out_ptr, N: tl.core.constexpr):
+    rank: tl.constexpr = tl.core._log2(N)
+    wide = tl.arange(0, N).to(tl.core.get_int_dtype(64, signed=True))
+    tl.static_assert(wide.dtype == tl.int64 and isinstance(rank.type, tl.constexpr_type) and tl.core.CONSTEXPR_0 == 0)
+    tl.store(out_ptr, tl.standard.sum(wide) + rank)
+
+
+def test_modules_behind_the_language_are_named(run_everywhere: Any) -> None:
+    (out,) = run_everywhere(modules_kernel, (1,), np.zeros(1, np.int64), 8)
+    assert out[0] == 31
+
+
+def test_names_that_users_import() -> None:
+    import tilewright.language.core as core
+    from tilewright.language.standard import max as largest
+    from tilewright.runtime import InterpreterError, TensorWrapper
+    from tilewright.runtime.errors import PTXASError
+    from tilewright.runtime.jit import reinterpret
+
+    assert core.arange is tl.arange and largest is tl.max and reinterpret is triton.runtime.reinterpret
+    assert isinstance(reinterpret(np.zeros(1, np.int8), tl.float8e5), TensorWrapper)
+    assert issubclass(PTXASError, InterpreterError) and issubclass(triton.CompilationError, InterpreterError)
+    assert tl.str_to_ty("*kfp32").const and tl.str_to_ty("i8") == tl.int8

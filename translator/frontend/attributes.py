@@ -12,7 +12,7 @@ from ..language.constexpr import unwrap
 from ..language.descriptors import BLOCK_POINTER_METHODS
 from ..language.descriptors import METHODS as DESCRIPTOR_METHODS
 from ..language.dtypes import PointerType
-from ..language.values import block_type
+from ..language.values import block_type, constexpr_type
 from .builder import Builder
 from .values import BlockPointer, Const, Descriptor, Method, Tuple, Value
 
@@ -39,6 +39,8 @@ def attribute_of(builder: Builder, base: Value, name: str, span: Span) -> Value:
 
 
 def _member(builder: Builder, value: Any, name: str, span: Span) -> Value:
+    if name == "type" and (value is None or isinstance(value, (bool, int, float, str))):
+        return Const(constexpr_type(value))
     try:
         member = unwrap(getattr(value, name))
     except AttributeError as error:

@@ -42,6 +42,14 @@ class tensor_descriptor:  # noqa: N801 (Triton's name)
     __slots__ = ()
 
 
+class constexpr_type:  # noqa: N801 (Triton's name)
+    """The type of a compile-time value: `x.type` of a `tl.constexpr`."""
+
+    def __init__(self, value: Any) -> None:
+        """The type of `value`."""
+        self.value = value
+
+
 class const:  # noqa: N801 (Triton's name)
     """Annotation of a pointer parameter that is only read."""
 

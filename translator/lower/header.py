@@ -220,6 +220,8 @@ def fragments(plan: DotPlan) -> str:
 def _numerics(context: Context) -> tuple[str, ...]:
     """Accuracy notes of the operations used, where CUDA differs from the obvious."""
     notes: list[str] = []
+    if not context.schedule.options.enable_fp_fusion:
+        notes.append("x * y + z: rounded twice, when compiled with --fmad=false")
     for name in context.speller.used_ops:
         note = OPS[name].accuracy
         if note and note not in notes:
