@@ -235,7 +235,7 @@ def _as_json(artifact: Artifact) -> dict[str, Any]:
 
 
 def _artifact(
-    facts: dict[str, Any], text: str, known: tuple[tuple[KernelFunction, str, Any], ...], readings: tuple[Reading, ...]
+    facts: dict[str, Any], text: str, known: tuple[tuple[Any, str, Any], ...], readings: tuple[Reading, ...]
 ) -> Artifact:
     """The artifact of `_as_json`."""
     return Artifact(

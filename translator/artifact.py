@@ -177,7 +177,8 @@ class Artifact:
       writes: names of the pointer parameters that the kernel writes.
       lines: line of the `.cu` (from 1) to line of the user's file, for every line that came from a statement.
       file: base name of the user's file.
-      globals: global values and variables around that were read, as (the function that reads, name, value).
+      globals: values from outside that were read and may change: (the function that reads, name, value) of globals and of
+        variables around, (the module, class or object, name, value) of members.
       readings: what else the text came from, besides the kernel's own text, the arguments and the options; None when that
         cannot be told (see `outside.py`).
       tensor_maps: passed after `parameters`, in order.
@@ -199,7 +200,7 @@ class Artifact:
     writes: tuple[str, ...] = ()
     lines: tuple[tuple[int, int], ...] = field(default=(), compare=False)
     file: str = ""
-    globals: tuple[tuple[KernelFunction, str, Any], ...] = field(default=(), compare=False)
+    globals: tuple[tuple[Any, str, Any], ...] = field(default=(), compare=False)
     readings: tuple[Reading, ...] | None = field(default=None, compare=False)
     tensor_maps: tuple[TensorMap, ...] = ()
     guards: tuple[str, ...] = ()

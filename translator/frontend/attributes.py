@@ -15,6 +15,7 @@ from ..language.dtypes import PointerType
 from ..language.values import block_type, constexpr_type
 from .builder import Builder
 from .values import BlockPointer, Const, Descriptor, Method, Tuple, Value
+from .watched import watch_member
 
 
 def attribute_of(builder: Builder, base: Value, name: str, span: Span) -> Value:
@@ -47,8 +48,9 @@ def _member(builder: Builder, value: Any, name: str, span: Span) -> Value:
         is_language = isinstance(value, ModuleType) and value.__name__.startswith("tilewright.")
         cause = str(error) if is_language else f"{_describe(value)} has no attribute {name!r}"
         raise UnknownNameError(cause, span, "", builder.calls) from None
+    is_watched = watch_member(builder, value, name, member)
     if isinstance(value, ModuleType):
-        builder.outside.read(value, "member", name, member)
+        builder.outside.read(value, "member", name, member, value.__name__ if is_watched else "")
     elif isinstance(value, KernelFunction):
         builder.outside.untold()
     return Tuple(tuple(Const(unwrap(item)) for item in member)) if type(member) in (tuple, list) else Const(member)

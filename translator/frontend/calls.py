@@ -24,6 +24,7 @@ from .returns import Result
 from .shapes import broadcast_to, cast_to, common_shape, elementwise, to_expr
 from .source import Source
 from .values import Const, Descriptor, Method, NotElementwiseError, Tuple, Value
+from .watched import watch_function
 
 DEEPEST_CALL = 64  # functions within functions; who goes further has forgotten to end a recursion
 SOURCES: dict[int, tuple[KernelFunction, str, Source]] = {}
@@ -104,6 +105,7 @@ def _call_python(builder: Builder, target: Any, args: list[Value], kwargs: dict[
     if all(is_static(value) for value in (*args, *kwargs.values())):
         plain = [builder.constant(value, "an argument", span) for value in args]
         named = {name: builder.constant(value, "an argument", span) for name, value in kwargs.items()}
+        watch_function(builder, target)
         try:
             found: Any = unwrap(target(*plain, **named))
         except Exception as error:
