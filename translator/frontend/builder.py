@@ -37,6 +37,7 @@ from .ranges import is_nonnegative
 from .shapes import describe, to_expr
 from .source import Source
 from .values import Const, Method, NotElementwiseError, Tuple, Undefined, Value
+from .watched import is_watched_function
 
 Scope = dict[str, "Value | Undefined"]
 
@@ -56,7 +57,7 @@ class Builder:
         self.loop_depth: int = parent.loop_depth if parent else 0
         self.protected: set[Variable] = set()  # parameters: assigning to them makes a variable of its own
         self.constexpr_names: set[str] = set()
-        self.globals: dict[tuple[KernelFunction, str], Any] = parent.globals if parent else {}  # (reader, name): value
+        self.globals: dict[tuple[Any, str], Any] = parent.globals if parent else {}  # (reader or owner, name): value
         self._counter: list[int] = parent._counter if parent else [0]
         self.functions: dict[Any, DeviceFunction] = parent.functions if parent else {}
         self.note_prefix: str = parent.note_prefix if parent else ""
@@ -113,7 +114,7 @@ class Builder:
             close = difflib.get_close_matches(name, [*self.scope, *function.outer_names()], n=1)
             hint = f"did you mean {close[0]}?" if close else "define it before this line"
             raise UndefinedVariableError(f"{name} is not defined", span, hint, self.calls) from None
-        is_watched = isinstance(value, WATCHED)
+        is_watched = isinstance(value, WATCHED) or is_watched_function(value)
         if is_watched:
             self.globals[function, name] = as_read(value)
         self.outside.read(function, "global", name, value, function.__module__ if is_watched else "")

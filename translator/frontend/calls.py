@@ -11,8 +11,10 @@ from ..ir.nodes import Assign, CallFunction, DeviceFunction, Expr, Inlined, Use,
 from ..ir.types import ValueType
 from ..ir.walk import used_variables
 from ..kernel_function import KernelFunction
+from ..language import values as language_values
 from ..language.builtin import Builtin
 from ..language.constexpr import constexpr, unwrap
+from ..language.control import condition
 from ..language.dtypes import DType
 from .aggregates import AGGREGATES, parts_of
 from .builder import Builder
@@ -22,6 +24,7 @@ from .returns import Result
 from .shapes import broadcast_to, cast_to, common_shape, elementwise, to_expr
 from .source import Source
 from .values import Const, Descriptor, Method, NotElementwiseError, Tuple, Value
+from .watched import watch_function
 
 DEEPEST_CALL = 64  # functions within functions; who goes further has forgotten to end a recursion
 SOURCES: dict[int, tuple[KernelFunction, str, Source]] = {}
@@ -92,7 +95,7 @@ def bind_arguments(
 
 def _call_python(builder: Builder, target: Any, args: list[Value], kwargs: dict[str, Value], span: Span) -> Value:
     special, arity = PYTHON.get(target, (None, 0)) if getattr(target, "__hash__", None) else (None, 0)
-    if special is not None and len(args) >= arity and (not kwargs or target is print):
+    if special is not None and len(args) >= arity and (not kwargs or target in (print, condition)):
         result: Value | None = special(builder, args, kwargs, span)
         if result is not None:
             return result
@@ -102,6 +105,7 @@ def _call_python(builder: Builder, target: Any, args: list[Value], kwargs: dict[
     if all(is_static(value) for value in (*args, *kwargs.values())):
         plain = [builder.constant(value, "an argument", span) for value in args]
         named = {name: builder.constant(value, "an argument", span) for name, value in kwargs.items()}
+        watch_function(builder, target)
         try:
             found: Any = unwrap(target(*plain, **named))
         except Exception as error:
@@ -168,6 +172,15 @@ def _dtype_call(builder: Builder, args: list[Value], kwargs: dict[str, Value], s
     return args[0] if args and isinstance(args[0], Const) else None
 
 
+def _tuple(builder: Builder, args: list[Value], kwargs: dict[str, Value], span: Span) -> Value | None:
+    return Tuple(args[0].items) if isinstance(args[0], Tuple) else None
+
+
+def _hinted(builder: Builder, args: list[Value], kwargs: dict[str, Value], span: Span) -> Value:
+    """`tl.condition(value, hint=…)`: the value."""
+    return args[0]
+
+
 # What stands in for a function of Python, and from how many positional arguments on.
 PYTHON: dict[Any, tuple[Any, int]] = {
     min: (_extremum("minimum"), 1),
@@ -176,6 +189,9 @@ PYTHON: dict[Any, tuple[Any, int]] = {
     isinstance: (_isinstance, 2),
     print: (_print, 0),
     constexpr: (_dtype_call, 1),
+    tuple: (_tuple, 1),
+    language_values.tuple: (_tuple, 1),
+    condition: (_hinted, 1),
 }
 
 

@@ -175,8 +175,6 @@ def visit_while(builder: Builder, node: Any) -> None:
     def enter() -> None:
         with builder.into_block() as prelude:
             value = evaluate(builder, node.test)
-            if isinstance(value, Const) and isinstance(value.value, loops.condition):
-                value = value.value.value
             if is_static(value):
                 raise NotConstexprError(
                     "the condition of a while loop is a compile-time value", span, "use for or if", builder.calls

@@ -237,13 +237,16 @@ def _prologue(context: Context, dynamic: tuple[Shared, ...], body: Iterable[Node
             *names_of_arrays(context, dynamic),
         ]
     tid = context.roles.tid
-    nodes.append(Line(f"const int {tid} = threadIdx.x;"))
     used, places = words((*context.role.set_up, *body)), []
     for name, line in reversed(context.roles.places):  # a place may be computed from those before it
         if name in used:
             places.append(line)
             used |= words((line,))
-    if places and not context.schedule.rings.has_producer:  # with tensor copies there is little that it would save
+    if tid in used:
+        nodes.append(Line(f"const int {tid} = threadIdx.x;"))
+    if (
+        places and tid in used and not context.schedule.rings.has_producer
+    ):  # with tensor copies there is little that it would save
         nodes.append(Line(f"__builtin_assume({tid} >= 0);", "its quotients and remainders are shifts and masks"))
     nodes += reversed(places)
     return [*nodes, *context.role.set_up]
