@@ -125,6 +125,8 @@ def _run_time_loop(
         builder.nonnegative.add(variable)
 
     previous = _number_before(builder, node.target.value, variable.type, span)
+    if getattr(builder.scope.get(node.target.value), "type", variable.type) != variable.type:
+        del builder.scope[node.target.value]  # the loop does not carry what an earlier one of another type left
 
     def enter() -> None:
         builder.scope[node.target.value] = Use(variable.type, variable)
@@ -140,8 +142,8 @@ def _number_before(builder: Builder, name: str, type_: ValueType, span: Span) ->
     value = builder.scope.get(name) if name in builder.source.read_outside_their_loops else None
     if isinstance(value, Const) and type(value.value) is int:
         return Literal(type_, value.value, symbol=value.symbol)
-    if isinstance(value, Expr) and value.type == type_:
-        return value
+    if isinstance(value, Expr) and not value.type.is_tile and not value.type.is_pointer and value.type.dtype.is_int():
+        return cast_to(value, type_.dtype, span)
     return None
 
 
