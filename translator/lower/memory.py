@@ -200,8 +200,9 @@ def _load_vector(
         }
         test, count = uniform_test(context, access, point), valid_count(context, access, point)
         kind = "bounded" if count else "if" if test else ""
-        helper = "_".join(filter(None, ("load_vec", kind, modifier)))
-        context.use_helper("load_vec", helper, kind=kind, modifier=modifier)
+        bools = target.type.dtype.is_bool()
+        helper = "_".join(filter(None, ("load_bools" if bools else "load_vec", kind, modifier)))
+        context.use_helper("load_vec", helper, kind=kind, modifier=modifier, bools=bools)
         context.needs.packets |= {access.width * target.type.dtype.itemsize}
         fill = literal_text(other.value if isinstance(other, Literal) else 0, target.type.dtype)
         if count is not None:
@@ -219,8 +220,9 @@ def _store_vector(context: Context, call: Call, access: Access, source: Variable
     def one(point: Point) -> tuple[Node, ...]:
         test, count = uniform_test(context, access, point), valid_count(context, access, point)
         kind = "bounded" if count else ""
-        helper = "_".join(filter(None, ("store_vec", kind, modifier)))
-        context.use_helper("store_vec", helper, kind=kind, modifier=modifier)
+        bools = value.type.dtype.is_bool()
+        helper = "_".join(filter(None, ("store_bools" if bools else "store_vec", kind, modifier)))
+        context.use_helper("store_vec", helper, kind=kind, modifier=modifier, bools=bools)
         context.needs.packets |= {access.width * value.type.dtype.itemsize}
         tile = source or value.variable  # type: ignore[attr-defined]
         name = context.array_name(tile, point.pattern()) if source is None else context.names.variable(source)

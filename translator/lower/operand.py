@@ -182,7 +182,7 @@ def _copy(context: Context, place: OperandPlace) -> tuple[Node, ...]:
         value = indexed(context, source, variable, point)
         line = Line(f"{name}[{offset}] = {value};")
         if access.width > 1:
-            helper = context.use_helper("store_vec", "store_vec", kind="", modifier="")
+            helper = context.use_helper("store_vec", "store_vec", kind="", modifier="", bools=False)
             line = Line(f"{helper}<{width_name(context, layout, access)}>(&{name}[{offset}], &{value});")
         if padded(side) == side:
             return (*naming, line)
