@@ -6,7 +6,7 @@ of the language mean in `builtins_*.py`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -68,6 +68,8 @@ class Builder:
         self.block_of: dict[Variable, int] = {}  # the block in which a variable was first assigned
         self.block = 0
         self.result: Any = None  # where an inlined function's returns go
+        self.following: tuple[Sequence[Any], ...] = ()  # what stands behind the blocks around, outermost first
+        self.unrolled = 0  # loops around the statement that are written out
         self.returned: list[Value] = []  # what a device function returns
         self.results: set[Variable] = set()  # what functions inlined in this statement return, each in one place
         self.nonnegative: set[Variable] = parent.nonnegative if parent else set()  # integers that are never below 0
@@ -95,7 +97,7 @@ class Builder:
             raise UndefinedVariableError(
                 f"{name} {value.why} (line {value.span.line})",
                 span,
-                f"assign {name} before the branch or loop",
+                value.remedy or f"assign {name} before the branch or loop",
                 self.calls,
             )
         if value is not None:
@@ -204,6 +206,11 @@ class Builder:
         return sibling if sibling is not None and sibling.type == type_ else None
 
     # ------------------------------------------------------------------------------------------------- statements
+
+    @property
+    def is_straight(self) -> bool:
+        """Whether every way through an inlined function comes to the statement."""
+        return bool(self.block == self.result.home)
 
     @property
     def here(self) -> Origin:
