@@ -151,7 +151,7 @@ def lists_and_slices_kernel(out_ptr, n, NAME: tl.constexpr):
     total = 0
     while tl.condition(total < n, disable_licm=True):
         total += 2
-    tl.store(out_ptr + i, getattr(tl, NAME)(i, total, propagate_nan=getattr(tl.PropagateNan, "ALL")))
+    tl.store(out_ptr + i, getattr(tl, NAME)(i, total, propagate_nan=tl.PropagateNan.ALL))
 
 
 def test_lists_are_tuples_and_attributes_have_computed_names(run_everywhere: Any) -> None:

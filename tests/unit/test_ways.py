@@ -182,7 +182,7 @@ def assigned_in_one_side(o_ptr, n, B: tl.constexpr):
 
 @triton.jit
 def starred(o_ptr, n, B: tl.constexpr):
-    first, *others = (n, 2)
+    _first, *others = (n, 2)
     tl.store(o_ptr, others)
 
 

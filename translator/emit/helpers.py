@@ -21,6 +21,7 @@ TEMPLATES = (
     "atomic_add_vec",
     "divide",
     "square_root",
+    "power_of_two",
     "sigmoid",
     "small_pair",
     "in_register",
@@ -83,6 +84,8 @@ TEMPLATES = (
     "wgmma_commit",
     "wgmma_wait",
     "wgmma_pin",
+    "fragment_pin",
+    "wgmma_fragment",
     "wgmma",
 )
 
@@ -101,7 +104,9 @@ REQUIRES = {
     "ldmatrix": ("shared_address",),
     "stmatrix": ("shared_address",),
     "wgmma_descriptor": ("shared_address",),
+    "sigmoid": ("divide",),
     "field_pair": ("in_register",),
+    "wgmma_fragment": ("pack_pair", "fragment_pin"),
     "split_tf32": ("round_tf32",),
     "split_bf16": ("pack_bf16",),
 }

@@ -164,11 +164,11 @@ def _leave(builder: Builder, node: Any, before: Value | Undefined | None, last: 
     """Gives a loop's variable its last value behind the loop, in the variable that the name has around the block."""
     name = node.target.value
     builder.scope[name] = last
-    is_around = isinstance(before, Use) and before.variable not in builder.protected
-    if is_around and name in builder.source.read_outside_their_loops and isinstance(before, Use):
-        if builder.block_of.get(before.variable) != builder.block:
-            builder.scope[name] = before
-            builder.bind(name, last, builder.source.span(node.target))
+    if not isinstance(before, Use) or before.variable in builder.protected:
+        return
+    if name in builder.source.read_outside_their_loops and builder.block_of.get(before.variable) != builder.block:
+        builder.scope[name] = before
+        builder.bind(name, last, builder.source.span(node.target))
 
 
 def _number_before(builder: Builder, name: str, type_: ValueType, span: Span) -> Expr | None:

@@ -1,5 +1,6 @@
-"""What launches compare with what a translation read: members of users' modules, classes and objects, and what their
-Python functions read that ran at compile time. Plain globals are noted where names are looked up (`builder.py`).
+"""What launches compare with what a translation read: members of modules, classes and objects, and what functions read.
+
+The functions are Python's own that ran at compile time. Plain globals are noted where names are looked up (`builder.py`).
 """
 
 from __future__ import annotations
