@@ -40,8 +40,8 @@ def copy_helper(context: Context, load: Assign, size: int) -> str:
 
 
 def copies_of_repeated(context: Context, name: str, target: Variable, access: Access, point: Point) -> tuple[Node, ...]:
-    """Copies of what one access has loaded for the registers whose elements are the same in memory."""
-    if not access.repeats:
+    """Copies of what one access has loaded: for registers whose elements are the same in memory, or that lie elsewhere."""
+    if not access.repeats and not access.scattered:
         return ()
     words = [context.names.shared_index(word) for word in ("i", "copy", "other")]
     turns = dict(zip((axis for axis, _ in access.repeats), words[1:], strict=False))
