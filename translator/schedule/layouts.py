@@ -18,7 +18,7 @@ from ..ir.walk import children, expressions, statements
 from .access import ACCESS_BYTES
 from .box_stores import cut_stores
 from .dots import Dots, plan_dots
-from .held_operands import held_operands
+from .held_operands import Words, held_operands
 from .layout import Layout, blocked, drop_axis, padded
 from .layout_problem import Node, Path, Problem, find_problem, statement_node
 from .paths import operand_axes, result_axes
@@ -43,7 +43,7 @@ def choose_layouts(
     problem = find_problem(kernel, facts)
     thread_bits = (options.num_warps * LANES).bit_length() - 1
     dots = with_stages(plan_dots(kernel, facts, options, target), rings)
-    dots = held_operands(kernel, facts, dots, _repeats_along_k(problem, dots))
+    dots = held_operands(kernel, facts, dots, _words_of_b(problem, dots))
     _settle_accumulators(problem, kernel, dots)
     _solve(problem, thread_bits)
     dots = with_register_operands(dots, {v: one for v, one in problem.answers.items() if isinstance(v, Variable)})
@@ -127,16 +127,16 @@ def _settle_accumulators(problem: Problem, kernel: Kernel, dots: Dots) -> None:
     _spread(problem, settled)
 
 
-def _repeats_along_k(problem: Problem, dots: Dots) -> dict[Variable, int]:
-    """For every B, how many elements along K come from one word of memory."""
-    found: dict[Variable, int] = {}
+def _words_of_b(problem: Problem, dots: Dots) -> dict[Variable, Words]:
+    """For every B, how the elements that it is computed from lie in memory."""
+    found: dict[Variable, Words] = {}
     for plan in dots.plans.values():
-        k_axis = plan.b.variable.type.rank - (1 if plan.b.swapped else 2)
-        infos = [a.info for m in _alike(problem, plan.b.variable) for a in problem.accesses.get(m, ()) if a.loads]
-        sides = [
-            info.constancy[k_axis] for info in infos if info.constancy[k_axis] < plan.b.variable.type.shape[k_axis]
-        ]
-        found[plan.b.variable] = max(sides, default=1)
+        shape, k_axis = plan.b.variable.type.shape, plan.b.variable.type.rank - (1 if plan.b.swapped else 2)
+        n_axis = 2 * plan.b.variable.type.rank - 3 - k_axis
+        loads = [a for m in _alike(problem, plan.b.variable) for a in problem.accesses.get(m, ()) if a.loads]
+        sides = [side for a in loads if (side := a.info.constancy[k_axis]) < shape[k_axis]]
+        columns = [ACCESS_BYTES // a.itemsize for a in loads if a.info.contiguity[n_axis] > 1]
+        found[plan.b.variable] = Words(max(sides, default=1), max(columns, default=shape[n_axis]))
     return found
 
 
