@@ -15,8 +15,8 @@ from .layout import REGISTER, Layout, bits_of
 from .layout_problem import Access, Node, Problem
 
 LANE_BITS = 5
-FEW_BYTES = 16  # that a warp writes side by side: fragments of tensor cores have as many
-GAIN = 4  # times as many make up for the conversion
+SECTOR = 32  # bytes that memory writes at once
+GAIN = 2  # times as many bytes side by side make up for the conversion
 MOST_BYTES = 64 << 10  # of a tile that is converted: its way leads through shared memory
 
 
@@ -31,7 +31,7 @@ def coalesce_stores(problem: Problem, kernel: Kernel, own_layout: Callable[[Node
         if access.itemsize << sum(map(bits_of, shape)) > MOST_BYTES:
             continue
         now, own = _bytes_side_by_side(problem.answers[node], access), own_layout(node)
-        if now < FEW_BYTES and _bytes_side_by_side(own, access) >= GAIN * now:
+        if now < SECTOR and _bytes_side_by_side(own, access) >= GAIN * now:
             problem.answers[node] = own
 
 
