@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ..analysis.facts import Facts
-from ..ir.nodes import Call, For, Kernel, Statement, Variable
+from ..ir.nodes import Call, Expr, For, Kernel, Literal, Statement, Variable
 from ..ir.types import ValueType
 from ..ir.walk import expressions, statements, subexpressions
 from ..language.dtypes import DType, PointerType, float32
@@ -246,9 +246,25 @@ def _prologue(context: Context, dynamic: tuple[Shared, ...], body: Iterable[Node
             used |= words((line,))
     if tid in used:
         nodes.append(Line(f"const int {tid} = threadIdx.x;"))
-    if (
-        places and tid in used and not context.schedule.rings.has_producer
-    ):  # with tensor copies there is little that it would save
-        nodes.append(Line(f"__builtin_assume({tid} >= 0);", "its quotients and remainders are shifts and masks"))
+    # With tensor copies there is little that it would save.
+    if tid in used and (places or _tests_constants(context.kernel)) and not context.schedule.rings.has_producer:
+        known = f"__builtin_assume({tid} >= 0 && {tid} < NUM_THREADS);"
+        nodes.append(Line(known, "quotients are shifts, known tests vanish"))
     nodes += reversed(places)
     return [*nodes, *context.role.set_up]
+
+
+def _tests_constants(kernel: Kernel) -> bool:
+    """Whether indices are compared with numbers: a thread's range then decides some of it, such as all of a last vector."""
+    return any(
+        isinstance(part, Call) and part.op in ("lt", "le", "gt", "ge") and any(map(_is_number, part.args))
+        for statement in statements(kernel.body)
+        for expr in expressions(statement)
+        for part in subexpressions(expr)
+    )
+
+
+def _is_number(expr: Expr) -> bool:
+    while isinstance(expr, Call) and expr.op in ("broadcast", "cast"):
+        expr = expr.args[0]
+    return isinstance(expr, Literal)
