@@ -27,15 +27,19 @@ def bound(
     title: str,
     grid: Callable[[dict[str, Any]], tuple[int, ...]],
     args: Sequence[Any],
+    spelling: str = "",
     **meta: Any,
 ) -> tuple[dict[str, Callable[[], Any]], Callable[[str], str]]:
-    """The launches of a case by contender, and what says which config a contender has."""
-    runs = {name: launchers.bind(name, (title, name), grid, *args, **meta) for name in launchers.functions}
-    return runs, lambda name: launchers.config_of(name, (title, name))
+    """The launches of a case by contender, with a word for the kernel, and what says which config a contender has."""
+    names = {f"{name} {spelling}".rstrip(): name for name in launchers.functions}
+    runs = {
+        contender: launchers.bind(name, (title, contender), grid, *args, **meta) for contender, name in names.items()
+    }
+    return runs, lambda who: launchers.config_of(names[who], (title, who)) if who in names else ""
 
 
-def int4_product(launchers: Launchers, shape: tuple[int, int, int]) -> Case:
-    """C = A @ dequantised weights, bound by memory; C is cleared in what is timed, since parts of K are added to it."""
+def int4_product(split: Launchers, stream: Launchers, shape: tuple[int, int, int]) -> Case:
+    """C = A @ dequantised weights, bound by memory, by two kernels; C is cleared in what is timed, since both add to it."""
     m, n, k = shape
     a = torch.randn(m, k, device="cuda", dtype=torch.float16)
     packed = torch.randint(-(2**31), 2**31, (k // 8, n), device="cuda", dtype=torch.int32)
@@ -45,13 +49,16 @@ def int4_product(launchers: Launchers, shape: tuple[int, int, int]) -> Case:
     nibbles = ((packed[:, None, :] >> shifts[None, :, None]) & 15).reshape(k, n) - 8
     weights = nibbles.half() * scale.repeat_interleave(GROUP_K, dim=0)
     del nibbles
-    args = (a, packed, scale, c, m, n, k, a.stride(0), packed.stride(0), scale.stride(0), c.stride(0))
-    grid = lambda meta: (-(-n // meta["BLOCK_N"]), meta["SPLIT_K"])
-    title = f"int4 {m}x{n}x{k} fp16"
-    launches, config_of = bound(launchers, title, grid, args, GROUP=GROUP_K)
-    runs = {name: lambda launch=launch: (c.zero_(), launch())[1] for name, launch in launches.items()}
+    pointers, strides = (a, packed, scale, c), (a.stride(0), packed.stride(0), scale.stride(0), c.stride(0))
+    title = f"int4 spellings {m}x{n}x{k} fp16"
+    grid = lambda meta: (-(-n // meta["BLOCK_N"]), meta["PARTS"])
+    launches, config_of = bound(split, title, grid, (*pointers, m, n, k, *strides), "split", GROUP=GROUP_K)
+    grid = lambda meta: (meta["PARTS"],)
+    others, config_of_other = bound(stream, title, grid, (*pointers, m, n, *strides), "stream", GROUP=GROUP_K, K=k)
+    runs = {name: lambda launch=launch: (c.zero_(), launch())[1] for name, launch in (launches | others).items()}
+    shown = lambda name: config_of(name) or config_of_other(name)
     moved = packed.nbytes + scale.nbytes + a.nbytes + c.nbytes
-    return Case(title, runs, c, lambda: a.double() @ weights.double(), 2e-3, moved, "TB/s", config_of=config_of)
+    return Case(title, runs, c, lambda: a.double() @ weights.double(), 2e-3, moved, "TB/s", config_of=shown)
 
 
 def reading(launchers: Launchers, shape: tuple[int, int, int]) -> Case:
@@ -107,12 +114,13 @@ def more_cases(
     """The cases of one of `MODES`; `made` makes launchers, `layouts` counts for precisions, `config` for int4."""
     if mode == "int4":
         reads = made("reading_kernel", ["BLOCK"], "reading_configs")
-        launchers = made(
-            "int4_kernel", ["M", "N", "K"], "int4_configs", ("c_ptr",), config=config and "16,64,128,4,4,4"
-        )
+        given = config and "16,64,128,4,4,4"
+        split = made("int4_kernel", ["M", "N", "K"], "int4_configs", ("c_ptr",), config=given)
+        given = config and "16,64,128,528,4,3"
+        stream = made("int4_stream_kernel", ["M", "N", "K"], "stream_configs", ("c_ptr",), config=given)
         for shape in INT4_SHAPES:
             yield partial(reading, reads, shape)
-            yield partial(int4_product, launchers, shape)
+            yield partial(int4_product, split, stream, shape)
     elif mode == "grouped":
         for name in GROUPS:  # each with tuners of its own: sizes are no arguments, so they are in no key
             launchers = made("grouped_kernel", ["groups"], "grouped_configs", config=config)
