@@ -61,13 +61,13 @@ def int4_product(split: Launchers, stream: Launchers, shape: tuple[int, int, int
     return Case(title, runs, c, lambda: a.double() @ weights.double(), 2e-3, moved, "TB/s", config_of=shown)
 
 
-def reading(launchers: Launchers, shape: tuple[int, int, int]) -> Case:
-    """The bound that `int4_product` has in this benchmark: reading the packed weights alone."""
+def reading(launchers: Launchers, shape: tuple[int, int, int], cache: str) -> Case:
+    """The bound that `int4_product` has in this benchmark: reading the packed weights alone; ".cg" passes by L1."""
     _, n, k = shape
     words = torch.randint(-(2**31), 2**31, (k // 8 * n,), device="cuda", dtype=torch.int32)
     sums = torch.empty(len(words) // READ_BLOCK, device="cuda")
-    title = f"reading of int4 {n}x{k}"
-    runs, config_of = bound(launchers, title, lambda meta: (len(sums),), (words, sums), BLOCK=READ_BLOCK)
+    title = f"reading of int4 {n}x{k}{cache}"
+    runs, config_of = bound(launchers, title, lambda meta: (len(sums),), (words, sums), BLOCK=READ_BLOCK, CACHE=cache)
     exact = lambda: words.view(-1, READ_BLOCK).sum(1, dtype=torch.int32).double()
     return Case(title, runs, sums, exact, 1e-6, words.nbytes, "TB/s", config_of=config_of)
 
@@ -113,13 +113,13 @@ def more_cases(
 ) -> Iterator[Build]:
     """The cases of one of `MODES`; `made` makes launchers, `layouts` counts for precisions, `config` for int4."""
     if mode == "int4":
-        reads = made("reading_kernel", ["BLOCK"], "reading_configs")
+        reads = made("reading_kernel", ["CACHE"], "reading_configs")
         given = config and "16,64,128,4,4,4"
         split = made("int4_kernel", ["M", "N", "K"], "int4_configs", ("c_ptr",), config=given)
         given = config and "16,64,128,528,4,3"
         stream = made("int4_stream_kernel", ["M", "N", "K"], "stream_configs", ("c_ptr",), config=given)
         for shape in INT4_SHAPES:
-            yield partial(reading, reads, shape)
+            yield from (partial(reading, reads, shape, cache) for cache in ("", ".cg"))
             yield partial(int4_product, split, stream, shape)
     elif mode == "grouped":
         for name in GROUPS:  # each with tuners of its own: sizes are no arguments, so they are in no key
