@@ -38,8 +38,8 @@ def bound(
     return runs, lambda who: launchers.config_of(names[who], (title, who)) if who in names else ""
 
 
-def int4_product(split: Launchers, stream: Launchers, shape: tuple[int, int, int]) -> Case:
-    """C = A @ dequantised weights, bound by memory, by two kernels; C is cleared in what is timed, since both add to it."""
+def int4_product(launchers: Launchers, shape: tuple[int, int, int]) -> Case:
+    """C = A @ dequantised weights, bound by memory, in two spellings; C is cleared in what is timed: parts of K add to it."""
     m, n, k = shape
     a = torch.randn(m, k, device="cuda", dtype=torch.float16)
     packed = torch.randint(-(2**31), 2**31, (k // 8, n), device="cuda", dtype=torch.int32)
@@ -49,16 +49,27 @@ def int4_product(split: Launchers, stream: Launchers, shape: tuple[int, int, int
     nibbles = ((packed[:, None, :] >> shifts[None, :, None]) & 15).reshape(k, n) - 8
     weights = nibbles.half() * scale.repeat_interleave(GROUP_K, dim=0)
     del nibbles
-    pointers, strides = (a, packed, scale, c), (a.stride(0), packed.stride(0), scale.stride(0), c.stride(0))
-    title = f"int4 spellings {m}x{n}x{k} fp16"
+    args = (a, packed, scale, c, m, n, k, a.stride(0), packed.stride(0), scale.stride(0), c.stride(0))
     grid = lambda meta: (-(-n // meta["BLOCK_N"]), meta["PARTS"])
-    launches, config_of = bound(split, title, grid, (*pointers, m, n, k, *strides), "split", GROUP=GROUP_K)
-    grid = lambda meta: (meta["PARTS"],)
-    others, config_of_other = bound(stream, title, grid, (*pointers, m, n, *strides), "stream", GROUP=GROUP_K, K=k)
-    runs = {name: lambda launch=launch: (c.zero_(), launch())[1] for name, launch in (launches | others).items()}
-    shown = lambda name: config_of(name) or config_of_other(name)
+    title = f"int4 spellings {m}x{n}x{k} fp16"
+    runs: dict[str, Callable[[], Any]] = {}
+    shown: dict[str, Callable[[str], str]] = {}
+    for spelling in ("weights scaled", "sums scaled"):
+        sums = spelling == "sums scaled"
+        launches, config_of = bound(launchers, title, grid, args, spelling, GROUP=GROUP_K, SCALE_SUMS=sums)
+        runs |= {name: lambda launch=launch: (c.zero_(), launch())[1] for name, launch in launches.items()}
+        shown |= dict.fromkeys(launches, config_of)
     moved = packed.nbytes + scale.nbytes + a.nbytes + c.nbytes
-    return Case(title, runs, c, lambda: a.double() @ weights.double(), 2e-3, moved, "TB/s", config_of=shown)
+    return Case(
+        title,
+        runs,
+        c,
+        lambda: a.double() @ weights.double(),
+        2e-3,
+        moved,
+        "TB/s",
+        config_of=lambda name: shown[name](name),
+    )
 
 
 def reading(launchers: Launchers, shape: tuple[int, int, int], cache: str) -> Case:
@@ -115,12 +126,10 @@ def more_cases(
     if mode == "int4":
         reads = made("reading_kernel", ["CACHE"], "reading_configs")
         given = config and "16,64,128,4,4,4"
-        split = made("int4_kernel", ["M", "N", "K"], "int4_configs", ("c_ptr",), config=given)
-        given = config and "16,64,128,528,4,3"
-        stream = made("int4_stream_kernel", ["M", "N", "K"], "stream_configs", ("c_ptr",), config=given)
+        products = made("int4_kernel", ["M", "N", "K", "SCALE_SUMS"], "int4_configs", ("c_ptr",), config=given)
         for shape in INT4_SHAPES:
             yield from (partial(reading, reads, shape, cache) for cache in ("", ".cg"))
-            yield partial(int4_product, split, stream, shape)
+            yield partial(int4_product, products, shape)
     elif mode == "grouped":
         for name in GROUPS:  # each with tuners of its own: sizes are no arguments, so they are in no key
             launchers = made("grouped_kernel", ["groups"], "grouped_configs", config=config)

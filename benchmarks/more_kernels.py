@@ -9,17 +9,9 @@ import tilewright.language as tl
 
 def int4_configs():
     """Few rows: wide tiles, of which a warp reads whole lines, and parts of K, so that all multiprocessors have programs."""
-    sizes = [(16, n, 128, w, s) for n, w, s in ((64, 4, 3), (64, 4, 4), (128, 4, 3), (256, 8, 3))]
-    return [triton.Config(dict(BLOCK_M=m, BLOCK_N=n, BLOCK_K=k, PARTS=parts), num_warps=w, num_stages=s)
-            for m, n, k, w, s in sizes for parts in (4, 8)]  # fmt: skip
-
-
-def stream_configs():
-    """The same, with as many programs as fill all multiprocessors together, or as take equal parts of one column of tiles."""
-    sizes = [(64, 4, 3, 528), (64, 4, 4, 660), (128, 4, 3, 512), (128, 2, 3, 512), (128, 2, 3, 792), (256, 4, 3, 256),
-             (256, 4, 3, 396), (256, 8, 3, 264)]  # fmt: skip
+    sizes = [(64, 4, 3), (64, 4, 4), (64, 2, 3), (128, 4, 3), (128, 2, 3), (256, 8, 3), (256, 4, 3)]
     return [triton.Config(dict(BLOCK_M=16, BLOCK_N=n, BLOCK_K=128, PARTS=parts), num_warps=w, num_stages=s)
-            for n, w, s, parts in sizes]  # fmt: skip
+            for n, w, s in sizes for parts in (4, 8)]  # fmt: skip
 
 
 def reading_configs():
@@ -43,8 +35,9 @@ def precision_configs():
 def int4_kernel(
     a_ptr, packed_ptr, scale_ptr, c_ptr, M, N, K, stride_am, stride_pk, stride_sg, stride_cm,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, GROUP: tl.constexpr, PARTS: tl.constexpr,
+    SCALE_SUMS: tl.constexpr,
 ):  # fmt: skip
-    # Weights of 4 bits, eight along K in an int32, less 8, times a scale per GROUP rows and column.
+    # Weights of 4 bits, eight along K in an int32, less 8, times a scale per GROUP rows and column: of weights or of sums.
     # Of PARTS programs for the same tile, each takes every PARTS-th block of K; c starts from zeros.
     pid_n = tl.program_id(0)
     pid_k = tl.program_id(1)
@@ -57,51 +50,19 @@ def int4_kernel(
     accumulator = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
     for k in range(0, K // BLOCK_K // PARTS):
         a = tl.load(a_ptrs, mask=offs_m[:, None] < M, other=0.0)
-        packed = tl.load(packed_ptrs)
-        scale = tl.load(scale_ptr + ((k * PARTS + pid_k) * BLOCK_K // GROUP) * stride_sg + offs_n)
-        nibbles = (packed >> shifts[:, None]) & 15
-        b = (nibbles - 8).to(a.dtype) * scale[None, :]
-        accumulator = tl.dot(a, b, accumulator)
+        # Weights and scales are read by one program alone: L2 need not keep them.
+        packed = tl.load(packed_ptrs, eviction_policy="evict_first")
+        scale_ptrs = scale_ptr + ((k * PARTS + pid_k) * BLOCK_K // GROUP) * stride_sg + offs_n
+        scale = tl.load(scale_ptrs, eviction_policy="evict_first")
+        b = (((packed >> shifts[:, None]) & 15) - 8).to(a.dtype)
+        if SCALE_SUMS:
+            accumulator += tl.dot(a, b) * scale[None, :]
+        else:
+            accumulator = tl.dot(a, b * scale[None, :], accumulator)
         a_ptrs += BLOCK_K * PARTS
         packed_ptrs += BLOCK_K // 8 * PARTS * stride_pk
     c_ptrs = c_ptr + offs_m[:, None] * stride_cm + offs_n[None, :]
-    if PARTS == 1:
-        tl.store(c_ptrs, accumulator, mask=offs_m[:, None] < M)
-    else:
-        tl.atomic_add(c_ptrs, accumulator, mask=offs_m[:, None] < M, sem="relaxed")
-
-
-@triton.jit
-def int4_stream_kernel(
-    a_ptr, packed_ptr, scale_ptr, c_ptr, M, N, stride_am, stride_pk, stride_sg, stride_cm,
-    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, GROUP: tl.constexpr, PARTS: tl.constexpr,
-    K: tl.constexpr,
-):  # fmt: skip
-    # The same product; all blocks of K of all tiles stand in one row, of which each of PARTS programs takes an equal part.
-    # What is scaled are sums, not weights, and weights are read once, so that L2 need not keep them.
-    num_k = K // BLOCK_K
-    steps = N // BLOCK_N * num_k
-    pid = tl.program_id(0)
-    first = steps * pid // PARTS
-    last = steps * (pid + 1) // PARTS
-    offs_m = tl.arange(0, BLOCK_M)
-    offs_k = tl.arange(0, BLOCK_K)
-    shifts = (offs_k % 8) * 4
-    accumulator = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
-    for step in range(first, last):
-        k = step % num_k
-        offs_n = step // num_k * BLOCK_N + tl.arange(0, BLOCK_N)
-        a_ptrs = a_ptr + offs_m[:, None] * stride_am + (k * BLOCK_K + offs_k)[None, :]
-        a = tl.load(a_ptrs, mask=offs_m[:, None] < M, other=0.0)
-        packed_ptrs = packed_ptr + (k * (BLOCK_K // 8) + offs_k // 8)[:, None] * stride_pk + offs_n[None, :]
-        packed = tl.load(packed_ptrs, eviction_policy="evict_first")
-        scale = tl.load(scale_ptr + k * BLOCK_K // GROUP * stride_sg + offs_n, eviction_policy="evict_first")
-        b = ((packed >> shifts[:, None]) & 15) - 8
-        accumulator += tl.dot(a, b.to(a.dtype)) * scale[None, :]
-        if k == num_k - 1 or step == last - 1:
-            c_ptrs = c_ptr + offs_m[:, None] * stride_cm + offs_n[None, :]
-            tl.atomic_add(c_ptrs, accumulator, mask=offs_m[:, None] < M, sem="relaxed")
-            accumulator = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
+    tl.atomic_add(c_ptrs, accumulator, mask=offs_m[:, None] < M, sem="relaxed")
 
 
 @triton.jit
