@@ -13,7 +13,7 @@ from math import copysign
 
 from ..ir.nodes import Assign, Call, Effect, Expr, Kernel, Literal, Statement, Use, Variable
 from ..ir.types import ValueType
-from ..ir.walk import subexpressions
+from ..ir.walk import subexpressions, used_variables
 from ..language.dtypes import PointerType, int1, int64
 from .affine import NotAffineError, Sum, build
 from .axis_info import AxisInfo, axis_info, known_divisor
@@ -22,6 +22,7 @@ from .box_masks import find_sizes
 from .facts import Facts
 from .induction import Induction
 from .parameter_text import parameter_text
+from .settled import promised_divisors
 from .signs import find_signs
 
 
@@ -30,14 +31,16 @@ class Box:
     """`base[sum over dims of (start + position) * stride]`, zeros outside of the sizes.
 
     Attributes:
-      base: the pointer parameter that the tensor starts at.
+      base: the pointer that the tensor starts at: a parameter, unless the kernel makes the map itself.
       dims: the contiguous dimension first, then the tile's axes from the last to the first, then the rest.
       guards: conditions over parameters under which this holds.
+      made_of: what base, sizes and strides have from memory; where that is something, the kernel must make the map.
     """
 
     base: Variable
     dims: tuple[BoxDim, ...]
     guards: tuple[Expr, ...]
+    made_of: frozenset[Variable] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,12 +51,18 @@ class NotABox:
 
 
 def find_box(
-    statement: Statement, kernel: Kernel, facts: Facts, induction: Induction, mapped: bool = True
+    statement: Statement,
+    kernel: Kernel,
+    facts: Facts,
+    induction: Induction,
+    mapped: bool = True,
+    fixed: frozenset[Variable] = frozenset(),
 ) -> Box | NotABox:
     """The box that a load or store of a tile touches.
 
     A `mapped` one is fit for a tensor map, and does not start before the tensor. Any other may have rows of any length, and
-    starts below 0 mean what they mean to a load, except where the mask excludes them.
+    starts below 0 mean what they mean to a load, except where the mask excludes them. Base, sizes and strides are functions
+    of the parameters and of the `fixed` scalars.
     """
     call = (
         statement.value if isinstance(statement, Assign) else statement.call if isinstance(statement, Effect) else None
@@ -62,7 +71,7 @@ def find_box(
         return NotABox("it is no load or store")
     try:
         _check_access(call)
-        site = Site(statement, kernel, facts, induction, mapped)
+        site = Site(statement, kernel, facts, induction, mapped, fixed)
         try:
             return _find_box(call, site, apart=False)
         except NotAffineError as first:
@@ -98,6 +107,8 @@ def _check_access(call: Call) -> None:
 def _find_box(call: Call, site: Site, apart: bool) -> Box:
     shape = call.args[0].type.shape
     pointer = site.value(call.args[0], "the pointer")
+    for variable, divisor in promised_divisors(pointer).items() if site.fixed else ():
+        site.divisors[variable] = known_divisor(max(divisor, _divisor_of(variable, site)))
     reader = site.reader(numeric=False)
     dims = find_dimensions(pointer, shape, site, reader, apart)
     base = _base(reader.sum(pointer), site)
@@ -109,7 +120,14 @@ def _find_box(call: Call, site: Site, apart: bool) -> Box:
     guards = dict(reader.guards) | site.numeric.guards
     guards |= dict.fromkeys(_sign_guards(dims, from_zero, site))
     guards |= dict.fromkeys(_start_guards(dims[0], itemsize(pointer), tuple(guards), site))
-    return Box(base, dims, tuple({parameter_text(guard): guard for guard in guards}.values()))
+    made_of = site.fixed & {base, *(v for dim in dims for e in (dim.size, dim.stride) if e for v in used_variables(e))}
+    if any(site.fixed & set(used_variables(guard)) for guard in guards):
+        raise NotAffineError("it is a box under conditions that the launcher cannot check")
+    return Box(base, dims, tuple({parameter_text(guard): guard for guard in guards}.values()), made_of)
+
+
+def _divisor_of(variable: Variable, site: Site) -> int:
+    return site.divisors[variable].divisibility[0] if variable in site.divisors else 1
 
 
 def _multiplies_in_64_bits(expr: Expr) -> bool:

@@ -42,7 +42,7 @@ def lower_box_store(context: Context, statement: Effect) -> tuple[Node, ...]:
     for helper in ("async_proxy_fence", "tma_store_wait"):
         context.use_helper(helper)
     parts = context.schedule.store_parts.get(id(statement), 1)
-    own, barrier = _sharing(context, parts)
+    own, barrier = sharing(context, parts)
     number = context.names.shared_index("piece") if pieces > 1 else "0"
     text = f"{side_text(context, shape[fast])} / {side_text(context, piece_side)}"
     count = context.constant("STORE_PIECES", pieces, f"pieces of {_word(call)}, stored one by one", text, "stores")
@@ -81,7 +81,7 @@ def lower_box_store(context: Context, statement: Effect) -> tuple[Node, ...]:
     return (*prepare, *first, *nodes)
 
 
-def _sharing(context: Context, parts: int) -> tuple[str, Callable[[str], tuple[Node, ...]]]:
+def sharing(context: Context, parts: int) -> tuple[str, Callable[[str], tuple[Node, ...]]]:
     """(whether a thread starts copies, the barrier before it does): of all threads, or of each warpgroup for itself."""
     tid = context.roles.tid
     if parts == 1:

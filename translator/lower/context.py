@@ -94,6 +94,7 @@ class Context:
         self.loop_stops: dict[Variable, str] = {}  # where loops end, by their variables, as far as it is known before
         self.policies: dict[Variable, str] = {}  # how long L2 keeps a copied tile: the variable that says so
         self.at_end: list[Node] = []  # what the role owes before the block ends
+        self.before_return: tuple[Node, ...] = ()  # and what it owes wherever it ends
         self.shared_lines = SharedLines()  # source lines that both of them execute
         self.quoting = True  # whether statements stand under tags
         self._temporaries: dict[tuple[int, str], Variable] = {}

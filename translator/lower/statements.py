@@ -31,6 +31,7 @@ from .context import Context, ctype
 from .convert import lower_conversions
 from .debug import lower_assert, lower_print
 from .dot import lower_dot
+from .made_maps import lower_make_map
 from .memory import lower_load, lower_store
 from .own_stages import lower_own_loop
 from .recompute import forget_tiles
@@ -73,6 +74,7 @@ STRUCTURED: dict[str, Lowering] = {
     "box_load": lower_box_load,
     "row_load": lower_row_load,
     "box_store": lower_box_store,
+    "make_map": lower_make_map,
     "barrier": _lower_barrier,
     "gdc_wait": _lower_grid_wait,
     "gdc_launch_dependents": _lower_grid_release,
@@ -167,7 +169,7 @@ def lower_statement(context: Context, statement: Statement) -> tuple[Node, ...]:
         case While():
             return _lower_while(context, statement)
         case Return(value=None):
-            return (Line("return;"),)
+            return (*context.before_return, Line("return;"))
         case Return(value=Expr() as value):
             return (Line(f"return {context.speller.text(value)};"),)
         case Inlined():

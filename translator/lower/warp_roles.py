@@ -12,6 +12,7 @@ from ..ir.walk import bodies, statements, subexpressions, used_variables
 from ..schedule.instructions import PRODUCER_REGISTERS, WARPGROUP, consumer_registers
 from ..schedule.producer import consumer_block, producer_block, shared_lines
 from .context import Context, ctype
+from .made_maps import begin_maps, end_maps
 from .rings import announce_rings, l2_policies, ready, ring_counters
 from .scopes import find_scopes
 from .statements import by_source, loop_stop, lower_block, repeated
@@ -31,7 +32,9 @@ def lower_body(context: Context, kernel: Kernel) -> tuple[Node, ...]:
         rest = tuple(s for s in kernel.body if id(s) not in kept)
     loading = producer_block(rest)
     copies = _copies(loading)
-    context.set_up += announce_rings(context, [call.attribute("map") for call in copies.values()])
+    encoded = {one.name for one in context.schedule.rings.encoded}
+    read = [call.attribute("map") for call in copies.values()]
+    context.set_up += announce_rings(context, [name for name in read if name in encoded])
     shared = (*lower_block(context, first), *_loop_stops(context, first, rest))
     scalars = [s for s in statements(first) if isinstance(s, Assign) and context.facts.assignments[s.targets[0]] == 1]
     context.known_scalars = {
@@ -44,9 +47,15 @@ def lower_body(context: Context, kernel: Kernel) -> tuple[Node, ...]:
     context.role = "producer"
     context.scopes = find_scopes((*first, *loading), context.spelled)
     policies = l2_policies(context, copies)
-    producer = (*policies, *ring_counters(context), *_each_program(context, loading))
+    producer = (
+        *begin_maps(context, loads=True), *policies, *ring_counters(context), *_each_program(context, loading),
+        *end_maps(context, loads=True),
+    )  # fmt: skip
     context.role, context.scopes = "consumer", find_scopes((*first, *multiplying), context.spelled)
-    consumer = (*ring_counters(context), *_each_program(context, multiplying), *context.at_end)
+    consumer = (
+        *begin_maps(context, loads=False), *ring_counters(context), *_each_program(context, multiplying),
+        *context.at_end, *end_maps(context, loads=False),
+    )  # fmt: skip
     context.role = ""
     shrink, grow = _register_shares(context)
     one = Branch(f"{context.roles.tid} == NUM_THREADS", producer)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ..analysis.facts import Facts
 from ..analysis.induction import Induction
@@ -55,6 +55,16 @@ class Rings:
         return next((ring for ring in self.rings if ring.loop is loop), None)
 
     @property
+    def encoded(self) -> tuple[TensorMap, ...]:
+        """The maps that the launcher encodes and passes."""
+        return tuple(one for one in self.maps if not one.made)
+
+    @property
+    def made(self) -> tuple[TensorMap, ...]:
+        """The maps that the kernel makes itself."""
+        return tuple(one for one in self.maps if one.made)
+
+    @property
     def has_producer(self) -> bool:
         """Whether a warpgroup of its own loads."""
         return any(ring.kind == "tma" for ring in self.rings)
@@ -77,4 +87,6 @@ class RingPlan:
     maps: dict[tuple[object, ...], TensorMap]
     guards: dict[str, None]
     reasons: dict[str, None]
+    settled: frozenset[Variable]  # scalars from memory, of which the kernel may make tensor maps
+    following: dict[int, list[Statement]] = field(default_factory=dict)  # what makes them, by `id` of what is in front
     blocks: int | None = None  # that fit on a multiprocessor, once somebody has asked
