@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import gcd
 
-from ..ir.nodes import Expr, Kernel, Statement, Use, Variable
+from ..ir.nodes import Call, Expr, Kernel, Statement, Use, Variable
+from ..ir.walk import subexpressions, used_variables
 from ..language.dtypes import PointerType, int64
 from .affine import ONE, NotAffineError, Sum, Term, along, build, divide, minus, plus, scalar_part, times
 from .axis_info import axis_info, known_divisor
@@ -17,6 +18,7 @@ from .coordinates import Reader
 from .facts import Facts
 from .induction import Induction
 from .parameter_text import parameter_text
+from .structured import is_elementwise
 
 MAX_RANK = 5  # dimensions of a tensor map
 MAX_SIDE = 256  # elements of a box along a dimension
@@ -76,7 +78,7 @@ class Site:
             return self.induction.definition(variable, self.statement)
 
         environment = self.facts.environments.get(id(self.statement), {})
-        return Reader(self.parameters, definition, environment, numeric, strides)
+        return Reader(self.parameters, definition, environment, numeric, strides, bool(self.fixed))
 
     def value(self, expr: Expr, what: str) -> Expr:
         """An operand of the statement in terms of what holds there; `what` names it.
@@ -92,6 +94,13 @@ class Site:
     def is_defined(self, factor: Expr) -> bool:
         """Whether a factor is a variable whose definition can be followed."""
         return isinstance(factor, Use) and self.induction.definition(factor.variable, self.statement) is not None
+
+    def is_fixed(self, terms: Sum) -> bool:
+        """Whether a sum consists of numbers and of what is computed of the parameters, the fixed scalars among them."""
+        factors = [factor for term in terms for factor in term.unknowns]
+        known = all(self.parameters.issuperset(used_variables(factor)) for factor in factors)
+        calls = (part for factor in factors for part in subexpressions(factor) if isinstance(part, Call))
+        return bool(self.fixed) and known and all(is_elementwise(call) and call.op != "program_id" for call in calls)
 
     def divisor(self, expr: Expr) -> int:
         """A known divisor of a scalar over parameters, a power of two."""

@@ -31,15 +31,17 @@ class Box:
     """`base[sum over dims of (start + position) * stride]`, zeros outside of the sizes.
 
     Attributes:
-      base: the pointer that the tensor starts at: a parameter, unless the kernel makes the map itself.
+      base: the pointer parameter that the tensor starts at, or the pointer of which `place` is made.
       dims: the contiguous dimension first, then the tile's axes from the last to the first, then the rest.
       guards: conditions over parameters under which this holds.
-      made_of: what base, sizes and strides have from memory; where that is something, the kernel must make the map.
+      place: where the tensor starts, if the kernel makes the map itself.
+      made_of: the variables that place, sizes and strides are made of; without any, the launcher can make the map.
     """
 
     base: Variable
     dims: tuple[BoxDim, ...]
     guards: tuple[Expr, ...]
+    place: Expr | None = None
     made_of: frozenset[Variable] = frozenset()
 
 
@@ -111,7 +113,8 @@ def _find_box(call: Call, site: Site, apart: bool) -> Box:
         site.divisors[variable] = known_divisor(max(divisor, _divisor_of(variable, site)))
     reader = site.reader(numeric=False)
     dims = find_dimensions(pointer, shape, site, reader, apart)
-    base = _base(reader.sum(pointer), site)
+    place = _base(reader.sum(pointer), site)
+    (base,) = (variable for variable in used_variables(place) if variable.type.is_pointer)
     if len(dims) == 1 and any(_multiplies_in_64_bits(part) for part in subexpressions(pointer)):
         raise NotAffineError("coordinates may need 64 bits")
     mask = next(iter(call.args[1 if call.op == "load" else 2 :]), None)
@@ -120,10 +123,14 @@ def _find_box(call: Call, site: Site, apart: bool) -> Box:
     guards = dict(reader.guards) | site.numeric.guards
     guards |= dict.fromkeys(_sign_guards(dims, from_zero, site))
     guards |= dict.fromkeys(_start_guards(dims[0], itemsize(pointer), tuple(guards), site))
-    made_of = site.fixed & {base, *(v for dim in dims for e in (dim.size, dim.stride) if e for v in used_variables(e))}
+    of = {*used_variables(place), *(v for dim in dims for e in (dim.size, dim.stride) if e for v in used_variables(e))}
+    made_of = frozenset(of - {parameter.variable for parameter in site.kernel.parameters})
     if any(site.fixed & set(used_variables(guard)) for guard in guards):
         raise NotAffineError("it is a box under conditions that the launcher cannot check")
-    return Box(base, dims, tuple({parameter_text(guard): guard for guard in guards}.values()), made_of)
+    guards = {parameter_text(guard): guard for guard in guards}
+    return Box(
+        base, dims, tuple(guards.values()), place if site.fixed else None, made_of if site.fixed else frozenset()
+    )
 
 
 def _divisor_of(variable: Variable, site: Site) -> int:
@@ -136,14 +143,18 @@ def _multiplies_in_64_bits(expr: Expr) -> bool:
     return not any(isinstance(arg, Literal) and arg.value == 1 for arg in expr.args)
 
 
-def _base(terms: Sum, site: Site) -> Variable:
+def _base(terms: Sum, site: Site) -> Expr:
+    """The address that a tensor starts at: a parameter, or a scalar that is known to be aligned."""
     bases = [term for term in terms if any(factor.type.is_pointer for factor in term.factors)]
     if len(bases) == 1 and bases[0].coefficient == 1 and len(bases[0].factors) == 1 and bases[0].lane is None:
         (base,) = bases[0].factors
         if isinstance(base, Use) and base.variable in site.parameters:
             if site.divisors[base.variable].divisibility[0] < ALIGNMENT:
                 raise NotAffineError(f"{base.variable.name} is not known to be a multiple of {ALIGNMENT} bytes")
-            return base.variable
+            return base
+        pointers = {variable for variable in used_variables(base) if variable.type.is_pointer}
+        if site.fixed and len(pointers) == 1 and base.attribute("values")[0] % ALIGNMENT == 0:  # type: ignore[attr-defined]
+            return base
     raise NotAffineError("the address does not start at a pointer parameter")
 
 

@@ -1,15 +1,15 @@
 """What a kernel loads from memory and then leaves as it is: numbers and addresses that a tensor map made in it may consist of.
 
-In: a kernel. Out: its scalars that are assigned once, from memory, and for some of them the statement behind which all
-have their values.
+In: a kernel. Out: its scalars that are assigned once, from memory; and where what is made of some can be computed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
+from dataclasses import dataclass
 
-from ..ir.nodes import Assign, Call, Expr, Kernel, Statement, Use, Variable
-from ..ir.walk import bodies, statements, subexpressions
+from ..ir.nodes import Assign, Call, Expr, For, If, Inlined, Kernel, Statement, Use, Variable, While
+from ..ir.walk import assigned_variables, bodies, statements, subexpressions
 from .axis_info import axis_info
 from .box_dimensions import ALIGNMENT
 from .facts import Facts
@@ -52,17 +52,51 @@ def promised_divisors(expr: Expr) -> dict[Variable, int]:
     return found
 
 
-def settled_behind(kernel: Kernel, variables: Iterable[Variable], statement: Statement) -> Statement | None:
-    """The statement on the way to `statement` behind which all variables have the values that they have there, if any has."""
-    path, missing = path_to(kernel.body, statement) or [], set(variables)
-    last: Statement | None = None
-    for block, place in reversed(path):
-        for number in range(place - 1, -1, -1):
-            found = missing & set(_assigned(block[number]))
-            if found and last is None:
-                last = _end_of_source(block, number, place)
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a statement can be added: in front of another one, or `behind` it."""
+
+    statement: Statement
+    behind: bool
+
+
+def place_of_making(kernel: Kernel, variables: Iterable[Variable], line: int, statement: Statement) -> Place | None:
+    """Where to compute once what `statement` needs of some variables: when they have their values, and if it is needed.
+
+    That is behind the source line `line`, where a descriptor is made, if this is not inside a loop or behind one that the
+    values do not depend on; or else in front of such a loop. None where a variable gets its value on another way.
+    """
+    path = path_to(kernel.body, statement) or []
+    found = _last_assignment(path, set(variables))
+    if found is None:
+        return None
+    depth, after = found
+    while isinstance(path[depth][0][path[depth][1]], (If, Inlined)):
+        depth, after = depth + 1, -1
+    block, end = path[depth]
+    loop = next((n for n in range(after + 1, end) if _holds_loop(block[n])), end)
+    lines = [n for n in range(after + 1, loop) if block[n].origin.span.line == line]
+    return Place(block[lines[-1]], True) if lines else Place(block[loop], False)
+
+
+def _last_assignment(path: Path, missing: set[Variable]) -> tuple[int, int] | None:
+    """(depth in the path, place in its block; -1 for a loop's variable) behind which all variables are assigned."""
+    last: tuple[int, int] | None = None
+    for depth in range(len(path) - 1, -1, -1):
+        block, end = path[depth]
+        for number in range(end - 1, -1, -1):
+            found = missing & {v for s in statements((block[number],)) for v in assigned_variables(s)}
+            last = last or ((depth, number) if found else None)
             missing -= found
+        around = path[depth - 1][0][path[depth - 1][1]] if depth else None
+        if isinstance(around, For) and around.variable in missing:
+            last = last or (depth, -1)
+            missing.discard(around.variable)
     return None if missing else last
+
+
+def _holds_loop(statement: Statement) -> bool:
+    return any(isinstance(s, (For, While)) for s in statements((statement,)))
 
 
 def path_to(block: tuple[Statement, ...], wanted: Statement) -> Path | None:
@@ -75,16 +109,3 @@ def path_to(block: tuple[Statement, ...], wanted: Statement) -> Path | None:
             if below is not None:
                 return [(block, place), *below]
     return None
-
-
-def _assigned(statement: Statement) -> Iterator[Variable]:
-    for one in statements((statement,)):
-        if isinstance(one, Assign):
-            yield from one.targets
-
-
-def _end_of_source(block: tuple[Statement, ...], number: int, limit: int) -> Statement:
-    """The last statement of the line that the statement at `number` came from."""
-    while number + 1 < limit and block[number + 1].origin == block[number].origin:
-        number += 1
-    return block[number]

@@ -16,15 +16,15 @@ T = TypeVar("T")
 def with_replaced(
     block: tuple[Statement, ...],
     replaced: Mapping[int, Statement],
-    following: Mapping[int, Sequence[Statement]] = MappingProxyType({}),
+    added: Mapping[tuple[int, bool], Sequence[Statement]] = MappingProxyType({}),
 ) -> tuple[Statement, ...]:
-    """The block with some statements, at any depth, replaced by others, and with others `following` some.
+    """The block with some statements, at any depth, replaced by others, and with others `added`.
 
-    Both go by `id` of the statement as it was.
+    `replaced` goes by `id` of the statement as it was, `added` by that and by whether they stand behind it or in front.
     """
 
     def inside(body: tuple[Statement, ...]) -> tuple[Statement, ...]:
-        return with_replaced(body, replaced, following)
+        return with_replaced(body, replaced, added)
 
     result: list[Statement] = []
     for before in block:
@@ -36,7 +36,7 @@ def with_replaced(
                 statement = replace(statement, body=inside(statement.body))
             case While():
                 statement = replace(statement, prelude=inside(statement.prelude), body=inside(statement.body))
-        result += [statement, *following.get(id(before), ())]
+        result += [*added.get((id(before), False), ()), statement, *added.get((id(before), True), ())]
     return tuple(result)
 
 

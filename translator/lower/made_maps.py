@@ -39,7 +39,7 @@ def begin_maps(context: Context, loads: bool) -> tuple[Node, ...]:
     context.before_return = _end(context, loads)
     return (
         Line(f"const int {slot} = {take};", "" if loads else "of those that start copies"),
-        *(Line(f"TensorMap& {one.name} = made_maps[{slot}].{one.name};", f"of {one.base}") for one in maps),
+        *(Line(f"TensorMap& {one.name} = made_maps[{slot}].{one.name};") for one in maps),
     )
 
 
@@ -57,7 +57,9 @@ def _end(context: Context, loads: bool) -> tuple[Node, ...]:
     if loads:
         return (*_loads_complete(context), free)
     context.use_helper("tma_store_complete")
-    return (Branch(_storing(context, maps), (Line("tma_store_complete<0>();", "no copy reads its map any more"), free)),)
+    return (
+        Branch(_storing(context, maps), (Line("tma_store_complete<0>();", "no copy reads its map any more"), free)),
+    )
 
 
 def lower_make_map(context: Context, statement: Effect) -> tuple[Node, ...]:
@@ -93,10 +95,19 @@ def count_map_slots(context: Context, dynamic_bytes: int) -> None:
     context.constant("MAP_SLOTS", SPARE * MULTIPROCESSORS * blocks * makers, comment, text, "stages")
 
 
+def line_of_making(context: Context, one: TensorMap) -> int:
+    """The source line under which a map is made."""
+    return next(s.origin.span.line for s in _makings(context) if s.call.attribute("map") == one.name)
+
+
+def _makings(context: Context) -> list[Effect]:
+    return [s for s in statements(context.kernel.body) if isinstance(s, Effect) and s.call.op == "make_map"]
+
+
 def _maps_of(context: Context, loads: bool) -> tuple[TensorMap, ...]:
     """The maps that the kernel makes for its loads, or for its stores."""
-    made = (s.call for s in statements(context.kernel.body) if isinstance(s, Effect) and s.call.op == "make_map")
-    names = {call.attribute("map") for call in made if bool(call.attribute("loads")) == loads}
+    calls = [statement.call for statement in _makings(context)]
+    names = {call.attribute("map") for call in calls if bool(call.attribute("loads")) == loads}
     return tuple(one for one in context.schedule.rings.made if one.name in names)
 
 
@@ -104,7 +115,9 @@ def _element(context: Context, one: TensorMap) -> str:
     """The constant for the type of a map's elements."""
     number = ELEMENTS.get(one.element.name, BYTES)
     word = one.element.name.upper() if number else "BYTE"
-    return context.constant(f"{word}_MAP", number, "type of elements of a tensor map, as PTX numbers it", topic="stages")
+    return context.constant(
+        f"{word}_MAP", number, "type of elements of a tensor map, as PTX numbers it", topic="stages"
+    )
 
 
 def _storing(context: Context, maps: tuple[TensorMap, ...]) -> str:
@@ -123,7 +136,11 @@ def _loads_complete(context: Context) -> tuple[Node, ...]:
         if ring.kind != "tma" or not ring.counted:
             continue
         context.use_helper("mbarrier_wait")
-        position, stages, full = position_name(context, ring), stages_name(context, ring), barrier_name(context, ring, "full")
+        position, stages, full = (
+            position_name(context, ring),
+            stages_name(context, ring),
+            barrier_name(context, ring, "full"),
+        )
         header = f"for (int last = max({position} - {stages}, 0); last < {position}; ++last)"
         nodes.append(Loop(header, (Line(f"mbarrier_wait(&{full}[last % {stages}], last / {stages} % 2);"),)))
     return (Comment("No copy may read a map that changes."), *nodes) if nodes else ()
@@ -141,6 +158,9 @@ def _is_first(context: Context, statement: Statement) -> bool:
     for before in reversed(block[:place]):
         if makes_load_map(before):
             return False
-        if any(isinstance(s, Assign) and isinstance(s.value, Call) and s.value.op == "box_load" for s in statements((before,))):
+        if any(
+            isinstance(s, Assign) and isinstance(s.value, Call) and s.value.op == "box_load"
+            for s in statements((before,))
+        ):
             return True
     return True

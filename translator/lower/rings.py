@@ -83,6 +83,7 @@ def stages_name(context: Context, ring: Ring) -> str:
 
 
 def barrier_name(context: Context, ring: Ring, word: str) -> str:
+    """The array of a ring's "full" or "empty" barriers."""
     return context.names.once(word, ("barrier", ring.loop, word))
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from ..analysis.structured import is_elementwise
 from ..ir.nodes import Assign, Call, Expr, For, If, Inlined, Kernel, Literal, Note, Return, Statement, Use, Variable
 from ..ir.walk import bodies, statements, subexpressions, used_variables
-from ..schedule.instructions import PRODUCER_REGISTERS, WARPGROUP, consumer_registers
+from ..schedule.instructions import MAKER_REGISTERS, PRODUCER_REGISTERS, WARPGROUP, consumer_registers
 from ..schedule.producer import consumer_block, producer_block, shared_lines
 from .context import Context, ctype
 from .made_maps import begin_maps, end_maps
@@ -169,8 +169,9 @@ def _register_shares(context: Context) -> tuple[tuple[Node, ...], tuple[Node, ..
     """How the register file is divided: the loading warpgroup gives back what it does not need."""
     if context.schedule.num_threads == WARPGROUP:  # what ptxas gives each is the most that a thread can have
         return (), ()
-    share = consumer_registers(context.schedule.options.num_warps)
-    producer = context.constant("PRODUCER_REGS", PRODUCER_REGISTERS, "registers per loading thread", topic="threads")
+    kept = MAKER_REGISTERS if context.schedule.rings.made else PRODUCER_REGISTERS
+    share = consumer_registers(context.schedule.options.num_warps, kept)
+    producer = context.constant("PRODUCER_REGS", kept, "registers per loading thread", topic="threads")
     consumer = context.constant("CONSUMER_REGS", share, "registers per multiplying thread", topic="threads")
     for helper in ("warpgroup_shrink", "warpgroup_grow"):
         context.use_helper(helper)

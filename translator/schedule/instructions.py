@@ -24,7 +24,10 @@ F64_ROWS_SINCE = 90  # the capability from which mma has 16 rows of doubles
 WARPGROUP_BITS = 7
 WARPGROUP = 1 << WARPGROUP_BITS
 REGISTER_FILE = 65536  # 32-bit registers of a multiprocessor
-PRODUCER_REGISTERS = 24  # what a thread of a loading warpgroup keeps
+PRODUCER_REGISTERS, MAKER_REGISTERS = (
+    24,
+    40,
+)  # what a thread of a loading warpgroup keeps; of one that makes tensor maps
 MOST_REGISTERS = 240  # what a multiplying thread can take when another warpgroup gives
 OTHER_REGISTERS = 26  # besides the accumulator: addresses, descriptors, counters
 LANE_BITS = 5
@@ -136,13 +139,16 @@ def mma_takes(dtype: DType, capability: int) -> bool:
     return ptx is not None and MMA_SINCE[ptx] <= capability
 
 
-def consumer_registers(num_warps: int) -> int:
-    """Registers per multiplying thread, beside a loading warpgroup; a single warpgroup has all that a thread can have."""
+def consumer_registers(num_warps: int, producer: int = PRODUCER_REGISTERS) -> int:
+    """Registers per multiplying thread, beside a warpgroup that loads with `producer` each.
+
+    A single multiplying warpgroup has all that a thread can have.
+    """
     consumers = num_warps * 32 // WARPGROUP
     if consumers < 2:
         return 255
     at_start = REGISTER_FILE // (WARPGROUP * (consumers + 1)) // 8 * 8
-    return min((at_start * (consumers + 1) - PRODUCER_REGISTERS) // consumers // 8 * 8, MOST_REGISTERS)
+    return min((at_start * (consumers + 1) - producer) // consumers // 8 * 8, MOST_REGISTERS)
 
 
 def warpgroup_layout(shape: tuple[int, ...], num_warps: int) -> Layout | None:

@@ -88,5 +88,5 @@ class RingPlan:
     guards: dict[str, None]
     reasons: dict[str, None]
     settled: frozenset[Variable]  # scalars from memory, of which the kernel may make tensor maps
-    following: dict[int, list[Statement]] = field(default_factory=dict)  # what makes them, by `id` of what is in front
+    added: dict[tuple[int, bool], list[Statement]] = field(default_factory=dict)  # what makes them: see `with_replaced`
     blocks: int | None = None  # that fit on a multiprocessor, once somebody has asked

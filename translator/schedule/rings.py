@@ -74,7 +74,7 @@ def plan_rings(kernel: Kernel, options: Options, target: Target, most_stages: in
     repeated = sum(ring.kind == "tma" for ring in plan.rings) > 1
     persistent = can_persist(kernel, loops, plan)
     rings = tuple(replace(ring, counted=ring.counted or repeated or persistent) for ring in plan.rings)
-    body = with_replaced(kernel.body, plan.replaced, plan.following)
+    body = with_replaced(kernel.body, plan.replaced, plan.added)
     folded = _sources(kernel, [s for s in statements(kernel.body) if id(s) in plan.replaced])
     found = Rings(
         rings, tuple(plan.maps.values()), tuple(plan.guards), tuple(plan.reasons), persistent, frozenset(folded)

@@ -9,9 +9,9 @@ import itertools
 from dataclasses import replace
 
 from ..analysis.boxes import Box, NotABox, find_box, parameter_text
-from ..analysis.settled import settled_behind
+from ..analysis.settled import Place, place_of_making
 from ..artifact import TensorMap
-from ..ir.nodes import Assign, Call, Effect, Expr, For, Literal, Statement, Use, Variable, While
+from ..ir.nodes import Assign, Call, Effect, Expr, For, Literal, Note, Statement, Use, Variable, While
 from ..ir.types import ValueType
 from ..ir.walk import assigned_variables, bodies, expressions, statements
 from ..language.dtypes import PointerType, int32, void
@@ -57,8 +57,17 @@ def find_any_box(plan: RingPlan, statement: Assign | Effect, loop: For | None) -
     if isinstance(box, Box) or not fixed:
         return box
     made = find_box(statement, plan.kernel, plan.facts, plan.induction, fixed=fixed)
-    whole = isinstance(made, Box) and len(made.dims) == MADE_RANK
-    return made if whole and settled_behind(plan.kernel, made.made_of, statement) is not None else box
+    if not isinstance(made, Box) or len(made.dims) != MADE_RANK or made.made_of & changed:
+        return box
+    if any(plan.facts.assignments[variable] != 1 for variable in made.made_of):
+        return box
+    return made if _place(plan, made, statement) is not None else box
+
+
+def _place(plan: RingPlan, box: Box, statement: Statement) -> Place | None:
+    """Where the kernel can make the map of a box."""
+    line = box.place.span.line if box.place is not None and box.place.span is not None else 0
+    return place_of_making(plan.kernel, box.made_of, line, statement)
 
 
 def box_load(plan: RingPlan, statement: Assign, box: Box, tile: SharedTile, loop: Variable) -> Statement:
@@ -91,10 +100,12 @@ def _map(plan: RingPlan, box: Box, tile: SharedTile, statement: Assign | Effect)
     itemsize = element.element_ty.itemsize
     sides = {tile.fast: tile.line, tile.slow: tile.lines}
     lengths = tuple(sides.get(dim.axis, 1) if dim.axis is not None else 1 for dim in box.dims)
-    sizes = tuple(parameter_text(dim.size) if dim.size is not None else UNBOUNDED for dim in box.dims)
-    strides = tuple(_bytes(dim.stride, itemsize) for dim in box.dims[1:])
-    behind = settled_behind(plan.kernel, box.made_of, statement) if box.made_of else None
-    key = (box.base, lengths, sizes, strides, tile.swizzle, id(behind))
+    place = _place(plan, box, statement) if box.made_of else None
+    sizes, strides = _in_parameters(box, itemsize) if place is None else ((), ())
+    key: tuple[object, ...] = (box.base, lengths, sizes, strides, tile.swizzle)
+    if place is not None:
+        described = tuple((dim.size, dim.stride) for dim in box.dims)
+        key = (box.place, lengths, described, tile.swizzle, id(place.statement), place.behind)
     if key not in plan.maps:
         stem = box.base.name.removesuffix("_base").removesuffix("_ptr").removesuffix("_desc")
         names = {known.name for known in plan.maps.values()}
@@ -104,23 +115,32 @@ def _map(plan: RingPlan, box: Box, tile: SharedTile, statement: Assign | Effect)
             for choice in (f"{stem}_map", f"{stem}_other_map", *itertools.islice(words, 1, len(names) + 2))
             if choice not in names
         )
-        base = box.base.name
-        made = behind is not None
-        plan.maps[key] = TensorMap(name, element.element_ty, base, sizes, strides, lengths, tile.swizzle, made)
-        if behind is not None:
-            making = _making(plan.maps[key], box, isinstance(statement, Assign), behind)
-            plan.following.setdefault(id(behind), []).append(making)
+        made = place is not None
+        one = TensorMap(name, element.element_ty, box.base.name, sizes, strides, lengths, tile.swizzle, made)
+        plan.maps[key] = one
+        if place is not None:
+            _add_making(plan, one, box, isinstance(statement, Assign), place)
     for guard in box.guards:
         plan.guards.setdefault(parameter_text(guard))
     return plan.maps[key].name
 
 
-def _making(one: TensorMap, box: Box, loads: bool, behind: Statement) -> Effect:
-    """The statement that makes a map, as part of the line that gives it the last of what it needs."""
+def _add_making(plan: RingPlan, one: TensorMap, box: Box, loads: bool, place: Place) -> None:
+    """Adds the statement that makes a map, as part of the line that it stands beside."""
+    beside, origin = place.statement, replace(place.statement.origin, note="")
+    if isinstance(beside, Note):  # that line became no code; now it does
+        plan.replaced[id(beside)] = Note(origin)
     sizes = (dim.size or Literal(ValueType(int32), NO_BOUND) for dim in reversed(box.dims))
     strides = (dim.stride for dim in reversed(box.dims[1:]))
-    args = (Use(box.base.type, box.base), *sizes, *strides)
-    return Effect(behind.origin, Call(ValueType(void), "make_map", args, (("map", one.name), ("loads", loads))))
+    args = (box.place or Use(box.base.type, box.base), *sizes, *strides)
+    call = Call(ValueType(void), "make_map", args, (("map", one.name), ("loads", loads)))
+    plan.added.setdefault((id(beside), place.behind), []).append(Effect(origin, call))
+
+
+def _in_parameters(box: Box, itemsize: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Sizes in elements and strides in bytes, for the launcher."""
+    sizes = tuple(parameter_text(dim.size) if dim.size is not None else UNBOUNDED for dim in box.dims)
+    return sizes, tuple(_bytes(dim.stride, itemsize) for dim in box.dims[1:])
 
 
 def _bytes(stride: Expr, itemsize: int) -> str:
@@ -139,7 +159,9 @@ def copy_stores(plan: RingPlan) -> None:
             box = NotABox("a side is no power of two, or too short for whole chunks of shared memory")
         if isinstance(box, NotABox):
             plan.reasons.setdefault(f"store: {box.reason}")
-        elif (plan.options.guards or _holds_without_guards(box)) and box.dims[0].axis is not None and not _is_read(plan, box.base):
+        elif not (plan.options.guards or _holds_without_guards(box)):
+            continue
+        elif box.dims[0].axis is not None and not _is_read(plan, box.base):
             boxes[id(statement)] = (statement, box)
     for statement, box in list(boxes.values()):
         if all(id(other) in boxes for other in _stores(plan, box.base)):  # threads' own stores would overtake copies
