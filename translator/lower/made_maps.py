@@ -141,8 +141,9 @@ def _loads_complete(context: Context) -> tuple[Node, ...]:
             stages_name(context, ring),
             barrier_name(context, ring, "full"),
         )
-        header = f"for (int last = max({position} - {stages}, 0); last < {position}; ++last)"
-        nodes.append(Loop(header, (Line(f"mbarrier_wait(&{full}[last % {stages}], last / {stages} % 2);"),)))
+        fill = context.names.once("fill", ("loads complete", ring.loop))
+        header = f"for (int {fill} = max({position} - {stages}, 0); {fill} < {position}; ++{fill})"
+        nodes.append(Loop(header, (Line(f"mbarrier_wait(&{full}[{fill} % {stages}], {fill} / {stages} % 2);"),)))
     return (Comment("No copy may read a map that changes."), *nodes) if nodes else ()
 
 
