@@ -21,7 +21,7 @@ TILEWRIGHT_UNCHECKED inline bool is_read(const void* map)
 
 template <int ELEMENT, int SWIZZLE_BYTES, typename T, typename Map>
 TILEWRIGHT_UNCHECKED void make_tensor_map_2d(
-    Map& map, const T* base, int rows, int cols, long long row_stride, int box_rows, int box_cols, TILEWRIGHT_LINE)
+    Map& map, Map*, const T* base, int rows, int cols, long long row_stride, int box_rows, int box_cols, TILEWRIGHT_LINE)
 {
     static_assert(sizeof(Map) == sizeof(uint64_t) * 16);
     if (reinterpret_cast<uintptr_t>(&map) % sizeof(Map)) tilewright::fail("a tensor map must lie on 128 bytes", line);

@@ -206,8 +206,14 @@ def test_each_role_makes_the_maps_that_it_uses() -> None:
     assert [one.name for one in found.artifact.tensor_maps] == ["b_map"]  # b's place is a function of the parameters
     text = found.artifact.source
     producer, consumer = text[text.index("extern") :].split("} else {   // the others multiply")
-    assert re.search(r"make_tensor_map_2d<FP16_MAP, 64>\(a_map,\s+a_ptr \+ ", producer) and "(c_map" not in producer
-    assert re.search(r"make_tensor_map_2d<FP32_MAP, 128>\(c_map,\s+c_ptr \+ ", consumer) and "(a_map" not in consumer
+    assert (
+        re.search(r"make_tensor_map_2d<FP16_MAP, SWIZZLE>\(a_map, map_drafts,\s+a_ptr \+ ", producer)
+        and "(c_map" not in producer
+    )
+    assert (
+        re.search(r"make_tensor_map_2d<FP32_MAP, C_SWIZZLE>\(c_map, map_drafts,\s+c_ptr \+ ", consumer)
+        and "(a_map" not in consumer
+    )
     assert re.search(r"maps +a_map: made in the kernel \(L\d+\); box \[64, 32\], 64-byte swizzle", text)
 
 

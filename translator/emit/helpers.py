@@ -98,7 +98,7 @@ REQUIRES = {
     "tensor_map_prefetch": ("tensor_map",),
     "tma_store": ("shared_address", "tensor_map"),
     "made_maps": ("tensor_map",),
-    "make_tensor_map_2d": ("tensor_map",),
+    "make_tensor_map_2d": ("shared_address", "tensor_map"),
     "cp_async": ("shared_address",),
     "copy_rows": ("row_lead",),
     "align_rows": ("row_lead",),

@@ -12,7 +12,7 @@ from ..ir.walk import bodies, statements, subexpressions, used_variables
 from ..schedule.instructions import MAKER_REGISTERS, PRODUCER_REGISTERS, WARPGROUP, consumer_registers
 from ..schedule.producer import consumer_block, producer_block, shared_lines
 from .context import Context, ctype
-from .made_maps import begin_maps, end_maps
+from .made_maps import announce_maps, begin_maps, end_maps
 from .rings import announce_rings, l2_policies, ready, ring_counters
 from .scopes import find_scopes
 from .statements import by_source, loop_stop, lower_block, repeated
@@ -32,6 +32,7 @@ def lower_body(context: Context, kernel: Kernel) -> tuple[Node, ...]:
         rest = tuple(s for s in kernel.body if id(s) not in kept)
     loading = producer_block(rest)
     copies = _copies(loading)
+    announce_maps(context)
     encoded = {one.name for one in context.schedule.rings.encoded}
     read = [call.attribute("map") for call in copies.values()]
     context.set_up += announce_rings(context, [name for name in read if name in encoded])
@@ -54,7 +55,7 @@ def lower_body(context: Context, kernel: Kernel) -> tuple[Node, ...]:
     context.role, context.scopes = "consumer", find_scopes((*first, *multiplying), context.spelled)
     consumer = (
         *begin_maps(context, loads=False), *ring_counters(context), *_each_program(context, multiplying),
-        *context.at_end, *end_maps(context, loads=False),
+        *end_maps(context, loads=False),
     )  # fmt: skip
     context.role = ""
     shrink, grow = _register_shares(context)
