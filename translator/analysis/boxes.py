@@ -127,10 +127,8 @@ def _find_box(call: Call, site: Site, apart: bool) -> Box:
     made_of = frozenset(of - {parameter.variable for parameter in site.kernel.parameters})
     if any(site.fixed & set(used_variables(guard)) for guard in guards):
         raise NotAffineError("it is a box under conditions that the launcher cannot check")
-    guards = {parameter_text(guard): guard for guard in guards}
-    return Box(
-        base, dims, tuple(guards.values()), place if site.fixed else None, made_of if site.fixed else frozenset()
-    )
+    conditions = tuple({parameter_text(guard): guard for guard in guards}.values())
+    return Box(base, dims, conditions, place, made_of) if site.fixed else Box(base, dims, conditions)
 
 
 def _divisor_of(variable: Variable, site: Site) -> int:

@@ -43,7 +43,7 @@ def begin_maps(context: Context, loads: bool) -> tuple[Node, ...]:
         return ()
     slot = context.names.once("map_slot", "map slot")
     take = "take_map_slot()" if loads else f"{_storing(context, maps)} ? take_map_slot() : 0"
-    context.before_return = _given_back(context, maps, loads)
+    context.role.before_return = _given_back(context, maps, loads)
     return (
         Line(f"const int {slot} = {take};", "" if loads else "of those that start copies"),
         *(Line(f"TensorMap& {one.name} = made_maps[{slot}].{one.name};") for one in maps),
@@ -52,7 +52,7 @@ def begin_maps(context: Context, loads: bool) -> tuple[Node, ...]:
 
 def end_maps(context: Context, loads: bool) -> tuple[Node, ...]:
     """What the role ends with, and what it owes besides."""
-    owed, context.before_return = ([] if loads else context.at_end), ()
+    owed, context.role.before_return = ([] if loads else context.role.at_end), ()
     maps = _maps_of(context, loads)
     if not maps:
         return tuple(owed)
@@ -143,7 +143,7 @@ def _drafts(context: Context) -> str:
     size = MAP_BYTES * context.schedule.launch_threads // WARPGROUP
     comment = "tensor maps before they are copied to global memory"
     shared = Shared(name, "TensorMap", f"[{_makers(context)}]", size, comment, MAP_BYTES)
-    return context.shared.setdefault((0, "map drafts"), shared).name
+    return context.shared.scratch(0, "map drafts", shared).name
 
 
 def _makers(context: Context) -> str:
@@ -188,7 +188,7 @@ def _loads_complete(context: Context, reason: str) -> tuple[Node, ...]:
     """The loading thread's wait for all its copies."""
     nodes: list[Node] = []
     for ring in context.schedule.rings.rings:
-        if ring.kind != "tma" or not ring.counted:
+        if ring.kind != "tma" or not ring.counted or ring.like is not None:
             continue
         context.use_helper("mbarrier_wait")
         position, stages, full = (

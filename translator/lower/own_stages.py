@@ -24,6 +24,7 @@ from .tags import tag
 from .unit import Branch, Comment, Line, Loop, Node, Shared
 from .vectors import (
     access_of,
+    copy_helper,
     load_operands,
     place_of_own,
     place_of_scalar,
@@ -60,8 +61,10 @@ def declare_own(context: Context, load: Assign, ring: Ring, stages: str) -> None
     size = elements * threads * target.type.dtype.itemsize * ring.stages
     comment = f"each {'warp' if copy else 'thread'}'s own elements, on their way to its registers"
     outer = f"[{stages}]" if ring.stages > 1 else ""
-    context.shared.setdefault((target.key, "own"), Shared(name, ctype(target.type), f"{outer}[{sides}]", size, comment))
-    context.own_stage[target] = f"{name}[stage]" if ring.stages > 1 else name
+    context.shared.arrays.setdefault(
+        (target.key, "own"), Shared(name, ctype(target.type), f"{outer}[{sides}]", size, comment)
+    )
+    context.stages.own[target] = f"{name}[stage]" if ring.stages > 1 else name
 
 
 def _counts(context: Context, load: Assign) -> tuple[tuple[str, ...], int]:
@@ -81,7 +84,7 @@ def _scalar_copy(context: Context, load: Assign) -> tuple[Node, ...]:
     pointer, mask, _ = load_operands(load.value)  # type: ignore[arg-type]
     note_load(context, pointer, None)
     size = load.target.type.dtype.itemsize
-    helper = context.use_helper("cp_async", f"cp_async_{size}", bytes=size)
+    helper = copy_helper(context, load, size)
     test = scalar_test(context, mask)
     valid = f"{test.within(4)} ? {size} : 0" if test is not None else str(size)
     return (Line(f"{helper}(&{place_of_scalar(context, load.target)}, {context.speller.text(pointer)}, {valid});"),)
@@ -98,7 +101,7 @@ def own_copies(context: Context, load: Assign) -> tuple[Node, ...]:
     pointer, _, _ = load_operands(load.value)  # type: ignore[arg-type]
     note_load(context, pointer, layout)
     size = access.width * target.type.dtype.itemsize
-    helper = context.use_helper("cp_async", f"cp_async_{size}", bytes=size)
+    helper = copy_helper(context, load, size)
 
     def one(point: Point) -> tuple[Node, ...]:
         test, count = uniform_test(context, access, point), valid_count(context, access, point)
@@ -155,7 +158,7 @@ def lower_own_loop(
     )
     for_others = any(load.target in context.schedule.warp_copies for load in loads)
     free = (Line("__syncwarp();", "every lane has read what is overwritten next"),) if for_others else ()
-    context.after_load[id(loads[-1])] = (*free, *more)
+    context.stages.after_load[id(loads[-1])] = (*free, *more)
     arrival = [
         Line(f"cp_async_wait<{f'{stages} - 1' if several else '0'}>();", "what this thread has copied has arrived"),
         *((Line("__syncwarp();", "and what other lanes have copied for it"),) if for_others else ()),

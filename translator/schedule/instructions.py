@@ -139,15 +139,15 @@ def mma_takes(dtype: DType, capability: int) -> bool:
     return ptx is not None and MMA_SINCE[ptx] <= capability
 
 
-def consumer_registers(num_warps: int, producer: int = PRODUCER_REGISTERS) -> int:
-    """Registers per multiplying thread, beside a warpgroup that loads with `producer` each.
+def consumer_registers(num_warps: int, blocks: int = 1, producer: int = PRODUCER_REGISTERS) -> int:
+    """Registers per multiplying thread, beside a warpgroup that loads with `producer` each, of so many blocks at once.
 
-    A single multiplying warpgroup has all that a thread can have.
+    A single warpgroup of a single block has all that a thread can have.
     """
     consumers = num_warps * 32 // WARPGROUP
-    if consumers < 2:
+    if consumers < 2 and blocks == 1:
         return 255
-    at_start = REGISTER_FILE // (WARPGROUP * (consumers + 1)) // 8 * 8
+    at_start = REGISTER_FILE // (WARPGROUP * (consumers + 1) * blocks) // 8 * 8
     return min((at_start * (consumers + 1) - producer) // consumers // 8 * 8, MOST_REGISTERS)
 
 
