@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from unit.test_grouped_descriptors import grouped
-from unit.test_made_maps import rows_of_groups, tile_of_expert
+from unit.test_made_maps import rows_of_expert, rows_of_groups
 
 pytestmark = pytest.mark.gpu
 
@@ -121,14 +121,14 @@ def test_more_programs_than_slots() -> None:
     import torch
 
     rng = np.random.default_rng(2)
-    n, k, blocks, experts = 128, 128, 5000, 16
+    n, k, blocks, experts = 256, 128, 5000, 16
     starts = torch.arange(blocks, dtype=torch.int32, device="cuda") * 64
     chosen = rng.integers(-1, experts, blocks).astype(np.int32)
     ends = torch.full((experts,), blocks * 64 - 4, dtype=torch.int32, device="cuda")
     a, b = integers(rng, blocks * 64, k), integers(rng, experts, n, k)
     c = torch.full((len(a), n), float("nan"), device="cuda")
     expert = torch.from_numpy(chosen).cuda()
-    tile_of_expert[(blocks, 1)](a, b, c, expert, starts, ends, n, k, BM=64, BN=128, BK=64)
+    rows_of_expert[(blocks,)](a, b, c, expert, starts, ends, n, k, BM=64, BN=128, BK=64)
     of_blocks = torch.bmm(a.view(blocks, 64, k).float(), b.float()[expert.clamp(min=0).long()].transpose(1, 2))
     found, expected = c.view(blocks, 64, n), of_blocks
     expected[expert < 0] = float("nan")

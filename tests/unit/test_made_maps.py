@@ -49,7 +49,7 @@ def rows_of_groups(
 
 
 @triton.jit
-def tile_of_expert(
+def rows_of_expert(
     a_ptr, b_ptr, c_ptr, experts, starts, ends, n, k, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr
 ):  # fmt: skip
     # Which expert a block of rows belongs to, and where its rows lie, is loaded; unused blocks end early.
@@ -61,11 +61,11 @@ def tile_of_expert(
     a_desc = tl.make_tensor_descriptor(a_ptr + start * k, [rows, k], [k, 1], [BM, BK])
     b_desc = tl.make_tensor_descriptor(b_ptr + expert * n * k, [n, k], [k, 1], [BN, BK])
     c_desc = tl.make_tensor_descriptor(c_ptr + start * n, [rows, n], [n, 1], [BM, BN])
-    column = tl.program_id(1) * BN
-    total = tl.zeros((BM, BN), dtype=tl.float32)
-    for inner in range(0, k, BK):
-        total = tl.dot(a_desc.load([0, inner]), b_desc.load([column, inner]).T, total)
-    c_desc.store([0, column], total)
+    for column in range(0, n, BN):
+        total = tl.zeros((BM, BN), dtype=tl.float32)
+        for inner in range(0, k, BK):
+            total = tl.dot(a_desc.load([0, inner]), b_desc.load([column, inner]).T, total)
+        c_desc.store([0, column], total)
 
 
 GROUPS_SIGNATURE = "*fp16:16, *fp16:16, *fp32:16, *i32:16, i32:16, i32:16, i32, 64, 32, 32"
@@ -133,7 +133,7 @@ def check_experts() -> None:
     experts, ends = np.array([0, 0, 2, -1, 2, 1], np.int32), np.array([72, 208, 140], np.int32)
     a, b = integers(rng, 240, k), integers(rng, 3, n, k)
     c = np.full((240, n), np.nan, np.float32)
-    tile_of_expert[(6, 2)](a, b, c, experts, starts, ends, n, k, BM=64, BN=32, BK=32)
+    rows_of_expert[(6,)](a, b, c, experts, starts, ends, n, k, BM=64, BN=32, BK=32)
     written = np.zeros(240, bool)
     for expert, start in zip(experts, starts, strict=True):
         last = min(start + 64, ends[expert])
@@ -154,20 +154,21 @@ def maybe_empty(place, sizes, b_ptr, c_ptr, n, BM: tl.constexpr, BN: tl.constexp
     a_ptr = tl.load(place).to(tl.pointer_type(tl.float16))
     a_desc = tl.make_tensor_descriptor(a_ptr, [tl.load(sizes), tl.load(sizes + 1)], [64, 1], [BM, BK])
     b_desc = tl.make_tensor_descriptor(b_ptr, [n, 64], [64, 1], [BN, BK])
-    total = tl.zeros((BM, BN), dtype=tl.float32)
-    for start in range(0, 64, BK):
-        total = tl.dot(a_desc.load([0, start]), b_desc.load([0, start]).T, total)
     c_desc = tl.make_tensor_descriptor(c_ptr, [tl.load(sizes + 2), n], [n, 1], [BM, BN])
-    c_desc.store([0, 0], total + 1)
+    for column in range(0, n, BN):
+        total = tl.zeros((BM, BN), dtype=tl.float32)
+        for start in range(0, 64, BK):
+            total = tl.dot(a_desc.load([0, start]), b_desc.load([column, start]).T, total)
+        c_desc.store([0, column], total + 1)
 
 
 def test_empty_tensors_are_zeros_and_keep_nothing(each_way: Callable[[Callable[[], None]], None]) -> None:
     def check() -> None:
-        a, b = np.full((64, 64), np.nan, np.float16), np.ones((32, 64), np.float16)
+        a, b = np.full((64, 64), np.nan, np.float16), np.ones((64, 64), np.float16)
         for rows, columns, stored in ((0, 64, 64), (64, 0, 64), (0, 0, 0), (-8, 64, -8)):
             sizes, place = np.array([rows, columns, stored], np.int32), np.array([a.ctypes.data], np.int64)
-            c = np.full((64, 32), 7, np.float32)
-            maybe_empty[(1,)](place, sizes, b, c, 32, BM=64, BN=32, BK=32)
+            c = np.full((64, 64), 7, np.float32)
+            maybe_empty[(1,)](place, sizes, b, c, 64, BM=64, BN=32, BK=32)
             np.testing.assert_array_equal(c, 1 if stored > 0 else 7)
 
     each_way(check)
@@ -217,13 +218,56 @@ def test_each_role_makes_the_maps_that_it_uses() -> None:
     assert re.search(r"maps +a_map: made in the kernel \(L\d+\); box \[64, 32\], 64-byte swizzle", text)
 
 
+@triton.jit
+def ends_late(a_ptr, b_ptr, c_ptr, starts, n, k, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    start = tl.load(starts + tl.program_id(0))
+    rows = tl.load(starts + tl.program_id(0) + 1) - start
+    a_desc = tl.make_tensor_descriptor(a_ptr + start * k, [rows, k], [k, 1], [BM, BK])
+    b_desc = tl.make_tensor_descriptor(b_ptr, [n, k], [k, 1], [BN, BK])
+    c_desc = tl.make_tensor_descriptor(c_ptr + start * n, [rows, n], [n, 1], [BM, BN])
+    for column in range(0, n, BN):
+        total = tl.zeros((BM, BN), dtype=tl.float32)
+        for inner in range(0, k, BK):
+            total = tl.dot(a_desc.load([0, inner]), b_desc.load([column, inner]).T, total)
+        c_desc.store([0, column], total)
+    if rows == BM:
+        return
+    for column in range(0, n, BN):
+        c_desc.store([0, column], tl.zeros((BM, BN), dtype=tl.float32))
+
+
+ENDS_SIGNATURE = "*fp16:16, *fp16:16, *fp32:16, *i32:16, i32:16, i32:16, 64, 32, 32"
+
+
 def test_slots_are_given_back_on_every_way() -> None:
-    text = translated(tile_of_expert, EXPERTS_SIGNATURE).artifact.source
-    assert text.count("= take_map_slot()") == 1 and text.count("? take_map_slot()") == 1
-    body = text[text.index('extern "C"') :]
-    taken, ends = body.index("take_map_slot()"), [match.start() for match in re.finditer(r"return;", body)]
-    assert all(end < taken for end in ends)  # before anybody has taken one
-    assert body.count("free_map_slot(map_slot)") == 2
+    early, late = (
+        translated(kernel, signature).artifact.source
+        for kernel, signature in ((rows_of_expert, EXPERTS_SIGNATURE), (ends_late, ENDS_SIGNATURE))
+    )
+    for text in (early, late):
+        assert text.count("= take_map_slot()") == 1 and text.count("? take_map_slot()") == 1
+    body = early[early.index('extern "C"') :]
+    assert body.index("return;") < body.index("take_map_slot()") and body.count("free_map_slot(map_slot)") == 2
+    lines = [line.strip() for line in late[late.index('extern "C"') :].splitlines()]
+    ends = [number for number, line in enumerate(lines) if line == "return;"]
+    assert ends and all("free_map_slot(map_slot);" in lines[end - 2 : end] for end in ends)
+    assert late.count("free_map_slot(map_slot)") == len(ends) + 2
+
+
+def test_more_programs_than_slots_end_early(each_way: Callable[[Callable[[], None]], None]) -> None:
+    def check() -> None:
+        rng, n, k = np.random.default_rng(3), 64, 32
+        starts = np.cumsum([0, *rng.choice([8, 64], 30)]).astype(np.int32)
+        a, b = integers(rng, starts[-1], k), integers(rng, n, k)
+        c = np.full((len(a), n), np.nan, np.float32)
+        ends_late[(30,)](a, b, c, starts, n, k, BM=64, BN=32, BK=32)
+        expected = a.astype(np.float64) @ b.astype(np.float64).T
+        for first, last in zip(starts, starts[1:], strict=False):
+            if last - first < 64:
+                expected[first:last] = 0
+        np.testing.assert_array_equal(c, expected)
+
+    each_way(check)
 
 
 @triton.jit
@@ -236,6 +280,27 @@ def moving_base(places, b_ptr, c_ptr, k, BM: tl.constexpr, BN: tl.constexpr, BK:
         total = tl.dot(a_desc.load([0, start]), b_desc.load([0, start]).T, total)
     c_desc = tl.make_tensor_descriptor(c_ptr, [BM, BN], [BN, 1], [BM, BN])
     c_desc.store([0, 0], total)
+
+
+@triton.jit
+def tile_of_group(places, b_ptr, c_ptr, n, k, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    a_ptr = tl.load(places + tl.program_id(0)).to(tl.pointer_type(tl.float16))
+    a_desc = tl.make_tensor_descriptor(a_ptr, [BM, k], [k, 1], [BM, BK])
+    b_desc = tl.make_tensor_descriptor(b_ptr, [n, k], [k, 1], [BN, BK])
+    c_desc = tl.make_tensor_descriptor(c_ptr, [BM, n], [n, 1], [BM, BN])
+    column = tl.program_id(1) * BN
+    total = tl.zeros((BM, BN), dtype=tl.float32)
+    for start in range(0, k, BK):
+        total = tl.dot(a_desc.load([0, start]), b_desc.load([column, start]).T, total)
+    c_desc.store([0, column], total)
+
+
+def test_no_map_is_made_for_a_tile_alone() -> None:
+    found = translated(tile_of_group, "*i64:16, *fp16:16, *fp32:16, i32:16, i32:16, 64, 32, 32")
+    (ring,) = found.schedule.rings.rings
+    assert ring.kind == "cp_async" and not found.schedule.rings.maps
+    reason = r"no TMA +\w+: its tensor map, made in the kernel, would serve one tile"
+    assert re.search(reason, found.artifact.source)
 
 
 def test_no_map_changes_within_the_loop_that_loads_ahead() -> None:
@@ -268,7 +333,7 @@ def test_other_architectures_have_none() -> None:
 
 @pytest.mark.skipif(not nvrtc.is_available(), reason="NVRTC is not installed")
 def test_ptxas_takes_it_without_spills() -> None:
-    for kernel, signature in ((rows_of_groups, GROUPS_SIGNATURE), (tile_of_expert, EXPERTS_SIGNATURE)):
+    for kernel, signature in ((rows_of_groups, GROUPS_SIGNATURE), (rows_of_expert, EXPERTS_SIGNATURE)):
         for num_warps in (4, 8):
             signature = signature.replace("64, 32, 32", f"{16 * num_warps}, 32, 32")
             artifact = translated(kernel, signature, num_warps=num_warps).artifact

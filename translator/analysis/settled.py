@@ -54,10 +54,14 @@ def promised_divisors(expr: Expr) -> dict[Variable, int]:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a statement can be added: in front of another one, or `behind` it."""
+    """Where a statement can be added: in front of another one, or `behind` it.
+
+    `loops` counts the loops between it and what it is for: how often that may run for each time it runs.
+    """
 
     statement: Statement
     behind: bool
+    loops: int
 
 
 def place_of_making(kernel: Kernel, variables: Iterable[Variable], line: int, statement: Statement) -> Place | None:
@@ -76,7 +80,8 @@ def place_of_making(kernel: Kernel, variables: Iterable[Variable], line: int, st
     block, end = path[depth]
     loop = next((n for n in range(after + 1, end) if _holds_loop(block[n])), end)
     lines = [n for n in range(after + 1, loop) if block[n].origin.span.line == line]
-    return Place(block[lines[-1]], True) if lines else Place(block[loop], False)
+    loops = sum(isinstance(around[place], (For, While)) for around, place in path[depth:-1])
+    return Place(block[lines[-1]], True, loops) if lines else Place(block[loop], False, loops)
 
 
 def _last_assignment(path: Path, missing: set[Variable]) -> tuple[int, int] | None:

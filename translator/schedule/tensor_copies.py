@@ -23,6 +23,7 @@ from .shared_tiles import SharedTile, fits
 
 UNBOUNDED = str(1 << 31)  # the size of a dimension that the kernel does not bound
 MADE_RANK = 2  # dimensions of maps that the kernel makes
+LOOPS_THAT_PAY = 1  # for which a map is made once, besides the one that loads ahead: for a tile alone it costs more
 NO_BOUND = (1 << 31) - 1  # the same where the kernel makes the map, of sizes that are ints
 
 
@@ -61,7 +62,10 @@ def find_any_box(plan: RingPlan, statement: Assign | Effect, loop: For | None) -
         return box
     if any(plan.facts.assignments[variable] != 1 for variable in made.made_of):
         return box
-    return made if _place(plan, made, statement) is not None else box
+    place = _place(plan, made, statement)
+    if place is not None and place.loops - (loop is not None) < LOOPS_THAT_PAY:
+        return NotABox("its tensor map, made in the kernel, would serve one tile")
+    return box if place is None else made
 
 
 def _place(plan: RingPlan, box: Box, statement: Statement) -> Place | None:
