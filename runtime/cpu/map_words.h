@@ -26,6 +26,7 @@ TILEWRIGHT_UNCHECKED void make_tensor_map_2d(
     static_assert(sizeof(Map) == sizeof(uint64_t) * 16);
     if (reinterpret_cast<uintptr_t>(&map) % sizeof(Map)) tilewright::fail("a tensor map must lie on 128 bytes", line);
     if (tilewright::is_read(&map)) tilewright::fail("a tensor map changes while a copy that reads it is under way", line);
+    if (row_stride < 0) tilewright::fail("a tensor map with a negative stride", line);
     tilewright::TensorMapLayout made{};
     made.base = reinterpret_cast<uintptr_t>(base);
     made.rank = 2;

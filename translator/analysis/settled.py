@@ -67,8 +67,9 @@ class Place:
 def place_of_making(kernel: Kernel, variables: Iterable[Variable], line: int, statement: Statement) -> Place | None:
     """Where to compute once what `statement` needs of some variables: when they have their values, and if it is needed.
 
-    That is behind the source line `line`, where a descriptor is made, if this is not inside a loop or behind one that the
-    values do not depend on; or else in front of such a loop. None where a variable gets its value on another way.
+    That is behind the source line `line`, where a descriptor is made, or the one that assigns the last of them, unless a
+    condition or a loop that they do not depend on comes first: then in front of the loop. None where a variable gets its
+    value on another way.
     """
     path = path_to(kernel.body, statement) or []
     found = _last_assignment(path, set(variables))
@@ -79,9 +80,10 @@ def place_of_making(kernel: Kernel, variables: Iterable[Variable], line: int, st
         depth, after = depth + 1, -1
     block, end = path[depth]
     loop = next((n for n in range(after + 1, end) if _holds_loop(block[n])), end)
-    lines = [n for n in range(after + 1, loop) if block[n].origin.span.line == line]
     loops = sum(isinstance(around[place], (For, While)) for around, place in path[depth:-1])
-    return Place(block[lines[-1]], True, loops) if lines else Place(block[loop], False, loops)
+    lines = (line, block[after].origin.span.line) if after >= 0 else (line,)
+    behind = [n for n in range(max(after, 0), loop) if block[n].origin.span.line in lines]
+    return Place(block[behind[-1]], True, loops) if behind else Place(block[loop], False, loops)
 
 
 def _last_assignment(path: Path, missing: set[Variable]) -> tuple[int, int] | None:
