@@ -17,6 +17,7 @@ from .functions import lower_function
 from .header import header_fields, title
 from .index_tiles import settle_index_tiles
 from .literals import literal_text
+from .made_maps import count_map_slots
 from .names import MATH_NAMES, Names, entry_name
 from .roles import Roles
 from .scopes import Scopes, find_scopes
@@ -43,6 +44,7 @@ def lower_kernel(kernel: Kernel, facts: Facts, schedule: Schedule, in_turns: boo
     for helper in context.speller.used_helpers:
         context.use_helper(helper)
     static, dynamic, dynamic_bytes = plan_shared(context)
+    count_map_slots(context, dynamic_bytes)
     prologue, bounds = _prologue(context, dynamic, body), _bounds(context)
     unit = Unit(
         title=title(kernel),
@@ -60,7 +62,7 @@ def lower_kernel(kernel: Kernel, facts: Facts, schedule: Schedule, in_turns: boo
         parameters=(
             *(context.declaration(parameter.variable, None) for parameter in kernel.parameters),
             *((f"int {context.num_programs()}",) if schedule.rings.persistent else ()),
-            *(f"const __grid_constant__ TensorMap {tensor_map.name}" for tensor_map in schedule.rings.maps),
+            *(f"const __grid_constant__ TensorMap {tensor_map.name}" for tensor_map in schedule.rings.encoded),
         ),
         bounds=bounds,
         places=tuple(context.roles.places),
