@@ -10,7 +10,6 @@ from .language.dtypes import DType, Element, int32
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from .kernel_function import KernelFunction
     from .outside import Reading
 
 

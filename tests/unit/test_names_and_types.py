@@ -151,7 +151,7 @@ def lists_and_slices_kernel(out_ptr, n, NAME: tl.constexpr):
     total = 0
     while tl.condition(total < n, disable_licm=True):
         total += 2
-    tl.store(out_ptr + i, getattr(tl, NAME)(i, total, propagate_nan=getattr(tl.PropagateNan, "ALL")))
+    tl.store(out_ptr + i, getattr(tl, NAME)(i, total, propagate_nan=tl.PropagateNan.ALL))
 
 
 def test_lists_are_tuples_and_attributes_have_computed_names(run_everywhere: Any) -> None:
@@ -235,7 +235,9 @@ def test_functions_of_one_name_are_different_arguments(mode: str, monkeypatch: p
 def classes_kernel(x_ptr, out_ptr):
     pair = tl.tuple([1, 2])
     tl.static_assert(isinstance(pair, tl.tuple) and len(pair + tl.tuple((3,))) == 3)
-    tl.static_assert(isinstance(x_ptr.dtype, tl.pointer_type) and not isinstance(x_ptr.dtype.element_ty, tl.pointer_type))
+    tl.static_assert(
+        isinstance(x_ptr.dtype, tl.pointer_type) and not isinstance(x_ptr.dtype.element_ty, tl.pointer_type)
+    )
     i = tl.arange(0, 4)
     tl.static_assert(isinstance(i.type, tl.block_type) and i.type.element_ty == tl.int32)
     tl.store(out_ptr, (pair == (1, 2)) + tl.load(x_ptr))
@@ -308,3 +310,19 @@ def test_names_that_users_import() -> None:
     assert isinstance(reinterpret(np.zeros(1, np.int8), tl.float8e5), TensorWrapper)
     assert issubclass(PTXASError, InterpreterError) and issubclass(triton.CompilationError, InterpreterError)
     assert tl.str_to_ty("*kfp32").const and tl.str_to_ty("i8") == tl.int8
+
+
+@triton.jit
+def attributes_kernel(x_ptr, count_ptr, n):
+    if x_ptr is not None and hasattr(x_ptr, "dtype") and getattr(x_ptr, "dtype").element_ty == tl.int32:
+        old = tl.atomic_add(count_ptr, n)
+        tl.static_assert(old.dtype == tl.int32 and not hasattr(old, "nothing") and getattr(old, "nothing", 3) == 3)
+
+
+def test_attributes_of_run_time_values_and_results_that_nobody_reads(run_everywhere: Any) -> None:
+    from tilewright.runtime import nvrtc
+
+    _, count = run_everywhere(attributes_kernel, (2,), np.zeros(1, np.int32), np.zeros(1, np.int32), 3)
+    assert count[0] == 6
+    artifact = attributes_kernel.translate("*i32, *i32, i32")
+    assert "warning" not in nvrtc.compile_text(artifact).log

@@ -30,7 +30,6 @@ from ..ir.nodes import (
 from ..ir.rewrite import renamed
 from ..ir.types import Dim, ValueType
 from ..ir.walk import assigned_variables, expressions, statements, used_variables
-from ..kernel_function import KernelFunction
 from ..outside import WATCHED, Outside, as_read, outer_value
 from .aggregates import AGGREGATES
 from .carried import bind_parts

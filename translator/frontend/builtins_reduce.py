@@ -82,7 +82,10 @@ def _item(builder: Builder, a: Arguments, span: Span) -> Value:
     expr = to_expr(a["input"], span)
     if expr.type.numel != 1 or expr.type.is_pointer:
         raise ShapeError(
-            f"item() takes a tile of one number, not {expr.type}", span, "reduce it first, as with tl.sum", builder.calls
+            f"item() takes a tile of one number, not {expr.type}",
+            span,
+            "reduce it first, as with tl.sum",
+            builder.calls,
         )
     return only_element(builder, expr, span)
 

@@ -1,5 +1,6 @@
-"""What launches compare with what a translation read: members of users' modules, classes and objects, and what their
-Python functions read that ran at compile time. Plain globals are noted where names are looked up (`builder.py`).
+"""What launches compare with what a translation read, besides the globals that kernels name (`builder.py`).
+
+These are members of users' modules, classes and objects, and what Python functions read that ran at compile time.
 """
 
 from __future__ import annotations

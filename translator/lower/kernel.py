@@ -234,7 +234,7 @@ def _prologue(context: Context, dynamic: tuple[Shared, ...], body: Iterable[Node
             used |= words((line,))
     if tid in used:
         nodes.append(Line(f"const int {tid} = threadIdx.x;"))
-    if places and tid in used and not context.schedule.rings.has_producer:  # with tensor copies there is little that it would save
+    if places and not context.schedule.rings.has_producer:  # with tensor copies there is little that it would save
         nodes.append(Line(f"__builtin_assume({tid} >= 0);", "its quotients and remainders are shifts and masks"))
     nodes += reversed(places)
     return [*nodes, *context.set_up]
