@@ -313,8 +313,8 @@ def test_names_that_users_import() -> None:
 
 
 @triton.jit
-def attributes_kernel(x_ptr, count_ptr, n):
-    if x_ptr is not None and hasattr(x_ptr, "dtype") and getattr(x_ptr, "dtype").element_ty == tl.int32:
+def attributes_kernel(x_ptr, count_ptr, n, NAME: tl.constexpr = "dtype"):
+    if x_ptr is not None and hasattr(x_ptr, NAME) and getattr(x_ptr, NAME).element_ty == tl.int32:
         old = tl.atomic_add(count_ptr, n)
         tl.static_assert(old.dtype == tl.int32 and not hasattr(old, "nothing") and getattr(old, "nothing", 3) == 3)
 
@@ -324,5 +324,5 @@ def test_attributes_of_run_time_values_and_results_that_nobody_reads(run_everywh
 
     _, count = run_everywhere(attributes_kernel, (2,), np.zeros(1, np.int32), np.zeros(1, np.int32), 3)
     assert count[0] == 6
-    artifact = attributes_kernel.translate("*i32, *i32, i32")
+    artifact = attributes_kernel.translate("*i32, *i32, i32, 'dtype'")
     assert "warning" not in nvrtc.compile_text(artifact).log
