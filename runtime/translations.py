@@ -229,8 +229,8 @@ def _as_json(artifact: Artifact) -> dict[str, Any]:
         "persistent": artifact.persistent,
         "cooperative": artifact.cooperative,
         "dependent": artifact.dependent,
-        "contracts": artifact.contracts,
         "static_shared_bytes": artifact.static_shared_bytes,
+        "compiler_flags": artifact.compiler_flags,
     }
 
 
@@ -260,8 +260,8 @@ def _artifact(
         persistent=facts["persistent"],
         cooperative=facts["cooperative"],
         dependent=facts["dependent"],
-        contracts=facts["contracts"],
         static_shared_bytes=facts["static_shared_bytes"],
+        compiler_flags=tuple(facts["compiler_flags"]),
     )
 
 

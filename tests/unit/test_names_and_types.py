@@ -272,21 +272,6 @@ def test_extremes_of_16_bit_floats(dtype: Any, monkeypatch: pytest.MonkeyPatch) 
 
 
 @triton.jit
-def multiply_add_kernel(x_ptr, out_ptr):
-    tl.store(out_ptr, tl.load(x_ptr) * tl.load(x_ptr + 1) + tl.load(x_ptr + 2))
-
-
-@pytest.mark.parametrize("fused", [True, False])
-def test_products_and_sums_stay_apart_on_demand(fused: bool) -> None:
-    from tilewright.runtime import nvrtc
-
-    artifact = multiply_add_kernel.translate("*fp32:16, *fp32:16", enable_fp_fusion=fused)
-    ptx = nvrtc.compile_ptx(artifact)
-    assert ("fma.rn.f32" in ptx) == fused and ("add.rn.f32" in ptx) == (not fused)
-    assert ("--fmad=false" in artifact.source) == (not fused)
-
-
-@triton.jit
 def modules_kernel(out_ptr, N: tl.core.constexpr):
     rank: tl.constexpr = tl.core._log2(N)
     wide = tl.arange(0, N).to(tl.core.get_int_dtype(64, signed=True))

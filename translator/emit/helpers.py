@@ -21,6 +21,7 @@ TEMPLATES = (
     "atomic_add_vec",
     "divide",
     "square_root",
+    "power_of_two",
     "sigmoid",
     "small_pair",
     "in_register",
@@ -83,6 +84,8 @@ TEMPLATES = (
     "wgmma_commit",
     "wgmma_wait",
     "wgmma_pin",
+    "fragment_pin",
+    "wgmma_fragment",
     "wgmma",
 )
 
@@ -101,7 +104,9 @@ REQUIRES = {
     "ldmatrix": ("shared_address",),
     "stmatrix": ("shared_address",),
     "wgmma_descriptor": ("shared_address",),
+    "sigmoid": ("divide",),
     "field_pair": ("in_register",),
+    "wgmma_fragment": ("pack_pair", "fragment_pin"),
     "split_tf32": ("round_tf32",),
     "split_bf16": ("pack_bf16",),
 }
@@ -140,12 +145,12 @@ def _with_requirements(helper: Helper, packets: tuple[int, ...]) -> list[tuple[s
     values = {"name": helper.name, **helper.values}
     if helper.template in ("load_vec", "store_vec"):
         modifier = values["modifier"]
-        whole = "_".join(filter(None, (helper.template, modifier)))
+        whole = helper.name.replace("_bounded", "").replace("_if", "")
         single = PACKETS[packets[0]] if len(packets) == 1 else ""
         common = {"whole": whole, "packet": single or "Whole", "single": bool(single)} | _access(modifier)
         entries = [(helper.name, helper.template, values | common)]
         if helper.template == "store_vec":
-            entries.insert(0, (whole, helper.template, {"name": whole, "kind": "", "modifier": modifier} | common))
+            entries.insert(0, (whole, helper.template, values | {"name": whole, "kind": ""} | common))
         sizes = [(size, PACKETS[size]) for size in packets]
         return entries if single else [("packet", "packet", {"sizes": sizes}), *entries]
     if helper.template == "load_one":

@@ -6,7 +6,7 @@ of the language mean in `builtins_*.py`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -20,7 +20,6 @@ from ..ir.nodes import (
     Effect,
     Expr,
     Inlined,
-    Literal,
     Note,
     Origin,
     Statement,
@@ -68,6 +67,8 @@ class Builder:
         self.block_of: dict[Variable, int] = {}  # the block in which a variable was first assigned
         self.block = 0
         self.result: Any = None  # where an inlined function's returns go
+        self.following: tuple[Sequence[Any], ...] = ()  # what stands behind the blocks around, outermost first
+        self.unrolled = 0  # loops around the statement that are written out
         self.returned: list[Value] = []  # what a device function returns
         self.results: set[Variable] = set()  # what functions inlined in this statement return, each in one place
         self.nonnegative: set[Variable] = parent.nonnegative if parent else set()  # integers that are never below 0
@@ -95,7 +96,7 @@ class Builder:
             raise UndefinedVariableError(
                 f"{name} {value.why} (line {value.span.line})",
                 span,
-                f"assign {name} before the branch or loop",
+                value.remedy or f"assign {name} before the branch or loop",
                 self.calls,
             )
         if value is not None:
@@ -206,6 +207,11 @@ class Builder:
     # ------------------------------------------------------------------------------------------------- statements
 
     @property
+    def is_straight(self) -> bool:
+        """Whether every way through an inlined function comes to the statement."""
+        return bool(self.block == self.result.home)
+
+    @property
     def here(self) -> Origin:
         """The origin of the statement being translated."""
         if self.origin is None:
@@ -306,8 +312,3 @@ class Builder:
         """A shape: a tuple or list of sides, or one side."""
         items = value.items if isinstance(value, Tuple) else (value,)
         return tuple(self.side(item, "a side of the shape", span) for item in items)
-
-
-def literal_value(expr: Expr) -> int | float | bool | None:
-    """The number that an expression is, or None."""
-    return expr.value if isinstance(expr, Literal) else None

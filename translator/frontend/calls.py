@@ -9,7 +9,7 @@ from typing import Any
 from ..diagnostics import ArgumentError, CompilationError, Span, UnsupportedLanguageConstruct
 from ..ir.nodes import Assign, CallFunction, DeviceFunction, Expr, Inlined, Use, Variable
 from ..ir.types import ValueType
-from ..ir.walk import used_variables
+from ..ir.walk import expressions, statements, used_variables, what_decides
 from ..kernel_function import KernelFunction
 from ..language.builtin import Builtin
 from ..language.constexpr import unwrap
@@ -179,8 +179,9 @@ def _as_device_function(builder: Builder, target: KernelFunction, bound: dict[st
             builder.functions.update(known)
             return None
     function = builder.functions[key]
-    shape = common_shape([value.type.shape for value in runtime.values()], span)
-    exprs = tuple(broadcast_to(value, shape, span) for value in runtime.values())
+    given = [runtime[parameter.name] for parameter in function.parameters]
+    shape = common_shape([value.type.shape for value in given], span)
+    exprs = tuple(broadcast_to(value, shape, span) for value in given)
     return CallFunction(function.result.with_shape(shape), function, exprs, span=span)
 
 
@@ -205,11 +206,14 @@ def _build_function(
     if not returns or not results or not all(isinstance(value, Expr) for value in results):
         raise NotElementwiseError
     types = {value.type for value in results if isinstance(value, Expr)}
-    if len(types) != 1:
+    # A parameter that the result does not come from, such as one that is asked for its type, says nothing of the shape.
+    body = tuple(inner.statements)
+    needed = what_decides(body)
+    read = {v for statement in statements(body) for expr in expressions(statement) for v in used_variables(expr)}
+    kept = tuple(parameter for parameter in parameters if parameter in needed)
+    if len(types) != 1 or not kept or any(parameter in read - needed for parameter in parameters):
         raise NotElementwiseError
-    return DeviceFunction(
-        target.__name__, tuple(parameters), types.pop(), tuple(inner.statements), origin, inner.source.docstring
-    )
+    return DeviceFunction(target.__name__, kept, types.pop(), body, origin, inner.source.docstring)
 
 
 def _visit_callee(inner: Builder) -> None:

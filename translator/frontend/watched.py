@@ -1,6 +1,6 @@
-"""What launches compare with what a translation read, besides the globals that kernels name (`builder.py`).
+"""What launches compare with what a translation read: members of modules, classes and objects, and what functions read.
 
-These are members of users' modules, classes and objects, and what Python functions read that ran at compile time.
+The functions are Python's own that ran at compile time. Plain globals are noted where names are looked up (`builder.py`).
 """
 
 from __future__ import annotations

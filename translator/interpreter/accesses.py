@@ -81,10 +81,6 @@ def _ordered_bits(value: Any) -> int:
     return bits if bits >= 0 else -1 - (bits & np.iinfo(f"int{value.dtype.itemsize * 8}").max)
 
 
-def _swapped(old: Any, expected: Any, value: Any) -> Any:
-    return value if old.tobytes() == expected.tobytes() else old
-
-
 HANDLERS: dict[str, Callable[[Arguments], Any]] = {
     "load": _load,
     "store": _store,
@@ -95,5 +91,7 @@ HANDLERS: dict[str, Callable[[Arguments], Any]] = {
     "atomic_or": _atomic("or", lambda old, value: old | value),
     "atomic_xor": _atomic("xor", lambda old, value: old ^ value),
     "atomic_xchg": _atomic("xchg", lambda old, value: value),
-    "atomic_cas": _atomic("cas", _swapped, ("cmp", "val")),
+    "atomic_cas": _atomic(
+        "cas", lambda old, expected, value: value if old.tobytes() == expected.tobytes() else old, ("cmp", "val")
+    ),
 }

@@ -54,9 +54,9 @@ METHODS = {name: function for name, function in _builtins.items() if function.me
 
 __all__ = [
     "CONSTEXPR_0", "NOT_YET", "PropagateNan", "TRITON_MAX_TENSOR_NUMEL", "_log2", "block_type", "condition", "const",
-    "constexpr", "constexpr_function", "constexpr_type", "dtype", "extra",
-    "get_int_dtype", "libdevice", "math", "pi32_t", "pointer_type", "range", "static_range", "str_to_ty", "target_info",
-    "tensor", "tensor_descriptor", "tuple", *_builtins, *_DTYPES,
+    "constexpr", "constexpr_function", "constexpr_type", "dtype", "extra", "get_int_dtype", "libdevice", "math", "pi32_t",
+    "pointer_type", "range", "static_range", "str_to_ty", "target_info", "tensor", "tensor_descriptor", "tuple",
+    *_builtins, *_DTYPES,
 ]  # fmt: skip
 
 # Triton's language is defined in these two modules, and kernels name them: `tl.core.constexpr`, `tl.standard.sum`.

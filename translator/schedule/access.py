@@ -85,8 +85,6 @@ def plan_access(
     info = axis_info(pointer, environment)
     itemsize = element.element_ty.itemsize
     best = Access(layout.rank - 1, 1, tuple(parts), ())
-    if element.element_ty.is_bool():
-        return best  # a byte in memory, a bool in a register
     for axis in range(layout.rank):
         aligned = max(info.divisibility[axis] // itemsize, 1)
         width = min(widest(axis), info.contiguity[axis], aligned, ACCESS_BYTES // itemsize)
