@@ -95,7 +95,8 @@ def _constant_key(value: Any) -> Any:
         return type(value), *(_constant_key(unwrap(item)) for item in value)
     if isinstance(value, (int, str)):
         return type(value), value
-    has_text = type(value).__repr__ is not object.__repr__ and not callable(value)
+    kind: Any = type(value)
+    has_text = kind.__repr__ is not object.__repr__ and not callable(value)
     return type(value), repr(value) if has_text or type(value).__hash__ is None else value
 
 

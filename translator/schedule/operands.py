@@ -33,7 +33,7 @@ def _read_outside_dots(kernel: Kernel) -> frozenset[Variable]:
     found: set[Variable] = set()
     for statement in statements(kernel.body):
         for expr in expressions(statement):
-            parts = (expr,)
+            parts: tuple[Expr, ...] = (expr,)
             if isinstance(expr, Call) and expr.op == "dot":
                 parts = (*expr.args[2:], *(arg for arg in expr.args[:2] if operand_of(arg) is None))
             if isinstance(statement, Assign) and operand_of(expr) is not None and isinstance(expr, Call):
