@@ -92,7 +92,7 @@ def limited_kernel(a_ptr, b_ptr, c_ptr, LIMIT: tl.constexpr):
 @pytest.mark.parametrize("limit", [None, 32])
 def test_tensor_cores_keep_no_sum_that_is_to_be_precise(limit: int | None) -> None:
     text = typed(limited_kernel, f"*fp8e4nv, *fp8e4nv, *fp32, {limit}")
-    assert ("= dot(a, b, acc" in text) == (limit is None) and ("add(" in text.split("dot(")[1]) == (limit is not None)
+    assert ("= dot(a, b, acc" in text) == (limit is None) and ("acc: fp32[32, 32] = add(" in text) == (limit == 32)
 
 
 def test_the_default_precision_is_an_option(monkeypatch: pytest.MonkeyPatch) -> None:
