@@ -311,3 +311,24 @@ def test_attributes_of_run_time_values_and_results_that_nobody_reads(run_everywh
     assert count[0] == 6
     artifact = attributes_kernel.translate("*i32, *i32, i32, 'dtype'")
     assert "warning" not in nvrtc.compile_text(artifact).log
+
+
+class Sizes(NamedTuple):
+    """Two numbers."""
+
+    rows: int
+    columns: int
+
+
+def same(value: Any) -> Any:
+    return value
+
+
+@triton.jit
+def passed_through_kernel(out_ptr):
+    tl.store(out_ptr, same(Sizes(3, 4)).columns + same((1, 2))[1])
+
+
+def test_namedtuples_pass_through_compile_time_functions(run_everywhere: Any) -> None:
+    (out,) = run_everywhere(passed_through_kernel, (1,), np.zeros(1, np.int32))
+    assert out[0] == 6
