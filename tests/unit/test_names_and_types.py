@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import tilewright as triton
 import tilewright.language as tl
+from tilewright.diagnostics import KernelFaultError
 
 
 @triton.jit
@@ -332,3 +333,21 @@ def passed_through_kernel(out_ptr):
 def test_namedtuples_pass_through_compile_time_functions(run_everywhere: Any) -> None:
     (out,) = run_everywhere(passed_through_kernel, (1,), np.zeros(1, np.int32))
     assert out[0] == 6
+
+
+@triton.jit
+def stepping_kernel(out_ptr, n, step):
+    total = 0
+    for i in range(0, n, step):
+        total += i
+    tl.store(out_ptr, total)
+
+
+@pytest.mark.parametrize("mode", ["cpu", "interpret"])
+def test_a_step_of_zero_is_a_fault_with_debug(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TILEWRIGHT_MODE", mode)
+    out = np.zeros(1, np.int32)
+    stepping_kernel[(1,)](out, 7, 3, debug=True)
+    assert out[0] == 9
+    with pytest.raises(KernelFaultError, match="step of a range is 0|trapped; test_names_and_types.py"):
+        stepping_kernel[(1,)](out, 7, 0, debug=True)

@@ -50,9 +50,7 @@ def _dot(builder: Builder, a: Arguments, span: Span) -> Value:
     return _product(builder, types, shape, (left, right, acc) if acc is not None else (left, right), span)
 
 
-def _product(
-    builder: Builder, types: DotTypes, shape: tuple[int, ...], operands: tuple[Expr, ...], span: Span
-) -> Expr:
+def _product(builder: Builder, types: DotTypes, shape: tuple[int, ...], operands: tuple[Expr, ...], span: Span) -> Expr:
     """The dot, of which the typed kernel knows one batch axis at most."""
     if len(shape) <= 3:
         return _structured(builder, types, shape, operands, span)

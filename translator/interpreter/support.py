@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..diagnostics import DTypeError, NotConstexprError, UnsupportedLanguageConstruct
+from ..diagnostics import DTypeError, KernelFaultError, NotConstexprError, UnsupportedLanguageConstruct
 from ..kernel_function import KernelFunction
 from ..language import control, values
 from ..language.builtin import Builtin
@@ -19,6 +19,8 @@ from ..language.dtypes import DType
 from ..ops.casts import numpy_type
 from ..ops.promotion import promote
 from .blocks import BlockPointer, Descriptor
+from .places import user_line
+from .program import running
 from .tile import Tile, apply, as_tile
 
 plain = unwrap
@@ -194,5 +196,9 @@ def _typed_indices(bounds: list[Tile]) -> Iterator[Tile]:
         raise DTypeError(f"For loop bounds and step must all be ints, are ({shown})", None, "cast them to tl.int32")
     common = reduce(promote, types)
     array_type = numpy_type(common)
-    values = builtins.range(*(int(bound.number()) for bound in bounds))
+    numbers = [int(bound.number()) for bound in bounds]
+    if numbers[2] == 0:
+        program = running.get().memory.program
+        raise KernelFaultError(f"the step of a range is 0 at {user_line()}, program {program}")
+    values = builtins.range(*numbers)
     return (Tile(np.asarray(index).astype(array_type), common) for index in values)
