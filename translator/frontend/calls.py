@@ -18,7 +18,7 @@ from ..language.dtypes import DType
 from .aggregates import AGGREGATES, parts_of
 from .builder import Builder
 from .operators import boolean, is_static
-from .python_functions import PYTHON
+from .python_functions import PYTHON, WITH_KEYWORDS
 from .ranges import is_nonnegative
 from .returns import Result
 from .shapes import broadcast_to, cast_to, common_shape, elementwise, to_expr
@@ -95,7 +95,7 @@ def bind_arguments(
 
 def _call_python(builder: Builder, target: Any, args: list[Value], kwargs: dict[str, Value], span: Span) -> Value:
     special, arity = PYTHON.get(target, (None, 0)) if getattr(target, "__hash__", None) else (None, 0)
-    if special is not None and len(args) >= arity and (not kwargs or target in (print, condition)):
+    if special is not None and len(args) >= arity and (not kwargs or target in WITH_KEYWORDS):
         result: Value | None = special(builder, args, kwargs, span)
         if result is not None:
             return result

@@ -9,6 +9,7 @@ from ..ir.nodes import Expr
 from ..language import values as language_values
 from ..language.constexpr import constexpr
 from ..language.control import condition
+from ..language.namespaces import cuda_capability_geq
 from .attributes import attribute_of
 from .builder import Builder
 from .operators import is_static
@@ -88,6 +89,13 @@ def _get_attribute(builder: Builder, args: list[Value], kwargs: dict[str, Value]
         return args[2]
 
 
+def _has_capability(builder: Builder, args: list[Value], kwargs: dict[str, Value], span: Span) -> Value | None:
+    """`tl.target_info.cuda_capability_geq(major, minor)` of the target that is translated for."""
+    minor = kwargs.get("minor", args[1] if len(args) > 1 else Const(0))
+    major, minor = (builder.constant(part, "a compute capability", span) for part in (args[0], minor))
+    return Const(builder.target.capability >= 10 * major + minor)
+
+
 def _hinted(builder: Builder, args: list[Value], kwargs: dict[str, Value], span: Span) -> Value:
     """`tl.condition(value, hint=…)`: the value."""
     return args[0]
@@ -104,6 +112,8 @@ PYTHON: dict[Any, tuple[Any, int]] = {
     tuple: (_tuple, 1),
     language_values.tuple: (_tuple, 1),
     condition: (_hinted, 1),
+    cuda_capability_geq: (_has_capability, 1),
     hasattr: (_has_attribute, 2),
     getattr: (_get_attribute, 2),
 }
+WITH_KEYWORDS = (print, condition, cuda_capability_geq)  # those that take arguments by name too
