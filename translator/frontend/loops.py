@@ -20,7 +20,7 @@ from .conditionals import scalar_condition
 from .joined import copy_over
 from .operators import is_static
 from .ranges import is_nonnegative
-from .shapes import cast_to, to_expr
+from .shapes import cast_to, elementwise, to_expr
 from .values import Const, Tuple, Undefined, Value
 
 MOST_UNROLLED = 1 << 16  # iterations that tl.static_range writes out: more would take hours to compile
@@ -133,6 +133,9 @@ def _run_time_loop(
     builder: Builder, node: Any, bounds: list[Value], options: tuple[tuple[str, Any], ...], span: Span
 ) -> None:
     start, stop, step, descending = _loop_bounds(builder, bounds, span)
+    if builder.options.debug and not isinstance(step, Literal):
+        steps = elementwise("ne", [step, Const(0)], span)
+        builder.effect("device_assert", (steps,), span, message="the step of a range is 0")
     origin = builder.here
     variable = builder.variable(node.target.value, start.type)
     if is_nonnegative(builder, start) and not descending:
