@@ -39,7 +39,7 @@ def render(unit: Unit) -> tuple[str, tuple[tuple[int, int], ...]]:
     chosen = [(template, _with_text(values)) for template, values in order_helpers(unit.helpers, unit.packets)]
     helpers = [_render_helper(template, values) for template, values in chosen]
     shared = "\n".join(f"{array.ctype} {array.dimensions}" for array in (*unit.static_shared, *unit.dynamic_shared))
-    own = "\n".join((*functions, "\n".join(line for line, _ in body), shared, unit.launch_bounds))
+    own = "\n".join((*functions, "\n".join(line for line, _ in body), shared, unit.bounds))
     parameters = "\n".join(str(value) for _, values in chosen for value in values.values())
     used = used_constants(unit.constants, "\n".join((own, parameters)), helpers)
     text = (
@@ -141,7 +141,8 @@ def _quote(text: str, indent: int) -> list[str]:
 
 def _render_loop(loop: Loop, indent: int, source: int) -> list[tuple[str, int]]:
     pad = " " * indent
-    lines = [(f"{pad}#pragma unroll", source)] if loop.unroll else []
+    pragma = "#pragma unroll" if loop.factor is None else f"#pragma unroll {loop.factor}"
+    lines = [(pad + pragma, source)] if loop.unroll else []
     inner = _render_nodes(loop.body, indent + INDENT, source)
     if loop.unroll and len(inner) == 1 and "//" not in inner[0][0]:
         one = f"{pad}{loop.header} {inner[0][0].strip()}"

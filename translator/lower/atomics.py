@@ -16,7 +16,6 @@ from ..schedule.layout import Layout, padded
 from .conditions import conjunction, copies_guard, uniform_test
 from .context import Context, ctype
 from .element import indexed
-from .memory_order import note_write
 from .point import Point
 from .rounding import materialised
 from .shared import dimensions, place
@@ -46,7 +45,6 @@ def lower_atomic(context: Context, statement: Assign | Effect) -> tuple[Node, ..
     target = statement.targets[0] if isinstance(statement, Assign) else None
     if target is not None and target in context.facts.unused:
         target = None
-    note_write(context, call.args[0])
     values = 2 if call.op == "atomic_cas" else 1
     mask = call.args[values + 1] if len(call.args) > values + 1 else None
     if not call.args[0].type.is_tile:
@@ -122,16 +120,18 @@ def _scalar(
     before, after = _fences(call, target is not None)
     if target is None:
         return (Branch(condition.text, (*before, Line(f"{operation};"), *after)),)
-    name = context.scratch_name(id(statement), "result", f"{target.name}_shared")
+    name = context.shared.scratch_name(id(statement), "result", f"{target.name}_shared")
     size = target.type.dtype.itemsize
-    context.scratch(id(statement), "result", Shared(name, ctype(target.type), "[1]", size, "the atomic's result"))
+    context.shared.scratch(
+        id(statement), "result", Shared(name, ctype(target.type), "[1]", size, "the atomic's result")
+    )
     nodes = (
         *context.before_write(name),
         Branch(condition.text, (*before, Line(f"{name}[0] = {operation};"), *after)),
         *context.barrier("the result is there for everyone"),
         *context.bind_scalar(statement, target, f"{name}[0]"),
     )
-    context.pending_reads.add(name)
+    context.shared.being_read.add(name)
     return nodes
 
 
@@ -206,10 +206,10 @@ def _through_shared(
 ) -> tuple[Node, ...]:
     """Threads that hold copies get the old elements from the one that did the atomic."""
     shape = target.type.shape
-    shared = context.scratch_name(id(statement), "result", f"{target.name}_shared")
+    shared = context.shared.scratch_name(id(statement), "result", f"{target.name}_shared")
     size = math.prod(padded(side) for side in shape) * target.type.dtype.itemsize
     array = Shared(shared, ctype(target.type), dimensions(context, shape), size, "old elements")
-    context.scratch(id(statement), "result", array)
+    context.shared.scratch(id(statement), "result", array)
     name = context.names.variable(target)
 
     def act(point: Point) -> tuple[Node, ...]:
@@ -227,5 +227,5 @@ def _through_shared(
         *context.barrier("the old elements are there for everyone"),
         *context.each_register(layout, read),
     )
-    context.pending_reads.add(shared)
+    context.shared.being_read.add(shared)
     return nodes

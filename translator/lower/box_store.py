@@ -76,8 +76,8 @@ def lower_box_store(context: Context, statement: Effect) -> tuple[Node, ...]:
     last = Branch(own, (Line("tma_store_wait<0>();"),), (), "shared memory must outlive the copies")
     if any(isinstance(s, Return) for s in statements(context.kernel.body)):
         return (*prepare, *first, *nodes, last)
-    if last not in context.at_end:
-        context.at_end.append(last)
+    if last not in context.role.at_end:
+        context.role.at_end.append(last)
     return (*prepare, *first, *nodes)
 
 
@@ -115,11 +115,11 @@ def _by_registers(layout: Layout, fast: int, bits: int) -> bool:
 
 
 def _buffer(context: Context, statement: Effect, variable: Variable, tile: SharedTile, word: str) -> str:
-    name = context.scratch_name(id(statement), "store", f"{word}_shared", lasting=True)
+    name = context.shared.scratch_name(id(statement), "store", f"{word}_shared", lasting=True)
     dimensions = f"[{_buffers(context, tile)}]" if tile.stages > 1 else ""
     size = " * ".join(side_text(context, side) for side in tile.shape)
     comment = f"{word} on its way out, {tile.swizzle}-byte swizzle"
-    context.scratch(
+    context.shared.scratch(
         id(statement), "store",
         Shared(name, ctype(variable.type), f"{dimensions}[{size}]", tile.stage_bytes * tile.stages, comment, ALIGNMENT),
     )  # fmt: skip
@@ -182,7 +182,7 @@ def _write(
     subscripts = {slow: f"[{row.text}]" if rows > 1 else "", fast: f"[{element}]" if layout.registers(fast) > 1 else ""}
     source = name + "".join(subscripts[axis] for axis in layout.array_axes())
     if width > 1:
-        context.packets |= {width * tile.itemsize}
+        context.needs.packets |= {width * tile.itemsize}
         helper = context.use_helper("store_vec", "store_vec", kind="", modifier="")
         line: Node = Line(f"{helper}<{width_text}>(&{array}[{place}], &{source});")
     else:

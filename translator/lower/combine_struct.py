@@ -48,10 +48,10 @@ def combination_of(context: Context, call: Call, padding: bool) -> Combination:
 def _struct_name(context: Context, base: str, dtypes: tuple[DType, ...], combine: Combine) -> str:
     """One struct per combination and element types; the first keeps the plain name."""
     key = (base, dtypes, combine.op or id(combine.body))
-    if key not in context.structs:
+    if key not in context.needs.structs:
         word = "".join(type_word(_value_type(dtype)).capitalize() for dtype in dtypes)
-        context.structs[key] = context.names.fresh(base, f"{base}{word}")
-    return context.structs[key]
+        context.needs.structs[key] = context.names.fresh(base, f"{base}{word}")
+    return context.needs.structs[key]
 
 
 def _value_type(dtype: DType):  # type: ignore[no-untyped-def]
@@ -88,11 +88,13 @@ def _joint(context: Context, combine: Combine, dtypes: tuple[DType, ...]) -> Com
         values.append(known.expression(f"left.{field}", f"right.{field}"))
     base = "".join(word.capitalize() for word in combine.name.split("_"))
     key = (base, tuple(fields))
-    if key not in context.structs:
-        context.structs[key] = context.names.fresh(
+    if key not in context.needs.structs:
+        context.needs.structs[key] = context.names.fresh(
             base, f"{base}Together", *(f"{base}{o.capitalize()}" for o in ORDINALS)
         )
-    return _states(context, context.structs[key], tuple(fields), (Line(f"return {{{', '.join(values)}}};"),), False)
+    return _states(
+        context, context.needs.structs[key], tuple(fields), (Line(f"return {{{', '.join(values)}}};"),), False
+    )
 
 
 def _argument_body(op: str | None, tie_break_left: bool) -> tuple[Node, ...]:

@@ -118,13 +118,13 @@ def _source_lane(context: Context, point: Point, held: Layout) -> str:
 def _exchange(context: Context, statement: Statement, move: Move, purpose: str, declares: bool) -> list[Node]:
     variable, held, wanted = move.variable, move.held, move.wanted
     shape = variable.type.shape
-    shared = context.scratch_name(id(statement), purpose, f"{variable.name}_shared")
+    shared = context.shared.scratch_name(id(statement), purpose, f"{variable.name}_shared")
     itemsize = 8 if variable.type.is_pointer else variable.type.dtype.itemsize
     size = math.prod(padded(side) for side in shape) * itemsize
     swizzle = exchange_swizzle(held, wanted, itemsize)
     comment = f"{variable.name}, on its way to other threads"
     array = Shared(shared, context.element_ctype(variable), dimensions(context, shape), size, comment)
-    context.scratch(id(statement), purpose, array)
+    context.shared.scratch(id(statement), purpose, array)
 
     def write(point: Point) -> tuple[Node, ...]:
         value = indexed(context, move.source, variable, point)
@@ -148,7 +148,7 @@ def _exchange(context: Context, statement: Statement, move: Move, purpose: str, 
         *([Line(f"{context.declaration(variable, wanted, move.name)};")] if declares else []),
         *context.each_register(wanted, read),
     ]
-    context.pending_reads.add(shared)
+    context.shared.being_read.add(shared)
     return nodes
 
 

@@ -43,8 +43,8 @@ def _copies_and_sums(context: Context, statement: Assign, plan: DotPlan) -> tupl
         copies += context.barrier("the operands are in shared memory")
     for place in places:
         array = place.base.split("[")[0]
-        if place.variable not in context.stage_of or array != context.names.variable(place.variable):
-            context.pending_reads.add(array)  # a ring has a protocol of its own
+        if place.variable not in context.stages.stage_of or array != context.names.variable(place.variable):
+            context.shared.being_read.add(array)  # a ring has a protocol of its own
     if plan.held:
         return tuple(copies), lower_held(context, statement, plan, places[0])
     lower = lower_wgmma if plan.instruction.kind == "wgmma" else lower_mma

@@ -78,7 +78,7 @@ def _read_runs(
     read: tuple[Node, ...]
     if a.k_fast:
         naming, offset = place_line(context, a.place(context, row, first), a.variable.name, True)
-        context.packets.add(held.run * plan.a.variable.type.dtype.itemsize)
+        context.needs.packets.add(held.run * plan.a.variable.type.dtype.itemsize)
         helper = context.use_helper("load_vec", "load_vec", kind="", modifier="")
         read = (*naming, Line(f"{helper}<{run}>({target}, &{a.base}[{offset}]);"))
     else:

@@ -68,11 +68,11 @@ def mma_helper(context: Context, instruction: Instruction, steps: int = 1) -> st
     values["acc"] = instruction.accumulator
     if instruction.a_type == "f64":
         return context.use_helper("mma_double", f"mma_m{instruction.rows}n8k{k}", rows=instruction.rows, k=k)
-    mma = context.distinct_helper("mma", f"mma_m16n8k{k}", values)
+    mma = context.needs.distinct_helper("mma", f"mma_m16n8k{k}", values)
     if split is None:
         return mma
     parts: dict[str, object] = {"mma": mma, "steps": steps, "parts": split.parts, "products": split.products}
-    return context.distinct_helper("mma_split", f"mma_{split.word}", parts)
+    return context.needs.distinct_helper("mma_split", f"mma_{split.word}", parts)
 
 
 def _multiply(context: Context, statement: Assign, plan: DotPlan, mi: str, ni: str) -> tuple[Node, ...]:

@@ -58,20 +58,22 @@ def lower_wgmma(
 def fence(context: Context, statement: Assign, name: str, accumulator: str) -> tuple[Node, ...]:
     """What must stand between ordinary uses of the accumulator and the first instruction."""
     context.use_helper("wgmma_fence")
-    if id(statement) in context.in_flight:  # earlier products may be on their way: the registers are not to be touched
+    if (
+        id(statement) in context.stages.in_flight
+    ):  # earlier products may be on their way: the registers are not to be touched
         return (Line("wgmma_fence();"),)
     return (pin(context, name, accumulator), Line("wgmma_fence();"))
 
 
 def pin(context: Context, name: str, accumulator: str) -> Node:
     """Keeps uses of the accumulator on their side of this line."""
-    helper = context.distinct_helper("wgmma_pin", "wgmma_pin", {"acc": accumulator})
+    helper = context.needs.distinct_helper("wgmma_pin", "wgmma_pin", {"acc": accumulator})
     return Line(f"{helper}({name});")
 
 
 def after(context: Context, statement: Assign, name: str, accumulator: str) -> tuple[Node, ...]:
     """Closes the group and waits, unless the loop does that for all its dots."""
-    if id(statement) in context.in_flight:
+    if id(statement) in context.stages.in_flight:
         return ()
     for helper in ("wgmma_commit", "wgmma_wait"):
         context.use_helper(helper)
@@ -94,7 +96,7 @@ def _helper(context: Context, plan: DotPlan, n: int, a: OperandPlace, b: Operand
         "a_transposed": not a.k_fast,
         "b_transposed": not b.k_fast,
     }
-    return context.distinct_helper("wgmma", f"wgmma_m64n{n}k{instruction.k}", values)
+    return context.needs.distinct_helper("wgmma", f"wgmma_m64n{n}k{instruction.k}", values)
 
 
 def _warpgroup_offset(context: Context, axis: tuple[int, ...]) -> tuple[str, int]:

@@ -41,6 +41,7 @@ def header_fields(context: Context, dynamic_bytes: int, mentioned: frozenset[str
         HeaderField("arguments", _arguments(context)),
         HeaderField("constexpr", _constants(context.kernel)),
         HeaderField("launch", _launch(context, dynamic_bytes)),
+        HeaderField("compile", _compile(context)),
         HeaderField("guards", (f"holds for {', '.join(rings.guards)}; otherwise take --no-guards",)),
         HeaderField("maps", tuple(_tensor_map(one) for one in rings.maps)),
         HeaderField("warps", _warps(context)),
@@ -53,12 +54,18 @@ def header_fields(context: Context, dynamic_bytes: int, mentioned: frozenset[str
 
 def _target(context: Context) -> str:
     """What the PTX in the helpers asks for."""
-    templates = {helper.template for helper in context.helpers.values()}
+    templates = {helper.template for helper in context.needs.helpers.values()}
     special = [word for word, template in HOPPER_ONLY if template in templates]
     if special:
         return f"sm_90a only ({', '.join(special)})"
     since = max((plan.instruction.since for plan in context.schedule.dots.values()), default=80)
     return f"sm_{max(since, 90) if templates & FROM_HOPPER else since} and later"
+
+
+def _compile(context: Context) -> tuple[str, ...]:
+    """What must be asked of the compiler."""
+    flags = context.schedule.options.compiler_flags
+    return (f"with {' '.join(flags)}",) if flags else ()
 
 
 def _tensor_map(one: TensorMap) -> str:
@@ -177,7 +184,7 @@ def _tiles(context: Context, mentioned: frozenset[str]) -> tuple[str, ...]:
         stages = f"{tile.stages} stages of " if tile.stages > 1 else ""
         lines.append(
             f"{context.names.variable(variable)} [{sides}]: shared, {stages}{tile.stage_bytes} bytes, {tile_comment(tile)}"
-            f"{rows_note(context, variable)}{context.turned.get(variable, '')}"
+            f"{rows_note(context, variable)}{context.stages.turned.get(variable, '')}"
         )
     if schedule.in_shared:
         names = [context.names.variable(v) for v in sorted(schedule.in_shared, key=lambda v: v.key)]

@@ -43,32 +43,42 @@ def lower_kernel(kernel: Kernel, facts: Facts, schedule: Schedule, in_turns: boo
     for helper in context.speller.used_helpers:
         context.use_helper(helper)
     static, dynamic, dynamic_bytes = plan_shared(context)
-    prologue = _prologue(context, dynamic, body)
-    threads = " + ".join(filter(None, ("NUM_THREADS", context.producer_threads())))
+    prologue, bounds = _prologue(context, dynamic, body), _bounds(context)
     unit = Unit(
         title=title(kernel),
         header=header_fields(context, dynamic_bytes, words(body)),
         includes=_includes(kernel),
         constants=(*_user_constants(context), *context.roles.constants),
-        helpers=tuple(context.helpers.values()),
+        helpers=tuple(context.needs.helpers.values()),
         functions=functions,
         dynamic_shared=dynamic,
         dynamic_bytes=dynamic_bytes,
         dynamic_alignment=shared_alignment(dynamic),
         static_shared=static,
-        packets=tuple(sorted(context.packets, reverse=True)),
+        packets=tuple(sorted(context.needs.packets, reverse=True)),
         name=entry_name(kernel.name, kernel.constants),
         parameters=(
             *(context.declaration(parameter.variable, None) for parameter in kernel.parameters),
             *((f"int {context.num_programs()}",) if schedule.rings.persistent else ()),
             *(f"const __grid_constant__ TensorMap {tensor_map.name}" for tensor_map in schedule.rings.maps),
         ),
-        launch_bounds=threads
-        + (f", {schedule.blocks_per_multiprocessor}" if schedule.blocks_per_multiprocessor else ""),
+        bounds=bounds,
         places=tuple(context.roles.places),
         body=(*prologue, Blank(), *body),
     )
     return unit
+
+
+def _bounds(context: Context) -> str:
+    """The qualifier that bounds the kernel's registers: as the user says, or by the threads that a multiprocessor holds.
+
+    CUDA takes one of the two, and the compiler's own flag counts for neither.
+    """
+    if context.schedule.options.maxnreg is not None:
+        return f"__maxnreg__({context.schedule.options.maxnreg})"
+    threads = " + ".join(filter(None, ("NUM_THREADS", context.producer_threads())))
+    blocks = context.schedule.blocks_per_multiprocessor
+    return f"__launch_bounds__({threads}, {blocks})" if blocks else f"__launch_bounds__({threads})"
 
 
 def _context(kernel: Kernel, facts: Facts, schedule: Schedule, in_turns: bool) -> Context:
@@ -78,9 +88,9 @@ def _context(kernel: Kernel, facts: Facts, schedule: Schedule, in_turns: bool) -
     names = Names([entry, *kernel.constants, *_variable_names(kernel)], MATH_NAMES if calls_math else ())
     roles = Roles(_layouts(kernel, schedule), names, schedule.options.num_warps, schedule.rings.has_producer)
     context = Context(kernel, facts, schedule, _scopes(kernel, facts, schedule, names), names, roles)
-    context.in_turns = in_turns
+    context.shared.in_turns = in_turns
     if in_turns and not schedule.rings.has_producer:  # which loads for the next loop while this one is under way
-        context.loops_of = loops_of_tiles(kernel, facts, schedule.staged)
+        context.shared.loops_of = loops_of_tiles(kernel, facts, schedule.staged)
     for name in kernel.constants:
         names.reserve(name)
     for tensor_map in schedule.rings.maps:
@@ -89,7 +99,7 @@ def _context(kernel: Kernel, facts: Facts, schedule: Schedule, in_turns: bool) -
         names.variable(parameter.variable)
     context.read_only = read_only_pointers(kernel)
     for variable in sorted(schedule.in_shared, key=lambda v: v.key):
-        context.shared[variable.key, "tile"] = _tile_in_shared(context, variable)
+        context.shared.arrays[variable.key, "tile"] = _tile_in_shared(context, variable)
     return context
 
 
@@ -228,7 +238,7 @@ def _prologue(context: Context, dynamic: tuple[Shared, ...], body: Iterable[Node
         ]
     tid = context.roles.tid
     nodes.append(Line(f"const int {tid} = threadIdx.x;"))
-    used, places = words((*context.set_up, *body)), []
+    used, places = words((*context.role.set_up, *body)), []
     for name, line in reversed(context.roles.places):  # a place may be computed from those before it
         if name in used:
             places.append(line)
@@ -236,4 +246,4 @@ def _prologue(context: Context, dynamic: tuple[Shared, ...], body: Iterable[Node
     if places and not context.schedule.rings.has_producer:  # with tensor copies there is little that it would save
         nodes.append(Line(f"__builtin_assume({tid} >= 0);", "its quotients and remainders are shifts and masks"))
     nodes += reversed(places)
-    return [*nodes, *context.set_up]
+    return [*nodes, *context.role.set_up]

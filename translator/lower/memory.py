@@ -14,7 +14,7 @@ from .conditions import all_tests, copies_guard, scalar_test, uniform_test, vali
 from .context import Context, ctype
 from .element import element_text, indexed
 from .literals import literal_text
-from .memory_order import note_load, note_write, order_after_loads
+from .memory_order import note_load, order_after_loads
 from .point import Point
 from .rounding import materialised
 from .spell import Text
@@ -39,7 +39,7 @@ def lower_load(context: Context, statement: Assign) -> tuple[Node, ...]:
     pointer, mask, other = load_operands(call)
     if not pointer.type.is_tile:
         return _load_scalar(context, statement, call)
-    if target in context.stage_of:
+    if target in context.stages.stage_of:
         return ()  # the loop around it has loaded it
     if target in context.schedule.staged:
         from .staging import lower_staged_load
@@ -48,10 +48,10 @@ def lower_load(context: Context, statement: Assign) -> tuple[Node, ...]:
     layout = context.schedule.layouts[target]
     access = access_of(context, statement)
     modifier = read_modifier(call)
-    after = context.after_load.get(id(statement), ())
+    after = context.stages.after_load.get(id(statement), ())
     if access.width > 1 and not (other is None or isinstance(other, Literal)):
         access = plan_access_by_element(access, pointer, mask, layout, context, id(statement))
-    if target in context.own_stage and _is_zero(other):
+    if target in context.stages.own and _is_zero(other):
         access = replace(access, tests=(), bounds=())  # its copies left zeros where the mask is false
     note_load(context, pointer, layout)
     declare = context.declare(statement, target, layout)
@@ -61,7 +61,7 @@ def lower_load(context: Context, statement: Assign) -> tuple[Node, ...]:
 
         def one(point: Point) -> tuple[Node, ...]:
             value = element_text(context, pointer, point)
-            if target in context.own_stage:
+            if target in context.stages.own:
                 value = Text(place_of_own(context, statement, point, slot_read(context, target)))
             if _pointee(pointer).is_bool():
                 value = Text(f"{value.within(9)} != 0", 9)
@@ -107,7 +107,6 @@ def lower_store(context: Context, statement: Effect) -> tuple[Node, ...]:
     call = statement.call
     pointer, value = call.args[:2]
     mask = call.args[2] if len(call.args) > 2 else None
-    note_write(context, pointer)
     if not pointer.type.is_tile:
         return _store_scalar(context, call, pointer, value, mask)
     layout = context.schedule.statement_layouts[id(statement)]
@@ -149,7 +148,7 @@ def _load_scalar(context: Context, statement: Assign, call: Call) -> tuple[Node,
     target = statement.target
     element = _pointee(pointer)
     modifier = read_modifier(call)
-    if target in context.own_stage:
+    if target in context.stages.own:
         text = Text(place_of_scalar(context, target))
     elif modifier:
         text = Text(f"{_scalar_reader(context, modifier)}({context.speller.text(pointer)})")
@@ -158,11 +157,11 @@ def _load_scalar(context: Context, statement: Assign, call: Call) -> tuple[Node,
     if element.is_bool():
         text = Text(f"{text.within(9)} != 0", 9)
     condition = scalar_test(context, mask)
-    if condition is not None and not (target in context.own_stage and _is_zero(other)):
+    if condition is not None and not (target in context.stages.own and _is_zero(other)):
         fallback = _fallback(context, other, target.type, None)
         text = Text(f"{condition.within(4)} ? {text.within(4)} : {fallback.within(3)}", 3)
     note_load(context, pointer, None)
-    return (*context.bind_scalar(statement, target, text.text), *context.after_load.get(id(statement), ()))
+    return (*context.bind_scalar(statement, target, text.text), *context.stages.after_load.get(id(statement), ()))
 
 
 def _scalar_reader(context: Context, modifier: str) -> str:
@@ -195,7 +194,7 @@ def _load_vector(
             if access.scattered
             else f"&{indexed(context, name, target, point)}",
             "source": f"&{place_of_own(context, statement, point, slot_read(context, target))}"
-            if target in context.own_stage
+            if target in context.stages.own
             else context.speller.text(pointer, point),
             "suffix": f"_{modifier}" if modifier else "",
         }
@@ -203,7 +202,7 @@ def _load_vector(
         kind = "bounded" if count else "if" if test else ""
         helper = "_".join(filter(None, ("load_vec", kind, modifier)))
         context.use_helper("load_vec", helper, kind=kind, modifier=modifier)
-        context.packets |= {access.width * target.type.dtype.itemsize}
+        context.needs.packets |= {access.width * target.type.dtype.itemsize}
         fill = literal_text(other.value if isinstance(other, Literal) else 0, target.type.dtype)
         if count is not None:
             values["count"] = f"{test.within(4)} ? {count.within(4)} : 0" if test else count.text
@@ -222,7 +221,7 @@ def _store_vector(context: Context, call: Call, access: Access, source: Variable
         kind = "bounded" if count else ""
         helper = "_".join(filter(None, ("store_vec", kind, modifier)))
         context.use_helper("store_vec", helper, kind=kind, modifier=modifier)
-        context.packets |= {access.width * value.type.dtype.itemsize}
+        context.needs.packets |= {access.width * value.type.dtype.itemsize}
         tile = source or value.variable  # type: ignore[attr-defined]
         name = context.array_name(tile, point.pattern()) if source is None else context.names.variable(source)
         values = {

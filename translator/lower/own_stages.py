@@ -60,8 +60,10 @@ def declare_own(context: Context, load: Assign, ring: Ring, stages: str) -> None
     size = elements * threads * target.type.dtype.itemsize * ring.stages
     comment = f"each {'warp' if copy else 'thread'}'s own elements, on their way to its registers"
     outer = f"[{stages}]" if ring.stages > 1 else ""
-    context.shared.setdefault((target.key, "own"), Shared(name, ctype(target.type), f"{outer}[{sides}]", size, comment))
-    context.own_stage[target] = f"{name}[stage]" if ring.stages > 1 else name
+    context.shared.arrays.setdefault(
+        (target.key, "own"), Shared(name, ctype(target.type), f"{outer}[{sides}]", size, comment)
+    )
+    context.stages.own[target] = f"{name}[stage]" if ring.stages > 1 else name
 
 
 def _counts(context: Context, load: Assign) -> tuple[tuple[str, ...], int]:
@@ -155,7 +157,7 @@ def lower_own_loop(
     )
     for_others = any(load.target in context.schedule.warp_copies for load in loads)
     free = (Line("__syncwarp();", "every lane has read what is overwritten next"),) if for_others else ()
-    context.after_load[id(loads[-1])] = (*free, *more)
+    context.stages.after_load[id(loads[-1])] = (*free, *more)
     arrival = [
         Line(f"cp_async_wait<{f'{stages} - 1' if several else '0'}>();", "what this thread has copied has arrived"),
         *((Line("__syncwarp();", "and what other lanes have copied for it"),) if for_others else ()),

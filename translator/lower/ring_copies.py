@@ -115,18 +115,21 @@ def lower_copying_loop(
     with context.conversions(moved):
         filling = _filling(context, statement, ring, loads, arrays, own, names)
     first = _first_loads(context, statement, ring, bounds, names, filling)
-    context.stage_of |= dict.fromkeys(ring.tiles, "stage")
-    context.stage_of |= {load.target: tile_stage(context, names.turn) for load in rows}
+    context.stages.stage_of |= dict.fromkeys(ring.tiles, "stage")
+    context.stages.stage_of |= {load.target: tile_stage(context, names.turn) for load in rows}
     flying = products_in(context, statement) if ring.overlapped else ()
-    outer, context.in_flight = context.in_flight, context.in_flight | {id(product) for product in flying}
+    outer, context.stages.in_flight = (
+        context.stages.in_flight,
+        context.stages.in_flight | {id(product) for product in flying},
+    )
     inner = body(statement.body)
-    context.in_flight = outer
+    context.stages.in_flight = outer
     if flying:
         for helper in ("wgmma_commit", "wgmma_wait"):
             context.use_helper(helper)
         inner = (*inner, Line("wgmma_commit();"))
     trip = _trip(context, statement, ring, bounds, names, filling, inner, products_complete(context, flying))
-    context.pending_reads.update(arrays)
+    context.shared.being_read.update(arrays)
     zeros = (Line("cp_async_wait<0>();", "no copy of zeros is left behind"),) if filling.late else ()
     return (*before, *prepare, *filling.functions, *first, Loop(header, trip), *zeros)
 

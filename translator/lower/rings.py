@@ -46,7 +46,7 @@ def announce_rings(context: Context, maps: list[str]) -> list[Node]:
         ):
             name = _barrier(context, ring, word)
             size = BARRIER_BYTES * ring.stages
-            context.shared[ring.loop.key, word] = Shared(name, "Barrier", f"[{stages}]", size, comment)
+            context.shared.arrays[ring.loop.key, word] = Shared(name, "Barrier", f"[{stages}]", size, comment)
         for helper in ("mbarrier_init", "mbarrier_init_fence"):
             context.use_helper(helper)
         full, empty = (_barrier(context, ring, word) for word in ("full", "empty"))
@@ -89,7 +89,9 @@ def _position(context: Context, ring: Ring) -> str:
     """What counts the uses of a ring's stages: the loop's variable, or a count that goes on from loop to loop."""
     if not ring.counted:
         return context.names.variable(ring.loop)
-    return context.names.once("filled" if context.role == "producer" else "used", ("position", ring.loop, context.role))
+    return context.names.once(
+        "filled" if context.role.name == "producer" else "used", ("position", ring.loop, context.role.name)
+    )
 
 
 def ring_counters(context: Context) -> tuple[Node, ...]:
@@ -152,7 +154,7 @@ def _fixed_starts(context: Context, loop: For) -> tuple[Node, ...]:
             word = COORDINATES[number - len(args)]
             key = ("start", statement.target, number)
             name = context.names.once(f"{statement.target.name}_{word}", key)
-            context.fixed_starts[statement.target, number] = name
+            context.stages.fixed_starts[statement.target, number] = name
             nodes.append(Line(f"const {ctype(arg.type)} {name} = {context.speller.text(arg)};"))
     return tuple(nodes)
 
@@ -168,11 +170,14 @@ def lower_consumer_loop(
         context.use_helper(helper)
     lane = context.lane()
     sums = products_in(context, statement) if ring.overlapped else ()
-    before = context.in_flight, context.running_on
-    context.in_flight, context.running_on = before[0] | {id(s) for s in sums}, position if ring.overlapped else ""
-    context.stage_of |= dict.fromkeys(ring.tiles, "stage")
+    before = context.stages.in_flight, context.stages.running_on
+    context.stages.in_flight, context.stages.running_on = (
+        before[0] | {id(s) for s in sums},
+        position if ring.overlapped else "",
+    )
+    context.stages.stage_of |= dict.fromkeys(ring.tiles, "stage")
     inner = body(statement.body)
-    context.in_flight, context.running_on = before
+    context.stages.in_flight, context.stages.running_on = before
     nodes: list[Node] = [
         stage,
         Line(f"mbarrier_wait(&{full}[stage], {parity});", "the tiles have arrived"),
@@ -231,7 +236,7 @@ def l2_policies(context: Context, copies: Mapping[Variable, Call]) -> tuple[Node
         return ()
     nodes: list[Node] = [Comment("L2 need not keep what only one program reads.")]
     for target, text in told.items():
-        name = context.policies[target] = context.names.once(f"{target.name}_policy", ("policy", target))
+        name = context.stages.policies[target] = context.names.once(f"{target.name}_policy", ("policy", target))
         nodes.append(Line(f"const auto {name} = {context.use_helper('l2_policy')}({text or 'false'});"))
     return tuple(nodes)
 
@@ -254,7 +259,7 @@ def _boxes_across(context: Context, tile: Variable, size: Expr, axis: int | None
         return text
     side = side_text(context, tile.type.shape[axis])
     boxes = f"({text} + {side} - 1) / {side}"
-    return context.known_scalars.get(boxes, boxes)
+    return context.role.known_scalars.get(boxes, boxes)
 
 
 def lower_box_load(context: Context, statement: Assign) -> tuple[Node, ...]:
@@ -263,14 +268,15 @@ def lower_box_load(context: Context, statement: Assign) -> tuple[Node, ...]:
     tile = context.schedule.staged[target]
     name = context.names.variable(target)
     shared_array(context, target.key, "staged", name, target, tile, tile_comment(tile))
-    if context.role != "producer" or not isinstance(statement.value, Call):
+    if context.role.name != "producer" or not isinstance(statement.value, Call):
         return ()
     ring = next(ring for ring in context.schedule.rings.rings if target in ring.tiles)
     call = statement.value
-    rank, policy = len(call.args), context.policies.get(target, "")
+    rank, policy = len(call.args), context.stages.policies.get(target, "")
     helper = context.use_helper("tma_load", f"tma_load_{rank}d", rank=rank, hinted=bool(policy))
     starts = [
-        context.fixed_starts.get((target, number)) or context.speller.text(arg) for number, arg in enumerate(call.args)
+        context.stages.fixed_starts.get((target, number)) or context.speller.text(arg)
+        for number, arg in enumerate(call.args)
     ]
     last = f"&{_barrier(context, ring, 'full')}[stage]{policy and f', {policy}'}"
     return box_copies(

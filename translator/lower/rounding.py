@@ -30,7 +30,7 @@ def round_by_pairs(context: Context, name: str, variable: Variable, value: Call,
     *outer, innermost = layout.array_axes()
     dtype = variable.type.dtype
     pair, function = PAIRS[dtype.name]
-    helper = context.distinct_helper(
+    helper = context.needs.distinct_helper(
         "round_pairs", "round_pairs", {"ctype": dtype.cuda, "pair": pair, "function": function, "acc": dtype.name}
     )
     indices = tuple(Index(names[a] if layout.registers(a) > 1 else "0") for a in range(layout.rank))

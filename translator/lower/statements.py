@@ -148,7 +148,7 @@ def lower_statement(context: Context, statement: Statement) -> tuple[Node, ...]:
         case Assign():
             if all(target in context.facts.unused for target in statement.targets):
                 return ()
-            started = statement.targets[0] in context.stage_of or statement.targets[0] in context.own_stage
+            started = statement.targets[0] in context.stages.stage_of or statement.targets[0] in context.stages.own
             prepare, names = ((), {}) if started else lower_conversions(context, statement)
             prepare = (*prepare, *forget_tiles(context, statement))
             with context.conversions(names):
@@ -183,14 +183,14 @@ def lower_statement(context: Context, statement: Statement) -> tuple[Node, ...]:
 
 def _lower_if(context: Context, statement: If) -> tuple[Node, ...]:
     condition = context.speller.text(statement.condition)
-    before = set(context.pending_reads)
+    before = set(context.shared.being_read)
     then = lower_block(context, statement.then)
-    after_then = set(context.pending_reads)
-    context.pending_reads = set(before)
+    after_then = set(context.shared.being_read)
+    context.shared.being_read = set(before)
     otherwise = lower_block(context, statement.otherwise)
     if statement.else_origin is not None:
         otherwise = (*tag(statement.else_origin, part(context, statement.else_origin), False), *otherwise)
-    context.pending_reads |= after_then
+    context.shared.being_read |= after_then
     if not then and not otherwise:
         return ()
     return (Branch(condition, then, otherwise),)
@@ -198,14 +198,14 @@ def _lower_if(context: Context, statement: If) -> tuple[Node, ...]:
 
 def repeated(context: Context, blocks: Callable[[], tuple[Node, ...]]) -> tuple[Node, ...]:
     """The body of a loop, with the barriers that its own previous iteration makes necessary."""
-    entry = set(context.pending_reads)
+    entry = set(context.shared.being_read)
     while True:
-        context.pending_reads = set(entry)
+        context.shared.being_read = set(entry)
         nodes = blocks()
-        if context.pending_reads <= entry:
-            context.pending_reads = set(entry)
+        if context.shared.being_read <= entry:
+            context.shared.being_read = set(entry)
             return nodes
-        entry |= context.pending_reads
+        entry |= context.shared.being_read
 
 
 def _lower_for(context: Context, statement: For) -> tuple[Node, ...]:
@@ -219,7 +219,7 @@ def _lower_for(context: Context, statement: For) -> tuple[Node, ...]:
         nodes.append(Line(f"const {ctype(variable.type)} {limit} = {stop};", "the loop's bounds are taken once"))
         stop = limit
     ring = context.schedule.rings.of(variable)
-    if ring is not None and not (ring.kind != "tma" and context.role == "producer"):
+    if ring is not None and not (ring.kind != "tma" and context.role.name == "producer"):
         return (*nodes, *_lower_ring(context, statement, ring, (start, stop, step)))
     body = repeated(context, lambda: lower_block(context, statement.body))
     counter = name
@@ -229,7 +229,9 @@ def _lower_for(context: Context, statement: For) -> tuple[Node, ...]:
             kept = context.speller.text(statement.previous)
             nodes.append(Line(f"{name} = {kept};", "stays so if there is no iteration"))
         body = (Line(f"{name} = {counter};"), *body)
-    nodes.append(Loop(_for_header(statement, counter, start, stop, step), body))
+    factor = dict(statement.options).get("loop_unroll_factor") or None
+    header = _for_header(statement, counter, start, stop, step)
+    nodes.append(Loop(header, body, unroll=factor is not None, factor=factor))
     return tuple(nodes)
 
 
@@ -238,8 +240,8 @@ def _lower_ring(context: Context, statement: For, ring: Ring, bounds: tuple[str,
     name = context.names.variable(statement.variable)
     nodes: list[Node] = []
     start, stop, step = bounds
-    if ring.loop in context.loop_stops:
-        stop = context.loop_stops[ring.loop]
+    if ring.loop in context.role.loop_stops:
+        stop = context.role.loop_stops[ring.loop]
     elif not re.fullmatch(r"\w+", stop):
         limit = loop_stop(context, statement)
         nodes.append(Line(f"const {ctype(statement.variable.type)} {limit} = {stop};"))
@@ -253,7 +255,7 @@ def _lower_ring(context: Context, statement: For, ring: Ring, bounds: tuple[str,
         return (*nodes, *lower_own_loop(context, statement, ring, (start, stop, step), header, body))
     if ring.kind == "cp_async":
         return (*nodes, *lower_copying_loop(context, statement, ring, (start, stop, step), header, body))
-    lower = lower_producer_loop if context.role == "producer" else lower_consumer_loop
+    lower = lower_producer_loop if context.role.name == "producer" else lower_consumer_loop
     return (*nodes, *lower(context, statement, ring, (start, stop, step), header, body))
 
 

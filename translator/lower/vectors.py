@@ -80,7 +80,7 @@ def place_of_own(context: Context, statement: Assign, point: Point, slot: str) -
     place = f"{threads} + {slot}" if number else slot
     if access.width > 1:
         place = f"{place if place == slot else f'({place})'} * {width_name(context, layout, access)}"
-    return f"{context.own_stage[statement.target]}[{place}]"
+    return f"{context.stages.own[statement.target]}[{place}]"
 
 
 def slot_read(context: Context, target: Variable) -> str:
@@ -124,7 +124,7 @@ def _swizzled(context: Context, bits: tuple[int, ...], copy: WarpCopy) -> str:
 
 def place_of_scalar(context: Context, target: Variable) -> str:
     """The place of a scalar that this thread has copied ahead for itself."""
-    return f"{context.own_stage[target]}[{context.roles.tid}]"
+    return f"{context.stages.own[target]}[{context.roles.tid}]"
 
 
 def vectors(context: Context, layout: Layout, access: Access, body: object) -> tuple[Node, ...]:

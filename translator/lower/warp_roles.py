@@ -25,29 +25,29 @@ def lower_body(context: Context, kernel: Kernel) -> tuple[Node, ...]:
     split = next((k for k, s in enumerate(kernel.body) if not _for_everybody(context, s)), len(kernel.body))
     first, rest = kernel.body[:split], kernel.body[split:]
     if context.schedule.rings.persistent:
-        context.program_variable = _program_variable(context, kernel)
+        context.role.program_variable = _program_variable(context, kernel)
         first = _same_for_all_programs(context, first)
         kept = {id(s) for s in first}
         rest = tuple(s for s in kernel.body if id(s) not in kept)
     loading = producer_block(rest)
     copies = _copies(loading)
-    context.set_up += announce_rings(context, [call.attribute("map") for call in copies.values()])
+    context.role.set_up += announce_rings(context, [call.attribute("map") for call in copies.values()])
     shared = (*lower_block(context, first), *_loop_stops(context, first, rest))
     scalars = [s for s in statements(first) if isinstance(s, Assign) and context.facts.assignments[s.targets[0]] == 1]
-    context.known_scalars = {
+    context.role.known_scalars = {
         context.speller.text(s.value): context.names.variable(s.target)
         for s in scalars
         if is_elementwise(s.value) and not s.target.type.is_tile and s.target not in context.facts.unused
     }
     multiplying = consumer_block(rest, loading)
-    context.shared_lines = shared_lines(loading, multiplying)
-    context.role = "producer"
+    context.role.shared_lines = shared_lines(loading, multiplying)
+    context.role.name = "producer"
     context.scopes = find_scopes((*first, *loading), context.spelled)
     policies = l2_policies(context, copies)
     producer = (*policies, *ring_counters(context), *_each_program(context, loading))
-    context.role, context.scopes = "consumer", find_scopes((*first, *multiplying), context.spelled)
-    consumer = (*ring_counters(context), *_each_program(context, multiplying), *context.at_end)
-    context.role = ""
+    context.role.name, context.scopes = "consumer", find_scopes((*first, *multiplying), context.spelled)
+    consumer = (*ring_counters(context), *_each_program(context, multiplying), *context.role.at_end)
+    context.role.name = ""
     shrink, grow = _register_shares(context)
     one = Branch(f"{context.roles.tid} == NUM_THREADS", producer)
     arrive, begin = ready(context)
@@ -90,7 +90,7 @@ def _loop_stops(context: Context, first: tuple[Statement, ...], rest: tuple[Stat
             nodes.append(
                 Line(f"const {ctype(loop.variable.type)} {name} = {text};", f"where L{loop.origin.span.line} ends")
             )
-            context.loop_stops[loop.variable] = name
+            context.role.loop_stops[loop.variable] = name
     return tuple(nodes)
 
 
@@ -158,7 +158,8 @@ def _for_everybody(context: Context, statement: Statement) -> bool:
 
 def _register_shares(context: Context) -> tuple[tuple[Node, ...], tuple[Node, ...]]:
     """How the register file is divided: the loading warpgroup gives back what it does not need."""
-    if context.schedule.num_threads == WARPGROUP:  # what ptxas gives each is the most that a thread can have
+    alone = context.schedule.num_threads == WARPGROUP  # what ptxas gives each is the most that a thread can have
+    if alone or context.schedule.options.maxnreg is not None:
         return (), ()
     share = consumer_registers(context.schedule.options.num_warps)
     producer = context.constant("PRODUCER_REGS", PRODUCER_REGISTERS, "registers per loading thread", topic="threads")
