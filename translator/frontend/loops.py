@@ -167,9 +167,10 @@ def _leave(builder: Builder, node: Any, before: Value | Undefined | None, last: 
     """Gives a loop's variable its last value behind the loop, in the variable that the name has around the block."""
     name = node.target.value
     builder.scope[name] = last
-    if not isinstance(before, Use) or before.variable in builder.protected or isinstance(last, Undefined):
+    is_read = name in builder.source.read_outside_their_loops
+    if not isinstance(before, Use) or isinstance(last, Undefined) or not is_read:
         return
-    if name in builder.source.read_outside_their_loops and builder.block_of.get(before.variable) != builder.block:
+    if before.variable not in builder.protected and builder.block_of.get(before.variable) != builder.block:
         builder.scope[name] = before
         builder.bind(name, last, builder.source.span(node.target))
 
