@@ -20,6 +20,7 @@ TEMPLATES = (
     "divide",
     "square_root",
     "sigmoid",
+    "sigmoid_double",
     "small_pair",
     "in_register",
     "field_pair",

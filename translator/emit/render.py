@@ -30,6 +30,10 @@ from .wrap import WIDTH, wrap_code, wrap_comment
 INDENT = 4
 FIELD_COLUMN = 11
 COMMENT_COLUMN = 64
+# The types and functions that a helper defines.
+DEFINED = re.compile(
+    r"^(?:(?:struct(?: alignas\(\d+\))?|using|template <.*> struct) (\w+)|__device__ [^(\n]*?(\w+)\()", re.MULTILINE
+)
 
 
 def render(unit: Unit) -> tuple[str, tuple[tuple[int, int], ...]]:
@@ -37,9 +41,10 @@ def render(unit: Unit) -> tuple[str, tuple[tuple[int, int], ...]]:
     body = _render_body(unit)
     functions = [_render_function(function) for function in unit.functions]
     chosen = [(template, _with_text(values)) for template, values in order_helpers(unit.helpers, unit.packets)]
-    helpers = [_render_helper(template, values) for template, values in chosen]
     shared = "\n".join(f"{array.ctype} {array.dimensions}" for array in (*unit.static_shared, *unit.dynamic_shared))
     own = "\n".join((*functions, "\n".join(line for line, _ in body), shared, unit.launch_bounds))
+    signature = _signature(unit)
+    helpers = used_helpers([_render_helper(*one) for one in chosen], "\n".join((own, *signature)))
     parameters = "\n".join(str(value) for _, values in chosen for value in values.values())
     used = used_constants(unit.constants, "\n".join((own, parameters)), helpers)
     text = (
@@ -50,11 +55,11 @@ def render(unit: Unit) -> tuple[str, tuple[tuple[int, int], ...]]:
             title=wrap_comment(unit.title, 0),
             header=list(_header_lines(unit.header)),
             constants=[line for constant in used for line in _constant_lines(constant)],
-            helpers=helpers,
+            helpers=_under_one_comment(helpers),
             dynamic_shared=_struct_lines(unit.dynamic_shared),
             static_shared=[line for array in unit.static_shared for line in _shared_lines(array, True)],
             functions=functions,
-            signature="\n".join(_signature(unit)),
+            signature="\n".join(signature),
             body="\n".join(line for line, _ in body),
         )
     )
@@ -198,6 +203,30 @@ def _render_helper(template: str, values: dict[str, Any]) -> str:
         else:
             lines += wrap_code(stripped, indent) if stripped else [""]
     return "\n".join(lines)
+
+
+def used_helpers(helpers: list[str], text: str) -> list[str]:
+    """The helpers that a text, or a helper below them, mentions: a lowering may ask for one and then do without."""
+    kept: list[str] = []
+    mentioned = set(_words(text))
+    for helper in reversed(helpers):
+        if mentioned & {type_ or function for type_, function in DEFINED.findall(helper)}:
+            kept.insert(0, helper)
+            mentioned.update(_words(helper))
+    return kept
+
+
+def _under_one_comment(helpers: list[str]) -> list[str]:
+    """The same helpers, those of one line together under the comment that they share."""
+    found: list[str] = []
+    for helper in helpers:
+        comment, _, code = helper.partition("\n")
+        together = found and found[-1].startswith(f"{comment}\n") and "\n" not in code
+        if together and found[-1].count("\n") == found[-1].count("\nstruct "):
+            found[-1] += f"\n{code}"
+        else:
+            found.append(helper)
+    return found
 
 
 def _paragraphs(lines: Iterable[str]) -> list[str]:

@@ -142,13 +142,16 @@ class Context:
         if variable in self.facts.index:
             layouts = self.schedule.index_layouts.get(variable, ())
             number = layouts.index(layout) if layout in layouts else 0
-            return self.names.variable(variable, "" if number == 0 else self._layout_word(layout, number))
+            return self.names.variable(variable, self._layout_words(variable, layouts)[number] if layouts else "")
         return self.names.variable(variable)
 
-    def _layout_word(self, layout: Layout, number: int) -> str:
-        roles = [self.roles.find(bits) for bits in layout.axes if bits]
-        words = [role.noun for role in roles if role is not None]
-        return "_".join([*words, *("other" for _ in range(number - 1))]) or "again"
+    def _layout_words(self, variable: Variable, layouts: tuple[Layout, ...]) -> list[str]:
+        """What tells apart the arrays of an index tile: the tile that each is for, but for one with the plain names."""
+        roles = [[self.roles.find(bits) for bits in layout.axes if bits] for layout in layouts]
+        tiles = [dict.fromkeys(role.tile for role in each if role and role.tile != variable.name) for each in roles]
+        plain = [n for n, each in enumerate(roles) if len(roles) == 1 or all(role and role.plain for role in each)][:1]
+        words = ["" if number in plain else "_".join(tile) or "again" for number, tile in enumerate(tiles)]
+        return ["_".join([word, *["again"] * words[:number].count(word)]) for number, word in enumerate(words)]
 
     def declaration(self, variable: Variable, layout: Layout | None, name: str | None = None) -> str:
         """The declarator of a variable: type, name and register dimensions."""

@@ -18,13 +18,11 @@ from .header import header_fields, title
 from .index_tiles import settle_index_tiles
 from .literals import literal_text
 from .names import MATH_NAMES, Names, entry_name
-from .roles import Roles
+from .roles import UNNAMED_TILE, Roles
 from .scopes import Scopes, find_scopes
 from .shared_plan import loops_of_tiles, names_of_arrays, plan_shared, shared_alignment
-from .unit import Blank, Constant, Function, Line, Node, Shared, Unit, words
+from .unit import COMMENT_ROOM, Blank, Constant, Function, Line, Node, Shared, Unit, words
 from .warp_roles import lower_body
-
-COMMENT_ROOM = 43  # columns beside a constant
 
 
 def lower_kernel(kernel: Kernel, facts: Facts, schedule: Schedule, in_turns: bool = False) -> Unit:
@@ -129,7 +127,7 @@ def _layouts(kernel: Kernel, schedule: Schedule) -> list[tuple[Layout, tuple[int
                 found.append((schedule.warp_copies[target].layout, target.type.shape, f"{target.name}_ahead"))
         own = schedule.statement_layouts.get(id(statement))
         if own is not None:
-            found.append((own, _tile_shape(statement), "tile"))
+            found.append((own, _tile_shape(statement), UNNAMED_TILE))
         for conversion in schedule.conversions.get(id(statement), ()):
             found.append((conversion.layout, conversion.variable.type.shape, conversion.variable.name))
     return found

@@ -17,7 +17,7 @@ RESERVED = frozenset(
     switch template this thread_local throw true try typedef typeid typename union unsigned using virtual void
     volatile wchar_t while xor xor_eq half warpSize threadIdx blockIdx blockDim gridDim main printf min max abs
     Packet load_vec store_vec warp_reduce block_reduce block_reduce_rows combine_warps shuffle_xor divide square_root
-    sigmoid max_nan min_nan clamp_nan""".split()
+    sigmoid sigmoid_double max_nan min_nan clamp_nan""".split()
 )
 # Functions of CUDA's math library whose plain names double-precision code calls; other code may use them as variables.
 MATH_NAMES = frozenset(

@@ -180,8 +180,8 @@ class Speller:
         if call.op == "where":
             element = call.args[1].type.element
         self.used_ops.setdefault(call.op)
-        if op.helper and op.helper in op.spelling(element):
-            self.used_helpers.setdefault(op.helper)
+        if op.helper and (called := re.search(rf"\b{op.helper}\w*", op.spelling(element))):
+            self.used_helpers.setdefault(called[0])
         keep_wide = wide and call.op in ("add", "sub", "mul") and element == _int32()
         operands = [self.spell(arg, at, keep_wide) for arg, at in zip(call.args, below, strict=True)]
         if INFIX.match(op.spelling(element)):  # C computes in int what is narrower

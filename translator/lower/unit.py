@@ -102,6 +102,7 @@ def words(nodes: Iterable[Node]) -> frozenset[str]:
     return frozenset(found)
 
 
+COMMENT_ROOM = 43  # columns for the comment beside a constant
 TOPICS = ("user", "threads", "tiles", "stages", "operands", "stores")
 
 

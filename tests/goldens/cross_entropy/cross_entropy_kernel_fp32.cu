@@ -6,7 +6,7 @@
 //              grad_ptr: float*, 16-byte aligned; stride, n_classes: int
 //   constexpr  BLOCK_SIZE = 1024
 //   launch     grid (programs, 1, 1), block (128, 1, 1), dynamic shared memory 0 bytes
-//   tiles      cols, x, probability, grad [1024]: 8 x 128 threads
+//   tiles      x, probability, grad [1024]: 8 x 128 threads
 //   numerics   exp: ex2.approx of x * log2(e), 2 ulp plus the rounding of the product
 //              log: lg2.approx times ln(2), 1 ulp of log2 near 1
 
@@ -18,20 +18,8 @@ constexpr int NUM_THREADS = NUM_WARPS * WARP_SIZE;              // 128
 constexpr int ELEMS = BLOCK_SIZE / NUM_THREADS;                 // 8 elements of a tile per thread
 
 // How two partial results become one.
-struct Max {
-    static __device__ __forceinline__ float combine(float left, float right)
-    {
-        return fmaxf(left, right);
-    }
-};
-
-// How two partial results become one.
-struct Sum {
-    static __device__ __forceinline__ float combine(float left, float right)
-    {
-        return left + right;
-    }
-};
+struct Max { static __device__ float combine(float left, float right) { return fmaxf(left, right); } };
+struct Sum { static __device__ float combine(float left, float right) { return left + right; } };
 
 // The value of the lane whose number differs in the bit `distance`. All lanes of the warp call it.
 template <typename T>

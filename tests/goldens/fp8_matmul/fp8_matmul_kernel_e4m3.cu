@@ -17,8 +17,8 @@
 //              [64, 64], 128-byte swizzle
 //   warps      warpgroups 0 and 1 multiply, warpgroup 2 loads: one of its threads starts every tensor copy
 //   tiles      accumulator, c [128, 128]: registers, 64 x 128 per warpgroup, by wgmma.m64n128k32
-//              offs_m, a_scale [128]: 2 x 64 threads; 4 threads hold copies
-//              offs_n, b_scale [128]: 16 x 4 threads x 2 consecutive elements; 64 threads hold copies
+//              a_scale [128]: 2 x 64 threads; each element in 4 threads
+//              b_scale [128]: 16 x 4 threads x 2 consecutive elements; each element in 64 threads
 //              a [128, 128]: shared, 6 stages of 16384 bytes, 128-byte swizzle
 //              b [128, 128]: shared, 6 stages of 16384 bytes, 128-byte swizzle
 
@@ -43,9 +43,9 @@ constexpr int READY_BARRIER = 15;                               // named barrier
 constexpr int READY_THREADS = NUM_THREADS + WARP_SIZE;          // those that multiply, and the loading warp
 constexpr int COL_THREADS = 4;                                  // threads along the columns of a tile
 constexpr int COLS = BLOCK_N / COL_THREADS;                     // 32 columns of a tile per thread
-constexpr int VEC = 2;                                          // consecutive columns of a thread
+constexpr int VEC = 2;                                          // consecutive columns per thread
 constexpr int VECS = COLS / VEC;                                // 16
-constexpr int ROWS = 2;                                         // 2 rows of a tile per thread
+constexpr int ROWS = 2;                                         // rows of a tile per thread
 constexpr int NUM_STAGES = 6;                                   // tiles in shared memory at once
 // bytes of all tiles of a stage
 constexpr int STAGE_BYTES = (A_ROWS * A_COLS + B_ROWS * B_COLS) * sizeof(__nv_fp8_e4m3);

@@ -5,9 +5,8 @@
 //              out_row_stride, n_rows, n_cols: int, multiples of 16
 //   constexpr  ROWS = 1, BLOCK_SIZE = 32768
 //   launch     grid (programs, 1, 1), block (512, 1, 1), dynamic shared memory 0 bytes
-//   tiles      cols [32768]: 8 x 512 threads x 8 consecutive elements
-//              rows, x_max, denominator [1]: 1 thread; 512 threads hold copies
-//              x, x_float, numerator [1, 32768]: 1 thread; 8 x 512 threads x 8 consecutive elements
+//   tiles      x, x_float, numerator [1, 32768]: columns: 8 x 512 threads x 8 consecutive
+//              x_max, denominator [1]: the same in every thread
 //   numerics   exp: ex2.approx of x * log2(e), 2 ulp plus the rounding of the product
 //              /: div.full, 2 ulp, over the full range
 
@@ -19,7 +18,7 @@ constexpr int WARP_SIZE = 32;
 constexpr unsigned ALL_LANES = 0xffffffff;                      // shuffle mask
 constexpr int NUM_THREADS = NUM_WARPS * WARP_SIZE;              // 512
 constexpr int COLS = BLOCK_SIZE / NUM_THREADS;                  // 64 columns of a tile per thread
-constexpr int VEC = 8;                                          // consecutive columns of a thread
+constexpr int VEC = 8;                                          // consecutive columns per thread
 constexpr int VECS = COLS / VEC;                                // 8
 
 // Loads N consecutive elements if `inside`; otherwise nothing is read and each becomes `other`.
@@ -67,20 +66,8 @@ __device__ __forceinline__ float divide(float x, float y)
 }
 
 // How two partial results become one.
-struct Max {
-    static __device__ __forceinline__ half combine(half left, half right)
-    {
-        return __hmax(left, right);
-    }
-};
-
-// How two partial results become one.
-struct Sum {
-    static __device__ __forceinline__ float combine(float left, float right)
-    {
-        return left + right;
-    }
-};
+struct Max { static __device__ half combine(half left, half right) { return __hmax(left, right); } };
+struct Sum { static __device__ float combine(float left, float right) { return left + right; } };
 
 // The value of the lane whose number differs in the bit `distance`. All lanes of the warp call it.
 template <typename T>

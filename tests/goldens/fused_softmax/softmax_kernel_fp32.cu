@@ -5,9 +5,8 @@
 //              out_row_stride, n_cols: int, multiples of 16; n_rows: int
 //   constexpr  ROWS = 1, BLOCK_SIZE = 4096
 //   launch     grid (programs, 1, 1), block (256, 1, 1), dynamic shared memory 0 bytes
-//   tiles      cols [4096]: 4 x 256 threads x 4 consecutive elements
-//              rows, x_max, denominator [1]: 1 thread; 256 threads hold copies
-//              x, numerator [1, 4096]: 1 thread; 4 x 256 threads x 4 consecutive elements
+//   tiles      x, numerator [1, 4096]: columns: 4 x 256 threads x 4 consecutive
+//              x_max, denominator [1]: the same in every thread
 //   numerics   exp: ex2.approx of x * log2(e), 2 ulp plus the rounding of the product
 //              /: div.full, 2 ulp, over the full range
 
@@ -17,7 +16,7 @@ constexpr int WARP_SIZE = 32;
 constexpr unsigned ALL_LANES = 0xffffffff;                      // shuffle mask
 constexpr int NUM_THREADS = NUM_WARPS * WARP_SIZE;              // 256
 constexpr int COLS = BLOCK_SIZE / NUM_THREADS;                  // 16 columns of a tile per thread
-constexpr int VEC = 4;                                          // consecutive columns of a thread
+constexpr int VEC = 4;                                          // consecutive columns per thread
 constexpr int VECS = COLS / VEC;                                // 4
 
 // Loads N consecutive elements if `inside`; otherwise nothing is read and each becomes `other`.
@@ -53,20 +52,8 @@ __device__ __forceinline__ float divide(float x, float y)
 }
 
 // How two partial results become one.
-struct Max {
-    static __device__ __forceinline__ float combine(float left, float right)
-    {
-        return fmaxf(left, right);
-    }
-};
-
-// How two partial results become one.
-struct Sum {
-    static __device__ __forceinline__ float combine(float left, float right)
-    {
-        return left + right;
-    }
-};
+struct Max { static __device__ float combine(float left, float right) { return fmaxf(left, right); } };
+struct Sum { static __device__ float combine(float left, float right) { return left + right; } };
 
 // The value of the lane whose number differs in the bit `distance`. All lanes of the warp call it.
 template <typename T>

@@ -5,9 +5,8 @@
 //              out_row_stride, n_rows, n_cols: int
 //   constexpr  ROWS = 1, BLOCK_SIZE = 1024
 //   launch     grid (programs, 1, 1), block (128, 1, 1), dynamic shared memory 0 bytes
-//   tiles      cols [1024]: 8 x 128 threads
-//              rows, x_max, denominator [1]: 1 thread; 128 threads hold copies
-//              x, numerator [1, 1024]: 1 thread; 8 x 128 threads
+//   tiles      x, numerator [1, 1024]: columns: 8 x 128 threads
+//              x_max, denominator [1]: the same in every thread
 //   numerics   exp: ex2.approx of x * log2(e), 2 ulp plus the rounding of the product
 //              /: div.full, 2 ulp, over the full range
 
@@ -27,20 +26,8 @@ __device__ __forceinline__ float divide(float x, float y)
 }
 
 // How two partial results become one.
-struct Max {
-    static __device__ __forceinline__ float combine(float left, float right)
-    {
-        return fmaxf(left, right);
-    }
-};
-
-// How two partial results become one.
-struct Sum {
-    static __device__ __forceinline__ float combine(float left, float right)
-    {
-        return left + right;
-    }
-};
+struct Max { static __device__ float combine(float left, float right) { return fmaxf(left, right); } };
+struct Sum { static __device__ float combine(float left, float right) { return left + right; } };
 
 // The value of the lane whose number differs in the bit `distance`. All lanes of the warp call it.
 template <typename T>

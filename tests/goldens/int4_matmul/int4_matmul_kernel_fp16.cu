@@ -9,11 +9,9 @@
 //   maps       a_map: a_ptr [M, K], strides in bytes [K * 2]; box [64, 64], 128-byte swizzle
 //              c_map: c_ptr [M, N], strides in bytes [N * 2]; box [64, 64], 128-byte swizzle
 //   warps      warpgroup 0 multiplies, warpgroup 1 loads: one of its threads starts every tensor copy
-//   tiles      offs_n [64]: 16 threads x 4 consecutive elements; 8 threads hold copies
-//              offs_k, shift, rows [64]: 8 threads x 8 consecutive elements; 16 threads hold copies
-//              accumulator [64, 64]: registers, 64 x 64 per warpgroup, by wgmma.m64n64k16
-//              packed, b [64, 64]: 8 threads x 8 consecutive elements; 16 threads x 4 consecutive elements
-//              scale [1, 64]: 1 thread; 16 threads x 4 consecutive elements; 8 threads hold copies
+//   tiles      accumulator [64, 64]: registers, 64 x 64 per warpgroup, by wgmma.m64n64k16
+//              packed, b [64, 64]: rows: 8 threads x 8 consecutive; columns: 16 threads x 4 consecutive
+//              scale [1, 64]: columns: 16 threads x 4 consecutive; each element in 8 threads
 //              a [64, 64]: shared, 8 stages of 8192 bytes, 128-byte swizzle
 
 #include <cuda_fp16.h>
@@ -31,13 +29,13 @@ constexpr int READY_THREADS = NUM_THREADS + WARP_SIZE;          // those that mu
 constexpr int WARPGROUP_SIZE = 128;                             // threads
 constexpr int COL_THREADS = 4;                                  // threads along the columns of accumulator
 constexpr int COLS = BLOCK_N / COL_THREADS;                     // 16 columns of accumulator per thread
-constexpr int ROWS = 2;                                         // 2 rows of accumulator per thread
-constexpr int BLOCK_N_THREADS = 16;                             // threads along the columns of packed
-constexpr int BLOCK_N_COLS = BLOCK_N / BLOCK_N_THREADS;         // 4 columns of packed per thread
-constexpr int COL_VEC = 4;                                      // consecutive columns of packed in a thread
-constexpr int ROW_THREADS = 8;                                  // threads along the rows of packed
-constexpr int BLOCK_K_ROWS = BLOCK_K / ROW_THREADS;             // 8 rows of packed per thread
-constexpr int ROW_VEC = 8;                                      // consecutive rows of packed in a thread
+constexpr int ROWS = 2;                                         // rows of accumulator per thread
+constexpr int PACKED_COL_THREADS = 16;                          // threads along the columns of packed
+constexpr int PACKED_COLS = BLOCK_N / PACKED_COL_THREADS;       // 4 columns of packed per thread
+constexpr int PACKED_VEC = 4;                                   // consecutive columns of packed per thread
+constexpr int PACKED_ROW_THREADS = 8;                           // threads along the rows of packed
+constexpr int PACKED_ROWS = BLOCK_K / PACKED_ROW_THREADS;       // 8 rows of packed per thread
+constexpr int PACKED_ROW_VEC = 8;                               // consecutive rows of packed per thread
 constexpr int NUM_STAGES = 8;                                   // tiles in shared memory at once
 constexpr int STAGE_BYTES = BLOCK_M * BLOCK_K * sizeof(half);   // bytes of all tiles of a stage
 constexpr int MMA_K = 16;                                       // elements of K per instruction
@@ -330,8 +328,8 @@ int4_matmul_kernel(const half* a_ptr, const int* packed_ptr, const half* scale_p
     const int tid = threadIdx.x;
     const int warp = tid / WARP_SIZE;
     const int lane = tid % WARP_SIZE;
-    const int packed_col = tid % BLOCK_N_THREADS;   // this thread's place along the columns of packed
-    const int packed_row = tid / BLOCK_N_THREADS;   // this thread's place along the rows of packed
+    const int packed_col = tid % PACKED_COL_THREADS;   // this thread's place along the columns of packed
+    const int packed_row = tid / PACKED_COL_THREADS;   // this thread's place along the rows of packed
     if (tid == NUM_THREADS) {
         tensor_map_prefetch(a_map);
         mbarrier_init<NUM_STAGES>(full, 1);   // the loading thread arrives
@@ -366,16 +364,16 @@ int4_matmul_kernel(const half* a_ptr, const int* packed_ptr, const half* scale_p
             // L15: offs_m = tl.program_id(0) * BLOCK_M + tl.arange(0, BLOCK_M)    (folded into the copies)
             // L16: offs_n = tl.program_id(1) * BLOCK_N + tl.arange(0, BLOCK_N)
             // this thread's first
-            const int offs_n = static_cast<int>(blockIdx.y) * BLOCK_N + packed_col * COL_VEC;
+            const int offs_n = static_cast<int>(blockIdx.y) * BLOCK_N + packed_col * PACKED_VEC;
             // L17: offs_k = tl.arange(0, BLOCK_K)
-            int offs_k[BLOCK_K_ROWS];
+            int offs_k[PACKED_ROWS];
             #pragma unroll
-            for (int r = 0; r < BLOCK_K_ROWS; ++r) offs_k[r] = packed_row * ROW_VEC + r;
+            for (int r = 0; r < PACKED_ROWS; ++r) offs_k[r] = packed_row * PACKED_ROW_VEC + r;
             // Eight rows of B share a word: the weight of the first is in its lowest four bits, and so on.
             // L19: shift = offs_k % 8 * 4
-            int shift[BLOCK_K_ROWS];
+            int shift[PACKED_ROWS];
             #pragma unroll
-            for (int r = 0; r < BLOCK_K_ROWS; ++r) shift[r] = offs_k[r] % 8 * 4;
+            for (int r = 0; r < PACKED_ROWS; ++r) shift[r] = offs_k[r] % 8 * 4;
             // L20: n_mask = offs_n[None, :] < N    (tested where it is used)
 
             // L22: accumulator = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
@@ -390,27 +388,27 @@ int4_matmul_kernel(const half* a_ptr, const int* packed_ptr, const half* scale_p
                 // L27: b_mask = (rows[:, None] < K) & n_mask    (tested where it is used)
                 // L28: packed = tl.load(packed_ptr + (rows // 8)[:, None] * N + offs_n[None, :], mask=b_mask,
                 //     other=0)
-                int packed[BLOCK_K_ROWS][BLOCK_N_COLS];
-                load_vec_if<COL_VEC>(&packed[0][0],
-                                     packed_ptr + static_cast<long long>(rows / 8) * N + offs_n,
-                                     rows < K && offs_n < N, 0);
+                int packed[PACKED_ROWS][PACKED_COLS];
+                load_vec_if<PACKED_VEC>(&packed[0][0],
+                                        packed_ptr + static_cast<long long>(rows / 8) * N + offs_n,
+                                        rows < K && offs_n < N, 0);
                 #pragma unroll
                 for (int copy = 1; copy < 8; ++copy) {
                     #pragma unroll
-                    for (int i = 0; i < COL_VEC; ++i) packed[copy][i] = packed[0][i];
+                    for (int i = 0; i < PACKED_VEC; ++i) packed[copy][i] = packed[0][i];
                 }
                 // L29: weight = ((packed >> shift[:, None]) & 15) - 8    (formed where it is used)
                 // L30: scale = tl.load(scale_ptr + (k // GROUP) * N + offs_n[None, :], mask=n_mask,
                 //     other=0.0)
-                half scale[BLOCK_N_COLS];
-                load_vec_if<COL_VEC>(&scale[0], scale_ptr + static_cast<long long>(k / GROUP) * N + offs_n,
-                                     offs_n < N, __float2half(0.0f));
+                half scale[PACKED_COLS];
+                load_vec_if<PACKED_VEC>(&scale[0], scale_ptr + static_cast<long long>(k / GROUP) * N + offs_n,
+                                        offs_n < N, __float2half(0.0f));
                 // L31: b = weight.to(tl.float16) * scale
-                half b[BLOCK_K_ROWS][BLOCK_N_COLS];
+                half b[PACKED_ROWS][PACKED_COLS];
                 #pragma unroll
-                for (int r = 0; r < BLOCK_K_ROWS; ++r) {
+                for (int r = 0; r < PACKED_ROWS; ++r) {
                     #pragma unroll
-                    for (int c = 0; c < BLOCK_N_COLS; c += 2) {
+                    for (int c = 0; c < PACKED_COLS; c += 2) {
                         const int next = c + 1;
                         const half2 pair =
                             small_half2<-8>(((packed[r][c] >> shift[r]) & 15) - 8,
@@ -424,10 +422,11 @@ int4_matmul_kernel(const half* a_ptr, const int* packed_ptr, const half* scale_p
                 // everyone has read b_shared before it is written again
                 named_barrier_sync(CONSUMER_BARRIER, NUM_THREADS);
                 #pragma unroll
-                for (int r = 0; r < BLOCK_K_ROWS; ++r) {
+                for (int r = 0; r < PACKED_ROWS; ++r) {
                     const int b_place =
-                        swizzled<half, BLOCK_N, BLOCK_K>(packed_row * ROW_VEC + r, packed_col * COL_VEC);
-                    store_vec<COL_VEC>(&b_shared[b_place], &b[r][0]);
+                        swizzled<half, BLOCK_N, BLOCK_K>(packed_row * PACKED_ROW_VEC + r,
+                                packed_col * PACKED_VEC);
+                    store_vec<PACKED_VEC>(&b_shared[b_place], &b[r][0]);
                 }
                 async_proxy_fence();   // the tensor cores read through the asynchronous proxy
                 named_barrier_sync(CONSUMER_BARRIER, NUM_THREADS);   // the operands are in shared memory

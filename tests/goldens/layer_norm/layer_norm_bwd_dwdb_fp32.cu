@@ -5,9 +5,8 @@
 //              aligned; G: int; N: int, a multiple of 16
 //   constexpr  BLOCK_M = 32, BLOCK_N = 128
 //   launch     grid (programs, 1, 1), block (128, 1, 1), dynamic shared memory 0 bytes
-//   tiles      cols, dw_sum, db_sum [128]: 32 threads x 4 consecutive elements; 4 threads hold copies
-//              dw, db, dw_part, db_part [32, 128]: 8 x 4 threads; 32 threads x 4 consecutive elements
-//              rows [32]: 8 x 4 threads; 32 threads hold copies
+//   tiles      dw, db, dw_part, db_part [32, 128]: rows: 8 x 4 threads; columns: 32 threads x 4 consecutive
+//              dw_sum, db_sum [128]: 32 threads x 4 consecutive elements; each element in 4 threads
 
 constexpr int BLOCK_M = 32;                                     // rows of dw_part
 constexpr int BLOCK_N = 128;                                    // columns of dw_part, elements of dw_sum
@@ -16,7 +15,7 @@ constexpr int WARP_SIZE = 32;
 constexpr int NUM_THREADS = NUM_WARPS * WARP_SIZE;              // 128
 constexpr int COL_THREADS = 32;                                 // threads along the columns of a tile
 constexpr int COLS = BLOCK_N / COL_THREADS;                     // 4 columns of a tile per thread
-constexpr int VEC = 4;                                          // consecutive columns of a thread
+constexpr int VEC = 4;                                          // consecutive columns per thread
 constexpr int ROW_THREADS = 4;                                  // threads along the rows of a tile
 constexpr int ROWS = BLOCK_M / ROW_THREADS;                     // 8 rows of a tile per thread
 
@@ -45,12 +44,7 @@ __device__ __forceinline__ void store_vec(T* target, const T* source)
 }
 
 // How two partial results become one.
-struct Sum {
-    static __device__ __forceinline__ float combine(float left, float right)
-    {
-        return left + right;
-    }
-};
+struct Sum { static __device__ float combine(float left, float right) { return left + right; } };
 
 // Combines the partial results of all warps for one kept element.
 template <typename Op, typename State, int WARPS, int SLOTS>

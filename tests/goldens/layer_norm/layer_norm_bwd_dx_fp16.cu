@@ -6,7 +6,7 @@
 //              multiple of 16
 //   constexpr  N = 8192, BLOCK_SIZE = 8192
 //   launch     grid (programs, 1, 1), block (512, 1, 1), dynamic shared memory 73856 bytes
-//   tiles      cols, w, w_float, dw, db, x, x_float, dy, dy_float, xhat, wdy, dx [8192]: 2 x 512 threads x 8
+//   tiles      w, w_float, dw, db, x, x_float, dy, dy_float, xhat, wdy, dx [8192]: 2 x 512 threads x 8
 //              consecutive elements
 //   numerics   /: div.full, 2 ulp, over the full range
 
@@ -19,7 +19,7 @@ constexpr int WARP_SIZE = 32;
 constexpr unsigned ALL_LANES = 0xffffffff;                      // shuffle mask
 constexpr int NUM_THREADS = NUM_WARPS * WARP_SIZE;              // 512
 constexpr int ELEMS = BLOCK_SIZE / NUM_THREADS;                 // 16 elements of a tile per thread
-constexpr int VEC = 8;                                          // consecutive elements of a thread
+constexpr int VEC = 8;                                          // consecutive elements per thread
 constexpr int VECS = ELEMS / VEC;                               // 2
 constexpr int QUAD_VEC = 4;                                     // elements of one access
 constexpr int NUM_STAGES = 2;                                   // tiles in shared memory at once
@@ -77,7 +77,7 @@ struct Sums {
     float sum;
     float wdy_sum;
 
-    static __device__ __forceinline__ Sums combine(Sums left, Sums right)
+    static __device__ Sums combine(Sums left, Sums right)
     {
         return {left.sum + right.sum, left.wdy_sum + right.wdy_sum};
     }

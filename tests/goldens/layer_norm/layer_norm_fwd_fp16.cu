@@ -5,9 +5,9 @@
 //              rstd_ptr: float*, 16-byte aligned; M: int, a multiple of 16; eps: float
 //   constexpr  N = 16384, ROWS = 1, BLOCK_SIZE = 16384
 //   launch     grid (programs, 1, 1), block (512, 1, 1), dynamic shared memory 0 bytes
-//   tiles      rows, x_sum, mean, sum, var, rstd [1]: 1 thread; 512 threads hold copies
-//              cols, w, w_float, b, b_float [16384]: 4 x 512 threads x 8 consecutive elements
-//              offsets, x, x_float, centred [1, 16384]: 1 thread; 4 x 512 threads x 8 consecutive elements
+//   tiles      x, x_float, centred [1, 16384]: columns: 4 x 512 threads x 8 consecutive
+//              x_sum, mean, sum, var, rstd [1]: the same in every thread
+//              w, w_float, b, b_float [16384]: 4 x 512 threads x 8 consecutive elements
 //   numerics   /: div.full, 2 ulp, over the full range
 //              sqrt: 1 ulp
 
@@ -20,7 +20,7 @@ constexpr int WARP_SIZE = 32;
 constexpr unsigned ALL_LANES = 0xffffffff;                      // shuffle mask
 constexpr int NUM_THREADS = NUM_WARPS * WARP_SIZE;              // 512
 constexpr int COLS = BLOCK_SIZE / NUM_THREADS;                  // 32 columns of a tile per thread
-constexpr int VEC = 8;                                          // consecutive columns of a thread
+constexpr int VEC = 8;                                          // consecutive columns per thread
 constexpr int VECS = COLS / VEC;                                // 4
 
 // Loads N consecutive elements in one access; `source` is aligned to their size.
@@ -86,12 +86,7 @@ __device__ __forceinline__ float square_root(float x)
 }
 
 // How two partial results become one.
-struct Sum {
-    static __device__ __forceinline__ float combine(float left, float right)
-    {
-        return left + right;
-    }
-};
+struct Sum { static __device__ float combine(float left, float right) { return left + right; } };
 
 // The value of the lane whose number differs in the bit `distance`. All lanes of the warp call it.
 template <typename T>

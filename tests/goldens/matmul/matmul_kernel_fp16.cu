@@ -32,7 +32,7 @@ constexpr int READY_BARRIER = 15;                               // named barrier
 constexpr int READY_THREADS = NUM_THREADS + WARP_SIZE;          // those that multiply, and the loading warp
 constexpr int COL_THREADS = 4;                                  // threads along the columns of a tile
 constexpr int COLS = BLOCK_N / COL_THREADS;                     // 64 columns of a tile per thread
-constexpr int ROWS = 2;                                         // 2 rows of a tile per thread
+constexpr int ROWS = 2;                                         // rows of a tile per thread
 constexpr int NUM_STAGES = 4;                                   // tiles in shared memory at once
 // bytes of all tiles of a stage
 constexpr int STAGE_BYTES = (BLOCK_M * BLOCK_K + BLOCK_K * BLOCK_N) * sizeof(half);

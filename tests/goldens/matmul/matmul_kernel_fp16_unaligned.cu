@@ -7,8 +7,6 @@
 //              GROUP_M = 8, ACTIVATION = ''
 //   launch     grid (programs, 1, 1), block (256, 1, 1), dynamic shared memory 202752 bytes
 //   tiles      accumulator, c [128, 256]: registers, 64 x 256 per warpgroup, by wgmma.m64n256k16
-//              offs_cm [128]: 2 x 64 threads; 4 threads hold copies
-//              offs_cn [256]: 32 x 4 threads x 2 consecutive elements; 64 threads hold copies
 //              a [128, 64]: shared, 2 stages of 16384 bytes, 128-byte swizzle; 2 of 18432 bytes for rows as
 //              they lie in memory
 //              b [64, 256]: shared, 2 stages of 32768 bytes, 128-byte swizzle; 2 of 33792 bytes for rows as
@@ -27,8 +25,8 @@ constexpr int NUM_THREADS = NUM_WARPS * WARP_SIZE;              // 256
 constexpr int WARPGROUP_SIZE = 128;                             // threads
 constexpr int COL_THREADS = 4;                                  // threads along the columns of a tile
 constexpr int COLS = BLOCK_N / COL_THREADS;                     // 64 columns of a tile per thread
-constexpr int VEC = 2;                                          // consecutive columns of a thread
-constexpr int ROWS = 2;                                         // 2 rows of a tile per thread
+constexpr int VEC = 2;                                          // consecutive columns per thread
+constexpr int ROWS = 2;                                         // rows of a tile per thread
 constexpr int NUM_STAGES = 3;                                   // tiles in shared memory at once
 // of tiles with unaligned rows: one is read while the next is written
 constexpr int ALIGNED_STAGES = 2;

@@ -5,7 +5,7 @@
 //              eps: float
 //   constexpr  BLOCK_SIZE = 1024
 //   launch     grid (programs, 1, 1), block (128, 1, 1), dynamic shared memory 0 bytes
-//   tiles      cols, x, x_float, w, w_float [1024]: 128 threads x 8 consecutive elements
+//   tiles      x, x_float, w, w_float [1024]: 128 threads x 8 consecutive elements
 //   numerics   rsqrt: 2 ulp
 //              /: div.full, 2 ulp, over the full range
 
@@ -17,7 +17,7 @@ constexpr int WARP_SIZE = 32;
 constexpr unsigned ALL_LANES = 0xffffffff;                      // shuffle mask
 constexpr int NUM_THREADS = NUM_WARPS * WARP_SIZE;              // 128
 constexpr int ELEMS = BLOCK_SIZE / NUM_THREADS;                 // 8 elements of a tile per thread
-constexpr int VEC = 8;                                          // consecutive elements of a thread
+constexpr int VEC = 8;                                          // consecutive elements per thread
 
 // Loads the first `count` of N consecutive elements; the others are not read and become `other`.
 template <int N, typename T>
@@ -53,12 +53,7 @@ __device__ __forceinline__ float divide(float x, float y)
 }
 
 // How two partial results become one.
-struct Sum {
-    static __device__ __forceinline__ float combine(float left, float right)
-    {
-        return left + right;
-    }
-};
+struct Sum { static __device__ float combine(float left, float right) { return left + right; } };
 
 // The value of the lane whose number differs in the bit `distance`. All lanes of the warp call it.
 template <typename T>

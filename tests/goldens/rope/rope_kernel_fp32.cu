@@ -5,9 +5,8 @@
 //              n_heads: int
 //   constexpr  HEAD_DIM = 128, BLOCK_HEADS = 4
 //   launch     grid (programs, programs, 1), block (128, 1, 1), dynamic shared memory 0 bytes
-//   tiles      heads [4]: 4 threads; 32 threads hold copies
-//              pairs, cos, sin [64]: 32 threads x 2 consecutive elements; 4 threads hold copies
-//              first, second [4, 64]: 4 threads; 32 threads x 2 consecutive elements
+//   tiles      cos, sin [64]: 32 threads x 2 consecutive elements; each element in 4 threads
+//              first, second [4, 64]: rows: 4 threads; columns: 32 threads x 2 consecutive
 
 constexpr int BLOCK_HEADS = 4;                                  // rows of first
 constexpr int HEAD_DIM = 128;
@@ -15,8 +14,8 @@ constexpr int NUM_WARPS = 4;
 constexpr int WARP_SIZE = 32;
 constexpr int NUM_THREADS = NUM_WARPS * WARP_SIZE;              // 128
 constexpr int COL_THREADS = 32;                                 // threads along the columns of a tile
-constexpr int COLS = 2;                                         // 2 columns of a tile per thread
-constexpr int VEC = 2;                                          // consecutive columns of a thread
+constexpr int COLS = 2;                                         // columns of a tile per thread
+constexpr int VEC = 2;                                          // consecutive columns per thread
 
 // Loads N consecutive elements in one access; `source` is aligned to their size.
 template <int N, typename T>

@@ -4,14 +4,14 @@
 //   arguments  x_ptr, y_ptr: const float*, 16-byte aligned; out_ptr: float*, 16-byte aligned; n_elements: int
 //   constexpr  BLOCK_SIZE = 1024
 //   launch     grid (programs, 1, 1), block (128, 1, 1), dynamic shared memory 0 bytes
-//   tiles      offsets, x, y, z [1024]: 2 x 128 threads x 4 consecutive elements
+//   tiles      x, y, z [1024]: 2 x 128 threads x 4 consecutive elements
 
 constexpr int BLOCK_SIZE = 1024;                                // elements of x
 constexpr int NUM_WARPS = 4;
 constexpr int WARP_SIZE = 32;
 constexpr int NUM_THREADS = NUM_WARPS * WARP_SIZE;              // 128
 constexpr int ELEMS = BLOCK_SIZE / NUM_THREADS;                 // 8 elements of a tile per thread
-constexpr int VEC = 4;                                          // consecutive elements of a thread
+constexpr int VEC = 4;                                          // consecutive elements per thread
 constexpr int VECS = ELEMS / VEC;                               // 2
 
 // Loads the first `count` of N consecutive elements; the others are not read and become `other`.
