@@ -126,13 +126,15 @@ def _descriptor(context: Context, statement: Assign, place: OperandPlace, word: 
     start = place.base
     if number != "0":
         start += f" + {number} * {part_elements(context, tile, place.variable, upper, place.mn_axis, parts)}"
-    swizzle = swizzle_bytes(context, tile, upper) if tile.swizzle else "0"
-    leading = "16" if place.k_fast or tile.boxes == 1 else box_bytes(context, tile, upper)
-    if not place.k_fast and not tile.swizzle:  # without a swizzle the strides along K and along M or N change roles
-        leading = pattern_bytes(context, tile, upper)
+    arguments = [start]
+    if not tile.swizzle:  # the strides along K and along M or N change roles
+        stride = pattern_bytes(context)
+        arguments += ["16" if place.k_fast else stride, stride]
+    elif not place.k_fast and tile.boxes > 1:
+        arguments.append(box_bytes(context, tile, upper))
     helper, name = context.use_helper("wgmma_descriptor"), _tile_name(context, statement, place, word)
-    arguments = f"{start}, {leading}, {pattern_bytes(context, tile, upper)}"
-    return Line(f"const auto {name} = {helper}<{swizzle}>({arguments});")
+    swizzle = swizzle_bytes(context, tile, upper) if tile.swizzle else "0"
+    return Line(f"const auto {name} = {helper}<{swizzle}>({', '.join(arguments)});")
 
 
 def _k_step(context: Context, place: OperandPlace, kk: str) -> str:

@@ -32,9 +32,7 @@ constexpr int Y_ROWS = BLOCK_K / Y_ROW_THREADS;                 // 16 rows of y 
 constexpr int NUM_STAGES = 3;                                   // tiles in shared memory at once
 constexpr int MMA_K = 16;                                       // elements of K per instruction
 constexpr int SWIZZLE = 64;                                     // bytes of a swizzled line
-constexpr int PATTERN_BYTES = 8 * SWIZZLE;                      // 8 lines: the swizzle repeats
 constexpr int Y_SWIZZLE = 128;                                  // bytes of a swizzled line
-constexpr int Y_PATTERN_BYTES = 8 * Y_SWIZZLE;                  // 8 lines: the swizzle repeats
 constexpr int CHUNK = 16 / sizeof(half);                        // elements of 16 bytes, a descriptor's unit
 constexpr int LINE_CHUNKS = Y_SWIZZLE / 16;                     // 16-byte chunks of a line
 
@@ -74,20 +72,17 @@ __device__ __forceinline__ void async_proxy_fence()
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 
-// What wgmma must know of a shared operand: its start, the swizzle of its lines, and the bytes from 8 lines
-// to the next 8, and from box to box along M or N (without meaning where K is contiguous). Adding 1 moves the
-// start by 16 bytes.
+// What wgmma must know of a shared operand: its start, the swizzle of its lines, and the bytes from one box
+// to the next along M or N (without meaning where K is contiguous) and from 8 lines to the next 8. Adding 1
+// moves the start by 16 bytes.
 template <int SWIZZLE_BYTES>
-__device__ __forceinline__ unsigned long long wgmma_descriptor(const void* start, int leading_bytes,
-        int stride_bytes)
+__device__ __forceinline__ unsigned long long wgmma_descriptor(const void* start, int leading_bytes = 16,
+                                                               int stride_bytes = 8 * SWIZZLE_BYTES)
 {
     constexpr int MODE = SWIZZLE_BYTES == 128 ? 1 : SWIZZLE_BYTES == 64 ? 2 : SWIZZLE_BYTES == 32 ? 3 : 0;
-    constexpr unsigned long long SWIZZLE_MODE = static_cast<unsigned long long>(MODE) << 62;
-    constexpr unsigned ADDRESS_MASK = 0x3ffff;   // the fields hold 18 bits / 16
-    const unsigned long long address = (shared_address(start) & ADDRESS_MASK) / 16;
-    const unsigned long long leading = (leading_bytes & ADDRESS_MASK) / 16;
-    const unsigned long long stride = (stride_bytes & ADDRESS_MASK) / 16;
-    return SWIZZLE_MODE | stride << 32 | leading << 16 | address;
+    const auto field = [](unsigned bytes) { return (bytes & 0x3ffff) / 16ull; };   // 14 bits of 16 bytes each
+    const unsigned long long strides = field(stride_bytes) << 32 | field(leading_bytes) << 16;
+    return static_cast<unsigned long long>(MODE) << 62 | strides | field(shared_address(start));
 }
 
 // Orders earlier register and shared-memory accesses before the wgmmas that follow.
@@ -251,8 +246,8 @@ grouped_gemm_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, const int
                 // L34: a_mask = (offs_m[:, None] < M) & (k + offs_k[None, :] < K)    (the copies keep to it)
                 // L35: b_mask = (k + offs_k[:, None] < K) & (offs_n[None, :] < N)    (the copies keep to it)
                 // L38: accumulator = tl.dot(x, y, accumulator)
-                const auto x_operand = wgmma_descriptor<SWIZZLE>(x[stage], 16, PATTERN_BYTES);
-                const auto y_operand = wgmma_descriptor<Y_SWIZZLE>(y[stage], 16, Y_PATTERN_BYTES);
+                const auto x_operand = wgmma_descriptor<SWIZZLE>(x[stage]);
+                const auto y_operand = wgmma_descriptor<Y_SWIZZLE>(y[stage]);
                 wgmma_fence();
                 #pragma unroll
                 for (int kk = 0; kk < BLOCK_K; kk += MMA_K) {

@@ -42,7 +42,6 @@ constexpr int B_BOXES = BLOCK_N / B_LINE;                       // boxes side by
 constexpr int MMA_K = 16;                                       // elements of K per instruction
 constexpr int A_PART = BLOCK_M / 2 * BLOCK_K;                   // elements of a per warpgroup
 constexpr int SWIZZLE = 128;                                    // bytes of a swizzled line
-constexpr int PATTERN_BYTES = 8 * SWIZZLE;                      // 8 lines: the swizzle repeats
 constexpr int B_BOX_BYTES = BLOCK_K * SWIZZLE;                  // from a box to the next
 constexpr int CHUNK = 16 / sizeof(half);                        // elements of 16 bytes, a descriptor's unit
 constexpr int LINE_CHUNKS = SWIZZLE / 16;                       // 16-byte chunks of a line
@@ -230,20 +229,17 @@ __device__ __forceinline__ void store_matrices(T* tile, int first_row, const T* 
     }
 }
 
-// What wgmma must know of a shared operand: its start, the swizzle of its lines, and the bytes from 8 lines
-// to the next 8, and from box to box along M or N (without meaning where K is contiguous). Adding 1 moves the
-// start by 16 bytes.
+// What wgmma must know of a shared operand: its start, the swizzle of its lines, and the bytes from one box
+// to the next along M or N (without meaning where K is contiguous) and from 8 lines to the next 8. Adding 1
+// moves the start by 16 bytes.
 template <int SWIZZLE_BYTES>
-__device__ __forceinline__ unsigned long long wgmma_descriptor(const void* start, int leading_bytes,
-        int stride_bytes)
+__device__ __forceinline__ unsigned long long wgmma_descriptor(const void* start, int leading_bytes = 16,
+                                                               int stride_bytes = 8 * SWIZZLE_BYTES)
 {
     constexpr int MODE = SWIZZLE_BYTES == 128 ? 1 : SWIZZLE_BYTES == 64 ? 2 : SWIZZLE_BYTES == 32 ? 3 : 0;
-    constexpr unsigned long long SWIZZLE_MODE = static_cast<unsigned long long>(MODE) << 62;
-    constexpr unsigned ADDRESS_MASK = 0x3ffff;   // the fields hold 18 bits / 16
-    const unsigned long long address = (shared_address(start) & ADDRESS_MASK) / 16;
-    const unsigned long long leading = (leading_bytes & ADDRESS_MASK) / 16;
-    const unsigned long long stride = (stride_bytes & ADDRESS_MASK) / 16;
-    return SWIZZLE_MODE | stride << 32 | leading << 16 | address;
+    const auto field = [](unsigned bytes) { return (bytes & 0x3ffff) / 16ull; };   // 14 bits of 16 bytes each
+    const unsigned long long strides = field(stride_bytes) << 32 | field(leading_bytes) << 16;
+    return static_cast<unsigned long long>(MODE) << 62 | strides | field(shared_address(start));
 }
 
 // Orders earlier register and shared-memory accesses before the wgmmas that follow.
@@ -401,9 +397,8 @@ matmul_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int M, int N, i
                     const int stage = used % NUM_STAGES;
                     mbarrier_wait(&full[stage], used / NUM_STAGES % 2);   // the tiles have arrived
                     // L41: accumulator = tl.dot(a, b, accumulator)
-                    const auto a_operand =
-                        wgmma_descriptor<SWIZZLE>(a[stage] + warpgroup * A_PART, 16, PATTERN_BYTES);
-                    const auto b_operand = wgmma_descriptor<SWIZZLE>(b[stage], B_BOX_BYTES, PATTERN_BYTES);
+                    const auto a_operand = wgmma_descriptor<SWIZZLE>(a[stage] + warpgroup * A_PART);
+                    const auto b_operand = wgmma_descriptor<SWIZZLE>(b[stage], B_BOX_BYTES);
                     wgmma_fence();
                     #pragma unroll
                     for (int kk = 0; kk < BLOCK_K; kk += MMA_K) {
