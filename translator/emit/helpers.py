@@ -137,8 +137,7 @@ def _with_requirements(helper: Helper, packets: tuple[int, ...]) -> list[tuple[s
         single = PACKETS[packets[0]] if len(packets) == 1 else ""
         common = {"whole": whole, "packet": single or "Whole", "single": bool(single)} | _access(modifier)
         entries = [(helper.name, helper.template, values | common)]
-        if helper.template == "store_vec":
-            entries.insert(0, (whole, helper.template, {"name": whole, "kind": "", "modifier": modifier} | common))
+        entries.insert(0, (whole, helper.template, {"name": whole, "kind": "", "modifier": modifier} | common))
         sizes = [(size, PACKETS[size]) for size in packets]
         return entries if single else [("packet", "packet", {"sizes": sizes}), *entries]
     if helper.template == "load_one":

@@ -48,18 +48,22 @@ template <int BYTES> struct Packet;
 template <> struct Packet<16> { using Type = uint4; };
 template <> struct Packet<8> { using Type = uint2; };
 
+// Loads N consecutive elements in one access; `source` is aligned to their size.
+template <int N, typename T>
+__device__ __forceinline__ void load_vec(T* target, const T* source)
+{
+    using Whole = typename Packet<N * sizeof(T)>::Type;
+    const Whole packet = *reinterpret_cast<const Whole*>(source);
+    memcpy(target, &packet, N * sizeof(T));
+}
+
 // Loads N consecutive elements if `inside`; otherwise nothing is read and each becomes `other`.
 template <int N, typename T>
 __device__ __forceinline__ void load_vec_if(T* target, const T* source, bool inside, T other)
 {
-    using Whole = typename Packet<N * sizeof(T)>::Type;
-    Whole packet;
-    T* elements = reinterpret_cast<T*>(&packet);
     #pragma unroll
-    for (int i = 0; i < N; ++i) elements[i] = other;
-    if (inside) packet = *reinterpret_cast<const Whole*>(source);
-    #pragma unroll
-    for (int i = 0; i < N; ++i) target[i] = elements[i];
+    for (int i = 0; i < N; ++i) target[i] = other;
+    if (inside) load_vec<N>(target, source);
 }
 
 // Stores N consecutive elements in one access; `target` is aligned to their size.

@@ -48,9 +48,7 @@ __device__ __forceinline__ void load_vec(T* target, const T* source)
 {
     using Whole = typename Packet<N * sizeof(T)>::Type;
     const Whole packet = *reinterpret_cast<const Whole*>(source);
-    const T* elements = reinterpret_cast<const T*>(&packet);
-    #pragma unroll
-    for (int i = 0; i < N; ++i) target[i] = elements[i];
+    memcpy(target, &packet, N * sizeof(T));
 }
 
 // Stores N consecutive elements in one access; `target` is aligned to their size.

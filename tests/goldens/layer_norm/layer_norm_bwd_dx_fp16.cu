@@ -29,9 +29,7 @@ template <int N, typename T>
 __device__ __forceinline__ void load_vec(T* target, const T* source)
 {
     const uint4 packet = *reinterpret_cast<const uint4*>(source);
-    const T* elements = reinterpret_cast<const T*>(&packet);
-    #pragma unroll
-    for (int i = 0; i < N; ++i) target[i] = elements[i];
+    memcpy(target, &packet, N * sizeof(T));
 }
 
 // Stores N consecutive elements in one access; `target` is aligned to their size.

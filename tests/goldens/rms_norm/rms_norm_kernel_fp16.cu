@@ -19,17 +19,21 @@ constexpr int NUM_THREADS = NUM_WARPS * WARP_SIZE;              // 128
 constexpr int ELEMS = BLOCK_SIZE / NUM_THREADS;                 // 8 elements of a tile per thread
 constexpr int VEC = 8;                                          // consecutive elements per thread
 
+// Loads N consecutive elements in one access; `source` is aligned to their size.
+template <int N, typename T>
+__device__ __forceinline__ void load_vec(T* target, const T* source)
+{
+    const uint4 packet = *reinterpret_cast<const uint4*>(source);
+    memcpy(target, &packet, N * sizeof(T));
+}
+
 // Loads the first `count` of N consecutive elements; the others are not read and become `other`.
 template <int N, typename T>
 __device__ __forceinline__ void load_vec_bounded(T* target, const T* source, int count, T other)
 {
-    uint4 packet;
-    T* elements = reinterpret_cast<T*>(&packet);
     #pragma unroll
-    for (int i = 0; i < N; ++i) elements[i] = i < count && count < N ? source[i] : other;
-    if (count >= N) packet = *reinterpret_cast<const uint4*>(source);
-    #pragma unroll
-    for (int i = 0; i < N; ++i) target[i] = elements[i];
+    for (int i = 0; i < N; ++i) target[i] = i < count && count < N ? source[i] : other;
+    if (count >= N) load_vec<N>(target, source);
 }
 
 // Rounds value(0), value(1), ..., two at a time: a pair shares a register from the start.
