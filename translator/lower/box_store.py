@@ -12,6 +12,7 @@ from ..schedule.instructions import WARPGROUP_BITS
 from ..schedule.layout import REGISTER, Layout, bits_of
 from ..schedule.shared_tiles import ALIGNMENT, LINE_BYTES, SharedTile
 from .context import Context, ctype
+from .element import run_at
 from .formats import line_elements
 from .matrix_store import stores_matrices, write_matrices
 from .operand import element_place, place_line
@@ -184,7 +185,7 @@ def _write(
     if width > 1:
         context.needs.packets |= {width * tile.itemsize}
         helper = context.use_helper("store_vec", "store_vec", kind="", modifier="")
-        line: Node = Line(f"{helper}<{width_text}>(&{array}[{place}], &{source});")
+        line: Node = Line(f"{helper}<{width_text}>(&{array}[{place}], {run_at(source)});")
     else:
         line = Line(f"{array}[{place}] = {source};")
     nodes: tuple[Node, ...] = (*naming, line)

@@ -129,7 +129,9 @@ class Context:
         for axis, index in enumerate(indices):
             role = self.roles.find(point.layout.axes[axis])
             whole = role is not None and role.run > 1 and constancy[axis] % role.run == 0 and index.text == role.index
-            if whole and role is not None:
+            if whole and role is not None and role.num_registers == role.run:
+                indices[axis] = Index("0", "0", role.vector)
+            elif whole and role is not None:
                 indices[axis] = Index(
                     f"{index.text} / {role.vector} * {role.vector}", f"{index.text} / {role.vector}", role.vector
                 )

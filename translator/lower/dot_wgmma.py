@@ -96,7 +96,9 @@ def _helper(context: Context, plan: DotPlan, n: int, a: OperandPlace, b: Operand
         "a_transposed": not a.k_fast,
         "b_transposed": not b.k_fast,
     }
-    return context.needs.distinct_helper("wgmma", f"wgmma_m64n{n}k{instruction.k}", values)
+    transposed = "".join(word for word, place in (("a", a), ("b", b)) if not place.k_fast)
+    difference = f"transposed_{transposed}" if transposed else "plain"
+    return context.needs.distinct_helper("wgmma", f"wgmma_m64n{n}k{instruction.k}", values, difference)
 
 
 def _warpgroup_offset(context: Context, axis: tuple[int, ...]) -> tuple[str, int]:

@@ -7,6 +7,7 @@ from ..schedule.instructions import COLUMN_IN_PIECE, ROW_IN_PIECE
 from ..schedule.layout import REGISTER, Layout
 from ..schedule.shared_tiles import SharedTile
 from .context import Context
+from .element import run_at
 from .shared import side_text
 from .unit import Line, Loop, Node
 
@@ -40,7 +41,7 @@ def write_matrices(
     r, several = context.names.shared_index("r"), layout.registers(0) > 2
     rows = (r, f"{r} + 1") if several else ("0", "1")
     at = f"{warp_row} + {r} * {OTHER_PIECE}" if several else warp_row
-    sources = ", ".join(f"&{tile_name}[{row}][{first or 0}]" for row in rows)
+    sources = ", ".join(run_at(f"{tile_name}[{row}][{first or 0}]") for row in rows)
     store = Line(f"{helper}<{sides}, {count}>({array}, {at}, {sources});")
     if not several:
         return (store,)

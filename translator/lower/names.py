@@ -43,7 +43,8 @@ LIBRARY_NAMES = MATH_NAMES | frozenset(
 VECTOR_TYPE = re.compile(r"u?(?:char|short|int|long|longlong|float|double)[1-4]")
 SPARE_SUFFIXES = ("next", "other", "further", "last", "extra", "value")
 UNNAMED = "iteration"  # what Python calls `_`: the variable of a loop that says nothing with it
-OTHER_LETTERS = {"c": "j"}  # of loops over columns, as many kernels have a matrix c
+# Of loops over columns, rows, vectors and so on, where the user has a variable of that name, such as a matrix c.
+OTHER_LETTERS = {"c": "j", "r": "i", "e": "i", "p": "g", "v": "vec", "w": "other_warp"}
 
 
 def entry_name(name: str, constants: Iterable[str] = ()) -> str:

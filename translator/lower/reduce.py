@@ -80,7 +80,7 @@ def _reduce_into(context: Context, statement: Assign, plan: Reduction, name: str
     def one_kept(point: Point) -> tuple[Node, ...]:
         result = indexed(context, name, target, point)
         nodes = _over_registers(context, plan, point, result, prefix)
-        return (*nodes, *over_lanes(context, plan, result))
+        return over_lanes(context, plan, result, nodes)
 
     nodes = context.each_register(plan.kept, one_kept)
     if not plan.warp_bits:

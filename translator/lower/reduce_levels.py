@@ -6,6 +6,7 @@ The partial results of the warps meet in a shared array with one slot per warp a
 from __future__ import annotations
 
 import math
+import re
 
 from ..ir.nodes import Assign
 from ..schedule.layout import Layout, padded
@@ -18,16 +19,21 @@ from .shared import dimensions, number_of, place
 from .unit import Branch, Constant, Line, Loop, Node, Shared
 
 
-def over_lanes(context: Context, plan: Reduction, result: str) -> tuple[Node, ...]:
-    """The warp's part, by shuffles: one line for each run of consecutive lane bits."""
+def over_lanes(context: Context, plan: Reduction, result: str, own: tuple[Node, ...]) -> tuple[Node, ...]:
+    """The thread's `own` part and the warp's, by shuffles: one line for each run of consecutive lane bits."""
     if plan.over_block or plan.over_block_by_rows:
-        return ()
-    nodes = []
-    for first, last in _runs(plan.lane_bits):
+        return own
+    nodes = list(own)
+    for first, last in reversed(_runs(plan.lane_bits)):
         context.use_helper("shuffle_xor")
         context.use_helper("warp_reduce")
-        nodes.append(Line(f"{result} = warp_reduce<{plan.combination.struct}, {1 << last}, {1 << first}>({result});"))
-    return tuple(reversed(nodes))
+        reduce = f"warp_reduce<{plan.combination.struct}, {1 << last}, {1 << first}>"
+        alone = len(nodes) == 1 and isinstance(nodes[0], Line) and re.fullmatch(r"(.*?) = ([^{}]*);", nodes[0].text)
+        if alone:  # an element of the thread's own, which needs no line
+            nodes = [Line(f"{alone[1]} = {reduce}({alone[2]});")]
+        else:
+            nodes.append(Line(f"{result} = {reduce}({result});"))
+    return tuple(nodes)
 
 
 def _runs(bits: tuple[int, ...]) -> list[tuple[int, int]]:
@@ -61,7 +67,7 @@ def over_warps(context: Context, statement: Assign, plan: Reduction, name: str) 
         text = f"{helper}<{plan.combination.struct}>({name}, {shared_name});"
         node = Line(
             f"{name} = {text}" if plan.over_block else text,
-            "a barrier inside: every warp has written its partial result",
+            "a barrier inside",
         )
         context.after_barrier()
         context.shared.being_read.add(shared_name)

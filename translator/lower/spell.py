@@ -111,7 +111,8 @@ class Speller:
         if isinstance(element, PointerType):
             return Text("nullptr")
         if literal.symbol is not None and element.is_int() and not element.is_bool():
-            inner = Text(literal.symbol, ATOM if literal.symbol.isidentifier() else 12, "+")
+            loosest = _loosest(literal.symbol) if re.fullmatch(r"[\w +*/%()-]+", literal.symbol) else 12
+            inner = Text(literal.symbol, loosest, {12: "+", 13: "*"}.get(loosest, ""))
             if element.name == "i32":
                 return inner
             return Text(f"static_cast<{element.cuda}>({literal.symbol})")
@@ -173,8 +174,10 @@ class Speller:
     def _operation(self, call: Call, below: list[Point | None], wide: bool, narrowed: bool = True) -> Text:
         if call.op == "mul" and (factor := _factor_of_one(call)) is not None:
             return self.spell(call.args[factor], below[factor], wide)
-        if call.op == "add" and _is_only_zero(call.args[1]):
+        if call.op in ("add", "sub") and _is_only_zero(call.args[1]):
             return self.spell(call.args[0], below[0], wide)
+        if call.op == "add" and _is_only_zero(call.args[0]):
+            return self.spell(call.args[1], below[1], wide)
         op = OPS[call.op]
         element = call.args[0].type.element if call.args else call.type.element
         if call.op == "where":
@@ -191,6 +194,10 @@ class Speller:
             first = operands[0].text
             if not first.startswith("static_cast<long long>") and not operands[1].text.startswith("static_cast<long"):
                 operands[0] = Text(f"static_cast<long long>({first})")
+        long = call.op in ("add", "sub", "mul") and isinstance(element, DType) and element.name == "i64"
+        narrow = re.fullmatch(r"static_cast<long long>\((\w+(?:\[\w+\])?)\)", operands[1].text) if long else None
+        if narrow:
+            operands[1] = Text(narrow[1])  # C widens it, as the other operand has 64 bits
         if call.op == "add" and element.is_int() and operands[1].operator == "+":
             # Sums of integers need no parentheses: (a + b) + c and a + (b + c) are the same number.
             operands[1] = Text(operands[1].text, 13, "+")
@@ -220,7 +227,12 @@ def _plain(number: Literal) -> Text | None:
 
 
 def _is_only_zero(expr: Expr) -> bool:
-    """Whether an operand is the positions of an axis that has a single one."""
+    """Whether an operand is an integer 0: a number, a product with one, or the positions of an axis that has a single one."""
+    element = expr.type.element
+    if isinstance(expr, Literal):
+        return isinstance(element, DType) and element.is_int() and not element.is_bool() and expr.value == 0
+    if isinstance(expr, Call) and expr.op == "mul":
+        return any(isinstance(arg, Literal) and _is_only_zero(arg) for arg in expr.args)
     return isinstance(expr, Call) and expr.op == "arange" and expr.type.shape == (1,) and not expr.attribute("start")
 
 

@@ -176,8 +176,8 @@ batched_matmul_kernel(const float* a_ptr, const float* b_ptr, float* c_ptr, int 
         for (int r = 0; r < A_ROWS; ++r) {
             const int a_place = swizzled<float, BLOCK_K, BLOCK_M>(r * A_ROW_THREADS + a_row, a_col * A_VEC);
             cp_async_16(&a[stage][a_place],
-                        a_ptr + batch * static_cast<long long>(stride_ab)
-                        + static_cast<long long>(offs_m_a[r]) * stride_am + offs_k_a + k,
+                        a_ptr + batch * stride_ab + static_cast<long long>(offs_m_a[r]) * stride_am
+                        + offs_k_a + k,
                         more && offs_m_a[r] < M ? valid_bytes<4, A_VEC>(K - (k + offs_k_a)) : 0);
         }
         // L25: b = tl.load(b_ptrs, mask=(k + offs_k[:, None] < K) & (offs_n[None, :] < N), other=0.0)
@@ -185,9 +185,8 @@ batched_matmul_kernel(const float* a_ptr, const float* b_ptr, float* c_ptr, int 
         for (int r = 0; r < B_ROWS; ++r) {
             const int b_place = swizzled<float, BLOCK_N, BLOCK_K>(r * B_ROW_THREADS + b_row, b_col * B_VEC);
             cp_async_16(&b[stage][b_place],
-                        b_ptr + batch * static_cast<long long>(stride_bb)
-                        + static_cast<long long>(offs_k_b[r]) * stride_bk + offs_n_b
-                        + static_cast<long long>(k) * stride_bk,
+                        b_ptr + batch * stride_bb + static_cast<long long>(offs_k_b[r]) * stride_bk
+                        + offs_n_b + static_cast<long long>(k) * stride_bk,
                         more && k + offs_k_b[r] < K ? valid_bytes<4, B_VEC>(N - offs_n_b) : 0);
         }
     };
@@ -247,7 +246,7 @@ batched_matmul_kernel(const float* a_ptr, const float* b_ptr, float* c_ptr, int 
         #pragma unroll
         for (int v = 0; v < VECS; ++v) {
             if (offs_m[r] < M) {
-                store_vec_bounded<VEC>(c_ptr + batch * static_cast<long long>(stride_cb)
+                store_vec_bounded<VEC>(c_ptr + batch * stride_cb
                                        + static_cast<long long>(offs_m[r]) * stride_cm + offs_n[v],
                                        &accumulator[r][v * VEC], N - offs_n[v]);
             }

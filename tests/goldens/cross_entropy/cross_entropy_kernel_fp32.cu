@@ -87,16 +87,14 @@ cross_entropy_kernel(const float* logits_ptr, const int* labels_ptr, float* loss
         float x_max = x[0];
         #pragma unroll
         for (int e = 1; e < ELEMS; ++e) x_max = fmaxf(x_max, x[e]);
-        // a barrier inside: every warp has written its partial result
-        x_max = block_reduce<Max>(x_max, x_max_partial);
+        x_max = block_reduce<Max>(x_max, x_max_partial);   // a barrier inside
         const float larger = fmaxf(largest, x_max);
         // What was summed so far is rescaled to the new maximum.
         // L21: total = total * tl.exp(largest - larger) + tl.sum(tl.exp(x - larger), axis=0)
         float sum = __expf(x[0] - larger);
         #pragma unroll
         for (int e = 1; e < ELEMS; ++e) sum += __expf(x[e] - larger);
-        // a barrier inside: every warp has written its partial result
-        sum = block_reduce<Sum>(sum, sum_partial);
+        sum = block_reduce<Sum>(sum, sum_partial);   // a barrier inside
         total = total * __expf(largest - larger) + sum;
         // L22: largest = larger
         largest = larger;

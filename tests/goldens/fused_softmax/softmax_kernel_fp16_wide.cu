@@ -155,15 +155,13 @@ softmax_kernel(half* out_ptr, const half* in_ptr, int in_row_stride, int out_row
         half x_max = x[0];
         #pragma unroll
         for (int c = 1; c < COLS; ++c) x_max = __hmax(x_max, x[c]);
-        // a barrier inside: every warp has written its partial result
-        x_max = block_reduce<Max>(x_max, x_max_partial);
+        x_max = block_reduce<Max>(x_max, x_max_partial);   // a barrier inside
         const auto numerator = [&](int c) { return __expf(x_float(c) - __half2float(x_max)); };
         // L23: denominator = tl.sum(numerator, axis=1)
         float denominator = numerator(0);
         #pragma unroll
         for (int c = 1; c < COLS; ++c) denominator += numerator(c);
-        // a barrier inside: every warp has written its partial result
-        denominator = block_reduce<Sum>(denominator, denominator_partial);
+        denominator = block_reduce<Sum>(denominator, denominator_partial);   // a barrier inside
         // L24: tl.store(out_ptr + rows[:, None] * out_row_stride + cols[None, :], numerator / denominator[:,
         //     None], mask=mask)
         forget(x);

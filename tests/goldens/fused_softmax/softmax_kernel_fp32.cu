@@ -123,8 +123,7 @@ softmax_kernel(float* out_ptr, const float* in_ptr, int in_row_stride, int out_r
         float x_max = x[0];
         #pragma unroll
         for (int c = 1; c < COLS; ++c) x_max = fmaxf(x_max, x[c]);
-        // a barrier inside: every warp has written its partial result
-        x_max = block_reduce<Max>(x_max, x_max_partial);
+        x_max = block_reduce<Max>(x_max, x_max_partial);   // a barrier inside
         float numerator[COLS];
         #pragma unroll
         for (int c = 0; c < COLS; ++c) numerator[c] = __expf(x[c] - x_max);
@@ -132,8 +131,7 @@ softmax_kernel(float* out_ptr, const float* in_ptr, int in_row_stride, int out_r
         float denominator = numerator[0];
         #pragma unroll
         for (int c = 1; c < COLS; ++c) denominator += numerator[c];
-        // a barrier inside: every warp has written its partial result
-        denominator = block_reduce<Sum>(denominator, denominator_partial);
+        denominator = block_reduce<Sum>(denominator, denominator_partial);   // a barrier inside
         // L24: tl.store(out_ptr + rows[:, None] * out_row_stride + cols[None, :], numerator / denominator[:,
         //     None], mask=mask)
         float stored[COLS];

@@ -389,8 +389,7 @@ int4_matmul_kernel(const half* a_ptr, const int* packed_ptr, const half* scale_p
                 // L28: packed = tl.load(packed_ptr + (rows // 8)[:, None] * N + offs_n[None, :], mask=b_mask,
                 //     other=0)
                 int packed[PACKED_ROWS][PACKED_COLS];
-                load_vec_if<PACKED_VEC>(&packed[0][0],
-                                        packed_ptr + static_cast<long long>(rows / 8) * N + offs_n,
+                load_vec_if<PACKED_VEC>(packed[0], packed_ptr + static_cast<long long>(rows / 8) * N + offs_n,
                                         rows < K && offs_n < N, 0);
                 #pragma unroll
                 for (int copy = 1; copy < 8; ++copy) {
@@ -401,7 +400,7 @@ int4_matmul_kernel(const half* a_ptr, const int* packed_ptr, const half* scale_p
                 // L30: scale = tl.load(scale_ptr + (k // GROUP) * N + offs_n[None, :], mask=n_mask,
                 //     other=0.0)
                 half scale[PACKED_COLS];
-                load_vec_if<PACKED_VEC>(&scale[0], scale_ptr + static_cast<long long>(k / GROUP) * N + offs_n,
+                load_vec_if<PACKED_VEC>(scale, scale_ptr + static_cast<long long>(k / GROUP) * N + offs_n,
                                         offs_n < N, __float2half(0.0f));
                 // L31: b = weight.to(tl.float16) * scale
                 half b[PACKED_ROWS][PACKED_COLS];
@@ -426,7 +425,7 @@ int4_matmul_kernel(const half* a_ptr, const int* packed_ptr, const half* scale_p
                     const int b_place =
                         swizzled<half, BLOCK_N, BLOCK_K>(packed_row * PACKED_ROW_VEC + r,
                                 packed_col * PACKED_VEC);
-                    store_vec<PACKED_VEC>(&b_shared[b_place], &b[r][0]);
+                    store_vec<PACKED_VEC>(&b_shared[b_place], b[r]);
                 }
                 async_proxy_fence();   // the tensor cores read through the asynchronous proxy
                 named_barrier_sync(CONSUMER_BARRIER, NUM_THREADS);   // the operands are in shared memory
@@ -454,7 +453,7 @@ int4_matmul_kernel(const half* a_ptr, const int* packed_ptr, const half* scale_p
             if (tid == 0) tma_store_wait<0>();
             // this part of shared memory has been copied out
             named_barrier_sync(CONSUMER_BARRIER, NUM_THREADS);
-            store_matrices<BLOCK_N, BLOCK_M, COLS>(c_shared, warp * 16, &stored[0][0], &stored[1][0]);
+            store_matrices<BLOCK_N, BLOCK_M, COLS>(c_shared, warp * 16, stored[0], stored[1]);
             async_proxy_fence();   // tensor copies read through the asynchronous proxy
             named_barrier_sync(CONSUMER_BARRIER, NUM_THREADS);   // the piece is complete
             if (tid == 0) {

@@ -285,7 +285,7 @@ int4_matmul_kernel(const half* a_ptr, const int* packed_ptr, const half* scale_p
         // L30: scale = tl.load(scale_ptr + (k // GROUP) * N + offs_n[None, :], mask=n_mask, other=0.0)
         //         (from where it was copied)
         half scale[PACKED_COLS];
-        load_vec<PACKED_VEC>(&scale[0], &scale_ahead[stage][scale_slot * PACKED_VEC]);
+        load_vec<PACKED_VEC>(scale, &scale_ahead[stage][scale_slot * PACKED_VEC]);
         // L31: b = weight.to(tl.float16) * scale
         half b[PACKED_COLS][PACKED_ROWS];
         #pragma unroll
@@ -342,7 +342,7 @@ int4_matmul_kernel(const half* a_ptr, const int* packed_ptr, const half* scale_p
     #pragma unroll
     for (int r = 0; r < ROWS; ++r) {
         if (offs_m[r] < M && offs_n < N) {
-            store_vec<VEC>(c_ptr + static_cast<long long>(offs_m[r]) * N + offs_n, &stored[r][0]);
+            store_vec<VEC>(c_ptr + static_cast<long long>(offs_m[r]) * N + offs_n, stored[r]);
         }
     }
 }

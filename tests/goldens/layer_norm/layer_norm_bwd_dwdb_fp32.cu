@@ -89,7 +89,7 @@ layer_norm_bwd_dwdb(const float* dw_part_ptr, const float* db_part_ptr, float* d
         float dw_part[ROWS][COLS];
         #pragma unroll
         for (int r = 0; r < ROWS; ++r) {
-            load_vec_if<VEC>(&dw_part[r][0], dw_part_ptr + static_cast<long long>(rows[r]) * N + cols,
+            load_vec_if<VEC>(dw_part[r], dw_part_ptr + static_cast<long long>(rows[r]) * N + cols,
                              rows[r] < G && cols < N, 0.0f);
         }
         #pragma unroll
@@ -101,7 +101,7 @@ layer_norm_bwd_dwdb(const float* dw_part_ptr, const float* db_part_ptr, float* d
         float db_part[ROWS][COLS];
         #pragma unroll
         for (int r = 0; r < ROWS; ++r) {
-            load_vec_if<VEC>(&db_part[r][0], db_part_ptr + static_cast<long long>(rows[r]) * N + cols,
+            load_vec_if<VEC>(db_part[r], db_part_ptr + static_cast<long long>(rows[r]) * N + cols,
                              rows[r] < G && cols < N, 0.0f);
         }
         #pragma unroll
@@ -123,7 +123,7 @@ layer_norm_bwd_dwdb(const float* dw_part_ptr, const float* db_part_ptr, float* d
     __syncthreads();   // every warp has written its partial results
     #pragma unroll
     for (int c = 0; c < COLS; ++c) dw_sum[c] = combine_warps<Sum>(dw_sum_partial, col * VEC + c);
-    if (row == 0 && cols < N) store_vec<VEC>(dw_ptr + cols, &dw_sum[0]);
+    if (row == 0 && cols < N) store_vec<VEC>(dw_ptr + cols, dw_sum);
     // L81: tl.store(db_ptr + cols, tl.sum(db, axis=0), mask=cols < N)
     float db_sum[COLS];
     #pragma unroll
@@ -137,5 +137,5 @@ layer_norm_bwd_dwdb(const float* dw_part_ptr, const float* db_part_ptr, float* d
     __syncthreads();   // every warp has written its partial results
     #pragma unroll
     for (int c = 0; c < COLS; ++c) db_sum[c] = combine_warps<Sum>(db_sum_partial, col * VEC + c);
-    if (row == 0 && cols < N) store_vec<VEC>(db_ptr + cols, &db_sum[0]);
+    if (row == 0 && cols < N) store_vec<VEC>(db_ptr + cols, db_sum);
 }

@@ -262,8 +262,7 @@ layer_norm_bwd_dx(half* dx_ptr, const half* dy_ptr, float* dw_ptr, float* db_ptr
         #pragma unroll
         for (int e = 1; e < ELEMS; ++e) sums = Sums::combine(sums, {xhat[e] * wdy[e], wdy[e]});
         __syncthreads();   // everyone has read sums_partial before it is written again
-        // a barrier inside: every warp has written its partial result
-        sums = block_reduce<Sums>(sums, sums_partial);
+        sums = block_reduce<Sums>(sums, sums_partial);   // a barrier inside
         const float sum = sums.sum;
         const float wdy_sum = sums.wdy_sum;
         const float c1 = divide(sum, static_cast<float>(N));

@@ -161,8 +161,7 @@ layer_norm_fwd(const half* x_ptr, half* y_ptr, const half* w_ptr, const half* b_
     float x_sum = x_float(0);
     #pragma unroll
     for (int c = 1; c < COLS; ++c) x_sum += x_float(c);
-    // a barrier inside: every warp has written its partial result
-    x_sum = block_reduce<Sum>(x_sum, x_sum_partial);
+    x_sum = block_reduce<Sum>(x_sum, x_sum_partial);   // a barrier inside
     const float mean = divide(x_sum, static_cast<float>(N));
     // Columns past the end must not count in the variance.
     // L31: centred = tl.where(inside[None, :], x - mean[:, None], 0.0)
@@ -172,8 +171,7 @@ layer_norm_fwd(const half* x_ptr, half* y_ptr, const half* w_ptr, const half* b_
     float sum = centred(0) * centred(0);
     #pragma unroll
     for (int c = 1; c < COLS; ++c) sum += centred(c) * centred(c);
-    // a barrier inside: every warp has written its partial result
-    sum = block_reduce<Sum>(sum, sum_partial);
+    sum = block_reduce<Sum>(sum, sum_partial);   // a barrier inside
     const float var = divide(sum, static_cast<float>(N));
     // L33: rstd = 1 / tl.sqrt(var + eps)
     const float rstd = divide(1.0f, square_root(var + eps));

@@ -117,12 +117,11 @@ rms_norm_kernel(const half* x_ptr, const half* w_ptr, half* y_ptr, int stride, i
     float sum = x_float[0] * x_float[0];
     #pragma unroll
     for (int e = 1; e < ELEMS; ++e) sum += x_float[e] * x_float[e];
-    // a barrier inside: every warp has written its partial result
-    sum = block_reduce<Sum>(sum, sum_partial);
+    sum = block_reduce<Sum>(sum, sum_partial);   // a barrier inside
     const float rstd = rsqrtf(divide(sum, static_cast<float>(N)) + eps);
     // L17: w = tl.load(w_ptr + cols, mask=mask).to(tl.float32)
     half w[ELEMS];
-    load_vec_bounded<VEC>(&w[0], w_ptr + cols[0], N - cols[0], __float2half(0.0f));
+    load_vec_bounded<VEC>(w, w_ptr + cols[0], N - cols[0], __float2half(0.0f));
     float w_float[ELEMS];
     #pragma unroll
     for (int e = 0; e < ELEMS; ++e) w_float[e] = __half2float(w[e]);

@@ -69,21 +69,20 @@ rope_kernel(const float* x_ptr, const float* cos_ptr, const float* sin_ptr, floa
     const int pairs = col * VEC;   // this thread's first
     // L21: cos = tl.load(cos_ptr + position * half + pairs)
     float cos[COLS];
-    load_vec<VEC>(&cos[0], cos_ptr + static_cast<long long>(position) * (HEAD_DIM / 2) + pairs);
+    load_vec<VEC>(cos, cos_ptr + static_cast<long long>(position) * (HEAD_DIM / 2) + pairs);
     // L22: sin = tl.load(sin_ptr + position * half + pairs)
     float sin[COLS];
-    load_vec<VEC>(&sin[0], sin_ptr + static_cast<long long>(position) * (HEAD_DIM / 2) + pairs);
+    load_vec<VEC>(sin, sin_ptr + static_cast<long long>(position) * (HEAD_DIM / 2) + pairs);
     // L23: offsets = (position * n_heads + heads[:, None]) * HEAD_DIM + pairs[None, :]
     //         (formed where it is used)
     // L24: mask = heads[:, None] < n_heads    (tested where it is used)
     // L25: first = tl.load(x_ptr + offsets, mask=mask, other=0.0).to(tl.float32)
     float first[COLS];
-    load_vec_if<VEC>(&first[0],
-                     x_ptr + (static_cast<long long>(position) * n_heads + heads) * HEAD_DIM + pairs,
+    load_vec_if<VEC>(first, x_ptr + (static_cast<long long>(position) * n_heads + heads) * HEAD_DIM + pairs,
                      heads < n_heads, 0.0f);
     // L26: second = tl.load(x_ptr + offsets + half, mask=mask, other=0.0).to(tl.float32)
     float second[COLS];
-    load_vec_if<VEC>(&second[0],
+    load_vec_if<VEC>(second,
                      x_ptr + (static_cast<long long>(position) * n_heads + heads) * HEAD_DIM + pairs
                      + HEAD_DIM / 2, heads < n_heads, 0.0f);
     // L27: tl.store(out_ptr + offsets, rotate(first, second, cos[None, :], sin[None, :]), mask=mask)
@@ -92,7 +91,7 @@ rope_kernel(const float* x_ptr, const float* cos_ptr, const float* sin_ptr, floa
     for (int c = 0; c < COLS; ++c) stored[c] = rotate(first[c], second[c], cos[c], sin[c]);
     if (heads < n_heads) {
         store_vec<VEC>(out_ptr + (static_cast<long long>(position) * n_heads + heads) * HEAD_DIM + pairs,
-                       &stored[0]);
+                       stored);
     }
     // L28: tl.store(out_ptr + offsets + half, rotate(second, -first, cos[None, :], sin[None, :]), mask=mask)
     float stored_next[COLS];
@@ -100,6 +99,6 @@ rope_kernel(const float* x_ptr, const float* cos_ptr, const float* sin_ptr, floa
     for (int c = 0; c < COLS; ++c) stored_next[c] = rotate(second[c], -first[c], cos[c], sin[c]);
     if (heads < n_heads) {
         store_vec<VEC>(out_ptr + (static_cast<long long>(position) * n_heads + heads) * HEAD_DIM + pairs
-                       + HEAD_DIM / 2, &stored_next[0]);
+                       + HEAD_DIM / 2, stored_next);
     }
 }

@@ -139,9 +139,9 @@ row_reductions_kernel(const float* x_ptr, float* sum_ptr, float* max_ptr, int* a
     #pragma unroll
     for (int r = 0; r < ROWS_PER_PROGRAM; ++r) place[r] = largest_state[r].index;
     // L20: tl.store(sum_ptr + rows, total, mask=inside)
-    if (tid == 0) store_vec_bounded<VEC>(sum_ptr + rows[0], &total[0], M - rows[0]);
+    if (tid == 0) store_vec_bounded<VEC>(sum_ptr + rows[0], total, M - rows[0]);
     // L21: tl.store(max_ptr + rows, largest, mask=inside)
-    if (tid == 0) store_vec_bounded<VEC>(max_ptr + rows[0], &largest[0], M - rows[0]);
+    if (tid == 0) store_vec_bounded<VEC>(max_ptr + rows[0], largest, M - rows[0]);
     // L22: tl.store(argmax_ptr + rows, place, mask=inside)
-    if (tid == 0) store_vec_bounded<VEC>(argmax_ptr + rows[0], &place[0], M - rows[0]);
+    if (tid == 0) store_vec_bounded<VEC>(argmax_ptr + rows[0], place, M - rows[0]);
 }
