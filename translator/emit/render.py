@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from itertools import groupby
 from typing import Any
 
 from ..lower.unit import (
-    TOPICS,
     Blank,
     Branch,
     Comment,
@@ -18,6 +16,7 @@ from ..lower.unit import (
     Line,
     Loop,
     Node,
+    Place,
     Shared,
     Spelled,
     Unit,
@@ -25,15 +24,12 @@ from ..lower.unit import (
 from .ascii_code import ascii_code
 from .helpers import order_helpers
 from .templates import environment, filled
+from .used import used_constants, used_helpers, words_in
 from .wrap import WIDTH, wrap_code, wrap_comment
 
 INDENT = 4
 FIELD_COLUMN = 11
 COMMENT_COLUMN = 64
-# The types and functions that a helper defines.
-DEFINED = re.compile(
-    r"^(?:(?:struct(?: alignas\(\d+\))?|using|template <.*> struct) (\w+)|__device__ [^(\n]*?(\w+)\()", re.MULTILINE
-)
 
 
 def render(unit: Unit) -> tuple[str, tuple[tuple[int, int], ...]]:
@@ -68,29 +64,29 @@ def render(unit: Unit) -> tuple[str, tuple[tuple[int, int], ...]]:
 
 def _render_body(unit: Unit) -> list[tuple[str, int]]:
     """The kernel's statements, without places of threads that nothing mentions."""
-    names = {id(line): name for name, line in unit.places}
-    parts: list[tuple[str | None, list[tuple[str, int]]]] = []
+    parts: list[tuple[Node, list[tuple[str, int]]]] = []
     source = 0
     for node in unit.body:
         source = getattr(node, "source_line", 0) or source
-        parts.append((names.get(id(node)), _render_nodes((node,), INDENT, source)))
-    mentioned = {word for name, lines in parts if name is None for text, _ in lines for word in _words(text)}
-    kept: list[list[tuple[str, int]]] = []
-    for name, lines in reversed(parts):  # a place is made of those above it
-        if name is None or name in mentioned:
-            kept.append(lines)
-            mentioned |= {word for text, _ in lines for word in _words(text)}
-    return [line for lines in reversed(kept) for line in lines]
-
-
-def _words(text: str) -> list[str]:
-    """The names in a line of code."""
-    return re.findall(r"[A-Za-z_]\w*", re.sub(r"//.*", "", text))
-
-
-def _parameters(helper: str) -> list[str]:
-    """The names of a helper's template parameters."""
-    return [name for line in re.findall(r"template <(.*)>", helper) for name in re.findall(r"(\w+)(?:,|$)", line)]
+        parts.append((node, _render_nodes((node,), INDENT, source)))
+    mentioned = {
+        word for node, lines in parts if not isinstance(node, Place) for text, _ in lines for word in words_in(text)
+    }
+    kept: list[tuple[Node, list[tuple[str, int]]]] = []
+    for node, lines in reversed(parts):  # a place is made of those above it
+        if not isinstance(node, Place) or node.name in mentioned:
+            kept.insert(0, (node, lines))
+            mentioned |= {word for text, _ in lines for word in words_in(text)}
+    found: list[tuple[str, int]] = []
+    for subject, group in groupby(kept, key=lambda part: part[0].subject if isinstance(part[0], Place) else id(part)):
+        nodes = list(group)
+        together = ", ".join(f"{node.name} = {node.value}" for node, _ in nodes if isinstance(node, Place))
+        line = f"{' ' * INDENT}const int {together};   // {subject}"
+        if len(nodes) > 1 and subject and len(line) <= WIDTH:
+            found.append((line, 0))
+        else:
+            found += [line for _, lines in nodes for line in lines]
+    return found
 
 
 def _line_map(text: str, body: list[tuple[str, int]]) -> tuple[tuple[int, int], ...]:
@@ -124,6 +120,9 @@ def _render_node(node: Node, indent: int, source: int) -> list[tuple[str, int]]:
             return [(text, source) for text in wrap_comment(node.text, indent)]
         case Line():
             text = f"{node.text}   // {node.comment}" if node.comment else node.text
+            return [(line, source) for line in wrap_code(text, indent)]
+        case Place():
+            text = f"const int {node.name} = {node.value};" + (f"   // {node.comment}" if node.comment else "")
             return [(line, source) for line in wrap_code(text, indent)]
         case Spelled():
             rendered = environment().get_template(f"statements/{node.template}.cu.j2").render(**node.values)
@@ -205,17 +204,6 @@ def _render_helper(template: str, values: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def used_helpers(helpers: list[str], text: str) -> list[str]:
-    """The helpers that a text, or a helper below them, mentions: a lowering may ask for one and then do without."""
-    kept: list[str] = []
-    mentioned = set(_words(text))
-    for helper in reversed(helpers):
-        if mentioned & {type_ or function for type_, function in DEFINED.findall(helper)}:
-            kept.insert(0, helper)
-            mentioned.update(_words(helper))
-    return kept
-
-
 def _under_one_comment(helpers: list[str]) -> list[str]:
     """The same helpers, those of one line together under the comment that they share."""
     found: list[str] = []
@@ -251,39 +239,6 @@ def _header_lines(fields: tuple[HeaderField, ...]) -> Iterable[str]:
             prefix = f"//   {word:<{FIELD_COLUMN}}"
             yield from wrap_comment(line, 0, prefix, "//   " + " " * FIELD_COLUMN)
             word = ""
-
-
-def used_constants(constants: tuple[Constant, ...], text: str, helpers: Iterable[str]) -> list[Constant]:
-    """The constants that a text and its helpers need, with those that they are computed from, each once.
-
-    Names of the user mean something in the text alone: `b` in a helper is an operand of its own, and so is `COLS` in a
-    helper with a template parameter of that name.
-    """
-    by_name = {constant.name: constant for constant in constants}
-    words, theirs = set(_words(text)), {word for one in helpers for word in {*_words(one)} - {*_parameters(one)}}
-    needed = [name for name, one in by_name.items() if name in words or (one.topic != "user" and name in theirs)]
-    pending = list(needed)
-    while pending:
-        for word in re.findall(r"[A-Za-z_]\w*", by_name[pending.pop()].value):
-            if word in by_name and word not in needed:
-                needed.append(word)
-                pending.append(word)
-    by_topic = sorted((by_name[name] for name in by_name if name in needed), key=lambda c: TOPICS.index(c.topic))
-    return _in_order_of_use(by_topic)
-
-
-def _in_order_of_use(constants: list[Constant]) -> list[Constant]:
-    """The same constants, each after those that its value mentions."""
-    placed: list[Constant] = []
-    names = {constant.name for constant in constants}
-    while len(placed) < len(constants):
-        done = {constant.name for constant in placed}
-        for constant in constants:
-            mentioned = set(re.findall(r"[A-Za-z_]\w*", constant.value)) & names
-            if constant.name not in done and mentioned <= done:
-                placed.append(constant)
-                break
-    return placed
 
 
 def _constant_lines(constant: Constant) -> list[str]:

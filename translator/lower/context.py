@@ -25,7 +25,7 @@ from .scopes import Scopes
 from .shared_memory import SharedMemory
 from .spell import Speller, Text, coordinate_speller
 from .state import LoadOrder, Role, Stages
-from .unit import Constant, Line, Loop, Node
+from .unit import Constant, Line, Loop, Node, Place
 
 FALLBACK_INDICES = ("p", "r", "c", "k", "m", "n")
 
@@ -226,22 +226,23 @@ class Context:
             self.roles.constants.append(Constant(self._constants[key], text or str(value), comment, topic=topic))
         return self._constants[key]
 
-    def thread_place(self, name: str, text: str, comment: str = "") -> str:
-        """A variable of the prologue that says where this thread stands."""
+    def thread_place(self, name: str, text: str, comment: str = "", subject: str = "") -> str:
+        """A variable of the prologue that says where this thread stands; see `Place`."""
         key = ("place", name, text)
         if key not in self._constants:
             place = self._constants[key] = self.names.fresh(name, f"{name}_too", f"other_{name}")
-            self.roles.places.append((place, Line(f"const int {place} = {text};", comment)))
+            self.roles.places.append(Place(place, text, comment, subject))
         return self._constants[key]
 
     def lane(self) -> str:
         """The thread's number within its warp."""
         return self.roles.place_of("lane")
 
-    def warp_place(self, name: str, axis: tuple[int, ...], comment: str) -> str:
+    def warp_place(self, name: str, axis: tuple[int, ...], noun: str) -> str:
         """The first coordinate of this warp along an axis of an accumulator."""
         text = self.roles.thread_text(tuple(bit if bit >= LANE_BITS else REGISTER for bit in axis))
-        return self.thread_place(name, text, comment) if text != "0" else text
+        subject = "where the warp's part begins"
+        return self.thread_place(name, text, f"the first {noun} of the warp's part", subject) if text != "0" else text
 
     def warpgroup(self, bits: list[int]) -> str:
         """The warpgroup's number, counted by the given thread bits."""

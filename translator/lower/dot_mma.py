@@ -16,8 +16,8 @@ def lower_mma(context: Context, statement: Assign, plan: DotPlan, a: OperandPlac
     """Steps through K; every step loads the fragments of a warp's rows and columns and multiplies all pairs."""
     layout, instruction = plan.layout, plan.instruction
     rank = layout.rank
-    row = context.warp_place("warp_row", layout.axes[-2], "first row of the warp's part")
-    column = context.warp_place("warp_col", layout.axes[-1], "first column of the warp's part")
+    row = context.warp_place("warp_row", layout.axes[-2], "row")
+    column = context.warp_place("warp_col", layout.axes[-1], "column")
     rows = instruction.rows
     m_pieces, n_pieces = max(layout.registers(rank - 2) * 8 // rows, 1), max(layout.registers(rank - 1) // 2, 1)
     step = context.constant("MMA_K", instruction.k, "elements of K per instruction", topic="operands")
@@ -26,7 +26,7 @@ def lower_mma(context: Context, statement: Assign, plan: DotPlan, a: OperandPlac
     planes = layout.registers(0) if rank == 3 else 1
     batch = "0"
     if rank == 3 and layout.axes[0]:
-        place = context.warp_place("warp_plane", layout.axes[0], "first plane of the warp's part")
+        place = context.warp_place("warp_plane", layout.axes[0], "plane")
         batch = " + ".join(filter(None, ("p" if planes > 1 else "", place if place != "0" else ""))) or "0"
     mi, ni = context.names.shared_index("mi"), context.names.shared_index("ni")
     kk, s = context.names.shared_index("kk"), context.names.shared_index("s")

@@ -63,7 +63,6 @@ def lower_kernel(kernel: Kernel, facts: Facts, schedule: Schedule, in_turns: boo
         ),
         launch_bounds=threads
         + (f", {schedule.blocks_per_multiprocessor}" if schedule.blocks_per_multiprocessor else ""),
-        places=tuple(context.roles.places),
         body=(*prologue, Blank(), *body),
     )
     return unit
@@ -227,10 +226,10 @@ def _prologue(context: Context, dynamic: tuple[Shared, ...], body: Iterable[Node
     tid = context.roles.tid
     nodes.append(Line(f"const int {tid} = threadIdx.x;"))
     used, places = words((*context.role.set_up, *body)), []
-    for name, line in reversed(context.roles.places):  # a place may be computed from those before it
-        if name in used:
-            places.append(line)
-            used |= words((line,))
+    for place in reversed(context.roles.places):  # a place may be computed from those before it
+        if place.name in used:
+            places.append(place)
+            used |= words((place,))
     if places and not context.schedule.rings.has_producer:  # with tensor copies there is little that it would save
         nodes.append(Line(f"__builtin_assume({tid} >= 0);", "its quotients and remainders are shifts and masks"))
     nodes += reversed(places)

@@ -16,7 +16,7 @@ from ..ir.types import Dim
 from ..schedule.instructions import LANE_BITS
 from ..schedule.layout import REGISTER, Layout, padded
 from .names import Names
-from .unit import COMMENT_ROOM, Constant, Line
+from .unit import COMMENT_ROOM, Constant, Place
 
 # Per rank, per axis: loop index, registers, thread's place, the word for one and for several coordinates.
 WORDS = {
@@ -99,7 +99,7 @@ class Roles:
             Constant("ALL_LANES", "0xffffffff", "shuffle mask", "unsigned", "threads"),
             Constant("NUM_THREADS", "NUM_WARPS * WARP_SIZE", f"{self.num_threads}", topic="threads"),
         ]
-        self.places: list[tuple[str, Line]] = []
+        self.places: list[Place] = []
         self._words: dict[str, str] = {}
         ordered = sorted(layouts, key=lambda entry: -entry[0].rank)
         patterns = {(WORDS[min(layout.rank, 3)][min(axis, 2)][3], bits) for layout, _, _ in ordered
@@ -123,8 +123,8 @@ class Roles:
         if span == range(thread_bits):
             return f"{self.tid} == 0"
         if span.stop == thread_bits:
-            return f"{self.tid} < {self._threads_below(span.start)}"
-        text = f"{self.tid} / {self._threads_below(span.start)}" if span.start else self.tid
+            return f"{self.tid} < {self.threads_below(span.start)}"
+        text = f"{self.tid} / {self.threads_below(span.start)}" if span.start else self.tid
         return f"{text} % {self.power(1 << len(span))} == 0"
 
     @staticmethod
@@ -163,8 +163,8 @@ class Roles:
         span, tile = role.thread_range, self._tile(role, noun)
         if span is None:
             place = self._fresh(word, prefix, role.tile)
-            line = Line(f"const int {place} = {self.thread_text(role.bits)};", f"the first {noun} of this thread")
-            self.places.append((place, line))
+            subject = "where this thread's part begins"
+            self.places.append(Place(place, self.thread_text(role.bits), f"the first {noun} of this thread", subject))
             return "", place
         if not span:
             return "", ""
@@ -175,11 +175,11 @@ class Roles:
         self.constants.append(Constant(threads, str(1 << len(span)), f"threads along the {noun}s of {tile}"))
         text = self.tid
         if span.start:
-            text += f" / {self._threads_below(span.start)}"
+            text += f" / {self.threads_below(span.start)}"
         if span.stop < thread_bits:
             text += f" % {threads}"
         comment = f"this thread's place along the {noun}s of {tile}"
-        self.places.append((place, Line(f"const int {place} = {text};", comment)))
+        self.places.append(Place(place, text, comment, f"this thread's place in {tile}"))
         return threads, place
 
     def thread_text(self, bits: tuple[int, ...]) -> str:
@@ -214,14 +214,19 @@ class Roles:
         """The variable that holds the thread's number within its warp ("lane"), or the warp's ("warp")."""
         if word not in self._words:
             self._words[word] = self._names.fresh(word, f"{word}_of_block")
-            line = Line(f"const int {self._words[word]} = {self.tid} {'%' if word == 'lane' else '/'} WARP_SIZE;")
-            self.places.insert(len(self._words) - 1, (self._words[word], line))
+            place = Place(self._words[word], f"{self.tid} {'%' if word == 'lane' else '/'} WARP_SIZE")
+            self.places.insert(len(self._words) - 1, place)
         return self._words[word]
 
-    def _threads_below(self, bits: int) -> str:
-        for role in self._roles.values():
-            if role.thread_range == range(bits) and role.threads:
-                return role.threads
+    def threads_below(self, bits: int) -> str:
+        """How many threads so many low bits of a thread's number count, by name where axes are shared out so."""
+        spans = [(role.thread_range, role.threads) for role in self._roles.values() if role.threads]
+        for span, threads in spans:
+            if span == range(bits):
+                return threads
+            beside = next((more for other, more in spans if span and other == range(span.stop, bits)), "")
+            if span and span.start == 0 and beside and 1 << bits > 32:
+                return f"({threads} * {beside})"
         return self.power(1 << bits)
 
     def _tile(self, role: AxisRole, noun: str) -> str:

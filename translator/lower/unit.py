@@ -28,6 +28,19 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
+class Place:
+    """`const int <name> = <value>;   // <comment>`: where a thread stands, as far as anything mentions it.
+
+    Places that follow each other and have one `subject` share a line, which it explains.
+    """
+
+    name: str
+    value: str
+    comment: str = ""
+    subject: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Comment:
     """A comment line. `source_line` is the Python line that it quotes, 0 for an explanation.
 
@@ -79,7 +92,7 @@ class IndexTile:
     nothing: tuple[Node, ...] = ()
 
 
-Node = Spelled | Line | Comment | Blank | Loop | Branch | IndexTile
+Node = Spelled | Line | Place | Comment | Blank | Loop | Branch | IndexTile
 
 
 def words(nodes: Iterable[Node]) -> frozenset[str]:
@@ -90,6 +103,8 @@ def words(nodes: Iterable[Node]) -> frozenset[str]:
         match node:
             case Line(text=text):
                 texts.append(text)
+            case Place(name=name, value=value):
+                texts += [name, value]
             case Loop(header=header, body=body):
                 texts.append(header)
                 found |= words(body)
@@ -174,8 +189,6 @@ class Unit:
       static_shared: arrays declared `__shared__` in the kernel.
       packets: sizes of vector accesses, in bytes.
       name, parameters, launch_bounds: of the kernel.
-      places: the lines of the body that say where a thread stands, with the names that they declare; those that nothing
-        mentions are left out.
       body: its statements.
     """
 
@@ -193,5 +206,4 @@ class Unit:
     name: str
     parameters: tuple[str, ...]
     launch_bounds: str
-    places: tuple[tuple[str, Line], ...]
     body: tuple[Node, ...]

@@ -133,12 +133,9 @@ batched_matmul_kernel(const float* a_ptr, const float* b_ptr, float* c_ptr, int 
     const int lane = tid % WARP_SIZE;
     const int col = warp % 2 * 32 + lane % 4 * 2;   // the first column of this thread
     const int row = warp / 2 * 32 + lane / 4;   // the first row of this thread
-    const int a_col = tid % A_COL_THREADS;   // this thread's place along the columns of a
-    const int a_row = tid / A_COL_THREADS;   // this thread's place along the rows of a
-    const int b_col = tid % B_COL_THREADS;   // this thread's place along the columns of b
-    const int b_row = tid / B_COL_THREADS;   // this thread's place along the rows of b
-    const int warp_row = warp / 2 * 32;   // first row of the warp's part
-    const int warp_col = warp % 2 * 32;   // first column of the warp's part
+    const int a_col = tid % A_COL_THREADS, a_row = tid / A_COL_THREADS;   // this thread's place in a
+    const int b_col = tid % B_COL_THREADS, b_row = tid / B_COL_THREADS;   // this thread's place in b
+    const int warp_row = warp / 2 * 32, warp_col = warp % 2 * 32;   // where the warp's part begins
 
     // L15: batch = tl.program_id(2).to(tl.int64)
     const long long batch = static_cast<int>(blockIdx.z);

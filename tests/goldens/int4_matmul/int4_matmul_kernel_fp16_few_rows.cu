@@ -180,8 +180,7 @@ int4_matmul_kernel(const half* a_ptr, const int* packed_ptr, const half* scale_p
     const int lane = tid % WARP_SIZE;
     const int col = warp * 32 + lane % 4 * 8;   // the first column of this thread
     const int row = lane / 4 % 2 * 4 + lane / 8;   // the first row of this thread
-    const int a_col = tid % A_COL_THREADS;   // this thread's place along the columns of a
-    const int a_row = tid / A_COL_THREADS;   // this thread's place along the rows of a
+    const int a_col = tid % A_COL_THREADS, a_row = tid / A_COL_THREADS;   // this thread's place in a
     const int packed_row = tid % PACKED_ROW_THREADS;   // this thread's place along the rows of packed
     const int packed_ahead_col = warp * 32 + lane % 8 * 4;   // the first column of this thread
     // this thread's place along the rows of packed_ahead

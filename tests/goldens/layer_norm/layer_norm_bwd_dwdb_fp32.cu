@@ -68,8 +68,7 @@ layer_norm_bwd_dwdb(const float* dw_part_ptr, const float* db_part_ptr, float* d
     __shared__ float db_sum_partial[NUM_WARPS][BLOCK_N];   // by warp and kept element
     const int tid = threadIdx.x;
     __builtin_assume(tid >= 0);   // its quotients and remainders are shifts and masks
-    const int col = tid % COL_THREADS;   // this thread's place along the columns of a tile
-    const int row = tid / COL_THREADS;   // this thread's place along the rows of a tile
+    const int col = tid % COL_THREADS, row = tid / COL_THREADS;   // this thread's place in a tile
 
     // L71: cols = tl.program_id(0) * BLOCK_N + tl.arange(0, BLOCK_N)
     const int cols = static_cast<int>(blockIdx.x) * BLOCK_N + col * VEC;   // this thread's first

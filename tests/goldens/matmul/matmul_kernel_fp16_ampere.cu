@@ -146,12 +146,9 @@ matmul_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int M, int N, i
     const int lane = tid % WARP_SIZE;
     const int col = warp % 4 * 32 + lane % 4 * 2;   // the first column of this thread
     const int row = warp / 4 * 64 + lane / 4;   // the first row of this thread
-    const int a_col = tid % A_COL_THREADS;   // this thread's place along the columns of a
-    const int a_row = tid / A_COL_THREADS;   // this thread's place along the rows of a
-    const int b_col = tid % B_COL_THREADS;   // this thread's place along the columns of b
-    const int b_row = tid / B_COL_THREADS;   // this thread's place along the rows of b
-    const int warp_row = warp / 4 * 64;   // first row of the warp's part
-    const int warp_col = warp % 4 * 32;   // first column of the warp's part
+    const int a_col = tid % A_COL_THREADS, a_row = tid / A_COL_THREADS;   // this thread's place in a
+    const int b_col = tid % B_COL_THREADS, b_row = tid / B_COL_THREADS;   // this thread's place in b
+    const int warp_row = warp / 4 * 64, warp_col = warp % 4 * 32;   // where the warp's part begins
 
     // Programs take the tiles of C in groups of GROUP_M rows, so that neighbours share what they read from
     // L2.

@@ -193,10 +193,8 @@ matmul_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int M, int N, i
     const int lane = tid % WARP_SIZE;
     const int col = tid % COL_THREADS;   // this thread's place along the columns of accumulator
     const int row = warp * 16 + lane / 4;   // the first row of this thread
-    const int a_col = tid % A_COL_THREADS;   // this thread's place along the columns of a
-    const int a_row = tid / A_COL_THREADS;   // this thread's place along the rows of a
-    const int b_col = tid % B_COL_THREADS;   // this thread's place along the columns of b
-    const int b_row = tid / B_COL_THREADS;   // this thread's place along the rows of b
+    const int a_col = tid % A_COL_THREADS, a_row = tid / A_COL_THREADS;   // this thread's place in a
+    const int b_col = tid % B_COL_THREADS, b_row = tid / B_COL_THREADS;   // this thread's place in b
     const int warpgroup = tid / WARPGROUP_SIZE;
 
     // Programs take the tiles of C in groups of GROUP_M rows, so that neighbours share what they read from

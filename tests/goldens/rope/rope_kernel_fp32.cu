@@ -57,8 +57,7 @@ rope_kernel(const float* x_ptr, const float* cos_ptr, const float* sin_ptr, floa
 {
     const int tid = threadIdx.x;
     __builtin_assume(tid >= 0);   // its quotients and remainders are shifts and masks
-    const int col = tid % COL_THREADS;   // this thread's place along the columns of a tile
-    const int row = tid / COL_THREADS;   // this thread's place along the rows of a tile
+    const int col = tid % COL_THREADS, row = tid / COL_THREADS;   // this thread's place in a tile
 
     // L17: position = tl.program_id(0)
     const int position = blockIdx.x;

@@ -120,10 +120,9 @@ split_k_matmul_kernel(const half* a_ptr, const half* b_ptr, float* c_ptr, int M,
     const int lane = tid % WARP_SIZE;
     const int col = warp * 16 + lane % 4 * 2;   // the first column of this thread
     const int row = tid / 4 % ROW_THREADS;   // this thread's place along the rows of accumulator
-    const int a_col = tid % A_COL_THREADS;   // this thread's place along the columns of a
-    const int a_row = tid / A_COL_THREADS;   // this thread's place along the rows of a
+    const int a_col = tid % A_COL_THREADS, a_row = tid / A_COL_THREADS;   // this thread's place in a
     const int b_row = tid / A_COL_THREADS;   // this thread's place along the rows of b
-    const int warp_col = warp * 16;   // first column of the warp's part
+    const int warp_col = warp * 16;   // the first column of the warp's part
 
     // L14: pid_n, pid_k = tl.program_id(0), tl.program_id(1)
     const int pid_n = blockIdx.x;
