@@ -226,11 +226,11 @@ class Context:
             self.roles.constants.append(Constant(self._constants[key], text or str(value), comment, topic=topic))
         return self._constants[key]
 
-    def thread_place(self, name: str, text: str, comment: str = "", subject: str = "") -> str:
-        """A variable of the prologue that says where this thread stands; see `Place`."""
+    def thread_place(self, name: str, text: str, comment: str = "", subject: str = "", *others: str) -> str:
+        """A variable of the prologue that says where this thread stands, by a name or one of `others`; see `Place`."""
         key = ("place", name, text)
         if key not in self._constants:
-            place = self._constants[key] = self.names.fresh(name, f"{name}_too", f"other_{name}")
+            place = self._constants[key] = self.names.fresh(name, *others, f"other_{name}")
             self.roles.places.append(Place(place, text, comment, subject))
         return self._constants[key]
 
@@ -238,11 +238,13 @@ class Context:
         """The thread's number within its warp."""
         return self.roles.place_of("lane")
 
-    def warp_place(self, name: str, axis: tuple[int, ...], noun: str) -> str:
+    def warp_place(self, name: str, axis: tuple[int, ...], noun: str, tile: str) -> str:
         """The first coordinate of this warp along an axis of an accumulator."""
         text = self.roles.thread_text(tuple(bit if bit >= LANE_BITS else REGISTER for bit in axis))
+        if text == "0":
+            return text
         subject = "where the warp's part begins"
-        return self.thread_place(name, text, f"the first {noun} of the warp's part", subject) if text != "0" else text
+        return self.thread_place(name, text, f"the first {noun} of the warp's part", subject, f"{tile}_{name}")
 
     def warpgroup(self, bits: list[int]) -> str:
         """The warpgroup's number, counted by the given thread bits."""

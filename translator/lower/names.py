@@ -121,7 +121,7 @@ class Names:
         """A loop index: the letter, or another while the user has a variable of that name. Loops may share it."""
         letter = OTHER_LETTERS.get(letter, letter) if letter in self._users else letter
         while letter in self._users:
-            letter += letter[0]
+            letter = f"{letter}{letter}" if len(letter) == 1 else f"the_{letter}"
         return letter
 
     def fresh(self, *choices: str) -> str:

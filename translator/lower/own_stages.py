@@ -58,7 +58,7 @@ def declare_own(context: Context, load: Assign, ring: Ring, stages: str) -> None
     threads = context.schedule.num_threads >> (LANE_BITS - copy.lane_bits if copy else 0)
     sides = " * ".join([*counts, places_of_all(context, target)])
     size = elements * threads * target.type.dtype.itemsize * ring.stages
-    comment = f"each {'warp' if copy else 'thread'}'s own elements, on their way to its registers"
+    comment = f"{target.name} on its way, each {'warp' if copy else 'thread'}'s own"
     outer = f"[{stages}]" if ring.stages > 1 else ""
     context.shared.arrays.setdefault(
         (target.key, "own"), Shared(name, ctype(target.type), f"{outer}[{sides}]", size, comment)

@@ -105,7 +105,7 @@ def _over_registers(context: Context, plan: Reduction, kept: Point, result: str,
     point = source_point(context, plan, kept, zero | {axis: names[axis] for axis in looped})
     start = plan.combination.identity if many and plan.combination.identity else first.text
     value = _masked(context, plan, point)
-    node: Node = Line(combine_line(expression, result, value.within(13)))
+    node: Node = Line(combine_line(expression, result, value))
     for axis in reversed(looped):
         begin = "0" if many else "1"
         count = context.count(plan.source.axes[axis])

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable
 
 from ..ir.nodes import Assign
 from ..schedule.layout import Layout, padded
@@ -16,6 +17,7 @@ from .element import indexed
 from .point import Point
 from .reduction import LANE_BITS, Reduction
 from .shared import dimensions, number_of, place
+from .spell import Text
 from .unit import Branch, Constant, Line, Loop, Node, Shared
 
 
@@ -54,7 +56,7 @@ def over_warps(context: Context, statement: Assign, plan: Reduction, name: str) 
     shared_name = context.shared.scratch_name(id(statement), "partial", f"{name}_partial")
     state = plan.combination.state
     size = warps * math.prod(padded(side) for side in kept) * context.needs.size_of(state)
-    comment = "one partial result per warp" if math.prod(kept) == 1 else "by warp and kept element"
+    comment = "one partial result per warp" if math.prod(kept) == 1 else "partial results by warp"
     leading = _warps_text(context, plan, name)
     array = Shared(shared_name, state, dimensions(context, kept, leading), size, comment)
     context.shared.scratch(id(statement), "partial", array)
@@ -87,8 +89,8 @@ def _warps_text(context: Context, plan: Reduction, name: str) -> str:
     warps = 1 << len(plan.warp_bits)
     if len(plan.warp_bits) == plan.source.thread_bits - LANE_BITS:
         return "NUM_WARPS"
-    text = context.names.once(f"{name.upper()}_WARPS", ("warps", name, warps))
-    constant = Constant(text, str(warps), f"warps that share one element of {name}")
+    text = context.names.once("SHARING_WARPS", ("warps", warps), f"{name.upper()}_SHARING_WARPS")
+    constant = Constant(text, str(warps), "warps that have parts of the same result")
     if constant not in context.roles.constants:
         context.roles.constants.append(constant)
     return text
@@ -117,7 +119,7 @@ def _exchange(context: Context, plan: Reduction, statement: Assign, name: str, s
         struct = plan.combination.struct
         expression = plan.combination.expression or (lambda left, right: f"{struct}::combine({left}, {right})")
         header = f"for (int {index} = 1; {index} < {_warps_text(context, plan, name)}; ++{index})"
-        loop = Loop(header, (Line(combine_line(expression, result, other)),), unroll=True)
+        loop = Loop(header, (Line(combine_line(expression, result, Text(other))),), unroll=True)
         return (Line(f"{result} = {shared}[0]{slot(point)};"), loop)
 
     writers = Layout((*plan.kept.axes, plan.warp_bits), plan.source.thread_bits)
@@ -128,10 +130,11 @@ def _exchange(context: Context, plan: Reduction, statement: Assign, name: str, s
     return (*nodes, *barrier, *context.each_register(plan.kept, read))
 
 
-def combine_line(expression: object, result: str, value: str) -> str:
+def combine_line(expression: Callable[[str, str], str], result: str, value: Text) -> str:
     """The line that combines a value into a result, with C's own shorthand where there is one."""
-    text = expression(result, value)  # type: ignore[operator]
+    operand = value.within(13)
+    text = expression(result, operand)
     for operator in ("+", "^", "|", "&"):
-        if text == f"{result} {operator} {value}":
-            return f"{result} {operator}= {value};"
+        if text == f"{result} {operator} {operand}":
+            return f"{result} {operator}= {value.text};"
     return f"{result} = {text};"

@@ -173,7 +173,7 @@ def _filling(
             variable = ahead_registers(context, load)
             layout = context.schedule.layouts[load.target]
             text = context.declaration(variable, layout, context.names.variable(variable))
-            before.append(Line(f"{text};", f"elements of {array} on their way: no asynchronous copy can take them"))
+            before.append(Line(f"{text};", f"{array} on its way: no asynchronous copy can take it"))
             loading += fetch_tile(context, load)
             putting += put_tile(context, load, f"{array}[stage]")
     for load in own:

@@ -262,9 +262,10 @@ __device__ __forceinline__ unsigned long long wgmma_descriptor(const void* start
                                                                int stride_bytes = 8 * SWIZZLE_BYTES)
 {
     constexpr int MODE = SWIZZLE_BYTES == 128 ? 1 : SWIZZLE_BYTES == 64 ? 2 : SWIZZLE_BYTES == 32 ? 3 : 0;
-    const auto field = [](unsigned bytes) { return (bytes & 0x3ffff) / 16ull; };   // 14 bits of 16 bytes each
-    const unsigned long long strides = field(stride_bytes) << 32 | field(leading_bytes) << 16;
-    return static_cast<unsigned long long>(MODE) << 62 | strides | field(shared_address(start));
+    constexpr unsigned long long SWIZZLE_MODE = static_cast<unsigned long long>(MODE) << 62;
+    const auto field = [](unsigned bytes) { return (bytes & 0x3ffff) / 16ull; };   // 14 bits
+    return SWIZZLE_MODE | field(stride_bytes) << 32 | field(leading_bytes) << 16
+        | field(shared_address(start));
 }
 
 // Orders earlier register and shared-memory accesses before the wgmmas that follow.
@@ -364,8 +365,7 @@ fp8_matmul_kernel(const __nv_fp8_e4m3* a_desc, int a_desc_shape_0, int a_desc_sh
                 // L20: for k in range(0, K, BLOCK_K):    (the loading thread's part)
                 for (int k = 0; k < K; k += BLOCK_K, ++filled) {
                     const int stage = filled % NUM_STAGES;
-                    // the stage's last tiles are no longer needed
-                    mbarrier_wait(&empty[stage], filled / NUM_STAGES % 2 ^ 1);
+                    mbarrier_wait(&empty[stage], filled / NUM_STAGES % 2 ^ 1);   // the stage is free again
                     mbarrier_arrive_expect(&full[stage], STAGE_BYTES);   // what the copies below will bring
                     // L21: a = a_desc.load([row, k])
                     tma_load_2d(a[stage], a_map, row, k, &full[stage], a_policy);
@@ -398,8 +398,7 @@ fp8_matmul_kernel(const __nv_fp8_e4m3* a_desc, int a_desc_shape_0, int a_desc_sh
                         wgmma_m64n128k32(accumulator, a_operand + kk / CHUNK, b_operand + kk / CHUNK);
                     }
                     wgmma_commit();
-                    // the last iteration's products are complete, its stage is free; this one's go on
-                    wgmma_wait<1>();
+                    wgmma_wait<1>();   // the products before these are complete, and their stage is free
                     if (k > 0 && lane == 0) mbarrier_arrive(&empty[(used - 1) % NUM_STAGES]);
                 }
                 wgmma_wait<0>();   // all products are complete

@@ -80,9 +80,10 @@ __device__ __forceinline__ unsigned long long wgmma_descriptor(const void* start
                                                                int stride_bytes = 8 * SWIZZLE_BYTES)
 {
     constexpr int MODE = SWIZZLE_BYTES == 128 ? 1 : SWIZZLE_BYTES == 64 ? 2 : SWIZZLE_BYTES == 32 ? 3 : 0;
-    const auto field = [](unsigned bytes) { return (bytes & 0x3ffff) / 16ull; };   // 14 bits of 16 bytes each
-    const unsigned long long strides = field(stride_bytes) << 32 | field(leading_bytes) << 16;
-    return static_cast<unsigned long long>(MODE) << 62 | strides | field(shared_address(start));
+    constexpr unsigned long long SWIZZLE_MODE = static_cast<unsigned long long>(MODE) << 62;
+    const auto field = [](unsigned bytes) { return (bytes & 0x3ffff) / 16ull; };   // 14 bits
+    return SWIZZLE_MODE | field(stride_bytes) << 32 | field(leading_bytes) << 16
+        | field(shared_address(start));
 }
 
 // Orders earlier register and shared-memory accesses before the wgmmas that follow.
@@ -197,8 +198,8 @@ grouped_gemm_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, const int
             float accumulator[ROWS][COLS] = {};
             // L33: for k in range(0, K, BLOCK_K):
             __syncthreads();   // everyone has read x before it is written again
-            half x_ahead[X_ROWS];   // elements of x on their way: no asynchronous copy can take them
-            half y_ahead[Y_ROWS];   // elements of y on their way: no asynchronous copy can take them
+            half x_ahead[X_ROWS];   // x on its way: no asynchronous copy can take it
+            half y_ahead[Y_ROWS];   // y on its way: no asynchronous copy can take it
             // Starts the loads of iteration k.
             const auto load_tiles = [&](int k) {
                 // L36: x = tl.load(a + offs_m[:, None] * K + (k + offs_k)[None, :], mask=a_mask, other=0.0)

@@ -170,9 +170,9 @@ int4_matmul_kernel(const half* a_ptr, const int* packed_ptr, const half* scale_p
                    int K)
 {
     __shared__ __align__(1024) half a[NUM_STAGES][BLOCK_M * BLOCK_K];   // 128-byte swizzle
-    // each warp's own elements, on their way to its registers
+    // packed on its way, each warp's own
     __shared__ int packed_ahead[NUM_STAGES][PACKED_COLS * (PACKED_ROWS / 8) * NUM_THREADS];
-    // each warp's own elements, on their way to its registers
+    // scale on its way, each warp's own
     __shared__ half scale_ahead[NUM_STAGES][PACKED_COLS * NUM_THREADS / 4];
     const int tid = threadIdx.x;
     __builtin_assume(tid >= 0);   // its quotients and remainders are shifts and masks
@@ -185,12 +185,12 @@ int4_matmul_kernel(const half* a_ptr, const int* packed_ptr, const half* scale_p
     const int packed_ahead_col = warp * 32 + lane % 8 * 4;   // the first column of this thread
     // this thread's place along the rows of packed_ahead
     const int packed_ahead_row = tid / A_COL_THREADS % PACKED_AHEAD_ROW_THREADS;
-    // where its copies go, in an order by which reads meet different banks
+    // where this lane's copies go, so that reads meet different banks
     const int packed_filled = tid ^ lane / 8 * 2;
-    const int scale_filled = warp * 8 + lane % 8;   // where its copies go, of a lane that copies for several
-    // where the lane that copies for this one puts its part of packed
+    const int scale_filled = warp * 8 + lane % 8;   // where this lane's copies go, one lane's for several
+    // where this lane's part of packed is copied to
     const int packed_slot = (warp * 32 + lane % 4 * 8 + lane / 4) ^ lane % 4 * 2;
-    const int scale_slot = tid / 4;   // where the lane that copies for this one puts its part of scale
+    const int scale_slot = tid / 4;   // where this lane's part of scale is copied to
 
     // L14: tl.static_assert(GROUP % BLOCK_K == 0, "a block of K has one scale per column")    (holds)
     // L15: offs_m = tl.program_id(0) * BLOCK_M + tl.arange(0, BLOCK_M)

@@ -64,8 +64,8 @@ extern "C" __global__ void __launch_bounds__(NUM_THREADS)
 layer_norm_bwd_dwdb(const float* dw_part_ptr, const float* db_part_ptr, float* dw_ptr, float* db_ptr, int G,
                     int N)
 {
-    __shared__ float dw_sum_partial[NUM_WARPS][BLOCK_N];   // by warp and kept element
-    __shared__ float db_sum_partial[NUM_WARPS][BLOCK_N];   // by warp and kept element
+    __shared__ float dw_sum_partial[NUM_WARPS][BLOCK_N];   // partial results by warp
+    __shared__ float db_sum_partial[NUM_WARPS][BLOCK_N];   // partial results by warp
     const int tid = threadIdx.x;
     __builtin_assume(tid >= 0);   // its quotients and remainders are shifts and masks
     const int col = tid % COL_THREADS, row = tid / COL_THREADS;   // this thread's place in a tile

@@ -145,14 +145,10 @@ __device__ __forceinline__ void cp_async_wait()
 }
 
 struct alignas(16) SharedArrays {
-    // each thread's own elements, on their way to its registers
-    alignas(16) half x_ahead[NUM_STAGES][ELEMS * NUM_THREADS];
-    // each thread's own elements, on their way to its registers
-    alignas(16) half dy_ahead[NUM_STAGES][ELEMS * NUM_THREADS];
-    // each thread's own elements, on their way to its registers
-    alignas(16) float mean_ahead[NUM_STAGES][NUM_THREADS];
-    // each thread's own elements, on their way to its registers
-    alignas(16) float rstd_ahead[NUM_STAGES][NUM_THREADS];
+    alignas(16) half x_ahead[NUM_STAGES][ELEMS * NUM_THREADS];   // x on its way, each thread's own
+    alignas(16) half dy_ahead[NUM_STAGES][ELEMS * NUM_THREADS];   // dy on its way, each thread's own
+    alignas(16) float mean_ahead[NUM_STAGES][NUM_THREADS];   // mean on its way, each thread's own
+    alignas(16) float rstd_ahead[NUM_STAGES][NUM_THREADS];   // rstd on its way, each thread's own
     alignas(16) Sums sums_partial[NUM_WARPS];   // one partial result per warp
 };
 static_assert(sizeof(SharedArrays) == 73856, "the launch line in the header above");

@@ -233,9 +233,10 @@ __device__ __forceinline__ unsigned long long wgmma_descriptor(const void* start
                                                                int stride_bytes = 8 * SWIZZLE_BYTES)
 {
     constexpr int MODE = SWIZZLE_BYTES == 128 ? 1 : SWIZZLE_BYTES == 64 ? 2 : SWIZZLE_BYTES == 32 ? 3 : 0;
-    const auto field = [](unsigned bytes) { return (bytes & 0x3ffff) / 16ull; };   // 14 bits of 16 bytes each
-    const unsigned long long strides = field(stride_bytes) << 32 | field(leading_bytes) << 16;
-    return static_cast<unsigned long long>(MODE) << 62 | strides | field(shared_address(start));
+    constexpr unsigned long long SWIZZLE_MODE = static_cast<unsigned long long>(MODE) << 62;
+    const auto field = [](unsigned bytes) { return (bytes & 0x3ffff) / 16ull; };   // 14 bits
+    return SWIZZLE_MODE | field(stride_bytes) << 32 | field(leading_bytes) << 16
+        | field(shared_address(start));
 }
 
 // Orders earlier register and shared-memory accesses before the wgmmas that follow.
@@ -339,8 +340,7 @@ matmul_block_ptr_kernel(const __nv_bfloat16* a_ptr, const __nv_bfloat16* b_ptr, 
                 // L25: for _ in range(0, K, BLOCK_K):    (the loading thread's part)
                 for (int iteration = 0; iteration < K; iteration += BLOCK_K, ++filled) {
                     const int stage = filled % NUM_STAGES;
-                    // the stage's last tiles are no longer needed
-                    mbarrier_wait(&empty[stage], filled / NUM_STAGES % 2 ^ 1);
+                    mbarrier_wait(&empty[stage], filled / NUM_STAGES % 2 ^ 1);   // the stage is free again
                     mbarrier_arrive_expect(&full[stage], STAGE_BYTES);   // what the copies below will bring
                     // L26: a = tl.load(a_block, boundary_check=(0, 1), padding_option="zero")
                     tma_load_2d(a[stage], a_map, pid_m * BLOCK_M, iteration, &full[stage], a_policy);
@@ -389,8 +389,7 @@ matmul_block_ptr_kernel(const __nv_bfloat16* a_ptr, const __nv_bfloat16* b_ptr, 
                     // L29: a_block = tl.advance(a_block, (0, BLOCK_K))    (folded into the copies)
                     // L30: b_block = tl.advance(b_block, (BLOCK_K, 0))    (folded into the copies)
                     wgmma_commit();
-                    // the last iteration's products are complete, its stage is free; this one's go on
-                    wgmma_wait<1>();
+                    wgmma_wait<1>();   // the products before these are complete, and their stage is free
                     if (iteration > 0 && lane == 0) mbarrier_arrive(&empty[(used - 1) % NUM_STAGES]);
                 }
                 wgmma_wait<0>();   // all products are complete

@@ -241,9 +241,10 @@ __device__ __forceinline__ unsigned long long wgmma_descriptor(const void* start
                                                                int stride_bytes = 8 * SWIZZLE_BYTES)
 {
     constexpr int MODE = SWIZZLE_BYTES == 128 ? 1 : SWIZZLE_BYTES == 64 ? 2 : SWIZZLE_BYTES == 32 ? 3 : 0;
-    const auto field = [](unsigned bytes) { return (bytes & 0x3ffff) / 16ull; };   // 14 bits of 16 bytes each
-    const unsigned long long strides = field(stride_bytes) << 32 | field(leading_bytes) << 16;
-    return static_cast<unsigned long long>(MODE) << 62 | strides | field(shared_address(start));
+    constexpr unsigned long long SWIZZLE_MODE = static_cast<unsigned long long>(MODE) << 62;
+    const auto field = [](unsigned bytes) { return (bytes & 0x3ffff) / 16ull; };   // 14 bits
+    return SWIZZLE_MODE | field(stride_bytes) << 32 | field(leading_bytes) << 16
+        | field(shared_address(start));
 }
 
 // Orders earlier register and shared-memory accesses before the wgmmas that follow.
@@ -362,8 +363,7 @@ matmul_descriptor_kernel(const half* a_desc, int a_desc_shape_0, int a_desc_shap
                 // L22: for k in range(0, K, BLOCK_K):    (the loading thread's part)
                 for (int k = 0; k < K; k += BLOCK_K, ++filled) {
                     const int stage = filled % NUM_STAGES;
-                    // the stage's last tiles are no longer needed
-                    mbarrier_wait(&empty[stage], filled / NUM_STAGES % 2 ^ 1);
+                    mbarrier_wait(&empty[stage], filled / NUM_STAGES % 2 ^ 1);   // the stage is free again
                     mbarrier_arrive_expect(&full[stage], STAGE_BYTES);   // what the copies below will bring
                     // Outside of A and B the blocks are zero.
                     // L24: a = a_desc.load([row, k])
@@ -405,8 +405,7 @@ matmul_descriptor_kernel(const half* a_desc, int a_desc_shape_0, int a_desc_shap
                         wgmma_m64n256k16(accumulator, a_operand + kk / CHUNK, b_operand + kk / CHUNK);
                     }
                     wgmma_commit();
-                    // the last iteration's products are complete, its stage is free; this one's go on
-                    wgmma_wait<1>();
+                    wgmma_wait<1>();   // the products before these are complete, and their stage is free
                     if (k > 0 && lane == 0) mbarrier_arrive(&empty[(used - 1) % NUM_STAGES]);
                 }
                 wgmma_wait<0>();   // all products are complete
