@@ -137,7 +137,7 @@ def lower_store(context: Context, statement: Effect) -> tuple[Node, ...]:
     nodes = (*prepare, *nodes)
     guard = copies_guard(context, layout)
     if guard:
-        nodes = (_both(guard, nodes),)
+        nodes = (_both(guard, nodes, "" if guard == f"{context.roles.tid} == 0" else "the other threads hold copies"),)
     return (*order_after_loads(context, pointer, layout), *nodes)
 
 
@@ -158,13 +158,13 @@ def _lies_in_order(context: Context, value: Expr, layout: Layout, access: Access
     return access.width == 1 or context.speller.text(value, probe).endswith(f"[axis{access.axis}]")
 
 
-def _both(guard: str, nodes: tuple[Node, ...]) -> Branch:
-    """Statements under a condition, and under their own one besides where that is all they are."""
+def _both(guard: str, nodes: tuple[Node, ...], said: str) -> Branch:
+    """Statements under a condition, and under their own one besides where that is all they are; `said` explains it."""
     inner = nodes[0]
     if len(nodes) > 1 or not isinstance(inner, Branch) or inner.otherwise or inner.comment:
-        return Branch(guard, nodes)
+        return Branch(guard, nodes, comment=said)
     loose = any(mark in inner.condition for mark in (" || ", " ? "))
-    return Branch(f"{guard} && {f'({inner.condition})' if loose else inner.condition}", inner.then)
+    return Branch(f"{guard} && {f'({inner.condition})' if loose else inner.condition}", inner.then, comment=said)
 
 
 # ------------------------------------------------------------------------------------------------------- scalars

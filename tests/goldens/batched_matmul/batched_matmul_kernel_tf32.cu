@@ -212,9 +212,9 @@ batched_matmul_kernel(const float* a_ptr, const float* b_ptr, float* c_ptr, int 
             for (int ni = 0; ni < MMA_COLS; ++ni) {
                 #pragma unroll
                 for (int i = 0; i < 2; ++i) {
-                    b_frag[ni][i] =
-                        __float_as_uint(b[stage][swizzled<float, BLOCK_N, BLOCK_K>(kk + i * 4 + lane % 4,
-                                warp_col + ni * 8 + lane / 4)]);
+                    const int b_place = swizzled<float, BLOCK_N, BLOCK_K>(kk + i * 4 + lane % 4,
+                                                                          warp_col + ni * 8 + lane / 4);
+                    b_frag[ni][i] = __float_as_uint(b[stage][b_place]);
                 }
             }
             #pragma unroll

@@ -305,9 +305,8 @@ int4_matmul_kernel(const half* a_ptr, const int* packed_ptr, const half* scale_p
             half a_run[2][RUN];   // of a row and of the one 8 below it
             #pragma unroll
             for (int h = 0; h < 2; ++h) {
-                const int a_place =
-                    swizzled<half, BLOCK_K, BLOCK_M>(h * 8 + lane / 4 % 2 * 4 + lane / 8,
-                                                     kk + lane % 4 * RUN);
+                const int a_place = swizzled<half, BLOCK_K, BLOCK_M>(h * 8 + lane / 4 % 2 * 4 + lane / 8,
+                                                                     kk + lane % 4 * RUN);
                 load_vec<RUN>(a_run[h], &a[stage][a_place]);
             }
             #pragma unroll

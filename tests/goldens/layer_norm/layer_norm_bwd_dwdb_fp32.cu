@@ -122,7 +122,7 @@ layer_norm_bwd_dwdb(const float* dw_part_ptr, const float* db_part_ptr, float* d
     __syncthreads();   // every warp has written its partial results
     #pragma unroll
     for (int c = 0; c < COLS; ++c) dw_sum[c] = combine_warps<Sum>(dw_sum_partial, col * VEC + c);
-    if (row == 0 && cols < N) store_vec<VEC>(dw_ptr + cols, dw_sum);
+    if (row == 0 && cols < N) store_vec<VEC>(dw_ptr + cols, dw_sum);   // the other threads hold copies
     // L81: tl.store(db_ptr + cols, tl.sum(db, axis=0), mask=cols < N)
     float db_sum[COLS];
     #pragma unroll
@@ -136,5 +136,5 @@ layer_norm_bwd_dwdb(const float* dw_part_ptr, const float* db_part_ptr, float* d
     __syncthreads();   // every warp has written its partial results
     #pragma unroll
     for (int c = 0; c < COLS; ++c) db_sum[c] = combine_warps<Sum>(db_sum_partial, col * VEC + c);
-    if (row == 0 && cols < N) store_vec<VEC>(db_ptr + cols, db_sum);
+    if (row == 0 && cols < N) store_vec<VEC>(db_ptr + cols, db_sum);   // the other threads hold copies
 }

@@ -220,12 +220,9 @@ __device__ __forceinline__ void store_matrices(T* tile, int first_row, const T* 
     const int lane = threadIdx.x % WARP_SIZE;
     #pragma unroll
     for (int i = 0; i < COUNT; i += 4) {
-        unsigned matrices[4];   // upper left, lower left, upper right, lower right
-        T* elements = reinterpret_cast<T*>(matrices);
-        #pragma unroll
-        for (int k = 0; k < 8; ++k) elements[k] = (k / 2 % 2 ? lower : upper)[i + k / 4 * 2 + k % 2];
+        const auto pair = [](const T* two) { unsigned bits; memcpy(&bits, two, sizeof bits); return bits; };
         T* row = tile + swizzled<T, WIDTH, LINES>(first_row + lane % 16, i * 4 + lane / 16 * 8);
-        stmatrix_x4(row, matrices[0], matrices[1], matrices[2], matrices[3]);
+        stmatrix_x4(row, pair(upper + i), pair(lower + i), pair(upper + i + 2), pair(lower + i + 2));
     }
 }
 
