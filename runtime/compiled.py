@@ -75,7 +75,7 @@ class CompiledKernel:
         known: dict[str, str | bytes] = {"cu": self.source}
         if mode == "gpu":
             known["cubin"] = self._load()
-        self.asm = Assembly(artifact, options.maxnreg, known)
+        self.asm = Assembly(artifact, known)
 
     def _load(self) -> bytes:
         from tilewright.runtime.cache import compiled
@@ -83,7 +83,7 @@ class CompiledKernel:
         from tilewright.runtime.driver import load
         from tilewright.runtime.launcher import Launcher
 
-        cubin = compiled(self.artifact, self.metadata.maxnreg, device_target(self.device).name)
+        cubin = compiled(self.artifact, device_target(self.device).name)
         self._cubin = cubin
         self.launcher = Launcher(self.artifact, load(cubin, self.artifact, self.device), self.device)
         return cubin.code
@@ -105,7 +105,7 @@ class CompiledKernel:
         from tilewright.runtime.cache import compiled
 
         if self._cubin is None and nvrtc.is_available():
-            self._cubin = compiled(self.artifact, self.metadata.maxnreg)
+            self._cubin = compiled(self.artifact)
         return self._cubin
 
     def _init_handles(self) -> None:

@@ -229,6 +229,7 @@ def _as_json(artifact: Artifact) -> dict[str, Any]:
         "cooperative": artifact.cooperative,
         "dependent": artifact.dependent,
         "static_shared_bytes": artifact.static_shared_bytes,
+        "compiler_flags": artifact.compiler_flags,
     }
 
 
@@ -259,6 +260,7 @@ def _artifact(
         cooperative=facts["cooperative"],
         dependent=facts["dependent"],
         static_shared_bytes=facts["static_shared_bytes"],
+        compiler_flags=tuple(facts["compiler_flags"]),
     )
 
 

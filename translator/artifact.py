@@ -61,8 +61,9 @@ class Options:
     """The launch options that change the text.
 
     `guards` allows text that is right only under the conditions in `Artifact.guards`; without, it is right for all values.
-    `default_dot_input_precision` is the `input_precision` of dots of fp32 that do not name one. `launch_cooperative_grid`
-    and `launch_pdl` ask for launches of these kinds (see `Artifact`).
+    `enable_fp_fusion` lets the compiler make one `fma` of a product and a sum. `default_dot_input_precision` is the
+    `input_precision` of dots of fp32 that do not name one. `launch_cooperative_grid` and `launch_pdl` ask for launches of
+    these kinds (see `Artifact`).
     """
 
     num_warps: int = 4
@@ -76,6 +77,11 @@ class Options:
     launch_cooperative_grid: bool = False
     launch_pdl: bool = False
 
+    @property
+    def compiler_flags(self) -> tuple[str, ...]:
+        """What the text cannot say itself, as NVRTC and nvcc take it."""
+        return () if self.enable_fp_fusion else ("--fmad=false",)
+
 
 @dataclass(frozen=True, slots=True)
 class Target:
@@ -85,7 +91,6 @@ class Target:
     capability: int
     max_static_shared_bytes: int
     max_dynamic_shared_bytes: int
-    max_threads_per_block: int = 1024
 
     @property
     def has_dependent_launch(self) -> bool:
@@ -175,6 +180,7 @@ class Artifact:
         can hold at once, and passes the number of programs along x as the last of `launch_parameters`.
       cooperative: whether all blocks must be on the device at once, as programs that wait for each other need.
       dependent: whether a launch may start while the grid before it in its stream still runs (programmatic dependent launch).
+      compiler_flags: what NVRTC or nvcc must be told besides the language and the architecture.
     """
 
     source: str
@@ -194,6 +200,7 @@ class Artifact:
     cooperative: bool = False
     dependent: bool = False
     static_shared_bytes: int = 0
+    compiler_flags: tuple[str, ...] = ()
 
     @property
     def launch_parameters(self) -> tuple[LaunchParameter, ...]:

@@ -92,6 +92,7 @@ def _translate_stages(
         cooperative=options.launch_cooperative_grid,
         dependent=options.launch_pdl and target.has_dependent_launch,
         static_shared_bytes=sum(array.size for array in unit.static_shared),
+        compiler_flags=options.compiler_flags,
     )
     return Translation(kernel, facts, schedule, unit, artifact)
 

@@ -38,7 +38,7 @@ def render(unit: Unit) -> tuple[str, tuple[tuple[int, int], ...]]:
     functions = [_render_function(function) for function in unit.functions]
     chosen = [(template, _with_text(values)) for template, values in order_helpers(unit.helpers, unit.packets)]
     shared = "\n".join(f"{array.ctype} {array.dimensions}" for array in (*unit.static_shared, *unit.dynamic_shared))
-    own = "\n".join((*functions, "\n".join(line for line, _ in body), shared, unit.launch_bounds))
+    own = "\n".join((*functions, "\n".join(line for line, _ in body), shared, unit.bounds))
     signature = _signature(unit)
     helpers = used_helpers([_render_helper(*one) for one in chosen], "\n".join((own, *signature)))
     parameters = "\n".join(str(value) for _, values in chosen for value in values.values())
@@ -145,7 +145,8 @@ def _quote(text: str, indent: int) -> list[str]:
 
 def _render_loop(loop: Loop, indent: int, source: int) -> list[tuple[str, int]]:
     pad = " " * indent
-    lines = [(f"{pad}#pragma unroll", source)] if loop.unroll else []
+    pragma = "#pragma unroll" if loop.factor is None else f"#pragma unroll {loop.factor}"
+    lines = [(pad + pragma, source)] if loop.unroll else []
     inner = _render_nodes(loop.body, indent + INDENT, source)
     if loop.unroll and len(inner) == 1 and "//" not in inner[0][0]:
         one = f"{pad}{loop.header} {inner[0][0].strip()}"

@@ -20,7 +20,6 @@ from ..ir.nodes import (
     Effect,
     Expr,
     Inlined,
-    Literal,
     Note,
     Origin,
     Statement,
@@ -306,8 +305,3 @@ class Builder:
         """A shape: a tuple or list of sides, or one side."""
         items = value.items if isinstance(value, Tuple) else (value,)
         return tuple(self.side(item, "a side of the shape", span) for item in items)
-
-
-def literal_value(expr: Expr) -> int | float | bool | None:
-    """The number that an expression is, or None."""
-    return expr.value if isinstance(expr, Literal) else None

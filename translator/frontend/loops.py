@@ -43,14 +43,17 @@ def visit_for(builder: Builder, node: Any) -> None:
             "index with a range, or write the iterations out",
             builder.calls,
         )
-    bounds, options = _range_arguments(builder, call, span)
+    bounds, options = _range_arguments(builder, call, kind, span)
     if kind is loops.static_range:
         _unroll(builder, node, [builder.constant(b, "a bound of tl.static_range", span) for b in bounds])
     else:
         _run_time_loop(builder, node, bounds, options, span)
 
 
-def _range_arguments(builder: Builder, call: Any, span: Span) -> tuple[list[Value], tuple[tuple[str, Any], ...]]:
+def _range_arguments(
+    builder: Builder, call: Any, kind: Any, span: Span
+) -> tuple[list[Value], tuple[tuple[str, Any], ...]]:
+    """(start, stop, step) and the hints of `tl.range`, which may stand behind the step without their names."""
     from .expressions import evaluate
 
     positional: list[Value] = []
@@ -61,17 +64,32 @@ def _range_arguments(builder: Builder, call: Any, span: Span) -> tuple[list[Valu
             positional += value.items if argument.star and isinstance(value, Tuple) else (value,)
         else:
             named[argument.keyword.value] = value
-    if "step" in named:
-        start: list[Value] = [Const(0)] if len(positional) == 1 else []
-        positional = [*start, *positional, named.pop("step")]
-    options = tuple((name, builder.constant(value, f"{name} of the range", span)) for name, value in named.items())
-    bounds = positional if len(positional) > 1 else [Const(0), *positional]
+    hints = loops.RANGE_HINTS if kind is loops.range else ()
+    named |= dict(zip(hints, positional[3:], strict=False))
+    bounds = positional[: 3 if len(positional) <= 3 + len(hints) else None]
+    if "step" in named and kind is not range:
+        bounds = [*([Const(0)] if len(bounds) == 1 else []), *bounds, named.pop("step")]
+    unknown = [name for name in named if name not in hints]
+    if unknown:
+        takes = f"it takes {', '.join(('step', *hints))}" if kind is not range else "tl.range takes hints"
+        raise ArgumentError(f"this range takes no argument {unknown[0]!r}", span, takes, builder.calls)
+    bounds = bounds if len(bounds) > 1 else [Const(0), *bounds]
     step = bounds[2] if len(bounds) == 3 else None
     if not positional or len(bounds) > 3:
         raise ArgumentError(f"a range takes 1 to 3 bounds, not {len(positional)}", span, "", builder.calls)
     if isinstance(step, Const) and step.value == 0:
         raise ArgumentError("the step of a range must not be 0", span, "", builder.calls)
+    options = tuple((name, _hint(builder, name, value, span)) for name, value in named.items())
     return [*bounds, *([Const(1)] if len(bounds) == 2 else [])], options
+
+
+def _hint(builder: Builder, name: str, value: Value, span: Span) -> Any:
+    hint = builder.constant(value, f"{name} of the range", span)
+    counted = type(hint) is int and hint >= 0
+    if name in ("num_stages", "loop_unroll_factor") and hint is not None and not counted:
+        message = f"{name} of a range must be None or an integer that is not negative, not {hint!r}"
+        raise ArgumentError(message, span, "", builder.calls)
+    return hint
 
 
 def _unroll(builder: Builder, node: Any, bounds: list[Any]) -> None:

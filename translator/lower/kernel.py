@@ -41,8 +41,7 @@ def lower_kernel(kernel: Kernel, facts: Facts, schedule: Schedule, in_turns: boo
     for helper in context.speller.used_helpers:
         context.use_helper(helper)
     static, dynamic, dynamic_bytes = plan_shared(context)
-    prologue = _prologue(context, dynamic, body)
-    threads = " + ".join(filter(None, ("NUM_THREADS", context.producer_threads())))
+    prologue, bounds = _prologue(context, dynamic, body), _bounds(context)
     unit = Unit(
         title=title(kernel),
         header=header_fields(context, dynamic_bytes, words(body)),
@@ -61,11 +60,22 @@ def lower_kernel(kernel: Kernel, facts: Facts, schedule: Schedule, in_turns: boo
             *((f"int {context.num_programs()}",) if schedule.rings.persistent else ()),
             *(f"const __grid_constant__ TensorMap {tensor_map.name}" for tensor_map in schedule.rings.maps),
         ),
-        launch_bounds=threads
-        + (f", {schedule.blocks_per_multiprocessor}" if schedule.blocks_per_multiprocessor else ""),
+        bounds=bounds,
         body=(*prologue, Blank(), *body),
     )
     return unit
+
+
+def _bounds(context: Context) -> str:
+    """The qualifier that bounds the kernel's registers: as the user says, or by the threads that a multiprocessor holds.
+
+    CUDA takes one of the two, and the compiler's own flag counts for neither.
+    """
+    if context.schedule.options.maxnreg is not None:
+        return f"__maxnreg__({context.schedule.options.maxnreg})"
+    threads = " + ".join(filter(None, ("NUM_THREADS", context.producer_threads())))
+    blocks = context.schedule.blocks_per_multiprocessor
+    return f"__launch_bounds__({threads}, {blocks})" if blocks else f"__launch_bounds__({threads})"
 
 
 def _context(kernel: Kernel, facts: Facts, schedule: Schedule, in_turns: bool) -> Context:

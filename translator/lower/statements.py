@@ -229,7 +229,9 @@ def _lower_for(context: Context, statement: For) -> tuple[Node, ...]:
             kept = context.speller.text(statement.previous)
             nodes.append(Line(f"{name} = {kept};", "stays so if there is no iteration"))
         body = (Line(f"{name} = {counter};"), *body)
-    nodes.append(Loop(_for_header(statement, counter, start, stop, step), body))
+    factor = dict(statement.options).get("loop_unroll_factor") or None
+    header = _for_header(statement, counter, start, stop, step)
+    nodes.append(Loop(header, body, unroll=factor is not None, factor=factor))
     return tuple(nodes)
 
 

@@ -58,12 +58,16 @@ class Blank:
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """`for`/`while` with its header; `unroll` puts `#pragma unroll` above it. Of a lambda, `closing` is "};"."""
+    """`for`/`while` with its header; `unroll` puts `#pragma unroll` above it, with the `factor` that the user gave.
+
+    Of a lambda, `closing` is "};".
+    """
 
     header: str
     body: tuple[Node, ...]
     unroll: bool = False
     closing: str = "}"
+    factor: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +192,7 @@ class Unit:
       dynamic_bytes, dynamic_alignment: the size and the alignment of that struct.
       static_shared: arrays declared `__shared__` in the kernel.
       packets: sizes of vector accesses, in bytes.
-      name, parameters, launch_bounds: of the kernel.
+      name, parameters, bounds: of the kernel; the last is the qualifier that bounds its threads or their registers.
       body: its statements.
     """
 
@@ -205,5 +209,5 @@ class Unit:
     packets: tuple[int, ...]
     name: str
     parameters: tuple[str, ...]
-    launch_bounds: str
+    bounds: str
     body: tuple[Node, ...]

@@ -158,7 +158,8 @@ def _for_everybody(context: Context, statement: Statement) -> bool:
 
 def _register_shares(context: Context) -> tuple[tuple[Node, ...], tuple[Node, ...]]:
     """How the register file is divided: the loading warpgroup gives back what it does not need."""
-    if context.schedule.num_threads == WARPGROUP:  # what ptxas gives each is the most that a thread can have
+    alone = context.schedule.num_threads == WARPGROUP  # what ptxas gives each is the most that a thread can have
+    if alone or context.schedule.options.maxnreg is not None:
         return (), ()
     share = consumer_registers(context.schedule.options.num_warps)
     producer = context.constant("PRODUCER_REGS", PRODUCER_REGISTERS, "registers per loading thread", topic="threads")

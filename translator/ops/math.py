@@ -96,6 +96,6 @@ for _op in (
     OpDef("umulhi", ("x", "y"), rules.high_half, _high_half,
           {uint32: "__umulhi({x}, {y})", int32: "static_cast<int>(__umulhi({x}, {y}))", uint64: "__umul64hi({x}, {y})",
            int64: "static_cast<long long>(__umul64hi({x}, {y}))"},
-          doc="The high half of the unsigned product.", commutes=True),
+          doc="The high half of the unsigned product."),
 ):  # fmt: skip
     register(_op)
