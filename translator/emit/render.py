@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from itertools import groupby
 from typing import Any
 
@@ -53,7 +54,7 @@ def render(unit: Unit) -> tuple[str, tuple[tuple[int, int], ...]]:
             constants=[line for constant in used for line in _constant_lines(constant)],
             helpers=_under_one_comment(helpers),
             dynamic_shared=_struct_lines(unit.dynamic_shared),
-            static_shared=[line for array in unit.static_shared for line in _shared_lines(array, True)],
+            static_shared=[line for array in _together(unit.static_shared) for line in _shared_lines(array, True)],
             functions=functions,
             signature="\n".join(signature),
             body="\n".join(line for line, _ in body),
@@ -267,6 +268,20 @@ def _struct_lines(arrays: tuple[Shared, ...]) -> list[str]:
             lines.append(f"{2 * margin}}} {turn};")
         lines.append(f"{margin}}};")
     return lines
+
+
+def _together(arrays: tuple[Shared, ...]) -> list[Shared]:
+    """The same arrays; neighbours of one type that one comment explains have one declaration where there is room."""
+    found: list[Shared] = []
+    for array in arrays:
+        last = found[-1] if found else None
+        if last and (last.ctype, last.align, last.comment) == (array.ctype, array.align, array.comment):
+            both = replace(last, dimensions=f"{last.dimensions}, {array.name}{array.dimensions}")
+            if len(_shared_lines(both, True)) == 1:
+                found[-1] = both
+                continue
+        found.append(array)
+    return found
 
 
 def _shared_lines(array: Shared, static: bool, indent: int = INDENT) -> list[str]:

@@ -169,13 +169,13 @@ def lower_own_loop(
         *body(statement.body),
         *((Line(f"++{used};"),) if used else ()),
     ]
-    first = _first_copies(statement, (start, stop, step), load_tiles, stages, compare)
+    first = _first_copies(statement, (start, stop, step), ahead, load_tiles, stages, compare)
     count = (Line(f"int {used} = 0;", "stages so far"),) if used else ()
     return (*loading, *first, *count, Loop(header, tuple(trip)))
 
 
 def _first_copies(
-    statement: For, bounds: tuple[str, str, str], load_tiles: str, stages: str, compare: str
+    statement: For, bounds: tuple[str, str, str], ahead: str, load_tiles: str, stages: str, compare: str
 ) -> tuple[Node, ...]:
     """The copies of the first iterations, as many as there are stages."""
     start, stop, step = bounds
@@ -183,9 +183,14 @@ def _first_copies(
     if not stages:
         return (Branch(f"{start} {compare} {stop}", (Line(f"{load_tiles}({start});"),)), commit)
     offset = _product("stage", step, statement)
-    iteration = f"{start} + {offset}" if start != "0" else offset
+    naming, iteration = named_iteration(statement, ahead, f"{start} + {offset}" if start != "0" else offset)
     some = Branch(f"{iteration} {compare} {stop}", (Line(f"{load_tiles}({iteration}, stage);"),))
-    return (Loop(f"for (int stage = 0; stage < {stages}; ++stage)", (some, commit)),)
+    return (Loop(f"for (int stage = 0; stage < {stages}; ++stage)", (*naming, some, commit)),)
+
+
+def named_iteration(loop: For, name: str, text: str) -> tuple[tuple[Line, ...], str]:
+    """Gives an iteration a name where it is a sum: (the line that does so, the name)."""
+    return ((Line(f"const {ctype(loop.variable.type)} {name} = {text};"),), name) if " + " in text else ((), text)
 
 
 def _product(count: str, step: str, statement: For) -> str:

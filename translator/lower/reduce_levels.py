@@ -56,7 +56,7 @@ def over_warps(context: Context, statement: Assign, plan: Reduction, name: str) 
     shared_name = context.shared.scratch_name(id(statement), "partial", f"{name}_partial")
     state = plan.combination.state
     size = warps * math.prod(padded(side) for side in kept) * context.needs.size_of(state)
-    comment = "one partial result per warp" if math.prod(kept) == 1 else "partial results by warp"
+    comment = "partial results by warp"
     leading = _warps_text(context, plan, name)
     array = Shared(shared_name, state, dimensions(context, kept, leading), size, comment)
     context.shared.scratch(id(statement), "partial", array)

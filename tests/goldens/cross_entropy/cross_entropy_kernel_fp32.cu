@@ -56,8 +56,7 @@ extern "C" __global__ void __launch_bounds__(NUM_THREADS)
 cross_entropy_kernel(const float* logits_ptr, const int* labels_ptr, float* loss_ptr, float* grad_ptr,
                      int stride, int n_classes)
 {
-    __shared__ float x_max_partial[NUM_WARPS];   // one partial result per warp
-    __shared__ float sum_partial[NUM_WARPS];   // one partial result per warp
+    __shared__ float x_max_partial[NUM_WARPS], sum_partial[NUM_WARPS];   // partial results by warp
     const int tid = threadIdx.x;
 
     // L11: row = tl.program_id(0)

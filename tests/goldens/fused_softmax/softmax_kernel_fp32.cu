@@ -94,8 +94,7 @@ extern "C" __global__ void __launch_bounds__(NUM_THREADS)
 softmax_kernel(float* out_ptr, const float* in_ptr, int in_row_stride, int out_row_stride, int n_rows,
                int n_cols)
 {
-    __shared__ float x_max_partial[NUM_WARPS];   // one partial result per warp
-    __shared__ float denominator_partial[NUM_WARPS];   // one partial result per warp
+    __shared__ float x_max_partial[NUM_WARPS], denominator_partial[NUM_WARPS];   // partial results by warp
     const int tid = threadIdx.x;
 
     // A row fits in one block: BLOCK_SIZE is a power of two not below n_cols.

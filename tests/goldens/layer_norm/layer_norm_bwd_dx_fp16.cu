@@ -149,7 +149,7 @@ struct alignas(16) SharedArrays {
     alignas(16) half dy_ahead[NUM_STAGES][ELEMS * NUM_THREADS];   // dy on its way, each thread's own
     alignas(16) float mean_ahead[NUM_STAGES][NUM_THREADS];   // mean on its way, each thread's own
     alignas(16) float rstd_ahead[NUM_STAGES][NUM_THREADS];   // rstd on its way, each thread's own
-    alignas(16) Sums sums_partial[NUM_WARPS];   // one partial result per warp
+    alignas(16) Sums sums_partial[NUM_WARPS];   // partial results by warp
 };
 static_assert(sizeof(SharedArrays) == 73856, "the launch line in the header above");
 
@@ -209,9 +209,8 @@ layer_norm_bwd_dx(half* dx_ptr, const half* dy_ptr, float* dw_ptr, float* db_ptr
         cp_async_4(&rstd_ahead[stage][tid], rstd_ptr + row, 4);
     };
     for (int stage = 0; stage < NUM_STAGES; ++stage) {
-        if (group + stage * static_cast<int>(gridDim.x) < M) {
-            load_tiles(group + stage * static_cast<int>(gridDim.x), stage);
-        }
+        const int ahead = group + stage * static_cast<int>(gridDim.x);
+        if (ahead < M) load_tiles(ahead, stage);
         cp_async_commit();
     }
     int used = 0;   // stages so far

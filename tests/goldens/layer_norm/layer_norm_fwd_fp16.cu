@@ -134,8 +134,7 @@ extern "C" __global__ void __launch_bounds__(NUM_THREADS, 3)
 layer_norm_fwd(const half* x_ptr, half* y_ptr, const half* w_ptr, const half* b_ptr, float* mean_ptr,
                float* rstd_ptr, int M, float eps)
 {
-    __shared__ float x_sum_partial[NUM_WARPS];   // one partial result per warp
-    __shared__ float sum_partial[NUM_WARPS];   // one partial result per warp
+    __shared__ float x_sum_partial[NUM_WARPS], sum_partial[NUM_WARPS];   // partial results by warp
     const int tid = threadIdx.x;
 
     // L23: rows = tl.program_id(0) * ROWS + tl.arange(0, ROWS)

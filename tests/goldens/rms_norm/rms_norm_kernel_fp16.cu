@@ -93,7 +93,7 @@ __device__ __forceinline__ State block_reduce(State state, State* partial)
 extern "C" __global__ void __launch_bounds__(NUM_THREADS)
 rms_norm_kernel(const half* x_ptr, const half* w_ptr, half* y_ptr, int stride, int N, float eps)
 {
-    __shared__ float sum_partial[NUM_WARPS];   // one partial result per warp
+    __shared__ float sum_partial[NUM_WARPS];   // partial results by warp
     const int tid = threadIdx.x;
 
     // L11: row = tl.program_id(0)

@@ -167,8 +167,8 @@ split_k_matmul_kernel(const half* a_ptr, const half* b_ptr, float* c_ptr, int M,
         }
     };
     for (int stage = 0; stage < NUM_STAGES - 1; ++stage) {
-        load_tiles(pid_k * BLOCK_K + stage * SPLIT_K * BLOCK_K, stage,
-                   pid_k * BLOCK_K + stage * SPLIT_K * BLOCK_K < K);
+        const int ahead = pid_k * BLOCK_K + stage * SPLIT_K * BLOCK_K;
+        load_tiles(ahead, stage, ahead < K);
         cp_async_commit();
     }
     int used = 0;   // stages so far
