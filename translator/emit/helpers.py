@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from ..lower.unit import Helper
@@ -117,7 +118,10 @@ PACKETS = {16: "uint4", 8: "uint2", 4: "unsigned", 2: "unsigned short", 1: "unsi
 def order_helpers(helpers: tuple[Helper, ...], packets: tuple[int, ...]) -> list[tuple[str, dict[str, Any]]]:
     """(template, values) of every helper needed, those that helpers need included, in order."""
     needed: dict[str, tuple[str, dict[str, Any]]] = {}
+    structs = any(helper.template == "combine_state" for helper in helpers)  # of several fields, exchanged one by one
     for helper in helpers:
+        if helper.template == "warp_reduce":
+            helper = replace(helper, values={**helper.values, "structs": structs})
         for entry_name, template, values in _with_requirements(helper, packets):
             needed.setdefault(entry_name, (template, values))
     known = {template: number for number, template in enumerate(TEMPLATES)}

@@ -88,7 +88,7 @@ def _sharing(context: Context, parts: int) -> tuple[str, Callable[[str], tuple[N
     if parts == 1:
         return f"{tid} == 0", context.barrier
     size, number = context.warpgroup_size(), context.warpgroup(_warpgroup_bits(parts))
-    barrier = context.constant("STORE_BARRIER", 2, "named barriers, one of each warpgroup", topic="threads")
+    barrier = context.constant("STORE_BARRIER", 2, "the first of the warpgroups' own barriers", topic="threads")
     context.use_helper("named_barrier_sync")
     return f"{tid} % {size} == 0", lambda reason: (Line(f"named_barrier_sync({barrier} + {number}, {size});", reason),)
 

@@ -59,20 +59,13 @@ __device__ __forceinline__ float divide(float x, float y)
 // How two partial results become one.
 struct Sum { static __device__ float combine(float left, float right) { return left + right; } };
 
-// The value of the lane whose number differs in the bit `distance`. All lanes of the warp call it.
-template <typename T>
-__device__ __forceinline__ T shuffle_xor(T value, int distance)
-{
-    return __shfl_xor_sync(ALL_LANES, value, distance);
-}
-
 // Combines over lanes that lie FIRST, FIRST / 2, ..., LAST apart; each of them gets the result.
 template <typename Op, int FIRST, int LAST, typename State>
 __device__ __forceinline__ State warp_reduce(State state)
 {
     #pragma unroll
     for (int distance = FIRST; distance >= LAST; distance /= 2) {
-        state = Op::combine(state, shuffle_xor(state, distance));
+        state = Op::combine(state, __shfl_xor_sync(ALL_LANES, state, distance));
     }
     return state;
 }
