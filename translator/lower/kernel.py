@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 from ..analysis.facts import Facts
@@ -21,8 +22,10 @@ from .names import MATH_NAMES, Names, entry_name
 from .roles import UNNAMED_TILE, Roles
 from .scopes import Scopes, find_scopes
 from .shared_plan import loops_of_tiles, names_of_arrays, plan_shared, shared_alignment
-from .unit import COMMENT_ROOM, Blank, Constant, Function, Line, Node, Shared, Unit, words
+from .unit import COMMENT_ROOM, Blank, Constant, Function, Line, Node, Shared, Unit, rewritten, words
 from .warp_roles import lower_body
+
+LAUNCH_WORD = re.compile(r"static_cast<int>\((blockIdx|gridDim)\.([xyz])\)")
 
 
 def lower_kernel(kernel: Kernel, facts: Facts, schedule: Schedule, in_turns: bool = False) -> Unit:
@@ -37,6 +40,7 @@ def lower_kernel(kernel: Kernel, facts: Facts, schedule: Schedule, in_turns: boo
     context = _context(kernel, facts, schedule, in_turns)
     names = context.names
     body = settle_index_tiles(lower_body(context, kernel), lambda name: names.bearers(name) <= facts.index)
+    body = _name_launch_words(context, body)
     functions = _functions(context, kernel)
     for helper in context.speller.used_helpers:
         context.use_helper(helper)
@@ -64,6 +68,23 @@ def lower_kernel(kernel: Kernel, facts: Facts, schedule: Schedule, in_turns: boo
         body=(*prologue, Blank(), *body),
     )
     return unit
+
+
+def _name_launch_words(context: Context, body: tuple[Node, ...]) -> tuple[Node, ...]:
+    """The body with a name for a program's place in the grid, and for the grid's sides, where it computes with them."""
+    found: set[tuple[str, str]] = set()
+
+    def noted(text: str) -> str:
+        found.update(LAUNCH_WORD.findall(text))
+        return text
+
+    rewritten(body, noted)
+    known = {"blockIdx": ("program", "the program's place"), "gridDim": ("num_programs", "how many there are")}
+    names = {
+        (word, axis): context.thread_place(f"{known[word][0]}_{axis}", f"{word}.{axis}", "", known[word][1])
+        for word, axis in sorted(found)
+    }
+    return rewritten(body, lambda text: LAUNCH_WORD.sub(lambda match: names[match[1], match[2]], text))
 
 
 def _bounds(context: Context) -> str:
@@ -240,7 +261,8 @@ def _prologue(context: Context, dynamic: tuple[Shared, ...], body: Iterable[Node
         if place.name in used:
             places.append(place)
             used |= words((place,))
-    if places and not context.schedule.rings.has_producer:  # with tensor copies there is little that it would save
+    divided = any(re.search(rf"\b{tid}\b", place.value) for place in places)
+    if divided and not context.schedule.rings.has_producer:  # with tensor copies there is little that it would save
         nodes.append(Line(f"__builtin_assume({tid} >= 0);", "its quotients and remainders are shifts and masks"))
     nodes += reversed(places)
     return [*nodes, *context.role.set_up]

@@ -6,8 +6,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 
@@ -119,6 +119,26 @@ def words(nodes: Iterable[Node]) -> frozenset[str]:
                 texts += map(str, values.values())
         found.update(word for text in texts for word in re.findall(r"[A-Za-z_]\w*", text))
     return frozenset(found)
+
+
+def rewritten(nodes: Iterable[Node], text: Callable[[str], str]) -> tuple[Node, ...]:
+    """The same lines of code with every piece of text changed, comments left as they are."""
+    found: list[Node] = []
+    for node in nodes:
+        match node:
+            case Line():
+                found.append(replace(node, text=text(node.text)))
+            case Loop():
+                found.append(replace(node, header=text(node.header), body=rewritten(node.body, text)))
+            case Branch():
+                then, otherwise = rewritten(node.then, text), rewritten(node.otherwise, text)
+                found.append(replace(node, condition=text(node.condition), then=then, otherwise=otherwise))
+            case Spelled():
+                values = {key: text(value) if isinstance(value, str) else value for key, value in node.values.items()}
+                found.append(replace(node, values=values))
+            case _:
+                found.append(node)
+    return tuple(found)
 
 
 COMMENT_ROOM = 43  # columns for the comment beside a constant

@@ -136,23 +136,22 @@ batched_matmul_kernel(const float* a_ptr, const float* b_ptr, float* c_ptr, int 
     const int a_col = tid % A_COL_THREADS, a_row = tid / A_COL_THREADS;   // this thread's place in a
     const int b_col = tid % B_COL_THREADS, b_row = tid / B_COL_THREADS;   // this thread's place in b
     const int warp_row = warp / 2 * 32, warp_col = warp % 2 * 32;   // where the warp's part begins
+    const int program_x = blockIdx.x, program_y = blockIdx.y, program_z = blockIdx.z;   // the program's place
 
     // L15: batch = tl.program_id(2).to(tl.int64)
-    const long long batch = static_cast<int>(blockIdx.z);
+    const long long batch = program_z;
     // L16: offs_m = tl.program_id(0) * BLOCK_M + tl.arange(0, BLOCK_M)
     int offs_m_a[A_ROWS];
     #pragma unroll
-    for (int r = 0; r < A_ROWS; ++r) {
-        offs_m_a[r] = static_cast<int>(blockIdx.x) * BLOCK_M + r * A_ROW_THREADS + a_row;
-    }
+    for (int r = 0; r < A_ROWS; ++r) offs_m_a[r] = program_x * BLOCK_M + r * A_ROW_THREADS + a_row;
     int offs_m[ROWS];
     #pragma unroll
-    for (int r = 0; r < ROWS; ++r) offs_m[r] = static_cast<int>(blockIdx.x) * BLOCK_M + row + r * 8;
+    for (int r = 0; r < ROWS; ++r) offs_m[r] = program_x * BLOCK_M + row + r * 8;
     // L17: offs_n = tl.program_id(1) * BLOCK_N + tl.arange(0, BLOCK_N)
-    const int offs_n_b = static_cast<int>(blockIdx.y) * BLOCK_N + b_col * B_VEC;   // this thread's first
+    const int offs_n_b = program_y * BLOCK_N + b_col * B_VEC;   // this thread's first
     int offs_n[VECS];   // the first of each vector
     #pragma unroll
-    for (int v = 0; v < VECS; ++v) offs_n[v] = static_cast<int>(blockIdx.y) * BLOCK_N + col + v * 8;
+    for (int v = 0; v < VECS; ++v) offs_n[v] = program_y * BLOCK_N + col + v * 8;
     // L18: offs_k = tl.arange(0, BLOCK_K)
     const int offs_k_a = a_col * A_VEC;   // this thread's first
     int offs_k_b[B_ROWS];

@@ -337,6 +337,7 @@ fp8_matmul_kernel(const __nv_fp8_e4m3* a_desc, int a_desc_shape_0, int a_desc_sh
     const int col = tid % COL_THREADS;   // this thread's place along the columns of a tile
     const int accumulator_row = warp * 16 + lane / 4;   // the first row of this thread
     const int warpgroup = tid / WARPGROUP_SIZE;
+    const int program_y = blockIdx.y;
     if (tid == NUM_THREADS) {
         tensor_map_prefetch(a_map);
         tensor_map_prefetch(b_map);
@@ -358,7 +359,7 @@ fp8_matmul_kernel(const __nv_fp8_e4m3* a_desc, int a_desc_shape_0, int a_desc_sh
             for (int program = blockIdx.x; program < num_programs; program += gridDim.x) {
                 // L18: row, column = tl.program_id(0) * BLOCK_M, tl.program_id(1) * BLOCK_N
                 const int row = program * BLOCK_M;
-                const int column = static_cast<int>(blockIdx.y) * BLOCK_N;
+                const int column = program_y * BLOCK_N;
                 // L20: for k in range(0, K, BLOCK_K):    (the loading thread's part)
                 for (int k = 0; k < K; k += BLOCK_K, ++filled) {
                     const int stage = filled % NUM_STAGES;
@@ -378,7 +379,7 @@ fp8_matmul_kernel(const __nv_fp8_e4m3* a_desc, int a_desc_shape_0, int a_desc_sh
         for (int program = blockIdx.x; program < num_programs; program += gridDim.x) {
             // L18 again, for the multiplying warps.
             const int row = program * BLOCK_M;
-            const int column = static_cast<int>(blockIdx.y) * BLOCK_N;
+            const int column = program_y * BLOCK_N;
             // L19: accumulator = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
             float accumulator[ROWS][COLS] = {};
             // L20: for k in range(0, K, BLOCK_K):    (the multiplying warps' part)

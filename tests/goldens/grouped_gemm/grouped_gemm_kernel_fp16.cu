@@ -142,6 +142,7 @@ grouped_gemm_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, const int
     const int row = warp * 16 + lane / 4;   // the first row of this thread
     const int x_col = tid % X_COL_THREADS, x_row = tid / X_COL_THREADS;   // this thread's place in x
     const int y_col = tid % Y_COL_THREADS, y_row = tid / Y_COL_THREADS;   // this thread's place in y
+    const int num_programs_x = gridDim.x;
 
     // L14: tile = tl.program_id(0)
     int tile = blockIdx.x;
@@ -274,7 +275,7 @@ grouped_gemm_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, const int
                 }
             }
             // L41: tile += tl.num_programs(0)
-            tile += static_cast<int>(gridDim.x);
+            tile += num_programs_x;
         }
         // L42: first_tile += num_tiles
         first_tile += num_tiles;

@@ -328,6 +328,7 @@ int4_matmul_kernel(const half* a_ptr, const int* packed_ptr, const half* scale_p
     const int lane = tid % WARP_SIZE;
     const int packed_col = tid % PACKED_COL_THREADS;   // this thread's place along the columns of packed
     const int packed_row = tid / PACKED_COL_THREADS;   // this thread's place along the rows of packed
+    const int program_y = blockIdx.y;
     if (tid == NUM_THREADS) {
         tensor_map_prefetch(a_map);
         mbarrier_init<NUM_STAGES>(full, 1);   // the loading thread arrives
@@ -360,8 +361,7 @@ int4_matmul_kernel(const half* a_ptr, const int* packed_ptr, const half* scale_p
             // L14: tl.static_assert(GROUP % BLOCK_K == 0, "a block of K has one scale per column")    (holds)
             // L15: offs_m = tl.program_id(0) * BLOCK_M + tl.arange(0, BLOCK_M)    (folded into the copies)
             // L16: offs_n = tl.program_id(1) * BLOCK_N + tl.arange(0, BLOCK_N)
-            // this thread's first
-            const int offs_n = static_cast<int>(blockIdx.y) * BLOCK_N + packed_col * PACKED_VEC;
+            const int offs_n = program_y * BLOCK_N + packed_col * PACKED_VEC;   // this thread's first
             // L17: offs_k = tl.arange(0, BLOCK_K)
             int offs_k[PACKED_ROWS];
             #pragma unroll
@@ -452,9 +452,7 @@ int4_matmul_kernel(const half* a_ptr, const int* packed_ptr, const half* scale_p
             store_matrices<BLOCK_N, BLOCK_M, COLS>(c_shared, warp * 16, stored[0], stored[1]);
             async_proxy_fence();   // tensor copies read through the asynchronous proxy
             named_barrier_sync(CONSUMER_BARRIER, NUM_THREADS);   // the piece is complete
-            if (tid == 0) {
-                tma_store_2d(c_map, program * BLOCK_M, static_cast<int>(blockIdx.y) * BLOCK_N, c_shared);
-            }
+            if (tid == 0) tma_store_2d(c_map, program * BLOCK_M, program_y * BLOCK_N, c_shared);
         }
         if (tid == 0) tma_store_wait<0>();   // shared memory must outlive the copies
     }

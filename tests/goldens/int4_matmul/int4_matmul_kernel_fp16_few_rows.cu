@@ -191,17 +191,17 @@ int4_matmul_kernel(const half* a_ptr, const int* packed_ptr, const half* scale_p
     // where this lane's part of packed is copied to
     const int packed_slot = (warp * 32 + lane % 4 * 8 + lane / 4) ^ lane % 4 * 2;
     const int scale_slot = tid / 4;   // where this lane's part of scale is copied to
+    const int program_x = blockIdx.x, program_y = blockIdx.y;   // the program's place
 
     // L14: tl.static_assert(GROUP % BLOCK_K == 0, "a block of K has one scale per column")    (holds)
     // L15: offs_m = tl.program_id(0) * BLOCK_M + tl.arange(0, BLOCK_M)
-    const int offs_m_a = static_cast<int>(blockIdx.x) * BLOCK_M + a_row;
+    const int offs_m_a = program_x * BLOCK_M + a_row;
     int offs_m[ROWS];
     #pragma unroll
-    for (int r = 0; r < ROWS; ++r) offs_m[r] = static_cast<int>(blockIdx.x) * BLOCK_M + row + r * 8;
+    for (int r = 0; r < ROWS; ++r) offs_m[r] = program_x * BLOCK_M + row + r * 8;
     // L16: offs_n = tl.program_id(1) * BLOCK_N + tl.arange(0, BLOCK_N)
-    // this thread's first
-    const int offs_n_packed_ahead = static_cast<int>(blockIdx.y) * BLOCK_N + packed_ahead_col;
-    const int offs_n = static_cast<int>(blockIdx.y) * BLOCK_N + col;   // this thread's first
+    const int offs_n_packed_ahead = program_y * BLOCK_N + packed_ahead_col;   // this thread's first
+    const int offs_n = program_y * BLOCK_N + col;   // this thread's first
     // L17: offs_k = tl.arange(0, BLOCK_K)
     const int offs_k_a = a_col * A_VEC;   // this thread's first
     int offs_k_packed[PACKED_ROWS];

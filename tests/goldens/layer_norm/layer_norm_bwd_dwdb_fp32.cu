@@ -69,9 +69,10 @@ layer_norm_bwd_dwdb(const float* dw_part_ptr, const float* db_part_ptr, float* d
     const int tid = threadIdx.x;
     __builtin_assume(tid >= 0);   // its quotients and remainders are shifts and masks
     const int col = tid % COL_THREADS, row = tid / COL_THREADS;   // this thread's place in a tile
+    const int program_x = blockIdx.x;
 
     // L71: cols = tl.program_id(0) * BLOCK_N + tl.arange(0, BLOCK_N)
-    const int cols = static_cast<int>(blockIdx.x) * BLOCK_N + col * VEC;   // this thread's first
+    const int cols = program_x * BLOCK_N + col * VEC;   // this thread's first
     // L72: dw = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
     float dw[ROWS][COLS] = {};
     // L73: db = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)

@@ -165,6 +165,7 @@ layer_norm_bwd_dx(half* dx_ptr, const half* dy_ptr, float* dw_ptr, float* db_ptr
     auto& rstd_ahead = shared.rstd_ahead;
     auto& sums_partial = shared.sums_partial;
     const int tid = threadIdx.x;
+    const int num_programs_x = gridDim.x;
 
     // L45: group = tl.program_id(0)
     const int group = blockIdx.x;
@@ -209,7 +210,7 @@ layer_norm_bwd_dx(half* dx_ptr, const half* dy_ptr, float* dw_ptr, float* db_ptr
         cp_async_4(&rstd_ahead[stage][tid], rstd_ptr + row, 4);
     };
     for (int stage = 0; stage < NUM_STAGES; ++stage) {
-        const int ahead = group + stage * static_cast<int>(gridDim.x);
+        const int ahead = group + stage * num_programs_x;
         if (ahead < M) load_tiles(ahead, stage);
         cp_async_commit();
     }
@@ -241,7 +242,7 @@ layer_norm_bwd_dx(half* dx_ptr, const half* dy_ptr, float* dw_ptr, float* db_ptr
         const float mean = mean_ahead[stage][tid];
         // L56: rstd = tl.load(rstd_ptr + row)    (from where it was copied)
         const float rstd = rstd_ahead[stage][tid];
-        const int ahead = row + NUM_STAGES * static_cast<int>(gridDim.x);
+        const int ahead = row + NUM_STAGES * num_programs_x;
         if (ahead < M) load_tiles(ahead, stage);
         cp_async_commit();   // possibly of nothing: one group per iteration
         // L57: xhat = tl.where(mask, (x - mean) * rstd, 0.0)

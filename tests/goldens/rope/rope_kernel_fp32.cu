@@ -58,12 +58,13 @@ rope_kernel(const float* x_ptr, const float* cos_ptr, const float* sin_ptr, floa
     const int tid = threadIdx.x;
     __builtin_assume(tid >= 0);   // its quotients and remainders are shifts and masks
     const int col = tid % COL_THREADS, row = tid / COL_THREADS;   // this thread's place in a tile
+    const int program_y = blockIdx.y;
 
     // L17: position = tl.program_id(0)
     const int position = blockIdx.x;
     // L18: half: tl.constexpr = HEAD_DIM // 2    (compile-time value)
     // L19: heads = tl.program_id(1) * BLOCK_HEADS + tl.arange(0, BLOCK_HEADS)
-    const int heads = static_cast<int>(blockIdx.y) * BLOCK_HEADS + row;
+    const int heads = program_y * BLOCK_HEADS + row;
     // L20: pairs = tl.arange(0, half)
     const int pairs = col * VEC;   // this thread's first
     // L21: cos = tl.load(cos_ptr + position * half + pairs)

@@ -90,11 +90,12 @@ extern "C" __global__ void __launch_bounds__(NUM_THREADS)
 row_reductions_kernel(const float* x_ptr, float* sum_ptr, float* max_ptr, int* argmax_ptr, int M, int stride)
 {
     const int tid = threadIdx.x;
+    const int program_x = blockIdx.x;
 
     // L13: rows = tl.program_id(0) * ROWS_PER_PROGRAM + tl.arange(0, ROWS_PER_PROGRAM)
     int rows[ROWS_PER_PROGRAM];
     #pragma unroll
-    for (int r = 0; r < ROWS_PER_PROGRAM; ++r) rows[r] = static_cast<int>(blockIdx.x) * ROWS_PER_PROGRAM + r;
+    for (int r = 0; r < ROWS_PER_PROGRAM; ++r) rows[r] = program_x * ROWS_PER_PROGRAM + r;
     // The tile is exactly as wide as the matrix: its side need not be a power of two.
     // L15: cols = tl.arange(0, N)
     int cols[COLS];
