@@ -21,10 +21,10 @@ from tilewright.schedule.targets import find_target
 
 MODES = ("gpu", "cpu", "check", "interpret")
 OPTION_NAMES = frozenset(field.name for field in fields(Options))
-# Options of Triton's that change nothing here: device libraries are CUDA's own, a warp has 32 threads, and functions of
-# fp32 keep numbers below the normal ones, which is what `enable_reflect_ftz=False` asks for.
+# Options of Triton's that change nothing here: device libraries are CUDA's own and flush nothing to zero, a warp has 32
+# threads, and no PTX of others is taken.
 WITHOUT_EFFECT = frozenset(
-    ("extern_libs", "warp_size", "sanitize_overflow", "instrumentation_mode", "enable_reflect_ftz")
+    ("extern_libs", "warp_size", "sanitize_overflow", "instrumentation_mode", "enable_reflect_ftz", "ir_override")
 )
 ACCEPTED = OPTION_NAMES | WITHOUT_EFFECT | {"stream"}
 HOST_TARGET = "sm_90a"

@@ -5,8 +5,10 @@ from __future__ import annotations
 import ctypes
 import functools
 import math
+import os
 import re
 import struct
+import threading
 from collections.abc import Sequence
 
 from tilewright.artifact import Artifact
@@ -20,6 +22,18 @@ SCHEDULES = {"round_robin": 0, "reverse": 1, "greedy_low": 2, "greedy_high": 3, 
 DELIVERIES = {"early": 0, "late": 1, "mixed": 2}
 
 RESIDENT_BLOCKS = 2  # of a persistent kernel, so that each runs several programs
+
+# Threads, blocks and shared memory of a run are variables of the process, and ctypes lets other threads of Python go on.
+_one_at_a_time = threading.Lock()
+
+
+def _in_child() -> None:
+    global _one_at_a_time
+    _one_at_a_time = threading.Lock()  # who held it is not in the child
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_in_child)
 
 
 def run(
@@ -40,9 +54,12 @@ def run(
     grid, values = as_started(artifact, grid, values)
     words = [*pack(artifact, values), *map(ctypes.addressof, maps)]
     packed = (ctypes.c_uint64 * max(len(words), 1))(*words)
-    report = _function(artifact)(*grid, SCHEDULES[schedule], seed, DELIVERIES[delivery], packed)
-    if report:
-        raise KernelFaultError(explain(report.decode(), artifact))
+    function = _function(artifact)
+    with _one_at_a_time:
+        report = function(*grid, SCHEDULES[schedule], seed, DELIVERIES[delivery], packed)
+        said = report.decode() if report else ""
+    if said:
+        raise KernelFaultError(explain(said, artifact))
 
 
 def as_started(

@@ -11,7 +11,6 @@ from ..lower.unit import (
     Blank,
     Branch,
     Comment,
-    Constant,
     Function,
     HeaderField,
     Line,
@@ -23,14 +22,14 @@ from ..lower.unit import (
     Unit,
 )
 from .ascii_code import ascii_code
+from .constants import constant_lines, used_constants, values_in_code, words_of
 from .helpers import order_helpers
 from .templates import environment, filled
-from .used import used_constants, used_helpers, words_in
+from .used import used_helpers
 from .wrap import WIDTH, wrap_code, wrap_comment
 
 INDENT = 4
 FIELD_COLUMN = 11
-COMMENT_COLUMN = 64
 
 
 def render(unit: Unit) -> tuple[str, tuple[tuple[int, int], ...]]:
@@ -41,9 +40,10 @@ def render(unit: Unit) -> tuple[str, tuple[tuple[int, int], ...]]:
     shared = "\n".join(f"{array.ctype} {array.dimensions}" for array in (*unit.static_shared, *unit.dynamic_shared))
     own = "\n".join((*functions, "\n".join(line for line, _ in body), shared, unit.bounds))
     signature = _signature(unit)
-    helpers = used_helpers([_render_helper(*one) for one in chosen], "\n".join((own, *signature)))
-    parameters = "\n".join(str(value) for _, values in chosen for value in values.values())
-    used = used_constants(unit.constants, "\n".join((own, parameters)), helpers)
+    rendered = {_render_helper(*one): one for one in chosen}
+    helpers = used_helpers(list(rendered), "\n".join((own, *signature)))
+    values = values_in_code([rendered[helper] for helper in helpers], helpers)
+    used = used_constants(unit.constants, "\n".join((own, *values)), helpers)
     text = (
         environment()
         .get_template("kernel.cu.j2")
@@ -51,7 +51,7 @@ def render(unit: Unit) -> tuple[str, tuple[tuple[int, int], ...]]:
             unit=unit,
             title=wrap_comment(unit.title, 0),
             header=list(_header_lines(unit.header)),
-            constants=[line for constant in used for line in _constant_lines(constant)],
+            constants=[line for constant in used for line in constant_lines(constant)],
             helpers=_under_one_comment(helpers),
             dynamic_shared=_struct_lines(unit.dynamic_shared),
             static_shared=[line for array in _together(unit.static_shared) for line in _shared_lines(array, True)],
@@ -71,13 +71,13 @@ def _render_body(unit: Unit) -> list[tuple[str, int]]:
         source = getattr(node, "source_line", 0) or source
         parts.append((node, _render_nodes((node,), INDENT, source)))
     mentioned = {
-        word for node, lines in parts if not isinstance(node, Place) for text, _ in lines for word in words_in(text)
+        word for node, lines in parts if not isinstance(node, Place) for text, _ in lines for word in words_of(text)
     }
     kept: list[tuple[Node, list[tuple[str, int]]]] = []
     for node, lines in reversed(parts):  # a place is made of those above it
         if not isinstance(node, Place) or node.name in mentioned:
             kept.insert(0, (node, lines))
-            mentioned |= {word for text, _ in lines for word in words_in(text)}
+            mentioned |= {word for text, _ in lines for word in words_of(text)}
     found: list[tuple[str, int]] = []
     for subject, group in groupby(kept, key=lambda part: part[0].subject if isinstance(part[0], Place) else id(part)):
         nodes = list(group)
@@ -231,7 +231,7 @@ def _paragraphs(lines: Iterable[str]) -> list[str]:
     return joined
 
 
-# ------------------------------------------------------------------------------------------------- header, constants
+# ----------------------------------------------------------------------------------------------------------- header
 
 
 def _header_lines(fields: tuple[HeaderField, ...]) -> Iterable[str]:
@@ -241,12 +241,6 @@ def _header_lines(fields: tuple[HeaderField, ...]) -> Iterable[str]:
             prefix = f"//   {word:<{FIELD_COLUMN}}"
             yield from wrap_comment(line, 0, prefix, "//   " + " " * FIELD_COLUMN)
             word = ""
-
-
-def _constant_lines(constant: Constant) -> list[str]:
-    text = f"constexpr {constant.ctype} {constant.name} = {constant.value};"
-    line = f"{text:<{COMMENT_COLUMN - 3}}   // {constant.comment}" if constant.comment else text
-    return [line] if len(line) <= WIDTH else [*wrap_comment(constant.comment, 0), text]
 
 
 def _struct_lines(arrays: tuple[Shared, ...]) -> list[str]:
