@@ -7,6 +7,7 @@ from ..schedule.dots import DotPlan
 from ..schedule.instructions import WARPGROUP_BITS
 from ..schedule.shared_tiles import CHUNK_BYTES
 from .context import Context
+from .element import run_at
 from .formats import (
     box_bytes,
     box_chunks,
@@ -18,6 +19,7 @@ from .formats import (
     swizzle_bytes,
 )
 from .operand import OperandPlace
+from .shared import side_text
 from .unit import Line, Loop, Node
 
 ROWS = 64  # of one instruction
@@ -70,17 +72,17 @@ def _fragments(context: Context, statement: Assign, plan: DotPlan, count: str, s
     source, helper = context.names.variable(a), context.use_helper("wgmma_fragment")
     context.use_helper("pack_pair")
     steps = a.type.shape[1] // plan.instruction.k
+    steps_text = f"{side_text(context, a.type.shape[1])} / {step}"
     upper, lower = (f"2 * {m}", f"2 * {m} + 1") if count else ("0", "1")
     column = f"{k} * {LANE_COLUMNS}" if steps > 1 else "0"
     pieces, here = (f"[{count}]", f"[{m}]") if count else ("", "")
-    line: Node = Line(
-        f"{helper}({name}{here}{f'[{k}]' * (steps > 1)}, &{source}[{upper}][{column}], &{source}[{lower}][{column}]);"
-    )
+    rows = ", ".join(run_at(f"{source}[{row}][{column}]") for row in (upper, lower))
+    line: Node = Line(f"{helper}({name}{here}{f'[{k}]' * (steps > 1)}, {rows});")
     if steps > 1:
-        line = Loop(f"for (int {k} = 0; {k} < {steps}; ++{k})", (line,), unroll=True)
+        line = Loop(f"for (int {k} = 0; {k} < {steps_text}; ++{k})", (line,), unroll=True)
     if count:
         line = Loop(f"for (int {m} = 0; {m} < {count}; ++{m})", (line,), unroll=True)
-    parts = f"[{steps}]" * (steps > 1)
+    parts = f"[{steps_text}]" * (steps > 1)
     place = f"[{kk} / {step}]" * (steps > 1)
     return [Line(f"unsigned {name}{pieces}{parts}[4];"), line], f"{name}{here}{place}"
 
