@@ -238,7 +238,7 @@ LARGER = {
     "matmul_persistent/matmul_persistent_kernel_fp16.cu": ROLES,
     "batched_matmul/batched_matmul_kernel_tf32.cu": FRAGMENTS,
     "int4_matmul/int4_matmul_kernel_fp16.cu": ROLES,
-    "int4_matmul/int4_matmul_kernel_fp16_few_rows.cu": "120 lines are helpers; weights are computed two at a time, off words",
+    "int4_matmul/int4_matmul_kernel_fp16_few_rows.cu": "19 statements with tiles in five layouts; weights are computed two at a time, off words",
     "fp8_matmul/fp8_matmul_kernel_e4m3.cu": ROLES,
 }
 
