@@ -6,9 +6,10 @@ import re
 
 from .constants import words_of
 
-# The types and functions that a helper defines.
+# The types, functions and variables that a helper defines.
 DEFINED = re.compile(
-    r"^(?:(?:struct(?: alignas\(\d+\))?|using|template <.*> struct) (\w+)|__device__ [^(\n]*?(\w+)\()", re.MULTILINE
+    r"^(?:(?:struct(?: alignas\(\d+\))?|using|template <.*> struct) (\w+)|(?:static )?__device__ [^(\[\n]*?(\w+)[(\[])",
+    re.M,
 )
 
 

@@ -67,7 +67,7 @@ layer_norm_bwd_dwdb(const float* dw_part_ptr, const float* db_part_ptr, float* d
     __shared__ float dw_sum_partial[NUM_WARPS][BLOCK_N];   // partial results by warp
     __shared__ float db_sum_partial[NUM_WARPS][BLOCK_N];   // partial results by warp
     const int tid = threadIdx.x;
-    __builtin_assume(tid >= 0);   // its quotients and remainders are shifts and masks
+    __builtin_assume(tid >= 0 && tid < NUM_THREADS);   // quotients are shifts, known tests vanish
     const int col = tid % COL_THREADS, row = tid / COL_THREADS;   // this thread's place in a tile
     const int program_x = blockIdx.x;
 
