@@ -12,6 +12,7 @@ from ..schedule.instructions import WARPGROUP_BITS
 from ..schedule.layout import REGISTER, Layout, bits_of
 from ..schedule.shared_tiles import ALIGNMENT, LINE_BYTES, SharedTile
 from .context import Context, ctype
+from .element import run_at
 from .formats import line_elements
 from .matrix_store import stores_matrices, write_matrices
 from .operand import element_place, place_line
@@ -87,7 +88,7 @@ def sharing(context: Context, parts: int) -> tuple[str, Callable[[str], tuple[No
     if parts == 1:
         return f"{tid} == 0", context.barrier
     size, number = context.warpgroup_size(), context.warpgroup(_warpgroup_bits(parts))
-    barrier = context.constant("STORE_BARRIER", 2, "named barriers, one of each warpgroup", topic="threads")
+    barrier = context.constant("STORE_BARRIER", 2, "the first of the warpgroups' own barriers", topic="threads")
     context.use_helper("named_barrier_sync")
     return f"{tid} % {size} == 0", lambda reason: (Line(f"named_barrier_sync({barrier} + {number}, {size});", reason),)
 
@@ -203,7 +204,7 @@ def _write(
     if width > 1:
         context.needs.packets |= {width * tile.itemsize}
         helper = context.use_helper("store_vec", "store_vec", kind="", modifier="", bools=False)
-        line: Node = Line(f"{helper}<{width_text}>(&{array}[{place}], &{source});")
+        line: Node = Line(f"{helper}<{width_text}>(&{array}[{place}], {run_at(source)});")
     else:
         line = Line(f"{array}[{place}] = {source};")
     nodes: tuple[Node, ...] = (*naming, line)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 from ..analysis.facts import Facts
@@ -19,13 +20,13 @@ from .index_tiles import settle_index_tiles
 from .literals import literal_text
 from .made_maps import count_map_slots
 from .names import MATH_NAMES, Names, entry_name
-from .roles import Roles
+from .roles import UNNAMED_TILE, Roles
 from .scopes import Scopes, find_scopes
 from .shared_plan import loops_of_tiles, names_of_arrays, plan_shared, shared_alignment
-from .unit import Blank, Constant, Function, Line, Node, Shared, Unit, words
+from .unit import COMMENT_ROOM, Blank, Constant, Function, Line, Node, Shared, Unit, rewritten, words
 from .warp_roles import lower_body
 
-COMMENT_ROOM = 43  # columns beside a constant
+LAUNCH_WORD = re.compile(r"static_cast<int>\((blockIdx|gridDim)\.([xyz])\)")
 
 
 def lower_kernel(kernel: Kernel, facts: Facts, schedule: Schedule, in_turns: bool = False) -> Unit:
@@ -40,6 +41,7 @@ def lower_kernel(kernel: Kernel, facts: Facts, schedule: Schedule, in_turns: boo
     context = _context(kernel, facts, schedule, in_turns)
     names = context.names
     body = settle_index_tiles(lower_body(context, kernel), lambda name: names.bearers(name) <= facts.index)
+    body = _name_launch_words(context, body)
     functions = _functions(context, kernel)
     for helper in context.speller.used_helpers:
         context.use_helper(helper)
@@ -65,10 +67,26 @@ def lower_kernel(kernel: Kernel, facts: Facts, schedule: Schedule, in_turns: boo
             *(f"const __grid_constant__ TensorMap {tensor_map.name}" for tensor_map in schedule.rings.encoded),
         ),
         bounds=bounds,
-        places=tuple(context.roles.places),
         body=(*prologue, Blank(), *body),
     )
     return unit
+
+
+def _name_launch_words(context: Context, body: tuple[Node, ...]) -> tuple[Node, ...]:
+    """The body with a name for a program's place in the grid, and for the grid's sides, where it computes with them."""
+    found: set[tuple[str, str]] = set()
+
+    def noted(text: str) -> str:
+        found.update(LAUNCH_WORD.findall(text))
+        return text
+
+    rewritten(body, noted)
+    known = {"blockIdx": ("program", "the program's place"), "gridDim": ("num_programs", "how many there are")}
+    names = {
+        (word, axis): context.thread_place(f"{known[word][0]}_{axis}", f"{word}.{axis}", "", known[word][1])
+        for word, axis in sorted(found)
+    }
+    return rewritten(body, lambda text: LAUNCH_WORD.sub(lambda match: names[match[1], match[2]], text))
 
 
 def _bounds(context: Context) -> str:
@@ -143,7 +161,7 @@ def _layouts(kernel: Kernel, schedule: Schedule) -> list[tuple[Layout, tuple[int
                 found.append((schedule.warp_copies[target].layout, target.type.shape, f"{target.name}_ahead"))
         own = schedule.statement_layouts.get(id(statement))
         if own is not None:
-            found.append((own, _tile_shape(statement), "tile"))
+            found.append((own, _tile_shape(statement), UNNAMED_TILE))
         for conversion in schedule.conversions.get(id(statement), ()):
             found.append((conversion.layout, conversion.variable.type.shape, conversion.variable.name))
     return found
@@ -242,14 +260,15 @@ def _prologue(context: Context, dynamic: tuple[Shared, ...], body: Iterable[Node
         ]
     tid = context.roles.tid
     used, places = words((*context.role.set_up, *body)), []
-    for name, line in reversed(context.roles.places):  # a place may be computed from those before it
-        if name in used:
-            places.append(line)
-            used |= words((line,))
+    for place in reversed(context.roles.places):  # a place may be computed from those before it
+        if place.name in used:
+            places.append(place)
+            used |= words((place,))
     if tid in used:
         nodes.append(Line(f"const int {tid} = threadIdx.x;"))
     # With tensor copies there is little that it would save.
-    if tid in used and (places or _tests_constants(context.kernel)) and not context.schedule.rings.has_producer:
+    divided = any(re.search(rf"\b{tid}\b", place.value) for place in places)
+    if tid in used and (divided or _tests_constants(context.kernel)) and not context.schedule.rings.has_producer:
         known = f"__builtin_assume({tid} >= 0 && {tid} < NUM_THREADS);"
         nodes.append(Line(known, "quotients are shifts, known tests vanish"))
     nodes += reversed(places)

@@ -17,8 +17,8 @@ RESERVED = frozenset(
     switch template this thread_local throw true try typedef typeid typename union unsigned using virtual void
     volatile wchar_t while xor xor_eq half warpSize threadIdx blockIdx blockDim gridDim main printf min max abs
     Packet load_vec store_vec warp_reduce block_reduce block_reduce_rows combine_warps shuffle_xor divide square_root
-    power_of_two sigmoid max_nan min_nan clamp_nan made_maps map_slot_taken take_map_slot free_map_slot
-    make_tensor_map_2d""".split()
+    power_of_two sigmoid sigmoid_double max_nan min_nan clamp_nan made_maps map_slot_taken take_map_slot
+    free_map_slot make_tensor_map_2d""".split()
 )
 # Functions of CUDA's math library whose plain names double-precision code calls; other code may use them as variables.
 MATH_NAMES = frozenset(
@@ -44,7 +44,8 @@ LIBRARY_NAMES = MATH_NAMES | frozenset(
 VECTOR_TYPE = re.compile(r"u?(?:char|short|int|long|longlong|float|double)[1-4]")
 SPARE_SUFFIXES = ("next", "other", "further", "last", "extra", "value")
 UNNAMED = "iteration"  # what Python calls `_`: the variable of a loop that says nothing with it
-OTHER_LETTERS = {"c": "j"}  # of loops over columns, as many kernels have a matrix c
+# Of loops over columns, rows, vectors and so on, where the user has a variable of that name, such as a matrix c.
+OTHER_LETTERS = {"c": "j", "r": "i", "e": "i", "p": "g", "v": "vec", "w": "other_warp"}
 
 
 def entry_name(name: str, constants: Iterable[str] = ()) -> str:
@@ -126,7 +127,7 @@ class Names:
         """A loop index: the letter, or another while the user has a variable of that name. Loops may share it."""
         letter = OTHER_LETTERS.get(letter, letter) if letter in self._users else letter
         while letter in self._users:
-            letter += letter[0]
+            letter = f"{letter}{letter}" if len(letter) == 1 else f"the_{letter}"
         return letter
 
     def fresh(self, *choices: str) -> str:

@@ -96,7 +96,7 @@ def slot_read(context: Context, target: Variable) -> str:
     copy = context.schedule.warp_copies.get(target)
     if copy is None:
         return context.roles.tid
-    comment = f"where the lane that copies for this one puts its part of {target.name}"
+    comment = f"where this lane's part of {target.name} is copied to"
     return context.thread_place(f"{target.name}_slot", _swizzled(context, copy.copiers, copy), comment)
 
 
@@ -107,10 +107,8 @@ def slot_filled(context: Context, target: Variable) -> str:
         return context.roles.tid
     bits = (*range(copy.lane_bits), *range(LANE_BITS, LANE_BITS + len(copy.copiers) - copy.lane_bits))
     text = _swizzled(context, bits, copy)
-    order = (
-        "in an order by which reads meet different banks" if copy.swizzle.pairs else "of a lane that copies for several"
-    )
-    return context.thread_place(f"{target.name}_filled", text, f"where its copies go, {order}")
+    order = "so that reads meet different banks" if copy.swizzle.pairs else "one lane's for several"
+    return context.thread_place(f"{target.name}_filled", text, f"where this lane's copies go, {order}")
 
 
 def places_of_all(context: Context, target: Variable) -> str:
