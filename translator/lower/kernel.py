@@ -109,8 +109,9 @@ def _context(kernel: Kernel, facts: Facts, schedule: Schedule, in_turns: bool) -
     roles = Roles(_layouts(kernel, schedule), names, schedule.options.num_warps, schedule.rings.has_producer)
     context = Context(kernel, facts, schedule, _scopes(kernel, facts, schedule, names), names, roles)
     context.shared.in_turns = in_turns
-    if in_turns and not schedule.rings.has_producer:  # which loads for the next loop while this one is under way
-        context.shared.loops_of = loops_of_tiles(kernel, facts, schedule.staged)
+    if in_turns:  # the loading warpgroup loads for the next loop while this one is under way
+        ahead = {tile for ring in schedule.rings.rings if ring.kind == "tma" for tile in ring.tiles}
+        context.shared.turns_of = loops_of_tiles(kernel, facts, [tile for tile in schedule.staged if tile not in ahead])
     for name in kernel.constants:
         names.reserve(name)
     for tensor_map in schedule.rings.maps:
@@ -118,7 +119,8 @@ def _context(kernel: Kernel, facts: Facts, schedule: Schedule, in_turns: bool) -
     for parameter in kernel.parameters:
         names.variable(parameter.variable)
     for tile, first in schedule.rings.twins.items():
-        names.share(tile, first)
+        if tile.name == first.name:
+            names.share(tile, first)
     context.read_only = read_only_pointers(kernel)
     for variable in sorted(schedule.in_shared, key=lambda v: v.key):
         context.shared.arrays[variable.key, "tile"] = _tile_in_shared(context, variable)
@@ -250,6 +252,13 @@ def _tile_in_shared(context: Context, variable: Variable) -> Shared:
     return Shared(context.names.variable(variable), context.element_ctype(variable), dimensions, size, comment)
 
 
+def _twins(context: Context) -> list[Line]:
+    """Names for tiles that take the memory of others of another name."""
+    pairs = [tuple(map(context.names.variable, pair)) for pair in context.schedule.rings.twins.items()]
+    comment = "the same memory: their loops follow each other"
+    return [Line(f"auto& {tile} = {first};", comment) for tile, first in dict.fromkeys(pairs) if tile != first]
+
+
 def _prologue(context: Context, dynamic: tuple[Shared, ...], body: Iterable[Node]) -> list[Node]:
     """The coordinates of the thread, as far as the body reads them, and the shared struct."""
     nodes: list[Node] = []
@@ -257,6 +266,7 @@ def _prologue(context: Context, dynamic: tuple[Shared, ...], body: Iterable[Node
         nodes += [
             Line(f"extern __shared__ __align__({shared_alignment(dynamic)}) unsigned char shared_bytes[];"),
             *names_of_arrays(context, dynamic),
+            *_twins(context),
         ]
     tid = context.roles.tid
     used, places = words((*context.role.set_up, *body)), []
