@@ -38,6 +38,8 @@ def attribute_of(builder: Builder, base: Value, name: str, span: Span) -> Value:
 
 
 def _member(builder: Builder, value: Any, name: str, span: Span) -> Value:
+    if name == "value" and not hasattr(value, name):
+        return Const(value)  # what Triton's constexpr wraps, as every compile-time value is wrapped there
     try:
         member = unwrap(getattr(value, name))
     except AttributeError as error:

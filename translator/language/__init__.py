@@ -15,6 +15,7 @@ from .constexpr import constexpr
 from .control import condition, range, static_range
 from .dtypes import DTYPES_BY_WORD as _DTYPES
 from .dtypes import DType as dtype  # noqa: N813 (Triton's name)
+from .inner import inner_modules as _inner_modules
 from .missing import NOT_YET
 from .missing import missing_name as _missing_name
 from .namespaces import LIBDEVICE as _LIBDEVICE
@@ -55,6 +56,9 @@ __all__ = [
     "dtype", "extra", "libdevice", "math", "pi32_t", "pointer_type", "range", "static_range", "target_info", "tensor",
     "tensor_descriptor", "tuple", *_builtins, *_DTYPES,
 ]  # fmt: skip
+
+core, standard = _inner_modules({name: globals()[name] for name in __all__})
+__all__ += ["core", "standard"]
 
 
 def __getattr__(name: str) -> Any:

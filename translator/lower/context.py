@@ -59,6 +59,7 @@ class Context:
     ) -> None:
         """Starts a lowering; `read_only` are the pointers that nothing is written through."""
         self.read_only = read_only
+        self.agreed: frozenset[Variable] = frozenset()  # scalars that one thread loads for all
         self.kernel, self.facts, self.schedule, self.scopes = kernel, facts, schedule, scopes
         self.spelled = {variable: facts.definitions[variable] for variable in facts.absorbed}
         self.names, self.roles = names, roles

@@ -9,6 +9,7 @@ from ..ir.nodes import Call, For, Kernel, Statement, Variable
 from ..ir.types import ValueType
 from ..ir.walk import expressions, statements, subexpressions
 from ..language.dtypes import DType, PointerType, float32
+from ..schedule.agreed_loads import agreed_loads
 from ..schedule.layout import Layout
 from ..schedule.plan import Schedule
 from ..schedule.pointers import read_only_pointers
@@ -88,6 +89,7 @@ def _context(kernel: Kernel, facts: Facts, schedule: Schedule, in_turns: bool) -
     for parameter in kernel.parameters:
         names.variable(parameter.variable)
     context.read_only = read_only_pointers(kernel)
+    context.agreed = agreed_loads(kernel)
     for variable in sorted(schedule.in_shared, key=lambda v: v.key):
         context.shared.arrays[variable.key, "tile"] = _tile_in_shared(context, variable)
     return context
