@@ -21,10 +21,14 @@ from tilewright.schedule.targets import find_target
 
 MODES = ("gpu", "cpu", "check", "interpret")
 OPTION_NAMES = frozenset(field.name for field in fields(Options))
-# Options of Triton's that change nothing here: device libraries are CUDA's own, a warp has 32 threads.
-WITHOUT_EFFECT = frozenset(("extern_libs", "warp_size", "sanitize_overflow", "instrumentation_mode"))
+# Options of Triton's that change nothing here: device libraries are CUDA's own and flush nothing to zero, a warp has 32
+# threads, and no PTX of others is taken.
+WITHOUT_EFFECT = frozenset(
+    ("extern_libs", "warp_size", "sanitize_overflow", "instrumentation_mode", "enable_reflect_ftz", "ir_override")
+)
 ACCEPTED = OPTION_NAMES | WITHOUT_EFFECT | {"stream"}
 HOST_TARGET = "sm_90a"
+MOST_REGISTERS = 255  # that a thread can have
 
 
 def make_options(given: dict[str, Any], debug: bool | None = None) -> Options:
@@ -44,15 +48,27 @@ def make_options(given: dict[str, Any], debug: bool | None = None) -> Options:
     if os.environ.get("TRITON_F32_DEFAULT"):
         values.setdefault("default_dot_input_precision", os.environ["TRITON_F32_DEFAULT"])
     options = Options(**values)
+    check_options(options)
+    return options
+
+
+def check_options(options: Options) -> None:
+    """Rejects values that no kernel can have.
+
+    Raises:
+      LaunchError: for such a value.
+      OutOfResources: for more warps than a block can have.
+    """
     if type(options.num_warps) is not int or options.num_warps < 1 or options.num_warps & (options.num_warps - 1):
         raise LaunchError(f"num_warps must be a power of 2, not {options.num_warps!r}")
     if type(options.num_stages) is not int or options.num_stages < 0:
         raise LaunchError(f"num_stages must be an integer that is not negative, not {options.num_stages!r}")
-    if options.maxnreg is not None and (type(options.maxnreg) is not int or options.maxnreg < 1):
-        raise LaunchError(f"maxnreg must be None or a positive integer, not {options.maxnreg!r}")
+    if options.maxnreg is not None and (type(options.maxnreg) is not int or not 1 <= options.maxnreg <= MOST_REGISTERS):
+        raise LaunchError(f"maxnreg must be None or an integer from 1 to {MOST_REGISTERS}, not {options.maxnreg!r}")
+    if type(options.enable_fp_fusion) is not bool:
+        raise LaunchError(f"enable_fp_fusion must be True or False, not {options.enable_fp_fusion!r}")
     if options.num_warps > 32:
         raise OutOfResources(options.num_warps * 32, 1024, "threads")
-    return options
 
 
 def grid_sizes(grid: Any, bound: dict[str, Any]) -> tuple[int, int, int]:

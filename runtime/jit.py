@@ -37,11 +37,14 @@ from tilewright.runtime.fast_path import FastPath
 from tilewright.runtime.kernel_interface import KernelInterface
 from tilewright.runtime.log import log, reason
 from tilewright.runtime.nvrtc import load_ahead
+from tilewright.runtime.reinterpreted import TensorWrapper, reinterpret
 from tilewright.runtime.signature import parse_signature
 from tilewright.runtime.specialise import Call, describe_argument, key_of, specialise
 from tilewright.runtime.tracing import launches_nothing, opaque
 from tilewright.runtime.translations import translated
 from tilewright.schedule.targets import find_target
+
+__all__ = ["JITFunction", "KernelInterface", "TensorWrapper", "jit", "reinterpret"]
 
 # A process that was forked while another thread compiled must not wait for that thread.
 _KERNELS: weakref.WeakSet[JITFunction] = weakref.WeakSet()

@@ -71,6 +71,8 @@ def _kernel_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--signature", required=True, help='one entry per parameter, as "*fp32:16, i32, 1024"')
     parser.add_argument("--num-warps", type=int, default=4)
     parser.add_argument("--num-stages", type=int, default=3)
+    parser.add_argument("--maxnreg", type=int, help="registers a thread may have")
+    parser.add_argument("--no-fp-fusion", action="store_true", help="products and sums are rounded each by itself")
     parser.add_argument("--arch", default="sm_90a")
     parser.add_argument("--no-guards", action="store_true", help="text that is right for all values")
     parser.add_argument("--launch-cooperative-grid", action="store_true", help="all programs run at once")
@@ -117,6 +119,7 @@ def innermost(value: Any) -> Any:
 
 
 def _stages(options: Any) -> Any:
+    from tilewright.runtime.choices import check_options
     from tilewright.runtime.signature import parse_signature
 
     from .artifact import Options
@@ -126,8 +129,10 @@ def _stages(options: Any) -> Any:
     kernel = load_kernel(options.kernel)
     chosen = Options(
         num_warps=options.num_warps, num_stages=options.num_stages, guards=not options.no_guards,
+        maxnreg=options.maxnreg, enable_fp_fusion=not options.no_fp_fusion,
         launch_cooperative_grid=options.launch_cooperative_grid, launch_pdl=options.launch_pdl,
     )  # fmt: skip
+    check_options(chosen)
     return translate_stages(kernel, parse_signature(kernel, options.signature), chosen, find_target(options.arch))
 
 

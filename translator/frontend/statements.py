@@ -66,8 +66,8 @@ def _visit_compound(builder: Builder, node: Any, rest: Sequence[Any]) -> bool:
     if isinstance(node, cst.If):
         return visit_if(builder, node, rest)
     if isinstance(node, cst.For):
-        visit_for(builder, node)
-    elif isinstance(node, cst.While):
+        return visit_for(builder, node)
+    if isinstance(node, cst.While):
         visit_while(builder, node)
     else:
         raise unsupported(builder, node)
@@ -106,6 +106,9 @@ def bind_target(builder: Builder, target: Any, value: Value) -> None:
         builder.bind(target.value, value, span)
         return
     if isinstance(target, (cst.Tuple, cst.List)):
+        if any(isinstance(element, cst.StarredElement) for element in target.elements):
+            remedy = "name each item, or index the tuple: rest = items[1:]"
+            raise UnsupportedLanguageConstruct("* in the target of an assignment", span, remedy, builder.calls)
         if not isinstance(value, Tuple) or len(value.items) != len(target.elements):
             raise DTypeError(
                 f"cannot unpack {len(value.items) if isinstance(value, Tuple) else 'a single value'} into "

@@ -73,6 +73,7 @@ class Undefined:
 
     span: Span
     why: str
+    remedy: str = ""
 
 
 Value = Const | Tuple | BlockPointer | Descriptor | Method | Expr

@@ -160,6 +160,16 @@ class _Rewriter(ast.NodeTransformer):
         node.func = self._call("callee", node.func)
         return node
 
+    def visit_List(self, node: ast.List) -> ast.AST:
+        """A list is a tuple in a kernel: equal to a shape, and fixed."""
+        self.generic_visit(node)
+        return ast.copy_location(ast.Tuple(node.elts, node.ctx), node)
+
+    def visit_ListComp(self, node: ast.ListComp) -> ast.AST:
+        self.generic_visit(node)
+        items = ast.copy_location(ast.Starred(node, ast.Load()), node)
+        return ast.copy_location(ast.Tuple([items], ast.Load()), node)
+
     def visit_Assert(self, node: ast.Assert) -> ast.AST:
         self.generic_visit(node)
         message = node.msg if node.msg is not None else ast.copy_location(ast.Constant(""), node)

@@ -56,6 +56,13 @@ def _cast(a: Arguments) -> Tile:
     return cast(as_tile(a["input"]), dtype_of(a["dtype"]), None if is_literal and not bitcast else rounding, bitcast)
 
 
+def _item(a: Arguments) -> Tile:
+    tile = as_tile(a["input"])
+    if tile.numel != 1 or not isinstance(tile.element, DType):
+        raise ShapeError(f"item() takes a tile of one number, not {tile.element}{list(tile.shape)}")
+    return tile.like(tile.values.reshape(()))
+
+
 def _broadcast_to(a: Arguments) -> Tile:
     tile, shape = as_tile(a["input"]), shape_of(a["shape"])
     fits = not tile.shape or (
@@ -181,6 +188,7 @@ HANDLERS: dict[str, Callable[[Arguments], Any]] = {
     "reshape": lambda a: reshaped(as_tile(a["input"]), shape_of(a["shape"])),
     "view": lambda a: reshaped(as_tile(a["input"]), shape_of(a["shape"])),
     "ravel": lambda a: reshaped(as_tile(a["x"]), (as_tile(a["x"]).numel,)),
+    "item": _item,
     "squeeze": _squeeze,
     "unsqueeze": lambda a: _expand_dims(a, "x", "dim"),
     "swizzle2d": _swizzle,

@@ -14,7 +14,7 @@ import numpy as np
 from ..diagnostics import DTypeError, ShapeError
 from ..language.constexpr import unwrap
 from ..language.dtypes import DType, Element, PointerType, int64
-from ..language.values import tensor
+from ..language.values import block_type, tensor
 from ..ops.casts import check_cast, numpy_cast, numpy_type
 from ..ops.promotion import literal_type
 from ..ops.registry import OPS, Operand
@@ -22,27 +22,6 @@ from ..ops.registry import OPS, Operand
 
 class AmbiguousTruthError(DTypeError):
     """The truth of a tile of several elements was asked for."""
-
-
-class BlockType:
-    """`x.type` of a tile, for kernels that ask."""
-
-    def __init__(self, shape: tuple[int, ...], element: Element) -> None:
-        """The type of tiles of `shape`."""
-        self.shape, self.element_ty, self.scalar = shape, element, element
-        self.numel = int(np.prod(shape))
-
-    def is_block(self) -> bool:
-        """True."""
-        return True
-
-    def is_ptr(self) -> bool:
-        """False: the tile is a block, its elements may be pointers."""
-        return False
-
-    def get_block_shapes(self) -> tuple[int, ...]:
-        """The shape."""
-        return self.shape
 
 
 ANYWHERE = "anywhere"  # the origin of pointers that were made of integers
@@ -75,9 +54,9 @@ class Tile(tensor):
         return self.element
 
     @property
-    def type(self) -> Element | BlockType:
+    def type(self) -> Element | block_type:
         """The element type of a scalar, or the type of a tile."""
-        return BlockType(self.shape, self.element) if self.shape else self.element
+        return block_type(self.element, self.shape) if self.shape else self.element
 
     @property
     def numel(self) -> int:
@@ -94,7 +73,7 @@ class Tile(tensor):
         converted: Tile = self.cast(dtype, fp_downcast_rounding, bitcast)
         return converted
 
-    def item(self) -> bool | int | float:
+    def number(self) -> bool | int | float:
         """A scalar as a Python number; for the interpreter itself."""
         number: bool | int | float = self.values.reshape(()).item()
         return number

@@ -6,7 +6,7 @@ import operator
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from .values import tensor
+from .values import constexpr_type, tensor
 
 
 class constexpr:  # noqa: N801 (Triton's name)
@@ -22,9 +22,9 @@ class constexpr:  # noqa: N801 (Triton's name)
         self.value: Any = value.value if isinstance(value, constexpr) else value
 
     @property
-    def type(self) -> type[constexpr]:
-        """The class itself, as in Triton."""
-        return constexpr
+    def type(self) -> constexpr_type:
+        """That of a compile-time value."""
+        return constexpr_type(self.value)
 
     def __repr__(self) -> str:
         return f"constexpr[{self.value!r}]"

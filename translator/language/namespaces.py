@@ -28,7 +28,7 @@ def elementwise(op_name: str, method: bool = False) -> Builtin:
 LIBDEVICE = {name[len(PREFIX) :]: elementwise(name) for name in OPS if name.startswith(PREFIX)}
 
 
-def module(name: str, doc: str, members: dict[str, Any]) -> ModuleType:
+def _module(name: str, doc: str, members: dict[str, Any]) -> ModuleType:
     """A module below this package that `import` finds under its full name."""
     full = f"{__package__}.{name}"
     module = ModuleType(full, doc)
@@ -48,13 +48,13 @@ def _capability_at_least(major: int, minor: int = 0) -> bool:
 
 
 # Kernels of Triton 2 have the device math library's functions there, and in `tl.libdevice`.
-math = module("math", "`tl.math`.", LIBDEVICE | {name: elementwise(name) for name in MATH} | {"fdiv": fdiv})
-libdevice = module("libdevice", "CUDA's device math library, where Triton 2 had it.", LIBDEVICE)
-_extra_libdevice = module("extra.libdevice", "CUDA's device math library.", LIBDEVICE)
-_cuda_libdevice = module("extra.cuda.libdevice", "CUDA's device math library.", LIBDEVICE)
-_cuda = module("extra.cuda", "What only CUDA has.", {"libdevice": _cuda_libdevice, **GRID_CONTROL})
-extra = module("extra", "Functions beyond the language proper.", {"libdevice": _extra_libdevice, "cuda": _cuda})
-target_info = module(
+math = _module("math", "`tl.math`.", LIBDEVICE | {name: elementwise(name) for name in MATH} | {"fdiv": fdiv})
+libdevice = _module("libdevice", "CUDA's device math library, where Triton 2 had it.", LIBDEVICE)
+_extra_libdevice = _module("extra.libdevice", "CUDA's device math library.", LIBDEVICE)
+_cuda_libdevice = _module("extra.cuda.libdevice", "CUDA's device math library.", LIBDEVICE)
+_cuda = _module("extra.cuda", "What only CUDA has.", {"libdevice": _cuda_libdevice, **GRID_CONTROL})
+extra = _module("extra", "Functions beyond the language proper.", {"libdevice": _extra_libdevice, "cuda": _cuda})
+target_info = _module(
     "target_info",
     "What kernels may ask about the target.",
     {"is_cuda": lambda: True, "is_hip": lambda: False, "cuda_capability_geq": _capability_at_least},

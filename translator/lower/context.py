@@ -80,7 +80,7 @@ class Context:
 
     def nested(self, facts: Facts, scopes: Scopes, names: Names) -> Context:
         """A lowering of scalar code in a function of its own; helpers are asked for from this one."""
-        inner = Context(self.kernel, facts, self.schedule, scopes, names, self.roles)
+        inner = Context(self.kernel, facts, self.schedule, scopes, names, self.roles.in_function())
         inner.root = self.root
         inner.needs = self.needs
         inner.speller.used_ops, inner.speller.used_helpers = self.speller.used_ops, self.speller.used_helpers

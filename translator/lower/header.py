@@ -41,6 +41,7 @@ def header_fields(context: Context, dynamic_bytes: int, mentioned: frozenset[str
         HeaderField("arguments", _arguments(context)),
         HeaderField("constexpr", _constants(context.kernel)),
         HeaderField("launch", _launch(context, dynamic_bytes)),
+        HeaderField("compile", _compile(context)),
         HeaderField("guards", (f"holds for {', '.join(rings.guards)}; otherwise take --no-guards",)),
         HeaderField("maps", tuple(_tensor_map(one) for one in rings.maps)),
         HeaderField("warps", _warps(context)),
@@ -59,6 +60,12 @@ def _target(context: Context) -> str:
         return f"sm_90a only ({', '.join(special)})"
     since = max((plan.instruction.since for plan in context.schedule.dots.values()), default=80)
     return f"sm_{max(since, 90) if templates & FROM_HOPPER else since} and later"
+
+
+def _compile(context: Context) -> tuple[str, ...]:
+    """What must be asked of the compiler."""
+    flags = context.schedule.options.compiler_flags
+    return (f"with {' '.join(flags)}",) if flags else ()
 
 
 def _tensor_map(one: TensorMap) -> str:
@@ -173,6 +180,8 @@ def _tiles(context: Context, mentioned: frozenset[str]) -> tuple[str, ...]:
         pieces = {fragments(plan) for plan in schedule.dots.values() if plan.layout == layout} - {""}
         lines.append(f"{', '.join(names)} [{sides}]: {next(iter(sorted(pieces)), distribution(layout))}")
     for variable, tile in schedule.staged.items():
+        if variable in schedule.rings.twins:
+            continue
         sides = ", ".join(str(int(side)) for side in tile.shape)
         stages = f"{tile.stages} stages of " if tile.stages > 1 else ""
         lines.append(

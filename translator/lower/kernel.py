@@ -44,8 +44,7 @@ def lower_kernel(kernel: Kernel, facts: Facts, schedule: Schedule, in_turns: boo
     for helper in context.speller.used_helpers:
         context.use_helper(helper)
     static, dynamic, dynamic_bytes = plan_shared(context)
-    prologue = _prologue(context, dynamic, body)
-    threads = " + ".join(filter(None, ("NUM_THREADS", context.producer_threads())))
+    prologue, bounds = _prologue(context, dynamic, body), _bounds(context)
     unit = Unit(
         title=title(kernel),
         header=header_fields(context, dynamic_bytes, words(body)),
@@ -64,12 +63,23 @@ def lower_kernel(kernel: Kernel, facts: Facts, schedule: Schedule, in_turns: boo
             *((f"int {context.num_programs()}",) if schedule.rings.persistent else ()),
             *(f"const __grid_constant__ TensorMap {tensor_map.name}" for tensor_map in schedule.rings.maps),
         ),
-        launch_bounds=threads
-        + (f", {schedule.blocks_per_multiprocessor}" if schedule.blocks_per_multiprocessor else ""),
+        bounds=bounds,
         places=tuple(context.roles.places),
         body=(*prologue, Blank(), *body),
     )
     return unit
+
+
+def _bounds(context: Context) -> str:
+    """The qualifier that bounds the kernel's registers: as the user says, or by the threads that a multiprocessor holds.
+
+    CUDA takes one of the two, and the compiler's own flag counts for neither.
+    """
+    if context.schedule.options.maxnreg is not None:
+        return f"__maxnreg__({context.schedule.options.maxnreg})"
+    threads = " + ".join(filter(None, ("NUM_THREADS", context.producer_threads())))
+    blocks = context.schedule.blocks_per_multiprocessor
+    return f"__launch_bounds__({threads}, {blocks})" if blocks else f"__launch_bounds__({threads})"
 
 
 def _context(kernel: Kernel, facts: Facts, schedule: Schedule, in_turns: bool) -> Context:
@@ -88,6 +98,8 @@ def _context(kernel: Kernel, facts: Facts, schedule: Schedule, in_turns: bool) -
         names.reserve(tensor_map.name)
     for parameter in kernel.parameters:
         names.variable(parameter.variable)
+    for tile, first in schedule.rings.twins.items():
+        names.share(tile, first)
     context.read_only = read_only_pointers(kernel)
     context.agreed = agreed_loads(kernel)
     for variable in sorted(schedule.in_shared, key=lambda v: v.key):
@@ -229,13 +241,16 @@ def _prologue(context: Context, dynamic: tuple[Shared, ...], body: Iterable[Node
             *names_of_arrays(context, dynamic),
         ]
     tid = context.roles.tid
-    nodes.append(Line(f"const int {tid} = threadIdx.x;"))
     used, places = words((*context.role.set_up, *body)), []
     for name, line in reversed(context.roles.places):  # a place may be computed from those before it
         if name in used:
             places.append(line)
             used |= words((line,))
-    if places and not context.schedule.rings.has_producer:  # with tensor copies there is little that it would save
+    if tid in used:
+        nodes.append(Line(f"const int {tid} = threadIdx.x;"))
+    if (
+        places and tid in used and not context.schedule.rings.has_producer
+    ):  # with tensor copies there is little that it would save
         nodes.append(Line(f"__builtin_assume({tid} >= 0);", "its quotients and remainders are shifts and masks"))
     nodes += reversed(places)
     return [*nodes, *context.role.set_up]

@@ -120,6 +120,8 @@ def operand_place(
         return (), OperandPlace(base, tile, operand, is_a)
     layout = context.schedule.layouts[variable]
     tile = copied_tile(operand, layout, is_a, instruction)
+    if (variable, tile) in context.stages.lasting:
+        return (), OperandPlace(context.stages.lasting[variable, tile], tile, operand, is_a)
     purpose = "a" if is_a else "b"
     name = context.shared.scratch_name(id(statement), purpose, f"{variable.name}_shared")
     shared_array(context, id(statement), purpose, name, variable, tile, f"{variable.name}, for the dot")

@@ -45,12 +45,16 @@ class Blank:
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """`for`/`while` with its header; `unroll` puts `#pragma unroll` above it. Of a lambda, `closing` is "};"."""
+    """`for`/`while` with its header; `unroll` puts `#pragma unroll` above it, with the `factor` that the user gave.
+
+    Of a lambda, `closing` is "};".
+    """
 
     header: str
     body: tuple[Node, ...]
     unroll: bool = False
     closing: str = "}"
+    factor: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +176,7 @@ class Unit:
       dynamic_bytes, dynamic_alignment: the size and the alignment of that struct.
       static_shared: arrays declared `__shared__` in the kernel.
       packets: sizes of vector accesses, in bytes.
-      name, parameters, launch_bounds: of the kernel.
+      name, parameters, bounds: of the kernel; the last is the qualifier that bounds its threads or their registers.
       places: the lines of the body that say where a thread stands, with the names that they declare; those that nothing
         mentions are left out.
       body: its statements.
@@ -191,6 +195,6 @@ class Unit:
     packets: tuple[int, ...]
     name: str
     parameters: tuple[str, ...]
-    launch_bounds: str
+    bounds: str
     places: tuple[tuple[str, Line], ...]
     body: tuple[Node, ...]
