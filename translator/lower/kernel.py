@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ..analysis.facts import Facts
+from ..ir.c_names import can_be_global
 from ..ir.nodes import Call, For, Kernel, Statement, Variable
 from ..ir.types import ValueType
 from ..ir.walk import expressions, statements, subexpressions
@@ -171,6 +172,8 @@ def _user_constants(context: Context) -> list[Constant]:
     constants = []
     for name, value in context.kernel.constants.items():
         comment = _sides(context, name)
+        if not can_be_global(name):
+            continue  # its value is written out
         if isinstance(value, bool):
             constants.append(Constant(name, "true" if value else "false", comment, "bool", "user"))
         elif isinstance(value, int) and -(1 << 31) <= value < 1 << 31:
