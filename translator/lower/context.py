@@ -11,13 +11,14 @@ from dataclasses import replace
 
 from ..analysis.axis_info import axis_info
 from ..analysis.facts import Facts
+from ..ir.c_names import LIBRARY_NAMES
 from ..ir.nodes import DeviceFunction, Kernel, Statement, Variable
 from ..ir.types import ValueType
 from ..language.dtypes import PointerType
 from ..schedule.instructions import LANE_BITS, WARPGROUP_BITS
 from ..schedule.layout import REGISTER, Layout
 from ..schedule.plan import Schedule
-from .names import LIBRARY_NAMES, Names
+from .names import Names
 from .needs import Needs
 from .point import Index, Point, point_of, register_index
 from .roles import Roles

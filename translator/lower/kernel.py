@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ..analysis.facts import Facts
-from ..ir.c_names import can_be_global
+from ..ir.c_names import MATH_NAMES, can_be_global
 from ..ir.nodes import Call, For, Kernel, Statement, Variable
 from ..ir.types import ValueType
 from ..ir.walk import expressions, statements, subexpressions
@@ -19,7 +19,7 @@ from .functions import lower_function
 from .header import header_fields, title
 from .index_tiles import settle_index_tiles
 from .literals import literal_text
-from .names import MATH_NAMES, Names, entry_name
+from .names import Names, entry_name
 from .roles import Roles
 from .scopes import Scopes, find_scopes
 from .shared_plan import loops_of_tiles, names_of_arrays, plan_shared, shared_alignment
