@@ -166,6 +166,8 @@ def _bytes(shape: Sequence[int], strides: Sequence[int] | None, dtype: DType, na
 
 def _device_of(value: Any) -> int:
     device = getattr(value, "device", None)
+    if getattr(device, "type", device) == "cpu":
+        return HOST
     for attribute in ("id", "index"):
         number = getattr(device, attribute, None)
         if isinstance(number, int):

@@ -96,6 +96,13 @@ class JITFunction(KernelInterface, KernelFunction):
         super()._unsafe_update_src(source)
         self._fast = FastPath(self)
 
+    @property
+    def cache_key(self) -> str:
+        """A digest of the kernel's text and of the kernels and numbers that it uses."""
+        from tilewright.runtime.autotune_subject import source_digest
+
+        return source_digest(self)
+
     def is_general(self, parameter: KernelParameter) -> bool:
         """Whether values of a parameter are not told apart by alignment or divisibility."""
         return parameter.name in self.unspecialised or parameter.num in self.unspecialised

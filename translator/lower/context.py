@@ -11,13 +11,14 @@ from dataclasses import replace
 
 from ..analysis.axis_info import axis_info
 from ..analysis.facts import Facts
+from ..ir.c_names import LIBRARY_NAMES
 from ..ir.nodes import DeviceFunction, Kernel, Statement, Variable
 from ..ir.types import ValueType
 from ..language.dtypes import PointerType
 from ..schedule.instructions import LANE_BITS, WARPGROUP_BITS
 from ..schedule.layout import REGISTER, Layout
 from ..schedule.plan import Schedule
-from .names import LIBRARY_NAMES, Names
+from .names import Names
 from .needs import Needs
 from .point import Index, Point, point_of, register_index
 from .roles import Roles
@@ -59,6 +60,7 @@ class Context:
     ) -> None:
         """Starts a lowering; `read_only` are the pointers that nothing is written through."""
         self.read_only = read_only
+        self.agreed: frozenset[Variable] = frozenset()  # scalars that one thread loads for all
         self.kernel, self.facts, self.schedule, self.scopes = kernel, facts, schedule, scopes
         self.spelled = {variable: facts.definitions[variable] for variable in facts.absorbed}
         self.names, self.roles = names, roles

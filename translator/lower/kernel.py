@@ -6,10 +6,12 @@ import re
 from collections.abc import Iterable
 
 from ..analysis.facts import Facts
+from ..ir.c_names import MATH_NAMES, can_be_global
 from ..ir.nodes import Call, Expr, For, Kernel, Literal, Statement, Variable
 from ..ir.types import ValueType
 from ..ir.walk import expressions, statements, subexpressions
 from ..language.dtypes import DType, PointerType, float32
+from ..schedule.agreed_loads import agreed_loads
 from ..schedule.layout import Layout
 from ..schedule.plan import Schedule
 from ..schedule.pointers import read_only_pointers
@@ -19,7 +21,7 @@ from .header import header_fields, title
 from .index_tiles import settle_index_tiles
 from .literals import literal_text
 from .made_maps import count_map_slots
-from .names import MATH_NAMES, Names, entry_name
+from .names import Names, entry_name
 from .roles import UNNAMED_TILE, Roles
 from .scopes import Scopes, find_scopes
 from .shared_plan import loops_of_tiles, names_of_arrays, plan_shared, shared_alignment
@@ -122,6 +124,7 @@ def _context(kernel: Kernel, facts: Facts, schedule: Schedule, in_turns: bool) -
         if tile.name == first.name:
             names.share(tile, first)
     context.read_only = read_only_pointers(kernel)
+    context.agreed = agreed_loads(kernel)
     for variable in sorted(schedule.in_shared, key=lambda v: v.key):
         context.shared.arrays[variable.key, "tile"] = _tile_in_shared(context, variable)
     return context
@@ -191,6 +194,8 @@ def _user_constants(context: Context) -> list[Constant]:
     constants = []
     for name, value in context.kernel.constants.items():
         comment = _sides(context, name)
+        if not can_be_global(name):
+            continue  # its value is written out
         if isinstance(value, bool):
             constants.append(Constant(name, "true" if value else "false", comment, "bool", "user"))
         elif isinstance(value, int) and -(1 << 31) <= value < 1 << 31:

@@ -19,6 +19,7 @@ from .memory_order import note_load, order_after_loads
 from .point import Index, Point, point_of
 from .rounding import materialised
 from .spell import Text
+from .told import told_by_one
 from .unit import Branch, Line, Node, Spelled
 from .vectors import (
     access_of,
@@ -194,6 +195,9 @@ def _load_scalar(context: Context, statement: Assign, call: Call) -> tuple[Node,
     if condition is not None and not (target in context.stages.own and _is_zero(other)):
         fallback = _fallback(context, other, target.type, None)
         text = Text(f"{condition.within(4)} ? {text.within(4)} : {fallback.within(3)}", 3)
+    if target in context.agreed:
+        first, what = f"{context.roles.tid} == 0", "loaded by one thread, so that all go the same way"
+        return told_by_one(context, statement, target, first, text.text, what)
     note_load(context, pointer, None)
     return (*context.bind_scalar(statement, target, text.text), *context.stages.after_load.get(id(statement), ()))
 
