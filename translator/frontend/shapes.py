@@ -170,7 +170,7 @@ def literal_or_error(value: Const, span: Span) -> DType:
 
 def as_bool(expr: Expr, span: Span) -> Expr:
     """`expr` as int1: itself, or whether it differs from zero; of a pointer, whether it points to anything."""
-    from ..language.dtypes import int1, int64
+    from ..language.dtypes import PointerType, int1, int64
 
     if isinstance(expr.type.element, PointerType):
         expr = Call(expr.type.with_element(int64), "cast", (expr,), (), span=span)
