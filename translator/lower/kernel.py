@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ..analysis.facts import Facts
-from ..ir.nodes import Call, For, Kernel, Statement, Variable
+from ..ir.nodes import Call, For, Kernel, Literal, Statement, Variable
 from ..ir.types import ValueType
 from ..ir.walk import expressions, statements, subexpressions
-from ..language.dtypes import DType, PointerType, float32
+from ..language.dtypes import DType, PointerType, float32, float64
 from ..schedule.layout import Layout
 from ..schedule.plan import Schedule
 from ..schedule.pointers import read_only_pointers
@@ -89,6 +89,7 @@ def _context(kernel: Kernel, facts: Facts, schedule: Schedule, in_turns: bool) -
     roles = Roles(_layouts(kernel, schedule), names, schedule.options.num_warps, schedule.rings.has_producer)
     context = Context(kernel, facts, schedule, _scopes(kernel, facts, schedule, names), names, roles)
     context.shared.in_turns = in_turns
+    context.speller.doubles = _doubles(kernel)
     if in_turns and not schedule.rings.has_producer:  # which loads for the next loop while this one is under way
         context.shared.loops_of = loops_of_tiles(kernel, facts, schedule.staged)
     for name in kernel.constants:
@@ -174,8 +175,23 @@ def _user_constants(context: Context) -> list[Constant]:
         elif isinstance(value, int) and -(1 << 31) <= value < 1 << 31:
             constants.append(Constant(name, str(int(value)), comment, topic="user"))
         elif isinstance(value, float):
-            constants.append(Constant(name, literal_text(value, float32), comment, "float", "user"))
+            dtype = float64 if name in context.speller.doubles else float32
+            constants.append(Constant(name, literal_text(value, dtype), comment, dtype.cuda, "user"))
     return sorted(constants, key=lambda constant: (not constant.comment, constant.value == "1"))
+
+
+def _doubles(kernel: Kernel) -> frozenset[str]:
+    """Compile-time floats that are computed with in fp64."""
+    blocks = (kernel.body, *(function.body for function in kernel.functions))
+    parts = (
+        part
+        for block in blocks
+        for statement in statements(block)
+        for expr in expressions(statement)
+        for part in subexpressions(expr)
+    )
+    found = {part.symbol for part in parts if isinstance(part, Literal) and part.type.element == float64}
+    return frozenset(name for name in found if name is not None and isinstance(kernel.constants.get(name), float))
 
 
 def _sides(context: Context, symbol: str) -> str:
