@@ -95,8 +95,7 @@ def _constant_key(value: Any) -> Any:
         return type(value), *(_constant_key(unwrap(item)) for item in value)
     if isinstance(value, (int, str)):
         return type(value), value
-    kind: Any = type(value)
-    has_text = kind.__repr__ is not object.__repr__ and not callable(value)
+    has_text = not callable(value) and any("__repr__" in vars(one) for one in type(value).__mro__[:-1])
     return type(value), repr(value) if has_text or type(value).__hash__ is None else value
 
 

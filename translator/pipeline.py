@@ -86,7 +86,7 @@ def _translate_stages(
         file=kernel.file,
         globals=kernel.globals,
         readings=kernel.readings,
-        tensor_maps=schedule.rings.maps,
+        tensor_maps=schedule.rings.encoded,
         guards=schedule.rings.guards,
         persistent=schedule.rings.persistent,
         cooperative=options.launch_cooperative_grid,

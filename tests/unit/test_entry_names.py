@@ -99,6 +99,21 @@ def test_a_constant_that_only_a_helper_seems_to_read_is_left_out() -> None:
 
 
 @triton.jit
+def letters_of_cuda_kernel(x_ptr, out_ptr, x: tl.constexpr, f: tl.constexpr, S: tl.constexpr):
+    # What the kernel does not read: `x`, a member of blockIdx, and `f`, the suffix of a number.
+    at = tl.program_id(0) * S + tl.arange(0, S)
+    tl.store(out_ptr + at, tl.load(x_ptr + at) * 0.5)
+
+
+@pytest.mark.skipif(not nvrtc.is_available(), reason="NVRTC is not installed")
+def test_a_constant_that_is_only_a_letter_of_cuda_is_left_out() -> None:
+    artifact = letters_of_cuda_kernel.translate("*fp32:16, *fp32:16, 3, 5, 256")
+    assert "blockIdx.x" in artifact.source and "0.5f" in artifact.source
+    assert "constexpr int x =" not in artifact.source and "constexpr int f =" not in artifact.source
+    assert "warning" not in nvrtc.compile_text(artifact).log
+
+
+@triton.jit
 def unused_letters_kernel(x_ptr, out_ptr, a: tl.constexpr, b: tl.constexpr, d: tl.constexpr, S: tl.constexpr):
     # `a`, `b` and `d` are operands of wgmma, and the helper for it says in a comment that only b is transposed.
     rows, columns = tl.arange(0, S)[:, None], tl.arange(0, S)[None, :]

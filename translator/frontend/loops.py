@@ -163,13 +163,14 @@ def _run_time_loop(
         _leave(builder, node, before, Use(variable.type, variable))
 
 
-def _leave(builder: Builder, node: Any, before: Value | Undefined | None, last: Value) -> None:
+def _leave(builder: Builder, node: Any, before: Value | Undefined | None, last: Value | Undefined) -> None:
     """Gives a loop's variable its last value behind the loop, in the variable that the name has around the block."""
     name = node.target.value
     builder.scope[name] = last
-    if not isinstance(before, Use) or before.variable in builder.protected:
+    is_read = name in builder.source.read_outside_their_loops
+    if not isinstance(before, Use) or isinstance(last, Undefined) or not is_read:
         return
-    if name in builder.source.read_outside_their_loops and builder.block_of.get(before.variable) != builder.block:
+    if before.variable not in builder.protected and builder.block_of.get(before.variable) != builder.block:
         builder.scope[name] = before
         builder.bind(name, last, builder.source.span(node.target))
 
@@ -242,7 +243,7 @@ def _translated_body(builder: Builder, node: Any, enter: Callable[[], None]) -> 
     from .statements import visit_block
 
     origin = builder.here
-    own_target = node.target.value if isinstance(node, cst.For) else ""
+    own_target = getattr(node.target, "value", "") if isinstance(node, cst.For) else ""
     inside = assigned_names(node.body) if own_target else assigned_names(node.test, node.body)
     names = [name for name in inside if name != own_target]
     own_variables(builder, names)

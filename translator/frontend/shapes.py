@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..diagnostics import CompilationError, DTypeError, ShapeError, Span
 from ..ir.nodes import Call, Expr, Literal
 from ..ir.types import ValueType
-from ..language.dtypes import DType, Element, PointerType
+from ..language.dtypes import DType, Element
 from ..ops.casts import check_cast
 from ..ops.promotion import literal_type
 from ..ops.registry import OPS, Operand
@@ -170,11 +170,9 @@ def literal_or_error(value: Const, span: Span) -> DType:
 
 def as_bool(expr: Expr, span: Span) -> Expr:
     """`expr` as int1: itself, or whether it differs from zero."""
-    if isinstance(expr.type.element, PointerType):
-        raise DTypeError("a pointer is no truth value", span, "compare an integer instead")
     from ..language.dtypes import int1
 
-    if expr.type.dtype.is_bool():
+    if expr.type.element == int1:
         return expr
     if isinstance(expr, Literal):
         return Literal(expr.type.with_element(int1), bool(expr.value), span=span)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ..ir.nodes import Call, Effect, Expr, Return, Use, Variable
-from ..ir.types import Dim
+from ..ir.types import Dim, ValueType
 from ..ir.walk import statements
 from ..schedule.access import Access
 from ..schedule.instructions import WARPGROUP_BITS
@@ -35,14 +35,14 @@ def lower_box_store(context: Context, statement: Effect) -> tuple[Node, ...]:
     fast = [axis for axis in call.attribute("axes") if axis is not None][-1]
     whole = SharedTile(shape, fast, value.type.dtype.itemsize)
     pieces = whole.boxes if _by_registers(layout, fast, bits_of(whole.boxes)) else 1
-    piece_side = _piece_side(context, whole, variable, _word(call)) if pieces > 1 else shape[fast]
+    piece_side = _piece_side(context, whole, value.type, _word(call)) if pieces > 1 else shape[fast]
     sides = tuple(piece_side if axis == fast else side for axis, side in enumerate(shape))
     tile = SharedTile(sides, fast, whole.itemsize, min(pieces, BUFFERS))
     array = _buffer(context, statement, variable, tile, _word(call))
     for helper in ("async_proxy_fence", "tma_store_wait"):
         context.use_helper(helper)
     parts = context.schedule.store_parts.get(id(statement), 1)
-    own, barrier = _sharing(context, parts)
+    own, barrier = sharing(context, parts)
     number = context.names.shared_index("piece") if pieces > 1 else "0"
     text = f"{side_text(context, shape[fast])} / {side_text(context, piece_side)}"
     count = context.constant("STORE_PIECES", pieces, f"pieces of {_word(call)}, stored one by one", text, "stores")
@@ -81,7 +81,7 @@ def lower_box_store(context: Context, statement: Effect) -> tuple[Node, ...]:
     return (*prepare, *first, *nodes)
 
 
-def _sharing(context: Context, parts: int) -> tuple[str, Callable[[str], tuple[Node, ...]]]:
+def sharing(context: Context, parts: int) -> tuple[str, Callable[[str], tuple[Node, ...]]]:
     """(whether a thread starts copies, the barrier before it does): of all threads, or of each warpgroup for itself."""
     tid = context.roles.tid
     if parts == 1:
@@ -106,6 +106,25 @@ def _in_registers(
         return (), value.variable
     variable, prepare = materialised(context, statement, value, layout)
     return prepare, variable
+
+
+def stored_box(context: Context, statement: Effect) -> tuple[SharedTile, str, str]:
+    """A stored tile, and the sides of the boxes in which it is copied out."""
+    value = statement.call.args[0]
+    fast = [axis for axis in statement.call.attribute("axes") if axis is not None][-1]
+    tile, parts = (
+        SharedTile(value.type.shape, fast, value.type.dtype.itemsize),
+        context.schedule.store_parts.get(id(statement), 1),
+    )
+    rows = _store_rows(context, tile, parts) if parts > 1 else side_text(context, tile.shape[tile.slow])
+    cols = tile.shape[fast] if tile.boxes == 1 else _piece_side(context, tile, value.type, _word(statement.call))
+    return tile, rows, side_text(context, cols)
+
+
+def _store_rows(context: Context, tile: SharedTile, parts: int) -> str:
+    """The constant that counts the rows of a warpgroup's part."""
+    lines = f"{side_text(context, tile.shape[tile.slow])} / {parts}"
+    return context.constant("STORE_ROWS", tile.lines // parts, "rows that a warpgroup copies out", lines, "stores")
 
 
 def _by_registers(layout: Layout, fast: int, bits: int) -> bool:
@@ -135,9 +154,9 @@ def _buffers(context: Context, tile: SharedTile) -> str:
     return context.constant("STORE_BUFFERS", tile.stages, "pieces: one is written, one copied out", topic="stores")
 
 
-def _piece_side(context: Context, whole: SharedTile, variable: Variable, word: str) -> Dim:
+def _piece_side(context: Context, whole: SharedTile, type_: ValueType, word: str) -> Dim:
     """The width of a piece: a line of the widest swizzle."""
-    text = f"{LINE_BYTES} / sizeof({ctype(variable.type)})"
+    text = f"{LINE_BYTES} / sizeof({ctype(type_)})"
     name = context.constant("PIECE_WIDTH", whole.line, f"columns of a piece of {word}: 128 bytes", text, "stores")
     return Dim(whole.line, name)
 
@@ -220,8 +239,7 @@ def _copy(
         moved = f"{number} * {side_text(context, tile.shape[tile.fast])}"
         starts[fast] = moved if starts[fast] == "0" else f"{starts[fast]} + {moved}"
     if parts > 1:
-        lines = f"{side_text(context, tile.shape[tile.slow])} / {parts}"
-        rows = context.constant("STORE_ROWS", tile.lines // parts, "rows that a warpgroup copies out", lines, "stores")
+        rows = _store_rows(context, tile, parts)
         slow = list(call.attribute("axes")).index(tile.slow)
         moved = f"{context.warpgroup(_warpgroup_bits(parts))} * {rows}"
         starts[slow] = moved if starts[slow] == "0" else f"{starts[slow]} + {moved}"

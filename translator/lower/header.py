@@ -15,6 +15,7 @@ from ..schedule.instructions import LANE_BITS, WARPGROUP_BITS
 from ..schedule.layout import Layout
 from ..schedule.tensor_copies import UNBOUNDED
 from .context import Context, ctype
+from .made_maps import line_of_making
 from .row_copies import rows_note
 from .staging import tile_comment
 from .unit import HeaderField
@@ -43,7 +44,7 @@ def header_fields(context: Context, dynamic_bytes: int, mentioned: frozenset[str
         HeaderField("launch", _launch(context, dynamic_bytes)),
         HeaderField("compile", _compile(context)),
         HeaderField("guards", (f"holds for {', '.join(rings.guards)}; otherwise take --no-guards",)),
-        HeaderField("maps", tuple(_tensor_map(one) for one in rings.maps)),
+        HeaderField("maps", tuple(_tensor_map(context, one) for one in rings.maps)),
         HeaderField("warps", _warps(context)),
         HeaderField("tiles", _tiles(context, mentioned)),
         HeaderField("no TMA", rings.reasons),
@@ -68,12 +69,14 @@ def _compile(context: Context) -> tuple[str, ...]:
     return (f"with {' '.join(flags)}",) if flags else ()
 
 
-def _tensor_map(one: TensorMap) -> str:
-    """What the launcher encodes, outermost dimension first as in the code."""
-    sizes = ", ".join("any" if size == UNBOUNDED else size for size in reversed(one.sizes))
+def _tensor_map(context: Context, one: TensorMap) -> str:
+    """What the launcher encodes, or the kernel, outermost dimension first as in the code."""
     box = ", ".join(map(str, reversed(one.box)))
-    strides = ", ".join(reversed(one.strides))
     swizzle = f"{one.swizzle}-byte swizzle" if one.swizzle else "no swizzle"
+    if one.made:
+        return f"{one.name}: made in the kernel (L{line_of_making(context, one)}); box [{box}], {swizzle}"
+    sizes = ", ".join("any" if size == UNBOUNDED else size for size in reversed(one.sizes))
+    strides = ", ".join(reversed(one.strides))
     return f"{one.name}: {one.base} [{sizes}], strides in bytes [{strides}]; box [{box}], {swizzle}"
 
 

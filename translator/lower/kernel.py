@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ..analysis.facts import Facts
-from ..ir.nodes import Call, For, Kernel, Literal, Statement, Variable
+from ..ir.nodes import Call, Expr, For, Kernel, Literal, Statement, Variable
 from ..ir.types import ValueType
 from ..ir.walk import expressions, statements, subexpressions
 from ..language.dtypes import DType, PointerType, float32, float64
@@ -17,6 +17,7 @@ from .functions import lower_function
 from .header import header_fields, title
 from .index_tiles import settle_index_tiles
 from .literals import literal_text
+from .made_maps import count_map_slots
 from .names import MATH_NAMES, Names, entry_name
 from .roles import Roles
 from .scopes import Scopes, find_scopes
@@ -43,6 +44,7 @@ def lower_kernel(kernel: Kernel, facts: Facts, schedule: Schedule, in_turns: boo
     for helper in context.speller.used_helpers:
         context.use_helper(helper)
     static, dynamic, dynamic_bytes = plan_shared(context)
+    count_map_slots(context, dynamic_bytes)
     prologue, bounds = _prologue(context, dynamic, body), _bounds(context)
     unit = Unit(
         title=title(kernel),
@@ -60,7 +62,7 @@ def lower_kernel(kernel: Kernel, facts: Facts, schedule: Schedule, in_turns: boo
         parameters=(
             *(context.declaration(parameter.variable, None) for parameter in kernel.parameters),
             *((f"int {context.num_programs()}",) if schedule.rings.persistent else ()),
-            *(f"const __grid_constant__ TensorMap {tensor_map.name}" for tensor_map in schedule.rings.maps),
+            *(f"const __grid_constant__ TensorMap {tensor_map.name}" for tensor_map in schedule.rings.encoded),
         ),
         bounds=bounds,
         places=tuple(context.roles.places),
@@ -262,7 +264,25 @@ def _prologue(context: Context, dynamic: tuple[Shared, ...], body: Iterable[Node
             used |= words((line,))
     if tid in used:
         nodes.append(Line(f"const int {tid} = threadIdx.x;"))
-    if places and not context.schedule.rings.has_producer:  # with tensor copies there is little that it would save
-        nodes.append(Line(f"__builtin_assume({tid} >= 0);", "its quotients and remainders are shifts and masks"))
+    # With tensor copies there is little that it would save.
+    if tid in used and (places or _tests_constants(context.kernel)) and not context.schedule.rings.has_producer:
+        known = f"__builtin_assume({tid} >= 0 && {tid} < NUM_THREADS);"
+        nodes.append(Line(known, "quotients are shifts, known tests vanish"))
     nodes += reversed(places)
     return [*nodes, *context.role.set_up]
+
+
+def _tests_constants(kernel: Kernel) -> bool:
+    """Whether indices are compared with numbers: a thread's range then decides some of it, such as all of a last vector."""
+    return any(
+        isinstance(part, Call) and part.op in ("lt", "le", "gt", "ge") and any(map(_is_number, part.args))
+        for statement in statements(kernel.body)
+        for expr in expressions(statement)
+        for part in subexpressions(expr)
+    )
+
+
+def _is_number(expr: Expr) -> bool:
+    while isinstance(expr, Call) and expr.op in ("broadcast", "cast"):
+        expr = expr.args[0]
+    return isinstance(expr, Literal)

@@ -47,7 +47,7 @@ def lower_load(context: Context, statement: Assign) -> tuple[Node, ...]:
         return lower_staged_load(context, statement)
     layout = context.schedule.layouts[target]
     access = access_of(context, statement)
-    modifier = read_modifier(call)
+    modifier = "" if target in context.stages.own else read_modifier(call)
     after = context.stages.after_load.get(id(statement), ())
     if access.width > 1 and not (other is None or isinstance(other, Literal)):
         access = plan_access_by_element(access, pointer, mask, layout, context, id(statement))

@@ -154,8 +154,10 @@ class Roles:
             place="",
             noun=noun,
         )
-        vector = self._names.fresh("VEC", f"{short}_VEC", f"{prefix}_VEC") if role.run > 1 else ""
-        vectors = self._names.fresh("VECS", f"{short}_VECS", f"{prefix}_VECS") if role.run > 1 else ""
+        vector, vectors = (
+            self._names.fresh(word, *(f"{of}_{word}" for of in (short, prefix, name.upper()))) if role.run > 1 else ""
+            for word in ("VEC", "VECS")
+        )
         threads, place = self._threads(role, short, prefix, place, name, thread_bits)
         role = AxisRole(bits, side, index, role.count, vector, vectors, threads, place, noun)
         self._roles[bits] = role

@@ -32,6 +32,7 @@ from .convert import lower_conversions
 from .debug import lower_assert, lower_print
 from .dot import lower_dot
 from .lasting_operands import copies_before_loop, lasting_for
+from .made_maps import lower_make_map
 from .memory import lower_load, lower_store
 from .own_stages import lower_own_loop
 from .recompute import forget_tiles
@@ -74,6 +75,7 @@ STRUCTURED: dict[str, Lowering] = {
     "box_load": lower_box_load,
     "row_load": lower_row_load,
     "box_store": lower_box_store,
+    "make_map": lower_make_map,
     "barrier": _lower_barrier,
     "gdc_wait": _lower_grid_wait,
     "gdc_launch_dependents": _lower_grid_release,
@@ -171,7 +173,7 @@ def lower_statement(context: Context, statement: Statement) -> tuple[Node, ...]:
                 )
             return (*copies, *loop)
         case Return(value=None):
-            return (Line("return;"),)
+            return (*context.role.before_return, Line("return;"))
         case Return(value=Expr() as value):
             return (Line(f"return {context.speller.text(value)};"),)
         case Inlined():

@@ -56,8 +56,6 @@ def plan_load(
 ) -> Access:
     """An access that loads what several of a thread's elements have in common once, as wide as memory allows."""
     access = with_repeats(plan_access(pointer, mask, layout, facts, environment), pointer, layout, environment)
-    if not access.repeats:
-        return access
     wide = plan_access(pointer, mask, layout, facts, environment, layout.run)
     if wide.width <= access.width:
         return access

@@ -69,7 +69,7 @@ layer_norm_bwd_dwdb(const float* dw_part_ptr, const float* db_part_ptr, float* d
     __shared__ float dw_sum_partial[NUM_WARPS][BLOCK_N];   // by warp and kept element
     __shared__ float db_sum_partial[NUM_WARPS][BLOCK_N];   // by warp and kept element
     const int tid = threadIdx.x;
-    __builtin_assume(tid >= 0);   // its quotients and remainders are shifts and masks
+    __builtin_assume(tid >= 0 && tid < NUM_THREADS);   // quotients are shifts, known tests vanish
     const int col = tid % COL_THREADS;   // this thread's place along the columns of a tile
     const int row = tid / COL_THREADS;   // this thread's place along the rows of a tile
 

@@ -63,7 +63,7 @@ extern "C" __global__ void __launch_bounds__(NUM_THREADS)
 rope_kernel(const float* x_ptr, const float* cos_ptr, const float* sin_ptr, float* out_ptr, int n_heads)
 {
     const int tid = threadIdx.x;
-    __builtin_assume(tid >= 0);   // its quotients and remainders are shifts and masks
+    __builtin_assume(tid >= 0 && tid < NUM_THREADS);   // quotients are shifts, known tests vanish
     const int col = tid % COL_THREADS;   // this thread's place along the columns of a tile
     const int row = tid / COL_THREADS;   // this thread's place along the rows of a tile
 
