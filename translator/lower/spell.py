@@ -122,7 +122,7 @@ class Speller:
         text = literal_text(literal.value, element)
         return Text(text, UNARY if text.startswith("-") else ATOM)
 
-    def _float_constant(self, word: str, element: Element) -> str:
+    def _float_constant(self, word: str, element: DType) -> str:
         """A constant of the file, or an integer one as a float, in the type that it is needed in."""
         if word.startswith("static_cast<float>") and element.name == "fp64":
             return word.replace("float", "double", 1)
