@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ..diagnostics import ArgumentError, DTypeError, ShapeError, Span
 from ..ir.nodes import Assign, Call, Expr, Literal, Use
 from ..ir.reshapes import keeps_places
 from ..ir.types import Dim, ValueType
-from ..language.dtypes import DTYPES_BY_NAME, DType, Element, PointerType, int32
+from ..language.dtypes import DTYPES_BY_NAME, DType, Element, PointerType, float32, int32
 from .builder import Builder
 from .operators import binary, is_static
 from .ranges import is_nonnegative
@@ -264,8 +266,17 @@ def _clamp(builder: Builder, a: Arguments, span: Span) -> Value:
     return elementwise("clamp_nan" if _propagates(builder, a, span) else "clamp", [a["x"], a["min"], a["max"]], span)
 
 
+def divided(builder: Builder, x: Value, y: Value, ieee_rounding: Value, span: Span) -> Expr:
+    """The quotient of floats; with `ieee_rounding` the float nearest to it, which fp64 always gives."""
+    quotient = elementwise("fdiv", [x, y], span)
+    exact = builder.constant(ieee_rounding, "ieee_rounding", span)
+    if exact and isinstance(quotient, Call) and quotient.type.dtype == float32:
+        return replace(quotient, op="div_rn")
+    return quotient
+
+
 def _fdiv(builder: Builder, a: Arguments, span: Span) -> Value:
-    return elementwise("fdiv", [a["x"], a["y"]], span)
+    return divided(builder, a["x"], a["y"], a["ieee_rounding"], span)
 
 
 def _to_tensor(builder: Builder, a: Arguments, span: Span) -> Value:

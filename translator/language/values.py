@@ -6,6 +6,7 @@ import builtins
 import enum
 import math
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
 from .dtypes import PointerType
@@ -42,12 +43,11 @@ class tensor_descriptor:  # noqa: N801 (Triton's name)
     __slots__ = ()
 
 
+@dataclass(frozen=True, slots=True)
 class constexpr_type:  # noqa: N801 (Triton's name)
     """The type of a compile-time value: `x.type` of a `tl.constexpr`."""
 
-    def __init__(self, value: Any) -> None:
-        """The type of `value`."""
-        self.value = value
+    value: Any
 
 
 class const:  # noqa: N801 (Triton's name)

@@ -86,6 +86,7 @@ class Context:
         inner.needs = self.needs
         inner.speller.used_ops, inner.speller.used_helpers = self.speller.used_ops, self.speller.used_helpers
         inner.speller.used_functions = self.speller.used_functions
+        inner.speller.doubles = self.speller.doubles
         return inner
 
     def function_name(self, function: DeviceFunction) -> str:

@@ -73,6 +73,7 @@ class Speller:
     ) -> None:
         """How to spell the coordinate of a one-axis point, a device function, and a program's index or their number."""
         self.definitions: Mapping[Variable, Expr] = {}  # of variables that are assigned once
+        self.doubles: frozenset[str] = frozenset()  # constants of the file that are doubles
         self._launch_word = launch_word
         self._function_name = function_name
         self._variable_text = variable_text
@@ -120,9 +121,17 @@ class Speller:
             return Text(f"static_cast<{element.cuda}>({literal.symbol})")
         word = re.fullmatch(r"\w+|static_cast<\w+>\(.*\)", literal.symbol or "")
         if word and element.name in ("fp32", "fp64", "i1"):
-            return Text(word[0])
+            return Text(self._float_constant(word[0], element))
         text = literal_text(literal.value, element)
         return Text(text, UNARY if text.startswith("-") else ATOM)
+
+    def _float_constant(self, word: str, element: DType) -> str:
+        """A constant of the file, or an integer one as a float, in the type that it is needed in."""
+        if word.startswith("static_cast<float>") and element.name == "fp64":
+            return word.replace("float", "double", 1)
+        if word in self.doubles and element.name == "fp32":
+            return f"static_cast<float>({word})"
+        return word
 
     def _call(self, call: Call, point: Point | None, wide: bool) -> Text:
         below = [self._down(call, arg, point) for arg in call.args]
