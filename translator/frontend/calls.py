@@ -13,7 +13,6 @@ from ..ir.walk import expressions, statements, used_variables, what_decides
 from ..kernel_function import KernelFunction
 from ..language.builtin import Builtin
 from ..language.constexpr import unwrap
-from ..language.control import condition
 from ..language.dtypes import DType
 from .aggregates import AGGREGATES, parts_of
 from .builder import Builder
