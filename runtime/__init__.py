@@ -8,6 +8,9 @@ from typing import Any
 _HOMES = {
     "JITFunction": "jit",
     "KernelInterface": "kernel_interface",
+    "InterpreterError": "errors",
+    "TensorWrapper": "reinterpreted",
+    "reinterpret": "reinterpreted",
     "autotune": "autotune",
     "Autotuner": "autotune",
     "Config": "autotune_config",

@@ -6,10 +6,12 @@ import functools
 import hashlib
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 from tilewright.artifact import Artifact, Options, launch_conditions
 from tilewright.diagnostics import ArgumentKindError, GlobalChangedError
+from tilewright.kernel_function import KernelFunction
 from tilewright.language.constexpr import unwrap
 from tilewright.outside import outer_value
 from tilewright.runtime.assembly import Assembly
@@ -156,8 +158,10 @@ class CompiledKernel:
             except LookupError:
                 now = None
             if now is not value and (type(now) is not type(value) or now != value):
+                reads = isinstance(owner, (KernelFunction, FunctionType))
+                whole = name if reads else f"{getattr(owner, '__name__', owner)}.{name}"
                 raise GlobalChangedError(
-                    f"Global variable {name} has changed since we compiled this kernel, from {value!r} to {now!r}; pass "
+                    f"Global variable {whole} has changed since we compiled this kernel, from {value!r} to {now!r}; pass "
                     f"it as an argument, or define {self.name} again"
                 )
 

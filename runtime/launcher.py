@@ -77,7 +77,7 @@ class Launcher:
         encodings = self._encode(values) if self._encode is not None else ()
         if self.resident:
             values = (*values, operator.index(x))
-            x = min(x, max(self.resident // (y * z), 1))
+            x = blocks_along_x(x, y * z, self.resident)
         try:
             block = self._free.pop()
         except IndexError:
@@ -110,6 +110,18 @@ class Launcher:
             )
         if status != 0:
             raise refusal(status, f" at the launch of {self._artifact.kernel_name}")
+
+
+def blocks_along_x(programs: int, others: int, resident: int) -> int:
+    """Blocks along x of a kernel whose blocks can run several programs, for a grid of `programs` times `others`.
+
+    As many as the device holds at once (`resident`), unless programs one by one would take fewer rounds: all blocks run the
+    programs of one place along the other axes, so that some multiprocessors may have no block, or fewer programs than others.
+    """
+    most = resident // others
+    if most and -(-programs // most) <= -(-programs * others // resident):
+        return min(programs, most)
+    return programs
 
 
 def _attributes(artifact: Artifact) -> list[int]:

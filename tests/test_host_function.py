@@ -74,10 +74,11 @@ PRINTING_CALLER = """
 int main()
 {
     alignas(16) static half data[8];
-    const int right = launch_fabricated(data, 256, 1500000000, 1.5f, dim3{70, 3, 1}, nullptr);
+    const int right = launch_fabricated(data, 256, 1500000000, 1.5f, dim3{70, 5, 1}, nullptr);
+    const int uneven = launch_fabricated(data, 256, 64, 1.5f, dim3{70, 3, 1}, nullptr);
     const int guarded = launch_fabricated(data, 100, 64, 1.5f, dim3{1, 1, 1}, nullptr);
     const int wide = launch_fabricated(data, 512, 1ll << 40, 1.5f, dim3{1, 1, 1}, nullptr);
-    std::printf("%d %d %d\\n", right, guarded, wide);
+    std::printf("%d %d %d %d\\n", right, uneven, guarded, wide);
 }
 """
 CALLER = """
@@ -128,8 +129,11 @@ def test_the_host_runs_it(tmp_path: Path) -> None:
         "map 2 of type 6: 64 x 256 x 0, stride 3000000000, box 64 x 128, swizzle 3, promotion 2",
         "map 1 of type 6: 256 x 0 x 0, stride 0, box 256 x 0, swizzle 0, promotion 3",
         "allowed 200000",
-        "kernel 256 1500000000 1.5, 70 programs in 3 blocks",
-        "0 1 1",
+        "kernel 256 1500000000 1.5, 70 programs in 2 blocks",
+        "map 2 of type 6: 64 x 256 x 0, stride 128, box 64 x 128, swizzle 3, promotion 2",
+        "map 1 of type 6: 256 x 0 x 0, stride 0, box 256 x 0, swizzle 0, promotion 3",
+        "kernel 256 64 1.5, 70 programs in 70 blocks",  # 21 rounds, where 3 blocks would each run 24 programs
+        "0 0 1 1",
     ]
 
 

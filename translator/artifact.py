@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 from .language.dtypes import DType, Element, int32
 
 if TYPE_CHECKING:
-    from .kernel_function import KernelFunction
+    from collections.abc import Iterator
+
     from .outside import Reading
 
 
@@ -31,10 +32,11 @@ class ConstantArgument:
 
 @dataclass(frozen=True, slots=True)
 class TupleArgument:
-    """A parameter that is a tuple of arguments, which may be tuples again."""
+    """A parameter that is a tuple of arguments, which may be tuples again; `fields` are the names of a namedtuple's."""
 
     name: str
     items: tuple[Argument, ...]
+    fields: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +56,15 @@ class DescriptorArgument:
 
 
 Argument = RuntimeArgument | ConstantArgument | TupleArgument | DescriptorArgument
+
+
+def constants_of(argument: Argument) -> Iterator[ConstantArgument]:
+    """The compile-time values in an argument."""
+    if isinstance(argument, ConstantArgument):
+        yield argument
+    elif isinstance(argument, TupleArgument):
+        for item in argument.items:
+            yield from constants_of(item)
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +181,8 @@ class Artifact:
       writes: names of the pointer parameters that the kernel writes.
       lines: line of the `.cu` (from 1) to line of the user's file, for every line that came from a statement.
       file: base name of the user's file.
-      globals: global values and variables around that were read, as (the function that reads, name, value).
+      globals: values from outside that were read and may change: (the function that reads, name, value) of globals and of
+        variables around, (the module, class or object, name, value) of members.
       readings: what else the text came from, besides the kernel's own text, the arguments and the options; None when that
         cannot be told (see `outside.py`).
       tensor_maps: passed after `parameters`, in order.
@@ -192,7 +204,7 @@ class Artifact:
     writes: tuple[str, ...] = ()
     lines: tuple[tuple[int, int], ...] = field(default=(), compare=False)
     file: str = ""
-    globals: tuple[tuple[KernelFunction, str, Any], ...] = field(default=(), compare=False)
+    globals: tuple[tuple[Any, str, Any], ...] = field(default=(), compare=False)
     readings: tuple[Reading, ...] | None = field(default=None, compare=False)
     tensor_maps: tuple[TensorMap, ...] = ()
     guards: tuple[str, ...] = ()

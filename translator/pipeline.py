@@ -114,7 +114,25 @@ def _prepared(kernel: Kernel, options: Options, target: Target) -> Kernel:
 
 
 def _fitted(kernel: Kernel, options: Options, target: Target) -> tuple[Kernel, Facts, Schedule, Unit]:
-    """Facts, decisions and unit of a kernel, with as many stages in its rings as shared memory has room for.
+    """Facts, decisions and unit of a kernel, for two blocks on a multiprocessor where these pay and fit.
+
+    Raises:
+      OutOfResources: when the kernel does not fit at all.
+    """
+    from .diagnostics import OutOfResources
+    from .schedule.second_block import half_of
+
+    found = _with_room(kernel, options, target, blocks=1)
+    if found[2].wants_second_block:
+        try:
+            return _with_room(kernel, options, half_of(target), blocks=2)
+        except OutOfResources:
+            pass
+    return found
+
+
+def _with_room(kernel: Kernel, options: Options, target: Target, blocks: int) -> tuple[Kernel, Facts, Schedule, Unit]:
+    """The same with as many stages in its rings as shared memory has room for.
 
     Where there is room for no ring, or not even for the kernel without one, arrays of single statements share their memory.
 
@@ -132,12 +150,12 @@ def _fitted(kernel: Kernel, options: Options, target: Target) -> tuple[Kernel, F
     while True:
         planned, rings = plan_rings(kernel, options, target, stages)
         facts = find_facts(planned)
-        schedule = choose_layouts(planned, facts, options, target, rings)
+        schedule = choose_layouts(planned, facts, options, target, rings, blocks)
         try:
             return planned, facts, schedule, lower_kernel(planned, facts, schedule, in_turns)
         except OutOfResources:
             fewer = max((ring.stages for ring in rings.rings), default=1) - 1
-            if fewer >= LEAST_STAGES or (in_turns and rings.rings):
+            if fewer >= LEAST_STAGES or (in_turns and rings.rings and blocks == 1):
                 stages = fewer
             elif not in_turns:
                 stages, in_turns = most, True

@@ -207,6 +207,9 @@ TILEWRIGHT_UNCHECKED inline void start_store(const BoxCopy& copy, const void* si
 TILEWRIGHT_CP_ASYNC(cp_async_4, 4)
 TILEWRIGHT_CP_ASYNC(cp_async_8, 8)
 TILEWRIGHT_CP_ASYNC(cp_async_16, 16)
+TILEWRIGHT_CP_ASYNC(cp_async_4_evict_first, 4)
+TILEWRIGHT_CP_ASYNC(cp_async_8_evict_first, 8)
+TILEWRIGHT_CP_ASYNC(cp_async_16_evict_first, 16)
 TILEWRIGHT_UNCHECKED inline void cp_async_commit() { tilewright::mine().copy_groups.commit(); }
 template <int PENDING> TILEWRIGHT_UNCHECKED void cp_async_wait()
 {

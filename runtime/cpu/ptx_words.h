@@ -11,6 +11,7 @@
 
 inline float divide(float x, float y) { return x / y; }
 inline float square_root(float x) { return sqrtf(x); }
+inline float power_of_two(float x) { return x < -126.0f ? 0.0f : exp2f(x); }
 inline unsigned shared_address(const void* pointer) { return unsigned(reinterpret_cast<uintptr_t>(pointer)); }
 template <int N, typename T> void forget(T (&)[N]) {}
 inline unsigned in_register(unsigned number) { return number; }

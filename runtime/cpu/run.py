@@ -21,12 +21,19 @@ SCHEDULES = {"round_robin": 0, "reverse": 1, "greedy_low": 2, "greedy_high": 3, 
 # When asynchronous copies and wgmmas are performed: at once, as late as their waits allow, or now so and now so.
 DELIVERIES = {"early": 0, "late": 1, "mixed": 2}
 
-# The engine is one for the process: grids run one after the other, also those of several threads.
-_turn = threading.Lock()
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_turn.acquire, after_in_parent=_turn.release, after_in_child=_turn.release)
-
 RESIDENT_BLOCKS = 2  # of a persistent kernel, so that each runs several programs
+
+# Threads, blocks and shared memory of a run are variables of the process, and ctypes lets other threads of Python go on.
+_one_at_a_time = threading.Lock()
+
+
+def _in_child() -> None:
+    global _one_at_a_time
+    _one_at_a_time = threading.Lock()  # who held it is not in the child
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_in_child)
 
 
 def run(
@@ -48,10 +55,11 @@ def run(
     words = [*pack(artifact, values), *map(ctypes.addressof, maps)]
     packed = (ctypes.c_uint64 * max(len(words), 1))(*words)
     function = _function(artifact)
-    with _turn:
+    with _one_at_a_time:
         report = function(*grid, SCHEDULES[schedule], seed, DELIVERIES[delivery], packed)
-    if report:
-        raise KernelFaultError(explain(report.decode(), artifact))
+        said = report.decode() if report else ""
+    if said:
+        raise KernelFaultError(explain(said, artifact))
 
 
 def as_started(

@@ -99,6 +99,23 @@ def test_a_constant_that_only_a_helper_seems_to_read_is_left_out() -> None:
 
 
 @triton.jit
+def unused_letters_kernel(x_ptr, out_ptr, a: tl.constexpr, b: tl.constexpr, d: tl.constexpr, S: tl.constexpr):
+    # `a`, `b` and `d` are operands of wgmma, and the helper for it says in a comment that only b is transposed.
+    rows, columns = tl.arange(0, S)[:, None], tl.arange(0, S)[None, :]
+    x = tl.load(x_ptr + rows * S + columns)
+    out = tl.dot(x, x)
+    tl.store(out_ptr + rows * S + columns, out)
+
+
+@pytest.mark.skipif(not nvrtc.is_available(), reason="NVRTC is not installed")
+def test_a_constant_that_only_a_comment_mentions_is_left_out() -> None:
+    artifact = unused_letters_kernel.translate("*fp16:16, *fp32:16, 3, 5, 7, 64")
+    assert "only b transposed" in artifact.source
+    assert not any(f"constexpr int {name} =" in artifact.source for name in "abd")
+    assert "warning" not in nvrtc.compile_text(artifact).log
+
+
+@triton.jit
 def short_names_kernel(x_ptr, w_ptr, out_ptr, N, stride, S: tl.constexpr, C: tl.constexpr):
     # r and c are what loops over registers are called where the user has no such names.
     rows, columns = tl.arange(0, S), tl.arange(0, S)

@@ -80,11 +80,12 @@ def test_persistent_kernels_get_no_more_blocks_than_fit(tmp_path: Path) -> None:
     code = (
         "from test_launching import artifact\nfrom tilewright.runtime.launcher import Launcher\n"
         "launcher = Launcher(artifact(tensor_maps=(), persistent=True), 0x4000, 0)\n"
-        "for grid in ((100, 1, 1), (1000, 2, 1), (5, 200, 1)): launcher.launch_anywhere(*grid, 0, (16, 2, 3, 1.0))\n"
+        "for grid in ((100, 1, 1), (1000, 2, 1), (5, 200, 1), (9, 70, 1)): launcher.launch_anywhere(*grid, 0, (16, 2, 3, 1.0))\n"
     )
     launches = with_stub(code, tmp_path, (8, 4, 8, 4, 4))
     found = [(*map(int, words[:3]), int.from_bytes(bytes.fromhex(words[10]), "little")) for words in launches]
-    assert found == [(100, 1, 1, 100), (66, 2, 1, 1000), (1, 200, 1, 5)]  # on 132 multiprocessors
+    # On 132 multiprocessors; 70 blocks would leave 62 of them idle.
+    assert found == [(100, 1, 1, 100), (66, 2, 1, 1000), (5, 200, 1, 5), (9, 70, 1, 9)]
 
 
 def test_a_thread_without_a_context_gets_one(tmp_path: Path) -> None:

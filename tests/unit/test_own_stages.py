@@ -216,7 +216,11 @@ DEQUANTISED = [
     (bits, by_columns, dtype, shape, warps)
     for bits in (2, 4, 8)
     for by_columns in (False, True)
-    for dtype, shape, warps in ((np.float16, (16, 64, 64), 4), (np.float16, (32, 32, 128), 1))
+    for dtype, shape, warps in (
+        (np.float16, (16, 64, 64), 4),
+        (np.float16, (16, 64, 64), 1),
+        (np.float16, (32, 32, 128), 1),
+    )
 ]
 
 

@@ -182,8 +182,8 @@ def assigned_in_one_side(o_ptr, n, B: tl.constexpr):
 
 @triton.jit
 def starred(o_ptr, n, B: tl.constexpr):
-    first, *others = (n, 2)
-    tl.store(o_ptr + first, others)
+    _first, *others = (n, 2)
+    tl.store(o_ptr, others)
 
 
 @pytest.mark.parametrize(

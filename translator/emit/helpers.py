@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from ..lower.unit import Helper
@@ -15,10 +16,12 @@ TEMPLATES = (
     "store_vec",
     "round_pairs",
     "atomic_float",
-    "atomic_long",
+    "atomic_bits",
+    "atomic_half",
     "atomic_add_vec",
     "divide",
     "square_root",
+    "power_of_two",
     "sigmoid",
     "small_pair",
     "in_register",
@@ -81,6 +84,8 @@ TEMPLATES = (
     "wgmma_commit",
     "wgmma_wait",
     "wgmma_pin",
+    "fragment_pin",
+    "wgmma_fragment",
     "wgmma",
 )
 
@@ -99,7 +104,9 @@ REQUIRES = {
     "ldmatrix": ("shared_address",),
     "stmatrix": ("shared_address",),
     "wgmma_descriptor": ("shared_address",),
+    "sigmoid": ("divide",),
     "field_pair": ("in_register",),
+    "wgmma_fragment": ("pack_pair", "fragment_pin"),
     "split_tf32": ("round_tf32",),
     "split_bf16": ("pack_bf16",),
 }
@@ -108,7 +115,13 @@ READS = {"ca": "__ldca", "cg": "__ldcg", "cs": "__ldcs", "cv": "__ldcv", "volati
 WRITES = {"wb": "__stwb", "cg": "__stcg", "cs": "__stcs", "wt": "__stwt"}
 EVICTION_READS = {"evict_first": "__ldcs", "evict_last": "__ldca"}
 EVICTION_WRITES = {"evict_first": "__stcs", "evict_last": "__stwb"}
-
+# From a float's bits and back.
+FLOAT_BITS = {
+    "half": ("__half_as_ushort", "__ushort_as_half"),
+    "__nv_bfloat16": ("__bfloat16_as_ushort", "__ushort_as_bfloat16"),
+    "float": ("__float_as_uint", "__uint_as_float"),
+    "double": ("__double_as_longlong", "__longlong_as_double"),
+}
 
 PACKETS = {16: "uint4", 8: "uint2", 4: "unsigned", 2: "unsigned short", 1: "unsigned char"}
 
@@ -132,12 +145,12 @@ def _with_requirements(helper: Helper, packets: tuple[int, ...]) -> list[tuple[s
     values = {"name": helper.name, **helper.values}
     if helper.template in ("load_vec", "store_vec"):
         modifier = values["modifier"]
-        whole = "_".join(filter(None, (helper.template, modifier)))
+        whole = helper.name.replace("_bounded", "").replace("_if", "")
         single = PACKETS[packets[0]] if len(packets) == 1 else ""
         common = {"whole": whole, "packet": single or "Whole", "single": bool(single)} | _access(modifier)
         entries = [(helper.name, helper.template, values | common)]
         if helper.template == "store_vec":
-            entries.insert(0, (whole, helper.template, {"name": whole, "kind": "", "modifier": modifier} | common))
+            entries.insert(0, (whole, helper.template, values | {"name": whole, "kind": ""} | common))
         sizes = [(size, PACKETS[size]) for size in packets]
         return entries if single else [("packet", "packet", {"sizes": sizes}), *entries]
     if helper.template == "load_one":
@@ -146,13 +159,22 @@ def _with_requirements(helper: Helper, packets: tuple[int, ...]) -> list[tuple[s
         same = values["function"]
         other = same.replace("Max", "Min") if values["maximum"] else same.replace("Min", "Max")
         return [(helper.name, helper.template, values | {"same": same, "opposite": other})]
-    if helper.template == "atomic_long":
-        unsigned = {16: "unsigned short", 32: "unsigned", 64: "unsigned long long"}[values["bits"]]
-        return [(helper.name, helper.template, values | {"unsigned": unsigned})]
+    if helper.template == "atomic_half":
+        swap = re.sub("Max|Min", "CAS", values["function"])
+        return [(helper.name, helper.template, values | _bits(values["ctype"], values["bits"]) | {"swap": swap})]
+    if helper.template == "atomic_bits":
+        return [(helper.name, helper.template, values | _bits(values["ctype"], values["bits"]))]
     if helper.template in PTX_VALUES:
         values |= PTX_VALUES[helper.template](**helper.values)
     required = [(name, name, {"name": name}) for name in REQUIRES.get(helper.template, ())]
     return [*required, (helper.name, helper.template, values)]
+
+
+def _bits(ctype: str, width: int) -> dict[str, str]:
+    """The unsigned type of a width, and the functions that turn values of a type into it and back."""
+    unsigned = {16: "unsigned short", 32: "unsigned", 64: "unsigned long long"}[width]
+    to_bits, from_bits = FLOAT_BITS.get(ctype, ("static_cast<Bits>", f"static_cast<{ctype}>"))
+    return {"unsigned": unsigned, "to_bits": to_bits, "from_bits": from_bits}
 
 
 def _access(modifier: str) -> dict[str, str]:

@@ -18,8 +18,8 @@ NAME = re.compile(r"[A-Za-z_]\w*")
 GROWS = re.compile(r"[-+*]")  # what only divides and compares stays within its type
 # The function's own words.
 OWN = frozenset(
-    """grid stream encode encoded sizes strides box steps status device allowed found blocks multiprocessors most config
-    attributes""".split()
+    """grid stream encode encoded sizes strides box steps status device allowed found blocks multiprocessors others
+    resident most config attributes""".split()
 )
 ATTRIBUTES = (  # of a cooperative grid, of one that may start before the last one has ended: name, member of the value
     ("cudaLaunchAttributeCooperative", "cooperative"),

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from itertools import groupby
 from typing import Any
 
 from ..lower.unit import (
-    TOPICS,
     Blank,
     Branch,
     Comment,
-    Constant,
     Function,
     HeaderField,
     Line,
@@ -23,13 +20,13 @@ from ..lower.unit import (
     Unit,
 )
 from .ascii_code import ascii_code
+from .constants import constant_lines, used_constants, values_in_code, words_of
 from .helpers import order_helpers
 from .templates import environment, filled
 from .wrap import WIDTH, wrap_code, wrap_comment
 
 INDENT = 4
 FIELD_COLUMN = 11
-COMMENT_COLUMN = 64
 
 
 def render(unit: Unit) -> tuple[str, tuple[tuple[int, int], ...]]:
@@ -40,8 +37,7 @@ def render(unit: Unit) -> tuple[str, tuple[tuple[int, int], ...]]:
     helpers = [_render_helper(template, values) for template, values in chosen]
     shared = "\n".join(f"{array.ctype} {array.dimensions}" for array in (*unit.static_shared, *unit.dynamic_shared))
     own = "\n".join((*functions, "\n".join(line for line, _ in body), shared, unit.bounds))
-    parameters = "\n".join(str(value) for _, values in chosen for value in values.values())
-    used = used_constants(unit.constants, "\n".join((own, parameters)), helpers)
+    used = used_constants(unit.constants, "\n".join((own, *values_in_code(chosen, helpers))), helpers)
     text = (
         environment()
         .get_template("kernel.cu.j2")
@@ -49,7 +45,7 @@ def render(unit: Unit) -> tuple[str, tuple[tuple[int, int], ...]]:
             unit=unit,
             title=wrap_comment(unit.title, 0),
             header=list(_header_lines(unit.header)),
-            constants=[line for constant in used for line in _constant_lines(constant)],
+            constants=[line for constant in used for line in constant_lines(constant)],
             helpers=helpers,
             dynamic_shared=_struct_lines(unit.dynamic_shared),
             static_shared=[line for array in unit.static_shared for line in _shared_lines(array, True)],
@@ -69,23 +65,13 @@ def _render_body(unit: Unit) -> list[tuple[str, int]]:
     for node in unit.body:
         source = getattr(node, "source_line", 0) or source
         parts.append((names.get(id(node)), _render_nodes((node,), INDENT, source)))
-    mentioned = {word for name, lines in parts if name is None for text, _ in lines for word in _words(text)}
+    mentioned = {word for name, lines in parts if name is None for text, _ in lines for word in words_of(text)}
     kept: list[list[tuple[str, int]]] = []
     for name, lines in reversed(parts):  # a place is made of those above it
         if name is None or name in mentioned:
             kept.append(lines)
-            mentioned |= {word for text, _ in lines for word in _words(text)}
+            mentioned |= {word for text, _ in lines for word in words_of(text)}
     return [line for lines in reversed(kept) for line in lines]
-
-
-def _words(text: str) -> list[str]:
-    """The names in a line of code."""
-    return re.findall(r"[A-Za-z_]\w*", re.sub(r"//.*", "", text))
-
-
-def _parameters(helper: str) -> list[str]:
-    """The names of a helper's template parameters."""
-    return [name for line in re.findall(r"template <(.*)>", helper) for name in re.findall(r"(\w+)(?:,|$)", line)]
 
 
 def _line_map(text: str, body: list[tuple[str, int]]) -> tuple[tuple[int, int], ...]:
@@ -213,7 +199,7 @@ def _paragraphs(lines: Iterable[str]) -> list[str]:
     return joined
 
 
-# ------------------------------------------------------------------------------------------------- header, constants
+# ----------------------------------------------------------------------------------------------------------- header
 
 
 def _header_lines(fields: tuple[HeaderField, ...]) -> Iterable[str]:
@@ -223,45 +209,6 @@ def _header_lines(fields: tuple[HeaderField, ...]) -> Iterable[str]:
             prefix = f"//   {word:<{FIELD_COLUMN}}"
             yield from wrap_comment(line, 0, prefix, "//   " + " " * FIELD_COLUMN)
             word = ""
-
-
-def used_constants(constants: tuple[Constant, ...], text: str, helpers: Iterable[str]) -> list[Constant]:
-    """The constants that a text and its helpers need, with those that they are computed from, each once.
-
-    Names of the user mean something in the text alone: `b` in a helper is an operand of its own, and so is `COLS` in a
-    helper with a template parameter of that name.
-    """
-    by_name = {constant.name: constant for constant in constants}
-    words, theirs = set(_words(text)), {word for one in helpers for word in {*_words(one)} - {*_parameters(one)}}
-    needed = [name for name, one in by_name.items() if name in words or (one.topic != "user" and name in theirs)]
-    pending = list(needed)
-    while pending:
-        for word in re.findall(r"[A-Za-z_]\w*", by_name[pending.pop()].value):
-            if word in by_name and word not in needed:
-                needed.append(word)
-                pending.append(word)
-    by_topic = sorted((by_name[name] for name in by_name if name in needed), key=lambda c: TOPICS.index(c.topic))
-    return _in_order_of_use(by_topic)
-
-
-def _in_order_of_use(constants: list[Constant]) -> list[Constant]:
-    """The same constants, each after those that its value mentions."""
-    placed: list[Constant] = []
-    names = {constant.name for constant in constants}
-    while len(placed) < len(constants):
-        done = {constant.name for constant in placed}
-        for constant in constants:
-            mentioned = set(re.findall(r"[A-Za-z_]\w*", constant.value)) & names
-            if constant.name not in done and mentioned <= done:
-                placed.append(constant)
-                break
-    return placed
-
-
-def _constant_lines(constant: Constant) -> list[str]:
-    text = f"constexpr {constant.ctype} {constant.name} = {constant.value};"
-    line = f"{text:<{COMMENT_COLUMN - 3}}   // {constant.comment}" if constant.comment else text
-    return [line] if len(line) <= WIDTH else [*wrap_comment(constant.comment, 0), text]
 
 
 def _struct_lines(arrays: tuple[Shared, ...]) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..artifact import Argument, ConstantArgument, DescriptorArgument, Options, Target, TupleArgument
+from ..artifact import Argument, ConstantArgument, DescriptorArgument, Options, Target, TupleArgument, constants_of
 
 if TYPE_CHECKING:
     from ..ir.nodes import Kernel
@@ -31,8 +31,8 @@ def build_kernel(function: KernelFunction, arguments: tuple[Argument, ...], opti
     constants: dict[str, Any] = {}
     sides: dict[str, Any] = {}
     for argument in arguments:
-        if isinstance(argument, ConstantArgument):
-            builder.outside.argument(argument.name, argument.value)
+        for constant in constants_of(argument):
+            builder.outside.argument(constant.name, constant.value)
         builder.scope[argument.name] = _parameter_value(builder, argument, argument.name, parameters, constants, sides)
     for parameter in function.params:
         if parameter.is_constexpr:
@@ -71,11 +71,12 @@ def _parameter_value(
         return Const(argument.value, name if is_number else None)
     if isinstance(argument, TupleArgument):
         words = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth")
+        labels = argument.fields or tuple(words[number % len(words)] for number in range(len(argument.items)))
         items = (
-            _parameter_value(builder, item, f"{name}_{words[number % len(words)]}", parameters, constants, sides)
-            for number, item in enumerate(argument.items)
+            _parameter_value(builder, item, f"{name}_{label}", parameters, constants, sides)
+            for label, item in zip(labels, argument.items, strict=True)
         )
-        return Tuple(tuple(items))
+        return Tuple(tuple(items), argument.fields)
     if isinstance(argument, DescriptorArgument):
         return _descriptor(builder, argument, name, parameters, sides)
     return _parameter(builder, name, argument.element, 16 if argument.divisible_by_16 else 1, parameters)

@@ -29,14 +29,14 @@ from ..ir.nodes import (
 from ..ir.rewrite import renamed
 from ..ir.types import Dim, ValueType
 from ..ir.walk import assigned_variables, expressions, statements, used_variables
-from ..kernel_function import KernelFunction
 from ..outside import WATCHED, Outside, as_read, outer_value
 from .aggregates import AGGREGATES
 from .carried import bind_parts
 from .ranges import is_nonnegative
-from .shapes import describe, to_expr
+from .shapes import describe, of_fair_size, to_expr
 from .source import Source
 from .values import Const, Method, NotElementwiseError, Tuple, Undefined, Value
+from .watched import is_watched_function
 
 Scope = dict[str, "Value | Undefined"]
 
@@ -56,7 +56,7 @@ class Builder:
         self.loop_depth: int = parent.loop_depth if parent else 0
         self.protected: set[Variable] = set()  # parameters: assigning to them makes a variable of its own
         self.constexpr_names: set[str] = set()
-        self.globals: dict[tuple[KernelFunction, str], Any] = parent.globals if parent else {}  # (reader, name): value
+        self.globals: dict[tuple[Any, str], Any] = parent.globals if parent else {}  # (reader or owner, name): value
         self._counter: list[int] = parent._counter if parent else [0]
         self.functions: dict[Any, DeviceFunction] = parent.functions if parent else {}
         self.note_prefix: str = parent.note_prefix if parent else ""
@@ -106,16 +106,16 @@ class Builder:
     def _outer_value(self, name: str, span: Span) -> Value:
         import difflib
 
-        from ..language.constexpr import unwrap
+        from ..language.constexpr import plain, unwrap
 
         function = self.source.function
         try:
-            value = unwrap(outer_value(function, name))
+            value = plain(unwrap(outer_value(function, name)))
         except LookupError:
             close = difflib.get_close_matches(name, [*self.scope, *function.outer_names()], n=1)
             hint = f"did you mean {close[0]}?" if close else "define it before this line"
             raise UndefinedVariableError(f"{name} is not defined", span, hint, self.calls) from None
-        is_watched = isinstance(value, WATCHED)
+        is_watched = isinstance(value, WATCHED) or is_watched_function(value)
         if is_watched:
             self.globals[function, name] = as_read(value)
         self.outside.read(function, "global", name, value, function.__module__ if is_watched else "")
@@ -311,4 +311,4 @@ class Builder:
     def shape(self, value: Value, span: Span) -> tuple[int, ...]:
         """A shape: a tuple or list of sides, or one side."""
         items = value.items if isinstance(value, Tuple) else (value,)
-        return tuple(self.side(item, "a side of the shape", span) for item in items)
+        return of_fair_size(tuple(self.side(item, "a side of the shape", span) for item in items), span)

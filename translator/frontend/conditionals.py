@@ -22,12 +22,16 @@ from .values import Const, Undefined, Value
 
 
 def scalar_condition(builder: Builder, value: Value, span: Span) -> Expr:
-    """A condition as a scalar of type int1.
+    """A condition as a scalar of type int1; a tile of one element is its element.
 
     Raises:
-      DTypeError: for a tile.
+      DTypeError: for a tile of several.
     """
+    from .builtins_reduce import only_element
+
     expr = to_expr(value, span)
+    if expr.type.numel == 1 and not expr.type.is_pointer:
+        expr = only_element(builder, expr, span)
     if expr.type.is_tile:
         raise DTypeError(
             f"the condition is a tile of type {expr.type}; the truth of a tile is ambiguous",

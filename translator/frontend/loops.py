@@ -140,6 +140,8 @@ def _run_time_loop(
 
     before = builder.scope.get(node.target.value)
     previous = _number_before(builder, node.target.value, variable.type, span)
+    if getattr(builder.scope.get(node.target.value), "type", variable.type) != variable.type:
+        del builder.scope[node.target.value]  # the loop does not carry what an earlier one of another type left
 
     def enter() -> None:
         builder.scope[node.target.value] = Use(variable.type, variable)
@@ -158,13 +160,13 @@ def _run_time_loop(
         _leave(builder, node, before, Use(variable.type, variable))
 
 
-def _leave(builder: Builder, node: Any, before: Value | Undefined | None, last: Value) -> None:
+def _leave(builder: Builder, node: Any, before: Value | Undefined | None, last: Value | Undefined) -> None:
     """Gives a loop's variable its last value behind the loop, in the variable that the name has around the block."""
     name = node.target.value
     builder.scope[name] = last
-    if not isinstance(before, Use) or name not in builder.source.read_outside_their_loops:
+    if not isinstance(before, Use) or before.variable in builder.protected or isinstance(last, Undefined):
         return
-    if before.variable not in builder.protected and builder.block_of.get(before.variable) != builder.block:
+    if name in builder.source.read_outside_their_loops and builder.block_of.get(before.variable) != builder.block:
         builder.scope[name] = before
         builder.bind(name, last, builder.source.span(node.target))
 
@@ -174,8 +176,8 @@ def _number_before(builder: Builder, name: str, type_: ValueType, span: Span) ->
     value = builder.scope.get(name) if name in builder.source.read_outside_their_loops else None
     if isinstance(value, Const) and type(value.value) is int:
         return Literal(type_, value.value, symbol=value.symbol)
-    if isinstance(value, Expr) and value.type == type_:
-        return value
+    if isinstance(value, Expr) and not value.type.is_tile and not value.type.is_pointer and value.type.dtype.is_int():
+        return cast_to(value, type_.dtype, span)
     return None
 
 
@@ -209,8 +211,6 @@ def visit_while(builder: Builder, node: Any) -> None:
     def enter() -> None:
         with builder.into_block() as prelude:
             value = evaluate(builder, node.test)
-            if isinstance(value, Const) and isinstance(value.value, loops.condition):
-                value = value.value.value
             if is_static(value):
                 raise NotConstexprError(
                     "the condition of a while loop is a compile-time value", span, "use for or if", builder.calls
@@ -239,7 +239,7 @@ def _translated_body(builder: Builder, node: Any, enter: Callable[[], None]) -> 
     from .statements import visit_block
 
     origin = builder.here
-    own_target = node.target.value if isinstance(node, cst.For) else ""
+    own_target = getattr(node.target, "value", "") if isinstance(node, cst.For) else ""
     inside = assigned_names(node.body) if own_target else assigned_names(node.test, node.body)
     names = [name for name in inside if name != own_target]
     own_variables(builder, names)

@@ -12,10 +12,11 @@ import numpy as np
 
 from ..diagnostics import DTypeError, NotConstexprError, UnsupportedLanguageConstruct
 from ..kernel_function import KernelFunction
-from ..language import control
+from ..language import control, values
 from ..language.builtin import Builtin
 from ..language.constexpr import constexpr, unwrap
 from ..language.dtypes import DType
+from ..language.hints import uncallable
 from ..ops.casts import numpy_type
 from ..ops.promotion import promote
 from .blocks import BlockPointer, Descriptor
@@ -100,12 +101,8 @@ def _at_compile_time(function: Any, *args: Any, **kwargs: Any) -> Any:
       UnsupportedLanguageConstruct: when an argument is known at run time only.
     """
     if any(_is_run_time(value) for value in (*args, *kwargs.values())):
-        name = getattr(function, "__name__", repr(function))
-        raise UnsupportedLanguageConstruct(
-            f"{name} is a Python function and its arguments are known at run time only",
-            None,
-            f"Did you forget to add @triton.jit to {name}?",
-        )
+        cause, remedy = uncallable(function)
+        raise UnsupportedLanguageConstruct(cause, None, remedy)
     return function(*map(unwrap, args), **{name: unwrap(value) for name, value in kwargs.items()})
 
 
@@ -145,6 +142,11 @@ def _is_instance(value: Any, classes: Any) -> bool:
     return isinstance(unwrap(value), wanted)
 
 
+def _attribute(of: Callable[..., Any]) -> Callable[..., Any]:
+    """`getattr` or `hasattr` by a name that may be a compile-time value."""
+    return lambda value, name, *default: of(value, unwrap(name), *default)
+
+
 _LOOP_OBJECTS = (control.range, control.condition)
 # Python's functions that mean something else in a kernel, and those that may look at run-time values.
 _REPLACED: dict[Any, Any] = {
@@ -154,7 +156,10 @@ _REPLACED: dict[Any, Any] = {
     builtins.len: _length,
     isinstance: _is_instance,
     constexpr: compile_time,
-} | {function: function for function in (print, hasattr, getattr, type, repr, builtins.tuple, list)}
+    values.tuple: builtins.tuple,
+    getattr: _attribute(getattr),
+    hasattr: _attribute(hasattr),
+} | {function: function for function in (print, type, repr, builtins.tuple, list)}
 
 
 # ----------------------------------------------------------------------------------------------------------- loops
@@ -186,5 +191,5 @@ def _typed_indices(bounds: list[Tile]) -> Iterator[Tile]:
         raise DTypeError(f"For loop bounds and step must all be ints, are ({shown})", None, "cast them to tl.int32")
     common = reduce(promote, types)
     array_type = numpy_type(common)
-    values = builtins.range(*(int(bound.item()) for bound in bounds))
+    values = builtins.range(*(int(bound.number()) for bound in bounds))
     return (Tile(np.asarray(index).astype(array_type), common) for index in values)

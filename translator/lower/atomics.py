@@ -70,18 +70,20 @@ def _fences(call: Call, used: bool) -> tuple[tuple[Node, ...], tuple[Node, ...]]
 def _operation(context: Context, call: Call, address: str, values: list[str]) -> str:
     """The call of the atomic; types that CUDA's functions do not take go through a helper."""
     element = _pointee(call.args[0])
-    function = FUNCTIONS[call.op] + SCOPES[call.attribute("scope") or "gpu"]
+    # Of elements of 16 bits CUDA's atomics are those of the device only.
+    scope = "" if element.bits == 16 else SCOPES[call.attribute("scope") or "gpu"]
+    function = f"{FUNCTIONS[call.op]}{scope}"
     if _is_native(call.op, element):
         return f"{function}({', '.join([address, *values])})"
-    helper = f"{call.op}_{element.word}"
+    helper = f"{call.op}_{element.word}{scope}"
+    ordered = element.is_floating() and call.op in ("atomic_max", "atomic_min")
     context.use_helper(
-        "atomic_float" if element.is_floating() else "atomic_long",
+        ("atomic_half" if element.bits == 16 else "atomic_float") if ordered else "atomic_bits",
         helper,
         function=function,
         ctype=element.cuda,
         bits=element.bits,
         maximum=call.op == "atomic_max",
-        exchange=call.op == "atomic_xchg",
         parameters=["compare", "value"] if call.op == "atomic_cas" else ["value"],
     )
     return f"{helper}({', '.join([address, *values])})"

@@ -183,7 +183,7 @@ def _write(
     source = name + "".join(subscripts[axis] for axis in layout.array_axes())
     if width > 1:
         context.needs.packets |= {width * tile.itemsize}
-        helper = context.use_helper("store_vec", "store_vec", kind="", modifier="")
+        helper = context.use_helper("store_vec", "store_vec", kind="", modifier="", bools=False)
         line: Node = Line(f"{helper}<{width_text}>(&{array}[{place}], &{source});")
     else:
         line = Line(f"{array}[{place}] = {source};")

@@ -11,6 +11,7 @@ from .dot_held import lower_held
 from .dot_mma import lower_mma
 from .dot_wgmma import lower_wgmma
 from .element import indexed
+from .lasting_operands import copied_operands, operands_are_there
 from .operand import OperandPlace, operand_place
 from .point import Point
 from .unit import Line, Node, Spelled
@@ -32,23 +33,23 @@ def _copies_and_sums(context: Context, statement: Assign, plan: DotPlan) -> tupl
         return lower_fma(context, statement, plan)
     places: list[OperandPlace] = []
     copies: list[Node] = []
-    for operand, is_a in ((plan.a, True), (plan.b, False))[: 1 if plan.held else 2]:
+    for operand, is_a in copied_operands(context, plan):
         code, place = operand_place(context, statement, operand, is_a, plan.instruction)
         copies += code
         places.append(place)
     if copies:
-        if plan.instruction.kind == "wgmma":
-            context.use_helper("async_proxy_fence")
-            copies.append(Line("async_proxy_fence();", "the tensor cores read through the asynchronous proxy"))
-        copies += context.barrier("the operands are in shared memory")
+        copies += operands_are_there(context, {plan.instruction.kind})
     for place in places:
         array = place.base.split("[")[0]
         if place.variable not in context.stages.stage_of or array != context.names.variable(place.variable):
             context.shared.being_read.add(array)  # a ring has a protocol of its own
     if plan.held:
         return tuple(copies), lower_held(context, statement, plan, places[0])
-    lower = lower_wgmma if plan.instruction.kind == "wgmma" else lower_mma
-    return tuple(copies), lower(context, statement, plan, places[0], places[1])
+    if plan.instruction.kind == "wgmma":
+        return tuple(copies), lower_wgmma(
+            context, statement, plan, None if plan.a_in_registers else places[0], places[-1]
+        )
+    return tuple(copies), lower_mma(context, statement, plan, places[0], places[1])
 
 
 def _first_value(context: Context, statement: Assign, plan: DotPlan) -> tuple[Node, ...]:

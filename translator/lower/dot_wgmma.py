@@ -21,38 +21,68 @@ from .operand import OperandPlace
 from .unit import Line, Loop, Node
 
 ROWS = 64  # of one instruction
+LANE_COLUMNS = 4  # of a row of A, that a lane gives to one instruction
 
 
 def lower_wgmma(
-    context: Context, statement: Assign, plan: DotPlan, a: OperandPlace, b: OperandPlace
+    context: Context, statement: Assign, plan: DotPlan, a: OperandPlace | None, b: OperandPlace
 ) -> tuple[Node, ...]:
-    """Starts all steps of K; whether it waits for them is `context.dots_in_flight`'s to say."""
+    """Starts all steps of K; whether it waits for them is `context.dots_in_flight`'s to say. `a` is None in registers."""
     layout, instruction = plan.layout, plan.instruction
     name = context.names.variable(statement.target)
     tiles, n = layout.registers(0) // 2, 4 * layout.registers(1)
     step = context.constant("MMA_K", instruction.k, "elements of K per instruction", topic="operands")
     wgmma = _helper(context, plan, n, a, b)
     kk, m = context.names.shared_index("kk"), context.names.shared_index("m")
-    rows = _warpgroup_offset(context, layout.axes[0])
-    columns = _warpgroup_offset(context, layout.axes[1])
-    nodes: list[Node] = [
-        _descriptor(context, statement, a, "a", rows),
-        _descriptor(context, statement, b, "b", columns),
+    count = context.constant("MMA_ROWS", tiles, "pieces of 64 rows per warpgroup") if tiles > 1 else ""
+    if a is None:
+        nodes, a_text = _fragments(context, statement, plan, count, step)
+    else:
+        nodes, a_text = [_descriptor(context, statement, a, "a", _warpgroup_offset(context, layout.axes[0]))], ""
+    nodes += [
+        _descriptor(context, statement, b, "b", _warpgroup_offset(context, layout.axes[1])),
         *fence(context, statement, name, instruction.accumulator),
     ]
-    a_text = f"{_tile_name(context, statement, a, 'a')}{_k_step(context, a, kk)}"
+    if a is not None:
+        a_text = f"{_tile_name(context, statement, a, 'a')}{_k_step(context, a, kk)}"
+        if count:
+            moved = _mn_bytes(a, ROWS) // CHUNK_BYTES
+            a_text += f" + {m} * {context.constant('A_ROWS_STEP', moved, 'chunks from 64 rows of a to the next')}"
     b_text = f"{_tile_name(context, statement, b, 'b')}{_k_step(context, b, kk)}"
-    if tiles == 1:
-        multiply: Node = Line(f"{wgmma}({name}, {a_text}, {b_text});")
-    else:
-        moved = _mn_bytes(a, ROWS) // CHUNK_BYTES
-        a_text += f" + {m} * {context.constant('A_ROWS_STEP', moved, 'chunks from 64 rows of a to the next')}"
-        line = Line(f"{wgmma}(&{name}[2 * {m}], {a_text}, {b_text});")
-        count = context.constant("MMA_ROWS", tiles, "pieces of 64 rows per warpgroup")
-        multiply = Loop(f"for (int {m} = 0; {m} < {count}; ++{m})", (line,), unroll=True)
-    side = a.depth(context, instruction)
+    multiply: Node = Line(f"{wgmma}({f'&{name}[2 * {m}]' if count else name}, {a_text}, {b_text});")
+    if count:
+        multiply = Loop(f"for (int {m} = 0; {m} < {count}; ++{m})", (multiply,), unroll=True)
+    side = (a or b).depth(context, instruction)
     nodes.append(Loop(f"for (int {kk} = 0; {kk} < {side}; {kk} += {step})", (multiply,), unroll=True))
     return (*nodes, *after(context, statement, name, instruction.accumulator))
+
+
+def _fragments(context: Context, statement: Assign, plan: DotPlan, count: str, step: str) -> tuple[list[Node], str]:
+    """What every instruction takes of an A in registers, all of it before the first one: the text, the fragment of a step.
+
+    `count` is the number of pieces of 64 rows, "" for one.
+    """
+    index = context.names.shared_index
+    kk, m, k = index("kk"), index("m"), index("k")
+    a, target = plan.a.variable, statement.target.name
+    key = ("fragments", id(statement))
+    name = context.names.once(f"{a.name}_fragments", key, f"{a.name}_fragments_of_{target}", f"{target}_fragments")
+    source, helper = context.names.variable(a), context.use_helper("wgmma_fragment")
+    context.use_helper("pack_pair")
+    steps = a.type.shape[1] // plan.instruction.k
+    upper, lower = (f"2 * {m}", f"2 * {m} + 1") if count else ("0", "1")
+    column = f"{k} * {LANE_COLUMNS}" if steps > 1 else "0"
+    pieces, here = (f"[{count}]", f"[{m}]") if count else ("", "")
+    line: Node = Line(
+        f"{helper}({name}{here}{f'[{k}]' * (steps > 1)}, &{source}[{upper}][{column}], &{source}[{lower}][{column}]);"
+    )
+    if steps > 1:
+        line = Loop(f"for (int {k} = 0; {k} < {steps}; ++{k})", (line,), unroll=True)
+    if count:
+        line = Loop(f"for (int {m} = 0; {m} < {count}; ++{m})", (line,), unroll=True)
+    parts = f"[{steps}]" * (steps > 1)
+    place = f"[{kk} / {step}]" * (steps > 1)
+    return [Line(f"unsigned {name}{pieces}{parts}[4];"), line], f"{name}{here}{place}"
 
 
 def fence(context: Context, statement: Assign, name: str, accumulator: str) -> tuple[Node, ...]:
@@ -84,7 +114,7 @@ def after(context: Context, statement: Assign, name: str, accumulator: str) -> t
     )
 
 
-def _helper(context: Context, plan: DotPlan, n: int, a: OperandPlace, b: OperandPlace) -> str:
+def _helper(context: Context, plan: DotPlan, n: int, a: OperandPlace | None, b: OperandPlace) -> str:
     instruction = plan.instruction
     values: dict[str, object] = {
         "n": n,
@@ -92,8 +122,8 @@ def _helper(context: Context, plan: DotPlan, n: int, a: OperandPlace, b: Operand
         "a_type": instruction.a_type,
         "b_type": instruction.b_type,
         "acc": instruction.accumulator,
-        "a_registers": False,
-        "a_transposed": not a.k_fast,
+        "a_registers": a is None,
+        "a_transposed": a is not None and not a.k_fast,
         "b_transposed": not b.k_fast,
     }
     return context.needs.distinct_helper("wgmma", f"wgmma_m64n{n}k{instruction.k}", values)

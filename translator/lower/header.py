@@ -180,6 +180,8 @@ def _tiles(context: Context, mentioned: frozenset[str]) -> tuple[str, ...]:
         pieces = {fragments(plan) for plan in schedule.dots.values() if plan.layout == layout} - {""}
         lines.append(f"{', '.join(names)} [{sides}]: {next(iter(sorted(pieces)), distribution(layout))}")
     for variable, tile in schedule.staged.items():
+        if variable in schedule.rings.twins:
+            continue
         sides = ", ".join(str(int(side)) for side in tile.shape)
         stages = f"{tile.stages} stages of " if tile.stages > 1 else ""
         lines.append(

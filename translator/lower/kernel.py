@@ -97,6 +97,8 @@ def _context(kernel: Kernel, facts: Facts, schedule: Schedule, in_turns: bool) -
         names.reserve(tensor_map.name)
     for parameter in kernel.parameters:
         names.variable(parameter.variable)
+    for tile, first in schedule.rings.twins.items():
+        names.share(tile, first)
     context.read_only = read_only_pointers(kernel)
     for variable in sorted(schedule.in_shared, key=lambda v: v.key):
         context.shared.arrays[variable.key, "tile"] = _tile_in_shared(context, variable)
@@ -237,13 +239,16 @@ def _prologue(context: Context, dynamic: tuple[Shared, ...], body: Iterable[Node
             *names_of_arrays(context, dynamic),
         ]
     tid = context.roles.tid
-    nodes.append(Line(f"const int {tid} = threadIdx.x;"))
     used, places = words((*context.role.set_up, *body)), []
     for name, line in reversed(context.roles.places):  # a place may be computed from those before it
         if name in used:
             places.append(line)
             used |= words((line,))
-    if places and not context.schedule.rings.has_producer:  # with tensor copies there is little that it would save
+    if tid in used:
+        nodes.append(Line(f"const int {tid} = threadIdx.x;"))
+    if (
+        places and tid in used and not context.schedule.rings.has_producer
+    ):  # with tensor copies there is little that it would save
         nodes.append(Line(f"__builtin_assume({tid} >= 0);", "its quotients and remainders are shifts and masks"))
     nodes += reversed(places)
     return [*nodes, *context.role.set_up]

@@ -17,7 +17,7 @@ RESERVED = frozenset(
     switch template this thread_local throw true try typedef typeid typename union unsigned using virtual void
     volatile wchar_t while xor xor_eq half warpSize threadIdx blockIdx blockDim gridDim main printf min max abs
     Packet load_vec store_vec warp_reduce block_reduce block_reduce_rows combine_warps shuffle_xor divide square_root
-    sigmoid max_nan min_nan clamp_nan""".split()
+    power_of_two sigmoid max_nan min_nan clamp_nan""".split()
 )
 # Functions of CUDA's math library whose plain names double-precision code calls; other code may use them as variables.
 MATH_NAMES = frozenset(
@@ -101,6 +101,11 @@ class Names:
                 self._of[key] = self._claim([base, *([] if kind in kinds else [f"{base}_{kind}"])], own=base)
             self._bearers.setdefault(self._of[key], []).append(variable)
         return self._of[key]
+
+    def share(self, variable: Variable, other: Variable) -> None:
+        """Gives a variable the identifier of another: what both stand for is one array."""
+        self._of[variable, ""] = self.variable(other)
+        self._bearers[self._of[variable, ""]].append(variable)
 
     def bearers(self, name: str) -> set[Variable]:
         """The variables that have an identifier."""

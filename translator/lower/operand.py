@@ -120,6 +120,8 @@ def operand_place(
         return (), OperandPlace(base, tile, operand, is_a)
     layout = context.schedule.layouts[variable]
     tile = copied_tile(operand, layout, is_a, instruction)
+    if (variable, tile) in context.stages.lasting:
+        return (), OperandPlace(context.stages.lasting[variable, tile], tile, operand, is_a)
     purpose = "a" if is_a else "b"
     name = context.shared.scratch_name(id(statement), purpose, f"{variable.name}_shared")
     shared_array(context, id(statement), purpose, name, variable, tile, f"{variable.name}, for the dot")
@@ -182,7 +184,7 @@ def _copy(context: Context, place: OperandPlace) -> tuple[Node, ...]:
         value = indexed(context, source, variable, point)
         line = Line(f"{name}[{offset}] = {value};")
         if access.width > 1:
-            helper = context.use_helper("store_vec", "store_vec", kind="", modifier="")
+            helper = context.use_helper("store_vec", "store_vec", kind="", modifier="", bools=False)
             line = Line(f"{helper}<{width_name(context, layout, access)}>(&{name}[{offset}], &{value});")
         if padded(side) == side:
             return (*naming, line)

@@ -24,6 +24,7 @@ from .tags import tag
 from .unit import Branch, Comment, Line, Loop, Node, Shared
 from .vectors import (
     access_of,
+    copy_helper,
     load_operands,
     place_of_own,
     place_of_scalar,
@@ -83,7 +84,7 @@ def _scalar_copy(context: Context, load: Assign) -> tuple[Node, ...]:
     pointer, mask, _ = load_operands(load.value)  # type: ignore[arg-type]
     note_load(context, pointer, None)
     size = load.target.type.dtype.itemsize
-    helper = context.use_helper("cp_async", f"cp_async_{size}", bytes=size)
+    helper = copy_helper(context, load, size)
     test = scalar_test(context, mask)
     valid = f"{test.within(4)} ? {size} : 0" if test is not None else str(size)
     return (Line(f"{helper}(&{place_of_scalar(context, load.target)}, {context.speller.text(pointer)}, {valid});"),)
@@ -100,7 +101,7 @@ def own_copies(context: Context, load: Assign) -> tuple[Node, ...]:
     pointer, _, _ = load_operands(load.value)  # type: ignore[arg-type]
     note_load(context, pointer, layout)
     size = access.width * target.type.dtype.itemsize
-    helper = context.use_helper("cp_async", f"cp_async_{size}", bytes=size)
+    helper = copy_helper(context, load, size)
 
     def one(point: Point) -> tuple[Node, ...]:
         test, count = uniform_test(context, access, point), valid_count(context, access, point)

@@ -37,7 +37,7 @@ def announce_rings(context: Context, maps: list[str]) -> list[Node]:
     context.use_helper("tensor_map_prefetch")
     nodes: list[Node] = [Line(f"tensor_map_prefetch({name});") for name in dict.fromkeys(maps)]
     for ring in context.schedule.rings.rings:
-        if ring.kind != "tma":
+        if ring.kind != "tma" or ring.like is not None:
             continue
         stages = stages_name(context, ring)
         for word, comment in (
@@ -82,21 +82,20 @@ def stages_name(context: Context, ring: Ring) -> str:
 
 
 def _barrier(context: Context, ring: Ring, word: str) -> str:
-    return context.names.once(word, ("barrier", ring.loop, word))
+    return context.names.once(word, ("barrier", ring.like or ring.loop, word))
 
 
 def _position(context: Context, ring: Ring) -> str:
     """What counts the uses of a ring's stages: the loop's variable, or a count that goes on from loop to loop."""
     if not ring.counted:
         return context.names.variable(ring.loop)
-    return context.names.once(
-        "filled" if context.role.name == "producer" else "used", ("position", ring.loop, context.role.name)
-    )
+    key = ("position", ring.like or ring.loop, context.role.name)
+    return context.names.once("filled" if context.role.name == "producer" else "used", key)
 
 
 def ring_counters(context: Context) -> tuple[Node, ...]:
     """The counts that a role starts with."""
-    rings = [ring for ring in context.schedule.rings.rings if ring.kind == "tma" and ring.counted]
+    rings = [ring for ring in context.schedule.rings.rings if ring.kind == "tma" and ring.counted and not ring.like]
     return tuple(Line(f"int {_position(context, ring)} = 0;", "stages so far, over all loops") for ring in rings)
 
 
@@ -267,7 +266,8 @@ def lower_box_load(context: Context, statement: Assign) -> tuple[Node, ...]:
     target = statement.target
     tile = context.schedule.staged[target]
     name = context.names.variable(target)
-    shared_array(context, target.key, "staged", name, target, tile, tile_comment(tile))
+    owner = context.schedule.rings.twins.get(target, target)
+    shared_array(context, owner.key, "staged", name, target, tile, tile_comment(tile))
     if context.role.name != "producer" or not isinstance(statement.value, Call):
         return ()
     ring = next(ring for ring in context.schedule.rings.rings if target in ring.tiles)

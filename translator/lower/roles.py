@@ -8,6 +8,7 @@ Every distinct axis pattern of the schedule gets one `AxisRole`. For a [16, 128]
 
 from __future__ import annotations
 
+import copy
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -104,6 +105,12 @@ class Roles:
             for axis, bits in reversed(list(enumerate(layout.axes))):
                 if bits and bits not in self._roles:
                     self._add(bits, shape[axis], min(layout.rank, 3), min(axis, 2), name, layout.thread_bits)
+
+    def in_function(self) -> Roles:
+        """The same for a function of its own, where no variable has the thread's number."""
+        roles = copy.copy(self)
+        roles.tid = "threadIdx.x"
+        return roles
 
     def find(self, bits: tuple[int, ...]) -> AxisRole | None:
         """The role of an axis pattern."""

@@ -17,7 +17,7 @@ from .operand import element_place, place_line, shared_array
 from .point import Point
 from .spell import Text
 from .unit import Branch, Line, Node, Spelled
-from .vectors import load_operands, vectors, width_name
+from .vectors import copy_helper, load_operands, vectors, width_name
 
 
 def lower_staged_load(context: Context, statement: Assign) -> tuple[Node, ...]:
@@ -147,7 +147,7 @@ def _vector_copies(
     access = _access(context, statement)
     target, size = statement.target, access.width * tile.itemsize
     in_loop = math.prod(layout.register_shape()) > access.width
-    helper = context.use_helper("cp_async", f"cp_async_{size}", bytes=size)
+    helper = copy_helper(context, statement, size)
 
     def one(point: Point) -> tuple[Node, ...]:
         test, count = uniform_test(context, access, point), valid_count(context, access, point)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from ..ir.nodes import Variable
 from ..schedule.layout import Layout
 from ..schedule.producer import SharedLines
+from ..schedule.shared_tiles import SharedTile
 from .unit import Node
 
 
@@ -27,6 +28,7 @@ class Stages:
     after_load: dict[int, tuple[Node, ...]] = field(default_factory=dict)  # what follows a load, by `id` of it
     fixed_starts: dict[tuple[Variable, int], str] = field(default_factory=dict)  # coordinates of boxes, fixed in a loop
     in_flight: frozenset[int] = frozenset()  # dots that the loop around them waits for
+    lasting: dict[tuple[Variable, SharedTile], str] = field(default_factory=dict)  # copies of operands that loops keep
     running_on: str = ""  # what counts the iterations of a loop whose products run on into the next one
     policies: dict[Variable, str] = field(default_factory=dict)  # how long L2 keeps a tile: the variable that says so
     turned: dict[Variable, str] = field(default_factory=dict)  # what the header says of tiles that dots transpose

@@ -31,6 +31,7 @@ from .context import Context, ctype
 from .convert import lower_conversions
 from .debug import lower_assert, lower_print
 from .dot import lower_dot
+from .lasting_operands import copies_before_loop, lasting_for
 from .memory import lower_load, lower_store
 from .own_stages import lower_own_loop
 from .recompute import forget_tiles
@@ -162,10 +163,13 @@ def lower_statement(context: Context, statement: Statement) -> tuple[Node, ...]:
                 return (*prepare, *STRUCTURED[statement.call.op](context, statement))
         case If():
             return _lower_if(context, statement)
-        case For():
-            return _lower_for(context, statement)
-        case While():
-            return _lower_while(context, statement)
+        case For() | While():
+            copies, lasting = copies_before_loop(context, statement)
+            with lasting_for(context, lasting):
+                loop = (
+                    _lower_for(context, statement) if isinstance(statement, For) else _lower_while(context, statement)
+                )
+            return (*copies, *loop)
         case Return(value=None):
             return (Line("return;"),)
         case Return(value=Expr() as value):

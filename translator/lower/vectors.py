@@ -31,9 +31,17 @@ def access_of(context: Context, statement: Assign, layout: Layout | None = None)
     return plan_load(pointer, mask, layout, context.facts, environment)
 
 
+def copy_helper(context: Context, load: Assign, size: int) -> str:
+    """The helper that copies `size` bytes of a load to shared memory, past which L2 keeps them as the load wishes."""
+    name, read_once = f"cp_async_{size}", load.value.attribute("eviction_policy") == "evict_first"  # type: ignore[attr-defined]
+    if not read_once:
+        return context.use_helper("cp_async", name, bytes=size)
+    return context.use_helper("cp_async", f"{name}_evict_first", bytes=size, read_once=True)
+
+
 def copies_of_repeated(context: Context, name: str, target: Variable, access: Access, point: Point) -> tuple[Node, ...]:
-    """Copies of what one access has loaded for the registers whose elements are the same in memory."""
-    if not access.repeats:
+    """Copies of what one access has loaded: for registers whose elements are the same in memory, or that lie elsewhere."""
+    if not access.repeats and not access.scattered:
         return ()
     words = [context.names.shared_index(word) for word in ("i", "copy", "other")]
     turns = dict(zip((axis for axis, _ in access.repeats), words[1:], strict=False))

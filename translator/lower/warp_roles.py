@@ -158,10 +158,11 @@ def _for_everybody(context: Context, statement: Statement) -> bool:
 
 def _register_shares(context: Context) -> tuple[tuple[Node, ...], tuple[Node, ...]]:
     """How the register file is divided: the loading warpgroup gives back what it does not need."""
-    alone = context.schedule.num_threads == WARPGROUP  # what ptxas gives each is the most that a thread can have
+    blocks = context.schedule.blocks_per_multiprocessor or 1
+    alone = context.schedule.num_threads == WARPGROUP and blocks == 1  # each thread has the most that it can have
     if alone or context.schedule.options.maxnreg is not None:
         return (), ()
-    share = consumer_registers(context.schedule.options.num_warps)
+    share = consumer_registers(context.schedule.options.num_warps, blocks)
     producer = context.constant("PRODUCER_REGS", PRODUCER_REGISTERS, "registers per loading thread", topic="threads")
     consumer = context.constant("CONSUMER_REGS", share, "registers per multiplying thread", topic="threads")
     for helper in ("warpgroup_shrink", "warpgroup_grow"):

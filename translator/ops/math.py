@@ -64,7 +64,8 @@ def _high_half(x: Any, y: Any) -> Any:
 
 _function("exp", named("exp"), "__expf", "exp", "Natural exponential.",
           "exp: ex2.approx of x * log2(e), 2 ulp plus the rounding of the product")  # fmt: skip
-_function("exp2", named("exp2"), "exp2f", "exp2", "2 to the power x.", "exp2: 2 ulp")
+_function("exp2", named("exp2"), "power_of_two", "exp2", "2 to the power x.",
+          "exp2: ex2.approx.ftz, 2 ulp, zero for what is denormal", "power_of_two")  # fmt: skip
 _function("log", named("log"), "__logf", "log", "Natural logarithm.",
           "log: lg2.approx times ln(2), 1 ulp of log2 near 1")  # fmt: skip
 _function("log2", named("log2"), "__log2f", "log2", "Logarithm to the base 2.", "log2: lg2.approx, 1 ulp near 1")
@@ -76,7 +77,7 @@ _function("erf", lambda x: vectorised(math.erf)(x).astype(x.dtype), "erff", "erf
 _function("floor", named("floor"), "floorf", "floor", "The largest integer not above x.")
 _function("ceil", named("ceil"), "ceilf", "ceil", "The smallest integer not below x.")
 _function("sigmoid", _sigmoid, "sigmoid", "sigmoid", "1 / (1 + exp(-x)).",
-          "sigmoid: 1 / (1 + exp(-x)) with the approximate exponential", "sigmoid")  # fmt: skip
+          "sigmoid: 1 / (1 + exp(-x)) with the approximate exponential and quotient", "sigmoid")  # fmt: skip
 
 for _op in (
     OpDef("sqrt_rn", ("x",), rules.single_float, named("sqrt"), {float32: "sqrtf({x})"},

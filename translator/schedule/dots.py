@@ -50,12 +50,14 @@ class HeldOperand:
       k_axis: the axis of its variable that is K.
       run: consecutive elements of K in a lane.
       apart: from the first to the second element of a pair, in elements of K.
+      columns: neighbouring columns in a lane.
     """
 
     layout: Layout
     k_axis: int
     run: int
     apart: int
+    columns: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +65,7 @@ class DotPlan:
     """One dot: its instruction, the layout of its accumulator, its operands and where they lie.
 
     The tiles are in shared memory: of a staged variable, or of a copy that the dot makes of a tile in registers; a `held`
-    B is in registers.
+    B is in registers, as is A where `a_in_registers` (`register_operands.py`).
     """
 
     instruction: Instruction
@@ -71,6 +73,7 @@ class DotPlan:
     a: Operand
     b: Operand
     held: HeldOperand | None = None
+    a_in_registers: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -136,12 +136,15 @@ def mma_takes(dtype: DType, capability: int) -> bool:
     return ptx is not None and MMA_SINCE[ptx] <= capability
 
 
-def consumer_registers(num_warps: int) -> int:
-    """Registers per multiplying thread, beside a loading warpgroup; a single warpgroup has all that a thread can have."""
+def consumer_registers(num_warps: int, blocks: int = 1) -> int:
+    """Registers per multiplying thread, beside a loading warpgroup, of so many blocks on a multiprocessor.
+
+    A single warpgroup of a single block has all that a thread can have.
+    """
     consumers = num_warps * 32 // WARPGROUP
-    if consumers < 2:
+    if consumers < 2 and blocks == 1:
         return 255
-    at_start = REGISTER_FILE // (WARPGROUP * (consumers + 1)) // 8 * 8
+    at_start = REGISTER_FILE // (WARPGROUP * (consumers + 1) * blocks) // 8 * 8
     return min((at_start * (consumers + 1) - PRODUCER_REGISTERS) // consumers // 8 * 8, MOST_REGISTERS)
 
 

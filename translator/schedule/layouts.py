@@ -18,15 +18,17 @@ from ..ir.walk import children, expressions, statements
 from .access import ACCESS_BYTES
 from .box_stores import cut_stores
 from .dots import Dots, plan_dots
-from .held_operands import held_operands
+from .held_operands import Words, held_operands
 from .layout import Layout, blocked, drop_axis, padded
 from .layout_problem import Node, Path, Problem, find_problem, statement_node
 from .paths import operand_axes, result_axes
 from .plan import Conversion, Schedule
 from .recomputed import ENOUGH_BLOCKS, Recomputed, choose_recomputed, is_exchange
+from .register_operands import with_register_operands
 from .registers import choose_shared, needs_whole_multiprocessor, peak_registers
 from .ring_plan import Rings
 from .rings import with_stages
+from .second_block import wants_second_block
 from .shared_room import shared_room
 from .warp_copies import choose_warp_copies
 
@@ -34,14 +36,17 @@ LARGEST_REPEAT = 16  # elements that lie in one word and go to one thread
 LANES = 32
 
 
-def choose_layouts(kernel: Kernel, facts: Facts, options: Options, target: Target, rings: Rings) -> Schedule:
-    """Decides the layout of every tile of the kernel."""
+def choose_layouts(
+    kernel: Kernel, facts: Facts, options: Options, target: Target, rings: Rings, blocks: int = 1
+) -> Schedule:
+    """Decides the layout of every tile of the kernel; where a warpgroup loads, for so many blocks on a multiprocessor."""
     problem = find_problem(kernel, facts)
     thread_bits = (options.num_warps * LANES).bit_length() - 1
     dots = with_stages(plan_dots(kernel, facts, options, target), rings)
-    dots = held_operands(kernel, facts, dots, _repeats_along_k(problem, dots))
+    dots = held_operands(kernel, facts, dots, _words_of_b(problem, dots))
     _settle_accumulators(problem, kernel, dots)
     _solve(problem, thread_bits)
+    dots = with_register_operands(dots, {v: one for v, one in problem.answers.items() if isinstance(v, Variable)})
     conversions: dict[int, list[Conversion]] = {}
     for relation in problem.relations:
         expected = _follow(problem.answers[relation.node], relation.path)
@@ -53,15 +58,15 @@ def choose_layouts(kernel: Kernel, facts: Facts, options: Options, target: Targe
     layouts = {node: layout for node, layout in problem.answers.items() if isinstance(node, Variable)}
     in_registers = {variable: layout for variable, layout in layouts.items() if variable not in dots.staged}
     num_threads = options.num_warps * LANES
-    room = shared_room(
-        kernel, target.max_dynamic_shared_bytes, layouts, dots.staged.values(), rings, bool(conversions), num_threads
-    )
+    tiles = [tile for variable, tile in dots.staged.items() if variable not in rings.twins]
+    room = shared_room(kernel, target.max_dynamic_shared_bytes, layouts, tiles, rings, bool(conversions), num_threads)
     store_parts, rings = cut_stores(kernel, facts, problem.answers, rings)
     recomputed = _recomputed(kernel, facts, problem, conversions, in_registers, dots, rings)
     counted = recomputed.seen_by(facts)
     in_registers = {v: layout for v, layout in in_registers.items() if v not in recomputed.variables}
     in_shared = choose_shared(kernel, counted, in_registers, num_threads, room)
-    crowded = needs_whole_multiprocessor(peak_registers(kernel, counted, in_registers), num_threads)
+    peak = peak_registers(kernel, counted, in_registers)
+    crowded = needs_whole_multiprocessor(peak, num_threads)
     warp_copies = choose_warp_copies(kernel, facts, layouts, rings)
     copied = {tile: copy.layout for tile, copy in warp_copies.items()}
     return Schedule(
@@ -76,7 +81,8 @@ def choose_layouts(kernel: Kernel, facts: Facts, options: Options, target: Targe
         store_parts=store_parts,
         rings=rings,
         warp_copies=warp_copies,
-        blocks_per_multiprocessor=recomputed.blocks or (1 if crowded or rings.has_producer else None),
+        blocks_per_multiprocessor=recomputed.blocks or (blocks if rings.has_producer else 1 if crowded else None),
+        wants_second_block=blocks == 1 and wants_second_block(rings, peak, options.num_warps),
         options=options,
         target=target,
     )
@@ -121,16 +127,16 @@ def _settle_accumulators(problem: Problem, kernel: Kernel, dots: Dots) -> None:
     _spread(problem, settled)
 
 
-def _repeats_along_k(problem: Problem, dots: Dots) -> dict[Variable, int]:
-    """For every B, how many elements along K come from one word of memory."""
-    found: dict[Variable, int] = {}
+def _words_of_b(problem: Problem, dots: Dots) -> dict[Variable, Words]:
+    """For every B, how the elements that it is computed from lie in memory."""
+    found: dict[Variable, Words] = {}
     for plan in dots.plans.values():
-        k_axis = plan.b.variable.type.rank - (1 if plan.b.swapped else 2)
-        infos = [a.info for m in _alike(problem, plan.b.variable) for a in problem.accesses.get(m, ()) if a.loads]
-        sides = [
-            info.constancy[k_axis] for info in infos if info.constancy[k_axis] < plan.b.variable.type.shape[k_axis]
-        ]
-        found[plan.b.variable] = max(sides, default=1)
+        shape, k_axis = plan.b.variable.type.shape, plan.b.variable.type.rank - (1 if plan.b.swapped else 2)
+        n_axis = 2 * plan.b.variable.type.rank - 3 - k_axis
+        loads = [a for m in _alike(problem, plan.b.variable) for a in problem.accesses.get(m, ()) if a.loads]
+        sides = [side for a in loads if (side := a.info.constancy[k_axis]) < shape[k_axis]]
+        columns = [ACCESS_BYTES // a.itemsize for a in loads if a.info.contiguity[n_axis] > 1]
+        found[plan.b.variable] = Words(max(sides, default=1), max(columns, default=shape[n_axis]))
     return found
 
 

@@ -43,6 +43,7 @@ class Schedule:
       warp_copies: tiles that threads load ahead for themselves, but other lanes of the warp copy than those that hold them.
       blocks_per_multiprocessor: how many the register allocation must leave room for; None leaves it to ptxas. 1 keeps
         ptxas from spilling in pursuit of an occupancy that the tiles rule out.
+      wants_second_block: whether a schedule for two of them should be tried (`second_block.py`).
     """
 
     layouts: dict[Variable, Layout]
@@ -57,6 +58,7 @@ class Schedule:
     rings: Rings
     warp_copies: dict[Variable, WarpCopy]
     blocks_per_multiprocessor: int | None
+    wants_second_block: bool
     options: Options
     target: Target
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from ..analysis.facts import Facts
 from ..analysis.structured import is_elementwise
-from ..ir.nodes import Assign, Call, Expr, Kernel, Statement, Variable
+from ..ir.nodes import Assign, Call, Expr, For, If, Kernel, Statement, Variable, While
 from ..ir.walk import assigned_variables, bodies, expressions, statements, used_variables
 from .layout import Layout
 
@@ -97,13 +97,15 @@ def _walk(
     """(live before the block, peak inside), from the last statement to the first."""
     live, peak = after, 0
     for statement in reversed(block):
-        inner = bodies(statement)
-        if inner:
-            everywhere = live | frozenset(v for body in inner for v in _read_before_written(body, facts))
-            for body in inner:
-                _, inside = _walk(body, everywhere, sizes, facts, across)
-                peak = max(peak, inside)
-            live = everywhere
+        if inner := bodies(statement):
+            repeated = isinstance(statement, (For, While))
+            again = (
+                frozenset(v for body in inner for v in _read_before_written(body, facts)) if repeated else frozenset()
+            )
+            found = [_walk(body, live | again, sizes, facts, across) for body in inner]
+            peak = max(peak, *(inside for _, inside in found))
+            skipped = live if repeated or isinstance(statement, If) else frozenset()
+            live = frozenset().union(skipped, *(before for before, _ in found))
         used = frozenset(v for expr in expressions(statement) for v in _reads(expr, facts))
         kept = live - frozenset(assigned_variables(statement))
         live = kept | used

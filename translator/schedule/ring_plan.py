@@ -27,6 +27,7 @@ class Ring:
         otherwise from the loop's variable.
       overlapped: whether a dot may run on while the loop does other things: nothing but dots touches its sum.
       own: tiles that threads hold in registers; each thread copies and reads its own elements.
+      like: the loop of an earlier ring whose stages and barriers this one goes on with (`shared_rings.py`).
     """
 
     loop: Variable
@@ -37,6 +38,7 @@ class Ring:
     overlapped: bool
     rows: tuple[Variable, ...] = ()
     own: tuple[Variable, ...] = ()
+    like: Variable | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +55,12 @@ class Rings:
     def of(self, loop: Variable) -> Ring | None:
         """The ring of the loop with this variable."""
         return next((ring for ring in self.rings if ring.loop is loop), None)
+
+    @property
+    def twins(self) -> dict[Variable, Variable]:
+        """Of the tiles of rings that go on with an earlier one, those whose memory they take."""
+        pairs = [(ring, self.of(ring.like)) for ring in self.rings if ring.like is not None]
+        return {tile: first for ring, like in pairs if like for tile, first in zip(ring.tiles, like.tiles, strict=True)}
 
     @property
     def has_producer(self) -> bool:

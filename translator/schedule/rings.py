@@ -46,6 +46,7 @@ from .pointers import pointer_sources, read_only_pointers, roots_of
 from .producer import producible, waits_for_grids
 from .ring_plan import ALIGNED_STAGES, Ring, RingPlan, Rings
 from .row_copies import row_load
+from .shared_rings import share_rings
 from .tensor_copies import box_load, boxed_tile, copy_stores, why_not_copied
 from .trips import in_any_trip
 
@@ -72,7 +73,9 @@ def plan_rings(kernel: Kernel, options: Options, target: Target, most_stages: in
         copy_stores(plan)
     repeated = sum(ring.kind == "tma" for ring in plan.rings) > 1
     persistent = can_persist(kernel, loops, plan)
-    rings = tuple(replace(ring, counted=ring.counted or repeated or persistent) for ring in plan.rings)
+    rings = tuple(
+        replace(ring, counted=ring.counted or repeated or persistent) for ring in share_rings(plan.rings, plan.replaced)
+    )
     body = with_replaced(kernel.body, plan.replaced)
     folded = _sources(kernel, [s for s in statements(kernel.body) if id(s) in plan.replaced])
     found = Rings(
@@ -173,6 +176,8 @@ def _plan_loop(plan: RingPlan, loop: For, nested: bool, most_stages: int, reads:
 
 def _is_staged_load(plan: RingPlan, statement: Statement) -> bool:
     if not isinstance(statement, Assign) or statement.targets[0] not in plan.dots.staged:
+        return False
+    if statement.targets[0] in plan.facts.unused:
         return False
     return isinstance(statement.value, Call) and statement.value.op == "load"
 

@@ -1,0 +1,112 @@
+"""Attention: products of products whose left operand stays in registers, loops that share their stages, two blocks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import tilewright as triton
+import tilewright.language as tl
+from numpy.typing import NDArray
+from tilewright.artifact import Artifact, Options
+from tilewright.pipeline import translate
+from tilewright.runtime.signature import parse_signature
+from tilewright.schedule.targets import find_target
+
+
+@triton.jit
+def over_keys(
+    out, total, largest, q, k_ptr, v_ptr, rows, first, last, BN: tl.constexpr, D: tl.constexpr, DIAGONAL: tl.constexpr
+):
+    d = tl.arange(0, D)
+    for start in range(first, last, BN):
+        columns = start + tl.arange(0, BN)
+        k = tl.load(k_ptr + columns[:, None] * D + d[None, :])
+        score = tl.dot(q, k.T)
+        if DIAGONAL:
+            score = tl.where(rows[:, None] >= columns[None, :], score, -float("inf"))
+        larger = tl.maximum(largest, tl.max(score, 1))
+        scale = tl.exp2(largest - larger)
+        p = tl.exp2(score - larger[:, None])
+        v = tl.load(v_ptr + columns[:, None] * D + d[None, :])
+        out = tl.dot(p.to(tl.float16), v, out * scale[:, None])
+        total = total * scale + tl.sum(p, 1)
+        largest = larger
+    return out, total, largest
+
+
+@triton.jit
+def attention(
+    q_ptr, k_ptr, v_ptr, out_ptr, scale, N, BM: tl.constexpr, BN: tl.constexpr, D: tl.constexpr, CAUSAL: tl.constexpr
+):
+    row, d = tl.program_id(0) * BM, tl.arange(0, D)
+    rows = row + tl.arange(0, BM)
+    head = tl.program_id(1).to(tl.int64) * N * D
+    q = tl.load(q_ptr + head + rows[:, None] * D + d[None, :])
+    q = (q * scale).to(tl.float16)
+    largest = tl.full([BM], -float("inf"), tl.float32)
+    total = tl.zeros([BM], tl.float32)
+    out = tl.zeros([BM, D], tl.float32)
+    if CAUSAL:
+        out, total, largest = over_keys(out, total, largest, q, k_ptr + head, v_ptr + head, rows, 0, row, BN, D, False)
+        out, total, largest = over_keys(
+            out, total, largest, q, k_ptr + head, v_ptr + head, rows, row, row + BM, BN, D, True
+        )
+    else:
+        out, total, largest = over_keys(out, total, largest, q, k_ptr + head, v_ptr + head, rows, 0, N, BN, D, False)
+    out /= total[:, None]
+    tl.store(out_ptr + head + rows[:, None] * D + d[None, :], out.to(tl.float16))
+
+
+def expected(q: NDArray[Any], k: NDArray[Any], v: NDArray[Any], scale: float, causal: bool) -> NDArray[Any]:
+    """The same in float64, of [heads, N, D]."""
+    scores = (q * np.float32(scale)).astype(np.float16).astype(float) @ k.astype(float).transpose(0, 2, 1)
+    if causal:
+        scores[:, ~np.tri(q.shape[1], dtype=bool)] = -np.inf
+    weights = 2.0 ** (scores - scores.max(2, keepdims=True))
+    return weights @ v / weights.sum(2, keepdims=True)
+
+
+@pytest.mark.parametrize("causal", (False, True))
+@pytest.mark.parametrize("warps, block, depth", [(4, 64, 64), (8, 128, 32), (4, 128, 64), (2, 32, 32)])
+def test_attention(run_everywhere: Any, warps: int, block: int, depth: int, causal: bool) -> None:
+    heads, length = 2, 256
+    generator = np.random.default_rng(1)
+    q, k, v = (generator.standard_normal((heads, length, depth)).astype(np.float16) for _ in range(3))
+    grid = (length // block, heads)
+    *_, out = run_everywhere(
+        attention, grid, q, k, v, np.zeros_like(q), 0.25, length, BM=block, BN=32, D=depth, CAUSAL=causal,
+        num_warps=warps, tolerance=4e-3,
+    )  # fmt: skip
+    np.testing.assert_allclose(out.astype(float), expected(q, k, v, 0.25, causal), atol=4e-3)
+
+
+def translated(sides: str, **options: Any) -> Artifact:
+    signature = f"*fp16:16, *fp16:16, *fp16:16, *fp16:16, fp32, i32:16, {sides}"
+    return translate(attention, parse_signature(attention, signature), Options(**options), find_target("sm_90a"))
+
+
+def test_probabilities_stay_in_registers() -> None:
+    text = translated("128, 64, 64, False", num_warps=4).source
+    assert "wgmma_fragment(" in text and "p_shared" not in text
+    # Across the columns of the scores, a warp has a part of what it needs: one barrier does not do.
+    assert "wgmma_fragment(" not in translated("64, 128, 64, False", num_warps=8).source
+
+
+def test_what_a_loop_does_not_change_is_copied_before_it() -> None:
+    text = translated("128, 64, 64, False", num_warps=4).source
+    assert 0 < text.index("&q_shared[q_place]") < text.rindex("for (int start = ")
+
+
+def test_loops_over_the_same_tiles_share_their_stages() -> None:
+    text = translated("128, 64, 64, True", num_warps=4).source
+    assert text.count("mbarrier_init<NUM_STAGES>(full, 1)") == 1 and "full_next" not in text
+    assert text.count(" half k[NUM_STAGES]") == 1
+
+
+@pytest.mark.parametrize("sides, warps, blocks", [("128, 64, 64, True", 4, 2), ("128, 128, 128, True", 8, 1)])
+def test_two_blocks_keep_the_tensor_cores_busy(sides: str, warps: int, blocks: int) -> None:
+    found = translated(sides, num_warps=warps)
+    assert f"__launch_bounds__(NUM_THREADS + WARPGROUP_SIZE, {blocks})" in found.source
+    assert found.shared_bytes * blocks <= 227 * 1024
