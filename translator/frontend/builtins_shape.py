@@ -12,7 +12,7 @@ from ..language.dtypes import DTYPES_BY_NAME, DType, Element, PointerType, float
 from .builder import Builder
 from .operators import binary, is_static
 from .ranges import is_nonnegative
-from .shapes import broadcast_to, cast_to, common_shape, elementwise, to_expr
+from .shapes import broadcast_to, cast_to, common_shape, elementwise, of_fair_size, to_expr
 from .values import Const, Tuple, Value
 
 Arguments = dict[str, Value]
@@ -67,7 +67,7 @@ def _arange(builder: Builder, a: Arguments, span: Span) -> Value:
     if not -(2**31) <= start < end < 2**31:
         raise ArgumentError("arange's arguments must fit in 32 bits", span, "", builder.calls)
     symbol = a["end"].symbol if start == 0 and isinstance(a["end"], Const) else None
-    type_ = ValueType(int32, (Dim(end - start, symbol),))
+    type_ = ValueType(int32, of_fair_size((Dim(end - start, symbol),), span))
     return Call(type_, "arange", (), (("start", int(start)), ("end", int(end))), span=span)
 
 
@@ -137,7 +137,7 @@ def _expand_dims(builder: Builder, a: Arguments, span: Span) -> Value:
 def permuted(builder: Builder, expr: Expr, order: tuple[int, ...], span: Span) -> Expr:
     """`expr` with its axes in another order."""
     builder.not_elementwise()
-    if sorted(order) != list(range(expr.type.rank)):
+    if any(type(axis) is not int for axis in order) or sorted(order) != list(range(expr.type.rank)):
         raise ShapeError(f"permute of {expr.type} by {order}: each axis must occur once", span, "", builder.calls)
     shape = tuple(expr.type.shape[axis] for axis in order)
     return Call(expr.type.with_shape(shape), "permute", (expr,), (("order", order),), span=span)
@@ -155,9 +155,7 @@ def _permute(builder: Builder, a: Arguments, span: Span) -> Value:
         if rank < 2:
             raise ShapeError(f"trans of {expr.type}: there are no two axes to exchange", span, "", builder.calls)
         order = (*range(rank - 2), rank - 1, rank - 2)
-    return permuted(
-        builder, expr, tuple(axis % rank if rank and isinstance(axis, int) else axis for axis in order), span
-    )
+    return permuted(builder, expr, tuple(axis_argument(builder, Const(axis), rank, span) for axis in order), span)
 
 
 def reshaped(builder: Builder, expr: Expr, shape: tuple[int, ...], span: Span) -> Expr:

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from .dtypes import PointerType
+from .dtypes import DType, PointerType
 
 
 class tensor:  # noqa: N801 (Triton's name)
@@ -67,8 +67,15 @@ class pointer_type(metaclass=_Instances):  # noqa: N801 (Triton's name)
     known_as = PointerType
 
     def __new__(cls, element_ty: Any, address_space: int = 1, const: bool = False) -> Any:
-        """A `PointerType`."""
-        return PointerType(getattr(element_ty, "value", element_ty), const)
+        """A `PointerType`.
+
+        Raises:
+          TypeError: for elements that are no numbers.
+        """
+        element_ty = getattr(element_ty, "value", element_ty)
+        if not isinstance(element_ty, DType):
+            raise TypeError(f"a pointer points to elements such as tl.float32, not to {element_ty!r}")
+        return PointerType(element_ty, const)
 
 
 class block_type:  # noqa: N801 (Triton's name)
