@@ -1,15 +1,15 @@
 """Times matrix products: one source through tilewright and through Triton, beside torch. Needs torch and a GPU.
 
-usage: python benchmarks/matmul.py [--modes plain,descriptor,persistent,spellings,fp8,int4] [--dtypes fp16,bf16]
-           [--shapes 8192x8192x8192,...] [--layouts NN,NT,TN] [--config 128,256,64,8,3 | --tuned FILE]
+usage: python benchmarks/matmul.py [--modes plain,descriptor,persistent,spellings,fp8,int4,grouped,precisions]
+           [--shapes 8192x8192x8192,...] [--layouts NN,NT,TN] [--dtypes fp16,bf16] [--config 128,256,64,8,3 | --tuned FILE]
            [--contenders tilewright,triton,torch] [--arch sm_80] [--processes 16] [--seconds 540] [--out FOLDER]
 
 Both tune over the same configs (`matmul_kernels.configs`), or take the one of --config, or those that an earlier run left in
 tuned.json. Every contender is checked against float64 on a poisoned output, captured into a CUDA graph and timed by events,
 in turns, with the L2 cache overwritten before each replay; the median counts. Layouts are BLAS's: N lies by rows, T by
 columns. "spellings" times pointer, persistent and descriptor kernels of both in one run, and compares each of ours with the
-best of Triton's. --arch has both write for an older architecture. With --out, matmul.json, matmul.md, tuned.json and our
-generated text are written there after every case.
+best of Triton's; "int4" reads the packed weights alone as well. --arch has both write for an older architecture. With --out,
+matmul.json, matmul.md, tuned.json and our generated text are written there after every case.
 """
 
 from __future__ import annotations
@@ -24,18 +24,19 @@ import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import torch
 from contest import FLUSH_BYTES, HEADER, Case, Row, conclusion, load_both, run_case, table_line
 from matmul_launch import Compilers, Known, Launchers, Modules, compile_in_processes, read_known, write_for
+from more_cases import MODES, more_cases
 
 SHAPES = ("8192x8192x8192 4096x4096x4096 2048x2048x2048 1024x1024x1024 8192x28672x4096 8192x4096x14336 16384x16384x1024 "
           "64x8192x8192 4095x4097x4100").split()  # fmt: skip
-INT4_SHAPES = ((16, 8192, 8192), (16, 28672, 8192), (16, 8192, 28672))
 DTYPES = {"fp16": torch.float16, "bf16": torch.bfloat16, "fp8": torch.float8_e4m3fn}
 TOLERANCES = {torch.float16: 1e-3, torch.bfloat16: 8e-3}
-GROUP_M, GROUP_K = 8, 128
+GROUP_M = 8
 KEY = ["M", "N", "K", "stride_ak", "stride_bk"]
 DESCRIPTOR_KEY = ["M", "N", "K", "B_BY_ROWS"]
 KERNELS = {
@@ -111,10 +112,10 @@ def product(
             contender = name + suffix
             runs[contender] = launch(launchers, spelling, name, (title, contender), (a, b, c), layout)
             configs[contender] = partial(launchers.config_of, name, (title, contender))
-    if eight_bits:
+    if eight_bits and layout == "NT":  # the only one that torch has
         one = torch.ones((), device="cuda")
         runs["torch"] = lambda: torch._scaled_mm(a, b, one, one, out_dtype=c.dtype, use_fast_accum=True, out=c)
-    else:
+    elif not eight_bits:
         runs["torch"] = lambda: torch.matmul(a, b, out=c)
     tolerance = 2e-2 if eight_bits else TOLERANCES[dtype]
     reference = lambda: a.to(torch.float32).double() @ b.to(torch.float32).double()
@@ -122,52 +123,34 @@ def product(
     return Case(title, runs, c, reference, tolerance, 2.0 * m * n * k, config_of=config_of)
 
 
-def int4_product(launchers: Launchers, shape: tuple[int, int, int]) -> Case:
-    """C = A @ dequantised weights, bound by memory; C is cleared in what is timed, since parts of K are added to it."""
-    m, n, k = shape
-    a = matrix(m, k, torch.float16)
-    packed = torch.randint(-(2**31), 2**31, (k // 8, n), device="cuda", dtype=torch.int32)
-    scale = torch.rand(k // GROUP_K, n, device="cuda", dtype=torch.float16) * 0.02
-    c = torch.empty(m, n, device="cuda")
-    shifts = torch.arange(0, 32, 4, device="cuda", dtype=torch.int32)
-    nibbles = ((packed[:, None, :] >> shifts[None, :, None]) & 15).reshape(k, n) - 8
-    weights = nibbles.half() * scale.repeat_interleave(GROUP_K, dim=0)
-    del nibbles
-    args = (a, packed, scale, c, m, n, k, a.stride(0), packed.stride(0), scale.stride(0), c.stride(0))
-    grid = lambda meta: (-(-n // meta["BLOCK_N"]), meta["SPLIT_K"])
-    title = f"int4 {m}x{n}x{k} fp16"
-    runs: dict[str, Callable[[], Any]] = {}
-    for name in launchers.functions:
-        launch = launchers.bind(name, (title, name), grid, *args, GROUP=GROUP_K)
-        runs[name] = lambda launch=launch: (c.zero_(), launch())[1]
-    moved = packed.nbytes + scale.nbytes + a.nbytes + c.nbytes
-    reference = lambda: a.double() @ weights.double()
-    config_of = lambda name: launchers.config_of(name, (title, name))
-    return Case(title, runs, c, reference, 2e-3, moved, "TB/s", config_of=config_of)
-
-
 def cases(options: argparse.Namespace, modules: Modules, launcher: type[Launchers] = Launchers) -> Iterator[Build]:
     """The problems, built one after the other so that memory is free again."""
-    shapes = [tuple(map(int, text.split("x"))) for text in options.shapes.split(",")]
     made = partial(launcher, modules, known=read_known(options.tuned))
     for mode in options.modes.split(","):
-        if mode == "int4":
-            config = options.config and "16,64,128,4,4,4"
-            launchers = made("int4_kernel", ["M", "N", "K"], "int4_configs", ("c_ptr",), config=config)
-            yield from (partial(int4_product, launchers, shape) for shape in INT4_SHAPES)
+        eight_bits = mode == "fp8"
+        asked = options.shapes or ("8192x8192x8192" if eight_bits else ",".join(SHAPES))
+        shapes = [tuple(map(int, text.split("x"))) for text in asked.split(",")]
+        layouts = (options.layouts or ("NT" if eight_bits else "NN,NT,TN")).split(",")
+        if mode in MODES:
+            yield from more_cases(mode, made, layouts, options.config)
             continue
-        if mode == "fp8":
-            launchers = made(*KERNELS["plain"], "fp8_configs", config=options.config and "128,256,128,8,3")
-            yield partial(product, {"plain": launchers}, mode, (8192, 8192, 8192), DTYPES["fp8"], "NT")
-            continue
-        configs = "sm80_configs" if options.arch else "configs"
-        spellings = list(KERNELS) if mode == "spellings" else [mode]
-        kernels = {each: made(*KERNELS[each], configs, config=options.config) for each in spellings}
+        spellings = {"fp8": ["plain"], "spellings": list(KERNELS)}.get(mode, [mode])
+        configs = "fp8_configs" if eight_bits else "sm80_configs" if options.arch else "configs"
+        config = options.config and "128,256,128,8,3" if eight_bits else options.config
+        kernels = {each: made(*KERNELS[each], configs, config=config) for each in spellings}
         for shape in shapes:
-            for dtype in options.dtypes.split(","):
-                for layout in options.layouts.split(","):
+            for dtype in ["fp8"] if eight_bits else options.dtypes.split(","):
+                for layout in layouts:
                     if can_run(mode, shape, layout):
                         yield partial(product, kernels, mode, shape, DTYPES[dtype], layout)
+
+
+def load_kernels(folder: Path, wanted: list[str]) -> Modules:
+    """The kernels of both files, as if they were one, for the contenders that read them."""
+    here = Path(__file__).parent
+    plain, more = (load_both(here / name, folder) for name in ("matmul_kernels.py", "more_kernels.py"))
+    both = {name: SimpleNamespace(**(vars(more[name]) | vars(module))) for name, module in plain.items()}
+    return {name: kernels for name, kernels in both.items() if name in wanted}
 
 
 def compile_ahead(options: argparse.Namespace, modules: Modules) -> None:
@@ -221,9 +204,9 @@ def parse() -> argparse.Namespace:
     """The command line; see the module docstring."""
     parser = argparse.ArgumentParser(description="Times matrix products through tilewright, Triton and torch.")
     parser.add_argument("--modes", default="plain")
-    parser.add_argument("--shapes", default=",".join(SHAPES))
+    parser.add_argument("--shapes", help="8192x8192x8192 for fp8, else a list of nine")
     parser.add_argument("--dtypes", default="fp16,bf16")
-    parser.add_argument("--layouts", default="NN,NT,TN")
+    parser.add_argument("--layouts", help="NT for fp8, else all three")
     parser.add_argument("--config", help="BLOCK_M,BLOCK_N,BLOCK_K,warps,stages in place of tuning")
     parser.add_argument("--tuned", type=Path, help="tuned.json of an earlier run; cases that it lacks are tuned")
     parser.add_argument("--contenders", default="tilewright,triton,torch")
@@ -265,8 +248,7 @@ def main() -> None:
     rows: list[Row] = []
     tuned = dict(read_known(options.tuned))
     with tempfile.TemporaryDirectory() as folder:
-        loaded = load_both(Path(__file__).with_name("matmul_kernels.py"), Path(folder))
-        modules = {name: module for name, module in loaded.items() if name in options.contenders.split(",")}
+        modules = load_kernels(Path(folder), options.contenders.split(","))
         if "triton" in modules:
             allocate = lambda size, alignment, stream: torch.empty(size, device="cuda", dtype=torch.int8)
             modules["triton"].triton.set_allocator(allocate)

@@ -1,4 +1,7 @@
-"""Matrix products in the style of Triton's tutorials, for `matmul.py`: read by tilewright and, imports replaced, by Triton."""
+"""Matrix products in the style of Triton's tutorials, for `matmul.py`: read by tilewright and, imports replaced, by Triton.
+
+What is not a plain product is in `more_kernels.py`.
+"""
 
 import tilewright as triton
 import tilewright.language as tl
@@ -31,13 +34,6 @@ def sm80_configs():
     sizes = [(128, 256, 32, 8, 3), (128, 256, 64, 8, 3), (256, 128, 32, 8, 3), (128, 128, 32, 4, 4), (128, 128, 64, 4, 3),
              (128, 128, 64, 8, 3), (64, 256, 32, 4, 4), (128, 64, 32, 4, 4)]  # fmt: skip
     return [triton.Config(dict(BLOCK_M=m, BLOCK_N=n, BLOCK_K=k), num_warps=w, num_stages=s) for m, n, k, w, s in sizes]
-
-
-def int4_configs():
-    """Few rows: wide tiles, of which a warp reads whole lines, and parts of K, so that all multiprocessors have programs."""
-    sizes = [(16, n, 128, w, s) for n, w, s in ((64, 4, 3), (64, 4, 4), (128, 4, 3), (256, 8, 3))]
-    return [triton.Config(dict(BLOCK_M=m, BLOCK_N=n, BLOCK_K=k, SPLIT_K=parts), num_warps=w, num_stages=s)
-            for m, n, k, w, s in sizes for parts in (4, 8)]  # fmt: skip
 
 
 @triton.jit
@@ -150,35 +146,3 @@ def persistent_descriptor_kernel(
                 b_tile = b.load([pid_n * BLOCK_N, k * BLOCK_K]).T
             accumulator = tl.dot(a_tile, b_tile, accumulator)
         c.store([pid_m * BLOCK_M, pid_n * BLOCK_N], accumulator.to(c_ptr.dtype.element_ty))
-
-
-@triton.jit
-def int4_kernel(
-    a_ptr, packed_ptr, scale_ptr, c_ptr, M, N, K, stride_am, stride_pk, stride_sg, stride_cm,
-    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, GROUP: tl.constexpr, SPLIT_K: tl.constexpr,
-):  # fmt: skip
-    # Weights of 4 bits, eight along K in an int32, less 8, times a scale per GROUP rows and column.
-    # Of SPLIT_K programs for the same tile, each takes every SPLIT_K-th block of K; c starts from zeros.
-    pid_n = tl.program_id(0)
-    pid_k = tl.program_id(1)
-    offs_m = tl.arange(0, BLOCK_M)
-    offs_n = pid_n * BLOCK_N + tl.arange(0, BLOCK_N)
-    offs_k = tl.arange(0, BLOCK_K)
-    a_ptrs = a_ptr + offs_m[:, None] * stride_am + (pid_k * BLOCK_K + offs_k)[None, :]
-    packed_ptrs = packed_ptr + (pid_k * (BLOCK_K // 8) + offs_k // 8)[:, None] * stride_pk + offs_n[None, :]
-    shifts = (offs_k % 8) * 4
-    accumulator = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
-    for k in range(0, K // BLOCK_K // SPLIT_K):
-        a = tl.load(a_ptrs, mask=offs_m[:, None] < M, other=0.0)
-        packed = tl.load(packed_ptrs)
-        scale = tl.load(scale_ptr + ((k * SPLIT_K + pid_k) * BLOCK_K // GROUP) * stride_sg + offs_n)
-        nibbles = (packed >> shifts[:, None]) & 15
-        b = (nibbles - 8).to(a.dtype) * scale[None, :]
-        accumulator = tl.dot(a, b, accumulator)
-        a_ptrs += BLOCK_K * SPLIT_K
-        packed_ptrs += BLOCK_K // 8 * SPLIT_K * stride_pk
-    c_ptrs = c_ptr + offs_m[:, None] * stride_cm + offs_n[None, :]
-    if SPLIT_K == 1:
-        tl.store(c_ptrs, accumulator, mask=offs_m[:, None] < M)
-    else:
-        tl.atomic_add(c_ptrs, accumulator, mask=offs_m[:, None] < M, sem="relaxed")

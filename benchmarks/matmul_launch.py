@@ -8,13 +8,13 @@ import os
 import re
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from types import ModuleType
+from types import SimpleNamespace
 from typing import Any
 
-Modules = dict[str, ModuleType]
+Modules = dict[str, SimpleNamespace]  # kernels and lists of configs, by who reads them
 Known = dict[str, dict[str, str]]  # configs by case and contender
 
-SIZES = ("BLOCK_M", "BLOCK_N", "BLOCK_K", "SPLIT_K")
+SIZES = ("BLOCK_M", "BLOCK_N", "BLOCK_K", "PARTS")
 # Milliseconds per config while tuning, for all contenders: those that tilewright takes where nothing is said.
 WARMUP, REP = 10, 50
 

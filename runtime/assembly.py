@@ -18,9 +18,9 @@ FORMS = ("cu", "ptx", "cubin", "sass")
 class Assembly(Mapping[str, str | bytes]):
     """By name: "cu" and "ptx", "cubin" (bytes), "sass"; getting one raises `ToolchainError` where its tool is missing."""
 
-    def __init__(self, artifact: Artifact, maxnreg: int | None, known: dict[str, str | bytes]) -> None:
+    def __init__(self, artifact: Artifact, known: dict[str, str | bytes]) -> None:
         """`known` are forms that exist already."""
-        self._artifact, self._maxnreg, self._known = artifact, maxnreg, known
+        self._artifact, self._known = artifact, known
 
     def __getitem__(self, form: str) -> str | bytes:
         if form not in FORMS:
@@ -44,7 +44,7 @@ class Assembly(Mapping[str, str | bytes]):
         if form == "ptx":
             return nvrtc.compile_ptx(self._artifact)
         if form == "cubin":
-            return cache.compiled(self._artifact, self._maxnreg).code
+            return cache.compiled(self._artifact).code
         code = self["cubin"]
         return disassemble(code) if isinstance(code, bytes) else ""
 

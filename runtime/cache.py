@@ -35,34 +35,34 @@ def location(kernel: Listed) -> Path:
     return kernel.entry.folder / TEXT
 
 
-def compiled(artifact: Artifact, maxnreg: int | None = None, target: str | None = None) -> Cubin:
+def compiled(artifact: Artifact, target: str | None = None) -> Cubin:
     """The machine code of a kernel for `target` (by default the one it was written for), from the cache or from NVRTC."""
     target = target or artifact.target
-    parts = key_parts(artifact, maxnreg, target)
+    parts = key_parts(artifact, target)
     key = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
     found = _read(key)
     if found is None:
         with store.sole_maker(root(), key):
             found = _read(key)  # another process may have made it meanwhile
             if found is None:
-                return _make(key, parts, artifact, maxnreg, target)
+                return _make(key, parts, artifact, target)
     log("compile", lambda: f"{artifact.kernel_name} for {artifact.target}: machine code from the cache, {key[:12]}")
     return found
 
 
-def key_parts(artifact: Artifact, maxnreg: int | None, target: str) -> dict[str, str]:
+def key_parts(artifact: Artifact, target: str) -> dict[str, str]:
     """Everything that decides the machine code, by name."""
     text = hashlib.sha256(artifact.source.encode()).hexdigest()
     major, minor = version()
     return {
-        "kernel": artifact.kernel_name, "text": text, "target": target, "maxnreg": str(maxnreg),
+        "kernel": artifact.kernel_name, "text": text, "target": target, "flags": " ".join(artifact.compiler_flags) or "none",
         "NVRTC": f"{major}.{minor}", "tilewright": VERSION,
     }  # fmt: skip
 
 
-def _make(key: str, parts: dict[str, str], artifact: Artifact, maxnreg: int | None, target: str) -> Cubin:
+def _make(key: str, parts: dict[str, str], artifact: Artifact, target: str) -> Cubin:
     start = time.perf_counter()
-    result = compile_text(artifact, target, maxnreg)
+    result = compile_text(artifact, target)
     took = time.perf_counter() - start
 
     def message() -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from dataclasses import fields
 from typing import Any
 
@@ -15,16 +16,21 @@ from tilewright.diagnostics import (
     OutOfResources,
     TilewrightError,
 )
+from tilewright.language.constexpr import plain
 from tilewright.runtime.arrays import HOST
 from tilewright.runtime.specialise import Call
 from tilewright.schedule.targets import find_target
 
 MODES = ("gpu", "cpu", "check", "interpret")
 OPTION_NAMES = frozenset(field.name for field in fields(Options))
-# Options of Triton's that change nothing here: device libraries are CUDA's own, a warp has 32 threads.
-WITHOUT_EFFECT = frozenset(("extern_libs", "warp_size", "sanitize_overflow", "instrumentation_mode"))
+# Options of Triton's that change nothing here: device libraries are CUDA's own and flush nothing to zero, a warp has 32
+# threads, and no PTX of others is taken.
+WITHOUT_EFFECT = frozenset(
+    ("extern_libs", "warp_size", "sanitize_overflow", "instrumentation_mode", "enable_reflect_ftz", "ir_override")
+)
 ACCEPTED = OPTION_NAMES | WITHOUT_EFFECT | {"stream"}
 HOST_TARGET = "sm_90a"
+MOST_REGISTERS = 255  # that a thread can have
 
 
 def make_options(given: dict[str, Any], debug: bool | None = None) -> Options:
@@ -33,10 +39,10 @@ def make_options(given: dict[str, Any], debug: bool | None = None) -> Options:
     Raises:
       LaunchError: for values that no kernel can have.
     """
-    unknown = set(given) - OPTION_NAMES
+    unknown = sorted(set(given) - OPTION_NAMES)
     if unknown:
-        raise KeyError(f"Keyword argument {sorted(unknown)[0]} was specified but unrecognised")
-    values = {name: getattr(value, "value", value) for name, value in given.items()}
+        raise unrecognised(unknown[0], OPTION_NAMES)
+    values = {name: plain(getattr(value, "value", value)) for name, value in given.items()}
     if debug:
         values.setdefault("debug", True)
     if os.environ.get("TRITON_DEBUG", "0") not in ("", "0"):
@@ -44,15 +50,36 @@ def make_options(given: dict[str, Any], debug: bool | None = None) -> Options:
     if os.environ.get("TRITON_F32_DEFAULT"):
         values.setdefault("default_dot_input_precision", os.environ["TRITON_F32_DEFAULT"])
     options = Options(**values)
+    check_options(options)
+    return options
+
+
+def check_options(options: Options) -> None:
+    """Rejects values that no kernel can have.
+
+    Raises:
+      LaunchError: for such a value.
+      OutOfResources: for more warps than a block can have.
+    """
     if type(options.num_warps) is not int or options.num_warps < 1 or options.num_warps & (options.num_warps - 1):
         raise LaunchError(f"num_warps must be a power of 2, not {options.num_warps!r}")
     if type(options.num_stages) is not int or options.num_stages < 0:
         raise LaunchError(f"num_stages must be an integer that is not negative, not {options.num_stages!r}")
-    if options.maxnreg is not None and (type(options.maxnreg) is not int or options.maxnreg < 1):
-        raise LaunchError(f"maxnreg must be None or a positive integer, not {options.maxnreg!r}")
+    if options.maxnreg is not None and (type(options.maxnreg) is not int or not 1 <= options.maxnreg <= MOST_REGISTERS):
+        raise LaunchError(f"maxnreg must be None or an integer from 1 to {MOST_REGISTERS}, not {options.maxnreg!r}")
+    if type(options.enable_fp_fusion) is not bool:
+        raise LaunchError(f"enable_fp_fusion must be True or False, not {options.enable_fp_fusion!r}")
     if options.num_warps > 32:
         raise OutOfResources(options.num_warps * 32, 1024, "threads")
-    return options
+
+
+def unrecognised(name: str, known: Iterable[str]) -> KeyError:
+    """Triton's error for a keyword that neither the kernel nor the options have."""
+    import difflib
+
+    close = difflib.get_close_matches(name.lower(), list(known), n=1)
+    hint = f"; did you mean {close[0]}?" if close else ""
+    return KeyError(f"Keyword argument {name} was specified but unrecognised{hint}")
 
 
 def grid_sizes(grid: Any, bound: dict[str, Any]) -> tuple[int, int, int]:

@@ -6,10 +6,12 @@ import functools
 import hashlib
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 from tilewright.artifact import Artifact, Options, launch_conditions
 from tilewright.diagnostics import ArgumentKindError, GlobalChangedError
+from tilewright.kernel_function import KernelFunction
 from tilewright.language.constexpr import unwrap
 from tilewright.outside import outer_value
 from tilewright.runtime.assembly import Assembly
@@ -75,7 +77,7 @@ class CompiledKernel:
         known: dict[str, str | bytes] = {"cu": self.source}
         if mode == "gpu":
             known["cubin"] = self._load()
-        self.asm = Assembly(artifact, options.maxnreg, known)
+        self.asm = Assembly(artifact, known)
 
     def _load(self) -> bytes:
         from tilewright.runtime.cache import compiled
@@ -83,7 +85,7 @@ class CompiledKernel:
         from tilewright.runtime.driver import load
         from tilewright.runtime.launcher import Launcher
 
-        cubin = compiled(self.artifact, self.metadata.maxnreg, device_target(self.device).name)
+        cubin = compiled(self.artifact, device_target(self.device).name)
         self._cubin = cubin
         self.launcher = Launcher(self.artifact, load(cubin, self.artifact, self.device), self.device)
         return cubin.code
@@ -105,7 +107,7 @@ class CompiledKernel:
         from tilewright.runtime.cache import compiled
 
         if self._cubin is None and nvrtc.is_available():
-            self._cubin = compiled(self.artifact, self.metadata.maxnreg)
+            self._cubin = compiled(self.artifact)
         return self._cubin
 
     def _init_handles(self) -> None:
@@ -156,8 +158,10 @@ class CompiledKernel:
             except LookupError:
                 now = None
             if now is not value and (type(now) is not type(value) or now != value):
+                reads = isinstance(owner, (KernelFunction, FunctionType))
+                whole = name if reads else f"{getattr(owner, '__name__', owner)}.{name}"
                 raise GlobalChangedError(
-                    f"Global variable {name} has changed since we compiled this kernel, from {value!r} to {now!r}; pass "
+                    f"Global variable {whole} has changed since we compiled this kernel, from {value!r} to {now!r}; pass "
                     f"it as an argument, or define {self.name} again"
                 )
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
-from tilewright.diagnostics import AutotunerError, OutOfResources
+from tilewright.diagnostics import AutotunerError, OutOfResources, TilewrightError, ToolchainError
 
-__all__ = ["AutotunerError", "OutOfResources"]
+InterpreterError = TilewrightError  # what a kernel in the interpreter raises has no class of its own
+PTXASError = ToolchainError
+
+__all__ = ["AutotunerError", "InterpreterError", "OutOfResources", "PTXASError"]

@@ -30,6 +30,8 @@ HELD_OTHERWISE = (
     "tilewright",
 )  # libraries of arrays that nobody may write to, or that stand for others
 PREFIX = "_tw_"
+# Under names of their own, since a kernel or its parameter may be called `type`.
+BUILTINS = {builtin.__name__: builtin for builtin in (type, tuple, dict, str, Exception)}
 INT32 = "-2147483648 <= {name} <= 2147483647"
 
 
@@ -65,7 +67,7 @@ class Writer:
         """Takes a parameter in; False for a type that the quick way does not know."""
         name, number = parameter.name, parameter.num
         self._scope[f"{PREFIX}type{number}"] = kind
-        self._checks.append(f"type({name}) is {PREFIX}type{number}")
+        self._checks.append(f"{PREFIX}type({name}) is {PREFIX}type{number}")
         if kind is type(None):
             return True
         if parameter.is_constexpr:
@@ -91,7 +93,7 @@ class Writer:
 
     def _constant(self, name: str, kind: type) -> bool:
         if kind is float:
-            self._key(f"({name} or str({name}))")  # 0.0 is equal to -0.0
+            self._key(f"({name} or {PREFIX}str({name}))")  # 0.0 is equal to -0.0
         elif kind in (int, bool, str, DType) or issubclass(kind, KernelFunction):
             self._key(name)
         else:
@@ -125,7 +127,7 @@ class Writer:
             self._change(name, parameter.num)
             return True
         self._values.append(name)
-        self._exact.append(f"({name} or str({name}))" if kind is float else name)
+        self._exact.append(f"({name} or {PREFIX}str({name}))" if kind is float else name)
         if kind is not int:
             return True
         if annotated is not None:
@@ -142,14 +144,14 @@ class Writer:
         around = {
             "E": plain.get, "ready": {}, "table": {}, "path": self._path, "look": _look, "enter": LAUNCH_HOOKS.enter,
             "exit": LAUNCH_HOOKS.exit, "wide": _wide_class, "writer": self,
-            "sizes": _sizes,
+            "sizes": _sizes, **BUILTINS,
         }  # fmt: skip
         self._scope |= {PREFIX + name: value for name, value in around.items()}
         reads = [f"{PREFIX}E({name!r})" for name in names]
         said = f"({', '.join(reads)}, *{PREFIX}options.items())"
         world = f"{said} if {PREFIX}options or {' or '.join(reads)} else None"
         if self._path.is_bound:  # the environment has decided already, and options would be errors
-            world = f"tuple({PREFIX}options)"
+            world = f"{PREFIX}tuple({PREFIX}options)"
         if self._pointers:
             each = ", ".join(f"not {address} & 15" for address in self._pointers)
             self._lines.append(f"{PREFIX}aligned = not ({' | '.join(self._pointers)}) & 15 or ({each},)")
@@ -170,14 +172,14 @@ def {self._kernel.__name__}(_tw_grid, /, {_listed(signature)}*_tw_more, stream=N
     if not ({" and ".join((*self._checks, "not _tw_more"))}):
         if stream is not None:
             _tw_options["stream"] = stream
-        return _tw_path.other(_tw_grid, ({_listed(names)}*_tw_more), _tw_options)
+        return _tw_path.other(_tw_grid, ({_listed(names)}*_tw_more,), _tw_options)
     try:
-        _tw_shape = _tw_grid if type(_tw_grid) is tuple else _tw_sizes(_tw_grid, {{{bound}}})
+        _tw_shape = _tw_grid if _tw_type(_tw_grid) is _tw_tuple else _tw_sizes(_tw_grid, {{{bound}}})
         {"; ".join((*self._lines, "pass"))}
         _tw_world = {world}
         _tw_exact = (_tw_world, _tw_shape, {_listed(self._exact)})
         _tw_found = _tw_ready.get(_tw_exact)
-        if type(_tw_found) is dict:
+        if _tw_type(_tw_found) is _tw_dict:
             _tw_found = _tw_found.get(({_listed(self._addresses)}))
         if _tw_found is not None and not (_tw_enter or _tw_exit):
             _tw_free, _tw_new, _tw_pack, _tw_behind, _tw_stream, _tw_device, _tw_check, _tw_compiled = _tw_found
@@ -193,7 +195,7 @@ def {self._kernel.__name__}(_tw_grid, /, {_listed(signature)}*_tw_more, stream=N
                 return _tw_compiled
         _tw_key = (_tw_world, {_listed(self._class)})
         _tw_entry = _tw_table.get(_tw_key)
-    except Exception:
+    except _tw_Exception:
         _tw_key = _tw_entry = None  # an argument that cannot be looked into: the long way says why
     if _tw_entry is not None and not (_tw_enter or _tw_exit):
         _tw_values = ({_listed(self._values)})

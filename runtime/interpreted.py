@@ -12,7 +12,7 @@ from tilewright.interpreter.blocks import Descriptor
 from tilewright.interpreter.memory import Buffer, buffer_at
 from tilewright.interpreter.tile import Tile, as_tile, cast
 from tilewright.kernel_function import KernelFunction, KernelParameter
-from tilewright.language.constexpr import constexpr, unwrap
+from tilewright.language.constexpr import constexpr, plain, unwrap
 from tilewright.language.dtypes import PointerType, float32
 from tilewright.ops.casts import numpy_type
 from tilewright.runtime.arrays import describe
@@ -39,9 +39,9 @@ def prepare(
     buffers: list[Buffer] = []
     values: dict[str, Any] = {}
     for parameter in function.params:
-        value = unwrap(bound[parameter.name])
-        if parameter.is_constexpr or value is None:
-            values[parameter.name] = constexpr(value) if value is not None else None
+        value = bound[parameter.name]
+        if parameter.is_constexpr:
+            values[parameter.name] = constexpr(plain(unwrap(value))) if unwrap(value) is not None else None
         else:
             general = parameter.name in unspecialised or parameter.num in unspecialised
             values[parameter.name] = _value(parameter, parameter.name, value, general, buffers)
@@ -49,9 +49,11 @@ def prepare(
 
 
 def _value(parameter: KernelParameter, name: str, value: Any, general: bool, buffers: list[Buffer]) -> Any:
+    if value is None or isinstance(value, (constexpr, KernelFunction)):
+        return None if unwrap(value) is None else constexpr(value)
     if isinstance(value, (tuple, list)):
-        items = enumerate(map(unwrap, value))
-        return tuple(_value(parameter, f"{name}[{i}]", item, general, buffers) for i, item in items)
+        items = [_value(parameter, f"{name}[{i}]", item, general, buffers) for i, item in enumerate(value)]
+        return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
     if isinstance(value, (bool, int, float, np.generic)):
         number = value.item() if isinstance(value, np.generic) else value
         forced = annotated_type(parameter.annotation)
@@ -70,5 +72,5 @@ def _value(parameter: KernelParameter, name: str, value: Any, general: bool, buf
     array = describe(value, name)
     if array is None:
         return constexpr(value)
-    buffers.append(buffer_at(name, array.address, array.size))
+    buffers.append(buffer_at(name, array.address, array.size, array.writable))
     return Tile(np.int64(array.address), PointerType(array.dtype, parameter.is_const))

@@ -30,6 +30,7 @@ from tilewright.runtime.choices import (
     grid_sizes,
     make_options,
     target_of,
+    unrecognised,
     wanted_mode,
 )
 from tilewright.runtime.compiled import CompiledKernel, Origin
@@ -37,11 +38,14 @@ from tilewright.runtime.fast_path import FastPath
 from tilewright.runtime.kernel_interface import KernelInterface
 from tilewright.runtime.log import log, reason
 from tilewright.runtime.nvrtc import load_ahead
+from tilewright.runtime.reinterpreted import TensorWrapper, reinterpret
 from tilewright.runtime.signature import parse_signature
 from tilewright.runtime.specialise import Call, describe_argument, key_of, specialise
 from tilewright.runtime.tracing import launches_nothing, opaque
 from tilewright.runtime.translations import translated
 from tilewright.schedule.targets import find_target
+
+__all__ = ["JITFunction", "KernelInterface", "TensorWrapper", "jit", "reinterpret"]
 
 # A process that was forked while another thread compiled must not wait for that thread.
 _KERNELS: weakref.WeakSet[JITFunction] = weakref.WeakSet()
@@ -92,6 +96,13 @@ class JITFunction(KernelInterface, KernelFunction):
     def _unsafe_update_src(self, source: str) -> None:
         super()._unsafe_update_src(source)
         self._fast = FastPath(self)
+
+    @property
+    def cache_key(self) -> str:
+        """A digest of the kernel's text and of the kernels and numbers that it uses."""
+        from tilewright.runtime.autotune_subject import source_digest
+
+        return source_digest(self)
 
     def is_general(self, parameter: KernelParameter) -> bool:
         """Whether values of a parameter are not told apart by alignment or divisibility."""
@@ -228,7 +239,7 @@ class JITFunction(KernelInterface, KernelFunction):
         names = set(self.arg_names)
         unknown = [name for name in kwargs if name not in names and name not in ACCEPTED]
         if unknown:
-            raise KeyError(f"Keyword argument {unknown[0]} was specified but unrecognised")
+            raise unrecognised(unknown[0], (*names, *ACCEPTED))
         chosen = {name: value for name, value in kwargs.items() if name in OPTION_NAMES}
         try:
             bound = self._signature.bind(*args, **{name: value for name, value in kwargs.items() if name in names})

@@ -110,14 +110,13 @@ def _header_major(root: Path) -> int | None:
     return int(match[1]) // 1000 if match else None
 
 
-def compile_text(artifact: Artifact, target: str | None = None, maxnreg: int | None = None) -> Cubin:
+def compile_text(artifact: Artifact, target: str | None = None) -> Cubin:
     """The machine code of a translated kernel for `target`, its own architecture when that is None.
 
     Raises:
       ToolchainError: with the compiler's words, at the kernel's lines.
     """
-    options = ["-std=c++17", f"--gpu-architecture={target or artifact.target}", "--ptxas-options=-v"]
-    options += [f"--maxrregcount={maxnreg}"] if maxnreg else []
+    options = [f"--gpu-architecture={target or artifact.target}", "--ptxas-options=-v"]
     code, log = _compile(artifact, options, "CUBIN")
     spills = sum(int(count) for count in re.findall(r"(\d+) bytes spill", log))  # only the log tells
     arch = target or artifact.target
@@ -127,13 +126,12 @@ def compile_text(artifact: Artifact, target: str | None = None, maxnreg: int | N
 
 def compile_ptx(artifact: Artifact) -> str:
     """The PTX, for display."""
-    code, _ = _compile(
-        artifact, ["-std=c++17", f"--gpu-architecture={artifact.target.replace('sm_', 'compute_')}"], "PTX"
-    )
+    code, _ = _compile(artifact, [f"--gpu-architecture={artifact.target.replace('sm_', 'compute_')}"], "PTX")
     return code.rstrip(b"\0").decode()
 
 
 def _compile(artifact: Artifact, options: list[str], kind: str) -> tuple[bytes, str]:
+    options = ["-std=c++17", *options, *artifact.compiler_flags]
     if "#include <" in artifact.source:
         folder = header_folder()
         if folder is None:

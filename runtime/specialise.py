@@ -14,7 +14,7 @@ from typing import Any
 from tilewright.artifact import Argument, ConstantArgument, DescriptorArgument, RuntimeArgument, TupleArgument
 from tilewright.diagnostics import ArgumentKindError
 from tilewright.kernel_function import KernelFunction, KernelParameter
-from tilewright.language.constexpr import unwrap
+from tilewright.language.constexpr import constexpr, plain, unwrap
 from tilewright.language.dtypes import (
     DTYPES_BY_NAME,
     DTYPES_BY_WORD,
@@ -80,11 +80,23 @@ def _key(argument: Argument) -> Any:
     if isinstance(argument, RuntimeArgument):
         return argument.element, argument.divisible_by_16
     if isinstance(argument, TupleArgument):
-        return tuple(_key(item) for item in argument.items)
+        return argument.fields, *(_key(item) for item in argument.items)
     if isinstance(argument, DescriptorArgument):
         return "descriptor", argument.element, argument.block_shape, argument.divisible_by_16, argument.padding
-    value = argument.value
-    return ("constant", type(value).__name__, value if isinstance(value, (int, str)) else repr(value))
+    return "constant", _constant_key(unwrap(argument.value))
+
+
+def _constant_key(value: Any) -> Any:
+    """What tells a compile-time value from others: its type and content, or which object it is.
+
+    Functions of one name may differ in what is around them, and objects without a text of their own in anything.
+    """
+    if isinstance(value, (tuple, list)):
+        return type(value), *(_constant_key(unwrap(item)) for item in value)
+    if isinstance(value, (int, str)):
+        return type(value), value
+    has_text = not callable(value) and any("__repr__" in vars(one) for one in type(value).__mro__[:-1])
+    return type(value), repr(value) if has_text or type(value).__hash__ is None else value
 
 
 def _argument(
@@ -95,12 +107,11 @@ def _argument(
     values: list[Any],
     arrays: list[tuple[str, Array]],
 ) -> Argument:
-    if parameter.is_constexpr or value is None:
-        return ConstantArgument(name, unwrap(value))
-    value = unwrap(value)
+    if parameter.is_constexpr or value is None or isinstance(value, (constexpr, KernelFunction)):
+        return ConstantArgument(name, plain(unwrap(value)))
     if isinstance(value, (tuple, list)):
         items = (_argument(parameter, f"{name}[{i}]", item, general, values, arrays) for i, item in enumerate(value))
-        return TupleArgument(name, tuple(items))
+        return TupleArgument(name, tuple(items), getattr(value, "_fields", ()))
     annotated = annotated_type(parameter.annotation)
     if isinstance(value, (bool, int, float)) or _is_number(value):
         return _number(
@@ -114,7 +125,7 @@ def _argument(
         arrays.append((name, array))
         element = PointerType(array.dtype, parameter.is_const)
         return RuntimeArgument(name, element, not general and array.address % ALIGNMENT == 0)
-    if isinstance(value, (str, DType, KernelFunction)) or callable(value):
+    if isinstance(value, (str, DType)) or callable(value):
         raise ArgumentKindError(
             f"argument {name} is {value!r}, which only a compile-time parameter can take: annotate it as {name}: tl.constexpr"
         )
@@ -137,8 +148,8 @@ def _descriptor(
 
 
 def _is_number(value: Any) -> bool:
-    """A NumPy scalar."""
-    return type(value).__module__ == "numpy" and hasattr(value, "item") and getattr(value, "shape", None) == ()
+    """A NumPy scalar; an array without axes is an array."""
+    return type(value).__module__ == "numpy" and hasattr(value, "item") and not hasattr(value, "ctypes")
 
 
 def annotated_type(annotation: str) -> DType | None:
@@ -151,8 +162,13 @@ def _number(
     name: str, value: int | float | bool, annotated: DType | None, general: bool, values: list[Any]
 ) -> Argument:
     if annotated is not None:
+        is_whole = annotated.is_int() and not annotated.is_bool()
+        if is_whole and isinstance(value, float) and not value.is_integer():
+            raise ArgumentKindError(
+                f"argument {name} is {value}, but its annotation makes it a {annotated}: pass an integer"
+            )
         values.append(value)
-        divisible = annotated.is_int() and not general and int(value) % ALIGNMENT == 0 and not annotated.is_bool()
+        divisible = is_whole and not general and int(value) % ALIGNMENT == 0
         return RuntimeArgument(name, annotated, divisible)
     if isinstance(value, bool):
         values.append(value)

@@ -31,6 +31,7 @@ from tilewright.artifact import (
     RuntimeArgument,
     Target,
     TensorMap,
+    constants_of,
 )
 from tilewright.kernel_function import KernelFunction
 from tilewright.language.constexpr import unwrap
@@ -130,7 +131,7 @@ def _told(argument: Argument) -> Any:
     if isinstance(argument, DescriptorArgument):
         facts = (argument.block_shape, argument.divisible_by_16, argument.padding)
         return [kind, argument.name, _spelled(argument.element), *facts]
-    return [kind, argument.name, *(_told(item) for item in argument.items)]
+    return [kind, argument.name, argument.fields, *(_told(item) for item in argument.items)]
 
 
 def _around(function: KernelFunction) -> list[str]:
@@ -178,7 +179,7 @@ def _read(key: str, function: KernelFunction, arguments: tuple[Argument, ...]) -
     facts, files = entry
     try:
         readings = tuple(Reading(_path(path), text, module) for path, text, module in facts["readings"])
-        constants = {a.name: unwrap(a.value) for a in arguments if isinstance(a, ConstantArgument)}
+        constants = {one.name: unwrap(one.value) for argument in arguments for one in constants_of(argument)}
         values = read_again(readings, function, constants)
         if values is None:
             return None
@@ -229,11 +230,12 @@ def _as_json(artifact: Artifact) -> dict[str, Any]:
         "cooperative": artifact.cooperative,
         "dependent": artifact.dependent,
         "static_shared_bytes": artifact.static_shared_bytes,
+        "compiler_flags": artifact.compiler_flags,
     }
 
 
 def _artifact(
-    facts: dict[str, Any], text: str, known: tuple[tuple[KernelFunction, str, Any], ...], readings: tuple[Reading, ...]
+    facts: dict[str, Any], text: str, known: tuple[tuple[Any, str, Any], ...], readings: tuple[Reading, ...]
 ) -> Artifact:
     """The artifact of `_as_json`."""
     return Artifact(
@@ -259,6 +261,7 @@ def _artifact(
         cooperative=facts["cooperative"],
         dependent=facts["dependent"],
         static_shared_bytes=facts["static_shared_bytes"],
+        compiler_flags=tuple(facts["compiler_flags"]),
     )
 
 

@@ -36,7 +36,7 @@ EVENTS = {
     r"__syncwarp\(\)": "'sync', 'warp', 0, 0",
 }
 FUNCTION = r"const auto (\w+) = \[&\]\((.*)\)"
-FILLS = r"(cp_async_\d+|copy_rows<.*?>)\("
+FILLS = r"(cp_async_\d+\w*|copy_rows<.*?>)\("
 MOVES = r"(align_rows<.*?>|transpose_bytes<.*?>)\("  # from the second array into the first
 
 
@@ -86,7 +86,10 @@ class Array:
 def shared_arrays(text: str) -> dict[str, Array]:
     """The shared arrays that a text declares, on their own or in the struct of dynamic ones."""
     struct = re.search(r"struct alignas\(\d+\) SharedArrays \{(.*?)\n\};", text, re.S)
-    lines = re.findall(r"__shared__ (?:__align__\(\d+\) )?(\w[\w ]*?) (\w+)((?:\[.*\])+);", text)
+    declared = re.findall(r"__shared__ (?:__align__\(\d+\) )?(\w[\w ]*?) (\w+\[.*\]);", text)
+    lines = [
+        (element, *one.groups()) for element, names in declared for one in re.finditer(r"(\w+)(\[.*?\])(?=, |$)", names)
+    ]
     if struct:
         lines += re.findall(r"^    (?:alignas\(\d+\) )?(\w[\w ]*?) (\w+)((?:\[.*\])+);", struct[1], re.M)
     found = {}
@@ -306,7 +309,7 @@ def roles(text: str, names: dict[str, Any]) -> tuple[list[Any], dict[str, Array]
     body = parse(text[text.index('extern "C" __global__') :])
     (kernel,) = [block for head, block in body if "__global__" in head]
     declared = shared_arrays(text)
-    fills = r"(?:cp_async_\d+\(&|copy_rows<[^>]*>\(|align_rows<[^>]*>\(|tma_load_\dd\()(\w+)\[|transpose_bytes<[^>]*>\((\w+)"
+    fills = r"(?:cp_async_\d+\w*\(&|copy_rows<[^>]*>\(|align_rows<[^>]*>\(|tma_load_\dd\()(\w+)\[|transpose_bytes<[^>]*>\((\w+)"
     ahead = {name for found in re.findall(fills, text) for name in found if name}
     ahead |= set(re.findall(r"^\s+(\w+)\[stage\]\[[^=]*\] = \w+_ahead", text, re.M))  # by way of registers
     arrays = {name: array for name, array in declared.items() if name in ahead}

@@ -29,8 +29,8 @@ _HOMES = {
     "next_power_of_2": "tilewright.host",
     "constexpr_function": "tilewright.host",
     "set_allocator": "tilewright.host",
-    "reinterpret": "tilewright.runtime.reinterpret",
-    "TensorWrapper": "tilewright.runtime.reinterpret",
+    "reinterpret": "tilewright.runtime.reinterpreted",
+    "TensorWrapper": "tilewright.runtime.reinterpreted",
     "Artifact": "tilewright.artifact",
     "Options": "tilewright.artifact",
 } | dict.fromkeys(

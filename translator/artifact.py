@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 from .language.dtypes import DType, Element, int32
 
 if TYPE_CHECKING:
-    from .kernel_function import KernelFunction
+    from collections.abc import Iterator
+
     from .outside import Reading
 
 
@@ -31,10 +32,11 @@ class ConstantArgument:
 
 @dataclass(frozen=True, slots=True)
 class TupleArgument:
-    """A parameter that is a tuple of arguments, which may be tuples again."""
+    """A parameter that is a tuple of arguments, which may be tuples again; `fields` are the names of a namedtuple's."""
 
     name: str
     items: tuple[Argument, ...]
+    fields: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,13 +58,23 @@ class DescriptorArgument:
 Argument = RuntimeArgument | ConstantArgument | TupleArgument | DescriptorArgument
 
 
+def constants_of(argument: Argument) -> Iterator[ConstantArgument]:
+    """The compile-time values in an argument."""
+    if isinstance(argument, ConstantArgument):
+        yield argument
+    elif isinstance(argument, TupleArgument):
+        for item in argument.items:
+            yield from constants_of(item)
+
+
 @dataclass(frozen=True, slots=True)
 class Options:
     """The launch options that change the text.
 
     `guards` allows text that is right only under the conditions in `Artifact.guards`; without, it is right for all values.
-    `default_dot_input_precision` is the `input_precision` of dots of fp32 that do not name one. `launch_cooperative_grid`
-    and `launch_pdl` ask for launches of these kinds (see `Artifact`).
+    `enable_fp_fusion` lets the compiler make one `fma` of a product and a sum. `default_dot_input_precision` is the
+    `input_precision` of dots of fp32 that do not name one. `launch_cooperative_grid` and `launch_pdl` ask for launches of
+    these kinds (see `Artifact`).
     """
 
     num_warps: int = 4
@@ -76,6 +88,11 @@ class Options:
     launch_cooperative_grid: bool = False
     launch_pdl: bool = False
 
+    @property
+    def compiler_flags(self) -> tuple[str, ...]:
+        """What the text cannot say itself, as NVRTC and nvcc take it."""
+        return () if self.enable_fp_fusion else ("--fmad=false",)
+
 
 @dataclass(frozen=True, slots=True)
 class Target:
@@ -85,7 +102,6 @@ class Target:
     capability: int
     max_static_shared_bytes: int
     max_dynamic_shared_bytes: int
-    max_threads_per_block: int = 1024
 
     @property
     def has_dependent_launch(self) -> bool:
@@ -139,6 +155,7 @@ class TensorMap:
       strides: bytes from one index to the next, for every dimension after the first.
       box: elements per dimension that one copy moves, in the same order.
       swizzle: bytes of the swizzle pattern in shared memory: 0, 32, 64 or 128.
+      made: whether the kernel makes the map itself, of what it loads from memory. The launcher knows nothing of such maps.
     """
 
     name: str
@@ -148,6 +165,7 @@ class TensorMap:
     strides: tuple[str, ...]
     box: tuple[int, ...]
     swizzle: int = 0
+    made: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +183,8 @@ class Artifact:
       writes: names of the pointer parameters that the kernel writes.
       lines: line of the `.cu` (from 1) to line of the user's file, for every line that came from a statement.
       file: base name of the user's file.
-      globals: global values and variables around that were read, as (the function that reads, name, value).
+      globals: values from outside that were read and may change: (the function that reads, name, value) of globals and of
+        variables around, (the module, class or object, name, value) of members.
       readings: what else the text came from, besides the kernel's own text, the arguments and the options; None when that
         cannot be told (see `outside.py`).
       tensor_maps: passed after `parameters`, in order.
@@ -175,6 +194,7 @@ class Artifact:
         can hold at once, and passes the number of programs along x as the last of `launch_parameters`.
       cooperative: whether all blocks must be on the device at once, as programs that wait for each other need.
       dependent: whether a launch may start while the grid before it in its stream still runs (programmatic dependent launch).
+      compiler_flags: what NVRTC or nvcc must be told besides the language and the architecture.
     """
 
     source: str
@@ -186,7 +206,7 @@ class Artifact:
     writes: tuple[str, ...] = ()
     lines: tuple[tuple[int, int], ...] = field(default=(), compare=False)
     file: str = ""
-    globals: tuple[tuple[KernelFunction, str, Any], ...] = field(default=(), compare=False)
+    globals: tuple[tuple[Any, str, Any], ...] = field(default=(), compare=False)
     readings: tuple[Reading, ...] | None = field(default=None, compare=False)
     tensor_maps: tuple[TensorMap, ...] = ()
     guards: tuple[str, ...] = ()
@@ -194,6 +214,7 @@ class Artifact:
     cooperative: bool = False
     dependent: bool = False
     static_shared_bytes: int = 0
+    compiler_flags: tuple[str, ...] = ()
 
     @property
     def launch_parameters(self) -> tuple[LaunchParameter, ...]:

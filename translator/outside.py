@@ -13,7 +13,7 @@ import enum
 import hashlib
 import json
 from dataclasses import dataclass
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import Any
 
 from .kernel_function import KernelFunction
@@ -198,19 +198,27 @@ def _step(owner: Any, kind: str, name: Any, arguments: dict[str, Any]) -> Any:
     return owner[name] if kind == "item" else getattr(owner, name)
 
 
-def outer_value(function: KernelFunction, name: str) -> Any:
+def outer_value(owner: Any, name: str) -> Any:
     """What a name that a function does not define stands for: a variable around it, a global, or a function of Python.
+
+    Of anything else but a function (a kernel's, or one of Python), the member of that name.
 
     Raises:
       LookupError: when it stands for nothing.
     """
-    code = function.fn.__code__
-    if name in code.co_freevars and function.fn.__closure__:
+    function = owner.fn if isinstance(owner, KernelFunction) else owner
+    if not isinstance(function, FunctionType):
         try:
-            return function.fn.__closure__[code.co_freevars.index(name)].cell_contents
+            return getattr(owner, name)
+        except AttributeError as error:
+            raise LookupError(name) from error
+    code = function.__code__
+    if name in code.co_freevars and function.__closure__:
+        try:
+            return function.__closure__[code.co_freevars.index(name)].cell_contents
         except ValueError:
             pass  # not assigned yet: a global of that name is what remains
-    names = function.fn.__globals__
+    names = function.__globals__
     if name in names:
         return names[name]
     if not hasattr(builtins, name):

@@ -86,12 +86,13 @@ def _translate_stages(
         file=kernel.file,
         globals=kernel.globals,
         readings=kernel.readings,
-        tensor_maps=schedule.rings.maps,
+        tensor_maps=schedule.rings.encoded,
         guards=schedule.rings.guards,
         persistent=schedule.rings.persistent,
         cooperative=options.launch_cooperative_grid,
         dependent=options.launch_pdl and target.has_dependent_launch,
         static_shared_bytes=sum(array.size for array in unit.static_shared),
+        compiler_flags=options.compiler_flags,
     )
     return Translation(kernel, facts, schedule, unit, artifact)
 

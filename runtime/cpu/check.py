@@ -96,10 +96,10 @@ def _run(  # type: ignore[no-untyped-def]
 
 
 def _buffer_of(address: int, buffers: Sequence[Buffer]) -> tuple[int, int] | None:
-    for number, buffer in enumerate(buffers):
-        if buffer.address <= address <= buffer.address + buffer.content.nbytes:
-            return number, address - buffer.address
-    return None
+    """The buffer that an address lies in, before one that ends there, and how many bytes from its start."""
+    offsets = [(number, address - buffer.address) for number, buffer in enumerate(buffers)]
+    near = [(n, offset) for n, offset in offsets if 0 <= offset <= buffers[n].content.nbytes]
+    return min(near, key=lambda found: found[1] == buffers[found[0]].content.nbytes, default=None)
 
 
 def _launcher() -> list[str]:

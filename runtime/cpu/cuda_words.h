@@ -8,6 +8,7 @@
 #define __forceinline__ inline __attribute__((always_inline))
 #define __noinline__ __attribute__((noinline))
 #define __launch_bounds__(...)
+#define __maxnreg__(...)
 #define __grid_constant__
 #define __align__(bytes) __attribute__((aligned(bytes)))
 #ifndef __clang__
@@ -83,6 +84,8 @@ template <int BYTES> struct BitsOf;
 template <> struct BitsOf<2> { using Type = uint16_t; };
 template <> struct BitsOf<4> { using Type = uint32_t; };
 template <> struct BitsOf<8> { using Type = uint64_t; };
+template <typename T> struct Same { using Type = T; };
+template <typename T> using As = typename Same<T>::Type;   // of a parameter: what is passed is converted to T
 
 template <typename T, typename Change>
 T atomic_change(T* address, Change change)
@@ -102,7 +105,7 @@ T atomic_change(T* address, Change change)
 }
 
 #define TILEWRIGHT_ATOMIC(name, expression)                                                                        \
-    template <typename T> T name(T* address, T value)                                                              \
+    template <typename T> T name(T* address, tilewright::As<T> value)                                              \
     { return tilewright::atomic_change(address, [=](T old) -> T { return expression; }); }
 #define TILEWRIGHT_ATOMICS(suffix)                                                                                 \
     TILEWRIGHT_ATOMIC(atomicAdd##suffix, old + value)                                                              \
@@ -112,7 +115,7 @@ T atomic_change(T* address, Change change)
     TILEWRIGHT_ATOMIC(atomicOr##suffix, old | value)                                                               \
     TILEWRIGHT_ATOMIC(atomicXor##suffix, old ^ value)                                                              \
     TILEWRIGHT_ATOMIC(atomicExch##suffix, ((void)old, value))                                                      \
-    template <typename T> T atomicCAS##suffix(T* address, T compare, T value)                                      \
+    template <typename T> T atomicCAS##suffix(T* address, tilewright::As<T> compare, tilewright::As<T> value)     \
     { return tilewright::atomic_change(address, [=](T old) -> T { return old == compare ? value : old; }); }
 TILEWRIGHT_ATOMICS()
 TILEWRIGHT_ATOMICS(_block)

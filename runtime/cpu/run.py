@@ -5,8 +5,10 @@ from __future__ import annotations
 import ctypes
 import functools
 import math
+import os
 import re
 import struct
+import threading
 from collections.abc import Sequence
 
 from tilewright.artifact import Artifact
@@ -18,6 +20,11 @@ from tilewright.runtime.cpu.tensor_maps import MAP_BYTES, encode_tensor_maps
 SCHEDULES = {"round_robin": 0, "reverse": 1, "greedy_low": 2, "greedy_high": 3, "random": 4}
 # When asynchronous copies and wgmmas are performed: at once, as late as their waits allow, or now so and now so.
 DELIVERIES = {"early": 0, "late": 1, "mixed": 2}
+
+# The engine is one for the process: grids run one after the other, also those of several threads.
+_turn = threading.Lock()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_turn.acquire, after_in_parent=_turn.release, after_in_child=_turn.release)
 
 RESIDENT_BLOCKS = 2  # of a persistent kernel, so that each runs several programs
 
@@ -33,14 +40,16 @@ def run(
     """Runs all programs of a grid; pointers are addresses in `values`, in the order of `artifact.parameters`.
 
     Raises:
-      KernelFaultError: on a deadlock, a divergent barrier or a failed assertion.
+      KernelFaultError: on a deadlock, a divergent barrier, a failed assertion, or an access where no memory is.
       ToolchainError: without a C++ compiler.
     """
     maps = [ctypes.create_string_buffer(encoded, MAP_BYTES) for encoded in encode_tensor_maps(artifact, values)]
     grid, values = as_started(artifact, grid, values)
     words = [*pack(artifact, values), *map(ctypes.addressof, maps)]
     packed = (ctypes.c_uint64 * max(len(words), 1))(*words)
-    report = _function(artifact)(*grid, SCHEDULES[schedule], seed, DELIVERIES[delivery], packed)
+    function = _function(artifact)
+    with _turn:
+        report = function(*grid, SCHEDULES[schedule], seed, DELIVERIES[delivery], packed)
     if report:
         raise KernelFaultError(explain(report.decode(), artifact))
 

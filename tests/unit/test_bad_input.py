@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import stub
 import tilewright as triton
 import tilewright.language as tl
 from tilewright import diagnostics as errors
@@ -256,6 +257,56 @@ def test_what_changes_in_place_or_around_a_kernel(monkeypatch: pytest.MonkeyPatc
     for kernel, name in ((inner, "around"), (listed, "LISTED")):
         with pytest.raises(errors.GlobalChangedError, match=f"{name} has changed"):
             kernel[(1,)](np.zeros(1, np.float32))
+
+
+class Settings:
+    """What a kernel reads of a class."""
+
+    block = 4.0
+
+
+def chosen(factor: float) -> float:
+    return factor * SCALE[0]
+
+
+SCALE = [2.0]
+
+
+@triton.jit
+def settled(x_ptr):
+    tl.store(x_ptr, Settings.block)
+
+
+@triton.jit
+def computed(x_ptr):
+    tl.store(x_ptr, chosen(3.0))
+
+
+@triton.jit
+def from_module(x_ptr):
+    tl.store(x_ptr, stub.LAUNCHED)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "owner", "name", "value", "shown"),
+    [
+        (settled, Settings, "block", 5.0, "Settings.block"),
+        (from_module, stub, "LAUNCHED", 5.0, "stub.LAUNCHED"),
+        (computed, sys.modules[__name__], "SCALE", [3.0], "SCALE"),
+        (computed, sys.modules[__name__], "chosen", lambda factor: factor, "chosen"),
+    ],
+    ids=("member", "of a module", "read by a function", "function"),
+)
+def test_members_and_compile_time_functions_that_change_between_launches(
+    kernel: Any, owner: Any, name: str, value: Any, shown: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TILEWRIGHT_MODE", "cpu")
+    monkeypatch.setattr(stub, "LAUNCHED", 4.0, raising=False)
+    for _ in range(2):
+        kernel[(1,)](np.zeros(1, np.float32))
+    monkeypatch.setattr(owner, name, value)
+    with pytest.raises(errors.GlobalChangedError, match=f"{shown} has changed"):
+        kernel[(1,)](np.zeros(1, np.float32))
 
 
 def test_carets_stand_below_tabs_and_behind_form_feeds(tmp_path: Path) -> None:

@@ -105,7 +105,7 @@ def test_processes_do_not_compile_the_same_kernel_twice(tmp_path: Path, monkeypa
     monkeypatch.setattr(cache, "version", lambda: (13, 1))
     record = tmp_path / "compiled"
 
-    def compile_text(one: object, target: str, maxnreg: int | None) -> Cubin:
+    def compile_text(one: object, target: str) -> Cubin:
         with record.open("a") as file:
             file.write(f"{os.getpid()}\n")
         time.sleep(0.3)
@@ -193,14 +193,14 @@ def test_people_can_look_into_it(
 ) -> None:
     monkeypatch.setenv("TILEWRIGHT_CACHE_DIR", str(tmp_path))
     monkeypatch.setattr(cache, "version", lambda: (13, 1))
-    monkeypatch.setattr(cache, "compile_text", lambda one, target, maxnreg: Cubin(b"code", 42, 0, 16, "the log"))
+    monkeypatch.setattr(cache, "compile_text", lambda one, target: Cubin(b"code", 42, 0, 16, "the log"))
     monkeypatch.setenv("TILEWRIGHT_LOG", "compile")
     cache.compiled(artifact(source="one"))
-    cache.compiled(artifact(source="one"), 64)
+    cache.compiled(artifact(source="one", compiler_flags=("--fmad=false",)))
     cache.compiled(artifact(source="one"))
     lines = capsys.readouterr().err.splitlines()
     assert "not in the cache: nothing like it is known" in lines[0] and "compiled in" in lines[0]
-    assert lines[1].endswith("not in the cache: maxnreg is 64, the nearest known has None")
+    assert lines[1].endswith("not in the cache: flags is --fmad=false, the nearest known has none")
     assert "machine code from the cache" in lines[2]
     assert main(["cache", "list"]) == 0
     listed = capsys.readouterr().out.splitlines()

@@ -99,7 +99,7 @@ def tripled(x_ptr, BLOCK: tl.constexpr):
 def test_kernels_are_translated_and_compiled_on_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TILEWRIGHT_CACHE_DIR", str(tmp_path))
     monkeypatch.setattr(cache, "version", lambda: (13, 1))
-    monkeypatch.setattr(cache, "compile_text", lambda one, target, maxnreg: Cubin(b"code", 10, 0, 0, ""))
+    monkeypatch.setattr(cache, "compile_text", lambda one, target: Cubin(b"code", 10, 0, 0, ""))
     for at in range(1, 8):
         with monkeypatch.context() as patch, warnings.catch_warnings(record=True) as said:
             warnings.simplefilter("always")
@@ -141,7 +141,7 @@ def test_two_versions_share_a_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(cache, "version", lambda: (13, 1))
     compiled: list[str] = []
 
-    def compile_text(one: Any, target: str, maxnreg: int | None) -> Cubin:
+    def compile_text(one: Any, target: str) -> Cubin:
         compiled.append(cache.VERSION)
         return Cubin(cache.VERSION.encode(), 10, 0, 0, "")
 
@@ -161,7 +161,7 @@ def test_entries_of_another_form_are_misses(tmp_path: Path, monkeypatch: pytest.
     """A version that keeps other facts under the same key, as a development checkout may."""
     monkeypatch.setenv("TILEWRIGHT_CACHE_DIR", str(tmp_path))
     monkeypatch.setattr(cache, "version", lambda: (13, 1))
-    monkeypatch.setattr(cache, "compile_text", lambda one, target, maxnreg: Cubin(b"code", 10, 0, 0, ""))
+    monkeypatch.setattr(cache, "compile_text", lambda one, target: Cubin(b"code", 10, 0, 0, ""))
     cache.compiled(artifact(source="text"))
     (entry,) = store.entries(cache.root())
     for facts in ({}, {"registers": 1, "unheard_of": 2}):

@@ -61,7 +61,7 @@ def without_compiler() -> list[Any]:
     from tilewright.runtime.nvrtc import Cubin
 
     stub.load_torch()
-    cache.compiled = lambda artifact, maxnreg, target: Cubin(b"", 0, 0, 0, "")
+    cache.compiled = lambda artifact, target: Cubin(b"", 0, 0, 0, "")
     seen: list[Any] = []
     original = JITFunction.launch
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import ml_dtypes
@@ -46,6 +47,30 @@ def binary_kernel(x_ptr, y_ptr, out_ptr, n, OP: tl.constexpr, BLOCK: tl.constexp
     else:
         z = tl.minimum(x, y)
     tl.store(out_ptr + i, z, mask=i < n)
+
+
+@triton.jit
+def booleans_kernel(x_ptr, y_ptr, both_ptr, either_ptr, n, POLICY: tl.constexpr, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + i, mask=i < n, other=True, eviction_policy=POLICY)
+    y = tl.load(y_ptr + i, mask=i < n)
+    tl.store(both_ptr + i, x & y, mask=i < n, eviction_policy=POLICY)
+    tl.store(either_ptr + i, x | y)
+
+
+@pytest.mark.parametrize("policy", ("", "evict_first", "evict_last"))
+@pytest.mark.parametrize("n", (1000, 1024))
+def test_booleans_are_bytes_in_memory(run_everywhere: Any, policy: str, n: int) -> None:
+    """Neighbours are read and written at once, whatever is wished of the cache."""
+    x, y = RNG.random((2, n)) < 0.5
+    both, either = np.zeros(n + 8, bool), np.zeros(1024, bool)
+    arrays = run_everywhere(booleans_kernel, (2,), x, y, both, either, n, POLICY=policy, BLOCK=512)
+    both, either = arrays[2:]
+    np.testing.assert_array_equal(both[:n], x & y)
+    np.testing.assert_array_equal(either[:n], x | y)
+    assert not both[n:].any() and either[n:].all()
+    text = booleans_kernel.translate(f"*i1:16, *i1:16, *i1:16, *i1:16, i32:16, '{policy}', 512").source
+    assert len(re.findall(r" load_bools\w*<VEC>", text)) == len(re.findall(r" store_bools\w*<VEC>", text)) == 2
 
 
 INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")

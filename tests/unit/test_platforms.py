@@ -88,7 +88,7 @@ def doubled(x_ptr, BLOCK: tl.constexpr):
 def test_names_in_the_cache_suit_every_system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TILEWRIGHT_CACHE_DIR", str(tmp_path))
     monkeypatch.setattr(cache, "version", lambda: (13, 1))
-    monkeypatch.setattr(cache, "compile_text", lambda one, target, maxnreg: Cubin(b"code", 1, 0, 0, ""))
+    monkeypatch.setattr(cache, "compile_text", lambda one, target: Cubin(b"code", 1, 0, 0, ""))
     cache.compiled(artifact(kernel_name="aux"))  # Windows has no file of that name, whatever it ends in
     (kernel,) = cache.listed()
     assert cache.location(kernel).read_text(encoding="utf-8") == artifact().source

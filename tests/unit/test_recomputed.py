@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import tilewright as triton
 import tilewright.language as tl
+from tilewright.runtime import nvrtc
 
 
 @triton.jit
@@ -56,6 +57,26 @@ def filled_rows(x_ptr, out_ptr, n, N: tl.constexpr, BLOCK: tl.constexpr):
     inside = cols < N
     x = tl.load(x_ptr + cols, mask=inside & (cols < n), other=0.0)
     tl.store(out_ptr + cols, tl.where(inside, x * 2.0, -1.0), mask=inside)
+
+
+@triton.jit
+def standardised(x_ptr, w_ptr, b_ptr, out_ptr, M, N: tl.constexpr, HINT: tl.constexpr):
+    row = tl.program_id(0)
+    cols = tl.arange(0, N)
+    x = tl.load(x_ptr + row * N + cols, mask=row < M, other=0.0, eviction_policy=HINT).to(tl.float32)
+    mean = tl.sum(x, axis=0) / N
+    centred = x - mean
+    scale = 1 / tl.sqrt(tl.sum(centred * centred, axis=0) / N)
+    w, b = tl.load(w_ptr + cols).to(tl.float32), tl.load(b_ptr + cols).to(tl.float32)
+    tl.store(out_ptr + row * N + cols, centred * scale * w + b, mask=row < M)
+
+
+@pytest.mark.skipif(not nvrtc.is_available(), reason="NVRTC is not installed")
+@pytest.mark.parametrize("hint", ["", "evict_first", "evict_last"])
+def test_a_third_block_needs_registers_to_spare(hint: str) -> None:
+    artifact = standardised.translate(f"*fp16:16, *fp16:16, *fp16:16, *fp16:16, i32:16, 16384, {hint!r}", num_warps=16)
+    cubin = nvrtc.compile_text(artifact)
+    assert 40 < cubin.registers <= 64 and cubin.spill_bytes == 0  # of 65536, 512 threads a block
 
 
 def test_wide_rows_keep_the_narrow_tile(run_everywhere: Any) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from typing import Any
 
 from ..lower.unit import Helper
@@ -15,12 +17,14 @@ TEMPLATES = (
     "store_vec",
     "round_pairs",
     "atomic_float",
-    "atomic_long",
+    "atomic_bits",
+    "atomic_half",
     "atomic_add_vec",
     "divide",
     "square_root",
     "power_of_two",
     "sigmoid",
+    "sigmoid_double",
     "small_pair",
     "in_register",
     "field_pair",
@@ -48,6 +52,10 @@ TEMPLATES = (
     "tma_load",
     "tma_store",
     "tensor_map_prefetch",
+    "made_maps",
+    "take_map_slot",
+    "free_map_slot",
+    "make_tensor_map_2d",
     "tma_store_wait",
     "tma_store_complete",
     "async_proxy_fence",
@@ -96,6 +104,8 @@ REQUIRES = {
     "tma_load": ("shared_address", "barrier", "tensor_map"),
     "tensor_map_prefetch": ("tensor_map",),
     "tma_store": ("shared_address", "tensor_map"),
+    "made_maps": ("tensor_map",),
+    "make_tensor_map_2d": ("shared_address", "tensor_map"),
     "cp_async": ("shared_address",),
     "copy_rows": ("row_lead",),
     "align_rows": ("row_lead",),
@@ -113,7 +123,13 @@ READS = {"ca": "__ldca", "cg": "__ldcg", "cs": "__ldcs", "cv": "__ldcv", "volati
 WRITES = {"wb": "__stwb", "cg": "__stcg", "cs": "__stcs", "wt": "__stwt"}
 EVICTION_READS = {"evict_first": "__ldcs", "evict_last": "__ldca"}
 EVICTION_WRITES = {"evict_first": "__stcs", "evict_last": "__stwb"}
-
+# From a float's bits and back.
+FLOAT_BITS = {
+    "half": ("__half_as_ushort", "__ushort_as_half"),
+    "__nv_bfloat16": ("__bfloat16_as_ushort", "__ushort_as_bfloat16"),
+    "float": ("__float_as_uint", "__uint_as_float"),
+    "double": ("__double_as_longlong", "__longlong_as_double"),
+}
 
 PACKETS = {16: "uint4", 8: "uint2", 4: "unsigned", 2: "unsigned short", 1: "unsigned char"}
 
@@ -121,7 +137,10 @@ PACKETS = {16: "uint4", 8: "uint2", 4: "unsigned", 2: "unsigned short", 1: "unsi
 def order_helpers(helpers: tuple[Helper, ...], packets: tuple[int, ...]) -> list[tuple[str, dict[str, Any]]]:
     """(template, values) of every helper needed, those that helpers need included, in order."""
     needed: dict[str, tuple[str, dict[str, Any]]] = {}
+    structs = any(helper.template == "combine_state" for helper in helpers)  # of several fields, exchanged one by one
     for helper in helpers:
+        if helper.template == "warp_reduce":
+            helper = replace(helper, values={**helper.values, "structs": structs})
         for entry_name, template, values in _with_requirements(helper, packets):
             needed.setdefault(entry_name, (template, values))
     known = {template: number for number, template in enumerate(TEMPLATES)}
@@ -137,12 +156,11 @@ def _with_requirements(helper: Helper, packets: tuple[int, ...]) -> list[tuple[s
     values = {"name": helper.name, **helper.values}
     if helper.template in ("load_vec", "store_vec"):
         modifier = values["modifier"]
-        whole = "_".join(filter(None, (helper.template, modifier)))
+        whole = helper.name.replace("_bounded", "").replace("_if", "")
         single = PACKETS[packets[0]] if len(packets) == 1 else ""
         common = {"whole": whole, "packet": single or "Whole", "single": bool(single)} | _access(modifier)
         entries = [(helper.name, helper.template, values | common)]
-        if helper.template == "store_vec":
-            entries.insert(0, (whole, helper.template, {"name": whole, "kind": "", "modifier": modifier} | common))
+        entries.insert(0, (whole, helper.template, values | {"name": whole, "kind": ""} | common))
         sizes = [(size, PACKETS[size]) for size in packets]
         return entries if single else [("packet", "packet", {"sizes": sizes}), *entries]
     if helper.template == "load_one":
@@ -151,13 +169,22 @@ def _with_requirements(helper: Helper, packets: tuple[int, ...]) -> list[tuple[s
         same = values["function"]
         other = same.replace("Max", "Min") if values["maximum"] else same.replace("Min", "Max")
         return [(helper.name, helper.template, values | {"same": same, "opposite": other})]
-    if helper.template == "atomic_long":
-        unsigned = {16: "unsigned short", 32: "unsigned", 64: "unsigned long long"}[values["bits"]]
-        return [(helper.name, helper.template, values | {"unsigned": unsigned})]
+    if helper.template == "atomic_half":
+        swap = re.sub("Max|Min", "CAS", values["function"])
+        return [(helper.name, helper.template, values | _bits(values["ctype"], values["bits"]) | {"swap": swap})]
+    if helper.template == "atomic_bits":
+        return [(helper.name, helper.template, values | _bits(values["ctype"], values["bits"]))]
     if helper.template in PTX_VALUES:
         values |= PTX_VALUES[helper.template](**helper.values)
     required = [(name, name, {"name": name}) for name in REQUIRES.get(helper.template, ())]
     return [*required, (helper.name, helper.template, values)]
+
+
+def _bits(ctype: str, width: int) -> dict[str, str]:
+    """The unsigned type of a width, and the functions that turn values of a type into it and back."""
+    unsigned = {16: "unsigned short", 32: "unsigned", 64: "unsigned long long"}[width]
+    to_bits, from_bits = FLOAT_BITS.get(ctype, ("static_cast<Bits>", f"static_cast<{ctype}>"))
+    return {"unsigned": unsigned, "to_bits": to_bits, "from_bits": from_bits}
 
 
 def _access(modifier: str) -> dict[str, str]:

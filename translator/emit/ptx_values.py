@@ -39,8 +39,8 @@ def _tma_store(rank: int) -> dict[str, Any]:
     return {"outer_first": names, "inner_first": names[::-1], "operands": operands, "last_operand": f"%{rank + 1}"}
 
 
-def _cp_async(bytes: int) -> dict[str, Any]:
-    return {"cache": "cg" if bytes == 16 else "ca"}  # only copies of 16 bytes can pass by L1
+def _cp_async(bytes: int, read_once: bool = False) -> dict[str, Any]:
+    return {"read_once": read_once, "cache": "cg" if bytes == 16 else "ca"}  # only copies of 16 bytes can pass by L1
 
 
 def _ldmatrix(count: int, trans: bool = False) -> dict[str, Any]:

@@ -2,34 +2,34 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
+from dataclasses import replace
 from itertools import groupby
 from typing import Any
 
 from ..lower.unit import (
-    TOPICS,
     Blank,
     Branch,
     Comment,
-    Constant,
     Function,
     HeaderField,
     Line,
     Loop,
     Node,
+    Place,
     Shared,
     Spelled,
     Unit,
 )
 from .ascii_code import ascii_code
+from .constants import constant_lines, used_constants, values_in_code, words_of
 from .helpers import order_helpers
 from .templates import environment, filled
+from .used import used_helpers
 from .wrap import WIDTH, wrap_code, wrap_comment
 
 INDENT = 4
 FIELD_COLUMN = 11
-COMMENT_COLUMN = 64
 
 
 def render(unit: Unit) -> tuple[str, tuple[tuple[int, int], ...]]:
@@ -37,11 +37,13 @@ def render(unit: Unit) -> tuple[str, tuple[tuple[int, int], ...]]:
     body = _render_body(unit)
     functions = [_render_function(function) for function in unit.functions]
     chosen = [(template, _with_text(values)) for template, values in order_helpers(unit.helpers, unit.packets)]
-    helpers = [_render_helper(template, values) for template, values in chosen]
     shared = "\n".join(f"{array.ctype} {array.dimensions}" for array in (*unit.static_shared, *unit.dynamic_shared))
-    own = "\n".join((*functions, "\n".join(line for line, _ in body), shared, unit.launch_bounds))
-    parameters = "\n".join(str(value) for _, values in chosen for value in values.values())
-    used = used_constants(unit.constants, "\n".join((own, parameters)), helpers)
+    own = "\n".join((*functions, "\n".join(line for line, _ in body), shared, unit.bounds))
+    signature = _signature(unit)
+    rendered = {_render_helper(*one): one for one in chosen}
+    helpers = used_helpers(list(rendered), "\n".join((own, *signature)))
+    values = values_in_code([rendered[helper] for helper in helpers], helpers)
+    used = used_constants(unit.constants, "\n".join((own, *values)), helpers)
     text = (
         environment()
         .get_template("kernel.cu.j2")
@@ -49,12 +51,12 @@ def render(unit: Unit) -> tuple[str, tuple[tuple[int, int], ...]]:
             unit=unit,
             title=wrap_comment(unit.title, 0),
             header=list(_header_lines(unit.header)),
-            constants=[line for constant in used for line in _constant_lines(constant)],
-            helpers=helpers,
+            constants=[line for constant in used for line in constant_lines(constant)],
+            helpers=_under_one_comment(helpers),
             dynamic_shared=_struct_lines(unit.dynamic_shared),
-            static_shared=[line for array in unit.static_shared for line in _shared_lines(array, True)],
+            static_shared=[line for array in _together(unit.static_shared) for line in _shared_lines(array, True)],
             functions=functions,
-            signature="\n".join(_signature(unit)),
+            signature="\n".join(signature),
             body="\n".join(line for line, _ in body),
         )
     )
@@ -63,29 +65,29 @@ def render(unit: Unit) -> tuple[str, tuple[tuple[int, int], ...]]:
 
 def _render_body(unit: Unit) -> list[tuple[str, int]]:
     """The kernel's statements, without places of threads that nothing mentions."""
-    names = {id(line): name for name, line in unit.places}
-    parts: list[tuple[str | None, list[tuple[str, int]]]] = []
+    parts: list[tuple[Node, list[tuple[str, int]]]] = []
     source = 0
     for node in unit.body:
         source = getattr(node, "source_line", 0) or source
-        parts.append((names.get(id(node)), _render_nodes((node,), INDENT, source)))
-    mentioned = {word for name, lines in parts if name is None for text, _ in lines for word in _words(text)}
-    kept: list[list[tuple[str, int]]] = []
-    for name, lines in reversed(parts):  # a place is made of those above it
-        if name is None or name in mentioned:
-            kept.append(lines)
-            mentioned |= {word for text, _ in lines for word in _words(text)}
-    return [line for lines in reversed(kept) for line in lines]
-
-
-def _words(text: str) -> list[str]:
-    """The names in a line of code."""
-    return re.findall(r"[A-Za-z_]\w*", re.sub(r"//.*", "", text))
-
-
-def _parameters(helper: str) -> list[str]:
-    """The names of a helper's template parameters."""
-    return [name for line in re.findall(r"template <(.*)>", helper) for name in re.findall(r"(\w+)(?:,|$)", line)]
+        parts.append((node, _render_nodes((node,), INDENT, source)))
+    mentioned = {
+        word for node, lines in parts if not isinstance(node, Place) for text, _ in lines for word in words_of(text)
+    }
+    kept: list[tuple[Node, list[tuple[str, int]]]] = []
+    for node, lines in reversed(parts):  # a place is made of those above it
+        if not isinstance(node, Place) or node.name in mentioned:
+            kept.insert(0, (node, lines))
+            mentioned |= {word for text, _ in lines for word in words_of(text)}
+    found: list[tuple[str, int]] = []
+    for subject, group in groupby(kept, key=lambda part: part[0].subject if isinstance(part[0], Place) else id(part)):
+        nodes = list(group)
+        together = ", ".join(f"{node.name} = {node.value}" for node, _ in nodes if isinstance(node, Place))
+        line = f"{' ' * INDENT}const int {together};   // {subject}"
+        if len(nodes) > 1 and subject and len(line) <= WIDTH:
+            found.append((line, 0))
+        else:
+            found += [line for _, lines in nodes for line in lines]
+    return found
 
 
 def _line_map(text: str, body: list[tuple[str, int]]) -> tuple[tuple[int, int], ...]:
@@ -120,6 +122,9 @@ def _render_node(node: Node, indent: int, source: int) -> list[tuple[str, int]]:
         case Line():
             text = f"{node.text}   // {node.comment}" if node.comment else node.text
             return [(line, source) for line in wrap_code(text, indent)]
+        case Place():
+            text = f"const int {node.name} = {node.value};" + (f"   // {node.comment}" if node.comment else "")
+            return [(line, source) for line in wrap_code(text, indent)]
         case Spelled():
             rendered = environment().get_template(f"statements/{node.template}.cu.j2").render(**node.values)
             return [(line, source) for part in rendered.splitlines() for line in wrap_code(part, indent)]
@@ -141,7 +146,8 @@ def _quote(text: str, indent: int) -> list[str]:
 
 def _render_loop(loop: Loop, indent: int, source: int) -> list[tuple[str, int]]:
     pad = " " * indent
-    lines = [(f"{pad}#pragma unroll", source)] if loop.unroll else []
+    pragma = "#pragma unroll" if loop.factor is None else f"#pragma unroll {loop.factor}"
+    lines = [(pad + pragma, source)] if loop.unroll else []
     inner = _render_nodes(loop.body, indent + INDENT, source)
     if loop.unroll and len(inner) == 1 and "//" not in inner[0][0]:
         one = f"{pad}{loop.header} {inner[0][0].strip()}"
@@ -200,6 +206,19 @@ def _render_helper(template: str, values: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
+def _under_one_comment(helpers: list[str]) -> list[str]:
+    """The same helpers, those of one line together under the comment that they share."""
+    found: list[str] = []
+    for helper in helpers:
+        comment, _, code = helper.partition("\n")
+        together = found and found[-1].startswith(f"{comment}\n") and "\n" not in code
+        if together and found[-1].count("\n") == found[-1].count("\nstruct "):
+            found[-1] += f"\n{code}"
+        else:
+            found.append(helper)
+    return found
+
+
 def _paragraphs(lines: Iterable[str]) -> list[str]:
     """The same lines, but that comment lines which follow each other are one, to be broken anew."""
     joined: list[str] = []
@@ -212,7 +231,7 @@ def _paragraphs(lines: Iterable[str]) -> list[str]:
     return joined
 
 
-# ------------------------------------------------------------------------------------------------- header, constants
+# ----------------------------------------------------------------------------------------------------------- header
 
 
 def _header_lines(fields: tuple[HeaderField, ...]) -> Iterable[str]:
@@ -222,45 +241,6 @@ def _header_lines(fields: tuple[HeaderField, ...]) -> Iterable[str]:
             prefix = f"//   {word:<{FIELD_COLUMN}}"
             yield from wrap_comment(line, 0, prefix, "//   " + " " * FIELD_COLUMN)
             word = ""
-
-
-def used_constants(constants: tuple[Constant, ...], text: str, helpers: Iterable[str]) -> list[Constant]:
-    """The constants that a text and its helpers need, with those that they are computed from, each once.
-
-    Names of the user mean something in the text alone: `b` in a helper is an operand of its own, and so is `COLS` in a
-    helper with a template parameter of that name.
-    """
-    by_name = {constant.name: constant for constant in constants}
-    words, theirs = set(_words(text)), {word for one in helpers for word in {*_words(one)} - {*_parameters(one)}}
-    needed = [name for name, one in by_name.items() if name in words or (one.topic != "user" and name in theirs)]
-    pending = list(needed)
-    while pending:
-        for word in re.findall(r"[A-Za-z_]\w*", by_name[pending.pop()].value):
-            if word in by_name and word not in needed:
-                needed.append(word)
-                pending.append(word)
-    by_topic = sorted((by_name[name] for name in by_name if name in needed), key=lambda c: TOPICS.index(c.topic))
-    return _in_order_of_use(by_topic)
-
-
-def _in_order_of_use(constants: list[Constant]) -> list[Constant]:
-    """The same constants, each after those that its value mentions."""
-    placed: list[Constant] = []
-    names = {constant.name for constant in constants}
-    while len(placed) < len(constants):
-        done = {constant.name for constant in placed}
-        for constant in constants:
-            mentioned = set(re.findall(r"[A-Za-z_]\w*", constant.value)) & names
-            if constant.name not in done and mentioned <= done:
-                placed.append(constant)
-                break
-    return placed
-
-
-def _constant_lines(constant: Constant) -> list[str]:
-    text = f"constexpr {constant.ctype} {constant.name} = {constant.value};"
-    line = f"{text:<{COMMENT_COLUMN - 3}}   // {constant.comment}" if constant.comment else text
-    return [line] if len(line) <= WIDTH else [*wrap_comment(constant.comment, 0), text]
 
 
 def _struct_lines(arrays: tuple[Shared, ...]) -> list[str]:
@@ -282,6 +262,20 @@ def _struct_lines(arrays: tuple[Shared, ...]) -> list[str]:
             lines.append(f"{2 * margin}}} {turn};")
         lines.append(f"{margin}}};")
     return lines
+
+
+def _together(arrays: tuple[Shared, ...]) -> list[Shared]:
+    """The same arrays; neighbours of one type that one comment explains have one declaration where there is room."""
+    found: list[Shared] = []
+    for array in arrays:
+        last = found[-1] if found else None
+        if last and (last.ctype, last.align, last.comment) == (array.ctype, array.align, array.comment):
+            both = replace(last, dimensions=f"{last.dimensions}, {array.name}{array.dimensions}")
+            if len(_shared_lines(both, True)) == 1:
+                found[-1] = both
+                continue
+        found.append(array)
+    return found
 
 
 def _shared_lines(array: Shared, static: bool, indent: int = INDENT) -> list[str]:

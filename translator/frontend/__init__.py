@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..artifact import Argument, ConstantArgument, DescriptorArgument, Options, Target, TupleArgument
+from ..artifact import Argument, ConstantArgument, DescriptorArgument, Options, Target, TupleArgument, constants_of
 
 if TYPE_CHECKING:
     from ..ir.nodes import Kernel
@@ -24,6 +24,7 @@ def build_kernel(function: KernelFunction, arguments: tuple[Argument, ...], opti
     from .builder import Builder
     from .calls import source_of
     from .statements import visit_block
+    from .unread import without_unread_results
 
     source = source_of(function)
     builder = Builder(source, options, target)
@@ -31,8 +32,8 @@ def build_kernel(function: KernelFunction, arguments: tuple[Argument, ...], opti
     constants: dict[str, Any] = {}
     sides: dict[str, Any] = {}
     for argument in arguments:
-        if isinstance(argument, ConstantArgument):
-            builder.outside.argument(argument.name, argument.value)
+        for constant in constants_of(argument):
+            builder.outside.argument(constant.name, constant.value)
         builder.scope[argument.name] = _parameter_value(builder, argument, argument.name, parameters, constants, sides)
     for parameter in function.params:
         if parameter.is_constexpr:
@@ -45,7 +46,7 @@ def build_kernel(function: KernelFunction, arguments: tuple[Argument, ...], opti
         docstring=source.docstring,
         parameters=tuple(parameters),
         constants=constants | sides,
-        body=tuple(builder.statements),
+        body=without_unread_results(tuple(builder.statements)),
         functions=tuple(builder.functions.values()),
         globals=tuple((owner, name, value) for (owner, name), value in builder.globals.items()),
         readings=builder.outside.readings,
@@ -61,6 +62,7 @@ def _parameter_value(
     sides: dict[str, Any],
 ) -> Any:
     """What an argument is in the kernel; `parameters`, `constants` and `sides` of descriptors' blocks get what it needs."""
+    from ..ir.c_names import can_be_global
     from .values import Const, Tuple
 
     if isinstance(argument, ConstantArgument):
@@ -68,14 +70,15 @@ def _parameter_value(
         is_number = isinstance(argument.value, (int, float))
         if type(argument.value) in (tuple, list):
             return Tuple(tuple(Const(item) for item in argument.value))
-        return Const(argument.value, name if is_number else None)
+        return Const(argument.value, name if is_number and can_be_global(name) else None)
     if isinstance(argument, TupleArgument):
         words = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth")
+        labels = argument.fields or tuple(words[number % len(words)] for number in range(len(argument.items)))
         items = (
-            _parameter_value(builder, item, f"{name}_{words[number % len(words)]}", parameters, constants, sides)
-            for number, item in enumerate(argument.items)
+            _parameter_value(builder, item, f"{name}_{label}", parameters, constants, sides)
+            for label, item in zip(labels, argument.items, strict=True)
         )
-        return Tuple(tuple(items))
+        return Tuple(tuple(items), argument.fields)
     if isinstance(argument, DescriptorArgument):
         return _descriptor(builder, argument, name, parameters, sides)
     return _parameter(builder, name, argument.element, 16 if argument.divisible_by_16 else 1, parameters)

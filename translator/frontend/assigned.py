@@ -11,11 +11,13 @@ import libcst as cst
 from .tree import below, children
 
 ASSIGNMENTS: frozenset[Any] = frozenset((cst.AssignTarget, cst.AugAssign, cst.AnnAssign, cst.NamedExpr))
+BINDING = ASSIGNMENTS | {cst.For}
 
 
-def assigned_names(node: cst.CSTNode) -> list[str]:
-    """Names that assignments inside `node` bind, in order, each once."""
-    return list(_counts(node))
+def assigned_names(*nodes: cst.CSTNode) -> list[str]:
+    """Names that assignments and loops inside `nodes` bind, in order, each once."""
+    found = (one for node in nodes for one in below(node))
+    return list(dict.fromkeys(name for one in found if type(one) in BINDING for name in _names(one.target)))
 
 
 def names_assigned_once(node: cst.CSTNode) -> frozenset[str]:

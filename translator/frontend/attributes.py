@@ -12,8 +12,10 @@ from ..language.constexpr import unwrap
 from ..language.descriptors import BLOCK_POINTER_METHODS
 from ..language.descriptors import METHODS as DESCRIPTOR_METHODS
 from ..language.dtypes import PointerType
+from ..language.values import block_type, constexpr_type
 from .builder import Builder
 from .values import BlockPointer, Const, Descriptor, Method, Tuple, Value
+from .watched import watch_member
 
 
 def attribute_of(builder: Builder, base: Value, name: str, span: Span) -> Value:
@@ -38,14 +40,19 @@ def attribute_of(builder: Builder, base: Value, name: str, span: Span) -> Value:
 
 
 def _member(builder: Builder, value: Any, name: str, span: Span) -> Value:
+    if name == "value" and not hasattr(value, name):
+        return Const(value)  # what Triton's constexpr wraps, as every compile-time value is wrapped there
+    if name == "type" and (value is None or isinstance(value, (bool, int, float, str))):
+        return Const(constexpr_type(value))
     try:
         member = unwrap(getattr(value, name))
     except AttributeError as error:
         is_language = isinstance(value, ModuleType) and value.__name__.startswith("tilewright.")
         cause = str(error) if is_language else f"{_describe(value)} has no attribute {name!r}"
         raise UnknownNameError(cause, span, "", builder.calls) from None
+    is_watched = watch_member(builder, value, name, member)
     if isinstance(value, ModuleType):
-        builder.outside.read(value, "member", name, member)
+        builder.outside.read(value, "member", name, member, value.__name__ if is_watched else "")
     elif isinstance(value, KernelFunction):
         builder.outside.untold()
     return Tuple(tuple(Const(unwrap(item)) for item in member)) if type(member) in (tuple, list) else Const(member)
@@ -92,7 +99,7 @@ def _property(builder: Builder, expr: Expr, name: str, span: Span) -> Value:
         builder.not_elementwise()
         return Tuple(tuple(Const(int(side), getattr(side, "symbol", None)) for side in type_.shape))
     if name in ("dtype", "type"):
-        return Const(type_.element if not type_.is_tile or name == "dtype" else TileInfo(type_))
+        return Const(type_.element if not type_.is_tile or name == "dtype" else block_type(type_.element, type_.shape))
     if name == "numel":
         return Const(type_.numel)
     if name == "T":
@@ -111,25 +118,3 @@ def _property(builder: Builder, expr: Expr, name: str, span: Span) -> Value:
     close = difflib.get_close_matches(name, ["shape", "dtype", "type", "to", "T", *language.METHODS], n=1)
     hint = f"did you mean {close[0]}?" if close else ""
     raise UnknownNameError(f"a value of type {type_} has no attribute {name}", span, hint, builder.calls)
-
-
-class TileInfo:
-    """`x.type` of a tile: its shape and element type, for kernels that ask."""
-
-    def __init__(self, type_: Any) -> None:
-        """`type_` is the tile's `ValueType`."""
-        self.shape = tuple(int(side) for side in type_.shape)
-        self.element_ty = self.scalar = type_.element
-        self.numel = type_.numel
-
-    def is_block(self) -> bool:
-        """True."""
-        return True
-
-    def is_ptr(self) -> bool:
-        """False: the tile is a block, its elements may be pointers."""
-        return False
-
-    def get_block_shapes(self) -> tuple[int, ...]:
-        """The shape."""
-        return self.shape

@@ -6,7 +6,8 @@ of the language mean in `builtins_*.py`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import namedtuple
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -20,7 +21,6 @@ from ..ir.nodes import (
     Effect,
     Expr,
     Inlined,
-    Literal,
     Note,
     Origin,
     Statement,
@@ -30,14 +30,14 @@ from ..ir.nodes import (
 from ..ir.rewrite import renamed
 from ..ir.types import Dim, ValueType
 from ..ir.walk import assigned_variables, expressions, statements, used_variables
-from ..kernel_function import KernelFunction
 from ..outside import WATCHED, Outside, as_read, outer_value
 from .aggregates import AGGREGATES
 from .carried import bind_parts
 from .ranges import is_nonnegative
-from .shapes import describe, to_expr
+from .shapes import describe, of_fair_size, to_expr
 from .source import Source
 from .values import Const, Method, NotElementwiseError, Tuple, Undefined, Value
+from .watched import is_watched_function
 
 Scope = dict[str, "Value | Undefined"]
 
@@ -57,7 +57,7 @@ class Builder:
         self.loop_depth: int = parent.loop_depth if parent else 0
         self.protected: set[Variable] = set()  # parameters: assigning to them makes a variable of its own
         self.constexpr_names: set[str] = set()
-        self.globals: dict[tuple[KernelFunction, str], Any] = parent.globals if parent else {}  # (reader, name): value
+        self.globals: dict[tuple[Any, str], Any] = parent.globals if parent else {}  # (reader or owner, name): value
         self._counter: list[int] = parent._counter if parent else [0]
         self.functions: dict[Any, DeviceFunction] = parent.functions if parent else {}
         self.note_prefix: str = parent.note_prefix if parent else ""
@@ -68,6 +68,8 @@ class Builder:
         self.block_of: dict[Variable, int] = {}  # the block in which a variable was first assigned
         self.block = 0
         self.result: Any = None  # where an inlined function's returns go
+        self.following: tuple[Sequence[Any], ...] = ()  # what stands behind the blocks around, outermost first
+        self.unrolled = 0  # loops around the statement that are written out
         self.returned: list[Value] = []  # what a device function returns
         self.results: set[Variable] = set()  # what functions inlined in this statement return, each in one place
         self.nonnegative: set[Variable] = parent.nonnegative if parent else set()  # integers that are never below 0
@@ -95,7 +97,7 @@ class Builder:
             raise UndefinedVariableError(
                 f"{name} {value.why} (line {value.span.line})",
                 span,
-                f"assign {name} before the branch or loop",
+                value.remedy or f"assign {name} before the branch or loop",
                 self.calls,
             )
         if value is not None:
@@ -105,16 +107,16 @@ class Builder:
     def _outer_value(self, name: str, span: Span) -> Value:
         import difflib
 
-        from ..language.constexpr import unwrap
+        from ..language.constexpr import plain, unwrap
 
         function = self.source.function
         try:
-            value = unwrap(outer_value(function, name))
+            value = plain(unwrap(outer_value(function, name)))
         except LookupError:
             close = difflib.get_close_matches(name, [*self.scope, *function.outer_names()], n=1)
             hint = f"did you mean {close[0]}?" if close else "define it before this line"
             raise UndefinedVariableError(f"{name} is not defined", span, hint, self.calls) from None
-        is_watched = isinstance(value, WATCHED)
+        is_watched = isinstance(value, WATCHED) or is_watched_function(value)
         if is_watched:
             self.globals[function, name] = as_read(value)
         self.outside.read(function, "global", name, value, function.__module__ if is_watched else "")
@@ -206,6 +208,11 @@ class Builder:
     # ------------------------------------------------------------------------------------------------- statements
 
     @property
+    def is_straight(self) -> bool:
+        """Whether every way through an inlined function comes to the statement."""
+        return bool(self.block == self.result.home)
+
+    @property
     def here(self) -> Origin:
         """The origin of the statement being translated."""
         if self.origin is None:
@@ -282,7 +289,8 @@ class Builder:
         if isinstance(value, Const):
             return value.value
         if isinstance(value, Tuple):
-            return tuple(self.constant(item, what, span) for item in value.items)
+            items = [self.constant(item, what, span) for item in value.items]
+            return namedtuple("Fields", value.fields)(*items) if value.fields else tuple(items)  # type: ignore[misc]
         raise NotConstexprError(
             f"{what} must be known when the kernel is translated, but it is {describe(value)}",
             span,
@@ -305,9 +313,4 @@ class Builder:
     def shape(self, value: Value, span: Span) -> tuple[int, ...]:
         """A shape: a tuple or list of sides, or one side."""
         items = value.items if isinstance(value, Tuple) else (value,)
-        return tuple(self.side(item, "a side of the shape", span) for item in items)
-
-
-def literal_value(expr: Expr) -> int | float | bool | None:
-    """The number that an expression is, or None."""
-    return expr.value if isinstance(expr, Literal) else None
+        return of_fair_size(tuple(self.side(item, "a side of the shape", span) for item in items), span)

@@ -6,25 +6,12 @@ from ..diagnostics import ArgumentError, DTypeError, ShapeError, Span
 from ..ir.nodes import Call, CallFunction, Expr, Use
 from ..ir.types import ValueType
 from ..language.dtypes import DType, PointerType
+from ..language.limits import ATOMIC_TYPES, EVICTION_POLICIES, LOAD_MODIFIERS, MEMORY_ORDERS, SCOPES, STORE_MODIFIERS
 from .builder import Builder
 from .shapes import broadcast_to, cast_to, common_shape, describe, to_expr
 from .values import Const, Value
 
 Arguments = dict[str, Value]
-LOAD_MODIFIERS = ("", ".ca", ".cg", ".cs", ".cv")
-STORE_MODIFIERS = ("", ".wb", ".cg", ".cs", ".wt")
-EVICTION = ("", "evict_first", "evict_last", "evict_normal")
-INTEGERS_32_64 = ("i32", "u32", "i64", "u64")
-ATOMIC_TYPES = {
-    "add": (*INTEGERS_32_64, "fp16", "bf16", "fp32", "fp64"),
-    "max": (*INTEGERS_32_64, "fp32", "fp64"),
-    "min": (*INTEGERS_32_64, "fp32", "fp64"),
-    "and": INTEGERS_32_64,
-    "or": INTEGERS_32_64,
-    "xor": INTEGERS_32_64,
-    "xchg": (*INTEGERS_32_64, "fp32", "fp64"),
-    "cas": (*INTEGERS_32_64, "u16"),
-}
 
 
 def _pointer(builder: Builder, value: Value, what: str, span: Span) -> tuple[Expr, PointerType]:
@@ -41,6 +28,9 @@ def _pointer(builder: Builder, value: Value, what: str, span: Span) -> tuple[Exp
 def _mask(builder: Builder, value: Value, span: Span) -> Expr | None:
     if isinstance(value, Const) and value.value is None:
         return None
+    if isinstance(value, Const) and not isinstance(value.value, int):
+        remedy = "compare something, as offsets < n"
+        raise DTypeError(f"a mask is a condition, not {value.value!r}", span, remedy, builder.calls)
     expr = to_expr(Const(bool(value.value)) if isinstance(value, Const) else value, span)
     if expr.type.is_pointer or not expr.type.dtype.is_bool():
         raise DTypeError(
@@ -93,7 +83,7 @@ def _load(builder: Builder, a: Arguments, span: Span) -> Value:
         base_name(pointer, "loaded"),
         span,
         cache_modifier=_option(builder, a["cache_modifier"], "cache_modifier", LOAD_MODIFIERS, span),
-        eviction_policy=_option(builder, a["eviction_policy"], "eviction_policy", EVICTION, span),
+        eviction_policy=_option(builder, a["eviction_policy"], "eviction_policy", EVICTION_POLICIES, span),
         volatile=bool(builder.constant(a["volatile"], "volatile", span)),
     )
 
@@ -109,7 +99,7 @@ def _store(builder: Builder, a: Arguments, span: Span) -> Value:
         args,
         span,
         cache_modifier=_option(builder, a["cache_modifier"], "cache_modifier", STORE_MODIFIERS, span),
-        eviction_policy=_option(builder, a["eviction_policy"], "eviction_policy", EVICTION, span),
+        eviction_policy=_option(builder, a["eviction_policy"], "eviction_policy", EVICTION_POLICIES, span),
     )
     return Const(None)
 
@@ -143,8 +133,8 @@ def _atomic(kind: str):  # type: ignore[no-untyped-def]
         values = [cast_to(to_expr(a[name], span), element.element_ty, span) for name in names]
         mask = _mask(builder, a["mask"], span) if "mask" in a else None
         args = _fitted(builder, pointer, [*values, *([mask] if mask is not None else [])], span)
-        sem = _option(builder, a["sem"], "sem", ("", "acquire", "release", "acq_rel", "relaxed"), span)
-        scope = _option(builder, a["scope"], "scope", ("", "gpu", "cta", "sys"), span)
+        sem = _option(builder, a["sem"], "sem", MEMORY_ORDERS, span)
+        scope = _option(builder, a["scope"], "scope", SCOPES, span)
         type_ = ValueType(element.element_ty, pointer.type.shape)
         name = f"{base_name(pointer, 'memory')}_old"
         return builder.structured(f"atomic_{kind}", type_, args, name, span, sem=sem or "acq_rel", scope=scope or "gpu")

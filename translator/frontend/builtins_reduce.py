@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from ..diagnostics import ArgumentError, DTypeError, Span
+from ..diagnostics import ArgumentError, DTypeError, ShapeError, Span
 from ..ir.nodes import Call, Combine, Expr, Use
 from ..ir.types import ValueType
 from ..kernel_function import KernelFunction
 from ..language.dtypes import bfloat16, float32, int32
 from ..ops.promotion import ordered_type, summed_type
 from .builder import Builder
-from .builtins_shape import axis_argument, dtype_argument, reshaped
+from .builtins_shape import axis_argument, divided, dtype_argument, reshaped
 from .shapes import broadcast_to, cast_to, elementwise, to_expr
 from .values import Const, Tuple, Value
 
@@ -69,6 +69,25 @@ def _sum(builder: Builder, a: Arguments, span: Span) -> Value:
     given = None if isinstance(wanted, Const) and wanted.value is None else dtype_argument(builder, wanted, span)
     expr = cast_to(expr, given or summed_type(expr.type.dtype), span)
     return _simple(builder, a, expr, "sum", "sum", span)
+
+
+def only_element(builder: Builder, expr: Expr, span: Span) -> Expr:
+    """The element of a tile that has one, as a scalar; a scalar is its own."""
+    if not expr.type.is_tile:
+        return expr
+    return reduce_tiles(builder, (expr,), None, Combine("sum", "sum"), False, (_name(expr, "item"),), span)[0]
+
+
+def _item(builder: Builder, a: Arguments, span: Span) -> Value:
+    expr = to_expr(a["input"], span)
+    if expr.type.numel != 1 or expr.type.is_pointer:
+        raise ShapeError(
+            f"item() takes a tile of one number, not {expr.type}",
+            span,
+            "reduce it first, as with tl.sum",
+            builder.calls,
+        )
+    return only_element(builder, expr, span)
 
 
 def _simple(builder: Builder, a: Arguments, expr: Expr, op: str, word: str, span: Span) -> Value:
@@ -176,7 +195,7 @@ def _softmax(builder: Builder, a: Arguments, span: Span) -> Value:
     )[0]
     numerator = elementwise("exp", [elementwise("sub", [x, largest], span)], span)
     total = reduce_tiles(builder, (numerator,), axis, Combine("sum", "sum"), True, (_name(x, "sum"),), span)[0]
-    return elementwise("fdiv", [numerator, total], span)
+    return divided(builder, numerator, total, a["ieee_rounding"], span)
 
 
 HANDLERS = {
@@ -189,4 +208,5 @@ HANDLERS = {
     "reduce_or": _bits("or", "reduce_or"),
     "reduce": _reduce,
     "softmax": _softmax,
+    "item": _item,
 }

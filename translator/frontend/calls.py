@@ -9,19 +9,22 @@ from typing import Any
 from ..diagnostics import ArgumentError, CompilationError, Span, UnsupportedLanguageConstruct
 from ..ir.nodes import Assign, CallFunction, DeviceFunction, Expr, Inlined, Use, Variable
 from ..ir.types import ValueType
-from ..ir.walk import used_variables
+from ..ir.walk import expressions, statements, used_variables, what_decides
 from ..kernel_function import KernelFunction
 from ..language.builtin import Builtin
-from ..language.constexpr import constexpr, unwrap
+from ..language.constexpr import unwrap
 from ..language.dtypes import DType
+from ..language.hints import uncallable
 from .aggregates import AGGREGATES, parts_of
 from .builder import Builder
 from .operators import boolean, is_static
+from .python_functions import PYTHON, WITH_KEYWORDS
 from .ranges import is_nonnegative
 from .returns import Result
-from .shapes import broadcast_to, cast_to, common_shape, elementwise, to_expr
+from .shapes import broadcast_to, cast_to, common_shape, describe, elementwise, to_expr
 from .source import Source
-from .values import Const, Descriptor, Method, NotElementwiseError, Tuple, Value
+from .values import Const, Method, NotElementwiseError, Tuple, Value
+from .watched import watch_function
 
 DEEPEST_CALL = 64  # functions within functions; who goes further has forgotten to end a recursion
 SOURCES: dict[int, tuple[KernelFunction, str, Source]] = {}
@@ -31,12 +34,14 @@ def call_value(builder: Builder, function: Value, args: list[Value], kwargs: dic
     """`function(*args, **kwargs)`."""
     if isinstance(function, Method):
         if isinstance(function.builtin, str):
+            if len(args) != 1 or kwargs:
+                raise ArgumentError(f"{function.builtin} takes one argument", span, "", builder.calls)
             return boolean(
                 builder, "And" if function.builtin == "logical_and" else "Or", function.self_value, args[0], span
             )
         return call_builtin(builder, function.builtin, [function.self_value, *args], kwargs, span)
     if not isinstance(function, Const):
-        raise UnsupportedLanguageConstruct("this value cannot be called", span, "", builder.calls)
+        raise UnsupportedLanguageConstruct(f"{describe(function)} cannot be called", span, "", builder.calls)
     target = function.value
     if isinstance(target, Builtin):
         return call_builtin(builder, target, args, kwargs, span)
@@ -92,7 +97,7 @@ def bind_arguments(
 
 def _call_python(builder: Builder, target: Any, args: list[Value], kwargs: dict[str, Value], span: Span) -> Value:
     special, arity = PYTHON.get(target, (None, 0)) if getattr(target, "__hash__", None) else (None, 0)
-    if special is not None and len(args) >= arity and (not kwargs or target is print):
+    if special is not None and len(args) >= arity and (not kwargs or target in WITH_KEYWORDS):
         result: Value | None = special(builder, args, kwargs, span)
         if result is not None:
             return result
@@ -102,6 +107,7 @@ def _call_python(builder: Builder, target: Any, args: list[Value], kwargs: dict[
     if all(is_static(value) for value in (*args, *kwargs.values())):
         plain = [builder.constant(value, "an argument", span) for value in args]
         named = {name: builder.constant(value, "an argument", span) for name, value in kwargs.items()}
+        watch_function(builder, target)
         try:
             found: Any = unwrap(target(*plain, **named))
         except Exception as error:
@@ -111,72 +117,8 @@ def _call_python(builder: Builder, target: Any, args: list[Value], kwargs: dict[
             ) from None
         symbol = args[0].symbol if target is int and args and isinstance(args[0], Const) else None
         return Tuple(tuple(Const(item) for item in found)) if type(found) in (tuple, list) else Const(found, symbol)
-    name = getattr(target, "__name__", repr(target))
-    raise UnsupportedLanguageConstruct(
-        f"{name} is a Python function and its arguments are known at run time only",
-        span,
-        f"Did you forget to add @triton.jit to {name}?",
-        builder.calls,
-    )
-
-
-def _extremum(op: str):  # type: ignore[no-untyped-def]
-    def call(builder: Builder, args: list[Value], kwargs: dict[str, Value], span: Span) -> Value | None:
-        items = list(args[0].items) if len(args) == 1 and isinstance(args[0], Tuple) else args
-        if all(is_static(item) for item in items) or items == [args[0]]:
-            return None
-        result = items[0]
-        for item in items[1:]:
-            result = elementwise(op, [result, item], span)
-        return result
-
-    return call
-
-
-def _length(builder: Builder, args: list[Value], kwargs: dict[str, Value], span: Span) -> Value | None:
-    return Const(len(args[0].items)) if isinstance(args[0], Tuple) else None
-
-
-def _isinstance(builder: Builder, args: list[Value], kwargs: dict[str, Value], span: Span) -> Value | None:
-    from .. import language
-
-    wanted = builder.constant(args[1], "a class", span)
-    classes = wanted if isinstance(wanted, tuple) else (wanted,)
-    value = args[0]
-    if isinstance(value, Expr):
-        return Const(language.tensor in classes)
-    if isinstance(value, Tuple):
-        return Const(language.tuple in classes or tuple in classes)
-    if isinstance(value, Descriptor):
-        return Const(language.tensor_descriptor in classes)
-    plain = tuple(c for c in classes if c is not constexpr)
-    if not all(isinstance(one, type) for one in plain):
-        return None  # what Python says of it stands in the error
-    return Const(constexpr in classes or isinstance(builder.constant(value, "", span), plain))
-
-
-def _print(builder: Builder, args: list[Value], kwargs: dict[str, Value], span: Span) -> Value:
-    from .builtins_debug import device_print
-
-    prefix = args[0] if args and isinstance(args[0], Const) and isinstance(args[0].value, str) else Const("")
-    rest = args[1:] if args and prefix is args[0] else args
-    device_print(builder, {"prefix": prefix, "args": Tuple(tuple(rest)), "hex": Const(False)}, span)
-    return Const(None)
-
-
-def _dtype_call(builder: Builder, args: list[Value], kwargs: dict[str, Value], span: Span) -> Value | None:
-    return args[0] if args and isinstance(args[0], Const) else None
-
-
-# What stands in for a function of Python, and from how many positional arguments on.
-PYTHON: dict[Any, tuple[Any, int]] = {
-    min: (_extremum("minimum"), 1),
-    max: (_extremum("maximum"), 1),
-    len: (_length, 1),
-    isinstance: (_isinstance, 2),
-    print: (_print, 0),
-    constexpr: (_dtype_call, 1),
-}
+    cause, remedy = uncallable(target)
+    raise UnsupportedLanguageConstruct(cause, span, remedy, builder.calls)
 
 
 # ---------------------------------------------------------------------------------------------------- jit functions
@@ -234,8 +176,9 @@ def _as_device_function(builder: Builder, target: KernelFunction, bound: dict[st
             builder.functions.update(known)
             return None
     function = builder.functions[key]
-    shape = common_shape([value.type.shape for value in runtime.values()], span)
-    exprs = tuple(broadcast_to(value, shape, span) for value in runtime.values())
+    given = [runtime[parameter.name] for parameter in function.parameters]
+    shape = common_shape([value.type.shape for value in given], span)
+    exprs = tuple(broadcast_to(value, shape, span) for value in given)
     return CallFunction(function.result.with_shape(shape), function, exprs, span=span)
 
 
@@ -260,11 +203,14 @@ def _build_function(
     if not returns or not results or not all(isinstance(value, Expr) for value in results):
         raise NotElementwiseError
     types = {value.type for value in results if isinstance(value, Expr)}
-    if len(types) != 1:
+    # A parameter that the result does not come from, such as one that is asked for its type, says nothing of the shape.
+    body = tuple(inner.statements)
+    needed = what_decides(body)
+    read = {v for statement in statements(body) for expr in expressions(statement) for v in used_variables(expr)}
+    kept = tuple(parameter for parameter in parameters if parameter in needed)
+    if len(types) != 1 or not kept or any(parameter in read - needed for parameter in parameters):
         raise NotElementwiseError
-    return DeviceFunction(
-        target.__name__, tuple(parameters), types.pop(), tuple(inner.statements), origin, inner.source.docstring
-    )
+    return DeviceFunction(target.__name__, kept, types.pop(), body, origin, inner.source.docstring)
 
 
 def _visit_callee(inner: Builder) -> None:

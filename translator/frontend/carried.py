@@ -14,8 +14,8 @@ from ..ir.nodes import Assign, Expr, Use, Variable
 from ..ir.walk import used_variables
 from .aggregates import AGGREGATES, Part, differing_parts, form_of, is_run_time, parts_of, with_parts
 from .ranges import is_nonnegative
-from .shapes import to_expr
-from .values import BlockPointer, Const, Descriptor, Tuple, Value
+from .shapes import describe, to_expr
+from .values import BlockPointer, Const, Descriptor, Tuple, Undefined, Value
 
 if TYPE_CHECKING:
     from .builder import Builder
@@ -144,6 +144,27 @@ def find_changes(builder: Builder, name: str, one: Any, other: Any, why: str, sp
                 builder.calls,
             )
         builder.changing.add((name, number))
+
+
+def find_changing_constant(builder: Builder, name: str, before: Any, after: Any, span: Span) -> None:
+    """Records a name that is a compile-time value before a loop or after its body, and another value at the other end."""
+    if before == after or before is None or after is None or isinstance(before, Undefined):
+        return
+    if not all(isinstance(end, (Expr, *AGGREGATES)) for end in (before, after)):
+        builder.changing.add((name, -span.line))
+
+
+def forget_changing_constants(builder: Builder, names: Sequence[str], span: Span) -> None:
+    """Makes such names undefined where the body starts: what they stand for there is not known at compile time."""
+    for name in names:
+        value = builder.scope.get(name)
+        if (name, -span.line) in builder.changing and value is not None and not isinstance(value, Undefined):
+            why = f"is {describe(value)} before the loop, which changes it"
+            remedy = f"before the loop, make {name} a number or tile of the type that it has in the loop"
+            if name in builder.constexpr_names:
+                why = f"is a constexpr, which the loop changes: cannot reassign constexpr {name} in the loop"
+                remedy = f"assign it to another name before the loop, which then counts at run time: value = {name}"
+            builder.scope[name] = Undefined(span, why, remedy)
 
 
 def settled(builder: Builder, translate: Callable[[], T]) -> T:

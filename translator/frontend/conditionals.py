@@ -15,18 +15,23 @@ from .builder import Builder, Scope
 from .carried import own_variables, settled
 from .joined import merged
 from .operators import is_static
+from .returns import in_loop, to_the_end
 from .shapes import as_bool, elementwise, to_expr
 from .tree import below
 from .values import Const, Undefined, Value
 
 
 def scalar_condition(builder: Builder, value: Value, span: Span) -> Expr:
-    """A condition as a scalar of type int1.
+    """A condition as a scalar of type int1; a tile of one element is its element.
 
     Raises:
-      DTypeError: for a tile.
+      DTypeError: for a tile of several.
     """
+    from .builtins_reduce import only_element
+
     expr = to_expr(value, span)
+    if expr.type.numel == 1 and not expr.type.is_pointer:
+        expr = only_element(builder, expr, span)
     if expr.type.is_tile:
         raise DTypeError(
             f"the condition is a tile of type {expr.type}; the truth of a tile is ambiguous",
@@ -47,12 +52,13 @@ def visit_if(builder: Builder, node: Any, rest: Sequence[Any]) -> bool:
     if is_static(condition):
         truth = bool(builder.constant(condition, "the condition", span))
         _static_note(builder, node, truth)
-        if truth:
-            return visit_block(builder, node.body)
-        return _visit_else(builder, node.orelse)
+        builder.following = (*builder.following, rest)
+        returns = visit_block(builder, node.body) if truth else _visit_else(builder, node.orelse)
+        builder.following = builder.following[:-1]
+        return returns
     test = scalar_condition(builder, condition, span)
-    if builder.result is not None and _contains_return(node):
-        _if_with_return(builder, node, rest, test, builder.here)
+    if builder.result is not None and not in_loop(builder) and _contains_return(node):
+        _if_with_return(builder, node, (*builder.following, rest), test, span)
         return True
     return settled(builder, lambda: _run_time_if(builder, node, test, span))
 
@@ -127,19 +133,18 @@ def _contains_return(node: cst.CSTNode) -> bool:
     return any(type(one) is cst.Return for one in below(node))
 
 
-def _if_with_return(builder: Builder, node: Any, rest: Sequence[Any], test: Expr, origin: Any) -> None:
-    """In an inlined function, an early return makes the rest of the block the other branch."""
+def _if_with_return(builder: Builder, node: Any, following: tuple[Sequence[Any], ...], test: Expr, span: Span) -> None:
+    """In an inlined function, what follows an `if` with a `return` stands in those branches that do not return."""
     from .statements import visit_block
 
+    origin = builder.here
     before = dict(builder.scope)
     own_variables(builder, assigned_names(node))
     with builder.into_block() as then:
-        if not visit_block(builder, node.body):
-            visit_block(builder, cst.IndentedBlock(list(rest)))
+        to_the_end(builder, lambda: visit_block(builder, node.body), following, span)
     builder.scope = before
     with builder.into_block() as otherwise:
-        if not _visit_else(builder, node.orelse):
-            visit_block(builder, cst.IndentedBlock(list(rest)))
+        to_the_end(builder, lambda: _visit_else(builder, node.orelse), following, span)
     builder.statements.append(If(origin, test, tuple(then), tuple(otherwise)))
 
 
@@ -149,10 +154,14 @@ def conditional_value(builder: Builder, node: Any, condition: Value) -> Value:
 
     span = builder.source.span(node)
     test = scalar_condition(builder, condition, builder.source.span(node.test))
+    before = dict(builder.scope)
     with builder.into_block() as then:
         first = evaluate(builder, node.body)
+    then_scope, builder.scope = builder.scope, dict(before)
     with builder.into_block() as otherwise:
         second = evaluate(builder, node.orelse)
+    if {**then_scope, **builder.scope} != before:  # an assignment expression in one of the sides
+        builder.scope = merged(builder, before, (then_scope, builder.scope), otherwise, builder.here, span)
     if isinstance(first, Const) and first.value is None and isinstance(second, Const) and second.value is None:
         builder.statements.append(If(builder.here, test, tuple(then), tuple(otherwise)))
         return Const(None)

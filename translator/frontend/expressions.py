@@ -193,8 +193,8 @@ def _index_tile(builder: Builder, base: Expr, node: Any, span: Any) -> Value:
     axis, result = 0, base
     for element in node.slice:
         item = element.slice
-        whole = isinstance(item, cst.Slice) and item.lower is None and item.upper is None and item.step is None
-        new = isinstance(item, cst.Index) and isinstance(item.value, cst.Name) and item.value.value == "None"
+        whole = isinstance(item, cst.Slice) and all(map(_is_none, (item.lower, item.upper, item.step)))
+        new = isinstance(item, cst.Index) and _is_none(item.value)
         if new:
             shape = (*result.type.shape[:axis], 1, *result.type.shape[axis:])
             result = Call(result.type.with_shape(shape), "expand_dims", (result,), (("axis", axis),), span=span)
@@ -207,6 +207,10 @@ def _index_tile(builder: Builder, base: Expr, node: Any, span: Any) -> Value:
             )
         axis += 1
     return result
+
+
+def _is_none(node: Any) -> bool:
+    return node is None or (isinstance(node, cst.Name) and node.value == "None")
 
 
 def _call(builder: Builder, node: Any) -> Value:

@@ -15,6 +15,7 @@ from .aggregates import AGGREGATES, parts_of
 from .builder import Builder, Scope
 from .carried import find_changes
 from .ranges import is_nonnegative
+from .shapes import describe
 from .values import Undefined, Value
 
 
@@ -53,7 +54,7 @@ def _check_types(builder: Builder, name: str, one: Value, other: Value, span: Sp
     if isinstance(one, AGGREGATES) or isinstance(other, AGGREGATES):
         find_changes(builder, name, one, other, "in only one branch of the if", span)
         return
-    types = [getattr(value, "type", value) for value in (one, other)]
+    types = [getattr(value, "type", None) or describe(value) for value in (one, other)]
     if types[0] != types[1]:
         raise DTypeError(
             f"Mismatched type for {name} between then block ({types[0]}) and else block ({types[1]})",

@@ -15,24 +15,31 @@ from ..language.dtypes import DType
 from ..ops.promotion import promote
 from .assigned import assigned_names
 from .builder import Builder
-from .carried import find_changes, own_variables, settled
+from .carried import find_changes, find_changing_constant, forget_changing_constants, own_variables, settled
 from .conditionals import scalar_condition
 from .joined import copy_over
 from .operators import is_static
 from .ranges import is_nonnegative
-from .shapes import cast_to, to_expr
+from .shapes import cast_to, elementwise, to_expr
 from .values import Const, Tuple, Undefined, Value
 
 MOST_UNROLLED = 1 << 16  # iterations that tl.static_range writes out: more would take hours to compile
 
 
-def visit_for(builder: Builder, node: Any) -> None:
-    """`for` over range, tl.range or tl.static_range."""
+def visit_for(builder: Builder, node: Any) -> bool:
+    """`for` over range, tl.range or tl.static_range; True when it certainly returns."""
     from .expressions import evaluate
 
     span = builder.source.span(node.iter)
-    if node.orelse is not None or not isinstance(node.target, cst.Name):
-        raise UnsupportedLanguageConstruct("this form of for loop", span, "loop over one range", builder.calls)
+    if node.orelse is not None:
+        raise _else_of_loop(builder, node)
+    if not isinstance(node.target, cst.Name):
+        raise UnsupportedLanguageConstruct(
+            f"a for loop with the target {builder.source.code(node.target)}",
+            builder.source.span(node.target),
+            "loop over one range with one name, and index with it",
+            builder.calls,
+        )
     call = node.iter if isinstance(node.iter, cst.Call) else None
     function = evaluate(builder, call.func) if call is not None else None
     kind = function.value if isinstance(function, Const) else None
@@ -43,14 +50,17 @@ def visit_for(builder: Builder, node: Any) -> None:
             "index with a range, or write the iterations out",
             builder.calls,
         )
-    bounds, options = _range_arguments(builder, call, span)
+    bounds, options = _range_arguments(builder, call, kind, span)
     if kind is loops.static_range:
-        _unroll(builder, node, [builder.constant(b, "a bound of tl.static_range", span) for b in bounds])
-    else:
-        _run_time_loop(builder, node, bounds, options, span)
+        return _unroll(builder, node, [builder.constant(b, "a bound of tl.static_range", span) for b in bounds])
+    _run_time_loop(builder, node, bounds, options, span)
+    return False
 
 
-def _range_arguments(builder: Builder, call: Any, span: Span) -> tuple[list[Value], tuple[tuple[str, Any], ...]]:
+def _range_arguments(
+    builder: Builder, call: Any, kind: Any, span: Span
+) -> tuple[list[Value], tuple[tuple[str, Any], ...]]:
+    """(start, stop, step) and the hints of `tl.range`, which may stand behind the step without their names."""
     from .expressions import evaluate
 
     positional: list[Value] = []
@@ -61,20 +71,35 @@ def _range_arguments(builder: Builder, call: Any, span: Span) -> tuple[list[Valu
             positional += value.items if argument.star and isinstance(value, Tuple) else (value,)
         else:
             named[argument.keyword.value] = value
-    if "step" in named:
-        start: list[Value] = [Const(0)] if len(positional) == 1 else []
-        positional = [*start, *positional, named.pop("step")]
-    options = tuple((name, builder.constant(value, f"{name} of the range", span)) for name, value in named.items())
-    bounds = positional if len(positional) > 1 else [Const(0), *positional]
+    hints = loops.RANGE_HINTS if kind is loops.range else ()
+    named |= dict(zip(hints, positional[3:], strict=False))
+    bounds = positional[: 3 if len(positional) <= 3 + len(hints) else None]
+    if "step" in named and kind is not range:
+        bounds = [*([Const(0)] if len(bounds) == 1 else []), *bounds, named.pop("step")]
+    unknown = [name for name in named if name not in hints]
+    if unknown:
+        takes = f"it takes {', '.join(('step', *hints))}" if kind is not range else "tl.range takes hints"
+        raise ArgumentError(f"this range takes no argument {unknown[0]!r}", span, takes, builder.calls)
+    bounds = bounds if len(bounds) > 1 else [Const(0), *bounds]
     step = bounds[2] if len(bounds) == 3 else None
     if not positional or len(bounds) > 3:
         raise ArgumentError(f"a range takes 1 to 3 bounds, not {len(positional)}", span, "", builder.calls)
     if isinstance(step, Const) and step.value == 0:
         raise ArgumentError("the step of a range must not be 0", span, "", builder.calls)
+    options = tuple((name, _hint(builder, name, value, span)) for name, value in named.items())
     return [*bounds, *([Const(1)] if len(bounds) == 2 else [])], options
 
 
-def _unroll(builder: Builder, node: Any, bounds: list[Any]) -> None:
+def _hint(builder: Builder, name: str, value: Value, span: Span) -> Any:
+    hint = builder.constant(value, f"{name} of the range", span)
+    counted = type(hint) is int and hint >= 0
+    if name in ("num_stages", "loop_unroll_factor") and hint is not None and not counted:
+        message = f"{name} of a range must be None or an integer that is not negative, not {hint!r}"
+        raise ArgumentError(message, span, "", builder.calls)
+    return hint
+
+
+def _unroll(builder: Builder, node: Any, bounds: list[Any]) -> bool:
     from .statements import visit_block
 
     try:
@@ -89,24 +114,37 @@ def _unroll(builder: Builder, node: Any, bounds: list[Any]) -> None:
             builder.calls,
         )
     builder.note("written out below")
-    prefix = builder.note_prefix
+    prefix, returns, before = builder.note_prefix, False, builder.scope.get(node.target.value)
+    builder.unrolled += 1
     for value in range(*bounds):
         builder.note_prefix = f"({node.target.value} = {value})"
         builder.scope[node.target.value] = Const(value)
-        visit_block(builder, node.body)
+        returns = visit_block(builder, node.body)
+        if returns:
+            break
+    if trips:
+        _leave(builder, node, before, builder.scope[node.target.value])
+    builder.unrolled -= 1
     builder.note_prefix = prefix
+    return returns
 
 
 def _run_time_loop(
     builder: Builder, node: Any, bounds: list[Value], options: tuple[tuple[str, Any], ...], span: Span
 ) -> None:
     start, stop, step, descending = _loop_bounds(builder, bounds, span)
+    if builder.options.debug and not isinstance(step, Literal):
+        steps = elementwise("ne", [step, Const(0)], span)
+        builder.effect("device_assert", (steps,), span, message="the step of a range is 0")
     origin = builder.here
     variable = builder.variable(node.target.value, start.type)
     if is_nonnegative(builder, start) and not descending:
         builder.nonnegative.add(variable)
 
+    before = builder.scope.get(node.target.value)
     previous = _number_before(builder, node.target.value, variable.type, span)
+    if getattr(builder.scope.get(node.target.value), "type", variable.type) != variable.type:
+        del builder.scope[node.target.value]  # the loop does not carry what an earlier one of another type left
 
     def enter() -> None:
         builder.scope[node.target.value] = Use(variable.type, variable)
@@ -114,7 +152,27 @@ def _run_time_loop(
 
     body = _loop_body(builder, node, enter)
     builder.statements.append(For(origin, variable, start, stop, step, body, descending, options, previous))
-    builder.scope[node.target.value] = Use(variable.type, variable)
+    name = node.target.value
+    if name in assigned_names(node.body):
+        why, remedy = (
+            "is changed inside the loop over it",
+            f"in the loop, give what is computed from {name} another name",
+        )
+        builder.scope[name] = Undefined(builder.source.span(node.target), why, remedy)
+    else:
+        _leave(builder, node, before, Use(variable.type, variable))
+
+
+def _leave(builder: Builder, node: Any, before: Value | Undefined | None, last: Value | Undefined) -> None:
+    """Gives a loop's variable its last value behind the loop, in the variable that the name has around the block."""
+    name = node.target.value
+    builder.scope[name] = last
+    is_read = name in builder.source.read_outside_their_loops
+    if not isinstance(before, Use) or isinstance(last, Undefined) or not is_read:
+        return
+    if before.variable not in builder.protected and builder.block_of.get(before.variable) != builder.block:
+        builder.scope[name] = before
+        builder.bind(name, last, builder.source.span(node.target))
 
 
 def _number_before(builder: Builder, name: str, type_: ValueType, span: Span) -> Expr | None:
@@ -122,8 +180,8 @@ def _number_before(builder: Builder, name: str, type_: ValueType, span: Span) ->
     value = builder.scope.get(name) if name in builder.source.read_outside_their_loops else None
     if isinstance(value, Const) and type(value.value) is int:
         return Literal(type_, value.value, symbol=value.symbol)
-    if isinstance(value, Expr) and value.type == type_:
-        return value
+    if isinstance(value, Expr) and not value.type.is_tile and not value.type.is_pointer and value.type.dtype.is_int():
+        return cast_to(value, type_.dtype, span)
     return None
 
 
@@ -157,8 +215,6 @@ def visit_while(builder: Builder, node: Any) -> None:
     def enter() -> None:
         with builder.into_block() as prelude:
             value = evaluate(builder, node.test)
-            if isinstance(value, Const) and isinstance(value.value, loops.condition):
-                value = value.value.value
             if is_static(value):
                 raise NotConstexprError(
                     "the condition of a while loop is a compile-time value", span, "use for or if", builder.calls
@@ -173,16 +229,25 @@ def visit_while(builder: Builder, node: Any) -> None:
 def _loop_body(builder: Builder, node: Any, enter: Callable[[], None]) -> tuple[Statement, ...]:
     """A loop's body; names that it changes keep their type and shape from one iteration to the next."""
     if node.orelse is not None:
-        raise UnsupportedLanguageConstruct("else of a loop", builder.source.span(node), "", builder.calls)
+        raise _else_of_loop(builder, node)
     return settled(builder, lambda: _translated_body(builder, node, enter))
+
+
+def _else_of_loop(builder: Builder, node: Any) -> UnsupportedLanguageConstruct:
+    span = builder.source.span(node.orelse)
+    remedy = "loops of kernels have no break, so write what stands there behind the loop"
+    return UnsupportedLanguageConstruct("else of a loop", span, remedy, builder.calls)
 
 
 def _translated_body(builder: Builder, node: Any, enter: Callable[[], None]) -> tuple[Statement, ...]:
     from .statements import visit_block
 
     origin = builder.here
-    names = assigned_names(node.body)
+    own_target = getattr(node.target, "value", "") if isinstance(node, cst.For) else ""
+    inside = assigned_names(node.body) if own_target else assigned_names(node.test, node.body)
+    names = [name for name in inside if name != own_target]
     own_variables(builder, names)
+    forget_changing_constants(builder, names, builder.source.span(node))
     before = dict(builder.scope)
     builder.loop_depth += 1
     with builder.into_block() as body:
@@ -194,13 +259,14 @@ def _translated_body(builder: Builder, node: Any, enter: Callable[[], None]) -> 
         _check_carried(builder, name, value, builder.scope.get(name), node)
     for name in names:
         find_changes(builder, name, before.get(name), builder.scope.get(name), "in the loop", builder.source.span(node))
+        find_changing_constant(builder, name, before.get(name), builder.scope.get(name), builder.source.span(node))
     after = builder.scope
     kept: list[tuple[str, Any, Any]] = [
         (name, before[name], after[name]) for name in names if _is_kept(before.get(name), after.get(name))
     ]
     copy_over(builder, kept, body, origin)
-    inside = Undefined(builder.source.span(node), "is defined only inside the loop")
-    builder.scope = {name: before.get(name, inside) for name in after}
+    undefined = Undefined(builder.source.span(node), "is defined only inside the loop")
+    builder.scope = {name: before.get(name, undefined) for name in after}
     return tuple(body)
 
 

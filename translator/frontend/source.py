@@ -103,7 +103,7 @@ class Source:
                 comments.append(line.comment.value.lstrip("#").strip())
             elif not comments:
                 blank = True
-        return Origin(self.span(inner if inner is not None else statement), text, tuple(comments), "", blank, note)
+        return Origin(self.span(inner if inner is not None else statement), text, tuple(comments), blank, note)
 
     def _header_end(self, statement: Any) -> int:
         """The line that ends a compound statement's header: the one before its body."""

@@ -28,7 +28,13 @@ REMEDIES = {
     cst.ImportFrom: "import at the top of the file",
     cst.Global: "pass the value as a parameter",
     cst.Raise: "use tl.static_assert or tl.device_assert",
+    cst.ClassDef: "define the class outside the kernel",
+    cst.Match: "write it with if and elif",
+    cst.Del: "leave it out: names end with the kernel",
+    cst.Nonlocal: "pass the value as a parameter",
 }
+
+STATEMENTS = {cst.FunctionDef: "def", cst.ClassDef: "class", cst.Del: "del", cst.ImportFrom: "from ... import"}
 
 
 def visit_block(builder: Builder, body: Any) -> bool:
@@ -66,8 +72,8 @@ def _visit_compound(builder: Builder, node: Any, rest: Sequence[Any]) -> bool:
     if isinstance(node, cst.If):
         return visit_if(builder, node, rest)
     if isinstance(node, cst.For):
-        visit_for(builder, node)
-    elif isinstance(node, cst.While):
+        return visit_for(builder, node)
+    if isinstance(node, cst.While):
         visit_while(builder, node)
     else:
         raise unsupported(builder, node)
@@ -77,7 +83,7 @@ def _visit_compound(builder: Builder, node: Any, rest: Sequence[Any]) -> bool:
 def unsupported(builder: Builder, node: cst.CSTNode) -> UnsupportedLanguageConstruct:
     """The error for a statement that kernels cannot contain."""
     return UnsupportedLanguageConstruct(
-        f"{type(node).__name__} statements cannot stand in a kernel",
+        f"{STATEMENTS.get(type(node), type(node).__name__)} statements cannot stand in a kernel",
         builder.source.span(node),
         REMEDIES.get(type(node), ""),
         builder.calls,
@@ -106,6 +112,9 @@ def bind_target(builder: Builder, target: Any, value: Value) -> None:
         builder.bind(target.value, value, span)
         return
     if isinstance(target, (cst.Tuple, cst.List)):
+        if any(isinstance(element, cst.StarredElement) for element in target.elements):
+            remedy = "name each item, or index the tuple: rest = items[1:]"
+            raise UnsupportedLanguageConstruct("* in the target of an assignment", span, remedy, builder.calls)
         if not isinstance(value, Tuple) or len(value.items) != len(target.elements):
             raise DTypeError(
                 f"cannot unpack {len(value.items) if isinstance(value, Tuple) else 'a single value'} into "
@@ -175,24 +184,7 @@ def _augmented(builder: Builder, node: Any) -> None:
 def _expression(builder: Builder, node: Any) -> None:
     if isinstance(node.value, (cst.SimpleString, cst.ConcatenatedString, cst.Ellipsis)):
         return
-    before = len(builder.statements)
     evaluate(builder, node.value)
-    _drop_unused_result(builder, before)
-
-
-def _drop_unused_result(builder: Builder, before: int) -> None:
-    """An atomic whose result nobody names becomes an effect."""
-    from ..ir.nodes import Assign, Call, Effect
-
-    for position in range(before, len(builder.statements)):
-        statement = builder.statements[position]
-        if (
-            position == len(builder.statements) - 1
-            and isinstance(statement, Assign)
-            and isinstance(statement.value, Call)
-            and statement.value.op.startswith("atomic_")
-        ):
-            builder.statements[position] = Effect(statement.origin, statement.value)
 
 
 def _assert(builder: Builder, node: Any) -> None:

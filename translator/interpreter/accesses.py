@@ -71,7 +71,7 @@ def _atomic(kind: str, new_value: Callable[..., Any], names: tuple[str, ...] = (
 
 def _greater(x: Any, y: Any) -> bool:
     """Whether x > y in the order of bit patterns that float atomics follow: -0.0 < 0.0, and NaN beyond the infinities."""
-    if isinstance(x, np.floating):
+    if not isinstance(x, np.integer):
         x, y = (_ordered_bits(value) for value in (x, y))
     return bool(x > y)
 
@@ -91,5 +91,7 @@ HANDLERS: dict[str, Callable[[Arguments], Any]] = {
     "atomic_or": _atomic("or", lambda old, value: old | value),
     "atomic_xor": _atomic("xor", lambda old, value: old ^ value),
     "atomic_xchg": _atomic("xchg", lambda old, value: value),
-    "atomic_cas": _atomic("cas", lambda old, expected, value: value if old == expected else old, ("cmp", "val")),
+    "atomic_cas": _atomic(
+        "cas", lambda old, expected, value: value if old.tobytes() == expected.tobytes() else old, ("cmp", "val")
+    ),
 }

@@ -97,7 +97,7 @@ def _integers(value: Any, what: str, allowed: tuple[str, ...] = ()) -> tuple[int
             raise DTypeError(
                 f"offsets of a tensor descriptor are int32, not {item.element}", None, "cast with .to(tl.int32)"
             )
-    return tuple(int(item.item()) for item in items)
+    return tuple(int(item.number()) for item in items)
 
 
 def _base(value: Any, name: str) -> Tile:

@@ -40,6 +40,8 @@ def _compile(function: KernelFunction) -> CodeType:
     definition.name = DEFINED
     definition.decorator_list = []
     definition.returns = None
+    definition.args.args = [*definition.args.posonlyargs, *definition.args.args]  # they are passed by their names
+    definition.args.posonlyargs = []
     definition.args.defaults = [ast.Constant(None) for _ in definition.args.defaults]
     definition.args.kw_defaults = [ast.Constant(None) for _ in definition.args.kw_defaults]
     for argument in ast.walk(definition.args):
@@ -159,6 +161,16 @@ class _Rewriter(ast.NodeTransformer):
             return node  # nothing to check, and debuggers are entered from the user's own frame
         node.func = self._call("callee", node.func)
         return node
+
+    def visit_List(self, node: ast.List) -> ast.AST:
+        """A list is a tuple in a kernel: equal to a shape, and fixed."""
+        self.generic_visit(node)
+        return ast.copy_location(ast.Tuple(node.elts, node.ctx), node)
+
+    def visit_ListComp(self, node: ast.ListComp) -> ast.AST:
+        self.generic_visit(node)
+        items = ast.copy_location(ast.Starred(node, ast.Load()), node)
+        return ast.copy_location(ast.Tuple([items], ast.Load()), node)
 
     def visit_Assert(self, node: ast.Assert) -> ast.AST:
         self.generic_visit(node)

@@ -10,6 +10,7 @@ import numpy as np
 from ..diagnostics import ArgumentError, DTypeError, ShapeError
 from ..language.constexpr import unwrap
 from ..language.dtypes import DType, int32
+from ..language.hints import check_size
 from ..ops.casts import numpy_type
 from .arguments import Arguments, axis_of, constant, dtype_of, shape_of
 from .program import running
@@ -31,6 +32,7 @@ def _arange(a: Arguments) -> Tile:
         raise ArgumentError("arange's end argument must be greater than the start argument")
     if not -(2**31) <= start < end < 2**31:
         raise ArgumentError("arange's arguments must fit in 32 bits")
+    check_size((end - start,))
     return Tile(np.arange(start, end, dtype=np.int32), int32)
 
 
@@ -54,6 +56,13 @@ def _cast(a: Arguments) -> Tile:
     bitcast = bool(constant(a["bitcast"], "bitcast"))
     is_literal = not isinstance(unwrap(a["input"]), Tile)
     return cast(as_tile(a["input"]), dtype_of(a["dtype"]), None if is_literal and not bitcast else rounding, bitcast)
+
+
+def _item(a: Arguments) -> Tile:
+    tile = as_tile(a["input"])
+    if tile.numel != 1 or not isinstance(tile.element, DType):
+        raise ShapeError(f"item() takes a tile of one number, not {tile.element}{list(tile.shape)}")
+    return tile.like(tile.values.reshape(()))
 
 
 def _broadcast_to(a: Arguments) -> Tile:
@@ -181,6 +190,7 @@ HANDLERS: dict[str, Callable[[Arguments], Any]] = {
     "reshape": lambda a: reshaped(as_tile(a["input"]), shape_of(a["shape"])),
     "view": lambda a: reshaped(as_tile(a["input"]), shape_of(a["shape"])),
     "ravel": lambda a: reshaped(as_tile(a["x"]), (as_tile(a["x"]).numel,)),
+    "item": _item,
     "squeeze": _squeeze,
     "unsqueeze": lambda a: _expand_dims(a, "x", "dim"),
     "swizzle2d": _swizzle,

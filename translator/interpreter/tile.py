@@ -13,8 +13,9 @@ import numpy as np
 
 from ..diagnostics import DTypeError, ShapeError
 from ..language.constexpr import unwrap
-from ..language.dtypes import DType, Element, PointerType, int64
-from ..language.values import tensor
+from ..language.dtypes import DType, Element, PointerType, int1, int64
+from ..language.hints import check_size
+from ..language.values import block_type, tensor
 from ..ops.casts import check_cast, numpy_cast, numpy_type
 from ..ops.promotion import literal_type
 from ..ops.registry import OPS, Operand
@@ -22,27 +23,6 @@ from ..ops.registry import OPS, Operand
 
 class AmbiguousTruthError(DTypeError):
     """The truth of a tile of several elements was asked for."""
-
-
-class BlockType:
-    """`x.type` of a tile, for kernels that ask."""
-
-    def __init__(self, shape: tuple[int, ...], element: Element) -> None:
-        """The type of tiles of `shape`."""
-        self.shape, self.element_ty, self.scalar = shape, element, element
-        self.numel = int(np.prod(shape))
-
-    def is_block(self) -> bool:
-        """True."""
-        return True
-
-    def is_ptr(self) -> bool:
-        """False: the tile is a block, its elements may be pointers."""
-        return False
-
-    def get_block_shapes(self) -> tuple[int, ...]:
-        """The shape."""
-        return self.shape
 
 
 ANYWHERE = "anywhere"  # the origin of pointers that were made of integers
@@ -75,9 +55,9 @@ class Tile(tensor):
         return self.element
 
     @property
-    def type(self) -> Element | BlockType:
+    def type(self) -> Element | block_type:
         """The element type of a scalar, or the type of a tile."""
-        return BlockType(self.shape, self.element) if self.shape else self.element
+        return block_type(self.element, self.shape) if self.shape else self.element
 
     @property
     def numel(self) -> int:
@@ -94,7 +74,7 @@ class Tile(tensor):
         converted: Tile = self.cast(dtype, fp_downcast_rounding, bitcast)
         return converted
 
-    def item(self) -> bool | int | float:
+    def number(self) -> bool | int | float:
         """A scalar as a Python number; for the interpreter itself."""
         number: bool | int | float = self.values.reshape(()).item()
         return number
@@ -167,6 +147,8 @@ def cast(tile: Tile, element: Element, rounding: str | None = None, bitcast: boo
         return tile
     check_cast(tile.element, element, rounding, bitcast)
     if isinstance(tile.element, PointerType) or isinstance(element, PointerType):
+        if element == int1:
+            return Tile(tile.values != 0, int1)
         if not isinstance(element, PointerType):
             return Tile(tile.values.astype(numpy_type(element)), element)
         origin = tile.origin if isinstance(tile.element, PointerType) else ANYWHERE
@@ -190,6 +172,7 @@ def broadcast(tiles: list[Tile]) -> list[Tile]:
             None,
             "expand one of them with [:, None] or [None, :], or use equal block sizes",
         ) from None
+    check_size(arrays[0].shape)
     return [tile.like(array) for array, tile in zip(arrays, tiles, strict=True)]
 
 
@@ -269,5 +252,6 @@ for _symbol, _op in (
     setattr(Tile, f"__r{_symbol}__", _operator(_op, swap=True))
 for _symbol in ("eq", "ne", "lt", "le", "gt", "ge"):
     setattr(Tile, f"__{_symbol}__", _operator(_symbol))
+setattr(Tile, "__pos__", lambda self: self)
 setattr(Tile, "__neg__", lambda self: apply("neg", [self]))
 setattr(Tile, "__invert__", lambda self: apply("invert", [self]))

@@ -32,7 +32,6 @@ class Origin:
       span: its place; `span.line` is what the generated `// L<line>:` tag shows.
       text: its source lines, verbatim without the common indentation; of a compound statement the header only.
       comments: the user's comment lines above it, without "# ".
-      trailing_comment: the user's comment at its end, or "".
       blank_before: whether a blank line stands above it (above its comments) in the source.
       note: the translator's bracketed remark, such as "(i = 0)" of an unrolled loop, or "".
     """
@@ -40,7 +39,6 @@ class Origin:
     span: Span
     text: str
     comments: tuple[str, ...] = ()
-    trailing_comment: str = ""
     blank_before: bool = False
     note: str = ""
 

@@ -91,3 +91,18 @@ def assigned_variables(statement: Statement) -> tuple[Variable, ...]:
         case For():
             return (statement.variable,)
     return ()
+
+
+def what_decides(body: tuple[Statement, ...]) -> set[Variable]:
+    """The variables that the values which a function's body returns come from, by data or by control."""
+    every = list(statements(body))
+    needed: set[Variable] = set()
+    size = -1
+    while size != len(needed):
+        size = len(needed)
+        for statement in every:
+            assigned = assigned_variables(statement)
+            if isinstance(statement, Assign) and needed.isdisjoint(assigned):
+                continue
+            needed.update(v for expr in expressions(statement) for v in used_variables(expr))
+    return needed

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import operator
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from .values import tensor
+from .values import constexpr_type, tensor
 
 
 class constexpr:  # noqa: N801 (Triton's name)
@@ -22,9 +23,9 @@ class constexpr:  # noqa: N801 (Triton's name)
         self.value: Any = value.value if isinstance(value, constexpr) else value
 
     @property
-    def type(self) -> type[constexpr]:
-        """The class itself, as in Triton."""
-        return constexpr
+    def type(self) -> constexpr_type:
+        """That of a compile-time value."""
+        return constexpr_type(self.value)
 
     def __repr__(self) -> str:
         return f"constexpr[{self.value!r}]"
@@ -72,6 +73,15 @@ class constexpr:  # noqa: N801 (Triton's name)
 def unwrap(value: Any) -> Any:
     """The plain value behind a constexpr, or the value itself."""
     return value.value if isinstance(value, constexpr) else value
+
+
+def plain(value: Any) -> Any:
+    """The number of Python's that a NumPy scalar is; anything else is itself."""
+    numpy = sys.modules.get("numpy")
+    if numpy is None or not isinstance(value, numpy.generic):
+        return value
+    number = value.item()
+    return number if isinstance(number, (bool, int, float)) else value
 
 
 def _forward(name: str) -> Callable[..., Any]:

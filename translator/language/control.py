@@ -8,6 +8,11 @@ from typing import Any
 
 from .constexpr import unwrap
 
+# What `range` takes behind its step, in order.
+RANGE_HINTS = (
+    "num_stages", "loop_unroll_factor", "disallow_acc_multi_buffer", "flatten", "warp_specialize", "disable_licm",
+)  # fmt: skip
+
 
 class range:  # noqa: N801 (Triton's name)
     """A loop range with hints for its pipeline; iterates as Python's range does."""
@@ -24,7 +29,11 @@ class range:  # noqa: N801 (Triton's name)
         warp_specialize: bool = False,
         disable_licm: bool = False,
     ) -> None:
-        """`range(stop)` or `range(start, stop[, step])`; the other arguments are hints and do not change results."""
+        """`range(stop)` or `range(start, stop[, step])`; the other arguments are hints and do not change results.
+
+        `num_stages` is how many iterations' loads may be under way; `loop_unroll_factor` becomes `#pragma unroll` of a
+        loop that loads nothing ahead. The others change nothing here.
+        """
         self.start: Any = 0 if arg2 is None else arg1
         self.stop: Any = arg1 if arg2 is None else arg2
         self.step = 1 if step is None else step

@@ -117,6 +117,11 @@ def unsqueeze(x: Any, dim: int) -> Any:
     """With a new axis of side 1."""
 
 
+@builtin(method=True)
+def item(input: Any) -> Any:
+    """The only element of a tile, as a scalar."""
+
+
 @builtin
 def swizzle2d(i: Any, j: Any, size_i: Any, size_j: Any, size_g: Any) -> Any:
     """Maps row-major program indices (i, j) to groups of `size_g` rows; returns the new pair."""

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import builtins
 import enum
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
-from .dtypes import PointerType
+from .dtypes import DType, PointerType
 
 
 class tensor:  # noqa: N801 (Triton's name)
@@ -14,14 +18,36 @@ class tensor:  # noqa: N801 (Triton's name)
     __slots__ = ()
 
 
-class tuple:  # noqa: N801 (Triton's name)
-    """The type of tuples inside kernels."""
+class _Instances(type):
+    """The class of names under which kernels make values of another class, and ask for it by `isinstance`."""
+
+    known_as: type
+
+    def __instancecheck__(cls, value: object) -> bool:
+        return isinstance(value, cls.known_as)
+
+
+class tuple(metaclass=_Instances):  # noqa: N801 (Triton's name)
+    """The type of tuples inside kernels; `tl.tuple(items)` is one."""
+
+    known_as = builtins.tuple
+
+    def __new__(cls, items: Iterable[Any] = ()) -> Any:
+        """Python's own."""
+        return builtins.tuple(items)
 
 
 class tensor_descriptor:  # noqa: N801 (Triton's name)
     """The type of tensor descriptors inside kernels; the interpreter's are instances of it."""
 
     __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True)
+class constexpr_type:  # noqa: N801 (Triton's name)
+    """The type of a compile-time value: `x.type` of a `tl.constexpr`."""
+
+    value: Any
 
 
 class const:  # noqa: N801 (Triton's name)
@@ -35,6 +61,40 @@ class PropagateNan(enum.Enum):
     ALL = 1
 
 
-def pointer_type(element_ty: Any, address_space: int = 1, const: bool = False) -> PointerType:
+class pointer_type(metaclass=_Instances):  # noqa: N801 (Triton's name)
     """The type of pointers to `element_ty`; they point into global memory, the only `address_space`."""
-    return PointerType(getattr(element_ty, "value", element_ty), const)
+
+    known_as = PointerType
+
+    def __new__(cls, element_ty: Any, address_space: int = 1, const: bool = False) -> Any:
+        """A `PointerType`.
+
+        Raises:
+          TypeError: for elements that are no numbers.
+        """
+        element_ty = getattr(element_ty, "value", element_ty)
+        if not isinstance(element_ty, DType):
+            raise TypeError(f"a pointer points to elements such as tl.float32, not to {element_ty!r}")
+        return PointerType(element_ty, const)
+
+
+class block_type:  # noqa: N801 (Triton's name)
+    """The type of a tile: `x.type`."""
+
+    def __init__(self, element_ty: Any, shape: Iterable[int]) -> None:
+        """The type of tiles of `shape`."""
+        self.shape = builtins.tuple(int(side) for side in shape)
+        self.element_ty = self.scalar = element_ty
+        self.numel = math.prod(self.shape)
+
+    def is_block(self) -> bool:
+        """True."""
+        return True
+
+    def is_ptr(self) -> bool:
+        """False: the tile is a block, its elements may be pointers."""
+        return False
+
+    def get_block_shapes(self) -> Any:
+        """The shape."""
+        return self.shape

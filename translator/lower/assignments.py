@@ -20,7 +20,7 @@ from .unit import Line, Node, Spelled
 def lower_assign(context: Context, statement: Assign) -> tuple[Node, ...]:
     """`target = value`: a scalar, the arrays of an index tile, or a register tile."""
     target, value = statement.target, statement.value
-    if target is context.program_variable:
+    if target is context.role.program_variable:
         return ()
     if not target.type.is_tile:
         text = _scalar_text(context, value)

@@ -15,12 +15,13 @@ from ..schedule.access import padding_tests, plan_access
 from ..schedule.layout import Layout, padded
 from .conditions import conjunction, copies_guard, uniform_test
 from .context import Context, ctype
-from .element import indexed
-from .memory_order import note_write
+from .element import indexed, run_at
+from .memory_order import order_after_loads
 from .point import Point
 from .rounding import materialised
 from .shared import dimensions, place
 from .spell import Text
+from .told import told_by_one
 from .unit import Branch, Line, Node, Shared
 from .vectors import vectors, width_name
 
@@ -46,14 +47,13 @@ def lower_atomic(context: Context, statement: Assign | Effect) -> tuple[Node, ..
     target = statement.targets[0] if isinstance(statement, Assign) else None
     if target is not None and target in context.facts.unused:
         target = None
-    note_write(context, call.args[0])
     values = 2 if call.op == "atomic_cas" else 1
     mask = call.args[values + 1] if len(call.args) > values + 1 else None
-    if not call.args[0].type.is_tile:
-        nodes = _scalar(context, statement, call, mask, target)
-    else:
-        nodes = _tile(context, statement, call, mask, target)
-    return nodes
+    pointer = call.args[0]
+    scalar = not pointer.type.is_tile
+    layout = None if scalar else context.schedule.statement_layouts[id(statement)]
+    before = order_after_loads(context, pointer, layout)
+    return (*before, *(_scalar if scalar else _tile)(context, statement, call, mask, target))
 
 
 def _fences(call: Call, used: bool) -> tuple[tuple[Node, ...], tuple[Node, ...]]:
@@ -72,18 +72,20 @@ def _fences(call: Call, used: bool) -> tuple[tuple[Node, ...], tuple[Node, ...]]
 def _operation(context: Context, call: Call, address: str, values: list[str]) -> str:
     """The call of the atomic; types that CUDA's functions do not take go through a helper."""
     element = _pointee(call.args[0])
-    function = FUNCTIONS[call.op] + SCOPES[call.attribute("scope") or "gpu"]
+    # Of elements of 16 bits CUDA's atomics are those of the device only.
+    scope = "" if element.bits == 16 else SCOPES[call.attribute("scope") or "gpu"]
+    function = f"{FUNCTIONS[call.op]}{scope}"
     if _is_native(call.op, element):
         return f"{function}({', '.join([address, *values])})"
-    helper = f"{call.op}_{element.word}"
+    helper = f"{call.op}_{element.word}{scope}"
+    ordered = element.is_floating() and call.op in ("atomic_max", "atomic_min")
     context.use_helper(
-        "atomic_float" if element.is_floating() else "atomic_long",
+        ("atomic_half" if element.bits == 16 else "atomic_float") if ordered else "atomic_bits",
         helper,
         function=function,
         ctype=element.cuda,
         bits=element.bits,
         maximum=call.op == "atomic_max",
-        exchange=call.op == "atomic_xchg",
         parameters=["compare", "value"] if call.op == "atomic_cas" else ["value"],
     )
     return f"{helper}({', '.join([address, *values])})"
@@ -122,17 +124,8 @@ def _scalar(
     before, after = _fences(call, target is not None)
     if target is None:
         return (Branch(condition.text, (*before, Line(f"{operation};"), *after)),)
-    name = context.scratch_name(id(statement), "result", f"{target.name}_shared")
-    size = target.type.dtype.itemsize
-    context.scratch(id(statement), "result", Shared(name, ctype(target.type), "[1]", size, "the atomic's result"))
-    nodes = (
-        *context.before_write(name),
-        Branch(condition.text, (*before, Line(f"{name}[0] = {operation};"), *after)),
-        *context.barrier("the result is there for everyone"),
-        *context.bind_scalar(statement, target, f"{name}[0]"),
-    )
-    context.pending_reads.add(name)
-    return nodes
+    what = "the atomic's result"
+    return told_by_one(context, statement, target, condition.text, operation, what, (before, after))
 
 
 def _tile(
@@ -183,7 +176,7 @@ def _by_vectors(
         tile = source or value.variable  # type: ignore[attr-defined]
         name = context.array_name(tile, point.pattern()) if source is None else context.names.variable(source)
         place, width = context.speller.text(pointer, point), width_name(context, layout, access)
-        node = Line(f"{helper}<{width}>({place}, &{indexed(context, name, tile, point)});")
+        node = Line(f"{helper}<{width}>({place}, {run_at(indexed(context, name, tile, point))});")
         test = uniform_test(context, access, point)
         return (node,) if test is None else (Branch(test.text, (node,)),)
 
@@ -206,10 +199,10 @@ def _through_shared(
 ) -> tuple[Node, ...]:
     """Threads that hold copies get the old elements from the one that did the atomic."""
     shape = target.type.shape
-    shared = context.scratch_name(id(statement), "result", f"{target.name}_shared")
+    shared = context.shared.scratch_name(id(statement), "result", f"{target.name}_shared")
     size = math.prod(padded(side) for side in shape) * target.type.dtype.itemsize
     array = Shared(shared, ctype(target.type), dimensions(context, shape), size, "old elements")
-    context.scratch(id(statement), "result", array)
+    context.shared.scratch(id(statement), "result", array)
     name = context.names.variable(target)
 
     def act(point: Point) -> tuple[Node, ...]:
@@ -227,5 +220,5 @@ def _through_shared(
         *context.barrier("the old elements are there for everyone"),
         *context.each_register(layout, read),
     )
-    context.pending_reads.add(shared)
+    context.shared.being_read.add(shared)
     return nodes

@@ -72,6 +72,8 @@ def known_combination(combine: Combine, dtypes: tuple[DType, ...]) -> Combinatio
     dtype = dtypes[0]
     cuda = dtype.cuda
     match combine.op:
+        case "sum" if dtype.is_bool():  # one bit wraps
+            return Combination("Xor", cuda, (), _infix("^"), literal_text(0, dtype))
         case "sum":
             return Combination("Sum", cuda, (), _infix("+"), literal_text(0, dtype))
         case "max":

@@ -11,20 +11,22 @@ from dataclasses import replace
 
 from ..analysis.axis_info import axis_info
 from ..analysis.facts import Facts
+from ..ir.c_names import LIBRARY_NAMES
 from ..ir.nodes import DeviceFunction, Kernel, Statement, Variable
 from ..ir.types import ValueType
-from ..language.dtypes import DTYPES, PointerType
+from ..language.dtypes import PointerType
 from ..schedule.instructions import LANE_BITS, WARPGROUP_BITS
 from ..schedule.layout import REGISTER, Layout
 from ..schedule.plan import Schedule
-from ..schedule.producer import SharedLines
-from ..schedule.shared_tiles import SharedTile
-from .names import LIBRARY_NAMES, Names
+from .names import Names
+from .needs import Needs
 from .point import Index, Point, point_of, register_index
 from .roles import Roles
 from .scopes import Scopes
+from .shared_memory import SharedMemory
 from .spell import Speller, Text, coordinate_speller
-from .unit import Constant, Helper, Line, Loop, Node, Shared
+from .state import LoadOrder, Role, Stages
+from .unit import Constant, Line, Loop, Node, Place
 
 FALLBACK_INDICES = ("p", "r", "c", "k", "m", "n")
 
@@ -43,14 +45,6 @@ def memory_ctype(pointer: PointerType) -> str:
     return "unsigned char" if pointer.element_ty.is_bool() else pointer.element_ty.cuda
 
 
-STATEMENTS, LOOPS, PARTS, STORES = (
-    "statements",
-    "loops",
-    "parts",
-    "stores",
-)  # areas of shared memory, whose arrays take turns
-
-
 class Context:
     """See the module docstring. One per kernel."""
 
@@ -66,42 +60,21 @@ class Context:
     ) -> None:
         """Starts a lowering; `read_only` are the pointers that nothing is written through."""
         self.read_only = read_only
+        self.agreed: frozenset[Variable] = frozenset()  # scalars that one thread loads for all
         self.kernel, self.facts, self.schedule, self.scopes = kernel, facts, schedule, scopes
         self.spelled = {variable: facts.definitions[variable] for variable in facts.absorbed}
         self.names, self.roles = names, roles
         self.speller = Speller(self._variable_text, coordinate_speller(roles), self.function_name, self.launch_word)
         self.speller.definitions = facts.definitions
-        self.function_names: dict[int, str] = {}
+        self.speller.is_const = lambda pointer: not self._writes_through(pointer)
         self.root = self  # the kernel's own lowering, whose names are those of the file
-        self.helpers: dict[str, Helper] = {}
-        self.shared: dict[tuple[int, str], Shared] = {}
-        self.pending_reads: set[str] = set()  # shared arrays that some thread may still be reading
-        self.in_turns = False  # whether arrays that only one statement or one loop needs share their memory
-        self.turns: dict[str, tuple[str, int]] = {}  # the arrays that do: (area, which statement or loop needs them)
-        self.turns_of: dict[int, tuple[str, int]] = {}  # the same of staged tiles, by key
-        self.loaded_from: dict[Variable, set[Layout | None]] = {}  # per pointer argument, since the last barrier
-        self.pointer_roots: dict[Variable, set[Variable]] = {}  # the arguments that a pointer derives from
+        self.needs = Needs()
+        self.shared = SharedMemory(names)
+        self.order = LoadOrder()
+        self.stages = Stages()
+        self.role = Role()
         self.converted: dict[tuple[Variable, Layout], str] = {}
         self.moved: dict[tuple[Variable, Layout], str] = {}  # by the source statement that is being lowered, so far
-        self.written: dict[Variable, None] = {}  # pointer arguments that the kernel writes through
-        self.packets: set[int] = set()  # sizes of vector accesses, in bytes
-        self.structs: dict[tuple[object, ...], str] = {}
-        self.stage_of: dict[Variable, str] = {}  # which stage of its ring a staged tile is read from here
-        self.own_stage: dict[Variable, str] = {}  # where each thread finds what it has copied ahead for itself
-        self.after_load: dict[int, tuple[Node, ...]] = {}  # what follows a load, by `id` of its statement
-        self.fixed_starts: dict[tuple[Variable, int], str] = {}  # coordinates of boxes that their loop does not change
-        self.in_flight: frozenset[int] = frozenset()  # dots that the loop around them waits for
-        self.lasting: dict[tuple[Variable, SharedTile], str] = {}  # copies of operands that loops around here keep
-        self.turned: dict[Variable, str] = {}  # what the header says of tiles that dots transpose
-        self.running_on = ""  # what counts the iterations of a loop whose products run on into the next one
-        self.set_up: list[Node] = []  # what the block does before the first statement
-        self.role = ""  # "producer" or "consumer" where the warpgroups of a block do different things
-        self.program_variable: Variable | None = None  # the user's name for the program that a block is at
-        self.known_scalars: dict[str, str] = {}  # names of what is computed before the roles, by what it is computed as
-        self.loop_stops: dict[Variable, str] = {}  # where loops end, by their variables, as far as it is known before
-        self.policies: dict[Variable, str] = {}  # how long L2 keeps a copied tile: the variable that says so
-        self.at_end: list[Node] = []  # what the role owes before the block ends
-        self.shared_lines = SharedLines()  # source lines that both of them execute
         self.quoting = True  # whether statements stand under tags
         self._temporaries: dict[tuple[int, str], Variable] = {}
         self._widths: dict[int, str] = {}
@@ -109,33 +82,21 @@ class Context:
 
     def nested(self, facts: Facts, scopes: Scopes, names: Names) -> Context:
         """A lowering of scalar code in a function of its own; helpers are asked for from this one."""
-        inner = Context(self.kernel, facts, self.schedule, scopes, names, self.roles)
+        inner = Context(self.kernel, facts, self.schedule, scopes, names, self.roles.in_function())
         inner.root = self.root
-        inner.helpers, inner.structs, inner.packets = self.helpers, self.structs, self.packets
+        inner.needs = self.needs
         inner.speller.used_ops, inner.speller.used_helpers = self.speller.used_ops, self.speller.used_helpers
         inner.speller.used_functions = self.speller.used_functions
+        inner.speller.doubles = self.speller.doubles
         return inner
 
     def function_name(self, function: DeviceFunction) -> str:
         """The name of a device function: the user's, unless something of ours or CUDA's has it."""
-        known = self.root.function_names
+        known = self.needs.functions
         if id(function) not in known:
             own = [] if function.name in LIBRARY_NAMES else [function.name]
             known[id(function)] = self.root.names.fresh(*own, f"{function.name}_of_{self.kernel.name}")
         return known[id(function)]
-
-    def size_of(self, state: str) -> int:
-        """Bytes of a C++ type: of an element, or of a state struct (every field takes at most 8)."""
-        sizes = {dtype.cuda: dtype.itemsize for dtype in DTYPES}
-        if state in sizes:
-            return sizes[state]
-        fields = self.helpers[state].values["fields"]
-        total = 0
-        for field_type, _ in fields:
-            size = sizes[field_type]
-            total = -(-total // size) * size + size
-        widest = max(sizes[field_type] for field_type, _ in fields)
-        return -(-total // widest) * widest
 
     # ------------------------------------------------------------------------------------------------ variables
 
@@ -172,7 +133,9 @@ class Context:
         for axis, index in enumerate(indices):
             role = self.roles.find(point.layout.axes[axis])
             whole = role is not None and role.run > 1 and constancy[axis] % role.run == 0 and index.text == role.index
-            if whole and role is not None:
+            if whole and role is not None and role.num_registers == role.run:
+                indices[axis] = Index("0", "0", role.vector)
+            elif whole and role is not None:
                 indices[axis] = Index(
                     f"{index.text} / {role.vector} * {role.vector}", f"{index.text} / {role.vector}", role.vector
                 )
@@ -185,13 +148,16 @@ class Context:
         if variable in self.facts.index:
             layouts = self.schedule.index_layouts.get(variable, ())
             number = layouts.index(layout) if layout in layouts else 0
-            return self.names.variable(variable, "" if number == 0 else self._layout_word(layout, number))
+            return self.names.variable(variable, self._layout_words(variable, layouts)[number] if layouts else "")
         return self.names.variable(variable)
 
-    def _layout_word(self, layout: Layout, number: int) -> str:
-        roles = [self.roles.find(bits) for bits in layout.axes if bits]
-        words = [role.noun for role in roles if role is not None]
-        return "_".join([*words, *("other" for _ in range(number - 1))]) or "again"
+    def _layout_words(self, variable: Variable, layouts: tuple[Layout, ...]) -> list[str]:
+        """What tells apart the arrays of an index tile: the tile that each is for, but for one with the plain names."""
+        roles = [[self.roles.find(bits) for bits in layout.axes if bits] for layout in layouts]
+        tiles = [dict.fromkeys(role.tile for role in each if role and role.tile != variable.name) for each in roles]
+        plain = [n for n, each in enumerate(roles) if len(roles) == 1 or all(role and role.plain for role in each)][:1]
+        words = ["" if number in plain else "_".join(tile) or "again" for number, tile in enumerate(tiles)]
+        return ["_".join([word, *["again"] * words[:number].count(word)]) for number, word in enumerate(words)]
 
     def declaration(self, variable: Variable, layout: Layout | None, name: str | None = None) -> str:
         """The declarator of a variable: type, name and register dimensions."""
@@ -264,22 +230,25 @@ class Context:
             self.roles.constants.append(Constant(self._constants[key], text or str(value), comment, topic=topic))
         return self._constants[key]
 
-    def thread_place(self, name: str, text: str, comment: str = "") -> str:
-        """A variable of the prologue that says where this thread stands."""
+    def thread_place(self, name: str, text: str, comment: str = "", subject: str = "", *others: str) -> str:
+        """A variable of the prologue that says where this thread stands, by a name or one of `others`; see `Place`."""
         key = ("place", name, text)
         if key not in self._constants:
-            place = self._constants[key] = self.names.fresh(name, f"{name}_too", f"other_{name}")
-            self.roles.places.append((place, Line(f"const int {place} = {text};", comment)))
+            place = self._constants[key] = self.names.fresh(name, *others, f"other_{name}")
+            self.roles.places.append(Place(place, text, comment, subject))
         return self._constants[key]
 
     def lane(self) -> str:
         """The thread's number within its warp."""
         return self.roles.place_of("lane")
 
-    def warp_place(self, name: str, axis: tuple[int, ...], comment: str) -> str:
+    def warp_place(self, name: str, axis: tuple[int, ...], noun: str, tile: str) -> str:
         """The first coordinate of this warp along an axis of an accumulator."""
         text = self.roles.thread_text(tuple(bit if bit >= LANE_BITS else REGISTER for bit in axis))
-        return self.thread_place(name, text, comment) if text != "0" else text
+        if text == "0":
+            return text
+        subject = "where the warp's part begins"
+        return self.thread_place(name, text, f"the first {noun} of the warp's part", subject, f"{tile}_{name}")
 
     def warpgroup(self, bits: list[int]) -> str:
         """The warpgroup's number, counted by the given thread bits."""
@@ -294,15 +263,6 @@ class Context:
         """The constant that counts the threads of a warpgroup."""
         return self.constant("WARPGROUP_SIZE", 1 << WARPGROUP_BITS, "threads", topic="threads")
 
-    def distinct_helper(self, template: str, name: str, values: dict[str, object]) -> str:
-        """A helper whose name is its own where another with the same name has other values."""
-        word = values.get("a_type") or values.get("acc")
-        for candidate in (name, f"{name}_{word}", f"{name}_next", f"{name}_other"):
-            known = self.helpers.get(candidate)
-            if known is None or known.values == values:
-                return self.use_helper(template, candidate, **values)
-        raise ValueError(f"no name left for {name}")
-
     # ---------------------------------------------------------------------------------------------------- loops
 
     def axis_indices(self, layout: Layout) -> list[str]:
@@ -312,6 +272,8 @@ class Context:
             role = self.roles.find(bits)
             wanted = role.index if role else FALLBACK_INDICES[axis % len(FALLBACK_INDICES)]
             choices = (wanted, *map(self.names.shared_index, FALLBACK_INDICES))
+            if axis >= len(FALLBACK_INDICES):
+                choices = (self.names.shared_index(f"p{axis}"),)
             chosen.append(next(choice for choice in choices if choice not in chosen))
         return chosen
 
@@ -333,50 +295,12 @@ class Context:
 
     def use_helper(self, template: str, name: str | None = None, **values: object) -> str:
         """Asks for a helper and returns its name."""
-        name = name or template
-        self.helpers.setdefault(name, Helper(template, name, values))
-        return name
-
-    def scratch(self, owner: int, purpose: str, shared: Shared) -> Shared:
-        """A shared array for one purpose of a statement or of a tile (by its key), however often that is lowered."""
-        if shared.name in self.turns and (owner, purpose) not in self.shared:
-            area, place = self.turns[shared.name]
-            mates = [one.turn for one in self.shared.values() if self.turns.get(one.name) == (area, place)]
-            turn = mates[0] if mates else self.names.fresh(f"for_{shared.name.removesuffix('_shared')}")
-            shared = replace(shared, turn=turn, area=area)
-        return self.shared.setdefault((owner, purpose), shared)
-
-    def scratch_name(
-        self, statement: int, purpose: str, *choices: str, lasting: bool = False, area: str = STATEMENTS
-    ) -> str:
-        """The name of an array of a statement; one that is `lasting` is still in use when its statement is over.
-
-        Of an `area` that is not that of all statements, what writes the arrays knows when their memory is free.
-        """
-        if (statement, purpose) in self.shared:
-            return self.shared[statement, purpose].name
-        name = self.names.fresh(*choices)
-        if self.in_turns and not lasting:
-            self.turns[name] = (area, statement)
-        return name
-
-    def tile_name(self, variable: Variable) -> str:
-        """The name of the shared array of a staged tile."""
-        name = self.names.variable(variable)
-        if variable.key in self.turns_of:
-            self.turns[name] = self.turns_of[variable.key]
-        return name
+        return self.needs.helper(template, name or template, values)
 
     def before_write(self, name: str) -> tuple[Node, ...]:
         """The barrier, if any, that must precede writing a shared array whose memory may still be read."""
-        if name in self.pending_reads:
-            return self.barrier(f"everyone has read {name} before it is written again")
-        area, own = self.turns.get(name, ("", 0))
-        places = {read: self.turns[read] for read in self.pending_reads if read in self.turns}
-        others = [read for read, (other, place) in places.items() if other == area and place != own]
-        if others:
-            return self.barrier(f"everyone has read {min(others)}, whose memory {name} takes")
-        return ()
+        reason = self.shared.why_not_yet(name)
+        return self.barrier(reason) if reason else ()
 
     def barrier(self, reason: str) -> tuple[Node, ...]:
         """A barrier of the block; everything read before it is settled."""
@@ -393,8 +317,8 @@ class Context:
 
     def program(self) -> str:
         """The number of the program that a block of a persistent kernel is at: the user's name for it, or ours."""
-        if self.program_variable is not None:
-            return self.names.variable(self.program_variable)
+        if self.role.program_variable is not None:
+            return self.names.variable(self.role.program_variable)
         return self.names.once("program", "program")
 
     def num_programs(self) -> str:
@@ -415,8 +339,8 @@ class Context:
 
     def after_barrier(self) -> None:
         """Records that a barrier has been passed."""
-        self.pending_reads.clear()
-        self.loaded_from.clear()
+        self.shared.being_read.clear()
+        self.order.loaded_from.clear()
 
     @contextmanager
     def conversions(self, entries: dict[tuple[Variable, Layout], str]) -> Iterator[None]:

@@ -41,8 +41,8 @@ def _copies_and_sums(context: Context, statement: Assign, plan: DotPlan) -> tupl
         copies += operands_are_there(context, {plan.instruction.kind})
     for place in places:
         array = place.base.split("[")[0]
-        if place.variable not in context.stage_of or array != context.names.variable(place.variable):
-            context.pending_reads.add(array)  # a ring has a protocol of its own
+        if place.variable not in context.stages.stage_of or array != context.names.variable(place.variable):
+            context.shared.being_read.add(array)  # a ring has a protocol of its own
     if plan.held:
         return tuple(copies), lower_held(context, statement, plan, places[0])
     if plan.instruction.kind == "wgmma":

@@ -42,7 +42,7 @@ def lower_fma(context: Context, statement: Assign, plan: DotPlan) -> tuple[tuple
         return (Line(f"{indexed(context, context.names.variable(target), target, point)} += {left} * {right};"),)
 
     body = context.each_register(plan.layout, one)
-    context.pending_reads.update(arrays)
+    context.shared.being_read.update(arrays)
     return tuple(copies), (Loop(f"for (int {k} = 0; {k} < {side_of(context, side)}; ++{k})", body),)
 
 
@@ -67,10 +67,10 @@ def _operand(context: Context, statement: Assign, operand: Operand, purpose: str
     variable: Variable = operand.variable
     layout = context.schedule.layouts[variable]
     shape = variable.type.shape
-    name = context.scratch_name(id(statement), purpose, f"{variable.name}_shared")
+    name = context.shared.scratch_name(id(statement), purpose, f"{variable.name}_shared")
     size = math.prod(padded(side) for side in shape) * variable.type.dtype.itemsize
     array = Shared(name, ctype(variable.type), dimensions(context, shape), size, f"{variable.name}, for the dot")
-    context.scratch(id(statement), purpose, array)
+    context.shared.scratch(id(statement), purpose, array)
     source = context.names.variable(variable)
 
     def write(point: Point) -> tuple[Node, ...]:

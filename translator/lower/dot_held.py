@@ -78,8 +78,8 @@ def _read_runs(
     read: tuple[Node, ...]
     if a.k_fast:
         naming, offset = place_line(context, a.place(context, row, first), a.variable.name, True)
-        context.packets.add(held.run * plan.a.variable.type.dtype.itemsize)
-        helper = context.use_helper("load_vec", "load_vec", kind="", modifier="")
+        context.needs.packets.add(held.run * plan.a.variable.type.dtype.itemsize)
+        helper = context.use_helper("load_vec", "load_vec", kind="", modifier="", bools=False)
         read = (*naming, Line(f"{helper}<{run}>({target}, &{a.base}[{offset}]);"))
     else:
         naming, offset = place_line(context, a.place(context, row, f"{first} + {i}"), a.variable.name, True)
@@ -87,8 +87,18 @@ def _read_runs(
     return _each(mi, rows, _each(h, "2", read))
 
 
+def _columns_of_sum(piece: str, pieces: int, together: int) -> tuple[str, str]:
+    """Which of its columns a lane's two sums of a piece are: pieces whose columns are neighbours in B are so in the sum."""
+    if pieces == 1:
+        return "0", "1"
+    if together == 1:
+        return f"2 * {piece}", f"2 * {piece} + 1"
+    first = piece if together == pieces else f"{piece} / {together} * {together} + {piece}"
+    return first, f"{first} + {together}"
+
+
 def _products(context: Context, statement: Assign, plan: DotPlan, mi: str, k: str) -> tuple[Node, ...]:
-    """The products of a piece of A with all pieces of B; a piece's columns of the sum lie as many registers apart.
+    """The products of a piece of A with all pieces of B.
 
     `mi` is the number of the piece of A, "" for the only one.
     """
@@ -105,7 +115,7 @@ def _products(context: Context, statement: Assign, plan: DotPlan, mi: str, k: st
 
     b_pairs = [f"pack_pair({element(first)}, {element(second)})" for first, second in _pairs(k, held)]
     rows = (f"2 * {mi}", f"2 * {mi} + 1") if mi else ("0", "1")
-    columns = (f"{ni}", f"{ni} + {pieces}") if pieces > 1 else ("0", "1")
+    columns = _columns_of_sum(ni, pieces, held.columns)
     places = [[f"{sum_}[{row}][{col}]" for col in columns] for row in rows]
     halves = list(zip(("upper", "lower"), places, strict=True))
     body = (

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 from ..analysis.facts import Facts
-from ..ir.nodes import Call, For, Kernel, Statement, Variable
+from ..ir.c_names import MATH_NAMES, can_be_global
+from ..ir.nodes import Call, Expr, For, Kernel, Literal, Statement, Variable
 from ..ir.types import ValueType
 from ..ir.walk import expressions, statements, subexpressions
-from ..language.dtypes import DType, PointerType, float32
+from ..language.dtypes import DType, PointerType, float32, float64
+from ..schedule.agreed_loads import agreed_loads
 from ..schedule.layout import Layout
 from ..schedule.plan import Schedule
 from ..schedule.pointers import read_only_pointers
@@ -17,14 +20,15 @@ from .functions import lower_function
 from .header import header_fields, title
 from .index_tiles import settle_index_tiles
 from .literals import literal_text
-from .names import MATH_NAMES, Names, entry_name
-from .roles import Roles
+from .made_maps import count_map_slots
+from .names import Names, entry_name
+from .roles import UNNAMED_TILE, Roles
 from .scopes import Scopes, find_scopes
 from .shared_plan import loops_of_tiles, names_of_arrays, plan_shared, shared_alignment
-from .unit import Blank, Constant, Function, Line, Node, Shared, Unit, words
+from .unit import COMMENT_ROOM, Blank, Constant, Function, Line, Node, Shared, Unit, rewritten, words
 from .warp_roles import lower_body
 
-COMMENT_ROOM = 43  # columns beside a constant
+LAUNCH_WORD = re.compile(r"static_cast<int>\((blockIdx|gridDim)\.([xyz])\)")
 
 
 def lower_kernel(kernel: Kernel, facts: Facts, schedule: Schedule, in_turns: bool = False) -> Unit:
@@ -39,36 +43,64 @@ def lower_kernel(kernel: Kernel, facts: Facts, schedule: Schedule, in_turns: boo
     context = _context(kernel, facts, schedule, in_turns)
     names = context.names
     body = settle_index_tiles(lower_body(context, kernel), lambda name: names.bearers(name) <= facts.index)
+    body = _name_launch_words(context, body)
     functions = _functions(context, kernel)
     for helper in context.speller.used_helpers:
         context.use_helper(helper)
     static, dynamic, dynamic_bytes = plan_shared(context)
-    prologue = _prologue(context, dynamic, body)
-    threads = " + ".join(filter(None, ("NUM_THREADS", context.producer_threads())))
+    count_map_slots(context, dynamic_bytes)
+    prologue, bounds = _prologue(context, dynamic, body), _bounds(context)
     unit = Unit(
         title=title(kernel),
         header=header_fields(context, dynamic_bytes, words(body)),
         includes=_includes(kernel),
         constants=(*_user_constants(context), *context.roles.constants),
-        helpers=tuple(context.helpers.values()),
+        helpers=tuple(context.needs.helpers.values()),
         functions=functions,
         dynamic_shared=dynamic,
         dynamic_bytes=dynamic_bytes,
         dynamic_alignment=shared_alignment(dynamic),
         static_shared=static,
-        packets=tuple(sorted(context.packets, reverse=True)),
+        packets=tuple(sorted(context.needs.packets, reverse=True)),
         name=entry_name(kernel.name, kernel.constants),
         parameters=(
             *(context.declaration(parameter.variable, None) for parameter in kernel.parameters),
             *((f"int {context.num_programs()}",) if schedule.rings.persistent else ()),
-            *(f"const __grid_constant__ TensorMap {tensor_map.name}" for tensor_map in schedule.rings.maps),
+            *(f"const __grid_constant__ TensorMap {tensor_map.name}" for tensor_map in schedule.rings.encoded),
         ),
-        launch_bounds=threads
-        + (f", {schedule.blocks_per_multiprocessor}" if schedule.blocks_per_multiprocessor else ""),
-        places=tuple(context.roles.places),
+        bounds=bounds,
         body=(*prologue, Blank(), *body),
     )
     return unit
+
+
+def _name_launch_words(context: Context, body: tuple[Node, ...]) -> tuple[Node, ...]:
+    """The body with a name for a program's place in the grid, and for the grid's sides, where it computes with them."""
+    found: set[tuple[str, str]] = set()
+
+    def noted(text: str) -> str:
+        found.update(LAUNCH_WORD.findall(text))
+        return text
+
+    rewritten(body, noted)
+    known = {"blockIdx": ("program", "the program's place"), "gridDim": ("num_programs", "how many there are")}
+    names = {
+        (word, axis): context.thread_place(f"{known[word][0]}_{axis}", f"{word}.{axis}", "", known[word][1])
+        for word, axis in sorted(found)
+    }
+    return rewritten(body, lambda text: LAUNCH_WORD.sub(lambda match: names[match[1], match[2]], text))
+
+
+def _bounds(context: Context) -> str:
+    """The qualifier that bounds the kernel's registers: as the user says, or by the threads that a multiprocessor holds.
+
+    CUDA takes one of the two, and the compiler's own flag counts for neither.
+    """
+    if context.schedule.options.maxnreg is not None:
+        return f"__maxnreg__({context.schedule.options.maxnreg})"
+    threads = " + ".join(filter(None, ("NUM_THREADS", context.producer_threads())))
+    blocks = context.schedule.blocks_per_multiprocessor
+    return f"__launch_bounds__({threads}, {blocks})" if blocks else f"__launch_bounds__({threads})"
 
 
 def _context(kernel: Kernel, facts: Facts, schedule: Schedule, in_turns: bool) -> Context:
@@ -78,10 +110,11 @@ def _context(kernel: Kernel, facts: Facts, schedule: Schedule, in_turns: bool) -
     names = Names([entry, *kernel.constants, *_variable_names(kernel)], MATH_NAMES if calls_math else ())
     roles = Roles(_layouts(kernel, schedule), names, schedule.options.num_warps, schedule.rings.has_producer)
     context = Context(kernel, facts, schedule, _scopes(kernel, facts, schedule, names), names, roles)
-    context.in_turns = in_turns
+    context.shared.in_turns = in_turns
+    context.speller.doubles = _doubles(kernel)
     if in_turns:  # the loading warpgroup loads for the next loop while this one is under way
         ahead = {tile for ring in schedule.rings.rings if ring.kind == "tma" for tile in ring.tiles}
-        context.turns_of = loops_of_tiles(kernel, facts, [tile for tile in schedule.staged if tile not in ahead])
+        context.shared.turns_of = loops_of_tiles(kernel, facts, [tile for tile in schedule.staged if tile not in ahead])
     for name in kernel.constants:
         names.reserve(name)
     for tensor_map in schedule.rings.maps:
@@ -92,8 +125,9 @@ def _context(kernel: Kernel, facts: Facts, schedule: Schedule, in_turns: bool) -
         if tile.name == first.name:
             names.share(tile, first)
     context.read_only = read_only_pointers(kernel)
+    context.agreed = agreed_loads(kernel)
     for variable in sorted(schedule.in_shared, key=lambda v: v.key):
-        context.shared[variable.key, "tile"] = _tile_in_shared(context, variable)
+        context.shared.arrays[variable.key, "tile"] = _tile_in_shared(context, variable)
     return context
 
 
@@ -133,7 +167,7 @@ def _layouts(kernel: Kernel, schedule: Schedule) -> list[tuple[Layout, tuple[int
                 found.append((schedule.warp_copies[target].layout, target.type.shape, f"{target.name}_ahead"))
         own = schedule.statement_layouts.get(id(statement))
         if own is not None:
-            found.append((own, _tile_shape(statement), "tile"))
+            found.append((own, _tile_shape(statement), UNNAMED_TILE))
         for conversion in schedule.conversions.get(id(statement), ()):
             found.append((conversion.layout, conversion.variable.type.shape, conversion.variable.name))
     return found
@@ -161,13 +195,30 @@ def _user_constants(context: Context) -> list[Constant]:
     constants = []
     for name, value in context.kernel.constants.items():
         comment = _sides(context, name)
+        if not can_be_global(name):
+            continue  # its value is written out
         if isinstance(value, bool):
             constants.append(Constant(name, "true" if value else "false", comment, "bool", "user"))
         elif isinstance(value, int) and -(1 << 31) <= value < 1 << 31:
             constants.append(Constant(name, str(int(value)), comment, topic="user"))
         elif isinstance(value, float):
-            constants.append(Constant(name, literal_text(value, float32), comment, "float", "user"))
+            dtype = float64 if name in context.speller.doubles else float32
+            constants.append(Constant(name, literal_text(value, dtype), comment, dtype.cuda, "user"))
     return sorted(constants, key=lambda constant: (not constant.comment, constant.value == "1"))
+
+
+def _doubles(kernel: Kernel) -> frozenset[str]:
+    """Compile-time floats that are computed with in fp64."""
+    blocks = (kernel.body, *(function.body for function in kernel.functions))
+    parts = (
+        part
+        for block in blocks
+        for statement in statements(block)
+        for expr in expressions(statement)
+        for part in subexpressions(expr)
+    )
+    found = {part.symbol for part in parts if isinstance(part, Literal) and part.type.element == float64}
+    return frozenset(name for name in found if name is not None and isinstance(kernel.constants.get(name), float))
 
 
 def _sides(context: Context, symbol: str) -> str:
@@ -239,13 +290,33 @@ def _prologue(context: Context, dynamic: tuple[Shared, ...], body: Iterable[Node
             *_twins(context),
         ]
     tid = context.roles.tid
-    nodes.append(Line(f"const int {tid} = threadIdx.x;"))
-    used, places = words((*context.set_up, *body)), []
-    for name, line in reversed(context.roles.places):  # a place may be computed from those before it
-        if name in used:
-            places.append(line)
-            used |= words((line,))
-    if places and not context.schedule.rings.has_producer:  # with tensor copies there is little that it would save
-        nodes.append(Line(f"__builtin_assume({tid} >= 0);", "its quotients and remainders are shifts and masks"))
+    used, places = words((*context.role.set_up, *body)), []
+    for place in reversed(context.roles.places):  # a place may be computed from those before it
+        if place.name in used:
+            places.append(place)
+            used |= words((place,))
+    if tid in used:
+        nodes.append(Line(f"const int {tid} = threadIdx.x;"))
+    # With tensor copies there is little that it would save.
+    divided = any(re.search(rf"\b{tid}\b", place.value) for place in places)
+    if tid in used and (divided or _tests_constants(context.kernel)) and not context.schedule.rings.has_producer:
+        known = f"__builtin_assume({tid} >= 0 && {tid} < NUM_THREADS);"
+        nodes.append(Line(known, "quotients are shifts, known tests vanish"))
     nodes += reversed(places)
-    return [*nodes, *context.set_up]
+    return [*nodes, *context.role.set_up]
+
+
+def _tests_constants(kernel: Kernel) -> bool:
+    """Whether indices are compared with numbers: a thread's range then decides some of it, such as all of a last vector."""
+    return any(
+        isinstance(part, Call) and part.op in ("lt", "le", "gt", "ge") and any(map(_is_number, part.args))
+        for statement in statements(kernel.body)
+        for expr in expressions(statement)
+        for part in subexpressions(expr)
+    )
+
+
+def _is_number(expr: Expr) -> bool:
+    while isinstance(expr, Call) and expr.op in ("broadcast", "cast"):
+        expr = expr.args[0]
+    return isinstance(expr, Literal)

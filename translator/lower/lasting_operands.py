@@ -28,7 +28,7 @@ def copies_before_loop(context: Context, loop: For | While) -> tuple[tuple[Node,
     """
     inner = [statement for body in bodies(loop) for statement in statements(body)]
     dots = [statement for statement in inner if id(statement) in context.schedule.dots]
-    if not dots or context.in_turns or context.role == "producer":
+    if not dots or context.shared.in_turns or context.role.name == "producer":
         return (), {}
     assigned = {variable for statement in inner for variable in assigned_variables(statement)}
     nodes: list[Node] = []
@@ -40,7 +40,7 @@ def copies_before_loop(context: Context, loop: For | While) -> tuple[tuple[Node,
             if operand.variable in assigned | set(context.schedule.staged):
                 continue
             tile = copied_tile(operand, context.schedule.layouts[operand.variable], is_a, plan.instruction)
-            if (operand.variable, tile) in {**context.lasting, **lasting}:
+            if (operand.variable, tile) in {**context.stages.lasting, **lasting}:
                 continue
             code, place = operand_place(context, statement, operand, is_a, plan.instruction)
             nodes += code
@@ -61,9 +61,9 @@ def operands_are_there(context: Context, kinds: set[str]) -> tuple[Node, ...]:
 @contextmanager
 def lasting_for(context: Context, lasting: Lasting) -> Iterator[None]:
     """Lets the dots of a loop find the copies that were made before it."""
-    before = context.lasting
-    context.lasting = {**before, **lasting}
+    before = context.stages.lasting
+    context.stages.lasting = {**before, **lasting}
     try:
         yield
     finally:
-        context.lasting = before
+        context.stages.lasting = before

@@ -15,11 +15,11 @@ def pointer_roots(context: Context, pointer: Expr) -> set[Variable]:
     roots: set[Variable] = set()
     for part in subexpressions(pointer):
         if isinstance(part, Use) and part.type.is_pointer:
-            known = context.pointer_roots.get(part.variable)
+            known = context.order.pointer_roots.get(part.variable)
             if known is None:
                 definition = context.facts.definitions.get(part.variable)
                 known = pointer_roots(context, definition) if definition is not None else {part.variable}
-                context.pointer_roots[part.variable] = known
+                context.order.pointer_roots[part.variable] = known
             roots |= known
     return roots
 
@@ -27,13 +27,7 @@ def pointer_roots(context: Context, pointer: Expr) -> set[Variable]:
 def note_load(context: Context, pointer: Expr, layout: Layout | None) -> None:
     """Remembers which argument is read in which layout, for stores that follow."""
     for root in pointer_roots(context, pointer):
-        context.loaded_from.setdefault(root, set()).add(layout)
-
-
-def note_write(context: Context, pointer: Expr) -> None:
-    """Remembers which arguments are written."""
-    for root in pointer_roots(context, pointer):
-        context.written.setdefault(root)
+        context.order.loaded_from.setdefault(root, set()).add(layout)
 
 
 def order_after_loads(context: Context, pointer: Expr, layout: Layout | None) -> tuple[Node, ...]:
@@ -42,7 +36,7 @@ def order_after_loads(context: Context, pointer: Expr, layout: Layout | None) ->
         # What every thread loads, or several hold copies of, one thread overwrites.
         if any(
             loaded is None or loaded != layout or copies_guard(context, loaded)
-            for loaded in context.loaded_from.get(root, ())
+            for loaded in context.order.loaded_from.get(root, ())
         ):
             return context.barrier(f"every thread has loaded from {root.name} before it is overwritten")
     return ()

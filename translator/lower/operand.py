@@ -13,7 +13,7 @@ from ..schedule.layout import padded
 from ..schedule.shared_tiles import ALIGNMENT, CHUNK_BYTES, SharedTile
 from .conditions import copies_guard
 from .context import Context, ctype
-from .element import indexed
+from .element import indexed, run_at
 from .formats import line_elements
 from .literals import literal_text
 from .point import Point, coordinate
@@ -36,7 +36,9 @@ def shared_array(
     )
     size = tile.stage_bytes * tile.stages
     align = ALIGNMENT if tile.swizzle else 16
-    context.scratch(owner, purpose, Shared(name, ctype(variable.type), f"{stages}[{sides}]", size, comment, align))
+    context.shared.scratch(
+        owner, purpose, Shared(name, ctype(variable.type), f"{stages}[{sides}]", size, comment, align)
+    )
 
 
 def place_text(context: Context, tile: SharedTile, element: str, slow: str, fast: str, batch: str = "0") -> str:
@@ -109,7 +111,7 @@ def operand_place(
     variable = operand.variable
     if variable in context.schedule.staged:
         tile = context.schedule.staged[variable]
-        stage = context.stage_of.get(variable)
+        stage = context.stages.stage_of.get(variable)
         name = context.names.variable(variable)
         base = f"{name}[{stage}]" if stage else name
         turned = turned_tile(operand, tile, is_a, instruction)
@@ -118,10 +120,10 @@ def operand_place(
         return (), OperandPlace(base, tile, operand, is_a)
     layout = context.schedule.layouts[variable]
     tile = copied_tile(operand, layout, is_a, instruction)
-    if (variable, tile) in context.lasting:
-        return (), OperandPlace(context.lasting[variable, tile], tile, operand, is_a)
+    if (variable, tile) in context.stages.lasting:
+        return (), OperandPlace(context.stages.lasting[variable, tile], tile, operand, is_a)
     purpose = "a" if is_a else "b"
-    name = context.scratch_name(id(statement), purpose, f"{variable.name}_shared")
+    name = context.shared.scratch_name(id(statement), purpose, f"{variable.name}_shared")
     shared_array(context, id(statement), purpose, name, variable, tile, f"{variable.name}, for the dot")
     place = OperandPlace(name, tile, operand, is_a)
     return (*context.before_write(name), *_copy(context, place), *_zeros(context, place, instruction)), place
@@ -136,20 +138,20 @@ def _turned(
     """
     variable, purpose = operand.variable, "a" if is_a else "b"
     choices = f"{variable.name}_turned", f"{variable.name}_turned_for_dot"
-    runs_on = context.running_on != "" and id(statement) in context.in_flight
-    name = context.scratch_name(id(statement), purpose, *choices, lasting=runs_on)
+    runs_on = context.stages.running_on != "" and id(statement) in context.stages.in_flight
+    name = context.shared.scratch_name(id(statement), purpose, *choices, lasting=runs_on)
     before, array = context.before_write(name), name
     outer, stages = "", 1
     if runs_on:
         comment = "of transposed tiles: one is read while the next is written"
         count, stages = context.constant("TURNED_STAGES", TURNED_STAGES, comment, topic="stages"), TURNED_STAGES
-        outer, array = f"[{count}]", f"{name}[{context.running_on} % {count}]"
+        outer, array = f"[{count}]", f"{name}[{context.stages.running_on} % {count}]"
     sides = " * ".join(side_text(context, side) for side in tile.shape)
     alignment = ALIGNMENT if tile.swizzle else CHUNK_BYTES
     several = f"{stages} of " if stages > 1 else ""
-    context.turned[variable] = f"; transposed into {several}{tile.stage_bytes} bytes"
+    context.stages.turned[variable] = f"; transposed into {several}{tile.stage_bytes} bytes"
     size, comment = stages * tile.stage_bytes, f"{variable.name}, contiguous along K"
-    context.scratch(
+    context.shared.scratch(
         id(statement), purpose, Shared(name, ctype(variable.type), f"{outer}[{sides}]", size, comment, alignment)
     )
     context.use_helper("swizzled")
@@ -173,7 +175,7 @@ def _copy(context: Context, place: OperandPlace) -> tuple[Node, ...]:
     if place.k_fast:
         width = math.gcd(width, side)
     access = Access(tile.fast, width, (), ())
-    context.packets |= {access.width * tile.itemsize} if access.width > 1 else set()
+    context.needs.packets |= {access.width * tile.itemsize} if access.width > 1 else set()
 
     in_loop = math.prod(layout.register_shape()) > access.width
 
@@ -182,8 +184,8 @@ def _copy(context: Context, place: OperandPlace) -> tuple[Node, ...]:
         value = indexed(context, source, variable, point)
         line = Line(f"{name}[{offset}] = {value};")
         if access.width > 1:
-            helper = context.use_helper("store_vec", "store_vec", kind="", modifier="")
-            line = Line(f"{helper}<{width_name(context, layout, access)}>(&{name}[{offset}], &{value});")
+            helper = context.use_helper("store_vec", "store_vec", kind="", modifier="", bools=False)
+            line = Line(f"{helper}<{width_name(context, layout, access)}>(&{name}[{offset}], {run_at(value)});")
         if padded(side) == side:
             return (*naming, line)
         k = coordinate(Point(point.layout, point.indices, (point.axes[place.k_axis],)), 0, context.roles)

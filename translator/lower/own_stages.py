@@ -24,6 +24,7 @@ from .tags import tag
 from .unit import Branch, Comment, Line, Loop, Node, Shared
 from .vectors import (
     access_of,
+    copy_helper,
     load_operands,
     place_of_own,
     place_of_scalar,
@@ -58,10 +59,12 @@ def declare_own(context: Context, load: Assign, ring: Ring, stages: str) -> None
     threads = context.schedule.num_threads >> (LANE_BITS - copy.lane_bits if copy else 0)
     sides = " * ".join([*counts, places_of_all(context, target)])
     size = elements * threads * target.type.dtype.itemsize * ring.stages
-    comment = f"each {'warp' if copy else 'thread'}'s own elements, on their way to its registers"
+    comment = f"{target.name} on its way, each {'warp' if copy else 'thread'}'s own"
     outer = f"[{stages}]" if ring.stages > 1 else ""
-    context.shared.setdefault((target.key, "own"), Shared(name, ctype(target.type), f"{outer}[{sides}]", size, comment))
-    context.own_stage[target] = f"{name}[stage]" if ring.stages > 1 else name
+    context.shared.arrays.setdefault(
+        (target.key, "own"), Shared(name, ctype(target.type), f"{outer}[{sides}]", size, comment)
+    )
+    context.stages.own[target] = f"{name}[stage]" if ring.stages > 1 else name
 
 
 def _counts(context: Context, load: Assign) -> tuple[tuple[str, ...], int]:
@@ -81,7 +84,7 @@ def _scalar_copy(context: Context, load: Assign) -> tuple[Node, ...]:
     pointer, mask, _ = load_operands(load.value)  # type: ignore[arg-type]
     note_load(context, pointer, None)
     size = load.target.type.dtype.itemsize
-    helper = context.use_helper("cp_async", f"cp_async_{size}", bytes=size)
+    helper = copy_helper(context, load, size)
     test = scalar_test(context, mask)
     valid = f"{test.within(4)} ? {size} : 0" if test is not None else str(size)
     return (Line(f"{helper}(&{place_of_scalar(context, load.target)}, {context.speller.text(pointer)}, {valid});"),)
@@ -98,7 +101,7 @@ def own_copies(context: Context, load: Assign) -> tuple[Node, ...]:
     pointer, _, _ = load_operands(load.value)  # type: ignore[arg-type]
     note_load(context, pointer, layout)
     size = access.width * target.type.dtype.itemsize
-    helper = context.use_helper("cp_async", f"cp_async_{size}", bytes=size)
+    helper = copy_helper(context, load, size)
 
     def one(point: Point) -> tuple[Node, ...]:
         test, count = uniform_test(context, access, point), valid_count(context, access, point)
@@ -155,7 +158,7 @@ def lower_own_loop(
     )
     for_others = any(load.target in context.schedule.warp_copies for load in loads)
     free = (Line("__syncwarp();", "every lane has read what is overwritten next"),) if for_others else ()
-    context.after_load[id(loads[-1])] = (*free, *more)
+    context.stages.after_load[id(loads[-1])] = (*free, *more)
     arrival = [
         Line(f"cp_async_wait<{f'{stages} - 1' if several else '0'}>();", "what this thread has copied has arrived"),
         *((Line("__syncwarp();", "and what other lanes have copied for it"),) if for_others else ()),
@@ -167,13 +170,13 @@ def lower_own_loop(
         *body(statement.body),
         *((Line(f"++{used};"),) if used else ()),
     ]
-    first = _first_copies(statement, (start, stop, step), load_tiles, stages, compare)
+    first = _first_copies(statement, (start, stop, step), ahead, load_tiles, stages, compare)
     count = (Line(f"int {used} = 0;", "stages so far"),) if used else ()
     return (*loading, *first, *count, Loop(header, tuple(trip)))
 
 
 def _first_copies(
-    statement: For, bounds: tuple[str, str, str], load_tiles: str, stages: str, compare: str
+    statement: For, bounds: tuple[str, str, str], ahead: str, load_tiles: str, stages: str, compare: str
 ) -> tuple[Node, ...]:
     """The copies of the first iterations, as many as there are stages."""
     start, stop, step = bounds
@@ -181,9 +184,14 @@ def _first_copies(
     if not stages:
         return (Branch(f"{start} {compare} {stop}", (Line(f"{load_tiles}({start});"),)), commit)
     offset = _product("stage", step, statement)
-    iteration = f"{start} + {offset}" if start != "0" else offset
+    naming, iteration = named_iteration(statement, ahead, f"{start} + {offset}" if start != "0" else offset)
     some = Branch(f"{iteration} {compare} {stop}", (Line(f"{load_tiles}({iteration}, stage);"),))
-    return (Loop(f"for (int stage = 0; stage < {stages}; ++stage)", (some, commit)),)
+    return (Loop(f"for (int stage = 0; stage < {stages}; ++stage)", (*naming, some, commit)),)
+
+
+def named_iteration(loop: For, name: str, text: str) -> tuple[tuple[Line, ...], str]:
+    """Gives an iteration a name where it is a sum: (the line that does so, the name)."""
+    return ((Line(f"const {ctype(loop.variable.type)} {name} = {text};"),), name) if " + " in text else ((), text)
 
 
 def _product(count: str, step: str, statement: For) -> str:

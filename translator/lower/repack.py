@@ -19,13 +19,13 @@ def lower_repack(context: Context, statement: Assign) -> tuple[Node, ...]:
     (operand,) = call.args
     source, layout = context.schedule.statement_layouts[id(statement)], context.schedule.layouts[target]
     name = context.names.variable(target)
-    shared = context.scratch_name(id(statement), "repack", f"{target.name}_elements")
+    shared = context.shared.scratch_name(id(statement), "repack", f"{target.name}_elements")
     itemsize = 8 if target.type.is_pointer else target.type.dtype.itemsize
     numel = int(target.type.numel)
     array = Shared(
         shared, context.element_ctype(target), f"[{numel}]", numel * itemsize, f"{target.name} in row-major order"
     )
-    context.scratch(id(statement), "repack", array)
+    context.shared.scratch(id(statement), "repack", array)
 
     def write(point: Point) -> tuple[Node, ...]:
         value = context.speller.text(operand, point)
@@ -49,7 +49,7 @@ def lower_repack(context: Context, statement: Assign) -> tuple[Node, ...]:
         *context.declare(statement, target, layout),
         *context.each_register(layout, read),
     ]
-    context.pending_reads.add(shared)
+    context.shared.being_read.add(shared)
     return tuple(nodes)
 
 

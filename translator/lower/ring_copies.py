@@ -17,7 +17,7 @@ from ..schedule.ring_plan import Ring
 from ..schedule.rings import top_statements
 from .context import Context, ctype
 from .convert import conversions_before
-from .own_stages import AHEAD, declare_own, own_copies, own_of
+from .own_stages import AHEAD, declare_own, named_iteration, own_copies, own_of
 from .rings import products_complete, products_in, stages_name
 from .row_copies import align_rows, copy_rows, declare_rows, indexed, is_row_load, rows_name, tile_stage
 from .staging import ahead_registers, copy_tile, declare_tile, fetch_tile, is_asynchronous, proxy_fence, put_tile
@@ -115,18 +115,21 @@ def lower_copying_loop(
     with context.conversions(moved):
         filling = _filling(context, statement, ring, loads, arrays, own, names)
     first = _first_loads(context, statement, ring, bounds, names, filling)
-    context.stage_of |= dict.fromkeys(ring.tiles, "stage")
-    context.stage_of |= {load.target: tile_stage(context, names.turn) for load in rows}
+    context.stages.stage_of |= dict.fromkeys(ring.tiles, "stage")
+    context.stages.stage_of |= {load.target: tile_stage(context, names.turn) for load in rows}
     flying = products_in(context, statement) if ring.overlapped else ()
-    outer, context.in_flight = context.in_flight, context.in_flight | {id(product) for product in flying}
+    outer, context.stages.in_flight = (
+        context.stages.in_flight,
+        context.stages.in_flight | {id(product) for product in flying},
+    )
     inner = body(statement.body)
-    context.in_flight = outer
+    context.stages.in_flight = outer
     if flying:
         for helper in ("wgmma_commit", "wgmma_wait"):
             context.use_helper(helper)
         inner = (*inner, Line("wgmma_commit();"))
     trip = _trip(context, statement, ring, bounds, names, filling, inner, products_complete(context, flying))
-    context.pending_reads.update(arrays)
+    context.shared.being_read.update(arrays)
     zeros = (Line("cp_async_wait<0>();", "no copy of zeros is left behind"),) if filling.late else ()
     return (*before, *prepare, *filling.functions, *first, Loop(header, trip), *zeros)
 
@@ -170,7 +173,7 @@ def _filling(
             variable = ahead_registers(context, load)
             layout = context.schedule.layouts[load.target]
             text = context.declaration(variable, layout, context.names.variable(variable))
-            before.append(Line(f"{text};", f"elements of {array} on their way: no asynchronous copy can take them"))
+            before.append(Line(f"{text};", f"{array} on its way: no asynchronous copy can take it"))
             loading += fetch_tile(context, load)
             putting += put_tile(context, load, f"{array}[stage]")
     for load in own:
@@ -218,11 +221,12 @@ def _first_loads(
     if ring.counted:
         iteration = f"{start} + stage * {step}" if start != "0" else f"stage * {step}"
     compare = ">" if statement.descending else "<"
+    naming, iteration = named_iteration(statement, names.ahead, iteration)
     more, finish = f"{iteration} {compare} {stop}", filling.finish(names, "stage")
     loads = filling.start(names, iteration, "stage", "stage", more, *finish)
     commit = (Line("cp_async_commit();"),) if filling.asynchronous else ()
     header = f"for (int stage = 0; stage < {names.stages} - 1; ++stage)"
-    nodes: list[Node] = [Loop(header, (loads, *commit))]
+    nodes: list[Node] = [Loop(header, (*naming, loads, *commit))]
     if filling.rows:
         nodes += [
             Line(f"cp_async_wait<{names.stages} - 2>();", "this thread's share of the first rows has arrived"),

@@ -14,7 +14,8 @@ from ..analysis.facts import Facts
 from ..diagnostics import OutOfResources
 from ..ir.nodes import Expr, Inlined, Kernel, Statement, Variable
 from ..ir.walk import assigned_variables, bodies, expressions, statements, used_variables
-from .context import LOOPS, PARTS, Context
+from .context import Context
+from .shared_memory import LOOPS, PARTS
 from .unit import Line, Node, Shared
 
 
@@ -68,7 +69,7 @@ def plan_shared(context: Context) -> tuple[tuple[Shared, ...], tuple[Shared, ...
     Raises:
       OutOfResources: when the arrays do not fit in either.
     """
-    arrays = tuple(sorted(_with_areas(context.shared.values()), key=lambda array: -array.align))
+    arrays = tuple(sorted(_with_areas(context.shared.arrays.values()), key=lambda array: -array.align))
     target = context.schedule.target
     total = bytes_of(arrays)
     if total <= target.max_static_shared_bytes and not any(array.area for array in arrays):

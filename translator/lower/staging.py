@@ -17,7 +17,7 @@ from .operand import element_place, place_line, shared_array
 from .point import Point
 from .spell import Text
 from .unit import Branch, Line, Node, Spelled
-from .vectors import load_operands, vectors, width_name
+from .vectors import copy_helper, load_operands, vectors, width_name
 
 
 def lower_staged_load(context: Context, statement: Assign) -> tuple[Node, ...]:
@@ -30,7 +30,7 @@ def lower_staged_load(context: Context, statement: Assign) -> tuple[Node, ...]:
             context.use_helper(helper)
         nodes += [Line("cp_async_commit();"), Line("cp_async_wait<0>();", "this thread's share has arrived")]
     nodes += [*proxy_fence(context), *context.barrier(f"all of {target.name} is in shared memory")]
-    context.pending_reads.add(name)
+    context.shared.being_read.add(name)
     return tuple(nodes)
 
 
@@ -45,7 +45,7 @@ def proxy_fence(context: Context) -> tuple[Node, ...]:
 def declare_tile(context: Context, statement: Assign) -> str:
     """Asks for the shared array of a staged load; its name is the variable's."""
     target = statement.target
-    name = context.tile_name(target)
+    name = context.shared.tile_name(target)
     tile = context.schedule.staged[target]
     shared_array(context, target.key, "staged", name, target, tile, tile_comment(tile))
     return name
@@ -147,7 +147,7 @@ def _vector_copies(
     access = _access(context, statement)
     target, size = statement.target, access.width * tile.itemsize
     in_loop = math.prod(layout.register_shape()) > access.width
-    helper = context.use_helper("cp_async", f"cp_async_{size}", bytes=size)
+    helper = copy_helper(context, statement, size)
 
     def one(point: Point) -> tuple[Node, ...]:
         test, count = uniform_test(context, access, point), valid_count(context, access, point)

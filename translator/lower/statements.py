@@ -32,6 +32,7 @@ from .convert import lower_conversions
 from .debug import lower_assert, lower_print
 from .dot import lower_dot
 from .lasting_operands import copies_before_loop, lasting_for
+from .made_maps import lower_make_map
 from .memory import lower_load, lower_store
 from .own_stages import lower_own_loop
 from .recompute import forget_tiles
@@ -40,7 +41,7 @@ from .repack import lower_repack
 from .ring_copies import lower_copying_loop
 from .rings import lower_box_load, lower_consumer_loop, lower_producer_loop
 from .row_copies import lower_row_load
-from .spell import assigned
+from .spell import assigned, inverse
 from .tags import again, is_elsewhere, is_repeated, is_second_part, part, remark, same_source, source_of, tag
 from .unit import Branch, Comment, Line, Loop, Node
 
@@ -74,6 +75,7 @@ STRUCTURED: dict[str, Lowering] = {
     "box_load": lower_box_load,
     "row_load": lower_row_load,
     "box_store": lower_box_store,
+    "make_map": lower_make_map,
     "barrier": _lower_barrier,
     "gdc_wait": _lower_grid_wait,
     "gdc_launch_dependents": _lower_grid_release,
@@ -149,7 +151,7 @@ def lower_statement(context: Context, statement: Statement) -> tuple[Node, ...]:
         case Assign():
             if all(target in context.facts.unused for target in statement.targets):
                 return ()
-            started = statement.targets[0] in context.stage_of or statement.targets[0] in context.own_stage
+            started = statement.targets[0] in context.stages.stage_of or statement.targets[0] in context.stages.own
             prepare, names = ((), {}) if started else lower_conversions(context, statement)
             prepare = (*prepare, *forget_tiles(context, statement))
             with context.conversions(names):
@@ -171,7 +173,7 @@ def lower_statement(context: Context, statement: Statement) -> tuple[Node, ...]:
                 )
             return (*copies, *loop)
         case Return(value=None):
-            return (Line("return;"),)
+            return (*context.role.before_return, Line("return;"))
         case Return(value=Expr() as value):
             return (Line(f"return {context.speller.text(value)};"),)
         case Inlined():
@@ -187,14 +189,14 @@ def lower_statement(context: Context, statement: Statement) -> tuple[Node, ...]:
 
 def _lower_if(context: Context, statement: If) -> tuple[Node, ...]:
     condition = context.speller.text(statement.condition)
-    before = set(context.pending_reads)
+    before = set(context.shared.being_read)
     then = lower_block(context, statement.then)
-    after_then = set(context.pending_reads)
-    context.pending_reads = set(before)
+    after_then = set(context.shared.being_read)
+    context.shared.being_read = set(before)
     otherwise = lower_block(context, statement.otherwise)
     if statement.else_origin is not None:
         otherwise = (*tag(statement.else_origin, part(context, statement.else_origin), False), *otherwise)
-    context.pending_reads |= after_then
+    context.shared.being_read |= after_then
     if not then and not otherwise:
         return ()
     return (Branch(condition, then, otherwise),)
@@ -202,14 +204,14 @@ def _lower_if(context: Context, statement: If) -> tuple[Node, ...]:
 
 def repeated(context: Context, blocks: Callable[[], tuple[Node, ...]]) -> tuple[Node, ...]:
     """The body of a loop, with the barriers that its own previous iteration makes necessary."""
-    entry = set(context.pending_reads)
+    entry = set(context.shared.being_read)
     while True:
-        context.pending_reads = set(entry)
+        context.shared.being_read = set(entry)
         nodes = blocks()
-        if context.pending_reads <= entry:
-            context.pending_reads = set(entry)
+        if context.shared.being_read <= entry:
+            context.shared.being_read = set(entry)
             return nodes
-        entry |= context.pending_reads
+        entry |= context.shared.being_read
 
 
 def _lower_for(context: Context, statement: For) -> tuple[Node, ...]:
@@ -223,7 +225,7 @@ def _lower_for(context: Context, statement: For) -> tuple[Node, ...]:
         nodes.append(Line(f"const {ctype(variable.type)} {limit} = {stop};", "the loop's bounds are taken once"))
         stop = limit
     ring = context.schedule.rings.of(variable)
-    if ring is not None and not (ring.kind != "tma" and context.role == "producer"):
+    if ring is not None and not (ring.kind != "tma" and context.role.name == "producer"):
         return (*nodes, *_lower_ring(context, statement, ring, (start, stop, step)))
     body = repeated(context, lambda: lower_block(context, statement.body))
     counter = name
@@ -233,7 +235,9 @@ def _lower_for(context: Context, statement: For) -> tuple[Node, ...]:
             kept = context.speller.text(statement.previous)
             nodes.append(Line(f"{name} = {kept};", "stays so if there is no iteration"))
         body = (Line(f"{name} = {counter};"), *body)
-    nodes.append(Loop(_for_header(statement, counter, start, stop, step), body))
+    factor = dict(statement.options).get("loop_unroll_factor") or None
+    header = _for_header(statement, counter, start, stop, step)
+    nodes.append(Loop(header, body, unroll=factor is not None, factor=factor))
     return tuple(nodes)
 
 
@@ -242,8 +246,8 @@ def _lower_ring(context: Context, statement: For, ring: Ring, bounds: tuple[str,
     name = context.names.variable(statement.variable)
     nodes: list[Node] = []
     start, stop, step = bounds
-    if ring.loop in context.loop_stops:
-        stop = context.loop_stops[ring.loop]
+    if ring.loop in context.role.loop_stops:
+        stop = context.role.loop_stops[ring.loop]
     elif not re.fullmatch(r"\w+", stop):
         limit = loop_stop(context, statement)
         nodes.append(Line(f"const {ctype(statement.variable.type)} {limit} = {stop};"))
@@ -257,7 +261,7 @@ def _lower_ring(context: Context, statement: For, ring: Ring, bounds: tuple[str,
         return (*nodes, *lower_own_loop(context, statement, ring, (start, stop, step), header, body))
     if ring.kind == "cp_async":
         return (*nodes, *lower_copying_loop(context, statement, ring, (start, stop, step), header, body))
-    lower = lower_producer_loop if context.role == "producer" else lower_consumer_loop
+    lower = lower_producer_loop if context.role.name == "producer" else lower_consumer_loop
     return (*nodes, *lower(context, statement, ring, (start, stop, step), header, body))
 
 
@@ -292,7 +296,7 @@ def _lower_while(context: Context, statement: While) -> tuple[Node, ...]:
     def blocks() -> tuple[Node, ...]:
         prelude = _untagged(context, statement.prelude)
         test = context.speller.spell(statement.condition)
-        return (*prelude, Branch(f"!{test.within(15)}", (Line("break;"),)), *lower_block(context, statement.body))
+        return (*prelude, Branch(inverse(test), (Line("break;"),)), *lower_block(context, statement.body))
 
     return (Loop("while (true)", repeated(context, blocks)),)
 

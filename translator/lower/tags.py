@@ -24,13 +24,14 @@ def same_source(one: Origin, other: Origin) -> bool:
 def is_repeated(context: Context, group: list[Statement]) -> bool:
     """Whether the other role has shown the same code under its tag already."""
     lines = _lines(group)
-    return context.role == "consumer" and bool(lines) and set(lines) <= context.shared_lines.same
+    return context.role.name == "consumer" and bool(lines) and set(lines) <= context.role.shared_lines.same
 
 
 def is_elsewhere(context: Context, group: list[Statement]) -> bool:
     """Whether the code of some statements stands, under its tag, where their loads are started."""
     started = (
-        isinstance(s, Assign) and (s.targets[0] in context.stage_of or (context.role == "consumer" and _is_copy(s)))
+        isinstance(s, Assign)
+        and (s.targets[0] in context.stages.stage_of or (context.role.name == "consumer" and _is_copy(s)))
         for s in group
     )
     return all(started)
@@ -87,19 +88,19 @@ def remark(context: Context, group: list[Statement], code: list[Node]) -> str:
     if not code:
         notes = (note for statement in group for note in _notes(context, statement))
         return next(notes, "no code")
-    if any(isinstance(s, Assign) and s.targets[0] in context.own_stage for s in group):
+    if any(isinstance(s, Assign) and s.targets[0] in context.stages.own for s in group):
         return "from where it was copied"
     return part(context, group[0].origin)
 
 
 def is_second_part(context: Context, group: list[Statement]) -> bool:
     """Whether the other role has quoted the line for its own part."""
-    return context.role == "consumer" and group[0].origin.span.line in context.shared_lines.parts
+    return context.role.name == "consumer" and group[0].origin.span.line in context.role.shared_lines.parts
 
 
 def part(context: Context, origin: Origin) -> str:
     """Whose part of a line this is; "" where there is only one."""
-    return PARTS[context.role] if context.role and origin.span.line in context.shared_lines.parts else ""
+    return PARTS[context.role.name] if context.role.name and origin.span.line in context.role.shared_lines.parts else ""
 
 
 def _notes(context: Context, statement: Statement) -> Iterator[str]:
@@ -109,7 +110,7 @@ def _notes(context: Context, statement: Statement) -> Iterator[str]:
     if not isinstance(statement, Assign) or len(statement.targets) != 1:
         return
     target = statement.target
-    if target is context.program_variable:
+    if target is context.role.program_variable:
         yield "the loop above counts it"
     mask = not target.type.is_pointer and target.type.dtype.is_bool()
     if target in context.facts.unused:

@@ -31,9 +31,17 @@ def access_of(context: Context, statement: Assign, layout: Layout | None = None)
     return plan_load(pointer, mask, layout, context.facts, environment)
 
 
+def copy_helper(context: Context, load: Assign, size: int) -> str:
+    """The helper that copies `size` bytes of a load to shared memory, past which L2 keeps them as the load wishes."""
+    name, read_once = f"cp_async_{size}", load.value.attribute("eviction_policy") == "evict_first"  # type: ignore[attr-defined]
+    if not read_once:
+        return context.use_helper("cp_async", name, bytes=size)
+    return context.use_helper("cp_async", f"{name}_evict_first", bytes=size, read_once=True)
+
+
 def copies_of_repeated(context: Context, name: str, target: Variable, access: Access, point: Point) -> tuple[Node, ...]:
-    """Copies of what one access has loaded for the registers whose elements are the same in memory."""
-    if not access.repeats:
+    """Copies of what one access has loaded: for registers whose elements are the same in memory, or that lie elsewhere."""
+    if not access.repeats and not access.scattered:
         return ()
     words = [context.names.shared_index(word) for word in ("i", "copy", "other")]
     turns = dict(zip((axis for axis, _ in access.repeats), words[1:], strict=False))
@@ -81,7 +89,7 @@ def place_of_own(context: Context, statement: Assign, point: Point, slot: str) -
     place = f"{threads} + {slot}" if number else slot
     if access.width > 1:
         place = f"{place if place == slot else f'({place})'} * {width_name(context, layout, access)}"
-    return f"{context.own_stage[statement.target]}[{place}]"
+    return f"{context.stages.own[statement.target]}[{place}]"
 
 
 def slot_read(context: Context, target: Variable) -> str:
@@ -89,7 +97,7 @@ def slot_read(context: Context, target: Variable) -> str:
     copy = context.schedule.warp_copies.get(target)
     if copy is None:
         return context.roles.tid
-    comment = f"where the lane that copies for this one puts its part of {target.name}"
+    comment = f"where this lane's part of {target.name} is copied to"
     return context.thread_place(f"{target.name}_slot", _swizzled(context, copy.copiers, copy), comment)
 
 
@@ -100,10 +108,8 @@ def slot_filled(context: Context, target: Variable) -> str:
         return context.roles.tid
     bits = (*range(copy.lane_bits), *range(LANE_BITS, LANE_BITS + len(copy.copiers) - copy.lane_bits))
     text = _swizzled(context, bits, copy)
-    order = (
-        "in an order by which reads meet different banks" if copy.swizzle.pairs else "of a lane that copies for several"
-    )
-    return context.thread_place(f"{target.name}_filled", text, f"where its copies go, {order}")
+    order = "so that reads meet different banks" if copy.swizzle.pairs else "one lane's for several"
+    return context.thread_place(f"{target.name}_filled", text, f"where this lane's copies go, {order}")
 
 
 def places_of_all(context: Context, target: Variable) -> str:
@@ -125,7 +131,7 @@ def _swizzled(context: Context, bits: tuple[int, ...], copy: WarpCopy) -> str:
 
 def place_of_scalar(context: Context, target: Variable) -> str:
     """The place of a scalar that this thread has copied ahead for itself."""
-    return f"{context.own_stage[target]}[{context.roles.tid}]"
+    return f"{context.stages.own[target]}[{context.roles.tid}]"
 
 
 def vectors(context: Context, layout: Layout, access: Access, body: object) -> tuple[Node, ...]:

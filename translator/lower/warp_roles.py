@@ -9,9 +9,10 @@ from __future__ import annotations
 from ..analysis.structured import is_elementwise
 from ..ir.nodes import Assign, Call, Expr, For, If, Inlined, Kernel, Literal, Note, Return, Statement, Use, Variable
 from ..ir.walk import bodies, statements, subexpressions, used_variables
-from ..schedule.instructions import PRODUCER_REGISTERS, WARPGROUP, consumer_registers
+from ..schedule.instructions import MAKER_REGISTERS, PRODUCER_REGISTERS, WARPGROUP, consumer_registers
 from ..schedule.producer import consumer_block, producer_block, shared_lines
 from .context import Context, ctype
+from .made_maps import announce_maps, begin_maps, end_maps
 from .rings import announce_rings, l2_policies, ready, ring_counters
 from .scopes import find_scopes
 from .statements import by_source, loop_stop, lower_block, repeated
@@ -25,29 +26,38 @@ def lower_body(context: Context, kernel: Kernel) -> tuple[Node, ...]:
     split = next((k for k, s in enumerate(kernel.body) if not _for_everybody(context, s)), len(kernel.body))
     first, rest = kernel.body[:split], kernel.body[split:]
     if context.schedule.rings.persistent:
-        context.program_variable = _program_variable(context, kernel)
+        context.role.program_variable = _program_variable(context, kernel)
         first = _same_for_all_programs(context, first)
         kept = {id(s) for s in first}
         rest = tuple(s for s in kernel.body if id(s) not in kept)
     loading = producer_block(rest)
     copies = _copies(loading)
-    context.set_up += announce_rings(context, [call.attribute("map") for call in copies.values()])
+    announce_maps(context)
+    encoded = {one.name for one in context.schedule.rings.encoded}
+    read = [call.attribute("map") for call in copies.values()]
+    context.role.set_up += announce_rings(context, [name for name in read if name in encoded])
     shared = (*lower_block(context, first), *_loop_stops(context, first, rest))
     scalars = [s for s in statements(first) if isinstance(s, Assign) and context.facts.assignments[s.targets[0]] == 1]
-    context.known_scalars = {
+    context.role.known_scalars = {
         context.speller.text(s.value): context.names.variable(s.target)
         for s in scalars
         if is_elementwise(s.value) and not s.target.type.is_tile and s.target not in context.facts.unused
     }
     multiplying = consumer_block(rest, loading)
-    context.shared_lines = shared_lines(loading, multiplying)
-    context.role = "producer"
+    context.role.shared_lines = shared_lines(loading, multiplying)
+    context.role.name = "producer"
     context.scopes = find_scopes((*first, *loading), context.spelled)
     policies = l2_policies(context, copies)
-    producer = (*policies, *ring_counters(context), *_each_program(context, loading))
-    context.role, context.scopes = "consumer", find_scopes((*first, *multiplying), context.spelled)
-    consumer = (*ring_counters(context), *_each_program(context, multiplying), *context.at_end)
-    context.role = ""
+    producer = (
+        *begin_maps(context, loads=True), *policies, *ring_counters(context), *_each_program(context, loading),
+        *end_maps(context, loads=True),
+    )  # fmt: skip
+    context.role.name, context.scopes = "consumer", find_scopes((*first, *multiplying), context.spelled)
+    consumer = (
+        *begin_maps(context, loads=False), *ring_counters(context), *_each_program(context, multiplying),
+        *end_maps(context, loads=False),
+    )  # fmt: skip
+    context.role.name = ""
     shrink, grow = _register_shares(context)
     one = Branch(f"{context.roles.tid} == NUM_THREADS", producer)
     arrive, begin = ready(context)
@@ -90,7 +100,7 @@ def _loop_stops(context: Context, first: tuple[Statement, ...], rest: tuple[Stat
             nodes.append(
                 Line(f"const {ctype(loop.variable.type)} {name} = {text};", f"where L{loop.origin.span.line} ends")
             )
-            context.loop_stops[loop.variable] = name
+            context.role.loop_stops[loop.variable] = name
     return tuple(nodes)
 
 
@@ -159,10 +169,12 @@ def _for_everybody(context: Context, statement: Statement) -> bool:
 def _register_shares(context: Context) -> tuple[tuple[Node, ...], tuple[Node, ...]]:
     """How the register file is divided: the loading warpgroup gives back what it does not need."""
     blocks = context.schedule.blocks_per_multiprocessor or 1
-    if context.schedule.num_threads == WARPGROUP and blocks == 1:  # each thread has the most that it can have
+    alone = context.schedule.num_threads == WARPGROUP and blocks == 1  # each thread has the most that it can have
+    if alone or context.schedule.options.maxnreg is not None:
         return (), ()
-    share = consumer_registers(context.schedule.options.num_warps, blocks)
-    producer = context.constant("PRODUCER_REGS", PRODUCER_REGISTERS, "registers per loading thread", topic="threads")
+    kept = MAKER_REGISTERS if context.schedule.rings.made and blocks == 1 else PRODUCER_REGISTERS
+    share = consumer_registers(context.schedule.options.num_warps, blocks, kept)
+    producer = context.constant("PRODUCER_REGS", kept, "registers per loading thread", topic="threads")
     consumer = context.constant("CONSUMER_REGS", share, "registers per multiplying thread", topic="threads")
     for helper in ("warpgroup_shrink", "warpgroup_grow"):
         context.use_helper(helper)

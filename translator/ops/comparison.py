@@ -18,7 +18,7 @@ for _name, _function, _operator, _words in (
 ):  # fmt: skip
     register(
         OpDef(_name, BINARY, rules.comparison, named(_function), {"*": f"{{x}} {_operator} {{y}}"},
-              doc=f"Whether x is {_words}{'' if _words.endswith('equal') else ' than'} y.", commutes=_name in ("eq", "ne"))
+              doc=f"Whether x is {_words}{'' if _words.endswith('equal') else ' than'} y.")
     )  # fmt: skip
 
 
@@ -37,15 +37,15 @@ for _op in (
     OpDef("where", ("condition", "x", "y"), rules.selection, named("where"), {"*": "{condition} ? {x} : {y}"},
           doc="x where the condition holds, y elsewhere; both are evaluated."),
     OpDef("maximum", BINARY, rules.extremum, named("fmax"), _extremum_spelling("max", "||"),
-          doc="The larger; a NaN gives way to the other.", commutes=True),
+          doc="The larger; a NaN gives way to the other."),
     OpDef("minimum", BINARY, rules.extremum, named("fmin"), _extremum_spelling("min", "&&"),
-          doc="The smaller; a NaN gives way to the other.", commutes=True),
+          doc="The smaller; a NaN gives way to the other."),
     OpDef("maximum_nan", BINARY, rules.extremum, named("maximum"),
           {"*": "max_nan({x}, {y})", float16: "__hmax_nan({x}, {y})"},
-          doc="The larger; NaN if either is NaN.", helper="max_nan", commutes=True),
+          doc="The larger; NaN if either is NaN.", helper="max_nan"),
     OpDef("minimum_nan", BINARY, rules.extremum, named("minimum"),
           {"*": "min_nan({x}, {y})", float16: "__hmin_nan({x}, {y})"},
-          doc="The smaller; NaN if either is NaN.", helper="min_nan", commutes=True),
+          doc="The smaller; NaN if either is NaN.", helper="min_nan"),
     OpDef("clamp", LIMITED, rules.bounded, lambda x, low, high: _np().fmin(_np().fmax(x, low), high),
           {float32: "fminf(fmaxf({x}, {low}), {high})", float64: "fmin(fmax({x}, {low}), {high})",
            float16: "__hmin(__hmax({x}, {low}), {high})"},

@@ -76,7 +76,7 @@ _function("rsqrt", _reciprocal_root, "rsqrtf", "rsqrt", "1 / sqrt(x).", "rsqrt: 
 _function("erf", lambda x: vectorised(math.erf)(x).astype(x.dtype), "erff", "erf", "Error function.", "erf: 2 ulp")
 _function("floor", named("floor"), "floorf", "floor", "The largest integer not above x.")
 _function("ceil", named("ceil"), "ceilf", "ceil", "The smallest integer not below x.")
-_function("sigmoid", _sigmoid, "sigmoid", "sigmoid", "1 / (1 + exp(-x)).",
+_function("sigmoid", _sigmoid, "sigmoid", "sigmoid_double", "1 / (1 + exp(-x)).",
           "sigmoid: 1 / (1 + exp(-x)) with the approximate exponential and quotient", "sigmoid")  # fmt: skip
 
 for _op in (
@@ -97,6 +97,6 @@ for _op in (
     OpDef("umulhi", ("x", "y"), rules.high_half, _high_half,
           {uint32: "__umulhi({x}, {y})", int32: "static_cast<int>(__umulhi({x}, {y}))", uint64: "__umul64hi({x}, {y})",
            int64: "static_cast<long long>(__umul64hi({x}, {y}))"},
-          doc="The high half of the unsigned product.", commutes=True),
+          doc="The high half of the unsigned product."),
 ):  # fmt: skip
     register(_op)

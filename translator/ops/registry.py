@@ -46,7 +46,6 @@ class OpDef:
       doc: first sentence of the documentation.
       helper: the template under `templates/helpers` that defines what a spelling calls, or "". It is needed where the
         spelling names it.
-      commutes: whether the operands may be swapped.
     """
 
     name: str
@@ -57,7 +56,6 @@ class OpDef:
     accuracy: str = ""
     doc: str = ""
     helper: str = ""
-    commutes: bool = False
 
     def spelling(self, element: Element) -> str:
         """The CUDA spelling for operands of type `element`.

@@ -56,8 +56,6 @@ def plan_load(
 ) -> Access:
     """An access that loads what several of a thread's elements have in common once, as wide as memory allows."""
     access = with_repeats(plan_access(pointer, mask, layout, facts, environment), pointer, layout, environment)
-    if not access.repeats:
-        return access
     wide = plan_access(pointer, mask, layout, facts, environment, layout.run)
     if wide.width <= access.width:
         return access
@@ -85,8 +83,6 @@ def plan_access(
     info = axis_info(pointer, environment)
     itemsize = element.element_ty.itemsize
     best = Access(layout.rank - 1, 1, tuple(parts), ())
-    if element.element_ty.is_bool():
-        return best  # a byte in memory, a bool in a register
     for axis in range(layout.rank):
         aligned = max(info.divisibility[axis] // itemsize, 1)
         width = min(widest(axis), info.contiguity[axis], aligned, ACCESS_BYTES // itemsize)

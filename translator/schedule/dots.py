@@ -50,12 +50,14 @@ class HeldOperand:
       k_axis: the axis of its variable that is K.
       run: consecutive elements of K in a lane.
       apart: from the first to the second element of a pair, in elements of K.
+      columns: neighbouring columns in a lane.
     """
 
     layout: Layout
     k_axis: int
     run: int
     apart: int
+    columns: int
 
 
 @dataclass(frozen=True, slots=True)

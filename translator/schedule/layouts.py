@@ -17,15 +17,16 @@ from ..ir.nodes import Assign, Call, Expr, Kernel, Use, Variable
 from ..ir.walk import children, expressions, statements
 from .access import ACCESS_BYTES
 from .box_stores import cut_stores
+from .coalesced_stores import coalesce_stores
 from .dots import Dots, plan_dots
-from .held_operands import held_operands
+from .held_operands import Words, held_operands
 from .layout import Layout, blocked, drop_axis, padded
 from .layout_problem import Node, Path, Problem, find_problem, statement_node
 from .paths import operand_axes, result_axes
 from .plan import Conversion, Schedule
 from .recomputed import ENOUGH_BLOCKS, Recomputed, choose_recomputed, is_exchange
 from .register_operands import with_register_operands
-from .registers import choose_shared, needs_whole_multiprocessor, peak_registers
+from .registers import blocks_beside, choose_shared, needs_whole_multiprocessor, peak_registers
 from .ring_plan import Rings
 from .rings import with_stages
 from .second_block import wants_second_block
@@ -43,9 +44,10 @@ def choose_layouts(
     problem = find_problem(kernel, facts)
     thread_bits = (options.num_warps * LANES).bit_length() - 1
     dots = with_stages(plan_dots(kernel, facts, options, target), rings)
-    dots = held_operands(kernel, facts, dots, _repeats_along_k(problem, dots))
+    dots = held_operands(kernel, facts, dots, _words_of_b(problem, dots))
     _settle_accumulators(problem, kernel, dots)
     _solve(problem, thread_bits)
+    coalesce_stores(problem, kernel, lambda node: _anchor(problem, node, thread_bits, alone=True))
     dots = with_register_operands(dots, {v: one for v, one in problem.answers.items() if isinstance(v, Variable)})
     conversions: dict[int, list[Conversion]] = {}
     for relation in problem.relations:
@@ -67,6 +69,8 @@ def choose_layouts(
     in_shared = choose_shared(kernel, counted, in_registers, num_threads, room)
     peak = peak_registers(kernel, counted, in_registers)
     crowded = needs_whole_multiprocessor(peak, num_threads)
+    beside = blocks_beside(in_shared, in_registers, num_threads, target.max_dynamic_shared_bytes)
+    made_room_for = recomputed.blocks and min(recomputed.blocks, beside)
     warp_copies = choose_warp_copies(kernel, facts, layouts, rings)
     copied = {tile: copy.layout for tile, copy in warp_copies.items()}
     return Schedule(
@@ -81,7 +85,7 @@ def choose_layouts(
         store_parts=store_parts,
         rings=rings,
         warp_copies=warp_copies,
-        blocks_per_multiprocessor=recomputed.blocks or (blocks if rings.has_producer else 1 if crowded else None),
+        blocks_per_multiprocessor=made_room_for or (blocks if rings.has_producer else 1 if crowded else None),
         wants_second_block=blocks == 1 and wants_second_block(rings, peak, options.num_warps),
         options=options,
         target=target,
@@ -127,16 +131,16 @@ def _settle_accumulators(problem: Problem, kernel: Kernel, dots: Dots) -> None:
     _spread(problem, settled)
 
 
-def _repeats_along_k(problem: Problem, dots: Dots) -> dict[Variable, int]:
-    """For every B, how many elements along K come from one word of memory."""
-    found: dict[Variable, int] = {}
+def _words_of_b(problem: Problem, dots: Dots) -> dict[Variable, Words]:
+    """For every B, how the elements that it is computed from lie in memory."""
+    found: dict[Variable, Words] = {}
     for plan in dots.plans.values():
-        k_axis = plan.b.variable.type.rank - (1 if plan.b.swapped else 2)
-        infos = [a.info for m in _alike(problem, plan.b.variable) for a in problem.accesses.get(m, ()) if a.loads]
-        sides = [
-            info.constancy[k_axis] for info in infos if info.constancy[k_axis] < plan.b.variable.type.shape[k_axis]
-        ]
-        found[plan.b.variable] = max(sides, default=1)
+        shape, k_axis = plan.b.variable.type.shape, plan.b.variable.type.rank - (1 if plan.b.swapped else 2)
+        n_axis = 2 * plan.b.variable.type.rank - 3 - k_axis
+        loads = [a for m in _alike(problem, plan.b.variable) for a in problem.accesses.get(m, ()) if a.loads]
+        sides = [side for a in loads if (side := a.info.constancy[k_axis]) < shape[k_axis]]
+        columns = [ACCESS_BYTES // a.itemsize for a in loads if a.info.contiguity[n_axis] > 1]
+        found[plan.b.variable] = Words(max(sides, default=1), max(columns, default=shape[n_axis]))
     return found
 
 
@@ -156,8 +160,8 @@ def _solve(problem: Problem, thread_bits: int) -> None:
             _spread(problem, [node])
 
 
-def _anchor(problem: Problem, node: Node, thread_bits: int) -> Layout:
-    """A blocked layout for the accesses of everything that must share it."""
+def _anchor(problem: Problem, node: Node, thread_bits: int, alone: bool = False) -> Layout:
+    """A blocked layout for the accesses of everything that must share it; of `node` alone on demand."""
     shape = problem.shapes[node]
     num_threads = 1 << thread_bits
     per_thread = 1
@@ -165,7 +169,7 @@ def _anchor(problem: Problem, node: Node, thread_bits: int) -> Layout:
         per_thread *= padded(side)
     per_thread = max(per_thread // num_threads, 1)
     best_axis, best = len(shape) - 1, (False, 1, False)
-    for member in _alike(problem, node):
+    for member in (node,) if alone else _alike(problem, node):
         for access in problem.accesses.get(member, ()):
             info, itemsize = access.info, access.itemsize
             for axis in reversed(range(len(shape))):

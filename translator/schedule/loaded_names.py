@@ -1,6 +1,6 @@
 """Gives what a loop loads a name of its own where the loop assigns the loaded variable again.
 
-In: a typed kernel. Out: the same kernel; of `v = tl.load(p)` and, further down in the same trip, `v = (v * s).to(tl.bfloat16)`
+In: a typed kernel. Out: the same kernel; of `v = tl.load(p)` and, further down in a trip, `v = (v * scale).to(tl.bfloat16)`
 the first and what reads it are about `v_loaded`. A variable that is assigned once can be loaded ahead, and lie in another
 layout than what is made of it.
 """
@@ -67,7 +67,9 @@ class _Naming:
         for place in range(first + 1, again + 1):
             statement = block[place]
             changed = substituted_in(statement, {old: Use(new.type, new)})
-            block[place] = replace(changed, targets=statement.targets) if isinstance(statement, Assign) else changed
+            if isinstance(statement, Assign) and isinstance(changed, Assign):
+                changed = replace(changed, targets=statement.targets)
+            block[place] = changed
 
 
 def _is_load(statement: Assign) -> bool:

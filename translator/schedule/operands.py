@@ -29,11 +29,13 @@ def prepare_dots(kernel: Kernel, target: Target) -> Kernel:
 
 
 def _read_outside_dots(kernel: Kernel) -> frozenset[Variable]:
-    """Variables that something reads besides dots, as operands."""
+    """Variables that something reads besides dots, as operands; an operand of a dot may be an expression of its own."""
     found: set[Variable] = set()
     for statement in statements(kernel.body):
         for expr in expressions(statement):
-            parts = expr.args[2:] if isinstance(expr, Call) and expr.op == "dot" else (expr,)
+            parts: tuple[Expr, ...] = (expr,)
+            if isinstance(expr, Call) and expr.op == "dot":
+                parts = (*expr.args[2:], *(arg for arg in expr.args[:2] if operand_of(arg) is None))
             if isinstance(statement, Assign) and operand_of(expr) is not None and isinstance(expr, Call):
                 continue  # a view: what it shows is read where the view is
             found |= {v for part in parts for v in used_variables(part)}
@@ -126,6 +128,8 @@ class _Preparation:
         if wanted != operand.type.dtype:
             value = Call(operand.type.with_element(wanted), "cast", (operand,), span=operand.span)
         named = operand_of(operand)
+        if isinstance(operand, Call) and operand.op == "cast" and isinstance(operand.args[0], Use):
+            word = operand.args[0].variable.name  # of another type: names tell the two apart
         name = f"{named.variable.name if named else word}_{wanted.name}" if wanted != operand.type.dtype else word
         variable = self._variable(name, value.type)
         before.append(Assign(statement.origin, (variable,), value))

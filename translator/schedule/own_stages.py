@@ -56,7 +56,7 @@ def _is_plain_load(plan: RingPlan, statement: Assign) -> bool:
         return False
     if not isinstance(pointee, PointerType) or pointee.element_ty.is_bool():
         return False
-    if call.attribute("volatile") or call.attribute("cache_modifier") or call.attribute("eviction_policy"):
+    if call.attribute("volatile") or call.attribute("cache_modifier"):
         return False
     if len(call.args) > 2 and not isinstance(call.args[2], Literal):
         return False

@@ -18,10 +18,12 @@ from ..ir.nodes import Assign, Call, CallFunction, Expr, For, Kernel, Statement,
 from ..ir.walk import assigned_variables, bodies, children, expressions, used_variables
 from .instructions import LANE_BITS
 from .layout import REGISTER, Layout
-from .registers import OTHER_REGISTERS, REGISTER_FILE, blocks_that_fit, peak_registers
+from .registers import OTHER_REGISTERS, REGISTER_FILE, blocks_that_fit, needs_whole_multiprocessor, peak_registers
 
 ENOUGH_BLOCKS = 3  # on a multiprocessor: while one computes, others load
 FEWEST_REGISTERS = 4  # of a tile, per thread, that is worth it
+PAIR = 2  # blocks on a multiprocessor: one is well worth the other
+MARGIN = 8  # registers that stay free where room is made for a third: spilling costs far more than it brings
 MOST_PARTS = 48  # of an expression with everything written out that is computed again
 
 
@@ -71,10 +73,14 @@ def choose_recomputed(
     if not found or not kept:
         return Recomputed()
     num_threads = 1 << next(iter(layouts.values())).thread_bits
-    fits = peak_registers(kernel, facts, layouts) <= REGISTER_FILE // num_threads - OTHER_REGISTERS
+    everything = peak_registers(kernel, facts, layouts)
+    fits = everything <= REGISTER_FILE // num_threads - OTHER_REGISTERS
     held = frozenset(map(id, exchanges))
     before = blocks_that_fit(peak_registers(kernel, facts, layouts, held), num_threads)
-    after = min(blocks_that_fit(peak_registers(kernel, chosen.seen_by(facts), kept, held), num_threads), enough_blocks)
+    before = min(before, 1) if needs_whole_multiprocessor(everything, num_threads) else before
+    peak = peak_registers(kernel, chosen.seen_by(facts), kept, held)
+    roomy = min(blocks_that_fit(peak + MARGIN, num_threads), enough_blocks)
+    after = max(roomy, min(blocks_that_fit(peak, num_threads), PAIR, enough_blocks))
     more = 0 < before < enough_blocks and after > before
     if fits and not more:
         return Recomputed()

@@ -1,0 +1,69 @@
+"""Which named constants a file declares, and their lines."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from ..lower.unit import TOPICS, Constant
+from .wrap import WIDTH, wrap_comment
+
+COMMENT_COLUMN = 64
+
+
+def used_constants(constants: tuple[Constant, ...], text: str, helpers: Iterable[str]) -> list[Constant]:
+    """The constants that a text and its helpers need, with those that they are computed from, each once.
+
+    Names of the user mean something in the text alone: `b` in a helper is an operand of its own, and so is `COLS` in a
+    helper with a template parameter of that name.
+    """
+    by_name = {constant.name: constant for constant in constants}
+    words, theirs = set(words_of(text)), {word for one in helpers for word in {*words_of(one)} - {*_parameters(one)}}
+    needed = [name for name, one in by_name.items() if name in words or (one.topic != "user" and name in theirs)]
+    pending = list(needed)
+    while pending:
+        for word in re.findall(r"[A-Za-z_]\w*", by_name[pending.pop()].value):
+            if word in by_name and word not in needed:
+                needed.append(word)
+                pending.append(word)
+    by_topic = sorted((by_name[name] for name in by_name if name in needed), key=lambda c: TOPICS.index(c.topic))
+    return _in_order_of_use(by_topic)
+
+
+def _in_order_of_use(constants: list[Constant]) -> list[Constant]:
+    """The same constants, each after those that its value mentions."""
+    placed: list[Constant] = []
+    names = {constant.name for constant in constants}
+    while len(placed) < len(constants):
+        done = {constant.name for constant in placed}
+        for constant in constants:
+            mentioned = set(re.findall(r"[A-Za-z_]\w*", constant.value)) & names
+            if constant.name not in done and mentioned <= done:
+                placed.append(constant)
+                break
+    return placed
+
+
+def values_in_code(chosen: list[tuple[str, dict[str, Any]]], helpers: list[str]) -> Iterator[str]:
+    """What templates of helpers were given, without what they say in comments only."""
+    for (_, values), helper in zip(chosen, helpers, strict=True):
+        code = re.sub(r"//.*", "", helper)
+        yield from (text for text in map(str, values.values()) if text in code or text not in helper)
+
+
+def constant_lines(constant: Constant) -> list[str]:
+    """The declaration, with its comment beside it or above it."""
+    text = f"constexpr {constant.ctype} {constant.name} = {constant.value};"
+    line = f"{text:<{COMMENT_COLUMN - 3}}   // {constant.comment}" if constant.comment else text
+    return [line] if len(line) <= WIDTH else [*wrap_comment(constant.comment, 0), text]
+
+
+def words_of(text: str) -> list[str]:
+    """The names in a line of code, without members (`blockIdx.x`) and suffixes of numbers (`1.0f`)."""
+    return re.findall(r"(?<![.\w])[A-Za-z_]\w*", re.sub(r"//.*", "", text))
+
+
+def _parameters(helper: str) -> list[str]:
+    """The names of a helper's template parameters."""
+    return [name for line in re.findall(r"template <(.*)>", helper) for name in re.findall(r"(\w+)(?:,|$)", line)]

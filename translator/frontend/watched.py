@@ -1,0 +1,67 @@
+"""What launches compare with what a translation read: members of modules, classes and objects, and what functions read.
+
+The functions are Python's own that ran at compile time. Plain globals are noted where names are looked up (`builder.py`).
+"""
+
+from __future__ import annotations
+
+from types import FunctionType, MethodType, ModuleType
+from typing import TYPE_CHECKING, Any
+
+from ..language.constexpr import unwrap
+from ..outside import WATCHED, as_read, is_ours, outer_value
+
+if TYPE_CHECKING:
+    from .builder import Builder
+
+LASTING = ("builtins", "math")  # modules whose members nobody assigns
+
+
+def is_watched_function(value: Any) -> bool:
+    """Whether a value is a Python function of the user's, which another one may take the place of."""
+    return isinstance(value, FunctionType) and not is_ours(value.__module__ or "")
+
+
+def watch_member(builder: Builder, owner: Any, name: str, value: Any) -> bool:
+    """Notes what `owner.name` was, where the user can change it; whether it was noted."""
+    home = owner.__name__ if isinstance(owner, ModuleType) else _module(owner)
+    kept = isinstance(owner, tuple) or is_ours(home) or home in LASTING
+    if kept or not (isinstance(value, WATCHED) or is_watched_function(value)):
+        return False
+    try:
+        hash(owner)
+    except TypeError:  # an object that is told by its content
+        return False
+    builder.globals[owner, name] = as_read(value)
+    return True
+
+
+def watch_function(builder: Builder, function: Any) -> None:
+    """Notes the values that a Python function reads from outside, and those that the functions read which it calls."""
+    pending, seen = [function], set()
+    while pending:
+        one: Any = pending.pop()
+        one = one.__func__ if isinstance(one, MethodType) else one
+        if not is_watched_function(one) or one in seen:
+            continue
+        seen.add(one)
+        for name in _names_read(one):
+            try:
+                value = unwrap(outer_value(one, name))
+            except LookupError:
+                continue
+            if isinstance(value, WATCHED) or is_watched_function(value):
+                builder.globals[one, name] = as_read(value)
+            pending.append(value)
+
+
+def _names_read(function: FunctionType) -> list[str]:
+    import dis
+
+    codes = ("LOAD_GLOBAL", "LOAD_DEREF", "LOAD_NAME")
+    return list(dict.fromkeys(str(one.argval) for one in dis.get_instructions(function) if one.opname in codes))
+
+
+def _module(value: Any) -> str:
+    kind = value if isinstance(value, type) else type(value)
+    return kind.__module__ or ""

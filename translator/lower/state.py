@@ -1,0 +1,48 @@
+"""What one statement's lowering leaves for those of others: what was read, what is staged, which role is being written."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from ..ir.nodes import Variable
+from ..schedule.layout import Layout
+from ..schedule.producer import SharedLines
+from ..schedule.shared_tiles import SharedTile
+from .unit import Node
+
+
+@dataclass
+class LoadOrder:
+    """Which arrays of the user's have been read, so that a store does not overwrite what another thread has yet to load."""
+
+    loaded_from: dict[Variable, set[Layout | None]] = field(default_factory=dict)  # by argument, since the last barrier
+    pointer_roots: dict[Variable, set[Variable]] = field(default_factory=dict)  # the arguments a pointer derives from
+
+
+@dataclass
+class Stages:
+    """Where the tiles lie that are loaded ahead, and what is on its way, at the statement that is being lowered."""
+
+    stage_of: dict[Variable, str] = field(default_factory=dict)  # which stage of its ring a staged tile is read from
+    own: dict[Variable, str] = field(default_factory=dict)  # where each thread finds what it has copied for itself
+    after_load: dict[int, tuple[Node, ...]] = field(default_factory=dict)  # what follows a load, by `id` of it
+    fixed_starts: dict[tuple[Variable, int], str] = field(default_factory=dict)  # coordinates of boxes, fixed in a loop
+    in_flight: frozenset[int] = frozenset()  # dots that the loop around them waits for
+    lasting: dict[tuple[Variable, SharedTile], str] = field(default_factory=dict)  # copies of operands that loops keep
+    running_on: str = ""  # what counts the iterations of a loop whose products run on into the next one
+    policies: dict[Variable, str] = field(default_factory=dict)  # how long L2 keeps a tile: the variable that says so
+    turned: dict[Variable, str] = field(default_factory=dict)  # what the header says of tiles that dots transpose
+
+
+@dataclass
+class Role:
+    """The part of the block that is being written, where its warpgroups do different things."""
+
+    name: str = ""  # "producer" or "consumer"; "" where all do the same
+    program_variable: Variable | None = None  # the user's name for the program that a block is at
+    known_scalars: dict[str, str] = field(default_factory=dict)  # names of what precedes the roles, by its text
+    loop_stops: dict[Variable, str] = field(default_factory=dict)  # where loops end, as far as it is known before
+    set_up: list[Node] = field(default_factory=list)  # what the block does before the first statement
+    at_end: list[Node] = field(default_factory=list)  # what the role owes before the block ends
+    before_return: tuple[Node, ...] = ()  # and what it owes wherever it ends
+    shared_lines: SharedLines = field(default_factory=SharedLines)  # source lines that both roles execute
