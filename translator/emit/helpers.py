@@ -160,7 +160,7 @@ def _with_requirements(helper: Helper, packets: tuple[int, ...]) -> list[tuple[s
         whole = helper.name.replace("_bounded", "").replace("_if", "")
         single = PACKETS[packets[0]] if len(packets) == 1 else ""
         common = {"whole": whole, "packet": single or "Whole", "single": bool(single)} | _access(modifier)
-        hint = common["read"].removeprefix("__ld")
+        hint = str(common["read"]).removeprefix("__ld")
         masked = helper.template == "load_vec" and values["kind"] == "if" and not values["bools"]
         own = f"load_packet_if_{hint}" if hint and masked and 1 not in packets else ""  # PTX has no registers of a byte
         entries = [(helper.name, helper.template, values | common | {"predicated": own})]
