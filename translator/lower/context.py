@@ -63,6 +63,7 @@ class Context:
         self.spelled = {variable: facts.definitions[variable] for variable in facts.absorbed}
         self.names, self.roles = names, roles
         self.speller = Speller(self._variable_text, coordinate_speller(roles), self.function_name, self.launch_word)
+        self.speller.read_only = read_only
         self.speller.definitions = facts.definitions
         self.root = self  # the kernel's own lowering, whose names are those of the file
         self.needs = Needs()

@@ -101,7 +101,7 @@ def _context(kernel: Kernel, facts: Facts, schedule: Schedule, in_turns: bool) -
         names.variable(parameter.variable)
     for tile, first in schedule.rings.twins.items():
         names.share(tile, first)
-    context.read_only = read_only_pointers(kernel)
+    context.read_only = context.speller.read_only = read_only_pointers(kernel)
     for variable in sorted(schedule.in_shared, key=lambda v: v.key):
         context.shared.arrays[variable.key, "tile"] = _tile_in_shared(context, variable)
     return context

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from ..analysis.ranges import fits
 from ..diagnostics import CompilationError
 from ..ir.nodes import Call, CallFunction, DeviceFunction, Expr, Literal, Use, Variable
-from ..ir.walk import MOVES
+from ..ir.walk import MOVES, used_variables
 from ..language.dtypes import DType, Element, PointerType
 from ..ops.casts import cuda_cast
 from ..ops.registry import OPS
@@ -71,6 +71,7 @@ class Speller:
     ) -> None:
         """How to spell the coordinate of a one-axis point, a device function, and a program's index or their number."""
         self.definitions: Mapping[Variable, Expr] = {}  # of variables that are assigned once
+        self.read_only: frozenset[Variable] = frozenset()  # pointers that nothing is written through
         self._launch_word = launch_word
         self._function_name = function_name
         self._variable_text = variable_text
@@ -153,7 +154,12 @@ class Speller:
         widening = wide and isinstance(source, DType) and isinstance(wanted, DType) and wanted.name == "i64"
         if widening and isinstance(source, DType) and source.name == "i32" and _has_product(call.args[0]):
             return self.spell(call.args[0], below, wide=True)
-        spelling = cuda_cast(source, wanted, call.attribute("rounding"), bool(call.attribute("bitcast")))
+        # What is only read is const wherever it is declared, and stays so.
+        const = isinstance(wanted, PointerType) and any(
+            isinstance(v.type.element, PointerType) and (v.type.element.const or v in self.read_only)
+            for v in used_variables(call.args[0])
+        )
+        spelling = cuda_cast(source, wanted, call.attribute("rounding"), bool(call.attribute("bitcast")), const)
         return _place(spelling, {"x": self.spell(call.args[0], below)})
 
     def as_int(self, expr: Expr, point: Point | None) -> Text | None:

@@ -77,8 +77,10 @@ def check_cast(source: Element, wanted: Element, rounding: str | None, bitcast: 
 # --------------------------------------------------------------------------------------------------------- CUDA
 
 
-def cuda_cast(source: Element, wanted: Element, rounding: str | None = None, bitcast: bool = False) -> str:
-    """The spelling of a conversion of `{x}`.
+def cuda_cast(
+    source: Element, wanted: Element, rounding: str | None = None, bitcast: bool = False, const: bool = False
+) -> str:
+    """The spelling of a conversion of `{x}`; `const` is whether a pointer that it gives is to what is only read.
 
     Raises:
       DTypeError: when it does not exist.
@@ -89,8 +91,10 @@ def cuda_cast(source: Element, wanted: Element, rounding: str | None = None, bit
     if isinstance(source, PointerType) and wanted == int1:
         return "{x} != nullptr"
     if isinstance(source, PointerType) or isinstance(wanted, PointerType):
-        spelled = f"{wanted.element_ty.cuda}*" if isinstance(wanted, PointerType) else wanted.cuda
-        return f"reinterpret_cast<{spelled}>({{x}})"
+        if isinstance(wanted, DType):
+            return f"reinterpret_cast<{wanted.cuda}>({{x}})"
+        memory = "unsigned char" if wanted.element_ty.is_bool() else wanted.element_ty.cuda
+        return f"reinterpret_cast<{'const ' if const or wanted.const else ''}{memory}*>({{x}})"
     if bitcast:
         return _bit_cast(source, wanted)
     if wanted.is_bool():
