@@ -12,6 +12,7 @@ from ..schedule.instructions import WARPGROUP_BITS
 from ..schedule.layout import REGISTER, Layout, bits_of
 from ..schedule.shared_tiles import ALIGNMENT, LINE_BYTES, SharedTile
 from .context import Context, ctype
+from .element import run_at
 from .formats import line_elements
 from .matrix_store import stores_matrices, write_matrices
 from .operand import element_place, place_line
@@ -19,6 +20,7 @@ from .point import Index, point_of
 from .rings import box_copies
 from .rounding import materialised
 from .shared import side_text
+from .shared_memory import STORES
 from .unit import Branch, Line, Loop, Node, Shared
 from .vectors import width_name
 
@@ -38,10 +40,10 @@ def lower_box_store(context: Context, statement: Effect) -> tuple[Node, ...]:
     piece_side = _piece_side(context, whole, value.type, _word(call)) if pieces > 1 else shape[fast]
     sides = tuple(piece_side if axis == fast else side for axis, side in enumerate(shape))
     tile = SharedTile(sides, fast, whole.itemsize, min(pieces, BUFFERS))
-    array = _buffer(context, statement, variable, tile, _word(call))
+    parts = context.schedule.store_parts.get(id(statement), 1)
+    array = _buffer(context, statement, variable, tile, _word(call), parts)
     for helper in ("async_proxy_fence", "tma_store_wait"):
         context.use_helper(helper)
-    parts = context.schedule.store_parts.get(id(statement), 1)
     own, barrier = sharing(context, parts)
     number = context.names.shared_index("piece") if pieces > 1 else "0"
     text = f"{side_text(context, shape[fast])} / {side_text(context, piece_side)}"
@@ -71,6 +73,8 @@ def lower_box_store(context: Context, statement: Effect) -> tuple[Node, ...]:
         context.use_helper("tma_store_complete")
         wait = Line("tma_store_complete<0>();", "an earlier store to the same place comes first")
         first = (Branch(own, (wait,)),)
+    if tile.stages > 1 and context.shared.takes_turns(array):
+        first = (*first, free, *barrier("what other stores have in this memory has been copied out"))
     if pieces > 1:
         nodes = (Loop(f"for (int {number} = 0; {number} < {count}; ++{number})", nodes, unroll=True),)
     last = Branch(own, (Line("tma_store_wait<0>();"),), (), "shared memory must outlive the copies")
@@ -87,7 +91,7 @@ def sharing(context: Context, parts: int) -> tuple[str, Callable[[str], tuple[No
     if parts == 1:
         return f"{tid} == 0", context.barrier
     size, number = context.warpgroup_size(), context.warpgroup(_warpgroup_bits(parts))
-    barrier = context.constant("STORE_BARRIER", 2, "named barriers, one of each warpgroup", topic="threads")
+    barrier = context.constant("STORE_BARRIER", 2, "the first of the warpgroups' own barriers", topic="threads")
     context.use_helper("named_barrier_sync")
     return f"{tid} % {size} == 0", lambda reason: (Line(f"named_barrier_sync({barrier} + {number}, {size});", reason),)
 
@@ -133,8 +137,9 @@ def _by_registers(layout: Layout, fast: int, bits: int) -> bool:
     return bits > 0 and all(source == REGISTER for source in axis[len(axis) - bits :])
 
 
-def _buffer(context: Context, statement: Effect, variable: Variable, tile: SharedTile, word: str) -> str:
-    name = context.shared.scratch_name(id(statement), "store", f"{word}_shared", lasting=True)
+def _buffer(context: Context, statement: Effect, variable: Variable, tile: SharedTile, word: str, parts: int) -> str:
+    """The array that copies start from; one thread starts those of all stores that take turns, and waits for them."""
+    name = context.shared.scratch_name(id(statement), "store", f"{word}_shared", lasting=parts > 1, area=STORES)
     dimensions = f"[{_buffers(context, tile)}]" if tile.stages > 1 else ""
     size = " * ".join(side_text(context, side) for side in tile.shape)
     comment = f"{word} on its way out, {tile.swizzle}-byte swizzle"
@@ -203,7 +208,7 @@ def _write(
     if width > 1:
         context.needs.packets |= {width * tile.itemsize}
         helper = context.use_helper("store_vec", "store_vec", kind="", modifier="", bools=False)
-        line: Node = Line(f"{helper}<{width_text}>(&{array}[{place}], &{source});")
+        line: Node = Line(f"{helper}<{width_text}>(&{array}[{place}], {run_at(source)});")
     else:
         line = Line(f"{array}[{place}] = {source};")
     nodes: tuple[Node, ...] = (*naming, line)

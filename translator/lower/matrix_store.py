@@ -7,6 +7,7 @@ from ..schedule.instructions import COLUMN_IN_PIECE, ROW_IN_PIECE, WARPGROUP_BIT
 from ..schedule.layout import REGISTER, Layout, bits_of
 from ..schedule.shared_tiles import SharedTile
 from .context import Context
+from .element import run_at
 from .shared import side_text
 from .unit import Line, Loop, Node
 
@@ -51,7 +52,7 @@ def write_matrices(
     at = f"{warp_row} + {r} * {OTHER_PIECE}" if several else warp_row
     if shared_out:
         at += f", {context.roles.thread_text((*[REGISTER] * len(COLUMN_IN_PIECE), *in_piece))}"
-    sources = ", ".join(f"&{tile_name}[{row}][{first or 0}]" for row in rows)
+    sources = ", ".join(run_at(f"{tile_name}[{row}][{first or 0}]") for row in rows)
     store = Line(f"{helper}<{sides}, {count}>({array}, {at}, {sources});")
     if not several:
         return (store,)

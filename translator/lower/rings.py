@@ -119,7 +119,7 @@ def lower_producer_loop(
     fixed = _fixed_starts(context, statement)
     nodes: list[Node] = [
         stage,
-        Line(f"mbarrier_wait(&{empty}[stage], {parity} ^ 1);", "the stage's last tiles are no longer needed"),
+        Line(f"mbarrier_wait(&{empty}[stage], {parity} ^ 1);", "the stage is free again"),
         Line(f"mbarrier_arrive_expect(&{full}[stage], {size});", "what the copies below will bring"),
         *body(statement.body),
     ]
@@ -199,7 +199,7 @@ def lower_consumer_loop(
         Line("wgmma_commit();"),
         Line(
             "wgmma_wait<1>();",
-            "the last iteration's products are complete, its stage is free; this one's go on",
+            "the products before these are complete, and their stage is free",
         ),
         Branch(f"{later} && {lane} == 0", (release,)),
     ]

@@ -41,7 +41,7 @@ from .repack import lower_repack
 from .ring_copies import lower_copying_loop
 from .rings import lower_box_load, lower_consumer_loop, lower_producer_loop
 from .row_copies import lower_row_load
-from .spell import assigned
+from .spell import assigned, inverse
 from .tags import again, is_elsewhere, is_repeated, is_second_part, part, remark, same_source, source_of, tag
 from .unit import Branch, Comment, Line, Loop, Node
 
@@ -296,7 +296,7 @@ def _lower_while(context: Context, statement: While) -> tuple[Node, ...]:
     def blocks() -> tuple[Node, ...]:
         prelude = _untagged(context, statement.prelude)
         test = context.speller.spell(statement.condition)
-        return (*prelude, Branch(f"!{test.within(15)}", (Line("break;"),)), *lower_block(context, statement.body))
+        return (*prelude, Branch(inverse(test), (Line("break;"),)), *lower_block(context, statement.body))
 
     return (Loop("while (true)", repeated(context, blocks)),)
 

@@ -77,10 +77,8 @@ def check_cast(source: Element, wanted: Element, rounding: str | None, bitcast: 
 # --------------------------------------------------------------------------------------------------------- CUDA
 
 
-def cuda_cast(
-    source: Element, wanted: Element, rounding: str | None = None, bitcast: bool = False, const: bool = False
-) -> str:
-    """The spelling of a conversion of `{x}`; `const` is whether a pointer that it gives is to what is only read.
+def cuda_cast(source: Element, wanted: Element, rounding: str | None = None, bitcast: bool = False) -> str:
+    """The spelling of a conversion of `{x}`.
 
     Raises:
       DTypeError: when it does not exist.
@@ -94,7 +92,7 @@ def cuda_cast(
         if isinstance(wanted, DType):
             return f"reinterpret_cast<{wanted.cuda}>({{x}})"
         memory = "unsigned char" if wanted.element_ty.is_bool() else wanted.element_ty.cuda
-        return f"reinterpret_cast<{'const ' if const or wanted.const else ''}{memory}*>({{x}})"
+        return f"reinterpret_cast<{'const ' if wanted.const else ''}{memory}*>({{x}})"
     if bitcast:
         return _bit_cast(source, wanted)
     if wanted.is_bool():

@@ -23,14 +23,14 @@ constexpr int NUM_WARPS = 8;                                    // those that mu
 constexpr int WARP_SIZE = 32;
 constexpr int NUM_THREADS = NUM_WARPS * WARP_SIZE;              // 256
 constexpr int WARPGROUP_SIZE = 128;                             // threads
-constexpr int STORE_BARRIER = 2;                                // named barriers, one of each warpgroup
+constexpr int STORE_BARRIER = 2;                                // the first of the warpgroups' own barriers
 constexpr int PRODUCER_REGS = 40;                               // registers per loading thread
 constexpr int CONSUMER_REGS = 232;                              // registers per multiplying thread
 constexpr int READY_BARRIER = 15;                               // named barrier: mbarriers are initialised
 constexpr int READY_THREADS = NUM_THREADS + WARP_SIZE;          // those that multiply, and the loading warp
 constexpr int COL_THREADS = 4;                                  // threads along the columns of a tile
 constexpr int COLS = BLOCK_N / COL_THREADS;                     // 32 columns of a tile per thread
-constexpr int ROWS = 2;                                         // 2 rows of a tile per thread
+constexpr int ROWS = 2;                                         // rows of a tile per thread
 constexpr int NUM_STAGES = 6;                                   // tiles in shared memory at once
 constexpr int MAP_MAKERS = 3;                                   // of a block at most, threads that make maps
 constexpr int FP16_MAP = 6;                                     // type of elements, as PTX numbers it
@@ -43,7 +43,6 @@ constexpr int B_VALUE_BOX = BLOCK_K * B_VALUE_LINE;             // elements of a
 constexpr int B_VALUE_BOXES = BLOCK_N / B_VALUE_LINE;           // boxes side by side
 constexpr int MMA_K = 16;                                       // elements of K per instruction
 constexpr int A_VALUE_PART = BLOCK_M / 2 * BLOCK_K;             // elements of a_value per warpgroup
-constexpr int PATTERN_BYTES = 8 * SWIZZLE;                      // 8 lines: the swizzle repeats
 constexpr int B_VALUE_BOX_BYTES = BLOCK_K * SWIZZLE;            // from a box to the next
 constexpr int CHUNK = 16 / sizeof(half);                        // elements of 16 bytes, a descriptor's unit
 constexpr int LINE_CHUNKS = SWIZZLE / 16;                       // 16-byte chunks of a line
@@ -275,29 +274,24 @@ __device__ __forceinline__ void store_matrices(T* tile, int first_row, const T* 
     const int lane = threadIdx.x % WARP_SIZE;
     #pragma unroll
     for (int i = 0; i < COUNT; i += 4) {
-        unsigned matrices[4];   // upper left, lower left, upper right, lower right
-        T* elements = reinterpret_cast<T*>(matrices);
-        #pragma unroll
-        for (int k = 0; k < 8; ++k) elements[k] = (k / 2 % 2 ? lower : upper)[i + k / 4 * 2 + k % 2];
+        const auto pair = [](const T* two) { unsigned bits; memcpy(&bits, two, sizeof bits); return bits; };
         T* row = tile + swizzled<T, WIDTH, LINES>(first_row + lane % 16, i * 4 + lane / 16 * 8);
-        stmatrix_x4(row, matrices[0], matrices[1], matrices[2], matrices[3]);
+        stmatrix_x4(row, pair(upper + i), pair(lower + i), pair(upper + i + 2), pair(lower + i + 2));
     }
 }
 
-// What wgmma must know of a shared operand: its start, the swizzle of its lines, and the bytes from 8 lines
-// to the next 8, and from box to box along M or N (without meaning where K is contiguous). Adding 1 moves the
-// start by 16 bytes.
+// What wgmma must know of a shared operand: its start, the swizzle of its lines, and the bytes from one box
+// to the next along M or N (without meaning where K is contiguous) and from 8 lines to the next 8. Adding 1
+// moves the start by 16 bytes.
 template <int SWIZZLE_BYTES>
-__device__ __forceinline__ unsigned long long wgmma_descriptor(const void* start, int leading_bytes,
-        int stride_bytes)
+__device__ __forceinline__ unsigned long long wgmma_descriptor(const void* start, int leading_bytes = 16,
+                                                               int stride_bytes = 8 * SWIZZLE_BYTES)
 {
     constexpr int MODE = SWIZZLE_BYTES == 128 ? 1 : SWIZZLE_BYTES == 64 ? 2 : SWIZZLE_BYTES == 32 ? 3 : 0;
     constexpr unsigned long long SWIZZLE_MODE = static_cast<unsigned long long>(MODE) << 62;
-    constexpr unsigned ADDRESS_MASK = 0x3ffff;   // the fields hold 18 bits / 16
-    const unsigned long long address = (shared_address(start) & ADDRESS_MASK) / 16;
-    const unsigned long long leading = (leading_bytes & ADDRESS_MASK) / 16;
-    const unsigned long long stride = (stride_bytes & ADDRESS_MASK) / 16;
-    return SWIZZLE_MODE | stride << 32 | leading << 16 | address;
+    const auto field = [](unsigned bytes) { return (bytes & 0x3ffff) / 16ull; };   // 14 bits
+    return SWIZZLE_MODE | field(stride_bytes) << 32 | field(leading_bytes) << 16
+        | field(shared_address(start));
 }
 
 // Orders earlier register and shared-memory accesses before the wgmmas that follow.
@@ -366,6 +360,7 @@ grouped_gemm_descriptor_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr
     const int warp = tid / WARP_SIZE;
     const int lane = tid % WARP_SIZE;
     const int warpgroup = tid / WARPGROUP_SIZE;
+    const int num_programs_x = gridDim.x;
     if (tid == NUM_THREADS) {
         mbarrier_init<NUM_STAGES>(full, 1);   // the loading thread arrives
         mbarrier_init<NUM_STAGES>(empty, NUM_WARPS);   // a lane of each multiplying warp does
@@ -415,7 +410,7 @@ grouped_gemm_descriptor_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr
                     make_tensor_map_2d<FP16_MAP, SWIZZLE>(a_map, map_drafts, a, M, K, K, BLOCK_M, BLOCK_K);
                     // L29: b_desc = tl.make_tensor_descriptor(b, [K, N], [N, 1], [BLOCK_K, BLOCK_N])
                     make_tensor_map_2d<FP16_MAP, SWIZZLE>(b_map, map_drafts, b, K, N, N, BLOCK_K,
-                            B_VALUE_LINE);
+                                                          B_VALUE_LINE);
                     // L31: while tile < last_tile:    (the loading thread's part)
                     while (tile < last_tile) {
                         // L32: row = (tile - first_tile) // num_pid_n * BLOCK_M
@@ -425,7 +420,7 @@ grouped_gemm_descriptor_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr
                         // L35: for k in range(0, K, BLOCK_K):    (the loading thread's part)
                         for (int k = 0; k < K; k += BLOCK_K, ++filled) {
                             const int stage = filled % NUM_STAGES;
-                            // the stage's last tiles are no longer needed
+                            // the stage is free again
                             mbarrier_wait(&empty[stage], filled / NUM_STAGES % 2 ^ 1);
                             // what the copies below will bring
                             mbarrier_arrive_expect(&full[stage], STAGE_BYTES);
@@ -440,7 +435,7 @@ grouped_gemm_descriptor_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr
                             }
                         }
                         // L38: tile += tl.num_programs(0)
-                        tile += static_cast<int>(gridDim.x);
+                        tile += num_programs_x;
                     }
                 }
                 // L39: first_tile = last_tile
@@ -475,7 +470,7 @@ grouped_gemm_descriptor_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr
                 if (tid % WARPGROUP_SIZE == 0) {
                     tma_store_complete<0>();   // no copy reads the map any more
                     make_tensor_map_2d<FP16_MAP, SWIZZLE>(c_map, map_drafts, c, M, N, N, STORE_ROWS,
-                            PIECE_WIDTH);
+                                                          PIECE_WIDTH);
                 }
                 // L31: while tile < last_tile:    (the multiplying warps' part)
                 while (tile < last_tile) {
@@ -493,10 +488,9 @@ grouped_gemm_descriptor_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr
                             //     accumulator)
                             //         (the multiplying warps' part)
                             const auto a_value_operand =
-                                wgmma_descriptor<SWIZZLE>(a_value[stage] + warpgroup * A_VALUE_PART, 16,
-                                        PATTERN_BYTES);
+                                wgmma_descriptor<SWIZZLE>(a_value[stage] + warpgroup * A_VALUE_PART);
                             const auto b_value_operand =
-                                wgmma_descriptor<SWIZZLE>(b_value[stage], B_VALUE_BOX_BYTES, PATTERN_BYTES);
+                                wgmma_descriptor<SWIZZLE>(b_value[stage], B_VALUE_BOX_BYTES);
                             wgmma_fence();
                             #pragma unroll
                             for (int kk = 0; kk < BLOCK_K; kk += MMA_K) {
@@ -504,7 +498,7 @@ grouped_gemm_descriptor_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr
                                                  b_value_operand + kk * LINE_CHUNKS);
                             }
                             wgmma_commit();
-                            // the last iteration's products are complete, its stage is free; this one's go on
+                            // the products before these are complete, and their stage is free
                             wgmma_wait<1>();
                             if (k > 0 && lane == 0) mbarrier_arrive(&empty[(used - 1) % NUM_STAGES]);
                         }
@@ -536,7 +530,7 @@ grouped_gemm_descriptor_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr
                         }
                     }
                     // L38 again, for the multiplying warps.
-                    tile += static_cast<int>(gridDim.x);
+                    tile += num_programs_x;
                 }
             }
             // L39 again, for the multiplying warps.
