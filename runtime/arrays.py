@@ -40,6 +40,8 @@ def describe(value: Any, name: str) -> Array | None:
       ArgumentKindError: for an element type that kernels do not know.
       ContiguityError: for memory without a plain layout.
     """
+    if isinstance(value, type):
+        return None
     module = type(value).__module__.partition(".")[0]
     if type(value).__name__ == "TensorWrapper":  # ours or Triton's
         found = describe(value.base, name)
@@ -166,6 +168,8 @@ def _bytes(shape: Sequence[int], strides: Sequence[int] | None, dtype: DType, na
 
 def _device_of(value: Any) -> int:
     device = getattr(value, "device", None)
+    if getattr(device, "type", device) == "cpu":
+        return HOST
     for attribute in ("id", "index"):
         number = getattr(device, attribute, None)
         if isinstance(number, int):

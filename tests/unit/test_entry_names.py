@@ -153,3 +153,24 @@ def test_loops_of_the_user_do_not_hide_loops_over_registers(run_everywhere: Any,
     start = np.zeros((side, side), np.float32)
     *_, out = run_everywhere(short_names_kernel, (1,), x, w, start, n, 1, S=side, C=16, num_warps=warps)
     np.testing.assert_array_equal(out, 3 * (x @ w))
+
+
+@triton.jit
+def scaled_kernel(x_ptr, out_ptr, n, index, round: tl.constexpr, gamma: tl.constexpr, NUM_WARPS: tl.constexpr,
+                  float4: tl.constexpr, BLOCK: tl.constexpr):  # fmt: skip
+    i = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + i * index, mask=i < n)
+    tl.store(out_ptr + i, x * gamma + round + NUM_WARPS + float4, mask=i < n)
+
+
+def test_constants_whose_names_mean_something_else(run_everywhere: Any) -> None:
+    """Among them a number that the user calls as the text calls the number of warps, which is another one."""
+    x = np.arange(100, dtype=np.float32)
+    out = run_everywhere(
+        scaled_kernel, (1,), x, np.zeros(100, np.float32), 100, 1, round=3, gamma=0.5, NUM_WARPS=4, float4=7, BLOCK=128,
+        num_warps=2,
+    )[1]  # fmt: skip
+    np.testing.assert_array_equal(out, x * 0.5 + 14)
+    text = scaled_kernel.translate("*fp32, *fp32, i32, i32:1, 3, 0.5, 4, 7, 128", num_warps=2)
+    if nvrtc.is_available():
+        assert nvrtc.compile_text(text).registers > 0

@@ -147,3 +147,14 @@ def test_modules_of_triton_by_their_names() -> None:
     assert autotuner.Heuristics is triton.Heuristics and autotuner.autotune is triton.autotune
     assert errors.OutOfResources is triton.OutOfResources is autotuner.OutOfResources
     assert errors.AutotunerError is triton.AutotunerError
+
+
+def test_peaks_follow_from_the_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    known = {"mem_clock_rate": 3_201_000, "mem_bus_width": 6144, "multiprocessor_count": 132}
+    monkeypatch.setattr("tilewright.runtime.active.DeviceUtilities.get_device_properties", lambda self, device: known)
+    half, single = np.dtype(np.float16), np.dtype(np.float32)
+    assert triton.testing.get_dram_gbps(0) == pytest.approx(4917, rel=1e-3)
+    assert triton.testing.get_max_tensorcore_tflops(half, 1_830_000, 0) == pytest.approx(494.7, rel=1e-3)
+    assert triton.testing.get_max_simd_tflops(single, 1_830_000, 0) == pytest.approx(30.9, rel=1e-2)
+    with pytest.raises(ValueError, match="no peak for float64"):
+        triton.testing.get_max_simd_tflops(np.dtype(np.float64), 1_830_000, 0)

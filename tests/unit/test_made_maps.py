@@ -197,6 +197,36 @@ def test_a_map_that_changes_too_early_is_reported(wait: str, monkeypatch: pytest
         check_groups([64, 64, 64, 64, 64, 64], 32, 32, 5)
 
 
+@triton.jit
+def loaded_stride(a_ptr, b_ptr, c_ptr, strides, n, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    a_desc = tl.make_tensor_descriptor(a_ptr, [BM, BK], [tl.load(strides), 1], [BM, BK])
+    b_desc = tl.make_tensor_descriptor(b_ptr, [n, BK], [BK, 1], [BN, BK])
+    for column in range(0, n, BN):
+        total = tl.zeros((BM, BN), dtype=tl.float32)
+        for start in range(0, BK, BK):
+            total = tl.dot(a_desc.load([0, start]), b_desc.load([column, start]).T, total)
+        tl.store(c_ptr + tl.arange(0, BM)[:, None] * n + column + tl.arange(0, BN)[None, :], total)
+
+
+def test_strides_are_not_below_zero(each_way: Callable[[Callable[[], None]], None]) -> None:
+    rng = np.random.default_rng(4)
+    a, b = integers(rng, 64, 40), integers(rng, 64, 32)
+
+    def launch(stride: int) -> np.ndarray:
+        c = np.full((64, 64), np.nan, np.float32)
+        loaded_stride[(1,)](a, b, c, np.array([stride], np.int32), 64, BM=64, BN=32, BK=32)
+        return c
+
+    def check() -> None:
+        exact = a[:, :32].astype(np.float64), b.astype(np.float64).T
+        np.testing.assert_array_equal(launch(40), exact[0] @ exact[1])
+        np.testing.assert_array_equal(launch(0), (exact[0][:1] @ exact[1]).repeat(64, 0))
+        with pytest.raises(KernelFaultError, match="a tensor map with a negative stride"):
+            launch(-40)
+
+    each_way(check)
+
+
 # -------------------------------------------------------------------------------------------------- what is decided
 
 

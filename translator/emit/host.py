@@ -7,9 +7,9 @@ import re
 from collections.abc import Iterable
 
 from ..artifact import TENSOR_MAP_TYPES, WIDE_ROW, Artifact, TensorMap, launch_conditions
+from ..ir.c_names import RESERVED
 from ..language.dtypes import Element, PointerType
 from ..lower.context import memory_ctype
-from ..lower.names import RESERVED
 from .ascii_code import ascii_code
 from .templates import environment
 from .wrap import wrap_code

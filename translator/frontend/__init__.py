@@ -62,6 +62,7 @@ def _parameter_value(
     sides: dict[str, Any],
 ) -> Any:
     """What an argument is in the kernel; `parameters`, `constants` and `sides` of descriptors' blocks get what it needs."""
+    from ..ir.c_names import can_be_global
     from .values import Const, Tuple
 
     if isinstance(argument, ConstantArgument):
@@ -69,7 +70,7 @@ def _parameter_value(
         is_number = isinstance(argument.value, (int, float))
         if type(argument.value) in (tuple, list):
             return Tuple(tuple(Const(item) for item in argument.value))
-        return Const(argument.value, name if is_number else None)
+        return Const(argument.value, name if is_number and can_be_global(name) else None)
     if isinstance(argument, TupleArgument):
         words = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth")
         labels = argument.fields or tuple(words[number % len(words)] for number in range(len(argument.items)))

@@ -40,6 +40,8 @@ def attribute_of(builder: Builder, base: Value, name: str, span: Span) -> Value:
 
 
 def _member(builder: Builder, value: Any, name: str, span: Span) -> Value:
+    if name == "value" and not hasattr(value, name):
+        return Const(value)  # what Triton's constexpr wraps, as every compile-time value is wrapped there
     if name == "type" and (value is None or isinstance(value, (bool, int, float, str))):
         return Const(constexpr_type(value))
     try:

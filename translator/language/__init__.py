@@ -16,15 +16,16 @@ from .constexpr import constexpr
 from .control import condition, range, static_range
 from .dtypes import DTYPES_BY_WORD as _DTYPES
 from .dtypes import DType as dtype  # noqa: N813 (Triton's name)
+from .limits import MOST_ELEMENTS
 from .missing import NOT_YET
 from .missing import missing_name as _missing_name
 from .namespaces import LIBDEVICE as _LIBDEVICE
 from .namespaces import elementwise as _elementwise
 from .namespaces import extra, libdevice, math, target_info
-from .undocumented import CONSTEXPR_0, _log2, get_int_dtype, str_to_ty
+from .undocumented import CONSTEXPR_0, _is_power_of_two, _log2, _unwrap_if_constexpr, get_int_dtype, str_to_ty
 from .values import PropagateNan, block_type, const, constexpr_type, pointer_type, tensor, tensor_descriptor, tuple
 
-TRITON_MAX_TENSOR_NUMEL = 1048576
+TRITON_MAX_TENSOR_NUMEL = MOST_ELEMENTS
 pi32_t = pointer_type(_DTYPES["int32"])
 
 _FUNCTIONS = ("where", "fma", "div_rn", "umulhi")
@@ -53,7 +54,8 @@ globals().update(_DTYPES)
 METHODS = {name: function for name, function in _builtins.items() if function.method}
 
 __all__ = [
-    "CONSTEXPR_0", "NOT_YET", "PropagateNan", "TRITON_MAX_TENSOR_NUMEL", "_log2", "block_type", "condition", "const",
+    "CONSTEXPR_0", "NOT_YET", "PropagateNan", "TRITON_MAX_TENSOR_NUMEL", "_is_power_of_two", "_log2",
+    "_unwrap_if_constexpr", "block_type", "condition", "const",
     "constexpr", "constexpr_function", "constexpr_type", "dtype", "extra", "get_int_dtype", "libdevice", "math", "pi32_t",
     "pointer_type", "range", "static_range", "str_to_ty", "target_info", "tensor", "tensor_descriptor", "tuple",
     *_builtins, *_DTYPES,

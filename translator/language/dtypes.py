@@ -65,6 +65,11 @@ class DType:
         """The element type of a scalar is itself."""
         return self
 
+    @property
+    def value(self) -> DType:
+        """The type itself, for kernels that take it out of a constexpr."""
+        return self
+
     def is_floating(self) -> bool:
         """True for every floating-point type, fp8 included."""
         return self.kind == "float"

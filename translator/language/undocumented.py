@@ -39,3 +39,13 @@ def str_to_ty(name: str, c: Any = None) -> DType | PointerType:
 def _log2(i: int) -> int:
     """The logarithm of a power of two."""
     return int(unwrap(i)).bit_length() - 1
+
+
+def _is_power_of_two(i: int) -> bool:
+    """Whether a number is a power of two."""
+    return i > 0 and i & (i - 1) == 0
+
+
+def _unwrap_if_constexpr(value: Any) -> Any:
+    """The plain value behind a constexpr, or the value itself."""
+    return unwrap(value)

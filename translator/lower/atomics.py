@@ -16,10 +16,12 @@ from ..schedule.layout import Layout, padded
 from .conditions import conjunction, copies_guard, uniform_test
 from .context import Context, ctype
 from .element import indexed, run_at
+from .memory_order import order_after_loads
 from .point import Point
 from .rounding import materialised
 from .shared import dimensions, place
 from .spell import Text
+from .told import told_by_one
 from .unit import Branch, Line, Node, Shared
 from .vectors import vectors, width_name
 
@@ -47,11 +49,11 @@ def lower_atomic(context: Context, statement: Assign | Effect) -> tuple[Node, ..
         target = None
     values = 2 if call.op == "atomic_cas" else 1
     mask = call.args[values + 1] if len(call.args) > values + 1 else None
-    if not call.args[0].type.is_tile:
-        nodes = _scalar(context, statement, call, mask, target)
-    else:
-        nodes = _tile(context, statement, call, mask, target)
-    return nodes
+    pointer = call.args[0]
+    scalar = not pointer.type.is_tile
+    layout = None if scalar else context.schedule.statement_layouts[id(statement)]
+    before = order_after_loads(context, pointer, layout)
+    return (*before, *(_scalar if scalar else _tile)(context, statement, call, mask, target))
 
 
 def _fences(call: Call, used: bool) -> tuple[tuple[Node, ...], tuple[Node, ...]]:
@@ -122,19 +124,8 @@ def _scalar(
     before, after = _fences(call, target is not None)
     if target is None:
         return (Branch(condition.text, (*before, Line(f"{operation};"), *after)),)
-    name = context.shared.scratch_name(id(statement), "result", f"{target.name}_shared")
-    size = target.type.dtype.itemsize
-    context.shared.scratch(
-        id(statement), "result", Shared(name, ctype(target.type), "[1]", size, "the atomic's result")
-    )
-    nodes = (
-        *context.before_write(name),
-        Branch(condition.text, (*before, Line(f"{name}[0] = {operation};"), *after)),
-        *context.barrier("the result is there for everyone"),
-        *context.bind_scalar(statement, target, f"{name}[0]"),
-    )
-    context.shared.being_read.add(name)
-    return nodes
+    what = "the atomic's result"
+    return told_by_one(context, statement, target, condition.text, operation, what, (before, after))
 
 
 def _tile(

@@ -20,6 +20,7 @@ from .point import Index, point_of
 from .rings import box_copies
 from .rounding import materialised
 from .shared import side_text
+from .shared_memory import STORES
 from .unit import Branch, Line, Loop, Node, Shared
 from .vectors import width_name
 
@@ -39,10 +40,10 @@ def lower_box_store(context: Context, statement: Effect) -> tuple[Node, ...]:
     piece_side = _piece_side(context, whole, value.type, _word(call)) if pieces > 1 else shape[fast]
     sides = tuple(piece_side if axis == fast else side for axis, side in enumerate(shape))
     tile = SharedTile(sides, fast, whole.itemsize, min(pieces, BUFFERS))
-    array = _buffer(context, statement, variable, tile, _word(call))
+    parts = context.schedule.store_parts.get(id(statement), 1)
+    array = _buffer(context, statement, variable, tile, _word(call), parts)
     for helper in ("async_proxy_fence", "tma_store_wait"):
         context.use_helper(helper)
-    parts = context.schedule.store_parts.get(id(statement), 1)
     own, barrier = sharing(context, parts)
     number = context.names.shared_index("piece") if pieces > 1 else "0"
     text = f"{side_text(context, shape[fast])} / {side_text(context, piece_side)}"
@@ -72,6 +73,8 @@ def lower_box_store(context: Context, statement: Effect) -> tuple[Node, ...]:
         context.use_helper("tma_store_complete")
         wait = Line("tma_store_complete<0>();", "an earlier store to the same place comes first")
         first = (Branch(own, (wait,)),)
+    if tile.stages > 1 and context.shared.takes_turns(array):
+        first = (*first, free, *barrier("what other stores have in this memory has been copied out"))
     if pieces > 1:
         nodes = (Loop(f"for (int {number} = 0; {number} < {count}; ++{number})", nodes, unroll=True),)
     last = Branch(own, (Line("tma_store_wait<0>();"),), (), "shared memory must outlive the copies")
@@ -134,8 +137,9 @@ def _by_registers(layout: Layout, fast: int, bits: int) -> bool:
     return bits > 0 and all(source == REGISTER for source in axis[len(axis) - bits :])
 
 
-def _buffer(context: Context, statement: Effect, variable: Variable, tile: SharedTile, word: str) -> str:
-    name = context.shared.scratch_name(id(statement), "store", f"{word}_shared", lasting=True)
+def _buffer(context: Context, statement: Effect, variable: Variable, tile: SharedTile, word: str, parts: int) -> str:
+    """The array that copies start from; one thread starts those of all stores that take turns, and waits for them."""
+    name = context.shared.scratch_name(id(statement), "store", f"{word}_shared", lasting=parts > 1, area=STORES)
     dimensions = f"[{_buffers(context, tile)}]" if tile.stages > 1 else ""
     size = " * ".join(side_text(context, side) for side in tile.shape)
     comment = f"{word} on its way out, {tile.swizzle}-byte swizzle"

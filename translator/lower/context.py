@@ -11,13 +11,14 @@ from dataclasses import replace
 
 from ..analysis.axis_info import axis_info
 from ..analysis.facts import Facts
+from ..ir.c_names import LIBRARY_NAMES
 from ..ir.nodes import DeviceFunction, Kernel, Statement, Variable
 from ..ir.types import ValueType
 from ..language.dtypes import PointerType
 from ..schedule.instructions import LANE_BITS, WARPGROUP_BITS
 from ..schedule.layout import REGISTER, Layout
 from ..schedule.plan import Schedule
-from .names import LIBRARY_NAMES, Names
+from .names import Names
 from .needs import Needs
 from .point import Index, Point, point_of, register_index
 from .roles import Roles
@@ -59,11 +60,13 @@ class Context:
     ) -> None:
         """Starts a lowering; `read_only` are the pointers that nothing is written through."""
         self.read_only = read_only
+        self.agreed: frozenset[Variable] = frozenset()  # scalars that one thread loads for all
         self.kernel, self.facts, self.schedule, self.scopes = kernel, facts, schedule, scopes
         self.spelled = {variable: facts.definitions[variable] for variable in facts.absorbed}
         self.names, self.roles = names, roles
         self.speller = Speller(self._variable_text, coordinate_speller(roles), self.function_name, self.launch_word)
         self.speller.definitions = facts.definitions
+        self.speller.is_const = lambda pointer: not self._writes_through(pointer)
         self.root = self  # the kernel's own lowering, whose names are those of the file
         self.needs = Needs()
         self.shared = SharedMemory(names)
@@ -84,6 +87,7 @@ class Context:
         inner.needs = self.needs
         inner.speller.used_ops, inner.speller.used_helpers = self.speller.used_ops, self.speller.used_helpers
         inner.speller.used_functions = self.speller.used_functions
+        inner.speller.doubles = self.speller.doubles
         return inner
 
     def function_name(self, function: DeviceFunction) -> str:
@@ -268,6 +272,8 @@ class Context:
             role = self.roles.find(bits)
             wanted = role.index if role else FALLBACK_INDICES[axis % len(FALLBACK_INDICES)]
             choices = (wanted, *map(self.names.shared_index, FALLBACK_INDICES))
+            if axis >= len(FALLBACK_INDICES):
+                choices = (self.names.shared_index(f"p{axis}"),)
             chosen.append(next(choice for choice in choices if choice not in chosen))
         return chosen
 

@@ -185,12 +185,14 @@ def _tiles(context: Context, mentioned: frozenset[str]) -> tuple[str, ...]:
         pieces = {fragments(plan) for plan in schedule.dots.values() if plan.layout == layout} - {""}
         lines.append(f"{', '.join(names)} [{sides}]: {next(iter(sorted(pieces)), distribution(layout))}")
     for variable, tile in schedule.staged.items():
+        name, sides = context.names.variable(variable), ", ".join(str(int(side)) for side in tile.shape)
         if variable in schedule.rings.twins:
+            first = context.names.variable(schedule.rings.twins[variable])
+            lines += [f"{name} [{sides}]: the memory of {first}"] * (name != first)
             continue
-        sides = ", ".join(str(int(side)) for side in tile.shape)
         stages = f"{tile.stages} stages of " if tile.stages > 1 else ""
         lines.append(
-            f"{context.names.variable(variable)} [{sides}]: shared, {stages}{tile.stage_bytes} bytes, {tile_comment(tile)}"
+            f"{name} [{sides}]: shared, {stages}{tile.stage_bytes} bytes, {tile_comment(tile)}"
             f"{rows_note(context, variable)}{context.stages.turned.get(variable, '')}"
         )
     if schedule.in_shared:

@@ -6,10 +6,12 @@ import re
 from collections.abc import Iterable
 
 from ..analysis.facts import Facts
+from ..ir.c_names import MATH_NAMES, can_be_global
 from ..ir.nodes import Call, Expr, For, Kernel, Literal, Statement, Variable
 from ..ir.types import ValueType
 from ..ir.walk import expressions, statements, subexpressions
-from ..language.dtypes import DType, PointerType, float32
+from ..language.dtypes import DType, PointerType, float32, float64
+from ..schedule.agreed_loads import agreed_loads
 from ..schedule.layout import Layout
 from ..schedule.plan import Schedule
 from ..schedule.pointers import read_only_pointers
@@ -19,7 +21,7 @@ from .header import header_fields, title
 from .index_tiles import settle_index_tiles
 from .literals import literal_text
 from .made_maps import count_map_slots
-from .names import MATH_NAMES, Names, entry_name
+from .names import Names, entry_name
 from .roles import UNNAMED_TILE, Roles
 from .scopes import Scopes, find_scopes
 from .shared_plan import loops_of_tiles, names_of_arrays, plan_shared, shared_alignment
@@ -109,8 +111,10 @@ def _context(kernel: Kernel, facts: Facts, schedule: Schedule, in_turns: bool) -
     roles = Roles(_layouts(kernel, schedule), names, schedule.options.num_warps, schedule.rings.has_producer)
     context = Context(kernel, facts, schedule, _scopes(kernel, facts, schedule, names), names, roles)
     context.shared.in_turns = in_turns
-    if in_turns and not schedule.rings.has_producer:  # which loads for the next loop while this one is under way
-        context.shared.loops_of = loops_of_tiles(kernel, facts, schedule.staged)
+    context.speller.doubles = _doubles(kernel)
+    if in_turns:  # the loading warpgroup loads for the next loop while this one is under way
+        ahead = {tile for ring in schedule.rings.rings if ring.kind == "tma" for tile in ring.tiles}
+        context.shared.turns_of = loops_of_tiles(kernel, facts, [tile for tile in schedule.staged if tile not in ahead])
     for name in kernel.constants:
         names.reserve(name)
     for tensor_map in schedule.rings.maps:
@@ -118,8 +122,10 @@ def _context(kernel: Kernel, facts: Facts, schedule: Schedule, in_turns: bool) -
     for parameter in kernel.parameters:
         names.variable(parameter.variable)
     for tile, first in schedule.rings.twins.items():
-        names.share(tile, first)
+        if tile.name == first.name:
+            names.share(tile, first)
     context.read_only = read_only_pointers(kernel)
+    context.agreed = agreed_loads(kernel)
     for variable in sorted(schedule.in_shared, key=lambda v: v.key):
         context.shared.arrays[variable.key, "tile"] = _tile_in_shared(context, variable)
     return context
@@ -189,13 +195,30 @@ def _user_constants(context: Context) -> list[Constant]:
     constants = []
     for name, value in context.kernel.constants.items():
         comment = _sides(context, name)
+        if not can_be_global(name):
+            continue  # its value is written out
         if isinstance(value, bool):
             constants.append(Constant(name, "true" if value else "false", comment, "bool", "user"))
         elif isinstance(value, int) and -(1 << 31) <= value < 1 << 31:
             constants.append(Constant(name, str(int(value)), comment, topic="user"))
         elif isinstance(value, float):
-            constants.append(Constant(name, literal_text(value, float32), comment, "float", "user"))
+            dtype = float64 if name in context.speller.doubles else float32
+            constants.append(Constant(name, literal_text(value, dtype), comment, dtype.cuda, "user"))
     return sorted(constants, key=lambda constant: (not constant.comment, constant.value == "1"))
+
+
+def _doubles(kernel: Kernel) -> frozenset[str]:
+    """Compile-time floats that are computed with in fp64."""
+    blocks = (kernel.body, *(function.body for function in kernel.functions))
+    parts = (
+        part
+        for block in blocks
+        for statement in statements(block)
+        for expr in expressions(statement)
+        for part in subexpressions(expr)
+    )
+    found = {part.symbol for part in parts if isinstance(part, Literal) and part.type.element == float64}
+    return frozenset(name for name in found if name is not None and isinstance(kernel.constants.get(name), float))
 
 
 def _sides(context: Context, symbol: str) -> str:
@@ -250,6 +273,13 @@ def _tile_in_shared(context: Context, variable: Variable) -> Shared:
     return Shared(context.names.variable(variable), context.element_ctype(variable), dimensions, size, comment)
 
 
+def _twins(context: Context) -> list[Line]:
+    """Names for tiles that take the memory of others of another name."""
+    pairs = [tuple(map(context.names.variable, pair)) for pair in context.schedule.rings.twins.items()]
+    comment = "the same memory: their loops follow each other"
+    return [Line(f"auto& {tile} = {first};", comment) for tile, first in dict.fromkeys(pairs) if tile != first]
+
+
 def _prologue(context: Context, dynamic: tuple[Shared, ...], body: Iterable[Node]) -> list[Node]:
     """The coordinates of the thread, as far as the body reads them, and the shared struct."""
     nodes: list[Node] = []
@@ -257,6 +287,7 @@ def _prologue(context: Context, dynamic: tuple[Shared, ...], body: Iterable[Node
         nodes += [
             Line(f"extern __shared__ __align__({shared_alignment(dynamic)}) unsigned char shared_bytes[];"),
             *names_of_arrays(context, dynamic),
+            *_twins(context),
         ]
     tid = context.roles.tid
     used, places = words((*context.role.set_up, *body)), []

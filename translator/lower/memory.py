@@ -19,6 +19,7 @@ from .memory_order import note_load, order_after_loads
 from .point import Index, Point, point_of
 from .rounding import materialised
 from .spell import Text
+from .told import told_by_one
 from .unit import Branch, Line, Node, Spelled
 from .vectors import (
     access_of,
@@ -50,7 +51,7 @@ def lower_load(context: Context, statement: Assign) -> tuple[Node, ...]:
     access = access_of(context, statement)
     modifier = "" if target in context.stages.own else read_modifier(call)
     after = context.stages.after_load.get(id(statement), ())
-    if access.width > 1 and not (other is None or isinstance(other, Literal)):
+    if access.width > 1 and not (other is None or _is_uniform(other)):
         access = plan_access_by_element(access, pointer, mask, layout, context, id(statement))
     if target in context.stages.own and _is_zero(other):
         access = replace(access, tests=(), bounds=())  # its copies left zeros where the mask is false
@@ -96,6 +97,13 @@ def with_value(
         return (*declare, *nodes)
     once = context.facts.assignments[statement.target] == 1 and not statement.target.type.is_pointer
     return (Line(f"{'const ' if once else ''}{declare[0].text[:-1]} = {nodes[0].values['value']};"),)
+
+
+def _is_uniform(other: Expr) -> bool:
+    """Whether all elements outside a mask get the same value."""
+    if isinstance(other, Call) and other.op in ("broadcast", "cast"):
+        return _is_uniform(other.args[0])
+    return isinstance(other, Literal) or not other.type.is_tile
 
 
 def _is_zero(other: Expr | None) -> bool:
@@ -187,6 +195,9 @@ def _load_scalar(context: Context, statement: Assign, call: Call) -> tuple[Node,
     if condition is not None and not (target in context.stages.own and _is_zero(other)):
         fallback = _fallback(context, other, target.type, None)
         text = Text(f"{condition.within(4)} ? {text.within(4)} : {fallback.within(3)}", 3)
+    if target in context.agreed:
+        first, what = f"{context.roles.tid} == 0", "loaded by one thread, so that all go the same way"
+        return told_by_one(context, statement, target, first, text.text, what)
     note_load(context, pointer, None)
     return (*context.bind_scalar(statement, target, text.text), *context.stages.after_load.get(id(statement), ()))
 
@@ -232,6 +243,8 @@ def _load_vector(
         context.use_helper("load_vec", helper, kind=kind, modifier=modifier, bools=bools)
         context.needs.packets |= {access.width * target.type.dtype.itemsize}
         fill = literal_text(other.value if isinstance(other, Literal) else 0, target.type.dtype)
+        if other is not None and not isinstance(other, Literal):
+            fill = context.speller.text(other, point)
         if count is not None:
             values["count"] = f"{test.within(4)} ? {count.within(4)} : 0" if test else count.text
         elif test is not None:

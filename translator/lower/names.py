@@ -6,42 +6,10 @@ import itertools
 import re
 from collections.abc import Callable, Iterable, Iterator
 
+from ..ir.c_names import LIBRARY_NAMES, MATH_NAMES, RESERVED, VECTOR_TYPE
 from ..ir.nodes import Variable
 from ..ir.types import ValueType
 
-RESERVED = frozenset(
-    """alignas alignof and and_eq asm auto bitand bitor bool break case catch char class compl const constexpr
-    const_cast continue decltype default delete do double dynamic_cast else enum explicit export extern false float
-    for friend goto if inline int long mutable namespace new noexcept not not_eq nullptr operator or or_eq private
-    protected public register reinterpret_cast return short signed sizeof static static_assert static_cast struct
-    switch template this thread_local throw true try typedef typeid typename union unsigned using virtual void
-    volatile wchar_t while xor xor_eq half warpSize threadIdx blockIdx blockDim gridDim main printf min max abs
-    Packet load_vec store_vec warp_reduce block_reduce block_reduce_rows combine_warps shuffle_xor divide square_root
-    power_of_two sigmoid sigmoid_double max_nan min_nan clamp_nan made_maps map_slot_taken take_map_slot
-    free_map_slot make_tensor_map_2d""".split()
-)
-# Functions of CUDA's math library whose plain names double-precision code calls; other code may use them as variables.
-MATH_NAMES = frozenset(
-    """exp exp2 log log2 sin cos tan tanh sqrt rsqrt pow erf floor ceil fabs fma fmod round isnan isinf""".split()
-)
-# What else CUDA's built-in declarations and the C headers of nvcc and of the CPU run declare with C linkage: a kernel cannot
-# have such a name, and a function of scalars might collide with the overload for its types.
-LIBRARY_NAMES = MATH_NAMES | frozenset(
-    """abort acos acosh acospi access alarm asin asinh asinpi atan atan2 atanh atanpi atexit atof atoi atol bsearch calloc
-    cbrt ceilf clock close confstr copysign cosf cosh cospi crypt dup dup2 erfc erfcinv erfcx erfinv execl execv exit exp10
-    expm1 fabsf fclose fdim fdopen fflush fgetc fgets fileno finite floorf fmax fmin fopen fork fprintf fputc fputs fread free
-    frexp fscanf fseek ftell ftw fwrite gamma getc getchar getenv gets getpid hypot ilogb index isalnum isalpha isatty isdigit
-    isfinite isnormal j0 j1 jn kill labs ldexp ldiv lgamma link llabs llrint llround log10 log1p logb lrint lround lseek
-    malloc memchr memcmp memcpy memmove memset mktemp mlock mmap modf mprotect msync munmap nan nearbyint nextafter nexttoward
-    nice norm norm3d norm4d normcdf normcdfinv open pause pclose perror pipe popen pread putc putchar putenv puts pwrite qsort
-    raise rand random rcbrt read readlink realloc remainder remove remquo rename rewind rhypot rindex rint rmdir rnorm
-    rnorm3d rnorm4d round roundf scalb scalbln scalbn scanf select setenv signal signbit significand sincos sincospi sinh
-    sinpi sleep snprintf sprintf srand srandom sscanf stpcpy strcat strchr strcmp strcpy strdup strlen strncpy strstr strtod
-    strtok strtol swab symlink sync sysconf system tanf tgamma time tmpfile trap trunc truncate ungetc unlink usleep vfork
-    vprintf wait write y0 y1 yn clock64 assert stdin stdout stderr errno NULL NAN INFINITY EOF std tilewright
-    NUM_THREADS NUM_WARPS WARP_SIZE SharedArrays TensorMap MadeMaps Barrier dim3 size_t half2 div""".split()
-)
-VECTOR_TYPE = re.compile(r"u?(?:char|short|int|long|longlong|float|double)[1-4]")
 SPARE_SUFFIXES = ("next", "other", "further", "last", "extra", "value")
 UNNAMED = "iteration"  # what Python calls `_`: the variable of a loop that says nothing with it
 # Of loops over columns, rows, vectors and so on, where the user has a variable of that name, such as a matrix c.

@@ -90,6 +90,7 @@ def cuda_cast(source: Element, wanted: Element, rounding: str | None = None, bit
         return "{x} != nullptr"
     if isinstance(source, PointerType) or isinstance(wanted, PointerType):
         spelled = f"{wanted.element_ty.cuda}*" if isinstance(wanted, PointerType) else wanted.cuda
+        spelled = f"const {spelled}" if isinstance(wanted, PointerType) and wanted.const else spelled
         return f"reinterpret_cast<{spelled}>({{x}})"
     if bitcast:
         return _bit_cast(source, wanted)

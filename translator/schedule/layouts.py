@@ -26,7 +26,7 @@ from .paths import operand_axes, result_axes
 from .plan import Conversion, Schedule
 from .recomputed import ENOUGH_BLOCKS, Recomputed, choose_recomputed, is_exchange
 from .register_operands import with_register_operands
-from .registers import choose_shared, needs_whole_multiprocessor, peak_registers
+from .registers import blocks_beside, choose_shared, needs_whole_multiprocessor, peak_registers
 from .ring_plan import Rings
 from .rings import with_stages
 from .second_block import wants_second_block
@@ -69,6 +69,8 @@ def choose_layouts(
     in_shared = choose_shared(kernel, counted, in_registers, num_threads, room)
     peak = peak_registers(kernel, counted, in_registers)
     crowded = needs_whole_multiprocessor(peak, num_threads)
+    beside = blocks_beside(in_shared, in_registers, num_threads, target.max_dynamic_shared_bytes)
+    made_room_for = recomputed.blocks and min(recomputed.blocks, beside)
     warp_copies = choose_warp_copies(kernel, facts, layouts, rings)
     copied = {tile: copy.layout for tile, copy in warp_copies.items()}
     return Schedule(
@@ -83,7 +85,7 @@ def choose_layouts(
         store_parts=store_parts,
         rings=rings,
         warp_copies=warp_copies,
-        blocks_per_multiprocessor=recomputed.blocks or (blocks if rings.has_producer else 1 if crowded else None),
+        blocks_per_multiprocessor=made_room_for or (blocks if rings.has_producer else 1 if crowded else None),
         wants_second_block=blocks == 1 and wants_second_block(rings, peak, options.num_warps),
         options=options,
         target=target,

@@ -61,6 +61,12 @@ def choose_shared(
     return frozenset(chosen)
 
 
+def blocks_beside(in_shared: frozenset[Variable], layouts: Mapping[Variable, Layout], threads: int, room: int) -> int:
+    """Blocks on a multiprocessor with `room` bytes of shared memory for the tiles that `choose_shared` has put there."""
+    needed = sum(_size(variable, layouts[variable]) for variable in in_shared) * threads * 4
+    return room // needed if needed else MOST_THREADS // threads
+
+
 def _accumulators(kernel: Kernel, facts: Facts, layouts: Mapping[Variable, Layout]) -> list[Variable]:
     structured = {
         target
