@@ -206,7 +206,7 @@ def bitwise(operands: tuple[Operand, ...]) -> Resolved:
 
 def right_shift(operands: tuple[Operand, ...]) -> Resolved:
     """`>>`: arithmetic for signed values, logical for unsigned ones; the result has the common type as elsewhere."""
-    resolved, (left, right) = bitwise(operands), adapted_types(operands)
+    resolved, (left, _right) = bitwise(operands), adapted_types(operands)
     shifted = number_type(resolved.result)
     if left.is_int_signed() and not shifted.is_int_signed():
         signed = DTYPES_BY_WORD[f"int{shifted.bits}"]  # the sign is shifted in, whatever the result is called
