@@ -15,7 +15,7 @@ from .conditions import all_tests, copies_guard, scalar_test, uniform_test, vali
 from .context import Context, ctype
 from .element import element_text, indexed, run_at
 from .literals import literal_text
-from .memory_order import note_load, order_after_loads
+from .memory_order import note_load, note_store, order_after_loads, order_after_stores
 from .point import Index, Point, point_of
 from .rounding import materialised
 from .spell import Text
@@ -55,8 +55,8 @@ def lower_load(context: Context, statement: Assign) -> tuple[Node, ...]:
         access = plan_access_by_element(access, pointer, mask, layout, context, id(statement))
     if target in context.stages.own and _is_zero(other):
         access = replace(access, tests=(), bounds=())  # its copies left zeros where the mask is false
+    declare = (*order_after_stores(context, pointer, layout), *context.declare(statement, target, layout))
     note_load(context, pointer, layout)
-    declare = context.declare(statement, target, layout)
     name = context.names.variable(target)
     load: Callable[[Point], tuple[Node, ...]]
     if access.width == 1 and not modifier:
@@ -146,7 +146,9 @@ def lower_store(context: Context, statement: Effect) -> tuple[Node, ...]:
     guard = copies_guard(context, layout)
     if guard:
         nodes = (_both(guard, nodes, "" if guard == f"{context.roles.tid} == 0" else "the other threads hold copies"),)
-    return (*order_after_loads(context, pointer, layout), *nodes)
+    before = order_after_loads(context, pointer, layout)
+    note_store(context, pointer, layout)
+    return (*before, *nodes)
 
 
 def moved_from(value: Expr) -> Expr:

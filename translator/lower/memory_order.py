@@ -1,9 +1,12 @@
-"""Which arrays were read, and in which layout: a store must not overwrite what another thread has yet to load."""
+"""Which arrays were read, and in which layout: a store must not overwrite what another thread has yet to load.
+
+And which tiles were stored: a load from the same pointers finds what other threads have stored there.
+"""
 
 from __future__ import annotations
 
 from ..ir.nodes import Expr, Use, Variable
-from ..ir.walk import subexpressions
+from ..ir.walk import subexpressions, used_variables
 from ..schedule.layout import Layout
 from .conditions import copies_guard
 from .context import Context
@@ -40,3 +43,17 @@ def order_after_loads(context: Context, pointer: Expr, layout: Layout | None) ->
         ):
             return context.barrier(f"every thread has loaded from {root.name} before it is overwritten")
     return ()
+
+
+def note_store(context: Context, pointer: Expr, layout: Layout) -> None:
+    """Remembers where a tile was stored, as long as the pointer means the same."""
+    if all(context.facts.assignments[v] <= 1 for v in used_variables(pointer)):
+        context.order.stored[pointer] = layout
+
+
+def order_after_stores(context: Context, pointer: Expr, layout: Layout) -> tuple[Node, ...]:
+    """A barrier where this load reads what other threads have stored through the same pointers."""
+    stored = context.order.stored.get(pointer)
+    if stored is None or (stored == layout and not copies_guard(context, layout)):
+        return ()
+    return context.barrier("all of the tile has been stored before it is loaded again")

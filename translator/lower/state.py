@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from ..ir.nodes import Variable
+from ..ir.nodes import Expr, Variable
 from ..schedule.layout import Layout
 from ..schedule.producer import SharedLines
 from ..schedule.shared_tiles import SharedTile
@@ -17,6 +17,7 @@ class LoadOrder:
 
     loaded_from: dict[Variable, set[Layout | None]] = field(default_factory=dict)  # by argument, since the last barrier
     pointer_roots: dict[Variable, set[Variable]] = field(default_factory=dict)  # the arguments a pointer derives from
+    stored: dict[Expr, Layout] = field(default_factory=dict)  # by pointer, in this block since the last barrier
 
 
 @dataclass

@@ -89,6 +89,7 @@ STRUCTURED: dict[str, Lowering] = {
 def lower_block(context: Context, block: tuple[Statement, ...]) -> tuple[Node, ...]:
     """All statements of a block, each source statement under its tag."""
     nodes: list[Node] = []
+    context.order.stored.clear()
     repeated: list[list[Statement]] = []  # what the other role has shown, since `caption`
     caption = 0
     for group in by_source(block):
