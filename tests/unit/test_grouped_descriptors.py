@@ -136,3 +136,27 @@ def test_the_kernel_makes_tensor_maps_of_what_it_loads() -> None:
         in " ".join(text.split())
     )
     assert "wgmma_m64n32k16(" in text and "tma_store_2d(c_map, row, column," in text and "no TMA" not in text
+
+
+@triton.jit
+def replaced_kernel(a_ptr, b_ptr, c_ptr, steps_ptr, B: tl.constexpr):
+    i = tl.arange(0, B)
+    steps = tl.load(steps_ptr)
+    desc = tl.make_tensor_descriptor(a_ptr, [B, B], [B, 1], [B, B])
+    total = tl.zeros((B, B), tl.float32)
+    for k in range(steps):
+        if k == 1:
+            desc = tl.make_tensor_descriptor(b_ptr, [B, B], [B, 1], [B, B])
+        tile = desc.load([0, 0])
+        total = tl.dot(tile, tile, total)
+    tl.store(c_ptr + i[:, None] * B + i[None, :], total)
+
+
+def test_a_descriptor_that_a_loop_replaces_has_no_map(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TILEWRIGHT_MODE", "cpu")
+    rng = np.random.default_rng(2)
+    a, b = (rng.integers(-2, 3, (64, 64)).astype(np.float16) for _ in range(2))
+    c = np.zeros((64, 64), np.float32)
+    replaced_kernel[(1,)](a, b, c, np.array([3], np.int32), 64)
+    wide_a, wide_b = a.astype(np.float32), b.astype(np.float32)
+    np.testing.assert_array_equal(c, wide_a @ wide_a + 2 * (wide_b @ wide_b))

@@ -151,7 +151,8 @@ def _base(terms: Sum, site: Site) -> Expr:
                 raise NotAffineError(f"{base.variable.name} is not known to be a multiple of {ALIGNMENT} bytes")
             return base
         pointers = {variable for variable in used_variables(base) if variable.type.is_pointer}
-        if site.fixed and len(pointers) == 1 and base.attribute("values")[0] % ALIGNMENT == 0:  # type: ignore[attr-defined]
+        promised = isinstance(base, Call) and base.op == "hint" and base.attribute("values")[0] % ALIGNMENT == 0
+        if site.fixed and len(pointers) == 1 and promised:
             return base
     raise NotAffineError("the address does not start at a pointer parameter")
 
