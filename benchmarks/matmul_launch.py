@@ -14,7 +14,7 @@ from typing import Any
 Modules = dict[str, SimpleNamespace]  # kernels and lists of configs, by who reads them
 Known = dict[str, dict[str, str]]  # configs by case and contender
 
-SIZES = ("BLOCK_M", "BLOCK_N", "BLOCK_K", "SPLIT_K")
+SIZES = ("BLOCK_M", "BLOCK_N", "BLOCK_K", "PARTS")
 # Milliseconds per config while tuning, for all contenders: those that tilewright takes where nothing is said.
 WARMUP, REP = 10, 50
 

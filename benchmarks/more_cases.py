@@ -27,15 +27,19 @@ def bound(
     title: str,
     grid: Callable[[dict[str, Any]], tuple[int, ...]],
     args: Sequence[Any],
+    spelling: str = "",
     **meta: Any,
 ) -> tuple[dict[str, Callable[[], Any]], Callable[[str], str]]:
-    """The launches of a case by contender, and what says which config a contender has."""
-    runs = {name: launchers.bind(name, (title, name), grid, *args, **meta) for name in launchers.functions}
-    return runs, lambda name: launchers.config_of(name, (title, name))
+    """The launches of a case by contender, with a word for the kernel, and what says which config a contender has."""
+    names = {f"{name} {spelling}".rstrip(): name for name in launchers.functions}
+    runs = {
+        contender: launchers.bind(name, (title, contender), grid, *args, **meta) for contender, name in names.items()
+    }
+    return runs, lambda who: launchers.config_of(names[who], (title, who)) if who in names else ""
 
 
 def int4_product(launchers: Launchers, shape: tuple[int, int, int]) -> Case:
-    """C = A @ dequantised weights, bound by memory; C is cleared in what is timed, since parts of K are added to it."""
+    """C = A @ dequantised weights, bound by memory, in two spellings; C is cleared in what is timed: parts of K add to it."""
     m, n, k = shape
     a = torch.randn(m, k, device="cuda", dtype=torch.float16)
     packed = torch.randint(-(2**31), 2**31, (k // 8, n), device="cuda", dtype=torch.int32)
@@ -46,21 +50,35 @@ def int4_product(launchers: Launchers, shape: tuple[int, int, int]) -> Case:
     weights = nibbles.half() * scale.repeat_interleave(GROUP_K, dim=0)
     del nibbles
     args = (a, packed, scale, c, m, n, k, a.stride(0), packed.stride(0), scale.stride(0), c.stride(0))
-    grid = lambda meta: (-(-n // meta["BLOCK_N"]), meta["SPLIT_K"])
-    title = f"int4 {m}x{n}x{k} fp16"
-    launches, config_of = bound(launchers, title, grid, args, GROUP=GROUP_K)
-    runs = {name: lambda launch=launch: (c.zero_(), launch())[1] for name, launch in launches.items()}
+    grid = lambda meta: (-(-n // meta["BLOCK_N"]), meta["PARTS"])
+    title = f"int4 spellings {m}x{n}x{k} fp16"
+    runs: dict[str, Callable[[], Any]] = {}
+    shown: dict[str, Callable[[str], str]] = {}
+    for spelling in ("weights scaled", "sums scaled"):
+        sums = spelling == "sums scaled"
+        launches, config_of = bound(launchers, title, grid, args, spelling, GROUP=GROUP_K, SCALE_SUMS=sums)
+        runs |= {name: lambda launch=launch: (c.zero_(), launch())[1] for name, launch in launches.items()}
+        shown |= dict.fromkeys(launches, config_of)
     moved = packed.nbytes + scale.nbytes + a.nbytes + c.nbytes
-    return Case(title, runs, c, lambda: a.double() @ weights.double(), 2e-3, moved, "TB/s", config_of=config_of)
+    return Case(
+        title,
+        runs,
+        c,
+        lambda: a.double() @ weights.double(),
+        2e-3,
+        moved,
+        "TB/s",
+        config_of=lambda name: shown[name](name),
+    )
 
 
-def reading(launchers: Launchers, shape: tuple[int, int, int]) -> Case:
-    """The bound that `int4_product` has in this benchmark: reading the packed weights alone."""
+def reading(launchers: Launchers, shape: tuple[int, int, int], cache: str) -> Case:
+    """The bound that `int4_product` has in this benchmark: reading the packed weights alone; ".cg" passes by L1."""
     _, n, k = shape
     words = torch.randint(-(2**31), 2**31, (k // 8 * n,), device="cuda", dtype=torch.int32)
     sums = torch.empty(len(words) // READ_BLOCK, device="cuda")
-    title = f"reading of int4 {n}x{k}"
-    runs, config_of = bound(launchers, title, lambda meta: (len(sums),), (words, sums), BLOCK=READ_BLOCK)
+    title = f"reading of int4 {n}x{k}{cache}"
+    runs, config_of = bound(launchers, title, lambda meta: (len(sums),), (words, sums), BLOCK=READ_BLOCK, CACHE=cache)
     exact = lambda: words.view(-1, READ_BLOCK).sum(1, dtype=torch.int32).double()
     return Case(title, runs, sums, exact, 1e-6, words.nbytes, "TB/s", config_of=config_of)
 
@@ -106,13 +124,12 @@ def more_cases(
 ) -> Iterator[Build]:
     """The cases of one of `MODES`; `made` makes launchers, `layouts` counts for precisions, `config` for int4."""
     if mode == "int4":
-        reads = made("reading_kernel", ["BLOCK"], "reading_configs")
-        launchers = made(
-            "int4_kernel", ["M", "N", "K"], "int4_configs", ("c_ptr",), config=config and "16,64,128,4,4,4"
-        )
+        reads = made("reading_kernel", ["CACHE"], "reading_configs")
+        given = config and "16,64,128,4,4,4"
+        products = made("int4_kernel", ["M", "N", "K", "SCALE_SUMS"], "int4_configs", ("c_ptr",), config=given)
         for shape in INT4_SHAPES:
-            yield partial(reading, reads, shape)
-            yield partial(int4_product, launchers, shape)
+            yield from (partial(reading, reads, shape, cache) for cache in ("", ".cg"))
+            yield partial(int4_product, products, shape)
     elif mode == "grouped":
         for name in GROUPS:  # each with tuners of its own: sizes are no arguments, so they are in no key
             launchers = made("grouped_kernel", ["groups"], "grouped_configs", config=config)

@@ -9,9 +9,9 @@ import tilewright.language as tl
 
 def int4_configs():
     """Few rows: wide tiles, of which a warp reads whole lines, and parts of K, so that all multiprocessors have programs."""
-    sizes = [(16, n, 128, w, s) for n, w, s in ((64, 4, 3), (64, 4, 4), (128, 4, 3), (256, 8, 3))]
-    return [triton.Config(dict(BLOCK_M=m, BLOCK_N=n, BLOCK_K=k, SPLIT_K=parts), num_warps=w, num_stages=s)
-            for m, n, k, w, s in sizes for parts in (4, 8)]  # fmt: skip
+    sizes = [(64, 4, 3), (64, 4, 4), (64, 2, 3), (128, 4, 3), (128, 2, 3), (256, 8, 3), (256, 4, 3)]
+    return [triton.Config(dict(BLOCK_M=16, BLOCK_N=n, BLOCK_K=128, PARTS=parts), num_warps=w, num_stages=s)
+            for n, w, s in sizes for parts in (4, 8)]  # fmt: skip
 
 
 def reading_configs():
@@ -34,10 +34,11 @@ def precision_configs():
 @triton.jit
 def int4_kernel(
     a_ptr, packed_ptr, scale_ptr, c_ptr, M, N, K, stride_am, stride_pk, stride_sg, stride_cm,
-    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, GROUP: tl.constexpr, SPLIT_K: tl.constexpr,
+    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, GROUP: tl.constexpr, PARTS: tl.constexpr,
+    SCALE_SUMS: tl.constexpr,
 ):  # fmt: skip
-    # Weights of 4 bits, eight along K in an int32, less 8, times a scale per GROUP rows and column.
-    # Of SPLIT_K programs for the same tile, each takes every SPLIT_K-th block of K; c starts from zeros.
+    # Weights of 4 bits, eight along K in an int32, less 8, times a scale per GROUP rows and column: of weights or of sums.
+    # Of PARTS programs for the same tile, each takes every PARTS-th block of K; c starts from zeros.
     pid_n = tl.program_id(0)
     pid_k = tl.program_id(1)
     offs_m = tl.arange(0, BLOCK_M)
@@ -47,27 +48,28 @@ def int4_kernel(
     packed_ptrs = packed_ptr + (pid_k * (BLOCK_K // 8) + offs_k // 8)[:, None] * stride_pk + offs_n[None, :]
     shifts = (offs_k % 8) * 4
     accumulator = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
-    for k in range(0, K // BLOCK_K // SPLIT_K):
+    for k in range(0, K // BLOCK_K // PARTS):
         a = tl.load(a_ptrs, mask=offs_m[:, None] < M, other=0.0)
-        packed = tl.load(packed_ptrs)
-        scale = tl.load(scale_ptr + ((k * SPLIT_K + pid_k) * BLOCK_K // GROUP) * stride_sg + offs_n)
-        nibbles = (packed >> shifts[:, None]) & 15
-        b = (nibbles - 8).to(a.dtype) * scale[None, :]
-        accumulator = tl.dot(a, b, accumulator)
-        a_ptrs += BLOCK_K * SPLIT_K
-        packed_ptrs += BLOCK_K // 8 * SPLIT_K * stride_pk
+        # Weights and scales are read by one program alone: L2 need not keep them.
+        packed = tl.load(packed_ptrs, eviction_policy="evict_first")
+        scale_ptrs = scale_ptr + ((k * PARTS + pid_k) * BLOCK_K // GROUP) * stride_sg + offs_n
+        scale = tl.load(scale_ptrs, eviction_policy="evict_first")
+        b = (((packed >> shifts[:, None]) & 15) - 8).to(a.dtype)
+        if SCALE_SUMS:
+            accumulator += tl.dot(a, b) * scale[None, :]
+        else:
+            accumulator = tl.dot(a, b * scale[None, :], accumulator)
+        a_ptrs += BLOCK_K * PARTS
+        packed_ptrs += BLOCK_K // 8 * PARTS * stride_pk
     c_ptrs = c_ptr + offs_m[:, None] * stride_cm + offs_n[None, :]
-    if SPLIT_K == 1:
-        tl.store(c_ptrs, accumulator, mask=offs_m[:, None] < M)
-    else:
-        tl.atomic_add(c_ptrs, accumulator, mask=offs_m[:, None] < M, sem="relaxed")
+    tl.atomic_add(c_ptrs, accumulator, mask=offs_m[:, None] < M, sem="relaxed")
 
 
 @triton.jit
-def reading_kernel(words_ptr, sums_ptr, BLOCK: tl.constexpr):
+def reading_kernel(words_ptr, sums_ptr, BLOCK: tl.constexpr, CACHE: tl.constexpr):
     # What reading takes that does next to nothing else: each program sums its block of words.
     program = tl.program_id(0)
-    words = tl.load(words_ptr + program * BLOCK + tl.arange(0, BLOCK))
+    words = tl.load(words_ptr + program * BLOCK + tl.arange(0, BLOCK), cache_modifier=CACHE)
     tl.store(sums_ptr + program, tl.sum(words).to(tl.float32))
 
 

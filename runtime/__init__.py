@@ -19,9 +19,12 @@ _HOMES = {
 }
 
 
+_MODULES = ("autotuner", "cache", "driver", "errors", "jit")  # which `import triton` alone makes reachable
+
+
 def __getattr__(name: str) -> Any:
-    if name == "driver":
-        return importlib.import_module("tilewright.runtime.driver")
+    if name in _MODULES:
+        return importlib.import_module(f"tilewright.runtime.{name}")
     if name == "OutOfResources":
         return importlib.import_module("tilewright.diagnostics").OutOfResources
     if name not in _HOMES:

@@ -101,6 +101,10 @@ GOLDEN_CASES = [
         {}, archs=HOPPER,
     ),
     GoldenCase(
+        "grouped_gemm_descriptor", "grouped_gemm_descriptor_kernel", "fp16",
+        "*fp16:16, *fp16:16, *fp16:16, *i32:16, *i64:16, i32, 128, 128, 64", LARGE, archs=HOPPER,
+    ),
+    GoldenCase(
         "split_k_matmul", "split_k_matmul_kernel", "fp16", "*fp16:16, *fp16:16, *fp32:16, i32, i32:16, i32:16, 16, 64, 64, 4",
         {},
     ),

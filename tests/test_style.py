@@ -236,9 +236,10 @@ LARGER = {
     "matmul_block_ptr/matmul_block_ptr_kernel_bf16.cu": ROLES,
     "matmul_descriptor/matmul_descriptor_kernel_fp16.cu": ROLES,
     "matmul_persistent/matmul_persistent_kernel_fp16.cu": ROLES,
+    "grouped_gemm_descriptor/grouped_gemm_descriptor_kernel_fp16.cu": ROLES,
     "batched_matmul/batched_matmul_kernel_tf32.cu": FRAGMENTS,
     "int4_matmul/int4_matmul_kernel_fp16.cu": ROLES,
-    "int4_matmul/int4_matmul_kernel_fp16_few_rows.cu": "120 lines are helpers; weights are computed two at a time, off words",
+    "int4_matmul/int4_matmul_kernel_fp16_few_rows.cu": "tiles in five layouts; weights are computed two at a time",
     "fp8_matmul/fp8_matmul_kernel_e4m3.cu": ROLES,
 }
 

@@ -155,6 +155,7 @@ class TensorMap:
       strides: bytes from one index to the next, for every dimension after the first.
       box: elements per dimension that one copy moves, in the same order.
       swizzle: bytes of the swizzle pattern in shared memory: 0, 32, 64 or 128.
+      made: whether the kernel makes the map itself, of what it loads from memory. The launcher knows nothing of such maps.
     """
 
     name: str
@@ -164,6 +165,7 @@ class TensorMap:
     strides: tuple[str, ...]
     box: tuple[int, ...]
     swizzle: int = 0
+    made: bool = False
 
 
 @dataclass(frozen=True, slots=True)

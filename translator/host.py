@@ -24,4 +24,4 @@ def constexpr_function(fn: Function) -> Function:
 
 
 def set_allocator(allocator: Callable[[int, int, Any], Any] | None) -> None:
-    """Accepted as Triton's: it allocates what descriptors made in a kernel need there; here they need no memory."""
+    """Accepted as Triton's: it allocates what descriptors made in a kernel need there; here the module has it."""

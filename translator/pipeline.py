@@ -86,7 +86,7 @@ def _translate_stages(
         file=kernel.file,
         globals=kernel.globals,
         readings=kernel.readings,
-        tensor_maps=schedule.rings.maps,
+        tensor_maps=schedule.rings.encoded,
         guards=schedule.rings.guards,
         persistent=schedule.rings.persistent,
         cooperative=options.launch_cooperative_grid,
@@ -101,13 +101,14 @@ def _prepared(kernel: Kernel, options: Options, target: Target) -> Kernel:
     """The kernel without what only looks like work, in the form that the schedule takes."""
     from .schedule.copies import without_copies
     from .schedule.joint_reductions import join_reductions
+    from .schedule.loaded_names import with_loaded_names
     from .schedule.narrow_reductions import with_narrow_reductions
     from .schedule.operands import prepare_dots
     from .schedule.settled_masks import with_settled_masks
     from .schedule.wraps import without_wraps
 
     kernel = without_wraps(with_settled_masks(kernel))
-    kernel = without_copies(kernel)
+    kernel = with_loaded_names(without_copies(kernel))
     kernel = prepare_dots(kernel, target)
     kernel = with_narrow_reductions(kernel)
     return join_reductions(kernel, options.num_warps)

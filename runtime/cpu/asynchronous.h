@@ -21,6 +21,7 @@ struct Operation {
     uint64_t* completes;     // the mbarrier that counts its bytes, or null
     const void* group_token;
     int line;
+    const void* map;         // the tensor map that a copy of TMA reads, or null
 };
 
 // Memory for operations. ThreadSanitizer takes malloc and free for accesses of the thread that calls them, and a reused
@@ -175,7 +176,7 @@ TILEWRIGHT_UNCHECKED Operation* make_operation(Work work, const void* site, Sour
 {
     auto* task = static_cast<Task<Work>*>(reserve(sizeof(Task<Work>)));
     void *const tsan = source_thread(source, number), *const reader = source_thread(source, number, true);
-    task->operation = Operation{nullptr, Task<Work>::perform, site, tsan, reader, 0, nullptr, nullptr, line};
+    task->operation = Operation{nullptr, Task<Work>::perform, site, tsan, reader, 0, nullptr, nullptr, line, nullptr};
     __builtin_memcpy(static_cast<void*>(&task->work), &work, sizeof work);
     return &task->operation;
 }

@@ -55,6 +55,7 @@ TILEWRIGHT_UNCHECKED inline uintptr_t swizzled(uintptr_t address, unsigned swizz
 
 struct BoxCopy {
     TensorMapLayout map;
+    const void* place;           // of the map
     unsigned char* shared;
     uint64_t* barrier;           // null for stores
     long long start[MAX_RANK];
@@ -156,6 +157,7 @@ TILEWRIGHT_UNCHECKED BoxCopy box_copy(
 {
     BoxCopy copy{};
     __builtin_memcpy(&copy.map, &map, sizeof copy.map);
+    copy.place = &map;
     copy.shared = static_cast<unsigned char*>(const_cast<void*>(shared));
     copy.barrier = reinterpret_cast<uint64_t*>(barrier);
     copy.line = line;
@@ -190,12 +192,14 @@ TILEWRIGHT_UNCHECKED inline void start_load(const BoxCopy& copy, const void* sit
     live_mbarrier(copy.barrier, copy.line);
     Operation* operation = make_operation(LoadWork{copy}, site, LOADS, int(turn++ % LOAD_SOURCES), copy.line);
     operation->completes = copy.barrier;
+    operation->map = copy.place;
     start(loads_under_way, operation);
 }
 
 TILEWRIGHT_UNCHECKED inline void start_store(const BoxCopy& copy, const void* site)
 {
     Operation* operation = make_operation(StoreWork{copy}, site, STORES_OF_THREAD, engine.current, copy.line);
+    operation->map = copy.place;
     start_in_group(mine().stores, mine().store_groups, operation);
 }
 

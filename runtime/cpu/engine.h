@@ -26,7 +26,7 @@ namespace tilewright {
 
 constexpr int MAX_THREADS = 1024;
 constexpr int LANES = 32;
-constexpr size_t STACK_BYTES = 256 * 1024;
+constexpr size_t STACK_BYTES = (TILEWRIGHT_ASAN ? 256 : 1024) * 1024;   // AddressSanitizer marks all of it in every block
 constexpr size_t REPORT_BYTES = 4096;
 
 constexpr int WARPGROUP = 128;

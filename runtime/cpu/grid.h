@@ -1,7 +1,7 @@
 // Runs the blocks of a grid, one after the other.
 #pragma once
 #include "asynchronous.h"
-#include "division.h"
+#include "faults.h"
 
 namespace tilewright {
 
@@ -112,6 +112,12 @@ TILEWRIGHT_UNCHECKED inline const char* run_grid(
         const size_t bytes = size_t(MAX_THREADS) * STACK_BYTES;
         engine.stacks = static_cast<char*>(
             mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
+        if (engine.stacks == MAP_FAILED) {
+            engine.stacks = nullptr;
+            return "there is no memory for the stacks of the threads of a block\n";
+        }
+        for (int thread = 0; thread < MAX_THREADS; ++thread)
+            mprotect(engine.stacks + size_t(thread) * STACK_BYTES, GUARD_BYTES, PROT_NONE);
     }
 #if TILEWRIGHT_TSAN
     engine.main_tsan = __tsan_get_current_fiber();
@@ -123,13 +129,13 @@ TILEWRIGHT_UNCHECKED inline const char* run_grid(
         if (engine.proxies && !fiber.tsan_proxy) fiber.tsan_proxy = __tsan_create_fiber(1);
     }
 #endif
+    const SignalGuard guard;
     engine.failed = false;
     engine.schedule = launch.schedule;
     engine.seed = launch.seed;
     engine.delivery = launch.delivery;
     engine.entry = entry;
     engine.argument = argument;
-    const Divisions divisions;
     gridDim = grid;
     blockDim = {unsigned(num_threads), 1, 1};
     for (unsigned z = 0; z < grid.z; ++z)

@@ -5,6 +5,7 @@
 #include "floats.h"
 #include "barrier_words.h"
 #include "copy_words.h"
+#include "map_words.h"
 #include "matrix_words.h"
 #include "wgmma_words.h"
 #include "grid.h"

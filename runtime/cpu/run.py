@@ -21,19 +21,12 @@ SCHEDULES = {"round_robin": 0, "reverse": 1, "greedy_low": 2, "greedy_high": 3, 
 # When asynchronous copies and wgmmas are performed: at once, as late as their waits allow, or now so and now so.
 DELIVERIES = {"early": 0, "late": 1, "mixed": 2}
 
-RESIDENT_BLOCKS = 2  # of a persistent kernel, so that each runs several programs
-
-# Threads, blocks and shared memory of a run are variables of the process, and ctypes lets other threads of Python go on.
-_one_at_a_time = threading.Lock()
-
-
-def _in_child() -> None:
-    global _one_at_a_time
-    _one_at_a_time = threading.Lock()  # who held it is not in the child
-
-
+# The engine is one for the process: grids run one after the other, also those of several threads.
+_turn = threading.Lock()
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_in_child)
+    os.register_at_fork(before=_turn.acquire, after_in_parent=_turn.release, after_in_child=_turn.release)
+
+RESIDENT_BLOCKS = 2  # of a persistent kernel, so that each runs several programs
 
 
 def run(
@@ -47,7 +40,7 @@ def run(
     """Runs all programs of a grid; pointers are addresses in `values`, in the order of `artifact.parameters`.
 
     Raises:
-      KernelFaultError: on a deadlock, a divergent barrier or a failed assertion.
+      KernelFaultError: on a deadlock, a divergent barrier, a failed assertion, or an access where no memory is.
       ToolchainError: without a C++ compiler.
     """
     maps = [ctypes.create_string_buffer(encoded, MAP_BYTES) for encoded in encode_tensor_maps(artifact, values)]
@@ -55,11 +48,10 @@ def run(
     words = [*pack(artifact, values), *map(ctypes.addressof, maps)]
     packed = (ctypes.c_uint64 * max(len(words), 1))(*words)
     function = _function(artifact)
-    with _one_at_a_time:
+    with _turn:
         report = function(*grid, SCHEDULES[schedule], seed, DELIVERIES[delivery], packed)
-        said = report.decode() if report else ""
-    if said:
-        raise KernelFaultError(explain(said, artifact))
+    if report:
+        raise KernelFaultError(explain(report.decode(), artifact))
 
 
 def as_started(

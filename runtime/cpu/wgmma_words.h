@@ -180,7 +180,7 @@ TILEWRIGHT_UNCHECKED __attribute__((noinline)) void wgmma(
 
 template <int SWIZZLE_BYTES>
 TILEWRIGHT_UNCHECKED unsigned long long wgmma_descriptor(
-    const void* start, int leading_bytes, int stride_bytes, TILEWRIGHT_LINE)
+    const void* start, int leading_bytes = 16, int stride_bytes = 8 * SWIZZLE_BYTES, TILEWRIGHT_LINE)
 {
     static_assert(SWIZZLE_BYTES == 0 || SWIZZLE_BYTES == 32 || SWIZZLE_BYTES == 64 || SWIZZLE_BYTES == 128);
     return tilewright::make_descriptor(start, {SWIZZLE_BYTES, leading_bytes, stride_bytes}, line);

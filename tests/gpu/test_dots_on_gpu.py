@@ -16,7 +16,10 @@ ROOT = Path(__file__).resolve().parents[2]
 pytestmark = pytest.mark.gpu
 SCALE = 4  # of the table's sizes; tiles become twice as long on both sides
 SAME_BITS = {"bfloat16": "int16", "float8_e4m3fn": "uint8", "float8_e5m2": "uint8"}
-SAMPLES = sorted(path.stem for path in (ROOT / "samples").glob("*matmul*.py")) + ["grouped_gemm"]
+SAMPLES = sorted(path.stem for path in (ROOT / "samples").glob("*matmul*.py")) + [
+    "grouped_gemm",
+    "grouped_gemm_descriptor",
+]
 LOOSER = 4  # tensor cores truncate sums that the CPU run rounds
 
 

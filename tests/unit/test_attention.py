@@ -110,3 +110,53 @@ def test_two_blocks_keep_the_tensor_cores_busy(sides: str, warps: int, blocks: i
     found = translated(sides, num_warps=warps)
     assert f"__launch_bounds__(NUM_THREADS + WARPGROUP_SIZE, {blocks})" in found.source
     assert found.shared_bytes * blocks <= 227 * 1024
+
+
+@triton.jit
+def both_ways(a_ptr, b_ptr, c_ptr, down_ptr, up_ptr, N, BM: tl.constexpr, BN: tl.constexpr, D: tl.constexpr):
+    # Two loops over tiles that are transposed in one of them, as in the backward pass of attention.
+    d = tl.arange(0, D)
+    rows = tl.program_id(0) * BM + tl.arange(0, BM)
+    a = tl.load(a_ptr + rows[:, None] * D + d[None, :])
+    down = tl.zeros([BM, D], tl.float32)
+    for start in range(0, N, BN):
+        columns = start + tl.arange(0, BN)
+        b = tl.load(b_ptr + columns[None, :] * D + d[:, None])
+        p = tl.maximum(tl.dot(a, b), 0)
+        down += tl.dot(p.to(tl.float16), tl.trans(b))
+    tl.store(down_ptr + rows[:, None] * D + d[None, :], down)
+    c = tl.load(c_ptr + rows[:, None] * D + d[None, :])
+    up = tl.zeros([BM, D], tl.float32)
+    for start in range(0, N, BN):
+        columns = start + tl.arange(0, BN)
+        e = tl.load(b_ptr + columns[:, None] * D + d[None, :])
+        p = tl.maximum(tl.dot(c, tl.trans(e)), 0)
+        up += tl.dot(p.to(tl.float16), e)
+    tl.store(up_ptr + rows[:, None] * D + d[None, :], up)
+
+
+def test_loops_over_tiles_and_transposed_ones_share_memory(run_everywhere: Any) -> None:
+    n, depth = 128, 64
+    generator = np.random.default_rng(2)
+    a, b, c = (generator.integers(-1, 2, (n, depth)).astype(np.float16) for _ in range(3))
+    outs = [np.zeros((n, depth), np.float32) for _ in range(2)]
+    *_, down, up = run_everywhere(both_ways, (1,), a, b, c, *outs, n, BM=128, BN=32, D=depth, num_warps=4)
+    for found, left in ((down, a), (up, c)):
+        np.testing.assert_array_equal(found, np.maximum(left.astype(float) @ b.T.astype(float), 0) @ b)
+    signature = "*fp16:16, *fp16:16, *fp16:16, *fp32:16, *fp32:16, i32:16, 128, 32, 64"
+    found = translate(both_ways, parse_signature(both_ways, signature), Options(num_warps=4), find_target("sm_90a"))
+    assert "auto& e = b;" in found.source and "e [32, 64]: the memory of b" in found.source
+
+
+def test_tiles_of_parts_of_a_kernel_take_turns(run_everywhere: Any) -> None:
+    """Two blocks have room for it where what one part of the kernel needs lies in the memory of the other's."""
+    n, depth = 128, 128
+    signature = f"*fp16:16, *fp16:16, *fp16:16, *fp32:16, *fp32:16, i32:16, 64, {n}, {depth}"
+    found = translate(both_ways, parse_signature(both_ways, signature), Options(num_warps=4), find_target("sm_90a"))
+    assert "WARPGROUP_SIZE, 2)" in found.source and found.source.count("union {") == 2
+    generator = np.random.default_rng(3)
+    a, b, c = (generator.integers(-1, 2, (n, depth)).astype(np.float16) for _ in range(3))
+    outs = [np.zeros((n, depth), np.float32) for _ in range(2)]
+    *_, down, up = run_everywhere(both_ways, (2,), a, b, c, *outs, n, BM=64, BN=n, D=depth, num_warps=4)
+    for result, left in ((down, a), (up, c)):
+        np.testing.assert_array_equal(result, np.maximum(left.astype(float) @ b.T.astype(float), 0) @ b)

@@ -295,7 +295,7 @@ def from_module(x_ptr):
         (computed, sys.modules[__name__], "SCALE", [3.0], "SCALE"),
         (computed, sys.modules[__name__], "chosen", lambda factor: factor, "chosen"),
     ],
-    ids=str,
+    ids=("member", "of a module", "read by a function", "function"),
 )
 def test_members_and_compile_time_functions_that_change_between_launches(
     kernel: Any, owner: Any, name: str, value: Any, shown: str, monkeypatch: pytest.MonkeyPatch

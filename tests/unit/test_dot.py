@@ -78,6 +78,23 @@ def test_result_types_and_attributes(a: str, b: str, given: Any, result: str, pr
     assert said + (f", max_num_imprecise_acc={limit})" if limit else ")") in text
 
 
+@triton.jit
+def limited_kernel(a_ptr, b_ptr, c_ptr, LIMIT: tl.constexpr):
+    i = tl.arange(0, 32)
+    acc = tl.zeros((32, 32), tl.float32)
+    for k in range(4):
+        a = tl.load(a_ptr + i[:, None] * 128 + k * 32 + i[None, :])
+        b = tl.load(b_ptr + (k * 32 + i)[:, None] * 32 + i[None, :])
+        acc = tl.dot(a, b, acc, max_num_imprecise_acc=LIMIT)
+    tl.store(c_ptr + i[:, None] * 32 + i[None, :], acc)
+
+
+@pytest.mark.parametrize("limit", [None, 32])
+def test_tensor_cores_keep_no_sum_that_is_to_be_precise(limit: int | None) -> None:
+    text = typed(limited_kernel, f"*fp8e4nv, *fp8e4nv, *fp32, {limit}")
+    assert ("= dot(a, b, acc" in text) == (limit is None) and ("acc: fp32[32, 32] = add(" in text) == (limit == 32)
+
+
 def test_the_default_precision_is_an_option(monkeypatch: pytest.MonkeyPatch) -> None:
     text = typed(product_kernel, signature("fp32", "fp32", *[None] * 4), default_dot_input_precision="ieee")
     assert "input_precision='ieee'" in text

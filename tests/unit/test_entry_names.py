@@ -75,7 +75,7 @@ def test_letters_that_assemblers_do_not_know(run_everywhere: Any) -> None:
     (x,) = run_everywhere(greek, (1,), np.arange(8, dtype=np.float32), 0.5, N=8)
     assert (x == np.arange(8, dtype=np.float32) ** 3 + 0.5).all()
     text = greek.translate("*fp32:16, fp32, 8").source
-    assert "float alpha_;" in text and "// L" in text and "x̂ = cbrt(α) + alpha" in text  # noqa: RUF001
+    assert "const float alpha_ = " in text and "// L" in text and "x̂ = cbrt(α) + alpha" in text  # noqa: RUF001
     code = "\n".join(line.partition("//")[0] for line in text.splitlines())
     assert code.isascii() and "cbrt_of_greek(" in code
     if nvrtc.is_available():
@@ -95,6 +95,21 @@ def unused_sides_kernel(x_ptr, out_ptr, a: tl.constexpr, state: tl.constexpr, S:
 def test_a_constant_that_only_a_helper_seems_to_read_is_left_out() -> None:
     artifact = unused_sides_kernel.translate("*fp32:16, *fp32:16, 3, 5, 64")
     assert "constexpr int a " not in artifact.source and "constexpr int state " not in artifact.source
+    assert "warning" not in nvrtc.compile_text(artifact).log
+
+
+@triton.jit
+def letters_of_cuda_kernel(x_ptr, out_ptr, x: tl.constexpr, f: tl.constexpr, S: tl.constexpr):
+    # What the kernel does not read: `x`, a member of blockIdx, and `f`, the suffix of a number.
+    at = tl.program_id(0) * S + tl.arange(0, S)
+    tl.store(out_ptr + at, tl.load(x_ptr + at) * 0.5)
+
+
+@pytest.mark.skipif(not nvrtc.is_available(), reason="NVRTC is not installed")
+def test_a_constant_that_is_only_a_letter_of_cuda_is_left_out() -> None:
+    artifact = letters_of_cuda_kernel.translate("*fp32:16, *fp32:16, 3, 5, 256")
+    assert "blockIdx.x" in artifact.source and "0.5f" in artifact.source
+    assert "constexpr int x =" not in artifact.source and "constexpr int f =" not in artifact.source
     assert "warning" not in nvrtc.compile_text(artifact).log
 
 

@@ -37,7 +37,7 @@ def test_pairs_are_rotated(run_everywhere: Any) -> None:
     text = rotate_pairs.translate("*fp32:16, *fp32:16, *fp32:16, *fp32:16, 1024").source
     assert "__shared__" not in text, "both elements of a pair are in one thread's registers"
     text = rotate_pairs.translate("*fp16:16, *fp16:16, *fp16:16, *fp16:16, 64").source
-    assert text.count("changes hands within each warp") == 1, "both halves come of one exchange"
+    assert text.count("moves within each warp") == 1, "both halves come of one exchange"
 
 
 @triton.jit

@@ -345,3 +345,12 @@ def test_text_without_guards_can_be_asked_for(guarded: list[Options], monkeypatc
     )
     kernel = triton.JITFunction(doubled.fn)
     assert not kernel[(1,)](np.ones(64, np.float32), 64, BLOCK=64, guards=False).metadata.guards
+
+
+def test_modules_of_the_runtime_are_reached_without_importing_them() -> None:
+    lines = (
+        "import tilewright as t",
+        "print(t.runtime.autotuner.Autotuner, t.runtime.errors.OutOfResources, t.runtime.jit)",
+    )
+    result = subprocess.run([sys.executable, "-c", "\n".join(lines)], capture_output=True, text=True, timeout=120)
+    assert "Autotuner" in result.stdout and "OutOfResources" in result.stdout, result.stderr

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import tilewright as triton
 import tilewright.language as tl
+from tilewright.diagnostics import KernelFaultError
 
 
 @triton.jit
@@ -295,3 +296,58 @@ def test_names_that_users_import() -> None:
     assert isinstance(reinterpret(np.zeros(1, np.int8), tl.float8e5), TensorWrapper)
     assert issubclass(PTXASError, InterpreterError) and issubclass(triton.CompilationError, InterpreterError)
     assert tl.str_to_ty("*kfp32").const and tl.str_to_ty("i8") == tl.int8
+
+
+@triton.jit
+def attributes_kernel(x_ptr, count_ptr, n, NAME: tl.constexpr = "dtype"):
+    if x_ptr is not None and hasattr(x_ptr, NAME) and getattr(x_ptr, NAME).element_ty == tl.int32:
+        old = tl.atomic_add(count_ptr, n)
+        tl.static_assert(old.dtype == tl.int32 and not hasattr(old, "nothing") and getattr(old, "nothing", 3) == 3)
+
+
+def test_attributes_of_run_time_values_and_results_that_nobody_reads(run_everywhere: Any) -> None:
+    from tilewright.runtime import nvrtc
+
+    _, count = run_everywhere(attributes_kernel, (2,), np.zeros(1, np.int32), np.zeros(1, np.int32), 3)
+    assert count[0] == 6
+    artifact = attributes_kernel.translate("*i32, *i32, i32, 'dtype'")
+    assert "warning" not in nvrtc.compile_text(artifact).log
+
+
+class Sizes(NamedTuple):
+    """Two numbers."""
+
+    rows: int
+    columns: int
+
+
+def same(value: Any) -> Any:
+    return value
+
+
+@triton.jit
+def passed_through_kernel(out_ptr):
+    tl.store(out_ptr, same(Sizes(3, 4)).columns + same((1, 2))[1])
+
+
+def test_namedtuples_pass_through_compile_time_functions(run_everywhere: Any) -> None:
+    (out,) = run_everywhere(passed_through_kernel, (1,), np.zeros(1, np.int32))
+    assert out[0] == 6
+
+
+@triton.jit
+def stepping_kernel(out_ptr, n, step):
+    total = 0
+    for i in range(0, n, step):
+        total += i
+    tl.store(out_ptr, total)
+
+
+@pytest.mark.parametrize("mode", ["cpu", "interpret"])
+def test_a_step_of_zero_is_a_fault_with_debug(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TILEWRIGHT_MODE", mode)
+    out = np.zeros(1, np.int32)
+    stepping_kernel[(1,)](out, 7, 3, debug=True)
+    assert out[0] == 9
+    with pytest.raises(KernelFaultError, match="step of a range is 0|trapped; test_names_and_types.py"):
+        stepping_kernel[(1,)](out, 7, 0, debug=True)

@@ -295,3 +295,28 @@ def tile_then_counter_kernel(out_ptr, n, BLOCK: tl.constexpr):
 def test_a_counter_may_have_the_name_of_a_tile(run_everywhere: Any) -> None:
     out, *_ = run_everywhere(tile_then_counter_kernel, (1,), np.zeros(8, np.int32), 3, BLOCK=8)
     np.testing.assert_array_equal(out, [10, 11, 12, 3, 4, 5, 6, 7])
+
+
+@triton.jit
+def truth_of_pointers_kernel(x_ptr, bias_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + i, mask=i < n, other=0)
+    if bias_ptr:
+        x += tl.load(bias_ptr + i, mask=i < n, other=0)
+    given = bias_ptr.to(tl.int1) if bias_ptr is not None else False
+    tl.store(out_ptr + i, x + (10 if given else 20), mask=i < n)
+
+
+@pytest.mark.parametrize("bias", [None, np.arange(6, dtype=np.int32)])
+def test_a_pointer_is_true_and_none_is_not(run_everywhere: Any, bias: Any) -> None:
+    x = np.arange(6, dtype=np.int32)
+    *_, out = run_everywhere(truth_of_pointers_kernel, (1,), x, bias, np.zeros_like(x), 6, BLOCK=8)
+    np.testing.assert_array_equal(out, x + (20 if bias is None else bias + 10))
+
+
+def test_an_empty_array_has_no_address_to_be_true(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch = pytest.importorskip("torch")
+    monkeypatch.setenv("TILEWRIGHT_MODE", "cpu")
+    x, out = torch.arange(6, dtype=torch.int32), torch.zeros(6, dtype=torch.int32)
+    truth_of_pointers_kernel[(1,)](x, torch.empty(0, dtype=torch.int32), out, 6, BLOCK=8)
+    assert out.tolist() == (x + 20).tolist()

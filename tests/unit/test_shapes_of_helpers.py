@@ -20,14 +20,15 @@ def cast_like(x, other, SCALED: tl.constexpr):
 
 @triton.jit
 def with_unused_sum(x, other):
-    unused = other + x  # whose shape must fit, and is not the result's
-    unused * 2
+    _unused = other + x  # whose shape must fit, and is not the result's
+    _unused = _unused * 2
     return x + 1
 
 
 @triton.jit
 def through_a_variable(x, other, amount):
     moved = x + amount
+    _kept = other
     return moved * moved
 
 

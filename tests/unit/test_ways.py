@@ -182,8 +182,8 @@ def assigned_in_one_side(o_ptr, n, B: tl.constexpr):
 
 @triton.jit
 def starred(o_ptr, n, B: tl.constexpr):
-    _first, *others = (n, 2)
-    tl.store(o_ptr, others)
+    first, *others = (n, 2)
+    tl.store(o_ptr + first, others)
 
 
 @pytest.mark.parametrize(

@@ -165,7 +165,13 @@ def _floordiv(call: Call, args: list[AxisInfo]) -> AxisInfo:
     if not right.value or right.value < 0 or not left.nonnegative:
         # A divisor that is not known is taken to be positive, as in the box analysis.
         sign = left.nonnegative and right.value is None
-        return replace(unknown(call.type), constancy=_gcds(left.constancy, right.constancy), nonnegative=sign)
+        equal = _gcds(left.constancy, right.constancy)
+        if sign:  # an aligned run as long as a divisor of the divisor has one quotient
+            runs = (
+                gcd(gcd(left.contiguity[a], left.divisibility[a]), right.divisibility[a]) for a in range(len(equal))
+            )
+            equal = tuple(max(equal[a], gcd(run, right.constancy[a])) for a, run in enumerate(runs))
+        return replace(unknown(call.type), constancy=equal, nonnegative=sign)
     axes = range(len(left.contiguity))
     divisor = power_of_two_divisor(right.value)
     equal = tuple(max(left.constancy[a], gcd(gcd(left.contiguity[a], left.divisibility[a]), divisor)) for a in axes)

@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import gcd
 
-from ..ir.nodes import Expr, Kernel, Statement, Use, Variable
+from ..ir.nodes import Call, Expr, Kernel, Statement, Use, Variable
+from ..ir.walk import subexpressions, used_variables
 from ..language.dtypes import PointerType, int64
 from .affine import ONE, NotAffineError, Sum, Term, along, build, divide, minus, plus, scalar_part, times
 from .axis_info import axis_info, known_divisor
@@ -17,6 +18,7 @@ from .coordinates import Reader
 from .facts import Facts
 from .induction import Induction
 from .parameter_text import parameter_text
+from .structured import is_elementwise
 
 MAX_RANK = 5  # dimensions of a tensor map
 MAX_SIDE = 256  # elements of a box along a dimension
@@ -46,19 +48,27 @@ class Site:
     """One load or store, and readers of the scalars there.
 
     Attributes:
-      parameters: the kernel's.
+      parameters: the kernel's, and the `fixed` scalars, which stand for themselves as parameters do.
+      fixed: scalars that tensor maps may be made of where the kernel makes them itself.
       divisors: what is known of the parameters.
       mapped: whether boxes must be such that a tensor map can describe them: aligned, and not too large.
       numeric: a reader that follows every definition.
     """
 
     def __init__(
-        self, statement: Statement, kernel: Kernel, facts: Facts, induction: Induction, mapped: bool = True
+        self,
+        statement: Statement,
+        kernel: Kernel,
+        facts: Facts,
+        induction: Induction,
+        mapped: bool = True,
+        fixed: frozenset[Variable] = frozenset(),
     ) -> None:
         self.statement, self.kernel, self.facts, self.induction = statement, kernel, facts, induction
-        self.mapped = mapped
-        self.parameters = frozenset(p.variable for p in kernel.parameters)
+        self.mapped, self.fixed = mapped, fixed
+        self.parameters = frozenset(p.variable for p in kernel.parameters) | fixed
         self.divisors = {p.variable: known_divisor(p.divisibility) for p in kernel.parameters}
+        self.divisors |= {variable: facts.known[variable] for variable in fixed if variable in facts.known}
         self.numeric = self.reader(numeric=True)
 
     def reader(self, numeric: bool, strides: frozenset[int] = frozenset()) -> Reader:
@@ -68,7 +78,7 @@ class Site:
             return self.induction.definition(variable, self.statement)
 
         environment = self.facts.environments.get(id(self.statement), {})
-        return Reader(self.parameters, definition, environment, numeric, strides)
+        return Reader(self.parameters, definition, environment, numeric, strides, bool(self.fixed))
 
     def value(self, expr: Expr, what: str) -> Expr:
         """An operand of the statement in terms of what holds there; `what` names it.
@@ -84,6 +94,13 @@ class Site:
     def is_defined(self, factor: Expr) -> bool:
         """Whether a factor is a variable whose definition can be followed."""
         return isinstance(factor, Use) and self.induction.definition(factor.variable, self.statement) is not None
+
+    def is_fixed(self, terms: Sum) -> bool:
+        """Whether a sum consists of numbers and of what is computed of the parameters, the fixed scalars among them."""
+        factors = [factor for term in terms for factor in term.unknowns]
+        known = all(self.parameters.issuperset(used_variables(factor)) for factor in factors)
+        calls = (part for factor in factors for part in subexpressions(factor) if isinstance(part, Call))
+        return bool(self.fixed) and known and all(is_elementwise(call) and call.op != "program_id" for call in calls)
 
     def divisor(self, expr: Expr) -> int:
         """A known divisor of a scalar over parameters, a power of two."""
@@ -105,11 +122,11 @@ def find_dimensions(
     strides = _strides(terms, shape, reader)
     literals = frozenset(s[0].number for s in strides.values() if s != ONE and not any(t.unknowns for t in s))
     contiguous = next(axis for axis, stride in strides.items() if stride == ONE)
-    starts, extra = _starts(terms, strides, contiguous, reader, apart)
+    starts, extra = _starts(terms, strides, contiguous, reader, apart, bool(site.fixed))
     if literals and any(site.is_defined(factor) for term in starts[contiguous] for factor in term.factors):
         # A scalar of the user's may hold a multiple of a stride that is a number.
         terms = site.reader(False, literals).sum(pointer)
-        starts, extra = _starts(terms, strides, contiguous, reader, apart)
+        starts, extra = _starts(terms, strides, contiguous, reader, apart, bool(site.fixed))
     if any(factor.type.dtype.bits > 32 for term in starts[contiguous] for factor in term.unknowns):
         raise NotAffineError("an offset of 64 bits has no stride of its own")
     axes = [contiguous, *sorted((axis for axis in strides if axis != contiguous), reverse=True)]
@@ -140,9 +157,12 @@ def _strides(terms: Sum, shape: tuple[int, ...], reader: Reader) -> dict[int, Su
 
 
 def _starts(
-    terms: Sum, strides: dict[int, Sum], contiguous: int, reader: Reader, apart: bool
+    terms: Sum, strides: dict[int, Sum], contiguous: int, reader: Reader, apart: bool, own_base: bool
 ) -> tuple[dict[int, Sum], dict[Sum, Sum]]:
-    """Where the box starts: along each axis, and along the dimensions of strides that no axis has."""
+    """Where the box starts: along each axis, and along the dimensions of strides that no axis has.
+
+    A map with its `own_base`, which the kernel makes, needs no such dimensions.
+    """
     rest = tuple(t for t in scalar_part(terms) if not any(factor.type.is_pointer for factor in t.factors))
     starts: dict[int, Sum] = {}
     # The stride with most parameters first: what holds `a * b` belongs to the stride a * b rather than to a.
@@ -155,7 +175,7 @@ def _starts(
     extra: dict[Sum, Sum] = {}
     remaining: list[Term] = []
     for term in rest:
-        parameters = tuple(f for f in term.factors if reader.is_parameter(f))
+        parameters = () if own_base else tuple(f for f in term.factors if reader.is_parameter(f))
         own = Term(1, parameters)
         alone = len(term.factors) == len(parameters) == 1 and parameters[0].type.dtype != int64
         if not parameters or (alone and term.coefficient == 1):

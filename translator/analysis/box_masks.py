@@ -5,7 +5,8 @@ In: the mask and the dimensions. Out: sizes of the tensor, functions of the para
 
 from __future__ import annotations
 
-from ..ir.nodes import Call, Expr
+from ..ir.nodes import Call, Expr, Use
+from ..ir.walk import subexpressions
 from .affine import ONE, NotAffineError, Sum, Term, along, build, minus, plus, scalar_part
 from .box_dimensions import BoxDim, Site
 from .masks import conjuncts
@@ -25,11 +26,19 @@ def find_sizes(mask: Expr | None, dims: tuple[BoxDim, ...], site: Site) -> tuple
         if lowest:
             _check_lowest(limit, number, from_zero)
             continue
-        if not site.numeric.over_parameters(limit):
+        if not (site.numeric.over_parameters(limit) or site.is_fixed(limit)):
             raise NotAffineError(f"the bound along axis {lane} is no sum of products of parameters")
         if found.setdefault(number, limit) != limit and minus(found[number], limit):
             raise NotAffineError(f"the mask bounds axis {lane} twice")
-    return {number: build(limit) for number, limit in found.items()}, from_zero
+    named = _named_scalars(mask, site) if site.fixed else {}
+    return {number: named.get(limit) or build(limit) for number, limit in found.items()}, from_zero
+
+
+def _named_scalars(mask: Expr | None, site: Site) -> dict[Sum, Expr]:
+    """The scalars that a mask names, by their sums: sizes that the kernel computes have the user's name."""
+    uses = [part for part in subexpressions(mask) if isinstance(part, Use)] if mask else []
+    scalars = [use for use in uses if not (use.type.is_tile or use.type.is_pointer) and use.type.dtype.is_int()]
+    return {site.numeric.sum(use): use for use in scalars if site.facts.assignments[use.variable] == 1}
 
 
 def _check_lowest(limit: Sum, number: int, from_zero: set[int]) -> None:

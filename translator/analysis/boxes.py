@@ -13,7 +13,7 @@ from math import copysign
 
 from ..ir.nodes import Assign, Call, Effect, Expr, Kernel, Literal, Statement, Use, Variable
 from ..ir.types import ValueType
-from ..ir.walk import subexpressions
+from ..ir.walk import subexpressions, used_variables
 from ..language.dtypes import PointerType, int1, int64
 from .affine import NotAffineError, Sum, build
 from .axis_info import AxisInfo, axis_info, known_divisor
@@ -22,6 +22,7 @@ from .box_masks import find_sizes
 from .facts import Facts
 from .induction import Induction
 from .parameter_text import parameter_text
+from .settled import promised_divisors
 from .signs import find_signs
 
 
@@ -30,14 +31,18 @@ class Box:
     """`base[sum over dims of (start + position) * stride]`, zeros outside of the sizes.
 
     Attributes:
-      base: the pointer parameter that the tensor starts at.
+      base: the pointer parameter that the tensor starts at, or the pointer of which `place` is made.
       dims: the contiguous dimension first, then the tile's axes from the last to the first, then the rest.
       guards: conditions over parameters under which this holds.
+      place: where the tensor starts, if the kernel makes the map itself.
+      made_of: the variables that place, sizes and strides are made of; without any, the launcher can make the map.
     """
 
     base: Variable
     dims: tuple[BoxDim, ...]
     guards: tuple[Expr, ...]
+    place: Expr | None = None
+    made_of: frozenset[Variable] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,12 +53,18 @@ class NotABox:
 
 
 def find_box(
-    statement: Statement, kernel: Kernel, facts: Facts, induction: Induction, mapped: bool = True
+    statement: Statement,
+    kernel: Kernel,
+    facts: Facts,
+    induction: Induction,
+    mapped: bool = True,
+    fixed: frozenset[Variable] = frozenset(),
 ) -> Box | NotABox:
     """The box that a load or store of a tile touches.
 
     A `mapped` one is fit for a tensor map, and does not start before the tensor. Any other may have rows of any length, and
-    starts below 0 mean what they mean to a load, except where the mask excludes them.
+    starts below 0 mean what they mean to a load, except where the mask excludes them. Base, sizes and strides are functions
+    of the parameters and of the `fixed` scalars.
     """
     call = (
         statement.value if isinstance(statement, Assign) else statement.call if isinstance(statement, Effect) else None
@@ -62,7 +73,7 @@ def find_box(
         return NotABox("it is no load or store")
     try:
         _check_access(call)
-        site = Site(statement, kernel, facts, induction, mapped)
+        site = Site(statement, kernel, facts, induction, mapped, fixed)
         try:
             return _find_box(call, site, apart=False)
         except NotAffineError as first:
@@ -98,9 +109,12 @@ def _check_access(call: Call) -> None:
 def _find_box(call: Call, site: Site, apart: bool) -> Box:
     shape = call.args[0].type.shape
     pointer = site.value(call.args[0], "the pointer")
+    for variable, divisor in promised_divisors(pointer).items() if site.fixed else ():
+        site.divisors[variable] = known_divisor(max(divisor, _divisor_of(variable, site)))
     reader = site.reader(numeric=False)
     dims = find_dimensions(pointer, shape, site, reader, apart)
-    base = _base(reader.sum(pointer), site)
+    place = _base(reader.sum(pointer), site)
+    (base,) = (variable for variable in used_variables(place) if variable.type.is_pointer)
     if len(dims) == 1 and any(_multiplies_in_64_bits(part) for part in subexpressions(pointer)):
         raise NotAffineError("coordinates may need 64 bits")
     mask = next(iter(call.args[1 if call.op == "load" else 2 :]), None)
@@ -109,7 +123,16 @@ def _find_box(call: Call, site: Site, apart: bool) -> Box:
     guards = dict(reader.guards) | site.numeric.guards
     guards |= dict.fromkeys(_sign_guards(dims, from_zero, site))
     guards |= dict.fromkeys(_start_guards(dims[0], itemsize(pointer), tuple(guards), site))
-    return Box(base, dims, tuple({parameter_text(guard): guard for guard in guards}.values()))
+    of = {*used_variables(place), *(v for dim in dims for e in (dim.size, dim.stride) if e for v in used_variables(e))}
+    made_of = frozenset(of - {parameter.variable for parameter in site.kernel.parameters})
+    if any(site.fixed & set(used_variables(guard)) for guard in guards):
+        raise NotAffineError("it is a box under conditions that the launcher cannot check")
+    conditions = tuple({parameter_text(guard): guard for guard in guards}.values())
+    return Box(base, dims, conditions, place, made_of) if site.fixed else Box(base, dims, conditions)
+
+
+def _divisor_of(variable: Variable, site: Site) -> int:
+    return site.divisors[variable].divisibility[0] if variable in site.divisors else 1
 
 
 def _multiplies_in_64_bits(expr: Expr) -> bool:
@@ -118,14 +141,18 @@ def _multiplies_in_64_bits(expr: Expr) -> bool:
     return not any(isinstance(arg, Literal) and arg.value == 1 for arg in expr.args)
 
 
-def _base(terms: Sum, site: Site) -> Variable:
+def _base(terms: Sum, site: Site) -> Expr:
+    """The address that a tensor starts at: a parameter, or a scalar that is known to be aligned."""
     bases = [term for term in terms if any(factor.type.is_pointer for factor in term.factors)]
     if len(bases) == 1 and bases[0].coefficient == 1 and len(bases[0].factors) == 1 and bases[0].lane is None:
         (base,) = bases[0].factors
         if isinstance(base, Use) and base.variable in site.parameters:
             if site.divisors[base.variable].divisibility[0] < ALIGNMENT:
                 raise NotAffineError(f"{base.variable.name} is not known to be a multiple of {ALIGNMENT} bytes")
-            return base.variable
+            return base
+        pointers = {variable for variable in used_variables(base) if variable.type.is_pointer}
+        if site.fixed and len(pointers) == 1 and base.attribute("values")[0] % ALIGNMENT == 0:  # type: ignore[attr-defined]
+            return base
     raise NotAffineError("the address does not start at a pointer parameter")
 
 

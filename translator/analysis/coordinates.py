@@ -44,14 +44,18 @@ class Reader:
         environment: Mapping[Variable, AxisInfo] | None = None,
         numeric: bool = False,
         strides: frozenset[int] = frozenset(),
+        bases: bool = False,
     ) -> None:
-        """`definition` gives the present value of a scalar variable, `environment` what is known of variables."""
+        """`definition` gives the present value of a scalar variable, `environment` what is known of variables.
+
+        With `bases`, a pointer that something is promised of is where a tensor starts, however it is computed.
+        """
         self.parameters = parameters
         self.environment = environment or {}
         self.numeric = numeric
         self.guards: dict[Expr, None] = {}
         self._definition = definition
-        self._strides = strides
+        self._strides, self._bases = strides, bases
         self._read: dict[Variable, Sum] = {}
 
     def sum(self, expr: Expr) -> Sum:
@@ -145,6 +149,8 @@ class Reader:
                 return times(self.sum(call.args[0]), self.sum(call.args[1]))
             case "cast" if _widens(call):
                 return self.sum(call.args[0])
+            case "hint" if self._bases and call.type.is_pointer and not call.type.is_tile:
+                return (Term(1, (call,)),)
             case "broadcast" | "hint":
                 return self.sum(call.args[0])
             case "arange":

@@ -60,8 +60,8 @@ def constant_lines(constant: Constant) -> list[str]:
 
 
 def words_of(text: str) -> list[str]:
-    """The names in a line of code."""
-    return re.findall(r"[A-Za-z_]\w*", re.sub(r"//.*", "", text))
+    """The names in a line of code, without members (`blockIdx.x`) and suffixes of numbers (`1.0f`)."""
+    return re.findall(r"(?<![.\w])[A-Za-z_]\w*", re.sub(r"//.*", "", text))
 
 
 def _parameters(helper: str) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Any
 
 from ..lower.unit import Helper
@@ -23,6 +24,7 @@ TEMPLATES = (
     "square_root",
     "power_of_two",
     "sigmoid",
+    "sigmoid_double",
     "small_pair",
     "in_register",
     "field_pair",
@@ -50,6 +52,10 @@ TEMPLATES = (
     "tma_load",
     "tma_store",
     "tensor_map_prefetch",
+    "made_maps",
+    "take_map_slot",
+    "free_map_slot",
+    "make_tensor_map_2d",
     "tma_store_wait",
     "tma_store_complete",
     "async_proxy_fence",
@@ -98,6 +104,8 @@ REQUIRES = {
     "tma_load": ("shared_address", "barrier", "tensor_map"),
     "tensor_map_prefetch": ("tensor_map",),
     "tma_store": ("shared_address", "tensor_map"),
+    "made_maps": ("tensor_map",),
+    "make_tensor_map_2d": ("shared_address", "tensor_map"),
     "cp_async": ("shared_address",),
     "copy_rows": ("row_lead",),
     "align_rows": ("row_lead",),
@@ -129,7 +137,10 @@ PACKETS = {16: "uint4", 8: "uint2", 4: "unsigned", 2: "unsigned short", 1: "unsi
 def order_helpers(helpers: tuple[Helper, ...], packets: tuple[int, ...]) -> list[tuple[str, dict[str, Any]]]:
     """(template, values) of every helper needed, those that helpers need included, in order."""
     needed: dict[str, tuple[str, dict[str, Any]]] = {}
+    structs = any(helper.template == "combine_state" for helper in helpers)  # of several fields, exchanged one by one
     for helper in helpers:
+        if helper.template == "warp_reduce":
+            helper = replace(helper, values={**helper.values, "structs": structs})
         for entry_name, template, values in _with_requirements(helper, packets):
             needed.setdefault(entry_name, (template, values))
     known = {template: number for number, template in enumerate(TEMPLATES)}
@@ -149,8 +160,7 @@ def _with_requirements(helper: Helper, packets: tuple[int, ...]) -> list[tuple[s
         single = PACKETS[packets[0]] if len(packets) == 1 else ""
         common = {"whole": whole, "packet": single or "Whole", "single": bool(single)} | _access(modifier)
         entries = [(helper.name, helper.template, values | common)]
-        if helper.template == "store_vec":
-            entries.insert(0, (whole, helper.template, values | {"name": whole, "kind": ""} | common))
+        entries.insert(0, (whole, helper.template, values | {"name": whole, "kind": ""} | common))
         sizes = [(size, PACKETS[size]) for size in packets]
         return entries if single else [("packet", "packet", {"sizes": sizes}), *entries]
     if helper.template == "load_one":

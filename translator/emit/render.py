@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from itertools import groupby
 from typing import Any
 
@@ -15,6 +16,7 @@ from ..lower.unit import (
     Line,
     Loop,
     Node,
+    Place,
     Shared,
     Spelled,
     Unit,
@@ -23,6 +25,7 @@ from .ascii_code import ascii_code
 from .constants import constant_lines, used_constants, values_in_code, words_of
 from .helpers import order_helpers
 from .templates import environment, filled
+from .used import used_helpers
 from .wrap import WIDTH, wrap_code, wrap_comment
 
 INDENT = 4
@@ -34,10 +37,13 @@ def render(unit: Unit) -> tuple[str, tuple[tuple[int, int], ...]]:
     body = _render_body(unit)
     functions = [_render_function(function) for function in unit.functions]
     chosen = [(template, _with_text(values)) for template, values in order_helpers(unit.helpers, unit.packets)]
-    helpers = [_render_helper(template, values) for template, values in chosen]
     shared = "\n".join(f"{array.ctype} {array.dimensions}" for array in (*unit.static_shared, *unit.dynamic_shared))
     own = "\n".join((*functions, "\n".join(line for line, _ in body), shared, unit.bounds))
-    used = used_constants(unit.constants, "\n".join((own, *values_in_code(chosen, helpers))), helpers)
+    signature = _signature(unit)
+    rendered = {_render_helper(*one): one for one in chosen}
+    helpers = used_helpers(list(rendered), "\n".join((own, *signature)))
+    values = values_in_code([rendered[helper] for helper in helpers], helpers)
+    used = used_constants(unit.constants, "\n".join((own, *values)), helpers)
     text = (
         environment()
         .get_template("kernel.cu.j2")
@@ -46,11 +52,11 @@ def render(unit: Unit) -> tuple[str, tuple[tuple[int, int], ...]]:
             title=wrap_comment(unit.title, 0),
             header=list(_header_lines(unit.header)),
             constants=[line for constant in used for line in constant_lines(constant)],
-            helpers=helpers,
+            helpers=_under_one_comment(helpers),
             dynamic_shared=_struct_lines(unit.dynamic_shared),
-            static_shared=[line for array in unit.static_shared for line in _shared_lines(array, True)],
+            static_shared=[line for array in _together(unit.static_shared) for line in _shared_lines(array, True)],
             functions=functions,
-            signature="\n".join(_signature(unit)),
+            signature="\n".join(signature),
             body="\n".join(line for line, _ in body),
         )
     )
@@ -59,19 +65,29 @@ def render(unit: Unit) -> tuple[str, tuple[tuple[int, int], ...]]:
 
 def _render_body(unit: Unit) -> list[tuple[str, int]]:
     """The kernel's statements, without places of threads that nothing mentions."""
-    names = {id(line): name for name, line in unit.places}
-    parts: list[tuple[str | None, list[tuple[str, int]]]] = []
+    parts: list[tuple[Node, list[tuple[str, int]]]] = []
     source = 0
     for node in unit.body:
         source = getattr(node, "source_line", 0) or source
-        parts.append((names.get(id(node)), _render_nodes((node,), INDENT, source)))
-    mentioned = {word for name, lines in parts if name is None for text, _ in lines for word in words_of(text)}
-    kept: list[list[tuple[str, int]]] = []
-    for name, lines in reversed(parts):  # a place is made of those above it
-        if name is None or name in mentioned:
-            kept.append(lines)
+        parts.append((node, _render_nodes((node,), INDENT, source)))
+    mentioned = {
+        word for node, lines in parts if not isinstance(node, Place) for text, _ in lines for word in words_of(text)
+    }
+    kept: list[tuple[Node, list[tuple[str, int]]]] = []
+    for node, lines in reversed(parts):  # a place is made of those above it
+        if not isinstance(node, Place) or node.name in mentioned:
+            kept.insert(0, (node, lines))
             mentioned |= {word for text, _ in lines for word in words_of(text)}
-    return [line for lines in reversed(kept) for line in lines]
+    found: list[tuple[str, int]] = []
+    for subject, group in groupby(kept, key=lambda part: part[0].subject if isinstance(part[0], Place) else id(part)):
+        nodes = list(group)
+        together = ", ".join(f"{node.name} = {node.value}" for node, _ in nodes if isinstance(node, Place))
+        line = f"{' ' * INDENT}const int {together};   // {subject}"
+        if len(nodes) > 1 and subject and len(line) <= WIDTH:
+            found.append((line, 0))
+        else:
+            found += [line for _, lines in nodes for line in lines]
+    return found
 
 
 def _line_map(text: str, body: list[tuple[str, int]]) -> tuple[tuple[int, int], ...]:
@@ -105,6 +121,9 @@ def _render_node(node: Node, indent: int, source: int) -> list[tuple[str, int]]:
             return [(text, source) for text in wrap_comment(node.text, indent)]
         case Line():
             text = f"{node.text}   // {node.comment}" if node.comment else node.text
+            return [(line, source) for line in wrap_code(text, indent)]
+        case Place():
+            text = f"const int {node.name} = {node.value};" + (f"   // {node.comment}" if node.comment else "")
             return [(line, source) for line in wrap_code(text, indent)]
         case Spelled():
             rendered = environment().get_template(f"statements/{node.template}.cu.j2").render(**node.values)
@@ -187,6 +206,19 @@ def _render_helper(template: str, values: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
+def _under_one_comment(helpers: list[str]) -> list[str]:
+    """The same helpers, those of one line together under the comment that they share."""
+    found: list[str] = []
+    for helper in helpers:
+        comment, _, code = helper.partition("\n")
+        together = found and found[-1].startswith(f"{comment}\n") and "\n" not in code
+        if together and found[-1].count("\n") == found[-1].count("\nstruct "):
+            found[-1] += f"\n{code}"
+        else:
+            found.append(helper)
+    return found
+
+
 def _paragraphs(lines: Iterable[str]) -> list[str]:
     """The same lines, but that comment lines which follow each other are one, to be broken anew."""
     joined: list[str] = []
@@ -230,6 +262,20 @@ def _struct_lines(arrays: tuple[Shared, ...]) -> list[str]:
             lines.append(f"{2 * margin}}} {turn};")
         lines.append(f"{margin}}};")
     return lines
+
+
+def _together(arrays: tuple[Shared, ...]) -> list[Shared]:
+    """The same arrays; neighbours of one type that one comment explains have one declaration where there is room."""
+    found: list[Shared] = []
+    for array in arrays:
+        last = found[-1] if found else None
+        if last and (last.ctype, last.align, last.comment) == (array.ctype, array.align, array.comment):
+            both = replace(last, dimensions=f"{last.dimensions}, {array.name}{array.dimensions}")
+            if len(_shared_lines(both, True)) == 1:
+                found[-1] = both
+                continue
+        found.append(array)
+    return found
 
 
 def _shared_lines(array: Shared, static: bool, indent: int = INDENT) -> list[str]:

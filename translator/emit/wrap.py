@@ -59,9 +59,22 @@ def _best_cut(text: str, indent: int, opened: int = 0) -> tuple[int, int] | None
     if found is None:
         return (equals + 2, indent + 4) if 0 < equals < WIDTH - 2 and "(" not in text[:equals] else None
     (depth, _, position), continuation = found
+    rest = text[position:].lstrip()
+    if continuation + len(rest) <= WIDTH and _closes_at_end(rest):
+        return position, continuation  # all that the bracket holds, below its start
     if depth > 0 and continuation > WIDTH // 2 and indent + 8 < equals < WIDTH - 2 and "(" not in text[:equals]:
         return equals + 2, indent + 4
     return position, continuation if continuation <= WIDTH // 2 else indent + 8
+
+
+def _closes_at_end(text: str) -> bool:
+    """Whether a bracket that is open before a text closes at its end."""
+    depth = 0
+    for place, character in enumerate(text):
+        depth += (character in "([{") - (character in ")]}")
+        if depth < 0:
+            return not text[place:].strip(")]};, ")
+    return False
 
 
 def _loosest(text: str, indent: int, opened: int) -> tuple[tuple[int, int, int], int] | None:

@@ -24,6 +24,7 @@ def build_kernel(function: KernelFunction, arguments: tuple[Argument, ...], opti
     from .builder import Builder
     from .calls import source_of
     from .statements import visit_block
+    from .unread import without_unread_results
 
     source = source_of(function)
     builder = Builder(source, options, target)
@@ -45,7 +46,7 @@ def build_kernel(function: KernelFunction, arguments: tuple[Argument, ...], opti
         docstring=source.docstring,
         parameters=tuple(parameters),
         constants=constants | sides,
-        body=tuple(builder.statements),
+        body=without_unread_results(tuple(builder.statements)),
         functions=tuple(builder.functions.values()),
         globals=tuple((owner, name, value) for (owner, name), value in builder.globals.items()),
         readings=builder.outside.readings,

@@ -6,6 +6,7 @@ of the language mean in `builtins_*.py`.
 
 from __future__ import annotations
 
+from collections import namedtuple
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -288,7 +289,8 @@ class Builder:
         if isinstance(value, Const):
             return value.value
         if isinstance(value, Tuple):
-            return tuple(self.constant(item, what, span) for item in value.items)
+            items = [self.constant(item, what, span) for item in value.items]
+            return namedtuple("Fields", value.fields)(*items) if value.fields else tuple(items)  # type: ignore[misc]
         raise NotConstexprError(
             f"{what} must be known when the kernel is translated, but it is {describe(value)}",
             span,

@@ -11,7 +11,7 @@ from ..language.dtypes import DType
 from ..ops.dots import DotTypes, dot_shape, dot_types
 from .builder import Builder
 from .builtins_shape import dtype_argument, reshaped
-from .shapes import describe, placed
+from .shapes import describe, elementwise, placed
 from .values import Const, Value
 
 Arguments = dict[str, Value]
@@ -44,7 +44,14 @@ def _dot(builder: Builder, a: Arguments, span: Span) -> Value:
             "make it with tl.zeros((M, N), dtype=tl.float32)",
             builder.calls,
         )
-    operands = (left, right, acc) if acc is not None else (left, right)
+    if acc is not None and types.max_num_imprecise_acc is not None:
+        product = _product(builder, types, shape, (left, right), span)
+        return elementwise("add", [product, acc], span)
+    return _product(builder, types, shape, (left, right, acc) if acc is not None else (left, right), span)
+
+
+def _product(builder: Builder, types: DotTypes, shape: tuple[int, ...], operands: tuple[Expr, ...], span: Span) -> Expr:
+    """The dot, of which the typed kernel knows one batch axis at most."""
     if len(shape) <= 3:
         return _structured(builder, types, shape, operands, span)
     flat = tuple(_one_batch_axis(builder, operand, span) for operand in operands)

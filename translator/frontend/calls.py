@@ -11,19 +11,18 @@ from ..ir.nodes import Assign, CallFunction, DeviceFunction, Expr, Inlined, Use,
 from ..ir.types import ValueType
 from ..ir.walk import expressions, statements, used_variables, what_decides
 from ..kernel_function import KernelFunction
-from ..language import values as language_values
 from ..language.builtin import Builtin
-from ..language.constexpr import constexpr, unwrap
-from ..language.control import condition
+from ..language.constexpr import unwrap
 from ..language.dtypes import DType
 from .aggregates import AGGREGATES, parts_of
 from .builder import Builder
 from .operators import boolean, is_static
+from .python_functions import PYTHON, WITH_KEYWORDS
 from .ranges import is_nonnegative
 from .returns import Result
 from .shapes import broadcast_to, cast_to, common_shape, elementwise, to_expr
 from .source import Source
-from .values import Const, Descriptor, Method, NotElementwiseError, Tuple, Value
+from .values import Const, Method, NotElementwiseError, Tuple, Value
 from .watched import watch_function
 
 DEEPEST_CALL = 64  # functions within functions; who goes further has forgotten to end a recursion
@@ -95,7 +94,7 @@ def bind_arguments(
 
 def _call_python(builder: Builder, target: Any, args: list[Value], kwargs: dict[str, Value], span: Span) -> Value:
     special, arity = PYTHON.get(target, (None, 0)) if getattr(target, "__hash__", None) else (None, 0)
-    if special is not None and len(args) >= arity and (not kwargs or target in (print, condition)):
+    if special is not None and len(args) >= arity and (not kwargs or target in WITH_KEYWORDS):
         result: Value | None = special(builder, args, kwargs, span)
         if result is not None:
             return result
@@ -122,77 +121,6 @@ def _call_python(builder: Builder, target: Any, args: list[Value], kwargs: dict[
         f"Did you forget to add @triton.jit to {name}?",
         builder.calls,
     )
-
-
-def _extremum(op: str):  # type: ignore[no-untyped-def]
-    def call(builder: Builder, args: list[Value], kwargs: dict[str, Value], span: Span) -> Value | None:
-        items = list(args[0].items) if len(args) == 1 and isinstance(args[0], Tuple) else args
-        if all(is_static(item) for item in items) or items == [args[0]]:
-            return None
-        result = items[0]
-        for item in items[1:]:
-            result = elementwise(op, [result, item], span)
-        return result
-
-    return call
-
-
-def _length(builder: Builder, args: list[Value], kwargs: dict[str, Value], span: Span) -> Value | None:
-    return Const(len(args[0].items)) if isinstance(args[0], Tuple) else None
-
-
-def _isinstance(builder: Builder, args: list[Value], kwargs: dict[str, Value], span: Span) -> Value | None:
-    from .. import language
-
-    wanted = builder.constant(args[1], "a class", span)
-    classes = wanted if isinstance(wanted, tuple) else (wanted,)
-    value = args[0]
-    if isinstance(value, Expr):
-        return Const(language.tensor in classes)
-    if isinstance(value, Tuple):
-        return Const(language.tuple in classes or tuple in classes)
-    if isinstance(value, Descriptor):
-        return Const(language.tensor_descriptor in classes)
-    plain = tuple(c for c in classes if c is not constexpr)
-    if not all(isinstance(one, type) for one in plain):
-        return None  # what Python says of it stands in the error
-    return Const(constexpr in classes or isinstance(builder.constant(value, "", span), plain))
-
-
-def _print(builder: Builder, args: list[Value], kwargs: dict[str, Value], span: Span) -> Value:
-    from .builtins_debug import device_print
-
-    prefix = args[0] if args and isinstance(args[0], Const) and isinstance(args[0].value, str) else Const("")
-    rest = args[1:] if args and prefix is args[0] else args
-    device_print(builder, {"prefix": prefix, "args": Tuple(tuple(rest)), "hex": Const(False)}, span)
-    return Const(None)
-
-
-def _dtype_call(builder: Builder, args: list[Value], kwargs: dict[str, Value], span: Span) -> Value | None:
-    return args[0] if args and isinstance(args[0], Const) else None
-
-
-def _tuple(builder: Builder, args: list[Value], kwargs: dict[str, Value], span: Span) -> Value | None:
-    return Tuple(args[0].items) if isinstance(args[0], Tuple) else None
-
-
-def _hinted(builder: Builder, args: list[Value], kwargs: dict[str, Value], span: Span) -> Value:
-    """`tl.condition(value, hint=…)`: the value."""
-    return args[0]
-
-
-# What stands in for a function of Python, and from how many positional arguments on.
-PYTHON: dict[Any, tuple[Any, int]] = {
-    min: (_extremum("minimum"), 1),
-    max: (_extremum("maximum"), 1),
-    len: (_length, 1),
-    isinstance: (_isinstance, 2),
-    print: (_print, 0),
-    constexpr: (_dtype_call, 1),
-    tuple: (_tuple, 1),
-    language_values.tuple: (_tuple, 1),
-    condition: (_hinted, 1),
-}
 
 
 # ---------------------------------------------------------------------------------------------------- jit functions

@@ -20,7 +20,7 @@ from .conditionals import scalar_condition
 from .joined import copy_over
 from .operators import is_static
 from .ranges import is_nonnegative
-from .shapes import cast_to, to_expr
+from .shapes import cast_to, elementwise, to_expr
 from .values import Const, Tuple, Undefined, Value
 
 MOST_UNROLLED = 1 << 16  # iterations that tl.static_range writes out: more would take hours to compile
@@ -133,6 +133,9 @@ def _run_time_loop(
     builder: Builder, node: Any, bounds: list[Value], options: tuple[tuple[str, Any], ...], span: Span
 ) -> None:
     start, stop, step, descending = _loop_bounds(builder, bounds, span)
+    if builder.options.debug and not isinstance(step, Literal):
+        steps = elementwise("ne", [step, Const(0)], span)
+        builder.effect("device_assert", (steps,), span, message="the step of a range is 0")
     origin = builder.here
     variable = builder.variable(node.target.value, start.type)
     if is_nonnegative(builder, start) and not descending:
@@ -164,9 +167,10 @@ def _leave(builder: Builder, node: Any, before: Value | Undefined | None, last: 
     """Gives a loop's variable its last value behind the loop, in the variable that the name has around the block."""
     name = node.target.value
     builder.scope[name] = last
-    if not isinstance(before, Use) or before.variable in builder.protected or isinstance(last, Undefined):
+    is_read = name in builder.source.read_outside_their_loops
+    if not isinstance(before, Use) or isinstance(last, Undefined) or not is_read:
         return
-    if name in builder.source.read_outside_their_loops and builder.block_of.get(before.variable) != builder.block:
+    if before.variable not in builder.protected and builder.block_of.get(before.variable) != builder.block:
         builder.scope[name] = before
         builder.bind(name, last, builder.source.span(node.target))
 

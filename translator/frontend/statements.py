@@ -178,24 +178,7 @@ def _augmented(builder: Builder, node: Any) -> None:
 def _expression(builder: Builder, node: Any) -> None:
     if isinstance(node.value, (cst.SimpleString, cst.ConcatenatedString, cst.Ellipsis)):
         return
-    before = len(builder.statements)
     evaluate(builder, node.value)
-    _drop_unused_result(builder, before)
-
-
-def _drop_unused_result(builder: Builder, before: int) -> None:
-    """An atomic whose result nobody names becomes an effect."""
-    from ..ir.nodes import Assign, Call, Effect
-
-    for position in range(before, len(builder.statements)):
-        statement = builder.statements[position]
-        if (
-            position == len(builder.statements) - 1
-            and isinstance(statement, Assign)
-            and isinstance(statement.value, Call)
-            and statement.value.op.startswith("atomic_")
-        ):
-            builder.statements[position] = Effect(statement.origin, statement.value)
 
 
 def _assert(builder: Builder, node: Any) -> None:

@@ -24,7 +24,7 @@ class Const:
 
 @dataclass(frozen=True, slots=True)
 class Tuple:
-    """A compile-time sequence of values; `maker` builds a namedtuple of the same fields."""
+    """A compile-time sequence of values; `fields` are the names of a namedtuple's."""
 
     items: tuple[Value, ...]
     fields: tuple[str, ...] = ()

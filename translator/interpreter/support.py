@@ -10,15 +10,18 @@ from typing import Any
 
 import numpy as np
 
-from ..diagnostics import DTypeError, NotConstexprError, UnsupportedLanguageConstruct
+from ..diagnostics import DTypeError, KernelFaultError, NotConstexprError, UnsupportedLanguageConstruct
 from ..kernel_function import KernelFunction
 from ..language import control, values
 from ..language.builtin import Builtin
 from ..language.constexpr import constexpr, unwrap
 from ..language.dtypes import DType
+from ..language.namespaces import cuda_capability_geq
 from ..ops.casts import numpy_type
 from ..ops.promotion import promote
 from .blocks import BlockPointer, Descriptor
+from .places import user_line
+from .program import running
 from .tile import Tile, apply, as_tile
 
 plain = unwrap
@@ -150,6 +153,11 @@ def _attribute(of: Callable[..., Any]) -> Callable[..., Any]:
     return lambda value, name, *default: of(value, unwrap(name), *default)
 
 
+def _has_capability(major: Any, minor: Any = 0) -> bool:
+    """Whether the interpreter stands for a GPU of this compute capability: it has all that sm_90 has."""
+    return (unwrap(major), unwrap(minor)) <= (9, 0)
+
+
 _LOOP_OBJECTS = (control.range, control.condition)
 # Python's functions that mean something else in a kernel, and those that may look at run-time values.
 _REPLACED: dict[Any, Any] = {
@@ -160,6 +168,7 @@ _REPLACED: dict[Any, Any] = {
     isinstance: _is_instance,
     constexpr: compile_time,
     values.tuple: builtins.tuple,
+    cuda_capability_geq: _has_capability,
     getattr: _attribute(getattr),
     hasattr: _attribute(hasattr),
 } | {function: function for function in (print, type, repr, builtins.tuple, list)}
@@ -194,5 +203,9 @@ def _typed_indices(bounds: list[Tile]) -> Iterator[Tile]:
         raise DTypeError(f"For loop bounds and step must all be ints, are ({shown})", None, "cast them to tl.int32")
     common = reduce(promote, types)
     array_type = numpy_type(common)
-    values = builtins.range(*(int(bound.number()) for bound in bounds))
+    numbers = [int(bound.number()) for bound in bounds]
+    if numbers[2] == 0:
+        program = running.get().memory.program
+        raise KernelFaultError(f"the step of a range is 0 at {user_line()}, program {program}")
+    values = builtins.range(*numbers)
     return (Tile(np.asarray(index).astype(array_type), common) for index in values)

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..diagnostics import DTypeError, ShapeError
 from ..language.constexpr import unwrap
-from ..language.dtypes import DType, Element, PointerType, int64
+from ..language.dtypes import DType, Element, PointerType, int1, int64
 from ..language.values import block_type, tensor
 from ..ops.casts import check_cast, numpy_cast, numpy_type
 from ..ops.promotion import literal_type
@@ -146,6 +146,8 @@ def cast(tile: Tile, element: Element, rounding: str | None = None, bitcast: boo
         return tile
     check_cast(tile.element, element, rounding, bitcast)
     if isinstance(tile.element, PointerType) or isinstance(element, PointerType):
+        if element == int1:
+            return Tile(tile.values != 0, int1)
         if not isinstance(element, PointerType):
             return Tile(tile.values.astype(numpy_type(element)), element)
         origin = tile.origin if isinstance(tile.element, PointerType) else ANYWHERE

@@ -12,7 +12,8 @@ RESERVED = frozenset(
     switch template this thread_local throw true try typedef typeid typename union unsigned using virtual void
     volatile wchar_t while xor xor_eq half warpSize threadIdx blockIdx blockDim gridDim main printf min max abs
     Packet load_vec store_vec warp_reduce block_reduce block_reduce_rows combine_warps shuffle_xor divide square_root
-    power_of_two sigmoid max_nan min_nan clamp_nan""".split()
+    power_of_two sigmoid sigmoid_double max_nan min_nan clamp_nan made_maps map_slot_taken take_map_slot
+    free_map_slot make_tensor_map_2d""".split()
 )
 # Functions of CUDA's math library whose plain names double-precision code calls; other code may use them as variables.
 MATH_NAMES = frozenset(
@@ -35,7 +36,7 @@ LIBRARY_NAMES = MATH_NAMES | frozenset(
     srand srandom sscanf stpcpy strcat strchr strcmp strcpy strdup strlen strncpy strstr strtod strtok strtol swab
     symlink sync sysconf system tanf tgamma time tmpfile trap trunc truncate ungetc unlink usleep vfork vprintf wait
     write y0 y1 yn clock64 assert stdin stdout stderr errno NULL NAN INFINITY EOF std tilewright
-    NUM_THREADS NUM_WARPS WARP_SIZE SharedArrays TensorMap Barrier dim3 size_t half2 div""".split()
+    NUM_THREADS NUM_WARPS WARP_SIZE SharedArrays TensorMap MadeMaps Barrier dim3 size_t half2 div""".split()
 )
 VECTOR_TYPE = re.compile(r"u?(?:char|short|int|long|longlong|float|double)[1-4]")
 

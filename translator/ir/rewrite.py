@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 from .nodes import Assign, Call, CallFunction, Expr, For, If, Inlined, Statement, Use, Variable, While
@@ -12,21 +13,30 @@ from .walk import statements
 T = TypeVar("T")
 
 
-def with_replaced(block: tuple[Statement, ...], replaced: Mapping[int, Statement]) -> tuple[Statement, ...]:
-    """The block with some statements, at any depth, replaced by others; `replaced` goes by `id` of the statement."""
+def with_replaced(
+    block: tuple[Statement, ...],
+    replaced: Mapping[int, Statement],
+    added: Mapping[tuple[int, bool], Sequence[Statement]] = MappingProxyType({}),
+) -> tuple[Statement, ...]:
+    """The block with some statements, at any depth, replaced by others, and with others `added`.
+
+    `replaced` goes by `id` of the statement as it was, `added` by that and by whether they stand behind it or in front.
+    """
+
+    def inside(body: tuple[Statement, ...]) -> tuple[Statement, ...]:
+        return with_replaced(body, replaced, added)
+
     result: list[Statement] = []
-    for statement in block:
-        statement = replaced.get(id(statement), statement)
+    for before in block:
+        statement = replaced.get(id(before), before)
         match statement:
             case If():
-                then, otherwise = (with_replaced(body, replaced) for body in (statement.then, statement.otherwise))
-                statement = replace(statement, then=then, otherwise=otherwise)
+                statement = replace(statement, then=inside(statement.then), otherwise=inside(statement.otherwise))
             case For() | Inlined():
-                statement = replace(statement, body=with_replaced(statement.body, replaced))
+                statement = replace(statement, body=inside(statement.body))
             case While():
-                prelude, body = (with_replaced(part, replaced) for part in (statement.prelude, statement.body))
-                statement = replace(statement, prelude=prelude, body=body)
-        result.append(statement)
+                statement = replace(statement, prelude=inside(statement.prelude), body=inside(statement.body))
+        result += [*added.get((id(before), False), ()), statement, *added.get((id(before), True), ())]
     return tuple(result)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from ..ops.table import OPS
 from .builtin import Builtin
+from .constexpr import unwrap
 from .dependent_grids import GRID_CONTROL
 from .missing import missing_name
 from .stubs import fdiv
@@ -42,9 +43,9 @@ def _module(name: str, doc: str, members: dict[str, Any]) -> ModuleType:
     return module
 
 
-def _capability_at_least(major: int, minor: int = 0) -> bool:
-    """Whether the target has at least this compute capability; every supported one has 8.0."""
-    return (major, minor) <= (8, 0)
+def cuda_capability_geq(major: int, minor: int = 0) -> bool:
+    """Whether the target has at least this compute capability: in a kernel its own, elsewhere the least that there is."""
+    return (unwrap(major), unwrap(minor)) <= (8, 0)
 
 
 # Kernels of Triton 2 have the device math library's functions there, and in `tl.libdevice`.
@@ -57,5 +58,5 @@ extra = _module("extra", "Functions beyond the language proper.", {"libdevice": 
 target_info = _module(
     "target_info",
     "What kernels may ask about the target.",
-    {"is_cuda": lambda: True, "is_hip": lambda: False, "cuda_capability_geq": _capability_at_least},
+    {"is_cuda": lambda: True, "is_hip": lambda: False, "cuda_capability_geq": cuda_capability_geq},
 )

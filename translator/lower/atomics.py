@@ -15,7 +15,7 @@ from ..schedule.access import padding_tests, plan_access
 from ..schedule.layout import Layout, padded
 from .conditions import conjunction, copies_guard, uniform_test
 from .context import Context, ctype
-from .element import indexed
+from .element import indexed, run_at
 from .memory_order import order_after_loads
 from .point import Point
 from .rounding import materialised
@@ -176,7 +176,7 @@ def _by_vectors(
         tile = source or value.variable  # type: ignore[attr-defined]
         name = context.array_name(tile, point.pattern()) if source is None else context.names.variable(source)
         place, width = context.speller.text(pointer, point), width_name(context, layout, access)
-        node = Line(f"{helper}<{width}>({place}, &{indexed(context, name, tile, point)});")
+        node = Line(f"{helper}<{width}>({place}, {run_at(indexed(context, name, tile, point))});")
         test = uniform_test(context, access, point)
         return (node,) if test is None else (Branch(test.text, (node,)),)
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ..ir.nodes import Call, Effect, Expr, Return, Use, Variable
-from ..ir.types import Dim
+from ..ir.types import Dim, ValueType
 from ..ir.walk import statements
 from ..schedule.access import Access
 from ..schedule.instructions import WARPGROUP_BITS
 from ..schedule.layout import REGISTER, Layout, bits_of
 from ..schedule.shared_tiles import ALIGNMENT, LINE_BYTES, SharedTile
 from .context import Context, ctype
+from .element import run_at
 from .formats import line_elements
 from .matrix_store import stores_matrices, write_matrices
 from .operand import element_place, place_line
@@ -19,6 +20,7 @@ from .point import Index, point_of
 from .rings import box_copies
 from .rounding import materialised
 from .shared import side_text
+from .shared_memory import STORES
 from .unit import Branch, Line, Loop, Node, Shared
 from .vectors import width_name
 
@@ -35,14 +37,14 @@ def lower_box_store(context: Context, statement: Effect) -> tuple[Node, ...]:
     fast = [axis for axis in call.attribute("axes") if axis is not None][-1]
     whole = SharedTile(shape, fast, value.type.dtype.itemsize)
     pieces = whole.boxes if _by_registers(layout, fast, bits_of(whole.boxes)) else 1
-    piece_side = _piece_side(context, whole, variable, _word(call)) if pieces > 1 else shape[fast]
+    piece_side = _piece_side(context, whole, value.type, _word(call)) if pieces > 1 else shape[fast]
     sides = tuple(piece_side if axis == fast else side for axis, side in enumerate(shape))
     tile = SharedTile(sides, fast, whole.itemsize, min(pieces, BUFFERS))
-    array = _buffer(context, statement, variable, tile, _word(call))
+    parts = context.schedule.store_parts.get(id(statement), 1)
+    array = _buffer(context, statement, variable, tile, _word(call), parts)
     for helper in ("async_proxy_fence", "tma_store_wait"):
         context.use_helper(helper)
-    parts = context.schedule.store_parts.get(id(statement), 1)
-    own, barrier = _sharing(context, parts)
+    own, barrier = sharing(context, parts)
     number = context.names.shared_index("piece") if pieces > 1 else "0"
     text = f"{side_text(context, shape[fast])} / {side_text(context, piece_side)}"
     count = context.constant("STORE_PIECES", pieces, f"pieces of {_word(call)}, stored one by one", text, "stores")
@@ -71,6 +73,8 @@ def lower_box_store(context: Context, statement: Effect) -> tuple[Node, ...]:
         context.use_helper("tma_store_complete")
         wait = Line("tma_store_complete<0>();", "an earlier store to the same place comes first")
         first = (Branch(own, (wait,)),)
+    if tile.stages > 1 and array in context.turns:
+        first = (*first, free, *barrier("what other stores have in this memory has been copied out"))
     if pieces > 1:
         nodes = (Loop(f"for (int {number} = 0; {number} < {count}; ++{number})", nodes, unroll=True),)
     last = Branch(own, (Line("tma_store_wait<0>();"),), (), "shared memory must outlive the copies")
@@ -81,13 +85,13 @@ def lower_box_store(context: Context, statement: Effect) -> tuple[Node, ...]:
     return (*prepare, *first, *nodes)
 
 
-def _sharing(context: Context, parts: int) -> tuple[str, Callable[[str], tuple[Node, ...]]]:
+def sharing(context: Context, parts: int) -> tuple[str, Callable[[str], tuple[Node, ...]]]:
     """(whether a thread starts copies, the barrier before it does): of all threads, or of each warpgroup for itself."""
     tid = context.roles.tid
     if parts == 1:
         return f"{tid} == 0", context.barrier
     size, number = context.warpgroup_size(), context.warpgroup(_warpgroup_bits(parts))
-    barrier = context.constant("STORE_BARRIER", 2, "named barriers, one of each warpgroup", topic="threads")
+    barrier = context.constant("STORE_BARRIER", 2, "the first of the warpgroups' own barriers", topic="threads")
     context.use_helper("named_barrier_sync")
     return f"{tid} % {size} == 0", lambda reason: (Line(f"named_barrier_sync({barrier} + {number}, {size});", reason),)
 
@@ -108,14 +112,34 @@ def _in_registers(
     return prepare, variable
 
 
+def stored_box(context: Context, statement: Effect) -> tuple[SharedTile, str, str]:
+    """A stored tile, and the sides of the boxes in which it is copied out."""
+    value = statement.call.args[0]
+    fast = [axis for axis in statement.call.attribute("axes") if axis is not None][-1]
+    tile, parts = (
+        SharedTile(value.type.shape, fast, value.type.dtype.itemsize),
+        context.schedule.store_parts.get(id(statement), 1),
+    )
+    rows = _store_rows(context, tile, parts) if parts > 1 else side_text(context, tile.shape[tile.slow])
+    cols = tile.shape[fast] if tile.boxes == 1 else _piece_side(context, tile, value.type, _word(statement.call))
+    return tile, rows, side_text(context, cols)
+
+
+def _store_rows(context: Context, tile: SharedTile, parts: int) -> str:
+    """The constant that counts the rows of a warpgroup's part."""
+    lines = f"{side_text(context, tile.shape[tile.slow])} / {parts}"
+    return context.constant("STORE_ROWS", tile.lines // parts, "rows that a warpgroup copies out", lines, "stores")
+
+
 def _by_registers(layout: Layout, fast: int, bits: int) -> bool:
     """Whether every thread holds a part of each piece: the piece's number is made of register bits."""
     axis = layout.axes[fast]
     return bits > 0 and all(source == REGISTER for source in axis[len(axis) - bits :])
 
 
-def _buffer(context: Context, statement: Effect, variable: Variable, tile: SharedTile, word: str) -> str:
-    name = context.shared.scratch_name(id(statement), "store", f"{word}_shared", lasting=True)
+def _buffer(context: Context, statement: Effect, variable: Variable, tile: SharedTile, word: str, parts: int) -> str:
+    """The array that copies start from; one thread starts those of all stores that take turns, and waits for them."""
+    name = context.shared.scratch_name(id(statement), "store", f"{word}_shared", lasting=parts > 1, area=STORES)
     dimensions = f"[{_buffers(context, tile)}]" if tile.stages > 1 else ""
     size = " * ".join(side_text(context, side) for side in tile.shape)
     comment = f"{word} on its way out, {tile.swizzle}-byte swizzle"
@@ -135,9 +159,9 @@ def _buffers(context: Context, tile: SharedTile) -> str:
     return context.constant("STORE_BUFFERS", tile.stages, "pieces: one is written, one copied out", topic="stores")
 
 
-def _piece_side(context: Context, whole: SharedTile, variable: Variable, word: str) -> Dim:
+def _piece_side(context: Context, whole: SharedTile, type_: ValueType, word: str) -> Dim:
     """The width of a piece: a line of the widest swizzle."""
-    text = f"{LINE_BYTES} / sizeof({ctype(variable.type)})"
+    text = f"{LINE_BYTES} / sizeof({ctype(type_)})"
     name = context.constant("PIECE_WIDTH", whole.line, f"columns of a piece of {word}: 128 bytes", text, "stores")
     return Dim(whole.line, name)
 
@@ -184,7 +208,7 @@ def _write(
     if width > 1:
         context.needs.packets |= {width * tile.itemsize}
         helper = context.use_helper("store_vec", "store_vec", kind="", modifier="", bools=False)
-        line: Node = Line(f"{helper}<{width_text}>(&{array}[{place}], &{source});")
+        line: Node = Line(f"{helper}<{width_text}>(&{array}[{place}], {run_at(source)});")
     else:
         line = Line(f"{array}[{place}] = {source};")
     nodes: tuple[Node, ...] = (*naming, line)
@@ -220,8 +244,7 @@ def _copy(
         moved = f"{number} * {side_text(context, tile.shape[tile.fast])}"
         starts[fast] = moved if starts[fast] == "0" else f"{starts[fast]} + {moved}"
     if parts > 1:
-        lines = f"{side_text(context, tile.shape[tile.slow])} / {parts}"
-        rows = context.constant("STORE_ROWS", tile.lines // parts, "rows that a warpgroup copies out", lines, "stores")
+        rows = _store_rows(context, tile, parts)
         slow = list(call.attribute("axes")).index(tile.slow)
         moved = f"{context.warpgroup(_warpgroup_bits(parts))} * {rows}"
         starts[slow] = moved if starts[slow] == "0" else f"{starts[slow]} + {moved}"

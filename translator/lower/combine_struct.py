@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from ..ir.nodes import Call, Combine
@@ -9,7 +10,7 @@ from ..language.dtypes import DType
 from .combine import Combination, known_combination
 from .functions import lower_scalar_body
 from .names import Names, type_word
-from .unit import Line, Node
+from .unit import Line, Node, words
 
 if TYPE_CHECKING:
     from .context import Context
@@ -41,7 +42,7 @@ def combination_of(context: Context, call: Call, padding: bool) -> Combination:
         )
     if len(dtypes) == 1 and not padding:
         return _custom_element(context, name, combine, dtypes[0])
-    fields = tuple((dtype.cuda, ORDINALS[number]) for number, dtype in enumerate(dtypes))
+    fields = tuple((dtype.cuda, field) for dtype, field in zip(dtypes, _field_names(combine), strict=True))
     return _states(context, name, fields, _custom_body(context, combine, fields, padding), padding)
 
 
@@ -116,8 +117,9 @@ def _custom_element(context: Context, name: str, combine: Combine, dtype: DType)
     names = Names([])
     left, right = names.variable(combine.left[0]), names.variable(combine.right[0])
     body = lower_scalar_body(context, combine.body, names, combine.results)
-    result = Line(f"return {names.variable(combine.results[0])};")
-    context.use_helper("combine_element", name, state=dtype.cuda, left=left, right=right, body=(*body, result))
+    body, (result,) = _returned(body, [names.variable(combine.results[0])])
+    body = (*body, Line(f"return {result};"))
+    context.use_helper("combine_element", name, state=dtype.cuda, left=left, right=right, body=body)
     return Combination(name, dtype.cuda, (), lambda one, other: f"{name}::combine({one}, {other})", None)
 
 
@@ -129,7 +131,31 @@ def _custom_body(
     for side, variables in (("left", combine.left), ("right", combine.right)):
         for (ctype, field), variable in zip(fields, variables, strict=False):
             nodes.append(Line(f"const {ctype} {names.variable(variable)} = {side}.{field};"))
-    nodes += lower_scalar_body(context, combine.body, names, combine.results)
-    values = ", ".join(names.variable(result) for result in combine.results)
-    nodes.append(Line(f"return {{{values}{', true' if padding else ''}}};"))
-    return tuple(nodes)
+    body = lower_scalar_body(context, combine.body, names, combine.results)
+    body, values = _returned(body, [names.variable(result) for result in combine.results])
+    result = ", ".join([*values, *(["true"] if padding else [])])
+    return (*nodes, *body, Line(f"return {{{result}}};"))
+
+
+def _returned(body: tuple[Node, ...], names: list[str]) -> tuple[tuple[Node, ...], list[str]]:
+    """The body and what it returns: where its last lines do nothing but name the results, these without their names."""
+    last = body[len(body) - len(names) :]
+    found = [
+        re.fullmatch(rf"const [\w ]+ {name} = (.*);", getattr(line, "text", ""))
+        for line, name in zip(last, names, strict=False)
+    ]
+    texts = [match[1] for match in found if match]
+    if len(texts) < len(names) or set(names) & words([Line(text) for text in texts]):
+        return body, names
+    return body[: -len(names)], texts
+
+
+def _field_names(combine: Combine) -> tuple[str, ...]:
+    """Names of a state's fields: what the two parameters for each have in common, "mean" of mean_1 and mean_2."""
+    names, found = Names(["left", "right"]), []
+    for one, other, ordinal in zip(combine.left, combine.right, ORDINALS, strict=False):
+        shared = "_".join(word for word in one.name.split("_") if word in other.name.split("_"))
+        if not shared and one.name.rstrip("0123456789") == other.name.rstrip("0123456789"):
+            shared = one.name.rstrip("0123456789")
+        found.append(names.fresh(shared if shared.isidentifier() else ordinal, ordinal))
+    return tuple(found)

@@ -26,7 +26,7 @@ from .scopes import Scopes
 from .shared_memory import SharedMemory
 from .spell import Speller, Text, coordinate_speller
 from .state import LoadOrder, Role, Stages
-from .unit import Constant, Line, Loop, Node
+from .unit import Constant, Line, Loop, Node, Place
 
 FALLBACK_INDICES = ("p", "r", "c", "k", "m", "n")
 
@@ -131,7 +131,9 @@ class Context:
         for axis, index in enumerate(indices):
             role = self.roles.find(point.layout.axes[axis])
             whole = role is not None and role.run > 1 and constancy[axis] % role.run == 0 and index.text == role.index
-            if whole and role is not None:
+            if whole and role is not None and role.num_registers == role.run:
+                indices[axis] = Index("0", "0", role.vector)
+            elif whole and role is not None:
                 indices[axis] = Index(
                     f"{index.text} / {role.vector} * {role.vector}", f"{index.text} / {role.vector}", role.vector
                 )
@@ -144,13 +146,16 @@ class Context:
         if variable in self.facts.index:
             layouts = self.schedule.index_layouts.get(variable, ())
             number = layouts.index(layout) if layout in layouts else 0
-            return self.names.variable(variable, "" if number == 0 else self._layout_word(layout, number))
+            return self.names.variable(variable, self._layout_words(variable, layouts)[number] if layouts else "")
         return self.names.variable(variable)
 
-    def _layout_word(self, layout: Layout, number: int) -> str:
-        roles = [self.roles.find(bits) for bits in layout.axes if bits]
-        words = [role.noun for role in roles if role is not None]
-        return "_".join([*words, *("other" for _ in range(number - 1))]) or "again"
+    def _layout_words(self, variable: Variable, layouts: tuple[Layout, ...]) -> list[str]:
+        """What tells apart the arrays of an index tile: the tile that each is for, but for one with the plain names."""
+        roles = [[self.roles.find(bits) for bits in layout.axes if bits] for layout in layouts]
+        tiles = [dict.fromkeys(role.tile for role in each if role and role.tile != variable.name) for each in roles]
+        plain = [n for n, each in enumerate(roles) if len(roles) == 1 or all(role and role.plain for role in each)][:1]
+        words = ["" if number in plain else "_".join(tile) or "again" for number, tile in enumerate(tiles)]
+        return ["_".join([word, *["again"] * words[:number].count(word)]) for number, word in enumerate(words)]
 
     def declaration(self, variable: Variable, layout: Layout | None, name: str | None = None) -> str:
         """The declarator of a variable: type, name and register dimensions."""
@@ -223,22 +228,25 @@ class Context:
             self.roles.constants.append(Constant(self._constants[key], text or str(value), comment, topic=topic))
         return self._constants[key]
 
-    def thread_place(self, name: str, text: str, comment: str = "") -> str:
-        """A variable of the prologue that says where this thread stands."""
+    def thread_place(self, name: str, text: str, comment: str = "", subject: str = "", *others: str) -> str:
+        """A variable of the prologue that says where this thread stands, by a name or one of `others`; see `Place`."""
         key = ("place", name, text)
         if key not in self._constants:
-            place = self._constants[key] = self.names.fresh(name, f"{name}_too", f"other_{name}")
-            self.roles.places.append((place, Line(f"const int {place} = {text};", comment)))
+            place = self._constants[key] = self.names.fresh(name, *others, f"other_{name}")
+            self.roles.places.append(Place(place, text, comment, subject))
         return self._constants[key]
 
     def lane(self) -> str:
         """The thread's number within its warp."""
         return self.roles.place_of("lane")
 
-    def warp_place(self, name: str, axis: tuple[int, ...], comment: str) -> str:
+    def warp_place(self, name: str, axis: tuple[int, ...], noun: str, tile: str) -> str:
         """The first coordinate of this warp along an axis of an accumulator."""
         text = self.roles.thread_text(tuple(bit if bit >= LANE_BITS else REGISTER for bit in axis))
-        return self.thread_place(name, text, comment) if text != "0" else text
+        if text == "0":
+            return text
+        subject = "where the warp's part begins"
+        return self.thread_place(name, text, f"the first {noun} of the warp's part", subject, f"{tile}_{name}")
 
     def warpgroup(self, bits: list[int]) -> str:
         """The warpgroup's number, counted by the given thread bits."""

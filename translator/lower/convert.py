@@ -42,7 +42,8 @@ def lower_conversions(
         if (variable, conversion.layout) in context.moved:
             names[variable, conversion.layout] = context.moved[variable, conversion.layout]
             continue
-        copy = context.temporary(id(statement), f"{variable.name}_moved{'_too' * number}", variable.type)
+        again = sum(variable is other for other, _ in names)
+        copy = context.temporary(id(statement), f"{variable.name}_moved{'_again' * again}", variable.type)
         name = context.names.variable(copy)
         names[variable, conversion.layout] = name
         move = Move(
@@ -96,7 +97,7 @@ def _shuffle(context: Context, move: Move, declares: bool) -> list[Node]:
     declaration = context.declaration(variable, wanted, move.name)
     at_once = declares and math.prod(wanted.register_shape()) == 1
     return [
-        Comment(f"{variable.name} changes hands within each warp: from here on a lane has what it uses below."),
+        Comment(f"{variable.name} moves within each warp to the lanes that use it below."),
         *([Line(f"{declaration};")] if declares and not at_once else []),
         *context.each_register(wanted, one),
     ]
@@ -122,7 +123,7 @@ def _exchange(context: Context, statement: Statement, move: Move, purpose: str, 
     itemsize = 8 if variable.type.is_pointer else variable.type.dtype.itemsize
     size = math.prod(padded(side) for side in shape) * itemsize
     swizzle = exchange_swizzle(held, wanted, itemsize)
-    comment = f"{variable.name}, on its way to other threads"
+    comment = f"{variable.name} on its way to other threads"
     array = Shared(shared, context.element_ctype(variable), dimensions(context, shape), size, comment)
     context.shared.scratch(id(statement), purpose, array)
 
@@ -137,9 +138,8 @@ def _exchange(context: Context, statement: Statement, move: Move, purpose: str, 
     writes = context.each_register(held, write)
     if guard := copies_guard(context, held):
         writes = (Branch(guard, writes),)
-    said = f"{variable.name} changes hands through shared memory: from here on each thread has what it uses below."
-    if swizzle.pairs:
-        said += " The exclusive or makes a warp's accesses meet different banks."
+    said = f"{variable.name} moves through shared memory to the threads that use it below"
+    said += "; the exclusive or spreads a warp's accesses over the banks." if swizzle.pairs else "."
     nodes: list[Node] = [
         Comment(said),
         *context.before_write(shared),

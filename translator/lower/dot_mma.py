@@ -16,17 +16,19 @@ def lower_mma(context: Context, statement: Assign, plan: DotPlan, a: OperandPlac
     """Steps through K; every step loads the fragments of a warp's rows and columns and multiplies all pairs."""
     layout, instruction = plan.layout, plan.instruction
     rank = layout.rank
-    row = context.warp_place("warp_row", layout.axes[-2], "first row of the warp's part")
-    column = context.warp_place("warp_col", layout.axes[-1], "first column of the warp's part")
+    target = context.names.variable(statement.target)
+    row = context.warp_place("warp_row", layout.axes[-2], "row", target)
+    column = context.warp_place("warp_col", layout.axes[-1], "column", target)
     rows = instruction.rows
     m_pieces, n_pieces = max(layout.registers(rank - 2) * 8 // rows, 1), max(layout.registers(rank - 1) // 2, 1)
     step = context.constant("MMA_K", instruction.k, "elements of K per instruction", topic="operands")
-    m_count = context.constant("MMA_ROWS", m_pieces, f"pieces of {rows} rows per warp")
-    n_count = context.constant("MMA_COLS", n_pieces, "pieces of 8 columns per warp")
+    names = [(word, f"{target.upper()}_{word}") for word in ("MMA_ROWS", "MMA_COLS")]
+    m_count = context.constant(names[0][0], m_pieces, f"pieces of {rows} rows per warp", "", "tiles", names[0][1])
+    n_count = context.constant(names[1][0], n_pieces, "pieces of 8 columns per warp", "", "tiles", names[1][1])
     planes = layout.registers(0) if rank == 3 else 1
     batch = "0"
     if rank == 3 and layout.axes[0]:
-        place = context.warp_place("warp_plane", layout.axes[0], "first plane of the warp's part")
+        place = context.warp_place("warp_plane", layout.axes[0], "plane", target)
         batch = " + ".join(filter(None, ("p" if planes > 1 else "", place if place != "0" else ""))) or "0"
     mi, ni = context.names.shared_index("mi"), context.names.shared_index("ni")
     kk, s = context.names.shared_index("kk"), context.names.shared_index("s")

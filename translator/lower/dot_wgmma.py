@@ -7,6 +7,7 @@ from ..schedule.dots import DotPlan
 from ..schedule.instructions import WARPGROUP_BITS
 from ..schedule.shared_tiles import CHUNK_BYTES
 from .context import Context
+from .element import run_at
 from .formats import (
     box_bytes,
     box_chunks,
@@ -18,6 +19,7 @@ from .formats import (
     swizzle_bytes,
 )
 from .operand import OperandPlace
+from .shared import side_text
 from .unit import Line, Loop, Node
 
 ROWS = 64  # of one instruction
@@ -70,17 +72,17 @@ def _fragments(context: Context, statement: Assign, plan: DotPlan, count: str, s
     source, helper = context.names.variable(a), context.use_helper("wgmma_fragment")
     context.use_helper("pack_pair")
     steps = a.type.shape[1] // plan.instruction.k
+    steps_text = f"{side_text(context, a.type.shape[1])} / {step}"
     upper, lower = (f"2 * {m}", f"2 * {m} + 1") if count else ("0", "1")
     column = f"{k} * {LANE_COLUMNS}" if steps > 1 else "0"
     pieces, here = (f"[{count}]", f"[{m}]") if count else ("", "")
-    line: Node = Line(
-        f"{helper}({name}{here}{f'[{k}]' * (steps > 1)}, &{source}[{upper}][{column}], &{source}[{lower}][{column}]);"
-    )
+    rows = ", ".join(run_at(f"{source}[{row}][{column}]") for row in (upper, lower))
+    line: Node = Line(f"{helper}({name}{here}{f'[{k}]' * (steps > 1)}, {rows});")
     if steps > 1:
-        line = Loop(f"for (int {k} = 0; {k} < {steps}; ++{k})", (line,), unroll=True)
+        line = Loop(f"for (int {k} = 0; {k} < {steps_text}; ++{k})", (line,), unroll=True)
     if count:
         line = Loop(f"for (int {m} = 0; {m} < {count}; ++{m})", (line,), unroll=True)
-    parts = f"[{steps}]" * (steps > 1)
+    parts = f"[{steps_text}]" * (steps > 1)
     place = f"[{kk} / {step}]" * (steps > 1)
     return [Line(f"unsigned {name}{pieces}{parts}[4];"), line], f"{name}{here}{place}"
 
@@ -126,7 +128,9 @@ def _helper(context: Context, plan: DotPlan, n: int, a: OperandPlace | None, b: 
         "a_transposed": a is not None and not a.k_fast,
         "b_transposed": not b.k_fast,
     }
-    return context.needs.distinct_helper("wgmma", f"wgmma_m64n{n}k{instruction.k}", values)
+    transposed = "".join(word for word, place in (("a", a), ("b", b)) if place and not place.k_fast)
+    difference = "registers" if a is None else f"transposed_{transposed}" if transposed else "plain"
+    return context.needs.distinct_helper("wgmma", f"wgmma_m64n{n}k{instruction.k}", values, difference)
 
 
 def _warpgroup_offset(context: Context, axis: tuple[int, ...]) -> tuple[str, int]:
@@ -156,13 +160,15 @@ def _descriptor(context: Context, statement: Assign, place: OperandPlace, word: 
     start = place.base
     if number != "0":
         start += f" + {number} * {part_elements(context, tile, place.variable, upper, place.mn_axis, parts)}"
-    swizzle = swizzle_bytes(context, tile, upper) if tile.swizzle else "0"
-    leading = "16" if place.k_fast or tile.boxes == 1 else box_bytes(context, tile, upper)
-    if not place.k_fast and not tile.swizzle:  # without a swizzle the strides along K and along M or N change roles
-        leading = pattern_bytes(context, tile, upper)
+    arguments = [start]
+    if not tile.swizzle:  # the strides along K and along M or N change roles
+        stride = pattern_bytes(context)
+        arguments += ["16" if place.k_fast else stride, stride]
+    elif not place.k_fast and tile.boxes > 1:
+        arguments.append(box_bytes(context, tile, upper))
     helper, name = context.use_helper("wgmma_descriptor"), _tile_name(context, statement, place, word)
-    arguments = f"{start}, {leading}, {pattern_bytes(context, tile, upper)}"
-    return Line(f"const auto {name} = {helper}<{swizzle}>({arguments});")
+    swizzle = swizzle_bytes(context, tile, upper) if tile.swizzle else "0"
+    return Line(f"const auto {name} = {helper}<{swizzle}>({', '.join(arguments)});")
 
 
 def _k_step(context: Context, place: OperandPlace, kk: str) -> str:

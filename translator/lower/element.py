@@ -46,6 +46,11 @@ def _is_long(expr: Expr, text: str) -> bool:
     return widened or (isinstance(expr.type.element, DType) and expr.type.element.bits == 64)
 
 
+def run_at(element: str) -> str:
+    """The run of registers that starts at an element: "x[r]" rather than "&x[r][0]"."""
+    return element.removesuffix("[0]") if element.endswith("[0]") else f"&{element}"
+
+
 def indexed(context: Context, name: str, variable: Variable, point: Point) -> str:
     """The register of a tile at a point of its own layout."""
     subscripts = (f"[{point.indices[axis].text}]" for axis in point.layout.array_axes())

@@ -36,11 +36,9 @@ def swizzle_bytes(context: Context, tile: SharedTile, word: str) -> str:
     return context.constant(name, tile.swizzle, "bytes of a swizzled line", "", "operands", f"{word}_{name}")
 
 
-def pattern_bytes(context: Context, tile: SharedTile, word: str) -> str:
-    """The bytes after which the swizzle repeats."""
-    value, name = 8 * tile.line * tile.itemsize, "PATTERN_BYTES"
-    text = f"8 * {swizzle_bytes(context, tile, word)}" if tile.swizzle else ""
-    return context.constant(name, value, "8 lines: the swizzle repeats", text, "operands", f"{word}_{name}")
+def pattern_bytes(context: Context) -> str:
+    """The bytes of 8 lines of one chunk each, which no swizzle exchanges."""
+    return context.constant("PATTERN_BYTES", 8 * CHUNK_BYTES, "8 lines of 16 bytes", "", "operands")
 
 
 def box_bytes(context: Context, tile: SharedTile, word: str) -> str:

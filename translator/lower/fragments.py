@@ -142,11 +142,14 @@ def _by_elements(
     if count == 1:
         i = "0"
     row = added(first, f"{half} * 8" if half and side > MATRIX else "", _of(f"{step.lane} / 4", MATRIX, side, True))
-    value = f"{place.base}[{place.place(context, row, added(step.k, quarter, f'{step.lane} % 4'), step.batch)}]"
+    at = place.place(context, row, added(step.k, quarter, f"{step.lane} % 4"), step.batch)
+    naming, offset = place_line(context, at, place.variable.name, count > 1)
+    value = f"{place.base}[{offset}]"
     value = value if instruction.a_type == "f64" else f"__float_as_uint({value})"
     target = "whole" if pairs else f"{name}[0]" if split else name
     line = Line(f"{target}[{i}] = {value};")
-    nodes: list[Node] = [Loop(f"for (int {i} = 0; {i} < {count}; ++{i})", (line,), unroll=True) if count > 1 else line]
+    read = (*naming, line)
+    nodes: list[Node] = [Loop(f"for (int {i} = 0; {i} < {count}; ++{i})", read, unroll=True)] if count > 1 else [*read]
     if pairs:
         return (Line(f"unsigned whole[{count}];"), *nodes, *_split_bf16(context, [name], ["whole"]))
     if split:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from .. import version
 from ..artifact import Options, Target, TensorMap
@@ -15,6 +15,7 @@ from ..schedule.instructions import LANE_BITS, WARPGROUP_BITS
 from ..schedule.layout import Layout
 from ..schedule.tensor_copies import UNBOUNDED
 from .context import Context, ctype
+from .made_maps import line_of_making
 from .row_copies import rows_note
 from .staging import tile_comment
 from .unit import HeaderField
@@ -43,7 +44,7 @@ def header_fields(context: Context, dynamic_bytes: int, mentioned: frozenset[str
         HeaderField("launch", _launch(context, dynamic_bytes)),
         HeaderField("compile", _compile(context)),
         HeaderField("guards", (f"holds for {', '.join(rings.guards)}; otherwise take --no-guards",)),
-        HeaderField("maps", tuple(_tensor_map(one) for one in rings.maps)),
+        HeaderField("maps", tuple(_tensor_map(context, one) for one in rings.maps)),
         HeaderField("warps", _warps(context)),
         HeaderField("tiles", _tiles(context, mentioned)),
         HeaderField("no TMA", rings.reasons),
@@ -68,12 +69,14 @@ def _compile(context: Context) -> tuple[str, ...]:
     return (f"with {' '.join(flags)}",) if flags else ()
 
 
-def _tensor_map(one: TensorMap) -> str:
-    """What the launcher encodes, outermost dimension first as in the code."""
-    sizes = ", ".join("any" if size == UNBOUNDED else size for size in reversed(one.sizes))
+def _tensor_map(context: Context, one: TensorMap) -> str:
+    """What the launcher encodes, or the kernel, outermost dimension first as in the code."""
     box = ", ".join(map(str, reversed(one.box)))
-    strides = ", ".join(reversed(one.strides))
     swizzle = f"{one.swizzle}-byte swizzle" if one.swizzle else "no swizzle"
+    if one.made:
+        return f"{one.name}: made in the kernel (L{line_of_making(context, one)}); box [{box}], {swizzle}"
+    sizes = ", ".join("any" if size == UNBOUNDED else size for size in reversed(one.sizes))
+    strides = ", ".join(reversed(one.strides))
     return f"{one.name}: {one.base} [{sizes}], strides in bytes [{strides}]; box [{box}], {swizzle}"
 
 
@@ -157,59 +160,64 @@ def _launch_kinds(options: Options, target: Target) -> Iterator[str]:
 
 
 def _tiles(context: Context, mentioned: frozenset[str]) -> tuple[str, ...]:
-    """Tiles by layout: which, how large, and who holds what; of registers, those that the text has."""
+    """Tiles by layout: which, how large, and who holds what; of registers, those that the text has.
+
+    Index tiles, which each layout computes for itself where it needs them, are left to the text.
+    """
     schedule, facts = context.schedule, context.facts
     groups: dict[tuple[tuple[int, ...], Layout], list[str]] = {}
     for statement in statements(context.kernel.body):
         for target in getattr(statement, "targets", ()):
-            layouts: Iterable[Layout] = schedule.index_layouts.get(target, ())
-            if target in schedule.layouts:
-                layouts = (schedule.layouts[target],)
-            if target in facts.absorbed or target in facts.unused or target in schedule.staged:
+            if target not in schedule.layouts or target in facts.index | facts.absorbed | facts.unused | set(
+                schedule.staged
+            ):
                 continue
-            for layout in layouts:
-                name = context.array_name(target, layout)
-                if name not in mentioned:
-                    continue
-                names = groups.setdefault((target.type.shape, layout), [])
-                if name not in names:
-                    names.append(name)
+            layout = schedule.layouts[target]
+            name = context.array_name(target, layout)
+            names = groups.setdefault((target.type.shape, layout), [])
+            if name in mentioned and name not in names:
+                names.append(name)
     lines = []
     for (shape, layout), names in groups.items():
+        if not names:
+            continue
         sides = ", ".join(str(int(side)) for side in shape)
         pieces = {fragments(plan) for plan in schedule.dots.values() if plan.layout == layout} - {""}
         lines.append(f"{', '.join(names)} [{sides}]: {next(iter(sorted(pieces)), distribution(layout))}")
     for variable, tile in schedule.staged.items():
+        name, sides = context.names.variable(variable), ", ".join(str(int(side)) for side in tile.shape)
         if variable in schedule.rings.twins:
+            first = context.names.variable(schedule.rings.twins[variable])
+            lines += [f"{name} [{sides}]: the memory of {first}"] * (name != first)
             continue
-        sides = ", ".join(str(int(side)) for side in tile.shape)
         stages = f"{tile.stages} stages of " if tile.stages > 1 else ""
         lines.append(
-            f"{context.names.variable(variable)} [{sides}]: shared, {stages}{tile.stage_bytes} bytes, {tile_comment(tile)}"
+            f"{name} [{sides}]: shared, {stages}{tile.stage_bytes} bytes, {tile_comment(tile)}"
             f"{rows_note(context, variable)}{context.stages.turned.get(variable, '')}"
         )
     if schedule.in_shared:
         names = [context.names.variable(v) for v in sorted(schedule.in_shared, key=lambda v: v.key)]
         lines.append(f"{', '.join(names)}: in shared memory, for want of registers")
-    return tuple(lines) or ("none",)
+    return tuple(lines) or ("none but indices",)
 
 
 def distribution(layout: Layout) -> str:
-    """Who holds what, in words."""
-    parts = []
-    for axis, bits in enumerate(layout.axes):
-        threads = sum(bit >= 0 for bit in bits)
-        registers, run = layout.registers(axis), layout.run(axis)
-        words = []
-        if registers // run > 1:
-            words.append(f"{registers // run}")
-        words.append(f"{1 << threads} thread{'s' if threads else ''}")
-        if run > 1:
-            words.append(f"{run} consecutive elements")
-        parts.append(" x ".join(words))
-    text = "; ".join(parts)
+    """Who holds what, in words: along each axis how often as many threads take turns, with how many elements each."""
     copies = len(layout.free_thread_bits())
-    return text + (f"; {1 << copies} threads hold copies" if copies else "")
+    if copies == layout.thread_bits:
+        return "the same in every thread"
+    nouns = {2: ("rows: ", "columns: "), 3: ("planes: ", "rows: ", "columns: ")}.get(layout.rank, ("",) * layout.rank)
+    parts = []
+    for axis, (noun, bits) in enumerate(zip(nouns, layout.axes, strict=True)):
+        threads = 1 << sum(bit >= 0 for bit in bits)
+        registers, run = layout.registers(axis), layout.run(axis)
+        if threads > 1:
+            words = [f"{registers // run}"] if registers > run else []
+            words += [f"{threads} threads"] + ([f"{run} consecutive{'' if noun else ' elements'}"] if run > 1 else [])
+            parts.append(f"{noun}{' x '.join(words)}")
+        elif registers > 1:
+            parts.append(f"{noun}{registers} in each thread")
+    return "; ".join([*parts, *([f"each element in {1 << copies} threads"] if copies else [])])
 
 
 def fragments(plan: DotPlan) -> str:
@@ -223,7 +231,7 @@ def fragments(plan: DotPlan) -> str:
     copies = len([bit for bit in plan.layout.free_thread_bits() if bit >= bits])
     instruction += f", {len(split.products)} products of {split.type} parts" if split else ""
     text = f"registers, {' x '.join(map(str, part))} per {owner}, by {instruction}"
-    return text + (f"; {1 << copies} {owner}s hold copies" if copies else "")
+    return text + (f"; each part in {1 << copies} {owner}s" if copies else "")
 
 
 def _numerics(context: Context) -> tuple[str, ...]:

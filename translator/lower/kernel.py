@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 from ..analysis.facts import Facts
 from ..ir.c_names import MATH_NAMES, can_be_global
-from ..ir.nodes import Call, For, Kernel, Statement, Variable
+from ..ir.nodes import Call, Expr, For, Kernel, Literal, Statement, Variable
 from ..ir.types import ValueType
 from ..ir.walk import expressions, statements, subexpressions
 from ..language.dtypes import DType, PointerType, float32
@@ -19,14 +20,15 @@ from .functions import lower_function
 from .header import header_fields, title
 from .index_tiles import settle_index_tiles
 from .literals import literal_text
+from .made_maps import count_map_slots
 from .names import Names, entry_name
-from .roles import Roles
+from .roles import UNNAMED_TILE, Roles
 from .scopes import Scopes, find_scopes
 from .shared_plan import loops_of_tiles, names_of_arrays, plan_shared, shared_alignment
-from .unit import Blank, Constant, Function, Line, Node, Shared, Unit, words
+from .unit import COMMENT_ROOM, Blank, Constant, Function, Line, Node, Shared, Unit, rewritten, words
 from .warp_roles import lower_body
 
-COMMENT_ROOM = 43  # columns beside a constant
+LAUNCH_WORD = re.compile(r"static_cast<int>\((blockIdx|gridDim)\.([xyz])\)")
 
 
 def lower_kernel(kernel: Kernel, facts: Facts, schedule: Schedule, in_turns: bool = False) -> Unit:
@@ -41,10 +43,12 @@ def lower_kernel(kernel: Kernel, facts: Facts, schedule: Schedule, in_turns: boo
     context = _context(kernel, facts, schedule, in_turns)
     names = context.names
     body = settle_index_tiles(lower_body(context, kernel), lambda name: names.bearers(name) <= facts.index)
+    body = _name_launch_words(context, body)
     functions = _functions(context, kernel)
     for helper in context.speller.used_helpers:
         context.use_helper(helper)
     static, dynamic, dynamic_bytes = plan_shared(context)
+    count_map_slots(context, dynamic_bytes)
     prologue, bounds = _prologue(context, dynamic, body), _bounds(context)
     unit = Unit(
         title=title(kernel),
@@ -62,13 +66,29 @@ def lower_kernel(kernel: Kernel, facts: Facts, schedule: Schedule, in_turns: boo
         parameters=(
             *(context.declaration(parameter.variable, None) for parameter in kernel.parameters),
             *((f"int {context.num_programs()}",) if schedule.rings.persistent else ()),
-            *(f"const __grid_constant__ TensorMap {tensor_map.name}" for tensor_map in schedule.rings.maps),
+            *(f"const __grid_constant__ TensorMap {tensor_map.name}" for tensor_map in schedule.rings.encoded),
         ),
         bounds=bounds,
-        places=tuple(context.roles.places),
         body=(*prologue, Blank(), *body),
     )
     return unit
+
+
+def _name_launch_words(context: Context, body: tuple[Node, ...]) -> tuple[Node, ...]:
+    """The body with a name for a program's place in the grid, and for the grid's sides, where it computes with them."""
+    found: set[tuple[str, str]] = set()
+
+    def noted(text: str) -> str:
+        found.update(LAUNCH_WORD.findall(text))
+        return text
+
+    rewritten(body, noted)
+    known = {"blockIdx": ("program", "the program's place"), "gridDim": ("num_programs", "how many there are")}
+    names = {
+        (word, axis): context.thread_place(f"{known[word][0]}_{axis}", f"{word}.{axis}", "", known[word][1])
+        for word, axis in sorted(found)
+    }
+    return rewritten(body, lambda text: LAUNCH_WORD.sub(lambda match: names[match[1], match[2]], text))
 
 
 def _bounds(context: Context) -> str:
@@ -91,8 +111,9 @@ def _context(kernel: Kernel, facts: Facts, schedule: Schedule, in_turns: bool) -
     roles = Roles(_layouts(kernel, schedule), names, schedule.options.num_warps, schedule.rings.has_producer)
     context = Context(kernel, facts, schedule, _scopes(kernel, facts, schedule, names), names, roles)
     context.shared.in_turns = in_turns
-    if in_turns and not schedule.rings.has_producer:  # which loads for the next loop while this one is under way
-        context.shared.loops_of = loops_of_tiles(kernel, facts, schedule.staged)
+    if in_turns:  # the loading warpgroup loads for the next loop while this one is under way
+        ahead = {tile for ring in schedule.rings.rings if ring.kind == "tma" for tile in ring.tiles}
+        context.shared.turns_of = loops_of_tiles(kernel, facts, [tile for tile in schedule.staged if tile not in ahead])
     for name in kernel.constants:
         names.reserve(name)
     for tensor_map in schedule.rings.maps:
@@ -100,7 +121,8 @@ def _context(kernel: Kernel, facts: Facts, schedule: Schedule, in_turns: bool) -
     for parameter in kernel.parameters:
         names.variable(parameter.variable)
     for tile, first in schedule.rings.twins.items():
-        names.share(tile, first)
+        if tile.name == first.name:
+            names.share(tile, first)
     context.read_only = read_only_pointers(kernel)
     context.agreed = agreed_loads(kernel)
     for variable in sorted(schedule.in_shared, key=lambda v: v.key):
@@ -144,7 +166,7 @@ def _layouts(kernel: Kernel, schedule: Schedule) -> list[tuple[Layout, tuple[int
                 found.append((schedule.warp_copies[target].layout, target.type.shape, f"{target.name}_ahead"))
         own = schedule.statement_layouts.get(id(statement))
         if own is not None:
-            found.append((own, _tile_shape(statement), "tile"))
+            found.append((own, _tile_shape(statement), UNNAMED_TILE))
         for conversion in schedule.conversions.get(id(statement), ()):
             found.append((conversion.layout, conversion.variable.type.shape, conversion.variable.name))
     return found
@@ -235,6 +257,13 @@ def _tile_in_shared(context: Context, variable: Variable) -> Shared:
     return Shared(context.names.variable(variable), context.element_ctype(variable), dimensions, size, comment)
 
 
+def _twins(context: Context) -> list[Line]:
+    """Names for tiles that take the memory of others of another name."""
+    pairs = [tuple(map(context.names.variable, pair)) for pair in context.schedule.rings.twins.items()]
+    comment = "the same memory: their loops follow each other"
+    return [Line(f"auto& {tile} = {first};", comment) for tile, first in dict.fromkeys(pairs) if tile != first]
+
+
 def _prologue(context: Context, dynamic: tuple[Shared, ...], body: Iterable[Node]) -> list[Node]:
     """The coordinates of the thread, as far as the body reads them, and the shared struct."""
     nodes: list[Node] = []
@@ -242,18 +271,36 @@ def _prologue(context: Context, dynamic: tuple[Shared, ...], body: Iterable[Node
         nodes += [
             Line(f"extern __shared__ __align__({shared_alignment(dynamic)}) unsigned char shared_bytes[];"),
             *names_of_arrays(context, dynamic),
+            *_twins(context),
         ]
     tid = context.roles.tid
     used, places = words((*context.role.set_up, *body)), []
-    for name, line in reversed(context.roles.places):  # a place may be computed from those before it
-        if name in used:
-            places.append(line)
-            used |= words((line,))
+    for place in reversed(context.roles.places):  # a place may be computed from those before it
+        if place.name in used:
+            places.append(place)
+            used |= words((place,))
     if tid in used:
         nodes.append(Line(f"const int {tid} = threadIdx.x;"))
-    if (
-        places and tid in used and not context.schedule.rings.has_producer
-    ):  # with tensor copies there is little that it would save
-        nodes.append(Line(f"__builtin_assume({tid} >= 0);", "its quotients and remainders are shifts and masks"))
+    # With tensor copies there is little that it would save.
+    divided = any(re.search(rf"\b{tid}\b", place.value) for place in places)
+    if tid in used and (divided or _tests_constants(context.kernel)) and not context.schedule.rings.has_producer:
+        known = f"__builtin_assume({tid} >= 0 && {tid} < NUM_THREADS);"
+        nodes.append(Line(known, "quotients are shifts, known tests vanish"))
     nodes += reversed(places)
     return [*nodes, *context.role.set_up]
+
+
+def _tests_constants(kernel: Kernel) -> bool:
+    """Whether indices are compared with numbers: a thread's range then decides some of it, such as all of a last vector."""
+    return any(
+        isinstance(part, Call) and part.op in ("lt", "le", "gt", "ge") and any(map(_is_number, part.args))
+        for statement in statements(kernel.body)
+        for expr in expressions(statement)
+        for part in subexpressions(expr)
+    )
+
+
+def _is_number(expr: Expr) -> bool:
+    while isinstance(expr, Call) and expr.op in ("broadcast", "cast"):
+        expr = expr.args[0]
+    return isinstance(expr, Literal)

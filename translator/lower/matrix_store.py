@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from ..ir.nodes import Variable
-from ..schedule.instructions import COLUMN_IN_PIECE, ROW_IN_PIECE
-from ..schedule.layout import REGISTER, Layout
+from ..schedule.instructions import COLUMN_IN_PIECE, ROW_IN_PIECE, WARPGROUP_BITS
+from ..schedule.layout import REGISTER, Layout, bits_of
 from ..schedule.shared_tiles import SharedTile
 from .context import Context
+from .element import run_at
 from .shared import side_text
 from .unit import Line, Loop, Node
 
@@ -20,11 +21,16 @@ def stores_matrices(layout: Layout, tile: SharedTile, per_piece: int) -> bool:
     if tile.itemsize != ITEM_BYTES or layout.rank != 2 or tile.fast != 1 or per_piece % OWN:
         return False
     rows, columns = layout.axes
+    within = bits_of(tile.shape[1])
+    own, above = columns[len(COLUMN_IN_PIECE) : within], columns[within:]
+    registers = next((place for place, bit in enumerate(own) if bit != REGISTER), len(own))
     further = [bit for bit in rows[len(ROW_IN_PIECE) + 2 :] if bit == REGISTER]
     return (
         rows[: len(ROW_IN_PIECE) + 2] == (*ROW_IN_PIECE, 5, 6)
         and list(rows[len(ROW_IN_PIECE) + 2 :][: len(further)]) == further
         and columns[: len(COLUMN_IN_PIECE) + 1] == (*COLUMN_IN_PIECE, REGISTER)
+        and all(bit >= WARPGROUP_BITS for bit in own[registers:])
+        and all(bit == REGISTER for bit in above)
     )
 
 
@@ -34,13 +40,19 @@ def write_matrices(
     """This warp's part of a piece: `count` elements of each of a thread's rows, from `first` ("" for the start) on."""
     for template, name, values in (("swizzled", "swizzled", {}), ("stmatrix", "stmatrix_x4", {"count": 4})):
         context.use_helper(template, name, **values)
-    helper, tile_name = context.use_helper("store_matrices"), context.names.variable(variable)
+    tile_name = context.names.variable(variable)
+    in_piece = layout.axes[1][len(COLUMN_IN_PIECE) : bits_of(tile.shape[1])]
+    shared_out = any(bit != REGISTER for bit in in_piece)  # warpgroups hold columns side by side
+    suffix = "_from" if shared_out else ""
+    helper = context.use_helper("store_matrices", f"store_matrices{suffix}", columns=shared_out)
     warp_row = context.roles.thread_text((*[REGISTER] * len(ROW_IN_PIECE), *layout.axes[0][len(ROW_IN_PIECE) :]))
     sides = ", ".join(side_text(context, tile.shape[axis]) for axis in (tile.fast, tile.slow))
     r, several = context.names.shared_index("r"), layout.registers(0) > 2
     rows = (r, f"{r} + 1") if several else ("0", "1")
     at = f"{warp_row} + {r} * {OTHER_PIECE}" if several else warp_row
-    sources = ", ".join(f"&{tile_name}[{row}][{first or 0}]" for row in rows)
+    if shared_out:
+        at += f", {context.roles.thread_text((*[REGISTER] * len(COLUMN_IN_PIECE), *in_piece))}"
+    sources = ", ".join(run_at(f"{tile_name}[{row}][{first or 0}]") for row in rows)
     store = Line(f"{helper}<{sides}, {count}>({array}, {at}, {sources});")
     if not several:
         return (store,)

@@ -7,15 +7,16 @@ from dataclasses import replace
 
 from ..ir.nodes import Assign, Call, Effect, Expr, Literal, Use, Variable
 from ..ir.types import ValueType
+from ..ir.walk import MOVES
 from ..language.dtypes import DType, PointerType
 from ..schedule.access import Access, plan_access
 from ..schedule.layout import Layout
 from .conditions import all_tests, copies_guard, scalar_test, uniform_test, valid_count
 from .context import Context, ctype
-from .element import element_text, indexed
+from .element import element_text, indexed, run_at
 from .literals import literal_text
 from .memory_order import note_load, order_after_loads
-from .point import Point
+from .point import Index, Point, point_of
 from .rounding import materialised
 from .spell import Text
 from .told import told_by_one
@@ -50,7 +51,7 @@ def lower_load(context: Context, statement: Assign) -> tuple[Node, ...]:
     access = access_of(context, statement)
     modifier = "" if target in context.stages.own else read_modifier(call)
     after = context.stages.after_load.get(id(statement), ())
-    if access.width > 1 and not (other is None or isinstance(other, Literal)):
+    if access.width > 1 and not (other is None or _is_uniform(other)):
         access = plan_access_by_element(access, pointer, mask, layout, context, id(statement))
     if target in context.stages.own and _is_zero(other):
         access = replace(access, tests=(), bounds=())  # its copies left zeros where the mask is false
@@ -73,7 +74,7 @@ def lower_load(context: Context, statement: Assign) -> tuple[Node, ...]:
             return (Spelled("assign", {"target": indexed(context, name, target, point), "value": value.text}),)
 
         if not access.repeats:
-            return (*declare, *context.each_register(layout, one), *after)
+            return (*with_value(context, statement, declare, context.each_register(layout, one)), *after)
         load = one
     else:
         load = _load_vector(context, statement, call, access, name, modifier)
@@ -86,6 +87,23 @@ def lower_load(context: Context, statement: Assign) -> tuple[Node, ...]:
         return (*whole, *load(point), *copies_of_repeated(context, name, target, access, point))
 
     return (*declare, *vectors(context, layout, access, all_of_it), *after)
+
+
+def with_value(
+    context: Context, statement: Assign, declare: tuple[Node, ...], nodes: tuple[Node, ...]
+) -> tuple[Node, ...]:
+    """A declaration and what is assigned after it, in a line of their own where that is a single element."""
+    if len(declare) != 1 or len(nodes) != 1 or not isinstance(nodes[0], Spelled) or not isinstance(declare[0], Line):
+        return (*declare, *nodes)
+    once = context.facts.assignments[statement.target] == 1 and not statement.target.type.is_pointer
+    return (Line(f"{'const ' if once else ''}{declare[0].text[:-1]} = {nodes[0].values['value']};"),)
+
+
+def _is_uniform(other: Expr) -> bool:
+    """Whether all elements outside a mask get the same value."""
+    if isinstance(other, Call) and other.op in ("broadcast", "cast"):
+        return _is_uniform(other.args[0])
+    return isinstance(other, Literal) or not other.type.is_tile
 
 
 def _is_zero(other: Expr | None) -> bool:
@@ -113,11 +131,10 @@ def lower_store(context: Context, statement: Effect) -> tuple[Node, ...]:
     layout = context.schedule.statement_layouts[id(statement)]
     access = plan_access(pointer, mask, layout, context.facts, context.facts.environments[id(statement)])
     modifier = write_modifier(call)
-    ready = isinstance(value, (Use, Literal)) or layout.register_shape() == (1,) * layout.rank
+    ready = isinstance(moved_from(value), (Use, Literal)) or layout.register_shape() == (1,) * layout.rank
     by_vectors = access.width > 1 or bool(modifier)
     if by_vectors:
-        elsewhere = context.facts.index | context.schedule.in_shared | context.schedule.recomputed.variables
-        ready = isinstance(value, Use) and value.variable not in elsewhere
+        ready = _lies_in_order(context, value, layout, access)
     # The whole tile is computed before the first element is stored: in a branch, element would wait for element.
     source, prepare = (None, ()) if ready else materialised(context, statement, value, layout)
     nodes: tuple[Node, ...]
@@ -128,17 +145,34 @@ def lower_store(context: Context, statement: Effect) -> tuple[Node, ...]:
     nodes = (*prepare, *nodes)
     guard = copies_guard(context, layout)
     if guard:
-        nodes = (_both(guard, nodes),)
+        nodes = (_both(guard, nodes, "" if guard == f"{context.roles.tid} == 0" else "the other threads hold copies"),)
     return (*order_after_loads(context, pointer, layout), *nodes)
 
 
-def _both(guard: str, nodes: tuple[Node, ...]) -> Branch:
-    """Statements under a condition, and under their own one besides where that is all they are."""
+def moved_from(value: Expr) -> Expr:
+    """The expression whose elements a value has, in other places perhaps."""
+    while isinstance(value, Call) and value.op in MOVES:
+        value = value.args[0]
+    return value
+
+
+def _lies_in_order(context: Context, value: Expr, layout: Layout, access: Access) -> bool:
+    """Whether registers hold a value, the elements of each of the access's vectors side by side."""
+    tile = moved_from(value)
+    elsewhere = context.facts.index | context.schedule.in_shared | context.schedule.recomputed.variables
+    if not isinstance(tile, Use) or tile.variable in elsewhere | context.facts.absorbed:
+        return False
+    probe = point_of(layout, tuple(Index(f"axis{axis}") for axis in range(layout.rank)))
+    return access.width == 1 or context.speller.text(value, probe).endswith(f"[axis{access.axis}]")
+
+
+def _both(guard: str, nodes: tuple[Node, ...], said: str) -> Branch:
+    """Statements under a condition, and under their own one besides where that is all they are; `said` explains it."""
     inner = nodes[0]
     if len(nodes) > 1 or not isinstance(inner, Branch) or inner.otherwise or inner.comment:
-        return Branch(guard, nodes)
+        return Branch(guard, nodes, comment=said)
     loose = any(mark in inner.condition for mark in (" || ", " ? "))
-    return Branch(f"{guard} && {f'({inner.condition})' if loose else inner.condition}", inner.then)
+    return Branch(f"{guard} && {f'({inner.condition})' if loose else inner.condition}", inner.then, comment=said)
 
 
 # ------------------------------------------------------------------------------------------------------- scalars
@@ -196,7 +230,7 @@ def _load_vector(
             "width": width,
             "target": context.names.shared_index("loaded")
             if access.scattered
-            else f"&{indexed(context, name, target, point)}",
+            else run_at(indexed(context, name, target, point)),
             "source": f"&{place_of_own(context, statement, point, slot_read(context, target))}"
             if target in context.stages.own
             else context.speller.text(pointer, point),
@@ -209,6 +243,8 @@ def _load_vector(
         context.use_helper("load_vec", helper, kind=kind, modifier=modifier, bools=bools)
         context.needs.packets |= {access.width * target.type.dtype.itemsize}
         fill = literal_text(other.value if isinstance(other, Literal) else 0, target.type.dtype)
+        if other is not None and not isinstance(other, Literal):
+            fill = context.speller.text(other, point)
         if count is not None:
             values["count"] = f"{test.within(4)} ? {count.within(4)} : 0" if test else count.text
         elif test is not None:
@@ -228,14 +264,17 @@ def _store_vector(context: Context, call: Call, access: Access, source: Variable
         helper = "_".join(filter(None, ("store_bools" if bools else "store_vec", kind, modifier)))
         context.use_helper("store_vec", helper, kind=kind, modifier=modifier, bools=bools)
         context.needs.packets |= {access.width * value.type.dtype.itemsize}
-        tile = source or value.variable  # type: ignore[attr-defined]
-        name = context.array_name(tile, point.pattern()) if source is None else context.names.variable(source)
+        first = (
+            context.speller.text(value, point)
+            if source is None
+            else indexed(context, context.names.variable(source), source, point)
+        )
         values = {
             "helper": helper,
             "kind": kind,
             "width": width_name(context, point.layout, access),
             "target": context.speller.text(pointer, point),
-            "source": f"&{indexed(context, name, tile, point)}",
+            "source": run_at(first),
             "count": count.text if count else "",
         }
         return _guarded(test, Spelled("store_vec", values))

@@ -12,7 +12,8 @@ from ..ir.types import ValueType
 
 SPARE_SUFFIXES = ("next", "other", "further", "last", "extra", "value")
 UNNAMED = "iteration"  # what Python calls `_`: the variable of a loop that says nothing with it
-OTHER_LETTERS = {"c": "j"}  # of loops over columns, as many kernels have a matrix c
+# Of loops over columns, rows, vectors and so on, where the user has a variable of that name, such as a matrix c.
+OTHER_LETTERS = {"c": "j", "r": "i", "e": "i", "p": "g", "v": "vec", "w": "other_warp"}
 
 
 def entry_name(name: str, constants: Iterable[str] = ()) -> str:
@@ -94,7 +95,7 @@ class Names:
         """A loop index: the letter, or another while the user has a variable of that name. Loops may share it."""
         letter = OTHER_LETTERS.get(letter, letter) if letter in self._users else letter
         while letter in self._users:
-            letter += letter[0]
+            letter = f"{letter}{letter}" if len(letter) == 1 else f"the_{letter}"
         return letter
 
     def fresh(self, *choices: str) -> str:

@@ -22,10 +22,10 @@ class Needs:
         self.helpers.setdefault(name, Helper(template, name, values))
         return name
 
-    def distinct_helper(self, template: str, name: str, values: dict[str, object]) -> str:
-        """A helper whose name is its own where another with the same name has other values."""
-        word = values.get("a_type") or values.get("acc")
-        for candidate in (name, f"{name}_{word}", f"{name}_next", f"{name}_other"):
+    def distinct_helper(self, template: str, name: str, values: dict[str, object], difference: str = "") -> str:
+        """A helper whose name is its own where another has other values; `difference` is a word for what differs."""
+        words = filter(None, (difference, values.get("a_type") or values.get("acc"), "next", "other"))
+        for candidate in (name, *(f"{name}_{word}" for word in words)):
             known = self.helpers.get(candidate)
             if known is None or known.values == values:
                 return self.helper(template, candidate, values)

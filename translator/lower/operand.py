@@ -13,7 +13,7 @@ from ..schedule.layout import padded
 from ..schedule.shared_tiles import ALIGNMENT, CHUNK_BYTES, SharedTile
 from .conditions import copies_guard
 from .context import Context, ctype
-from .element import indexed
+from .element import indexed, run_at
 from .formats import line_elements
 from .literals import literal_text
 from .point import Point, coordinate
@@ -185,7 +185,7 @@ def _copy(context: Context, place: OperandPlace) -> tuple[Node, ...]:
         line = Line(f"{name}[{offset}] = {value};")
         if access.width > 1:
             helper = context.use_helper("store_vec", "store_vec", kind="", modifier="", bools=False)
-            line = Line(f"{helper}<{width_name(context, layout, access)}>(&{name}[{offset}], &{value});")
+            line = Line(f"{helper}<{width_name(context, layout, access)}>(&{name}[{offset}], {run_at(value)});")
         if padded(side) == side:
             return (*naming, line)
         k = coordinate(Point(point.layout, point.indices, (point.axes[place.k_axis],)), 0, context.roles)

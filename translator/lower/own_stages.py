@@ -59,7 +59,7 @@ def declare_own(context: Context, load: Assign, ring: Ring, stages: str) -> None
     threads = context.schedule.num_threads >> (LANE_BITS - copy.lane_bits if copy else 0)
     sides = " * ".join([*counts, places_of_all(context, target)])
     size = elements * threads * target.type.dtype.itemsize * ring.stages
-    comment = f"each {'warp' if copy else 'thread'}'s own elements, on their way to its registers"
+    comment = f"{target.name} on its way, each {'warp' if copy else 'thread'}'s own"
     outer = f"[{stages}]" if ring.stages > 1 else ""
     context.shared.arrays.setdefault(
         (target.key, "own"), Shared(name, ctype(target.type), f"{outer}[{sides}]", size, comment)
@@ -170,13 +170,13 @@ def lower_own_loop(
         *body(statement.body),
         *((Line(f"++{used};"),) if used else ()),
     ]
-    first = _first_copies(statement, (start, stop, step), load_tiles, stages, compare)
+    first = _first_copies(statement, (start, stop, step), ahead, load_tiles, stages, compare)
     count = (Line(f"int {used} = 0;", "stages so far"),) if used else ()
     return (*loading, *first, *count, Loop(header, tuple(trip)))
 
 
 def _first_copies(
-    statement: For, bounds: tuple[str, str, str], load_tiles: str, stages: str, compare: str
+    statement: For, bounds: tuple[str, str, str], ahead: str, load_tiles: str, stages: str, compare: str
 ) -> tuple[Node, ...]:
     """The copies of the first iterations, as many as there are stages."""
     start, stop, step = bounds
@@ -184,9 +184,14 @@ def _first_copies(
     if not stages:
         return (Branch(f"{start} {compare} {stop}", (Line(f"{load_tiles}({start});"),)), commit)
     offset = _product("stage", step, statement)
-    iteration = f"{start} + {offset}" if start != "0" else offset
+    naming, iteration = named_iteration(statement, ahead, f"{start} + {offset}" if start != "0" else offset)
     some = Branch(f"{iteration} {compare} {stop}", (Line(f"{load_tiles}({iteration}, stage);"),))
-    return (Loop(f"for (int stage = 0; stage < {stages}; ++stage)", (some, commit)),)
+    return (Loop(f"for (int stage = 0; stage < {stages}; ++stage)", (*naming, some, commit)),)
+
+
+def named_iteration(loop: For, name: str, text: str) -> tuple[tuple[Line, ...], str]:
+    """Gives an iteration a name where it is a sum: (the line that does so, the name)."""
+    return ((Line(f"const {ctype(loop.variable.type)} {name} = {text};"),), name) if " + " in text else ((), text)
 
 
 def _product(count: str, step: str, statement: For) -> str:

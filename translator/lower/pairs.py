@@ -6,7 +6,7 @@ integers to pairs, have instructions; whatever else stands in the expression is 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from ..analysis.ranges import integer_range
 from ..ir.nodes import Assign, Call, Expr, Use
@@ -17,43 +17,13 @@ from ..schedule.layout import Layout
 from .context import Context
 from .element import indexed
 from .fields import find_fields
+from .pair_types import PAIR_TYPES, rounds_floats
 from .point import Index, Point, point_of
 from .spell import Text
 from .unit import Line, Loop, Node
 
 OPERATORS = {"add": ("+", 12), "sub": ("-", 12), "mul": ("*", 13)}
 SIGN = 0x8000
-
-
-@dataclass(frozen=True, slots=True)
-class PairType:
-    """The words of a type of pairs, and the numbers whose unit is 1: `first` are the bits of the first of 2 ** `room`.
-
-    `one` are the bits of the number 1.
-    """
-
-    name: str
-    of_two: str
-    of_one: str
-    first: int
-    room: int
-    one: int
-
-    @property
-    def many(self) -> int:
-        """How many such numbers there are."""
-        return 1 << self.room
-
-    @property
-    def unit(self) -> str:
-        """The first of them, twice."""
-        return f"0x{self.first * 0x10001:08x}"
-
-
-PAIR_TYPES = {
-    "fp16": PairType("half2", "__halves2half2", "__half2half2", 0x6400, 10, 0x3C00),
-    "bf16": PairType("__nv_bfloat162", "__halves2bfloat162", "__bfloat162bfloat162", 0x4300, 7, 0x3F80),
-}
 
 
 def lower_by_pairs(context: Context, statement: Assign, layout: Layout, name: str) -> tuple[Node, ...]:
@@ -140,6 +110,9 @@ def _pair(context: Context, expr: Expr, one: Point | None, two: Point | None) ->
             return Text(text, precedence, operator)
         if (least := _least(context, expr)) is not None:
             return _small(context, expr, least, *below[0])
+        if rounds_floats(expr):
+            floats = (context.speller.text(expr.args[0], point) for point in below[0])
+            return Text(f"{words.of_floats}({', '.join(floats)})")
     first, second = context.speller.text(expr, one), context.speller.text(expr, two)
     return Text(f"{words.of_one}({first})" if first == second else f"{words.of_two}({first}, {second})")
 

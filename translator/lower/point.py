@@ -184,7 +184,8 @@ def _segments(point: Point, bits: tuple[PointBit, ...], roles: Roles | None) -> 
         else:
             source, low = _factor(point.indices[first[0]].text), first[1]
             total = point.layout.axes[first[0]].count(REGISTER)
-        text = source if low == 0 else f"{source} / {Roles.power(1 << low)}"
+        below = roles.threads_below(low) if roles and isinstance(first, int) and low > 5 else Roles.power(1 << low)
+        text = source if low == 0 else f"{source} / {below}"
         text = text if low + len(run) == total else f"{text} % {Roles.power(1 << len(run))}"
         yield text if position == 0 else f"{text} * {1 << position}"
 

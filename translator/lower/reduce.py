@@ -80,7 +80,7 @@ def _reduce_into(context: Context, statement: Assign, plan: Reduction, name: str
     def one_kept(point: Point) -> tuple[Node, ...]:
         result = indexed(context, name, target, point)
         nodes = _over_registers(context, plan, point, result, prefix)
-        return (*nodes, *over_lanes(context, plan, result))
+        return over_lanes(context, plan, result, nodes)
 
     nodes = context.each_register(plan.kept, one_kept)
     if not plan.warp_bits:
@@ -105,7 +105,7 @@ def _over_registers(context: Context, plan: Reduction, kept: Point, result: str,
     point = source_point(context, plan, kept, zero | {axis: names[axis] for axis in looped})
     start = plan.combination.identity if many and plan.combination.identity else first.text
     value = _masked(context, plan, point)
-    node: Node = Line(combine_line(expression, result, value.within(13)))
+    node: Node = Line(combine_line(expression, result, value))
     for axis in reversed(looped):
         begin = "0" if many else "1"
         count = context.count(plan.source.axes[axis])

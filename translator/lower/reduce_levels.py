@@ -6,6 +6,8 @@ The partial results of the warps meet in a shared array with one slot per warp a
 from __future__ import annotations
 
 import math
+import re
+from collections.abc import Callable
 
 from ..ir.nodes import Assign
 from ..schedule.layout import Layout, padded
@@ -15,19 +17,25 @@ from .element import indexed
 from .point import Point
 from .reduction import LANE_BITS, Reduction
 from .shared import dimensions, number_of, place
+from .spell import Text
 from .unit import Branch, Constant, Line, Loop, Node, Shared
 
 
-def over_lanes(context: Context, plan: Reduction, result: str) -> tuple[Node, ...]:
-    """The warp's part, by shuffles: one line for each run of consecutive lane bits."""
+def over_lanes(context: Context, plan: Reduction, result: str, own: tuple[Node, ...]) -> tuple[Node, ...]:
+    """The thread's `own` part and the warp's, by shuffles: one line for each run of consecutive lane bits."""
     if plan.over_block or plan.over_block_by_rows:
-        return ()
-    nodes = []
-    for first, last in _runs(plan.lane_bits):
+        return own
+    nodes = list(own)
+    for first, last in reversed(_runs(plan.lane_bits)):
         context.use_helper("shuffle_xor")
         context.use_helper("warp_reduce")
-        nodes.append(Line(f"{result} = warp_reduce<{plan.combination.struct}, {1 << last}, {1 << first}>({result});"))
-    return tuple(reversed(nodes))
+        reduce = f"warp_reduce<{plan.combination.struct}, {1 << last}, {1 << first}>"
+        alone = len(nodes) == 1 and isinstance(nodes[0], Line) and re.fullmatch(r"(.*?) = ([^{}]*);", nodes[0].text)
+        if alone:  # an element of the thread's own, which needs no line
+            nodes = [Line(f"{alone[1]} = {reduce}({alone[2]});")]
+        else:
+            nodes.append(Line(f"{result} = {reduce}({result});"))
+    return tuple(nodes)
 
 
 def _runs(bits: tuple[int, ...]) -> list[tuple[int, int]]:
@@ -48,7 +56,7 @@ def over_warps(context: Context, statement: Assign, plan: Reduction, name: str) 
     shared_name = context.shared.scratch_name(id(statement), "partial", f"{name}_partial")
     state = plan.combination.state
     size = warps * math.prod(padded(side) for side in kept) * context.needs.size_of(state)
-    comment = "one partial result per warp" if math.prod(kept) == 1 else "by warp and kept element"
+    comment = "partial results by warp"
     leading = _warps_text(context, plan, name)
     array = Shared(shared_name, state, dimensions(context, kept, leading), size, comment)
     context.shared.scratch(id(statement), "partial", array)
@@ -61,7 +69,7 @@ def over_warps(context: Context, statement: Assign, plan: Reduction, name: str) 
         text = f"{helper}<{plan.combination.struct}>({name}, {shared_name});"
         node = Line(
             f"{name} = {text}" if plan.over_block else text,
-            "a barrier inside: every warp has written its partial result",
+            "a barrier inside",
         )
         context.after_barrier()
         context.shared.being_read.add(shared_name)
@@ -81,8 +89,8 @@ def _warps_text(context: Context, plan: Reduction, name: str) -> str:
     warps = 1 << len(plan.warp_bits)
     if len(plan.warp_bits) == plan.source.thread_bits - LANE_BITS:
         return "NUM_WARPS"
-    text = context.names.once(f"{name.upper()}_WARPS", ("warps", name, warps))
-    constant = Constant(text, str(warps), f"warps that share one element of {name}")
+    text = context.names.once("SHARING_WARPS", ("warps", warps), f"{name.upper()}_SHARING_WARPS")
+    constant = Constant(text, str(warps), "warps that have parts of the same result")
     if constant not in context.roles.constants:
         context.roles.constants.append(constant)
     return text
@@ -111,7 +119,7 @@ def _exchange(context: Context, plan: Reduction, statement: Assign, name: str, s
         struct = plan.combination.struct
         expression = plan.combination.expression or (lambda left, right: f"{struct}::combine({left}, {right})")
         header = f"for (int {index} = 1; {index} < {_warps_text(context, plan, name)}; ++{index})"
-        loop = Loop(header, (Line(combine_line(expression, result, other)),), unroll=True)
+        loop = Loop(header, (Line(combine_line(expression, result, Text(other))),), unroll=True)
         return (Line(f"{result} = {shared}[0]{slot(point)};"), loop)
 
     writers = Layout((*plan.kept.axes, plan.warp_bits), plan.source.thread_bits)
@@ -122,10 +130,11 @@ def _exchange(context: Context, plan: Reduction, statement: Assign, name: str, s
     return (*nodes, *barrier, *context.each_register(plan.kept, read))
 
 
-def combine_line(expression: object, result: str, value: str) -> str:
+def combine_line(expression: Callable[[str, str], str], result: str, value: Text) -> str:
     """The line that combines a value into a result, with C's own shorthand where there is one."""
-    text = expression(result, value)  # type: ignore[operator]
+    operand = value.within(13)
+    text = expression(result, operand)
     for operator in ("+", "^", "|", "&"):
-        if text == f"{result} {operator} {value}":
-            return f"{result} {operator}= {value};"
+        if text == f"{result} {operator} {operand}":
+            return f"{result} {operator}= {value.text};"
     return f"{result} = {text};"

@@ -39,10 +39,8 @@ def reduce_states(context: Context, statement: Assign, plan: Reduction) -> tuple
     def one_kept(point: Point) -> tuple[Node, ...]:
         result = indexed(context, name, state, point)
         declared = f"{plan.combination.state} " if single else ""
-        return (
-            *_states_over_registers(context, plan, point, result, fields, declared),
-            *over_lanes(context, plan, result),
-        )
+        own = _states_over_registers(context, plan, point, result, fields, declared)
+        return over_lanes(context, plan, result, own)
 
     nodes += context.each_register(plan.kept, one_kept)
     if plan.warp_bits:

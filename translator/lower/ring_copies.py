@@ -17,7 +17,7 @@ from ..schedule.ring_plan import Ring
 from ..schedule.rings import top_statements
 from .context import Context, ctype
 from .convert import conversions_before
-from .own_stages import AHEAD, declare_own, own_copies, own_of
+from .own_stages import AHEAD, declare_own, named_iteration, own_copies, own_of
 from .rings import products_complete, products_in, stages_name
 from .row_copies import align_rows, copy_rows, declare_rows, indexed, is_row_load, rows_name, tile_stage
 from .staging import ahead_registers, copy_tile, declare_tile, fetch_tile, is_asynchronous, proxy_fence, put_tile
@@ -173,7 +173,7 @@ def _filling(
             variable = ahead_registers(context, load)
             layout = context.schedule.layouts[load.target]
             text = context.declaration(variable, layout, context.names.variable(variable))
-            before.append(Line(f"{text};", f"elements of {array} on their way: no asynchronous copy can take them"))
+            before.append(Line(f"{text};", f"{array} on its way: no asynchronous copy can take it"))
             loading += fetch_tile(context, load)
             putting += put_tile(context, load, f"{array}[stage]")
     for load in own:
@@ -221,11 +221,12 @@ def _first_loads(
     if ring.counted:
         iteration = f"{start} + stage * {step}" if start != "0" else f"stage * {step}"
     compare = ">" if statement.descending else "<"
+    naming, iteration = named_iteration(statement, names.ahead, iteration)
     more, finish = f"{iteration} {compare} {stop}", filling.finish(names, "stage")
     loads = filling.start(names, iteration, "stage", "stage", more, *finish)
     commit = (Line("cp_async_commit();"),) if filling.asynchronous else ()
     header = f"for (int stage = 0; stage < {names.stages} - 1; ++stage)"
-    nodes: list[Node] = [Loop(header, (loads, *commit))]
+    nodes: list[Node] = [Loop(header, (*naming, loads, *commit))]
     if filling.rows:
         nodes += [
             Line(f"cp_async_wait<{names.stages} - 2>();", "this thread's share of the first rows has arrived"),

@@ -34,7 +34,8 @@ def announce_rings(context: Context, maps: list[str]) -> list[Node]:
 
     It need not wait for the others, and starts its first copies while they are still on their way (`ready`).
     """
-    context.use_helper("tensor_map_prefetch")
+    if maps:
+        context.use_helper("tensor_map_prefetch")
     nodes: list[Node] = [Line(f"tensor_map_prefetch({name});") for name in dict.fromkeys(maps)]
     for ring in context.schedule.rings.rings:
         if ring.kind != "tma" or ring.like is not None:
@@ -44,12 +45,12 @@ def announce_rings(context: Context, maps: list[str]) -> list[Node]:
             ("full", "completes when the tiles of a stage have arrived"),
             ("empty", "completes when every multiplying warp is done with a stage"),
         ):
-            name = _barrier(context, ring, word)
+            name = barrier_name(context, ring, word)
             size = BARRIER_BYTES * ring.stages
             context.shared.arrays[ring.loop.key, word] = Shared(name, "Barrier", f"[{stages}]", size, comment)
         for helper in ("mbarrier_init", "mbarrier_init_fence"):
             context.use_helper(helper)
-        full, empty = (_barrier(context, ring, word) for word in ("full", "empty"))
+        full, empty = (barrier_name(context, ring, word) for word in ("full", "empty"))
         nodes += [
             Line(f"mbarrier_init<{stages}>({full}, 1);", "the loading thread arrives"),
             Line(f"mbarrier_init<{stages}>({empty}, NUM_WARPS);", "a lane of each multiplying warp does"),
@@ -81,11 +82,12 @@ def stages_name(context: Context, ring: Ring) -> str:
     return context.constant("NUM_STAGES", ring.stages, "tiles in shared memory at once", topic="stages")
 
 
-def _barrier(context: Context, ring: Ring, word: str) -> str:
+def barrier_name(context: Context, ring: Ring, word: str) -> str:
+    """The array of a ring's "full" or "empty" barriers."""
     return context.names.once(word, ("barrier", ring.like or ring.loop, word))
 
 
-def _position(context: Context, ring: Ring) -> str:
+def position_name(context: Context, ring: Ring) -> str:
     """What counts the uses of a ring's stages: the loop's variable, or a count that goes on from loop to loop."""
     if not ring.counted:
         return context.names.variable(ring.loop)
@@ -96,12 +98,12 @@ def _position(context: Context, ring: Ring) -> str:
 def ring_counters(context: Context) -> tuple[Node, ...]:
     """The counts that a role starts with."""
     rings = [ring for ring in context.schedule.rings.rings if ring.kind == "tma" and ring.counted and not ring.like]
-    return tuple(Line(f"int {_position(context, ring)} = 0;", "stages so far, over all loops") for ring in rings)
+    return tuple(Line(f"int {position_name(context, ring)} = 0;", "stages so far, over all loops") for ring in rings)
 
 
 def _stage_lines(context: Context, ring: Ring) -> tuple[Line, str]:
     """The declaration of `stage`, and the text of the parity of this use."""
-    position, stages = _position(context, ring), stages_name(context, ring)
+    position, stages = position_name(context, ring), stages_name(context, ring)
     return Line(f"const int stage = {position} % {stages};"), f"{position} / {stages} % 2"
 
 
@@ -113,11 +115,11 @@ def lower_producer_loop(
     for helper in ("mbarrier_wait", "mbarrier_arrive_expect"):
         context.use_helper(helper)
     size = stage_bytes(context, ring.tiles)
-    full, empty = _barrier(context, ring, "full"), _barrier(context, ring, "empty")
+    full, empty = barrier_name(context, ring, "full"), barrier_name(context, ring, "empty")
     fixed = _fixed_starts(context, statement)
     nodes: list[Node] = [
         stage,
-        Line(f"mbarrier_wait(&{empty}[stage], {parity} ^ 1);", "the stage's last tiles are no longer needed"),
+        Line(f"mbarrier_wait(&{empty}[stage], {parity} ^ 1);", "the stage is free again"),
         Line(f"mbarrier_arrive_expect(&{full}[stage], {size});", "what the copies below will bring"),
         *body(statement.body),
     ]
@@ -126,7 +128,7 @@ def lower_producer_loop(
 
 def _counting(context: Context, ring: Ring, header: str) -> str:
     """A loop's header that advances the count of a ring's stages too."""
-    return f"{header[:-1]}, ++{_position(context, ring)})" if ring.counted else header
+    return f"{header[:-1]}, ++{position_name(context, ring)})" if ring.counted else header
 
 
 def _is_short(expr: Expr) -> bool:
@@ -163,8 +165,8 @@ def lower_consumer_loop(
 ) -> tuple[Node, ...]:
     """The multiplying warps' part of a loop."""
     stage, parity = _stage_lines(context, ring)
-    position, stages = _position(context, ring), stages_name(context, ring)
-    full, empty = _barrier(context, ring, "full"), _barrier(context, ring, "empty")
+    position, stages = position_name(context, ring), stages_name(context, ring)
+    full, empty = barrier_name(context, ring, "full"), barrier_name(context, ring, "empty")
     for helper in ("mbarrier_wait", "mbarrier_arrive"):
         context.use_helper(helper)
     lane = context.lane()
@@ -197,7 +199,7 @@ def lower_consumer_loop(
         Line("wgmma_commit();"),
         Line(
             "wgmma_wait<1>();",
-            "the last iteration's products are complete, its stage is free; this one's go on",
+            "the products before these are complete, and their stage is free",
         ),
         Branch(f"{later} && {lane} == 0", (release,)),
     ]
@@ -278,7 +280,7 @@ def lower_box_load(context: Context, statement: Assign) -> tuple[Node, ...]:
         context.stages.fixed_starts.get((target, number)) or context.speller.text(arg)
         for number, arg in enumerate(call.args)
     ]
-    last = f"&{_barrier(context, ring, 'full')}[stage]{policy and f', {policy}'}"
+    last = f"&{barrier_name(context, ring, 'full')}[stage]{policy and f', {policy}'}"
     return box_copies(
         context, target, tile, call, starts, f"{name}[stage]",
         lambda place, at: Line(f"{helper}({place}, {call.attribute('map')}, {', '.join(at)}, {last});"),

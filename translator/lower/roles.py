@@ -11,13 +11,13 @@ from __future__ import annotations
 import copy
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..ir.types import Dim
 from ..schedule.instructions import LANE_BITS
 from ..schedule.layout import REGISTER, Layout, padded
 from .names import Names
-from .unit import Constant, Line
+from .unit import COMMENT_ROOM, Constant, Place
 
 # Per rank, per axis: loop index, registers, thread's place, the word for one and for several coordinates.
 WORDS = {
@@ -25,6 +25,9 @@ WORDS = {
     2: (("r", "ROWS", "row", "row"), ("c", "COLS", "col", "column")),
     3: (("p", "PLANES", "plane", "plane"), ("r", "ROWS", "row", "row"), ("c", "COLS", "col", "column")),
 }
+
+
+UNNAMED_TILE = "tile"  # of a statement that computes in a layout of its own
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +41,8 @@ class AxisRole:
       count, vector, vectors: constants: registers along the axis, consecutive ones, vectors of those.
       threads: constant: threads along the axis, or "" when there is one.
       place: variable: which of these threads this one is.
-      noun: "row", "column", …
+      tile: the user's name of the first tile that has the pattern.
+      plain: whether that name is left out of the others.
     """
 
     bits: tuple[int, ...]
@@ -49,7 +53,8 @@ class AxisRole:
     vectors: str
     threads: str
     place: str
-    noun: str
+    tile: str
+    plain: bool
 
     @property
     def num_registers(self) -> int:
@@ -95,12 +100,13 @@ class Roles:
             Constant("ALL_LANES", "0xffffffff", "shuffle mask", "unsigned", "threads"),
             Constant("NUM_THREADS", "NUM_WARPS * WARP_SIZE", f"{self.num_threads}", topic="threads"),
         ]
-        self.places: list[tuple[str, Line]] = []
+        self.places: list[Place] = []
         self._words: dict[str, str] = {}
         ordered = sorted(layouts, key=lambda entry: -entry[0].rank)
         patterns = {(WORDS[min(layout.rank, 3)][min(axis, 2)][3], bits) for layout, _, _ in ordered
                     for axis, bits in enumerate(layout.axes) if bits}  # fmt: skip
         self._patterns = Counter(noun for noun, _ in patterns)  # ways in which an axis is shared out
+        self._named: set[str] = set()  # nouns of which a pattern has the plain names; others have their tile's in front
         for layout, shape, name in ordered:
             for axis, bits in reversed(list(enumerate(layout.axes))):
                 if bits and bits not in self._roles:
@@ -124,8 +130,8 @@ class Roles:
         if span == range(thread_bits):
             return f"{self.tid} == 0"
         if span.stop == thread_bits:
-            return f"{self.tid} < {self._threads_below(span.start)}"
-        text = f"{self.tid} / {self._threads_below(span.start)}" if span.start else self.tid
+            return f"{self.tid} < {self.threads_below(span.start)}"
+        text = f"{self.tid} / {self.threads_below(span.start)}" if span.start else self.tid
         return f"{text} % {self.power(1 << len(span))} == 0"
 
     @staticmethod
@@ -135,58 +141,52 @@ class Roles:
 
     def _add(self, bits: tuple[int, ...], side: int, rank: int, axis: int, name: str, thread_bits: int) -> None:
         index, count, place, noun = WORDS[rank][axis]
-        index = self._names.shared_index(index)
         symbol = side.symbol if isinstance(side, Dim) and side.symbol and side.symbol.isidentifier() else None
-        prefix = (symbol or name).upper()
-        short = place.upper()
+        prefix = f"{name}_" if noun in self._named else ""
+        self._named.add(noun)
         if symbol and padded(side) == side and set(bits) == {REGISTER}:
             count = symbol  # a thread has the whole axis
         else:
-            count = self._names.fresh(count, f"{prefix}_{count}", f"{name.upper()}_{count}")
+            count = self._fresh(count, prefix, name)
+        index = self._names.shared_index(index)
         role = AxisRole(
-            bits=bits,
-            side=side,
-            index=index,
-            count=count,
-            vector="",
-            vectors="",
-            threads="",
-            place="",
-            noun=noun,
+            bits, side, index, count, vector="", vectors="", threads="", place="", tile=name, plain=not prefix
         )
-        vector = self._names.fresh("VEC", f"{short}_VEC", f"{prefix}_VEC") if role.run > 1 else ""
-        vectors = self._names.fresh("VECS", f"{short}_VECS", f"{prefix}_VECS") if role.run > 1 else ""
-        threads, place = self._threads(role, short, prefix, place, name, thread_bits)
-        role = AxisRole(bits, side, index, role.count, vector, vectors, threads, place, noun)
-        self._roles[bits] = role
-        self._add_constants(role, symbol, self._tile(role, name))
+        if role.run > 1:
+            long = f"{place.upper()}_VEC"
+            vector = self._names.fresh(f"{prefix.upper()}VEC", f"{prefix.upper()}{long}", f"{name.upper()}_{long}")
+            role = replace(role, vector=vector, vectors=self._names.fresh(f"{vector}S"))
+        threads, place = self._threads(role, place, noun, prefix, thread_bits)
+        role = self._roles[bits] = replace(role, threads=threads, place=place)
+        self._add_constants(role, symbol, noun)
 
-    def _threads(
-        self, role: AxisRole, short: str, prefix: str, place: str, name: str, thread_bits: int
-    ) -> tuple[str, str]:
-        span = role.thread_range
+    def _fresh(self, word: str, prefix: str, name: str) -> str:
+        """An identifier for one of a pattern's words, in capitals where the word is."""
+        choices = (f"{prefix}{word}", f"{name}_{word}")
+        return self._names.fresh(*(choice.upper() if word.isupper() else choice for choice in choices))
+
+    def _threads(self, role: AxisRole, word: str, noun: str, prefix: str, thread_bits: int) -> tuple[str, str]:
+        """The constant that counts the threads along an axis, and the variable that says which of them this one is."""
+        span, tile = role.thread_range, self._tile(role, noun)
         if span is None:
-            place = self._names.fresh(place, f"{name}_{place}")
-            text = self.thread_text(role.bits)
-            self.places.append((place, Line(f"const int {place} = {text};", f"the first {role.noun} of this thread")))
+            place = self._fresh(word, prefix, role.tile)
+            subject = "where this thread's part begins"
+            self.places.append(Place(place, self.thread_text(role.bits), f"the first {noun} of this thread", subject))
             return "", place
         if not span:
             return "", ""
         if len(span) == thread_bits:
             return "NUM_THREADS", self.tid
-        threads = self._names.fresh(f"{short}_THREADS", f"{prefix}_THREADS", f"{name.upper()}_{short}_THREADS")
-        place = self._names.fresh(place, f"{name}_{place}")
-        count = 1 << len(span)
-        self.constants.append(
-            Constant(threads, str(count), f"threads along the {role.noun}s of {self._tile(role, name)}")
-        )
+        threads = self._fresh(f"{word.upper()}_THREADS", prefix, role.tile)
+        place = self._fresh(word, prefix, role.tile)
+        self.constants.append(Constant(threads, str(1 << len(span)), f"threads along the {noun}s of {tile}"))
         text = self.tid
         if span.start:
-            text += f" / {self._threads_below(span.start)}"
+            text += f" / {self.threads_below(span.start)}"
         if span.stop < thread_bits:
             text += f" % {threads}"
-        comment = f"this thread's place along the {role.noun}s of {self._tile(role, name)}"
-        self.places.append((place, Line(f"const int {place} = {text};", comment)))
+        comment = f"this thread's place along the {noun}s of {tile}"
+        self.places.append(Place(place, text, comment, f"this thread's place in {tile}"))
         return threads, place
 
     def thread_text(self, bits: tuple[int, ...]) -> str:
@@ -221,39 +221,38 @@ class Roles:
         """The variable that holds the thread's number within its warp ("lane"), or the warp's ("warp")."""
         if word not in self._words:
             self._words[word] = self._names.fresh(word, f"{word}_of_block")
-            line = Line(f"const int {self._words[word]} = {self.tid} {'%' if word == 'lane' else '/'} WARP_SIZE;")
-            self.places.insert(len(self._words) - 1, (self._words[word], line))
+            place = Place(self._words[word], f"{self.tid} {'%' if word == 'lane' else '/'} WARP_SIZE")
+            self.places.insert(len(self._words) - 1, place)
         return self._words[word]
 
-    def _threads_below(self, bits: int) -> str:
-        for role in self._roles.values():
-            if role.thread_range == range(bits) and role.threads:
-                return role.threads
+    def threads_below(self, bits: int) -> str:
+        """How many threads so many low bits of a thread's number count, by name where axes are shared out so."""
+        spans = [(role.thread_range, role.threads) for role in self._roles.values() if role.threads]
+        for span, threads in spans:
+            if span == range(bits):
+                return threads
+            beside = next((more for other, more in spans if span and other == range(span.stop, bits)), "")
+            if span and span.start == 0 and beside and 1 << bits > 32:
+                return f"({threads} * {beside})"
         return self.power(1 << bits)
 
-    def _tile(self, role: AxisRole, name: str) -> str:
+    def _tile(self, role: AxisRole, noun: str) -> str:
         """What comments call a tile that has the pattern: by its name where there are others with another pattern."""
-        return name if self._patterns[role.noun] > 1 else "a tile"
+        return role.tile if self._patterns[noun] > 1 and role.tile != UNNAMED_TILE else "a tile"
 
-    def _add_constants(self, role: AxisRole, symbol: str | None, tile: str) -> None:
-        count, span = role.num_registers, role.thread_range
-        value = str(count)
+    def _add_constants(self, role: AxisRole, symbol: str | None, noun: str) -> None:
+        count, span, tile = role.num_registers, role.thread_range, self._tile(role, noun)
+        value, known = str(count), ""
         if span is not None and symbol and padded(role.side) == role.side:
-            value = f"{symbol} / {role.threads}" if role.threads else symbol
-        padding = "" if padded(role.side) == role.side else f", {role.side} padded to {padded(role.side)}"
-        plural = "" if count == 1 else "s"
+            value, known = (f"{symbol} / {role.threads}", f"{count} ") if role.threads else (symbol, "")
+        comment = f"{known}{noun}s of {tile} per thread"
+        if padded(role.side) != role.side:
+            comment = f"{noun}s per thread: {role.side} padded to {padded(role.side)}"
         if count > 1 and role.count != symbol:
-            self.constants.append(
-                Constant(role.count, value, f"{count} {role.noun}{plural} of {tile} per thread{padding}")
-            )
+            self.constants.append(Constant(role.count, value, comment))
         if role.run > 1:
-            self.constants.append(
-                Constant(
-                    role.vector,
-                    str(role.run),
-                    f"consecutive {role.noun}s of {tile} in a thread"
-                    if tile != "a tile"
-                    else f"consecutive {role.noun}s of a thread",
-                )
-            )
+            of_tile = "" if tile == "a tile" else f" of {tile}"
+            comment = f"consecutive {noun}s{of_tile} per thread"
+            comment = comment if len(comment) <= COMMENT_ROOM else f"consecutive {noun}s{of_tile}"
+            self.constants.append(Constant(role.vector, str(role.run), comment))
             self.constants.append(Constant(role.vectors, f"{role.count} / {role.vector}", str(count // role.run)))

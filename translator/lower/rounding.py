@@ -8,20 +8,14 @@ from __future__ import annotations
 from ..ir.nodes import Assign, Call, Effect, Expr, Variable
 from ..schedule.layout import Layout
 from .context import Context
+from .pair_types import PAIR_TYPES, rounds_floats
 from .point import Index, Point, point_of
 from .unit import Line, Loop, Node, Spelled
-
-PAIRS = {"fp16": ("half2", "__floats2half2_rn"), "bf16": ("__nv_bfloat162", "__floats2bfloat162_rn")}
 
 
 def is_rounded_by_pairs(value: Expr, layout: Layout) -> bool:
     """Whether a tile is the rounding of floats to 16 bits, several of them side by side in a thread's array."""
-    if not (isinstance(value, Call) and value.op == "cast") or value.type.is_pointer:
-        return False
-    source = value.args[0].type
-    plain = not value.attribute("bitcast") and value.attribute("rounding") in (None, "rtne")
-    wide = not source.is_pointer and source.dtype.name == "fp32"
-    return plain and wide and value.type.dtype.name in PAIRS and bool(layout.array_axes())
+    return rounds_floats(value) and bool(layout.array_axes())
 
 
 def round_by_pairs(context: Context, name: str, variable: Variable, value: Call, layout: Layout) -> tuple[Node, ...]:
@@ -29,10 +23,9 @@ def round_by_pairs(context: Context, name: str, variable: Variable, value: Call,
     names = context.axis_indices(layout)
     *outer, innermost = layout.array_axes()
     dtype = variable.type.dtype
-    pair, function = PAIRS[dtype.name]
-    helper = context.needs.distinct_helper(
-        "round_pairs", "round_pairs", {"ctype": dtype.cuda, "pair": pair, "function": function, "acc": dtype.name}
-    )
+    pair = PAIR_TYPES[dtype.name]
+    values: dict[str, object] = {"ctype": dtype.cuda, "pair": pair.name, "function": pair.of_floats, "acc": dtype.name}
+    helper = context.needs.distinct_helper("round_pairs", "round_pairs", values)
     indices = tuple(Index(names[a] if layout.registers(a) > 1 else "0") for a in range(layout.rank))
     text = context.speller.text(value.args[0], point_of(layout, indices))
     row = name + "".join(f"[{names[axis]}]" for axis in outer)

@@ -11,7 +11,8 @@ from ..ir.nodes import Variable
 from .names import Names
 from .unit import Shared
 
-STATEMENTS, LOOPS = "statements", "loops"  # areas of shared memory, whose arrays take turns
+# Areas of shared memory, whose arrays take turns.
+STATEMENTS, LOOPS, PARTS, STORES = "statements", "loops", "parts", "stores"
 
 
 class SharedMemory:
@@ -22,8 +23,8 @@ class SharedMemory:
         self.arrays: dict[tuple[int, str], Shared] = {}  # by (statement's `id` or tile's key, purpose)
         self.being_read: set[str] = set()  # arrays that some thread may still be reading
         self.in_turns = False  # whether arrays that only one statement or one loop needs share their memory
-        self.loops_of: dict[int, int] = {}  # of staged tiles (by key) that only one loop needs, the loop
-        self._turns: dict[str, tuple[str, int]] = {}  # the arrays that do: (area, which statement or loop needs them)
+        self.turns_of: dict[int, tuple[str, int]] = {}  # of staged tiles that do, by key: (area, what needs them)
+        self._turns: dict[str, tuple[str, int]] = {}  # the same of all arrays that do, by name
         self._names = names
 
     def scratch(self, owner: int, purpose: str, shared: Shared) -> Shared:
@@ -35,20 +36,25 @@ class SharedMemory:
             shared = replace(shared, turn=turn, area=area)
         return self.arrays.setdefault((owner, purpose), shared)
 
-    def scratch_name(self, statement: int, purpose: str, *choices: str, lasting: bool = False) -> str:
-        """The name of an array of a statement; one that is `lasting` is still in use when its statement is over."""
+    def scratch_name(
+        self, statement: int, purpose: str, *choices: str, lasting: bool = False, area: str = STATEMENTS
+    ) -> str:
+        """The name of an array of a statement; one that is `lasting` is still in use when its statement is over.
+
+        Of an `area` that is not that of all statements, what writes the arrays knows when their memory is free.
+        """
         if (statement, purpose) in self.arrays:
             return self.arrays[statement, purpose].name
         name = self._names.fresh(*choices)
         if self.in_turns and not lasting:
-            self._turns[name] = (STATEMENTS, statement)
+            self._turns[name] = (area, statement)
         return name
 
     def tile_name(self, variable: Variable) -> str:
         """The name of the shared array of a staged tile."""
         name = self._names.variable(variable)
-        if variable.key in self.loops_of:
-            self._turns[name] = (LOOPS, self.loops_of[variable.key])
+        if variable.key in self.turns_of:
+            self._turns[name] = self.turns_of[variable.key]
         return name
 
     def why_not_yet(self, name: str) -> str:

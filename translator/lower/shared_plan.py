@@ -15,11 +15,16 @@ from ..diagnostics import OutOfResources
 from ..ir.nodes import Expr, Inlined, Kernel, Statement, Variable
 from ..ir.walk import assigned_variables, bodies, expressions, statements, used_variables
 from .context import Context
+from .shared_memory import LOOPS, PARTS
 from .unit import Line, Node, Shared
 
 
-def loops_of_tiles(kernel: Kernel, facts: Facts, tiles: Iterable[Variable]) -> dict[int, int]:
-    """Of the tiles that stand in one loop, or one other block, of the kernel alone, by key: its number."""
+def loops_of_tiles(kernel: Kernel, facts: Facts, tiles: Iterable[Variable]) -> dict[int, tuple[str, int]]:
+    """The tiles, by key, that can take turns: (their area, which turn).
+
+    Those that stand in one loop, or one other block, of the kernel alone have the turn of that loop; of the others, those
+    that are needed at the same time have theirs together.
+    """
     places: dict[Variable, set[int]] = {tile: set() for tile in tiles}
     own: set[int] = set()
     for number, statement in enumerate(_top(kernel.body)):
@@ -31,7 +36,15 @@ def loops_of_tiles(kernel: Kernel, facts: Facts, tiles: Iterable[Variable]) -> d
                 mentioned |= _read(expr, facts)
             for variable in mentioned & places.keys():
                 places[variable].add(number)
-    return {tile.key: min(found) for tile, found in places.items() if len(found) == 1 and found <= own}
+    alone = {tile for tile, found in places.items() if len(found) == 1 and found <= own}
+    turns = {tile.key: (LOOPS, min(places[tile])) for tile in alone}
+    first = last = -1
+    for tile in sorted((t for t, found in places.items() if found and t not in alone), key=lambda t: min(places[t])):
+        if min(places[tile]) > last:
+            first = min(places[tile])
+        last = max(last, *places[tile])
+        turns[tile.key] = (PARTS, first)
+    return turns
 
 
 def _top(block: tuple[Statement, ...]) -> Iterator[Statement]:

@@ -34,6 +34,8 @@ MIXED = frozenset(("&", "^", "|", "<<", ">>", "&&", "||"))  # operators whose mi
 INFIX = re.compile(r"^(\{\w+\}) (\S+) (\{\w+\}|[\w.]+)$")
 PREFIX = re.compile(r"^([-!~])(\{\w+\})$")
 TERNARY = re.compile(r"^(\{\w+\}) \? (\{\w+\}) : (\{\w+\})$")
+WIDENED = re.compile(r"static_cast<long long>\(([\w\[\]. +*/%-]+)\)")
+WIDENING = frozenset(("add", "sub", "mul", "lt", "le", "gt", "ge", "eq", "ne"))  # C widens the narrower operand
 INNERMOST = re.compile(r"\([^()]*\)|\[[^][]*\]")
 NARROW = frozenset(("add", "sub", "mul", "neg", "shl", "invert"))  # C computes these in int
 
@@ -111,7 +113,8 @@ class Speller:
         if isinstance(element, PointerType):
             return Text("nullptr")
         if literal.symbol is not None and element.is_int() and not element.is_bool():
-            inner = Text(literal.symbol, ATOM if literal.symbol.isidentifier() else 12, "+")
+            loosest = _loosest(literal.symbol) if re.fullmatch(r"[\w +*/%()-]+", literal.symbol) else 12
+            inner = Text(literal.symbol, loosest, {12: "+", 13: "*"}.get(loosest, ""))
             if element.name == "i32":
                 return inner
             return Text(f"static_cast<{element.cuda}>({literal.symbol})")
@@ -153,6 +156,9 @@ class Speller:
         widening = wide and isinstance(source, DType) and isinstance(wanted, DType) and wanted.name == "i64"
         if widening and isinstance(source, DType) and source.name == "i32" and _has_product(call.args[0]):
             return self.spell(call.args[0], below, wide=True)
+        index = _launch_call(call.args[0]) if isinstance(wanted, DType) and wanted.name == "i64" else None
+        if index:
+            return Text(f"static_cast<long long>({self._launch_word(*index)})")
         spelling = cuda_cast(source, wanted, call.attribute("rounding"), bool(call.attribute("bitcast")))
         return _place(spelling, {"x": self.spell(call.args[0], below)})
 
@@ -173,15 +179,17 @@ class Speller:
     def _operation(self, call: Call, below: list[Point | None], wide: bool, narrowed: bool = True) -> Text:
         if call.op == "mul" and (factor := _factor_of_one(call)) is not None:
             return self.spell(call.args[factor], below[factor], wide)
-        if call.op == "add" and _is_only_zero(call.args[1]):
+        if call.op in ("add", "sub") and _is_only_zero(call.args[1]):
             return self.spell(call.args[0], below[0], wide)
+        if call.op == "add" and _is_only_zero(call.args[0]):
+            return self.spell(call.args[1], below[1], wide)
         op = OPS[call.op]
         element = call.args[0].type.element if call.args else call.type.element
         if call.op == "where":
             element = call.args[1].type.element
         self.used_ops.setdefault(call.op)
-        if op.helper and op.helper in op.spelling(element):
-            self.used_helpers.setdefault(op.helper)
+        if op.helper and (called := re.search(rf"\b{op.helper}\w*", op.spelling(element))):
+            self.used_helpers.setdefault(called[0])
         keep_wide = wide and call.op in ("add", "sub", "mul") and element == _int32()
         operands = [self.spell(arg, at, keep_wide) for arg, at in zip(call.args, below, strict=True)]
         if INFIX.match(op.spelling(element)):  # C computes in int what is narrower
@@ -191,6 +199,8 @@ class Speller:
             first = operands[0].text
             if not first.startswith("static_cast<long long>") and not operands[1].text.startswith("static_cast<long"):
                 operands[0] = Text(f"static_cast<long long>({first})")
+        if call.op in WIDENING and _is_widened(call.args[1]) and (narrow := WIDENED.fullmatch(operands[1].text)):
+            operands[1] = Text(narrow[1], _loosest(narrow[1]))  # C widens it, as the other operand has 64 bits
         if call.op == "add" and element.is_int() and operands[1].operator == "+":
             # Sums of integers need no parentheses: (a + b) + c and a + (b + c) are the same number.
             operands[1] = Text(operands[1].text, 13, "+")
@@ -201,12 +211,40 @@ class Speller:
         return text
 
 
+def inverse(test: Text) -> str:
+    """The opposite of a condition."""
+    match = re.fullmatch(r"([^=!&|?<>]+) ([=!])= ([^=!&|?<>]+)", test.text)
+    if match and f" {match[2]}= " in outside_parentheses(test.text):
+        return f"{match[1]} {'!' if match[2] == '=' else '='}= {match[3]}"
+    return f"!{test.within(15)}"
+
+
+def _launch_call(expr: Expr) -> tuple[str, int] | None:
+    """(operation, axis) of an expression that is a program's index or their number."""
+    known = isinstance(expr, Call) and expr.op in ("program_id", "num_programs")
+    return (expr.op, expr.attribute("axis")) if known else None  # type: ignore[attr-defined]
+
+
 def assigned(text: str) -> str:
     """What is assigned to an integer: CUDA's own indices, which are unsigned but small, without a cast."""
     word = r"static_cast<int>\(((?:block|grid)(?:Idx|Dim)\.[xyz])\)"
-    if wide := re.fullmatch(rf"static_cast<long long>\(({word})\)", text):
-        return wide[1]  # as an int, whose products with ints of 64 bits are cheaper
+    if wide := re.fullmatch(r"static_cast<long long>\(((?:block|grid)(?:Idx|Dim)\.[xyz])\)", text):
+        return f"static_cast<int>({wide[1]})"  # as an int, whose products with ints of 64 bits are cheaper
     return re.sub(f"^{word}$", r"\1", text)
+
+
+def _is_widened(expr: Expr) -> bool:
+    """Whether an expression is an integer that is cast to 64 bits, or a number's name."""
+    while isinstance(expr, Call) and expr.op in MOVES:
+        expr = expr.args[0]
+    wanted = expr.type.element
+    if isinstance(expr, Literal):
+        return isinstance(wanted, DType) and wanted.name == "i64" and bool(expr.symbol)
+    if not isinstance(expr, Call) or expr.op != "cast" or expr.attribute("bitcast"):
+        return False
+    source = expr.args[0].type.element
+    narrow = isinstance(source, DType) and source.is_int() and not source.is_bool() and source.bits <= 32
+    return narrow and isinstance(wanted, DType) and wanted.name == "i64"
 
 
 def _is_narrow(element: Element) -> bool:
@@ -220,7 +258,12 @@ def _plain(number: Literal) -> Text | None:
 
 
 def _is_only_zero(expr: Expr) -> bool:
-    """Whether an operand is the positions of an axis that has a single one."""
+    """Whether an operand is an integer 0: a number, a product with one, or the positions of an axis that has a single one."""
+    element = expr.type.element
+    if isinstance(expr, Literal):
+        return isinstance(element, DType) and element.is_int() and not element.is_bool() and expr.value == 0
+    if isinstance(expr, Call) and expr.op == "mul":
+        return any(isinstance(arg, Literal) and _is_only_zero(arg) for arg in expr.args)
     return isinstance(expr, Call) and expr.op == "arange" and expr.type.shape == (1,) and not expr.attribute("start")
 
 

@@ -44,4 +44,5 @@ class Role:
     loop_stops: dict[Variable, str] = field(default_factory=dict)  # where loops end, as far as it is known before
     set_up: list[Node] = field(default_factory=list)  # what the block does before the first statement
     at_end: list[Node] = field(default_factory=list)  # what the role owes before the block ends
+    before_return: tuple[Node, ...] = ()  # and what it owes wherever it ends
     shared_lines: SharedLines = field(default_factory=SharedLines)  # source lines that both roles execute

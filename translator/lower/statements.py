@@ -32,6 +32,7 @@ from .convert import lower_conversions
 from .debug import lower_assert, lower_print
 from .dot import lower_dot
 from .lasting_operands import copies_before_loop, lasting_for
+from .made_maps import lower_make_map
 from .memory import lower_load, lower_store
 from .own_stages import lower_own_loop
 from .recompute import forget_tiles
@@ -40,7 +41,7 @@ from .repack import lower_repack
 from .ring_copies import lower_copying_loop
 from .rings import lower_box_load, lower_consumer_loop, lower_producer_loop
 from .row_copies import lower_row_load
-from .spell import assigned
+from .spell import assigned, inverse
 from .tags import again, is_elsewhere, is_repeated, is_second_part, part, remark, same_source, source_of, tag
 from .unit import Branch, Comment, Line, Loop, Node
 
@@ -74,6 +75,7 @@ STRUCTURED: dict[str, Lowering] = {
     "box_load": lower_box_load,
     "row_load": lower_row_load,
     "box_store": lower_box_store,
+    "make_map": lower_make_map,
     "barrier": _lower_barrier,
     "gdc_wait": _lower_grid_wait,
     "gdc_launch_dependents": _lower_grid_release,
@@ -171,7 +173,7 @@ def lower_statement(context: Context, statement: Statement) -> tuple[Node, ...]:
                 )
             return (*copies, *loop)
         case Return(value=None):
-            return (Line("return;"),)
+            return (*context.role.name.before_return, Line("return;"))
         case Return(value=Expr() as value):
             return (Line(f"return {context.speller.text(value)};"),)
         case Inlined():
@@ -294,7 +296,7 @@ def _lower_while(context: Context, statement: While) -> tuple[Node, ...]:
     def blocks() -> tuple[Node, ...]:
         prelude = _untagged(context, statement.prelude)
         test = context.speller.spell(statement.condition)
-        return (*prelude, Branch(f"!{test.within(15)}", (Line("break;"),)), *lower_block(context, statement.body))
+        return (*prelude, Branch(inverse(test), (Line("break;"),)), *lower_block(context, statement.body))
 
     return (Loop("while (true)", repeated(context, blocks)),)
 

@@ -6,8 +6,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 
@@ -25,6 +25,19 @@ class Line:
 
     text: str
     comment: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """`const int <name> = <value>;   // <comment>`: where a thread stands, as far as anything mentions it.
+
+    Places that follow each other and have one `subject` share a line, which it explains.
+    """
+
+    name: str
+    value: str
+    comment: str = ""
+    subject: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +96,7 @@ class IndexTile:
     nothing: tuple[Node, ...] = ()
 
 
-Node = Spelled | Line | Comment | Blank | Loop | Branch | IndexTile
+Node = Spelled | Line | Place | Comment | Blank | Loop | Branch | IndexTile
 
 
 def words(nodes: Iterable[Node]) -> frozenset[str]:
@@ -94,6 +107,8 @@ def words(nodes: Iterable[Node]) -> frozenset[str]:
         match node:
             case Line(text=text):
                 texts.append(text)
+            case Place(name=name, value=value):
+                texts += [name, value]
             case Loop(header=header, body=body):
                 texts.append(header)
                 found |= words(body)
@@ -106,6 +121,27 @@ def words(nodes: Iterable[Node]) -> frozenset[str]:
     return frozenset(found)
 
 
+def rewritten(nodes: Iterable[Node], text: Callable[[str], str]) -> tuple[Node, ...]:
+    """The same lines of code with every piece of text changed, comments left as they are."""
+    found: list[Node] = []
+    for node in nodes:
+        match node:
+            case Line():
+                found.append(replace(node, text=text(node.text)))
+            case Loop():
+                found.append(replace(node, header=text(node.header), body=rewritten(node.body, text)))
+            case Branch():
+                then, otherwise = rewritten(node.then, text), rewritten(node.otherwise, text)
+                found.append(replace(node, condition=text(node.condition), then=then, otherwise=otherwise))
+            case Spelled():
+                values = {key: text(value) if isinstance(value, str) else value for key, value in node.values.items()}
+                found.append(replace(node, values=values))
+            case _:
+                found.append(node)
+    return tuple(found)
+
+
+COMMENT_ROOM = 43  # columns for the comment beside a constant
 TOPICS = ("user", "threads", "tiles", "stages", "operands", "stores")
 
 
@@ -177,8 +213,6 @@ class Unit:
       static_shared: arrays declared `__shared__` in the kernel.
       packets: sizes of vector accesses, in bytes.
       name, parameters, bounds: of the kernel; the last is the qualifier that bounds its threads or their registers.
-      places: the lines of the body that say where a thread stands, with the names that they declare; those that nothing
-        mentions are left out.
       body: its statements.
     """
 
@@ -196,5 +230,4 @@ class Unit:
     name: str
     parameters: tuple[str, ...]
     bounds: str
-    places: tuple[tuple[str, Line], ...]
     body: tuple[Node, ...]

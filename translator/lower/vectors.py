@@ -47,7 +47,8 @@ def copies_of_repeated(context: Context, name: str, target: Variable, access: Ac
     turns = dict(zip((axis for axis, _ in access.repeats), words[1:], strict=False))
     if access.width > 1:
         turns[access.axis] = words[0]
-    first = {axis: 1 if len(access.repeats) == 1 and axis != access.axis and not access.scattered else 0
+    along = access.axis if access.width > 1 else None
+    first = {axis: 1 if len(access.repeats) == 1 and axis != along and not access.scattered else 0
              for axis, _ in access.repeats}  # fmt: skip
     only = {axis for axis, run in access.repeats if run - first[axis] == 1}  # a single copy takes no loop
     turns |= dict.fromkeys(only, "1")
@@ -55,7 +56,7 @@ def copies_of_repeated(context: Context, name: str, target: Variable, access: Ac
     for axis in point.layout.array_axes():
         text, turn = point.indices[axis].text, turns.get(axis)
         moved = text if turn is None else turn if text == "0" else f"{text} + {turn}"
-        to, source = f"{to}[{moved}]", f"{source}[{moved if axis == access.axis else text}]"
+        to, source = f"{to}[{moved}]", f"{source}[{moved if axis == along else text}]"
     column = context.column(target, name)
     loaded = f"{context.names.shared_index('loaded')}[{words[0]}]" if access.scattered else f"{name}{source}{column}"
     nodes: tuple[Node, ...] = (Line(f"{name}{to}{column} = {loaded};"),)
@@ -96,7 +97,7 @@ def slot_read(context: Context, target: Variable) -> str:
     copy = context.schedule.warp_copies.get(target)
     if copy is None:
         return context.roles.tid
-    comment = f"where the lane that copies for this one puts its part of {target.name}"
+    comment = f"where this lane's part of {target.name} is copied to"
     return context.thread_place(f"{target.name}_slot", _swizzled(context, copy.copiers, copy), comment)
 
 
@@ -107,10 +108,8 @@ def slot_filled(context: Context, target: Variable) -> str:
         return context.roles.tid
     bits = (*range(copy.lane_bits), *range(LANE_BITS, LANE_BITS + len(copy.copiers) - copy.lane_bits))
     text = _swizzled(context, bits, copy)
-    order = (
-        "in an order by which reads meet different banks" if copy.swizzle.pairs else "of a lane that copies for several"
-    )
-    return context.thread_place(f"{target.name}_filled", text, f"where its copies go, {order}")
+    order = "so that reads meet different banks" if copy.swizzle.pairs else "one lane's for several"
+    return context.thread_place(f"{target.name}_filled", text, f"where this lane's copies go, {order}")
 
 
 def places_of_all(context: Context, target: Variable) -> str:
@@ -142,9 +141,9 @@ def vectors(context: Context, layout: Layout, access: Access, body: object) -> t
     width = width_name(context, layout, access)
     vector = context.names.shared_index("v")
     stride = vector if access.width == 1 else f"{vector} * {width}"
-    start = Index(stride, vector, width) if count > 1 else Index("0", "0", width)
     repeats = dict(access.repeats)
     steps = [repeats.get(axis, 1) for axis in range(layout.rank)]
+    start = Index(stride, vector, width) if count > steps[access.axis] else Index("0", "0", width)
     indices = tuple(
         start if axis == access.axis else Index(names[axis] if layout.registers(axis) > steps[axis] else "0")
         for axis in range(layout.rank)

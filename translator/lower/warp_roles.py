@@ -9,9 +9,10 @@ from __future__ import annotations
 from ..analysis.structured import is_elementwise
 from ..ir.nodes import Assign, Call, Expr, For, If, Inlined, Kernel, Literal, Note, Return, Statement, Use, Variable
 from ..ir.walk import bodies, statements, subexpressions, used_variables
-from ..schedule.instructions import PRODUCER_REGISTERS, WARPGROUP, consumer_registers
+from ..schedule.instructions import MAKER_REGISTERS, PRODUCER_REGISTERS, WARPGROUP, consumer_registers
 from ..schedule.producer import consumer_block, producer_block, shared_lines
 from .context import Context, ctype
+from .made_maps import announce_maps, begin_maps, end_maps
 from .rings import announce_rings, l2_policies, ready, ring_counters
 from .scopes import find_scopes
 from .statements import by_source, loop_stop, lower_block, repeated
@@ -31,7 +32,10 @@ def lower_body(context: Context, kernel: Kernel) -> tuple[Node, ...]:
         rest = tuple(s for s in kernel.body if id(s) not in kept)
     loading = producer_block(rest)
     copies = _copies(loading)
-    context.role.set_up += announce_rings(context, [call.attribute("map") for call in copies.values()])
+    announce_maps(context)
+    encoded = {one.name for one in context.schedule.rings.encoded}
+    read = [call.attribute("map") for call in copies.values()]
+    context.role.set_up += announce_rings(context, [name for name in read if name in encoded])
     shared = (*lower_block(context, first), *_loop_stops(context, first, rest))
     scalars = [s for s in statements(first) if isinstance(s, Assign) and context.facts.assignments[s.targets[0]] == 1]
     context.role.known_scalars = {
@@ -44,9 +48,15 @@ def lower_body(context: Context, kernel: Kernel) -> tuple[Node, ...]:
     context.role.name = "producer"
     context.scopes = find_scopes((*first, *loading), context.spelled)
     policies = l2_policies(context, copies)
-    producer = (*policies, *ring_counters(context), *_each_program(context, loading))
+    producer = (
+        *begin_maps(context, loads=True), *policies, *ring_counters(context), *_each_program(context, loading),
+        *end_maps(context, loads=True),
+    )  # fmt: skip
     context.role.name, context.scopes = "consumer", find_scopes((*first, *multiplying), context.spelled)
-    consumer = (*ring_counters(context), *_each_program(context, multiplying), *context.role.at_end)
+    consumer = (
+        *begin_maps(context, loads=False), *ring_counters(context), *_each_program(context, multiplying),
+        *end_maps(context, loads=False),
+    )  # fmt: skip
     context.role.name = ""
     shrink, grow = _register_shares(context)
     one = Branch(f"{context.roles.tid} == NUM_THREADS", producer)
@@ -162,8 +172,9 @@ def _register_shares(context: Context) -> tuple[tuple[Node, ...], tuple[Node, ..
     alone = context.schedule.num_threads == WARPGROUP and blocks == 1  # each thread has the most that it can have
     if alone or context.schedule.options.maxnreg is not None:
         return (), ()
-    share = consumer_registers(context.schedule.options.num_warps, blocks)
-    producer = context.constant("PRODUCER_REGS", PRODUCER_REGISTERS, "registers per loading thread", topic="threads")
+    kept = MAKER_REGISTERS if context.schedule.rings.made and blocks == 1 else PRODUCER_REGISTERS
+    share = consumer_registers(context.schedule.options.num_warps, blocks, kept)
+    producer = context.constant("PRODUCER_REGS", kept, "registers per loading thread", topic="threads")
     consumer = context.constant("CONSUMER_REGS", share, "registers per multiplying thread", topic="threads")
     for helper in ("warpgroup_shrink", "warpgroup_grow"):
         context.use_helper(helper)

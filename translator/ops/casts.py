@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..diagnostics import DTypeError, ToolchainError
-from ..language.dtypes import DType, Element, PointerType
+from ..language.dtypes import DType, Element, PointerType, int1
 
 if TYPE_CHECKING:
     import numpy as np
@@ -55,7 +55,8 @@ def check_cast(source: Element, wanted: Element, rounding: str | None, bitcast: 
     """
     if isinstance(source, PointerType) or isinstance(wanted, PointerType):
         other = wanted if isinstance(source, PointerType) else source
-        if isinstance(other, DType) and other.bits != 64:
+        asked = isinstance(source, PointerType) and other == int1 and not bitcast  # whether it points to anything
+        if isinstance(other, DType) and other.bits != 64 and not asked:
             raise DTypeError(f"cannot cast {source} to {wanted}: pointers convert to 64-bit integers only")
         return
     if bitcast and source.bits != wanted.bits:
@@ -85,6 +86,8 @@ def cuda_cast(source: Element, wanted: Element, rounding: str | None = None, bit
     check_cast(source, wanted, rounding, bitcast)
     if source == wanted:
         return "{x}"
+    if isinstance(source, PointerType) and wanted == int1:
+        return "{x} != nullptr"
     if isinstance(source, PointerType) or isinstance(wanted, PointerType):
         spelled = f"{wanted.element_ty.cuda}*" if isinstance(wanted, PointerType) else wanted.cuda
         return f"reinterpret_cast<{spelled}>({{x}})"

@@ -76,7 +76,7 @@ _function("rsqrt", _reciprocal_root, "rsqrtf", "rsqrt", "1 / sqrt(x).", "rsqrt: 
 _function("erf", lambda x: vectorised(math.erf)(x).astype(x.dtype), "erff", "erf", "Error function.", "erf: 2 ulp")
 _function("floor", named("floor"), "floorf", "floor", "The largest integer not above x.")
 _function("ceil", named("ceil"), "ceilf", "ceil", "The smallest integer not below x.")
-_function("sigmoid", _sigmoid, "sigmoid", "sigmoid", "1 / (1 + exp(-x)).",
+_function("sigmoid", _sigmoid, "sigmoid", "sigmoid_double", "1 / (1 + exp(-x)).",
           "sigmoid: 1 / (1 + exp(-x)) with the approximate exponential and quotient", "sigmoid")  # fmt: skip
 
 for _op in (

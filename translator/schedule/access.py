@@ -16,7 +16,7 @@ from ..analysis.masks import conjuncts
 from ..ir.nodes import Call, Expr, Literal, Variable
 from ..ir.types import ValueType
 from ..language.dtypes import PointerType, int1, int32
-from .layout import Layout, padded
+from .layout import REGISTER, Layout, bits_of, padded
 
 ACCESS_BYTES = 16  # the widest access of one thread
 COPY_BYTES = (4, 8, 16)  # what cp.async moves
@@ -96,13 +96,14 @@ def plan_access(
 
 
 def with_repeats(access: Access, pointer: Expr, layout: Layout, environment: Mapping[Variable, AxisInfo]) -> Access:
-    """The access with the runs of a thread's elements that are the same in memory, and whose mask is the same."""
+    """The access with the runs of a thread's registers that are the same in memory, and whose mask is the same."""
     parts = [pointer, *access.tests, *(part for bound in access.bounds for part in (bound.bound, bound.index))]
     infos = [axis_info(part, environment) for part in parts]
     found = []
     for axis in range(layout.rank):
-        run = min(layout.run(axis), *(info.constancy[axis] for info in infos)) if axis != access.axis else 1
-        if run > 1:
+        same = min(info.constancy[axis] for info in infos)
+        run = 1 << layout.axes[axis][: bits_of(same)].count(REGISTER)
+        if run > 1 and (axis != access.axis or access.width == 1):
             found.append((axis, run))
     return replace(access, repeats=tuple(found))
 

@@ -6,8 +6,9 @@ from it and nothing goes through shared memory.
 
 The instruction wants of lane `l` two pairs of elements of K, at column `l / 4` of each piece of 8 columns, and of A the same
 elements of row `l / 4`. Which elements, columns and rows of the tiles these are is free, as long as A, B and the sum agree: a
-lane takes runs of K (`l % 4` says which), neighbouring columns, and a row that suits the banks of shared memory. Worked
-example, B [128, 128] over 4 warps, 4 columns and 8 elements of K per lane:
+lane takes runs of K (`l % 4` says which), as many neighbouring columns as an access of 16 bytes brings (further ones lie
+behind those of the other lanes, so that lanes side by side read whole lines), and a row that suits the banks of shared
+memory. Worked example, B [128, 128] over 4 warps, 4 columns and 8 elements of K per lane:
 
   axis K (7 bits): REGISTER REGISTER REGISTER 0 1 REGISTER REGISTER      K = l % 4 * 8 + register % 8 + register / 8 * 32
   axis N (7 bits): REGISTER REGISTER 2 3 4 5 6                           column = warp * 32 + l / 4 * 4 + register

@@ -24,7 +24,10 @@ F64_ROWS_SINCE = 90  # the capability from which mma has 16 rows of doubles
 WARPGROUP_BITS = 7
 WARPGROUP = 1 << WARPGROUP_BITS
 REGISTER_FILE = 65536  # 32-bit registers of a multiprocessor
-PRODUCER_REGISTERS = 24  # what a thread of a loading warpgroup keeps
+PRODUCER_REGISTERS, MAKER_REGISTERS = (
+    24,
+    40,
+)  # what a thread of a loading warpgroup keeps; of one that makes tensor maps
 MOST_REGISTERS = 240  # what a multiplying thread can take when another warpgroup gives
 OTHER_REGISTERS = 26  # besides the accumulator: addresses, descriptors, counters
 LANE_BITS = 5
@@ -136,8 +139,8 @@ def mma_takes(dtype: DType, capability: int) -> bool:
     return ptx is not None and MMA_SINCE[ptx] <= capability
 
 
-def consumer_registers(num_warps: int, blocks: int = 1) -> int:
-    """Registers per multiplying thread, beside a loading warpgroup, of so many blocks on a multiprocessor.
+def consumer_registers(num_warps: int, blocks: int = 1, producer: int = PRODUCER_REGISTERS) -> int:
+    """Registers per multiplying thread, beside a warpgroup that loads with `producer` each, of so many blocks at once.
 
     A single warpgroup of a single block has all that a thread can have.
     """
@@ -145,7 +148,7 @@ def consumer_registers(num_warps: int, blocks: int = 1) -> int:
     if consumers < 2 and blocks == 1:
         return 255
     at_start = REGISTER_FILE // (WARPGROUP * (consumers + 1) * blocks) // 8 * 8
-    return min((at_start * (consumers + 1) - PRODUCER_REGISTERS) // consumers // 8 * 8, MOST_REGISTERS)
+    return min((at_start * (consumers + 1) - producer) // consumers // 8 * 8, MOST_REGISTERS)
 
 
 def warpgroup_layout(shape: tuple[int, ...], num_warps: int) -> Layout | None:

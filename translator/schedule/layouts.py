@@ -17,6 +17,7 @@ from ..ir.nodes import Assign, Call, Expr, Kernel, Use, Variable
 from ..ir.walk import children, expressions, statements
 from .access import ACCESS_BYTES
 from .box_stores import cut_stores
+from .coalesced_stores import coalesce_stores
 from .dots import Dots, plan_dots
 from .held_operands import Words, held_operands
 from .layout import Layout, blocked, drop_axis, padded
@@ -46,6 +47,7 @@ def choose_layouts(
     dots = held_operands(kernel, facts, dots, _words_of_b(problem, dots))
     _settle_accumulators(problem, kernel, dots)
     _solve(problem, thread_bits)
+    coalesce_stores(problem, kernel, lambda node: _anchor(problem, node, thread_bits, alone=True))
     dots = with_register_operands(dots, {v: one for v, one in problem.answers.items() if isinstance(v, Variable)})
     conversions: dict[int, list[Conversion]] = {}
     for relation in problem.relations:
@@ -158,8 +160,8 @@ def _solve(problem: Problem, thread_bits: int) -> None:
             _spread(problem, [node])
 
 
-def _anchor(problem: Problem, node: Node, thread_bits: int) -> Layout:
-    """A blocked layout for the accesses of everything that must share it."""
+def _anchor(problem: Problem, node: Node, thread_bits: int, alone: bool = False) -> Layout:
+    """A blocked layout for the accesses of everything that must share it; of `node` alone on demand."""
     shape = problem.shapes[node]
     num_threads = 1 << thread_bits
     per_thread = 1
@@ -167,7 +169,7 @@ def _anchor(problem: Problem, node: Node, thread_bits: int) -> Layout:
         per_thread *= padded(side)
     per_thread = max(per_thread // num_threads, 1)
     best_axis, best = len(shape) - 1, (False, 1, False)
-    for member in _alike(problem, node):
+    for member in (node,) if alone else _alike(problem, node):
         for access in problem.accesses.get(member, ()):
             info, itemsize = access.info, access.itemsize
             for axis in reversed(range(len(shape))):

@@ -99,8 +99,13 @@ def _blocks(plan: RingPlan, threads: int) -> int:
         reduces = isinstance(value, Call) and value.op == "reduce"
         if reduces and is_exchange(statement, _shared_out(value.args[0].type.shape, threads)):  # type: ignore[attr-defined]
             exchanges.append(statement)
-    if choose_recomputed(plan.kernel, plan.facts, layouts, exchanges, frozenset()).blocks:
-        return FEW_BLOCKS + 1  # room was made for a block more, and has none left for addresses of stages
+    in_loops = {id(inner) for s in statements(plan.kernel.body) if isinstance(s, For) for inner in statements(s.body)}
+    outside = any(id(exchange) not in in_loops for exchange in exchanges)
+    blocks = choose_recomputed(plan.kernel, plan.facts, layouts, exchanges, frozenset()).blocks or 0
+    # Room is made for a block more, and has none left for addresses of stages; but loops over rows are often launched with
+    # few blocks, so that a third one may never come.
+    if blocks and (outside or blocks <= FEW_BLOCKS):
+        return FEW_BLOCKS + 1
     return blocks_that_fit(peak_registers(plan.kernel, plan.facts, layouts), threads) or 1
 
 

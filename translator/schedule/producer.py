@@ -28,7 +28,7 @@ class SharedLines:
 def shared_lines(loading: tuple[Statement, ...], everything: tuple[Statement, ...]) -> SharedLines:
     """Compares the producer's statements, a selection, with all of them."""
     selected, whole = (Counter(s.origin.span.line for s in statements(block)) for block in (loading, everything))
-    parts = {line for line in selected if selected[line] != whole[line]}
+    parts = {line for line in selected if whole[line] and selected[line] != whole[line]}
     for statement in reversed(list(statements(loading))):
         inner = {s.origin.span.line for body in bodies(statement) for s in statements(body)}
         if isinstance(statement, (For, If, While)) or inner & parts:
@@ -75,10 +75,10 @@ def consumer_block(block: tuple[Statement, ...], loading: tuple[Statement, ...])
     sources: dict[Variable, set[Variable]] = {}
     for statement in statements(block):
         read = {v for expr in expressions(statement) for v in used_variables(expr)}
-        if isinstance(statement, Assign) and is_elementwise(statement.value):
+        if isinstance(statement, Assign) and _only_gives_values(statement.value):
             for target in statement.targets:
                 sources.setdefault(target, set()).update(read)
-        elif not _copies(statement):
+        elif not _copies(statement) and not makes_load_map(statement):
             needed |= read
     pending = list(needed)
     while pending:
@@ -89,12 +89,21 @@ def consumer_block(block: tuple[Statement, ...], loading: tuple[Statement, ...])
     return _without(
         block,
         lambda s: (
-            id(s) in computed
-            and isinstance(s, Assign)
-            and is_elementwise(s.value)
-            and not any(target.type.is_tile or target in needed for target in s.targets)
+            makes_load_map(s)
+            or (
+                id(s) in computed
+                and isinstance(s, Assign)
+                and _only_gives_values(s.value)
+                and not any(target.type.is_tile or target in needed for target in s.targets)
+            )
         ),
     )
+
+
+def _only_gives_values(value: Expr) -> bool:
+    """Whether an assigned expression is missed by nobody if its value is not used: computed, or a scalar that is loaded."""
+    loads_scalar = isinstance(value, Call) and value.op == "load" and not value.type.is_tile
+    return is_elementwise(value) or (loads_scalar and not value.attribute("volatile"))  # type: ignore[attr-defined]
 
 
 def _without(block: tuple[Statement, ...], is_left_out: Callable[[Statement], bool]) -> tuple[Statement, ...]:
@@ -118,20 +127,30 @@ def waits_for_grids(statement: Statement) -> bool:
     return isinstance(statement, Effect) and statement.call.op == "gdc_wait"
 
 
+def makes_load_map(statement: Statement) -> bool:
+    """Whether a statement makes a tensor map that loads use."""
+    return isinstance(statement, Effect) and statement.call.op == "make_map" and bool(statement.call.attribute("loads"))
+
+
 def _copies(statement: Statement) -> bool:
     return isinstance(statement, Assign) and isinstance(statement.value, Call) and statement.value.op == "box_load"
 
 
 def _holds_copies(statement: Statement) -> bool:
     inside = (inner for body in bodies(statement) for inner in statements(body))
-    return any(_copies(inner) or isinstance(inner, Return) or waits_for_grids(inner) for inner in inside)
+    return any(_is_kept(inner) or isinstance(inner, Return) for inner in inside)
+
+
+def _is_kept(statement: Statement) -> bool:
+    """Whether a statement is the producer's business, whatever else it executes."""
+    return _copies(statement) or makes_load_map(statement) or waits_for_grids(statement)
 
 
 def _needed(block: tuple[Statement, ...]) -> frozenset[Variable]:
     """Variables that tensor copies, and the control flow around them, depend on."""
     needed: set[Variable] = set()
     for statement in statements(block):
-        if _copies(statement) or _holds_copies(statement):
+        if _copies(statement) or makes_load_map(statement) or _holds_copies(statement):
             needed |= {v for expr in expressions(statement) for v in used_variables(expr)}
     return _closure(block, needed)
 
@@ -157,7 +176,7 @@ def _filtered(block: tuple[Statement, ...], needed: frozenset[Variable]) -> tupl
                 kept.append(statement)
             case Return():
                 kept.append(statement)
-            case Effect() if waits_for_grids(statement):
+            case Effect() if waits_for_grids(statement) or makes_load_map(statement):
                 kept.append(statement)
             case For() if _holds_copies(statement):
                 kept.append(replace(statement, body=_filtered(statement.body, needed)))

@@ -203,7 +203,11 @@ def _forgotten(
     order: _Order,
     kept: Mapping[Variable, Layout],
 ) -> dict[int, tuple[Variable, ...]]:
-    """The narrow tiles that are read on both sides of an exchange, by the first statement behind that reads them."""
+    """The narrow tiles that are read on both sides of an exchange, by the first statement behind that reads them.
+
+    Those whose elements are loaded one by one, and have a register each until something takes them together, are forgotten
+    before they are first read as well.
+    """
     nowhere = facts.absorbed | found.keys()
     places: dict[Variable, set[int]] = {}
     for variable, formula in found.items():
@@ -216,6 +220,10 @@ def _forgotten(
         if v in places and v in order.assigned and not _is_small(layout) and _fills_words(v, layout)
     }
     result: dict[int, dict[Variable, None]] = {}
+    for variable, used in narrow.items():
+        if kept[variable].run(kept[variable].array_axes()[-1]) == 1:  # loaded one by one: words are made of them once
+            first = min([used[0], *(place for place in order.read[variable] if order.target.get(place) not in nowhere)])
+            result.setdefault(order.statement[first], {})[variable] = None
     for exchange in exchanges:
         here = order.place[id(exchange)]
         loop = order.loop_start[here]

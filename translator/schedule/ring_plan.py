@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ..analysis.facts import Facts
 from ..analysis.induction import Induction
@@ -57,6 +57,16 @@ class Rings:
         return next((ring for ring in self.rings if ring.loop is loop), None)
 
     @property
+    def encoded(self) -> tuple[TensorMap, ...]:
+        """The maps that the launcher encodes and passes."""
+        return tuple(one for one in self.maps if not one.made)
+
+    @property
+    def made(self) -> tuple[TensorMap, ...]:
+        """The maps that the kernel makes itself."""
+        return tuple(one for one in self.maps if one.made)
+
+    @property
     def twins(self) -> dict[Variable, Variable]:
         """Of the tiles of rings that go on with an earlier one, those whose memory they take."""
         pairs = [(ring, self.of(ring.like)) for ring in self.rings if ring.like is not None]
@@ -85,4 +95,6 @@ class RingPlan:
     maps: dict[tuple[object, ...], TensorMap]
     guards: dict[str, None]
     reasons: dict[str, None]
+    settled: frozenset[Variable]  # scalars from memory, of which the kernel may make tensor maps
+    added: dict[tuple[int, bool], list[Statement]] = field(default_factory=dict)  # what makes them: see `with_replaced`
     blocks: int | None = None  # that fit on a multiprocessor, once somebody has asked

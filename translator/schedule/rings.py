@@ -18,9 +18,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from ..analysis.boxes import Box, NotABox, find_box
+from ..analysis.boxes import Box, NotABox
 from ..analysis.facts import find_facts
 from ..analysis.induction import closed_forms
+from ..analysis.settled import settled_scalars
 from ..artifact import Options, Target
 from ..ir.nodes import (
     Assign,
@@ -47,7 +48,7 @@ from .producer import producible, waits_for_grids
 from .ring_plan import ALIGNED_STAGES, Ring, RingPlan, Rings
 from .row_copies import row_load
 from .shared_rings import share_rings
-from .tensor_copies import box_load, boxed_tile, copy_stores, why_not_copied
+from .tensor_copies import box_load, boxed_tile, copy_stores, find_any_box, why_not_copied
 from .trips import in_any_trip
 
 MOST_STAGES = 8  # of tensor copies: more do not hide more latency
@@ -64,7 +65,7 @@ def plan_rings(kernel: Kernel, options: Options, target: Target, most_stages: in
     facts = find_facts(kernel)
     plan = RingPlan(
         kernel, facts, plan_dots(kernel, facts, options, target), closed_forms(kernel, facts), options, target,
-        pointer_sources(kernel), read_only_pointers(kernel), {}, [], {}, {}, {},
+        pointer_sources(kernel), read_only_pointers(kernel), {}, [], {}, {}, {}, settled_scalars(kernel, facts),
     )  # fmt: skip
     reads = find_reads(kernel, facts)
     for loop, nested in loops:
@@ -76,7 +77,7 @@ def plan_rings(kernel: Kernel, options: Options, target: Target, most_stages: in
     rings = tuple(
         replace(ring, counted=ring.counted or repeated or persistent) for ring in share_rings(plan.rings, plan.replaced)
     )
-    body = with_replaced(kernel.body, plan.replaced)
+    body = with_replaced(kernel.body, plan.replaced, plan.added)
     folded = _sources(kernel, [s for s in statements(kernel.body) if id(s) in plan.replaced])
     found = Rings(
         rings, tuple(plan.maps.values()), tuple(plan.guards), tuple(plan.reasons), persistent, frozenset(folded)
@@ -202,9 +203,9 @@ def _boxes(plan: RingPlan, loop: For, loads: list[Assign]) -> list[Box] | None:
         return None
     boxes: list[Box] = []
     for statement in loads:
-        box = find_box(statement, plan.kernel, plan.facts, plan.induction)
+        box = find_any_box(plan, statement, loop)
         if isinstance(box, Box):
-            starts = tuple(dim.start for dim in box.dims)
+            starts = (*(dim.start for dim in box.dims), *(Use(v.type, v) for v in box.made_of))
             reason = why_not_copied(
                 plan, box, plan.dots.staged[statement.target], boxed_tile(plan, statement.target, box)
             )

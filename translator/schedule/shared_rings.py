@@ -20,7 +20,9 @@ def share_rings(rings: list[Ring], replaced: dict[int, Statement]) -> tuple[Ring
     for statement in replaced.values():
         if isinstance(statement, Assign) and isinstance(statement.value, Call) and statement.value.op == "box_load":
             axes = [axis for axis in statement.value.attribute("axes") if axis is not None]
-            formats[statement.target] = (statement.target.type, axes[-1])
+            shape = statement.target.type.shape
+            sides = tuple(shape[axis] for axis in range(len(shape)) if axis != axes[-1])
+            formats[statement.target] = (statement.target.type.element, sides, shape[axes[-1]])
     found: list[Ring] = []
     for ring in rings:
         if ring.kind == "tma":

@@ -6,13 +6,7 @@
 //              stride_ab, stride_am, stride_bb, stride_bk, stride_cb, stride_cm: int, multiples of 16
 //   constexpr  stride_ak = 1, stride_bn = 1, stride_cn = 1, BLOCK_M = 64, BLOCK_N = 64, BLOCK_K = 32
 //   launch     grid (programs, programs, programs), block (128, 1, 1), dynamic shared memory 0 bytes
-//   tiles      offs_m [64]: 4 x 16 threads; 8 threads hold copies
-//              offs_m_row [64]: 4 x 16 threads; 8 threads hold copies
-//              offs_n [64]: 16 threads x 4 consecutive elements; 8 threads hold copies
-//              offs_n_column [64]: 4 x 8 threads x 2 consecutive elements; 16 threads hold copies
-//              offs_k [32]: 8 threads x 4 consecutive elements; 16 threads hold copies
-//              offs_k_row [32]: 4 x 8 threads; 16 threads hold copies
-//              accumulator [64, 64]: registers, 32 x 32 per warp, by mma.m16n8k8
+//   tiles      accumulator [64, 64]: registers, 32 x 32 per warp, by mma.m16n8k8
 //              a [64, 32]: shared, 3 stages of 8192 bytes, 128-byte swizzle
 //              b [32, 64]: shared, 3 stages of 8192 bytes, 128-byte swizzle
 
@@ -22,19 +16,18 @@ constexpr int BLOCK_K = 32;                                     // columns of a,
 constexpr int NUM_WARPS = 4;
 constexpr int WARP_SIZE = 32;
 constexpr int NUM_THREADS = NUM_WARPS * WARP_SIZE;              // 128
-constexpr int COLS = 8;                                         // 8 columns of accumulator per thread
-// consecutive columns of accumulator in a thread
-constexpr int VEC = 2;
+constexpr int COLS = 8;                                         // columns of accumulator per thread
+constexpr int VEC = 2;                                          // consecutive columns of accumulator
 constexpr int VECS = COLS / VEC;                                // 4
-constexpr int ROWS = 4;                                         // 4 rows of accumulator per thread
-constexpr int COL_THREADS = 8;                                  // threads along the columns of a
-constexpr int COL_VEC = 4;                                      // consecutive columns of a in a thread
-constexpr int ROW_THREADS = 16;                                 // threads along the rows of a
-constexpr int BLOCK_M_ROWS = BLOCK_M / ROW_THREADS;             // 4 rows of a per thread
-constexpr int BLOCK_N_THREADS = 16;                             // threads along the columns of b
-constexpr int BLOCK_N_VEC = 4;                                  // consecutive columns of b in a thread
-constexpr int BLOCK_K_THREADS = 8;                              // threads along the rows of b
-constexpr int BLOCK_K_ROWS = BLOCK_K / BLOCK_K_THREADS;         // 4 rows of b per thread
+constexpr int ROWS = 4;                                         // rows of accumulator per thread
+constexpr int A_COL_THREADS = 8;                                // threads along the columns of a
+constexpr int A_VEC = 4;                                        // consecutive columns of a per thread
+constexpr int A_ROW_THREADS = 16;                               // threads along the rows of a
+constexpr int A_ROWS = BLOCK_M / A_ROW_THREADS;                 // 4 rows of a per thread
+constexpr int B_COL_THREADS = 16;                               // threads along the columns of b
+constexpr int B_VEC = 4;                                        // consecutive columns of b per thread
+constexpr int B_ROW_THREADS = 8;                                // threads along the rows of b
+constexpr int B_ROWS = BLOCK_K / B_ROW_THREADS;                 // 4 rows of b per thread
 constexpr int MMA_ROWS = 2;                                     // pieces of 16 rows per warp
 constexpr int MMA_COLS = 4;                                     // pieces of 8 columns per warp
 constexpr int NUM_STAGES = 3;                                   // tiles in shared memory at once
@@ -135,39 +128,35 @@ batched_matmul_kernel(const float* a_ptr, const float* b_ptr, float* c_ptr, int 
     __shared__ __align__(1024) float a[NUM_STAGES][BLOCK_M * BLOCK_K];   // 128-byte swizzle
     __shared__ __align__(1024) float b[NUM_STAGES][BLOCK_K * BLOCK_N];   // 128-byte swizzle
     const int tid = threadIdx.x;
-    __builtin_assume(tid >= 0);   // its quotients and remainders are shifts and masks
+    __builtin_assume(tid >= 0 && tid < NUM_THREADS);   // quotients are shifts, known tests vanish
     const int warp = tid / WARP_SIZE;
     const int lane = tid % WARP_SIZE;
     const int col = warp % 2 * 32 + lane % 4 * 2;   // the first column of this thread
     const int row = warp / 2 * 32 + lane / 4;   // the first row of this thread
-    const int a_col = tid % COL_THREADS;   // this thread's place along the columns of a
-    const int a_row = tid / COL_THREADS;   // this thread's place along the rows of a
-    const int b_col = tid % BLOCK_N_THREADS;   // this thread's place along the columns of b
-    const int b_row = tid / BLOCK_N_THREADS;   // this thread's place along the rows of b
-    const int warp_row = warp / 2 * 32;   // first row of the warp's part
-    const int warp_col = warp % 2 * 32;   // first column of the warp's part
+    const int a_col = tid % A_COL_THREADS, a_row = tid / A_COL_THREADS;   // this thread's place in a
+    const int b_col = tid % B_COL_THREADS, b_row = tid / B_COL_THREADS;   // this thread's place in b
+    const int warp_row = warp / 2 * 32, warp_col = warp % 2 * 32;   // where the warp's part begins
+    const int program_x = blockIdx.x, program_y = blockIdx.y, program_z = blockIdx.z;   // the program's place
 
     // L15: batch = tl.program_id(2).to(tl.int64)
-    const long long batch = static_cast<int>(blockIdx.z);
+    const long long batch = program_z;
     // L16: offs_m = tl.program_id(0) * BLOCK_M + tl.arange(0, BLOCK_M)
-    int offs_m[BLOCK_M_ROWS];
+    int offs_m_a[A_ROWS];
     #pragma unroll
-    for (int r = 0; r < BLOCK_M_ROWS; ++r) {
-        offs_m[r] = static_cast<int>(blockIdx.x) * BLOCK_M + r * ROW_THREADS + a_row;
-    }
-    int offs_m_row[ROWS];
+    for (int r = 0; r < A_ROWS; ++r) offs_m_a[r] = program_x * BLOCK_M + r * A_ROW_THREADS + a_row;
+    int offs_m[ROWS];
     #pragma unroll
-    for (int r = 0; r < ROWS; ++r) offs_m_row[r] = static_cast<int>(blockIdx.x) * BLOCK_M + row + r * 8;
+    for (int r = 0; r < ROWS; ++r) offs_m[r] = program_x * BLOCK_M + row + r * 8;
     // L17: offs_n = tl.program_id(1) * BLOCK_N + tl.arange(0, BLOCK_N)
-    const int offs_n = static_cast<int>(blockIdx.y) * BLOCK_N + b_col * BLOCK_N_VEC;   // this thread's first
-    int offs_n_column[VECS];   // the first of each vector
+    const int offs_n_b = program_y * BLOCK_N + b_col * B_VEC;   // this thread's first
+    int offs_n[VECS];   // the first of each vector
     #pragma unroll
-    for (int v = 0; v < VECS; ++v) offs_n_column[v] = static_cast<int>(blockIdx.y) * BLOCK_N + col + v * 8;
+    for (int v = 0; v < VECS; ++v) offs_n[v] = program_y * BLOCK_N + col + v * 8;
     // L18: offs_k = tl.arange(0, BLOCK_K)
-    const int offs_k = a_col * COL_VEC;   // this thread's first
-    int offs_k_row[BLOCK_K_ROWS];
+    const int offs_k_a = a_col * A_VEC;   // this thread's first
+    int offs_k_b[B_ROWS];
     #pragma unroll
-    for (int r = 0; r < BLOCK_K_ROWS; ++r) offs_k_row[r] = r * BLOCK_K_THREADS + b_row;
+    for (int r = 0; r < B_ROWS; ++r) offs_k_b[r] = r * B_ROW_THREADS + b_row;
     // L19: a_ptrs = a_ptr + batch * stride_ab + offs_m[:, None] * stride_am + offs_k[None, :] * stride_ak
     //         (folded into the copies)
     // L20: b_ptrs = b_ptr + batch * stride_bb + offs_k[:, None] * stride_bk + offs_n[None, :] * stride_bn
@@ -180,23 +169,21 @@ batched_matmul_kernel(const float* a_ptr, const float* b_ptr, float* c_ptr, int 
     const auto load_tiles = [&](int k, int stage, bool more) {
         // L24: a = tl.load(a_ptrs, mask=(offs_m[:, None] < M) & (k + offs_k[None, :] < K), other=0.0)
         #pragma unroll
-        for (int r = 0; r < BLOCK_M_ROWS; ++r) {
-            const int a_place = swizzled<float, BLOCK_K, BLOCK_M>(r * ROW_THREADS + a_row, a_col * COL_VEC);
+        for (int r = 0; r < A_ROWS; ++r) {
+            const int a_place = swizzled<float, BLOCK_K, BLOCK_M>(r * A_ROW_THREADS + a_row, a_col * A_VEC);
             cp_async_16(&a[stage][a_place],
-                        a_ptr + batch * static_cast<long long>(stride_ab)
-                        + static_cast<long long>(offs_m[r]) * stride_am + offs_k + k,
-                        more && offs_m[r] < M ? valid_bytes<4, COL_VEC>(K - (k + offs_k)) : 0);
+                        a_ptr + batch * stride_ab + static_cast<long long>(offs_m_a[r]) * stride_am
+                        + offs_k_a + k,
+                        more && offs_m_a[r] < M ? valid_bytes<4, A_VEC>(K - (k + offs_k_a)) : 0);
         }
         // L25: b = tl.load(b_ptrs, mask=(k + offs_k[:, None] < K) & (offs_n[None, :] < N), other=0.0)
         #pragma unroll
-        for (int r = 0; r < BLOCK_K_ROWS; ++r) {
-            const int b_place =
-                swizzled<float, BLOCK_N, BLOCK_K>(r * BLOCK_K_THREADS + b_row, b_col * BLOCK_N_VEC);
+        for (int r = 0; r < B_ROWS; ++r) {
+            const int b_place = swizzled<float, BLOCK_N, BLOCK_K>(r * B_ROW_THREADS + b_row, b_col * B_VEC);
             cp_async_16(&b[stage][b_place],
-                        b_ptr + batch * static_cast<long long>(stride_bb)
-                        + static_cast<long long>(offs_k_row[r]) * stride_bk + offs_n
-                        + static_cast<long long>(k) * stride_bk,
-                        more && k + offs_k_row[r] < K ? valid_bytes<4, BLOCK_N_VEC>(N - offs_n) : 0);
+                        b_ptr + batch * stride_bb + static_cast<long long>(offs_k_b[r]) * stride_bk
+                        + offs_n_b + static_cast<long long>(k) * stride_bk,
+                        more && k + offs_k_b[r] < K ? valid_bytes<4, B_VEC>(N - offs_n_b) : 0);
         }
     };
     for (int stage = 0; stage < NUM_STAGES - 1; ++stage) {
@@ -224,9 +211,9 @@ batched_matmul_kernel(const float* a_ptr, const float* b_ptr, float* c_ptr, int 
             for (int ni = 0; ni < MMA_COLS; ++ni) {
                 #pragma unroll
                 for (int i = 0; i < 2; ++i) {
-                    b_frag[ni][i] =
-                        __float_as_uint(b[stage][swizzled<float, BLOCK_N, BLOCK_K>(kk + i * 4 + lane % 4,
-                                warp_col + ni * 8 + lane / 4)]);
+                    const int b_place = swizzled<float, BLOCK_N, BLOCK_K>(kk + i * 4 + lane % 4,
+                                                                          warp_col + ni * 8 + lane / 4);
+                    b_frag[ni][i] = __float_as_uint(b[stage][b_place]);
                 }
             }
             #pragma unroll
@@ -254,10 +241,10 @@ batched_matmul_kernel(const float* a_ptr, const float* b_ptr, float* c_ptr, int 
     for (int r = 0; r < ROWS; ++r) {
         #pragma unroll
         for (int v = 0; v < VECS; ++v) {
-            if (offs_m_row[r] < M) {
-                store_vec_bounded<VEC>(c_ptr + batch * static_cast<long long>(stride_cb)
-                                       + static_cast<long long>(offs_m_row[r]) * stride_cm + offs_n_column[v],
-                                       &accumulator[r][v * VEC], N - offs_n_column[v]);
+            if (offs_m[r] < M) {
+                store_vec_bounded<VEC>(c_ptr + batch * stride_cb
+                                       + static_cast<long long>(offs_m[r]) * stride_cm + offs_n[v],
+                                       &accumulator[r][v * VEC], N - offs_n[v]);
             }
         }
     }

@@ -6,7 +6,7 @@
 //              grad_ptr: float*, 16-byte aligned; stride, n_classes: int
 //   constexpr  BLOCK_SIZE = 1024
 //   launch     grid (programs, 1, 1), block (128, 1, 1), dynamic shared memory 0 bytes
-//   tiles      cols, x, probability, grad [1024]: 8 x 128 threads
+//   tiles      x, probability, grad [1024]: 8 x 128 threads
 //   numerics   exp: ex2.approx of x * log2(e), 2 ulp plus the rounding of the product
 //              log: lg2.approx times ln(2), 1 ulp of log2 near 1
 
@@ -18,27 +18,8 @@ constexpr int NUM_THREADS = NUM_WARPS * WARP_SIZE;              // 128
 constexpr int ELEMS = BLOCK_SIZE / NUM_THREADS;                 // 8 elements of a tile per thread
 
 // How two partial results become one.
-struct Max {
-    static __device__ __forceinline__ float combine(float left, float right)
-    {
-        return fmaxf(left, right);
-    }
-};
-
-// How two partial results become one.
-struct Sum {
-    static __device__ __forceinline__ float combine(float left, float right)
-    {
-        return left + right;
-    }
-};
-
-// The value of the lane whose number differs in the bit `distance`. All lanes of the warp call it.
-template <typename T>
-__device__ __forceinline__ T shuffle_xor(T value, int distance)
-{
-    return __shfl_xor_sync(ALL_LANES, value, distance);
-}
+struct Max { static __device__ float combine(float left, float right) { return fmaxf(left, right); } };
+struct Sum { static __device__ float combine(float left, float right) { return left + right; } };
 
 // Combines over lanes that lie FIRST, FIRST / 2, ..., LAST apart; each of them gets the result.
 template <typename Op, int FIRST, int LAST, typename State>
@@ -46,7 +27,7 @@ __device__ __forceinline__ State warp_reduce(State state)
 {
     #pragma unroll
     for (int distance = FIRST; distance >= LAST; distance /= 2) {
-        state = Op::combine(state, shuffle_xor(state, distance));
+        state = Op::combine(state, __shfl_xor_sync(ALL_LANES, state, distance));
     }
     return state;
 }
@@ -68,8 +49,7 @@ extern "C" __global__ void __launch_bounds__(NUM_THREADS)
 cross_entropy_kernel(const float* logits_ptr, const int* labels_ptr, float* loss_ptr, float* grad_ptr,
                      int stride, int n_classes)
 {
-    __shared__ float x_max_partial[NUM_WARPS];   // one partial result per warp
-    __shared__ float sum_partial[NUM_WARPS];   // one partial result per warp
+    __shared__ float x_max_partial[NUM_WARPS], sum_partial[NUM_WARPS];   // partial results by warp
     const int tid = threadIdx.x;
 
     // L11: row = tl.program_id(0)
@@ -99,16 +79,14 @@ cross_entropy_kernel(const float* logits_ptr, const int* labels_ptr, float* loss
         float x_max = x[0];
         #pragma unroll
         for (int e = 1; e < ELEMS; ++e) x_max = fmaxf(x_max, x[e]);
-        // a barrier inside: every warp has written its partial result
-        x_max = block_reduce<Max>(x_max, x_max_partial);
+        x_max = block_reduce<Max>(x_max, x_max_partial);   // a barrier inside
         const float larger = fmaxf(largest, x_max);
         // What was summed so far is rescaled to the new maximum.
         // L21: total = total * tl.exp(largest - larger) + tl.sum(tl.exp(x - larger), axis=0)
         float sum = __expf(x[0] - larger);
         #pragma unroll
         for (int e = 1; e < ELEMS; ++e) sum += __expf(x[e] - larger);
-        // a barrier inside: every warp has written its partial result
-        sum = block_reduce<Sum>(sum, sum_partial);
+        sum = block_reduce<Sum>(sum, sum_partial);   // a barrier inside
         total = total * __expf(largest - larger) + sum;
         // L22: largest = larger
         largest = larger;

@@ -17,8 +17,8 @@
 //              [64, 64], 128-byte swizzle
 //   warps      warpgroups 0 and 1 multiply, warpgroup 2 loads: one of its threads starts every tensor copy
 //   tiles      accumulator, c [128, 128]: registers, 64 x 128 per warpgroup, by wgmma.m64n128k32
-//              offs_m, a_scale [128]: 2 x 64 threads; 4 threads hold copies
-//              offs_n, b_scale [128]: 16 x 4 threads x 2 consecutive elements; 64 threads hold copies
+//              a_scale [128]: 2 x 64 threads; each element in 4 threads
+//              b_scale [128]: 16 x 4 threads x 2 consecutive elements; each element in 64 threads
 //              a [128, 128]: shared, 6 stages of 16384 bytes, 128-byte swizzle
 //              b [128, 128]: shared, 6 stages of 16384 bytes, 128-byte swizzle
 
@@ -36,23 +36,22 @@ constexpr int NUM_WARPS = 8;                                    // those that mu
 constexpr int WARP_SIZE = 32;
 constexpr int NUM_THREADS = NUM_WARPS * WARP_SIZE;              // 256
 constexpr int WARPGROUP_SIZE = 128;                             // threads
-constexpr int STORE_BARRIER = 2;                                // named barriers, one of each warpgroup
+constexpr int STORE_BARRIER = 2;                                // the first of the warpgroups' own barriers
 constexpr int PRODUCER_REGS = 24;                               // registers per loading thread
 constexpr int CONSUMER_REGS = 240;                              // registers per multiplying thread
 constexpr int READY_BARRIER = 15;                               // named barrier: mbarriers are initialised
 constexpr int READY_THREADS = NUM_THREADS + WARP_SIZE;          // those that multiply, and the loading warp
 constexpr int COL_THREADS = 4;                                  // threads along the columns of a tile
 constexpr int COLS = BLOCK_N / COL_THREADS;                     // 32 columns of a tile per thread
-constexpr int VEC = 2;                                          // consecutive columns of a thread
+constexpr int VEC = 2;                                          // consecutive columns per thread
 constexpr int VECS = COLS / VEC;                                // 16
-constexpr int ROWS = 2;                                         // 2 rows of a tile per thread
+constexpr int ROWS = 2;                                         // rows of a tile per thread
 constexpr int NUM_STAGES = 6;                                   // tiles in shared memory at once
 // bytes of all tiles of a stage
 constexpr int STAGE_BYTES = (A_ROWS * A_COLS + B_ROWS * B_COLS) * sizeof(__nv_fp8_e4m3);
 constexpr int MMA_K = 32;                                       // elements of K per instruction
 constexpr int A_PART = A_ROWS / 2 * A_COLS;                     // elements of a per warpgroup
 constexpr int SWIZZLE = 128;                                    // bytes of a swizzled line
-constexpr int PATTERN_BYTES = 8 * SWIZZLE;                      // 8 lines: the swizzle repeats
 constexpr int CHUNK = 16 / sizeof(__nv_fp8_e4m3);               // elements of 16 bytes, a descriptor's unit
 constexpr int PIECE_WIDTH = 128 / sizeof(__nv_bfloat16);        // columns of a piece of c: 128 bytes
 constexpr int STORE_BUFFERS = 2;                                // pieces: one is written, one copied out
@@ -60,17 +59,21 @@ constexpr int STORE_PIECES = BLOCK_N / PIECE_WIDTH;             // pieces of c, 
 constexpr int PIECE_ELEMS = COLS / STORE_PIECES;                // elements of a piece in a thread's row
 constexpr int STORE_ROWS = BLOCK_M / 2;                         // rows that a warpgroup copies out
 
+// Loads N consecutive elements in one access; `source` is aligned to their size.
+template <int N, typename T>
+__device__ __forceinline__ void load_vec(T* target, const T* source)
+{
+    const uint2 packet = *reinterpret_cast<const uint2*>(source);
+    memcpy(target, &packet, N * sizeof(T));
+}
+
 // Loads N consecutive elements if `inside`; otherwise nothing is read and each becomes `other`.
 template <int N, typename T>
 __device__ __forceinline__ void load_vec_if(T* target, const T* source, bool inside, T other)
 {
-    uint2 packet;
-    T* elements = reinterpret_cast<T*>(&packet);
     #pragma unroll
-    for (int i = 0; i < N; ++i) elements[i] = other;
-    if (inside) packet = *reinterpret_cast<const uint2*>(source);
-    #pragma unroll
-    for (int i = 0; i < N; ++i) target[i] = elements[i];
+    for (int i = 0; i < N; ++i) target[i] = other;
+    if (inside) load_vec<N>(target, source);
 }
 
 // Rounds value(0), value(1), ..., two at a time: a pair shares a register from the start.
@@ -242,29 +245,24 @@ __device__ __forceinline__ void store_matrices(T* tile, int first_row, const T* 
     const int lane = threadIdx.x % WARP_SIZE;
     #pragma unroll
     for (int i = 0; i < COUNT; i += 4) {
-        unsigned matrices[4];   // upper left, lower left, upper right, lower right
-        T* elements = reinterpret_cast<T*>(matrices);
-        #pragma unroll
-        for (int k = 0; k < 8; ++k) elements[k] = (k / 2 % 2 ? lower : upper)[i + k / 4 * 2 + k % 2];
+        const auto pair = [](const T* two) { unsigned bits; memcpy(&bits, two, sizeof bits); return bits; };
         T* row = tile + swizzled<T, WIDTH, LINES>(first_row + lane % 16, i * 4 + lane / 16 * 8);
-        stmatrix_x4(row, matrices[0], matrices[1], matrices[2], matrices[3]);
+        stmatrix_x4(row, pair(upper + i), pair(lower + i), pair(upper + i + 2), pair(lower + i + 2));
     }
 }
 
-// What wgmma must know of a shared operand: its start, the swizzle of its lines, and the bytes from 8 lines
-// to the next 8, and from box to box along M or N (without meaning where K is contiguous). Adding 1 moves the
-// start by 16 bytes.
+// What wgmma must know of a shared operand: its start, the swizzle of its lines, and the bytes from one box
+// to the next along M or N (without meaning where K is contiguous) and from 8 lines to the next 8. Adding 1
+// moves the start by 16 bytes.
 template <int SWIZZLE_BYTES>
-__device__ __forceinline__ unsigned long long wgmma_descriptor(const void* start, int leading_bytes,
-        int stride_bytes)
+__device__ __forceinline__ unsigned long long wgmma_descriptor(const void* start, int leading_bytes = 16,
+                                                               int stride_bytes = 8 * SWIZZLE_BYTES)
 {
     constexpr int MODE = SWIZZLE_BYTES == 128 ? 1 : SWIZZLE_BYTES == 64 ? 2 : SWIZZLE_BYTES == 32 ? 3 : 0;
     constexpr unsigned long long SWIZZLE_MODE = static_cast<unsigned long long>(MODE) << 62;
-    constexpr unsigned ADDRESS_MASK = 0x3ffff;   // the fields hold 18 bits / 16
-    const unsigned long long address = (shared_address(start) & ADDRESS_MASK) / 16;
-    const unsigned long long leading = (leading_bytes & ADDRESS_MASK) / 16;
-    const unsigned long long stride = (stride_bytes & ADDRESS_MASK) / 16;
-    return SWIZZLE_MODE | stride << 32 | leading << 16 | address;
+    const auto field = [](unsigned bytes) { return (bytes & 0x3ffff) / 16ull; };   // 14 bits
+    return SWIZZLE_MODE | field(stride_bytes) << 32 | field(leading_bytes) << 16
+        | field(shared_address(start));
 }
 
 // Orders earlier register and shared-memory accesses before the wgmmas that follow.
@@ -339,6 +337,7 @@ fp8_matmul_kernel(const __nv_fp8_e4m3* a_desc, int a_desc_shape_0, int a_desc_sh
     const int col = tid % COL_THREADS;   // this thread's place along the columns of a tile
     const int accumulator_row = warp * 16 + lane / 4;   // the first row of this thread
     const int warpgroup = tid / WARPGROUP_SIZE;
+    const int program_y = blockIdx.y;
     if (tid == NUM_THREADS) {
         tensor_map_prefetch(a_map);
         tensor_map_prefetch(b_map);
@@ -360,12 +359,11 @@ fp8_matmul_kernel(const __nv_fp8_e4m3* a_desc, int a_desc_shape_0, int a_desc_sh
             for (int program = blockIdx.x; program < num_programs; program += gridDim.x) {
                 // L18: row, column = tl.program_id(0) * BLOCK_M, tl.program_id(1) * BLOCK_N
                 const int row = program * BLOCK_M;
-                const int column = static_cast<int>(blockIdx.y) * BLOCK_N;
+                const int column = program_y * BLOCK_N;
                 // L20: for k in range(0, K, BLOCK_K):    (the loading thread's part)
                 for (int k = 0; k < K; k += BLOCK_K, ++filled) {
                     const int stage = filled % NUM_STAGES;
-                    // the stage's last tiles are no longer needed
-                    mbarrier_wait(&empty[stage], filled / NUM_STAGES % 2 ^ 1);
+                    mbarrier_wait(&empty[stage], filled / NUM_STAGES % 2 ^ 1);   // the stage is free again
                     mbarrier_arrive_expect(&full[stage], STAGE_BYTES);   // what the copies below will bring
                     // L21: a = a_desc.load([row, k])
                     tma_load_2d(a[stage], a_map, row, k, &full[stage], a_policy);
@@ -381,7 +379,7 @@ fp8_matmul_kernel(const __nv_fp8_e4m3* a_desc, int a_desc_shape_0, int a_desc_sh
         for (int program = blockIdx.x; program < num_programs; program += gridDim.x) {
             // L18 again, for the multiplying warps.
             const int row = program * BLOCK_M;
-            const int column = static_cast<int>(blockIdx.y) * BLOCK_N;
+            const int column = program_y * BLOCK_N;
             // L19: accumulator = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
             float accumulator[ROWS][COLS] = {};
             // L20: for k in range(0, K, BLOCK_K):    (the multiplying warps' part)
@@ -390,17 +388,15 @@ fp8_matmul_kernel(const __nv_fp8_e4m3* a_desc, int a_desc_shape_0, int a_desc_sh
                     const int stage = used % NUM_STAGES;
                     mbarrier_wait(&full[stage], used / NUM_STAGES % 2);   // the tiles have arrived
                     // L23: accumulator = tl.dot(a, b.T, accumulator)
-                    const auto a_operand =
-                        wgmma_descriptor<SWIZZLE>(a[stage] + warpgroup * A_PART, 16, PATTERN_BYTES);
-                    const auto b_operand = wgmma_descriptor<SWIZZLE>(b[stage], 16, PATTERN_BYTES);
+                    const auto a_operand = wgmma_descriptor<SWIZZLE>(a[stage] + warpgroup * A_PART);
+                    const auto b_operand = wgmma_descriptor<SWIZZLE>(b[stage]);
                     wgmma_fence();
                     #pragma unroll
                     for (int kk = 0; kk < A_COLS; kk += MMA_K) {
                         wgmma_m64n128k32(accumulator, a_operand + kk / CHUNK, b_operand + kk / CHUNK);
                     }
                     wgmma_commit();
-                    // the last iteration's products are complete, its stage is free; this one's go on
-                    wgmma_wait<1>();
+                    wgmma_wait<1>();   // the products before these are complete, and their stage is free
                     if (k > 0 && lane == 0) mbarrier_arrive(&empty[(used - 1) % NUM_STAGES]);
                 }
                 wgmma_wait<0>();   // all products are complete

@@ -5,9 +5,8 @@
 //              out_row_stride, n_rows, n_cols: int, multiples of 16
 //   constexpr  ROWS = 1, BLOCK_SIZE = 32768
 //   launch     grid (programs, 1, 1), block (512, 1, 1), dynamic shared memory 0 bytes
-//   tiles      cols [32768]: 8 x 512 threads x 8 consecutive elements
-//              rows, x_max, denominator [1]: 1 thread; 512 threads hold copies
-//              x, x_float, numerator [1, 32768]: 1 thread; 8 x 512 threads x 8 consecutive elements
+//   tiles      x, x_float, numerator [1, 32768]: columns: 8 x 512 threads x 8 consecutive
+//              x_max, denominator [1]: the same in every thread
 //   numerics   exp: ex2.approx of x * log2(e), 2 ulp plus the rounding of the product
 //              /: div.full, 2 ulp, over the full range
 
@@ -19,20 +18,24 @@ constexpr int WARP_SIZE = 32;
 constexpr unsigned ALL_LANES = 0xffffffff;                      // shuffle mask
 constexpr int NUM_THREADS = NUM_WARPS * WARP_SIZE;              // 512
 constexpr int COLS = BLOCK_SIZE / NUM_THREADS;                  // 64 columns of a tile per thread
-constexpr int VEC = 8;                                          // consecutive columns of a thread
+constexpr int VEC = 8;                                          // consecutive columns per thread
 constexpr int VECS = COLS / VEC;                                // 8
+
+// Loads N consecutive elements in one access; `source` is aligned to their size.
+template <int N, typename T>
+__device__ __forceinline__ void load_vec(T* target, const T* source)
+{
+    const uint4 packet = *reinterpret_cast<const uint4*>(source);
+    memcpy(target, &packet, N * sizeof(T));
+}
 
 // Loads N consecutive elements if `inside`; otherwise nothing is read and each becomes `other`.
 template <int N, typename T>
 __device__ __forceinline__ void load_vec_if(T* target, const T* source, bool inside, T other)
 {
-    uint4 packet;
-    T* elements = reinterpret_cast<T*>(&packet);
     #pragma unroll
-    for (int i = 0; i < N; ++i) elements[i] = other;
-    if (inside) packet = *reinterpret_cast<const uint4*>(source);
-    #pragma unroll
-    for (int i = 0; i < N; ++i) target[i] = elements[i];
+    for (int i = 0; i < N; ++i) target[i] = other;
+    if (inside) load_vec<N>(target, source);
 }
 
 // Stores N consecutive elements in one access; `target` is aligned to their size.
@@ -67,27 +70,8 @@ __device__ __forceinline__ float divide(float x, float y)
 }
 
 // How two partial results become one.
-struct Max {
-    static __device__ __forceinline__ half combine(half left, half right)
-    {
-        return __hmax(left, right);
-    }
-};
-
-// How two partial results become one.
-struct Sum {
-    static __device__ __forceinline__ float combine(float left, float right)
-    {
-        return left + right;
-    }
-};
-
-// The value of the lane whose number differs in the bit `distance`. All lanes of the warp call it.
-template <typename T>
-__device__ __forceinline__ T shuffle_xor(T value, int distance)
-{
-    return __shfl_xor_sync(ALL_LANES, value, distance);
-}
+struct Max { static __device__ half combine(half left, half right) { return __hmax(left, right); } };
+struct Sum { static __device__ float combine(float left, float right) { return left + right; } };
 
 // Combines over lanes that lie FIRST, FIRST / 2, ..., LAST apart; each of them gets the result.
 template <typename Op, int FIRST, int LAST, typename State>
@@ -95,7 +79,7 @@ __device__ __forceinline__ State warp_reduce(State state)
 {
     #pragma unroll
     for (int distance = FIRST; distance >= LAST; distance /= 2) {
-        state = Op::combine(state, shuffle_xor(state, distance));
+        state = Op::combine(state, __shfl_xor_sync(ALL_LANES, state, distance));
     }
     return state;
 }
@@ -134,8 +118,8 @@ extern "C" __global__ void __launch_bounds__(NUM_THREADS, 2)
 softmax_kernel(half* out_ptr, const half* in_ptr, int in_row_stride, int out_row_stride, int n_rows,
                int n_cols)
 {
-    __shared__ half x_max_partial[NUM_WARPS];   // one partial result per warp
-    __shared__ float denominator_partial[NUM_WARPS];   // one partial result per warp
+    __shared__ half x_max_partial[NUM_WARPS];   // partial results by warp
+    __shared__ float denominator_partial[NUM_WARPS];   // partial results by warp
     const int tid = threadIdx.x;
 
     // A row fits in one block: BLOCK_SIZE is a power of two not below n_cols.
@@ -164,15 +148,13 @@ softmax_kernel(half* out_ptr, const half* in_ptr, int in_row_stride, int out_row
         half x_max = x[0];
         #pragma unroll
         for (int c = 1; c < COLS; ++c) x_max = __hmax(x_max, x[c]);
-        // a barrier inside: every warp has written its partial result
-        x_max = block_reduce<Max>(x_max, x_max_partial);
+        x_max = block_reduce<Max>(x_max, x_max_partial);   // a barrier inside
         const auto numerator = [&](int c) { return __expf(x_float(c) - __half2float(x_max)); };
         // L23: denominator = tl.sum(numerator, axis=1)
         float denominator = numerator(0);
         #pragma unroll
         for (int c = 1; c < COLS; ++c) denominator += numerator(c);
-        // a barrier inside: every warp has written its partial result
-        denominator = block_reduce<Sum>(denominator, denominator_partial);
+        denominator = block_reduce<Sum>(denominator, denominator_partial);   // a barrier inside
         // L24: tl.store(out_ptr + rows[:, None] * out_row_stride + cols[None, :], numerator / denominator[:,
         //     None], mask=mask)
         forget(x);

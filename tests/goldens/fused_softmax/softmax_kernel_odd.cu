@@ -5,9 +5,8 @@
 //              out_row_stride, n_rows, n_cols: int
 //   constexpr  ROWS = 1, BLOCK_SIZE = 1024
 //   launch     grid (programs, 1, 1), block (128, 1, 1), dynamic shared memory 0 bytes
-//   tiles      cols [1024]: 8 x 128 threads
-//              rows, x_max, denominator [1]: 1 thread; 128 threads hold copies
-//              x, numerator [1, 1024]: 1 thread; 8 x 128 threads
+//   tiles      x, numerator [1, 1024]: columns: 8 x 128 threads
+//              x_max, denominator [1]: the same in every thread
 //   numerics   exp: ex2.approx of x * log2(e), 2 ulp plus the rounding of the product
 //              /: div.full, 2 ulp, over the full range
 
@@ -27,27 +26,8 @@ __device__ __forceinline__ float divide(float x, float y)
 }
 
 // How two partial results become one.
-struct Max {
-    static __device__ __forceinline__ float combine(float left, float right)
-    {
-        return fmaxf(left, right);
-    }
-};
-
-// How two partial results become one.
-struct Sum {
-    static __device__ __forceinline__ float combine(float left, float right)
-    {
-        return left + right;
-    }
-};
-
-// The value of the lane whose number differs in the bit `distance`. All lanes of the warp call it.
-template <typename T>
-__device__ __forceinline__ T shuffle_xor(T value, int distance)
-{
-    return __shfl_xor_sync(ALL_LANES, value, distance);
-}
+struct Max { static __device__ float combine(float left, float right) { return fmaxf(left, right); } };
+struct Sum { static __device__ float combine(float left, float right) { return left + right; } };
 
 // Combines over lanes that lie FIRST, FIRST / 2, ..., LAST apart; each of them gets the result.
 template <typename Op, int FIRST, int LAST, typename State>
@@ -55,7 +35,7 @@ __device__ __forceinline__ State warp_reduce(State state)
 {
     #pragma unroll
     for (int distance = FIRST; distance >= LAST; distance /= 2) {
-        state = Op::combine(state, shuffle_xor(state, distance));
+        state = Op::combine(state, __shfl_xor_sync(ALL_LANES, state, distance));
     }
     return state;
 }
@@ -77,8 +57,7 @@ extern "C" __global__ void __launch_bounds__(NUM_THREADS)
 softmax_kernel(float* out_ptr, const float* in_ptr, int in_row_stride, int out_row_stride, int n_rows,
                int n_cols)
 {
-    __shared__ float x_max_partial[NUM_WARPS];   // one partial result per warp
-    __shared__ float denominator_partial[NUM_WARPS];   // one partial result per warp
+    __shared__ float x_max_partial[NUM_WARPS], denominator_partial[NUM_WARPS];   // partial results by warp
     const int tid = threadIdx.x;
 
     // A row fits in one block: BLOCK_SIZE is a power of two not below n_cols.
@@ -106,8 +85,7 @@ softmax_kernel(float* out_ptr, const float* in_ptr, int in_row_stride, int out_r
         float x_max = x[0];
         #pragma unroll
         for (int c = 1; c < COLS; ++c) x_max = fmaxf(x_max, x[c]);
-        // a barrier inside: every warp has written its partial result
-        x_max = block_reduce<Max>(x_max, x_max_partial);
+        x_max = block_reduce<Max>(x_max, x_max_partial);   // a barrier inside
         float numerator[COLS];
         #pragma unroll
         for (int c = 0; c < COLS; ++c) numerator[c] = __expf(x[c] - x_max);
@@ -115,8 +93,7 @@ softmax_kernel(float* out_ptr, const float* in_ptr, int in_row_stride, int out_r
         float denominator = numerator[0];
         #pragma unroll
         for (int c = 1; c < COLS; ++c) denominator += numerator[c];
-        // a barrier inside: every warp has written its partial result
-        denominator = block_reduce<Sum>(denominator, denominator_partial);
+        denominator = block_reduce<Sum>(denominator, denominator_partial);   // a barrier inside
         // L24: tl.store(out_ptr + rows[:, None] * out_row_stride + cols[None, :], numerator / denominator[:,
         //     None], mask=mask)
         float stored[COLS];

@@ -6,13 +6,7 @@
 //              int*, 16-byte aligned; starts_ptr: const long long*, 16-byte aligned; n_groups: int
 //   constexpr  BLOCK_M = 64, BLOCK_N = 64, BLOCK_K = 32
 //   launch     grid (programs, 1, 1), block (128, 1, 1), dynamic shared memory 0 bytes
-//   tiles      offs_m [64]: 16 x 4 threads; 32 threads hold copies
-//              offs_m_row [64]: 2 x 32 threads; 4 threads hold copies
-//              offs_n [64]: 64 threads; 2 threads hold copies
-//              offs_n_column [64]: 8 x 4 threads x 2 consecutive elements; 32 threads hold copies
-//              offs_k [32]: 32 threads; 4 threads hold copies
-//              offs_k_row [32]: 16 x 2 threads; 64 threads hold copies
-//              accumulator [64, 64]: registers, 64 x 64 per warpgroup, by wgmma.m64n64k16
+//   tiles      accumulator [64, 64]: registers, 64 x 64 per warpgroup, by wgmma.m64n64k16
 //              x [64, 32]: shared, 3 stages of 4096 bytes, 64-byte swizzle
 //              y [32, 64]: shared, 3 stages of 4096 bytes, 128-byte swizzle
 //   no TMA     x: the stride along axis 0 is no function of the parameters
@@ -27,21 +21,18 @@ constexpr int WARP_SIZE = 32;
 constexpr int NUM_THREADS = NUM_WARPS * WARP_SIZE;              // 128
 constexpr int COL_THREADS = 4;                                  // threads along the columns of accumulator
 constexpr int COLS = BLOCK_N / COL_THREADS;                     // 16 columns of accumulator per thread
-// consecutive columns of accumulator in a thread
-constexpr int VEC = 2;
-constexpr int ROWS = 2;                                         // 2 rows of accumulator per thread
-constexpr int BLOCK_K_THREADS = 32;                             // threads along the columns of x
-constexpr int ROW_THREADS = 4;                                  // threads along the rows of x
-constexpr int BLOCK_M_ROWS = BLOCK_M / ROW_THREADS;             // 16 rows of x per thread
-constexpr int BLOCK_N_THREADS = 64;                             // threads along the columns of y
+constexpr int VEC = 2;                                          // consecutive columns of accumulator
+constexpr int ROWS = 2;                                         // rows of accumulator per thread
+constexpr int X_COL_THREADS = 32;                               // threads along the columns of x
+constexpr int X_ROW_THREADS = 4;                                // threads along the rows of x
+constexpr int X_ROWS = BLOCK_M / X_ROW_THREADS;                 // 16 rows of x per thread
+constexpr int Y_COL_THREADS = 64;                               // threads along the columns of y
 constexpr int Y_ROW_THREADS = 2;                                // threads along the rows of y
-constexpr int BLOCK_K_ROWS = BLOCK_K / Y_ROW_THREADS;           // 16 rows of y per thread
+constexpr int Y_ROWS = BLOCK_K / Y_ROW_THREADS;                 // 16 rows of y per thread
 constexpr int NUM_STAGES = 3;                                   // tiles in shared memory at once
 constexpr int MMA_K = 16;                                       // elements of K per instruction
 constexpr int SWIZZLE = 64;                                     // bytes of a swizzled line
-constexpr int PATTERN_BYTES = 8 * SWIZZLE;                      // 8 lines: the swizzle repeats
 constexpr int Y_SWIZZLE = 128;                                  // bytes of a swizzled line
-constexpr int Y_PATTERN_BYTES = 8 * Y_SWIZZLE;                  // 8 lines: the swizzle repeats
 constexpr int CHUNK = 16 / sizeof(half);                        // elements of 16 bytes, a descriptor's unit
 constexpr int LINE_CHUNKS = Y_SWIZZLE / 16;                     // 16-byte chunks of a line
 
@@ -81,20 +72,18 @@ __device__ __forceinline__ void async_proxy_fence()
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 
-// What wgmma must know of a shared operand: its start, the swizzle of its lines, and the bytes from 8 lines
-// to the next 8, and from box to box along M or N (without meaning where K is contiguous). Adding 1 moves the
-// start by 16 bytes.
+// What wgmma must know of a shared operand: its start, the swizzle of its lines, and the bytes from one box
+// to the next along M or N (without meaning where K is contiguous) and from 8 lines to the next 8. Adding 1
+// moves the start by 16 bytes.
 template <int SWIZZLE_BYTES>
-__device__ __forceinline__ unsigned long long wgmma_descriptor(const void* start, int leading_bytes,
-        int stride_bytes)
+__device__ __forceinline__ unsigned long long wgmma_descriptor(const void* start, int leading_bytes = 16,
+                                                               int stride_bytes = 8 * SWIZZLE_BYTES)
 {
     constexpr int MODE = SWIZZLE_BYTES == 128 ? 1 : SWIZZLE_BYTES == 64 ? 2 : SWIZZLE_BYTES == 32 ? 3 : 0;
     constexpr unsigned long long SWIZZLE_MODE = static_cast<unsigned long long>(MODE) << 62;
-    constexpr unsigned ADDRESS_MASK = 0x3ffff;   // the fields hold 18 bits / 16
-    const unsigned long long address = (shared_address(start) & ADDRESS_MASK) / 16;
-    const unsigned long long leading = (leading_bytes & ADDRESS_MASK) / 16;
-    const unsigned long long stride = (stride_bytes & ADDRESS_MASK) / 16;
-    return SWIZZLE_MODE | stride << 32 | leading << 16 | address;
+    const auto field = [](unsigned bytes) { return (bytes & 0x3ffff) / 16ull; };   // 14 bits
+    return SWIZZLE_MODE | field(stride_bytes) << 32 | field(leading_bytes) << 16
+        | field(shared_address(start));
 }
 
 // Orders earlier register and shared-memory accesses before the wgmmas that follow.
@@ -146,15 +135,14 @@ grouped_gemm_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, const int
     __shared__ __align__(1024) half x[NUM_STAGES][BLOCK_M * BLOCK_K];   // 64-byte swizzle
     __shared__ __align__(1024) half y[NUM_STAGES][BLOCK_K * BLOCK_N];   // 128-byte swizzle
     const int tid = threadIdx.x;
-    __builtin_assume(tid >= 0);   // its quotients and remainders are shifts and masks
+    __builtin_assume(tid >= 0 && tid < NUM_THREADS);   // quotients are shifts, known tests vanish
     const int warp = tid / WARP_SIZE;
     const int lane = tid % WARP_SIZE;
     const int col = tid % COL_THREADS;   // this thread's place along the columns of accumulator
     const int row = warp * 16 + lane / 4;   // the first row of this thread
-    const int x_col = tid % BLOCK_K_THREADS;   // this thread's place along the columns of x
-    const int x_row = tid / BLOCK_K_THREADS;   // this thread's place along the rows of x
-    const int y_col = tid % BLOCK_N_THREADS;   // this thread's place along the columns of y
-    const int y_row = tid / BLOCK_N_THREADS;   // this thread's place along the rows of y
+    const int x_col = tid % X_COL_THREADS, x_row = tid / X_COL_THREADS;   // this thread's place in x
+    const int y_col = tid % Y_COL_THREADS, y_row = tid / Y_COL_THREADS;   // this thread's place in y
+    const int num_programs_x = gridDim.x;
 
     // L14: tile = tl.program_id(0)
     int tile = blockIdx.x;
@@ -189,54 +177,54 @@ grouped_gemm_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, const int
             // L28: pid_n = (tile - first_tile) % num_pid_n
             const int pid_n = (tile - first_tile) % num_pid_n;
             // L29: offs_m = pid_m * BLOCK_M + tl.arange(0, BLOCK_M)
-            int offs_m[BLOCK_M_ROWS];
+            int offs_m_x[X_ROWS];
             #pragma unroll
-            for (int r = 0; r < BLOCK_M_ROWS; ++r) offs_m[r] = pid_m * BLOCK_M + r * ROW_THREADS + x_row;
-            int offs_m_row[ROWS];
+            for (int r = 0; r < X_ROWS; ++r) offs_m_x[r] = pid_m * BLOCK_M + r * X_ROW_THREADS + x_row;
+            int offs_m[ROWS];
             #pragma unroll
-            for (int r = 0; r < ROWS; ++r) offs_m_row[r] = pid_m * BLOCK_M + row + r * 8;
+            for (int r = 0; r < ROWS; ++r) offs_m[r] = pid_m * BLOCK_M + row + r * 8;
             // L30: offs_n = pid_n * BLOCK_N + tl.arange(0, BLOCK_N)
-            const int offs_n = pid_n * BLOCK_N + y_col;
-            int offs_n_column[COLS];
+            const int offs_n_y = pid_n * BLOCK_N + y_col;
+            int offs_n[COLS];
             #pragma unroll
             for (int j = 0; j < COLS; ++j) {
-                offs_n_column[j] = pid_n * BLOCK_N + (j / VEC * COL_THREADS + col) * VEC + j % VEC;
+                offs_n[j] = pid_n * BLOCK_N + (j / VEC * COL_THREADS + col) * VEC + j % VEC;
             }
             // L31: offs_k = tl.arange(0, BLOCK_K)
-            const int offs_k = x_col;
-            int offs_k_row[BLOCK_K_ROWS];
+            const int offs_k_x = x_col;
+            int offs_k_y[Y_ROWS];
             #pragma unroll
-            for (int r = 0; r < BLOCK_K_ROWS; ++r) offs_k_row[r] = r * Y_ROW_THREADS + y_row;
+            for (int r = 0; r < Y_ROWS; ++r) offs_k_y[r] = r * Y_ROW_THREADS + y_row;
             // L32: accumulator = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
             float accumulator[ROWS][COLS] = {};
             // L33: for k in range(0, K, BLOCK_K):
             __syncthreads();   // everyone has read x before it is written again
-            half x_ahead[BLOCK_M_ROWS];   // elements of x on their way: no asynchronous copy can take them
-            half y_ahead[BLOCK_K_ROWS];   // elements of y on their way: no asynchronous copy can take them
+            half x_ahead[X_ROWS];   // x on its way: no asynchronous copy can take it
+            half y_ahead[Y_ROWS];   // y on its way: no asynchronous copy can take it
             // Starts the loads of iteration k.
             const auto load_tiles = [&](int k) {
                 // L36: x = tl.load(a + offs_m[:, None] * K + (k + offs_k)[None, :], mask=a_mask, other=0.0)
                 #pragma unroll
-                for (int r = 0; r < BLOCK_M_ROWS; ++r) {
-                    x_ahead[r] = offs_m[r] < M && k + offs_k < K
-                        ? a[static_cast<long long>(offs_m[r]) * K + k + offs_k] : __float2half(0.0f);
+                for (int r = 0; r < X_ROWS; ++r) {
+                    x_ahead[r] = offs_m_x[r] < M && k + offs_k_x < K
+                        ? a[static_cast<long long>(offs_m_x[r]) * K + k + offs_k_x] : __float2half(0.0f);
                 }
                 // L37: y = tl.load(b + (k + offs_k)[:, None] * N + offs_n[None, :], mask=b_mask, other=0.0)
                 #pragma unroll
-                for (int r = 0; r < BLOCK_K_ROWS; ++r) {
-                    y_ahead[r] = k + offs_k_row[r] < K && offs_n < N
-                        ? b[static_cast<long long>(k + offs_k_row[r]) * N + offs_n] : __float2half(0.0f);
+                for (int r = 0; r < Y_ROWS; ++r) {
+                    y_ahead[r] = k + offs_k_y[r] < K && offs_n_y < N
+                        ? b[static_cast<long long>(k + offs_k_y[r]) * N + offs_n_y] : __float2half(0.0f);
                 }
             };
             // Puts what has come into registers into its stage.
             const auto put_tiles = [&](int stage) {
                 #pragma unroll
-                for (int r = 0; r < BLOCK_M_ROWS; ++r) {
-                    const int x_place = swizzled<half, BLOCK_K, BLOCK_M>(r * ROW_THREADS + x_row, x_col);
+                for (int r = 0; r < X_ROWS; ++r) {
+                    const int x_place = swizzled<half, BLOCK_K, BLOCK_M>(r * X_ROW_THREADS + x_row, x_col);
                     x[stage][x_place] = x_ahead[r];
                 }
                 #pragma unroll
-                for (int r = 0; r < BLOCK_K_ROWS; ++r) {
+                for (int r = 0; r < Y_ROWS; ++r) {
                     const int y_place = swizzled<half, BLOCK_N, BLOCK_K>(r * Y_ROW_THREADS + y_row, y_col);
                     y[stage][y_place] = y_ahead[r];
                 }
@@ -258,8 +246,8 @@ grouped_gemm_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, const int
                 // L34: a_mask = (offs_m[:, None] < M) & (k + offs_k[None, :] < K)    (the copies keep to it)
                 // L35: b_mask = (k + offs_k[:, None] < K) & (offs_n[None, :] < N)    (the copies keep to it)
                 // L38: accumulator = tl.dot(x, y, accumulator)
-                const auto x_operand = wgmma_descriptor<SWIZZLE>(x[stage], 16, PATTERN_BYTES);
-                const auto y_operand = wgmma_descriptor<Y_SWIZZLE>(y[stage], 16, Y_PATTERN_BYTES);
+                const auto x_operand = wgmma_descriptor<SWIZZLE>(x[stage]);
+                const auto y_operand = wgmma_descriptor<Y_SWIZZLE>(y[stage]);
                 wgmma_fence();
                 #pragma unroll
                 for (int kk = 0; kk < BLOCK_K; kk += MMA_K) {
@@ -281,13 +269,13 @@ grouped_gemm_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, const int
             for (int r = 0; r < ROWS; ++r) {
                 #pragma unroll
                 for (int j = 0; j < COLS; ++j) {
-                    if (offs_m_row[r] < M && offs_n_column[j] < N) {
-                        c[static_cast<long long>(offs_m_row[r]) * N + offs_n_column[j]] = stored[r][j];
+                    if (offs_m[r] < M && offs_n[j] < N) {
+                        c[static_cast<long long>(offs_m[r]) * N + offs_n[j]] = stored[r][j];
                     }
                 }
             }
             // L41: tile += tl.num_programs(0)
-            tile += static_cast<int>(gridDim.x);
+            tile += num_programs_x;
         }
         // L42: first_tile += num_tiles
         first_tile += num_tiles;

@@ -9,11 +9,9 @@
 //   maps       a_map: a_ptr [M, K], strides in bytes [K * 2]; box [64, 64], 128-byte swizzle
 //              c_map: c_ptr [M, N], strides in bytes [N * 2]; box [64, 64], 128-byte swizzle
 //   warps      warpgroup 0 multiplies, warpgroup 1 loads: one of its threads starts every tensor copy
-//   tiles      offs_n [64]: 16 threads x 4 consecutive elements; 8 threads hold copies
-//              offs_k, shift, rows [64]: 8 threads x 8 consecutive elements; 16 threads hold copies
-//              accumulator [64, 64]: registers, 64 x 64 per warpgroup, by wgmma.m64n64k16
-//              packed, b [64, 64]: 8 threads x 8 consecutive elements; 16 threads x 4 consecutive elements
-//              scale [1, 64]: 1 thread; 16 threads x 4 consecutive elements; 8 threads hold copies
+//   tiles      accumulator [64, 64]: registers, 64 x 64 per warpgroup, by wgmma.m64n64k16
+//              packed, b [64, 64]: rows: 8 threads x 8 consecutive; columns: 16 threads x 4 consecutive
+//              scale [1, 64]: columns: 16 threads x 4 consecutive; each element in 8 threads
 //              a [64, 64]: shared, 8 stages of 8192 bytes, 128-byte swizzle
 
 #include <cuda_fp16.h>
@@ -33,18 +31,17 @@ constexpr int READY_THREADS = NUM_THREADS + WARP_SIZE;          // those that mu
 constexpr int WARPGROUP_SIZE = 128;                             // threads
 constexpr int COL_THREADS = 4;                                  // threads along the columns of accumulator
 constexpr int COLS = BLOCK_N / COL_THREADS;                     // 16 columns of accumulator per thread
-constexpr int ROWS = 2;                                         // 2 rows of accumulator per thread
-constexpr int BLOCK_N_THREADS = 16;                             // threads along the columns of packed
-constexpr int BLOCK_N_COLS = BLOCK_N / BLOCK_N_THREADS;         // 4 columns of packed per thread
-constexpr int COL_VEC = 4;                                      // consecutive columns of packed in a thread
-constexpr int ROW_THREADS = 8;                                  // threads along the rows of packed
-constexpr int BLOCK_K_ROWS = BLOCK_K / ROW_THREADS;             // 8 rows of packed per thread
-constexpr int ROW_VEC = 8;                                      // consecutive rows of packed in a thread
+constexpr int ROWS = 2;                                         // rows of accumulator per thread
+constexpr int PACKED_COL_THREADS = 16;                          // threads along the columns of packed
+constexpr int PACKED_COLS = BLOCK_N / PACKED_COL_THREADS;       // 4 columns of packed per thread
+constexpr int PACKED_VEC = 4;                                   // consecutive columns of packed per thread
+constexpr int PACKED_ROW_THREADS = 8;                           // threads along the rows of packed
+constexpr int PACKED_ROWS = BLOCK_K / PACKED_ROW_THREADS;       // 8 rows of packed per thread
+constexpr int PACKED_ROW_VEC = 8;                               // consecutive rows of packed per thread
 constexpr int NUM_STAGES = 8;                                   // tiles in shared memory at once
 constexpr int STAGE_BYTES = BLOCK_M * BLOCK_K * sizeof(half);   // bytes of all tiles of a stage
 constexpr int MMA_K = 16;                                       // elements of K per instruction
 constexpr int SWIZZLE = 128;                                    // bytes of a swizzled line
-constexpr int PATTERN_BYTES = 8 * SWIZZLE;                      // 8 lines: the swizzle repeats
 constexpr int CHUNK = 16 / sizeof(half);                        // elements of 16 bytes, a descriptor's unit
 constexpr int LINE_CHUNKS = SWIZZLE / 16;                       // 16-byte chunks of a line
 
@@ -53,18 +50,22 @@ template <int BYTES> struct Packet;
 template <> struct Packet<16> { using Type = uint4; };
 template <> struct Packet<8> { using Type = uint2; };
 
+// Loads N consecutive elements in one access; `source` is aligned to their size.
+template <int N, typename T>
+__device__ __forceinline__ void load_vec(T* target, const T* source)
+{
+    using Whole = typename Packet<N * sizeof(T)>::Type;
+    const Whole packet = *reinterpret_cast<const Whole*>(source);
+    memcpy(target, &packet, N * sizeof(T));
+}
+
 // Loads N consecutive elements if `inside`; otherwise nothing is read and each becomes `other`.
 template <int N, typename T>
 __device__ __forceinline__ void load_vec_if(T* target, const T* source, bool inside, T other)
 {
-    using Whole = typename Packet<N * sizeof(T)>::Type;
-    Whole packet;
-    T* elements = reinterpret_cast<T*>(&packet);
     #pragma unroll
-    for (int i = 0; i < N; ++i) elements[i] = other;
-    if (inside) packet = *reinterpret_cast<const Whole*>(source);
-    #pragma unroll
-    for (int i = 0; i < N; ++i) target[i] = elements[i];
+    for (int i = 0; i < N; ++i) target[i] = other;
+    if (inside) load_vec<N>(target, source);
 }
 
 // Stores N consecutive elements in one access; `target` is aligned to their size.
@@ -260,29 +261,24 @@ __device__ __forceinline__ void store_matrices(T* tile, int first_row, const T* 
     const int lane = threadIdx.x % WARP_SIZE;
     #pragma unroll
     for (int i = 0; i < COUNT; i += 4) {
-        unsigned matrices[4];   // upper left, lower left, upper right, lower right
-        T* elements = reinterpret_cast<T*>(matrices);
-        #pragma unroll
-        for (int k = 0; k < 8; ++k) elements[k] = (k / 2 % 2 ? lower : upper)[i + k / 4 * 2 + k % 2];
+        const auto pair = [](const T* two) { unsigned bits; memcpy(&bits, two, sizeof bits); return bits; };
         T* row = tile + swizzled<T, WIDTH, LINES>(first_row + lane % 16, i * 4 + lane / 16 * 8);
-        stmatrix_x4(row, matrices[0], matrices[1], matrices[2], matrices[3]);
+        stmatrix_x4(row, pair(upper + i), pair(lower + i), pair(upper + i + 2), pair(lower + i + 2));
     }
 }
 
-// What wgmma must know of a shared operand: its start, the swizzle of its lines, and the bytes from 8 lines
-// to the next 8, and from box to box along M or N (without meaning where K is contiguous). Adding 1 moves the
-// start by 16 bytes.
+// What wgmma must know of a shared operand: its start, the swizzle of its lines, and the bytes from one box
+// to the next along M or N (without meaning where K is contiguous) and from 8 lines to the next 8. Adding 1
+// moves the start by 16 bytes.
 template <int SWIZZLE_BYTES>
-__device__ __forceinline__ unsigned long long wgmma_descriptor(const void* start, int leading_bytes,
-        int stride_bytes)
+__device__ __forceinline__ unsigned long long wgmma_descriptor(const void* start, int leading_bytes = 16,
+                                                               int stride_bytes = 8 * SWIZZLE_BYTES)
 {
     constexpr int MODE = SWIZZLE_BYTES == 128 ? 1 : SWIZZLE_BYTES == 64 ? 2 : SWIZZLE_BYTES == 32 ? 3 : 0;
     constexpr unsigned long long SWIZZLE_MODE = static_cast<unsigned long long>(MODE) << 62;
-    constexpr unsigned ADDRESS_MASK = 0x3ffff;   // the fields hold 18 bits / 16
-    const unsigned long long address = (shared_address(start) & ADDRESS_MASK) / 16;
-    const unsigned long long leading = (leading_bytes & ADDRESS_MASK) / 16;
-    const unsigned long long stride = (stride_bytes & ADDRESS_MASK) / 16;
-    return SWIZZLE_MODE | stride << 32 | leading << 16 | address;
+    const auto field = [](unsigned bytes) { return (bytes & 0x3ffff) / 16ull; };   // 14 bits
+    return SWIZZLE_MODE | field(stride_bytes) << 32 | field(leading_bytes) << 16
+        | field(shared_address(start));
 }
 
 // Orders earlier register and shared-memory accesses before the wgmmas that follow.
@@ -346,8 +342,9 @@ int4_matmul_kernel(const half* a_ptr, const int* packed_ptr, const half* scale_p
     const int tid = threadIdx.x;
     const int warp = tid / WARP_SIZE;
     const int lane = tid % WARP_SIZE;
-    const int packed_col = tid % BLOCK_N_THREADS;   // this thread's place along the columns of packed
-    const int packed_row = tid / BLOCK_N_THREADS;   // this thread's place along the rows of packed
+    const int packed_col = tid % PACKED_COL_THREADS;   // this thread's place along the columns of packed
+    const int packed_row = tid / PACKED_COL_THREADS;   // this thread's place along the rows of packed
+    const int program_y = blockIdx.y;
     if (tid == NUM_THREADS) {
         tensor_map_prefetch(a_map);
         mbarrier_init<NUM_STAGES>(full, 1);   // the loading thread arrives
@@ -367,8 +364,7 @@ int4_matmul_kernel(const half* a_ptr, const int* packed_ptr, const half* scale_p
                 const int a_row = program * BLOCK_M;
                 for (int k = 0; k < K; k += BLOCK_K, ++filled) {
                     const int stage = filled % NUM_STAGES;
-                    // the stage's last tiles are no longer needed
-                    mbarrier_wait(&empty[stage], filled / NUM_STAGES % 2 ^ 1);
+                    mbarrier_wait(&empty[stage], filled / NUM_STAGES % 2 ^ 1);   // the stage is free again
                     mbarrier_arrive_expect(&full[stage], STAGE_BYTES);   // what the copies below will bring
                     // L26: a = tl.load(a_ptr + offs_m[:, None] * K + rows[None, :], mask=a_mask, other=0.0)
                     tma_load_2d(a[stage], a_map, a_row, k, &full[stage], a_policy);
@@ -383,17 +379,16 @@ int4_matmul_kernel(const half* a_ptr, const int* packed_ptr, const half* scale_p
             // L14: tl.static_assert(GROUP % BLOCK_K == 0, "a block of K has one scale per column")    (holds)
             // L15: offs_m = tl.program_id(0) * BLOCK_M + tl.arange(0, BLOCK_M)    (folded into the copies)
             // L16: offs_n = tl.program_id(1) * BLOCK_N + tl.arange(0, BLOCK_N)
-            // this thread's first
-            const int offs_n = static_cast<int>(blockIdx.y) * BLOCK_N + packed_col * COL_VEC;
+            const int offs_n = program_y * BLOCK_N + packed_col * PACKED_VEC;   // this thread's first
             // L17: offs_k = tl.arange(0, BLOCK_K)
-            int offs_k[BLOCK_K_ROWS];
+            int offs_k[PACKED_ROWS];
             #pragma unroll
-            for (int r = 0; r < BLOCK_K_ROWS; ++r) offs_k[r] = packed_row * ROW_VEC + r;
+            for (int r = 0; r < PACKED_ROWS; ++r) offs_k[r] = packed_row * PACKED_ROW_VEC + r;
             // Eight rows of B share a word: the weight of the first is in its lowest four bits, and so on.
             // L19: shift = offs_k % 8 * 4
-            int shift[BLOCK_K_ROWS];
+            int shift[PACKED_ROWS];
             #pragma unroll
-            for (int r = 0; r < BLOCK_K_ROWS; ++r) shift[r] = offs_k[r] % 8 * 4;
+            for (int r = 0; r < PACKED_ROWS; ++r) shift[r] = offs_k[r] % 8 * 4;
             // L20: n_mask = offs_n[None, :] < N    (tested where it is used)
 
             // L22: accumulator = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
@@ -408,27 +403,26 @@ int4_matmul_kernel(const half* a_ptr, const int* packed_ptr, const half* scale_p
                 // L27: b_mask = (rows[:, None] < K) & n_mask    (tested where it is used)
                 // L28: packed = tl.load(packed_ptr + (rows // 8)[:, None] * N + offs_n[None, :], mask=b_mask,
                 //     other=0)
-                int packed[BLOCK_K_ROWS][BLOCK_N_COLS];
-                load_vec_if<COL_VEC>(&packed[0][0],
-                                     packed_ptr + static_cast<long long>(rows / 8) * N + offs_n,
-                                     rows < K && offs_n < N, 0);
+                int packed[PACKED_ROWS][PACKED_COLS];
+                load_vec_if<PACKED_VEC>(packed[0], packed_ptr + static_cast<long long>(rows / 8) * N + offs_n,
+                                        rows < K && offs_n < N, 0);
                 #pragma unroll
                 for (int copy = 1; copy < 8; ++copy) {
                     #pragma unroll
-                    for (int i = 0; i < COL_VEC; ++i) packed[copy][i] = packed[0][i];
+                    for (int i = 0; i < PACKED_VEC; ++i) packed[copy][i] = packed[0][i];
                 }
                 // L29: weight = ((packed >> shift[:, None]) & 15) - 8    (formed where it is used)
                 // L30: scale = tl.load(scale_ptr + (k // GROUP) * N + offs_n[None, :], mask=n_mask,
                 //     other=0.0)
-                half scale[BLOCK_N_COLS];
-                load_vec_if<COL_VEC>(&scale[0], scale_ptr + static_cast<long long>(k / GROUP) * N + offs_n,
-                                     offs_n < N, __float2half(0.0f));
+                half scale[PACKED_COLS];
+                load_vec_if<PACKED_VEC>(scale, scale_ptr + static_cast<long long>(k / GROUP) * N + offs_n,
+                                        offs_n < N, __float2half(0.0f));
                 // L31: b = weight.to(tl.float16) * scale
-                half b[BLOCK_K_ROWS][BLOCK_N_COLS];
+                half b[PACKED_ROWS][PACKED_COLS];
                 #pragma unroll
-                for (int r = 0; r < BLOCK_K_ROWS; ++r) {
+                for (int r = 0; r < PACKED_ROWS; ++r) {
                     #pragma unroll
-                    for (int c = 0; c < BLOCK_N_COLS; c += 2) {
+                    for (int c = 0; c < PACKED_COLS; c += 2) {
                         const int next = c + 1;
                         const half2 pair =
                             small_half2<-8>(((packed[r][c] >> shift[r]) & 15) - 8,
@@ -442,15 +436,15 @@ int4_matmul_kernel(const half* a_ptr, const int* packed_ptr, const half* scale_p
                 // everyone has read b_shared before it is written again
                 named_barrier_sync(CONSUMER_BARRIER, NUM_THREADS);
                 #pragma unroll
-                for (int r = 0; r < BLOCK_K_ROWS; ++r) {
-                    const int b_place =
-                        swizzled<half, BLOCK_N, BLOCK_K>(packed_row * ROW_VEC + r, packed_col * COL_VEC);
-                    store_vec<COL_VEC>(&b_shared[b_place], &b[r][0]);
+                for (int r = 0; r < PACKED_ROWS; ++r) {
+                    const int b_place = swizzled<half, BLOCK_N, BLOCK_K>(packed_row * PACKED_ROW_VEC + r,
+                                                                         packed_col * PACKED_VEC);
+                    store_vec<PACKED_VEC>(&b_shared[b_place], b[r]);
                 }
                 async_proxy_fence();   // the tensor cores read through the asynchronous proxy
                 named_barrier_sync(CONSUMER_BARRIER, NUM_THREADS);   // the operands are in shared memory
-                const auto a_operand = wgmma_descriptor<SWIZZLE>(a[stage], 16, PATTERN_BYTES);
-                const auto b_operand = wgmma_descriptor<SWIZZLE>(b_shared, 16, PATTERN_BYTES);
+                const auto a_operand = wgmma_descriptor<SWIZZLE>(a[stage]);
+                const auto b_operand = wgmma_descriptor<SWIZZLE>(b_shared);
                 wgmma_pin(accumulator);
                 wgmma_fence();
                 #pragma unroll
@@ -473,12 +467,10 @@ int4_matmul_kernel(const half* a_ptr, const int* packed_ptr, const half* scale_p
             if (tid == 0) tma_store_wait<0>();
             // this part of shared memory has been copied out
             named_barrier_sync(CONSUMER_BARRIER, NUM_THREADS);
-            store_matrices<BLOCK_N, BLOCK_M, COLS>(c_shared, warp * 16, &stored[0][0], &stored[1][0]);
+            store_matrices<BLOCK_N, BLOCK_M, COLS>(c_shared, warp * 16, stored[0], stored[1]);
             async_proxy_fence();   // tensor copies read through the asynchronous proxy
             named_barrier_sync(CONSUMER_BARRIER, NUM_THREADS);   // the piece is complete
-            if (tid == 0) {
-                tma_store_2d(c_map, program * BLOCK_M, static_cast<int>(blockIdx.y) * BLOCK_N, c_shared);
-            }
+            if (tid == 0) tma_store_2d(c_map, program * BLOCK_M, program_y * BLOCK_N, c_shared);
         }
         if (tid == 0) tma_store_wait<0>();   // shared memory must outlive the copies
     }

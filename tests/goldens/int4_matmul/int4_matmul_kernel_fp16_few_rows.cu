@@ -5,17 +5,9 @@
 //              c_ptr: half*, 16-byte aligned; M, N, K: int, multiples of 16
 //   constexpr  BLOCK_M = 16, BLOCK_N = 128, BLOCK_K = 64, GROUP = 64
 //   launch     grid (programs, programs, 1), block (128, 1, 1), dynamic shared memory 0 bytes
-//   tiles      offs_m [16]: 16 threads; 8 threads hold copies
-//              offs_m_row [16]: 2 x 8 threads; 16 threads hold copies
-//              offs_n_column [128]: 32 threads x 4 consecutive elements; 4 threads hold copies
-//              offs_n_column_other [128]: 16 threads x 8 consecutive elements; 8 threads hold copies
-//              offs_k [64]: 8 threads x 8 consecutive elements; 16 threads hold copies
-//              offs_k_row, shift [64]: 2 x 4 threads x 8 consecutive elements; 32 threads hold copies
-//              offs_k_row_other [64]: 2 x 4 threads x 8 consecutive elements; 32 threads hold copies
-//              accumulator [16, 128]: registers, 16 x 32 per warp, by mma.m16n8k16
-//              packed, b [64, 128]: 2 x 4 threads x 8 consecutive elements; 32 threads x 4 consecutive
-//              elements
-//              scale [1, 128]: 1 thread; 32 threads x 4 consecutive elements; 4 threads hold copies
+//   tiles      accumulator [16, 128]: registers, 16 x 32 per warp, by mma.m16n8k16
+//              packed, b [64, 128]: rows: 2 x 4 threads x 8 consecutive; columns: 32 threads x 4 consecutive
+//              scale [1, 128]: columns: 32 threads x 4 consecutive; each element in 4 threads
 //              a [16, 64]: shared, 4 stages of 2048 bytes, 128-byte swizzle
 
 #include <cuda_fp16.h>
@@ -27,22 +19,20 @@ constexpr int GROUP = 64;
 constexpr int NUM_WARPS = 4;
 constexpr int WARP_SIZE = 32;
 constexpr int NUM_THREADS = NUM_WARPS * WARP_SIZE;              // 128
-constexpr int COLS = 8;                                         // 8 columns of accumulator per thread
-// consecutive columns of accumulator in a thread
-constexpr int VEC = 8;
-constexpr int ROWS = 2;                                         // 2 rows of accumulator per thread
-constexpr int COL_THREADS = 8;                                  // threads along the columns of a
-constexpr int COL_VEC = 8;                                      // consecutive columns of a in a thread
-constexpr int BLOCK_N_THREADS = 32;                             // threads along the columns of packed
-constexpr int BLOCK_N_COLS = BLOCK_N / BLOCK_N_THREADS;         // 4 columns of packed per thread
-constexpr int BLOCK_N_VEC = 4;                                  // consecutive columns of packed in a thread
-constexpr int BLOCK_K_THREADS = 4;                              // threads along the rows of packed
-constexpr int BLOCK_K_ROWS = BLOCK_K / BLOCK_K_THREADS;         // 16 rows of packed per thread
-constexpr int ROW_VEC = 8;                                      // consecutive rows of packed in a thread
+constexpr int COLS = 8;                                         // columns of accumulator per thread
+constexpr int VEC = 8;                                          // consecutive columns of accumulator
+constexpr int ROWS = 2;                                         // rows of accumulator per thread
+constexpr int A_COL_THREADS = 8;                                // threads along the columns of a
+constexpr int A_VEC = 8;                                        // consecutive columns of a per thread
+constexpr int PACKED_COL_THREADS = 32;                          // threads along the columns of packed
+constexpr int PACKED_COLS = BLOCK_N / PACKED_COL_THREADS;       // 4 columns of packed per thread
+constexpr int PACKED_VEC = 4;                                   // consecutive columns of packed per thread
+constexpr int PACKED_ROW_THREADS = 4;                           // threads along the rows of packed
+constexpr int PACKED_ROWS = BLOCK_K / PACKED_ROW_THREADS;       // 16 rows of packed per thread
+constexpr int PACKED_ROW_VEC = 8;                               // consecutive rows of packed per thread
 constexpr int PACKED_AHEAD_ROW_THREADS = 4;                     // threads along the rows of packed_ahead
 constexpr int PACKED_AHEAD_ROWS = BLOCK_K / PACKED_AHEAD_ROW_THREADS;   // 16 rows of packed_ahead per thread
-// consecutive rows of packed_ahead in a thread
-constexpr int BLOCK_K_VEC = 8;
+constexpr int PACKED_AHEAD_ROW_VEC = 8;                         // consecutive rows of packed_ahead per thread
 constexpr int MMA_COLS = 4;                                     // pieces of 8 columns per warp
 constexpr int NUM_STAGES = 4;                                   // tiles in shared memory at once
 constexpr int RUN = 8;                                          // consecutive elements of K in a lane
@@ -58,9 +48,7 @@ __device__ __forceinline__ void load_vec(T* target, const T* source)
 {
     using Whole = typename Packet<N * sizeof(T)>::Type;
     const Whole packet = *reinterpret_cast<const Whole*>(source);
-    const T* elements = reinterpret_cast<const T*>(&packet);
-    #pragma unroll
-    for (int i = 0; i < N; ++i) target[i] = elements[i];
+    memcpy(target, &packet, N * sizeof(T));
 }
 
 // Stores N consecutive elements in one access; `target` is aligned to their size.
@@ -182,57 +170,57 @@ int4_matmul_kernel(const half* a_ptr, const int* packed_ptr, const half* scale_p
                    int K)
 {
     __shared__ __align__(1024) half a[NUM_STAGES][BLOCK_M * BLOCK_K];   // 128-byte swizzle
-    // each warp's own elements, on their way to its registers
-    __shared__ int packed_ahead[NUM_STAGES][BLOCK_N_COLS * (BLOCK_K_ROWS / 8) * NUM_THREADS];
-    // each warp's own elements, on their way to its registers
-    __shared__ half scale_ahead[NUM_STAGES][BLOCK_N_COLS * NUM_THREADS / 4];
+    // packed on its way, each warp's own
+    __shared__ int packed_ahead[NUM_STAGES][PACKED_COLS * (PACKED_ROWS / 8) * NUM_THREADS];
+    // scale on its way, each warp's own
+    __shared__ half scale_ahead[NUM_STAGES][PACKED_COLS * NUM_THREADS / 4];
     const int tid = threadIdx.x;
-    __builtin_assume(tid >= 0);   // its quotients and remainders are shifts and masks
+    __builtin_assume(tid >= 0 && tid < NUM_THREADS);   // quotients are shifts, known tests vanish
     const int warp = tid / WARP_SIZE;
     const int lane = tid % WARP_SIZE;
     const int col = warp * 32 + lane % 4 * 8;   // the first column of this thread
     const int row = lane / 4 % 2 * 4 + lane / 8;   // the first row of this thread
-    const int a_col = tid % COL_THREADS;   // this thread's place along the columns of a
-    const int a_row = tid / COL_THREADS;   // this thread's place along the rows of a
-    const int packed_row = tid % BLOCK_K_THREADS;   // this thread's place along the rows of packed
+    const int a_col = tid % A_COL_THREADS, a_row = tid / A_COL_THREADS;   // this thread's place in a
+    const int packed_row = tid % PACKED_ROW_THREADS;   // this thread's place along the rows of packed
     const int packed_ahead_col = warp * 32 + lane % 8 * 4;   // the first column of this thread
     // this thread's place along the rows of packed_ahead
-    const int packed_ahead_row = tid / COL_THREADS % PACKED_AHEAD_ROW_THREADS;
-    // where its copies go, in an order by which reads meet different banks
+    const int packed_ahead_row = tid / A_COL_THREADS % PACKED_AHEAD_ROW_THREADS;
+    // where this lane's copies go, so that reads meet different banks
     const int packed_filled = tid ^ lane / 8 * 2;
-    const int scale_filled = warp * 8 + lane % 8;   // where its copies go, of a lane that copies for several
-    // where the lane that copies for this one puts its part of packed
+    const int scale_filled = warp * 8 + lane % 8;   // where this lane's copies go, one lane's for several
+    // where this lane's part of packed is copied to
     const int packed_slot = (warp * 32 + lane % 4 * 8 + lane / 4) ^ lane % 4 * 2;
-    const int scale_slot = tid / 4;   // where the lane that copies for this one puts its part of scale
+    const int scale_slot = tid / 4;   // where this lane's part of scale is copied to
+    const int program_x = blockIdx.x, program_y = blockIdx.y;   // the program's place
 
     // L14: tl.static_assert(GROUP % BLOCK_K == 0, "a block of K has one scale per column")    (holds)
     // L15: offs_m = tl.program_id(0) * BLOCK_M + tl.arange(0, BLOCK_M)
-    const int offs_m = static_cast<int>(blockIdx.x) * BLOCK_M + a_row;
-    int offs_m_row[ROWS];
+    const int offs_m_a = program_x * BLOCK_M + a_row;
+    int offs_m[ROWS];
     #pragma unroll
-    for (int r = 0; r < ROWS; ++r) offs_m_row[r] = static_cast<int>(blockIdx.x) * BLOCK_M + row + r * 8;
+    for (int r = 0; r < ROWS; ++r) offs_m[r] = program_x * BLOCK_M + row + r * 8;
     // L16: offs_n = tl.program_id(1) * BLOCK_N + tl.arange(0, BLOCK_N)
-    // this thread's first
-    const int offs_n_column = static_cast<int>(blockIdx.y) * BLOCK_N + packed_ahead_col;
-    const int offs_n_column_other = static_cast<int>(blockIdx.y) * BLOCK_N + col;   // this thread's first
+    const int offs_n_packed_ahead = program_y * BLOCK_N + packed_ahead_col;   // this thread's first
+    const int offs_n = program_y * BLOCK_N + col;   // this thread's first
     // L17: offs_k = tl.arange(0, BLOCK_K)
-    const int offs_k = a_col * COL_VEC;   // this thread's first
-    int offs_k_row[BLOCK_K_ROWS];
+    const int offs_k_a = a_col * A_VEC;   // this thread's first
+    int offs_k_packed[PACKED_ROWS];
     #pragma unroll
-    for (int r = 0; r < BLOCK_K_ROWS; ++r) {
-        offs_k_row[r] = (r / ROW_VEC * BLOCK_K_THREADS + packed_row) * ROW_VEC + r % ROW_VEC;
+    for (int r = 0; r < PACKED_ROWS; ++r) {
+        offs_k_packed[r] = (r / PACKED_ROW_VEC * PACKED_ROW_THREADS + packed_row) * PACKED_ROW_VEC
+            + r % PACKED_ROW_VEC;
     }
-    int offs_k_row_other[PACKED_AHEAD_ROWS];
+    int offs_k_packed_ahead[PACKED_AHEAD_ROWS];
     #pragma unroll
     for (int r = 0; r < PACKED_AHEAD_ROWS; ++r) {
-        offs_k_row_other[r] = (r / BLOCK_K_VEC * PACKED_AHEAD_ROW_THREADS + packed_ahead_row) * BLOCK_K_VEC
-            + r % BLOCK_K_VEC;
+        offs_k_packed_ahead[r] = (r / PACKED_AHEAD_ROW_VEC * PACKED_AHEAD_ROW_THREADS + packed_ahead_row)
+            * PACKED_AHEAD_ROW_VEC + r % PACKED_AHEAD_ROW_VEC;
     }
     // Eight rows of B share a word: the weight of the first is in its lowest four bits, and so on.
     // L19: shift = offs_k % 8 * 4
-    int shift[BLOCK_K_ROWS];
+    int shift[PACKED_ROWS];
     #pragma unroll
-    for (int r = 0; r < BLOCK_K_ROWS; ++r) shift[r] = offs_k_row[r] % 8 * 4;
+    for (int r = 0; r < PACKED_ROWS; ++r) shift[r] = offs_k_packed[r] % 8 * 4;
     // L20: n_mask = offs_n[None, :] < N    (tested where it is used)
 
     // L22: accumulator = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
@@ -241,24 +229,25 @@ int4_matmul_kernel(const half* a_ptr, const int* packed_ptr, const half* scale_p
     // Starts the loads of iteration k into a stage.
     const auto load_tiles = [&](int k, int stage) {
         // L26: a = tl.load(a_ptr + offs_m[:, None] * K + rows[None, :], mask=a_mask, other=0.0)
-        cp_async_16(&a[stage][swizzled<half, BLOCK_K, BLOCK_M>(a_row, a_col * COL_VEC)],
-                    a_ptr + static_cast<long long>(offs_m) * K + k + offs_k,
-                    offs_m < M && k + offs_k < K ? 16 : 0);
+        cp_async_16(&a[stage][swizzled<half, BLOCK_K, BLOCK_M>(a_row, a_col * A_VEC)],
+                    a_ptr + static_cast<long long>(offs_m_a) * K + k + offs_k_a,
+                    offs_m_a < M && k + offs_k_a < K ? 16 : 0);
         // L28: packed = tl.load(packed_ptr + (rows // 8)[:, None] * N + offs_n[None, :], mask=b_mask,
         //     other=0)
         //         (its copies, made ahead)
         #pragma unroll
         for (int r = 0; r < PACKED_AHEAD_ROWS; r += 8) {
-            cp_async_16(&packed_ahead[stage][(r / 8 * NUM_THREADS + packed_filled) * BLOCK_N_VEC],
-                        packed_ptr + static_cast<long long>((k + offs_k_row_other[r]) / 8) * N
-                        + offs_n_column, k + offs_k_row_other[r] < K && offs_n_column < N ? 16 : 0);
+            cp_async_16(&packed_ahead[stage][(r / 8 * NUM_THREADS + packed_filled) * PACKED_VEC],
+                        packed_ptr + static_cast<long long>((k + offs_k_packed_ahead[r]) / 8) * N
+                        + offs_n_packed_ahead,
+                        k + offs_k_packed_ahead[r] < K && offs_n_packed_ahead < N ? 16 : 0);
         }
         // L30: scale = tl.load(scale_ptr + (k // GROUP) * N + offs_n[None, :], mask=n_mask, other=0.0)
         //         (its copies, made ahead)
         if (lane < 8) {   // the other lanes want the same
-            cp_async_8(&scale_ahead[stage][scale_filled * BLOCK_N_VEC],
-                       scale_ptr + static_cast<long long>(k / GROUP) * N + offs_n_column,
-                       offs_n_column < N ? 8 : 0);
+            cp_async_8(&scale_ahead[stage][scale_filled * PACKED_VEC],
+                       scale_ptr + static_cast<long long>(k / GROUP) * N + offs_n_packed_ahead,
+                       offs_n_packed_ahead < N ? 8 : 0);
         }
     };
     for (int stage = 0; stage < NUM_STAGES - 1; ++stage) {
@@ -279,29 +268,29 @@ int4_matmul_kernel(const half* a_ptr, const int* packed_ptr, const half* scale_p
         // L28: packed = tl.load(packed_ptr + (rows // 8)[:, None] * N + offs_n[None, :], mask=b_mask,
         //     other=0)
         //         (from where it was copied)
-        int packed[BLOCK_N_COLS][BLOCK_K_ROWS];
+        int packed[PACKED_COLS][PACKED_ROWS];
         #pragma unroll
-        for (int r = 0; r < BLOCK_K_ROWS; r += 8) {
-            int loaded[BLOCK_N_VEC];
-            load_vec<BLOCK_N_VEC>(loaded,
-                                  &packed_ahead[stage][(r / 8 * NUM_THREADS + packed_slot) * BLOCK_N_VEC]);
+        for (int r = 0; r < PACKED_ROWS; r += 8) {
+            int loaded[PACKED_VEC];
+            load_vec<PACKED_VEC>(loaded,
+                                 &packed_ahead[stage][(r / 8 * NUM_THREADS + packed_slot) * PACKED_VEC]);
             #pragma unroll
             for (int copy = 0; copy < 8; ++copy) {
                 #pragma unroll
-                for (int i = 0; i < BLOCK_N_VEC; ++i) packed[i][r + copy] = loaded[i];
+                for (int i = 0; i < PACKED_VEC; ++i) packed[i][r + copy] = loaded[i];
             }
         }
         // L29: weight = ((packed >> shift[:, None]) & 15) - 8    (formed where it is used)
         // L30: scale = tl.load(scale_ptr + (k // GROUP) * N + offs_n[None, :], mask=n_mask, other=0.0)
         //         (from where it was copied)
-        half scale[BLOCK_N_COLS];
-        load_vec<BLOCK_N_VEC>(&scale[0], &scale_ahead[stage][scale_slot * BLOCK_N_VEC]);
+        half scale[PACKED_COLS];
+        load_vec<PACKED_VEC>(scale, &scale_ahead[stage][scale_slot * PACKED_VEC]);
         // L31: b = weight.to(tl.float16) * scale
-        half b[BLOCK_N_COLS][BLOCK_K_ROWS];
+        half b[PACKED_COLS][PACKED_ROWS];
         #pragma unroll
-        for (int c = 0; c < BLOCK_N_COLS; ++c) {
+        for (int c = 0; c < PACKED_COLS; ++c) {
             #pragma unroll
-            for (int turn = 0; turn < BLOCK_K_ROWS / 2; ++turn) {
+            for (int turn = 0; turn < PACKED_ROWS / 2; ++turn) {
                 const int r = turn / 4 * 8 + turn % 4;
                 const int next = r + 4;
                 const half2 pair = fields_half2<-8, 0xf, 8>(packed[c][r], shift[r]) * __half2half2(scale[c]);
@@ -316,9 +305,8 @@ int4_matmul_kernel(const half* a_ptr, const int* packed_ptr, const half* scale_p
             half a_run[2][RUN];   // of a row and of the one 8 below it
             #pragma unroll
             for (int h = 0; h < 2; ++h) {
-                const int a_place =
-                    swizzled<half, BLOCK_K, BLOCK_M>(h * 8 + lane / 4 % 2 * 4 + lane / 8,
-                                                     kk + lane % 4 * RUN);
+                const int a_place = swizzled<half, BLOCK_K, BLOCK_M>(h * 8 + lane / 4 % 2 * 4 + lane / 8,
+                                                                     kk + lane % 4 * RUN);
                 load_vec<RUN>(a_run[h], &a[stage][a_place]);
             }
             #pragma unroll
@@ -351,9 +339,8 @@ int4_matmul_kernel(const half* a_ptr, const int* packed_ptr, const half* scale_p
     for (int r = 0; r < ROWS; ++r) round_pairs(stored[r], [&](int c) { return accumulator[r][c]; });
     #pragma unroll
     for (int r = 0; r < ROWS; ++r) {
-        if (offs_m_row[r] < M && offs_n_column_other < N) {
-            store_vec<VEC>(c_ptr + static_cast<long long>(offs_m_row[r]) * N + offs_n_column_other,
-                           &stored[r][0]);
+        if (offs_m[r] < M && offs_n < N) {
+            store_vec<VEC>(c_ptr + static_cast<long long>(offs_m[r]) * N + offs_n, stored[r]);
         }
     }
 }

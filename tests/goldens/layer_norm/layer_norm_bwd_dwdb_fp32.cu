@@ -5,9 +5,8 @@
 //              aligned; G: int; N: int, a multiple of 16
 //   constexpr  BLOCK_M = 32, BLOCK_N = 128
 //   launch     grid (programs, 1, 1), block (128, 1, 1), dynamic shared memory 0 bytes
-//   tiles      cols, dw_sum, db_sum [128]: 32 threads x 4 consecutive elements; 4 threads hold copies
-//              dw, db, dw_part, db_part [32, 128]: 8 x 4 threads; 32 threads x 4 consecutive elements
-//              rows [32]: 8 x 4 threads; 32 threads hold copies
+//   tiles      dw, db, dw_part, db_part [32, 128]: rows: 8 x 4 threads; columns: 32 threads x 4 consecutive
+//              dw_sum, db_sum [128]: 32 threads x 4 consecutive elements; each element in 4 threads
 
 constexpr int BLOCK_M = 32;                                     // rows of dw_part
 constexpr int BLOCK_N = 128;                                    // columns of dw_part, elements of dw_sum
@@ -16,21 +15,25 @@ constexpr int WARP_SIZE = 32;
 constexpr int NUM_THREADS = NUM_WARPS * WARP_SIZE;              // 128
 constexpr int COL_THREADS = 32;                                 // threads along the columns of a tile
 constexpr int COLS = BLOCK_N / COL_THREADS;                     // 4 columns of a tile per thread
-constexpr int VEC = 4;                                          // consecutive columns of a thread
+constexpr int VEC = 4;                                          // consecutive columns per thread
 constexpr int ROW_THREADS = 4;                                  // threads along the rows of a tile
 constexpr int ROWS = BLOCK_M / ROW_THREADS;                     // 8 rows of a tile per thread
+
+// Loads N consecutive elements in one access; `source` is aligned to their size.
+template <int N, typename T>
+__device__ __forceinline__ void load_vec(T* target, const T* source)
+{
+    const uint4 packet = *reinterpret_cast<const uint4*>(source);
+    memcpy(target, &packet, N * sizeof(T));
+}
 
 // Loads N consecutive elements if `inside`; otherwise nothing is read and each becomes `other`.
 template <int N, typename T>
 __device__ __forceinline__ void load_vec_if(T* target, const T* source, bool inside, T other)
 {
-    uint4 packet;
-    T* elements = reinterpret_cast<T*>(&packet);
     #pragma unroll
-    for (int i = 0; i < N; ++i) elements[i] = other;
-    if (inside) packet = *reinterpret_cast<const uint4*>(source);
-    #pragma unroll
-    for (int i = 0; i < N; ++i) target[i] = elements[i];
+    for (int i = 0; i < N; ++i) target[i] = other;
+    if (inside) load_vec<N>(target, source);
 }
 
 // Stores N consecutive elements in one access; `target` is aligned to their size.
@@ -45,12 +48,7 @@ __device__ __forceinline__ void store_vec(T* target, const T* source)
 }
 
 // How two partial results become one.
-struct Sum {
-    static __device__ __forceinline__ float combine(float left, float right)
-    {
-        return left + right;
-    }
-};
+struct Sum { static __device__ float combine(float left, float right) { return left + right; } };
 
 // Combines the partial results of all warps for one kept element.
 template <typename Op, typename State, int WARPS, int SLOTS>
@@ -66,15 +64,15 @@ extern "C" __global__ void __launch_bounds__(NUM_THREADS)
 layer_norm_bwd_dwdb(const float* dw_part_ptr, const float* db_part_ptr, float* dw_ptr, float* db_ptr, int G,
                     int N)
 {
-    __shared__ float dw_sum_partial[NUM_WARPS][BLOCK_N];   // by warp and kept element
-    __shared__ float db_sum_partial[NUM_WARPS][BLOCK_N];   // by warp and kept element
+    __shared__ float dw_sum_partial[NUM_WARPS][BLOCK_N];   // partial results by warp
+    __shared__ float db_sum_partial[NUM_WARPS][BLOCK_N];   // partial results by warp
     const int tid = threadIdx.x;
-    __builtin_assume(tid >= 0);   // its quotients and remainders are shifts and masks
-    const int col = tid % COL_THREADS;   // this thread's place along the columns of a tile
-    const int row = tid / COL_THREADS;   // this thread's place along the rows of a tile
+    __builtin_assume(tid >= 0 && tid < NUM_THREADS);   // quotients are shifts, known tests vanish
+    const int col = tid % COL_THREADS, row = tid / COL_THREADS;   // this thread's place in a tile
+    const int program_x = blockIdx.x;
 
     // L71: cols = tl.program_id(0) * BLOCK_N + tl.arange(0, BLOCK_N)
-    const int cols = static_cast<int>(blockIdx.x) * BLOCK_N + col * VEC;   // this thread's first
+    const int cols = program_x * BLOCK_N + col * VEC;   // this thread's first
     // L72: dw = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
     float dw[ROWS][COLS] = {};
     // L73: db = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
@@ -91,7 +89,7 @@ layer_norm_bwd_dwdb(const float* dw_part_ptr, const float* db_part_ptr, float* d
         float dw_part[ROWS][COLS];
         #pragma unroll
         for (int r = 0; r < ROWS; ++r) {
-            load_vec_if<VEC>(&dw_part[r][0], dw_part_ptr + static_cast<long long>(rows[r]) * N + cols,
+            load_vec_if<VEC>(dw_part[r], dw_part_ptr + static_cast<long long>(rows[r]) * N + cols,
                              rows[r] < G && cols < N, 0.0f);
         }
         #pragma unroll
@@ -103,7 +101,7 @@ layer_norm_bwd_dwdb(const float* dw_part_ptr, const float* db_part_ptr, float* d
         float db_part[ROWS][COLS];
         #pragma unroll
         for (int r = 0; r < ROWS; ++r) {
-            load_vec_if<VEC>(&db_part[r][0], db_part_ptr + static_cast<long long>(rows[r]) * N + cols,
+            load_vec_if<VEC>(db_part[r], db_part_ptr + static_cast<long long>(rows[r]) * N + cols,
                              rows[r] < G && cols < N, 0.0f);
         }
         #pragma unroll
@@ -125,7 +123,7 @@ layer_norm_bwd_dwdb(const float* dw_part_ptr, const float* db_part_ptr, float* d
     __syncthreads();   // every warp has written its partial results
     #pragma unroll
     for (int c = 0; c < COLS; ++c) dw_sum[c] = combine_warps<Sum>(dw_sum_partial, col * VEC + c);
-    if (row == 0 && cols < N) store_vec<VEC>(dw_ptr + cols, &dw_sum[0]);
+    if (row == 0 && cols < N) store_vec<VEC>(dw_ptr + cols, dw_sum);   // the other threads hold copies
     // L81: tl.store(db_ptr + cols, tl.sum(db, axis=0), mask=cols < N)
     float db_sum[COLS];
     #pragma unroll
@@ -139,5 +137,5 @@ layer_norm_bwd_dwdb(const float* dw_part_ptr, const float* db_part_ptr, float* d
     __syncthreads();   // every warp has written its partial results
     #pragma unroll
     for (int c = 0; c < COLS; ++c) db_sum[c] = combine_warps<Sum>(db_sum_partial, col * VEC + c);
-    if (row == 0 && cols < N) store_vec<VEC>(db_ptr + cols, &db_sum[0]);
+    if (row == 0 && cols < N) store_vec<VEC>(db_ptr + cols, db_sum);   // the other threads hold copies
 }

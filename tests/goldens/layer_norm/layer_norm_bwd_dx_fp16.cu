@@ -6,7 +6,7 @@
 //              multiple of 16
 //   constexpr  N = 8192, BLOCK_SIZE = 8192
 //   launch     grid (programs, 1, 1), block (512, 1, 1), dynamic shared memory 73856 bytes
-//   tiles      cols, w, w_float, dw, db, x, x_float, dy, dy_float, xhat, wdy, dx [8192]: 2 x 512 threads x 8
+//   tiles      w, w_float, dw, db, x, x_float, dy, dy_float, xhat, wdy, dx [8192]: 2 x 512 threads x 8
 //              consecutive elements
 //   numerics   /: div.full, 2 ulp, over the full range
 
@@ -19,7 +19,7 @@ constexpr int WARP_SIZE = 32;
 constexpr unsigned ALL_LANES = 0xffffffff;                      // shuffle mask
 constexpr int NUM_THREADS = NUM_WARPS * WARP_SIZE;              // 512
 constexpr int ELEMS = BLOCK_SIZE / NUM_THREADS;                 // 16 elements of a tile per thread
-constexpr int VEC = 8;                                          // consecutive elements of a thread
+constexpr int VEC = 8;                                          // consecutive elements per thread
 constexpr int VECS = ELEMS / VEC;                               // 2
 constexpr int QUAD_VEC = 4;                                     // elements of one access
 constexpr int NUM_STAGES = 2;                                   // tiles in shared memory at once
@@ -29,9 +29,7 @@ template <int N, typename T>
 __device__ __forceinline__ void load_vec(T* target, const T* source)
 {
     const uint4 packet = *reinterpret_cast<const uint4*>(source);
-    const T* elements = reinterpret_cast<const T*>(&packet);
-    #pragma unroll
-    for (int i = 0; i < N; ++i) target[i] = elements[i];
+    memcpy(target, &packet, N * sizeof(T));
 }
 
 // Stores N consecutive elements in one access; `target` is aligned to their size.
@@ -77,7 +75,7 @@ struct Sums {
     float sum;
     float wdy_sum;
 
-    static __device__ __forceinline__ Sums combine(Sums left, Sums right)
+    static __device__ Sums combine(Sums left, Sums right)
     {
         return {left.sum + right.sum, left.wdy_sum + right.wdy_sum};
     }
@@ -147,15 +145,11 @@ __device__ __forceinline__ void cp_async_wait()
 }
 
 struct alignas(16) SharedArrays {
-    // each thread's own elements, on their way to its registers
-    alignas(16) half x_ahead[NUM_STAGES][ELEMS * NUM_THREADS];
-    // each thread's own elements, on their way to its registers
-    alignas(16) half dy_ahead[NUM_STAGES][ELEMS * NUM_THREADS];
-    // each thread's own elements, on their way to its registers
-    alignas(16) float mean_ahead[NUM_STAGES][NUM_THREADS];
-    // each thread's own elements, on their way to its registers
-    alignas(16) float rstd_ahead[NUM_STAGES][NUM_THREADS];
-    alignas(16) Sums sums_partial[NUM_WARPS];   // one partial result per warp
+    alignas(16) half x_ahead[NUM_STAGES][ELEMS * NUM_THREADS];   // x on its way, each thread's own
+    alignas(16) half dy_ahead[NUM_STAGES][ELEMS * NUM_THREADS];   // dy on its way, each thread's own
+    alignas(16) float mean_ahead[NUM_STAGES][NUM_THREADS];   // mean on its way, each thread's own
+    alignas(16) float rstd_ahead[NUM_STAGES][NUM_THREADS];   // rstd on its way, each thread's own
+    alignas(16) Sums sums_partial[NUM_WARPS];   // partial results by warp
 };
 static_assert(sizeof(SharedArrays) == 73856, "the launch line in the header above");
 
@@ -171,6 +165,7 @@ layer_norm_bwd_dx(half* dx_ptr, const half* dy_ptr, float* dw_ptr, float* db_ptr
     auto& rstd_ahead = shared.rstd_ahead;
     auto& sums_partial = shared.sums_partial;
     const int tid = threadIdx.x;
+    const int num_programs_x = gridDim.x;
 
     // L45: group = tl.program_id(0)
     const int group = blockIdx.x;
@@ -215,9 +210,8 @@ layer_norm_bwd_dx(half* dx_ptr, const half* dy_ptr, float* dw_ptr, float* db_ptr
         cp_async_4(&rstd_ahead[stage][tid], rstd_ptr + row, 4);
     };
     for (int stage = 0; stage < NUM_STAGES; ++stage) {
-        if (group + stage * static_cast<int>(gridDim.x) < M) {
-            load_tiles(group + stage * static_cast<int>(gridDim.x), stage);
-        }
+        const int ahead = group + stage * num_programs_x;
+        if (ahead < M) load_tiles(ahead, stage);
         cp_async_commit();
     }
     int used = 0;   // stages so far
@@ -248,7 +242,7 @@ layer_norm_bwd_dx(half* dx_ptr, const half* dy_ptr, float* dw_ptr, float* db_ptr
         const float mean = mean_ahead[stage][tid];
         // L56: rstd = tl.load(rstd_ptr + row)    (from where it was copied)
         const float rstd = rstd_ahead[stage][tid];
-        const int ahead = row + NUM_STAGES * static_cast<int>(gridDim.x);
+        const int ahead = row + NUM_STAGES * num_programs_x;
         if (ahead < M) load_tiles(ahead, stage);
         cp_async_commit();   // possibly of nothing: one group per iteration
         // L57: xhat = tl.where(mask, (x - mean) * rstd, 0.0)
@@ -264,8 +258,7 @@ layer_norm_bwd_dx(half* dx_ptr, const half* dy_ptr, float* dw_ptr, float* db_ptr
         #pragma unroll
         for (int e = 1; e < ELEMS; ++e) sums = Sums::combine(sums, {xhat[e] * wdy[e], wdy[e]});
         __syncthreads();   // everyone has read sums_partial before it is written again
-        // a barrier inside: every warp has written its partial result
-        sums = block_reduce<Sums>(sums, sums_partial);
+        sums = block_reduce<Sums>(sums, sums_partial);   // a barrier inside
         const float sum = sums.sum;
         const float wdy_sum = sums.wdy_sum;
         const float c1 = divide(sum, static_cast<float>(N));

@@ -5,9 +5,9 @@
 //              rstd_ptr: float*, 16-byte aligned; M: int, a multiple of 16; eps: float
 //   constexpr  N = 16384, ROWS = 1, BLOCK_SIZE = 16384
 //   launch     grid (programs, 1, 1), block (512, 1, 1), dynamic shared memory 0 bytes
-//   tiles      rows, x_sum, mean, sum, var, rstd [1]: 1 thread; 512 threads hold copies
-//              cols, w, w_float, b, b_float [16384]: 4 x 512 threads x 8 consecutive elements
-//              offsets, x, x_float, centred [1, 16384]: 1 thread; 4 x 512 threads x 8 consecutive elements
+//   tiles      x, x_float, centred [1, 16384]: columns: 4 x 512 threads x 8 consecutive
+//              x_sum, mean, sum, var, rstd [1]: the same in every thread
+//              w, w_float, b, b_float [16384]: 4 x 512 threads x 8 consecutive elements
 //   numerics   /: div.full, 2 ulp, over the full range
 //              sqrt: 1 ulp
 
@@ -20,7 +20,7 @@ constexpr int WARP_SIZE = 32;
 constexpr unsigned ALL_LANES = 0xffffffff;                      // shuffle mask
 constexpr int NUM_THREADS = NUM_WARPS * WARP_SIZE;              // 512
 constexpr int COLS = BLOCK_SIZE / NUM_THREADS;                  // 32 columns of a tile per thread
-constexpr int VEC = 8;                                          // consecutive columns of a thread
+constexpr int VEC = 8;                                          // consecutive columns per thread
 constexpr int VECS = COLS / VEC;                                // 4
 
 // Loads N consecutive elements in one access; `source` is aligned to their size.
@@ -28,22 +28,16 @@ template <int N, typename T>
 __device__ __forceinline__ void load_vec(T* target, const T* source)
 {
     const uint4 packet = *reinterpret_cast<const uint4*>(source);
-    const T* elements = reinterpret_cast<const T*>(&packet);
-    #pragma unroll
-    for (int i = 0; i < N; ++i) target[i] = elements[i];
+    memcpy(target, &packet, N * sizeof(T));
 }
 
 // Loads N consecutive elements if `inside`; otherwise nothing is read and each becomes `other`.
 template <int N, typename T>
 __device__ __forceinline__ void load_vec_if(T* target, const T* source, bool inside, T other)
 {
-    uint4 packet;
-    T* elements = reinterpret_cast<T*>(&packet);
     #pragma unroll
-    for (int i = 0; i < N; ++i) elements[i] = other;
-    if (inside) packet = *reinterpret_cast<const uint4*>(source);
-    #pragma unroll
-    for (int i = 0; i < N; ++i) target[i] = elements[i];
+    for (int i = 0; i < N; ++i) target[i] = other;
+    if (inside) load_vec<N>(target, source);
 }
 
 // Stores N consecutive elements in one access; `target` is aligned to their size.
@@ -86,19 +80,7 @@ __device__ __forceinline__ float square_root(float x)
 }
 
 // How two partial results become one.
-struct Sum {
-    static __device__ __forceinline__ float combine(float left, float right)
-    {
-        return left + right;
-    }
-};
-
-// The value of the lane whose number differs in the bit `distance`. All lanes of the warp call it.
-template <typename T>
-__device__ __forceinline__ T shuffle_xor(T value, int distance)
-{
-    return __shfl_xor_sync(ALL_LANES, value, distance);
-}
+struct Sum { static __device__ float combine(float left, float right) { return left + right; } };
 
 // Combines over lanes that lie FIRST, FIRST / 2, ..., LAST apart; each of them gets the result.
 template <typename Op, int FIRST, int LAST, typename State>
@@ -106,7 +88,7 @@ __device__ __forceinline__ State warp_reduce(State state)
 {
     #pragma unroll
     for (int distance = FIRST; distance >= LAST; distance /= 2) {
-        state = Op::combine(state, shuffle_xor(state, distance));
+        state = Op::combine(state, __shfl_xor_sync(ALL_LANES, state, distance));
     }
     return state;
 }
@@ -145,8 +127,7 @@ extern "C" __global__ void __launch_bounds__(NUM_THREADS, 2)
 layer_norm_fwd(const half* x_ptr, half* y_ptr, const half* w_ptr, const half* b_ptr, float* mean_ptr,
                float* rstd_ptr, int M, float eps)
 {
-    __shared__ float x_sum_partial[NUM_WARPS];   // one partial result per warp
-    __shared__ float sum_partial[NUM_WARPS];   // one partial result per warp
+    __shared__ float x_sum_partial[NUM_WARPS], sum_partial[NUM_WARPS];   // partial results by warp
     const int tid = threadIdx.x;
 
     // L23: rows = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
@@ -172,8 +153,7 @@ layer_norm_fwd(const half* x_ptr, half* y_ptr, const half* w_ptr, const half* b_
     float x_sum = x_float(0);
     #pragma unroll
     for (int c = 1; c < COLS; ++c) x_sum += x_float(c);
-    // a barrier inside: every warp has written its partial result
-    x_sum = block_reduce<Sum>(x_sum, x_sum_partial);
+    x_sum = block_reduce<Sum>(x_sum, x_sum_partial);   // a barrier inside
     const float mean = divide(x_sum, static_cast<float>(N));
     // Columns past the end must not count in the variance.
     // L31: centred = tl.where(inside[None, :], x - mean[:, None], 0.0)
@@ -183,8 +163,7 @@ layer_norm_fwd(const half* x_ptr, half* y_ptr, const half* w_ptr, const half* b_
     float sum = centred(0) * centred(0);
     #pragma unroll
     for (int c = 1; c < COLS; ++c) sum += centred(c) * centred(c);
-    // a barrier inside: every warp has written its partial result
-    sum = block_reduce<Sum>(sum, sum_partial);
+    sum = block_reduce<Sum>(sum, sum_partial);   // a barrier inside
     const float var = divide(sum, static_cast<float>(N));
     // L33: rstd = 1 / tl.sqrt(var + eps)
     const float rstd = divide(1.0f, square_root(var + eps));

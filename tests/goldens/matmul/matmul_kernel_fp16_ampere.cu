@@ -6,13 +6,7 @@
 //   constexpr  stride_ak = 1, stride_bn = 1, stride_cn = 1, BLOCK_M = 128, BLOCK_N = 128, BLOCK_K = 64,
 //              GROUP_M = 8, ACTIVATION = ''
 //   launch     grid (programs, 1, 1), block (256, 1, 1), dynamic shared memory 98304 bytes
-//   tiles      offs_am [128]: 4 x 32 threads; 8 threads hold copies
-//              offs_bn [128]: 16 threads x 8 consecutive elements; 16 threads hold copies
-//              offs_k [64]: 8 threads x 8 consecutive elements; 32 threads hold copies
-//              offs_k_row [64]: 4 x 16 threads; 16 threads hold copies
-//              accumulator, c [128, 128]: registers, 64 x 32 per warp, by mma.m16n8k16
-//              offs_cm [128]: 8 x 16 threads; 16 threads hold copies
-//              offs_cn [128]: 4 x 16 threads x 2 consecutive elements; 16 threads hold copies
+//   tiles      accumulator, c [128, 128]: registers, 64 x 32 per warp, by mma.m16n8k16
 //              a [128, 64]: shared, 3 stages of 16384 bytes, 128-byte swizzle
 //              b [64, 128]: shared, 3 stages of 16384 bytes, 128-byte swizzle
 
@@ -25,19 +19,18 @@ constexpr int GROUP_M = 8;
 constexpr int NUM_WARPS = 8;
 constexpr int WARP_SIZE = 32;
 constexpr int NUM_THREADS = NUM_WARPS * WARP_SIZE;              // 256
-constexpr int COLS = 8;                                         // 8 columns of accumulator per thread
-// consecutive columns of accumulator in a thread
-constexpr int VEC = 2;
+constexpr int COLS = 8;                                         // columns of accumulator per thread
+constexpr int VEC = 2;                                          // consecutive columns of accumulator
 constexpr int VECS = COLS / VEC;                                // 4
-constexpr int ROWS = 8;                                         // 8 rows of accumulator per thread
-constexpr int COL_THREADS = 8;                                  // threads along the columns of a
-constexpr int COL_VEC = 8;                                      // consecutive columns of a in a thread
-constexpr int ROW_THREADS = 32;                                 // threads along the rows of a
-constexpr int BLOCK_M_ROWS = BLOCK_M / ROW_THREADS;             // 4 rows of a per thread
-constexpr int BLOCK_N_THREADS = 16;                             // threads along the columns of b
-constexpr int BLOCK_N_VEC = 8;                                  // consecutive columns of b in a thread
-constexpr int BLOCK_K_THREADS = 16;                             // threads along the rows of b
-constexpr int BLOCK_K_ROWS = BLOCK_K / BLOCK_K_THREADS;         // 4 rows of b per thread
+constexpr int ROWS = 8;                                         // rows of accumulator per thread
+constexpr int A_COL_THREADS = 8;                                // threads along the columns of a
+constexpr int A_VEC = 8;                                        // consecutive columns of a per thread
+constexpr int A_ROW_THREADS = 32;                               // threads along the rows of a
+constexpr int A_ROWS = BLOCK_M / A_ROW_THREADS;                 // 4 rows of a per thread
+constexpr int B_COL_THREADS = 16;                               // threads along the columns of b
+constexpr int B_VEC = 8;                                        // consecutive columns of b per thread
+constexpr int B_ROW_THREADS = 16;                               // threads along the rows of b
+constexpr int B_ROWS = BLOCK_K / B_ROW_THREADS;                 // 4 rows of b per thread
 constexpr int MMA_ROWS = 4;                                     // pieces of 16 rows per warp
 constexpr int MMA_COLS = 4;                                     // pieces of 8 columns per warp
 constexpr int NUM_STAGES = 3;                                   // tiles in shared memory at once
@@ -148,17 +141,14 @@ matmul_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int M, int N, i
     auto& a = shared.a;
     auto& b = shared.b;
     const int tid = threadIdx.x;
-    __builtin_assume(tid >= 0);   // its quotients and remainders are shifts and masks
+    __builtin_assume(tid >= 0 && tid < NUM_THREADS);   // quotients are shifts, known tests vanish
     const int warp = tid / WARP_SIZE;
     const int lane = tid % WARP_SIZE;
     const int col = warp % 4 * 32 + lane % 4 * 2;   // the first column of this thread
     const int row = warp / 4 * 64 + lane / 4;   // the first row of this thread
-    const int a_col = tid % COL_THREADS;   // this thread's place along the columns of a
-    const int a_row = tid / COL_THREADS;   // this thread's place along the rows of a
-    const int b_col = tid % BLOCK_N_THREADS;   // this thread's place along the columns of b
-    const int b_row = tid / BLOCK_N_THREADS;   // this thread's place along the rows of b
-    const int warp_row = warp / 4 * 64;   // first row of the warp's part
-    const int warp_col = warp % 4 * 32;   // first column of the warp's part
+    const int a_col = tid % A_COL_THREADS, a_row = tid / A_COL_THREADS;   // this thread's place in a
+    const int b_col = tid % B_COL_THREADS, b_row = tid / B_COL_THREADS;   // this thread's place in b
+    const int warp_row = warp / 4 * 64, warp_col = warp % 4 * 32;   // where the warp's part begins
 
     // Programs take the tiles of C in groups of GROUP_M rows, so that neighbours share what they read from
     // L2.
@@ -183,16 +173,16 @@ matmul_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int M, int N, i
 
     // Rows and columns beyond the edge wrap around: what they compute is not stored.
     // L31: offs_am = (pid_m * BLOCK_M + tl.arange(0, BLOCK_M)) % M    (masked instead of wrapped)
-    int offs_am[BLOCK_M_ROWS];
+    int offs_am[A_ROWS];
     #pragma unroll
-    for (int r = 0; r < BLOCK_M_ROWS; ++r) offs_am[r] = pid_m * BLOCK_M + r * ROW_THREADS + a_row;
+    for (int r = 0; r < A_ROWS; ++r) offs_am[r] = pid_m * BLOCK_M + r * A_ROW_THREADS + a_row;
     // L32: offs_bn = (pid_n * BLOCK_N + tl.arange(0, BLOCK_N)) % N    (masked instead of wrapped)
-    const int offs_bn = pid_n * BLOCK_N + b_col * BLOCK_N_VEC;   // this thread's first
+    const int offs_bn = pid_n * BLOCK_N + b_col * B_VEC;   // this thread's first
     // L33: offs_k = tl.arange(0, BLOCK_K)
-    const int offs_k = a_col * COL_VEC;   // this thread's first
-    int offs_k_row[BLOCK_K_ROWS];
+    const int offs_k_a = a_col * A_VEC;   // this thread's first
+    int offs_k_b[B_ROWS];
     #pragma unroll
-    for (int r = 0; r < BLOCK_K_ROWS; ++r) offs_k_row[r] = r * BLOCK_K_THREADS + b_row;
+    for (int r = 0; r < B_ROWS; ++r) offs_k_b[r] = r * B_ROW_THREADS + b_row;
     // L34: a_ptrs = a_ptr + (offs_am[:, None] * stride_am + offs_k[None, :] * stride_ak)
     //         (folded into the copies)
     // L35: b_ptrs = b_ptr + (offs_k[:, None] * stride_bk + offs_bn[None, :] * stride_bn)
@@ -206,22 +196,21 @@ matmul_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int M, int N, i
     const auto load_tiles = [&](int k, int stage, bool more) {
         // L39: a = tl.load(a_ptrs, mask=offs_k[None, :] < K - k * BLOCK_K, other=0.0)
         #pragma unroll
-        for (int r = 0; r < BLOCK_M_ROWS; ++r) {
-            const int a_place = swizzled<half, BLOCK_K, BLOCK_M>(r * ROW_THREADS + a_row, a_col * COL_VEC);
+        for (int r = 0; r < A_ROWS; ++r) {
+            const int a_place = swizzled<half, BLOCK_K, BLOCK_M>(r * A_ROW_THREADS + a_row, a_col * A_VEC);
             cp_async_16(&a[stage][a_place],
-                        a_ptr + static_cast<long long>(offs_am[r]) * stride_am + offs_k
+                        a_ptr + static_cast<long long>(offs_am[r]) * stride_am + offs_k_a
                         + static_cast<long long>(k) * BLOCK_K,
-                        more && offs_k < K - k * BLOCK_K && offs_am[r] < M ? 16 : 0);
+                        more && offs_k_a < K - k * BLOCK_K && offs_am[r] < M ? 16 : 0);
         }
         // L40: b = tl.load(b_ptrs, mask=offs_k[:, None] < K - k * BLOCK_K, other=0.0)
         #pragma unroll
-        for (int r = 0; r < BLOCK_K_ROWS; ++r) {
-            const int b_place =
-                swizzled<half, BLOCK_N, BLOCK_K>(r * BLOCK_K_THREADS + b_row, b_col * BLOCK_N_VEC);
+        for (int r = 0; r < B_ROWS; ++r) {
+            const int b_place = swizzled<half, BLOCK_N, BLOCK_K>(r * B_ROW_THREADS + b_row, b_col * B_VEC);
             cp_async_16(&b[stage][b_place],
-                        b_ptr + static_cast<long long>(offs_k_row[r]) * stride_bk + offs_bn
+                        b_ptr + static_cast<long long>(offs_k_b[r]) * stride_bk + offs_bn
                         + static_cast<long long>(k) * BLOCK_K * stride_bk,
-                        more && offs_k_row[r] < K - k * BLOCK_K && offs_bn < N ? 16 : 0);
+                        more && offs_k_b[r] < K - k * BLOCK_K && offs_bn < N ? 16 : 0);
         }
     };
     for (int stage = 0; stage < NUM_STAGES - 1; ++stage) {

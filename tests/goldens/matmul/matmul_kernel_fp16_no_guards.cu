@@ -6,13 +6,7 @@
 //   constexpr  stride_ak = 1, stride_bn = 1, stride_cn = 1, BLOCK_M = 128, BLOCK_N = 256, BLOCK_K = 64,
 //              GROUP_M = 8, ACTIVATION = ''
 //   launch     grid (programs, 1, 1), block (256, 1, 1), dynamic shared memory 147456 bytes
-//   tiles      offs_am [128]: 4 x 32 threads; 8 threads hold copies
-//              offs_bn [256]: 32 threads x 8 consecutive elements; 8 threads hold copies
-//              offs_k [64]: 8 threads x 8 consecutive elements; 32 threads hold copies
-//              offs_k_row [64]: 8 x 8 threads; 32 threads hold copies
-//              accumulator, c [128, 256]: registers, 64 x 256 per warpgroup, by wgmma.m64n256k16
-//              offs_cm [128]: 2 x 64 threads; 4 threads hold copies
-//              offs_cn [256]: 32 x 4 threads x 2 consecutive elements; 64 threads hold copies
+//   tiles      accumulator, c [128, 256]: registers, 64 x 256 per warpgroup, by wgmma.m64n256k16
 //              a [128, 64]: shared, 3 stages of 16384 bytes, 128-byte swizzle
 //              b [64, 256]: shared, 3 stages of 32768 bytes, 128-byte swizzle
 //   no TMA     a: needs sizes and strides above zero
@@ -29,23 +23,21 @@ constexpr int NUM_THREADS = NUM_WARPS * WARP_SIZE;              // 256
 constexpr int WARPGROUP_SIZE = 128;                             // threads
 constexpr int COL_THREADS = 4;                                  // threads along the columns of accumulator
 constexpr int COLS = BLOCK_N / COL_THREADS;                     // 64 columns of accumulator per thread
-// consecutive columns of accumulator in a thread
-constexpr int VEC = 2;
+constexpr int VEC = 2;                                          // consecutive columns of accumulator
 constexpr int VECS = COLS / VEC;                                // 32
-constexpr int ROWS = 2;                                         // 2 rows of accumulator per thread
-constexpr int BLOCK_K_THREADS = 8;                              // threads along the columns of a
-constexpr int COL_VEC = 8;                                      // consecutive columns of a in a thread
-constexpr int ROW_THREADS = 32;                                 // threads along the rows of a
-constexpr int BLOCK_M_ROWS = BLOCK_M / ROW_THREADS;             // 4 rows of a per thread
-constexpr int BLOCK_N_THREADS = 32;                             // threads along the columns of b
-constexpr int BLOCK_N_VEC = 8;                                  // consecutive columns of b in a thread
+constexpr int ROWS = 2;                                         // rows of accumulator per thread
+constexpr int A_COL_THREADS = 8;                                // threads along the columns of a
+constexpr int A_VEC = 8;                                        // consecutive columns of a per thread
+constexpr int A_ROW_THREADS = 32;                               // threads along the rows of a
+constexpr int A_ROWS = BLOCK_M / A_ROW_THREADS;                 // 4 rows of a per thread
+constexpr int B_COL_THREADS = 32;                               // threads along the columns of b
+constexpr int B_VEC = 8;                                        // consecutive columns of b per thread
 constexpr int B_ROW_THREADS = 8;                                // threads along the rows of b
-constexpr int BLOCK_K_ROWS = BLOCK_K / B_ROW_THREADS;           // 8 rows of b per thread
+constexpr int B_ROWS = BLOCK_K / B_ROW_THREADS;                 // 8 rows of b per thread
 constexpr int NUM_STAGES = 3;                                   // tiles in shared memory at once
 constexpr int MMA_K = 16;                                       // elements of K per instruction
 constexpr int A_PART = BLOCK_M / 2 * BLOCK_K;                   // elements of a per warpgroup
 constexpr int SWIZZLE = 128;                                    // bytes of a swizzled line
-constexpr int PATTERN_BYTES = 8 * SWIZZLE;                      // 8 lines: the swizzle repeats
 constexpr int B_BOX_BYTES = BLOCK_K * SWIZZLE;                  // from a box to the next
 constexpr int CHUNK = 16 / sizeof(half);                        // elements of 16 bytes, a descriptor's unit
 constexpr int LINE_CHUNKS = SWIZZLE / 16;                       // 16-byte chunks of a line
@@ -117,20 +109,18 @@ __device__ __forceinline__ void cp_async_wait()
     asm volatile("cp.async.wait_group %0;" :: "n"(PENDING) : "memory");
 }
 
-// What wgmma must know of a shared operand: its start, the swizzle of its lines, and the bytes from 8 lines
-// to the next 8, and from box to box along M or N (without meaning where K is contiguous). Adding 1 moves the
-// start by 16 bytes.
+// What wgmma must know of a shared operand: its start, the swizzle of its lines, and the bytes from one box
+// to the next along M or N (without meaning where K is contiguous) and from 8 lines to the next 8. Adding 1
+// moves the start by 16 bytes.
 template <int SWIZZLE_BYTES>
-__device__ __forceinline__ unsigned long long wgmma_descriptor(const void* start, int leading_bytes,
-        int stride_bytes)
+__device__ __forceinline__ unsigned long long wgmma_descriptor(const void* start, int leading_bytes = 16,
+                                                               int stride_bytes = 8 * SWIZZLE_BYTES)
 {
     constexpr int MODE = SWIZZLE_BYTES == 128 ? 1 : SWIZZLE_BYTES == 64 ? 2 : SWIZZLE_BYTES == 32 ? 3 : 0;
     constexpr unsigned long long SWIZZLE_MODE = static_cast<unsigned long long>(MODE) << 62;
-    constexpr unsigned ADDRESS_MASK = 0x3ffff;   // the fields hold 18 bits / 16
-    const unsigned long long address = (shared_address(start) & ADDRESS_MASK) / 16;
-    const unsigned long long leading = (leading_bytes & ADDRESS_MASK) / 16;
-    const unsigned long long stride = (stride_bytes & ADDRESS_MASK) / 16;
-    return SWIZZLE_MODE | stride << 32 | leading << 16 | address;
+    const auto field = [](unsigned bytes) { return (bytes & 0x3ffff) / 16ull; };   // 14 bits
+    return SWIZZLE_MODE | field(stride_bytes) << 32 | field(leading_bytes) << 16
+        | field(shared_address(start));
 }
 
 // Orders earlier register and shared-memory accesses before the wgmmas that follow.
@@ -199,15 +189,13 @@ matmul_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int M, int N, i
     auto& a = shared.a;
     auto& b = shared.b;
     const int tid = threadIdx.x;
-    __builtin_assume(tid >= 0);   // its quotients and remainders are shifts and masks
+    __builtin_assume(tid >= 0 && tid < NUM_THREADS);   // quotients are shifts, known tests vanish
     const int warp = tid / WARP_SIZE;
     const int lane = tid % WARP_SIZE;
     const int col = tid % COL_THREADS;   // this thread's place along the columns of accumulator
     const int row = warp * 16 + lane / 4;   // the first row of this thread
-    const int a_col = tid % BLOCK_K_THREADS;   // this thread's place along the columns of a
-    const int a_row = tid / BLOCK_K_THREADS;   // this thread's place along the rows of a
-    const int b_col = tid % BLOCK_N_THREADS;   // this thread's place along the columns of b
-    const int b_row = tid / BLOCK_N_THREADS;   // this thread's place along the rows of b
+    const int a_col = tid % A_COL_THREADS, a_row = tid / A_COL_THREADS;   // this thread's place in a
+    const int b_col = tid % B_COL_THREADS, b_row = tid / B_COL_THREADS;   // this thread's place in b
     const int warpgroup = tid / WARPGROUP_SIZE;
 
     // Programs take the tiles of C in groups of GROUP_M rows, so that neighbours share what they read from
@@ -233,16 +221,16 @@ matmul_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int M, int N, i
 
     // Rows and columns beyond the edge wrap around: what they compute is not stored.
     // L31: offs_am = (pid_m * BLOCK_M + tl.arange(0, BLOCK_M)) % M    (masked instead of wrapped)
-    int offs_am[BLOCK_M_ROWS];
+    int offs_am[A_ROWS];
     #pragma unroll
-    for (int r = 0; r < BLOCK_M_ROWS; ++r) offs_am[r] = pid_m * BLOCK_M + r * ROW_THREADS + a_row;
+    for (int r = 0; r < A_ROWS; ++r) offs_am[r] = pid_m * BLOCK_M + r * A_ROW_THREADS + a_row;
     // L32: offs_bn = (pid_n * BLOCK_N + tl.arange(0, BLOCK_N)) % N    (masked instead of wrapped)
-    const int offs_bn = pid_n * BLOCK_N + b_col * BLOCK_N_VEC;   // this thread's first
+    const int offs_bn = pid_n * BLOCK_N + b_col * B_VEC;   // this thread's first
     // L33: offs_k = tl.arange(0, BLOCK_K)
-    const int offs_k = a_col * COL_VEC;   // this thread's first
-    int offs_k_row[BLOCK_K_ROWS];
+    const int offs_k_a = a_col * A_VEC;   // this thread's first
+    int offs_k_b[B_ROWS];
     #pragma unroll
-    for (int r = 0; r < BLOCK_K_ROWS; ++r) offs_k_row[r] = r * B_ROW_THREADS + b_row;
+    for (int r = 0; r < B_ROWS; ++r) offs_k_b[r] = r * B_ROW_THREADS + b_row;
     // L34: a_ptrs = a_ptr + (offs_am[:, None] * stride_am + offs_k[None, :] * stride_ak)
     //         (folded into the copies)
     // L35: b_ptrs = b_ptr + (offs_k[:, None] * stride_bk + offs_bn[None, :] * stride_bn)
@@ -256,22 +244,21 @@ matmul_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int M, int N, i
     const auto load_tiles = [&](int k, int stage) {
         // L39: a = tl.load(a_ptrs, mask=offs_k[None, :] < K - k * BLOCK_K, other=0.0)
         #pragma unroll
-        for (int r = 0; r < BLOCK_M_ROWS; ++r) {
-            const int a_place = swizzled<half, BLOCK_K, BLOCK_M>(r * ROW_THREADS + a_row, a_col * COL_VEC);
+        for (int r = 0; r < A_ROWS; ++r) {
+            const int a_place = swizzled<half, BLOCK_K, BLOCK_M>(r * A_ROW_THREADS + a_row, a_col * A_VEC);
             cp_async_16(&a[stage][a_place],
-                        a_ptr + static_cast<long long>(offs_am[r]) * stride_am + offs_k
+                        a_ptr + static_cast<long long>(offs_am[r]) * stride_am + offs_k_a
                         + static_cast<long long>(k) * BLOCK_K,
-                        offs_k < K - k * BLOCK_K && offs_am[r] < M ? 16 : 0);
+                        offs_k_a < K - k * BLOCK_K && offs_am[r] < M ? 16 : 0);
         }
         // L40: b = tl.load(b_ptrs, mask=offs_k[:, None] < K - k * BLOCK_K, other=0.0)
         #pragma unroll
-        for (int r = 0; r < BLOCK_K_ROWS; ++r) {
-            const int b_place =
-                swizzled<half, BLOCK_N, BLOCK_K>(r * B_ROW_THREADS + b_row, b_col * BLOCK_N_VEC);
+        for (int r = 0; r < B_ROWS; ++r) {
+            const int b_place = swizzled<half, BLOCK_N, BLOCK_K>(r * B_ROW_THREADS + b_row, b_col * B_VEC);
             cp_async_16(&b[stage][b_place],
-                        b_ptr + static_cast<long long>(offs_k_row[r]) * stride_bk + offs_bn
+                        b_ptr + static_cast<long long>(offs_k_b[r]) * stride_bk + offs_bn
                         + static_cast<long long>(k) * BLOCK_K * stride_bk,
-                        offs_k_row[r] < K - k * BLOCK_K && offs_bn < N ? 16 : 0);
+                        offs_k_b[r] < K - k * BLOCK_K && offs_bn < N ? 16 : 0);
         }
     };
     for (int stage = 0; stage < NUM_STAGES - 1; ++stage) {
@@ -287,8 +274,8 @@ matmul_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int M, int N, i
         cp_async_commit();   // possibly of nothing: one group per iteration
         const int stage = k % NUM_STAGES;
         // L41: accumulator = tl.dot(a, b, accumulator)
-        const auto a_operand = wgmma_descriptor<SWIZZLE>(a[stage] + warpgroup * A_PART, 16, PATTERN_BYTES);
-        const auto b_operand = wgmma_descriptor<SWIZZLE>(b[stage], B_BOX_BYTES, PATTERN_BYTES);
+        const auto a_operand = wgmma_descriptor<SWIZZLE>(a[stage] + warpgroup * A_PART);
+        const auto b_operand = wgmma_descriptor<SWIZZLE>(b[stage], B_BOX_BYTES);
         wgmma_fence();
         #pragma unroll
         for (int kk = 0; kk < BLOCK_K; kk += MMA_K) {

@@ -7,8 +7,6 @@
 //              GROUP_M = 8, ACTIVATION = ''
 //   launch     grid (programs, 1, 1), block (256, 1, 1), dynamic shared memory 202752 bytes
 //   tiles      accumulator, c [128, 256]: registers, 64 x 256 per warpgroup, by wgmma.m64n256k16
-//              offs_cm [128]: 2 x 64 threads; 4 threads hold copies
-//              offs_cn [256]: 32 x 4 threads x 2 consecutive elements; 64 threads hold copies
 //              a [128, 64]: shared, 2 stages of 16384 bytes, 128-byte swizzle; 2 of 18432 bytes for rows as
 //              they lie in memory
 //              b [64, 256]: shared, 2 stages of 32768 bytes, 128-byte swizzle; 2 of 33792 bytes for rows as
@@ -27,8 +25,8 @@ constexpr int NUM_THREADS = NUM_WARPS * WARP_SIZE;              // 256
 constexpr int WARPGROUP_SIZE = 128;                             // threads
 constexpr int COL_THREADS = 4;                                  // threads along the columns of a tile
 constexpr int COLS = BLOCK_N / COL_THREADS;                     // 64 columns of a tile per thread
-constexpr int VEC = 2;                                          // consecutive columns of a thread
-constexpr int ROWS = 2;                                         // 2 rows of a tile per thread
+constexpr int VEC = 2;                                          // consecutive columns per thread
+constexpr int ROWS = 2;                                         // rows of a tile per thread
 constexpr int NUM_STAGES = 3;                                   // tiles in shared memory at once
 // of tiles with unaligned rows: one is read while the next is written
 constexpr int ALIGNED_STAGES = 2;
@@ -37,7 +35,6 @@ constexpr int CHUNK = 16 / sizeof(half);                        // elements of 1
 constexpr int MMA_K = 16;                                       // elements of K per instruction
 constexpr int A_PART = BLOCK_M / 2 * BLOCK_K;                   // elements of a per warpgroup
 constexpr int SWIZZLE = 128;                                    // bytes of a swizzled line
-constexpr int PATTERN_BYTES = 8 * SWIZZLE;                      // 8 lines: the swizzle repeats
 constexpr int B_BOX_BYTES = BLOCK_K * SWIZZLE;                  // from a box to the next
 constexpr int LINE_CHUNKS = SWIZZLE / 16;                       // 16-byte chunks of a line
 
@@ -181,20 +178,18 @@ __device__ __forceinline__ void align_rows(T* tile, const T* source, const T* fi
     }
 }
 
-// What wgmma must know of a shared operand: its start, the swizzle of its lines, and the bytes from 8 lines
-// to the next 8, and from box to box along M or N (without meaning where K is contiguous). Adding 1 moves the
-// start by 16 bytes.
+// What wgmma must know of a shared operand: its start, the swizzle of its lines, and the bytes from one box
+// to the next along M or N (without meaning where K is contiguous) and from 8 lines to the next 8. Adding 1
+// moves the start by 16 bytes.
 template <int SWIZZLE_BYTES>
-__device__ __forceinline__ unsigned long long wgmma_descriptor(const void* start, int leading_bytes,
-        int stride_bytes)
+__device__ __forceinline__ unsigned long long wgmma_descriptor(const void* start, int leading_bytes = 16,
+                                                               int stride_bytes = 8 * SWIZZLE_BYTES)
 {
     constexpr int MODE = SWIZZLE_BYTES == 128 ? 1 : SWIZZLE_BYTES == 64 ? 2 : SWIZZLE_BYTES == 32 ? 3 : 0;
     constexpr unsigned long long SWIZZLE_MODE = static_cast<unsigned long long>(MODE) << 62;
-    constexpr unsigned ADDRESS_MASK = 0x3ffff;   // the fields hold 18 bits / 16
-    const unsigned long long address = (shared_address(start) & ADDRESS_MASK) / 16;
-    const unsigned long long leading = (leading_bytes & ADDRESS_MASK) / 16;
-    const unsigned long long stride = (stride_bytes & ADDRESS_MASK) / 16;
-    return SWIZZLE_MODE | stride << 32 | leading << 16 | address;
+    const auto field = [](unsigned bytes) { return (bytes & 0x3ffff) / 16ull; };   // 14 bits
+    return SWIZZLE_MODE | field(stride_bytes) << 32 | field(leading_bytes) << 16
+        | field(shared_address(start));
 }
 
 // Orders earlier register and shared-memory accesses before the wgmmas that follow.
@@ -267,7 +262,7 @@ matmul_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int M, int N, i
     auto& a_rows = shared.a_rows;
     auto& b_rows = shared.b_rows;
     const int tid = threadIdx.x;
-    __builtin_assume(tid >= 0);   // its quotients and remainders are shifts and masks
+    __builtin_assume(tid >= 0 && tid < NUM_THREADS);   // quotients are shifts, known tests vanish
     const int warp = tid / WARP_SIZE;
     const int lane = tid % WARP_SIZE;
     const int col = tid % COL_THREADS;   // this thread's place along the columns of a tile
@@ -347,9 +342,8 @@ matmul_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int M, int N, i
         if (ahead < k_stop) load_tiles(ahead);
         cp_async_commit();   // possibly of nothing: one group per iteration
         // L41: accumulator = tl.dot(a, b, accumulator)
-        const auto a_operand =
-            wgmma_descriptor<SWIZZLE>(a[k % ALIGNED_STAGES] + warpgroup * A_PART, 16, PATTERN_BYTES);
-        const auto b_operand = wgmma_descriptor<SWIZZLE>(b[k % ALIGNED_STAGES], B_BOX_BYTES, PATTERN_BYTES);
+        const auto a_operand = wgmma_descriptor<SWIZZLE>(a[k % ALIGNED_STAGES] + warpgroup * A_PART);
+        const auto b_operand = wgmma_descriptor<SWIZZLE>(b[k % ALIGNED_STAGES], B_BOX_BYTES);
         wgmma_fence();
         #pragma unroll
         for (int kk = 0; kk < BLOCK_K; kk += MMA_K) {

@@ -26,21 +26,20 @@ constexpr int NUM_WARPS = 8;                                    // those that mu
 constexpr int WARP_SIZE = 32;
 constexpr int NUM_THREADS = NUM_WARPS * WARP_SIZE;              // 256
 constexpr int WARPGROUP_SIZE = 128;                             // threads
-constexpr int STORE_BARRIER = 2;                                // named barriers, one of each warpgroup
+constexpr int STORE_BARRIER = 2;                                // the first of the warpgroups' own barriers
 constexpr int PRODUCER_REGS = 24;                               // registers per loading thread
 constexpr int CONSUMER_REGS = 240;                              // registers per multiplying thread
 constexpr int READY_BARRIER = 15;                               // named barrier: mbarriers are initialised
 constexpr int READY_THREADS = NUM_THREADS + WARP_SIZE;          // those that multiply, and the loading warp
 constexpr int COL_THREADS = 4;                                  // threads along the columns of a tile
 constexpr int COLS = BLOCK_N / COL_THREADS;                     // 32 columns of a tile per thread
-constexpr int ROWS = 2;                                         // 2 rows of a tile per thread
+constexpr int ROWS = 2;                                         // rows of a tile per thread
 constexpr int NUM_STAGES = 6;                                   // tiles in shared memory at once
 // bytes of all tiles of a stage
 constexpr int STAGE_BYTES = (BLOCK_M * BLOCK_K + BLOCK_K * BLOCK_N) * sizeof(__nv_bfloat16);
 constexpr int MMA_K = 16;                                       // elements of K per instruction
 constexpr int A_PART = BLOCK_M / 2 * BLOCK_K;                   // elements of a per warpgroup
 constexpr int SWIZZLE = 128;                                    // bytes of a swizzled line
-constexpr int PATTERN_BYTES = 8 * SWIZZLE;                      // 8 lines: the swizzle repeats
 constexpr int CHUNK = 16 / sizeof(__nv_bfloat16);               // elements of 16 bytes, a descriptor's unit
 constexpr int PIECE_WIDTH = 128 / sizeof(__nv_bfloat16);        // columns of a piece of c: 128 bytes
 constexpr int STORE_BUFFERS = 2;                                // pieces: one is written, one copied out
@@ -217,29 +216,24 @@ __device__ __forceinline__ void store_matrices(T* tile, int first_row, const T* 
     const int lane = threadIdx.x % WARP_SIZE;
     #pragma unroll
     for (int i = 0; i < COUNT; i += 4) {
-        unsigned matrices[4];   // upper left, lower left, upper right, lower right
-        T* elements = reinterpret_cast<T*>(matrices);
-        #pragma unroll
-        for (int k = 0; k < 8; ++k) elements[k] = (k / 2 % 2 ? lower : upper)[i + k / 4 * 2 + k % 2];
+        const auto pair = [](const T* two) { unsigned bits; memcpy(&bits, two, sizeof bits); return bits; };
         T* row = tile + swizzled<T, WIDTH, LINES>(first_row + lane % 16, i * 4 + lane / 16 * 8);
-        stmatrix_x4(row, matrices[0], matrices[1], matrices[2], matrices[3]);
+        stmatrix_x4(row, pair(upper + i), pair(lower + i), pair(upper + i + 2), pair(lower + i + 2));
     }
 }
 
-// What wgmma must know of a shared operand: its start, the swizzle of its lines, and the bytes from 8 lines
-// to the next 8, and from box to box along M or N (without meaning where K is contiguous). Adding 1 moves the
-// start by 16 bytes.
+// What wgmma must know of a shared operand: its start, the swizzle of its lines, and the bytes from one box
+// to the next along M or N (without meaning where K is contiguous) and from 8 lines to the next 8. Adding 1
+// moves the start by 16 bytes.
 template <int SWIZZLE_BYTES>
-__device__ __forceinline__ unsigned long long wgmma_descriptor(const void* start, int leading_bytes,
-        int stride_bytes)
+__device__ __forceinline__ unsigned long long wgmma_descriptor(const void* start, int leading_bytes = 16,
+                                                               int stride_bytes = 8 * SWIZZLE_BYTES)
 {
     constexpr int MODE = SWIZZLE_BYTES == 128 ? 1 : SWIZZLE_BYTES == 64 ? 2 : SWIZZLE_BYTES == 32 ? 3 : 0;
     constexpr unsigned long long SWIZZLE_MODE = static_cast<unsigned long long>(MODE) << 62;
-    constexpr unsigned ADDRESS_MASK = 0x3ffff;   // the fields hold 18 bits / 16
-    const unsigned long long address = (shared_address(start) & ADDRESS_MASK) / 16;
-    const unsigned long long leading = (leading_bytes & ADDRESS_MASK) / 16;
-    const unsigned long long stride = (stride_bytes & ADDRESS_MASK) / 16;
-    return SWIZZLE_MODE | stride << 32 | leading << 16 | address;
+    const auto field = [](unsigned bytes) { return (bytes & 0x3ffff) / 16ull; };   // 14 bits
+    return SWIZZLE_MODE | field(stride_bytes) << 32 | field(leading_bytes) << 16
+        | field(shared_address(start));
 }
 
 // Orders earlier register and shared-memory accesses before the wgmmas that follow.
@@ -343,8 +337,7 @@ matmul_block_ptr_kernel(const __nv_bfloat16* a_ptr, const __nv_bfloat16* b_ptr, 
                 // L25: for _ in range(0, K, BLOCK_K):    (the loading thread's part)
                 for (int iteration = 0; iteration < K; iteration += BLOCK_K, ++filled) {
                     const int stage = filled % NUM_STAGES;
-                    // the stage's last tiles are no longer needed
-                    mbarrier_wait(&empty[stage], filled / NUM_STAGES % 2 ^ 1);
+                    mbarrier_wait(&empty[stage], filled / NUM_STAGES % 2 ^ 1);   // the stage is free again
                     mbarrier_arrive_expect(&full[stage], STAGE_BYTES);   // what the copies below will bring
                     // L26: a = tl.load(a_block, boundary_check=(0, 1), padding_option="zero")
                     tma_load_2d(a[stage], a_map, pid_m * BLOCK_M, iteration, &full[stage], a_policy);
@@ -383,9 +376,8 @@ matmul_block_ptr_kernel(const __nv_bfloat16* a_ptr, const __nv_bfloat16* b_ptr, 
                     const int stage = used % NUM_STAGES;
                     mbarrier_wait(&full[stage], used / NUM_STAGES % 2);   // the tiles have arrived
                     // L28: accumulator += tl.dot(a, b)
-                    const auto a_operand =
-                        wgmma_descriptor<SWIZZLE>(a[stage] + warpgroup * A_PART, 16, PATTERN_BYTES);
-                    const auto b_operand = wgmma_descriptor<SWIZZLE>(b[stage], 16, PATTERN_BYTES);
+                    const auto a_operand = wgmma_descriptor<SWIZZLE>(a[stage] + warpgroup * A_PART);
+                    const auto b_operand = wgmma_descriptor<SWIZZLE>(b[stage]);
                     wgmma_fence();
                     #pragma unroll
                     for (int kk = 0; kk < BLOCK_K; kk += MMA_K) {
@@ -394,8 +386,7 @@ matmul_block_ptr_kernel(const __nv_bfloat16* a_ptr, const __nv_bfloat16* b_ptr, 
                     // L29: a_block = tl.advance(a_block, (0, BLOCK_K))    (folded into the copies)
                     // L30: b_block = tl.advance(b_block, (BLOCK_K, 0))    (folded into the copies)
                     wgmma_commit();
-                    // the last iteration's products are complete, its stage is free; this one's go on
-                    wgmma_wait<1>();
+                    wgmma_wait<1>();   // the products before these are complete, and their stage is free
                     if (iteration > 0 && lane == 0) mbarrier_arrive(&empty[(used - 1) % NUM_STAGES]);
                 }
                 wgmma_wait<0>();   // all products are complete

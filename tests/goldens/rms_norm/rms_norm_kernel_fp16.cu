@@ -5,7 +5,7 @@
 //              eps: float
 //   constexpr  BLOCK_SIZE = 1024
 //   launch     grid (programs, 1, 1), block (128, 1, 1), dynamic shared memory 0 bytes
-//   tiles      cols, x, x_float, w, w_float [1024]: 128 threads x 8 consecutive elements
+//   tiles      x, x_float, w, w_float [1024]: 128 threads x 8 consecutive elements
 //   numerics   rsqrt: 2 ulp
 //              /: div.full, 2 ulp, over the full range
 
@@ -17,19 +17,23 @@ constexpr int WARP_SIZE = 32;
 constexpr unsigned ALL_LANES = 0xffffffff;                      // shuffle mask
 constexpr int NUM_THREADS = NUM_WARPS * WARP_SIZE;              // 128
 constexpr int ELEMS = BLOCK_SIZE / NUM_THREADS;                 // 8 elements of a tile per thread
-constexpr int VEC = 8;                                          // consecutive elements of a thread
+constexpr int VEC = 8;                                          // consecutive elements per thread
+
+// Loads N consecutive elements in one access; `source` is aligned to their size.
+template <int N, typename T>
+__device__ __forceinline__ void load_vec(T* target, const T* source)
+{
+    const uint4 packet = *reinterpret_cast<const uint4*>(source);
+    memcpy(target, &packet, N * sizeof(T));
+}
 
 // Loads the first `count` of N consecutive elements; the others are not read and become `other`.
 template <int N, typename T>
 __device__ __forceinline__ void load_vec_bounded(T* target, const T* source, int count, T other)
 {
-    uint4 packet;
-    T* elements = reinterpret_cast<T*>(&packet);
     #pragma unroll
-    for (int i = 0; i < N; ++i) elements[i] = i < count && count < N ? source[i] : other;
-    if (count >= N) packet = *reinterpret_cast<const uint4*>(source);
-    #pragma unroll
-    for (int i = 0; i < N; ++i) target[i] = elements[i];
+    for (int i = 0; i < N; ++i) target[i] = i < count && count < N ? source[i] : other;
+    if (count >= N) load_vec<N>(target, source);
 }
 
 // Rounds value(0), value(1), ..., two at a time: a pair shares a register from the start.
@@ -53,19 +57,7 @@ __device__ __forceinline__ float divide(float x, float y)
 }
 
 // How two partial results become one.
-struct Sum {
-    static __device__ __forceinline__ float combine(float left, float right)
-    {
-        return left + right;
-    }
-};
-
-// The value of the lane whose number differs in the bit `distance`. All lanes of the warp call it.
-template <typename T>
-__device__ __forceinline__ T shuffle_xor(T value, int distance)
-{
-    return __shfl_xor_sync(ALL_LANES, value, distance);
-}
+struct Sum { static __device__ float combine(float left, float right) { return left + right; } };
 
 // Combines over lanes that lie FIRST, FIRST / 2, ..., LAST apart; each of them gets the result.
 template <typename Op, int FIRST, int LAST, typename State>
@@ -73,7 +65,7 @@ __device__ __forceinline__ State warp_reduce(State state)
 {
     #pragma unroll
     for (int distance = FIRST; distance >= LAST; distance /= 2) {
-        state = Op::combine(state, shuffle_xor(state, distance));
+        state = Op::combine(state, __shfl_xor_sync(ALL_LANES, state, distance));
     }
     return state;
 }
@@ -94,7 +86,7 @@ __device__ __forceinline__ State block_reduce(State state, State* partial)
 extern "C" __global__ void __launch_bounds__(NUM_THREADS)
 rms_norm_kernel(const half* x_ptr, const half* w_ptr, half* y_ptr, int stride, int N, float eps)
 {
-    __shared__ float sum_partial[NUM_WARPS];   // one partial result per warp
+    __shared__ float sum_partial[NUM_WARPS];   // partial results by warp
     const int tid = threadIdx.x;
 
     // L11: row = tl.program_id(0)
@@ -118,12 +110,11 @@ rms_norm_kernel(const half* x_ptr, const half* w_ptr, half* y_ptr, int stride, i
     float sum = x_float[0] * x_float[0];
     #pragma unroll
     for (int e = 1; e < ELEMS; ++e) sum += x_float[e] * x_float[e];
-    // a barrier inside: every warp has written its partial result
-    sum = block_reduce<Sum>(sum, sum_partial);
+    sum = block_reduce<Sum>(sum, sum_partial);   // a barrier inside
     const float rstd = rsqrtf(divide(sum, static_cast<float>(N)) + eps);
     // L17: w = tl.load(w_ptr + cols, mask=mask).to(tl.float32)
     half w[ELEMS];
-    load_vec_bounded<VEC>(&w[0], w_ptr + cols[0], N - cols[0], __float2half(0.0f));
+    load_vec_bounded<VEC>(w, w_ptr + cols[0], N - cols[0], __float2half(0.0f));
     float w_float[ELEMS];
     #pragma unroll
     for (int e = 0; e < ELEMS; ++e) w_float[e] = __half2float(w[e]);

@@ -5,9 +5,8 @@
 //              n_heads: int
 //   constexpr  HEAD_DIM = 128, BLOCK_HEADS = 4
 //   launch     grid (programs, programs, 1), block (128, 1, 1), dynamic shared memory 0 bytes
-//   tiles      heads [4]: 4 threads; 32 threads hold copies
-//              pairs, cos, sin [64]: 32 threads x 2 consecutive elements; 4 threads hold copies
-//              first, second [4, 64]: 4 threads; 32 threads x 2 consecutive elements
+//   tiles      cos, sin [64]: 32 threads x 2 consecutive elements; each element in 4 threads
+//              first, second [4, 64]: rows: 4 threads; columns: 32 threads x 2 consecutive
 
 constexpr int BLOCK_HEADS = 4;                                  // rows of first
 constexpr int HEAD_DIM = 128;
@@ -15,30 +14,24 @@ constexpr int NUM_WARPS = 4;
 constexpr int WARP_SIZE = 32;
 constexpr int NUM_THREADS = NUM_WARPS * WARP_SIZE;              // 128
 constexpr int COL_THREADS = 32;                                 // threads along the columns of a tile
-constexpr int COLS = 2;                                         // 2 columns of a tile per thread
-constexpr int VEC = 2;                                          // consecutive columns of a thread
+constexpr int COLS = 2;                                         // columns of a tile per thread
+constexpr int VEC = 2;                                          // consecutive columns per thread
 
 // Loads N consecutive elements in one access; `source` is aligned to their size.
 template <int N, typename T>
 __device__ __forceinline__ void load_vec(T* target, const T* source)
 {
     const uint2 packet = *reinterpret_cast<const uint2*>(source);
-    const T* elements = reinterpret_cast<const T*>(&packet);
-    #pragma unroll
-    for (int i = 0; i < N; ++i) target[i] = elements[i];
+    memcpy(target, &packet, N * sizeof(T));
 }
 
 // Loads N consecutive elements if `inside`; otherwise nothing is read and each becomes `other`.
 template <int N, typename T>
 __device__ __forceinline__ void load_vec_if(T* target, const T* source, bool inside, T other)
 {
-    uint2 packet;
-    T* elements = reinterpret_cast<T*>(&packet);
     #pragma unroll
-    for (int i = 0; i < N; ++i) elements[i] = other;
-    if (inside) packet = *reinterpret_cast<const uint2*>(source);
-    #pragma unroll
-    for (int i = 0; i < N; ++i) target[i] = elements[i];
+    for (int i = 0; i < N; ++i) target[i] = other;
+    if (inside) load_vec<N>(target, source);
 }
 
 // Stores N consecutive elements in one access; `target` is aligned to their size.
@@ -63,34 +56,33 @@ extern "C" __global__ void __launch_bounds__(NUM_THREADS)
 rope_kernel(const float* x_ptr, const float* cos_ptr, const float* sin_ptr, float* out_ptr, int n_heads)
 {
     const int tid = threadIdx.x;
-    __builtin_assume(tid >= 0);   // its quotients and remainders are shifts and masks
-    const int col = tid % COL_THREADS;   // this thread's place along the columns of a tile
-    const int row = tid / COL_THREADS;   // this thread's place along the rows of a tile
+    __builtin_assume(tid >= 0 && tid < NUM_THREADS);   // quotients are shifts, known tests vanish
+    const int col = tid % COL_THREADS, row = tid / COL_THREADS;   // this thread's place in a tile
+    const int program_y = blockIdx.y;
 
     // L17: position = tl.program_id(0)
     const int position = blockIdx.x;
     // L18: half: tl.constexpr = HEAD_DIM // 2    (compile-time value)
     // L19: heads = tl.program_id(1) * BLOCK_HEADS + tl.arange(0, BLOCK_HEADS)
-    const int heads = static_cast<int>(blockIdx.y) * BLOCK_HEADS + row;
+    const int heads = program_y * BLOCK_HEADS + row;
     // L20: pairs = tl.arange(0, half)
     const int pairs = col * VEC;   // this thread's first
     // L21: cos = tl.load(cos_ptr + position * half + pairs)
     float cos[COLS];
-    load_vec<VEC>(&cos[0], cos_ptr + static_cast<long long>(position) * (HEAD_DIM / 2) + pairs);
+    load_vec<VEC>(cos, cos_ptr + static_cast<long long>(position) * (HEAD_DIM / 2) + pairs);
     // L22: sin = tl.load(sin_ptr + position * half + pairs)
     float sin[COLS];
-    load_vec<VEC>(&sin[0], sin_ptr + static_cast<long long>(position) * (HEAD_DIM / 2) + pairs);
+    load_vec<VEC>(sin, sin_ptr + static_cast<long long>(position) * (HEAD_DIM / 2) + pairs);
     // L23: offsets = (position * n_heads + heads[:, None]) * HEAD_DIM + pairs[None, :]
     //         (formed where it is used)
     // L24: mask = heads[:, None] < n_heads    (tested where it is used)
     // L25: first = tl.load(x_ptr + offsets, mask=mask, other=0.0).to(tl.float32)
     float first[COLS];
-    load_vec_if<VEC>(&first[0],
-                     x_ptr + (static_cast<long long>(position) * n_heads + heads) * HEAD_DIM + pairs,
+    load_vec_if<VEC>(first, x_ptr + (static_cast<long long>(position) * n_heads + heads) * HEAD_DIM + pairs,
                      heads < n_heads, 0.0f);
     // L26: second = tl.load(x_ptr + offsets + half, mask=mask, other=0.0).to(tl.float32)
     float second[COLS];
-    load_vec_if<VEC>(&second[0],
+    load_vec_if<VEC>(second,
                      x_ptr + (static_cast<long long>(position) * n_heads + heads) * HEAD_DIM + pairs
                      + HEAD_DIM / 2, heads < n_heads, 0.0f);
     // L27: tl.store(out_ptr + offsets, rotate(first, second, cos[None, :], sin[None, :]), mask=mask)
@@ -99,7 +91,7 @@ rope_kernel(const float* x_ptr, const float* cos_ptr, const float* sin_ptr, floa
     for (int c = 0; c < COLS; ++c) stored[c] = rotate(first[c], second[c], cos[c], sin[c]);
     if (heads < n_heads) {
         store_vec<VEC>(out_ptr + (static_cast<long long>(position) * n_heads + heads) * HEAD_DIM + pairs,
-                       &stored[0]);
+                       stored);
     }
     // L28: tl.store(out_ptr + offsets + half, rotate(second, -first, cos[None, :], sin[None, :]), mask=mask)
     float stored_next[COLS];
@@ -107,6 +99,6 @@ rope_kernel(const float* x_ptr, const float* cos_ptr, const float* sin_ptr, floa
     for (int c = 0; c < COLS; ++c) stored_next[c] = rotate(second[c], -first[c], cos[c], sin[c]);
     if (heads < n_heads) {
         store_vec<VEC>(out_ptr + (static_cast<long long>(position) * n_heads + heads) * HEAD_DIM + pairs
-                       + HEAD_DIM / 2, &stored_next[0]);
+                       + HEAD_DIM / 2, stored_next);
     }
 }

@@ -6,9 +6,8 @@
 //              int*, 16-byte aligned; M, stride: int
 //   constexpr  ROWS_PER_PROGRAM = 4, N = 333
 //   launch     grid (programs, 1, 1), block (32, 1, 1), dynamic shared memory 0 bytes
-//   tiles      rows, total, largest, place [4]: 1 thread x 4 consecutive elements; 32 threads hold copies
-//              cols [333]: 16 x 32 threads
-//              x [4, 333]: 1 thread x 4 consecutive elements; 16 x 32 threads
+//   tiles      x [4, 333]: rows: 4 in each thread; columns: 16 x 32 threads
+//              total, largest, place [4]: the same in every thread
 
 constexpr int ROWS_PER_PROGRAM = 4;                             // rows of x, elements of total
 constexpr int N = 333;                                          // columns of x
@@ -16,9 +15,8 @@ constexpr int NUM_WARPS = 1;
 constexpr int WARP_SIZE = 32;
 constexpr unsigned ALL_LANES = 0xffffffff;                      // shuffle mask
 constexpr int NUM_THREADS = NUM_WARPS * WARP_SIZE;              // 32
-// 16 columns of a tile per thread, 333 padded to 512
-constexpr int COLS = 16;
-constexpr int VEC = 4;                                          // consecutive rows of a thread
+constexpr int COLS = 16;                                        // columns per thread: 333 padded to 512
+constexpr int VEC = 4;                                          // consecutive rows per thread
 
 // Stores N consecutive elements in one access; `target` is aligned to their size.
 template <int N, typename T>
@@ -44,12 +42,7 @@ __device__ __forceinline__ void store_vec_bounded(T* target, const T* source, in
 }
 
 // How two partial results become one.
-struct Sum {
-    static __device__ __forceinline__ float combine(float left, float right)
-    {
-        return left + right;
-    }
-};
+struct Sum { static __device__ float combine(float left, float right) { return left + right; } };
 
 // The value of the lane whose number differs in the bit `distance`. All lanes of the warp call it.
 template <typename T>
@@ -64,7 +57,7 @@ struct ArgMax {
     int index;
     bool present;
 
-    static __device__ __forceinline__ ArgMax combine(ArgMax left, ArgMax right)
+    static __device__ ArgMax combine(ArgMax left, ArgMax right)
     {
         if (!right.present) return left;   // padding past the tile's side
         if (!left.present) return right;
@@ -97,11 +90,12 @@ extern "C" __global__ void __launch_bounds__(NUM_THREADS)
 row_reductions_kernel(const float* x_ptr, float* sum_ptr, float* max_ptr, int* argmax_ptr, int M, int stride)
 {
     const int tid = threadIdx.x;
+    const int program_x = blockIdx.x;
 
     // L13: rows = tl.program_id(0) * ROWS_PER_PROGRAM + tl.arange(0, ROWS_PER_PROGRAM)
     int rows[ROWS_PER_PROGRAM];
     #pragma unroll
-    for (int r = 0; r < ROWS_PER_PROGRAM; ++r) rows[r] = static_cast<int>(blockIdx.x) * ROWS_PER_PROGRAM + r;
+    for (int r = 0; r < ROWS_PER_PROGRAM; ++r) rows[r] = program_x * ROWS_PER_PROGRAM + r;
     // The tile is exactly as wide as the matrix: its side need not be a power of two.
     // L15: cols = tl.arange(0, N)
     int cols[COLS];
@@ -124,7 +118,7 @@ row_reductions_kernel(const float* x_ptr, float* sum_ptr, float* max_ptr, int* a
     for (int r = 0; r < ROWS_PER_PROGRAM; ++r) {
         total[r] = tid < N ? x[0][r] : 0.0f;
         #pragma unroll
-        for (int c = 1; c < COLS; ++c) total[r] += (c * NUM_THREADS + tid < N ? x[c][r] : 0.0f);
+        for (int c = 1; c < COLS; ++c) total[r] += c * NUM_THREADS + tid < N ? x[c][r] : 0.0f;
         total[r] = warp_reduce<Sum, 16, 1>(total[r]);
     }
     // L19: largest, place = tl.max(x, axis=1, return_indices=True)
@@ -146,9 +140,9 @@ row_reductions_kernel(const float* x_ptr, float* sum_ptr, float* max_ptr, int* a
     #pragma unroll
     for (int r = 0; r < ROWS_PER_PROGRAM; ++r) place[r] = largest_state[r].index;
     // L20: tl.store(sum_ptr + rows, total, mask=inside)
-    if (tid == 0) store_vec_bounded<VEC>(sum_ptr + rows[0], &total[0], M - rows[0]);
+    if (tid == 0) store_vec_bounded<VEC>(sum_ptr + rows[0], total, M - rows[0]);
     // L21: tl.store(max_ptr + rows, largest, mask=inside)
-    if (tid == 0) store_vec_bounded<VEC>(max_ptr + rows[0], &largest[0], M - rows[0]);
+    if (tid == 0) store_vec_bounded<VEC>(max_ptr + rows[0], largest, M - rows[0]);
     // L22: tl.store(argmax_ptr + rows, place, mask=inside)
-    if (tid == 0) store_vec_bounded<VEC>(argmax_ptr + rows[0], &place[0], M - rows[0]);
+    if (tid == 0) store_vec_bounded<VEC>(argmax_ptr + rows[0], place, M - rows[0]);
 }

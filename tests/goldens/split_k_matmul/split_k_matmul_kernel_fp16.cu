@@ -6,12 +6,7 @@
 //              multiples of 16
 //   constexpr  BLOCK_M = 16, BLOCK_N = 64, BLOCK_K = 64, SPLIT_K = 4
 //   launch     grid (programs, programs, 1), block (128, 1, 1), dynamic shared memory 0 bytes
-//   tiles      offs_m [16]: 16 threads; 8 threads hold copies
-//              offs_m_row [16]: 2 x 8 threads; 16 threads hold copies
-//              offs_n, offs_k [64]: 8 threads x 8 consecutive elements; 16 threads hold copies
-//              offs_n_column [64]: 2 x 16 threads x 2 consecutive elements; 8 threads hold copies
-//              offs_k_row [64]: 4 x 16 threads; 8 threads hold copies
-//              accumulator [16, 64]: registers, 16 x 16 per warp, by mma.m16n8k16
+//   tiles      accumulator [16, 64]: registers, 16 x 16 per warp, by mma.m16n8k16
 //              a [16, 64]: shared, 3 stages of 2048 bytes, 128-byte swizzle
 //              b [64, 64]: shared, 3 stages of 8192 bytes, 128-byte swizzle
 
@@ -24,16 +19,15 @@ constexpr int SPLIT_K = 4;
 constexpr int NUM_WARPS = 4;
 constexpr int WARP_SIZE = 32;
 constexpr int NUM_THREADS = NUM_WARPS * WARP_SIZE;              // 128
-constexpr int COLS = 4;                                         // 4 columns of accumulator per thread
-// consecutive columns of accumulator in a thread
-constexpr int VEC = 2;
+constexpr int COLS = 4;                                         // columns of accumulator per thread
+constexpr int VEC = 2;                                          // consecutive columns of accumulator
 constexpr int VECS = COLS / VEC;                                // 2
 constexpr int ROW_THREADS = 8;                                  // threads along the rows of accumulator
 constexpr int ROWS = BLOCK_M / ROW_THREADS;                     // 2 rows of accumulator per thread
-constexpr int COL_THREADS = 8;                                  // threads along the columns of a
-constexpr int COL_VEC = 8;                                      // consecutive columns of a in a thread
-constexpr int BLOCK_K_THREADS = 16;                             // threads along the rows of b
-constexpr int BLOCK_K_ROWS = BLOCK_K / BLOCK_K_THREADS;         // 4 rows of b per thread
+constexpr int A_COL_THREADS = 8;                                // threads along the columns of a
+constexpr int A_VEC = 8;                                        // consecutive columns of a per thread
+constexpr int B_ROW_THREADS = 16;                               // threads along the rows of b
+constexpr int B_ROWS = BLOCK_K / B_ROW_THREADS;                 // 4 rows of b per thread
 constexpr int MMA_COLS = 2;                                     // pieces of 8 columns per warp
 constexpr int NUM_STAGES = 3;                                   // tiles in shared memory at once
 constexpr int MMA_K = 16;                                       // elements of K per instruction
@@ -121,34 +115,33 @@ split_k_matmul_kernel(const half* a_ptr, const half* b_ptr, float* c_ptr, int M,
     __shared__ __align__(1024) half a[NUM_STAGES][BLOCK_M * BLOCK_K];   // 128-byte swizzle
     __shared__ __align__(1024) half b[NUM_STAGES][BLOCK_K * BLOCK_N];   // 128-byte swizzle
     const int tid = threadIdx.x;
-    __builtin_assume(tid >= 0);   // its quotients and remainders are shifts and masks
+    __builtin_assume(tid >= 0 && tid < NUM_THREADS);   // quotients are shifts, known tests vanish
     const int warp = tid / WARP_SIZE;
     const int lane = tid % WARP_SIZE;
     const int col = warp * 16 + lane % 4 * 2;   // the first column of this thread
     const int row = tid / 4 % ROW_THREADS;   // this thread's place along the rows of accumulator
-    const int a_col = tid % COL_THREADS;   // this thread's place along the columns of a
-    const int a_row = tid / COL_THREADS;   // this thread's place along the rows of a
-    const int b_row = tid / COL_THREADS;   // this thread's place along the rows of b
-    const int warp_col = warp * 16;   // first column of the warp's part
+    const int a_col = tid % A_COL_THREADS, a_row = tid / A_COL_THREADS;   // this thread's place in a
+    const int b_row = tid / A_COL_THREADS;   // this thread's place along the rows of b
+    const int warp_col = warp * 16;   // the first column of the warp's part
 
     // L14: pid_n, pid_k = tl.program_id(0), tl.program_id(1)
     const int pid_n = blockIdx.x;
     const int pid_k = blockIdx.y;
     // L15: offs_m = tl.arange(0, BLOCK_M)
-    const int offs_m = a_row;
-    int offs_m_row[ROWS];
+    const int offs_m_a = a_row;
+    int offs_m[ROWS];
     #pragma unroll
-    for (int r = 0; r < ROWS; ++r) offs_m_row[r] = r * ROW_THREADS + row;
+    for (int r = 0; r < ROWS; ++r) offs_m[r] = r * ROW_THREADS + row;
     // L16: offs_n = pid_n * BLOCK_N + tl.arange(0, BLOCK_N)
-    const int offs_n = pid_n * BLOCK_N + a_col * COL_VEC;   // this thread's first
-    int offs_n_column[VECS];   // the first of each vector
+    const int offs_n_a = pid_n * BLOCK_N + a_col * A_VEC;   // this thread's first
+    int offs_n[VECS];   // the first of each vector
     #pragma unroll
-    for (int v = 0; v < VECS; ++v) offs_n_column[v] = pid_n * BLOCK_N + col + v * 8;
+    for (int v = 0; v < VECS; ++v) offs_n[v] = pid_n * BLOCK_N + col + v * 8;
     // L17: offs_k = pid_k * BLOCK_K + tl.arange(0, BLOCK_K)
-    const int offs_k = pid_k * BLOCK_K + a_col * COL_VEC;   // this thread's first
-    int offs_k_row[BLOCK_K_ROWS];
+    const int offs_k_a = pid_k * BLOCK_K + a_col * A_VEC;   // this thread's first
+    int offs_k_b[B_ROWS];
     #pragma unroll
-    for (int r = 0; r < BLOCK_K_ROWS; ++r) offs_k_row[r] = pid_k * BLOCK_K + r * BLOCK_K_THREADS + b_row;
+    for (int r = 0; r < B_ROWS; ++r) offs_k_b[r] = pid_k * BLOCK_K + r * B_ROW_THREADS + b_row;
     // L18: a_ptrs = a_ptr + offs_m[:, None] * K + offs_k[None, :]    (folded into the copies)
     // L19: b_ptrs = b_ptr + offs_k[:, None] * N + offs_n[None, :]    (folded into the copies)
 
@@ -159,24 +152,23 @@ split_k_matmul_kernel(const half* a_ptr, const half* b_ptr, float* c_ptr, int M,
     // Starts the loads of iteration k into a stage; if there are no more, zeros.
     const auto load_tiles = [&](int k, int stage, bool more) {
         // L25: a = tl.load(a_ptrs, mask=(offs_m[:, None] < M) & (offs_k[None, :] < k_left), other=0.0)
-        cp_async_16(&a[stage][swizzled<half, BLOCK_K, BLOCK_M>(a_row, a_col * COL_VEC)],
-                    a_ptr + static_cast<long long>(offs_m) * K + offs_k + k
+        cp_async_16(&a[stage][swizzled<half, BLOCK_K, BLOCK_M>(a_row, a_col * A_VEC)],
+                    a_ptr + static_cast<long long>(offs_m_a) * K + offs_k_a + k
                     - static_cast<long long>(pid_k) * BLOCK_K,
-                    more && offs_m < M && offs_k < K - k + pid_k * BLOCK_K ? 16 : 0);
+                    more && offs_m_a < M && offs_k_a < K - k + pid_k * BLOCK_K ? 16 : 0);
         // L26: b = tl.load(b_ptrs, mask=(offs_k[:, None] < k_left) & (offs_n[None, :] < N), other=0.0)
         #pragma unroll
-        for (int r = 0; r < BLOCK_K_ROWS; ++r) {
-            const int b_place =
-                swizzled<half, BLOCK_N, BLOCK_K>(r * BLOCK_K_THREADS + b_row, a_col * COL_VEC);
+        for (int r = 0; r < B_ROWS; ++r) {
+            const int b_place = swizzled<half, BLOCK_N, BLOCK_K>(r * B_ROW_THREADS + b_row, a_col * A_VEC);
             cp_async_16(&b[stage][b_place],
-                        b_ptr + static_cast<long long>(offs_k_row[r]) * N + offs_n
+                        b_ptr + static_cast<long long>(offs_k_b[r]) * N + offs_n_a
                         + static_cast<long long>(k) * N - static_cast<long long>(pid_k) * BLOCK_K * N,
-                        more && offs_k_row[r] < K - k + pid_k * BLOCK_K && offs_n < N ? 16 : 0);
+                        more && offs_k_b[r] < K - k + pid_k * BLOCK_K && offs_n_a < N ? 16 : 0);
         }
     };
     for (int stage = 0; stage < NUM_STAGES - 1; ++stage) {
-        load_tiles(pid_k * BLOCK_K + stage * SPLIT_K * BLOCK_K, stage,
-                   pid_k * BLOCK_K + stage * SPLIT_K * BLOCK_K < K);
+        const int ahead = pid_k * BLOCK_K + stage * SPLIT_K * BLOCK_K;
+        load_tiles(ahead, stage, ahead < K);
         cp_async_commit();
     }
     int used = 0;   // stages so far
@@ -221,8 +213,8 @@ split_k_matmul_kernel(const half* a_ptr, const half* b_ptr, float* c_ptr, int M,
     for (int r = 0; r < ROWS; ++r) {
         #pragma unroll
         for (int v = 0; v < VECS; ++v) {
-            if (offs_m_row[r] < M && offs_n_column[v] < N) {
-                atomic_add_vec<VEC>(c_ptr + static_cast<long long>(offs_m_row[r]) * N + offs_n_column[v],
+            if (offs_m[r] < M && offs_n[v] < N) {
+                atomic_add_vec<VEC>(c_ptr + static_cast<long long>(offs_m[r]) * N + offs_n[v],
                                     &accumulator[r][v * VEC]);
             }
         }

@@ -4,7 +4,7 @@
 //   arguments  x_ptr, y_ptr: const __nv_bfloat16*; out_ptr: __nv_bfloat16*; n_elements: int
 //   constexpr  BLOCK_SIZE = 512
 //   launch     grid (programs, 1, 1), block (64, 1, 1), dynamic shared memory 0 bytes
-//   tiles      offsets, x, y, z [512]: 8 x 64 threads
+//   tiles      x, y, z [512]: 8 x 64 threads
 
 #include <cuda_bf16.h>
 

@@ -4,27 +4,31 @@
 //   arguments  x_ptr, y_ptr: const float*, 16-byte aligned; out_ptr: float*, 16-byte aligned; n_elements: int
 //   constexpr  BLOCK_SIZE = 1024
 //   launch     grid (programs, 1, 1), block (128, 1, 1), dynamic shared memory 0 bytes
-//   tiles      offsets, x, y, z [1024]: 2 x 128 threads x 4 consecutive elements
+//   tiles      x, y, z [1024]: 2 x 128 threads x 4 consecutive elements
 
 constexpr int BLOCK_SIZE = 1024;                                // elements of x
 constexpr int NUM_WARPS = 4;
 constexpr int WARP_SIZE = 32;
 constexpr int NUM_THREADS = NUM_WARPS * WARP_SIZE;              // 128
 constexpr int ELEMS = BLOCK_SIZE / NUM_THREADS;                 // 8 elements of a tile per thread
-constexpr int VEC = 4;                                          // consecutive elements of a thread
+constexpr int VEC = 4;                                          // consecutive elements per thread
 constexpr int VECS = ELEMS / VEC;                               // 2
+
+// Loads N consecutive elements in one access; `source` is aligned to their size.
+template <int N, typename T>
+__device__ __forceinline__ void load_vec(T* target, const T* source)
+{
+    const uint4 packet = *reinterpret_cast<const uint4*>(source);
+    memcpy(target, &packet, N * sizeof(T));
+}
 
 // Loads the first `count` of N consecutive elements; the others are not read and become `other`.
 template <int N, typename T>
 __device__ __forceinline__ void load_vec_bounded(T* target, const T* source, int count, T other)
 {
-    uint4 packet;
-    T* elements = reinterpret_cast<T*>(&packet);
     #pragma unroll
-    for (int i = 0; i < N; ++i) elements[i] = i < count && count < N ? source[i] : other;
-    if (count >= N) packet = *reinterpret_cast<const uint4*>(source);
-    #pragma unroll
-    for (int i = 0; i < N; ++i) target[i] = elements[i];
+    for (int i = 0; i < N; ++i) target[i] = i < count && count < N ? source[i] : other;
+    if (count >= N) load_vec<N>(target, source);
 }
 
 // Stores N consecutive elements in one access; `target` is aligned to their size.

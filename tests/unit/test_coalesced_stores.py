@@ -1,0 +1,72 @@
+"""Stores along another axis than the tile is held by: the tile changes hands first, and whole vectors are written."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+import tilewright as triton
+import tilewright.language as tl
+
+
+@triton.jit
+def transposed_by_pointers(x_ptr, y_ptr, M, N, BM: tl.constexpr, BN: tl.constexpr):
+    rows = tl.program_id(0) * BM + tl.arange(0, BM)[:, None]
+    columns = tl.program_id(1) * BN + tl.arange(0, BN)[None, :]
+    mask = (rows < M) & (columns < N)
+    tl.store(y_ptr + columns * M + rows, tl.load(x_ptr + rows * N + columns, mask=mask), mask=mask)
+
+
+@triton.jit
+def transposed_by_trans(x_ptr, z_ptr, y_ptr, M, N, BM: tl.constexpr, BN: tl.constexpr):
+    rows, columns = tl.program_id(0) * BM + tl.arange(0, BM), tl.program_id(1) * BN + tl.arange(0, BN)
+    inside = (rows[:, None] < M) & (columns[None, :] < N)
+    x = tl.load(x_ptr + rows[:, None] * N + columns[None, :], mask=inside)
+    z = tl.load(z_ptr + rows[:, None] * N + columns[None, :], mask=inside)
+    inside = (columns[:, None] < N) & (rows[None, :] < M)
+    tl.store(y_ptr + columns[:, None] * M + rows[None, :], tl.trans(x * 2 + z), mask=inside)
+
+
+@triton.jit
+def rotated(x_ptr, y_ptr, A: tl.constexpr, B: tl.constexpr, C: tl.constexpr):
+    a, b, c = tl.arange(0, A)[:, None, None], tl.arange(0, B)[None, :, None], tl.arange(0, C)[None, None, :]
+    for step in range(3):
+        x = tl.load(x_ptr + step * A * B * C + (a * B + b) * C + c)
+        tl.store(y_ptr + step * A * B * C + (b * C + c) * A + a, x + step)
+
+
+SIGNATURE = "*{0}:16, *{0}:16, i32:16, i32:16, 64, 64"
+
+
+@pytest.mark.parametrize("dtype", ("int8", "float16", "float32", "float64"))
+@pytest.mark.parametrize(("m", "n", "warps"), [(64, 128, 4), (37, 75, 2), (96, 80, 8), (16, 16, 1)])
+def test_transposes(run_everywhere: Any, dtype: str, m: int, n: int, warps: int) -> None:
+    x = np.random.default_rng(m).integers(-100, 100, (m, n)).astype(dtype)
+    grid = (triton.cdiv(m, 32), triton.cdiv(n, 64))
+    for_tile = {"BM": 32, "BN": 64, "num_warps": warps}
+    _, y = run_everywhere(transposed_by_pointers, grid, x, np.zeros((n, m), dtype), m, n, **for_tile)
+    assert np.array_equal(y, x.T)
+    z = x[::-1].copy() // 2
+    *_, y = run_everywhere(transposed_by_trans, grid, x // 4, z, np.zeros((n, m), dtype), m, n, **for_tile)
+    assert np.array_equal(y, (x // 4 * 2 + z).T)
+
+
+def test_axes_change_places_in_a_loop(run_everywhere: Any) -> None:
+    x = np.arange(3 * 8 * 16 * 32, dtype=np.float32).reshape(3, 8, 16, 32)
+    _, y = run_everywhere(rotated, (1,), x, np.zeros((3, 16, 32, 8), np.float32), A=8, B=16, C=32)
+    assert np.array_equal(y, np.moveaxis(x, 1, 3) + np.arange(3, dtype=np.float32)[:, None, None, None])
+
+
+@pytest.mark.parametrize("dtype", ("fp16", "fp32"))
+def test_whole_vectors_are_written(dtype: str) -> None:
+    text = transposed_by_pointers.translate(SIGNATURE.format(dtype)).source
+    body = text[text.index('extern "C"') :]
+    assert "changes hands through shared memory" in body
+    assert re.search(r"\bstore_vec<VEC>\(y_ptr", body) and not re.search(r"\by_ptr\[", body)
+
+
+def test_a_tile_without_room_is_stored_as_it_is() -> None:
+    text = transposed_by_pointers.translate("*fp32:16, *fp32:16, i32:16, i32:16, 256, 256", num_warps=8).source
+    assert "changes hands" not in text

@@ -1,0 +1,147 @@
+"""What a reviewer meets first in generated text: names after the user's tiles, no code without a use, values where they are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import tilewright as triton
+import tilewright.language as tl
+import tilewright.runtime.cpu as cpu
+
+needs_compiler = pytest.mark.skipif(not cpu.has_compiler(), reason="no C++ compiler")
+
+
+@triton.jit
+def two_layouts(left_ptr, right_ptr, out_ptr, K, M: tl.constexpr, N: tl.constexpr, STEP: tl.constexpr):
+    rows, cols, inner = tl.arange(0, M), tl.arange(0, N), tl.arange(0, STEP)
+    total = tl.zeros((M, N), tl.float32)
+    for k in range(0, K, STEP):
+        left = tl.load(left_ptr + rows[:, None] * K + k + inner[None, :])
+        right = tl.load(right_ptr + (k + inner)[:, None] * N + cols[None, :])
+        total = tl.dot(left, right, total)
+    tl.store(out_ptr + rows[:, None] * N + cols[None, :], total)
+
+
+@triton.jit
+def counts(x_ptr, out_ptr, BINS: tl.constexpr, BLOCK: tl.constexpr):
+    bins = tl.arange(0, BINS)
+    x = tl.load(x_ptr + tl.arange(0, BLOCK))
+    tl.store(out_ptr + bins, tl.sum((x[:, None] == bins[None, :]).to(tl.int32), axis=0))
+
+
+@triton.jit
+def averages(mean_1, weight_1, mean_2, weight_2):
+    weight = weight_1 + weight_2
+    return mean_1 + (mean_2 - mean_1) * (weight_2 / weight), weight
+
+
+@triton.jit
+def weighted(x_ptr, out_ptr, N: tl.constexpr):
+    x = tl.load(x_ptr + tl.arange(0, N))
+    mean, weight = tl.reduce((x, x * 0.0 + 1.0), 0, averages)
+    tl.store(out_ptr, mean)
+    tl.store(out_ptr + 1, weight)
+
+
+@triton.jit
+def turned(x_ptr, out_ptr, N: tl.constexpr):
+    i = tl.arange(0, N)
+    x = tl.load(x_ptr + i[:, None] * N + i[None, :])
+    tl.store(out_ptr + i[:, None] * N + i[None, :], tl.trans(x))
+
+
+@triton.jit
+def grouped(x_ptr, out_ptr, n, N: tl.constexpr):
+    i = tl.program_id(0).to(tl.int64) * N + tl.arange(0, N)
+    x = tl.load(x_ptr + i, mask=i < n, other=0.0)
+    pairs = tl.reshape(x, (N // 8, 8)) * 2.0
+    tl.store(out_ptr + i, tl.reshape(pairs, (N,)), mask=i < n)
+
+
+@triton.jit
+def truncated(x_ptr, out_ptr, N: tl.constexpr):
+    i = tl.arange(0, N)
+    x = tl.load(x_ptr + i)
+    tl.store(out_ptr + i, (i.to(tl.int64) + 1) + x.to(tl.int64))
+
+
+@triton.jit
+def unrolled(x_ptr, out_ptr, n, WIDTH: tl.constexpr):
+    total = 0.0
+    for step in tl.static_range(3):
+        at = n + step * WIDTH - WIDTH // 2
+        if at >= 0:
+            total += tl.load(x_ptr + at)
+    tl.store(out_ptr, total)
+
+
+def text_of(kernel: Any, signature: str, **options: Any) -> str:
+    """The generated text for sm_80."""
+    return str(kernel.translate(signature, arch="sm_80", **options).source)
+
+
+def test_constants_and_index_tiles_bear_the_name_of_their_tile() -> None:
+    text = text_of(two_layouts, "*fp16:16, *fp16:16, *fp32:16, i32:16, 32, 64, 32")
+    for name in ("LEFT_COL_THREADS", "LEFT_VEC", "RIGHT_ROW_THREADS", "RIGHT_ROWS", "left_col", "right_row"):
+        assert f" {name} = " in text
+    assert "inner_left" in text and "inner_right" in text
+    assert not any(f" {name}_" in text for name in ("M", "N", "STEP"))
+
+
+def test_the_header_leaves_index_tiles_to_the_text() -> None:
+    text = text_of(two_layouts, "*fp16:16, *fp16:16, *fp32:16, i32:16, 32, 64, 32")
+    head = text[: text.index("constexpr int")]
+    assert "total [32, 64]" in head and "rows [" not in head and "inner" not in head
+
+
+def test_what_nothing_mentions_is_left_out() -> None:
+    """The whole sum is in one thread: no struct combines two parts of it."""
+    text = text_of(counts, "*i32:16, *i32:16, 128, 32")
+    assert "struct" not in text and "x[0] == bins" in text
+
+
+def test_fields_are_called_as_their_parameters() -> None:
+    text = text_of(weighted, "*fp32:16, *fp32:16, 256")
+    assert "    float mean;\n    float weight;\n" in text
+    assert "const float mean_1 = left.mean;" in text and "return {mean_1 + " in text
+
+
+@pytest.mark.parametrize("kernel", [turned, grouped])
+def test_a_store_that_only_moves_elements_copies_none(kernel: Any) -> None:
+    text = text_of(kernel, "*fp32:16, *fp32:16, 32" if kernel is turned else "*fp32:16, *fp32:16, i32, 512")
+    assert "stored" not in text
+
+
+def test_an_integer_is_widened_once_and_a_float_converted() -> None:
+    assert "static_cast<long long>(blockIdx.x) * N + " in text_of(grouped, "*fp32:16, *fp32:16, i32, 512")
+    assert "+ static_cast<long long>(x[" in text_of(truncated, "*fp32:16, *i64:16, 256")
+
+
+def test_nothing_is_added_for_a_step_of_zero() -> None:
+    text = text_of(unrolled, "*fp32:16, *fp32:16, i32, 6")
+    assert "at = n - WIDTH / 2;" in text and "at = n + 2 * WIDTH - WIDTH / 2;" in text
+
+
+@needs_compiler
+def test_moved_and_truncated_elements_are_right() -> None:
+    x = np.arange(1024, dtype=np.float32).reshape(32, 32)
+    out = np.zeros_like(x)
+    turned[(1,)](x, out, 32)
+    np.testing.assert_array_equal(out, x.T)
+    out = np.zeros(1024, np.float32)
+    grouped[(2,)](x.ravel(), out, 1000, 512)
+    np.testing.assert_array_equal(out, np.where(np.arange(1024) < 1000, 2 * x.ravel(), 0))
+    fractions = (np.random.default_rng(1).random(256) * 100).astype(np.float32)
+    whole = np.zeros(256, np.int64)
+    truncated[(1,)](fractions, whole, 256)
+    np.testing.assert_array_equal(whole, np.arange(256) + 1 + fractions.astype(np.int64))
+
+
+@needs_compiler
+def test_a_reduction_by_the_users_function_is_right() -> None:
+    x = np.random.default_rng(2).random(256).astype(np.float32)
+    out = np.zeros(2, np.float32)
+    weighted[(1,)](x, out, 256)
+    np.testing.assert_allclose(out, [x.mean(), 256], rtol=1e-5)

@@ -1,0 +1,24 @@
+"""Which of the helpers that lowerings asked for a file needs."""
+
+from __future__ import annotations
+
+import re
+
+from .constants import words_of
+
+# The types, functions and variables that a helper defines.
+DEFINED = re.compile(
+    r"^(?:(?:struct(?: alignas\(\d+\))?|using|template <.*> struct) (\w+)|(?:static )?__device__ [^(\[\n]*?(\w+)[(\[])",
+    re.M,
+)
+
+
+def used_helpers(helpers: list[str], text: str) -> list[str]:
+    """The helpers that a text, or a helper below them, mentions: a lowering may ask for one and then do without."""
+    kept: list[str] = []
+    mentioned = set(words_of(text))
+    for helper in reversed(helpers):
+        if mentioned & {type_ or function for type_, function in DEFINED.findall(helper)}:
+            kept.insert(0, helper)
+            mentioned.update(words_of(helper))
+    return kept

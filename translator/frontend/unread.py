@@ -1,0 +1,23 @@
+"""Atomics whose old elements nobody reads become effects."""
+
+from __future__ import annotations
+
+from ..ir.nodes import Assign, Call, Effect, Statement
+from ..ir.rewrite import with_replaced
+from ..ir.walk import expressions, statements, used_variables
+
+
+def without_unread_results(body: tuple[Statement, ...]) -> tuple[Statement, ...]:
+    """The block in which an atomic gives no result where no statement reads it."""
+    atomics = [
+        (statement, statement.value)
+        for statement in statements(body)
+        if isinstance(statement, Assign)
+        and isinstance(statement.value, Call)
+        and statement.value.op.startswith("atomic_")
+    ]
+    if not atomics:
+        return body
+    read = {v for statement in statements(body) for expr in expressions(statement) for v in used_variables(expr)}
+    unread = {id(s): Effect(s.origin, call) for s, call in atomics if not read & set(s.targets)}
+    return with_replaced(body, unread)

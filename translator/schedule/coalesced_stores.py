@@ -1,0 +1,45 @@
+"""Stores in which the layout of the stored tile would have neighbouring threads write to distant places.
+
+In: a problem with all its answers. Out: other answers for such stores: a layout of their own, along the axis that memory has
+contiguous. The tile is converted for it, which costs a pass through shared memory; scattered elements cost a sector of 32
+bytes each. Transposes are stored so, and tiles whose loads have another axis contiguous than their stores.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ..ir.nodes import Effect, Kernel
+from ..ir.walk import statements
+from .layout import REGISTER, Layout, bits_of
+from .layout_problem import Access, Node, Problem
+
+LANE_BITS = 5
+SECTOR = 32  # bytes that memory writes at once
+GAIN = 2  # times as many bytes side by side make up for the conversion
+MOST_BYTES = 64 << 10  # of a tile that is converted: its way leads through shared memory
+
+
+def coalesce_stores(problem: Problem, kernel: Kernel, own_layout: Callable[[Node], Layout]) -> None:
+    """Answers anew for scattered stores; `own_layout` is the best layout of a statement's accesses alone."""
+    for statement in statements(kernel.body):
+        node = id(statement)
+        if not isinstance(statement, Effect) or statement.call.op != "store" or node not in problem.answers:
+            continue
+        (access,) = problem.accesses[node]
+        shape = problem.shapes[node]
+        if access.itemsize << sum(map(bits_of, shape)) > MOST_BYTES:
+            continue
+        now, own = _bytes_side_by_side(problem.answers[node], access), own_layout(node)
+        if now < SECTOR and _bytes_side_by_side(own, access) >= GAIN * now:
+            problem.answers[node] = own
+
+
+def _bytes_side_by_side(layout: Layout, access: Access) -> int:
+    """What a warp writes from one place on, at the most, along an axis that is contiguous in memory."""
+    found = access.itemsize
+    for axis, bits in enumerate(layout.axes):
+        if access.info.contiguity[axis] > 1 or axis in access.side_by_side:
+            length = next((k for k, bit in enumerate(bits) if bit != REGISTER and bit >= LANE_BITS), len(bits))
+            found = max(found, access.itemsize << length)
+    return found
