@@ -40,6 +40,8 @@ def describe(value: Any, name: str) -> Array | None:
       ArgumentKindError: for an element type that kernels do not know.
       ContiguityError: for memory without a plain layout.
     """
+    if isinstance(value, type):
+        return None
     module = type(value).__module__.partition(".")[0]
     if type(value).__name__ == "TensorWrapper":  # ours or Triton's
         found = describe(value.base, name)

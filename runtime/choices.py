@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from dataclasses import fields
 from typing import Any
 
@@ -15,6 +16,7 @@ from tilewright.diagnostics import (
     OutOfResources,
     TilewrightError,
 )
+from tilewright.language.constexpr import plain
 from tilewright.runtime.arrays import HOST
 from tilewright.runtime.specialise import Call
 from tilewright.schedule.targets import find_target
@@ -37,10 +39,10 @@ def make_options(given: dict[str, Any], debug: bool | None = None) -> Options:
     Raises:
       LaunchError: for values that no kernel can have.
     """
-    unknown = set(given) - OPTION_NAMES
+    unknown = sorted(set(given) - OPTION_NAMES)
     if unknown:
-        raise KeyError(f"Keyword argument {sorted(unknown)[0]} was specified but unrecognised")
-    values = {name: getattr(value, "value", value) for name, value in given.items()}
+        raise unrecognised(unknown[0], OPTION_NAMES)
+    values = {name: plain(getattr(value, "value", value)) for name, value in given.items()}
     if debug:
         values.setdefault("debug", True)
     if os.environ.get("TRITON_DEBUG", "0") not in ("", "0"):
@@ -69,6 +71,15 @@ def check_options(options: Options) -> None:
         raise LaunchError(f"enable_fp_fusion must be True or False, not {options.enable_fp_fusion!r}")
     if options.num_warps > 32:
         raise OutOfResources(options.num_warps * 32, 1024, "threads")
+
+
+def unrecognised(name: str, known: Iterable[str]) -> KeyError:
+    """Triton's error for a keyword that neither the kernel nor the options have."""
+    import difflib
+
+    close = difflib.get_close_matches(name.lower(), list(known), n=1)
+    hint = f"; did you mean {close[0]}?" if close else ""
+    return KeyError(f"Keyword argument {name} was specified but unrecognised{hint}")
 
 
 def grid_sizes(grid: Any, bound: dict[str, Any]) -> tuple[int, int, int]:

@@ -12,7 +12,7 @@ from tilewright.interpreter.blocks import Descriptor
 from tilewright.interpreter.memory import Buffer, buffer_at
 from tilewright.interpreter.tile import Tile, as_tile, cast
 from tilewright.kernel_function import KernelFunction, KernelParameter
-from tilewright.language.constexpr import constexpr, unwrap
+from tilewright.language.constexpr import constexpr, plain, unwrap
 from tilewright.language.dtypes import PointerType, float32
 from tilewright.ops.casts import numpy_type
 from tilewright.runtime.arrays import describe
@@ -41,7 +41,7 @@ def prepare(
     for parameter in function.params:
         value = bound[parameter.name]
         if parameter.is_constexpr:
-            values[parameter.name] = constexpr(value) if unwrap(value) is not None else None
+            values[parameter.name] = constexpr(plain(unwrap(value))) if unwrap(value) is not None else None
         else:
             general = parameter.name in unspecialised or parameter.num in unspecialised
             values[parameter.name] = _value(parameter, parameter.name, value, general, buffers)
@@ -72,5 +72,5 @@ def _value(parameter: KernelParameter, name: str, value: Any, general: bool, buf
     array = describe(value, name)
     if array is None:
         return constexpr(value)
-    buffers.append(buffer_at(name, array.address, array.size))
+    buffers.append(buffer_at(name, array.address, array.size, array.writable))
     return Tile(np.int64(array.address), PointerType(array.dtype, parameter.is_const))

@@ -30,6 +30,7 @@ from tilewright.runtime.choices import (
     grid_sizes,
     make_options,
     target_of,
+    unrecognised,
     wanted_mode,
 )
 from tilewright.runtime.compiled import CompiledKernel, Origin
@@ -238,7 +239,7 @@ class JITFunction(KernelInterface, KernelFunction):
         names = set(self.arg_names)
         unknown = [name for name in kwargs if name not in names and name not in ACCEPTED]
         if unknown:
-            raise KeyError(f"Keyword argument {unknown[0]} was specified but unrecognised")
+            raise unrecognised(unknown[0], (*names, *ACCEPTED))
         chosen = {name: value for name, value in kwargs.items() if name in OPTION_NAMES}
         try:
             bound = self._signature.bind(*args, **{name: value for name, value in kwargs.items() if name in names})

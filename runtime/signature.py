@@ -24,11 +24,14 @@ def parse_signature(function: KernelFunction, signature: str) -> tuple[Argument,
     Raises:
       SignatureError: names the position, what was expected and what stands there.
     """
+    if not isinstance(signature, str):
+        raise SignatureError(f'a signature is a text such as "*fp32:16, i32, 1024", not {signature!r}')
     entries = _entries(signature)
     if len(entries) != len(function.params):
         names = ", ".join(function.arg_names)
+        counted = "1 entry" if len(entries) == 1 else f"{len(entries)} entries"
         raise SignatureError(
-            f"the signature has {len(entries)} entries, but {function.__name__} has {len(function.params)} parameters: {names}"
+            f"the signature has {counted}, but {function.__name__} has {len(function.params)} parameters: {names}"
         )
     return tuple(
         _entry(parameter, text, number + 1)
@@ -68,7 +71,7 @@ def _entry(parameter: KernelParameter, text: str, position: int) -> Argument:
     spelled, _, fact = text.partition(":")
     pointer = spelled.startswith("*")
     const = spelled.startswith("*k")
-    dtype = DTYPES_BY_NAME.get(spelled.lstrip("*").removeprefix("k") if pointer else spelled)
+    dtype = DTYPES_BY_NAME.get(spelled[1:].removeprefix("k") if pointer else spelled)
     if dtype is None:
         if text == "None":
             return ConstantArgument(parameter.name, None)

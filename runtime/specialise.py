@@ -14,7 +14,7 @@ from typing import Any
 from tilewright.artifact import Argument, ConstantArgument, DescriptorArgument, RuntimeArgument, TupleArgument
 from tilewright.diagnostics import ArgumentKindError
 from tilewright.kernel_function import KernelFunction, KernelParameter
-from tilewright.language.constexpr import constexpr, unwrap
+from tilewright.language.constexpr import constexpr, plain, unwrap
 from tilewright.language.dtypes import (
     DTYPES_BY_NAME,
     DTYPES_BY_WORD,
@@ -108,7 +108,7 @@ def _argument(
     arrays: list[tuple[str, Array]],
 ) -> Argument:
     if parameter.is_constexpr or value is None or isinstance(value, (constexpr, KernelFunction)):
-        return ConstantArgument(name, unwrap(value))
+        return ConstantArgument(name, plain(unwrap(value)))
     if isinstance(value, (tuple, list)):
         items = (_argument(parameter, f"{name}[{i}]", item, general, values, arrays) for i, item in enumerate(value))
         return TupleArgument(name, tuple(items), getattr(value, "_fields", ()))
@@ -148,8 +148,8 @@ def _descriptor(
 
 
 def _is_number(value: Any) -> bool:
-    """A NumPy scalar."""
-    return type(value).__module__ == "numpy" and hasattr(value, "item") and getattr(value, "shape", None) == ()
+    """A NumPy scalar; an array without axes is an array."""
+    return type(value).__module__ == "numpy" and hasattr(value, "item") and not hasattr(value, "ctypes")
 
 
 def annotated_type(annotation: str) -> DType | None:
@@ -162,8 +162,13 @@ def _number(
     name: str, value: int | float | bool, annotated: DType | None, general: bool, values: list[Any]
 ) -> Argument:
     if annotated is not None:
+        is_whole = annotated.is_int() and not annotated.is_bool()
+        if is_whole and isinstance(value, float) and not value.is_integer():
+            raise ArgumentKindError(
+                f"argument {name} is {value}, but its annotation makes it a {annotated}: pass an integer"
+            )
         values.append(value)
-        divisible = annotated.is_int() and not general and int(value) % ALIGNMENT == 0 and not annotated.is_bool()
+        divisible = is_whole and not general and int(value) % ALIGNMENT == 0
         return RuntimeArgument(name, annotated, divisible)
     if isinstance(value, bool):
         values.append(value)

@@ -25,8 +25,8 @@ def main(arguments: list[str] | None = None) -> int:
             stream.reconfigure(errors="backslashreplace")
     try:
         return int(options.run(options) or 0)
-    except (TilewrightError, KeyError) as error:
-        print(f"tilewright: {error.args[0] if isinstance(error, KeyError) else error}", file=sys.stderr)
+    except TilewrightError as error:
+        print(f"tilewright: {error}", file=sys.stderr)
         return 1
 
 
@@ -42,7 +42,7 @@ def _parser() -> argparse.ArgumentParser:
     translate.set_defaults(run=_translate)
     explain = commands.add_parser("explain", help="show what a stage leaves")
     _kernel_arguments(explain)
-    explain.add_argument("--after", choices=STAGES, default="kernel")
+    explain.add_argument("--after", choices=STAGES, default="kernel", help="the stage (kernel)")
     explain.set_defaults(run=_explain)
     build = commands.add_parser("build", help="compile a kernel and report registers, shared memory and spills")
     _kernel_arguments(build)
@@ -67,13 +67,13 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _kernel_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("kernel", metavar="FILE.py:KERNEL")
+    parser.add_argument("kernel", metavar="FILE.py:KERNEL", help="a function under @triton.jit in a file")
     parser.add_argument("--signature", required=True, help='one entry per parameter, as "*fp32:16, i32, 1024"')
-    parser.add_argument("--num-warps", type=int, default=4)
-    parser.add_argument("--num-stages", type=int, default=3)
-    parser.add_argument("--maxnreg", type=int, help="registers a thread may have")
+    parser.add_argument("--num-warps", type=int, default=4, metavar="N", help="warps of a block, a power of 2 (4)")
+    parser.add_argument("--num-stages", type=int, default=3, metavar="N", help="stages of loops that load ahead (3)")
+    parser.add_argument("--maxnreg", type=int, metavar="N", help="registers a thread may have")
     parser.add_argument("--no-fp-fusion", action="store_true", help="products and sums are rounded each by itself")
-    parser.add_argument("--arch", default="sm_90a")
+    parser.add_argument("--arch", default="sm_90a", help="write for this architecture: sm_80, sm_90a, ... (sm_90a)")
     parser.add_argument("--no-guards", action="store_true", help="text that is right for all values")
     parser.add_argument("--launch-cooperative-grid", action="store_true", help="all programs run at once")
     parser.add_argument("--launch-pdl", action="store_true", help="may start before the grid in front of it has ended")

@@ -26,6 +26,7 @@ from tilewright.runtime.folders import bound_bytes, cache_folder
 
 COMPILERS = ("c++", "g++", "clang++")
 FLAGS = ("-std=c++17", "-O1", "-fwrapv", "-fno-strict-aliasing", "-ffp-contract=off", "-w", "-fPIC")
+RUN_FLAGS = ("-fstack-clash-protection",)  # a stack that is full is met at its guard, not behind it
 SANITIZERS = {
     "memory": ("-g", "-fsanitize=address,alignment", "-fno-sanitize-recover=alignment", "-fno-omit-frame-pointer"),
     "races": ("-g", "-fsanitize=thread"),
@@ -123,7 +124,7 @@ def host_text(artifact: Artifact) -> str:
 def build_library(artifact: Artifact) -> Path:
     """The shared library of a kernel."""
     header = _precompiled()
-    return _build(host_text(artifact), (*FLAGS, "-shared", "-include", str(header)), ".so")
+    return _build(host_text(artifact), (*FLAGS, *RUN_FLAGS, "-shared", "-include", str(header)), ".so")
 
 
 def build_check(artifact: Artifact, sanitizer: str) -> Path:

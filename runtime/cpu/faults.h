@@ -1,21 +1,18 @@
 // What the processor or the user refuses while a kernel runs in this process: memory that is not there, a stack that is
-// full, an interrupt from the keyboard. Each gives up the grid and becomes the launch's report. Integer divisions by zero,
-// which CUDA lets pass with an unspecified result, pass here too.
+// full, an interrupt from the keyboard. Each gives up the grid and becomes the launch's report.
 #pragma once
 #include <errno.h>
 #include <signal.h>
-#include <ucontext.h>
 #include "engine.h"
 
 namespace tilewright {
 
 constexpr size_t GUARD_BYTES = 64 * 1024;            // at the end of every fiber's stack, which nobody may touch
 constexpr size_t SIGNAL_STACK_BYTES = 128 * 1024;
-constexpr int SIGNALS[] = {SIGFPE, SIGSEGV, SIGBUS, SIGINT};
-// A check's process has sanitizers for the others, which know more.
-constexpr int NUM_SIGNALS = TILEWRIGHT_ASAN || TILEWRIGHT_TSAN ? 1 : 4;
+constexpr int SIGNALS[] = {SIGSEGV, SIGBUS, SIGINT};
+constexpr int NUM_SIGNALS = TILEWRIGHT_ASAN || TILEWRIGHT_TSAN ? 0 : 3;   // sanitizers know more than we do
 
-inline struct sigaction former_actions[4];
+inline struct sigaction former_actions[3];
 inline thread_local bool runs_here = false;          // whether this thread runs a grid
 
 // Gives up the grid from a signal handler.
@@ -27,35 +24,6 @@ inline thread_local bool runs_here = false;          // whether this thread runs
     switch_to(MAIN);
     __builtin_unreachable();
 }
-
-#if defined(__x86_64__)
-// Lets a division that trapped pass: the quotient is the dividend, as for INT_MIN / -1, the remainder 0. False for any other
-// instruction.
-TILEWRIGHT_UNCHECKED inline bool pass_division(ucontext_t& context)
-{
-    greg_t* registers = context.uc_mcontext.gregs;
-    const auto* code = reinterpret_cast<const unsigned char*>(registers[REG_RIP]);
-    bool is_short = false;
-    while (*code == 0x66 || *code == 0x2e || *code == 0x3e) is_short |= *code++ == 0x66;
-    const bool is_long = (*code & 0xf8) == 0x48;   // REX.W
-    if ((*code & 0xf0) == 0x40) ++code;
-    if ((*code & 0xfe) != 0xf6 || (code[1] >> 3 & 6) != 6) return false;   // div, idiv
-    const bool is_byte = *code == 0xf6;
-    const unsigned mode = code[1] >> 6, operand = code[1] & 7;
-    const unsigned char* end = code + 2;
-    const bool is_indexed = mode != 3 && operand == 4;
-    const bool is_absolute = mode == 0 && (operand == 5 || (is_indexed && (*end & 7) == 5));
-    end += is_indexed;
-    end += mode == 1 ? 1 : mode == 2 || is_absolute ? 4 : 0;
-    if (is_byte) registers[REG_RAX] &= ~0xff00LL;
-    else if (is_short && !is_long) registers[REG_RDX] &= ~0xffffLL;
-    else registers[REG_RDX] = 0;
-    registers[REG_RIP] = reinterpret_cast<greg_t>(end);
-    return true;
-}
-#else
-TILEWRIGHT_UNCHECKED inline bool pass_division(ucontext_t&) { return false; }
-#endif
 
 TILEWRIGHT_UNCHECKED inline bool is_in_a_guard(const void* address)
 {
@@ -76,10 +44,9 @@ TILEWRIGHT_UNCHECKED inline void on_signal(int number, siginfo_t* info, void* co
         if (ours && former.sa_handler != SIG_IGN) give_up("interrupted");
         return;
     }
-    if (ours && number == SIGFPE && pass_division(*static_cast<ucontext_t*>(context))) return;
-    if (ours && number != SIGFPE && is_in_a_guard(info->si_addr))
+    if (ours && is_in_a_guard(info->si_addr))
         give_up("a thread's tiles do not fit on its stack: use smaller blocks or more warps");
-    if (ours && number != SIGFPE) {
+    if (ours) {
         char what[200];
         snprintf(what, sizeof what, "an access to address %p, where no memory is: a pointer has left its array; "
                  "TILEWRIGHT_MODE=check finds the place", info->si_addr);

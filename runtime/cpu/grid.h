@@ -1,6 +1,7 @@
 // Runs the blocks of a grid, one after the other.
 #pragma once
 #include "asynchronous.h"
+#include "division.h"
 #include "faults.h"
 
 namespace tilewright {
@@ -136,6 +137,7 @@ TILEWRIGHT_UNCHECKED inline const char* run_grid(
     engine.delivery = launch.delivery;
     engine.entry = entry;
     engine.argument = argument;
+    const Divisions divisions;
     gridDim = grid;
     blockDim = {unsigned(num_threads), 1, 1};
     for (unsigned z = 0; z < grid.z; ++z)

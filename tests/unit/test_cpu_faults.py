@@ -1,11 +1,10 @@
-"""What the processor refuses while a kernel runs on the CPU is an error, and Python goes on; threads launch in turns."""
+"""What the processor or the user refuses while a kernel runs on the CPU is an error, and Python goes on."""
 
 from __future__ import annotations
 
 import os
 import signal
 import threading
-from typing import Any
 
 import numpy as np
 import pytest
@@ -53,25 +52,6 @@ def test_tiles_that_do_not_fit_on_a_threads_stack() -> None:
 
 
 @triton.jit
-def divided(x_ptr, y_ptr, quotient_ptr, remainder_ptr, B: tl.constexpr):
-    i = tl.arange(0, B)
-    x, y = tl.load(x_ptr + i), tl.load(y_ptr + i)
-    tl.store(quotient_ptr + i, x // y)
-    tl.store(remainder_ptr + i, x % y)
-
-
-@pytest.mark.parametrize("word", ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"))
-def test_divisions_without_a_quotient_pass(run_everywhere: Any, word: str) -> None:
-    least, most = np.iinfo(word).min, np.iinfo(word).max
-    x = np.array([5, most, least, least, 0, 7, most, 1] * 4, word)
-    y = np.array([0, 0, 0, least and -1, 0, 2, 3, 0] * 4, word)
-    if not least:
-        y[3::8] = 1
-    found = run_everywhere(divided, (1,), x, y, np.zeros_like(x), np.zeros_like(x), B=32)
-    assert found[2][5:7].tolist() == [3, most // 3] and found[3][5:7].tolist() == [1, most % 3]
-
-
-@triton.jit
 def counting(x_ptr, n):
     k = 0
     while n > 0:
@@ -88,31 +68,3 @@ def test_a_kernel_without_an_end_is_interrupted() -> None:
         counting[(1,)](x, 3)
     timer.join()
     counting[(1,)](x, 0)
-
-
-@triton.jit
-def summed(out_ptr, n, B: tl.constexpr):
-    tl.store(out_ptr + tl.program_id(0), tl.sum(tl.arange(0, B) * n))
-
-
-@triton.jit
-def largest(out_ptr, n, B: tl.constexpr):
-    tl.store(out_ptr + tl.program_id(0), tl.max(tl.arange(0, B) * n))
-
-
-def test_threads_that_launch_at_once() -> None:
-    wrong: list[Any] = []
-
-    def launch(kernel: Any, factor: int, expected: int) -> None:
-        for _ in range(10):
-            out = np.zeros(32, np.int64)
-            kernel[(32,)](out, factor, B=256)
-            wrong.extend(out[out != expected])
-
-    calls = [(summed, 2, 65280), (summed, 3, 97920), (largest, 2, 510), (largest, 3, 765)]
-    threads = [threading.Thread(target=launch, args=call) for call in calls]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not wrong

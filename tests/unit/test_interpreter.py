@@ -497,7 +497,7 @@ CASES = [
     (undefined, errors.UndefinedVariableError, "nothing"),
     (bad_attribute, errors.UnknownNameError, "has no attribute 'shap'"),
     (too_few, errors.ArgumentError, "missing a required argument: 'value'"),
-    (host_function, errors.UnsupportedLanguageConstruct, "Did you forget to add @triton.jit to float"),
+    (host_function, errors.UnsupportedLanguageConstruct, "convert with x.to(tl.float32)"),
     (run_time_side, errors.NotConstexprError, "must be known when the kernel is translated"),
 ]
 

@@ -197,6 +197,36 @@ def test_a_map_that_changes_too_early_is_reported(wait: str, monkeypatch: pytest
         check_groups([64, 64, 64, 64, 64, 64], 32, 32, 5)
 
 
+@triton.jit
+def loaded_stride(a_ptr, b_ptr, c_ptr, strides, n, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    a_desc = tl.make_tensor_descriptor(a_ptr, [BM, BK], [tl.load(strides), 1], [BM, BK])
+    b_desc = tl.make_tensor_descriptor(b_ptr, [n, BK], [BK, 1], [BN, BK])
+    for column in range(0, n, BN):
+        total = tl.zeros((BM, BN), dtype=tl.float32)
+        for start in range(0, BK, BK):
+            total = tl.dot(a_desc.load([0, start]), b_desc.load([column, start]).T, total)
+        tl.store(c_ptr + tl.arange(0, BM)[:, None] * n + column + tl.arange(0, BN)[None, :], total)
+
+
+def test_strides_are_not_below_zero(each_way: Callable[[Callable[[], None]], None]) -> None:
+    rng = np.random.default_rng(4)
+    a, b = integers(rng, 64, 40), integers(rng, 64, 32)
+
+    def launch(stride: int) -> np.ndarray:
+        c = np.full((64, 64), np.nan, np.float32)
+        loaded_stride[(1,)](a, b, c, np.array([stride], np.int32), 64, BM=64, BN=32, BK=32)
+        return c
+
+    def check() -> None:
+        exact = a[:, :32].astype(np.float64), b.astype(np.float64).T
+        np.testing.assert_array_equal(launch(40), exact[0] @ exact[1])
+        np.testing.assert_array_equal(launch(0), (exact[0][:1] @ exact[1]).repeat(64, 0))
+        with pytest.raises(KernelFaultError, match="a tensor map with a negative stride"):
+            launch(-40)
+
+    each_way(check)
+
+
 # -------------------------------------------------------------------------------------------------- what is decided
 
 
@@ -283,24 +313,42 @@ def moving_base(places, b_ptr, c_ptr, k, BM: tl.constexpr, BN: tl.constexpr, BK:
 
 
 @triton.jit
-def tile_of_group(places, b_ptr, c_ptr, n, k, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+def tile_of_group(places, b_ptr, c_ptr, m, n, k, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
     a_ptr = tl.load(places + tl.program_id(0)).to(tl.pointer_type(tl.float16))
     a_desc = tl.make_tensor_descriptor(a_ptr, [BM, k], [k, 1], [BM, BK])
     b_desc = tl.make_tensor_descriptor(b_ptr, [n, k], [k, 1], [BN, BK])
-    c_desc = tl.make_tensor_descriptor(c_ptr, [BM, n], [n, 1], [BM, BN])
+    c_desc = tl.make_tensor_descriptor(c_ptr, [m, n], [n, 1], [BM, BN])
     column = tl.program_id(1) * BN
     total = tl.zeros((BM, BN), dtype=tl.float32)
     for start in range(0, k, BK):
         total = tl.dot(a_desc.load([0, start]), b_desc.load([column, start]).T, total)
-    c_desc.store([0, column], total)
+    c_desc.store([tl.program_id(0) * BM, column], total)
 
 
 def test_no_map_is_made_for_a_tile_alone() -> None:
-    found = translated(tile_of_group, "*i64:16, *fp16:16, *fp32:16, i32:16, i32:16, 64, 32, 32")
+    found = translated(tile_of_group, "*i64:16, *fp16:16, *fp32:16, i32, i32:16, i32:16, 64, 32, 32")
     (ring,) = found.schedule.rings.rings
     assert ring.kind == "cp_async" and not found.schedule.rings.maps
     reason = r"no TMA +\w+: its tensor map, made in the kernel, would serve one tile"
     assert re.search(reason, found.artifact.source)
+
+
+def test_a_large_tile_has_its_map_made_under_the_products_before(
+    each_way: Callable[[Callable[[], None]], None],
+) -> None:
+    large = "*i64:16, *fp16:16, *fp32:16, i32, i32:16, i32:16, 128, 256, 32"
+    found = translated(tile_of_group, large, num_warps=8)
+    assert found.artifact.persistent and [one.name for one in found.schedule.rings.made] == ["a_map"]
+
+    def check() -> None:
+        rng, n, k = np.random.default_rng(6), 512, 48
+        groups, b = [integers(rng, 128, k) for _ in range(3)], integers(rng, n, k)
+        places = np.array([group.ctypes.data for group in groups], np.int64)
+        c = np.full((384, n), np.nan, np.float32)
+        tile_of_group[(3, 2)](places, b, c, 384, n, k, BM=128, BN=256, BK=32, num_warps=8)
+        np.testing.assert_array_equal(c, np.concatenate(groups).astype(np.float64) @ b.astype(np.float64).T)
+
+    each_way(check)
 
 
 def test_no_map_changes_within_the_loop_that_loads_ahead() -> None:

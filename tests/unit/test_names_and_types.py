@@ -351,3 +351,54 @@ def test_a_step_of_zero_is_a_fault_with_debug(mode: str, monkeypatch: pytest.Mon
     assert out[0] == 9
     with pytest.raises(KernelFaultError, match="step of a range is 0|trapped; test_names_and_types.py"):
         stepping_kernel[(1,)](out, 7, 0, debug=True)
+
+
+@triton.jit
+def doubles_kernel(x_ptr, y_ptr, out_ptr, FACTOR: tl.constexpr, TERM: tl.constexpr, N: tl.constexpr):
+    x, y = tl.load(x_ptr), tl.load(y_ptr)
+    tl.store(out_ptr, x * FACTOR + float(N))
+    tl.store(out_ptr + 1, x % FACTOR)
+    tl.store(out_ptr + 2, y * FACTOR)
+    tl.store(out_ptr + 3, y + TERM)
+
+
+def test_compile_time_floats_keep_the_precision_of_doubles(run_everywhere: Any) -> None:
+    x, y = np.array([3.0]), np.array([3.0], np.float32)
+    *_, out = run_everywhere(doubles_kernel, (1,), x, y, np.zeros(4), 0.1, 0.7, 16777217)
+    wanted = [3 * 0.1 + 16777217, np.fmod(3.0, 0.1), float(y[0] * np.float32(0.1)), float(y[0] + np.float32(0.7))]
+    assert out.tolist() == wanted
+    from tilewright.runtime import nvrtc
+
+    nvrtc.compile_text(doubles_kernel.translate("*fp64, *fp32, *fp64, 0.1, 0.7, 16777217"))
+
+
+@triton.jit
+def quotient_kernel(x_ptr, out_ptr, EXACT: tl.constexpr):
+    x = tl.load(x_ptr + tl.arange(0, 4))
+    tl.store(out_ptr + tl.arange(0, 4), tl.fdiv(x, 3.0, ieee_rounding=EXACT) + tl.softmax(x, ieee_rounding=EXACT))
+
+
+@pytest.mark.parametrize("exact", [True, False])
+def test_quotients_are_rounded_to_nearest_on_demand(exact: bool) -> None:
+    text = quotient_kernel.translate(f"*fp32, *fp32, {exact}").source
+    assert text.count("__fdiv_rn(") == 2 * exact and ("divide(" in text) == (not exact)
+
+
+@triton.jit
+def mixed_shift_kernel(x_ptr, n_ptr, out_ptr, wide_ptr):
+    i = tl.arange(0, 4)
+    shifted = tl.load(x_ptr + i) >> tl.load(n_ptr + i)
+    tl.static_assert(shifted.dtype == n_ptr.dtype.element_ty)
+    tl.store(out_ptr + i, shifted)
+    tl.store(wide_ptr + i, (shifted >> 1).to(tl.float64))
+
+
+@pytest.mark.parametrize(
+    ("signed", "unsigned"), [("int32", "uint32"), ("int8", "uint32"), ("int64", "uint64"), ("int8", "uint8")]
+)
+def test_signs_are_shifted_in_by_unsigned_counts(run_everywhere: Any, signed: str, unsigned: str) -> None:
+    x, n = np.array([-1, -8, 100, -128], signed), np.array([0, 1, 3, 7], unsigned)
+    *_, out, wide = run_everywhere(mixed_shift_kernel, (1,), x, n, np.zeros(4, unsigned), np.zeros(4))
+    expected = (x.astype(np.int64) >> n.astype(np.int64)).astype(unsigned)
+    np.testing.assert_array_equal(out, expected)
+    np.testing.assert_array_equal(wide, (expected >> np.ones(4, unsigned)).astype(np.float64))

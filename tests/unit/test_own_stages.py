@@ -288,3 +288,43 @@ def test_lanes_copy_for_others(mode: str, monkeypatch: pytest.MonkeyPatch) -> No
         results = run_everyhow(monkeypatch, columns, (2,), arguments, **options)
     for result in results:
         np.testing.assert_allclose(result[2], a.astype(np.float64) @ weights, rtol=1e-3, atol=1e-2)
+
+
+@triton.jit
+def scaled_product_of_listed_rows(
+    a_ptr, b_ptr, row_ptr, a_scale_ptr, b_scale_ptr, out_ptr, N, K, count,
+    BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
+):  # fmt: skip
+    rows = tl.load(row_ptr + tl.program_id(0) * BM + tl.arange(0, BM))
+    there = rows < count
+    columns, ks = tl.program_id(1) * BN + tl.arange(0, BN), tl.arange(0, BK)
+    a_ptrs = a_ptr + rows[:, None] * K + ks[None, :]
+    b_ptrs = b_ptr + ks[:, None] + columns[None, :] * K
+    total = tl.zeros((BM, BN), dtype=tl.float32)
+    for k in range(0, K // BK):
+        a = tl.load(a_ptrs, mask=there[:, None], other=0.0)
+        b = tl.load(b_ptrs)
+        # Four lanes hold the same rows. Which rows these are was loaded: no lane knows those of another.
+        a_scale = tl.load(a_scale_ptr + rows * (K // BK) + k, mask=there, other=0.0)
+        b_scale = tl.load(b_scale_ptr + columns // BN * (K // BK) + k)
+        total += tl.dot(a, b) * a_scale[:, None] * b_scale[None, :]
+        a_ptrs += BK
+        b_ptrs += BK
+    tl.store(out_ptr + rows[:, None] * N + columns[None, :], total, mask=there[:, None])
+
+
+def test_lanes_do_not_copy_for_others_from_places_that_only_those_know(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(6)
+    m, n, k, bk = 100, 64, 256, 64
+    a, b = (rng.integers(-3, 4, size).astype(np.float16) for size in ((m, k), (n, k)))
+    a_scale = rng.integers(1, 9, (m, k // bk)).astype(np.float32)
+    b_scale = rng.integers(1, 9, (n // 32, k // bk)).astype(np.float32)
+    rows = np.concatenate([rng.permutation(m), np.full(28, m)]).astype(np.int32)
+    arguments = [a, b, rows, a_scale, b_scale, np.full((m, n), np.nan, np.float32), n, k, m]
+    results = run_everyhow(
+        monkeypatch, scaled_product_of_listed_rows, (2, 2), arguments, BM=64, BN=32, BK=bk, num_warps=4
+    )
+    blocks = np.einsum("mks,nks->mnk", a.reshape(m, -1, bk).astype(np.float64), b.reshape(n, -1, bk))
+    expected = np.einsum("mnk,mk,nk->mn", blocks, a_scale, b_scale.repeat(32, 0))
+    for result in results:
+        np.testing.assert_array_equal(result[5], expected)

@@ -34,7 +34,7 @@ from ..outside import WATCHED, Outside, as_read, outer_value
 from .aggregates import AGGREGATES
 from .carried import bind_parts
 from .ranges import is_nonnegative
-from .shapes import describe, to_expr
+from .shapes import describe, of_fair_size, to_expr
 from .source import Source
 from .values import Const, Method, NotElementwiseError, Tuple, Undefined, Value
 from .watched import is_watched_function
@@ -107,11 +107,11 @@ class Builder:
     def _outer_value(self, name: str, span: Span) -> Value:
         import difflib
 
-        from ..language.constexpr import unwrap
+        from ..language.constexpr import plain, unwrap
 
         function = self.source.function
         try:
-            value = unwrap(outer_value(function, name))
+            value = plain(unwrap(outer_value(function, name)))
         except LookupError:
             close = difflib.get_close_matches(name, [*self.scope, *function.outer_names()], n=1)
             hint = f"did you mean {close[0]}?" if close else "define it before this line"
@@ -313,4 +313,4 @@ class Builder:
     def shape(self, value: Value, span: Span) -> tuple[int, ...]:
         """A shape: a tuple or list of sides, or one side."""
         items = value.items if isinstance(value, Tuple) else (value,)
-        return tuple(self.side(item, "a side of the shape", span) for item in items)
+        return of_fair_size(tuple(self.side(item, "a side of the shape", span) for item in items), span)

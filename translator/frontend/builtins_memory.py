@@ -28,6 +28,9 @@ def _pointer(builder: Builder, value: Value, what: str, span: Span) -> tuple[Exp
 def _mask(builder: Builder, value: Value, span: Span) -> Expr | None:
     if isinstance(value, Const) and value.value is None:
         return None
+    if isinstance(value, Const) and not isinstance(value.value, int):
+        remedy = "compare something, as offsets < n"
+        raise DTypeError(f"a mask is a condition, not {value.value!r}", span, remedy, builder.calls)
     expr = to_expr(Const(bool(value.value)) if isinstance(value, Const) else value, span)
     if expr.type.is_pointer or not expr.type.dtype.is_bool():
         raise DTypeError(

@@ -9,7 +9,7 @@ from ..kernel_function import KernelFunction
 from ..language.dtypes import bfloat16, float32, int32
 from ..ops.promotion import ordered_type, summed_type
 from .builder import Builder
-from .builtins_shape import axis_argument, dtype_argument, reshaped
+from .builtins_shape import axis_argument, divided, dtype_argument, reshaped
 from .shapes import broadcast_to, cast_to, elementwise, to_expr
 from .values import Const, Tuple, Value
 
@@ -195,7 +195,7 @@ def _softmax(builder: Builder, a: Arguments, span: Span) -> Value:
     )[0]
     numerator = elementwise("exp", [elementwise("sub", [x, largest], span)], span)
     total = reduce_tiles(builder, (numerator,), axis, Combine("sum", "sum"), True, (_name(x, "sum"),), span)[0]
-    return elementwise("fdiv", [numerator, total], span)
+    return divided(builder, numerator, total, a["ieee_rounding"], span)
 
 
 HANDLERS = {

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ..diagnostics import ArgumentError, DTypeError, ShapeError, Span
 from ..ir.nodes import Assign, Call, Expr, Literal, Use
 from ..ir.reshapes import keeps_places
 from ..ir.types import Dim, ValueType
-from ..language.dtypes import DTYPES_BY_NAME, DType, Element, PointerType, int32
+from ..language.dtypes import DTYPES_BY_NAME, DType, Element, PointerType, float32, int32
 from .builder import Builder
 from .operators import binary, is_static
 from .ranges import is_nonnegative
-from .shapes import broadcast_to, cast_to, common_shape, elementwise, to_expr
+from .shapes import broadcast_to, cast_to, common_shape, elementwise, of_fair_size, to_expr
 from .values import Const, Tuple, Value
 
 Arguments = dict[str, Value]
@@ -65,7 +67,7 @@ def _arange(builder: Builder, a: Arguments, span: Span) -> Value:
     if not -(2**31) <= start < end < 2**31:
         raise ArgumentError("arange's arguments must fit in 32 bits", span, "", builder.calls)
     symbol = a["end"].symbol if start == 0 and isinstance(a["end"], Const) else None
-    type_ = ValueType(int32, (Dim(end - start, symbol),))
+    type_ = ValueType(int32, of_fair_size((Dim(end - start, symbol),), span))
     return Call(type_, "arange", (), (("start", int(start)), ("end", int(end))), span=span)
 
 
@@ -135,7 +137,7 @@ def _expand_dims(builder: Builder, a: Arguments, span: Span) -> Value:
 def permuted(builder: Builder, expr: Expr, order: tuple[int, ...], span: Span) -> Expr:
     """`expr` with its axes in another order."""
     builder.not_elementwise()
-    if sorted(order) != list(range(expr.type.rank)):
+    if any(type(axis) is not int for axis in order) or sorted(order) != list(range(expr.type.rank)):
         raise ShapeError(f"permute of {expr.type} by {order}: each axis must occur once", span, "", builder.calls)
     shape = tuple(expr.type.shape[axis] for axis in order)
     return Call(expr.type.with_shape(shape), "permute", (expr,), (("order", order),), span=span)
@@ -153,9 +155,7 @@ def _permute(builder: Builder, a: Arguments, span: Span) -> Value:
         if rank < 2:
             raise ShapeError(f"trans of {expr.type}: there are no two axes to exchange", span, "", builder.calls)
         order = (*range(rank - 2), rank - 1, rank - 2)
-    return permuted(
-        builder, expr, tuple(axis % rank if rank and isinstance(axis, int) else axis for axis in order), span
-    )
+    return permuted(builder, expr, tuple(axis_argument(builder, Const(axis), rank, span) for axis in order), span)
 
 
 def reshaped(builder: Builder, expr: Expr, shape: tuple[int, ...], span: Span) -> Expr:
@@ -264,8 +264,17 @@ def _clamp(builder: Builder, a: Arguments, span: Span) -> Value:
     return elementwise("clamp_nan" if _propagates(builder, a, span) else "clamp", [a["x"], a["min"], a["max"]], span)
 
 
+def divided(builder: Builder, x: Value, y: Value, ieee_rounding: Value, span: Span) -> Expr:
+    """The quotient of floats; with `ieee_rounding` the float nearest to it, which fp64 always gives."""
+    quotient = elementwise("fdiv", [x, y], span)
+    exact = builder.constant(ieee_rounding, "ieee_rounding", span)
+    if exact and isinstance(quotient, Call) and quotient.type.dtype == float32:
+        return replace(quotient, op="div_rn")
+    return quotient
+
+
 def _fdiv(builder: Builder, a: Arguments, span: Span) -> Value:
-    return elementwise("fdiv", [a["x"], a["y"]], span)
+    return divided(builder, a["x"], a["y"], a["ieee_rounding"], span)
 
 
 def _to_tensor(builder: Builder, a: Arguments, span: Span) -> Value:

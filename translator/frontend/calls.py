@@ -14,13 +14,14 @@ from ..kernel_function import KernelFunction
 from ..language.builtin import Builtin
 from ..language.constexpr import unwrap
 from ..language.dtypes import DType
+from ..language.hints import uncallable
 from .aggregates import AGGREGATES, parts_of
 from .builder import Builder
 from .operators import boolean, is_static
 from .python_functions import PYTHON, WITH_KEYWORDS
 from .ranges import is_nonnegative
 from .returns import Result
-from .shapes import broadcast_to, cast_to, common_shape, elementwise, to_expr
+from .shapes import broadcast_to, cast_to, common_shape, describe, elementwise, to_expr
 from .source import Source
 from .values import Const, Method, NotElementwiseError, Tuple, Value
 from .watched import watch_function
@@ -33,12 +34,14 @@ def call_value(builder: Builder, function: Value, args: list[Value], kwargs: dic
     """`function(*args, **kwargs)`."""
     if isinstance(function, Method):
         if isinstance(function.builtin, str):
+            if len(args) != 1 or kwargs:
+                raise ArgumentError(f"{function.builtin} takes one argument", span, "", builder.calls)
             return boolean(
                 builder, "And" if function.builtin == "logical_and" else "Or", function.self_value, args[0], span
             )
         return call_builtin(builder, function.builtin, [function.self_value, *args], kwargs, span)
     if not isinstance(function, Const):
-        raise UnsupportedLanguageConstruct("this value cannot be called", span, "", builder.calls)
+        raise UnsupportedLanguageConstruct(f"{describe(function)} cannot be called", span, "", builder.calls)
     target = function.value
     if isinstance(target, Builtin):
         return call_builtin(builder, target, args, kwargs, span)
@@ -114,13 +117,8 @@ def _call_python(builder: Builder, target: Any, args: list[Value], kwargs: dict[
             ) from None
         symbol = args[0].symbol if target is int and args and isinstance(args[0], Const) else None
         return Tuple(tuple(Const(item) for item in found)) if type(found) in (tuple, list) else Const(found, symbol)
-    name = getattr(target, "__name__", repr(target))
-    raise UnsupportedLanguageConstruct(
-        f"{name} is a Python function and its arguments are known at run time only",
-        span,
-        f"Did you forget to add @triton.jit to {name}?",
-        builder.calls,
-    )
+    cause, remedy = uncallable(target)
+    raise UnsupportedLanguageConstruct(cause, span, remedy, builder.calls)
 
 
 # ---------------------------------------------------------------------------------------------------- jit functions

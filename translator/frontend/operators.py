@@ -30,6 +30,7 @@ BINARY: dict[str, tuple[str, Any, str]] = {
     "RightShift": ("shr", operator.rshift, ""),
     "Power": ("", operator.pow, ""),
 }
+SYMBOLS = {"MatrixMultiply": "@"}  # of operators that no run-time value has
 COMPARISONS: dict[str, tuple[str, Any]] = {
     "Equal": ("eq", operator.eq),
     "NotEqual": ("ne", operator.ne),
@@ -55,7 +56,7 @@ def binary(builder: Builder, word: str, left: Value, right: Value, span: Span) -
     """`left <operator> right`."""
     if word not in BINARY:
         raise UnsupportedLanguageConstruct(
-            f"the operator {word} is not supported on run-time values",
+            f"the operator {SYMBOLS.get(word, word)} is not supported on run-time values",
             span,
             "tl.dot multiplies matrices",
             builder.calls,
@@ -120,7 +121,7 @@ def _pointer_sum(builder: Builder, word: str, left: Value, right: Value, span: S
     pointer, offset = (left, right) if pointers[0] else (right, left)
     if all(pointers) or word not in ("Add", "Subtract") or (word == "Subtract" and not pointers[0]):
         raise DTypeError(
-            f"invalid operands of type {getattr(left, 'type', left)} and {getattr(right, 'type', right)}",
+            f"invalid operands: {describe(left)} and {describe(right)}",
             span,
             "a pointer takes only + and - with an integer",
             builder.calls,

@@ -6,6 +6,7 @@ from ..diagnostics import CompilationError, DTypeError, ShapeError, Span
 from ..ir.nodes import Call, Expr, Literal
 from ..ir.types import ValueType
 from ..language.dtypes import DType, Element
+from ..language.hints import check_size
 from ..ops.casts import check_cast
 from ..ops.promotion import literal_type
 from ..ops.registry import OPS, Operand
@@ -72,7 +73,20 @@ def common_shape(shapes: list[tuple[int, ...]], span: Span) -> tuple[int, ...]:
                 )
             if result[axis] == 1 or getattr(side, "symbol", None):
                 result[axis] = side
-    return tuple(result)
+    return of_fair_size(tuple(result), span)
+
+
+def of_fair_size(shape: tuple[int, ...], span: Span) -> tuple[int, ...]:
+    """The shape itself.
+
+    Raises:
+      ShapeError: when tiles do not have so many elements.
+    """
+    try:
+        check_size(shape)
+    except ShapeError as error:
+        raise placed(error, span) from None
+    return shape
 
 
 def broadcast_to(expr: Expr, shape: tuple[int, ...], span: Span | None = None) -> Expr:
@@ -169,7 +183,7 @@ def literal_or_error(value: Const, span: Span) -> DType:
 
 
 def as_bool(expr: Expr, span: Span) -> Expr:
-    """`expr` as int1: itself, or whether it differs from zero."""
+    """`expr` as int1: itself, or whether it differs from zero; of a pointer, whether it points to anything."""
     from ..language.dtypes import int1
 
     if expr.type.element == int1:

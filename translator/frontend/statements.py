@@ -28,7 +28,13 @@ REMEDIES = {
     cst.ImportFrom: "import at the top of the file",
     cst.Global: "pass the value as a parameter",
     cst.Raise: "use tl.static_assert or tl.device_assert",
+    cst.ClassDef: "define the class outside the kernel",
+    cst.Match: "write it with if and elif",
+    cst.Del: "leave it out: names end with the kernel",
+    cst.Nonlocal: "pass the value as a parameter",
 }
+
+STATEMENTS = {cst.FunctionDef: "def", cst.ClassDef: "class", cst.Del: "del", cst.ImportFrom: "from ... import"}
 
 
 def visit_block(builder: Builder, body: Any) -> bool:
@@ -77,7 +83,7 @@ def _visit_compound(builder: Builder, node: Any, rest: Sequence[Any]) -> bool:
 def unsupported(builder: Builder, node: cst.CSTNode) -> UnsupportedLanguageConstruct:
     """The error for a statement that kernels cannot contain."""
     return UnsupportedLanguageConstruct(
-        f"{type(node).__name__} statements cannot stand in a kernel",
+        f"{STATEMENTS.get(type(node), type(node).__name__)} statements cannot stand in a kernel",
         builder.source.span(node),
         REMEDIES.get(type(node), ""),
         builder.calls,

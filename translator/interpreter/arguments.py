@@ -7,6 +7,7 @@ from typing import Any
 from ..diagnostics import ArgumentError, DTypeError, NotConstexprError
 from ..language.constexpr import unwrap
 from ..language.dtypes import DTYPES_BY_NAME, DType, Element, PointerType
+from ..language.hints import check_size
 from .tile import Tile, as_tile
 
 Arguments = dict[str, Any]
@@ -55,6 +56,7 @@ def shape_of(value: Any) -> tuple[int, ...]:
     for side in sides:
         if isinstance(side, bool) or not isinstance(side, int) or side < 1:
             raise DTypeError(f"a side of the shape must be a positive integer, not {side!r}")
+    check_size(sides)
     return sides
 
 
@@ -84,6 +86,8 @@ def mask_of(value: Any) -> Tile | None:
     value = unwrap(value)
     if value is None:
         return None
+    if not isinstance(value, (Tile, int)):
+        raise DTypeError(f"a mask is a condition, not {value!r}", None, "compare something, as offsets < n")
     tile = value if isinstance(value, Tile) else as_tile(bool(value))
     if not tile.element.is_bool():
         raise DTypeError(f"Mask must have boolean scalar type, not {tile.element}", None, "compare it, as mask != 0")

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..diagnostics import DTypeError, KernelFaultError, ShapeError
+from ..diagnostics import ArgumentKindError, DTypeError, KernelFaultError, ShapeError
 from ..language.dtypes import DType, PointerType
 from ..ops.casts import numpy_type
 from .places import user_line
@@ -25,10 +25,12 @@ class Buffer:
     content: np.ndarray
 
 
-def buffer_at(name: str, address: int, size: int) -> Buffer:
+def buffer_at(name: str, address: int, size: int, writable: bool = True) -> Buffer:
     """The `size` bytes at an address."""
     raw = (ctypes.c_ubyte * size).from_address(address) if size else (ctypes.c_ubyte * 0)()
-    return Buffer(name, address, np.ctypeslib.as_array(raw))
+    content = np.ctypeslib.as_array(raw)
+    content.flags.writeable = writable
+    return Buffer(name, address, content)
 
 
 FIRST_PAGE = 4096  # bytes from address 0 on that no array has
@@ -92,6 +94,10 @@ class Memory:
     def _scatter(self, addresses: Any, origin: Any, values: Any, dtype: DType) -> None:
         for buffer, here in self._places(addresses, origin, dtype, "write"):
             index = (addresses[here] - buffer.address)[:, None] + np.arange(dtype.itemsize)
+            if not buffer.content.flags.writeable:
+                raise ArgumentKindError(
+                    f"argument {buffer.name} is written at {user_line()}, but the array is read-only; pass a copy"
+                )
             typed = np.ascontiguousarray(values[here].astype(_memory_type(dtype), copy=False))
             buffer.content[index] = typed[:, None].view(np.uint8)
 

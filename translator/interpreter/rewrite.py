@@ -40,6 +40,8 @@ def _compile(function: KernelFunction) -> CodeType:
     definition.name = DEFINED
     definition.decorator_list = []
     definition.returns = None
+    definition.args.args = [*definition.args.posonlyargs, *definition.args.args]  # they are passed by their names
+    definition.args.posonlyargs = []
     definition.args.defaults = [ast.Constant(None) for _ in definition.args.defaults]
     definition.args.kw_defaults = [ast.Constant(None) for _ in definition.args.kw_defaults]
     for argument in ast.walk(definition.args):

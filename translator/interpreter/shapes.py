@@ -10,6 +10,7 @@ import numpy as np
 from ..diagnostics import ArgumentError, DTypeError, ShapeError
 from ..language.constexpr import unwrap
 from ..language.dtypes import DType, int32
+from ..language.hints import check_size
 from ..ops.casts import numpy_type
 from .arguments import Arguments, axis_of, constant, dtype_of, shape_of
 from .program import running
@@ -31,6 +32,7 @@ def _arange(a: Arguments) -> Tile:
         raise ArgumentError("arange's end argument must be greater than the start argument")
     if not -(2**31) <= start < end < 2**31:
         raise ArgumentError("arange's arguments must fit in 32 bits")
+    check_size((end - start,))
     return Tile(np.arange(start, end, dtype=np.int32), int32)
 
 

@@ -16,6 +16,7 @@ from ..language import control, values
 from ..language.builtin import Builtin
 from ..language.constexpr import constexpr, unwrap
 from ..language.dtypes import DType
+from ..language.hints import uncallable
 from ..language.namespaces import cuda_capability_geq
 from ..ops.casts import numpy_type
 from ..ops.promotion import promote
@@ -103,12 +104,8 @@ def _at_compile_time(function: Any, *args: Any, **kwargs: Any) -> Any:
       UnsupportedLanguageConstruct: when an argument is known at run time only.
     """
     if any(_is_run_time(value) for value in (*args, *kwargs.values())):
-        name = getattr(function, "__name__", repr(function))
-        raise UnsupportedLanguageConstruct(
-            f"{name} is a Python function and its arguments are known at run time only",
-            None,
-            f"Did you forget to add @triton.jit to {name}?",
-        )
+        cause, remedy = uncallable(function)
+        raise UnsupportedLanguageConstruct(cause, None, remedy)
     return function(*map(unwrap, args), **{name: unwrap(value) for name, value in kwargs.items()})
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from ..diagnostics import DTypeError, ShapeError
 from ..language.constexpr import unwrap
 from ..language.dtypes import DType, Element, PointerType, int1, int64
+from ..language.hints import check_size
 from ..language.values import block_type, tensor
 from ..ops.casts import check_cast, numpy_cast, numpy_type
 from ..ops.promotion import literal_type
@@ -171,6 +172,7 @@ def broadcast(tiles: list[Tile]) -> list[Tile]:
             None,
             "expand one of them with [:, None] or [None, :], or use equal block sizes",
         ) from None
+    check_size(arrays[0].shape)
     return [tile.like(array) for array, tile in zip(arrays, tiles, strict=True)]
 
 
@@ -250,5 +252,6 @@ for _symbol, _op in (
     setattr(Tile, f"__r{_symbol}__", _operator(_op, swap=True))
 for _symbol in ("eq", "ne", "lt", "le", "gt", "ge"):
     setattr(Tile, f"__{_symbol}__", _operator(_symbol))
+setattr(Tile, "__pos__", lambda self: self)
 setattr(Tile, "__neg__", lambda self: apply("neg", [self]))
 setattr(Tile, "__invert__", lambda self: apply("invert", [self]))

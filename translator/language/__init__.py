@@ -16,6 +16,7 @@ from .constexpr import constexpr
 from .control import condition, range, static_range
 from .dtypes import DTYPES_BY_WORD as _DTYPES
 from .dtypes import DType as dtype  # noqa: N813 (Triton's name)
+from .limits import MOST_ELEMENTS
 from .missing import NOT_YET
 from .missing import missing_name as _missing_name
 from .namespaces import LIBDEVICE as _LIBDEVICE
@@ -24,7 +25,7 @@ from .namespaces import extra, libdevice, math, target_info
 from .undocumented import CONSTEXPR_0, _is_power_of_two, _log2, _unwrap_if_constexpr, get_int_dtype, str_to_ty
 from .values import PropagateNan, block_type, const, constexpr_type, pointer_type, tensor, tensor_descriptor, tuple
 
-TRITON_MAX_TENSOR_NUMEL = 1048576
+TRITON_MAX_TENSOR_NUMEL = MOST_ELEMENTS
 pi32_t = pointer_type(_DTYPES["int32"])
 
 _FUNCTIONS = ("where", "fma", "div_rn", "umulhi")

@@ -31,7 +31,9 @@ class Builtin:
         self, name: str, signature: inspect.Signature, doc: str, *, method: bool = False, op: str = ""
     ) -> None:
         """Makes a builtin; see the class for the arguments."""
-        self.name, self.signature, self.method, self.op = name, signature, method, op
+        bare = [parameter.replace(annotation=inspect.Parameter.empty) for parameter in signature.parameters.values()]
+        self.name, self.method, self.op = name, method, op
+        self.signature = inspect.Signature(bare)  # for errors; users who ask see the annotations too
         self.__name__ = name.rpartition(".")[2]
         self.__doc__ = doc
         self.__signature__ = signature

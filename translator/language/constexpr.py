@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -72,6 +73,15 @@ class constexpr:  # noqa: N801 (Triton's name)
 def unwrap(value: Any) -> Any:
     """The plain value behind a constexpr, or the value itself."""
     return value.value if isinstance(value, constexpr) else value
+
+
+def plain(value: Any) -> Any:
+    """The number of Python's that a NumPy scalar is; anything else is itself."""
+    numpy = sys.modules.get("numpy")
+    if numpy is None or not isinstance(value, numpy.generic):
+        return value
+    number = value.item()
+    return number if isinstance(number, (bool, int, float)) else value
 
 
 def _forward(name: str) -> Callable[..., Any]:

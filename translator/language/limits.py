@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+MOST_ELEMENTS = 1 << 20  # of a tile
+
 LOAD_MODIFIERS = ("", ".ca", ".cg", ".cs", ".cv")
 STORE_MODIFIERS = ("", ".wb", ".cg", ".cs", ".wt")
 EVICTION_POLICIES = ("", "evict_first", "evict_last", "evict_normal")

@@ -6,9 +6,10 @@ import builtins
 import enum
 import math
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
-from .dtypes import PointerType
+from .dtypes import DType, PointerType
 
 
 class tensor:  # noqa: N801 (Triton's name)
@@ -42,12 +43,11 @@ class tensor_descriptor:  # noqa: N801 (Triton's name)
     __slots__ = ()
 
 
+@dataclass(frozen=True, slots=True)
 class constexpr_type:  # noqa: N801 (Triton's name)
     """The type of a compile-time value: `x.type` of a `tl.constexpr`."""
 
-    def __init__(self, value: Any) -> None:
-        """The type of `value`."""
-        self.value = value
+    value: Any
 
 
 class const:  # noqa: N801 (Triton's name)
@@ -67,8 +67,15 @@ class pointer_type(metaclass=_Instances):  # noqa: N801 (Triton's name)
     known_as = PointerType
 
     def __new__(cls, element_ty: Any, address_space: int = 1, const: bool = False) -> Any:
-        """A `PointerType`."""
-        return PointerType(getattr(element_ty, "value", element_ty), const)
+        """A `PointerType`.
+
+        Raises:
+          TypeError: for elements that are no numbers.
+        """
+        element_ty = getattr(element_ty, "value", element_ty)
+        if not isinstance(element_ty, DType):
+            raise TypeError(f"a pointer points to elements such as tl.float32, not to {element_ty!r}")
+        return PointerType(element_ty, const)
 
 
 class block_type:  # noqa: N801 (Triton's name)

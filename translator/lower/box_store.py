@@ -73,7 +73,7 @@ def lower_box_store(context: Context, statement: Effect) -> tuple[Node, ...]:
         context.use_helper("tma_store_complete")
         wait = Line("tma_store_complete<0>();", "an earlier store to the same place comes first")
         first = (Branch(own, (wait,)),)
-    if tile.stages > 1 and array in context.turns:
+    if tile.stages > 1 and context.shared.takes_turns(array):
         first = (*first, free, *barrier("what other stores have in this memory has been copied out"))
     if pieces > 1:
         nodes = (Loop(f"for (int {number} = 0; {number} < {count}; ++{number})", nodes, unroll=True),)

@@ -66,6 +66,7 @@ class Context:
         self.names, self.roles = names, roles
         self.speller = Speller(self._variable_text, coordinate_speller(roles), self.function_name, self.launch_word)
         self.speller.definitions = facts.definitions
+        self.speller.is_const = lambda pointer: not self._writes_through(pointer)
         self.root = self  # the kernel's own lowering, whose names are those of the file
         self.needs = Needs()
         self.shared = SharedMemory(names)
@@ -86,6 +87,7 @@ class Context:
         inner.needs = self.needs
         inner.speller.used_ops, inner.speller.used_helpers = self.speller.used_ops, self.speller.used_helpers
         inner.speller.used_functions = self.speller.used_functions
+        inner.speller.doubles = self.speller.doubles
         return inner
 
     def function_name(self, function: DeviceFunction) -> str:
@@ -270,6 +272,8 @@ class Context:
             role = self.roles.find(bits)
             wanted = role.index if role else FALLBACK_INDICES[axis % len(FALLBACK_INDICES)]
             choices = (wanted, *map(self.names.shared_index, FALLBACK_INDICES))
+            if axis >= len(FALLBACK_INDICES):
+                choices = (self.names.shared_index(f"p{axis}"),)
             chosen.append(next(choice for choice in choices if choice not in chosen))
         return chosen
 

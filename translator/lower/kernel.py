@@ -10,7 +10,7 @@ from ..ir.c_names import MATH_NAMES, can_be_global
 from ..ir.nodes import Call, Expr, For, Kernel, Literal, Statement, Variable
 from ..ir.types import ValueType
 from ..ir.walk import expressions, statements, subexpressions
-from ..language.dtypes import DType, PointerType, float32
+from ..language.dtypes import DType, PointerType, float32, float64
 from ..schedule.agreed_loads import agreed_loads
 from ..schedule.layout import Layout
 from ..schedule.plan import Schedule
@@ -111,6 +111,7 @@ def _context(kernel: Kernel, facts: Facts, schedule: Schedule, in_turns: bool) -
     roles = Roles(_layouts(kernel, schedule), names, schedule.options.num_warps, schedule.rings.has_producer)
     context = Context(kernel, facts, schedule, _scopes(kernel, facts, schedule, names), names, roles)
     context.shared.in_turns = in_turns
+    context.speller.doubles = _doubles(kernel)
     if in_turns:  # the loading warpgroup loads for the next loop while this one is under way
         ahead = {tile for ring in schedule.rings.rings if ring.kind == "tma" for tile in ring.tiles}
         context.shared.turns_of = loops_of_tiles(kernel, facts, [tile for tile in schedule.staged if tile not in ahead])
@@ -201,8 +202,23 @@ def _user_constants(context: Context) -> list[Constant]:
         elif isinstance(value, int) and -(1 << 31) <= value < 1 << 31:
             constants.append(Constant(name, str(int(value)), comment, topic="user"))
         elif isinstance(value, float):
-            constants.append(Constant(name, literal_text(value, float32), comment, "float", "user"))
+            dtype = float64 if name in context.speller.doubles else float32
+            constants.append(Constant(name, literal_text(value, dtype), comment, dtype.cuda, "user"))
     return sorted(constants, key=lambda constant: (not constant.comment, constant.value == "1"))
+
+
+def _doubles(kernel: Kernel) -> frozenset[str]:
+    """Compile-time floats that are computed with in fp64."""
+    blocks = (kernel.body, *(function.body for function in kernel.functions))
+    parts = (
+        part
+        for block in blocks
+        for statement in statements(block)
+        for expr in expressions(statement)
+        for part in subexpressions(expr)
+    )
+    found = {part.symbol for part in parts if isinstance(part, Literal) and part.type.element == float64}
+    return frozenset(name for name in found if name is not None and isinstance(kernel.constants.get(name), float))
 
 
 def _sides(context: Context, symbol: str) -> str:

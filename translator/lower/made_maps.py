@@ -43,7 +43,7 @@ def begin_maps(context: Context, loads: bool) -> tuple[Node, ...]:
         return ()
     slot = context.names.once("map_slot", "map slot")
     take = "take_map_slot()" if loads else f"{_storing(context, maps)} ? take_map_slot() : 0"
-    context.role.name.before_return = _given_back(context, maps, loads)
+    context.role.before_return = _given_back(context, maps, loads)
     return (
         Line(f"const int {slot} = {take};", "" if loads else "of those that start copies"),
         *(Line(f"TensorMap& {one.name} = made_maps[{slot}].{one.name};") for one in maps),
@@ -52,7 +52,7 @@ def begin_maps(context: Context, loads: bool) -> tuple[Node, ...]:
 
 def end_maps(context: Context, loads: bool) -> tuple[Node, ...]:
     """What the role ends with, and what it owes besides."""
-    owed, context.role.name.before_return = ([] if loads else context.role.at_end), ()
+    owed, context.role.before_return = ([] if loads else context.role.at_end), ()
     maps = _maps_of(context, loads)
     if not maps:
         return tuple(owed)

@@ -57,6 +57,10 @@ class SharedMemory:
             self._turns[name] = self.turns_of[variable.key]
         return name
 
+    def takes_turns(self, name: str) -> bool:
+        """Whether an array may share its memory with others."""
+        return name in self._turns
+
     def why_not_yet(self, name: str) -> str:
         """Why writing an array must wait until everyone has read what its memory holds; "" where nobody reads that."""
         if name in self.being_read:

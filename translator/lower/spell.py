@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from ..analysis.ranges import fits
 from ..diagnostics import CompilationError
 from ..ir.nodes import Call, CallFunction, DeviceFunction, Expr, Literal, Use, Variable
-from ..ir.walk import MOVES
+from ..ir.walk import MOVES, used_variables
 from ..language.dtypes import DType, Element, PointerType
 from ..ops.casts import cuda_cast
 from ..ops.registry import OPS
@@ -73,6 +73,8 @@ class Speller:
     ) -> None:
         """How to spell the coordinate of a one-axis point, a device function, and a program's index or their number."""
         self.definitions: Mapping[Variable, Expr] = {}  # of variables that are assigned once
+        self.doubles: frozenset[str] = frozenset()  # constants of the file that are doubles
+        self.is_const: Callable[[Variable], bool] = lambda pointer: False  # whether it points to what is only read
         self._launch_word = launch_word
         self._function_name = function_name
         self._variable_text = variable_text
@@ -120,9 +122,17 @@ class Speller:
             return Text(f"static_cast<{element.cuda}>({literal.symbol})")
         word = re.fullmatch(r"\w+|static_cast<\w+>\(.*\)", literal.symbol or "")
         if word and element.name in ("fp32", "fp64", "i1"):
-            return Text(word[0])
+            return Text(self._float_constant(word[0], element))
         text = literal_text(literal.value, element)
         return Text(text, UNARY if text.startswith("-") else ATOM)
+
+    def _float_constant(self, word: str, element: DType) -> str:
+        """A constant of the file, or an integer one as a float, in the type that it is needed in."""
+        if word.startswith("static_cast<float>") and element.name == "fp64":
+            return word.replace("float", "double", 1)
+        if word in self.doubles and element.name == "fp32":
+            return f"static_cast<float>({word})"
+        return word
 
     def _call(self, call: Call, point: Point | None, wide: bool) -> Text:
         below = [self._down(call, arg, point) for arg in call.args]
@@ -159,6 +169,10 @@ class Speller:
         index = _launch_call(call.args[0]) if isinstance(wanted, DType) and wanted.name == "i64" else None
         if index:
             return Text(f"static_cast<long long>({self._launch_word(*index)})")
+        if isinstance(wanted, PointerType) and any(
+            v.type.is_pointer and self.is_const(v) for v in used_variables(call.args[0])
+        ):
+            wanted = PointerType(wanted.element_ty, const=True)
         spelling = cuda_cast(source, wanted, call.attribute("rounding"), bool(call.attribute("bitcast")))
         return _place(spelling, {"x": self.spell(call.args[0], below)})
 
@@ -206,6 +220,8 @@ class Speller:
             operands[1] = Text(operands[1].text, 13, "+")
         text = _place(op.spelling(element), dict(zip(op.parameters, operands, strict=True)))
         result = call.type.element
+        if call.op == "shr" and isinstance(result, DType) and result != element:
+            return Text(f"static_cast<{result.cuda}>({text.text})")
         if narrowed and call.op in NARROW and isinstance(result, DType) and _is_narrow(result):
             return Text(f"static_cast<{result.cuda}>({text.text})")
         return text

@@ -173,7 +173,7 @@ def lower_statement(context: Context, statement: Statement) -> tuple[Node, ...]:
                 )
             return (*copies, *loop)
         case Return(value=None):
-            return (*context.role.name.before_return, Line("return;"))
+            return (*context.role.before_return, Line("return;"))
         case Return(value=Expr() as value):
             return (Line(f"return {context.speller.text(value)};"),)
         case Inlined():

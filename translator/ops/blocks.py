@@ -42,7 +42,7 @@ def check_order(order: Any, rank: int) -> None:
       ArgumentError: says what is expected.
     """
     axes = list(order) if isinstance(order, (tuple, list)) else [order]
-    if sorted(axes) != list(range(rank)):
+    if any(type(axis) is not int for axis in axes) or sorted(axes) != list(range(rank)):
         raise ArgumentError(f"Expected a permutation of (0, ..., {rank - 1}) in order, got {tuple(axes)}")
 
 

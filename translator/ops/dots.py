@@ -10,6 +10,7 @@ from typing import Any
 
 from ..diagnostics import ArgumentError, DTypeError, ShapeError
 from ..language.dtypes import DType, float16, float32, float64, int8, int32
+from ..language.hints import check_size
 from .casts import numpy_type
 
 PRECISIONS = ("tf32", "tf32x3", "ieee", "bf16x3", "bf16x6")
@@ -49,6 +50,7 @@ def dot_shape(left: tuple[int, ...], right: tuple[int, ...]) -> tuple[int, ...]:
         )
     if left[:-2] != right[:-2]:
         raise ShapeError(f"the batch axes of {shown} differ", None, "broadcast one of them with tl.broadcast_to")
+    check_size((*left[:-2], left[-2], right[-1]))
     return (*left[:-2], left[-2], right[-1])
 
 

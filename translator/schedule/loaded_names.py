@@ -67,7 +67,9 @@ class _Naming:
         for place in range(first + 1, again + 1):
             statement = block[place]
             changed = substituted_in(statement, {old: Use(new.type, new)})
-            block[place] = replace(changed, targets=statement.targets) if isinstance(statement, Assign) else changed
+            if isinstance(statement, Assign) and isinstance(changed, Assign):
+                changed = replace(changed, targets=statement.targets)
+            block[place] = changed
 
 
 def _is_load(statement: Assign) -> bool:

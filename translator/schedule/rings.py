@@ -178,6 +178,8 @@ def _plan_loop(plan: RingPlan, loop: For, nested: bool, most_stages: int, reads:
 def _is_staged_load(plan: RingPlan, statement: Statement) -> bool:
     if not isinstance(statement, Assign) or statement.targets[0] not in plan.dots.staged:
         return False
+    if statement.targets[0] in plan.facts.unused:
+        return False
     return isinstance(statement.value, Call) and statement.value.op == "load"
 
 

@@ -21,8 +21,8 @@ from dataclasses import dataclass
 
 from ..analysis.axis_info import axis_info
 from ..analysis.facts import Facts
-from ..ir.nodes import Assign, Call, Kernel, Variable
-from ..ir.walk import statements
+from ..ir.nodes import Assign, Call, Expr, Kernel, Variable
+from ..ir.walk import statements, used_variables
 from .access import COPY_BYTES, plan_load
 from .exchange import LANE_BITS, Swizzle, exchange_swizzle
 from .layout import REGISTER, Layout
@@ -61,12 +61,28 @@ def choose_warp_copies(
         if not isinstance(call, Call) or call.op != "load":
             continue
         mask = call.args[1] if len(call.args) > 1 else None
+        if not all(_is_computed_anywhere(operand, facts) for operand in call.args[:2]):
+            continue  # such as a list of rows, of which each lane holds what its own elements come from
         access = plan_load(call.args[0], mask, layouts[target], facts, environment)
         itemsize, repeats = target.type.dtype.itemsize, axis_info(call.args[0], environment).constancy
         if access.width * itemsize in COPY_BYTES:
             copy = warp_copy(layouts[target], target.type.shape, access.axis, access.width, itemsize, repeats)
             found |= {target: copy} if copy else {}
     return found
+
+
+def _is_computed_anywhere(expr: Expr, facts: Facts) -> bool:
+    """Whether any lane can compute any element of a tile, because it comes from no tile that registers hold."""
+    pending, seen = [expr], set()
+    while pending:
+        for variable in used_variables(pending.pop()):
+            if not variable.type.is_tile or variable in seen:
+                continue
+            if variable not in facts.index and variable not in facts.absorbed:
+                return False
+            seen.add(variable)
+            pending.append(facts.definitions[variable])
+    return True
 
 
 def warp_copy(

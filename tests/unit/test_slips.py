@@ -1,0 +1,205 @@
+"""Slips of users and adventurous programs: an error that names the line, or what Python means, in all ways to run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tilewright as triton
+import tilewright.language as tl
+from tilewright import diagnostics as errors
+from tilewright.cli import main
+
+HEADER = """import math
+import numpy as np
+import tilewright as triton
+import tilewright.language as tl
+SCALE = np.float32(0.5)
+@triton.jit
+def kernel(x_ptr, n, B: tl.constexpr):
+"""
+
+
+def kernel_of(tmp_path: Path, body: str) -> Any:
+    """The kernel with this body, from a file of its own."""
+    file = tmp_path / "slip.py"
+    file.write_text(HEADER + "".join(f"    {line}\n" for line in body.split("\n")), encoding="utf-8")
+    namespace: dict[str, Any] = {"__name__": "slip"}
+    exec(compile(file.read_text(encoding="utf-8"), str(file), "exec"), namespace)
+    return namespace["kernel"]
+
+
+@pytest.mark.parametrize("mode", ("cpu", "interpret"))
+@pytest.mark.parametrize(
+    ("body", "kind", "said"),
+    [
+        ("i = tl.arange(0, 2 ** 21)\ntl.store(x_ptr + i, i)", errors.ShapeError, "at most 1048576"),
+        ("z = tl.zeros((2048, 1024), tl.int8)\ntl.store(x_ptr, tl.sum(z))", errors.ShapeError, "at most 1048576"),
+        (
+            "i = tl.arange(0, 4096)\ntl.store(x_ptr, tl.sum(tl.sum(i[:, None] + i[None, :], 0), 0))",
+            errors.ShapeError,
+            "at most 1048576",
+        ),
+        ("tl.store(x_ptr, tl.load(x_ptr, mask='a'))", errors.DTypeError, "a mask is a condition"),
+        ("tl.store(x_ptr, 1.0, mask=1.5)", errors.DTypeError, "a mask is a condition"),
+        ("tl.store(x_ptr, np.exp(tl.load(x_ptr)))", errors.UnsupportedLanguageConstruct, "write tl.exp"),
+        ("tl.store(x_ptr, math.exp(tl.load(x_ptr)))", errors.UnsupportedLanguageConstruct, "write tl.exp"),
+        ("tl.store(x_ptr, triton.cdiv(n, 8))", errors.UnsupportedLanguageConstruct, "write tl.cdiv"),
+        ("tl.store(x_ptr, int(n))", errors.UnsupportedLanguageConstruct, r"convert with x.to\(tl.int32\)"),
+        ("tl.store(x_ptr, tl.float16(n))", errors.UnsupportedLanguageConstruct, r"convert with x.to\(tl.float16\)"),
+        ("p = tl.cast(x_ptr, tl.pointer_type(tl.exp))", errors.UnsupportedLanguageConstruct, "points to elements"),
+        ("tl.store(x_ptr, tl.arange(8))", errors.ArgumentError, r"the signature is tl.arange\(start, end\)"),
+        ("t = tl.permute(tl.zeros((2, 4), tl.int8), (0, 'a'))", errors.ArgumentError, "axis 'a' of a tile of rank 2"),
+        ("t = tl.permute(tl.zeros((2, 4), tl.int8), (0, 3))", errors.ArgumentError, "axis 3 of a tile of rank 2"),
+    ],
+)  # fmt: skip
+def test_slips_in_kernels(
+    tmp_path: Path, body: str, kind: Any, said: str, mode: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TILEWRIGHT_MODE", mode)
+    with pytest.raises(kind, match=said) as caught:
+        kernel_of(tmp_path, body)[(1,)](np.zeros(8, np.float32), 7, B=8)
+    text = str(caught.value)
+    assert "slip.py:" in text and "^" in text and "Const(" not in text
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ("tl.store(x_ptr * 2, n)", r"\*fp32 and the compile-time value 2"),
+        ("y = None\nif n > 3:\n    y = 2", "between then block .i32. and else block .the compile-time value None."),
+        ("a = tl.zeros((16, 16), tl.float16)\nb = a @ a", "the operator @ is not supported"),
+        ("class A: pass", "class statements cannot stand in a kernel"),
+        ("for a, b in range(3): pass", "a for loop with the target a, b"),
+        ("for a in range(3): pass\nelse: pass", "else of a loop"),
+        ("p = tl.make_block_ptr(x_ptr, (8, 8), (8, 1), (0, 0), (4, 4), (1, None))", "permutation"),
+        ("a = 3\na(4)", "a value of type i32 cannot be called"),
+    ],
+)
+def test_what_errors_say_of_values(tmp_path: Path, body: str, said: str) -> None:
+    with pytest.raises(errors.CompilationError, match=said) as caught:
+        kernel_of(tmp_path, body).translate("*fp32, i32, 8")
+    text = str(caught.value)
+    assert "slip.py:" in text and "^" in text and "Const(" not in text
+
+
+@triton.jit
+def plain_words(x_ptr, n, /, B: tl.constexpr, *, SCALE: tl.constexpr):
+    i = tl.arange(0, B)
+    tl.store(x_ptr + i, +tl.load(x_ptr + i) * SCALE + n)
+
+
+def test_numbers_of_numpy_and_parameters_by_position(run_everywhere: Any) -> None:
+    scale: Any = np.float32(0.5)
+    (x,) = run_everywhere(plain_words, (1,), np.arange(8, dtype=np.float32), 3, B=np.int64(8), SCALE=scale)
+    np.testing.assert_array_equal(x, np.arange(8) * 0.5 + 3)
+
+
+@triton.jit
+def many_axes(x_ptr):
+    i = tl.arange(0, 2)[:, None, None, None, None, None, None, None, None]
+    tl.store(x_ptr + i, i + 1)
+
+
+def test_nine_axes(run_everywhere: Any) -> None:
+    (x,) = run_everywhere(many_axes, (1,), np.zeros(2, np.int32))
+    assert x.tolist() == [1, 2]
+
+
+@triton.jit
+def as_bits(x_ptr, y_ptr, out_ptr, n, B: tl.constexpr):
+    i = tl.arange(0, B)
+    bits = x_ptr.to(tl.pointer_type(tl.int32))
+    chosen = tl.where(i < n, x_ptr + i, y_ptr + i).to(tl.pointer_type(tl.int32))
+    tl.store(y_ptr + B, 1.0)
+    tl.store(out_ptr + i, tl.load(bits + i) + tl.load(chosen))
+
+
+def test_what_is_only_read_is_read_as_another_type(run_everywhere: Any) -> None:
+    x, y = np.arange(8, dtype=np.float32), np.ones(9, np.float32)
+    found = run_everywhere(as_bits, (1,), x, y, np.zeros(8, np.int32), 4, B=8)[2]
+    bits = x.view(np.int32)
+    np.testing.assert_array_equal(found, bits + np.where(np.arange(8) < 4, bits, y[:8].view(np.int32)))
+
+
+@triton.jit
+def forgotten_product(a_ptr, b_ptr, out_ptr, K, B: tl.constexpr):
+    i = tl.arange(0, B)
+    total = tl.zeros((B, B), tl.float32)
+    for k in range(0, K, B):
+        a = tl.load(a_ptr + i[:, None] * K + k + i[None, :])
+        b = tl.load(b_ptr + (k + i[:, None]) * B + i[None, :])
+        total = tl.dot(a, b, total)
+    tl.store(out_ptr, K)
+
+
+@pytest.mark.parametrize("arch", ("sm_80", "sm_90a"))
+@pytest.mark.parametrize("signature", ("*fp16:16, *fp16:16, *i32, i32:16, 32", "*fp16, *fp16, *i32, i32, 32"))
+def test_a_product_that_is_not_stored(signature: str, arch: str) -> None:
+    assert "mma" not in forgotten_product.translate(signature, arch=arch).source
+
+
+# ------------------------------------------------------------------------------------------------------- arguments
+
+
+@triton.jit
+def writes(x_ptr, n: tl.int32):
+    tl.store(x_ptr, n)
+
+
+@pytest.mark.parametrize("mode", ("cpu", "interpret"))
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ((np.float32, 3), "only a compile-time parameter"),
+        ((np.zeros(1, np.float32), float("nan")), "pass an integer"),
+        ((np.zeros(1, np.float32), 2.5), "pass an integer"),
+    ],
+)
+def test_arguments_that_are_none(arguments: Any, said: str, mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TILEWRIGHT_MODE", mode)
+    with pytest.raises(errors.ArgumentKindError, match=said):
+        writes[(1,)](*arguments)
+
+
+@pytest.mark.parametrize("mode", ("cpu", "interpret"))
+def test_a_read_only_array_is_written_nowhere(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TILEWRIGHT_MODE", mode)
+    frozen = np.zeros(1, np.float32)
+    frozen.flags.writeable = False
+    with pytest.raises(errors.ArgumentKindError, match="read-only"):
+        writes[(1,)](frozen, 3)
+    assert frozen[0] == 0
+
+
+@pytest.mark.parametrize("mode", ("cpu", "interpret"))
+def test_an_array_without_axes_is_an_array(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TILEWRIGHT_MODE", mode)
+    x = np.zeros((), np.float32)
+    writes[(1,)](x, 3)
+    assert x == 3
+
+
+@pytest.mark.parametrize(
+    ("signature", "said"),
+    [("**fp32, i32", "entry 1"), (None, "a signature is a text"), (["*fp32", "i32"], "a signature is a text")],
+)
+def test_what_is_no_signature(signature: Any, said: str) -> None:
+    with pytest.raises(errors.SignatureError, match=said):
+        writes.translate(signature)
+
+
+def test_an_option_with_a_slip() -> None:
+    with pytest.raises(KeyError, match="num_warp was specified but unrecognised; did you mean num_warps?"):
+        writes[(1,)](np.zeros(1, np.float32), 3, num_warp=4)
+    with pytest.raises(errors.LaunchError, match="power of 2"):
+        writes.translate("*fp32, i32", num_warps=np.int64(3))
+
+
+@pytest.mark.parametrize(("option", "said"), [("3", "power of 2"), ("0", "power of 2"), ("64", "threads")])
+def test_options_of_the_command_line(option: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["translate", f"{__file__}:writes", "--signature", "*fp32, i32", "--num-warps", option]
+    assert main(command) == 1
+    assert said in capsys.readouterr().err
