@@ -75,6 +75,8 @@ def _entry(parameter: KernelParameter, text: str, position: int) -> Argument:
     if dtype is None:
         if text == "None":
             return ConstantArgument(parameter.name, None)
+        if text == "1":
+            raise SignatureError(f"{where}: expected a type, got '1'; an integer that is 1 is written i32:1")
         raise SignatureError(
             f"{where}: expected a type such as *fp32 or i32, got {text!r}; if {parameter.name} is a compile-time value, "
             f"annotate it as {parameter.name}: tl.constexpr"

@@ -30,6 +30,11 @@ PLANS = {
     "races": (("round_robin", "early"), ("reverse", "late")),
 }
 FAULT_STATUS = 86
+SANITIZER_OPTIONS = {
+    "TSAN_OPTIONS": "halt_on_error=1 exitcode=66",
+    "ASAN_OPTIONS": "detect_leaks=0",
+    "UBSAN_OPTIONS": "print_stacktrace=1",  # helpers make the access, a line of the kernel asks for it
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +90,7 @@ def _run(  # type: ignore[no-untyped-def]
         done = subprocess.run(
             [*_launcher(), str(program), file.name], capture_output=True, encoding="utf-8", errors="replace",
             check=False,
-            env={**os.environ, "TSAN_OPTIONS": "halt_on_error=1 exitcode=66", "ASAN_OPTIONS": "detect_leaks=0"},
+            env={**os.environ, **SANITIZER_OPTIONS},
         )  # fmt: skip
         if done.stdout:
             print(done.stdout, end="")
@@ -118,8 +123,8 @@ def _report(text: str, status: int, artifact: Artifact, buffers: Sequence[Buffer
         return explain(_race(text, artifact), artifact)
     if "AddressSanitizer" in text:
         return explain(_out_of_bounds(text, artifact, buffers), artifact)
-    if match := re.search(r"kernel\.cu:(\d+):\d+: runtime error: (.*)", text):
-        return explain(f"misaligned access at line {match[1]}: {match[2]}", artifact)
+    if match := re.search(r"kernel\.cu:\d+:\d+: runtime error: (.*)", text):
+        return explain(f"misaligned access at line {_own_line(text, artifact)}: {match[1]}", artifact)
     return f"the check ended with status {status}:\n{text[-2000:]}"
 
 

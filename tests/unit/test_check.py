@@ -58,6 +58,20 @@ def test_a_false_promise_of_alignment_is_found() -> None:
         launch(artifact, 201)
 
 
+@triton.jit
+def promised(x_ptr, out_ptr, n, B: tl.constexpr):
+    i = tl.multiple_of(n, 16) + tl.arange(0, B)
+    x = tl.load(x_ptr + i)  # the line
+    tl.store(out_ptr + tl.arange(0, B), x)
+
+
+def test_a_false_promise_of_a_multiple_is_told_at_its_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TILEWRIGHT_MODE", "check")
+    line = promised.first_line + 3
+    with pytest.raises(KernelFaultError, match=rf"misaligned access at test_check.py:{line} "):
+        promised[(1,)](np.zeros(1024, np.float32), np.zeros(512, np.float32), 3, B=512)
+
+
 def test_a_divergent_barrier_is_reported() -> None:
     artifact = sums.translate("*fp32:16, *fp32:16, i32, 256")
     source = artifact.source.replace("    __syncthreads();", "    if (threadIdx.x != 5) __syncthreads();")

@@ -184,7 +184,12 @@ def test_an_array_without_axes_is_an_array(mode: str, monkeypatch: pytest.Monkey
 
 @pytest.mark.parametrize(
     ("signature", "said"),
-    [("**fp32, i32", "entry 1"), (None, "a signature is a text"), (["*fp32", "i32"], "a signature is a text")],
+    [
+        ("**fp32, i32", "entry 1"),
+        ("*fp32, 1", "written i32:1"),
+        (None, "a signature is a text"),
+        (["*fp32", "i32"], "a signature is a text"),
+    ],
 )
 def test_what_is_no_signature(signature: Any, said: str) -> None:
     with pytest.raises(errors.SignatureError, match=said):
