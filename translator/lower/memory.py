@@ -32,7 +32,6 @@ from .vectors import (
     width_name,
 )
 
-
 # Hints that plain accesses follow as well. CUDA's functions for them, such as __ldca, make loads that keep an order among
 # threads, which costs a kernel that gathers half of its speed.
 USUAL = ("ca", "wb", "evict_last", "evict_normal")
