@@ -159,3 +159,13 @@ def test_types_of_reductions() -> None:
     assert {name: summed_type(DTYPES_BY_NAME[name]).name for name in sums} == sums
     orders = {"i1": "i32", "u8": "i32", "u32": "u32", "fp16": "fp32", "bf16": "fp32", "fp8e5": "fp32", "fp64": "fp64"}
     assert {name: ordered_type(DTYPES_BY_NAME[name]).name for name in orders} == orders
+
+
+def test_functions_of_the_library_take_a_common_type() -> None:
+    """Of operands that none of its versions takes; those that one takes stay as they are."""
+    power = OPS["libdevice.pow"].rule
+    single, half, whole = (Operand(DTYPES_BY_WORD[word]) for word in ("float32", "float16", "int32"))
+    assert [dtype.word for dtype in power((single, half)).operands] == ["float32", "float32"]
+    assert [dtype.word for dtype in power((single, whole)).operands] == ["float32", "int32"]
+    with pytest.raises(DTypeError, match="got \\(float16, float16\\)"):
+        power((half, half))

@@ -213,6 +213,11 @@ def _elementwise(call: Call, args: list[AxisInfo]) -> AxisInfo:
     return info
 
 
+def _load(call: Call, args: list[AxisInfo]) -> AxisInfo:
+    """Equal addresses under equal masks bring equal elements, unless somebody may change them between two loads."""
+    return unknown(call.type) if call.attribute("volatile") else _elementwise(call, args)
+
+
 def _extremum(call: Call, args: list[AxisInfo]) -> AxisInfo:
     left, right = args
     divisors = tuple(gcd(left.everywhere(a), right.everywhere(a)) for a in range(len(left.contiguity)))
@@ -318,6 +323,7 @@ RULES: dict[str, Rule] = {
     "permute": _permute,
     "reshape": _reshape,
     "hint": _hint,
+    "load": _load,
 } | dict.fromkeys(("lt", "le", "gt", "ge", "eq", "ne"), _compare) | dict.fromkeys(
     ("and", "or", "xor", "logical_and", "logical_or", "where", "invert", "logical_not"), _elementwise
 )  # fmt: skip

@@ -120,10 +120,10 @@ REQUIRES = {
     "split_bf16": ("pack_bf16",),
 }
 
-READS = {"ca": "__ldca", "cg": "__ldcg", "cs": "__ldcs", "cv": "__ldcv", "volatile": "__ldcv"}
-WRITES = {"wb": "__stwb", "cg": "__stcg", "cs": "__stcs", "wt": "__stwt"}
-EVICTION_READS = {"evict_first": "__ldcs", "evict_last": "__ldca"}
-EVICTION_WRITES = {"evict_first": "__stcs", "evict_last": "__stwb"}
+READS = {"cg": "__ldcg", "cs": "__ldcs", "cv": "__ldcv", "volatile": "__ldcv"}
+WRITES = {"cg": "__stcg", "cs": "__stcs", "wt": "__stwt"}
+EVICTION_READS = {"evict_first": "__ldcs"}
+EVICTION_WRITES = {"evict_first": "__stcs"}
 # From a float's bits and back.
 FLOAT_BITS = {
     "half": ("__half_as_ushort", "__ushort_as_half"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..diagnostics import CompilationError, DTypeError, ShapeError, Span
 from ..ir.nodes import Call, Expr, Literal
 from ..ir.types import ValueType
-from ..language.dtypes import DType, Element, PointerType
+from ..language.dtypes import DType, Element
 from ..language.hints import check_size
 from ..ops.casts import check_cast
 from ..ops.promotion import literal_type
@@ -184,10 +184,8 @@ def literal_or_error(value: Const, span: Span) -> DType:
 
 def as_bool(expr: Expr, span: Span) -> Expr:
     """`expr` as int1: itself, or whether it differs from zero; of a pointer, whether it points to anything."""
-    from ..language.dtypes import int1, int64
+    from ..language.dtypes import int1
 
-    if isinstance(expr.type.element, PointerType):
-        expr = Call(expr.type.with_element(int64), "cast", (expr,), (), span=span)
     if expr.type.element == int1:
         return expr
     if isinstance(expr, Literal):

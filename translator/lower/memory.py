@@ -32,6 +32,10 @@ from .vectors import (
     width_name,
 )
 
+# Hints that plain accesses follow as well. CUDA's functions for them, such as __ldca, make loads that keep an order among
+# threads, which costs a kernel that gathers half of its speed.
+USUAL = ("ca", "wb", "evict_last", "evict_normal")
+
 
 def lower_load(context: Context, statement: Assign) -> tuple[Node, ...]:
     """`target = load(pointer, mask, other)`."""
@@ -327,15 +331,10 @@ def _fallback(context: Context, other: Expr | None, type_: ValueType, point: Poi
 
 def read_modifier(call: Call) -> str:
     """The suffix of the helper that a load's cache hints ask for, or ""."""
-    if call.attribute("volatile"):
-        return "volatile"
-    if call.attribute("cache_modifier"):
-        return str(call.attribute("cache_modifier")).lstrip(".")
-    return str(call.attribute("eviction_policy") or "").replace("evict_normal", "")
+    return "volatile" if call.attribute("volatile") else write_modifier(call)
 
 
 def write_modifier(call: Call) -> str:
     """The suffix of the helper that a store's cache hints ask for, or ""."""
-    if call.attribute("cache_modifier"):
-        return str(call.attribute("cache_modifier")).lstrip(".")
-    return str(call.attribute("eviction_policy") or "").replace("evict_normal", "")
+    hint = str(call.attribute("cache_modifier") or "").lstrip(".") or str(call.attribute("eviction_policy") or "")
+    return "" if hint in USUAL else hint

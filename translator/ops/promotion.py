@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import reduce
 
 from ..diagnostics import DTypeError
 from ..language.dtypes import (
@@ -324,13 +325,18 @@ def high_half(operands: tuple[Operand, ...]) -> Resolved:
 
 
 def exact(*overloads: tuple[tuple[str, ...], str]) -> Callable[[tuple[Operand, ...]], Resolved]:
-    """A rule that takes exactly one of the given operand types: ((operand words, result word), …)."""
+    """A rule that takes exactly one of the given operand types: ((operand words, result word), …).
+
+    Operands of which none takes the types are promoted to a common one first, as in Triton.
+    """
 
     def rule(operands: tuple[Operand, ...]) -> Resolved:
         types = tuple(own_type(operand).word for operand in operands)
-        for wanted, result in overloads:
-            if types == wanted:
-                return Resolved(tuple(DTYPES_BY_WORD[word] for word in wanted), DTYPES_BY_WORD[result])
+        common = reduce(promote, map(own_type, operands)).word
+        for given in (types, (common,) * len(operands)):
+            for wanted, result in overloads:
+                if given == wanted:
+                    return Resolved(tuple(DTYPES_BY_WORD[word] for word in wanted), DTYPES_BY_WORD[result])
         choices = " or ".join(f"({', '.join(wanted)})" for wanted, _ in overloads)
         raise DTypeError(f"input arg type does not match: got ({', '.join(types)}), expected {choices}; cast first")
 
