@@ -72,13 +72,13 @@ def int4_product(launchers: Launchers, shape: tuple[int, int, int]) -> Case:
     )
 
 
-def reading(launchers: Launchers, shape: tuple[int, int, int], cache: str) -> Case:
-    """The bound that `int4_product` has in this benchmark: reading the packed weights alone; ".cg" passes by L1."""
+def reading(launchers: Launchers, shape: tuple[int, int, int]) -> Case:
+    """The bound that `int4_product` has in this benchmark: reading the packed weights alone."""
     _, n, k = shape
     words = torch.randint(-(2**31), 2**31, (k // 8 * n,), device="cuda", dtype=torch.int32)
     sums = torch.empty(len(words) // READ_BLOCK, device="cuda")
-    title = f"reading of int4 {n}x{k}{cache}"
-    runs, config_of = bound(launchers, title, lambda meta: (len(sums),), (words, sums), BLOCK=READ_BLOCK, CACHE=cache)
+    title = f"reading of int4 {n}x{k}"
+    runs, config_of = bound(launchers, title, lambda meta: (len(sums),), (words, sums), BLOCK=READ_BLOCK)
     exact = lambda: words.view(-1, READ_BLOCK).sum(1, dtype=torch.int32).double()
     return Case(title, runs, sums, exact, 1e-6, words.nbytes, "TB/s", config_of=config_of)
 
@@ -124,11 +124,11 @@ def more_cases(
 ) -> Iterator[Build]:
     """The cases of one of `MODES`; `made` makes launchers, `layouts` counts for precisions, `config` for int4."""
     if mode == "int4":
-        reads = made("reading_kernel", ["CACHE"], "reading_configs")
+        reads = made("reading_kernel", ["BLOCK"], "reading_configs")
         given = config and "16,64,128,4,4,4"
         products = made("int4_kernel", ["M", "N", "K", "SCALE_SUMS"], "int4_configs", ("c_ptr",), config=given)
         for shape in INT4_SHAPES:
-            yield from (partial(reading, reads, shape, cache) for cache in ("", ".cg"))
+            yield partial(reading, reads, shape)
             yield partial(int4_product, products, shape)
     elif mode == "grouped":
         for name in GROUPS:  # each with tuners of its own: sizes are no arguments, so they are in no key

@@ -66,10 +66,10 @@ def int4_kernel(
 
 
 @triton.jit
-def reading_kernel(words_ptr, sums_ptr, BLOCK: tl.constexpr, CACHE: tl.constexpr):
+def reading_kernel(words_ptr, sums_ptr, BLOCK: tl.constexpr):
     # What reading takes that does next to nothing else: each program sums its block of words.
     program = tl.program_id(0)
-    words = tl.load(words_ptr + program * BLOCK + tl.arange(0, BLOCK), cache_modifier=CACHE)
+    words = tl.load(words_ptr + program * BLOCK + tl.arange(0, BLOCK))
     tl.store(sums_ptr + program, tl.sum(words).to(tl.float32))
 
 

@@ -313,24 +313,42 @@ def moving_base(places, b_ptr, c_ptr, k, BM: tl.constexpr, BN: tl.constexpr, BK:
 
 
 @triton.jit
-def tile_of_group(places, b_ptr, c_ptr, n, k, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+def tile_of_group(places, b_ptr, c_ptr, m, n, k, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
     a_ptr = tl.load(places + tl.program_id(0)).to(tl.pointer_type(tl.float16))
     a_desc = tl.make_tensor_descriptor(a_ptr, [BM, k], [k, 1], [BM, BK])
     b_desc = tl.make_tensor_descriptor(b_ptr, [n, k], [k, 1], [BN, BK])
-    c_desc = tl.make_tensor_descriptor(c_ptr, [BM, n], [n, 1], [BM, BN])
+    c_desc = tl.make_tensor_descriptor(c_ptr, [m, n], [n, 1], [BM, BN])
     column = tl.program_id(1) * BN
     total = tl.zeros((BM, BN), dtype=tl.float32)
     for start in range(0, k, BK):
         total = tl.dot(a_desc.load([0, start]), b_desc.load([column, start]).T, total)
-    c_desc.store([0, column], total)
+    c_desc.store([tl.program_id(0) * BM, column], total)
 
 
 def test_no_map_is_made_for_a_tile_alone() -> None:
-    found = translated(tile_of_group, "*i64:16, *fp16:16, *fp32:16, i32:16, i32:16, 64, 32, 32")
+    found = translated(tile_of_group, "*i64:16, *fp16:16, *fp32:16, i32, i32:16, i32:16, 64, 32, 32")
     (ring,) = found.schedule.rings.rings
     assert ring.kind == "cp_async" and not found.schedule.rings.maps
     reason = r"no TMA +\w+: its tensor map, made in the kernel, would serve one tile"
     assert re.search(reason, found.artifact.source)
+
+
+def test_a_large_tile_has_its_map_made_under_the_products_before(
+    each_way: Callable[[Callable[[], None]], None],
+) -> None:
+    large = "*i64:16, *fp16:16, *fp32:16, i32, i32:16, i32:16, 128, 256, 32"
+    found = translated(tile_of_group, large, num_warps=8)
+    assert found.artifact.persistent and [one.name for one in found.schedule.rings.made] == ["a_map"]
+
+    def check() -> None:
+        rng, n, k = np.random.default_rng(6), 512, 48
+        groups, b = [integers(rng, 128, k) for _ in range(3)], integers(rng, n, k)
+        places = np.array([group.ctypes.data for group in groups], np.int64)
+        c = np.full((384, n), np.nan, np.float32)
+        tile_of_group[(3, 2)](places, b, c, 384, n, k, BM=128, BN=256, BK=32, num_warps=8)
+        np.testing.assert_array_equal(c, np.concatenate(groups).astype(np.float64) @ b.astype(np.float64).T)
+
+    each_way(check)
 
 
 def test_no_map_changes_within_the_loop_that_loads_ahead() -> None:

@@ -382,3 +382,23 @@ def quotient_kernel(x_ptr, out_ptr, EXACT: tl.constexpr):
 def test_quotients_are_rounded_to_nearest_on_demand(exact: bool) -> None:
     text = quotient_kernel.translate(f"*fp32, *fp32, {exact}").source
     assert text.count("__fdiv_rn(") == 2 * exact and ("divide(" in text) == (not exact)
+
+
+@triton.jit
+def mixed_shift_kernel(x_ptr, n_ptr, out_ptr, wide_ptr):
+    i = tl.arange(0, 4)
+    shifted = tl.load(x_ptr + i) >> tl.load(n_ptr + i)
+    tl.static_assert(shifted.dtype == n_ptr.dtype.element_ty)
+    tl.store(out_ptr + i, shifted)
+    tl.store(wide_ptr + i, (shifted >> 1).to(tl.float64))
+
+
+@pytest.mark.parametrize(
+    ("signed", "unsigned"), [("int32", "uint32"), ("int8", "uint32"), ("int64", "uint64"), ("int8", "uint8")]
+)
+def test_signs_are_shifted_in_by_unsigned_counts(run_everywhere: Any, signed: str, unsigned: str) -> None:
+    x, n = np.array([-1, -8, 100, -128], signed), np.array([0, 1, 3, 7], unsigned)
+    *_, out, wide = run_everywhere(mixed_shift_kernel, (1,), x, n, np.zeros(4, unsigned), np.zeros(4))
+    expected = (x.astype(np.int64) >> n.astype(np.int64)).astype(unsigned)
+    np.testing.assert_array_equal(out, expected)
+    np.testing.assert_array_equal(wide, (expected >> np.ones(4, unsigned)).astype(np.float64))

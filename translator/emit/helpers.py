@@ -13,6 +13,7 @@ from .ptx_values import PTX_VALUES
 TEMPLATES = (
     "packet",
     "load_one",
+    "load_packet_if",
     "load_vec",
     "store_vec",
     "round_pairs",
@@ -159,8 +160,12 @@ def _with_requirements(helper: Helper, packets: tuple[int, ...]) -> list[tuple[s
         whole = helper.name.replace("_bounded", "").replace("_if", "")
         single = PACKETS[packets[0]] if len(packets) == 1 else ""
         common = {"whole": whole, "packet": single or "Whole", "single": bool(single)} | _access(modifier)
-        entries = [(helper.name, helper.template, values | common)]
+        hint = str(common["read"]).removeprefix("__ld")
+        masked = helper.template == "load_vec" and values["kind"] == "if" and not values["bools"]
+        own = f"load_packet_if_{hint}" if hint and masked and 1 not in packets else ""  # PTX has no registers of a byte
+        entries = [(helper.name, helper.template, values | common | {"predicated": own})]
         entries.insert(0, (whole, helper.template, values | {"name": whole, "kind": ""} | common))
+        entries += [(f"{own} {size}", "load_packet_if", _packet_if(own, hint, size)) for size in packets if own]
         sizes = [(size, PACKETS[size]) for size in packets]
         return entries if single else [("packet", "packet", {"sizes": sizes}), *entries]
     if helper.template == "load_one":
@@ -178,6 +183,19 @@ def _with_requirements(helper: Helper, packets: tuple[int, ...]) -> list[tuple[s
         values |= PTX_VALUES[helper.template](**helper.values)
     required = [(name, name, {"name": name}) for name in REQUIRES.get(helper.template, ())]
     return [*required, (helper.name, helper.template, values)]
+
+
+def _packet_if(name: str, hint: str, size: int) -> dict[str, Any]:
+    """The spelling of a predicated load of so many bytes."""
+    words = max(size // 4, 1)
+    fields = ["packet"] if words == 1 else [f"packet.{field}" for field in "xyzw"[:words]]
+    registers = ", ".join(f"%{number}" for number in range(words))
+    return {
+        "name": name, "hint": hint, "packet": PACKETS[size], "words": words,
+        "type": (f"v{words}." if words > 1 else "") + f"u{8 * min(size, 4)}",
+        "registers": f"{{{registers}}}" if words > 1 else registers,
+        "outputs": ", ".join(f'"+{"r" if size >= 4 else "h"}"({field})' for field in fields),
+    }  # fmt: skip
 
 
 def _bits(ctype: str, width: int) -> dict[str, str]:

@@ -220,6 +220,8 @@ class Speller:
             operands[1] = Text(operands[1].text, 13, "+")
         text = _place(op.spelling(element), dict(zip(op.parameters, operands, strict=True)))
         result = call.type.element
+        if call.op == "shr" and isinstance(result, DType) and result != element:
+            return Text(f"static_cast<{result.cuda}>({text.text})")
         if narrowed and call.op in NARROW and isinstance(result, DType) and _is_narrow(result):
             return Text(f"static_cast<{result.cuda}>({text.text})")
         return text

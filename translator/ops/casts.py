@@ -89,9 +89,10 @@ def cuda_cast(source: Element, wanted: Element, rounding: str | None = None, bit
     if isinstance(source, PointerType) and wanted == int1:
         return "{x} != nullptr"
     if isinstance(source, PointerType) or isinstance(wanted, PointerType):
-        spelled = f"{wanted.element_ty.cuda}*" if isinstance(wanted, PointerType) else wanted.cuda
-        spelled = f"const {spelled}" if isinstance(wanted, PointerType) and wanted.const else spelled
-        return f"reinterpret_cast<{spelled}>({{x}})"
+        if isinstance(wanted, DType):
+            return f"reinterpret_cast<{wanted.cuda}>({{x}})"
+        memory = "unsigned char" if wanted.element_ty.is_bool() else wanted.element_ty.cuda
+        return f"reinterpret_cast<{'const ' if wanted.const else ''}{memory}*>({{x}})"
     if bitcast:
         return _bit_cast(source, wanted)
     if wanted.is_bool():

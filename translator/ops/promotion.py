@@ -205,12 +205,12 @@ def bitwise(operands: tuple[Operand, ...]) -> Resolved:
 
 
 def right_shift(operands: tuple[Operand, ...]) -> Resolved:
-    """`>>`: arithmetic for signed values, logical for unsigned ones."""
-    resolved, (left, right) = bitwise(operands), adapted_types(operands)
+    """`>>`: arithmetic for signed values, logical for unsigned ones; the result has the common type as elsewhere."""
+    resolved, (left, _right) = bitwise(operands), adapted_types(operands)
     shifted = number_type(resolved.result)
     if left.is_int_signed() and not shifted.is_int_signed():
-        # Triton shifts the sign in and calls the result unsigned; no single type says both.
-        raise DTypeError(f"cannot shift {left} right by {right}: cast the shift count, as n.to(tl.{left.word})")
+        signed = DTYPES_BY_WORD[f"int{shifted.bits}"]  # the sign is shifted in, whatever the result is called
+        return Resolved((signed, signed), shifted)
     return resolved
 
 

@@ -14,10 +14,13 @@ def can_persist(kernel: Kernel, loops: list[tuple[For, bool]], plan: RingPlan) -
     Programs must not talk to each other: no atomics, no loads of what is stored, no cooperative grid. Kernels that loop over
     programs themselves, or end early, stay as they are.
     """
-    if plan.options.launch_cooperative_grid:
-        return False
     rings = [nested for loop, nested in loops if any(r.loop is loop.variable and r.kind == "tma" for r in plan.rings)]
-    if len(rings) != 1 or rings[0]:
+    return len(rings) == 1 and not rings[0] and programs_are_apart(kernel, plan)
+
+
+def programs_are_apart(kernel: Kernel, plan: RingPlan) -> bool:
+    """Whether programs do not talk to each other, and all of them run to their end."""
+    if plan.options.launch_cooperative_grid:
         return False
     stored = {v for v in roots_written(kernel)}
     for statement in statements(kernel.body):

@@ -6,6 +6,7 @@ In: the plan of a kernel's rings. Out: statements for `RingPlan.replaced`, maps 
 from __future__ import annotations
 
 import itertools
+import math
 from dataclasses import replace
 
 from ..analysis.boxes import Box, NotABox, find_box, parameter_text
@@ -15,7 +16,9 @@ from ..ir.nodes import Assign, Call, Effect, Expr, For, Literal, Note, Statement
 from ..ir.types import ValueType
 from ..ir.walk import assigned_variables, bodies, expressions, statements
 from ..language.dtypes import PointerType, int32, void
+from .dots import dot_statements
 from .instructions import whole_pieces
+from .persistence import programs_are_apart
 from .pointers import roots_of
 from .read_once import boxes_across
 from .ring_plan import RingPlan
@@ -24,6 +27,7 @@ from .shared_tiles import SharedTile, fits
 UNBOUNDED = str(1 << 31)  # the size of a dimension that the kernel does not bound
 MADE_RANK = 2  # dimensions of maps that the kernel makes
 LOOPS_THAT_PAY = 1  # for which a map is made once, besides the one that loads ahead: for a tile alone it costs more
+LARGE_SUM = 128 * 256  # elements of a tile whose products take long enough to make the next one's map meanwhile
 NO_BOUND = (1 << 31) - 1  # the same where the kernel makes the map, of sizes that are ints
 
 
@@ -63,9 +67,16 @@ def find_any_box(plan: RingPlan, statement: Assign | Effect, loop: For | None) -
     if any(plan.facts.assignments[variable] != 1 for variable in made.made_of):
         return box
     place = _place(plan, made, statement)
-    if place is not None and place.loops - (loop is not None) < LOOPS_THAT_PAY:
+    if place is not None and place.loops - (loop is not None) < LOOPS_THAT_PAY and not _tile_pays(plan):
         return NotABox("its tensor map, made in the kernel, would serve one tile")
     return box if place is None else made
+
+
+def _tile_pays(plan: RingPlan) -> bool:
+    """Whether even a map for one tile pays: it is made under the products of the tile before, and these take long enough."""
+    loops = [s for s in statements(plan.kernel.body) if isinstance(s, (For, While))]
+    largest = max((math.prod(call.type.shape) for _, call in dot_statements(plan.kernel)), default=0)
+    return len(loops) == 1 and largest >= LARGE_SUM and programs_are_apart(plan.kernel, plan)
 
 
 def _place(plan: RingPlan, box: Box, statement: Statement) -> Place | None:

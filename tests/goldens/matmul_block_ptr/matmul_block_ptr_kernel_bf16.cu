@@ -230,10 +230,9 @@ __device__ __forceinline__ unsigned long long wgmma_descriptor(const void* start
                                                                int stride_bytes = 8 * SWIZZLE_BYTES)
 {
     constexpr int MODE = SWIZZLE_BYTES == 128 ? 1 : SWIZZLE_BYTES == 64 ? 2 : SWIZZLE_BYTES == 32 ? 3 : 0;
-    constexpr unsigned long long SWIZZLE_MODE = static_cast<unsigned long long>(MODE) << 62;
+    constexpr unsigned long long MODE_BITS = static_cast<unsigned long long>(MODE) << 62;
     const auto field = [](unsigned bytes) { return (bytes & 0x3ffff) / 16ull; };   // 14 bits
-    return SWIZZLE_MODE | field(stride_bytes) << 32 | field(leading_bytes) << 16
-        | field(shared_address(start));
+    return MODE_BITS | field(stride_bytes) << 32 | field(leading_bytes) << 16 | field(shared_address(start));
 }
 
 // Orders earlier register and shared-memory accesses before the wgmmas that follow.

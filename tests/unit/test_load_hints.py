@@ -1,0 +1,49 @@
+"""Masked loads with cache hints: one predicated instruction each, in all widths."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+import tilewright as triton
+import tilewright.language as tl
+from tilewright.runtime import nvrtc
+
+WORDS = {"int8": "i8", "float16": "fp16", "float32": "fp32", "float64": "fp64"}
+
+
+@triton.jit
+def hinted(x_ptr, out_ptr, n, BLOCK: tl.constexpr, CACHE: tl.constexpr, EVICT: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + offsets, mask=offsets < n, other=3, cache_modifier=CACHE, eviction_policy=EVICT)
+    tl.store(out_ptr + offsets, x)
+
+
+HINTS = [(".ca", "", "ca"), (".cg", "", "cg"), (".cv", "", "cv"), ("", "evict_first", "cs"), ("", "evict_last", "ca")]
+
+
+@pytest.mark.parametrize("dtype", WORDS)
+@pytest.mark.parametrize("aligned", [True, False])
+def test_elements_inside_are_read_and_others_replaced(run_everywhere: Any, dtype: str, aligned: bool) -> None:
+    n = 304 if aligned else 301
+    x = np.random.default_rng(n).integers(-100, 100, n).astype(dtype)
+    for cache, evict, _ in HINTS[1:4]:
+        given, out = x if aligned else np.resize(x, n + 1)[1:], np.zeros(512, dtype)
+        _, out = run_everywhere(hinted, (2,), given, out, n, BLOCK=256, CACHE=cache, EVICT=evict)
+        assert np.array_equal(out[:n], given) and np.all(out[n:] == 3)
+
+
+@pytest.mark.skipif(not nvrtc.is_available(), reason="NVRTC is not installed")
+@pytest.mark.parametrize("word", WORDS.values())
+@pytest.mark.parametrize(("cache", "evict", "instruction"), HINTS)
+@pytest.mark.parametrize("n", ["i32:16", "i32"])
+def test_the_instruction_has_the_hint(word: str, cache: str, evict: str, instruction: str, n: str) -> None:
+    pointer = f"*{word}:16" if n == "i32:16" else f"*{word}"
+    artifact = hinted.translate(f"{pointer}, {pointer}, {n}, 256, {cache!r}, {evict!r}")
+    cubin = nvrtc.compile_text(artifact)
+    assert cubin.spill_bytes == 0 and "warning" not in cubin.log
+    kinds = {"ca": r"\.ca|", "cv": r"\.cv|\.volatile|"}.get(instruction, rf"\.{instruction}")
+    assert re.search(rf"ld(\.volatile)?\.global({kinds})\.", nvrtc.compile_ptx(artifact))
+    assert ("load_packet_if_" in artifact.source) == (word != "i8" or n == "i32:16")

@@ -1,0 +1,79 @@
+"""Pointers cast to other types: words of memory read as bits of another type, and addresses out of a table."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+import numpy as np
+import pytest
+import tilewright as triton
+import tilewright.language as tl
+from tilewright.runtime import nvrtc
+
+
+@triton.jit
+def bits_kernel(x_ptr, flags_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    words = x_ptr.to(tl.pointer_type(tl.int32))  # of what is only read
+    bits = tl.load(words + i, mask=i < n, other=0)
+    flags = tl.load(flags_ptr.to(tl.pointer_type(tl.int1)) + i, mask=i < n, other=False)
+    low = tl.load(x_ptr.to(tl.pointer_type(tl.uint16)) + 2 * i, mask=i < n, other=0)
+    tl.store(out_ptr.to(tl.pointer_type(tl.int32)) + i, tl.where(flags, bits, low.to(tl.int32)), mask=i < n)
+
+
+def test_memory_that_is_only_read_has_other_types(run_everywhere: Any) -> None:
+    x = np.random.default_rng(0).standard_normal(13).astype(np.float32)
+    flags = (np.arange(13) % 3 == 0).astype(np.uint8)
+    *_, out = run_everywhere(bits_kernel, (1,), x, flags, np.zeros_like(x), 13, BLOCK=16)
+    bits = x.view(np.int32)
+    np.testing.assert_array_equal(out.view(np.int32), np.where(flags, bits, bits & 0xFFFF))
+
+
+@triton.jit
+def either_kernel(x_ptr, y_ptr, out_ptr, pick, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    p = x_ptr.to(tl.pointer_type(tl.int32))
+    if pick:
+        p = out_ptr.to(tl.pointer_type(tl.int32))
+    near = tl.where(i < 4, p, y_ptr.to(tl.pointer_type(tl.int32))) + i
+    tl.store(out_ptr.to(tl.pointer_type(tl.int32)) + i, tl.load(near) + 1)
+
+
+@pytest.mark.parametrize("pick", [0, 1])
+def test_what_is_read_and_what_is_written_meet(run_everywhere: Any, pick: int) -> None:
+    x, y, start = (np.arange(8, dtype=np.int32) + offset for offset in (0, 100, 50))
+    *_, out = run_everywhere(
+        either_kernel, (1,), x.view(np.float32), y.view(np.float32), start.view(np.float32), pick, 8
+    )
+    np.testing.assert_array_equal(out.view(np.int32), np.where(np.arange(8) < 4, start if pick else x, y) + 1)
+
+
+@triton.jit
+def table_kernel(table_ptr, out_ptr, BLOCK: tl.constexpr):
+    addresses = table_ptr.to(tl.pointer_type(tl.uint64))
+    source = tl.load(addresses + tl.program_id(0)).to(tl.pointer_type(tl.float32))
+    i = tl.arange(0, BLOCK)
+    tl.store(out_ptr + tl.program_id(0) * BLOCK + i, tl.load(source + i))
+
+
+def test_addresses_lie_in_a_table_that_is_only_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TILEWRIGHT_MODE", "cpu")
+    sources = [np.arange(8, dtype=np.float32) * k for k in (1, 3)]
+    table = np.array([source.ctypes.data_as(ctypes.c_void_p).value for source in sources], np.int64)
+    out = np.zeros(16, np.float32)
+    table_kernel[(2,)](table, out, BLOCK=8)
+    np.testing.assert_array_equal(out, np.concatenate(sources))
+
+
+@pytest.mark.skipif(not nvrtc.is_available(), reason="NVRTC is not installed")
+@pytest.mark.parametrize(
+    ("kernel", "signature"),
+    [
+        (bits_kernel, "*fp32:16, *u8:16, *fp32:16, i32, 64"),
+        (either_kernel, "*fp32:16, *fp32:16, *fp32:16, i32, 64"),
+        (table_kernel, "*i64:16, *fp32:16, 64"),
+    ],
+)
+def test_no_cast_takes_const_away(kernel: Any, signature: str) -> None:
+    assert "warning" not in nvrtc.compile_text(kernel.translate(signature)).log
