@@ -88,3 +88,27 @@ def test_statements_behind_their_head_count(run_everywhere: Any) -> None:
         y = (3 if n > 2 else 0) + (10 if block == 16 else 60 if n == 2 else 80) + sum(range(n))
         np.testing.assert_array_equal(got, (x * 2 if n > 3 else x + 1) + y + np.arange(block) + 1)
     assert one_line_kernel.translate("*fp32:16, i32, 32").source.count("// once") == 1
+
+
+@triton.jit
+def one_more(v):
+    """Adds one. \\"""  # noqa: D301 (the backslash is the subject)
+    return v + 1  # up \
+
+
+@triton.jit
+def backslash_kernel(x_ptr, n):
+    # C:\temp\
+    i = tl.arange(0, 8)  # here \
+    if n > 3:  # there \
+        tl.store(x_ptr + i, one_more(n))  # and there \
+    else:  # or \
+        # there \
+        tl.store(x_ptr + i, 2)
+
+
+def test_comments_that_end_in_a_backslash_take_no_code_in(run_everywhere: Any) -> None:
+    source = backslash_kernel.translate("*i32, i32").source
+    assert "temp" in source and not any(line.endswith("\\") for line in source.splitlines() if "//" in line)
+    (x,) = run_everywhere(backslash_kernel, (1,), np.zeros(8, np.int32), 5)
+    assert (x == 6).all()

@@ -26,7 +26,7 @@ from .constants import constant_lines, used_constants, values_in_code, words_of
 from .helpers import order_helpers
 from .templates import environment, filled
 from .used import used_helpers
-from .wrap import WIDTH, wrap_code, wrap_comment
+from .wrap import WIDTH, closed, wrap_code, wrap_comment
 
 INDENT = 4
 FIELD_COLUMN = 11
@@ -175,7 +175,7 @@ def _render_branch(branch: Branch, indent: int, source: int) -> list[tuple[str, 
 
 
 def _remark(comment: str) -> str:
-    return f"   // {comment}" if comment else ""
+    return closed(f"   // {comment}") if comment else ""
 
 
 # ---------------------------------------------------------------------------------------- functions and helpers
@@ -183,7 +183,9 @@ def _remark(comment: str) -> str:
 
 def _render_function(function: Function) -> str:
     body = "\n".join(line for line, _ in _render_nodes(function.body, INDENT))
-    return environment().get_template("function.cu.j2").render(function=function, body=body)
+    comments = [closed(comment) for comment in function.comments]
+    template = environment().get_template("function.cu.j2")
+    return template.render(signature=function.signature, comments=comments, body=body)
 
 
 def _with_text(values: dict[str, Any]) -> dict[str, Any]:

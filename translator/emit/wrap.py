@@ -118,11 +118,17 @@ def wrap_comment(text: str, indent: int, prefix: str = "// ", continuation: str 
     empty = True
     for word in text.split(" "):
         if not empty and len(current) + 1 + len(word) > WIDTH:
-            lines.append(current.rstrip())
+            lines.append(closed(current))
             current, empty = " " * indent + continuation, True
         if empty and not word:
             continue
         current += word if empty else f" {word}"
         empty = False
-    lines.append(current.rstrip())
+    lines.append(closed(current))
     return lines
+
+
+def closed(comment: str) -> str:
+    """The line of a comment, which takes no part of the next line in: C++ reads a line that ends in a backslash on."""
+    line = comment.rstrip()
+    return f"{line}." if line.endswith("\\") else line
