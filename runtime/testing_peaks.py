@@ -44,7 +44,7 @@ def nvsmi(attrs: Sequence[str]) -> list[int]:
       FileNotFoundError: where there is no `nvidia-smi`.
     """
     query = ["nvidia-smi", "-i", "0", f"--query-gpu={','.join(attrs)}", "--format=csv,noheader,nounits"]
-    answer = subprocess.run(query, capture_output=True, text=True, check=True).stdout
+    answer = subprocess.run(query, capture_output=True, encoding="utf-8", check=True).stdout
     return [int(word) for word in answer.split(",")]
 
 

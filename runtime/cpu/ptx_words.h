@@ -15,10 +15,6 @@ inline float square_root(float x) { return sqrtf(x); }
 inline float power_of_two(float x) { return x < -126.0f ? 0.0f : exp2f(x); }
 inline unsigned shared_address(const void* pointer) { return unsigned(reinterpret_cast<uintptr_t>(pointer)); }
 template <int N, typename T> void forget(T (&)[N]) {}
-template <typename Packet> void load_packet_if_ca(Packet& packet, const Packet* source, bool inside)
-{
-    if (inside) packet = *source;
-}
 template <typename Packet> void load_packet_if_cg(Packet& packet, const Packet* source, bool inside)
 {
     if (inside) packet = *source;
