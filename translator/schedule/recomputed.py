@@ -15,15 +15,15 @@ from dataclasses import dataclass, field, replace
 
 from ..analysis.facts import Facts
 from ..ir.nodes import Assign, Call, CallFunction, Expr, For, Kernel, Statement, Use, Variable, While
-from ..ir.walk import assigned_variables, bodies, children, expressions, used_variables
+from ..ir.walk import assigned_variables, bodies, children, expressions, statements, subexpressions, used_variables
 from .instructions import LANE_BITS
 from .layout import REGISTER, Layout
 from .registers import OTHER_REGISTERS, REGISTER_FILE, blocks_that_fit, needs_whole_multiprocessor, peak_registers
 
 ENOUGH_BLOCKS = 3  # on a multiprocessor: while one computes, others load
 FEWEST_REGISTERS = 4  # of a tile, per thread, that is worth it
-PAIR = 2  # blocks on a multiprocessor: one is well worth the other
-MARGIN = 8  # registers that stay free where room is made for a third: spilling costs far more than it brings
+PAIR = 2  # blocks on a multiprocessor, beside which a third brings little
+MARGIN = 8  # registers that stay free where spilling would cost more than a block brings
 MOST_PARTS = 48  # of an expression with everything written out that is computed again
 
 
@@ -79,13 +79,30 @@ def choose_recomputed(
     before = blocks_that_fit(peak_registers(kernel, facts, layouts, held), num_threads)
     before = min(before, 1) if needs_whole_multiprocessor(everything, num_threads) else before
     peak = peak_registers(kernel, chosen.seen_by(facts), kept, held)
-    roomy = min(blocks_that_fit(peak + MARGIN, num_threads), enough_blocks)
-    after = max(roomy, min(blocks_that_fit(peak, num_threads), PAIR, enough_blocks))
+    margin = MARGIN if before >= PAIR or _loads_by_ptx(kernel) else 0
+    after = min(blocks_that_fit(peak + margin, num_threads), enough_blocks)
     more = 0 < before < enough_blocks and after > before
     if fits and not more:
         return Recomputed()
     forgotten = _forgotten(exchanges, found, facts, order, kept)
     return replace(chosen, forgotten=forgotten, blocks=after if more else None)
+
+
+def _loads_by_ptx(kernel: Kernel) -> bool:
+    """Whether loads have cache hints: to the compiler they are PTX, and it keeps an address for each of them."""
+    loads = (
+        part
+        for statement in statements(kernel.body)
+        for expr in expressions(statement)
+        for part in subexpressions(expr)
+        if isinstance(part, Call) and part.op == "load"
+    )
+    return any(
+        load.attribute("volatile")
+        or load.attribute("eviction_policy") == "evict_first"
+        or load.attribute("cache_modifier") not in (None, "", ".ca")
+        for load in loads
+    )
 
 
 def _is_small(layout: Layout) -> bool:

@@ -123,7 +123,7 @@ __device__ __forceinline__ State block_reduce(State state, State* partial)
     return warp_reduce<Op, NUM_WARPS / 2, 1>(partial[lane % NUM_WARPS]);
 }
 
-extern "C" __global__ void __launch_bounds__(NUM_THREADS, 2)
+extern "C" __global__ void __launch_bounds__(NUM_THREADS, 3)
 layer_norm_fwd(const half* x_ptr, half* y_ptr, const half* w_ptr, const half* b_ptr, float* mean_ptr,
                float* rstd_ptr, int M, float eps)
 {
