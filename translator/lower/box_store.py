@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from ..ir.nodes import Call, Effect, Expr, Return, Use, Variable
 from ..ir.types import Dim, ValueType
@@ -27,62 +28,85 @@ from .vectors import width_name
 BUFFERS = 2  # pieces in shared memory at once: one is written while the other is copied out
 
 
+@dataclass(frozen=True, slots=True)
+class Pieces:
+    """How a tile is cut for its store: the number of the piece at hand, as text, how many there are, and their constant."""
+
+    number: str
+    count: int
+    name: str
+
+
 def lower_box_store(context: Context, statement: Effect) -> tuple[Node, ...]:
     """Cuts the tile into pieces of a line's width, where every thread has a part of each piece; otherwise takes it whole."""
     call = statement.call
-    value = call.args[0]
     layout = context.schedule.statement_layouts[id(statement)]
-    prepare, variable = _in_registers(context, statement, value, layout)
-    shape = value.type.shape
-    fast = [axis for axis in call.attribute("axes") if axis is not None][-1]
-    whole = SharedTile(shape, fast, value.type.dtype.itemsize)
-    pieces = whole.boxes if _by_registers(layout, fast, bits_of(whole.boxes)) else 1
-    piece_side = _piece_side(context, whole, value.type, _word(call)) if pieces > 1 else shape[fast]
-    sides = tuple(piece_side if axis == fast else side for axis, side in enumerate(shape))
-    tile = SharedTile(sides, fast, whole.itemsize, min(pieces, BUFFERS))
+    prepare, variable = _in_registers(context, statement, call.args[0], layout)
+    tile, pieces = _cut(context, call, layout)
     parts = context.schedule.store_parts.get(id(statement), 1)
     array = _buffer(context, statement, variable, tile, _word(call), parts)
     for helper in ("async_proxy_fence", "tma_store_wait"):
         context.use_helper(helper)
     own, barrier = sharing(context, parts)
-    number = context.names.shared_index("piece") if pieces > 1 else "0"
-    text = f"{side_text(context, shape[fast])} / {side_text(context, piece_side)}"
-    count = context.constant("STORE_PIECES", pieces, f"pieces of {_word(call)}, stored one by one", text, "stores")
+    free = Branch(own, (Line("tma_store_wait<0>();"),))
     stage = ""
     body: list[Node] = []
-    free = Branch(own, (Line("tma_store_wait<0>();"),))
     if tile.stages > 1:
         buffers, buffer = _buffers(context, tile), context.names.shared_index("buffer")
         stage = f"[{buffer}]"
-        body.append(Line(f"const int {buffer} = {number} % {buffers};"))
+        body.append(Line(f"const int {buffer} = {pieces.number} % {buffers};"))
     else:
         body += [free, *barrier("this part of shared memory has been copied out")]
     body += [
-        *_write(context, variable, layout, tile, f"{array}{stage}", number, pieces, count),
+        *_write(context, variable, layout, tile, f"{array}{stage}", pieces),
         Line("async_proxy_fence();", "tensor copies read through the asynchronous proxy"),
     ]
     if tile.stages > 1:
         body += [free, *barrier("the piece is complete, and the other buffer has been copied out")]
     else:
         body += barrier("the piece is complete")
-    copies = _copy(context, variable, call, tile, f"{array}{stage}", (number, pieces), parts)
+    copies = _copy(context, variable, call, tile, f"{array}{stage}", pieces, parts)
     body.append(Branch(own, copies))
-    nodes: tuple[Node, ...] = tuple(body)
-    first: tuple[Node, ...] = ()
-    if call.attribute("repeated"):
-        context.use_helper("tma_store_complete")
-        wait = Line("tma_store_complete<0>();", "an earlier store to the same place comes first")
-        first = (Branch(own, (wait,)),)
+    first = _earlier_stores(context, call, own)
     if tile.stages > 1 and context.shared.takes_turns(array):
         first = (*first, free, *barrier("what other stores have in this memory has been copied out"))
-    if pieces > 1:
-        nodes = (Loop(f"for (int {number} = 0; {number} < {count}; ++{number})", nodes, unroll=True),)
+    nodes: tuple[Node, ...] = tuple(body)
+    if pieces.count > 1:
+        header = f"for (int {pieces.number} = 0; {pieces.number} < {pieces.name}; ++{pieces.number})"
+        nodes = (Loop(header, nodes, unroll=True),)
+    return (*prepare, *first, *nodes, *_at_end(context, own))
+
+
+def _cut(context: Context, call: Call, layout: Layout) -> tuple[SharedTile, Pieces]:
+    """The part of a tile that lies in shared memory at once, and which of how many it is."""
+    shape = call.args[0].type.shape
+    fast = [axis for axis in call.attribute("axes") if axis is not None][-1]
+    whole = SharedTile(shape, fast, call.args[0].type.dtype.itemsize)
+    count = whole.boxes if _by_registers(layout, fast, bits_of(whole.boxes)) else 1
+    side = _piece_side(context, whole, call.args[0].type, _word(call)) if count > 1 else shape[fast]
+    sides = tuple(side if axis == fast else other for axis, other in enumerate(shape))
+    number = context.names.shared_index("piece") if count > 1 else "0"
+    text = f"{side_text(context, shape[fast])} / {side_text(context, side)}"
+    name = context.constant("STORE_PIECES", count, f"pieces of {_word(call)}, stored one by one", text, "stores")
+    return SharedTile(sides, fast, whole.itemsize, min(count, BUFFERS)), Pieces(number, count, name)
+
+
+def _earlier_stores(context: Context, call: Call, own: str) -> tuple[Node, ...]:
+    """The wait for earlier stores to the same place, where there may be some."""
+    if not call.attribute("repeated"):
+        return ()
+    context.use_helper("tma_store_complete")
+    return (Branch(own, (Line("tma_store_complete<0>();", "an earlier store to the same place comes first"),)),)
+
+
+def _at_end(context: Context, own: str) -> tuple[Node, ...]:
+    """The last wait, here where the kernel may return; otherwise the role owes it at its end."""
     last = Branch(own, (Line("tma_store_wait<0>();"),), (), "shared memory must outlive the copies")
     if any(isinstance(s, Return) for s in statements(context.kernel.body)):
-        return (*prepare, *first, *nodes, last)
+        return (last,)
     if last not in context.role.at_end:
         context.role.at_end.append(last)
-    return (*prepare, *first, *nodes)
+    return ()
 
 
 def sharing(context: Context, parts: int) -> tuple[str, Callable[[str], tuple[Node, ...]]]:
@@ -167,57 +191,44 @@ def _piece_side(context: Context, whole: SharedTile, type_: ValueType, word: str
 
 
 def _write(
-    context: Context,
-    variable: Variable,
-    layout: Layout,
-    tile: SharedTile,
-    array: str,
-    number: str,
-    pieces: int,
-    all_pieces: str,
+    context: Context, variable: Variable, layout: Layout, tile: SharedTile, array: str, pieces: Pieces
 ) -> tuple[Node, ...]:
     """This thread's part of a piece, consecutive elements at once."""
     fast, slow = tile.fast, tile.slow
-    name = context.names.variable(variable)
     width = min(layout.vector(fast), tile.chunk)
-    access = Access(fast, width, (), ())
-    width_text = width_name(context, layout, access) if width > 1 else "1"
-    per_piece = layout.registers(fast) // pieces
-    vectors = per_piece // width
-    names = context.axis_indices(layout)
+    width_text = width_name(context, layout, Access(fast, width, (), ())) if width > 1 else "1"
+    per_piece = layout.registers(fast) // pieces.count
+    vectors, rows = per_piece // width, layout.registers(slow)
+    cut = pieces.count > 1
     if stores_matrices(layout, tile, per_piece):
-        own = _piece_elements(context, layout.axes[fast], per_piece, all_pieces) if pieces > 1 else ""
+        own = _piece_elements(context, layout.axes[fast], per_piece, pieces.name) if cut else ""
         limit = own or context.count(layout.axes[fast])
-        return write_matrices(context, variable, layout, tile, array, own and f"{number} * {own}", limit)
-    v, r = context.names.shared_index("v"), names[slow]
-    rows = layout.registers(slow)
+        return write_matrices(context, variable, layout, tile, array, own and f"{pieces.number} * {own}", limit)
+    v, r = context.names.shared_index("v"), context.axis_indices(layout)[slow]
     inside = Index(f"{v} * {width_text}", v, width_text) if width > 1 else Index(v)
     inside = inside if vectors > 1 else Index("0", "0", width_text)
     row = Index(r if rows > 1 else "0")
     at = point_of(layout, (inside, row) if fast == 0 else (row, inside))
-    naming, place = place_line(
-        context, element_place(context, tile, variable, at), variable.name, vectors > 1 or rows > 1
-    )
-    v_text = v if vectors > 1 else "0"
-    element = f"{v_text} * {width_text}" if width > 1 and v_text != "0" else v_text
-    if pieces > 1:
-        own = _piece_elements(context, layout.axes[fast], per_piece, all_pieces)
-        element = f"{number} * {own} + {element}" if element != "0" else f"{number} * {own}"
+    place = element_place(context, tile, variable, at)
+    naming, place = place_line(context, place, variable.name, vectors > 1 or rows > 1)
+    element = inside.text
+    if cut:
+        own = _piece_elements(context, layout.axes[fast], per_piece, pieces.name)
+        element = f"{pieces.number} * {own} + {element}" if element != "0" else f"{pieces.number} * {own}"
     subscripts = {slow: f"[{row.text}]" if rows > 1 else "", fast: f"[{element}]" if layout.registers(fast) > 1 else ""}
-    source = name + "".join(subscripts[axis] for axis in layout.array_axes())
+    source = context.names.variable(variable) + "".join(subscripts[axis] for axis in layout.array_axes())
+    line = Line(f"{array}[{place}] = {source};")
     if width > 1:
         context.needs.packets |= {width * tile.itemsize}
         helper = context.use_helper("store_vec", "store_vec", kind="", modifier="", bools=False)
-        line: Node = Line(f"{helper}<{width_text}>(&{array}[{place}], {run_at(source)});")
-    else:
-        line = Line(f"{array}[{place}] = {source};")
+        line = Line(f"{helper}<{width_text}>(&{array}[{place}], {run_at(source)});")
     nodes: tuple[Node, ...] = (*naming, line)
     if vectors > 1:
-        limit = f"PIECE_ELEMS / {width_text}" if pieces > 1 and width > 1 else str(vectors)
+        comment = "accesses of a thread per line of a piece"
         limit = (
-            context.constant("PIECE_VECS", vectors, "accesses of a thread per line of a piece", topic="stores")
-            if "/" not in limit
-            else limit
+            f"PIECE_ELEMS / {width_text}"
+            if cut and width > 1
+            else context.constant("PIECE_VECS", vectors, comment, topic="stores")
         )
         nodes = (Loop(f"for (int {v} = 0; {v} < {limit}; ++{v})", nodes, unroll=True),)
     if rows > 1:
@@ -232,16 +243,15 @@ def _piece_elements(context: Context, axis: tuple[int, ...], per_piece: int, all
 
 
 def _copy(
-    context: Context, variable: Variable, call: Call, tile: SharedTile, array: str, piece: tuple[str, int], parts: int
+    context: Context, variable: Variable, call: Call, tile: SharedTile, array: str, pieces: Pieces, parts: int
 ) -> tuple[Node, ...]:
-    """The tensor copies of a piece (its number, and how many there are), box by box."""
+    """The tensor copies of a piece, box by box."""
     rank = len(call.args) - 1
-    number, pieces = piece
     helper = context.use_helper("tma_store", f"tma_store_{rank}d", rank=rank)
     starts = [context.speller.text(arg) for arg in call.args[1:]]
-    if pieces > 1:
+    if pieces.count > 1:
         fast = list(call.attribute("axes")).index(tile.fast)
-        moved = f"{number} * {side_text(context, tile.shape[tile.fast])}"
+        moved = f"{pieces.number} * {side_text(context, tile.shape[tile.fast])}"
         starts[fast] = moved if starts[fast] == "0" else f"{starts[fast]} + {moved}"
     if parts > 1:
         rows = _store_rows(context, tile, parts)

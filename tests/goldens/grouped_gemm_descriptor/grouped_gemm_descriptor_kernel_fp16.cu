@@ -48,8 +48,8 @@ constexpr int CHUNK = 16 / sizeof(half);                        // elements of 1
 constexpr int LINE_CHUNKS = SWIZZLE / 16;                       // 16-byte chunks of a line
 constexpr int STORE_ROWS = BLOCK_M / 2;                         // rows that a warpgroup copies out
 constexpr int PIECE_WIDTH = 128 / sizeof(half);                 // columns of a piece of c: 128 bytes
-constexpr int STORE_BUFFERS = 2;                                // pieces: one is written, one copied out
 constexpr int STORE_PIECES = BLOCK_N / PIECE_WIDTH;             // pieces of c, stored one by one
+constexpr int STORE_BUFFERS = 2;                                // pieces: one is written, one copied out
 constexpr int PIECE_ELEMS = COLS / STORE_PIECES;                // elements of a piece in a thread's row
 
 // Rounds value(0), value(1), ..., two at a time: a pair shares a register from the start.

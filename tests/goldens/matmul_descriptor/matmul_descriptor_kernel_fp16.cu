@@ -50,8 +50,8 @@ constexpr int A_PART = A_ROWS / 2 * A_COLS;                     // elements of a
 constexpr int SWIZZLE = 128;                                    // bytes of a swizzled line
 constexpr int CHUNK = 16 / sizeof(half);                        // elements of 16 bytes, a descriptor's unit
 constexpr int PIECE_WIDTH = 128 / sizeof(half);                 // columns of a piece of c: 128 bytes
-constexpr int STORE_BUFFERS = 2;                                // pieces: one is written, one copied out
 constexpr int STORE_PIECES = BLOCK_N / PIECE_WIDTH;             // pieces of c, stored one by one
+constexpr int STORE_BUFFERS = 2;                                // pieces: one is written, one copied out
 constexpr int PIECE_ELEMS = COLS / STORE_PIECES;                // elements of a piece in a thread's row
 constexpr int STORE_ROWS = BLOCK_M / 2;                         // rows that a warpgroup copies out
 
