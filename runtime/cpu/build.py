@@ -91,7 +91,7 @@ def entry_point(artifact: Artifact, shared: str | None = None) -> str:
         f"    {memory}engine.proxies = {proxies};\n"
         "    const auto entry = [](void* packed) {\n"
         "        const auto* a = static_cast<const unsigned long long*>(packed);\n"
-        f"        (void)a; {artifact.kernel_name}({', '.join(arguments)});\n"
+        f"        (void)a; ::{artifact.kernel_name}({', '.join(arguments)});\n"
         "    };\n"
         f"    return run_grid(launch, {artifact.num_threads}, entry, const_cast<unsigned long long*>(arguments));\n}}\n}}\n"
         'extern "C" const char* tilewright_run(unsigned x, unsigned y, unsigned z, unsigned schedule, unsigned seed,\n'

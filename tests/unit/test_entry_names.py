@@ -174,3 +174,24 @@ def test_constants_whose_names_mean_something_else(run_everywhere: Any) -> None:
     text = scaled_kernel.translate("*fp32, *fp32, i32, i32:1, 3, 0.5, 4, 7, 128", num_warps=2)
     if nvrtc.is_available():
         assert nvrtc.compile_text(text).registers > 0
+
+
+@triton.jit
+def a(x_ptr):
+    tl.store(x_ptr + tl.arange(0, 8), 1.0)
+
+
+@triton.jit
+def engine(x_ptr):
+    tl.store(x_ptr + tl.arange(0, 8), 2.0)
+
+
+@triton.jit
+def launch(x_ptr):
+    tl.store(x_ptr + tl.arange(0, 8), 3.0)
+
+
+@pytest.mark.parametrize(("kernel", "value"), [(a, 1.0), (engine, 2.0), (launch, 3.0)])
+def test_names_of_the_cpu_run_are_free(run_everywhere: Any, kernel: Any, value: float) -> None:
+    (x,) = run_everywhere(kernel, (1,), np.zeros(8, np.float32))
+    assert np.all(x == value)

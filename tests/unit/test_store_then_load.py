@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 import tilewright as triton
 import tilewright.language as tl
 from tilewright.artifact import Options
@@ -31,6 +32,49 @@ def in_place(x_ptr, n, N: tl.constexpr):
         tl.store(pointers, tl.load(pointers) * 2)
 
 
+@triton.jit
+def shifted(x_ptr, kept_ptr, out_ptr, n, N: tl.constexpr):
+    # Each thread stores one element and loads another's.
+    offsets = tl.arange(0, N)
+    tl.store(kept_ptr + offsets, tl.load(x_ptr + offsets))
+    tl.store(out_ptr + offsets, tl.load(kept_ptr + (offsets + 1) % N))
+
+
+@triton.jit
+def in_two_loops(x_ptr, kept_ptr, out_ptr, n, N: tl.constexpr):
+    for start in range(0, n, N):
+        places = start | tl.arange(0, N)
+        tl.store(kept_ptr + places, tl.load(x_ptr + places) + 1)
+    for start in range(0, n, N):
+        places = start + tl.arange(0, N)
+        tl.store(out_ptr + places, tl.load(kept_ptr + places) * 2)
+
+
+@triton.jit
+def on_one_way(x_ptr, kept_ptr, out_ptr, n, N: tl.constexpr):
+    offsets = tl.arange(0, N)
+    tl.store(kept_ptr + offsets, tl.load(x_ptr + offsets))
+    if n > 5000:
+        tl.debug_barrier()
+    for _ in range(n - 2048):
+        tl.debug_barrier()
+    tl.store(out_ptr + offsets, tl.load(kept_ptr + N - 1 - offsets))
+
+
+@pytest.mark.parametrize(
+    ("kernel", "expected"),
+    [
+        (shifted, lambda x: np.r_[np.roll(x[:1024], -1), np.zeros(1024)]),
+        (in_two_loops, lambda x: (x + 1) * 2),
+        (on_one_way, lambda x: np.r_[x[:1024][::-1], np.zeros(1024)]),
+    ],
+)
+def test_other_threads_load_what_was_stored(run_everywhere: Any, kernel: Any, expected: Any) -> None:
+    x = np.random.default_rng(2).integers(-9, 9, 2048).astype(np.float32)
+    *_, out = run_everywhere(kernel, (1,), x, np.zeros_like(x), np.zeros_like(x), 2048, N=1024)
+    np.testing.assert_array_equal(out, expected(x))
+
+
 def test_a_stored_tile_is_loaded_again(run_everywhere: Any) -> None:
     x = np.random.default_rng(8).integers(-4, 5, (32, 64)).astype(np.float32)
     kept, out = np.zeros(32, np.float32), np.zeros_like(x)
@@ -47,5 +91,5 @@ def test_what_only_its_thread_reads_needs_no_barrier() -> None:
             (in_place, "*fp32:16, i32, 1024"),
         )
     ]
-    assert "all of the tile has been stored before it is loaded again" in texts[0]
+    assert "every thread has stored to kept_ptr before it is loaded again" in texts[0]
     assert "__syncthreads" not in texts[1]

@@ -341,7 +341,7 @@ class Context:
         """Records that a barrier has been passed."""
         self.shared.being_read.clear()
         self.order.loaded_from.clear()
-        self.order.stored.clear()
+        self.order.stored_to.clear()
 
     @contextmanager
     def conversions(self, entries: dict[tuple[Variable, Layout], str]) -> Iterator[None]:

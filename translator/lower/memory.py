@@ -204,8 +204,13 @@ def _load_scalar(context: Context, statement: Assign, call: Call) -> tuple[Node,
     if target in context.agreed:
         first, what = f"{context.roles.tid} == 0", "loaded by one thread, so that all go the same way"
         return told_by_one(context, statement, target, first, text.text, what)
+    before = order_after_stores(context, pointer, None)
     note_load(context, pointer, None)
-    return (*context.bind_scalar(statement, target, text.text), *context.stages.after_load.get(id(statement), ()))
+    return (
+        *before,
+        *context.bind_scalar(statement, target, text.text),
+        *context.stages.after_load.get(id(statement), ()),
+    )
 
 
 def _scalar_reader(context: Context, modifier: str) -> str:
@@ -218,7 +223,9 @@ def _store_scalar(context: Context, call: Call, pointer: Expr, value: Expr, mask
         condition = Text(f"{condition.text} && {test.within(6, '&&')}", 5, "&&")
     text = memory_value(value.type, context.speller.spell(value))
     target = element_text(context, pointer, None).text
-    return (*order_after_loads(context, pointer, None), *_guarded(condition, Line(f"{target} = {text};")))
+    before = order_after_loads(context, pointer, None)
+    note_store(context, pointer, None)
+    return (*before, *_guarded(condition, Line(f"{target} = {text};")))
 
 
 # ------------------------------------------------------------------------------------------------------- vectors

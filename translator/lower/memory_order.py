@@ -1,6 +1,6 @@
 """Which arrays were read, and in which layout: a store must not overwrite what another thread has yet to load.
 
-And which tiles were stored: a load from the same pointers finds what other threads have stored there.
+And which were stored to: a load finds what other threads have stored before. Of a loop's own last trip nothing is known here.
 """
 
 from __future__ import annotations
@@ -45,15 +45,19 @@ def order_after_loads(context: Context, pointer: Expr, layout: Layout | None) ->
     return ()
 
 
-def note_store(context: Context, pointer: Expr, layout: Layout) -> None:
-    """Remembers where a tile was stored, as long as the pointer means the same."""
-    if all(context.facts.assignments[v] <= 1 for v in used_variables(pointer)):
-        context.order.stored[pointer] = layout
+def note_store(context: Context, pointer: Expr, layout: Layout | None) -> None:
+    """Remembers which argument is stored to, in which layout, and through which pointers as long as they stay the same."""
+    fixed = all(context.facts.assignments[v] <= 1 for v in used_variables(pointer))
+    for root in pointer_roots(context, pointer):
+        context.order.stored_to.setdefault(root, set()).add((pointer if fixed else None, layout))
 
 
-def order_after_stores(context: Context, pointer: Expr, layout: Layout) -> tuple[Node, ...]:
-    """A barrier where this load reads what other threads have stored through the same pointers."""
-    stored = context.order.stored.get(pointer)
-    if stored is None or (stored == layout and not copies_guard(context, layout)):
-        return ()
-    return context.barrier("all of the tile has been stored before it is loaded again")
+def order_after_stores(context: Context, pointer: Expr, layout: Layout | None) -> tuple[Node, ...]:
+    """A barrier where this load may read what other threads have stored: each knows its own elements of a tile alone."""
+    for root in pointer_roots(context, pointer):
+        if any(
+            layout is None or (pointer, layout) != stored or copies_guard(context, layout)
+            for stored in context.order.stored_to.get(root, ())
+        ):
+            return context.barrier(f"every thread has stored to {root.name} before it is loaded again")
+    return ()

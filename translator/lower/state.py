@@ -10,14 +10,27 @@ from ..schedule.producer import SharedLines
 from ..schedule.shared_tiles import SharedTile
 from .unit import Node
 
+Stored = tuple[Expr | None, Layout | None]  # pointers that stay the same, and the layout; None of scalars and of others
+
 
 @dataclass
 class LoadOrder:
-    """Which arrays of the user's have been read, so that a store does not overwrite what another thread has yet to load."""
+    """Which arrays of the user's have been read and written, and in which layouts, since the last barrier."""
 
     loaded_from: dict[Variable, set[Layout | None]] = field(default_factory=dict)  # by argument, since the last barrier
     pointer_roots: dict[Variable, set[Variable]] = field(default_factory=dict)  # the arguments a pointer derives from
-    stored: dict[Expr, Layout] = field(default_factory=dict)  # by pointer, in this block since the last barrier
+    stored_to: dict[Variable, set[Stored]] = field(
+        default_factory=dict
+    )  # the same of stores, and through which pointers
+
+    def merge(self, other: dict[Variable, set[Stored]]) -> None:
+        """Adds what was stored to on another way through the kernel."""
+        for root, stores in other.items():
+            self.stored_to.setdefault(root, set()).update(stores)
+
+    def snapshot(self) -> dict[Variable, set[Stored]]:
+        """What has been stored to so far."""
+        return {root: set(stores) for root, stores in self.stored_to.items()}
 
 
 @dataclass

@@ -89,7 +89,6 @@ STRUCTURED: dict[str, Lowering] = {
 def lower_block(context: Context, block: tuple[Statement, ...]) -> tuple[Node, ...]:
     """All statements of a block, each source statement under its tag."""
     nodes: list[Node] = []
-    context.order.stored.clear()
     repeated: list[list[Statement]] = []  # what the other role has shown, since `caption`
     caption = 0
     for group in by_source(block):
@@ -190,14 +189,15 @@ def lower_statement(context: Context, statement: Statement) -> tuple[Node, ...]:
 
 def _lower_if(context: Context, statement: If) -> tuple[Node, ...]:
     condition = context.speller.text(statement.condition)
-    before = set(context.shared.being_read)
+    before, stored = set(context.shared.being_read), context.order.snapshot()
     then = lower_block(context, statement.then)
-    after_then = set(context.shared.being_read)
-    context.shared.being_read = set(before)
+    after_then, stored_then = set(context.shared.being_read), context.order.snapshot()
+    context.shared.being_read, context.order.stored_to = set(before), stored
     otherwise = lower_block(context, statement.otherwise)
     if statement.else_origin is not None:
         otherwise = (*tag(statement.else_origin, part(context, statement.else_origin), False), *otherwise)
     context.shared.being_read |= after_then
+    context.order.merge(stored_then)
     if not then and not otherwise:
         return ()
     return (Branch(condition, then, otherwise),)
@@ -205,10 +205,11 @@ def _lower_if(context: Context, statement: If) -> tuple[Node, ...]:
 
 def repeated(context: Context, blocks: Callable[[], tuple[Node, ...]]) -> tuple[Node, ...]:
     """The body of a loop, with the barriers that its own previous iteration makes necessary."""
-    entry = set(context.shared.being_read)
+    entry, stored = set(context.shared.being_read), context.order.snapshot()
     while True:
         context.shared.being_read = set(entry)
         nodes = blocks()
+        context.order.merge(stored)  # there may be no trip, and no barrier
         if context.shared.being_read <= entry:
             context.shared.being_read = set(entry)
             return nodes
