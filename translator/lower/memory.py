@@ -201,10 +201,10 @@ def _load_scalar(context: Context, statement: Assign, call: Call) -> tuple[Node,
     if condition is not None and not (target in context.stages.own and _is_zero(other)):
         fallback = _fallback(context, other, target.type, None)
         text = Text(f"{condition.within(4)} ? {text.within(4)} : {fallback.within(3)}", 3)
+    before = order_after_stores(context, pointer, None)
     if target in context.agreed:
         first, what = f"{context.roles.tid} == 0", "loaded by one thread, so that all go the same way"
-        return told_by_one(context, statement, target, first, text.text, what)
-    before = order_after_stores(context, pointer, None)
+        return (*before, *told_by_one(context, statement, target, first, text.text, what))
     note_load(context, pointer, None)
     return (
         *before,
