@@ -16,6 +16,7 @@ import tilewright as triton
 import tilewright.language as tl
 from tilewright import diagnostics as errors
 from tilewright.runtime.folders import bound_bytes
+from written_kernels import written_kernel
 
 HEADER = """import tilewright as triton
 import tilewright.language as tl
@@ -26,12 +27,8 @@ def kernel(x_ptr, r, n: tl.constexpr, s: tl.constexpr):
 
 
 def kernel_of(tmp_path: Path, body: str) -> Any:
-    """The kernel with this body, from a file of its own."""
-    file = tmp_path / "hostile.py"
-    file.write_text(HEADER + "".join(f"    {line}\n" for line in body.split("\n")), encoding="utf-8")
-    namespace: dict[str, Any] = {"__name__": "hostile"}
-    exec(compile(file.read_text(encoding="utf-8"), str(file), "exec"), namespace)
-    return namespace["kernel"]
+    """The kernel with this body."""
+    return written_kernel(tmp_path / "hostile.py", HEADER, body)
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ import tilewright as triton
 import tilewright.language as tl
 from tilewright import diagnostics as errors
 from tilewright.cli import main
+from written_kernels import written_kernel
 
 HEADER = """import math
 import numpy as np
@@ -23,12 +24,8 @@ def kernel(x_ptr, n, B: tl.constexpr):
 
 
 def kernel_of(tmp_path: Path, body: str) -> Any:
-    """The kernel with this body, from a file of its own."""
-    file = tmp_path / "slip.py"
-    file.write_text(HEADER + "".join(f"    {line}\n" for line in body.split("\n")), encoding="utf-8")
-    namespace: dict[str, Any] = {"__name__": "slip"}
-    exec(compile(file.read_text(encoding="utf-8"), str(file), "exec"), namespace)
-    return namespace["kernel"]
+    """The kernel with this body."""
+    return written_kernel(tmp_path / "slip.py", HEADER, body)
 
 
 @pytest.mark.parametrize("mode", ("cpu", "interpret"))

@@ -129,7 +129,8 @@ def count_map_slots(context: Context, dynamic_bytes: int) -> None:
         blocks = min(blocks, SHARED_AT_ONCE // (dynamic_bytes + RESERVED))
     makers, group = _makers(context), context.warpgroup_size()
     counts = [str(SPARE), str(MULTIPROCESSORS), *([str(blocks)] if blocks > 1 else []), makers]
-    comment = "to spare; multiprocessors" + (", blocks on each" if blocks > 1 else ", a block on each")
+    several = f" of {blocks} blocks" if blocks > 1 else ""
+    comment = f"makers{several} on {MULTIPROCESSORS} multiprocessors, {SPARE} times"
     count = SPARE * MULTIPROCESSORS * blocks * threads // WARPGROUP
     slots = context.constant("MAP_SLOTS", count, comment, " * ".join(counts), "stages")
     context.use_helper("made_maps", maps=maps, slots=slots)

@@ -10,6 +10,7 @@ from ..ir.types import ValueType
 from ..ir.walk import MOVES
 from ..language.dtypes import DType, PointerType
 from ..schedule.access import Access, plan_access
+from ..schedule.cache_hints import load_hint, store_hint
 from ..schedule.layout import Layout
 from .conditions import all_tests, copies_guard, scalar_test, uniform_test, valid_count
 from .context import Context, ctype
@@ -32,10 +33,6 @@ from .vectors import (
     width_name,
 )
 
-# Hints that plain accesses follow as well. CUDA's functions for them, such as __ldca, make loads that keep an order among
-# threads, which costs a kernel that gathers half of its speed.
-USUAL = ("ca", "wb", "evict_last", "evict_normal")
-
 
 def lower_load(context: Context, statement: Assign) -> tuple[Node, ...]:
     """`target = load(pointer, mask, other)`."""
@@ -53,7 +50,7 @@ def lower_load(context: Context, statement: Assign) -> tuple[Node, ...]:
         return lower_staged_load(context, statement)
     layout = context.schedule.layouts[target]
     access = access_of(context, statement)
-    modifier = "" if target in context.stages.own else read_modifier(call)
+    modifier = "" if target in context.stages.own else load_hint(call)
     after = context.stages.after_load.get(id(statement), ())
     if access.width > 1 and not (other is None or _is_uniform(other)):
         access = plan_access_by_element(access, pointer, mask, layout, context, id(statement))
@@ -134,7 +131,7 @@ def lower_store(context: Context, statement: Effect) -> tuple[Node, ...]:
         return _store_scalar(context, call, pointer, value, mask)
     layout = context.schedule.statement_layouts[id(statement)]
     access = plan_access(pointer, mask, layout, context.facts, context.facts.environments[id(statement)])
-    modifier = write_modifier(call)
+    modifier = store_hint(call)
     ready = isinstance(moved_from(value), (Use, Literal)) or layout.register_shape() == (1,) * layout.rank
     by_vectors = access.width > 1 or bool(modifier)
     if by_vectors:
@@ -188,7 +185,7 @@ def _load_scalar(context: Context, statement: Assign, call: Call) -> tuple[Node,
     pointer, mask, other = load_operands(call)
     target = statement.target
     element = _pointee(pointer)
-    modifier = read_modifier(call)
+    modifier = load_hint(call)
     if target in context.stages.own:
         text = Text(place_of_scalar(context, target))
     elif modifier:
@@ -334,14 +331,3 @@ def _fallback(context: Context, other: Expr | None, type_: ValueType, point: Poi
     if other is None:
         return Text(literal_text(0, type_.dtype) if not type_.is_pointer else "nullptr")
     return context.speller.spell(other, point)
-
-
-def read_modifier(call: Call) -> str:
-    """The suffix of the helper that a load's cache hints ask for, or ""."""
-    return "volatile" if call.attribute("volatile") else write_modifier(call)
-
-
-def write_modifier(call: Call) -> str:
-    """The suffix of the helper that a store's cache hints ask for, or ""."""
-    hint = str(call.attribute("cache_modifier") or "").lstrip(".") or str(call.attribute("eviction_policy") or "")
-    return "" if hint in USUAL else hint

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from ..analysis.facts import Facts
 from ..ir.nodes import Assign, Call, CallFunction, Expr, For, Kernel, Statement, Use, Variable, While
 from ..ir.walk import assigned_variables, bodies, children, expressions, statements, subexpressions, used_variables
+from .cache_hints import load_hint
 from .instructions import LANE_BITS
 from .layout import REGISTER, Layout
 from .registers import OTHER_REGISTERS, REGISTER_FILE, blocks_that_fit, needs_whole_multiprocessor, peak_registers
@@ -90,18 +91,11 @@ def choose_recomputed(
 
 def _loads_by_ptx(kernel: Kernel) -> bool:
     """Whether loads have cache hints: to the compiler they are PTX, and it keeps an address for each of them."""
-    loads = (
-        part
+    return any(
+        isinstance(part, Call) and part.op == "load" and load_hint(part) != ""
         for statement in statements(kernel.body)
         for expr in expressions(statement)
         for part in subexpressions(expr)
-        if isinstance(part, Call) and part.op == "load"
-    )
-    return any(
-        load.attribute("volatile")
-        or load.attribute("eviction_policy") == "evict_first"
-        or load.attribute("cache_modifier") not in (None, "", ".ca")
-        for load in loads
     )
 
 

@@ -36,7 +36,7 @@ constexpr int MAP_MAKERS = 3;                                   // of a block at
 constexpr int FP16_MAP = 6;                                     // type of elements, as PTX numbers it
 // bytes of all tiles of a stage
 constexpr int STAGE_BYTES = (BLOCK_M * BLOCK_K + BLOCK_K * BLOCK_N) * sizeof(half);
-constexpr int MAP_SLOTS = 4 * 144 * MAP_MAKERS;                 // to spare; multiprocessors, a block on each
+constexpr int MAP_SLOTS = 4 * 144 * MAP_MAKERS;                 // makers on 144 multiprocessors, 4 times
 constexpr int SWIZZLE = 128;                                    // bytes of a swizzled line
 constexpr int B_VALUE_LINE = 128 / sizeof(half);                // elements of 128 bytes, the width of a box
 constexpr int B_VALUE_BOX = BLOCK_K * B_VALUE_LINE;             // elements of a box

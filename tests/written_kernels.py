@@ -1,0 +1,14 @@
+"""Kernels from text, each in a file of its own: what users write that no test module could hold."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+
+def written_kernel(file: Path, header: str, body: str) -> Any:
+    """The function `kernel` that a header begins, with this body: written to `file`, and run from there."""
+    file.write_text(header + "".join(f"    {line}\n" for line in body.split("\n")), encoding="utf-8")
+    namespace: dict[str, Any] = {"__name__": file.stem}
+    exec(compile(file.read_text(encoding="utf-8"), str(file), "exec"), namespace)
+    return namespace["kernel"]
