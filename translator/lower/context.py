@@ -25,7 +25,7 @@ from .roles import Roles
 from .scopes import Scopes
 from .shared_memory import SharedMemory
 from .spell import Speller, Text, coordinate_speller
-from .state import LoadOrder, Role, Stages
+from .state import AccessOrder, Role, Stages
 from .unit import Constant, Line, Loop, Node, Place
 
 FALLBACK_INDICES = ("p", "r", "c", "k", "m", "n")
@@ -70,7 +70,7 @@ class Context:
         self.root = self  # the kernel's own lowering, whose names are those of the file
         self.needs = Needs()
         self.shared = SharedMemory(names)
-        self.order = LoadOrder()
+        self.order = AccessOrder()
         self.stages = Stages()
         self.role = Role()
         self.converted: dict[tuple[Variable, Layout], str] = {}

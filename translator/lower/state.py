@@ -14,14 +14,12 @@ Stored = tuple[Expr | None, Layout | None]  # pointers that stay the same, and t
 
 
 @dataclass
-class LoadOrder:
+class AccessOrder:
     """Which arrays of the user's have been read and written, and in which layouts, since the last barrier."""
 
-    loaded_from: dict[Variable, set[Layout | None]] = field(default_factory=dict)  # by argument, since the last barrier
+    loaded_from: dict[Variable, set[Layout | None]] = field(default_factory=dict)  # by argument
+    stored_to: dict[Variable, set[Stored]] = field(default_factory=dict)  # by argument
     pointer_roots: dict[Variable, set[Variable]] = field(default_factory=dict)  # the arguments a pointer derives from
-    stored_to: dict[Variable, set[Stored]] = field(
-        default_factory=dict
-    )  # the same of stores, and through which pointers
 
     def merge(self, other: dict[Variable, set[Stored]]) -> None:
         """Adds what was stored to on another way through the kernel."""
