@@ -2,7 +2,8 @@
 
 A place holds one access of one thread, those of neighbouring threads lie side by side: no two lanes meet in a bank, and
 neither the copies nor the reads need a barrier. `schedule/own_stages.py` decides which loads these are, and
-`schedule/warp_copies.py` where a lane copies for another one of its warp.
+`schedule/warp_copies.py` where a lane copies for another one of its warp. What all threads copy for one another
+(`schedule/block_copies.py`) goes the same way, in loops that have a barrier in every iteration.
 """
 
 from __future__ import annotations
@@ -15,21 +16,20 @@ from ..schedule.access import COPY_BYTES
 from ..schedule.exchange import LANE_BITS
 from ..schedule.ring_plan import Ring
 from ..schedule.rings import top_statements
-from .conditions import scalar_test, uniform_test, valid_count
+from .conditions import copies_guard, scalar_test, uniform_test, valid_count
 from .context import Context, ctype
 from .convert import conversions_before
 from .memory_order import note_load
+from .operand import shared_array
+from .own_places import place_in_tile, place_of_own, place_of_scalar, places_of_all, slot_filled
 from .point import Point
+from .staging import tile_comment
 from .tags import tag
 from .unit import Branch, Comment, Line, Loop, Node, Shared
 from .vectors import (
     access_of,
     copy_helper,
     load_operands,
-    place_of_own,
-    place_of_scalar,
-    places_of_all,
-    slot_filled,
     vectors,
     width_name,
 )
@@ -42,7 +42,12 @@ def own_of(context: Context, statement: For, ring: Ring) -> list[Assign]:
     """The loads of a loop that threads make ahead for themselves: those that `cp.async` can take."""
     loads = [s for s in top_statements(statement.body) if isinstance(s, Assign) and s.targets[0] in ring.own]
     loads = [s for s in loads if isinstance(s.value, Call) and s.value.op == "load"]
-    return [s for s in loads if _width(context, s) * s.target.type.dtype.itemsize in COPY_BYTES]
+    return [s for s in loads if s.target in context.schedule.block_copies or _copied_whole(context, s)]
+
+
+def _copied_whole(context: Context, load: Assign) -> bool:
+    """Whether `cp.async` can make the copies of what a thread holds of a load."""
+    return _width(context, load) * load.target.type.dtype.itemsize in COPY_BYTES
 
 
 def _width(context: Context, load: Assign) -> int:
@@ -54,6 +59,11 @@ def declare_own(context: Context, load: Assign, ring: Ring, stages: str) -> None
     """Asks for the places of a load's elements, and has the load read them there."""
     target = load.target
     name = context.names.once(f"{target.name}_ahead", ("ahead", target))
+    context.stages.own[target] = f"{name}[stage]" if ring.stages > 1 else name
+    if target in context.schedule.block_copies:
+        tile = context.schedule.block_copies[target].tile
+        shared_array(context, target.key, "own", name, target, tile, f"{target.name} on its way, {tile_comment(tile)}")
+        return
     counts, elements = _counts(context, load) if target.type.is_tile else ((), 1)
     copy = context.schedule.warp_copies.get(target)
     threads = context.schedule.num_threads >> (LANE_BITS - copy.lane_bits if copy else 0)
@@ -64,7 +74,6 @@ def declare_own(context: Context, load: Assign, ring: Ring, stages: str) -> None
     context.shared.arrays.setdefault(
         (target.key, "own"), Shared(name, ctype(target.type), f"{outer}[{sides}]", size, comment)
     )
-    context.stages.own[target] = f"{name}[stage]" if ring.stages > 1 else name
 
 
 def _counts(context: Context, load: Assign) -> tuple[tuple[str, ...], int]:
@@ -95,8 +104,8 @@ def own_copies(context: Context, load: Assign) -> tuple[Node, ...]:
     target = load.target
     if not target.type.is_tile:
         return _scalar_copy(context, load)
-    copy = context.schedule.warp_copies.get(target)
-    layout = copy.layout if copy else context.schedule.layouts[target]
+    copy, by_all = context.schedule.warp_copies.get(target), context.schedule.block_copies.get(target)
+    layout = by_all.layout if by_all else copy.layout if copy else context.schedule.layouts[target]
     access, slot = access_of(context, load, layout), slot_filled(context, target)
     pointer, _, _ = load_operands(load.value)  # type: ignore[arg-type]
     note_load(context, pointer, layout)
@@ -112,9 +121,16 @@ def own_copies(context: Context, load: Assign) -> tuple[Node, ...]:
         if test is not None:
             valid = f"{test.within(4)} ? {valid} : 0"
         source = context.speller.text(pointer, point)
-        return (Line(f"{helper}(&{place_of_own(context, load, point, slot)}, {source}, {valid});"),)
+        naming: tuple[Node, ...] = ()
+        if by_all:
+            naming, place = place_in_tile(context, target, point, access.width)
+        else:
+            place = place_of_own(context, load, point, slot)
+        return (*naming, Line(f"{helper}(&{place}, {source}, {valid});"))
 
     nodes = vectors(context, layout, access, one)
+    if by_all and (guard := copies_guard(context, layout)):
+        return (Branch(guard, nodes, comment="the other threads would copy the same"),)
     if copy is None or copy.lane_bits == LANE_BITS:
         return nodes
     return (Branch(f"{context.lane()} < {1 << copy.lane_bits}", nodes, comment="the other lanes want the same"),)
