@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from ..ir.nodes import Assign, Call, For, Literal, Statement
 from ..schedule.access import COPY_BYTES
@@ -136,21 +137,41 @@ def own_copies(context: Context, load: Assign) -> tuple[Node, ...]:
     return (Branch(f"{context.lane()} < {1 << copy.lane_bits}", nodes, comment="the other lanes want the same"),)
 
 
-def lower_own_loop(
-    context: Context, statement: For, ring: Ring, bounds: tuple[str, str, str], header: str, body: Body
-) -> tuple[Node, ...]:
-    """A loop in which each thread, having read its elements of an iteration, starts the copies of a later one."""
+@dataclass(frozen=True, slots=True)
+class OwnCopies:
+    """The text of what threads load ahead for themselves in a loop.
+
+    Attributes:
+      functions: the function that starts the copies of an iteration, before the loop.
+      first: the copies of the first iterations.
+      arrival: the wait at the top of an iteration.
+    """
+
+    functions: tuple[Node, ...] = ()
+    first: tuple[Node, ...] = ()
+    arrival: tuple[Node, ...] = ()
+
+
+def copies_ahead(
+    context: Context,
+    statement: For,
+    ring: Ring,
+    bounds: tuple[str, str, str],
+    stages: str,
+    position: str = "",
+) -> OwnCopies:
+    """The copies of a loop whose threads, having read their elements of an iteration, start those of a later one.
+
+    `bounds` are start, stop and step of the loop, `stages` the constant that counts the ring's stages ("" for a single one),
+    and `position` is the count of stages with which the loop begins, where that is not 0.
+    """
     loads = own_of(context, statement, ring)
     if not loads:
-        return (Loop(header, body(statement.body)),)
+        return OwnCopies()
     once, loop = context.names.once, ring.loop
-    start, stop, step = bounds
-    name, several = context.names.variable(loop), ring.stages > 1
-    stages = ""
-    if several:
-        stages = context.constant("NUM_STAGES", ring.stages, "tiles in shared memory at once", topic="stages")
+    _, stop, step = bounds
+    name, several = context.names.variable(loop), bool(stages)
     ahead, load_tiles = once("ahead", ("ahead", loop)), once("load_tiles", ("load", loop))
-    used = once("used", ("position", loop, "")) if several and ring.counted else ""
     for helper in ("cp_async_commit", "cp_async_wait"):
         context.use_helper(helper)
     copies: list[Node] = []
@@ -161,7 +182,7 @@ def lower_own_loop(
             copies += [*tag(load.origin, AHEAD, bool(copies), again=True), *own_copies(context, load)]
     kind, compare = ctype(statement.variable.type), ">" if statement.descending else "<"
     parameters, stage = f"{kind} {name}{', int stage' if several else ''}", ", stage" if several else ""
-    loading = [
+    functions = [
         *prepare,
         Comment(f"Starts the loads of iteration {name}{' into a stage' if several else ''}."),
         Loop(f"const auto {load_tiles} = [&]({parameters})", tuple(copies), closing="};"),
@@ -179,30 +200,47 @@ def lower_own_loop(
         Line(f"cp_async_wait<{f'{stages} - 1' if several else '0'}>();", "what this thread has copied has arrived"),
         *((Line("__syncwarp();", "and what other lanes have copied for it"),) if for_others else ()),
     ]
-    position = f"{used or name} % {stages}"
+    first = _first_copies(statement, bounds, ahead, load_tiles, stages, position)
+    return OwnCopies(tuple(functions), first, tuple(arrival))
+
+
+def lower_own_loop(
+    context: Context, statement: For, ring: Ring, bounds: tuple[str, str, str], header: str, body: Body
+) -> tuple[Node, ...]:
+    """A loop in which threads load for themselves alone."""
+    if not own_of(context, statement, ring):
+        return (Loop(header, body(statement.body)),)
+    loop, several = ring.loop, ring.stages > 1
+    stages = ""
+    if several:
+        stages = context.constant("NUM_STAGES", ring.stages, "tiles in shared memory at once", topic="stages")
+    name = context.names.variable(loop)
+    used = context.names.once("used", ("position", loop, "")) if several and ring.counted else ""
+    copies = copies_ahead(context, statement, ring, bounds, stages)
     trip = [
-        *arrival,
-        *((Line(f"const int stage = {position};"),) if several else ()),
+        *copies.arrival,
+        *((Line(f"const int stage = {used or name} % {stages};"),) if several else ()),
         *body(statement.body),
         *((Line(f"++{used};"),) if used else ()),
     ]
-    first = _first_copies(statement, (start, stop, step), ahead, load_tiles, stages, compare)
     count = (Line(f"int {used} = 0;", "stages so far"),) if used else ()
-    return (*loading, *first, *count, Loop(header, tuple(trip)))
+    return (*copies.functions, *copies.first, *count, Loop(header, tuple(trip)))
 
 
 def _first_copies(
-    statement: For, bounds: tuple[str, str, str], ahead: str, load_tiles: str, stages: str, compare: str
+    statement: For, bounds: tuple[str, str, str], ahead: str, load_tiles: str, stages: str, position: str
 ) -> tuple[Node, ...]:
     """The copies of the first iterations, as many as there are stages."""
     start, stop, step = bounds
-    commit = Line("cp_async_commit();")
+    commit, compare = Line("cp_async_commit();"), ">" if statement.descending else "<"
     if not stages:
         return (Branch(f"{start} {compare} {stop}", (Line(f"{load_tiles}({start});"),)), commit)
-    offset = _product("stage", step, statement)
+    count = "trip" if position else "stage"
+    offset = _product(count, step, statement)
     naming, iteration = named_iteration(statement, ahead, f"{start} + {offset}" if start != "0" else offset)
-    some = Branch(f"{iteration} {compare} {stop}", (Line(f"{load_tiles}({iteration}, stage);"),))
-    return (Loop(f"for (int stage = 0; stage < {stages}; ++stage)", (*naming, some, commit)),)
+    stage = f"({position} + {count}) % {stages}" if position else count
+    some = Branch(f"{iteration} {compare} {stop}", (Line(f"{load_tiles}({iteration}, {stage});"),))
+    return (Loop(f"for (int {count} = 0; {count} < {stages}; ++{count})", (*naming, some, commit)),)
 
 
 def named_iteration(loop: For, name: str, text: str) -> tuple[tuple[Line, ...], str]:
