@@ -1,4 +1,4 @@
-"""What neighbours in a thread's vector have in common: one quotient, one answer, one access of a store; loads of a loop at once."""
+"""What neighbours in a thread's vector have in common: a quotient, an answer, the access of a store; a loop's loads at once."""
 
 from __future__ import annotations
 
