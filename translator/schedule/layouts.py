@@ -15,11 +15,12 @@ from ..analysis.facts import Facts
 from ..artifact import Options, Target
 from ..ir.nodes import Assign, Call, Expr, Kernel, Use, Variable
 from ..ir.walk import children, expressions, statements
-from .access import ACCESS_BYTES
+from .access import ACCESS_BYTES, COPY_BYTES
 from .box_stores import cut_stores
 from .coalesced_stores import coalesce_stores
 from .dots import Dots, plan_dots
 from .held_operands import Words, held_operands
+from .late_loads import choose_late_loads
 from .layout import Layout, blocked, drop_axis, padded
 from .layout_problem import Node, Path, Problem, find_problem, statement_node
 from .paths import operand_axes, result_axes
@@ -66,6 +67,8 @@ def choose_layouts(
     recomputed = _recomputed(kernel, facts, problem, conversions, in_registers, dots, rings)
     counted = recomputed.seen_by(facts)
     in_registers = {v: layout for v, layout in in_registers.items() if v not in recomputed.variables}
+    late_loads = _late_loads(kernel, counted, problem, conversions, in_registers, dots, rings)
+    in_registers = {v: layout for v, layout in in_registers.items() if v not in late_loads}
     in_shared = choose_shared(kernel, counted, in_registers, num_threads, room)
     peak = peak_registers(kernel, counted, in_registers)
     crowded = needs_whole_multiprocessor(peak, num_threads)
@@ -80,6 +83,7 @@ def choose_layouts(
         conversions={key: tuple(value) for key, value in conversions.items()},
         in_shared=in_shared,
         recomputed=recomputed,
+        late_loads=late_loads,
         dots=dots.plans,
         staged=dots.staged,
         store_parts=store_parts,
@@ -108,11 +112,33 @@ def _recomputed(
         for statement in statements(kernel.body)
         if isinstance(statement, Assign) and is_exchange(statement, problem.answers.get(id(statement)))
     ]
-    fixed = {one.variable for wanted in conversions.values() for one in wanted}
+    fixed = _converted(conversions)
     enough = (
         1 if any(ring.own for ring in rings.rings) else ENOUGH_BLOCKS
     )  # threads that load ahead need no other block
     return choose_recomputed(kernel, facts, layouts, exchanges, fixed, enough)
+
+
+def _late_loads(
+    kernel: Kernel,
+    facts: Facts,
+    problem: Problem,
+    conversions: dict[int, list[Conversion]],
+    layouts: dict[Variable, Layout],
+    dots: Dots,
+    rings: Rings,
+) -> frozenset[Variable]:
+    if dots.plans:
+        return frozenset()
+    # Of elements that are loaded one by one, cp.async takes those of 4 and 8 bytes.
+    ahead = {v for ring in rings.rings for v in ring.own if v.type.dtype.itemsize in COPY_BYTES}
+    stores = {node: layout for node, layout in problem.answers.items() if isinstance(node, int)}
+    return choose_late_loads(kernel, facts, layouts, stores, _converted(conversions) | ahead)
+
+
+def _converted(conversions: dict[int, list[Conversion]]) -> set[Variable]:
+    """Tiles that are needed in another layout somewhere, and are arrays therefore."""
+    return {one.variable for wanted in conversions.values() for one in wanted}
 
 
 # ---------------------------------------------------------------------------------------------------- the answer

@@ -1,0 +1,120 @@
+"""Which tiles are loaded where they are used, element by element, because they would take too many registers.
+
+In: a kernel, its facts, the layouts. Out: the tiles. Elements that are loaded one by one have a register each until they are
+used, and an address. Where one statement alone reads such a tile, with nothing but loads and arithmetic in between, the tile
+becomes a function of the register's index, which loads; the compiler then has as many on their way as there is room for.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Set
+
+from ..analysis.facts import Facts
+from ..analysis.structured import is_elementwise
+from ..ir.nodes import Assign, Call, Effect, Expr, Kernel, Literal, Statement, Use, Variable
+from ..ir.walk import MOVES, bodies, children, expressions, statements
+from .access import plan_load
+from .cache_hints import load_hint
+from .layout import Layout
+from .predicated import is_predicated
+from .registers import OTHER_REGISTERS, REGISTER_FILE, peak_registers
+
+MOST_REGISTERS = 255  # of a thread
+
+
+def choose_late_loads(
+    kernel: Kernel, facts: Facts, layouts: Mapping[Variable, Layout], stores: Mapping[int, Layout], fixed: Set[Variable]
+) -> frozenset[Variable]:
+    """Decides for the tiles in registers, `layouts`; `stores` has the layouts that stores run in, by `id`.
+
+    The `fixed` tiles are arrays whatever is done with them.
+    Those that are many predicated loads are loaded where they are used, all of them where the registers cannot hold them.
+    """
+    found: set[Variable] = set()
+    if not layouts:
+        return frozenset()
+    threads = 1 << next(iter(layouts.values())).thread_bits
+    room = min(REGISTER_FILE // threads, MOST_REGISTERS) - OTHER_REGISTERS - peak_registers(kernel, facts, layouts)
+    reads = Counter(
+        variable for statement in statements(kernel.body) for variable in _reads(expressions(statement), facts)
+    )
+    for block in _blocks(kernel.body):
+        waiting: dict[Variable, bool] = {}  # loaded above, with no effect in between; whether that is predicated
+        for statement in block:
+            if isinstance(statement, Assign) and _is_load(statement.value):
+                target = statement.targets[0]
+                if target in layouts and target not in fixed and _one_by_one(statement, layouts[target], facts):
+                    waiting[target] = _is_predicated(statement, layouts[target], facts)
+                continue
+            elementwise = isinstance(statement, Assign) and is_elementwise(statement.value)
+            computed = statement.value if elementwise else _stored(statement)
+            if computed is not None:
+                same = layouts.get(statement.targets[0]) if elementwise else stores.get(id(statement))
+                here = [v for v in _reads([computed], facts) if v in waiting and reads[v] == 1 and layouts[v] == same]
+                crowded = sum(_more_registers(v, layouts[v]) for v in here) > room
+                found |= {v for v in here if crowded or waiting[v]}
+            if not elementwise:
+                waiting = {}
+    return frozenset(found)
+
+
+def _blocks(body: tuple[Statement, ...]) -> list[tuple[Statement, ...]]:
+    return [body, *(block for statement in statements(body) for block in bodies(statement))]
+
+
+def _stored(statement: Statement) -> Expr | None:
+    """What a store computes, all of it before the first element is stored; None where that is only read or moved."""
+    call = statement.call if isinstance(statement, Effect) else None
+    if call is None or call.op != "store" or not call.args[1].type.is_tile:
+        return None
+    value = call.args[1]
+    while isinstance(value, Call) and value.op in MOVES:
+        value = value.args[0]
+    return None if isinstance(value, (Use, Literal)) else value
+
+
+def _is_load(value: Expr) -> bool:
+    return isinstance(value, Call) and value.op == "load"
+
+
+def _one_by_one(statement: Assign, layout: Layout, facts: Facts) -> bool:
+    """Whether each register of a loaded tile costs an access of its own, without special wishes."""
+    call, target = statement.value, statement.target
+    if not isinstance(call, Call) or load_hint(call) or facts.assignments[target] != 1 or target.type.is_pointer:
+        return False
+    access = plan_load(call.args[0], _mask(call), layout, facts, facts.environments[id(statement)])
+    return access.width == 1 and not access.repeats and not access.scattered
+
+
+def _is_predicated(statement: Assign, layout: Layout, facts: Facts) -> bool:
+    call, environment = statement.value, facts.environments[id(statement)]
+    if not isinstance(call, Call):
+        return False
+    access = plan_load(call.args[0], _mask(call), layout, facts, environment)
+    return is_predicated(access, statement.target.type, layout, facts, environment)
+
+
+def _mask(load: Call) -> Expr | None:
+    return load.args[1] if len(load.args) > 1 else None
+
+
+def _more_registers(variable: Variable, layout: Layout) -> int:
+    """How many registers more a tile takes while each element has its own."""
+    elements = math.prod(layout.register_shape())
+    return elements - elements * min(variable.type.dtype.bits, 32) // 32
+
+
+def _reads(read: Iterable[Expr], facts: Facts) -> list[Variable]:
+    """The variables that expressions read, one that is read twice two times; through those that stand at their use."""
+    found: list[Variable] = []
+    pending = list(read)
+    while pending:
+        part = pending.pop()
+        if isinstance(part, Use) and part.variable in facts.absorbed:
+            pending.append(facts.definitions[part.variable])
+        elif isinstance(part, Use):
+            found.append(part.variable)
+        pending += children(part)
+    return found
