@@ -19,11 +19,11 @@ from .literals import literal_text
 from .point import Point
 from .spell import Text
 from .unit import Branch, Line, Node, Spelled
-from .vectors import load_operands, place_of_own, slot_read
+from .vectors import load_operands
 
 
-def loaded_element(context: Context, statement: Assign, access: Access) -> Callable[[Point], Text]:
-    """What one element of a loaded tile is: from memory, or from where this thread has copied it ahead."""
+def loaded_element(context: Context, statement: Assign, access: Access) -> Callable[..., Text]:
+    """What one element of a loaded tile is, at a point: from memory, or from the place it was copied to, if there is one."""
     target = statement.target
     pointer, _, other = load_operands(statement.value)  # type: ignore[arg-type]
     bools, ahead = pointee(pointer).is_bool(), target in context.stages.own
@@ -31,14 +31,12 @@ def loaded_element(context: Context, statement: Assign, access: Access) -> Calla
     predicated = not ahead and is_predicated(access, target.type, layout, context.facts, environment)
     load = _load_if(context, target.type) if predicated else ""
 
-    def one(point: Point) -> Text:
+    def one(point: Point, place: str = "") -> Text:
         condition = all_tests(context, access, point)
         otherwise = fallback_text(context, other, target.type, point) if condition else Text("")
         if condition and load:
             return Text(f"{load}({context.speller.text(pointer, point)}, {condition.text}, {otherwise.text})")
-        value = element_text(context, pointer, point)
-        if ahead:
-            value = Text(place_of_own(context, statement, point, slot_read(context, target)))
+        value = Text(place) if place else element_text(context, pointer, point)
         if bools:
             value = Text(f"{value.within(9)} != 0", 9)
         if condition:

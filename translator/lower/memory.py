@@ -17,6 +17,7 @@ from .element import element_text, indexed, run_at
 from .elements import fallback_text, guarded, loaded_element, memory_value, pointee, store_element, store_if
 from .literals import literal_text
 from .memory_order import note_load, note_store, order_after_loads, order_after_stores
+from .own_places import place_of_scalar, place_read
 from .point import Index, Point, point_of
 from .recompute import function_of_index
 from .rounding import materialised
@@ -27,9 +28,6 @@ from .vectors import (
     access_of,
     copies_of_repeated,
     load_operands,
-    place_of_own,
-    place_of_scalar,
-    slot_read,
     vectors,
     width_name,
 )
@@ -62,12 +60,14 @@ def lower_load(context: Context, statement: Assign) -> tuple[Node, ...]:
     name = context.names.variable(target)
     load: Callable[[Point], tuple[Node, ...]]
     if access.width == 1 and not modifier:
-        element = loaded_element(context, statement, access)
+        element, ahead = loaded_element(context, statement, access), target in context.stages.own
         if target in context.schedule.late_loads:
             return (*order_after_stores(context, pointer, layout), *function_of_index(context, target, element))
 
         def one(point: Point) -> tuple[Node, ...]:
-            return (Spelled("assign", {"target": indexed(context, name, target, point), "value": element(point).text}),)
+            naming, place = place_read(context, statement, point) if ahead else ((), "")
+            values = {"target": indexed(context, name, target, point), "value": element(point, place).text}
+            return (*naming, Spelled("assign", values))
 
         if not access.repeats:
             return (*with_value(context, statement, declare, context.each_register(layout, one)), *after)
@@ -233,14 +233,18 @@ def _load_vector(
     width = width_name(context, context.schedule.layouts[target], access)
 
     def one(point: Point) -> tuple[Node, ...]:
+        naming: tuple[Node, ...] = ()
+        if target in context.stages.own:
+            naming, place = place_read(context, statement, point)
+            source = f"&{place}"
+        else:
+            source = context.speller.text(pointer, point)
         values = {
             "width": width,
             "target": context.names.shared_index("loaded")
             if access.scattered
             else run_at(indexed(context, name, target, point)),
-            "source": f"&{place_of_own(context, statement, point, slot_read(context, target))}"
-            if target in context.stages.own
-            else context.speller.text(pointer, point),
+            "source": source,
             "suffix": f"_{modifier}" if modifier else "",
         }
         test, count = uniform_test(context, access, point), valid_count(context, access, point)
@@ -256,7 +260,7 @@ def _load_vector(
             values["count"] = f"{test.within(4)} ? {count.within(4)} : 0" if test else count.text
         elif test is not None:
             values["condition"] = test.text
-        return (Spelled("load_vec", {**values, "helper": helper, "kind": kind, "fill": fill}),)
+        return (*naming, Spelled("load_vec", {**values, "helper": helper, "kind": kind, "fill": fill}))
 
     return one
 
