@@ -15,26 +15,34 @@ from ..analysis.facts import Facts
 from ..analysis.structured import is_elementwise
 from ..ir.nodes import Assign, Call, Effect, Expr, Kernel, Literal, Statement, Use, Variable
 from ..ir.walk import MOVES, bodies, children, expressions, statements
-from .access import plan_load
+from .access import COPY_BYTES, plan_load
 from .cache_hints import load_hint
 from .layout import Layout
 from .predicated import is_predicated
 from .registers import OTHER_REGISTERS, REGISTER_FILE, peak_registers
+from .ring_plan import Rings
 
 MOST_REGISTERS = 255  # of a thread
 
 
 def choose_late_loads(
-    kernel: Kernel, facts: Facts, layouts: Mapping[Variable, Layout], stores: Mapping[int, Layout], fixed: Set[Variable]
+    kernel: Kernel,
+    facts: Facts,
+    layouts: Mapping[Variable, Layout],
+    answers: Mapping[Variable | int, Layout],
+    fixed: Set[Variable],
+    rings: Rings,
 ) -> frozenset[Variable]:
-    """Decides for the tiles in registers, `layouts`; `stores` has the layouts that stores run in, by `id`.
+    """Decides for the tiles in registers, `layouts`; `answers` has the layouts that stores run in as well, by `id`.
 
-    The `fixed` tiles are arrays whatever is done with them.
+    The `fixed` tiles are arrays whatever is done with them, and so are those that a ring copies ahead.
     Those that are many predicated loads are loaded where they are used, all of them where the registers cannot hold them.
     """
     found: set[Variable] = set()
-    if not layouts:
+    if not layouts or any(_is_call(s, "dot") for s in statements(kernel.body)):
         return frozenset()
+    # Of elements that are loaded one by one, cp.async takes those of 4 and 8 bytes.
+    arrays = fixed | {v for ring in rings.rings for v in ring.own if v.type.dtype.itemsize in COPY_BYTES}
     threads = 1 << next(iter(layouts.values())).thread_bits
     room = min(REGISTER_FILE // threads, MOST_REGISTERS) - OTHER_REGISTERS - peak_registers(kernel, facts, layouts)
     reads = Counter(
@@ -43,15 +51,15 @@ def choose_late_loads(
     for block in _blocks(kernel.body):
         waiting: dict[Variable, bool] = {}  # loaded above, with no effect in between; whether that is predicated
         for statement in block:
-            if isinstance(statement, Assign) and _is_load(statement.value):
+            if isinstance(statement, Assign) and _is_call(statement, "load"):
                 target = statement.targets[0]
-                if target in layouts and target not in fixed and _one_by_one(statement, layouts[target], facts):
+                if target in layouts and target not in arrays and _one_by_one(statement, layouts[target], facts):
                     waiting[target] = _is_predicated(statement, layouts[target], facts)
                 continue
             elementwise = isinstance(statement, Assign) and is_elementwise(statement.value)
             computed = statement.value if elementwise else _stored(statement)
             if computed is not None:
-                same = layouts.get(statement.targets[0]) if elementwise else stores.get(id(statement))
+                same = layouts.get(statement.targets[0]) if elementwise else answers.get(id(statement))
                 here = [v for v in _reads([computed], facts) if v in waiting and reads[v] == 1 and layouts[v] == same]
                 crowded = sum(_more_registers(v, layouts[v]) for v in here) > room
                 found |= {v for v in here if crowded or waiting[v]}
@@ -75,8 +83,8 @@ def _stored(statement: Statement) -> Expr | None:
     return None if isinstance(value, (Use, Literal)) else value
 
 
-def _is_load(value: Expr) -> bool:
-    return isinstance(value, Call) and value.op == "load"
+def _is_call(statement: Statement, op: str) -> bool:
+    return isinstance(statement, Assign) and isinstance(statement.value, Call) and statement.value.op == op
 
 
 def _one_by_one(statement: Assign, layout: Layout, facts: Facts) -> bool:

@@ -15,7 +15,7 @@ from ..analysis.facts import Facts
 from ..artifact import Options, Target
 from ..ir.nodes import Assign, Call, Expr, Kernel, Use, Variable
 from ..ir.walk import children, expressions, statements
-from .access import ACCESS_BYTES, COPY_BYTES
+from .access import ACCESS_BYTES
 from .block_copies import choose_block_copies
 from .box_stores import cut_stores
 from .coalesced_stores import coalesce_stores
@@ -65,10 +65,11 @@ def choose_layouts(
     tiles = [tile for variable, tile in dots.staged.items() if variable not in rings.twins]
     room = shared_room(kernel, target.max_dynamic_shared_bytes, layouts, tiles, rings, bool(conversions), num_threads)
     store_parts, rings = cut_stores(kernel, facts, problem.answers, rings)
-    recomputed = _recomputed(kernel, facts, problem, conversions, in_registers, dots, rings)
+    fixed = {one.variable for wanted in conversions.values() for one in wanted}
+    recomputed = _recomputed(kernel, facts, problem, fixed, in_registers, dots, rings)
     counted = recomputed.seen_by(facts)
     in_registers = {v: layout for v, layout in in_registers.items() if v not in recomputed.variables}
-    late_loads = _late_loads(kernel, counted, problem, conversions, in_registers, dots, rings)
+    late_loads = choose_late_loads(kernel, counted, in_registers, problem.answers, fixed, rings)
     in_registers = {v: layout for v, layout in in_registers.items() if v not in late_loads}
     in_shared = choose_shared(kernel, counted, in_registers, num_threads, room)
     peak = peak_registers(kernel, counted, in_registers)
@@ -104,7 +105,7 @@ def _recomputed(
     kernel: Kernel,
     facts: Facts,
     problem: Problem,
-    conversions: dict[int, list[Conversion]],
+    fixed: set[Variable],
     layouts: dict[Variable, Layout],
     dots: Dots,
     rings: Rings,
@@ -116,33 +117,10 @@ def _recomputed(
         for statement in statements(kernel.body)
         if isinstance(statement, Assign) and is_exchange(statement, problem.answers.get(id(statement)))
     ]
-    fixed = _converted(conversions)
     enough = (
         1 if any(ring.own for ring in rings.rings) else ENOUGH_BLOCKS
     )  # threads that load ahead need no other block
     return choose_recomputed(kernel, facts, layouts, exchanges, fixed, enough)
-
-
-def _late_loads(
-    kernel: Kernel,
-    facts: Facts,
-    problem: Problem,
-    conversions: dict[int, list[Conversion]],
-    layouts: dict[Variable, Layout],
-    dots: Dots,
-    rings: Rings,
-) -> frozenset[Variable]:
-    if dots.plans:
-        return frozenset()
-    # Of elements that are loaded one by one, cp.async takes those of 4 and 8 bytes.
-    ahead = {v for ring in rings.rings for v in ring.own if v.type.dtype.itemsize in COPY_BYTES}
-    stores = {node: layout for node, layout in problem.answers.items() if isinstance(node, int)}
-    return choose_late_loads(kernel, facts, layouts, stores, _converted(conversions) | ahead)
-
-
-def _converted(conversions: dict[int, list[Conversion]]) -> set[Variable]:
-    """Tiles that are needed in another layout somewhere, and are arrays therefore."""
-    return {one.variable for wanted in conversions.values() for one in wanted}
 
 
 # ---------------------------------------------------------------------------------------------------- the answer
