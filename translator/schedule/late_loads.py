@@ -56,14 +56,12 @@ def choose_late_loads(
                 if target in layouts and target not in arrays and _one_by_one(statement, layouts[target], facts):
                     waiting[target] = _is_predicated(statement, layouts[target], facts)
                 continue
-            elementwise = isinstance(statement, Assign) and is_elementwise(statement.value)
-            computed = statement.value if elementwise else _stored(statement)
+            computed, same = _computed(statement, layouts, answers)
             if computed is not None:
-                same = layouts.get(statement.targets[0]) if elementwise else answers.get(id(statement))
                 here = [v for v in _reads([computed], facts) if v in waiting and reads[v] == 1 and layouts[v] == same]
                 crowded = sum(_more_registers(v, layouts[v]) for v in here) > room
                 found |= {v for v in here if crowded or waiting[v]}
-            if not elementwise:
+            if computed is None or not isinstance(statement, Assign):
                 waiting = {}
     return frozenset(found)
 
@@ -72,15 +70,22 @@ def _blocks(body: tuple[Statement, ...]) -> list[tuple[Statement, ...]]:
     return [body, *(block for statement in statements(body) for block in bodies(statement))]
 
 
-def _stored(statement: Statement) -> Expr | None:
-    """What a store computes, all of it before the first element is stored; None where that is only read or moved."""
+def _computed(
+    statement: Statement, layouts: Mapping[Variable, Layout], answers: Mapping[Variable | int, Layout]
+) -> tuple[Expr | None, Layout | None]:
+    """What a statement computes element by element, if it does, and in which layout.
+
+    A store does so before the first element is stored, unless its value is only read or moved.
+    """
+    if isinstance(statement, Assign):
+        return (statement.value, layouts.get(statement.targets[0])) if is_elementwise(statement.value) else (None, None)
     call = statement.call if isinstance(statement, Effect) else None
     if call is None or call.op != "store" or not call.args[1].type.is_tile:
-        return None
+        return None, None
     value = call.args[1]
     while isinstance(value, Call) and value.op in MOVES:
         value = value.args[0]
-    return None if isinstance(value, (Use, Literal)) else value
+    return (None if isinstance(value, (Use, Literal)) else value), answers.get(id(statement))
 
 
 def _is_call(statement: Statement, op: str) -> bool:
