@@ -23,6 +23,7 @@ TEMPLATES = (
     "atomic_bits",
     "atomic_half",
     "atomic_add_vec",
+    "choose",
     "divide",
     "square_root",
     "power_of_two",
