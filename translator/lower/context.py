@@ -113,7 +113,7 @@ class Context:
         wanted = point.pattern()
         name = self.array_name(variable, wanted)
         indices = (register_index(point, axis) for axis in wanted.array_axes())
-        if variable in self.schedule.recomputed.variables:
+        if variable in self.schedule.functions:
             return Text(f"{name}({', '.join(index for index in indices if index is not None)})")
         return Text(
             name + "".join(f"[{index}]" for index in indices if index is not None) + self.column(variable, name)

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from ..analysis.ranges import fits
 from ..diagnostics import CompilationError
 from ..ir.nodes import Call, CallFunction, DeviceFunction, Expr, Literal, Use, Variable
-from ..ir.walk import MOVES, used_variables
-from ..language.dtypes import DType, Element, PointerType
+from ..ir.walk import MOVES, subexpressions, used_variables
+from ..language.dtypes import DType, Element, PointerType, float32, float64
 from ..ops.casts import cuda_cast
 from ..ops.registry import OPS
 from .literals import literal_text
@@ -37,6 +37,8 @@ TERNARY = re.compile(r"^(\{\w+\}) \? (\{\w+\}) : (\{\w+\})$")
 WIDENED = re.compile(r"static_cast<long long>\(([\w\[\]. +*/%-]+)\)")
 WIDENING = frozenset(("add", "sub", "mul", "lt", "le", "gt", "ge", "eq", "ne"))  # C widens the narrower operand
 INNERMOST = re.compile(r"\([^()]*\)|\[[^][]*\]")
+FUNCTIONS = ("exp", "exp2", "log", "log2", "sin", "cos", "sqrt", "sqrt_rn", "rsqrt", "erf", "sigmoid")
+LONG = frozenset((*FUNCTIONS, "div", "fdiv", "div_rn"))  # on floats, several instructions each
 NARROW = frozenset(("add", "sub", "mul", "neg", "shl", "invert"))  # C computes these in int
 
 
@@ -225,6 +227,9 @@ class Speller:
         if call.op == "add" and element.is_int() and operands[1].operator == "+":
             # Sums of integers need no parentheses: (a + b) + c and a + (b + c) are the same number.
             operands[1] = Text(operands[1].text, 13, "+")
+        if call.op == "where" and element in (float32, float64) and any(map(_takes_long, call.args[1:])):
+            self.used_helpers.setdefault("choose")
+            return Text(f"choose({', '.join(operand.text for operand in operands)})")
         text = _place(op.spelling(element), dict(zip(op.parameters, operands, strict=True)))
         result = call.type.element
         if call.op == "shr" and isinstance(result, DType) and result != element:
@@ -247,6 +252,11 @@ def _is_shared(call: Call) -> bool:
     value = int(divisor.value) if isinstance(divisor, Literal) else 0
     power = value > 0 and value & (value - 1) == 0
     return isinstance(element, DType) and element.is_int() and not power
+
+
+def _takes_long(expr: Expr) -> bool:
+    """Whether an expression computes a function or a quotient of floats, which the compiler would branch around."""
+    return any(isinstance(part, Call) and (part.op in LONG or "." in part.op) for part in subexpressions(expr))
 
 
 def inverse(test: Text) -> str:

@@ -21,6 +21,7 @@ from .box_stores import cut_stores
 from .coalesced_stores import coalesce_stores
 from .dots import Dots, plan_dots
 from .held_operands import Words, held_operands
+from .late_loads import choose_late_loads
 from .layout import Layout, blocked, drop_axis, padded
 from .layout_problem import Access, Node, Path, Problem, find_problem, statement_node
 from .loads_in_flight import blocks_for_loads
@@ -65,9 +66,12 @@ def choose_layouts(
     tiles = [tile for variable, tile in dots.staged.items() if variable not in rings.twins]
     room = shared_room(kernel, target.max_dynamic_shared_bytes, layouts, tiles, rings, bool(conversions), num_threads)
     store_parts, rings = cut_stores(kernel, facts, problem.answers, rings)
-    recomputed = _recomputed(kernel, facts, problem, conversions, in_registers, dots, rings)
+    fixed = {one.variable for wanted in conversions.values() for one in wanted}
+    recomputed = _recomputed(kernel, facts, problem, fixed, in_registers, dots, rings)
     counted = recomputed.seen_by(facts)
     in_registers = {v: layout for v, layout in in_registers.items() if v not in recomputed.variables}
+    late_loads = choose_late_loads(kernel, counted, in_registers, problem.answers, fixed, rings)
+    in_registers = {v: layout for v, layout in in_registers.items() if v not in late_loads}
     in_shared = choose_shared(kernel, counted, in_registers, num_threads, room)
     peak = peak_registers(kernel, counted, in_registers)
     crowded = needs_whole_multiprocessor(peak, num_threads)
@@ -86,6 +90,7 @@ def choose_layouts(
         conversions={key: tuple(value) for key, value in conversions.items()},
         in_shared=in_shared,
         recomputed=recomputed,
+        late_loads=late_loads,
         dots=dots.plans,
         staged=dots.staged,
         store_parts=store_parts,
@@ -112,7 +117,7 @@ def _recomputed(
     kernel: Kernel,
     facts: Facts,
     problem: Problem,
-    conversions: dict[int, list[Conversion]],
+    fixed: set[Variable],
     layouts: dict[Variable, Layout],
     dots: Dots,
     rings: Rings,
@@ -120,7 +125,6 @@ def _recomputed(
     if dots.plans:
         return Recomputed()
     exchanges = _exchanges(kernel, problem)
-    fixed = {one.variable for wanted in conversions.values() for one in wanted}
     enough = (
         1 if any(ring.own for ring in rings.rings) else ENOUGH_BLOCKS
     )  # threads that load ahead need no other block

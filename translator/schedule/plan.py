@@ -35,6 +35,7 @@ class Schedule:
       conversions: by `id` of the statement that needs them.
       in_shared: tiles that live in shared memory instead of registers, each thread's elements in a column of its own.
       recomputed: tiles that are functions of the register's index instead of arrays.
+      late_loads: tiles that are functions of the register's index too, which load the element.
       dots: instruction, layout and operands of every dot, by `id` of the statement.
       staged: loaded tiles that go to shared memory for dots alone, with their format there; `layouts` has the layout in
         which threads copy them.
@@ -54,6 +55,7 @@ class Schedule:
     conversions: dict[int, tuple[Conversion, ...]]
     in_shared: frozenset[Variable]
     recomputed: Recomputed
+    late_loads: frozenset[Variable]
     dots: dict[int, DotPlan]
     staged: dict[Variable, SharedTile]
     store_parts: dict[int, int]
@@ -64,6 +66,11 @@ class Schedule:
     wants_second_block: bool
     options: Options
     target: Target
+
+    @property
+    def functions(self) -> frozenset[Variable]:
+        """Tiles that are functions of the register's index instead of arrays."""
+        return self.recomputed.variables | self.late_loads
 
     @property
     def num_threads(self) -> int:
