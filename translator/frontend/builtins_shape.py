@@ -76,11 +76,17 @@ def _full(builder: Builder, a: Arguments, span: Span) -> Value:
     if shape:
         builder.not_elementwise()
     dtype = dtype_argument(builder, a["dtype"], span)
-    value = a.get("value", Const(0))
-    expr = to_expr(value, span)
+    expr = _of_type(to_expr(a.get("value", Const(0)), span), dtype, span)
     if expr.type.is_tile:
         raise ShapeError("tl.full takes one value, not a tile", span, "use tl.broadcast_to", builder.calls)
-    return broadcast_to(cast_to(expr, dtype, span), shape, span)
+    return broadcast_to(expr, shape, span)
+
+
+def _of_type(expr: Expr, element: Element, span: Span) -> Expr:
+    """A value in the type of the tile that is made of it; 8-bit floats, which no integer is cast to, take any number."""
+    if isinstance(expr, Literal) and isinstance(element, DType) and element.is_fp8():
+        expr = cast_to(expr, float32, span)
+    return cast_to(expr, element, span)
 
 
 def _is_empty(value: Value) -> bool:
@@ -89,7 +95,7 @@ def _is_empty(value: Value) -> bool:
 
 def _zeros_like(builder: Builder, a: Arguments, span: Span) -> Value:
     type_ = to_expr(a["input"], span).type
-    return broadcast_to(cast_to(Literal(ValueType(int32), 0, span=span), type_.element, span), type_.shape, span)
+    return broadcast_to(_of_type(Literal(ValueType(int32), 0, span=span), type_.element, span), type_.shape, span)
 
 
 def _cast(builder: Builder, a: Arguments, span: Span) -> Value:
