@@ -13,8 +13,10 @@ from typing import Any
 
 from tilewright.diagnostics import ArgumentKindError, ContiguityError, TracedArrayError
 from tilewright.language.dtypes import DTYPES, DType
+from tilewright.runtime.mock_tensor import MockTensor
 
 HOST = -1
+NOWHERE = -2  # of a `MockTensor`, which goes with arrays on any device
 _NAMES = {dtype.numpy_name: dtype for dtype in DTYPES} | {dtype.word: dtype for dtype in DTYPES}
 _NAMES |= {"float8_e4m3fn": _NAMES["float8_e4m3fn"], "bool": _NAMES["bool"]}
 _TYPESTRINGS = {"b1": "bool", "i1": "int8", "i2": "int16", "i4": "int32", "i8": "int64", "u1": "uint8", "u2": "uint16",
@@ -23,7 +25,7 @@ _TYPESTRINGS = {"b1": "bool", "i1": "int8", "i2": "int16", "i4": "int32", "i8": 
 
 @dataclass(frozen=True, slots=True)
 class Array:
-    """`device` is the CUDA device's number, or `HOST`; `size` the bytes from the first element to the end of the memory."""
+    """`device` is the CUDA device's number, `HOST` or `NOWHERE`; `size` the bytes from the first element to the end of the memory."""
 
     address: int
     dtype: DType
@@ -46,6 +48,8 @@ def describe(value: Any, name: str) -> Array | None:
     if type(value).__name__ == "TensorWrapper":  # ours or Triton's
         found = describe(value.base, name)
         return None if found is None else replace(found, dtype=_dtype(value.dtype, name))
+    if isinstance(value, MockTensor):
+        return Array(0, _dtype(value.dtype, name), NOWHERE, 0, True, value)
     if module == "torch" and hasattr(value, "data_ptr"):
         return _torch(value, name)
     if module in ("jax", "jaxlib"):

@@ -17,7 +17,9 @@ from tilewright.diagnostics import (
     TilewrightError,
 )
 from tilewright.language.constexpr import plain
-from tilewright.runtime.arrays import HOST
+from tilewright.runtime import driver
+from tilewright.runtime.arrays import HOST, NOWHERE
+from tilewright.runtime.devices import current_device
 from tilewright.runtime.specialise import Call
 from tilewright.schedule.targets import find_target
 
@@ -121,12 +123,14 @@ def check_can_wait(options: Options, sizes: tuple[int, int, int]) -> None:
 
 
 def device_of(call: Call) -> int:
-    """The device that all arrays lie on; `HOST` without arrays.
+    """The device that all arrays lie on; `HOST` without arrays, the present one where types stand for all of them.
 
     Raises:
       DeviceError: when they lie on several.
     """
-    places = {array.device: name for name, array in call.arrays}
+    places = {array.device: name for name, array in call.arrays if array.device != NOWHERE}
+    if call.arrays and not places and wanted_mode() in ("", "gpu") and driver.is_available():
+        return current_device()
     if len(places) > 1:
         listed = ", ".join(
             f"{name} on {'the CPU' if device == HOST else f'cuda:{device}'}" for device, name in places.items()

@@ -17,9 +17,9 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from tilewright.artifact import Argument, Artifact, Options, Target
-from tilewright.diagnostics import LaunchError
+from tilewright.diagnostics import ArgumentKindError, LaunchError
 from tilewright.kernel_function import KernelFunction, KernelParameter
-from tilewright.runtime.arrays import HOST
+from tilewright.runtime.arrays import HOST, NOWHERE
 from tilewright.runtime.choices import (
     ACCEPTED,
     OPTION_NAMES,
@@ -37,6 +37,7 @@ from tilewright.runtime.compiled import CompiledKernel, Origin
 from tilewright.runtime.fast_path import FastPath
 from tilewright.runtime.kernel_interface import KernelInterface
 from tilewright.runtime.log import log, reason
+from tilewright.runtime.mock_tensor import MockTensor
 from tilewright.runtime.nvrtc import load_ahead
 from tilewright.runtime.reinterpreted import TensorWrapper, reinterpret
 from tilewright.runtime.signature import parse_signature
@@ -45,7 +46,7 @@ from tilewright.runtime.tracing import launches_nothing, opaque
 from tilewright.runtime.translations import translated
 from tilewright.schedule.targets import find_target
 
-__all__ = ["JITFunction", "KernelInterface", "TensorWrapper", "jit", "reinterpret"]
+__all__ = ["JITFunction", "KernelInterface", "MockTensor", "TensorWrapper", "jit", "reinterpret"]
 
 # A process that was forked while another thread compiled must not wait for that thread.
 _KERNELS: weakref.WeakSet[JITFunction] = weakref.WeakSet()
@@ -145,7 +146,11 @@ class JITFunction(KernelInterface, KernelFunction):
     def _launch(self, args: tuple[Any, ...], grid: Any, warmup: bool, kwargs: dict[str, Any]) -> CompiledKernel | None:
         bound, options, stream = self._bind(args, kwargs)
         sizes = grid_sizes(grid, bound)
+        if warmup:
+            bound |= {p.name: MockTensor.wrap_dtype(bound[p.name]) for p in self.params if not p.is_constexpr}
         call = specialise(self, bound, self.unspecialised)
+        if not warmup:
+            _check_memory(call)
         mode = choose_mode(call)
         if mode == "interpret":
             from tilewright.runtime.interpreted import interpret
@@ -162,7 +167,7 @@ class JITFunction(KernelInterface, KernelFunction):
         return compiled
 
     def warmup(self, *args: Any, grid: Any = (1,), **kwargs: Any) -> CompiledKernel | None:
-        """Compiles without launching."""
+        """Compiles without launching; element types, such as torch.float32, may stand for arrays."""
         return self.launch(*args, grid=grid, warmup=True, **kwargs)
 
     def translate(self, signature: str, arch: str = "sm_90a", host: bool = False, **options: Any) -> Artifact:
@@ -249,6 +254,17 @@ class JITFunction(KernelInterface, KernelFunction):
         for name in OPTION_NAMES & names:  # a parameter of that name is both an argument and the option
             chosen.setdefault(name, bound.arguments[name])
         return dict(bound.arguments), make_options(chosen, self.debug), kwargs.get("stream")
+
+
+def _check_memory(call: Call) -> None:
+    """Rejects a launch on what only stands for arrays.
+
+    Raises:
+      ArgumentKindError: names the first.
+    """
+    for name, array in call.arrays:
+        if array.device == NOWHERE:
+            raise ArgumentKindError(f"argument {name} is a MockTensor, which has no memory: only warmup takes it")
 
 
 def jit(fn: Callable[..., Any] | None = None, **options: Any) -> Any:

@@ -31,6 +31,7 @@ _HOMES = {
     "set_allocator": "tilewright.host",
     "reinterpret": "tilewright.runtime.reinterpreted",
     "TensorWrapper": "tilewright.runtime.reinterpreted",
+    "MockTensor": "tilewright.runtime.mock_tensor",
     "Artifact": "tilewright.artifact",
     "Options": "tilewright.artifact",
 } | dict.fromkeys(
