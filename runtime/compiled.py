@@ -69,6 +69,7 @@ class CompiledKernel:
             **asdict(options), name=self.name, target=artifact.target, hash=digest,
             shared=artifact.shared_bytes + artifact.static_shared_bytes,
         )  # fmt: skip
+        self.is_new = True  # until a launch has told those who asked
         self._cubin: Cubin | None = None
         self._fast: FastPath | None = None
         self.launcher: Launcher | None = None

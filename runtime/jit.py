@@ -35,6 +35,7 @@ from tilewright.runtime.choices import (
 )
 from tilewright.runtime.compiled import CompiledKernel, Origin
 from tilewright.runtime.fast_path import FastPath
+from tilewright.runtime.hooks import COMPILE_HOOKS, JitFunctionInfo
 from tilewright.runtime.kernel_interface import KernelInterface
 from tilewright.runtime.log import log, reason
 from tilewright.runtime.mock_tensor import MockTensor
@@ -162,9 +163,22 @@ class JITFunction(KernelInterface, KernelFunction):
         device = device_of(call)
         compiled = self._find(call, options, mode, device)
         compiled.check_globals()
+        if COMPILE_HOOKS and compiled.is_new:
+            self._tell(compiled, call, options, warmup)
+        compiled.is_new = False
         if not warmup and 0 not in sizes:
             compiled.launch(sizes, call, stream)
         return compiled
+
+    def _tell(self, compiled: CompiledKernel, call: Call, options: Options, warmup: bool) -> None:
+        """Calls the hooks that want to know of compilations, with what Triton's are given."""
+        signature = {argument.name: describe_argument(argument) for argument in call.arguments}
+        info = JitFunctionInfo(self.__module__, self.__name__, self)
+        facts = {**asdict(options), "signature": signature, "device": compiled.device, "is_warmup": warmup}
+        shown = f"{self.__name__}[num_warps={options.num_warps}]({', '.join(f'{n}: {t}' for n, t in signature.items())})"
+        for hook in COMPILE_HOOKS:
+            hook(key=compiled.metadata.hash, repr=shown, fn=info, compile=facts, is_manual_warmup=warmup,
+                 already_compiled=False)  # fmt: skip
 
     def warmup(self, *args: Any, grid: Any = (1,), **kwargs: Any) -> CompiledKernel | None:
         """Compiles without launching; element types, such as torch.float32, may stand for arrays."""

@@ -43,6 +43,7 @@ _MODULES = {
     "language": "tilewright.language",
     "tl": "tilewright.language",
     "testing": "tilewright.testing",
+    "knobs": "tilewright.knobs",
     "runtime": "tilewright.runtime",
 }
 
