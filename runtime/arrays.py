@@ -25,7 +25,7 @@ _TYPESTRINGS = {"b1": "bool", "i1": "int8", "i2": "int16", "i4": "int32", "i8": 
 
 @dataclass(frozen=True, slots=True)
 class Array:
-    """`device` is the CUDA device's number, `HOST` or `NOWHERE`; `size` the bytes from the first element to the end of the memory."""
+    """`device` is the CUDA device's number, `HOST` or `NOWHERE`; `size` counts bytes from the first element to the end."""
 
     address: int
     dtype: DType

@@ -43,4 +43,6 @@ class JitFunctionInfo:
 
 
 LAUNCH_HOOKS = LaunchHooks()
-COMPILE_HOOKS: list[Callable[..., Any]] = []  # called with names: fn, key, repr, compile, is_manual_warmup, already_compiled
+COMPILE_HOOKS: list[
+    Callable[..., Any]
+] = []  # called with names: fn, key, repr, compile, is_manual_warmup, already_compiled

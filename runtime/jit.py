@@ -175,7 +175,9 @@ class JITFunction(KernelInterface, KernelFunction):
         signature = {argument.name: describe_argument(argument) for argument in call.arguments}
         info = JitFunctionInfo(self.__module__, self.__name__, self)
         facts = {**asdict(options), "signature": signature, "device": compiled.device, "is_warmup": warmup}
-        shown = f"{self.__name__}[num_warps={options.num_warps}]({', '.join(f'{n}: {t}' for n, t in signature.items())})"
+        shown = (
+            f"{self.__name__}[num_warps={options.num_warps}]({', '.join(f'{n}: {t}' for n, t in signature.items())})"
+        )
         for hook in COMPILE_HOOKS:
             hook(key=compiled.metadata.hash, repr=shown, fn=info, compile=facts, is_manual_warmup=warmup,
                  already_compiled=False)  # fmt: skip
@@ -205,22 +207,23 @@ class JITFunction(KernelInterface, KernelFunction):
         if mode == "interpret":
             raise LaunchError("nothing is compiled with TILEWRIGHT_MODE=interpret")
         arguments = parse_signature(self, signature)
-        return self._compiled_for(arguments, make_options(options, self.debug), mode, 0 if mode == "gpu" else HOST)
+        return self.compiled_for(arguments, make_options(options, self.debug), mode, 0 if mode == "gpu" else HOST)
 
     def call_of(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
         """The specialisation that arguments need."""
         return specialise(self, self._bind(args, kwargs)[0], self.unspecialised)
 
     def _find(self, call: Call, options: Options, mode: str, device: int) -> CompiledKernel:
-        found = self._compiled_for(call.arguments, options, mode, device)
+        found = self.compiled_for(call.arguments, options, mode, device)
         if found.fits(call):
             return found
-        return self._compiled_for(call.arguments, replace(options, guards=False), mode, device)
+        return self.compiled_for(call.arguments, replace(options, guards=False), mode, device)
 
-    def _compiled_for(
-        self, arguments: tuple[Argument, ...], options: Options, mode: str, device: int
+    def compiled_for(
+        self, arguments: tuple[Argument, ...], options: Options, mode: str, device: int, target: Target | None = None
     ) -> CompiledKernel:
-        target = target_of(mode, device)
+        """The compiled kernel of a specialisation, made once; the text is for `target`, or for the device's."""
+        target = target or target_of(mode, device)
         key = (key_of(arguments), options, mode, device, target.name, self.raw_src)
         found = self._compiled.get(key)
         if found is None:

@@ -29,6 +29,7 @@ _HOMES = {
     "next_power_of_2": "tilewright.host",
     "constexpr_function": "tilewright.host",
     "set_allocator": "tilewright.host",
+    "compile": "tilewright.runtime.ast_source",
     "reinterpret": "tilewright.runtime.reinterpreted",
     "TensorWrapper": "tilewright.runtime.reinterpreted",
     "MockTensor": "tilewright.runtime.mock_tensor",
@@ -44,6 +45,8 @@ _MODULES = {
     "tl": "tilewright.language",
     "testing": "tilewright.testing",
     "knobs": "tilewright.knobs",
+    "compiler": "tilewright.compiler",
+    "backends": "tilewright.backends",
     "runtime": "tilewright.runtime",
 }
 

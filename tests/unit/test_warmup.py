@@ -63,7 +63,10 @@ def test_what_stands_for_an_array() -> None:
     mock = MockTensor(tl.float16, (4, 8, 16))
     assert mock.stride() == (128, 16, 1) and mock.data_ptr() % 16 == 0
     assert MockTensor(tl.float16).stride() == (1,) and triton.MockTensor is triton.runtime.MockTensor is MockTensor
-    assert copied.warmup(mock, MockTensor(tl.float16), 48, BLOCK=64).artifact.parameters[0].element.element_ty == tl.float16
+    assert (
+        copied.warmup(mock, MockTensor(tl.float16), 48, BLOCK=64).artifact.parameters[0].element.element_ty
+        == tl.float16
+    )
     with pytest.raises(ArgumentKindError, match="argument x_ptr is a MockTensor"):
         copied[(1,)](mock, mock, 48, BLOCK=64)
 
