@@ -14,7 +14,7 @@ from tilewright.artifact import Argument, ConstantArgument, RuntimeArgument, Tup
 from tilewright.diagnostics import LaunchError, SignatureError
 from tilewright.language.constexpr import plain, unwrap
 from tilewright.runtime import driver
-from tilewright.runtime.active import GPUTarget
+from tilewright.language.targets import GPUTarget
 from tilewright.runtime.arrays import HOST
 from tilewright.runtime.choices import device_target, make_options, wanted_mode
 from tilewright.runtime.compiled import CompiledKernel

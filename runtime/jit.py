@@ -18,6 +18,7 @@ from typing import Any
 
 from tilewright.artifact import Argument, Artifact, Options, Target
 from tilewright.diagnostics import ArgumentKindError, LaunchError
+from tilewright.host import constexpr_function
 from tilewright.kernel_function import KernelFunction, KernelParameter
 from tilewright.runtime.arrays import HOST, NOWHERE
 from tilewright.runtime.choices import (
@@ -47,7 +48,9 @@ from tilewright.runtime.tracing import launches_nothing, opaque
 from tilewright.runtime.translations import translated
 from tilewright.schedule.targets import find_target
 
-__all__ = ["JITFunction", "KernelInterface", "MockTensor", "TensorWrapper", "jit", "reinterpret"]
+__all__ = [
+    "JITFunction", "KernelInterface", "MockTensor", "TensorWrapper", "constexpr_function", "jit", "reinterpret",
+]  # fmt: skip
 
 # A process that was forked while another thread compiled must not wait for that thread.
 _KERNELS: weakref.WeakSet[JITFunction] = weakref.WeakSet()

@@ -17,7 +17,7 @@ from ..language.builtin import Builtin
 from ..language.constexpr import constexpr, unwrap
 from ..language.dtypes import DType
 from ..language.hints import uncallable
-from ..language.namespaces import cuda_capability_geq
+from ..language.targets import LANES, GPUTarget, cuda_capability_geq, current_target
 from ..ops.casts import numpy_type
 from ..ops.promotion import promote
 from .blocks import BlockPointer, Descriptor
@@ -150,9 +150,13 @@ def _attribute(of: Callable[..., Any]) -> Callable[..., Any]:
     return lambda value, name, *default: of(value, unwrap(name), *default)
 
 
+def _target() -> GPUTarget:
+    """The GPU that the interpreter stands for: it has all that sm_90 has."""
+    return GPUTarget("cuda", 90, LANES)
+
+
 def _has_capability(major: Any, minor: Any = 0) -> bool:
-    """Whether the interpreter stands for a GPU of this compute capability: it has all that sm_90 has."""
-    return (unwrap(major), unwrap(minor)) <= (9, 0)
+    return 10 * int(unwrap(major)) + int(unwrap(minor)) <= _target().arch
 
 
 _LOOP_OBJECTS = (control.range, control.condition)
@@ -166,6 +170,7 @@ _REPLACED: dict[Any, Any] = {
     constexpr: compile_time,
     values.tuple: builtins.tuple,
     cuda_capability_geq: _has_capability,
+    current_target: _target,
     getattr: _attribute(getattr),
     hasattr: _attribute(hasattr),
 } | {function: function for function in (print, type, repr, builtins.tuple, list)}
