@@ -13,8 +13,8 @@ from typing import Any
 from tilewright.artifact import Argument, ConstantArgument, RuntimeArgument, TupleArgument
 from tilewright.diagnostics import LaunchError, SignatureError
 from tilewright.language.constexpr import plain, unwrap
-from tilewright.runtime import driver
 from tilewright.language.targets import GPUTarget
+from tilewright.runtime import driver
 from tilewright.runtime.arrays import HOST
 from tilewright.runtime.choices import device_target, make_options, wanted_mode
 from tilewright.runtime.compiled import CompiledKernel

@@ -8,8 +8,8 @@ from types import ModuleType
 from typing import Any
 
 from ..ops.table import OPS
-from .builtin import Builtin
 from .block_size import BLOCK_SIZE
+from .builtin import Builtin
 from .dependent_grids import GRID_CONTROL
 from .missing import missing_name
 from .stubs import fdiv

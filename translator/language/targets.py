@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from .builtin import active
 from .constexpr import unwrap
 
 LEAST = 80  # the compute capability that every GPU has for which there is text
+INTERPRETED = 90  # the one that the interpreter stands for, which has all of its functions
 LANES = 32
 
 
@@ -26,12 +28,12 @@ class GPUTarget(NamedTuple):
 
 def current_target() -> GPUTarget:
     """The target: in a kernel its own, elsewhere the least that there is."""
-    return GPUTarget("cuda", LEAST, LANES)
+    return GPUTarget("cuda", LEAST if active.get() is None else INTERPRETED, LANES)
 
 
 def cuda_capability_geq(major: int, minor: int = 0) -> bool:
     """Whether the target has at least this compute capability: in a kernel its own, elsewhere the least that there is."""
-    return 10 * int(unwrap(major)) + int(unwrap(minor)) <= LEAST
+    return 10 * int(unwrap(major)) + int(unwrap(minor)) <= current_target().arch
 
 
 def is_cuda() -> bool:
