@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 import tilewright as triton
 import tilewright.language as tl
 from tilewright.language.target_info import cuda_capability_geq, current_target, is_hip_cdna3, is_hip_cdna4
@@ -50,3 +51,24 @@ def test_runs_agree(run_everywhere: Any) -> None:
 def test_outside_of_kernels() -> None:
     assert current_target() == ("cuda", 80, 32) and cuda_capability_geq(8, 0) and not cuda_capability_geq(9)
     assert constexpr_function is triton.constexpr_function and not is_of_amd()
+
+
+@triton.jit
+def bits_of(x_ptr, out_ptr, BLOCK: tl.constexpr):
+    offsets = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + offsets)
+    word: tl.constexpr = tl.dtype(f"uint{x.dtype.primitive_bitwidth}")
+    tl.store(out_ptr + offsets, x.to(word, bitcast=True).to(tl.dtype("fp32")))
+
+
+def test_types_by_name(run_everywhere: Any) -> None:
+    x = np.random.default_rng(0).standard_normal(32).astype(np.float16)
+    out = run_everywhere(bits_of, (1,), x, np.zeros(32, np.float32), BLOCK=32)[1]
+    np.testing.assert_array_equal(out, x.view(np.uint16).astype(np.float32))
+
+
+def test_every_type_has_its_names() -> None:
+    assert tl.dtype("fp8e4nv") is tl.float8e4nv and tl.dtype(tl.constexpr("bf16")) is tl.bfloat16
+    assert tl.dtype(name="int32") is tl.int32 and tl.dtype("float16") is tl.float16 and isinstance(tl.int8, tl.dtype)
+    with pytest.raises(ValueError, match="no element type 'uint128'; there are"):
+        tl.dtype("uint128")
