@@ -155,5 +155,9 @@ class KernelFunction:
                 continue  # not assigned yet
         return names
 
+    def get_capture_scope(self) -> dict[str, Any]:
+        """`outer_names`, by the name that programs which write variants of a kernel ask for."""
+        return self.outer_names()
+
     def __repr__(self) -> str:
         return f"JITFunction({self.__module__}:{self.__name__})"

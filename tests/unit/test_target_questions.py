@@ -1,4 +1,4 @@
-"""What a kernel may ask about the GPU that it is translated for, and about its own block."""
+"""What a kernel may ask about the GPU that it is translated for, about its own block, and what it computes from that."""
 
 from __future__ import annotations
 
@@ -72,3 +72,20 @@ def test_every_type_has_its_names() -> None:
     assert tl.dtype(name="int32") is tl.int32 and tl.dtype("float16") is tl.float16 and isinstance(tl.int8, tl.dtype)
     with pytest.raises(ValueError, match="no element type 'uint128'; there are"):
         tl.dtype("uint128")
+
+
+@triton.jit
+def told_by_text(out_ptr, A: tl.constexpr, B: tl.constexpr):
+    total: tl.constexpr = A * B
+    share: tl.constexpr = tl.cdiv(total, B)
+    if f"{total} of {A!r}, {total=}" == "32 of 8, total=32":
+        tl.store(out_ptr, share)
+
+
+def test_compile_time_values_in_texts(run_everywhere: Any) -> None:
+    assert run_everywhere(told_by_text, (1,), np.zeros(1, np.int32), A=8, B=4)[0].tolist() == [8]
+
+
+def test_no_division_by_zero_at_compile_time() -> None:
+    with pytest.raises(triton.CompilationError, match="cannot compute this at compile time: integer division"):
+        told_by_text.translate("*i32, 8, 0")

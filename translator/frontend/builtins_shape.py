@@ -230,9 +230,6 @@ def _swizzle(builder: Builder, a: Arguments, span: Span) -> Value:
 
 def _cdiv(builder: Builder, a: Arguments, span: Span) -> Value:
     less = binary(builder, "Subtract", a["div"], Const(1), span)
-    if is_static(a["x"]) and is_static(a["div"]):
-        x, div = (builder.constant(a[name], name, span) for name in ("x", "div"))
-        return Const((x + div - 1) // div)
     return binary(builder, "FloorDivide", binary(builder, "Add", a["x"], less, span), a["div"], span)
 
 
