@@ -16,7 +16,7 @@ from tilewright.diagnostics import (
     OutOfResources,
     TilewrightError,
 )
-from tilewright.language.constexpr import plain
+from tilewright.language.constexpr import plain, unwrap
 from tilewright.runtime import driver
 from tilewright.runtime.arrays import HOST, NOWHERE
 from tilewright.runtime.devices import current_device
@@ -30,7 +30,7 @@ OPTION_NAMES = frozenset(field.name for field in fields(Options))
 WITHOUT_EFFECT = frozenset(
     ("extern_libs", "warp_size", "sanitize_overflow", "instrumentation_mode", "enable_reflect_ftz", "ir_override")
 )
-ACCEPTED = OPTION_NAMES | WITHOUT_EFFECT | {"stream"}
+ACCEPTED = OPTION_NAMES | WITHOUT_EFFECT | {"stream", "arch"}
 HOST_TARGET = "sm_90a"
 MOST_REGISTERS = 255  # that a thread can have
 
@@ -54,6 +54,16 @@ def make_options(given: dict[str, Any], debug: bool | None = None) -> Options:
     options = Options(**values)
     check_options(options)
     return options
+
+
+def check_arch(arch: Any) -> None:
+    """Takes Triton's option `arch` while it names nothing.
+
+    Raises:
+      LaunchError: for an architecture, which kernels here do not choose one by one.
+    """
+    if unwrap(arch) is not None:
+        raise LaunchError(f"a launch cannot choose its architecture (arch={arch!r}): TILEWRIGHT_ARCH does, for all kernels")
 
 
 def check_options(options: Options) -> None:

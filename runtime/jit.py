@@ -24,6 +24,7 @@ from tilewright.runtime.arrays import HOST, NOWHERE
 from tilewright.runtime.choices import (
     ACCEPTED,
     OPTION_NAMES,
+    check_arch,
     check_can_wait,
     choose_mode,
     device_of,
@@ -71,21 +72,22 @@ class JITFunction(KernelInterface, KernelFunction):
     def __init__(
         self,
         fn: Callable[..., Any],
-        do_not_specialize: Any = (),
-        do_not_specialize_on_alignment: Any = (),
+        version: Any = None,
+        do_not_specialize: Any = None,
+        do_not_specialize_on_alignment: Any = None,
         debug: bool | None = None,
         noinline: bool | None = None,
+        repr: Callable[[Any], str] | None = None,
+        launch_metadata: Callable[..., dict[str, Any]] | None = None,
         source: str | None = None,
-        **other: Any,
     ) -> None:
-        """`@jit` with Triton's arguments; `repr` and `version` are accepted and have no effect."""
+        """`@jit` with Triton's arguments, which are attributes afterwards; `version` has no effect."""
         super().__init__(fn, source)
-        self.unspecialised = (*(do_not_specialize or ()), *(do_not_specialize_on_alignment or ()))
-        self.debug, self.noinline = debug, noinline
-        self.launch_metadata: Callable[..., dict[str, Any]] | None = other.get("launch_metadata")
-        unknown = set(other) - {"repr", "launch_metadata", "version"}
-        if unknown:
-            raise TypeError(f"jit() has no argument {sorted(unknown)[0]!r}")
+        self.do_not_specialize = tuple(do_not_specialize or ())
+        self.do_not_specialize_on_alignment = tuple(do_not_specialize_on_alignment or ())
+        self.unspecialised = (*self.do_not_specialize, *self.do_not_specialize_on_alignment)
+        self.version, self.debug, self.noinline, self.launch_metadata = version, debug, noinline, launch_metadata
+        self._called = repr
         self._signature = inspect.signature(fn)
         self._compiled: dict[Any, CompiledKernel] = {}
         self._lock = threading.Lock()
@@ -108,6 +110,10 @@ class JITFunction(KernelInterface, KernelFunction):
         from tilewright.runtime.autotune_subject import source_digest
 
         return source_digest(self)
+
+    def repr(self, specialization: Any) -> str:
+        """What tools call the kernel: what the function `repr` of the decorator says, or its module and name."""
+        return self._called(specialization) if self._called else f"{self.__module__}.{self.fn.__qualname__}"
 
     def is_general(self, parameter: KernelParameter) -> bool:
         """Whether values of a parameter are not told apart by alignment or divisibility."""
@@ -265,6 +271,8 @@ class JITFunction(KernelInterface, KernelFunction):
         unknown = [name for name in kwargs if name not in names and name not in ACCEPTED]
         if unknown:
             raise unrecognised(unknown[0], (*names, *ACCEPTED))
+        if "arch" not in names:
+            check_arch(kwargs.get("arch"))
         chosen = {name: value for name, value in kwargs.items() if name in OPTION_NAMES}
         try:
             bound = self._signature.bind(*args, **{name: value for name, value in kwargs.items() if name in names})

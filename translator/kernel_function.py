@@ -107,7 +107,7 @@ class KernelFunction:
     def _find_source(fn: Callable[..., Any]) -> tuple[str, int]:
         try:
             lines, first = inspect.getsourcelines(fn)
-            if fn.__code__.co_filename in ("<string>", "<stdin>") or f"def {fn.__name__}" not in normalised(
+            if fn.__code__.co_filename in ("<string>", "<stdin>") or f"def {fn.__code__.co_name}" not in normalised(
                 "".join(lines)
             ):
                 raise OSError("what was found is not the function")  # newer Pythons answer for executed strings too

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 import numpy as np
@@ -74,3 +75,22 @@ def test_what_stands_for_an_array() -> None:
 def test_a_type_is_no_array_in_a_launch() -> None:
     with pytest.raises(ArgumentKindError, match="only a compile-time parameter can take"):
         copied[(1,)](tl.float32, tl.float32, 48, BLOCK=64)
+
+
+@triton.jit(do_not_specialize=["n"], repr=lambda specialization: "filled_variant", debug=False)
+def filled(x_ptr, n, BLOCK: tl.constexpr):
+    offsets = tl.arange(0, BLOCK)
+    tl.store(x_ptr + offsets, n, mask=offsets < n)
+
+
+def test_variants_of_a_kernel_keep_what_the_decorator_was_given() -> None:
+    """What libraries do that write kernels from the text of others."""
+    parameters = list(inspect.signature(triton.JITFunction.__init__).parameters.values())[2:]
+    given = {one.name: getattr(filled, one.name, one.default) for one in parameters}
+    assert given["do_not_specialize"] == ("n",) and given["debug"] is False and given["launch_metadata"] is None
+    assert given["repr"](None) == "filled_variant" and copied.repr(None) == f"{__name__}.copied"
+    assert filled.get_capture_scope()["tl"] is tl
+    again = triton.JITFunction(filled.fn, **given)
+    x, n = np.zeros(32, np.int32), 1
+    assert "int n" in again[(1,)](x, n, BLOCK=32).source, "an integer of 1 is not a text of its own"
+    assert again.repr(None) == "filled_variant" and x.tolist() == [1] + [0] * 31
