@@ -14,6 +14,7 @@ from tilewright.diagnostics import ArgumentKindError, GlobalChangedError
 from tilewright.kernel_function import KernelFunction
 from tilewright.language.constexpr import unwrap
 from tilewright.outside import outer_value
+from tilewright.runtime.arrays import UNKNOWN
 from tilewright.runtime.assembly import Assembly
 from tilewright.runtime.choices import check_can_wait
 from tilewright.runtime.hooks import LAUNCH_HOOKS, LaunchMetadata
@@ -231,6 +232,8 @@ class CompiledKernel:
 
         buffers: list[Buffer] = []
         for name, array in call.arrays:
+            if array.size == UNKNOWN:
+                raise ArgumentKindError(f"argument {name} does not tell its size, which the check needs: pass a tensor")
             if all(buffer.address != array.address for buffer in buffers):
                 memory = memoryview((ctypes.c_char * array.size).from_address(array.address)).cast("B")
                 content = memory if array.writable else memory.toreadonly()

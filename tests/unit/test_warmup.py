@@ -94,3 +94,36 @@ def test_variants_of_a_kernel_keep_what_the_decorator_was_given() -> None:
     x, n = np.zeros(32, np.int32), 1
     assert "int n" in again[(1,)](x, n, BLOCK=32).source, "an integer of 1 is not a text of its own"
     assert again.repr(None) == "filled_variant" and x.tolist() == [1] + [0] * 31
+
+
+class Wrapped:
+    """What libraries pass for a tensor: Triton asks for an address and a type."""
+
+    device = "cpu"
+
+    def __init__(self, array: np.ndarray, shape: bool) -> None:
+        self.array, self.dtype = array, tl.float32
+        if shape:
+            self.shape, self.stride = array.shape, lambda: (1,)
+
+    def data_ptr(self) -> int:
+        return self.array.ctypes.data
+
+
+@pytest.mark.parametrize("shape", [True, False])
+@pytest.mark.parametrize("mode", ["cpu", "interpret"])
+def test_arrays_that_tell_little(mode: str, shape: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TILEWRIGHT_MODE", mode)
+    x, out = np.ones(48, np.float32), np.zeros(48, np.float32)
+    copied[(1,)](Wrapped(x, shape), Wrapped(out, shape), 40, BLOCK=64)
+    assert out.tolist() == [1] * 40 + [0] * 8
+
+
+def test_the_interpreter_knows_where_they_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TILEWRIGHT_MODE", "interpret")
+    x = Wrapped(np.ones(48, np.float32), True)
+    with pytest.raises(triton.KernelFaultError, match="element 48 of x_ptr, which has 48"):
+        copied[(1,)](x, x, 49, BLOCK=64)
+    monkeypatch.setenv("TILEWRIGHT_MODE", "check")
+    with pytest.raises(ArgumentKindError, match="does not tell its size"):
+        copied[(1,)](Wrapped(x.array, False), x.array, 40, BLOCK=64)
