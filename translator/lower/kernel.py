@@ -163,8 +163,9 @@ def _layouts(kernel: Kernel, schedule: Schedule) -> list[tuple[Layout, tuple[int
                 found.append((layout, target.type.shape, target.name))
             if target in schedule.layouts:
                 found.append((schedule.layouts[target], target.type.shape, target.name))
-            if target in schedule.warp_copies:
-                found.append((schedule.warp_copies[target].layout, target.type.shape, f"{target.name}_ahead"))
+            copy = schedule.warp_copies.get(target) or schedule.block_copies.get(target)
+            if copy is not None:
+                found.append((copy.layout, target.type.shape, f"{target.name}_ahead"))
         own = schedule.statement_layouts.get(id(statement))
         if own is not None:
             found.append((own, _tile_shape(statement), UNNAMED_TILE))

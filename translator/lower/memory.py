@@ -17,6 +17,7 @@ from .context import Context, ctype
 from .element import element_text, indexed, run_at
 from .literals import literal_text
 from .memory_order import note_load, note_store, order_after_loads, order_after_stores
+from .own_places import place_of_scalar, place_read
 from .point import Index, Point, point_of
 from .rounding import materialised
 from .spell import Text
@@ -26,9 +27,6 @@ from .vectors import (
     access_of,
     copies_of_repeated,
     load_operands,
-    place_of_own,
-    place_of_scalar,
-    slot_read,
     vectors,
     width_name,
 )
@@ -64,15 +62,18 @@ def lower_load(context: Context, statement: Assign) -> tuple[Node, ...]:
 
         def one(point: Point) -> tuple[Node, ...]:
             value = element_text(context, pointer, point)
+            naming: tuple[Node, ...] = ()
             if target in context.stages.own:
-                value = Text(place_of_own(context, statement, point, slot_read(context, target)))
+                naming, place = place_read(context, statement, point)
+                value = Text(place)
             if _pointee(pointer).is_bool():
                 value = Text(f"{value.within(9)} != 0", 9)
             condition = all_tests(context, access, point)
             if condition:
                 fallback = _fallback(context, other, target.type, point)
                 value = Text(f"{condition.within(4)} ? {value.within(4)} : {fallback.within(3)}", 3)
-            return (Spelled("assign", {"target": indexed(context, name, target, point), "value": value.text}),)
+            assign = Spelled("assign", {"target": indexed(context, name, target, point), "value": value.text})
+            return (*naming, assign)
 
         if not access.repeats:
             return (*before, *with_value(context, statement, declare, context.each_register(layout, one)), *after)
@@ -236,14 +237,18 @@ def _load_vector(
     width = width_name(context, context.schedule.layouts[target], access)
 
     def one(point: Point) -> tuple[Node, ...]:
+        naming: tuple[Node, ...] = ()
+        if target in context.stages.own:
+            naming, place = place_read(context, statement, point)
+            source = f"&{place}"
+        else:
+            source = context.speller.text(pointer, point)
         values = {
             "width": width,
             "target": context.names.shared_index("loaded")
             if access.scattered
             else run_at(indexed(context, name, target, point)),
-            "source": f"&{place_of_own(context, statement, point, slot_read(context, target))}"
-            if target in context.stages.own
-            else context.speller.text(pointer, point),
+            "source": source,
             "suffix": f"_{modifier}" if modifier else "",
         }
         test, count = uniform_test(context, access, point), valid_count(context, access, point)
@@ -259,7 +264,7 @@ def _load_vector(
             values["count"] = f"{test.within(4)} ? {count.within(4)} : 0" if test else count.text
         elif test is not None:
             values["condition"] = test.text
-        return (Spelled("load_vec", {**values, "helper": helper, "kind": kind, "fill": fill}),)
+        return (*naming, Spelled("load_vec", {**values, "helper": helper, "kind": kind, "fill": fill}))
 
     return one
 

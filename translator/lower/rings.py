@@ -18,6 +18,7 @@ from .context import Context, ctype
 from .dot_wgmma import pin
 from .formats import box_count, box_elements, line_elements, stage_bytes
 from .operand import shared_array
+from .own_stages import copies_ahead
 from .shared import side_text
 from .staging import tile_comment
 from .unit import Branch, Comment, Line, Loop, Node, Shared
@@ -177,18 +178,20 @@ def lower_consumer_loop(
         position if ring.overlapped else "",
     )
     context.stages.stage_of |= dict.fromkeys(ring.tiles, "stage")
+    copies = copies_ahead(context, statement, ring, bounds, stages, position if ring.counted else "")
     inner = body(statement.body)
     context.stages.in_flight, context.stages.running_on = before
     nodes: list[Node] = [
         stage,
         Line(f"mbarrier_wait(&{full}[stage], {parity});", "the tiles have arrived"),
+        *copies.arrival,
         *inner,
     ]
     if not ring.overlapped:
         done = Line(f"mbarrier_arrive(&{empty}[stage]);")
         nodes.append(Line("__syncwarp();", "every lane is done with the stage"))
         nodes.append(Branch(f"{lane} == 0", (done,), (), ""))
-        return (Loop(_counting(context, ring, header), tuple(nodes)),)
+        return (*copies.functions, *copies.first, Loop(_counting(context, ring, header), tuple(nodes)))
     for helper in ("wgmma_commit", "wgmma_wait"):
         context.use_helper(helper)
     fixed_start = isinstance(statement.start, (Literal, Use)) and statement.variable not in context.scopes.outliving
@@ -213,7 +216,7 @@ def lower_consumer_loop(
         (Loop(_counting(context, ring, header), tuple(nodes)), *end),
         comment="ptxas serialises products if a way leads around the wait for them",
     )
-    return (*start, some)
+    return (*copies.functions, *copies.first, *start, some)
 
 
 def products_in(context: Context, loop: For) -> tuple[Assign, ...]:

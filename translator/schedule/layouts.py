@@ -16,6 +16,7 @@ from ..artifact import Options, Target
 from ..ir.nodes import Assign, Call, Expr, Kernel, Use, Variable
 from ..ir.walk import children, expressions, statements
 from .access import ACCESS_BYTES
+from .block_copies import choose_block_copies
 from .box_stores import cut_stores
 from .coalesced_stores import coalesce_stores
 from .dots import Dots, plan_dots
@@ -72,7 +73,9 @@ def choose_layouts(
     beside = blocks_beside(in_shared, in_registers, num_threads, target.max_dynamic_shared_bytes)
     made_room_for = recomputed.blocks and min(recomputed.blocks, beside)
     warp_copies = choose_warp_copies(kernel, facts, layouts, rings)
+    block_copies = choose_block_copies(kernel, facts, layouts, rings, num_threads)
     copied = {tile: copy.layout for tile, copy in warp_copies.items()}
+    copied |= {tile: copy.layout for tile, copy in block_copies.items()}
     return Schedule(
         layouts=layouts,
         statement_layouts={node: layout for node, layout in problem.answers.items() if isinstance(node, int)},
@@ -85,6 +88,7 @@ def choose_layouts(
         store_parts=store_parts,
         rings=rings,
         warp_copies=warp_copies,
+        block_copies=block_copies,
         blocks_per_multiprocessor=made_room_for or (blocks if rings.has_producer else 1 if crowded else None),
         wants_second_block=blocks == 1 and wants_second_block(rings, peak, options.num_warps),
         options=options,

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from ..artifact import Options, Target
 from ..ir.nodes import Variable
+from .block_copies import BlockCopy
 from .dots import DotPlan
 from .layout import Layout
 from .recomputed import Recomputed
@@ -41,6 +42,7 @@ class Schedule:
         copies for all.
       rings: loops that load ahead, and the tensor maps that they use.
       warp_copies: tiles that threads load ahead for themselves, but other lanes of the warp copy than those that hold them.
+      block_copies: those that all threads copy for one another.
       blocks_per_multiprocessor: how many the register allocation must leave room for; None leaves it to ptxas. 1 keeps
         ptxas from spilling in pursuit of an occupancy that the tiles rule out.
       wants_second_block: whether a schedule for two of them should be tried (`second_block.py`).
@@ -57,6 +59,7 @@ class Schedule:
     store_parts: dict[int, int]
     rings: Rings
     warp_copies: dict[Variable, WarpCopy]
+    block_copies: dict[Variable, BlockCopy]
     blocks_per_multiprocessor: int | None
     wants_second_block: bool
     options: Options
