@@ -89,3 +89,18 @@ def test_compile_time_values_in_texts(run_everywhere: Any) -> None:
 def test_no_division_by_zero_at_compile_time() -> None:
     with pytest.raises(triton.CompilationError, match="cannot compute this at compile time: integer division"):
         told_by_text.translate("*i32, 8, 0")
+
+
+MISSING = None  # what an import leaves of a function that another version has
+
+
+@triton.jit
+def calls_nothing(out_ptr, n):
+    tl.store(out_ptr, MISSING(n, 2))
+
+
+@pytest.mark.parametrize("mode", ["cpu", "interpret"])
+def test_what_is_no_function(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TILEWRIGHT_MODE", mode)
+    with pytest.raises(triton.UnsupportedLanguageConstruct, match="None is called, but it is no function"):
+        calls_nothing[(1,)](np.zeros(1, np.int32), 5)
