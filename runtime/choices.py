@@ -63,7 +63,9 @@ def check_arch(arch: Any) -> None:
       LaunchError: for an architecture, which kernels here do not choose one by one.
     """
     if unwrap(arch) is not None:
-        raise LaunchError(f"a launch cannot choose its architecture (arch={arch!r}): TILEWRIGHT_ARCH does, for all kernels")
+        raise LaunchError(
+            f"a launch cannot choose its architecture (arch={arch!r}): TILEWRIGHT_ARCH does, for all kernels"
+        )
 
 
 def check_options(options: Options) -> None:

@@ -10,7 +10,7 @@ from ..ir.reshapes import keeps_places
 from ..ir.types import Dim, ValueType
 from ..language.dtypes import DTYPES_BY_NAME, DType, Element, PointerType, float32, int32
 from .builder import Builder
-from .operators import binary, is_static
+from .operators import binary
 from .ranges import is_nonnegative
 from .shapes import broadcast_to, cast_to, common_shape, elementwise, of_fair_size, to_expr
 from .values import Const, Tuple, Value
