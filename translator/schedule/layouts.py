@@ -98,7 +98,7 @@ def choose_layouts(
         warp_copies=warp_copies,
         block_copies=block_copies,
         blocks_per_multiprocessor=made_room_for or (blocks if rings.has_producer else 1 if crowded else loading),
-        wants_second_block=blocks == 1 and wants_second_block(rings, peak, options.num_warps),
+        wants_second_block=blocks == 1 and wants_second_block(rings, dots, peak, options.num_warps),
         options=options,
         target=target,
     )
