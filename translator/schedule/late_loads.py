@@ -106,7 +106,7 @@ def _is_predicated(statement: Assign, layout: Layout, facts: Facts) -> bool:
     if not isinstance(call, Call):
         return False
     access = plan_load(call.args[0], _mask(call), layout, facts, environment)
-    return is_predicated(access, statement.target.type, layout, facts, environment)
+    return is_predicated(access, call.args[0], statement.target.type, layout, facts, environment)
 
 
 def _mask(load: Call) -> Expr | None:
