@@ -101,16 +101,11 @@ def _joint(context: Context, combine: Combine, dtypes: tuple[DType, ...]) -> Com
 def _argument_body(op: str | None, tie_break_left: bool) -> tuple[Node, ...]:
     """The better value wins; NaN loses to every number; among equals the lower index, or any."""
     better = ">" if op == "argmax" else "<"
-    ties = "left.value == right.value && left.index < right.index"
-    condition = f"left.value {better} right.value || right.value != right.value"
+    condition = f"(left.value {better} right.value) | (right.value != right.value)"
     if tie_break_left:
-        condition += f" || ({ties})"
-        condition = f"left.value == left.value && ({condition})"
-        return (
-            Line(f"const bool left_wins = {condition};"),
-            Line("return left_wins ? left : right;"),
-        )
-    return (Line(f"return {condition} ? left : right;"),)
+        ties = "(left.value == right.value) & (left.index < right.index)"
+        condition = f"(left.value == left.value) & ({condition} | ({ties}))"
+    return (Line(f"const bool left_wins = {condition};"), Line("return left_wins ? left : right;"))
 
 
 def _custom_element(context: Context, name: str, combine: Combine, dtype: DType) -> Combination:
