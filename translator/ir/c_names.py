@@ -38,9 +38,17 @@ LIBRARY_NAMES = MATH_NAMES | frozenset(
     write y0 y1 yn clock64 assert stdin stdout stderr errno NULL NAN INFINITY EOF std tilewright
     NUM_THREADS NUM_WARPS WARP_SIZE SharedArrays TensorMap MadeMaps Barrier dim3 size_t half2 div""".split()
 )
+# Macros of the C library's headers of mathematics, limits and errors, which nvcc's own headers include: neither a constant
+# nor a variable can have such a name, since what stands behind it is put in its place.
+MACRO = re.compile(
+    r"M_[0-9A-Z_]+|FP_[A-Z]+|HUGE_VALF?|(U?INT_?(FAST|LEAST)?(8|16|32|64|PTR|MAX)?|U?(CHAR|SHRT|LONG|LLONG)|SCHAR|SIZE|SSIZE"
+    r"|PTRDIFF|RAND)_(MAX|MIN|BIT|WIDTH)|(FLT|DBL|LDBL)_[A-Z0-9_]+|errno|stdin|stdout|stderr|NULL|NAN|INFINITY|EOF"
+)
 VECTOR_TYPE = re.compile(r"u?(?:char|short|int|long|longlong|float|double)[1-4]")
 
 
 def can_be_global(name: str) -> bool:
     """Whether a user's constant can keep its name outside of all functions, where nothing else may have it."""
-    return name not in RESERVED | LIBRARY_NAMES and not name.startswith("__") and not VECTOR_TYPE.fullmatch(name)
+    if name in RESERVED | LIBRARY_NAMES or name.startswith("__"):
+        return False
+    return not VECTOR_TYPE.fullmatch(name) and not MACRO.fullmatch(name)

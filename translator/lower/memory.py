@@ -55,7 +55,7 @@ def lower_load(context: Context, statement: Assign) -> tuple[Node, ...]:
         access = plan_access_by_element(access, pointer, mask, layout, context, id(statement))
     if target in context.stages.own and _is_zero(other):
         access = replace(access, tests=(), bounds=())  # its copies left zeros where the mask is false
-    declare = (*order_after_stores(context, pointer, layout), *context.declare(statement, target, layout))
+    before, declare = order_after_stores(context, pointer, layout), context.declare(statement, target, layout)
     note_load(context, pointer, layout)
     name = context.names.variable(target)
     load: Callable[[Point], tuple[Node, ...]]
@@ -70,7 +70,7 @@ def lower_load(context: Context, statement: Assign) -> tuple[Node, ...]:
             return (*naming, Spelled("assign", values))
 
         if not access.repeats:
-            return (*with_value(context, statement, declare, context.each_register(layout, one)), *after)
+            return (*before, *with_value(context, statement, declare, context.each_register(layout, one)), *after)
         load = one
     else:
         load = _load_vector(context, statement, call, access, name, modifier)
@@ -82,7 +82,7 @@ def lower_load(context: Context, statement: Assign) -> tuple[Node, ...]:
             whole = (Line(f"{ctype(target.type)} {loaded}[{width_name(context, layout, access)}];"),)
         return (*whole, *load(point), *copies_of_repeated(context, name, target, access, point))
 
-    return (*declare, *vectors(context, layout, access, all_of_it), *after)
+    return (*before, *declare, *vectors(context, layout, access, all_of_it), *after)
 
 
 def with_value(

@@ -39,6 +39,26 @@ AHEAD = "its copies, made ahead"  # what is said of a load's line where the othe
 Body = Callable[[tuple[Statement, ...]], tuple[Node, ...]]
 
 
+def stage_word(context: Context, ring: Ring) -> str:
+    """What the stage is called that a loop is at: a loop within another's body reads the tiles of both.
+
+    It is first asked for at the beginning of the loop, in each role.
+    """
+    key = context.role.name, ring.loop
+    if key not in context.stages.words:
+        inner = context.stages.rings_around > 0
+        context.stages.words[key] = context.names.once("inner_stage", ("stage", ring.loop)) if inner else "stage"
+    return context.stages.words[key]
+
+
+def lower_body(context: Context, statement: For, body: Body) -> tuple[Node, ...]:
+    """The body of a loop with stages."""
+    context.stages.rings_around += 1
+    nodes = body(statement.body)
+    context.stages.rings_around -= 1
+    return nodes
+
+
 def own_of(context: Context, statement: For, ring: Ring) -> list[Assign]:
     """The loads of a loop that threads make ahead for themselves: those that `cp.async` can take."""
     loads = [s for s in top_statements(statement.body) if isinstance(s, Assign) and s.targets[0] in ring.own]
@@ -60,7 +80,7 @@ def declare_own(context: Context, load: Assign, ring: Ring, stages: str) -> None
     """Asks for the places of a load's elements, and has the load read them there."""
     target = load.target
     name = context.names.once(f"{target.name}_ahead", ("ahead", target))
-    context.stages.own[target] = f"{name}[stage]" if ring.stages > 1 else name
+    context.stages.own[target] = f"{name}[{stage_word(context, ring)}]" if ring.stages > 1 else name
     if target in context.schedule.block_copies:
         tile = context.schedule.block_copies[target].tile
         shared_array(context, target.key, "own", name, target, tile, f"{target.name} on its way, {tile_comment(tile)}")
@@ -181,7 +201,8 @@ def copies_ahead(
         with context.conversions(names):
             copies += [*tag(load.origin, AHEAD, bool(copies), again=True), *own_copies(context, load)]
     kind, compare = ctype(statement.variable.type), ">" if statement.descending else "<"
-    parameters, stage = f"{kind} {name}{', int stage' if several else ''}", ", stage" if several else ""
+    word = stage_word(context, ring)
+    parameters, stage = f"{kind} {name}{f', int {word}' if several else ''}", f", {word}" if several else ""
     functions = [
         *prepare,
         Comment(f"Starts the loads of iteration {name}{' into a stage' if several else ''}."),
@@ -219,8 +240,8 @@ def lower_own_loop(
     copies = copies_ahead(context, statement, ring, bounds, stages)
     trip = [
         *copies.arrival,
-        *((Line(f"const int stage = {used or name} % {stages};"),) if several else ()),
-        *body(statement.body),
+        *((Line(f"const int {stage_word(context, ring)} = {used or name} % {stages};"),) if several else ()),
+        *lower_body(context, statement, body),
         *((Line(f"++{used};"),) if used else ()),
     ]
     count = (Line(f"int {used} = 0;", "stages so far"),) if used else ()

@@ -77,6 +77,8 @@ class Speller:
         self.definitions: Mapping[Variable, Expr] = {}  # of variables that are assigned once
         self.doubles: frozenset[str] = frozenset()  # constants of the file that are doubles
         self.is_const: Callable[[Variable], bool] = lambda pointer: False  # whether it points to what is only read
+        # Where to find once what neighbours have in common, and what to add to their remainders.
+        self.first_of_vector: Callable[[Call, Point], tuple[Point, str] | None] = lambda call, point: None
         self._launch_word = launch_word
         self._function_name = function_name
         self._variable_text = variable_text
@@ -152,7 +154,12 @@ class Speller:
                 left = self.spell(call.args[0], below[0])
                 right = self.spell(call.args[1], below[1], wide=True)
                 return Text(f"{left.within(12, '+')} + {right.within(12, '+')}", 12, "+")
-        return self._operation(call, below, wide)
+        shared = self.first_of_vector(call, point) if point is not None and _is_shared(call) else None
+        if shared is None:
+            return self._operation(call, below, wide)
+        start, further = shared
+        first = self._operation(call, [self._down(call, arg, start) for arg in call.args], wide)
+        return Text(f"{first.within(12, '+')} + {further}", 12, "+") if further else first
 
     def _arange(self, call: Call, point: Point | None) -> Text:
         if point is None:
@@ -230,6 +237,21 @@ class Speller:
         if narrowed and call.op in NARROW and isinstance(result, DType) and _is_narrow(result):
             return Text(f"static_cast<{result.cuda}>({text.text})")
         return text
+
+
+def _is_shared(call: Call) -> bool:
+    """Whether a call compares integers, or divides them by more than a shift: neighbours may have the answer in common."""
+    element = call.args[1].type.element if len(call.args) == 2 else None
+    if call.op in ("lt", "le", "gt", "ge"):
+        return isinstance(element, DType) and element.is_int()
+    if call.op not in ("floordiv", "mod"):
+        return False
+    divisor = call.args[1]
+    while isinstance(divisor, Call) and divisor.op in MOVES:
+        divisor = divisor.args[0]
+    value = int(divisor.value) if isinstance(divisor, Literal) else 0
+    power = value > 0 and value & (value - 1) == 0
+    return isinstance(element, DType) and element.is_int() and not power
 
 
 def _takes_long(expr: Expr) -> bool:
