@@ -78,7 +78,8 @@ def choose_layouts(
     beside = blocks_beside(in_shared, in_registers, num_threads, target.max_dynamic_shared_bytes)
     made_room_for = recomputed.blocks and min(recomputed.blocks, beside)
     waiting = frozenset(map(id, _exchanges(kernel, problem))) | conversions.keys()
-    loading = None if dots.plans else blocks_for_loads(kernel, in_registers, waiting, peak, num_threads)
+    # What is loaded where it is used, peak does not know of.
+    loading = None if dots.plans or late_loads else blocks_for_loads(kernel, in_registers, waiting, peak, num_threads)
     warp_copies = choose_warp_copies(kernel, facts, layouts, rings)
     block_copies = choose_block_copies(kernel, facts, layouts, rings, num_threads)
     copied = {tile: copy.layout for tile, copy in warp_copies.items()}
