@@ -39,7 +39,7 @@ def choose_late_loads(
     Those that are many predicated loads are loaded where they are used, all of them where the registers cannot hold them.
     """
     found: set[Variable] = set()
-    if not layouts or any(_is_call(s, "dot") for s in statements(kernel.body)):
+    if not layouts:
         return frozenset()
     # Of elements that are loaded one by one, cp.async takes those of 4 and 8 bytes.
     arrays = fixed | {v for ring in rings.rings for v in ring.own if v.type.dtype.itemsize in COPY_BYTES}
