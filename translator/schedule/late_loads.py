@@ -49,20 +49,26 @@ def choose_late_loads(
         variable for statement in statements(kernel.body) for variable in _reads(expressions(statement), facts)
     )
     for block in _blocks(kernel.body):
-        waiting: dict[Variable, bool] = {}  # loaded above, with no effect in between; whether that is predicated
+        waiting: dict[
+            Variable, bool
+        ] = {}  # loaded above, with no effect in between; whether to wait for its use anyway
         for statement in block:
             if isinstance(statement, Assign) and _is_call(statement, "load"):
                 target = statement.targets[0]
                 if target in layouts and target not in arrays and _one_by_one(statement, layouts[target], facts):
                     waiting[target] = _is_predicated(statement, layouts[target], facts)
                 continue
+            late: set[Variable] = set()
             computed, same = _computed(statement, layouts, answers)
             if computed is not None:
                 here = [v for v in _reads([computed], facts) if v in waiting and reads[v] == 1 and layouts[v] == same]
                 crowded = sum(_more_registers(v, layouts[v]) for v in here) > room
-                found |= {v for v in here if crowded or waiting[v]}
+                late = {v for v in here if crowded or waiting[v]}
+                found |= late
             if computed is None or not isinstance(statement, Assign):
                 waiting = {}
+            elif late and facts.assignments[target := statement.targets[0]] == 1 and target not in arrays:
+                waiting[target] = True  # what follows from such elements can wait for its use as they do
     return frozenset(found)
 
 
