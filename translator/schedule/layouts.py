@@ -73,7 +73,7 @@ def choose_layouts(
     made_room_for = kept.recomputed.blocks and min(kept.recomputed.blocks, beside)
     waiting = frozenset(map(id, exchanges_of(kernel, problem.answers))) | conversions.keys()
     unknown = dots.plans or kept.late_loads  # what these take, peak does not tell
-    loading = None if unknown else blocks_for_loads(kernel, kept.layouts, waiting, peak, num_threads)
+    loading = None if unknown else blocks_for_loads(kernel, facts, kept.layouts, waiting, peak, num_threads)
     warp_copies = choose_warp_copies(kernel, facts, layouts, rings)
     block_copies = choose_block_copies(kernel, facts, layouts, rings, num_threads)
     copied = {tile: copy.layout for tile, copy in warp_copies.items()}
