@@ -1,6 +1,6 @@
 """How many registers a thread should have so that the loads of a loop are all under way before the first is used.
 
-In: a kernel whose loops load tiles and only add them up, or the like: no iteration has threads wait for each other. Out: how
+In: a kernel whose loops load tiles and only add them up, or the like: in no iteration threads wait for each other. Out: how
 many blocks the register allocation must leave room for. Left to itself ptxas takes as few registers as it can, for more
 blocks at a time, and puts the use of one load before the next load: every iteration then waits for memory several times. With
 room for so many blocks named it takes what these leave, and starts all loads first.
@@ -34,17 +34,16 @@ def blocks_for_loads(
     `exchanges` are the `id`s of statements in which threads wait for each other, `peak` the registers of the tiles.
     """
     loops = [statement for statement in statements(kernel.body) if isinstance(statement, (For, While))]
-    if not any(_adds_up(loop, facts, layouts, exchanges) for loop in loops):
+    waiting = any(id(inner) in exchanges for loop in loops for inner in statements(loop.body))
+    if waiting or not any(_adds_up(loop, facts, layouts) for loop in loops):
         return None
     fit = REGISTER_FILE // ((peak + ADDRESSES) * num_threads)
     return max(min(THREADS_AT_ONCE // num_threads, fit), 1)
 
 
-def _adds_up(loop: For | While, facts: Facts, layouts: Mapping[Variable, Layout], exchanges: Set[int]) -> bool:
+def _adds_up(loop: For | While, facts: Facts, layouts: Mapping[Variable, Layout]) -> bool:
     inner = list(statements(loop.body))
     loads = [s for s in inner if isinstance(s, Assign) and isinstance(s.value, Call) and s.value.op == "load"]
-    if any(id(statement) in exchanges for statement in inner):
-        return False
     if not all(is_computed_anywhere(load.value.args[0], facts) for load in loads):  # type: ignore[attr-defined]
         return False
     return sum(_bytes_of_thread(load.targets[0], layouts) for load in loads) >= LEAST_BYTES
