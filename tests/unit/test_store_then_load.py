@@ -113,3 +113,59 @@ def test_a_variable_that_is_loaded_again_waits(run_everywhere: Any) -> None:
     np.testing.assert_array_equal(found, expected)
     source = assigned_twice.translate("*fp32:16, 32", num_warps=1).source
     assert source.count("every thread has stored to x_ptr before it is loaded again") == 1
+
+
+@triton.jit
+def shifted_in_place(x_ptr, n, N: tl.constexpr):
+    # What one thread overwrites, its neighbour loads.
+    offsets = tl.arange(0, N)
+    x = tl.load(x_ptr + offsets + 1, mask=offsets + 1 < n, other=0.0)
+    tl.store(x_ptr + offsets, x, mask=offsets < n)
+
+
+@triton.jit
+def shifted_on_one_way(x_ptr, n, N: tl.constexpr):
+    offsets = tl.arange(0, N)
+    x = tl.load(x_ptr + (offsets + 1) % N)
+    if n > 5000:
+        tl.debug_barrier()
+    else:
+        tl.store(x_ptr + offsets, x)
+
+
+@triton.jit
+def advanced(x_ptr, n, N: tl.constexpr):
+    pointers = x_ptr + tl.arange(0, N)
+    for _ in range(0, n, N):
+        tl.store(pointers, tl.load(pointers) * 2)
+        pointers += N
+
+
+@triton.jit
+def overtaken(x_ptr, n, N: tl.constexpr):
+    # The pointers of the store are no longer those of the load.
+    pointers = x_ptr + tl.arange(0, N)
+    x = tl.load(pointers)
+    pointers += 1
+    tl.store(pointers, x)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "expected"),
+    [
+        (shifted_in_place, lambda x: np.r_[x[1:2000], np.zeros(1), x[2000:]]),
+        (shifted_on_one_way, lambda x: np.r_[np.roll(x[:2048], -1), x[2048:]]),
+        (overtaken, lambda x: np.r_[x[:1], x[:2048], x[2049:]]),
+    ],
+)
+def test_nothing_is_overwritten_before_it_is_loaded(run_everywhere: Any, kernel: Any, expected: Any) -> None:
+    x = np.random.default_rng(3).integers(-9, 9, 2100).astype(np.float32)
+    (found, *_) = run_everywhere(kernel, (1,), x, 2000, N=2048)
+    np.testing.assert_array_equal(found, expected(x))
+
+
+def test_what_a_thread_alone_has_loaded_needs_no_barrier() -> None:
+    assert "__syncthreads" not in advanced.translate("*fp32:16, i32, 1024").source
+    for kernel in (shifted_in_place, overtaken):
+        text = kernel.translate("*fp32:16, i32, 1024").source
+        assert text.count("every thread has loaded from x_ptr before it is overwritten") == 1

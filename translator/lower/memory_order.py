@@ -28,17 +28,24 @@ def pointer_roots(context: Context, pointer: Expr) -> set[Variable]:
 
 
 def note_load(context: Context, pointer: Expr, layout: Layout | None) -> None:
-    """Remembers which argument is read in which layout, for stores that follow."""
+    """Remembers which argument is read through which pointers and in which layout, for stores that follow."""
     for root in pointer_roots(context, pointer):
-        context.order.loaded_from.setdefault(root, set()).add(layout)
+        loads = context.order.loaded_from.setdefault(root, set())
+        loads.add((pointer, _assigned(context, pointer), layout))
+
+
+def _assigned(context: Context, pointer: Expr) -> tuple[int, ...]:
+    """How often the variables in an expression have been assigned by now: pointers that advance are others then."""
+    return tuple(context.order.assigned[variable] for variable in used_variables(pointer))
 
 
 def order_after_loads(context: Context, pointer: Expr, layout: Layout | None) -> tuple[Node, ...]:
-    """A barrier where other threads may still read what this store overwrites."""
+    """A barrier where other threads may still read what this store overwrites: each has read its own elements alone."""
+    here = pointer, _assigned(context, pointer), layout
     for root in pointer_roots(context, pointer):
         # What every thread loads, or several hold copies of, one thread overwrites.
         if any(
-            loaded is None or loaded != layout or copies_guard(context, loaded)
+            loaded[-1] is None or loaded != here or copies_guard(context, loaded[-1])
             for loaded in context.order.loaded_from.get(root, ())
         ):
             return context.barrier(f"every thread has loaded from {root.name} before it is overwritten")

@@ -21,7 +21,7 @@ from ..ir.nodes import (
     Variable,
     While,
 )
-from ..ir.walk import subexpressions
+from ..ir.walk import assigned_variables, subexpressions
 from ..schedule.layout import Layout
 from ..schedule.ring_plan import Ring
 from .assignments import lower_assign
@@ -113,6 +113,7 @@ def _lower_group(context: Context, group: list[Statement]) -> list[Node]:
     context.moved = {}
     for statement in group:
         code += [*_declarations(context, statement), *lower_statement(context, statement)]
+        context.order.assigned.update(assigned_variables(statement))
         changed = set(statement.targets) if isinstance(statement, Assign) else set()
         shared = context.moved if isinstance(statement, (Assign, Effect)) else {}
         context.moved = {key: name for key, name in shared.items() if key[0] not in changed}
@@ -192,7 +193,8 @@ def _lower_if(context: Context, statement: If) -> tuple[Node, ...]:
     before, stored = set(context.shared.being_read), context.order.snapshot()
     then = lower_block(context, statement.then)
     after_then, stored_then = set(context.shared.being_read), context.order.snapshot()
-    context.shared.being_read, context.order.stored_to = set(before), stored
+    context.shared.being_read = set(before)
+    context.order.restore(stored)
     otherwise = lower_block(context, statement.otherwise)
     if statement.else_origin is not None:
         otherwise = (*tag(statement.else_origin, part(context, statement.else_origin), False), *otherwise)
