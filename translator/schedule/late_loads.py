@@ -18,7 +18,7 @@ from ..ir.walk import MOVES, bodies, children, expressions, statements
 from .access import COPY_BYTES, plan_load
 from .cache_hints import load_hint
 from .layout import Layout
-from .predicated import is_predicated
+from .predicated import is_one_by_one
 from .registers import OTHER_REGISTERS, REGISTER_FILE, peak_registers
 from .ring_plan import Rings
 
@@ -39,7 +39,7 @@ def choose_late_loads(
     Those that are many predicated loads are loaded where they are used, all of them where the registers cannot hold them.
     """
     found: set[Variable] = set()
-    if not layouts or any(_is_call(s, "dot") for s in statements(kernel.body)):
+    if not layouts:
         return frozenset()
     # Of elements that are loaded one by one, cp.async takes those of 4 and 8 bytes.
     arrays = fixed | {v for ring in rings.rings for v in ring.own if v.type.dtype.itemsize in COPY_BYTES}
@@ -49,20 +49,24 @@ def choose_late_loads(
         variable for statement in statements(kernel.body) for variable in _reads(expressions(statement), facts)
     )
     for block in _blocks(kernel.body):
-        waiting: dict[Variable, bool] = {}  # loaded above, with no effect in between; whether that is predicated
+        waiting: dict[Variable, bool] = {}  # loaded above, with no effect in between; whether under a mask
         for statement in block:
             if isinstance(statement, Assign) and _is_call(statement, "load"):
                 target = statement.targets[0]
                 if target in layouts and target not in arrays and _one_by_one(statement, layouts[target], facts):
-                    waiting[target] = _is_predicated(statement, layouts[target], facts)
+                    waiting[target] = _is_masked(statement, layouts[target], facts)
                 continue
+            late: set[Variable] = set()
             computed, same = _computed(statement, layouts, answers)
             if computed is not None:
                 here = [v for v in _reads([computed], facts) if v in waiting and reads[v] == 1 and layouts[v] == same]
                 crowded = sum(_more_registers(v, layouts[v]) for v in here) > room
-                found |= {v for v in here if crowded or waiting[v]}
+                late = {v for v in here if crowded or waiting[v]}
+                found |= late
             if computed is None or not isinstance(statement, Assign):
                 waiting = {}
+            elif late and facts.assignments[target := statement.targets[0]] == 1 and target not in arrays:
+                waiting[target] = True  # what follows from such elements can wait for its use as they do
     return frozenset(found)
 
 
@@ -101,12 +105,12 @@ def _one_by_one(statement: Assign, layout: Layout, facts: Facts) -> bool:
     return access.width == 1 and not access.repeats and not access.scattered
 
 
-def _is_predicated(statement: Assign, layout: Layout, facts: Facts) -> bool:
+def _is_masked(statement: Assign, layout: Layout, facts: Facts) -> bool:
     call, environment = statement.value, facts.environments[id(statement)]
     if not isinstance(call, Call):
         return False
     access = plan_load(call.args[0], _mask(call), layout, facts, environment)
-    return is_predicated(access, statement.target.type, layout, facts, environment)
+    return is_one_by_one(access, statement.target.type, layout, facts, environment)
 
 
 def _mask(load: Call) -> Expr | None:
