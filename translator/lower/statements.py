@@ -223,7 +223,7 @@ def repeated(
             context.shared.being_read = set(entry)
             return nodes
         entry |= context.shared.being_read
-        last = context.order.left_by[id(loop)] = left
+        last = context.order.left_by[id(loop)] = _together(last, left)  # ever more, so that this comes to an end
 
 
 def _within(accesses: Accesses, others: Accesses) -> bool:
@@ -232,6 +232,13 @@ def _within(accesses: Accesses, others: Accesses) -> bool:
     return all(some <= others[0].get(root, set()) for root, some in loads.items()) and all(
         some <= others[1].get(root, set()) for root, some in stores.items()
     )
+
+
+def _together(accesses: Accesses, others: Accesses) -> Accesses:
+    """Accesses of both."""
+    loads = {root: accesses[0].get(root, set()) | others[0].get(root, set()) for root in {**accesses[0], **others[0]}}
+    stores = {root: accesses[1].get(root, set()) | others[1].get(root, set()) for root in {**accesses[1], **others[1]}}
+    return loads, stores
 
 
 def _lower_for(context: Context, statement: For) -> tuple[Node, ...]:
