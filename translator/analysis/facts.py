@@ -76,7 +76,7 @@ def body_facts(
     index, absorbed = _index_variables(body, definitions, assignments)
     absorbed |= converted_once(body, definitions) - index
     final, environments = follow(body, known or {})
-    return Facts(assignments, definitions, index, absorbed, _unused(body, results), final, environments)
+    return Facts(assignments, definitions, index, absorbed, unused_variables(body, results), final, environments)
 
 
 def _index_variables(
@@ -131,7 +131,7 @@ def _is_index(expr: Expr, known: set[Variable], assignments: Counter[Variable]) 
     return True
 
 
-def _unused(body: tuple[Statement, ...], results: tuple[Variable, ...]) -> frozenset[Variable]:
+def unused_variables(body: tuple[Statement, ...], results: tuple[Variable, ...] = ()) -> frozenset[Variable]:
     """Variables that no effect, condition or bound depends on."""
     needed: set[Variable] = set(results)
     sources: dict[Variable, set[Variable]] = {}

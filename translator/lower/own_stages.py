@@ -20,6 +20,7 @@ from .context import Context, ctype
 from .convert import conversions_before
 from .memory_order import note_load
 from .point import Point
+from .read_ahead import read_ahead
 from .tags import tag
 from .unit import Branch, Comment, Line, Loop, Node, Shared
 from .vectors import (
@@ -138,15 +139,18 @@ def lower_own_loop(
     for helper in ("cp_async_commit", "cp_async_wait"):
         context.use_helper(helper)
     copies: list[Node] = []
+    reading = read_ahead(context, statement, ring, loads, bounds)
     prepare, names = conversions_before(context, loads)
     for load in loads:
         declare_own(context, load, ring, stages)
         with context.conversions(names):
             copies += [*tag(load.origin, AHEAD, bool(copies), again=True), *own_copies(context, load)]
+    copies += reading.behind_copies(name)
     kind, compare = ctype(statement.variable.type), ">" if statement.descending else "<"
     parameters, stage = f"{kind} {name}{', int stage' if several else ''}", ", stage" if several else ""
     loading = [
         *prepare,
+        *reading.before,
         Comment(f"Starts the loads of iteration {name}{' into a stage' if several else ''}."),
         Loop(f"const auto {load_tiles} = [&]({parameters})", tuple(copies), closing="};"),
     ]
@@ -172,7 +176,7 @@ def lower_own_loop(
     ]
     first = _first_copies(statement, (start, stop, step), ahead, load_tiles, stages, compare)
     count = (Line(f"int {used} = 0;", "stages so far"),) if used else ()
-    return (*loading, *first, *count, Loop(header, tuple(trip)))
+    return (*loading, *reading.at_first(), *first, *count, Loop(header, tuple(trip)))
 
 
 def _first_copies(

@@ -19,6 +19,7 @@ from .context import Context, ctype
 from .convert import conversions_before
 from .own_stages import AHEAD, declare_own, named_iteration, own_copies, own_of
 from .rings import products_complete, products_in, stages_name
+from .read_ahead import ReadingAhead, read_ahead
 from .row_copies import align_rows, copy_rows, declare_rows, indexed, is_row_load, rows_name, tile_stage
 from .staging import ahead_registers, copy_tile, declare_tile, fetch_tile, is_asynchronous, proxy_fence, put_tile
 from .tags import tag
@@ -111,9 +112,10 @@ def lower_copying_loop(
     own = own_of(context, statement, ring)
     for load in own:
         declare_own(context, load, ring, names.stages)
+    reading = read_ahead(context, statement, ring, [*loads, *own], bounds)
     prepare, moved = conversions_before(context, [*loads, *own])
     with context.conversions(moved):
-        filling = _filling(context, statement, ring, loads, arrays, own, names)
+        filling = _filling(context, statement, ring, loads, arrays, own, names, reading)
     first = _first_loads(context, statement, ring, bounds, names, filling)
     context.stages.stage_of |= dict.fromkeys(ring.tiles, "stage")
     context.stages.stage_of |= {load.target: tile_stage(context, names.turn) for load in rows}
@@ -131,7 +133,8 @@ def lower_copying_loop(
     trip = _trip(context, statement, ring, bounds, names, filling, inner, products_complete(context, flying))
     context.shared.being_read.update(arrays)
     zeros = (Line("cp_async_wait<0>();", "no copy of zeros is left behind"),) if filling.late else ()
-    return (*before, *prepare, *filling.functions, *first, Loop(header, trip), *zeros)
+    ready = (*before, *prepare, *reading.before, *filling.functions, *reading.at_first())
+    return (*ready, *first, Loop(header, trip), *zeros)
 
 
 def _names(context: Context, ring: Ring) -> _Names:
@@ -150,6 +153,7 @@ def _filling(
     arrays: list[str],
     own: list[Assign],
     names: _Names,
+    reading: ReadingAhead,
 ) -> _Filling:
     """The functions that load an iteration's tiles; the loop's variable is their parameter."""
     before: list[Node] = []
@@ -178,6 +182,7 @@ def _filling(
             putting += put_tile(context, load, f"{array}[stage]")
     for load in own:
         loading += [*tag(load.origin, AHEAD, bool(loading), again=True), *own_copies(context, load)]
+    loading += reading.behind_copies(name)
     direct = direct or bool(own)
     for helper in ("cp_async_commit", "cp_async_wait") if direct or aligning else ():
         context.use_helper(helper)

@@ -151,6 +151,8 @@ def lower_statement(context: Context, statement: Statement) -> tuple[Node, ...]:
         case Assign():
             if all(target in context.facts.unused for target in statement.targets):
                 return ()
+            if statement.targets[0] in context.stages.read_ahead:
+                return ()  # the loop around it reads it, in another iteration
             started = statement.targets[0] in context.stages.stage_of or statement.targets[0] in context.stages.own
             prepare, names = ((), {}) if started else lower_conversions(context, statement)
             prepare = (*prepare, *forget_tiles(context, statement))

@@ -29,6 +29,11 @@ def is_repeated(context: Context, group: list[Statement]) -> bool:
 
 def is_elsewhere(context: Context, group: list[Statement]) -> bool:
     """Whether the code of some statements stands, under its tag, where their loads are started."""
+    if not all(isinstance(s, Assign) for s in group):
+        return False
+    targets = [s.targets[0] for s in group if isinstance(s, Assign)]
+    if any(target in context.stages.read_ahead for target in targets):
+        return all(target in context.stages.read_ahead | context.facts.unused for target in targets)
     started = (
         isinstance(s, Assign)
         and (s.targets[0] in context.stages.stage_of or (context.role.name == "consumer" and _is_copy(s)))

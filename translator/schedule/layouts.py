@@ -49,6 +49,7 @@ def choose_layouts(
     _solve(problem, thread_bits)
     coalesce_stores(problem, kernel, lambda node: _anchor(problem, node, thread_bits, alone=True))
     dots = with_register_operands(dots, {v: one for v, one in problem.answers.items() if isinstance(v, Variable)})
+    _settle_numbers(problem, rings)
     conversions: dict[int, list[Conversion]] = {}
     for relation in problem.relations:
         expected = _follow(problem.answers[relation.node], relation.path)
@@ -129,6 +130,15 @@ def _settle_accumulators(problem: Problem, kernel: Kernel, dots: Dots) -> None:
                 problem.answers[dots.plans[id(statement)].b.variable] = held.layout
                 settled.append(dots.plans[id(statement)].b.variable)
     _spread(problem, settled)
+
+
+def _settle_numbers(problem: Problem, rings: Rings) -> None:
+    """Has threads read what their own copies find their addresses by: nothing moves between threads ahead of a copy."""
+    for variable in (one.variable for one in reversed(rings.ahead)):
+        for relation in problem.relations_of.get(variable, ()):
+            wanted = _follow(problem.answers[relation.node], relation.path) if relation.variable is variable else None
+            if wanted is not None:
+                problem.answers[variable] = wanted
 
 
 def _words_of_b(problem: Problem, dots: Dots) -> dict[Variable, Words]:
