@@ -19,7 +19,9 @@ WAYS = (("greedy_low", "late"), ("reverse", "early"), ("random", "mixed"))
 
 
 @triton.jit
-def paged(q_ptr, k_ptr, v_ptr, table_ptr, length_ptr, out_ptr, stride, M: tl.constexpr, PAGE: tl.constexpr, D: tl.constexpr):
+def paged(
+    q_ptr, k_ptr, v_ptr, table_ptr, length_ptr, out_ptr, stride, M: tl.constexpr, PAGE: tl.constexpr, D: tl.constexpr
+):
     # Keys and values of a sequence lie in pages, whose numbers a table has.
     sequence = tl.program_id(0)
     m, n, d = tl.arange(0, M), tl.arange(0, PAGE), tl.arange(0, D)
@@ -121,6 +123,22 @@ def either_list(x_ptr, one_ptr, other_ptr, out_ptr, rows, BLOCK: tl.constexpr):
     tl.store(out_ptr + offsets, total)
 
 
+@triton.jit
+def sparse_product(
+    out_ptr, values_ptr, column_ptr, start_ptr, b_ptr, N, BM: tl.constexpr, BK: tl.constexpr, BN: tl.constexpr
+):
+    # Blocks of A, compressed by rows, times B, of which tensor copies bring boxes.
+    row = tl.program_id(0)
+    m, k, n = tl.arange(0, BM), tl.arange(0, BK), tl.program_id(1) * BN + tl.arange(0, BN)
+    total = tl.zeros((BM, BN), dtype=tl.float32)
+    for i in range(tl.load(start_ptr + row), tl.load(start_ptr + row + 1)):
+        column = tl.load(column_ptr + i)
+        a = tl.load(values_ptr + i * BM * BK + m[:, None] * BK + k[None, :])
+        b = tl.load(b_ptr + (column * BK + k)[:, None] * N + n[None, :], mask=n[None, :] < N, other=0.0)
+        total += tl.dot(a, b)
+    tl.store(out_ptr + (row * BM + m)[:, None] * N + n[None, :], total, mask=n[None, :] < N)
+
+
 def planned(kernel: Any, signature: str, **options: Any) -> Translation:
     """All stages of a translation."""
     return translate_stages(kernel, parse_signature(kernel, signature), Options(**options), find_target("sm_90a"))
@@ -154,7 +172,9 @@ def run_everyhow(monkeypatch: pytest.MonkeyPatch, kernel: Any, grid: Any, argume
 def test_pages(lengths: tuple[int, ...], m: int, num_warps: int, monkeypatch: pytest.MonkeyPatch) -> None:
     page, d, stride = 32, 64, 4
     sequences, pages = len(lengths), 9
-    q, k, v = (RNG.integers(-2, 3, (rows, d)).astype(np.float16) for rows in (sequences * m, pages * page, pages * page))
+    q, k, v = (
+        RNG.integers(-2, 3, (rows, d)).astype(np.float16) for rows in (sequences * m, pages * page, pages * page)
+    )
     used = [-(-length // page) for length in lengths]
     table = np.full(sequences * stride, -(1 << 30), np.int32)  # what no page is for must not be read from
     for sequence, count in enumerate(used):
@@ -263,3 +283,21 @@ def test_numbers_of_one_branch_are_read_in_their_turn(monkeypatch: pytest.Monkey
     arguments = [x, one, other, np.full(128, np.nan, np.float32), 5]
     for result in run_everyhow(monkeypatch, either_list, (1,), arguments, BLOCK=128):
         np.testing.assert_array_equal(result[3], expected)
+
+
+def test_boxes_by_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The loading thread reads where a box lies while it waits for a stage."""
+    counts, n, block = [3, 0, 1], 136, (64, 64, 128)
+    signature = "*fp32:16, *fp16:16, *i32:16, *i32:16, *fp16:16, i32:16, 64, 64, 128"
+    text = planned(sparse_product, signature).artifact.source
+    assert text.index("const int column = column_ptr[i];") < text.index("mbarrier_wait(&empty[stage]")
+    values, b = (RNG.integers(-2, 3, shape).astype(np.float16) for shape in ((4, 64, 64), (5 * 64, n)))
+    column, start = np.array([4, 0, 2, 2], np.int32), np.cumsum([0, *counts]).astype(np.int32)
+    expected = np.zeros((3, 64, n))
+    for row, (first, last) in enumerate(zip(start[:-1], start[1:], strict=True)):
+        for i in range(first, last):
+            expected[row] += values[i].astype(float) @ b[column[i] * 64 : column[i] * 64 + 64].astype(float)
+    arguments = [np.full((3 * 64, n), np.nan, np.float32), values, column, start, b, n]
+    names = dict(zip(("BM", "BK", "BN"), block, strict=True))
+    for result in run_everyhow(monkeypatch, sparse_product, (3, 2), arguments, **names):
+        np.testing.assert_array_equal(result[0], expected.reshape(-1, n))

@@ -102,7 +102,10 @@ def _seen_one_way(call: Call, number: Variable) -> bool:
 
     for arg in call.args if number.type.is_tile else ():
         if arg.type.is_tile:
-            visit(arg, tuple(tuple((axis, bit) for bit in range(bits_of(side))) for axis, side in enumerate(arg.type.shape)))
+            visit(
+                arg,
+                tuple(tuple((axis, bit) for bit in range(bits_of(side))) for axis, side in enumerate(arg.type.shape)),
+            )
     return None not in ways and len(ways) <= 1
 
 
