@@ -20,7 +20,7 @@ from .context import Context, ctype
 from .convert import conversions_before
 from .memory_order import note_load
 from .point import Point
-from .read_ahead import read_ahead
+from .read_ahead import read_ahead, read_values
 from .tags import tag
 from .unit import Branch, Comment, Line, Loop, Node, Shared
 from .vectors import (
@@ -140,6 +140,7 @@ def lower_own_loop(
         context.use_helper(helper)
     copies: list[Node] = []
     reading = read_ahead(context, statement, ring, loads, bounds)
+    values = read_values(context, statement, ring, loads, bounds)
     prepare, names = conversions_before(context, loads)
     for load in loads:
         declare_own(context, load, ring, stages)
@@ -151,6 +152,7 @@ def lower_own_loop(
     loading = [
         *prepare,
         *reading.before,
+        *values.before,
         Comment(f"Starts the loads of iteration {name}{' into a stage' if several else ''}."),
         Loop(f"const auto {load_tiles} = [&]({parameters})", tuple(copies), closing="};"),
     ]
@@ -176,7 +178,7 @@ def lower_own_loop(
     ]
     first = _first_copies(statement, (start, stop, step), ahead, load_tiles, stages, compare)
     count = (Line(f"int {used} = 0;", "stages so far"),) if used else ()
-    return (*loading, *reading.at_first(), *first, *count, Loop(header, tuple(trip)))
+    return (*loading, *reading.at_first(), *values.at_first(), *first, *count, Loop(header, tuple(trip)))
 
 
 def _first_copies(

@@ -7,7 +7,7 @@ one's, which have a whole iteration to arrive. `schedule/read_ahead.py` decides 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..ir.nodes import Assign, Expr, For, Use, Variable
 from ..ir.rewrite import substituted
@@ -65,7 +65,10 @@ def read_ahead(
     loads = _without_repetition(context, [s for s in top if s.targets[0] in distances], distances)
     context.stages.read_ahead |= set(distances)
     prepare, moved = conversions_before(context, loads)
-    registers: list[Node] = [_register(context, load.target, distances[load.target]) for load in loads]
+    when = {load.target: "next" if distances[load.target] == 1 else "later" for load in loads}
+    registers: list[Node] = [
+        _register(context, variable, f"for the copies that are started {word}") for variable, word in when.items()
+    ]
     filling: list[Node] = []
     functions: list[str] = []
     name, kind = context.names.variable(loop.variable), ctype(loop.variable.type)
@@ -86,6 +89,41 @@ def read_ahead(
     return ReadingAhead((*prepare, *registers, *filling), tuple(functions), loop, bounds)
 
 
+def read_values(
+    context: Context, loop: For, ring: Ring, copied: Sequence[Assign], bounds: tuple[str, str, str]
+) -> ReadingAhead:
+    """The same for scalars that no asynchronous copy can take: each iteration finds its values in registers.
+
+    Behind the last of them stand the loads of the next iteration's.
+    """
+    taken = {load.target for load in copied} | {one.tile for one in ring.ahead}
+    top = [s for s in top_statements(loop.body) if isinstance(s, Assign)]
+    loads = [s for s in top if s.targets[0] in ring.own and s.targets[0] not in taken and not s.target.type.is_tile]
+    if not loads:
+        return ReadingAhead((), (), loop, bounds)
+    registers: list[Node] = []
+    reading: list[Node] = []
+    for load in loads:
+        variable = context.temporary(id(load), f"next_{load.target.name}", load.target.type)
+        context.stages.values[load.target] = context.names.variable(variable)
+        registers.append(_register(context, variable, "for the next iteration"))
+        note = tag(load.origin, "read ahead", bool(reading), again=True)
+        reading += [*note, *lower_load(context, replace(load, targets=(variable,)))]
+    name, kind = context.names.variable(loop.variable), ctype(loop.variable.type)
+    function = context.names.once("read_values", ("values", loop))
+    what = Comment(f"Reads the values of iteration {name}.")
+    filling = Loop(f"const auto {function} = [&]({kind} {name})", tuple(reading), closing="};")
+    found = ReadingAhead((*registers, what, filling), (function,), loop, bounds)
+    context.stages.after_load[id(loads[-1])] = found.behind_copies(name)
+    return found
+
+
+def take_value(context: Context, load: Assign) -> tuple[Node, ...]:
+    """A scalar from the register that it was read into an iteration ago."""
+    value = context.stages.values[load.target]
+    return (*context.bind_scalar(load, load.target, value), *context.stages.after_load.get(id(load), ()))
+
+
 def _without_repetition(context: Context, loads: list[Assign], distances: dict[Variable, int]) -> list[Assign]:
     """The loads without those whose registers would be the same as another's: they share its name."""
     found: list[Assign] = []
@@ -103,9 +141,8 @@ def _without_repetition(context: Context, loads: list[Assign], distances: dict[V
     return found
 
 
-def _register(context: Context, variable: Variable, distance: int) -> Line:
+def _register(context: Context, variable: Variable, comment: str) -> Line:
     """The declaration of what is read ahead."""
     layout = context.schedule.layouts.get(variable)
     start = "{}" if layout else "nullptr" if variable.type.is_pointer else literal_text(0, variable.type.dtype)
-    comment = f"for the copies that are started {'next' if distance == 1 else 'after the next'}"
-    return Line(f"{context.declaration(variable, layout)} = {start};", comment if distance < 3 else "")
+    return Line(f"{context.declaration(variable, layout)} = {start};", comment)

@@ -18,7 +18,7 @@ from ..schedule.rings import top_statements
 from .context import Context, ctype
 from .convert import conversions_before
 from .own_stages import AHEAD, declare_own, named_iteration, own_copies, own_of
-from .read_ahead import ReadingAhead, read_ahead
+from .read_ahead import ReadingAhead, read_ahead, read_values
 from .rings import products_complete, products_in, stages_name
 from .row_copies import align_rows, copy_rows, declare_rows, indexed, is_row_load, rows_name, tile_stage
 from .staging import ahead_registers, copy_tile, declare_tile, fetch_tile, is_asynchronous, proxy_fence, put_tile
@@ -113,6 +113,7 @@ def lower_copying_loop(
     for load in own:
         declare_own(context, load, ring, names.stages)
     reading = read_ahead(context, statement, ring, [*loads, *own], bounds)
+    values = read_values(context, statement, ring, own, bounds)
     prepare, moved = conversions_before(context, [*loads, *own])
     with context.conversions(moved):
         filling = _filling(context, statement, ring, loads, arrays, own, names, reading)
@@ -133,8 +134,8 @@ def lower_copying_loop(
     trip = _trip(context, statement, ring, bounds, names, filling, inner, products_complete(context, flying))
     context.shared.being_read.update(arrays)
     zeros = (Line("cp_async_wait<0>();", "no copy of zeros is left behind"),) if filling.late else ()
-    ready = (*before, *prepare, *reading.before, *filling.functions, *reading.at_first())
-    return (*ready, *first, Loop(header, trip), *zeros)
+    ready = (*before, *prepare, *reading.before, *values.before, *filling.functions)
+    return (*ready, *reading.at_first(), *values.at_first(), *first, Loop(header, trip), *zeros)
 
 
 def _names(context: Context, ring: Ring) -> _Names:

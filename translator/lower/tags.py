@@ -95,6 +95,8 @@ def remark(context: Context, group: list[Statement], code: list[Node]) -> str:
         return next(notes, "no code")
     if any(isinstance(s, Assign) and s.targets[0] in context.stages.own for s in group):
         return "from where it was copied"
+    if any(isinstance(s, Assign) and s.targets[0] in context.stages.values for s in group):
+        return "read an iteration ago"
     return part(context, group[0].origin)
 
 
