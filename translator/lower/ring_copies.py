@@ -19,7 +19,7 @@ from .context import Context, ctype
 from .convert import conversions_before
 from .own_stages import AHEAD, declare_own, named_iteration, own_copies, own_of
 from .read_ahead import ReadingAhead, read_ahead, read_values
-from .rings import products_complete, products_in, stages_name
+from .rings import only_sums, products_complete, products_in, stages_name
 from .row_copies import align_rows, copy_rows, declare_rows, indexed, is_row_load, rows_name, tile_stage
 from .staging import ahead_registers, copy_tile, declare_tile, fetch_tile, is_asynchronous, proxy_fence, put_tile
 from .tags import tag
@@ -161,7 +161,7 @@ def _filling(
     loading: list[Node] = []
     putting: list[Node] = []
     aligning: list[Node] = []
-    direct, late = False, _can_be_late(context, ring, loads, own)
+    direct, late = False, _can_be_late(context, statement, ring, loads, own)
     name = context.names.variable(statement.variable)
     turn = "turn" if names.used else name
     for load, array in zip(loads, arrays, strict=False):
@@ -212,10 +212,13 @@ def _function(what: str, name: str, parameters: list[str], body: list[Node]) -> 
     return Comment(what), Loop(f"const auto {name} = [&]({', '.join(parameters)})", tuple(body), closing="};")
 
 
-def _can_be_late(context: Context, ring: Ring, loads: list[Assign], own: list[Assign]) -> bool:
-    """Whether copies may wait for the products of their iteration: there is another one in which they can arrive."""
+def _can_be_late(context: Context, loop: For, ring: Ring, loads: list[Assign], own: list[Assign]) -> bool:
+    """Whether copies may wait for the products of their iteration: there is another one in which they can arrive.
+
+    Where a loop computes with its products, copies ahead of them are what the computing hides.
+    """
     simple = not own and all(not is_row_load(load) and is_asynchronous(context, load) for load in loads)
-    return simple and ring.stages > 2 and not ring.overlapped
+    return simple and ring.stages > 2 and not ring.overlapped and only_sums(context, loop)
 
 
 def _first_loads(

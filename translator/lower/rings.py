@@ -236,6 +236,16 @@ def products_in(context: Context, loop: For) -> tuple[Assign, ...]:
     return tuple(s for s in statements(loop.body) if isinstance(s, Assign) and id(s) in context.schedule.dots)
 
 
+def only_sums(context: Context, loop: For) -> bool:
+    """Whether nothing in a loop but its dots touches their sums."""
+    dots = products_in(context, loop)
+    sums = {dot.target for dot in dots}
+    others = [s for s in statements(loop.body) if not any(s is dot for dot in dots)]
+    return not any(
+        sums & {*assigned_variables(s), *(v for expr in expressions(s) for v in used_variables(expr))} for s in others
+    )
+
+
 def products_complete(context: Context, dots: tuple[Assign, ...]) -> tuple[Node, ...]:
     """The wait for all products, and for their sums to be ordinary registers again."""
     nodes: list[Node] = [Line("wgmma_wait<0>();", "all products are complete")] if dots else []

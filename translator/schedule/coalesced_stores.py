@@ -2,7 +2,11 @@
 
 In: a problem with all its answers. Out: other answers for such stores: a layout of their own, along the axis that memory has
 contiguous. The tile is converted for it, which costs a pass through shared memory; scattered elements cost a sector of 32
-bytes each. Transposes are stored so, and tiles whose loads have another axis contiguous than their stores.
+bytes each. Transposes are stored so, and tiles whose loads have another axis contiguous than their stores. Of a tile that a
+warp writes in pieces below a sector, as the sums of tensor cores are held, neighbouring lanes exchange registers instead:
+
+  held    axis 1: REGISTER 0 1 REGISTER REGISTER    halves: 4 lanes write 16 bytes together
+  stored  axis 1: REGISTER REGISTER REGISTER 0 1    each lane 16 bytes, together 64
 """
 
 from __future__ import annotations
@@ -11,6 +15,7 @@ from collections.abc import Callable
 
 from ..ir.nodes import Effect, Kernel
 from ..ir.walk import statements
+from .access import ACCESS_BYTES
 from .layout import REGISTER, Layout, bits_of
 from .layout_problem import Access, Node, Problem
 
@@ -33,6 +38,8 @@ def coalesce_stores(problem: Problem, kernel: Kernel, own_layout: Callable[[Node
         now, own = _bytes_side_by_side(problem.answers[node], access), own_layout(node)
         if now < SECTOR and _bytes_side_by_side(own, access) >= GAIN * now:
             problem.answers[node] = own
+        else:
+            problem.answers[node] = _in_whole_pieces(problem.answers[node], access)
 
 
 def _bytes_side_by_side(layout: Layout, access: Access) -> int:
@@ -43,3 +50,18 @@ def _bytes_side_by_side(layout: Layout, access: Access) -> int:
             length = next((k for k, bit in enumerate(bits) if bit != REGISTER and bit >= LANE_BITS), len(bits))
             found = max(found, access.itemsize << length)
     return found
+
+
+def _in_whole_pieces(layout: Layout, access: Access) -> Layout:
+    """The layout with some bits of lanes and registers exchanged, where a warp would write less than a sector in a piece."""
+    for axis, bits in enumerate(layout.axes):
+        run = next((k for k, bit in enumerate(bits) if bit != REGISTER), len(bits))
+        lanes = next((k for k, bit in enumerate(bits[run:]) if not REGISTER < bit < LANE_BITS), len(bits) - run)
+        most = min(access.info.contiguity[axis], access.info.divisibility[axis] // access.itemsize)
+        wider = min(min(most, ACCESS_BYTES // access.itemsize).bit_length() - 1 - run, lanes)
+        rest = bits[run + lanes :]
+        if access.itemsize << (run + lanes) >= SECTOR or wider <= 0 or rest[:wider] != (REGISTER,) * wider:
+            continue
+        moved = (*bits[:run], *rest[:wider], *bits[run : run + lanes], *rest[wider:])
+        return Layout((*layout.axes[:axis], moved, *layout.axes[axis + 1 :]), layout.thread_bits)
+    return layout

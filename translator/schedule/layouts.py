@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
+from collections.abc import Mapping
 
 from ..analysis.facts import Facts
 from ..artifact import Options, Target
@@ -49,7 +50,7 @@ def choose_layouts(
     _solve(problem, thread_bits)
     coalesce_stores(problem, kernel, lambda node: _anchor(problem, node, thread_bits, alone=True))
     dots = with_register_operands(dots, {v: one for v, one in problem.answers.items() if isinstance(v, Variable)})
-    _settle_numbers(problem, rings)
+    _settle_numbers(problem, rings, {})
     conversions: dict[int, list[Conversion]] = {}
     for relation in problem.relations:
         expected = _follow(problem.answers[relation.node], relation.path)
@@ -72,8 +73,10 @@ def choose_layouts(
     crowded = needs_whole_multiprocessor(peak, num_threads)
     beside = blocks_beside(in_shared, in_registers, num_threads, target.max_dynamic_shared_bytes)
     made_room_for = recomputed.blocks and min(recomputed.blocks, beside)
+    kinds = {plan.instruction.kind for plan in dots.plans.values()}
     warp_copies = choose_warp_copies(kernel, facts, layouts, rings)
     copied = {tile: copy.layout for tile, copy in warp_copies.items()}
+    layouts |= _settle_numbers(problem, rings, copied)
     return Schedule(
         layouts=layouts,
         statement_layouts={node: layout for node, layout in problem.answers.items() if isinstance(node, int)},
@@ -86,8 +89,9 @@ def choose_layouts(
         store_parts=store_parts,
         rings=rings,
         warp_copies=warp_copies,
-        blocks_per_multiprocessor=made_room_for or (blocks if rings.has_producer else 1 if crowded else None),
-        wants_second_block=blocks == 1 and wants_second_block(rings, peak, options.num_warps),
+        blocks_per_multiprocessor=made_room_for
+        or (blocks if rings.has_producer or blocks > 1 else 1 if crowded else None),
+        wants_second_block=blocks == 1 and wants_second_block(rings, peak, options.num_warps, kinds),
         options=options,
         target=target,
     )
@@ -132,13 +136,19 @@ def _settle_accumulators(problem: Problem, kernel: Kernel, dots: Dots) -> None:
     _spread(problem, settled)
 
 
-def _settle_numbers(problem: Problem, rings: Rings) -> None:
-    """Has threads read what their own copies find their addresses by: nothing moves between threads ahead of a copy."""
+def _settle_numbers(problem: Problem, rings: Rings, copied: Mapping[Variable, Layout]) -> dict[Variable, Layout]:
+    """Has threads read what their own copies find their addresses by: nothing moves between threads ahead of a copy.
+
+    `copied` has the layouts of tiles that are copied in another one than they are held in. Returns the new answers.
+    """
+    found: dict[Variable, Layout] = {}
     for variable in (one.variable for one in reversed(rings.ahead)):
         for relation in problem.relations_of.get(variable, ()):
-            wanted = _follow(problem.answers[relation.node], relation.path) if relation.variable is variable else None
-            if wanted is not None:
-                problem.answers[variable] = wanted
+            if relation.variable is variable and isinstance(relation.node, Variable):
+                used = copied.get(relation.node) or problem.answers[relation.node]
+                found[variable] = _follow(used, relation.path) or problem.answers[variable]
+                problem.answers[variable] = found[variable]
+    return found
 
 
 def _words_of_b(problem: Problem, dots: Dots) -> dict[Variable, Words]:

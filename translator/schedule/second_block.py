@@ -1,30 +1,50 @@
-"""Whether a kernel with a loading warpgroup should leave room for a second block on its multiprocessor.
+"""Whether a kernel whose loops load ahead for tensor cores should leave room for a second block on its multiprocessor.
 
 In: the rings of a kernel and the registers of its tiles. Out: yes or no.
 
 Where nothing but dots touches the sums of a loop, the tensor cores always have work, and one block with all of shared memory
 is as good as two. Where a loop computes with the results of its dots, as attention does, the tensor cores wait meanwhile for
-the warps that they wait for: then other warpgroups must have products to give them.
+the warps that they wait for: then other warpgroups must have products to give them. So it is where the threads that start
+products copy tiles themselves, and wait for each other in every iteration.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from ..artifact import Target
-from .instructions import OTHER_REGISTERS, consumer_registers
+from .instructions import OTHER_REGISTERS, REGISTER_FILE, consumer_registers
 from .ring_plan import Rings
 
+if TYPE_CHECKING:
+    from .plan import Schedule
+
+LANES = 32
+LEAST_STAGES = 2
 RESERVED_BYTES = 1024  # of shared memory, that the hardware keeps for itself in every block
 
 
-def wants_second_block(rings: Rings, peak: int, num_warps: int) -> bool:
-    """Whether tensor cores idle in a loop with tensor copies, and the registers of two blocks fit.
+def wants_second_block(rings: Rings, peak: int, num_warps: int, instructions: set[str]) -> bool:
+    """Whether tensor cores idle in a loop that loads ahead, and the registers of two blocks fit.
 
-    `peak` is what the tiles keep busy of a multiplying thread's registers.
+    `peak` is what the tiles keep busy of a multiplying thread's registers, `instructions` the kinds that multiply.
     """
-    waits = any(ring.kind == "tma" and not ring.overlapped for ring in rings.rings)
-    return waits and peak + OTHER_REGISTERS <= consumer_registers(num_warps, 2)
+    if rings.has_producer:
+        waits = any(ring.kind == "tma" and not ring.overlapped for ring in rings.rings)
+        return waits and peak + OTHER_REGISTERS <= consumer_registers(num_warps, 2)
+    waits = any(ring.kind == "cp_async" and not ring.rows for ring in rings.rings) and instructions == {"wgmma"}
+    return waits and (peak + OTHER_REGISTERS) * num_warps * LANES * 2 <= REGISTER_FILE
+
+
+def serves_two(half: Schedule, whole: Schedule) -> bool:
+    """Whether the plan for half of a multiprocessor is worth it, and says more than that for the whole.
+
+    Copies by threads need two iterations to arrive in.
+    """
+    if any(ring.kind == "cp_async" and ring.stages <= LEAST_STAGES for ring in half.rings.rings):
+        return False
+    return half.rings != whole.rings or whole.blocks_per_multiprocessor is not None
 
 
 def half_of(target: Target) -> Target:
