@@ -116,7 +116,8 @@ def test_no_plan_blocks_or_overwrites(monkeypatch: pytest.MonkeyPatch, plan: Pla
     except OutOfResources:
         return
     rings = found.schedule.rings.rings
-    event(" and ".join(sorted({f"{r.kind}{', rows' * bool(r.rows)}{', own' * bool(r.own)}{', numbers' * bool(r.ahead)}" for r in rings})) or "none")
+    kinds = {f"{r.kind}{', rows' * bool(r.rows)}{', own' * bool(r.own)}{', numbers' * bool(r.ahead)}" for r in rings}
+    event(" and ".join(sorted(kinds)) or "none")
     deep = int(plan.signature.split(", ")[-1])
     for trips in (0, 1, 2, *(ring.stages + seed % 3 for ring in rings), 11) if rings else ():
         values = dict(M=64, N=96, K=deep * trips, num_programs=2, own_block=0, num_blocks=1)

@@ -18,6 +18,7 @@ from .context import Context, ctype
 from .dot_wgmma import pin
 from .formats import box_count, box_elements, line_elements, stage_bytes
 from .operand import shared_array
+from .own_stages import copies_ahead, lower_body, stage_word
 from .shared import side_text
 from .staging import tile_comment
 from .unit import Branch, Comment, Line, Loop, Node, Shared
@@ -104,14 +105,14 @@ def ring_counters(context: Context) -> tuple[Node, ...]:
 def _stage_lines(context: Context, ring: Ring) -> tuple[Line, str]:
     """The declaration of `stage`, and the text of the parity of this use."""
     position, stages = position_name(context, ring), stages_name(context, ring)
-    return Line(f"const int stage = {position} % {stages};"), f"{position} / {stages} % 2"
+    return Line(f"const int {stage_word(context, ring)} = {position} % {stages};"), f"{position} / {stages} % 2"
 
 
 def lower_producer_loop(
     context: Context, statement: For, ring: Ring, bounds: tuple[str, str, str], header: str, body: Body
 ) -> tuple[Node, ...]:
     """The loading thread's part of a loop."""
-    stage, parity = _stage_lines(context, ring)
+    word, (stage, parity) = stage_word(context, ring), _stage_lines(context, ring)
     for helper in ("mbarrier_wait", "mbarrier_arrive_expect"):
         context.use_helper(helper)
     size = stage_bytes(context, ring.tiles)
@@ -121,9 +122,9 @@ def lower_producer_loop(
     nodes: list[Node] = [
         *(body(statement.body[:places]) if places else ()),
         stage,
-        Line(f"mbarrier_wait(&{empty}[stage], {parity} ^ 1);", "the stage is free again"),
-        Line(f"mbarrier_arrive_expect(&{full}[stage], {size});", "what the copies below will bring"),
-        *body(statement.body[places:]),
+        Line(f"mbarrier_wait(&{empty}[{word}], {parity} ^ 1);", "the stage is free again"),
+        Line(f"mbarrier_arrive_expect(&{full}[{word}], {size});", "what the copies below will bring"),
+        *lower_body(context, statement, lambda _: body(statement.body[places:])),
     ]
     return (*fixed, Loop(_counting(context, ring, header), tuple(nodes)))
 
@@ -179,7 +180,7 @@ def lower_consumer_loop(
     context: Context, statement: For, ring: Ring, bounds: tuple[str, str, str], header: str, body: Body
 ) -> tuple[Node, ...]:
     """The multiplying warps' part of a loop."""
-    stage, parity = _stage_lines(context, ring)
+    word, (stage, parity) = stage_word(context, ring), _stage_lines(context, ring)
     position, stages = position_name(context, ring), stages_name(context, ring)
     full, empty = barrier_name(context, ring, "full"), barrier_name(context, ring, "empty")
     for helper in ("mbarrier_wait", "mbarrier_arrive"):
@@ -191,19 +192,21 @@ def lower_consumer_loop(
         before[0] | {id(s) for s in sums},
         position if ring.overlapped else "",
     )
-    context.stages.stage_of |= dict.fromkeys(ring.tiles, "stage")
-    inner = body(statement.body)
+    context.stages.stage_of |= dict.fromkeys(ring.tiles, word)
+    copies = copies_ahead(context, statement, ring, bounds, stages, position if ring.counted else "")
+    inner = lower_body(context, statement, body)
     context.stages.in_flight, context.stages.running_on = before
     nodes: list[Node] = [
         stage,
-        Line(f"mbarrier_wait(&{full}[stage], {parity});", "the tiles have arrived"),
+        Line(f"mbarrier_wait(&{full}[{word}], {parity});", "the tiles have arrived"),
+        *copies.arrival,
         *inner,
     ]
     if not ring.overlapped:
-        done = Line(f"mbarrier_arrive(&{empty}[stage]);")
+        done = Line(f"mbarrier_arrive(&{empty}[{word}]);")
         nodes.append(Line("__syncwarp();", "every lane is done with the stage"))
         nodes.append(Branch(f"{lane} == 0", (done,), (), ""))
-        return (Loop(_counting(context, ring, header), tuple(nodes)),)
+        return (*copies.functions, *copies.first, Loop(_counting(context, ring, header), tuple(nodes)))
     for helper in ("wgmma_commit", "wgmma_wait"):
         context.use_helper(helper)
     fixed_start = isinstance(statement.start, (Literal, Use)) and statement.variable not in context.scopes.outliving
@@ -228,7 +231,7 @@ def lower_consumer_loop(
         (Loop(_counting(context, ring, header), tuple(nodes)), *end),
         comment="ptxas serialises products if a way leads around the wait for them",
     )
-    return (*start, some)
+    return (*copies.functions, *copies.first, *start, some)
 
 
 def products_in(context: Context, loop: For) -> tuple[Assign, ...]:
@@ -305,9 +308,10 @@ def lower_box_load(context: Context, statement: Assign) -> tuple[Node, ...]:
         context.stages.fixed_starts.get((target, number)) or context.speller.text(arg)
         for number, arg in enumerate(call.args)
     ]
-    last = f"&{barrier_name(context, ring, 'full')}[stage]{policy and f', {policy}'}"
+    stage = stage_word(context, ring)
+    last = f"&{barrier_name(context, ring, 'full')}[{stage}]{policy and f', {policy}'}"
     return box_copies(
-        context, target, tile, call, starts, f"{name}[stage]",
+        context, target, tile, call, starts, f"{name}[{stage}]",
         lambda place, at: Line(f"{helper}({place}, {call.attribute('map')}, {', '.join(at)}, {last});"),
     )  # fmt: skip
 

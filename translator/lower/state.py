@@ -43,6 +43,8 @@ class Stages:
     fixed_starts: dict[tuple[Variable, int], str] = field(default_factory=dict)  # coordinates of boxes, fixed in a loop
     in_flight: frozenset[int] = frozenset()  # dots that the loop around them waits for
     lasting: dict[tuple[Variable, SharedTile], str] = field(default_factory=dict)  # copies of operands that loops keep
+    words: dict[tuple[str, Variable], str] = field(default_factory=dict)  # what the stage is called, by role and loop
+    rings_around: int = 0  # loops with stages around the statement
     running_on: str = ""  # what counts the iterations of a loop whose products run on into the next one
     policies: dict[Variable, str] = field(default_factory=dict)  # how long L2 keeps a tile: the variable that says so
     turned: dict[Variable, str] = field(default_factory=dict)  # what the header says of tiles that dots transpose
