@@ -33,9 +33,12 @@ LOOPS = (
 )
 LOADS = {  # by rows, or by columns; by numbers from memory
     "a": ("a_ptr + m[:, None] * K + (k0 + k)[None, :]", "a_ptr + m[:, None] + (k0 + k)[None, :] * M"),
-    "b": ("b_ptr + (k0 + k)[:, None] * N + n[None, :]", "b_ptr + (k0 + k)[:, None] + n[None, :] * K",
-          "b_ptr + (tl.load(i_ptr + k0 // BK) * BK + k)[:, None] * N + n[None, :]",
-          "b_ptr + tl.load(i_ptr + tl.load(i_ptr + k0 + k))[:, None] * N + n[None, :]"),
+    "b": (
+        "b_ptr + (k0 + k)[:, None] * N + n[None, :]",
+        "b_ptr + (k0 + k)[:, None] + n[None, :] * K",
+        "b_ptr + (tl.load(i_ptr + k0 // BK) * BK + k)[:, None] * N + n[None, :]",
+        "b_ptr + tl.load(i_ptr + tl.load(i_ptr + k0 + k))[:, None] * N + n[None, :]",
+    ),
 }
 UPDATES = (
     ("total = tl.dot(a, b, total)",),

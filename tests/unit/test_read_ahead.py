@@ -201,6 +201,16 @@ def test_pages_in_the_text() -> None:
     assert "if (j + 1 < j_stop) find_tiles(j + 1);" in text and "if (0 < j_stop) find_tiles(0);" in text
 
 
+def test_copies_follow_products_only_where_nothing_else_is_computed() -> None:
+    """Of sums alone, copies behind the products leave these to be mixed with them; other work hides copies ahead of it."""
+    computing = planned(
+        paged, "*fp16:16, *fp16:16, *fp16:16, *i32:16, *i32:16, *fp32:16, i32, 16, 32, 64"
+    ).artifact.source
+    adding = planned(listed_rows, "*fp16:16, *fp16:16, *i32:16, *fp32:16, i32, i32:16, 16, 64, 64, 64").artifact.source
+    for text, late in ((computing, False), (adding, True)):
+        assert (text.rindex("load_tiles(") > text.rindex("mma_m16n8k16(")) == late == ("bool more" in text)
+
+
 @pytest.mark.parametrize(("m", "num_warps"), [(16, 4), (128, 8)])
 @pytest.mark.parametrize("count", [1, 64, 129, 300])
 @pytest.mark.parametrize("step", [64, -64])

@@ -13,20 +13,29 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..ir.nodes import Effect, Kernel
+from ..ir.nodes import Effect, Kernel, Variable
 from ..ir.walk import statements
 from .access import ACCESS_BYTES
 from .layout import REGISTER, Layout, bits_of
-from .layout_problem import Access, Node, Problem
+from .layout_problem import Access, Node, Path, Problem
 
 LANE_BITS = 5
 SECTOR = 32  # bytes that memory writes at once
+WORD = 4  # bytes that a shuffle moves
 GAIN = 2  # times as many bytes side by side make up for the conversion
 MOST_BYTES = 64 << 10  # of a tile that is converted: its way leads through shared memory
 
 
-def coalesce_stores(problem: Problem, kernel: Kernel, own_layout: Callable[[Node], Layout]) -> None:
-    """Answers anew for scattered stores; `own_layout` is the best layout of a statement's accesses alone."""
+def coalesce_stores(
+    problem: Problem,
+    kernel: Kernel,
+    own_layout: Callable[[Node], Layout],
+    follow: Callable[[Layout, Path], Layout | None],
+) -> None:
+    """Answers anew for scattered stores; `own_layout` is the best layout of a statement's accesses alone.
+
+    `follow` gives the layout of what is reached through a path.
+    """
     for statement in statements(kernel.body):
         node = id(statement)
         if not isinstance(statement, Effect) or statement.call.op != "store" or node not in problem.answers:
@@ -39,7 +48,12 @@ def coalesce_stores(problem: Problem, kernel: Kernel, own_layout: Callable[[Node
         if now < SECTOR and _bytes_side_by_side(own, access) >= GAIN * now:
             problem.answers[node] = own
         else:
-            problem.answers[node] = _in_whole_pieces(problem.answers[node], access)
+            pieces = _in_whole_pieces(problem.answers[node], access)
+            moved = [
+                r.variable for r in problem.relations_of[node] if follow(pieces, r.path) != problem.answers[r.variable]
+            ]
+            if all(_is_shuffled(variable, pieces) for variable in moved):
+                problem.answers[node] = pieces
 
 
 def _bytes_side_by_side(layout: Layout, access: Access) -> int:
@@ -60,8 +74,16 @@ def _in_whole_pieces(layout: Layout, access: Access) -> Layout:
         most = min(access.info.contiguity[axis], access.info.divisibility[axis] // access.itemsize)
         wider = min(min(most, ACCESS_BYTES // access.itemsize).bit_length() - 1 - run, lanes)
         rest = bits[run + lanes :]
-        if access.itemsize << (run + lanes) >= SECTOR or wider <= 0 or rest[:wider] != (REGISTER,) * wider:
+        if access.itemsize << run < WORD or access.itemsize << (run + lanes) >= SECTOR:
+            continue
+        if wider <= 0 or rest[:wider] != (REGISTER,) * wider:
             continue
         moved = (*bits[:run], *rest[:wider], *bits[run : run + lanes], *rest[wider:])
         return Layout((*layout.axes[:axis], moved, *layout.axes[axis + 1 :]), layout.thread_bits)
     return layout
+
+
+def _is_shuffled(variable: Variable, layout: Layout) -> bool:
+    """Whether lanes can exchange a tile for a layout: a row of it, words at a time."""
+    numbers = not variable.type.is_pointer and not variable.type.dtype.is_fp8() and variable.type.rank == layout.rank
+    return numbers and variable.type.dtype.itemsize in (WORD // 2, WORD)

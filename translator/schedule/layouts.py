@@ -51,7 +51,7 @@ def choose_layouts(
     dots = held_operands(kernel, facts, dots, _words_of_b(problem, dots))
     _settle_accumulators(problem, kernel, dots)
     _solve(problem, thread_bits)
-    coalesce_stores(problem, kernel, lambda node: _anchor(problem, node, thread_bits, alone=True))
+    coalesce_stores(problem, kernel, lambda node: _anchor(problem, node, thread_bits, alone=True), _follow)
     dots = with_register_operands(dots, {v: one for v, one in problem.answers.items() if isinstance(v, Variable)})
     _settle_numbers(problem, rings, {})
     conversions: dict[int, list[Conversion]] = {}

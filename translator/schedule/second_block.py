@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ..artifact import Target
-from .instructions import OTHER_REGISTERS, REGISTER_FILE, consumer_registers
+from .instructions import OTHER_REGISTERS, REGISTER_FILE, WARPGROUP, consumer_registers
 from .ring_plan import Rings
 
 if TYPE_CHECKING:
@@ -40,11 +40,13 @@ def wants_second_block(rings: Rings, peak: int, num_warps: int, instructions: se
 def serves_two(half: Schedule, whole: Schedule) -> bool:
     """Whether the plan for half of a multiprocessor is worth it, and says more than that for the whole.
 
-    Copies by threads need two iterations to arrive in.
+    Copies by threads need two iterations to arrive in. Of a single warpgroup two blocks fit whatever its registers.
     """
+    if half.rings.has_producer:
+        return True
     if any(ring.kind == "cp_async" and ring.stages <= LEAST_STAGES for ring in half.rings.rings):
         return False
-    return half.rings != whole.rings or whole.blocks_per_multiprocessor is not None
+    return half.rings != whole.rings or whole.num_threads > WARPGROUP
 
 
 def half_of(target: Target) -> Target:
