@@ -81,7 +81,6 @@ def choose_layouts(
     made_room_for = recomputed.blocks and min(recomputed.blocks, beside)
     waiting = frozenset(map(id, _exchanges(kernel, problem))) | conversions.keys()
     loading = None if dots.plans else blocks_for_loads(kernel, in_registers, waiting, peak, num_threads)
-    kinds = {plan.instruction.kind for plan in dots.plans.values()}
     warp_copies = choose_warp_copies(kernel, facts, layouts, rings)
     block_copies = choose_block_copies(kernel, facts, layouts, rings, num_threads)
     copied = {tile: copy.layout for tile, copy in warp_copies.items()}
@@ -103,7 +102,7 @@ def choose_layouts(
         block_copies=block_copies,
         blocks_per_multiprocessor=made_room_for
         or (blocks if rings.has_producer or blocks > 1 else 1 if crowded else loading),
-        wants_second_block=blocks == 1 and wants_second_block(rings, peak, options.num_warps, kinds),
+        wants_second_block=blocks == 1 and wants_second_block(rings, dots, peak, options.num_warps),
         options=options,
         target=target,
     )

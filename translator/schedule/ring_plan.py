@@ -61,6 +61,9 @@ class Rings:
     guards: tuple[str, ...] = ()
     reasons: tuple[str, ...] = ()  # why loads are not tensor copies, for the header
     persistent: bool = False  # whether a block runs one program after another
+    once: bool = (
+        False  # whether a block with tensor copies runs one program, and has no loop around the one that copies
+    )
     folded: frozenset[Variable] = frozenset()  # what the places of loads and stores were computed from
 
     def of(self, loop: Variable) -> Ring | None:

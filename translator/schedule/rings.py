@@ -81,8 +81,15 @@ def plan_rings(kernel: Kernel, options: Options, target: Target, most_stages: in
     )
     body = with_replaced(kernel.body, plan.replaced, plan.added)
     folded = _sources(kernel, [s for s in statements(kernel.body) if id(s) in plan.replaced])
+    repeats = any(nested for loop, nested in loops if any(ring.loop is loop.variable for ring in rings))
     found = Rings(
-        rings, tuple(plan.maps.values()), tuple(plan.guards), tuple(plan.reasons), persistent, frozenset(folded)
+        rings=rings,
+        maps=tuple(plan.maps.values()),
+        guards=tuple(plan.guards),
+        reasons=tuple(plan.reasons),
+        persistent=persistent,
+        once=not persistent and not repeats,
+        folded=frozenset(folded),
     )
     return replace(kernel, body=body), found
 

@@ -6,15 +6,18 @@ Where nothing but dots touches the sums of a loop, the tensor cores always have 
 is as good as two. Where a loop computes with the results of its dots, as attention does, the tensor cores wait meanwhile for
 the warps that they wait for: then other warpgroups must have products to give them. So it is where the threads that start
 products copy tiles themselves, and wait for each other in every iteration.
+And where a block runs a single program, its first copies and its stores stand alone, unless another block multiplies meanwhile.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ..artifact import Target
-from .instructions import OTHER_REGISTERS, REGISTER_FILE, WARPGROUP, consumer_registers
+from .dots import Dots
+from .instructions import OTHER_REGISTERS, REGISTER_FILE, WARPGROUP, consumer_registers, registers_at_start
 from .ring_plan import Rings
 
 if TYPE_CHECKING:
@@ -25,16 +28,20 @@ LEAST_STAGES = 2
 RESERVED_BYTES = 1024  # of shared memory, that the hardware keeps for itself in every block
 
 
-def wants_second_block(rings: Rings, peak: int, num_warps: int, instructions: set[str]) -> bool:
-    """Whether tensor cores idle in a loop that loads ahead, and the registers of two blocks fit.
+def wants_second_block(rings: Rings, dots: Dots, peak: int, num_warps: int) -> bool:
+    """Whether tensor cores idle in a loop that loads ahead, or in front of it, and the registers of two blocks fit.
 
-    `peak` is what the tiles keep busy of a multiplying thread's registers, `instructions` the kinds that multiply.
+    `peak` is what the tiles keep busy of a multiplying thread's registers.
     """
-    if rings.has_producer:
-        waits = any(ring.kind == "tma" and not ring.overlapped for ring in rings.rings)
-        return waits and peak + OTHER_REGISTERS <= consumer_registers(num_warps, 2)
-    waits = any(ring.kind == "cp_async" and not ring.rows for ring in rings.rings) and instructions == {"wgmma"}
-    return waits and (peak + OTHER_REGISTERS) * num_warps * LANES * 2 <= REGISTER_FILE
+    if not rings.has_producer:
+        copied = any(ring.kind == "cp_async" and not ring.rows for ring in rings.rings)
+        waits = copied and all(plan.instruction.kind == "wgmma" for plan in dots.plans.values())
+        return waits and (peak + OTHER_REGISTERS) * num_warps * LANES * 2 <= REGISTER_FILE
+    waits = any(ring.kind == "tma" and not ring.overlapped for ring in rings.rings)
+    sums = max((math.prod(plan.layout.register_shape()) for plan in dots.plans.values()), default=0)
+    # ptxas compiles for the registers that threads start with, and wants the sums of a product among them.
+    compiles = sums + OTHER_REGISTERS <= registers_at_start(num_warps, 2)
+    return (waits or rings.once) and compiles and peak + OTHER_REGISTERS <= consumer_registers(num_warps, 2)
 
 
 def serves_two(half: Schedule, whole: Schedule) -> bool:
