@@ -117,24 +117,19 @@ def _swaps_of_runs(move: Move) -> tuple[tuple[int, int, int], ...]:
 
 
 def _swap(context: Context, move: Move, swaps: tuple[tuple[int, int, int], ...], declares: bool) -> list[Node]:
-    variable, wanted = move.variable, move.wanted
-    helper = context.use_helper("swap_with_lane")
-    outer = wanted.array_axes()[:-1]
-    names = context.axis_indices(wanted)
-    row = move.name + "".join(f"[{names[axis]}]" for axis in outer)
-    nodes: tuple[Node, ...] = tuple(Line(f"{helper}<{1 << place}, {1 << lane}>({row});") for _, lane, place in swaps)
+    helper, lane = context.use_helper("swap_with_lane"), context.lane()
+    outer, names = move.wanted.array_axes()[:-1], context.axis_indices(move.wanted)
+    index = "".join(f"[{names[axis]}]" for axis in outer)
+    nodes: tuple[Node, ...] = tuple(
+        Line(f"{helper}<{1 << place}, {1 << bit}>({move.name}{index}, {source}{index}, {lane});")
+        for source, (_, bit, place) in zip((move.source, *[move.name] * len(swaps)), swaps, strict=False)
+    )
     for axis in reversed(outer):
-        header = f"for (int {names[axis]} = 0; {names[axis]} < {context.count(wanted.axes[axis])}; ++{names[axis]})"
-        nodes = (Loop(header, nodes, unroll=True),)
-
-    def copy(point: Point) -> tuple[Node, ...]:
-        index = "".join(f"[{register_index(point, axis)}]" for axis in wanted.array_axes())
-        return (Line(f"{move.name}{index} = {move.source}{index};"),)
-
+        count, name = context.count(move.wanted.axes[axis]), names[axis]
+        nodes = (Loop(f"for (int {name} = 0; {name} < {count}; ++{name})", nodes, unroll=True),)
     return [
-        Comment(f"{variable.name} moves between neighbouring lanes, so that each has a longer run of it."),
-        *([Line(f"{context.declaration(variable, wanted, move.name)};")] if declares else []),
-        *context.each_register(wanted, copy),
+        Comment(f"{move.variable.name} moves between neighbouring lanes, so that each has a longer run of it."),
+        *([Line(f"{context.declaration(move.variable, move.wanted, move.name)};")] if declares else []),
         *nodes,
     ]
 

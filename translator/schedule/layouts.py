@@ -54,14 +54,7 @@ def choose_layouts(
     coalesce_stores(problem, kernel, lambda node: _anchor(problem, node, thread_bits, alone=True), _follow)
     dots = with_register_operands(dots, {v: one for v, one in problem.answers.items() if isinstance(v, Variable)})
     _settle_numbers(problem, rings, {})
-    conversions: dict[int, list[Conversion]] = {}
-    for relation in problem.relations:
-        expected = _follow(problem.answers[relation.node], relation.path)
-        if expected is None or problem.answers[relation.variable] != expected:
-            layout = expected or problem.answers[relation.variable]
-            wanted = conversions.setdefault(relation.statement, [])
-            if (conversion := Conversion(relation.variable, layout)) not in wanted:
-                wanted.append(conversion)
+    conversions = _conversions(problem)
     layouts = {node: layout for node, layout in problem.answers.items() if isinstance(node, Variable)}
     in_registers = {variable: layout for variable, layout in layouts.items() if variable not in dots.staged}
     num_threads = options.num_warps * LANES
@@ -106,6 +99,19 @@ def choose_layouts(
         options=options,
         target=target,
     )
+
+
+def _conversions(problem: Problem) -> dict[int, list[Conversion]]:
+    """Where the layout of a tile is not the one that a statement needs, by `id` of the statement."""
+    found: dict[int, list[Conversion]] = {}
+    for relation in problem.relations:
+        expected = _follow(problem.answers[relation.node], relation.path)
+        if expected is None or problem.answers[relation.variable] != expected:
+            layout = expected or problem.answers[relation.variable]
+            wanted = found.setdefault(relation.statement, [])
+            if (conversion := Conversion(relation.variable, layout)) not in wanted:
+                wanted.append(conversion)
+    return found
 
 
 def _exchanges(kernel: Kernel, problem: Problem) -> list[Assign]:

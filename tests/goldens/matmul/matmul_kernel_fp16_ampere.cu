@@ -64,21 +64,19 @@ __device__ __forceinline__ void round_pairs(half (&target)[N], Value value)
 // Exchanges values between lanes whose numbers differ by LANE, a power of two, a word at a time: what the
 // lower one has STEP further on, of every 2 * STEP, against what the upper one has before that.
 template <int STEP, int LANE, typename T, int N>
-__device__ __forceinline__ void swap_with_lane(T (&values)[N])
+__device__ __forceinline__ void swap_with_lane(T (&target)[N], const T (&source)[N], int lane)
 {
-    constexpr int WORD = 4 / sizeof(T);
-    const bool upper = threadIdx.x & LANE;
     #pragma unroll
-    for (int i = 0; i < N; i += WORD) {
+    for (int i = 0; i < N; i += 4 / sizeof(T)) {
         if (i & STEP) continue;
         unsigned low, high;
-        memcpy(&low, &values[i], 4);
-        memcpy(&high, &values[i + STEP], 4);
-        const unsigned other = __shfl_xor_sync(ALL_LANES, upper ? low : high, LANE);
-        low = upper ? other : low;
-        high = upper ? high : other;
-        memcpy(&values[i], &low, 4);
-        memcpy(&values[i + STEP], &high, 4);
+        memcpy(&low, &source[i], 4);
+        memcpy(&high, &source[i + STEP], 4);
+        const unsigned other = __shfl_xor_sync(ALL_LANES, lane & LANE ? low : high, LANE);
+        low = lane & LANE ? other : low;
+        high = lane & LANE ? high : other;
+        memcpy(&target[i], &low, 4);
+        memcpy(&target[i + STEP], &high, 4);
     }
 }
 
@@ -300,13 +298,8 @@ matmul_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int M, int N, i
     half c_moved[ROWS][TILE_COLS];
     #pragma unroll
     for (int r = 0; r < ROWS; ++r) {
-        #pragma unroll
-        for (int j = 0; j < TILE_COLS; ++j) c_moved[r][j] = c[r][j];
-    }
-    #pragma unroll
-    for (int r = 0; r < ROWS; ++r) {
-        swap_with_lane<2, 1>(c_moved[r]);
-        swap_with_lane<4, 2>(c_moved[r]);
+        swap_with_lane<2, 1>(c_moved[r], c[r], lane);
+        swap_with_lane<4, 2>(c_moved[r], c_moved[r], lane);
     }
     #pragma unroll
     for (int r = 0; r < ROWS; ++r) {
