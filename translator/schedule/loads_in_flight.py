@@ -44,7 +44,7 @@ def blocks_for_loads(
 def _adds_up(loop: For | While, facts: Facts, layouts: Mapping[Variable, Layout]) -> bool:
     inner = list(statements(loop.body))
     loads = [s for s in inner if isinstance(s, Assign) and isinstance(s.value, Call) and s.value.op == "load"]
-    if not all(is_computed_anywhere(load.value.args[0], facts, frozenset()) for load in loads):  # type: ignore[attr-defined]
+    if not all(is_computed_anywhere(load.value.args[0], facts, {}) for load in loads):  # type: ignore[attr-defined]
         return False
     return sum(_bytes_of_thread(load.targets[0], layouts) for load in loads) >= LEAST_BYTES
 

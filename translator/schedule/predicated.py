@@ -43,7 +43,7 @@ def is_predicated(
         return False  # PTX has no registers of a byte
     if access.width > 1 or len(layout.array_axes()) > 1:
         return False  # along several axes, the compiler shares addresses better where it sees plain accesses
-    if is_computed_anywhere(pointer, facts, frozenset()):
+    if is_computed_anywhere(pointer, facts, {}):
         registers = min(REGISTER_FILE >> layout.thread_bits, MOST_REGISTERS) - OTHER_REGISTERS
         fewest = max(FEWEST, registers // 2)
     else:
