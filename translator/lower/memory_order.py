@@ -61,6 +61,37 @@ def note_store(context: Context, pointer: Expr, layout: Layout | None) -> None:
         context.order.stored_to.setdefault(root, set()).add((pointer, fixed, layout))
 
 
+def order_among_stores(context: Context, pointer: Expr, layout: Layout | None) -> tuple[Node, ...]:
+    """A barrier where this store may overwrite what another thread has yet to store: a row of zeros, then some places of it.
+
+    Stores whose places the kernel computes are taken to be apart; those that differ by something it has loaded are not.
+    """
+    here = _data_in(context, pointer)
+    for root in pointer_roots(context, pointer):
+        for place, fixed, other in context.order.stored_to.get(root, ()):
+            if (place, fixed, other) != (pointer, True, layout) and here != _data_in(context, place):
+                return context.barrier(f"every thread has stored to {root.name} before some of it is stored again")
+    return ()
+
+
+def _data_in(context: Context, expr: Expr) -> frozenset[Variable]:
+    """The variables behind an address that hold data: what was loaded, reduced or counted."""
+    parts = [_data_behind(context, variable) for variable in used_variables(expr)]
+    return frozenset().union(*parts)
+
+
+def _data_behind(context: Context, variable: Variable) -> frozenset[Variable]:
+    if variable in context.order.holds_data:
+        return frozenset((variable,))
+    known = context.order.data_behind
+    if variable not in known:
+        known[variable] = frozenset()  # of a variable that is computed from itself
+        definition = context.facts.definitions.get(variable)
+        if definition is not None:
+            known[variable] = _data_in(context, definition)
+    return known[variable]
+
+
 def order_after_stores(context: Context, pointer: Expr, layout: Layout | None) -> tuple[Node, ...]:
     """A barrier where this load may read what other threads have stored: each knows its own elements of a tile alone."""
     for root in pointer_roots(context, pointer):
