@@ -35,6 +35,7 @@ from .lasting_operands import copies_before_loop, lasting_for
 from .made_maps import lower_make_map
 from .memory import lower_load, lower_store
 from .own_stages import lower_own_loop
+from .read_ahead import take_value
 from .recompute import forget_tiles
 from .reduce import lower_reduce
 from .repack import lower_repack
@@ -153,6 +154,10 @@ def lower_statement(context: Context, statement: Statement) -> tuple[Node, ...]:
         case Assign():
             if all(target in context.facts.unused for target in statement.targets):
                 return ()
+            if statement.targets[0] in context.stages.read_ahead:
+                return ()  # the loop around it reads it, in another iteration
+            if statement.targets[0] in context.stages.values:
+                return take_value(context, statement)
             started = statement.targets[0] in context.stages.stage_of or statement.targets[0] in context.stages.own
             prepare, names = ((), {}) if started else lower_conversions(context, statement)
             prepare = (*prepare, *forget_tiles(context, statement))

@@ -18,7 +18,7 @@ from ..ir.walk import MOVES, bodies, children, expressions, statements
 from .access import COPY_BYTES, plan_load
 from .cache_hints import load_hint
 from .layout import Layout
-from .predicated import is_one_by_one
+from .predicated import is_predicated
 from .registers import OTHER_REGISTERS, REGISTER_FILE, peak_registers
 from .ring_plan import Rings
 
@@ -49,12 +49,12 @@ def choose_late_loads(
         variable for statement in statements(kernel.body) for variable in _reads(expressions(statement), facts)
     )
     for block in _blocks(kernel.body):
-        waiting: dict[Variable, bool] = {}  # loaded above, with no effect in between; whether under a mask
+        waiting: dict[Variable, bool] = {}  # loaded above, with no effect in between; whether that is predicated
         for statement in block:
             if isinstance(statement, Assign) and _is_call(statement, "load"):
                 target = statement.targets[0]
                 if target in layouts and target not in arrays and _one_by_one(statement, layouts[target], facts):
-                    waiting[target] = _is_masked(statement, layouts[target], facts)
+                    waiting[target] = _is_predicated(statement, layouts[target], facts)
                 continue
             late: set[Variable] = set()
             computed, same = _computed(statement, layouts, answers)
@@ -105,12 +105,12 @@ def _one_by_one(statement: Assign, layout: Layout, facts: Facts) -> bool:
     return access.width == 1 and not access.repeats and not access.scattered
 
 
-def _is_masked(statement: Assign, layout: Layout, facts: Facts) -> bool:
+def _is_predicated(statement: Assign, layout: Layout, facts: Facts) -> bool:
     call, environment = statement.value, facts.environments[id(statement)]
     if not isinstance(call, Call):
         return False
     access = plan_load(call.args[0], _mask(call), layout, facts, environment)
-    return is_one_by_one(access, statement.target.type, layout, facts, environment)
+    return is_predicated(access, call.args[0], statement.target.type, layout, facts, environment)
 
 
 def _mask(load: Call) -> Expr | None:

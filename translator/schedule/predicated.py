@@ -39,26 +39,17 @@ def is_predicated(
 
     Where a thread has registers to spare, the compiler predicates plain accesses to neighbours, which share an address.
     """
-    found = not is_computed_anywhere(pointer, facts)
-    if not is_one_by_one(access, type_, layout, facts, environment, FEWEST_FOUND if found else FEWEST):
-        return False
-    registers = min(REGISTER_FILE >> layout.thread_bits, MOST_REGISTERS) - OTHER_REGISTERS
-    return found or 2 * math.prod(layout.register_shape()) > registers
-
-
-def is_one_by_one(
-    access: Access,
-    type_: ValueType,
-    layout: Layout,
-    facts: Facts,
-    environment: Mapping[Variable, AxisInfo],
-    fewest: int = FEWEST,
-) -> bool:
-    """Whether a thread has so many elements, each in an access and under a condition of its own, that PTX can predicate."""
     if type_.is_pointer or type_.dtype.itemsize == 1 or type_.dtype.is_bool():
         return False  # PTX has no registers of a byte
-    if access.width > 1 or math.prod(layout.register_shape()) < fewest or len(layout.array_axes()) > 1:
+    if access.width > 1 or len(layout.array_axes()) > 1:
         return False  # along several axes, the compiler shares addresses better where it sees plain accesses
+    if is_computed_anywhere(pointer, facts, {}):
+        registers = min(REGISTER_FILE >> layout.thread_bits, MOST_REGISTERS) - OTHER_REGISTERS
+        fewest = max(FEWEST, registers // 2)
+    else:
+        fewest = FEWEST_FOUND
+    if math.prod(layout.register_shape()) < fewest:
+        return False
     return any(not (compares_with_number(part, facts) or _is_uniform(part, environment)) for part in access.tests)
 
 

@@ -14,6 +14,15 @@ ALIGNED_STAGES = 2  # of a tile that unaligned rows are shifted into: one is rea
 
 
 @dataclass(frozen=True, slots=True)
+class ReadAhead:
+    """A `variable` that the copies of `tile` find their addresses by, read so many iterations before they are started."""
+
+    variable: Variable
+    distance: int
+    tile: Variable
+
+
+@dataclass(frozen=True, slots=True)
 class Ring:
     """The tiles that a loop loads ahead.
 
@@ -27,6 +36,7 @@ class Ring:
         otherwise from the loop's variable.
       overlapped: whether a dot may run on while the loop does other things: nothing but dots touches its sum.
       own: tiles that threads hold in registers; each thread copies and reads its own elements.
+      ahead: the numbers that copies find their addresses by, in an order in which they can be read (`read_ahead.py`).
       like: the loop of an earlier ring whose stages and barriers this one goes on with (`shared_rings.py`).
     """
 
@@ -38,6 +48,7 @@ class Ring:
     overlapped: bool
     rows: tuple[Variable, ...] = ()
     own: tuple[Variable, ...] = ()
+    ahead: tuple[ReadAhead, ...] = ()
     like: Variable | None = None
 
 
@@ -76,6 +87,11 @@ class Rings:
         return {tile: first for ring, like in pairs if like for tile, first in zip(ring.tiles, like.tiles, strict=True)}
 
     @property
+    def ahead(self) -> tuple[ReadAhead, ...]:
+        """What the copies of all rings find their addresses by."""
+        return tuple(one for ring in self.rings for one in ring.ahead)
+
+    @property
     def has_producer(self) -> bool:
         """Whether a warpgroup of its own loads."""
         return any(ring.kind == "tma" for ring in self.rings)
@@ -100,4 +116,5 @@ class RingPlan:
     reasons: dict[str, None]
     settled: frozenset[Variable]  # scalars from memory, of which the kernel may make tensor maps
     added: dict[tuple[int, bool], list[Statement]] = field(default_factory=dict)  # what makes them: see `with_replaced`
+    last_key: int = 0  # of the variables so far
     blocks: int | None = None  # that fit on a multiprocessor, once somebody has asked
