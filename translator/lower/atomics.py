@@ -52,7 +52,7 @@ def lower_atomic(context: Context, statement: Assign | Effect) -> tuple[Node, ..
     pointer = call.args[0]
     scalar = not pointer.type.is_tile
     layout = None if scalar else context.schedule.statement_layouts[id(statement)]
-    before = order_after_loads(context, pointer, layout) or order_among_stores(context, pointer, layout)
+    before = order_after_loads(context, pointer, layout) or order_among_stores(context, pointer)
     return (*before, *(_scalar if scalar else _tile)(context, statement, call, mask, target))
 
 
