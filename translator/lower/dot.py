@@ -12,6 +12,7 @@ from .dot_mma import lower_mma
 from .dot_wgmma import lower_wgmma
 from .element import indexed
 from .lasting_operands import copied_operands, operands_are_there
+from .literals import literal_text
 from .operand import OperandPlace, operand_place
 from .point import Point
 from .unit import Line, Node, Spelled
@@ -19,12 +20,26 @@ from .unit import Line, Node, Spelled
 
 def lower_dot(context: Context, statement: Assign) -> tuple[Node, ...]:
     """`target = dot(a, b, acc)`: sums into the target's registers, in place."""
+    if id(statement) in context.stages.started:
+        return ()
     plan = context.schedule.dots[id(statement)]
     first = _first_value(context, statement, plan)
     copies, sums = _copies_and_sums(context, statement, plan)
     if statement.target in (plan.a.variable, plan.b.variable):  # the registers hold the operand until it is copied
         return (*copies, *first, *sums)
     return (*first, *copies, *sums)
+
+
+def start_dot(context: Context, statement: Assign) -> tuple[Node, ...]:
+    """The same of a dot that sums from zero and whose target is declared already, without a wait."""
+    plan, target = context.schedule.dots[id(statement)], statement.target
+    zero, name = literal_text(0, target.type.dtype), context.names.variable(target)
+
+    def one(point: Point) -> tuple[Node, ...]:
+        return (Line(f"{indexed(context, name, target, point)} = {zero};"),)
+
+    copies, sums = _copies_and_sums(context, statement, plan)
+    return (*context.each_register(plan.layout, one), *copies, *sums)
 
 
 def _copies_and_sums(context: Context, statement: Assign, plan: DotPlan) -> tuple[tuple[Node, ...], tuple[Node, ...]]:

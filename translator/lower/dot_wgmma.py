@@ -105,7 +105,7 @@ def pin(context: Context, name: str, accumulator: str) -> Node:
 
 def after(context: Context, statement: Assign, name: str, accumulator: str) -> tuple[Node, ...]:
     """Closes the group and waits, unless the loop does that for all its dots."""
-    if id(statement) in context.stages.in_flight:
+    if id(statement) in context.stages.in_flight | context.stages.waited_apart:
         return ()
     for helper in ("wgmma_commit", "wgmma_wait"):
         context.use_helper(helper)

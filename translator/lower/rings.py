@@ -41,20 +41,26 @@ def announce_rings(context: Context, maps: list[str]) -> list[Node]:
         if ring.kind != "tma" or ring.like is not None:
             continue
         stages = stages_name(context, ring)
-        for word, comment in (
-            ("full", "completes when the tiles of a stage have arrived"),
-            ("empty", "completes when every multiplying warp is done with a stage"),
-        ):
-            name = barrier_name(context, ring, word)
-            size = BARRIER_BYTES * ring.stages
-            context.shared.arrays[ring.loop.key, word] = Shared(name, "Barrier", f"[{stages}]", size, comment)
+        early = ring.stagger.early if ring.stagger else ()
+        others = " and ".join(tile.name for tile in ring.tiles if tile not in early) if early else "the tiles"
+        for prefix, what in (("early_", " and ".join(tile.name for tile in early)), ("", others)):
+            if not what:
+                continue
+            for word, comment in (
+                ("full", f"completes when {what} of a stage {_has(what)} arrived"),
+                ("empty", f"completes when every multiplying warp is done with {what if early else 'a stage'}"),
+            ):
+                name = barrier_name(context, ring, prefix + word)
+                size = BARRIER_BYTES * ring.stages
+                key = ring.loop.key, prefix + word
+                context.shared.arrays[key] = Shared(name, "Barrier", f"[{stages}]", size, comment)
+            full, empty = (barrier_name(context, ring, prefix + word) for word in ("full", "empty"))
+            nodes += [
+                Line(f"mbarrier_init<{stages}>({full}, 1);", "the loading thread arrives"),
+                Line(f"mbarrier_init<{stages}>({empty}, NUM_WARPS);", "a lane of each multiplying warp does"),
+            ]
         for helper in ("mbarrier_init", "mbarrier_init_fence"):
             context.use_helper(helper)
-        full, empty = (barrier_name(context, ring, word) for word in ("full", "empty"))
-        nodes += [
-            Line(f"mbarrier_init<{stages}>({full}, 1);", "the loading thread arrives"),
-            Line(f"mbarrier_init<{stages}>({empty}, NUM_WARPS);", "a lane of each multiplying warp does"),
-        ]
     tid = context.roles.tid
     return [
         Branch(f"{tid} == NUM_THREADS", (*nodes, Line("mbarrier_init_fence();"))),
@@ -114,19 +120,35 @@ def lower_producer_loop(
     stage, parity = _stage_lines(context, ring)
     for helper in ("mbarrier_wait", "mbarrier_arrive_expect"):
         context.use_helper(helper)
-    size = stage_bytes(context, ring.tiles)
-    full, empty = barrier_name(context, ring, "full"), barrier_name(context, ring, "empty")
     fixed = _fixed_starts(context, statement)
-    nodes: list[Node] = [
-        stage,
-        Line(f"mbarrier_wait(&{empty}[stage], {parity} ^ 1);", "the stage is free again"),
-        Line(f"mbarrier_arrive_expect(&{full}[stage], {size});", "what the copies below will bring"),
-        *body(statement.body),
-    ]
-    return (*fixed, Loop(_counting(context, ring, header), tuple(nodes)))
+    early = ring.stagger.early if ring.stagger else ()
+    opening: dict[Variable, tuple[Node, ...]] = {}
+    for tiles in (early, tuple(tile for tile in ring.tiles if tile not in early)):
+        if tiles:
+            full, empty = barrier_of(context, ring, tiles[0], "full"), barrier_of(context, ring, tiles[0], "empty")
+            words = (" and ".join(tile.name for tile in tiles),) if early else ()
+            size = stage_bytes(context, tiles, "EARLY_BYTES" if tiles is early else "STAGE_BYTES", *words)
+            opening[tiles[0]] = (
+                Line(f"mbarrier_wait(&{empty}[stage], {parity} ^ 1);", "the stage is free again"),
+                Line(f"mbarrier_arrive_expect(&{full}[stage], {size});", "what the copies below will bring"),
+            )
+    first = () if early else opening.pop(ring.tiles[0])
+    context.stages.opening |= opening
+    nodes: list[Node] = [stage, *first, *body(statement.body)]
+    return (*fixed, Loop(counting(context, ring, header), tuple(nodes)))
 
 
-def _counting(context: Context, ring: Ring, header: str) -> str:
+def barrier_of(context: Context, ring: Ring, tile: Variable, word: str) -> str:
+    """The "full" or "empty" barriers that a tile has part in."""
+    early = ring.stagger is not None and tile in ring.stagger.early
+    return barrier_name(context, ring, f"early_{word}" if early else word)
+
+
+def _has(what: str) -> str:
+    return "have" if " and " in what or what.endswith("tiles") else "has"
+
+
+def counting(context: Context, ring: Ring, header: str) -> str:
     """A loop's header that advances the count of a ring's stages too."""
     return f"{header[:-1]}, ++{position_name(context, ring)})" if ring.counted else header
 
@@ -188,7 +210,7 @@ def lower_consumer_loop(
         done = Line(f"mbarrier_arrive(&{empty}[stage]);")
         nodes.append(Line("__syncwarp();", "every lane is done with the stage"))
         nodes.append(Branch(f"{lane} == 0", (done,), (), ""))
-        return (Loop(_counting(context, ring, header), tuple(nodes)),)
+        return (Loop(counting(context, ring, header), tuple(nodes)),)
     for helper in ("wgmma_commit", "wgmma_wait"):
         context.use_helper(helper)
     fixed_start = isinstance(statement.start, (Literal, Use)) and statement.variable not in context.scopes.outliving
@@ -210,7 +232,7 @@ def lower_consumer_loop(
         end.append(Branch(f"{lane} == 0", (release,)))
     some = Branch(
         f"{bounds[1]} {'<' if statement.descending else '>'} {bounds[0]}",
-        (Loop(_counting(context, ring, header), tuple(nodes)), *end),
+        (Loop(counting(context, ring, header), tuple(nodes)), *end),
         comment="ptxas serialises products if a way leads around the wait for them",
     )
     return (*start, some)
@@ -280,11 +302,12 @@ def lower_box_load(context: Context, statement: Assign) -> tuple[Node, ...]:
         context.stages.fixed_starts.get((target, number)) or context.speller.text(arg)
         for number, arg in enumerate(call.args)
     ]
-    last = f"&{barrier_name(context, ring, 'full')}[stage]{policy and f', {policy}'}"
-    return box_copies(
+    last = f"&{barrier_of(context, ring, target, 'full')}[stage]{policy and f', {policy}'}"
+    copies = box_copies(
         context, target, tile, call, starts, f"{name}[stage]",
         lambda place, at: Line(f"{helper}({place}, {call.attribute('map')}, {', '.join(at)}, {last});"),
     )  # fmt: skip
+    return (*context.stages.opening.get(target, ()), *copies)
 
 
 def box_copies(

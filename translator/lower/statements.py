@@ -41,6 +41,7 @@ from .repack import lower_repack
 from .ring_copies import lower_copying_loop
 from .rings import lower_box_load, lower_consumer_loop, lower_producer_loop
 from .row_copies import lower_row_load
+from .staggered import lower_staggered_loop
 from .spell import assigned, inverse
 from .tags import again, is_elsewhere, is_repeated, is_second_part, part, remark, same_source, source_of, tag
 from .unit import Branch, Comment, Line, Loop, Node
@@ -146,7 +147,12 @@ def _declarations(context: Context, statement: Statement) -> list[Node]:
 
 
 def lower_statement(context: Context, statement: Statement) -> tuple[Node, ...]:
-    """The code of one statement, without its tag."""
+    """The code of one statement, without its tag, and what the loop around it wants before and behind it."""
+    before, after = context.stages.around.get(id(statement), ((), ()))
+    return (*before, *_lower_alone(context, statement), *after)
+
+
+def _lower_alone(context: Context, statement: Statement) -> tuple[Node, ...]:
     match statement:
         case Assign():
             if all(target in context.facts.unused for target in statement.targets):
@@ -264,6 +270,8 @@ def _lower_ring(context: Context, statement: For, ring: Ring, bounds: tuple[str,
     if ring.kind == "cp_async":
         return (*nodes, *lower_copying_loop(context, statement, ring, (start, stop, step), header, body))
     lower = lower_producer_loop if context.role.name == "producer" else lower_consumer_loop
+    if ring.stagger is not None and context.role.name != "producer":
+        lower = lower_staggered_loop
     return (*nodes, *lower(context, statement, ring, (start, stop, step), header, body))
 
 

@@ -20,6 +20,7 @@ from .box_stores import cut_stores
 from .coalesced_stores import coalesce_stores
 from .dots import Dots, plan_dots
 from .held_operands import Words, held_operands
+from .instructions import OTHER_REGISTERS, consumer_registers
 from .layout import Layout, blocked, drop_axis, padded
 from .layout_problem import Node, Path, Problem, find_problem, statement_node
 from .paths import operand_axes, result_axes
@@ -31,6 +32,7 @@ from .ring_plan import Rings
 from .rings import with_stages
 from .second_block import wants_second_block
 from .shared_room import shared_room
+from .stagger import stagger_rings
 from .warp_copies import choose_warp_copies
 
 LARGEST_REPEAT = 16  # elements that lie in one word and go to one thread
@@ -68,6 +70,9 @@ def choose_layouts(
     in_registers = {v: layout for v, layout in in_registers.items() if v not in recomputed.variables}
     in_shared = choose_shared(kernel, counted, in_registers, num_threads, room)
     peak = peak_registers(kernel, counted, in_registers)
+    if rings.has_producer:
+        spare = consumer_registers(options.num_warps, blocks) - OTHER_REGISTERS - peak
+        rings = stagger_rings(kernel, counted, dots, in_registers, rings, spare)
     crowded = needs_whole_multiprocessor(peak, num_threads)
     beside = blocks_beside(in_shared, in_registers, num_threads, target.max_dynamic_shared_bytes)
     made_room_for = recomputed.blocks and min(recomputed.blocks, beside)

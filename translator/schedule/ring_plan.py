@@ -7,10 +7,28 @@ from dataclasses import dataclass, field
 from ..analysis.facts import Facts
 from ..analysis.induction import Induction
 from ..artifact import Options, Target, TensorMap
-from ..ir.nodes import Kernel, Statement, Variable
+from ..ir.nodes import Assign, Kernel, Statement, Variable
 from .dots import Dots
 
 ALIGNED_STAGES = 2  # of a tile that unaligned rows are shifted into: one is read, the next is written
+
+
+@dataclass(frozen=True, slots=True)
+class Stagger:
+    """How the products of a loop overlap what it computes (`stagger.py`).
+
+    Attributes:
+      ahead: the dots that are started an iteration ahead, before the late one of this iteration.
+      late: the dot that runs on into the next iteration.
+      first_touch: the first statement of an iteration that touches the late dot's sum, and so waits for it.
+      early: the tiles of the ring that only dots ahead read: they are free earlier than the others, and have barriers of
+        their own; none where other dots read these tiles too.
+    """
+
+    ahead: tuple[Assign, ...]
+    late: Assign
+    first_touch: Statement
+    early: tuple[Variable, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +46,7 @@ class Ring:
       overlapped: whether a dot may run on while the loop does other things: nothing but dots touches its sum.
       own: tiles that threads hold in registers; each thread copies and reads its own elements.
       like: the loop of an earlier ring whose stages and barriers this one goes on with (`shared_rings.py`).
+      stagger: how its products are started ahead, where they are.
     """
 
     loop: Variable
@@ -39,6 +58,7 @@ class Ring:
     rows: tuple[Variable, ...] = ()
     own: tuple[Variable, ...] = ()
     like: Variable | None = None
+    stagger: Stagger | None = None
 
 
 @dataclass(frozen=True, slots=True)
