@@ -9,6 +9,7 @@ from .context import Context
 from .dot_fma import lower_fma
 from .dot_held import lower_held
 from .dot_mma import lower_mma
+from .dot_parts import lower_wgmma_parts, write_parts
 from .dot_wgmma import lower_wgmma
 from .element import indexed
 from .lasting_operands import copied_operands, operands_are_there
@@ -52,12 +53,20 @@ def _copies_and_sums(context: Context, statement: Assign, plan: DotPlan) -> tupl
         code, place = operand_place(context, statement, operand, is_a, plan.instruction)
         copies += code
         places.append(place)
+    parts: list[tuple[OperandPlace, ...]] = []
+    if plan.instruction.kind == "wgmma" and plan.instruction.split:
+        for place, is_a in zip(places, (True, False), strict=True):
+            code, written = write_parts(context, statement, plan, place, is_a)
+            copies += code
+            parts.append(written)
     if copies:
         copies += operands_are_there(context, {plan.instruction.kind})
-    for place in places:
+    for place in (*places, *(place for written in parts for place in written)):
         array = place.base.split("[")[0]
         if place.variable not in context.stages.stage_of or array != context.names.variable(place.variable):
             context.shared.being_read.add(array)  # a ring has a protocol of its own
+    if parts:
+        return tuple(copies), lower_wgmma_parts(context, statement, plan, parts[0], parts[1])
     if plan.held:
         return tuple(copies), lower_held(context, statement, plan, places[0])
     if plan.instruction.kind == "wgmma":

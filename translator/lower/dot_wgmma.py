@@ -34,23 +34,23 @@ def lower_wgmma(
     name = context.names.variable(statement.target)
     tiles, n = layout.registers(0) // 2, 4 * layout.registers(1)
     step = context.constant("MMA_K", instruction.k, "elements of K per instruction", topic="operands")
-    wgmma = _helper(context, plan, n, a, b)
+    wgmma = wgmma_helper(context, plan, n, a, b)
     kk, m = context.names.shared_index("kk"), context.names.shared_index("m")
     count = context.constant("MMA_ROWS", tiles, "pieces of 64 rows per warpgroup") if tiles > 1 else ""
     if a is None:
         nodes, a_text = _fragments(context, statement, plan, count, step)
     else:
-        nodes, a_text = [_descriptor(context, statement, a, "a", _warpgroup_offset(context, layout.axes[0]))], ""
+        nodes, a_text = [descriptor(context, statement, a, "a", warpgroup_offset(context, layout.axes[0]))], ""
     nodes += [
-        _descriptor(context, statement, b, "b", _warpgroup_offset(context, layout.axes[1])),
+        descriptor(context, statement, b, "b", warpgroup_offset(context, layout.axes[1])),
         *fence(context, statement, name, instruction.accumulator),
     ]
     if a is not None:
-        a_text = f"{_tile_name(context, statement, a, 'a')}{_k_step(context, a, kk)}"
+        a_text = f"{tile_name(context, statement, a, 'a')}{k_step(context, a, kk)}"
         if count:
-            moved = _mn_bytes(a, ROWS) // CHUNK_BYTES
+            moved = mn_bytes(a, ROWS) // CHUNK_BYTES
             a_text += f" + {m} * {context.constant('A_ROWS_STEP', moved, 'chunks from 64 rows of a to the next')}"
-    b_text = f"{_tile_name(context, statement, b, 'b')}{_k_step(context, b, kk)}"
+    b_text = f"{tile_name(context, statement, b, 'b')}{k_step(context, b, kk)}"
     multiply: Node = Line(f"{wgmma}({f'&{name}[2 * {m}]' if count else name}, {a_text}, {b_text});")
     if count:
         multiply = Loop(f"for (int {m} = 0; {m} < {count}; ++{m})", (multiply,), unroll=True)
@@ -116,7 +116,7 @@ def after(context: Context, statement: Assign, name: str, accumulator: str) -> t
     )
 
 
-def _helper(context: Context, plan: DotPlan, n: int, a: OperandPlace | None, b: OperandPlace) -> str:
+def wgmma_helper(context: Context, plan: DotPlan, n: int, a: OperandPlace | None, b: OperandPlace) -> str:
     instruction = plan.instruction
     values: dict[str, object] = {
         "n": n,
@@ -133,27 +133,27 @@ def _helper(context: Context, plan: DotPlan, n: int, a: OperandPlace | None, b: 
     return context.needs.distinct_helper("wgmma", f"wgmma_m64n{n}k{instruction.k}", values, difference)
 
 
-def _warpgroup_offset(context: Context, axis: tuple[int, ...]) -> tuple[str, int]:
+def warpgroup_offset(context: Context, axis: tuple[int, ...]) -> tuple[str, int]:
     """(text of the warpgroup's number along an axis, how many there are); ("0", 1) where there is one."""
     bits = [bit for bit in axis if bit >= WARPGROUP_BITS]
     return (context.warpgroup(bits), 1 << len(bits)) if bits else ("0", 1)
 
 
-def _mn_bytes(place: OperandPlace, count: int) -> int:
+def mn_bytes(place: OperandPlace, count: int) -> int:
     """Bytes from one row (of M or N) to the one `count` further, whole boxes when these are contiguous."""
     tile = place.tile
     line_bytes = tile.line * tile.itemsize
     return count * line_bytes if place.k_fast else count // tile.line * tile.lines * line_bytes
 
 
-def _tile_name(context: Context, statement: Assign, place: OperandPlace, word: str) -> str:
+def tile_name(context: Context, statement: Assign, place: OperandPlace, word: str) -> str:
     """The name of an operand's descriptor."""
     name, target = place.variable.name, statement.target.name
     key = ("descriptor", id(statement), word)
     return context.names.once(f"{name}_operand", key, f"{name}_operand_of_{target}", f"{target}_{word}_operand")
 
 
-def _descriptor(context: Context, statement: Assign, place: OperandPlace, word: str, part: tuple[str, int]) -> Node:
+def descriptor(context: Context, statement: Assign, place: OperandPlace, word: str, part: tuple[str, int]) -> Node:
     """The descriptor of the warpgroup's part of an operand (PTX ISA, "Shared memory matrix layout" of wgmma)."""
     tile, upper = place.tile, place.variable.name.upper()
     number, parts = part
@@ -166,12 +166,12 @@ def _descriptor(context: Context, statement: Assign, place: OperandPlace, word: 
         arguments += ["16" if place.k_fast else stride, stride]
     elif not place.k_fast and tile.boxes > 1:
         arguments.append(box_bytes(context, tile, upper))
-    helper, name = context.use_helper("wgmma_descriptor"), _tile_name(context, statement, place, word)
+    helper, name = context.use_helper("wgmma_descriptor"), tile_name(context, statement, place, word)
     swizzle = swizzle_bytes(context, tile, upper) if tile.swizzle else "0"
     return Line(f"const auto {name} = {helper}<{swizzle}>({', '.join(arguments)});")
 
 
-def _k_step(context: Context, place: OperandPlace, kk: str) -> str:
+def k_step(context: Context, place: OperandPlace, kk: str) -> str:
     """What K steps add to a descriptor, in units of 16 bytes."""
     tile, word = place.tile, place.variable.name.upper()
     if not place.k_fast:

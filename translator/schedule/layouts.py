@@ -18,7 +18,7 @@ from ..ir.walk import children, expressions, statements
 from .access import ACCESS_BYTES
 from .box_stores import cut_stores
 from .coalesced_stores import coalesce_stores
-from .dots import Dots, plan_dots
+from .dots import Dots, plan_dots, sums_apart
 from .held_operands import Words, held_operands
 from .instructions import OTHER_REGISTERS, consumer_registers
 from .layout import Layout, blocked, drop_axis, padded
@@ -69,7 +69,7 @@ def choose_layouts(
     counted = recomputed.seen_by(facts)
     in_registers = {v: layout for v, layout in in_registers.items() if v not in recomputed.variables}
     in_shared = choose_shared(kernel, counted, in_registers, num_threads, room)
-    peak = peak_registers(kernel, counted, in_registers)
+    peak = peak_registers(kernel, counted, in_registers) + sums_apart(dots)
     if rings.has_producer:
         spare = consumer_registers(options.num_warps, blocks) - OTHER_REGISTERS - peak
         rings = stagger_rings(kernel, counted, dots, in_registers, rings, spare)

@@ -116,6 +116,8 @@ class _Body:
     def waits_for_tiles_only(self, place: int) -> bool:
         """Whether a dot starts from zero, and its operands wait for nothing but the ring."""
         plan, value = self.dots.plans[id(self.top[place])], self.dot(place).value
+        if plan.instruction.split is not None:
+            return False
         sums = value.args[2:] if isinstance(value, Call) else ()
         from_zero = all(isinstance(one, Literal) and one.value == 0 for one in sums)
         return from_zero and self._lies_ready(plan, plan.a, True) and self._lies_ready(plan, plan.b, False)
@@ -123,7 +125,7 @@ class _Body:
     def can_be_late(self, place: int) -> bool:
         """Whether nobody touches the sum of a dot behind it, nor its operands while it runs on into the next iteration."""
         plan, target = self.dots.plans[id(self.top[place])], self.dot(place).target
-        if any(target in touched for touched in self.touched[place + 1 :]):
+        if plan.instruction.split is not None or any(target in touched for touched in self.touched[place + 1 :]):
             return False
         return (plan.a_in_registers or self._lies_ready(plan, plan.a, True)) and self._lies_ready(plan, plan.b, False)
 
