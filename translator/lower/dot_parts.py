@@ -34,13 +34,17 @@ def write_parts(
     tile, name = whole.tile, whole.variable.name
     sides = [side_text(context, side) for side in tile.shape]
     if split.type == "tf32":
-        rest, before = _array(context, statement, operand, SharedTile(tile.shape, tile.fast, tile.itemsize), is_a, "rest")
+        rest, before = _array(
+            context, statement, operand, SharedTile(tile.shape, tile.fast, tile.itemsize), is_a, "rest"
+        )
         helper = context.use_helper("rest_of_tf32")
         return (*before, Line(f"{helper}<{' * '.join(sides)}>({rest.base}, {whole.base});")), (whole, rest)
     places: list[OperandPlace] = []
     nodes: list[Node] = []
     for word in PARTS[split.parts]:
-        place, before = _array(context, statement, operand, SharedTile(tile.shape, tile.fast, uint16.itemsize), is_a, word)
+        place, before = _array(
+            context, statement, operand, SharedTile(tile.shape, tile.fast, uint16.itemsize), is_a, word
+        )
         places.append(place)
         nodes += before
     context.use_helper("swizzled")
@@ -61,7 +65,9 @@ def _array(
     name = context.shared.scratch_name(id(statement), purpose, part.name)
     before = context.before_write(name)
     sides = " * ".join(side_text(context, side) for side in tile.shape)
-    comment = f"what {variable.name} has besides TF32" if word == "rest" else f"the {word} part of {variable.name}, bfloat16s"
+    comment = (
+        f"what {variable.name} has besides TF32" if word == "rest" else f"the {word} part of {variable.name}, bfloat16s"
+    )
     alignment = ALIGNMENT if tile.swizzle else 16
     context.shared.scratch(
         id(statement), purpose, Shared(name, element.cuda, f"[{sides}]", tile.stage_bytes, comment, alignment)

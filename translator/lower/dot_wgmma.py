@@ -117,6 +117,7 @@ def after(context: Context, statement: Assign, name: str, accumulator: str) -> t
 
 
 def wgmma_helper(context: Context, plan: DotPlan, n: int, a: OperandPlace | None, b: OperandPlace) -> str:
+    """The helper that starts one instruction; `n` is its columns, `a` None where it reads registers."""
     instruction = plan.instruction
     values: dict[str, object] = {
         "n": n,

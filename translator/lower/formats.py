@@ -68,7 +68,9 @@ def box_chunks(context: Context, tile: SharedTile, word: str) -> str:
     return context.constant(f"{word}_BOX_CHUNKS", tile.lines * tile.chunks, "16-byte chunks of a box", text, "operands")
 
 
-def stage_bytes(context: Context, tiles: tuple[Variable, ...], name: str = "STAGE_BYTES", what: str = "all tiles") -> str:
+def stage_bytes(
+    context: Context, tiles: tuple[Variable, ...], name: str = "STAGE_BYTES", what: str = "all tiles"
+) -> str:
     """The bytes of one stage of some tiles."""
     total = sum(context.schedule.staged[tile].stage_bytes for tile in tiles)
     counts: dict[str, list[str]] = {}

@@ -7,9 +7,10 @@ import re
 
 from ..ir.nodes import Statement, Variable
 from ..schedule.access import Access
-from ..schedule.dots import Operand, copied_tile, k_axis, turned_tile
+from ..schedule.dots import Operand, k_axis
 from ..schedule.instructions import Instruction
 from ..schedule.layout import padded
+from ..schedule.operand_tiles import copied_tile, turned_tile
 from ..schedule.shared_tiles import ALIGNMENT, CHUNK_BYTES, SharedTile
 from .conditions import copies_guard
 from .context import Context, ctype

@@ -14,7 +14,8 @@ from ..schedule.ring_plan import Ring, Stagger
 from .context import Context
 from .dot import start_dot
 from .dot_wgmma import pin
-from .rings import Body, barrier_name, counting, position_name, stages_name
+from .ring_barriers import barrier_name, has, position_name, stages_name
+from .rings import Body, counting
 from .tags import tag
 from .unit import Branch, Comment, Line, Loop, Node
 
@@ -93,7 +94,7 @@ def _start_function(context: Context, ring: Ring, stagger: Stagger, name: str) -
     words = " and ".join(tile.name for tile in (stagger.early or ring.tiles))
     nodes: list[Node] = [
         Line(f"const int stage = {turn} % {stages};"),
-        Line(f"mbarrier_wait(&{full}[stage], {turn} / {stages} % 2);", f"{words} {_has(words)} arrived"),
+        Line(f"mbarrier_wait(&{full}[stage], {turn} / {stages} % 2);", f"{words} {has(words)} arrived"),
     ]
     context.stages.stage_of |= dict.fromkeys(ring.tiles, "stage")
     before = context.stages.waited_apart
@@ -108,10 +109,6 @@ def _start_function(context: Context, ring: Ring, stagger: Stagger, name: str) -
         f"the product of {late} to do while the warps compute."
     )
     return Comment(what), Loop(f"const auto {name} = [&](int {turn})", tuple(nodes), closing="};")
-
-
-def _has(words: str) -> str:
-    return "have" if " and " in words else "has"
 
 
 def _around(

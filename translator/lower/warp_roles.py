@@ -13,7 +13,8 @@ from ..schedule.instructions import MAKER_REGISTERS, PRODUCER_REGISTERS, WARPGRO
 from ..schedule.producer import consumer_block, producer_block, shared_lines
 from .context import Context, ctype
 from .made_maps import announce_maps, begin_maps, end_maps
-from .rings import announce_rings, l2_policies, ready, ring_counters
+from .ring_barriers import announce_rings, ready, ring_counters
+from .rings import l2_policies
 from .scopes import find_scopes
 from .statements import by_source, loop_stop, lower_block, repeated
 from .unit import Blank, Branch, Line, Loop, Node

@@ -27,7 +27,7 @@ from .instructions import (
     warpgroup_layout,
     whole_pieces,
 )
-from .layout import Layout, padded
+from .layout import Layout
 from .shared_tiles import CHUNK_BYTES, SharedTile, has_chunks
 
 KINDS = ("wgmma", "mma", "fma")  # the fastest first
@@ -144,7 +144,7 @@ def _wants_parts_elsewhere(dots: Dots, statement: Assign) -> bool:
         return False
     for operand, is_a in ((plan.a, True), (plan.b, False)):
         tile = dots.staged.get(operand.variable)
-        if tile is None or (part_bytes(plan.instruction) == 4 and tile.fast != k_axis(operand, is_a)):
+        if tile is None or (plan.instruction.split.itemsize == 4 and tile.fast != k_axis(operand, is_a)):
             return True
     return False
 
@@ -196,7 +196,7 @@ def _instruction(kind: str, call: Call, options: Options, target: Target) -> Ins
     per_warpgroup = 4 * layout.registers(1)
     line_bytes = per_warpgroup * b.type.dtype.itemsize
     if found.split is not None:
-        line_bytes = per_warpgroup * part_bytes(found)
+        line_bytes = per_warpgroup * found.split.itemsize
         sums = 2 * layout.registers(0) * layout.registers(1)  # those of a tile's products are added apart
         if sums + OTHER_REGISTERS > consumer_registers(options.num_warps):
             return None
@@ -272,7 +272,7 @@ def reads_columns(instruction: Instruction, itemsize: int) -> bool:
     holds several along K.
     """
     if instruction.kind == "wgmma" and instruction.split is not None:
-        return part_bytes(instruction) == 2
+        return instruction.split.itemsize == 2
     return itemsize == 2 or (itemsize > 2 and instruction.kind == "mma")
 
 
@@ -282,35 +282,6 @@ def sums_apart(dots: Dots) -> int:
     return max((plan.layout.registers(0) * plan.layout.registers(1) for plan in plans), default=0)
 
 
-def part_bytes(instruction: Instruction) -> int:
-    """Bytes of an element of a part, of an instruction that multiplies floats in parts."""
-    return 4 if instruction.a_type == "tf32" else 2
-
-
 def can_turn(shape: tuple[int, ...], axis: int, itemsize: int) -> bool:
     """Whether a tile of bytes in shared memory can be transposed there, so that it is contiguous along `axis` (of K)."""
     return itemsize == 1 and len(shape) == 2 and shape[axis] % TURNED_LINES == 0 and shape[1 - axis] % CHUNK_BYTES == 0
-
-
-def turned_tile(operand: Operand, staged: SharedTile, is_a: bool, instruction: Instruction) -> SharedTile | None:
-    """The format of the transposed copy of a staged tile that an instruction cannot read as it lies; None where it can."""
-    axis = k_axis(operand, is_a)
-    if staged.fast == axis or reads_columns(instruction, staged.itemsize):
-        return None
-    return SharedTile(staged.shape, axis, staged.itemsize)
-
-
-def copied_tile(operand: Operand, layout: Layout | None, is_a: bool, instruction: Instruction) -> SharedTile:
-    """The format of the copy that a dot makes of a tile in registers, with what the instructions need along K.
-
-    It is contiguous along K, or along the axis of which a thread holds consecutive elements where they can be read so.
-    """
-    variable, fast = operand.variable, k_axis(operand, is_a)
-    other = 2 * variable.type.rank - 3 - fast
-    shape = [side if padded(side) == side else padded(side) for side in variable.type.shape]
-    if shape[fast] < instruction.k:
-        shape[fast] = instruction.k
-    itemsize = variable.type.dtype.itemsize
-    if layout is not None and layout.vector(other) > layout.vector(fast) and reads_columns(instruction, itemsize):
-        fast = other if has_chunks(tuple(shape), other, itemsize) else fast
-    return SharedTile(tuple(shape), fast, itemsize)

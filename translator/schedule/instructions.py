@@ -59,6 +59,11 @@ class Split:
     parts: int
     products: tuple[tuple[int, int], ...]
 
+    @property
+    def itemsize(self) -> int:
+        """Bytes of an element of a part."""
+        return 4 if self.type == "tf32" else 2
+
 
 # The products and their order are Triton's (F32DotTC).
 LARGEST_LAST = ((1, 0), (0, 1), (0, 0))

@@ -12,20 +12,21 @@ second one of this iteration, and while the next iteration computes `p` the tens
     wait for the second                      `out` is scaled
 
 Nothing is known of attention. A dot is ahead if its operands are tiles that the ring loads, or stay as they are in the loop;
-the last of the others is late if nothing touches its sum behind it, and if it needs what a dot ahead has multiplied. What
-reads a sum of a dot ahead must stand before the late dot, where the next product takes its registers.
+the only other one is late if nothing touches its sum behind it, and if it needs what a dot ahead has multiplied. What reads
+a sum of a dot ahead must stand before the late dot, where the next product takes its registers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import replace
 
 from ..analysis.facts import Facts
 from ..ir.nodes import Assign, Call, Expr, For, Kernel, Literal, Return, Statement, Variable
 from ..ir.walk import assigned_variables, bodies, expressions, statements, used_variables
-from .dots import DotPlan, Dots, Operand, turned_tile
+from .dots import DotPlan, Dots, Operand
 from .layout import Layout
+from .operand_tiles import turned_tile
 from .registers import register_count
 from .ring_plan import Ring, Rings, Stagger
 from .rings import top_statements
@@ -40,19 +41,37 @@ def stagger_rings(
 
     `layouts` are those of tiles in registers; `spare` counts the registers of a thread that hold none at the peak.
     """
+    if rings.made:  # their maps wait for the stages of all tiles together
+        return rings
     loops = {s.variable: s for s in statements(kernel.body) if isinstance(s, For)}
     found = {ring.loop: _stagger(loops[ring.loop], ring, facts, dots, layouts, spare) for ring in rings.rings}
     kept: list[Ring] = []
     for ring in rings.rings:
         family = [other for other in rings.rings if (other.like or other.loop) is (ring.like or ring.loop)]
-        patterns = {_pattern(other, found[other.loop]) for other in family}
-        kept.append(replace(ring, stagger=found[ring.loop]) if len(patterns) == 1 else ring)
+        stagger = found[ring.loop]
+        if stagger is not None and len({_early_places(other, found[other.loop]) for other in family}) > 1:
+            # Rings that share their stages share their barriers as well.
+            stagger = replace(stagger, early=()) if ring.stages >= STAGES_OF_ONE_GROUP else None
+        kept.append(replace(ring, stagger=stagger))
     return replace(rings, rings=tuple(kept))
 
 
-def _pattern(ring: Ring, stagger: Stagger | None) -> tuple[bool, ...] | None:
-    """Which tiles of a ring have barriers of their own: rings that share their stages must agree."""
-    return None if stagger is None else tuple(tile in stagger.early for tile in ring.tiles)
+def without_copied_operands(rings: Rings, dots: Mapping[int, DotPlan], staged: Container[Variable]) -> Rings:
+    """The rings; a loop is staggered only where its dots copy no operand, which they would do in every iteration."""
+
+    def keeps(stagger: Stagger) -> bool:
+        plans = [dots[id(dot)] for dot in (*stagger.ahead, stagger.late)]
+        read = [(plan.b, False) for plan in plans] + [(plan.a, plan.a_in_registers) for plan in plans]
+        return all(in_registers or operand.variable in staged for operand, in_registers in read)
+
+    if all(ring.stagger is None or keeps(ring.stagger) for ring in rings.rings):
+        return rings
+    return replace(rings, rings=tuple(replace(ring, stagger=None) for ring in rings.rings))
+
+
+def _early_places(ring: Ring, stagger: Stagger | None) -> tuple[bool, ...]:
+    """Which tiles of a ring have barriers of their own."""
+    return tuple(stagger is not None and tile in stagger.early for tile in ring.tiles)
 
 
 def _stagger(
@@ -69,7 +88,7 @@ def _stagger(
         return None
     late = body.dot(last)
     ahead = [place for place in ready if body.is_settled_before(place, last)]
-    if not body.depends(last, {body.dot(place).target for place in ahead}):
+    if len(ahead) + 1 < len(body.products) or not body.depends(last, {body.dot(place).target for place in ahead}):
         return None
     plan = dots.plans[id(late)]
     kept = register_count(plan.a.variable, layouts[plan.a.variable]) if plan.a_in_registers else 0
