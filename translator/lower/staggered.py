@@ -8,7 +8,7 @@ next in both groups.
 
 from __future__ import annotations
 
-from ..ir.nodes import Assign, For, Literal, Statement, Use
+from ..ir.nodes import Assign, For, Literal, Statement, Use, Variable
 from ..ir.walk import statements
 from ..schedule.ring_plan import Ring, Stagger
 from .context import Context
@@ -90,12 +90,13 @@ def _function_name(context: Context, stagger: Stagger) -> str:
 def _start_function(context: Context, ring: Ring, stagger: Stagger, name: str) -> tuple[Node, Node]:
     """The function that starts the products ahead, of the stage that a count stands for."""
     turn, stages = context.names.shared_index("turn"), stages_name(context, ring)
-    full = barrier_name(context, ring, "early_full" if stagger.early else "full")
-    words = " and ".join(tile.name for tile in (stagger.early or ring.tiles))
-    nodes: list[Node] = [
-        Line(f"const int stage = {turn} % {stages};"),
-        Line(f"mbarrier_wait(&{full}[stage], {turn} / {stages} % 2);", f"{words} {has(words)} arrived"),
-    ]
+    others = tuple(tile for tile in ring.tiles if tile not in stagger.early)
+    nodes: list[Node] = [Line(f"const int stage = {turn} % {stages};")]
+    for word, tiles in (("early_full", stagger.early), ("full", others if _reads(context, stagger, others) else ())):
+        if tiles:
+            full, words = barrier_name(context, ring, word), " and ".join(tile.name for tile in tiles)
+            comment = f"{words} {has(words)} arrived"
+            nodes.append(Line(f"mbarrier_wait(&{full}[stage], {turn} / {stages} % 2);", comment))
     context.stages.stage_of |= dict.fromkeys(ring.tiles, "stage")
     before = context.stages.waited_apart
     context.stages.waited_apart = before | {id(dot) for dot in stagger.ahead}
@@ -109,6 +110,12 @@ def _start_function(context: Context, ring: Ring, stagger: Stagger, name: str) -
         f"the product of {late} to do while the warps compute."
     )
     return Comment(what), Loop(f"const auto {name} = [&](int {turn})", tuple(nodes), closing="};")
+
+
+def _reads(context: Context, stagger: Stagger, tiles: tuple[Variable, ...]) -> bool:
+    """Whether a dot ahead reads one of some tiles."""
+    plans = [context.schedule.dots[id(dot)] for dot in stagger.ahead]
+    return any(operand.variable in tiles for plan in plans for operand in (plan.a, plan.b))
 
 
 def _around(
@@ -128,7 +135,7 @@ def _around(
     ])  # fmt: skip
     at(stagger.late)[0].append(Branch(more, (Line(f"{start}({position} + 1);"),)))
     at(stagger.late)[1].append(Line("wgmma_commit();"))
-    if stagger.early:
+    if not _reads(context, stagger, tuple(tile for tile in ring.tiles if tile not in stagger.early)):
         loop = next(s for s in statements(context.kernel.body) if isinstance(s, For) and s.variable is ring.loop)
         ahead = {id(dot) for dot in stagger.ahead}
         others = (s for s in statements(loop.body) if id(s) in context.schedule.dots and id(s) not in ahead)
