@@ -75,7 +75,7 @@ def test_results(run_everywhere: Any, two: bool, first: int, last: int) -> None:
 
 def test_the_next_product_is_started_before_the_late_one() -> None:
     body = text(two=False).split("for (int start = ")[-1]
-    words = ("wgmma_wait<0>", "if (start + BN < last) start_score(used + 1);", "p_half_fragments", "wgmma_wait<1>")
+    words = ("wgmma_wait<0>", "if (start + BN < last) start_score(used + 1);", "p_fragments", "wgmma_wait<1>")
     places = [body.index(word) for word in words]
     assert places == sorted(places), "what the late one of the last iteration has summed is there before the next is started"
 
