@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from ..ir.nodes import Assign, Call, Literal, Use
 from ..schedule.dots import DotPlan
 from ..schedule.layout import REGISTER
@@ -10,7 +12,7 @@ from .dot_fma import lower_fma
 from .dot_held import lower_held
 from .dot_mma import lower_mma
 from .dot_parts import lower_wgmma_parts, write_parts
-from .dot_wgmma import lower_wgmma
+from .dot_wgmma import fragments_of, lower_wgmma, start_products, write_fragments
 from .element import indexed
 from .lasting_operands import copied_operands, operands_are_there
 from .literals import literal_text
@@ -25,22 +27,44 @@ def lower_dot(context: Context, statement: Assign) -> tuple[Node, ...]:
         return ()
     plan = context.schedule.dots[id(statement)]
     first = _first_value(context, statement, plan)
+    if id(statement) in context.stages.postponed:
+        if not plan.a_in_registers:
+            return first
+        return (*first, write_fragments(context, plan, fragments_of(context, statement, plan)))
     copies, sums = _copies_and_sums(context, statement, plan)
     if statement.target in (plan.a.variable, plan.b.variable):  # the registers hold the operand until it is copied
         return (*copies, *first, *sums)
     return (*first, *copies, *sums)
 
 
-def start_dot(context: Context, statement: Assign) -> tuple[Node, ...]:
-    """The same of a dot that sums from zero and whose target is declared already, without a wait."""
+def start_dot(context: Context, statement: Assign, from_zero: bool) -> tuple[Node, ...]:
+    """The instructions of a dot with wgmma apart from the rest of it: nothing waits for them.
+
+    The target is declared already, and holds what the sum starts from, unless that is zero.
+    """
     plan, target = context.schedule.dots[id(statement)], statement.target
     zero, name = literal_text(0, target.type.dtype), context.names.variable(target)
 
     def one(point: Point) -> tuple[Node, ...]:
         return (Line(f"{indexed(context, name, target, point)} = {zero};"),)
 
-    copies, sums = _copies_and_sums(context, statement, plan)
-    return (*context.each_register(plan.layout, one), *copies, *sums)
+    nodes = context.each_register(plan.layout, one) if from_zero else ()
+    places: list[OperandPlace] = []
+    for operand, is_a in copied_operands(context, plan):
+        code, place = operand_place(context, statement, operand, is_a, plan.instruction)
+        nodes += code
+        places.append(place)
+    _note_reads(context, places)
+    a = None if plan.a_in_registers else places[0]
+    return (*nodes, *start_products(context, statement, plan, a, places[-1]))
+
+
+def _note_reads(context: Context, places: Iterable[OperandPlace]) -> None:
+    """Remembers which arrays are not to be written before everyone has read them."""
+    for place in places:
+        array = place.base.split("[")[0]
+        if place.variable not in context.stages.stage_of or array != context.names.variable(place.variable):
+            context.shared.being_read.add(array)  # a ring has a protocol of its own
 
 
 def _copies_and_sums(context: Context, statement: Assign, plan: DotPlan) -> tuple[tuple[Node, ...], tuple[Node, ...]]:
@@ -61,10 +85,7 @@ def _copies_and_sums(context: Context, statement: Assign, plan: DotPlan) -> tupl
             parts.append(written)
     if copies:
         copies += operands_are_there(context, {plan.instruction.kind})
-    for place in (*places, *(place for written in parts for place in written)):
-        array = place.base.split("[")[0]
-        if place.variable not in context.stages.stage_of or array != context.names.variable(place.variable):
-            context.shared.being_read.add(array)  # a ring has a protocol of its own
+    _note_reads(context, (*places, *(place for written in parts for place in written)))
     if parts:
         return tuple(copies), lower_wgmma_parts(context, statement, plan, parts[0], parts[1])
     if plan.held:

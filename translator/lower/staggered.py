@@ -1,115 +1,169 @@
-"""Loops whose products are started an iteration ahead: the text of the multiplying warps (`schedule/stagger.py`).
+"""Loops whose products are started ahead of those of the iteration before: what the multiplying warps do.
 
-Two groups of products are on their way at the end of an iteration: those of the next one, for which it waits, and behind
-them the late one, which runs on under what the next iteration computes, until that touches its sum. A branch leaves out the
-products of an iteration that does not come: ptxas accepts that, but for sums that are on their way from one iteration to the
-next in both groups.
+An iteration starts its first products, behind them the late one of the iteration before, waits for its own, and computes
+while the other runs on (`schedule/stagger.py`). The first iteration has none before it, and the late product of the last one
+is left for the end of the loop, so that what an iteration computes stands in a function, called at two places.
+
+All products that are on their way are waited for within the iteration that starts them. ptxas does not keep the registers
+that a product reads from being written again behind a loop's end, and if a branch leads around a product it serialises all.
+It also moves a wait up across arithmetic, but not into another block of instructions: the wait for the stage, a loop, stands
+between.
 """
 
 from __future__ import annotations
 
-from ..ir.nodes import Assign, For, Literal, Statement, Use, Variable
-from ..ir.walk import statements
+from ..ir.nodes import Assign, For, Variable
 from ..schedule.ring_plan import Ring, Stagger
-from .context import Context
+from .context import Context, ctype
 from .dot import start_dot
-from .dot_wgmma import pin
+from .dot_wgmma import fragments_of, pin
 from .ring_barriers import barrier_name, has, position_name, stages_name
 from .rings import Body, counting
 from .tags import tag
 from .unit import Branch, Comment, Line, Loop, Node
 
-AHEAD = "the product, an iteration ahead"
+FIRST, LATE = "the product alone", "the product, an iteration later"
 
 
 def lower_staggered_loop(
     context: Context, statement: For, ring: Ring, bounds: tuple[str, str, str], header: str, body: Body
 ) -> tuple[Node, ...]:
-    """The loop, with the start of its first products before it."""
+    """The loop, with its first iteration before it and the last late product behind it."""
     stagger = ring.stagger
     if stagger is None:
-        raise TypeError("a loop without products ahead")
+        raise TypeError("a loop whose products are in step")
     for helper in ("mbarrier_wait", "mbarrier_arrive", "wgmma_commit", "wgmma_wait"):
         context.use_helper(helper)
-    position, stages = position_name(context, ring), stages_name(context, ring)
-    compare = ">" if statement.descending else "<"
-    name = context.names.variable(ring.loop)
-    start = _function_name(context, stagger)
-    declared = [dot for dot in stagger.ahead if context.declares(dot, dot.target)]
-    plans = context.schedule.dots
-    declarations = [
-        Line(f"{context.declaration(dot.target, plans[id(dot)].layout)};", "of the iteration that is computed next")
-        for dot in declared
-    ]
-    function = _start_function(context, ring, stagger, start)
-    advance = bounds[2].removeprefix("-")
-    more = f"{name} {'-' if statement.descending else '+'} {advance} {compare} {bounds[1]}"
-    fixed_start = isinstance(statement.start, (Literal, Use)) and statement.variable not in context.scopes.outliving
-    later = f"{name} {'<' if statement.descending else '>'} {bounds[0]}"
-    first: tuple[Node, ...] = ()
-    if not fixed_start:
-        later, first = f"{position} > first_{position}", (Line(f"const int first_{position} = {position};"),)
-    around = _around(context, ring, stagger, start, more, later)
-    before = context.stages.around, context.stages.started, context.stages.waited_apart
-    context.stages.around = {**before[0], **around}
-    context.stages.started = before[1] | {id(dot) for dot in stagger.ahead}
-    context.stages.waited_apart = before[2] | {id(stagger.late)}
-    context.stages.stage_of |= dict.fromkeys(ring.tiles, "stage")
-    inner = body(statement.body)
-    context.stages.around, context.stages.started, context.stages.waited_apart = before
+    index, (start, stop, step) = context.names.variable(ring.loop), bounds
+    first, turn = (position_name(context, ring), position_name(context, ring)) if ring.counted else (start, index)
+    last = f"{turn} - 1" if ring.counted else f"{stop} - 1"
+    start_function, start_name = _start_function(context, ring, stagger)
+    late_function, late_name = _late_function(context, ring, stagger)
+    compute_function, compute_name = _compute_function(context, statement, ring, stagger, body)
     done = _pins(context, stagger.ahead)
-    early = _release(context, ring, "early_empty", "stage") if stagger.early else None
+    free_early = [_release(context, ring, "early_empty", turn)] if stagger.early else []
+    next_one = f"{start} {'-' if statement.descending else '+'} {step.removeprefix('-')}".removeprefix("0 + ")
+    compare = ">" if statement.descending else "<"
+    begin: list[Node] = [
+        Line(f"{start_name}({first});"),
+        Line("wgmma_wait<0>();", "the first iteration's product is complete"),
+        *done,
+        *([_release(context, ring, "early_empty", first)] if stagger.early else []),
+        Line(f"{compute_name}({start}, {first});"),
+        *([Line(f"++{turn};")] if ring.counted else []),
+    ]
     trip: list[Node] = [
-        Line(f"const int stage = {position} % {stages};"),
-        *([early] if early else []),
-        *inner,
-        Line("wgmma_wait<1>();", "the next iteration's product is there; the one behind it runs on"),
+        Line(f"{start_name}({turn});"),
+        Line(f"{late_name}({turn} - 1);"),
+        Line("wgmma_wait<1>();", "this iteration's product is complete, the late one runs on"),
         *done,
+        *free_early,
+        Line(f"{compute_name}({index}, {turn});"),
+        _release(context, ring, "empty", f"{turn} - 1"),
     ]
-    begin = [
-        Line(f"{start}({position if ring.counted else bounds[0]});"),
-        Line("wgmma_wait<0>();", "the first iteration's product is there"),
-        *done,
+    end: list[Node] = [
+        Line(f"{late_name}({last});"),
+        Line("wgmma_wait<0>();", "all products are complete"),
+        *_pins(context, (stagger.late,)),
+        *([_release(context, ring, "empty", last)] if ring.counted else []),
     ]
-    end: list[Node] = [Line("wgmma_wait<0>();", "all products are complete"), *_pins(context, (stagger.late,))]
-    if ring.counted:
-        end.append(_release(context, ring, "empty", f"({position} - 1) % {stages}"))
-    some = Branch(
-        f"{bounds[1]} {'<' if statement.descending else '>'} {bounds[0]}",
-        (*declarations, *function, *begin, Loop(counting(context, ring, header), tuple(trip)), *end),
-        comment="ptxas serialises products if a way leads around the wait for them",
-    )
-    return (*first, some)
+    from_second = header.replace(f"{index} = {start};", f"{index} = {next_one};", 1)
+    nodes: tuple[Node, ...] = (
+        *_declarations(context, stagger), *start_function, *late_function, *compute_function, *begin,
+        Loop(counting(context, ring, from_second), tuple(trip)), *end,
+    )  # fmt: skip
+    return (Branch(f"{start} {compare} {stop}", nodes),)
 
 
-def _function_name(context: Context, stagger: Stagger) -> str:
-    target = stagger.ahead[0].target.name
-    return context.names.shared_index(f"start_{target}" if len(stagger.ahead) == 1 else "start_products")
-
-
-def _start_function(context: Context, ring: Ring, stagger: Stagger, name: str) -> tuple[Node, Node]:
-    """The function that starts the products ahead, of the stage that a count stands for."""
-    turn, stages = context.names.shared_index("turn"), stages_name(context, ring)
-    others = tuple(tile for tile in ring.tiles if tile not in stagger.early)
-    nodes: list[Node] = [Line(f"const int stage = {turn} % {stages};")]
-    for word, tiles in (("early_full", stagger.early), ("full", others if _reads(context, stagger, others) else ())):
-        if tiles:
-            full, words = barrier_name(context, ring, word), " and ".join(tile.name for tile in tiles)
-            comment = f"{words} {has(words)} arrived"
-            nodes.append(Line(f"mbarrier_wait(&{full}[stage], {turn} / {stages} % 2);", comment))
-    context.stages.stage_of |= dict.fromkeys(ring.tiles, "stage")
-    before = context.stages.waited_apart
-    context.stages.waited_apart = before | {id(dot) for dot in stagger.ahead}
+def _declarations(context: Context, stagger: Stagger) -> tuple[Node, ...]:
+    """The sums of the first products, and the registers that the late one reads."""
+    plans = context.schedule.dots
+    nodes: list[Node] = []
     for dot in stagger.ahead:
-        nodes += [*tag(dot.origin, AHEAD, True, again=True), *start_dot(context, dot)]
-    context.stages.waited_apart = before
+        nodes += [
+            Line(f"{context.declaration(dot.target, plans[id(dot)].layout)};")
+            for _ in range(context.declares(dot, dot.target))
+        ]
+    if plans[id(stagger.late)].a_in_registers:
+        declaration = fragments_of(context, stagger.late, plans[id(stagger.late)]).declaration
+        nodes.append(Line(f"{declaration};", f"what the product for {stagger.late.target.name} reads"))
+    return tuple(nodes)
+
+
+def _stage(context: Context, ring: Ring, turn: str) -> Line:
+    return Line(f"const int stage = {turn} % {stages_name(context, ring)};")
+
+
+def _arrival(context: Context, ring: Ring, word: str, tiles: tuple[Variable, ...], turn: str, stage: str) -> Line:
+    """The wait for some tiles of a turn."""
+    words, full = " and ".join(tile.name for tile in tiles), barrier_name(context, ring, word)
+    text = f"mbarrier_wait(&{full}[{stage}], {turn} / {stages_name(context, ring)} % 2);"
+    return Line(text, f"{words} {has(words)} arrived")
+
+
+def _start_function(context: Context, ring: Ring, stagger: Stagger) -> tuple[tuple[Node, Node], str]:
+    """The function that starts the first products of a turn, and its name."""
+    name = _name(context, "start", stagger.ahead)
+    turn, others = context.names.shared_index("turn"), _others(ring, stagger)
+    nodes: list[Node] = [_stage(context, ring, turn)]
+    for word, tiles in (("early_full", stagger.early), ("full", others)):
+        if _reads(context, stagger, tiles):
+            nodes.append(_arrival(context, ring, word, tiles, turn, "stage"))
+    context.stages.stage_of |= dict.fromkeys(ring.tiles, "stage")
+    for dot in stagger.ahead:
+        nodes += [*tag(dot.origin, FIRST, True, again=True), *start_dot(context, dot, from_zero=True)]
     nodes.append(Line("wgmma_commit();"))
-    late = stagger.late.target.name
-    what = (
-        f"Starts what an iteration multiplies first, as soon as its tiles are there: the tensor cores have it and then "
-        f"the product of {late} to do while the warps compute."
+    what = "Starts what an iteration multiplies first, as soon as its tiles are there."
+    return (Comment(what), Loop(f"const auto {name} = [&](int {turn})", tuple(nodes), closing="};")), name
+
+
+def _late_function(context: Context, ring: Ring, stagger: Stagger) -> tuple[tuple[Node, Node], str]:
+    """The function that starts the late product of a turn, and its name."""
+    name, turn = _name(context, "add_to", (stagger.late,)), context.names.shared_index("turn")
+    context.stages.stage_of |= dict.fromkeys(ring.tiles, "stage")
+    nodes = (
+        _stage(context, ring, turn),
+        *tag(stagger.late.origin, LATE, True, again=True),
+        *start_dot(context, stagger.late, from_zero=False),
+        Line("wgmma_commit();"),
     )
-    return Comment(what), Loop(f"const auto {name} = [&](int {turn})", tuple(nodes), closing="};")
+    what = (
+        "Starts what an iteration multiplies last, behind the first products of the next one: the tensor cores are busy "
+        "with it while that is computed."
+    )
+    return (Comment(what), Loop(f"const auto {name} = [&](int {turn})", nodes, closing="};")), name
+
+
+def _compute_function(
+    context: Context, statement: For, ring: Ring, stagger: Stagger, body: Body
+) -> tuple[tuple[Node, Node], str]:
+    """The function with all else that an iteration does, and its name."""
+    name, turn = context.names.shared_index("compute"), context.names.shared_index("turn")
+    stage = f"{turn} % {stages_name(context, ring)}"
+    settled: tuple[Node, ...] = (
+        _arrival(context, ring, "full", _others(ring, stagger), turn, stage),
+        Line("wgmma_wait<0>();", "the late product of the last iteration is complete, too"),
+        *_pins(context, (stagger.late,)),
+    )
+    stages = context.stages
+    before = stages.before, stages.started, stages.postponed
+    stages.before = {**before[0], id(stagger.settled): settled}
+    stages.started = before[1] | {id(dot) for dot in stagger.ahead}
+    stages.postponed = before[2] | {id(stagger.late)}
+    nodes = body(statement.body)
+    stages.before, stages.started, stages.postponed = before
+    index = f"{ctype(statement.variable.type)} {context.names.variable(ring.loop)}"
+    header = f"const auto {name} = [&]({index}, int {turn})"
+    return (Comment("What an iteration computes."), Loop(header, nodes, closing="};")), name
+
+
+def _name(context: Context, word: str, dots: tuple[Assign, ...]) -> str:
+    return context.names.shared_index(f"{word}_{dots[0].target.name}" if len(dots) == 1 else f"{word}_products")
+
+
+def _others(ring: Ring, stagger: Stagger) -> tuple[Variable, ...]:
+    """The tiles of a ring that are not early."""
+    return tuple(tile for tile in ring.tiles if tile not in stagger.early)
 
 
 def _reads(context: Context, stagger: Stagger, tiles: tuple[Variable, ...]) -> bool:
@@ -118,36 +172,11 @@ def _reads(context: Context, stagger: Stagger, tiles: tuple[Variable, ...]) -> b
     return any(operand.variable in tiles for plan in plans for operand in (plan.a, plan.b))
 
 
-def _around(
-    context: Context, ring: Ring, stagger: Stagger, start: str, more: str, later: str
-) -> dict[int, tuple[tuple[Node, ...], tuple[Node, ...]]]:
-    """What stands before and behind statements of the body: waits, the next products, the end of the late one's group."""
-    position, stages = position_name(context, ring), stages_name(context, ring)
-    release = _release(context, ring, "empty", f"({position} - 1) % {stages}", f"{later} && ")
-    found: dict[int, tuple[list[Node], list[Node]]] = {}
-
-    def at(statement: Statement) -> tuple[list[Node], list[Node]]:
-        return found.setdefault(id(statement), ([], []))
-
-    at(stagger.first_touch)[0].extend([
-        Line("wgmma_wait<0>();", "the last iteration's products are complete, and their stage is free"),
-        *_pins(context, (stagger.late,)), release,
-    ])  # fmt: skip
-    at(stagger.late)[0].append(Branch(more, (Line(f"{start}({position} + 1);"),)))
-    at(stagger.late)[1].append(Line("wgmma_commit();"))
-    if not _reads(context, stagger, tuple(tile for tile in ring.tiles if tile not in stagger.early)):
-        loop = next(s for s in statements(context.kernel.body) if isinstance(s, For) and s.variable is ring.loop)
-        ahead = {id(dot) for dot in stagger.ahead}
-        others = (s for s in statements(loop.body) if id(s) in context.schedule.dots and id(s) not in ahead)
-        full = barrier_name(context, ring, "full")
-        arrived = Line(f"mbarrier_wait(&{full}[stage], {position} / {stages} % 2);", "the other tiles have arrived")
-        at(next(others))[0].append(arrived)
-    return {key: (tuple(before), tuple(after)) for key, (before, after) in found.items()}
-
-
-def _release(context: Context, ring: Ring, word: str, stage: str, condition: str = "") -> Branch:
+def _release(context: Context, ring: Ring, word: str, turn: str) -> Branch:
+    """What tells the loading thread that the tiles of a turn are no longer needed."""
+    stage = f"{turn} % {stages_name(context, ring)}" if turn.isidentifier() else f"({turn}) % {stages_name(context, ring)}"
     arrive = Line(f"mbarrier_arrive(&{barrier_name(context, ring, word)}[{stage}]);")
-    return Branch(f"{condition}{context.lane()} == 0", (arrive,))
+    return Branch(f"{context.lane()} == 0", (arrive,))
 
 
 def _pins(context: Context, dots: tuple[Assign, ...]) -> tuple[Node, ...]:

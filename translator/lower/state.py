@@ -40,9 +40,9 @@ class Stages:
     after_load: dict[int, tuple[Node, ...]] = field(default_factory=dict)  # what follows a load, by `id` of it
     fixed_starts: dict[tuple[Variable, int], str] = field(default_factory=dict)  # coordinates of boxes, fixed in a loop
     in_flight: frozenset[int] = frozenset()  # dots that the loop around them waits for
-    started: frozenset[int] = frozenset()  # dots that the loop around them has started in the iteration before
-    waited_apart: frozenset[int] = frozenset()  # dots whose group is closed, and waited for, elsewhere
-    around: dict[int, tuple[tuple[Node, ...], tuple[Node, ...]]] = field(default_factory=dict)  # by `id` of a statement
+    started: frozenset[int] = frozenset()  # dots that the loop around them starts before its statements
+    postponed: frozenset[int] = frozenset()  # dots whose products it starts in the next iteration
+    before: dict[int, tuple[Node, ...]] = field(default_factory=dict)  # what precedes a statement, by `id` of it
     opening: dict[Variable, tuple[Node, ...]] = field(default_factory=dict)  # what precedes the first copies to a stage
     lasting: dict[tuple[Variable, SharedTile], str] = field(default_factory=dict)  # copies of operands that loops keep
     running_on: str = ""  # what counts the iterations of a loop whose products run on into the next one

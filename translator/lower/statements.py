@@ -147,9 +147,8 @@ def _declarations(context: Context, statement: Statement) -> list[Node]:
 
 
 def lower_statement(context: Context, statement: Statement) -> tuple[Node, ...]:
-    """The code of one statement, without its tag, and what the loop around it wants before and behind it."""
-    before, after = context.stages.around.get(id(statement), ((), ()))
-    return (*before, *_lower_alone(context, statement), *after)
+    """The code of one statement, without its tag, and what the loop around it wants before it."""
+    return (*context.stages.before.get(id(statement), ()), *_lower_alone(context, statement))
 
 
 def _lower_alone(context: Context, statement: Statement) -> tuple[Node, ...]:

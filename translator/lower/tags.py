@@ -111,7 +111,7 @@ def _notes(context: Context, statement: Statement) -> Iterator[str]:
         return
     target = statement.target
     if id(statement) in context.stages.started:
-        yield "started an iteration ahead"
+        yield "its product is there"
     if target is context.role.program_variable:
         yield "the loop above counts it"
     mask = not target.type.is_pointer and target.type.dtype.is_bool()

@@ -18,16 +18,17 @@ class Stagger:
     """How the products of a loop overlap what it computes (`stagger.py`).
 
     Attributes:
-      ahead: the dots that are started an iteration ahead, before the late one of this iteration.
-      late: the dot that runs on into the next iteration.
-      first_touch: the first statement of an iteration that touches the late dot's sum, and so waits for it.
+      ahead: the dots that an iteration starts first, ahead of the late one of the iteration before.
+      late: the dot that is started in the next iteration.
+      settled: the statement of an iteration before which the late products of the last one must be complete: the first that
+        touches their sum, or registers that they read.
       early: the tiles of the ring that only dots ahead read: they are free earlier than the others, and have barriers of
         their own; none where other dots read these tiles too.
     """
 
     ahead: tuple[Assign, ...]
     late: Assign
-    first_touch: Statement
+    settled: Statement
     early: tuple[Variable, ...]
 
 

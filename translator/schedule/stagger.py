@@ -87,7 +87,7 @@ def _stagger(
     if last is None or last != max(place for place in body.products) or not body.can_be_late(last):
         return None
     late = body.dot(last)
-    ahead = [place for place in ready if body.is_settled_before(place, last)]
+    ahead = [place for place in ready if place < last and body.begins_with(place)]
     if len(ahead) + 1 < len(body.products) or not body.depends(last, {body.dot(place).target for place in ahead}):
         return None
     plan = dots.plans[id(late)]
@@ -96,8 +96,11 @@ def _stagger(
     read_ahead = {variable for place in ahead for variable in body.operands(place)} & set(ring.tiles)
     if kept > spare or (read_ahead - set(early) and ring.stages < STAGES_OF_ONE_GROUP):
         return None
-    first_touch = next(s for s, touched in zip(body.top, body.touched, strict=True) if late.target in touched)
-    return Stagger(tuple(body.dot(place) for place in ahead), late, first_touch, early)
+    held = {plan.a.variable} if plan.a_in_registers else set()
+    settled = next(
+        s for k, s in enumerate(body.top) if late.target in body.touched[k] or held & body.writes[k]
+    )  # ptxas serialises products if registers that they read are computed while others are on their way
+    return Stagger(tuple(body.dot(place) for place in ahead), late, settled, early)
 
 
 class _Body:
@@ -156,10 +159,10 @@ class _Body:
             return False
         return variable in self.ring.tiles or variable not in self.changed
 
-    def is_settled_before(self, place: int, last: int) -> bool:
-        """Whether everything that touches the sum of a dot stands behind it, and before the place `last`."""
+    def begins_with(self, place: int) -> bool:
+        """Whether everything that touches the sum of a dot stands behind it."""
         target = self.dot(place).target
-        return all(place <= k < last for k, touched in enumerate(self.touched) if target in touched)
+        return not any(target in touched for touched in self.touched[:place])
 
     def depends(self, place: int, sums: set[Variable]) -> bool:
         """Whether what a dot multiplies follows, in the same iteration, from one of some sums."""
