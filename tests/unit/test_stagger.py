@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 import tilewright as triton
 import tilewright.language as tl
-from tilewright.artifact import Options
+from tilewright.artifact import Artifact, Options
 from tilewright.pipeline import translate
+from tilewright.runtime import nvrtc
 from tilewright.runtime.signature import parse_signature
 from tilewright.schedule.targets import find_target
 
@@ -41,12 +42,18 @@ def weighted(
     tl.store(out_ptr + rows[:, None] * D + d[None, :], out)
 
 
-def text(two: bool, behind: bool = False, columns: int = 64) -> str:
-    signature = "*fp16:16, *fp16:16, *fp16:16, *fp16:16, *fp32:16, i32:16, i32:16"
-    signature = f"{signature}, 128, {columns}, 64, {two}, {behind}"
+def artifact(two: bool, behind: bool = False) -> Artifact:
+    signature = (
+        f"*fp16:16, *fp16:16, *fp16:16, *fp16:16, *fp32:16, i32:16, i32:16, {'128, 64, 128' if two else '128, 64, 64'}"
+    )
+    options = Options(num_warps=8 if two else 4)
     return translate(
-        weighted, parse_signature(weighted, signature), Options(num_warps=4), find_target("sm_90a")
-    ).source
+        weighted, parse_signature(weighted, f"{signature}, {two}, {behind}"), options, find_target("sm_90a")
+    )
+
+
+def text(two: bool, behind: bool = False) -> str:
+    return artifact(two, behind).source
 
 
 def expected(q: Any, g: Any, k: Any, v: Any, first: int, last: int, step: int, two: bool) -> Any:
@@ -73,20 +80,41 @@ def test_results(run_everywhere: Any, two: bool, first: int, last: int) -> None:
     np.testing.assert_array_equal(found, expected(q, g, k, v, first, last, 32, two))
 
 
-def test_the_next_product_is_started_before_the_late_one() -> None:
+def test_the_late_product_runs_on_while_an_iteration_computes() -> None:
     body = text(two=False).split("for (int start = ")[-1]
-    words = ("wgmma_wait<0>", "if (start + BN < last) start_score(used + 1);", "p_fragments", "wgmma_wait<1>")
+    words = (
+        "start_score(used);",
+        "add_to_out(used - 1);",
+        "wgmma_wait<1>",
+        "compute(start, used);",
+        "&empty[(used - 1)",
+    )
     places = [body.index(word) for word in words]
-    assert places == sorted(places), "what the late one of the last iteration has summed is there before the next is started"
+    assert places == sorted(places)
+
+
+def test_what_the_late_product_reads_is_computed_when_the_last_one_is_complete() -> None:
+    body = text(two=False).split("const auto compute")[1]
+    words = ("fmaxf(", "mbarrier_wait(&full[", "wgmma_wait<0>", "round_pairs(p_half", "wgmma_fragment(p_fragments")
+    places = [body.index(word) for word in words]
+    assert places == sorted(places)
+
+
+@pytest.mark.skipif(not nvrtc.is_available(), reason="needs NVRTC")
+@pytest.mark.parametrize("two", (False, True))
+def test_the_assembler_lets_products_overlap(two: bool) -> None:
+    log = nvrtc.compile_text(artifact(two)).log
+    assert nvrtc.SERIALISED not in log, log
 
 
 def test_tiles_of_products_ahead_have_barriers_of_their_own() -> None:
     own = text(two=False)
     assert "Barrier early_full[NUM_STAGES];   // completes when k of a stage has arrived" in own
-    # The late product reads k as well: a stage is free as a whole, an iteration later.
+    # Of two products ahead one reads what the late one reads as well: these tiles are free an iteration later.
     both = text(two=True)
-    assert "start_products(used + 1)" in both and "early_full[stage], EARLY_BYTES" in both
+    start = both.split("const auto start_products")[1].split("};")[0]
     assert "completes when v of a stage has arrived" in both.split("early_full[")[1]
+    assert "v has arrived" in start and "k has arrived" in start
 
 
 def test_sums_that_are_read_behind_the_late_product_stay_in_step() -> None:

@@ -174,7 +174,9 @@ def _reads(context: Context, stagger: Stagger, tiles: tuple[Variable, ...]) -> b
 
 def _release(context: Context, ring: Ring, word: str, turn: str) -> Branch:
     """What tells the loading thread that the tiles of a turn are no longer needed."""
-    stage = f"{turn} % {stages_name(context, ring)}" if turn.isidentifier() else f"({turn}) % {stages_name(context, ring)}"
+    stage = (
+        f"{turn} % {stages_name(context, ring)}" if turn.isidentifier() else f"({turn}) % {stages_name(context, ring)}"
+    )
     arrive = Line(f"mbarrier_arrive(&{barrier_name(context, ring, word)}[{stage}]);")
     return Branch(f"{context.lane()} == 0", (arrive,))
 

@@ -92,6 +92,8 @@ def _stagger(
         return None
     plan = dots.plans[id(late)]
     kept = register_count(plan.a.variable, layouts[plan.a.variable]) if plan.a_in_registers else 0
+    sums = [register_count(v, layouts[v]) for v in (body.dot(place).target for place in ahead)]
+    kept += sum(sums) - max(sums)
     early = body.read_by_none_but(ahead)
     read_ahead = {variable for place in ahead for variable in body.operands(place)} & set(ring.tiles)
     if kept > spare or (read_ahead - set(early) and ring.stages < STAGES_OF_ONE_GROUP):
