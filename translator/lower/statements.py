@@ -21,7 +21,7 @@ from ..ir.nodes import (
     Variable,
     While,
 )
-from ..ir.walk import subexpressions
+from ..ir.walk import assigned_variables, bodies, statements, subexpressions
 from ..schedule.layout import Layout
 from ..schedule.ring_plan import Ring
 from .assignments import lower_assign
@@ -148,7 +148,13 @@ def _declarations(context: Context, statement: Statement) -> list[Node]:
 
 def lower_statement(context: Context, statement: Statement) -> tuple[Node, ...]:
     """The code of one statement, without its tag, and what the loop around it wants before it."""
-    return (*context.stages.before.get(id(statement), ()), *_lower_alone(context, statement))
+    parts = bodies(statement) and not isinstance(statement, Inlined)
+    context.stages.copied = {} if parts else context.stages.copied
+    code = (*context.stages.before.get(id(statement), ()), *_lower_alone(context, statement))
+    changed = set(assigned_variables(statement))
+    copied = {key: name for key, name in context.stages.copied.items() if key[0] not in changed}
+    context.stages.copied = {} if parts else copied
+    return code
 
 
 def _lower_alone(context: Context, statement: Statement) -> tuple[Node, ...]:
@@ -196,6 +202,7 @@ def _lower_if(context: Context, statement: If) -> tuple[Node, ...]:
     condition = context.speller.text(statement.condition)
     before, stored = set(context.shared.being_read), context.order.snapshot()
     then = lower_block(context, statement.then)
+    context.stages.copied = {}
     after_then, stored_then = set(context.shared.being_read), context.order.snapshot()
     context.shared.being_read, context.order.stored_to = set(before), stored
     otherwise = lower_block(context, statement.otherwise)
@@ -212,7 +219,7 @@ def repeated(context: Context, blocks: Callable[[], tuple[Node, ...]]) -> tuple[
     """The body of a loop, with the barriers that its own previous iteration makes necessary."""
     entry, stored = set(context.shared.being_read), context.order.snapshot()
     while True:
-        context.shared.being_read = set(entry)
+        context.shared.being_read, context.stages.copied = set(entry), {}
         nodes = blocks()
         context.order.merge(stored)  # there may be no trip, and no barrier
         if context.shared.being_read <= entry:
@@ -292,8 +299,6 @@ def _for_header(statement: For, counter: str, start: str, stop: str, step: str) 
 
 
 def _assigned_in(statement: Statement) -> set[Variable]:
-    from ..ir.walk import assigned_variables, bodies, statements
-
     return {v for block in bodies(statement) for inner in statements(block) for v in assigned_variables(inner)}
 
 

@@ -1,19 +1,17 @@
-"""Loops whose products are started an iteration ahead, so that tensor cores multiply while the warps compute.
+"""Loops whose products are started ahead of those of the iteration before: tensor cores multiply while the warps compute.
 
 In: the rings of a kernel with a loading warpgroup, the plans of its dots, the layouts. Out: the same rings; where a loop is
 staggered, `Ring.stagger` says how.
 
 In a loop such as that of attention, `p = f(dot(q, k)); out = dot(p, v, out * shrink)`, the second product waits for what is
-computed of the first, and the first one of the next iteration waits for nothing but its tiles. So it is started before the
-second one of this iteration, and while the next iteration computes `p` the tensor cores still multiply by `v`:
+computed of the first, and the first one waits for nothing but its tiles. So the second one is left for the next iteration:
 
-    product of k[i + 1], product by v[i]     started one behind the other, at the end of iteration i
-    wait for the first of them               iteration i + 1 computes its `p`
-    wait for the second                      `out` is scaled
+    product of k[i], product by v[i - 1]     started one behind the other, at the beginning of iteration i
+    wait for the first of them               iteration i computes its `p`, up to the rounding to 16 bits
+    wait for the second                      `out` is scaled, what the product by v[i] reads is written
 
 Nothing is known of attention. A dot is ahead if its operands are tiles that the ring loads, or stay as they are in the loop;
-the only other one is late if nothing touches its sum behind it, and if it needs what a dot ahead has multiplied. What reads
-a sum of a dot ahead must stand before the late dot, where the next product takes its registers.
+the only other one is late if nothing touches its sum behind it, and if it needs what a dot ahead has multiplied.
 """
 
 from __future__ import annotations
@@ -31,6 +29,7 @@ from .registers import register_count
 from .ring_plan import Ring, Rings, Stagger
 from .rings import top_statements
 
+LEAST_SUMS = 64  # registers of what a thread has of the products ahead: shorter iterations lose more than they win
 STAGES_OF_ONE_GROUP = 3  # a stage is in use for longer than an iteration: with two the next tiles would be late
 
 
@@ -94,6 +93,8 @@ def _stagger(
     kept = register_count(plan.a.variable, layouts[plan.a.variable]) if plan.a_in_registers else 0
     sums = [register_count(v, layouts[v]) for v in (body.dot(place).target for place in ahead)]
     kept += sum(sums) - max(sums)
+    if sum(sums) < LEAST_SUMS:
+        return None
     early = body.read_by_none_but(ahead)
     read_ahead = {variable for place in ahead for variable in body.operands(place)} & set(ring.tiles)
     if kept > spare or (read_ahead - set(early) and ring.stages < STAGES_OF_ONE_GROUP):
