@@ -9,6 +9,7 @@ _HOMES = {
     "JITFunction": "jit",
     "KernelInterface": "kernel_interface",
     "InterpreterError": "errors",
+    "MockTensor": "mock_tensor",
     "TensorWrapper": "reinterpreted",
     "reinterpret": "reinterpreted",
     "autotune": "autotune",

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
+from tilewright.language.targets import GPUTarget
 from tilewright.runtime import driver
 from tilewright.runtime.arrays import HOST
 from tilewright.runtime.choices import target_of
@@ -17,20 +18,6 @@ from tilewright.runtime.devices import current_device
 from tilewright.runtime.driver_library import PROPERTIES
 
 CACHE_BYTES = 256 << 20  # more than any GPU's L2 holds
-
-
-class GPUTarget(NamedTuple):
-    """What kernels are compiled for.
-
-    Attributes:
-      backend: "cuda", or "cpu" where the text for a GPU runs on the host.
-      arch: the compute capability that the text is written for, 90 for 9.0.
-      warp_size: lanes of a warp.
-    """
-
-    backend: str
-    arch: int
-    warp_size: int
 
 
 class DeviceUtilities:

@@ -13,8 +13,11 @@ from typing import Any
 
 from tilewright.diagnostics import ArgumentKindError, ContiguityError, TracedArrayError
 from tilewright.language.dtypes import DTYPES, DType
+from tilewright.runtime.mock_tensor import MockTensor
 
 HOST = -1
+UNKNOWN = -1  # bytes of an array that tells where it begins and nothing else
+NOWHERE = -2  # of a `MockTensor`, which goes with arrays on any device
 _NAMES = {dtype.numpy_name: dtype for dtype in DTYPES} | {dtype.word: dtype for dtype in DTYPES}
 _NAMES |= {"float8_e4m3fn": _NAMES["float8_e4m3fn"], "bool": _NAMES["bool"]}
 _TYPESTRINGS = {"b1": "bool", "i1": "int8", "i2": "int16", "i4": "int32", "i8": "int64", "u1": "uint8", "u2": "uint16",
@@ -23,7 +26,7 @@ _TYPESTRINGS = {"b1": "bool", "i1": "int8", "i2": "int16", "i4": "int32", "i8": 
 
 @dataclass(frozen=True, slots=True)
 class Array:
-    """`device` is the CUDA device's number, or `HOST`; `size` the bytes from the first element to the end of the memory."""
+    """`device` is the CUDA device's number, `HOST` or `NOWHERE`; `size` counts bytes from the first element to the end."""
 
     address: int
     dtype: DType
@@ -46,6 +49,8 @@ def describe(value: Any, name: str) -> Array | None:
     if type(value).__name__ == "TensorWrapper":  # ours or Triton's
         found = describe(value.base, name)
         return None if found is None else replace(found, dtype=_dtype(value.dtype, name))
+    if isinstance(value, MockTensor):
+        return Array(0, _dtype(value.dtype, name), NOWHERE, 0, True, value)
     if module == "torch" and hasattr(value, "data_ptr"):
         return _torch(value, name)
     if module in ("jax", "jaxlib"):
@@ -55,7 +60,8 @@ def describe(value: Any, name: str) -> Array | None:
     if hasattr(value, "__array_interface__"):
         return _interface(value, value.__array_interface__, HOST, name)
     if hasattr(value, "data_ptr") and hasattr(value, "dtype"):
-        return Array(int(value.data_ptr()), _dtype(value.dtype, name), _device_of(value), 0, True, value)
+        dtype = _dtype(value.dtype, name)
+        return Array(int(value.data_ptr()), dtype, _device_of(value), _told_size(value, dtype, name), True, value)
     if hasattr(value, "__dlpack__"):
         return _dlpack(value, name)
     return None
@@ -164,6 +170,14 @@ def _bytes(shape: Sequence[int], strides: Sequence[int] | None, dtype: DType, na
     if not strides:
         return dtype.itemsize * math.prod(shape)
     return dtype.itemsize + sum((side - 1) * stride for side, stride in zip(shape, strides, strict=True))
+
+
+def _told_size(value: Any, dtype: DType, name: str) -> int:
+    """Bytes of an array that has no interface but `data_ptr`, from its shape and strides if it has these."""
+    shape, stride = getattr(value, "shape", None), getattr(value, "stride", None)
+    if not isinstance(shape, Sequence) or not callable(stride):
+        return UNKNOWN
+    return _bytes(shape, [step * dtype.itemsize for step in stride()], dtype, name)
 
 
 def _device_of(value: Any) -> int:

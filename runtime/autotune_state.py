@@ -9,7 +9,7 @@ import ctypes
 from collections.abc import Callable
 from typing import Any
 
-from tilewright.runtime.arrays import HOST, Array, describe
+from tilewright.runtime.arrays import HOST, UNKNOWN, Array, describe
 
 Restore = Callable[[], None]
 
@@ -27,6 +27,8 @@ def keep(value: Any, name: str) -> Restore:
         return put_back
     array = describe(value, name)
     if array is None:
+        return lambda: None
+    if array.size == UNKNOWN:
         return lambda: None
     return _keep_host_bytes(array) if array.device == HOST else _keep_device_bytes(array)
 

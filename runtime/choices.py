@@ -16,8 +16,10 @@ from tilewright.diagnostics import (
     OutOfResources,
     TilewrightError,
 )
-from tilewright.language.constexpr import plain
-from tilewright.runtime.arrays import HOST
+from tilewright.language.constexpr import plain, unwrap
+from tilewright.runtime import driver
+from tilewright.runtime.arrays import HOST, NOWHERE
+from tilewright.runtime.devices import current_device
 from tilewright.runtime.specialise import Call
 from tilewright.schedule.targets import find_target
 
@@ -28,7 +30,7 @@ OPTION_NAMES = frozenset(field.name for field in fields(Options))
 WITHOUT_EFFECT = frozenset(
     ("extern_libs", "warp_size", "sanitize_overflow", "instrumentation_mode", "enable_reflect_ftz", "ir_override")
 )
-ACCEPTED = OPTION_NAMES | WITHOUT_EFFECT | {"stream"}
+ACCEPTED = OPTION_NAMES | WITHOUT_EFFECT | {"stream", "arch"}
 HOST_TARGET = "sm_90a"
 MOST_REGISTERS = 255  # that a thread can have
 
@@ -52,6 +54,18 @@ def make_options(given: dict[str, Any], debug: bool | None = None) -> Options:
     options = Options(**values)
     check_options(options)
     return options
+
+
+def check_arch(arch: Any) -> None:
+    """Takes Triton's option `arch` while it names nothing.
+
+    Raises:
+      LaunchError: for an architecture, which kernels here do not choose one by one.
+    """
+    if unwrap(arch) is not None:
+        raise LaunchError(
+            f"a launch cannot choose its architecture (arch={arch!r}): TILEWRIGHT_ARCH does, for all kernels"
+        )
 
 
 def check_options(options: Options) -> None:
@@ -121,12 +135,14 @@ def check_can_wait(options: Options, sizes: tuple[int, int, int]) -> None:
 
 
 def device_of(call: Call) -> int:
-    """The device that all arrays lie on; `HOST` without arrays.
+    """The device that all arrays lie on; `HOST` without arrays, the present one where types stand for all of them.
 
     Raises:
       DeviceError: when they lie on several.
     """
-    places = {array.device: name for name, array in call.arrays}
+    places = {array.device: name for name, array in call.arrays if array.device != NOWHERE}
+    if call.arrays and not places and wanted_mode() in ("", "gpu") and driver.is_available():
+        return current_device()
     if len(places) > 1:
         listed = ", ".join(
             f"{name} on {'the CPU' if device == HOST else f'cuda:{device}'}" for device, name in places.items()

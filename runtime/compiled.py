@@ -14,6 +14,7 @@ from tilewright.diagnostics import ArgumentKindError, GlobalChangedError
 from tilewright.kernel_function import KernelFunction
 from tilewright.language.constexpr import unwrap
 from tilewright.outside import outer_value
+from tilewright.runtime.arrays import UNKNOWN
 from tilewright.runtime.assembly import Assembly
 from tilewright.runtime.choices import check_can_wait
 from tilewright.runtime.hooks import LAUNCH_HOOKS, LaunchMetadata
@@ -69,6 +70,7 @@ class CompiledKernel:
             **asdict(options), name=self.name, target=artifact.target, hash=digest,
             shared=artifact.shared_bytes + artifact.static_shared_bytes,
         )  # fmt: skip
+        self.is_new = True  # until a launch has told those who asked
         self._cubin: Cubin | None = None
         self._fast: FastPath | None = None
         self.launcher: Launcher | None = None
@@ -230,6 +232,8 @@ class CompiledKernel:
 
         buffers: list[Buffer] = []
         for name, array in call.arrays:
+            if array.size == UNKNOWN:
+                raise ArgumentKindError(f"argument {name} does not tell its size, which the check needs: pass a tensor")
             if all(buffer.address != array.address for buffer in buffers):
                 memory = memoryview((ctypes.c_char * array.size).from_address(array.address)).cast("B")
                 content = memory if array.writable else memory.toreadonly()

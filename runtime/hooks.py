@@ -1,8 +1,9 @@
-"""What callers have called around every launch."""
+"""What callers have called around every launch, and after every compilation for one."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 Hook = Callable[["LaunchMetadata"], Any]
@@ -32,4 +33,16 @@ class LaunchHooks:
         return bool(self.enter or self.exit)
 
 
+@dataclass(frozen=True, slots=True)
+class JitFunctionInfo:
+    """The kernel that a compilation was for."""
+
+    module: str
+    name: str
+    jit_function: Any
+
+
 LAUNCH_HOOKS = LaunchHooks()
+COMPILE_HOOKS: list[
+    Callable[..., Any]
+] = []  # called with names: fn, key, repr, compile, is_manual_warmup, already_compiled

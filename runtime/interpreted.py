@@ -10,12 +10,12 @@ from tilewright.artifact import Options
 from tilewright.interpreter import run
 from tilewright.interpreter.blocks import Descriptor
 from tilewright.interpreter.memory import Buffer, buffer_at
-from tilewright.interpreter.tile import Tile, as_tile, cast
+from tilewright.interpreter.tile import ANYWHERE, Tile, as_tile, cast
 from tilewright.kernel_function import KernelFunction, KernelParameter
 from tilewright.language.constexpr import constexpr, plain, unwrap
 from tilewright.language.dtypes import PointerType, float32
 from tilewright.ops.casts import numpy_type
-from tilewright.runtime.arrays import describe
+from tilewright.runtime.arrays import UNKNOWN, describe
 from tilewright.runtime.specialise import annotated_type
 from tilewright.tools.tensor_descriptor import array_of, is_descriptor
 
@@ -72,5 +72,7 @@ def _value(parameter: KernelParameter, name: str, value: Any, general: bool, buf
     array = describe(value, name)
     if array is None:
         return constexpr(value)
+    if array.size == UNKNOWN:
+        return Tile(np.int64(array.address), PointerType(array.dtype, parameter.is_const), ANYWHERE)
     buffers.append(buffer_at(name, array.address, array.size, array.writable))
     return Tile(np.int64(array.address), PointerType(array.dtype, parameter.is_const))

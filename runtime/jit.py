@@ -17,12 +17,14 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from tilewright.artifact import Argument, Artifact, Options, Target
-from tilewright.diagnostics import LaunchError
+from tilewright.diagnostics import ArgumentKindError, LaunchError
+from tilewright.host import constexpr_function
 from tilewright.kernel_function import KernelFunction, KernelParameter
-from tilewright.runtime.arrays import HOST
+from tilewright.runtime.arrays import HOST, NOWHERE
 from tilewright.runtime.choices import (
     ACCEPTED,
     OPTION_NAMES,
+    check_arch,
     check_can_wait,
     choose_mode,
     device_of,
@@ -35,8 +37,10 @@ from tilewright.runtime.choices import (
 )
 from tilewright.runtime.compiled import CompiledKernel, Origin
 from tilewright.runtime.fast_path import FastPath
+from tilewright.runtime.hooks import COMPILE_HOOKS, JitFunctionInfo
 from tilewright.runtime.kernel_interface import KernelInterface
 from tilewright.runtime.log import log, reason
+from tilewright.runtime.mock_tensor import MockTensor
 from tilewright.runtime.nvrtc import load_ahead
 from tilewright.runtime.reinterpreted import TensorWrapper, reinterpret
 from tilewright.runtime.signature import parse_signature
@@ -45,7 +49,9 @@ from tilewright.runtime.tracing import launches_nothing, opaque
 from tilewright.runtime.translations import translated
 from tilewright.schedule.targets import find_target
 
-__all__ = ["JITFunction", "KernelInterface", "TensorWrapper", "jit", "reinterpret"]
+__all__ = [
+    "JITFunction", "KernelInterface", "MockTensor", "TensorWrapper", "constexpr_function", "jit", "reinterpret",
+]  # fmt: skip
 
 # A process that was forked while another thread compiled must not wait for that thread.
 _KERNELS: weakref.WeakSet[JITFunction] = weakref.WeakSet()
@@ -66,21 +72,22 @@ class JITFunction(KernelInterface, KernelFunction):
     def __init__(
         self,
         fn: Callable[..., Any],
-        do_not_specialize: Any = (),
-        do_not_specialize_on_alignment: Any = (),
+        version: Any = None,
+        do_not_specialize: Any = None,
+        do_not_specialize_on_alignment: Any = None,
         debug: bool | None = None,
         noinline: bool | None = None,
+        repr: Callable[[Any], str] | None = None,
+        launch_metadata: Callable[..., dict[str, Any]] | None = None,
         source: str | None = None,
-        **other: Any,
     ) -> None:
-        """`@jit` with Triton's arguments; `repr` and `version` are accepted and have no effect."""
+        """`@jit` with Triton's arguments, which are attributes afterwards; `version` has no effect."""
         super().__init__(fn, source)
-        self.unspecialised = (*(do_not_specialize or ()), *(do_not_specialize_on_alignment or ()))
-        self.debug, self.noinline = debug, noinline
-        self.launch_metadata: Callable[..., dict[str, Any]] | None = other.get("launch_metadata")
-        unknown = set(other) - {"repr", "launch_metadata", "version"}
-        if unknown:
-            raise TypeError(f"jit() has no argument {sorted(unknown)[0]!r}")
+        self.do_not_specialize = tuple(do_not_specialize or ())
+        self.do_not_specialize_on_alignment = tuple(do_not_specialize_on_alignment or ())
+        self.unspecialised = (*self.do_not_specialize, *self.do_not_specialize_on_alignment)
+        self.version, self.debug, self.noinline, self.launch_metadata = version, debug, noinline, launch_metadata
+        self._called = repr
         self._signature = inspect.signature(fn)
         self._compiled: dict[Any, CompiledKernel] = {}
         self._lock = threading.Lock()
@@ -103,6 +110,10 @@ class JITFunction(KernelInterface, KernelFunction):
         from tilewright.runtime.autotune_subject import source_digest
 
         return source_digest(self)
+
+    def repr(self, specialization: Any) -> str:
+        """What tools call the kernel: what the function `repr` of the decorator says, or its module and name."""
+        return self._called(specialization) if self._called else f"{self.__module__}.{self.fn.__qualname__}"
 
     def is_general(self, parameter: KernelParameter) -> bool:
         """Whether values of a parameter are not told apart by alignment or divisibility."""
@@ -145,7 +156,11 @@ class JITFunction(KernelInterface, KernelFunction):
     def _launch(self, args: tuple[Any, ...], grid: Any, warmup: bool, kwargs: dict[str, Any]) -> CompiledKernel | None:
         bound, options, stream = self._bind(args, kwargs)
         sizes = grid_sizes(grid, bound)
+        if warmup:
+            bound |= {p.name: MockTensor.wrap_dtype(bound[p.name]) for p in self.params if not p.is_constexpr}
         call = specialise(self, bound, self.unspecialised)
+        if not warmup:
+            _check_memory(call)
         mode = choose_mode(call)
         if mode == "interpret":
             from tilewright.runtime.interpreted import interpret
@@ -157,12 +172,27 @@ class JITFunction(KernelInterface, KernelFunction):
         device = device_of(call)
         compiled = self._find(call, options, mode, device)
         compiled.check_globals()
+        if COMPILE_HOOKS and compiled.is_new:
+            self._tell(compiled, call, options, warmup)
+        compiled.is_new = False
         if not warmup and 0 not in sizes:
             compiled.launch(sizes, call, stream)
         return compiled
 
+    def _tell(self, compiled: CompiledKernel, call: Call, options: Options, warmup: bool) -> None:
+        """Calls the hooks that want to know of compilations, with what Triton's are given."""
+        signature = {argument.name: describe_argument(argument) for argument in call.arguments}
+        info = JitFunctionInfo(self.__module__, self.__name__, self)
+        facts = {**asdict(options), "signature": signature, "device": compiled.device, "is_warmup": warmup}
+        shown = (
+            f"{self.__name__}[num_warps={options.num_warps}]({', '.join(f'{n}: {t}' for n, t in signature.items())})"
+        )
+        for hook in COMPILE_HOOKS:
+            hook(key=compiled.metadata.hash, repr=shown, fn=info, compile=facts, is_manual_warmup=warmup,
+                 already_compiled=False)  # fmt: skip
+
     def warmup(self, *args: Any, grid: Any = (1,), **kwargs: Any) -> CompiledKernel | None:
-        """Compiles without launching."""
+        """Compiles without launching; element types, such as torch.float32, may stand for arrays."""
         return self.launch(*args, grid=grid, warmup=True, **kwargs)
 
     def translate(self, signature: str, arch: str = "sm_90a", host: bool = False, **options: Any) -> Artifact:
@@ -186,22 +216,23 @@ class JITFunction(KernelInterface, KernelFunction):
         if mode == "interpret":
             raise LaunchError("nothing is compiled with TILEWRIGHT_MODE=interpret")
         arguments = parse_signature(self, signature)
-        return self._compiled_for(arguments, make_options(options, self.debug), mode, 0 if mode == "gpu" else HOST)
+        return self.compiled_for(arguments, make_options(options, self.debug), mode, 0 if mode == "gpu" else HOST)
 
     def call_of(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
         """The specialisation that arguments need."""
         return specialise(self, self._bind(args, kwargs)[0], self.unspecialised)
 
     def _find(self, call: Call, options: Options, mode: str, device: int) -> CompiledKernel:
-        found = self._compiled_for(call.arguments, options, mode, device)
+        found = self.compiled_for(call.arguments, options, mode, device)
         if found.fits(call):
             return found
-        return self._compiled_for(call.arguments, replace(options, guards=False), mode, device)
+        return self.compiled_for(call.arguments, replace(options, guards=False), mode, device)
 
-    def _compiled_for(
-        self, arguments: tuple[Argument, ...], options: Options, mode: str, device: int
+    def compiled_for(
+        self, arguments: tuple[Argument, ...], options: Options, mode: str, device: int, target: Target | None = None
     ) -> CompiledKernel:
-        target = target_of(mode, device)
+        """The compiled kernel of a specialisation, made once; the text is for `target`, or for the device's."""
+        target = target or target_of(mode, device)
         key = (key_of(arguments), options, mode, device, target.name, self.raw_src)
         found = self._compiled.get(key)
         if found is None:
@@ -240,6 +271,8 @@ class JITFunction(KernelInterface, KernelFunction):
         unknown = [name for name in kwargs if name not in names and name not in ACCEPTED]
         if unknown:
             raise unrecognised(unknown[0], (*names, *ACCEPTED))
+        if "arch" not in names:
+            check_arch(kwargs.get("arch"))
         chosen = {name: value for name, value in kwargs.items() if name in OPTION_NAMES}
         try:
             bound = self._signature.bind(*args, **{name: value for name, value in kwargs.items() if name in names})
@@ -249,6 +282,17 @@ class JITFunction(KernelInterface, KernelFunction):
         for name in OPTION_NAMES & names:  # a parameter of that name is both an argument and the option
             chosen.setdefault(name, bound.arguments[name])
         return dict(bound.arguments), make_options(chosen, self.debug), kwargs.get("stream")
+
+
+def _check_memory(call: Call) -> None:
+    """Rejects a launch on what only stands for arrays.
+
+    Raises:
+      ArgumentKindError: names the first.
+    """
+    for name, array in call.arrays:
+        if array.device == NOWHERE:
+            raise ArgumentKindError(f"argument {name} is a MockTensor, which has no memory: only warmup takes it")
 
 
 def jit(fn: Callable[..., Any] | None = None, **options: Any) -> Any:

@@ -53,41 +53,50 @@ def _entries(signature: str) -> list[str]:
     return [entry.strip() for entry in entries] if signature.strip() else []
 
 
-def _descriptor(parameter: KernelParameter, text: str, where: str) -> Argument:
+def _descriptor(name: str, text: str, where: str) -> Argument:
     match = DESCRIPTOR.fullmatch(text)
     dtype = DTYPES_BY_NAME.get(match[1]) if match else None
     if match is None or dtype is None:
         raise SignatureError(f"{where}: expected a descriptor such as tensordesc<fp16[128, 64]>, got {text!r}")
     block_shape = tuple(int(side) for side in match[2].split(","))
-    return DescriptorArgument(parameter.name, dtype, block_shape, (False,) * len(block_shape), match[3] or "zero")
+    return DescriptorArgument(name, dtype, block_shape, (False,) * len(block_shape), match[3] or "zero")
 
 
 def _entry(parameter: KernelParameter, text: str, position: int) -> Argument:
     where = f"entry {position} of the signature ({parameter.name})"
     if parameter.is_constexpr:
         return ConstantArgument(parameter.name, _value(text, where))
+    return parse_entry(parameter.name, text, where)
+
+
+def parse_entry(name: str, text: str, where: str) -> Argument:
+    """The argument that an entry describes for a parameter which is no constexpr; `where` begins messages.
+
+    Raises:
+      SignatureError: when it describes none.
+    """
     if text.startswith("tensordesc"):
-        return _descriptor(parameter, text, where)
+        return _descriptor(name, text, where)
     spelled, _, fact = text.partition(":")
     pointer = spelled.startswith("*")
     const = spelled.startswith("*k")
     dtype = DTYPES_BY_NAME.get(spelled[1:].removeprefix("k") if pointer else spelled)
     if dtype is None:
         if text == "None":
-            return ConstantArgument(parameter.name, None)
+            return ConstantArgument(name, None)
         if text == "1":
             raise SignatureError(f"{where}: expected a type, got '1'; an integer that is 1 is written i32:1")
         raise SignatureError(
-            f"{where}: expected a type such as *fp32 or i32, got {text!r}; if {parameter.name} is a compile-time value, "
-            f"annotate it as {parameter.name}: tl.constexpr"
+            f"{where}: expected a type such as *fp32 or i32, got {text!r}; if {name} is a compile-time value, "
+            f"annotate it as {name}: tl.constexpr"
         )
     if fact not in ("", "1", "16"):
         raise SignatureError(f"{where}: after the colon stands 16 or 1, not {fact!r}")
     if fact == "1":
         if pointer or not dtype.is_int():
             raise SignatureError(f"{where}: only an integer can be equal to 1")
-        return ConstantArgument(parameter.name, 1)
-    return RuntimeArgument(parameter.name, PointerType(dtype, const) if pointer else dtype, fact == "16")
+        return ConstantArgument(name, 1)
+    return RuntimeArgument(name, PointerType(dtype, const) if pointer else dtype, fact == "16")
 
 
 def _value(text: str, where: str) -> object:

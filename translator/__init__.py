@@ -29,8 +29,10 @@ _HOMES = {
     "next_power_of_2": "tilewright.host",
     "constexpr_function": "tilewright.host",
     "set_allocator": "tilewright.host",
+    "compile": "tilewright.runtime.ast_source",
     "reinterpret": "tilewright.runtime.reinterpreted",
     "TensorWrapper": "tilewright.runtime.reinterpreted",
+    "MockTensor": "tilewright.runtime.mock_tensor",
     "Artifact": "tilewright.artifact",
     "Options": "tilewright.artifact",
 } | dict.fromkeys(
@@ -42,6 +44,9 @@ _MODULES = {
     "language": "tilewright.language",
     "tl": "tilewright.language",
     "testing": "tilewright.testing",
+    "knobs": "tilewright.knobs",
+    "compiler": "tilewright.compiler",
+    "backends": "tilewright.backends",
     "runtime": "tilewright.runtime",
 }
 

@@ -107,7 +107,7 @@ class KernelFunction:
     def _find_source(fn: Callable[..., Any]) -> tuple[str, int]:
         try:
             lines, first = inspect.getsourcelines(fn)
-            if fn.__code__.co_filename in ("<string>", "<stdin>") or f"def {fn.__name__}" not in normalised(
+            if fn.__code__.co_filename in ("<string>", "<stdin>") or f"def {fn.__code__.co_name}" not in normalised(
                 "".join(lines)
             ):
                 raise OSError("what was found is not the function")  # newer Pythons answer for executed strings too
@@ -154,6 +154,10 @@ class KernelFunction:
             except ValueError:
                 continue  # not assigned yet
         return names
+
+    def get_capture_scope(self) -> dict[str, Any]:
+        """`outer_names`, by the name that programs which write variants of a kernel ask for."""
+        return self.outer_names()
 
     def __repr__(self) -> str:
         return f"JITFunction({self.__module__}:{self.__name__})"

@@ -130,7 +130,8 @@ def build_library(artifact: Artifact) -> Path:
 def build_check(artifact: Artifact, sanitizer: str) -> Path:
     """The checking program of a kernel; `sanitizer` is "memory" or "races"."""
     text = host_text(artifact) + "\nint main(int, char** arguments) { return tilewright::check_main(arguments[1]); }\n"
-    flags = (*FLAGS, *SANITIZERS[sanitizer], "-include", str(headers() / "check_main.h"))
+    before = (option for name in ("check_main.h", "kernel_names.h") for option in ("-include", str(headers() / name)))
+    flags = (*FLAGS, *SANITIZERS[sanitizer], *before)
     return _build(text, flags, "")
 
 
@@ -141,7 +142,8 @@ def _precompiled() -> Path:
     header = folder / "ptx_words.h"
     if not header.exists():
         folder.mkdir(parents=True, exist_ok=True)
-        store.write_file(header, f'#include "{headers() / "ptx_words.h"}"\n'.encode())
+        included = (headers() / name for name in ("ptx_words.h", "kernel_names.h"))
+        store.write_file(header, "".join(f'#include "{path}"\n' for path in included).encode())
         with tempfile.TemporaryDirectory(dir=folder) as scratch:
             result = Path(scratch) / "ptx_words.h.gch"
             command = [compiler(), *FLAGS, "-x", "c++-header", str(header), "-o", str(result)]

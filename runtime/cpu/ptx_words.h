@@ -15,6 +15,30 @@ inline float square_root(float x) { return sqrtf(x); }
 inline float power_of_two(float x) { return x < -126.0f ? 0.0f : exp2f(x); }
 inline unsigned shared_address(const void* pointer) { return unsigned(reinterpret_cast<uintptr_t>(pointer)); }
 template <int N, typename T> void forget(T (&)[N]) {}
+template <typename T, typename Other> T load_if(const T* source, bool inside, Other other)
+{
+    return inside ? *source : T(other);
+}
+template <typename T, typename Value> void store_if(T* target, Value value, bool inside)
+{
+    if (inside) *target = T(value);
+}
+template <typename T, typename Value> void store_if_cg(T* target, Value value, bool inside)
+{
+    store_if(target, value, inside);
+}
+template <typename T, typename Value> void store_if_cs(T* target, Value value, bool inside)
+{
+    store_if(target, value, inside);
+}
+template <typename T, typename Value> void store_if_wt(T* target, Value value, bool inside)
+{
+    store_if(target, value, inside);
+}
+template <typename T, typename Value> void store_if_evict_first(T* target, Value value, bool inside)
+{
+    store_if(target, value, inside);
+}
 template <typename Packet> void load_packet_if_cg(Packet& packet, const Packet* source, bool inside)
 {
     if (inside) packet = *source;

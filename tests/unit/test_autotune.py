@@ -1,10 +1,7 @@
-"""Tuning: what is tried, what is left out, what hooks see, what arguments keep, what stays on disk."""
+"""Tuning: what is tried, what is left out, what hooks see, what arguments keep."""
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -15,37 +12,16 @@ import numpy as np
 import pytest
 import tilewright as triton
 import tilewright.language as tl
-from tilewright.cli import main
 from tilewright.diagnostics import (
     ConfigConflictError,
     NoConfigLeftError,
     OutOfResources,
-    TunedFileError,
     TuningNameError,
     UnknownNameError,
 )
 from tilewright.runtime import autotune_store
 from tilewright.tools.tensor_descriptor import TensorDescriptor
-
-BLOCKS = [triton.Config({"BLOCK": 32}), triton.Config({"BLOCK": 128}, num_warps=2)]
-N = 300
-
-
-def grid(meta: dict[str, Any]) -> tuple[int]:
-    return (triton.cdiv(meta["n"], meta["BLOCK"]),)
-
-
-@triton.jit
-def increment(x_ptr, n, BLOCK: tl.constexpr):
-    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    x = tl.load(x_ptr + i, mask=i < n)
-    tl.store(x_ptr + i, x + 1, mask=i < n)
-
-
-@triton.jit
-def copy(out_ptr, x_ptr, n, BLOCK: tl.constexpr):
-    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    tl.store(out_ptr + i, tl.load(x_ptr + i, mask=i < n), mask=i < n)
+from tuned_kernels import BLOCKS, N, copy, count_measurements, grid, increment, tuned
 
 
 @triton.jit
@@ -60,10 +36,6 @@ def fresh_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("TILEWRIGHT_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setenv("TILEWRIGHT_MODE", "cpu")
     monkeypatch.setattr(autotune_store, "_loaded", {})
-
-
-def tuned(kernel: Any, configs: list[triton.Config] = BLOCKS, key: tuple[str, ...] = ("n",), **options: Any) -> Any:
-    return triton.autotune(configs, list(key), **options)(kernel)
 
 
 def scripted(*milliseconds: float) -> Callable[..., list[float]]:
@@ -378,157 +350,3 @@ def test_an_error_while_timing_puts_everything_back() -> None:
     kernel = tuned(increment, do_bench=too_much)
     kernel[grid](x, N)  # nothing could be measured: the first one, as in Triton
     assert kernel.best_config is BLOCKS[0]
-
-
-# --------------------------------------------------------------------------------------------------------------- disk
-
-
-def count_measurements(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    from tilewright.runtime import autotune_measure
-
-    counted, real = [], autotune_measure.time_in_turns
-    monkeypatch.setattr(autotune_measure, "time_in_turns", lambda *a, **k: counted.append(a) or real(*a, **k))
-    return counted
-
-
-def test_results_stay_on_disk(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    counted, x = count_measurements(monkeypatch), np.zeros(N, np.float32)
-    first, second = tuned(increment), tuned(increment)
-    first[grid](x, N)
-    second[grid](x, N)
-    assert len(counted) == 1 and (x == 2).all() and second.best_config == first.best_config
-    assert second.configs_timings.keys() == first.configs_timings.keys() and second.bench_time == 0
-    tuned(increment, BLOCKS[::-1])[grid](x, N)  # other candidates
-    tuned(increment)[grid](np.zeros(N + 8, np.float32), N)  # another first call
-    tuned(copy)[grid](x, x.copy(), N)  # another kernel
-    tuned(increment, cache_results=False)[grid](x, N)
-    assert len(counted) == 5
-    (path, *_) = (tmp_path / "cache" / "tuned").glob("*.json")
-    for damaged in ("", "{}", '{"best": 3}'):
-        path.write_text(damaged)
-    tuned(increment)[grid](x, N), tuned(increment, BLOCKS[::-1])[grid](x, N), tuned(copy)[grid](x, x.copy(), N)
-    tuned(increment)[grid](np.zeros(N + 8, np.float32), N)
-    assert len(counted) == 6
-    assert json.loads(path.read_text())["best"] in {str(config) for config in BLOCKS}
-
-
-def test_a_change_of_what_is_called_counts(monkeypatch: pytest.MonkeyPatch) -> None:
-    from tilewright.runtime.autotune_subject import source_digest
-
-    before = source_digest(calling)
-    monkeypatch.setattr(helper, "_raw", helper.raw_src.replace("+ 1", "+ 2"))
-    changed = source_digest(calling)
-    monkeypatch.setitem(globals(), "OFFSET", 6)
-    assert len({before, changed, source_digest(calling)}) == 3
-
-
-OFFSET = 5
-
-
-@triton.jit
-def helper(x):
-    return x + 1
-
-
-@triton.jit
-def calling(x_ptr):
-    tl.store(x_ptr, helper(tl.load(x_ptr)) + OFFSET)
-
-
-PROGRAM = """
-import sys, numpy as np, tilewright as triton, tilewright.language as tl
-from tilewright.runtime import autotune_measure
-real = autotune_measure.time_in_turns
-autotune_measure.time_in_turns = lambda *a, **k: print("measured") or real(*a, **k)
-
-@triton.autotune([triton.Config({"BLOCK": b}) for b in (64, 128)], key=["n"])
-@triton.jit
-def twice(x_ptr, n, BLOCK: tl.constexpr):
-    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    tl.store(x_ptr + i, tl.load(x_ptr + i, mask=i < n) * 2, mask=i < n)
-
-x = np.ones(500, np.float32)
-twice[lambda meta: (triton.cdiv(500, meta["BLOCK"]),)](x, 500)
-assert (x == 2).all()
-print(twice.best_config)
-"""
-
-
-def test_one_of_eight_processes_measures(tmp_path: Path) -> None:
-    script = tmp_path / "program.py"
-    script.write_text(PROGRAM)
-    command = [sys.executable, str(script)]
-    running = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(8)]
-    lines = [process.communicate(timeout=300)[0].splitlines() for process in running]
-    assert [process.returncode for process in running] == [0] * 8
-    assert sum("measured" in line for line in lines) == 1
-    assert len({line[-1] for line in lines}) == 1
-
-
-def test_the_lock_does_not_wait_for_ever(tmp_path: Path) -> None:
-    from tilewright.runtime.file_lock import locked
-
-    with locked(tmp_path / "lock", 1.0) as first, locked(tmp_path / "lock", 0.02) as second:
-        assert first and not second
-    with locked(tmp_path / "lock", 0.02) as third:
-        assert third
-    with locked(tmp_path / "missing" / "lock", 0.02) as fourth:
-        assert not fourth
-
-
-def test_tuned_files(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    x = np.zeros(N, np.float32)
-    with autotune_store.recording() as results:
-        tuned(increment)[grid](x, N)
-        tuned(increment)[grid](x, N + 0)  # measured again: stored results do not count while recording
-        tuned(copy, cache_results=False)[grid](x, x.copy(), N)
-    assert [result.subject.kernel for result in results] == ["test_autotune.py:increment"] * 2 + [
-        "test_autotune.py:copy"
-    ]
-    text = autotune_store.tuned_text(results)
-    assert text == autotune_store.tuned_text([results[2], results[1]]) and "/" not in text
-    path = tmp_path / "tuned.json"
-    path.write_text(text.replace(str(results[1].best), str(BLOCKS[0])))
-    counted = count_measurements(monkeypatch)
-    triton.load_tuned(path)
-    kernel = tuned(increment, cache_results=False)
-    kernel[grid](x, N)
-    assert counted == [] and kernel.best_config == BLOCKS[0]
-    changed = json.loads(path.read_text())
-    for entry in changed["results"]:
-        entry["source"] = "0"
-    path.write_text(json.dumps(changed))
-    monkeypatch.setenv("TILEWRIGHT_TUNED", str(path))
-    with pytest.warns(UserWarning, match="has changed since it was tuned"):
-        tuned(increment, cache_results=False)[grid](x, N)
-    assert len(counted) == 1
-    for content, complaint in (
-        ("", "no JSON"),
-        ("[]", "no file of tuned"),
-        ('{"format": 1, "results": [{}]}', "lacks"),
-    ):
-        path.write_text(content)
-        with pytest.raises(TunedFileError, match=complaint):
-            triton.load_tuned(path)
-    with pytest.raises(TunedFileError, match="cannot be read"):
-        triton.load_tuned(tmp_path / "none.json")
-
-
-def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    script, saved = tmp_path / "program.py", tmp_path / "tuned.json"
-    script.write_text(PROGRAM + "\nassert sys.argv[1:] == ['--save', 'a']\n")
-    command = ["tune", str(script), "--save", str(saved)]
-    assert main([*command, "--", "--save", "a"]) == 0
-    text = saved.read_text()
-    assert "program.py:twice (500, 'float32'): " in capsys.readouterr().out and json.loads(text)["results"]
-    assert main([*command, "--", "--save", "a"]) == 1 and "--update" in capsys.readouterr().err
-    saved.write_text(text.replace("(500, ", "(501, "))
-    assert main([*command, "--update", "--", "--save", "a"]) == 0
-    assert [entry["key"][:5] for entry in json.loads(saved.read_text())["results"]] == ["(500,", "(501,"]
-    script.write_text("import sys\nsys.exit(3)")
-    assert main([*command, "--force"]) == 1 and "ended with 3" in capsys.readouterr().err
-    script.write_text("")
-    assert main([*command, "--force"]) == 1 and "has tuned nothing" in capsys.readouterr().err
-    script.write_text(PROGRAM)
-    assert main(["translate", f"{script}:twice", "--signature", "*fp32, i32, 64"]) == 0
-    assert "twice(float*" in capsys.readouterr().out

@@ -158,3 +158,11 @@ def test_peaks_follow_from_the_device(monkeypatch: pytest.MonkeyPatch) -> None:
     assert triton.testing.get_max_simd_tflops(single, 1_830_000, 0) == pytest.approx(30.9, rel=1e-2)
     with pytest.raises(ValueError, match="no peak for float64"):
         triton.testing.get_max_simd_tflops(np.dtype(np.float64), 1_830_000, 0)
+
+
+def test_a_launch_does_not_choose_its_architecture() -> None:
+    x, out = np.ones((1, 64), np.float32), np.zeros(1, np.float32)
+    row_sum_kernel[(1,)](x, out, 64, BLOCK=64, arch=None)
+    assert out[0] == 64
+    with pytest.raises(triton.LaunchError, match="TILEWRIGHT_ARCH does"):
+        row_sum_kernel[(1,)](x, out, 64, BLOCK=64, arch="sm_80")

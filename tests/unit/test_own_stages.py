@@ -254,6 +254,33 @@ def test_dequantised_operands_stay_in_registers(
         np.testing.assert_allclose(result[3], expected, rtol=2e-3, atol=2e-2)
 
 
+@pytest.mark.parametrize("mode", ["everyhow", "check"])
+def test_large_tiles_are_loaded_ahead_beside_tensor_copies(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Weights of a product by wgmma: the loading warpgroup brings A, those who multiply their words and scales."""
+    rng = np.random.default_rng(6)
+    bm, bn, bk = 64, 128, 128
+    m, n, k = 2 * bm - 16, 2 * bn, 9 * bk
+    a, scale = rng.standard_normal((m, k)).astype(np.float16), rng.uniform(0.5, 1, (k // bk, n)).astype(np.float16)
+    fields = rng.integers(0, 256, (k, n))
+    weights = (fields - 128).astype(np.float16) * np.repeat(scale, bk, axis=0)
+    words = sum(fields[field::4].astype(np.uint32) << np.uint32(8 * field) for field in range(4)).view(np.int32)
+    signature = f"*fp16:16, *i32:16, *fp16:16, *fp32:16, i32:16, i32:16, i32:16, 8, False, {bm}, {bn}, {bk}"
+    translation = planned(dequantised, signature)
+    (ring,) = translation.schedule.rings.rings
+    assert ring.kind == "tma" and [tile.name for tile in ring.own] == ["word", "scale"]
+    assert "cp_async_wait<NUM_STAGES - 1>();" in translation.artifact.source
+    arguments = [a, words, scale, np.full((m, n), np.nan, np.float32), m, n, k]
+    options = {"BITS": 8, "BY_COLUMNS": False, "BM": bm, "BN": bn, "BK": bk}
+    if mode == "check":
+        monkeypatch.setenv("TILEWRIGHT_MODE", "check")
+        dequantised[(2, 2)](*arguments, **options)
+        results = [arguments]
+    else:
+        results = run_everyhow(monkeypatch, dequantised, (2, 2), arguments, **options)
+    for result in results:
+        np.testing.assert_allclose(result[3], a.astype(np.float64) @ weights.astype(np.float64), rtol=3e-3, atol=0.5)
+
+
 def test_a_word_is_loaded_once() -> None:
     signature = "*fp16:16, *i32:16, *fp16:16, *fp32:16, i32, i32:16, i32:16, 4, False, 16, 128, 128"
     text = planned(dequantised, signature).artifact.source

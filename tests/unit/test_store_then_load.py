@@ -93,3 +93,23 @@ def test_what_only_its_thread_reads_needs_no_barrier() -> None:
     ]
     assert "every thread has stored to kept_ptr before it is loaded again" in texts[0]
     assert "__syncthreads" not in texts[1]
+
+
+@triton.jit
+def assigned_twice(x_ptr, N: tl.constexpr):
+    # One variable, loaded twice, of one element per thread: the second time its declaration stands above.
+    for step in tl.static_range(2):
+        offsets = step * N + tl.arange(0, N)
+        x = tl.load(x_ptr + offsets)
+        tl.store(x_ptr + 1 + offsets, x + 1)
+
+
+def test_a_variable_that_is_loaded_again_waits(run_everywhere: Any) -> None:
+    x = np.arange(100, 165, dtype=np.float32)
+    (found, *_) = run_everywhere(assigned_twice, (1,), x, N=32, num_warps=1)
+    expected = x.copy()
+    for start in (0, 32):
+        expected[start + 1 : start + 33] = expected[start : start + 32] + 1
+    np.testing.assert_array_equal(found, expected)
+    source = assigned_twice.translate("*fp32:16, 32", num_warps=1).source
+    assert source.count("every thread has stored to x_ptr before it is loaded again") == 1

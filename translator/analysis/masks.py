@@ -8,6 +8,7 @@ from ..ir.nodes import Call, Expr, Literal, Use
 from .facts import Facts
 
 CONJUNCTIONS = ("and", "logical_and")
+COMPARISONS = ("lt", "le", "gt", "ge")
 
 
 def conjuncts(mask: Expr | None, facts: Facts) -> list[Expr]:
@@ -26,7 +27,22 @@ def conjuncts(mask: Expr | None, facts: Facts) -> list[Expr]:
 
 def _moved(move: Call, part: Expr) -> Expr:
     """A broadcast (or new axis) of a part of a mask; of a comparison, it moves to the operands."""
-    if isinstance(part, Call) and part.op in ("lt", "le", "gt", "ge"):
+    if isinstance(part, Call) and part.op in COMPARISONS:
         sides = (replace(move, type=move.type.with_element(arg.type.element), args=(arg,)) for arg in part.args)
         return replace(part, type=move.type, args=tuple(sides))
     return replace(move, args=(part,))
+
+
+def compares_with_number(part: Expr, facts: Facts) -> bool:
+    """Whether a condition compares something with a number, or with a variable that is never anything else."""
+    return isinstance(part, Call) and part.op in COMPARISONS and any(_is_number(side, facts) for side in part.args)
+
+
+def _is_number(expr: Expr, facts: Facts) -> bool:
+    while True:
+        if isinstance(expr, Call) and expr.op in ("broadcast", "expand_dims", "cast"):
+            expr = expr.args[0]
+        elif isinstance(expr, Use) and expr.variable in facts.definitions:
+            expr = facts.definitions[expr.variable]
+        else:
+            return isinstance(expr, Literal)

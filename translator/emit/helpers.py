@@ -13,14 +13,17 @@ from .ptx_values import PTX_VALUES
 TEMPLATES = (
     "packet",
     "load_one",
+    "load_if",
     "load_packet_if",
     "load_vec",
     "store_vec",
+    "store_if",
     "round_pairs",
     "atomic_float",
     "atomic_bits",
     "atomic_half",
     "atomic_add_vec",
+    "choose",
     "divide",
     "square_root",
     "power_of_two",
@@ -174,6 +177,10 @@ def _with_requirements(helper: Helper, packets: tuple[int, ...]) -> list[tuple[s
         return entries if single else [("packet", "packet", {"sizes": sizes}), *entries]
     if helper.template == "load_one":
         return [(helper.name, helper.template, values | _access(values["modifier"]))]
+    if helper.template in ("load_if", "store_if"):
+        hint = _access(values.get("modifier", ""))["write"].removeprefix("__st")
+        spelled = _element_if(values["ctype"]) | {"hint": f".{hint}" if hint else ""}
+        return [(helper.name, helper.template, values | spelled)]
     if helper.template == "atomic_float":
         same = values["function"]
         other = same.replace("Max", "Min") if values["maximum"] else same.replace("Min", "Max")
@@ -200,6 +207,20 @@ def _packet_if(name: str, hint: str, size: int) -> dict[str, Any]:
         "registers": f"{{{registers}}}" if words > 1 else registers,
         "outputs": ", ".join(f'"+{"r" if size >= 4 else "h"}"({field})' for field in fields),
     }  # fmt: skip
+
+
+# PTX's type and the constraint of an operand, of elements that are operands as they are.
+OPERANDS = {
+    "float": ("f32", "f"), "double": ("f64", "d"), "int": ("s32", "r"), "unsigned": ("u32", "r"), "short": ("s16", "h"),
+    "unsigned short": ("u16", "h"), "long long": ("s64", "l"), "unsigned long long": ("u64", "l"),
+}  # fmt: skip
+
+
+def _element_if(ctype: str) -> dict[str, str]:
+    """The spelling of a predicated load of an element."""
+    type_, constraint = OPERANDS.get(ctype, ("u16", "h"))
+    to_bits, from_bits = ("", "") if ctype in OPERANDS else FLOAT_BITS[ctype]
+    return {"type": type_, "constraint": constraint, "to_bits": to_bits, "from_bits": from_bits}
 
 
 def _bits(ctype: str, width: int) -> dict[str, str]:

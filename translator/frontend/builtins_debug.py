@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable
 
 from ..diagnostics import CompileTimeAssertionFailure, NotConstexprError, Span
+from ..language.targets import LANES
 from .builder import Builder
 from .shapes import as_bool, broadcast_to, common_shape, to_expr
 from .values import Const, Tuple, Value
@@ -86,7 +87,13 @@ def _assume(builder: Builder, a: Arguments, span: Span) -> Value:
     return Const(None)
 
 
+def _threads(lanes: int) -> Callable[[Builder, Arguments, Span], Value]:
+    return lambda builder, a, span: Const(builder.options.num_warps * lanes)
+
+
 HANDLERS = {
+    "extra.cuda.num_warps": _threads(1),
+    "extra.cuda.num_threads": _threads(LANES),
     "static_assert": _static_assert,
     "static_print": _static_print,
     "device_print": device_print,

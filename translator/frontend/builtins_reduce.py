@@ -59,6 +59,15 @@ def _tile(builder: Builder, value: Value, name: str, span: Span) -> Expr:
     return expr
 
 
+def _summable(builder: Builder, expr: Expr, name: str, span: Span) -> Expr:
+    """The tile, if there is arithmetic on its elements."""
+    if expr.type.dtype.is_fp8():
+        raise DTypeError(
+            f"tl.{name} of {expr.type.dtype} is not possible", span, "cast first, as x.to(tl.float32)", builder.calls
+        )
+    return expr
+
+
 def _name(expr: Expr, op: str) -> str:
     return f"{expr.variable.name}_{op}" if isinstance(expr, Use) else op
 
@@ -67,7 +76,7 @@ def _sum(builder: Builder, a: Arguments, span: Span) -> Value:
     expr = _tile(builder, a["input"], "sum", span)
     wanted = a["dtype"]
     given = None if isinstance(wanted, Const) and wanted.value is None else dtype_argument(builder, wanted, span)
-    expr = cast_to(expr, given or summed_type(expr.type.dtype), span)
+    expr = _summable(builder, cast_to(expr, given or summed_type(expr.type.dtype), span), "sum", span)
     return _simple(builder, a, expr, "sum", "sum", span)
 
 
@@ -133,7 +142,7 @@ def _with_indices(builder: Builder, a: Arguments, expr: Expr, op: str, ties: boo
     keep = bool(builder.constant(a["keep_dims"], "keep_dims", span))
     name = _name(expr, op)
     index_name = _name(expr, f"arg{op}")
-    if expr.type.dtype == bfloat16:
+    if expr.type.dtype == bfloat16 or expr.type.dtype.is_fp8():
         expr = cast_to(expr, float32, span)
     rank = expr.type.rank
     flat = axis is None and rank > 1
@@ -161,7 +170,7 @@ def _reduce(builder: Builder, a: Arguments, span: Span) -> Value:
 
     many = isinstance(a["input"], Tuple)
     items = a["input"].items if isinstance(a["input"], Tuple) else (a["input"],)
-    exprs = tuple(_tile(builder, item, "reduce", span) for item in items)
+    exprs = tuple(_summable(builder, _tile(builder, item, "reduce", span), "reduce", span) for item in items)
     function = builder.constant(a["combine_fn"], "combine_fn", span)
     if not isinstance(function, KernelFunction):
         raise ArgumentError("combine_fn must be a function under @triton.jit", span, "", builder.calls)

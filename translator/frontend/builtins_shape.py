@@ -10,7 +10,7 @@ from ..ir.reshapes import keeps_places
 from ..ir.types import Dim, ValueType
 from ..language.dtypes import DTYPES_BY_NAME, DType, Element, PointerType, float32, int32
 from .builder import Builder
-from .operators import binary, is_static
+from .operators import binary
 from .ranges import is_nonnegative
 from .shapes import broadcast_to, cast_to, common_shape, elementwise, of_fair_size, to_expr
 from .values import Const, Tuple, Value
@@ -76,11 +76,17 @@ def _full(builder: Builder, a: Arguments, span: Span) -> Value:
     if shape:
         builder.not_elementwise()
     dtype = dtype_argument(builder, a["dtype"], span)
-    value = a.get("value", Const(0))
-    expr = to_expr(value, span)
+    expr = _of_type(to_expr(a.get("value", Const(0)), span), dtype, span)
     if expr.type.is_tile:
         raise ShapeError("tl.full takes one value, not a tile", span, "use tl.broadcast_to", builder.calls)
-    return broadcast_to(cast_to(expr, dtype, span), shape, span)
+    return broadcast_to(expr, shape, span)
+
+
+def _of_type(expr: Expr, element: Element, span: Span) -> Expr:
+    """A value in the type of the tile that is made of it; 8-bit floats, which no integer is cast to, take any number."""
+    if isinstance(expr, Literal) and isinstance(element, DType) and element.is_fp8():
+        expr = cast_to(expr, float32, span)
+    return cast_to(expr, element, span)
 
 
 def _is_empty(value: Value) -> bool:
@@ -89,7 +95,7 @@ def _is_empty(value: Value) -> bool:
 
 def _zeros_like(builder: Builder, a: Arguments, span: Span) -> Value:
     type_ = to_expr(a["input"], span).type
-    return broadcast_to(cast_to(Literal(ValueType(int32), 0, span=span), type_.element, span), type_.shape, span)
+    return broadcast_to(_of_type(Literal(ValueType(int32), 0, span=span), type_.element, span), type_.shape, span)
 
 
 def _cast(builder: Builder, a: Arguments, span: Span) -> Value:
@@ -224,9 +230,6 @@ def _swizzle(builder: Builder, a: Arguments, span: Span) -> Value:
 
 def _cdiv(builder: Builder, a: Arguments, span: Span) -> Value:
     less = binary(builder, "Subtract", a["div"], Const(1), span)
-    if is_static(a["x"]) and is_static(a["div"]):
-        x, div = (builder.constant(a[name], name, span) for name in ("x", "div"))
-        return Const((x + div - 1) // div)
     return binary(builder, "FloorDivide", binary(builder, "Add", a["x"], less, span), a["div"], span)
 
 

@@ -9,7 +9,7 @@ from ..ir.nodes import Expr
 from ..language import values as language_values
 from ..language.constexpr import constexpr
 from ..language.control import condition
-from ..language.namespaces import cuda_capability_geq
+from ..language.targets import LANES, GPUTarget, cuda_capability_geq, current_target
 from .attributes import attribute_of
 from .builder import Builder
 from .operators import is_static
@@ -96,6 +96,11 @@ def _has_capability(builder: Builder, args: list[Value], kwargs: dict[str, Value
     return Const(builder.target.capability >= 10 * major + minor)
 
 
+def _target(builder: Builder, args: list[Value], kwargs: dict[str, Value], span: Span) -> Value | None:
+    """`tl.target_info.current_target()`."""
+    return Const(GPUTarget("cuda", builder.target.capability, LANES))
+
+
 def _hinted(builder: Builder, args: list[Value], kwargs: dict[str, Value], span: Span) -> Value:
     """`tl.condition(value, hint=…)`: the value."""
     return args[0]
@@ -113,6 +118,7 @@ PYTHON: dict[Any, tuple[Any, int]] = {
     language_values.tuple: (_tuple, 1),
     condition: (_hinted, 1),
     cuda_capability_geq: (_has_capability, 1),
+    current_target: (_target, 0),
     hasattr: (_has_attribute, 2),
     getattr: (_get_attribute, 2),
 }

@@ -135,11 +135,13 @@ def _cast_literal(expr: Literal, element: DType, span: Span) -> Expr:
     type_ = expr.type.with_element(element)
     if element.is_floating():
         return Literal(type_, float(expr.value), symbol=_as_float(expr.symbol, expr.value, element), span=span)
-    if isinstance(expr.value, float):
+    if isinstance(expr.value, float) and not expr.value.is_integer():
         return Call(type_, "cast", (expr,), (), span=span)
     value = int(expr.value) & ((1 << element.bits) - 1)
     if element.is_int_signed() and value >> (element.bits - 1):
         value -= 1 << element.bits
+    if isinstance(expr.value, float) and value != expr.value:
+        return Call(type_, "cast", (expr,), (), span=span)  # out of range: the machine says what comes of it
     symbol = expr.symbol if value == expr.value else None
     return Literal(type_, value, symbol=symbol, span=span)
 

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from ..diagnostics import CompileTimeAssertionFailure, KernelFaultError, NotConstexprError
-from ..language.constexpr import unwrap
+from ..language.constexpr import constexpr, unwrap
 from ..language.dtypes import int1
 from ..language.printing import index_width, printed_prefix
+from ..language.targets import LANES
 from .arguments import Arguments, constant, optional_tile
 from .places import user_line
 from .program import running
@@ -96,6 +97,10 @@ def _nothing(a: Arguments) -> None:
     return None
 
 
+def _threads(lanes: int) -> Callable[[Arguments], constexpr]:
+    return lambda a: constexpr(running.get().options.num_warps * lanes)
+
+
 HANDLERS: dict[str, Callable[[Arguments], Any]] = {
     "static_assert": _static_assert,
     "static_print": _static_print,
@@ -108,4 +113,6 @@ HANDLERS: dict[str, Callable[[Arguments], Any]] = {
     "debug_barrier": _nothing,
     "extra.cuda.gdc_wait": _nothing,  # grids run one after another
     "extra.cuda.gdc_launch_dependents": _nothing,
+    "extra.cuda.num_warps": _threads(1),
+    "extra.cuda.num_threads": _threads(LANES),
 }

@@ -30,6 +30,13 @@ def _tile(value: Any, name: str) -> tuple[Tile, DType]:
     return tile, tile.element
 
 
+def _summable(tile: Tile, own: DType, name: str) -> tuple[Tile, DType]:
+    """The same, if there is arithmetic on its elements."""
+    if own.is_fp8():
+        raise DTypeError(f"tl.{name} of {own} is not possible", None, "cast first, as x.to(tl.float32)")
+    return tile, own
+
+
 def _reduced(state: State, a: Arguments, combine: Callable[[State, State], State]) -> State:
     """Tiles of one shape without the axis that is reduced, or with it as a side of 1."""
     rank = len(state[0].shape)
@@ -91,7 +98,7 @@ def _argument(name: str) -> Callable[[Arguments], Tile]:
 
 def _with_index(a: Arguments, tile: Tile, own: DType, name: str) -> tuple[Tile, Tile]:
     """The extreme value and the lowest index that has it; a NaN loses to every number."""
-    tile = cast(tile, float32 if own == bfloat16 else own)
+    tile = cast(tile, float32 if own == bfloat16 or own.is_fp8() else own)
     index = np.arange(tile.numel, dtype=np.int32).reshape(tile.shape)
     if unwrap(a["axis"]) is not None:
         axis = axis_of(a["axis"], len(tile.shape))
@@ -111,7 +118,7 @@ def _with_index(a: Arguments, tile: Tile, own: DType, name: str) -> tuple[Tile, 
 
 def _reduce(a: Arguments) -> Any:
     items = unwrap(a["input"])
-    tiles = [_tile(item, "reduce") for item in (items if isinstance(items, tuple) else (items,))]
+    tiles = [_summable(*_tile(item, "reduce"), "reduce") for item in (items if isinstance(items, tuple) else (items,))]
     function = unwrap(a["combine_fn"])
     if not isinstance(function, KernelFunction):
         raise ArgumentError("combine_fn must be a function under @triton.jit")

@@ -133,6 +133,12 @@ class _Rewriter(ast.NodeTransformer):
             result = ast.copy_location(ast.IfExp(test, self._call("joined", op, again, value), again), node)
         return result
 
+    def visit_FormattedValue(self, node: ast.FormattedValue) -> ast.AST:
+        """A compile-time value in a text is shown as Python shows it."""
+        self.generic_visit(node)
+        node.value = self._call("plain", node.value)
+        return node
+
     def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.AST:
         self.generic_visit(node)
         return self._call("negated", node.operand) if isinstance(node.op, ast.Not) else node

@@ -38,7 +38,9 @@ def _arange(a: Arguments) -> Tile:
 
 def _full(a: Arguments) -> Tile:
     shape = shape_of(a["shape"]) if constant(a["shape"], "the shape") != () else ()
-    value = cast(as_tile(a.get("value", 0)), dtype_of(a["dtype"]))
+    given, dtype = unwrap(a.get("value", 0)), dtype_of(a["dtype"])
+    is_number = isinstance(given, int) and isinstance(dtype, DType) and dtype.is_fp8()
+    value = cast(as_tile(float(given) if is_number else given), dtype)
     if value.shape:
         raise ShapeError("tl.full takes one value, not a tile", None, "use tl.broadcast_to")
     return value.like(np.full(shape, value.values))

@@ -17,7 +17,7 @@ from ..language.builtin import Builtin
 from ..language.constexpr import constexpr, unwrap
 from ..language.dtypes import DType
 from ..language.hints import uncallable
-from ..language.namespaces import cuda_capability_geq
+from ..language.targets import cuda_capability_geq
 from ..ops.casts import numpy_type
 from ..ops.promotion import promote
 from .blocks import BlockPointer, Descriptor
@@ -150,11 +150,6 @@ def _attribute(of: Callable[..., Any]) -> Callable[..., Any]:
     return lambda value, name, *default: of(value, unwrap(name), *default)
 
 
-def _has_capability(major: Any, minor: Any = 0) -> bool:
-    """Whether the interpreter stands for a GPU of this compute capability: it has all that sm_90 has."""
-    return (unwrap(major), unwrap(minor)) <= (9, 0)
-
-
 _LOOP_OBJECTS = (control.range, control.condition)
 # Python's functions that mean something else in a kernel, and those that may look at run-time values.
 _REPLACED: dict[Any, Any] = {
@@ -165,7 +160,7 @@ _REPLACED: dict[Any, Any] = {
     isinstance: _is_instance,
     constexpr: compile_time,
     values.tuple: builtins.tuple,
-    cuda_capability_geq: _has_capability,
+    cuda_capability_geq: cuda_capability_geq,
     getattr: _attribute(getattr),
     hasattr: _attribute(hasattr),
 } | {function: function for function in (print, type, repr, builtins.tuple, list)}

@@ -13,7 +13,7 @@ RESERVED = frozenset(
     volatile wchar_t while xor xor_eq half warpSize threadIdx blockIdx blockDim gridDim main printf min max abs
     Packet load_vec store_vec warp_reduce block_reduce block_reduce_rows combine_warps shuffle_xor divide square_root
     power_of_two sigmoid sigmoid_double max_nan min_nan clamp_nan made_maps map_slot_taken take_map_slot free_map_slot
-    make_tensor_map_2d""".split()
+    make_tensor_map_2d choose load_if store_if""".split()
 )
 # Functions of CUDA's math library whose plain names double-precision code calls; other code may use them as variables.
 MATH_NAMES = frozenset(
@@ -38,9 +38,17 @@ LIBRARY_NAMES = MATH_NAMES | frozenset(
     write y0 y1 yn clock64 assert stdin stdout stderr errno NULL NAN INFINITY EOF std tilewright
     NUM_THREADS NUM_WARPS WARP_SIZE SharedArrays TensorMap MadeMaps Barrier dim3 size_t half2 div""".split()
 )
+# Macros of the C library's headers of mathematics, limits and errors, which nvcc's own headers include: neither a constant
+# nor a variable can have such a name, since what stands behind it is put in its place.
+MACRO = re.compile(
+    r"M_[0-9A-Z_]+|FP_[A-Z]+|HUGE_VALF?|(U?INT_?(FAST|LEAST)?(8|16|32|64|PTR|MAX)?|U?(CHAR|SHRT|LONG|LLONG)|SCHAR|SIZE|SSIZE"
+    r"|PTRDIFF|RAND)_(MAX|MIN|BIT|WIDTH)|(FLT|DBL|LDBL)_[A-Z0-9_]+|errno|stdin|stdout|stderr|NULL|NAN|INFINITY|EOF"
+)
 VECTOR_TYPE = re.compile(r"u?(?:char|short|int|long|longlong|float|double)[1-4]")
 
 
 def can_be_global(name: str) -> bool:
     """Whether a user's constant can keep its name outside of all functions, where nothing else may have it."""
-    return name not in RESERVED | LIBRARY_NAMES and not name.startswith("__") and not VECTOR_TYPE.fullmatch(name)
+    if name in RESERVED | LIBRARY_NAMES or name.startswith("__"):
+        return False
+    return not VECTOR_TYPE.fullmatch(name) and not MACRO.fullmatch(name)

@@ -12,8 +12,21 @@ from typing import Any, Literal
 Kind = Literal["bool", "signed", "unsigned", "float", "void"]
 
 
+class _ByName(type):
+    """Makes `tl.dtype("uint16")` the type of that name; the table below has a value for every attribute."""
+
+    def __call__(cls, *values: Any, **named: Any) -> Any:
+        if len(values) + len(named) != 1:
+            return super().__call__(*values, **named)
+        given = values[0] if values else named["name"]
+        name = getattr(given, "value", given)  # of a constexpr
+        if name in DTYPES_BY_WORD or name in DTYPES_BY_NAME:
+            return DTYPES_BY_WORD.get(name) or DTYPES_BY_NAME[name]
+        raise ValueError(f"there is no element type {name!r}; there are {', '.join(DTYPES_BY_WORD)}")
+
+
 @dataclass(frozen=True, slots=True, repr=False)
-class DType:
+class DType(metaclass=_ByName):
     """One element type.
 
     Attributes:

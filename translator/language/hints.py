@@ -18,6 +18,8 @@ def uncallable(function: Any) -> tuple[str, str]:
     """What is wrong with calling a Python function on values of run time, and what to do about it."""
     if isinstance(function, DType):
         return f"tl.{function.word} is a type and takes no values of run time", f"convert with x.to(tl.{function.word})"
+    if not callable(function):
+        return f"{function!r} is called, but it is no function", "look at what gives it its value, such as an import"
     name = getattr(function, "__name__", repr(function))
     cause = f"{name} is a Python function and its arguments are known at run time only"
     library = (getattr(function, "__module__", None) or type(function).__module__).partition(".")[0]

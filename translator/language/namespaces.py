@@ -8,11 +8,12 @@ from types import ModuleType
 from typing import Any
 
 from ..ops.table import OPS
+from .block_size import BLOCK_SIZE
 from .builtin import Builtin
-from .constexpr import unwrap
 from .dependent_grids import GRID_CONTROL
 from .missing import missing_name
 from .stubs import fdiv
+from .targets import TARGET_INFO
 
 MATH = ("umulhi", "exp", "exp2", "fma", "log", "log2", "cos", "rsqrt", "sin", "sqrt", "sqrt_rn", "abs", "div_rn", "erf",
         "floor", "ceil")  # fmt: skip
@@ -43,20 +44,11 @@ def _module(name: str, doc: str, members: dict[str, Any]) -> ModuleType:
     return module
 
 
-def cuda_capability_geq(major: int, minor: int = 0) -> bool:
-    """Whether the target has at least this compute capability: in a kernel its own, elsewhere the least that there is."""
-    return (unwrap(major), unwrap(minor)) <= (8, 0)
-
-
 # Kernels of Triton 2 have the device math library's functions there, and in `tl.libdevice`.
 math = _module("math", "`tl.math`.", LIBDEVICE | {name: elementwise(name) for name in MATH} | {"fdiv": fdiv})
 libdevice = _module("libdevice", "CUDA's device math library, where Triton 2 had it.", LIBDEVICE)
 _extra_libdevice = _module("extra.libdevice", "CUDA's device math library.", LIBDEVICE)
 _cuda_libdevice = _module("extra.cuda.libdevice", "CUDA's device math library.", LIBDEVICE)
-_cuda = _module("extra.cuda", "What only CUDA has.", {"libdevice": _cuda_libdevice, **GRID_CONTROL})
+_cuda = _module("extra.cuda", "What only CUDA has.", {"libdevice": _cuda_libdevice, **GRID_CONTROL, **BLOCK_SIZE})
 extra = _module("extra", "Functions beyond the language proper.", {"libdevice": _extra_libdevice, "cuda": _cuda})
-target_info = _module(
-    "target_info",
-    "What kernels may ask about the target.",
-    {"is_cuda": lambda: True, "is_hip": lambda: False, "cuda_capability_geq": cuda_capability_geq},
-)
+target_info = _module("target_info", "What kernels may ask about the target.", TARGET_INFO)

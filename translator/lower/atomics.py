@@ -167,7 +167,7 @@ def _by_vectors(
     access = plan_access(pointer, mask, layout, context.facts, context.facts.environments[id(statement)])
     if access.width == 1 or access.bounds:
         return ()
-    elsewhere = context.facts.index | context.schedule.in_shared | context.schedule.recomputed.variables
+    elsewhere = context.facts.index | context.schedule.in_shared | context.schedule.functions
     ready = isinstance(value, Use) and value.variable not in elsewhere
     source, prepare = (None, ()) if ready else materialised(context, statement, value, layout)
     helper = context.use_helper("atomic_add_vec")

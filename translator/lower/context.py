@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from functools import partial
 
-from ..analysis.axis_info import axis_info
 from ..analysis.facts import Facts
 from ..ir.c_names import LIBRARY_NAMES
 from ..ir.nodes import DeviceFunction, Kernel, Statement, Variable
@@ -27,6 +26,7 @@ from .shared_memory import SharedMemory
 from .spell import Speller, Text, coordinate_speller
 from .state import AccessOrder, Role, Stages
 from .unit import Constant, Line, Loop, Node, Place
+from .vector_starts import coarser, first_of_vector
 
 FALLBACK_INDICES = ("p", "r", "c", "k", "m", "n")
 
@@ -66,6 +66,7 @@ class Context:
         self.names, self.roles = names, roles
         self.speller = Speller(self._variable_text, coordinate_speller(roles), self.function_name, self.launch_word)
         self.speller.definitions = facts.definitions
+        self.speller.first_of_vector = partial(first_of_vector, roles, facts)
         self.speller.is_const = lambda pointer: not self._writes_through(pointer)
         self.root = self  # the kernel's own lowering, whose names are those of the file
         self.needs = Needs()
@@ -106,11 +107,13 @@ class Context:
         if point is None:
             raise ValueError(f"{variable} is a tile and needs a point")
         if variable in self.facts.absorbed:
-            return self.speller.spell(self.facts.definitions[variable], self._coarser(variable, point), wide)
+            return self.speller.spell(
+                self.facts.definitions[variable], coarser(self.roles, self.facts, variable, point), wide
+            )
         wanted = point.pattern()
         name = self.array_name(variable, wanted)
         indices = (register_index(point, axis) for axis in wanted.array_axes())
-        if variable in self.schedule.recomputed.variables:
+        if variable in self.schedule.functions:
             return Text(f"{name}({', '.join(index for index in indices if index is not None)})")
         return Text(
             name + "".join(f"[{index}]" for index in indices if index is not None) + self.column(variable, name)
@@ -123,23 +126,6 @@ class Context:
         """
         own = variable in self.schedule.in_shared and name == self.names.variable(variable)
         return f"[{self.roles.tid}]" if own else ""
-
-    def _coarser(self, variable: Variable, point: Point) -> Point:
-        """The point at which to test a mask: the start of the vector, where the whole vector shares the answer."""
-        if variable.type.is_pointer or not variable.type.dtype.is_bool() or point.layout.rank != variable.type.rank:
-            return point
-        constancy = axis_info(self.facts.definitions[variable], self.facts.known).constancy
-        indices = list(point.indices)
-        for axis, index in enumerate(indices):
-            role = self.roles.find(point.layout.axes[axis])
-            whole = role is not None and role.run > 1 and constancy[axis] % role.run == 0 and index.text == role.index
-            if whole and role is not None and role.num_registers == role.run:
-                indices[axis] = Index("0", "0", role.vector)
-            elif whole and role is not None:
-                indices[axis] = Index(
-                    f"{index.text} / {role.vector} * {role.vector}", f"{index.text} / {role.vector}", role.vector
-                )
-        return replace(point, indices=tuple(indices))
 
     def array_name(self, variable: Variable, layout: Layout) -> str:
         """The register array that holds a tile in the given layout."""

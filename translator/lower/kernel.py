@@ -7,8 +7,9 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from ..analysis.facts import Facts
+from ..analysis.masks import compares_with_number
 from ..ir.c_names import MATH_NAMES, can_be_global
-from ..ir.nodes import Call, Expr, For, Kernel, Literal, Statement, Variable
+from ..ir.nodes import Call, For, Kernel, Literal, Statement, Variable
 from ..ir.types import ValueType
 from ..ir.walk import expressions, statements, subexpressions
 from ..language.dtypes import DType, PointerType, float32, float64
@@ -168,8 +169,9 @@ def _layouts(kernel: Kernel, schedule: Schedule) -> list[tuple[Layout, tuple[int
                 found.append((layout, target.type.shape, target.name))
             if target in schedule.layouts:
                 found.append((schedule.layouts[target], target.type.shape, target.name))
-            if target in schedule.warp_copies:
-                found.append((schedule.warp_copies[target].layout, target.type.shape, f"{target.name}_ahead"))
+            copy = schedule.warp_copies.get(target) or schedule.block_copies.get(target)
+            if copy is not None:
+                found.append((copy.layout, target.type.shape, f"{target.name}_ahead"))
         own = schedule.statement_layouts.get(id(statement))
         if own is not None:
             found.append((own, _tile_shape(statement), UNNAMED_TILE))
@@ -304,24 +306,18 @@ def _prologue(context: Context, dynamic: tuple[Shared, ...], body: Iterable[Node
         nodes.append(Line(f"const int {tid} = threadIdx.x;"))
     # With tensor copies there is little that it would save.
     divided = any(re.search(rf"\b{tid}\b", place.value) for place in places)
-    if tid in used and (divided or _tests_constants(context.kernel)) and not context.schedule.rings.has_producer:
+    if tid in used and (divided or _tests_constants(context)) and not context.schedule.rings.has_producer:
         known = f"__builtin_assume({tid} >= 0 && {tid} < NUM_THREADS);"
         nodes.append(Line(known, "quotients are shifts, known tests vanish"))
     nodes += reversed(places)
     return [*nodes, *context.role.set_up]
 
 
-def _tests_constants(kernel: Kernel) -> bool:
+def _tests_constants(context: Context) -> bool:
     """Whether indices are compared with numbers: a thread's range then decides some of it, such as all of a last vector."""
     return any(
-        isinstance(part, Call) and part.op in ("lt", "le", "gt", "ge") and any(map(_is_number, part.args))
-        for statement in statements(kernel.body)
+        compares_with_number(part, context.facts)
+        for statement in statements(context.kernel.body)
         for expr in expressions(statement)
         for part in subexpressions(expr)
     )
-
-
-def _is_number(expr: Expr) -> bool:
-    while isinstance(expr, Call) and expr.op in ("broadcast", "cast"):
-        expr = expr.args[0]
-    return isinstance(expr, Literal)

@@ -6,18 +6,20 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from ..ir.nodes import Assign, Call, Effect, Expr, Literal, Use, Variable
-from ..ir.types import ValueType
 from ..ir.walk import MOVES
-from ..language.dtypes import DType, PointerType
 from ..schedule.access import Access, plan_access
 from ..schedule.cache_hints import load_hint, store_hint
 from ..schedule.layout import Layout
-from .conditions import all_tests, copies_guard, scalar_test, uniform_test, valid_count
+from ..schedule.predicated import is_predicated
+from .conditions import copies_guard, scalar_test, uniform_test, valid_count
 from .context import Context, ctype
 from .element import element_text, indexed, run_at
+from .elements import fallback_text, guarded, loaded_element, memory_value, pointee, store_element, store_if
 from .literals import literal_text
 from .memory_order import note_load, note_store, order_after_loads, order_after_stores
+from .own_places import place_of_scalar, place_read
 from .point import Index, Point, point_of
+from .recompute import function_of_index
 from .rounding import materialised
 from .spell import Text
 from .told import told_by_one
@@ -26,9 +28,6 @@ from .vectors import (
     access_of,
     copies_of_repeated,
     load_operands,
-    place_of_own,
-    place_of_scalar,
-    slot_read,
     vectors,
     width_name,
 )
@@ -56,26 +55,22 @@ def lower_load(context: Context, statement: Assign) -> tuple[Node, ...]:
         access = plan_access_by_element(access, pointer, mask, layout, context, id(statement))
     if target in context.stages.own and _is_zero(other):
         access = replace(access, tests=(), bounds=())  # its copies left zeros where the mask is false
-    declare = (*order_after_stores(context, pointer, layout), *context.declare(statement, target, layout))
+    before, declare = order_after_stores(context, pointer, layout), context.declare(statement, target, layout)
     note_load(context, pointer, layout)
     name = context.names.variable(target)
     load: Callable[[Point], tuple[Node, ...]]
     if access.width == 1 and not modifier:
+        element, ahead = loaded_element(context, statement, access), target in context.stages.own
+        if target in context.schedule.late_loads:
+            return (*order_after_stores(context, pointer, layout), *function_of_index(context, target, element))
 
         def one(point: Point) -> tuple[Node, ...]:
-            value = element_text(context, pointer, point)
-            if target in context.stages.own:
-                value = Text(place_of_own(context, statement, point, slot_read(context, target)))
-            if _pointee(pointer).is_bool():
-                value = Text(f"{value.within(9)} != 0", 9)
-            condition = all_tests(context, access, point)
-            if condition:
-                fallback = _fallback(context, other, target.type, point)
-                value = Text(f"{condition.within(4)} ? {value.within(4)} : {fallback.within(3)}", 3)
-            return (Spelled("assign", {"target": indexed(context, name, target, point), "value": value.text}),)
+            naming, place = place_read(context, statement, point) if ahead else ((), "")
+            values = {"target": indexed(context, name, target, point), "value": element(point, place).text}
+            return (*naming, Spelled("assign", values))
 
         if not access.repeats:
-            return (*with_value(context, statement, declare, context.each_register(layout, one)), *after)
+            return (*before, *with_value(context, statement, declare, context.each_register(layout, one)), *after)
         load = one
     else:
         load = _load_vector(context, statement, call, access, name, modifier)
@@ -87,7 +82,7 @@ def lower_load(context: Context, statement: Assign) -> tuple[Node, ...]:
             whole = (Line(f"{ctype(target.type)} {loaded}[{width_name(context, layout, access)}];"),)
         return (*whole, *load(point), *copies_of_repeated(context, name, target, access, point))
 
-    return (*declare, *vectors(context, layout, access, all_of_it), *after)
+    return (*before, *declare, *vectors(context, layout, access, all_of_it), *after)
 
 
 def with_value(
@@ -133,7 +128,8 @@ def lower_store(context: Context, statement: Effect) -> tuple[Node, ...]:
     access = plan_access(pointer, mask, layout, context.facts, context.facts.environments[id(statement)])
     modifier = store_hint(call)
     ready = isinstance(moved_from(value), (Use, Literal)) or layout.register_shape() == (1,) * layout.rank
-    by_vectors = access.width > 1 or bool(modifier)
+    predicated = is_predicated(access, value.type, layout, context.facts, context.facts.environments[id(statement)])
+    by_vectors = not predicated and (access.width > 1 or bool(modifier))
     if by_vectors:
         ready = _lies_in_order(context, value, layout, access)
     # The whole tile is computed before the first element is stored: in a branch, element would wait for element.
@@ -142,7 +138,8 @@ def lower_store(context: Context, statement: Effect) -> tuple[Node, ...]:
     if by_vectors:
         nodes = vectors(context, layout, access, _store_vector(context, call, access, source, modifier))
     else:
-        nodes = context.each_register(layout, _store_element(context, pointer, value, access, source))
+        store = store_if(context, value.type, modifier) if predicated else ""
+        nodes = context.each_register(layout, store_element(context, pointer, value, access, source, store))
     nodes = (*prepare, *nodes)
     guard = copies_guard(context, layout)
     if guard:
@@ -162,7 +159,7 @@ def moved_from(value: Expr) -> Expr:
 def _lies_in_order(context: Context, value: Expr, layout: Layout, access: Access) -> bool:
     """Whether registers hold a value, the elements of each of the access's vectors side by side."""
     tile = moved_from(value)
-    elsewhere = context.facts.index | context.schedule.in_shared | context.schedule.recomputed.variables
+    elsewhere = context.facts.index | context.schedule.in_shared | context.schedule.functions
     if not isinstance(tile, Use) or tile.variable in elsewhere | context.facts.absorbed:
         return False
     probe = point_of(layout, tuple(Index(f"axis{axis}") for axis in range(layout.rank)))
@@ -184,7 +181,7 @@ def _both(guard: str, nodes: tuple[Node, ...], said: str) -> Branch:
 def _load_scalar(context: Context, statement: Assign, call: Call) -> tuple[Node, ...]:
     pointer, mask, other = load_operands(call)
     target = statement.target
-    element = _pointee(pointer)
+    element = pointee(pointer)
     modifier = load_hint(call)
     if target in context.stages.own:
         text = Text(place_of_scalar(context, target))
@@ -196,7 +193,7 @@ def _load_scalar(context: Context, statement: Assign, call: Call) -> tuple[Node,
         text = Text(f"{text.within(9)} != 0", 9)
     condition = scalar_test(context, mask)
     if condition is not None and not (target in context.stages.own and _is_zero(other)):
-        fallback = _fallback(context, other, target.type, None)
+        fallback = fallback_text(context, other, target.type, None)
         text = Text(f"{condition.within(4)} ? {text.within(4)} : {fallback.within(3)}", 3)
     before = order_after_stores(context, pointer, None)
     if target in context.agreed:
@@ -222,7 +219,7 @@ def _store_scalar(context: Context, call: Call, pointer: Expr, value: Expr, mask
     target = element_text(context, pointer, None).text
     before = order_after_loads(context, pointer, None)
     note_store(context, pointer, None)
-    return (*before, *_guarded(condition, Line(f"{target} = {text};")))
+    return (*before, *guarded(condition, Line(f"{target} = {text};")))
 
 
 # ------------------------------------------------------------------------------------------------------- vectors
@@ -236,14 +233,18 @@ def _load_vector(
     width = width_name(context, context.schedule.layouts[target], access)
 
     def one(point: Point) -> tuple[Node, ...]:
+        naming: tuple[Node, ...] = ()
+        if target in context.stages.own:
+            naming, place = place_read(context, statement, point)
+            source = f"&{place}"
+        else:
+            source = context.speller.text(pointer, point)
         values = {
             "width": width,
             "target": context.names.shared_index("loaded")
             if access.scattered
             else run_at(indexed(context, name, target, point)),
-            "source": f"&{place_of_own(context, statement, point, slot_read(context, target))}"
-            if target in context.stages.own
-            else context.speller.text(pointer, point),
+            "source": source,
             "suffix": f"_{modifier}" if modifier else "",
         }
         test, count = uniform_test(context, access, point), valid_count(context, access, point)
@@ -259,7 +260,7 @@ def _load_vector(
             values["count"] = f"{test.within(4)} ? {count.within(4)} : 0" if test else count.text
         elif test is not None:
             values["condition"] = test.text
-        return (Spelled("load_vec", {**values, "helper": helper, "kind": kind, "fill": fill}),)
+        return (*naming, Spelled("load_vec", {**values, "helper": helper, "kind": kind, "fill": fill}))
 
     return one
 
@@ -287,47 +288,6 @@ def _store_vector(context: Context, call: Call, access: Access, source: Variable
             "source": run_at(first),
             "count": count.text if count else "",
         }
-        return _guarded(test, Spelled("store_vec", values))
+        return guarded(test, Spelled("store_vec", values))
 
     return one
-
-
-def _store_element(
-    context: Context, pointer: Expr, value: Expr, access: Access, source: Variable | None
-) -> Callable[[Point], tuple[Node, ...]]:
-    """One element: of registers that hold the computed tile, or of the value itself."""
-
-    def one(point: Point) -> tuple[Node, ...]:
-        if source is not None:
-            spelled = Text(indexed(context, context.names.variable(source), source, point))
-        else:
-            spelled = context.speller.spell(value, point)
-        values = {"target": element_text(context, pointer, point).text, "value": memory_value(value.type, spelled)}
-        return _guarded(all_tests(context, access, point), Spelled("assign", values))
-
-    return one
-
-
-# -------------------------------------------------------------------------------------------------------- pieces
-
-
-def _guarded(condition: Text | None, node: Node) -> tuple[Node, ...]:
-    return (node,) if condition is None else (Branch(condition.text, (node,)),)
-
-
-def _pointee(pointer: Expr) -> DType:
-    element = pointer.type.element
-    if not isinstance(element, PointerType):
-        raise TypeError("not a pointer")
-    return element.element_ty
-
-
-def memory_value(type_: ValueType, text: Text) -> str:
-    """A value as it is written to memory; booleans become bytes."""
-    return f"{text.within(4)} ? 1 : 0" if not type_.is_pointer and type_.dtype.is_bool() else text.text
-
-
-def _fallback(context: Context, other: Expr | None, type_: ValueType, point: Point | None) -> Text:
-    if other is None:
-        return Text(literal_text(0, type_.dtype) if not type_.is_pointer else "nullptr")
-    return context.speller.spell(other, point)

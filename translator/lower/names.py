@@ -6,7 +6,7 @@ import itertools
 import re
 from collections.abc import Callable, Iterable, Iterator
 
-from ..ir.c_names import LIBRARY_NAMES, MATH_NAMES, RESERVED, VECTOR_TYPE
+from ..ir.c_names import LIBRARY_NAMES, MACRO, MATH_NAMES, RESERVED, VECTOR_TYPE
 from ..ir.nodes import Variable
 from ..ir.types import ValueType
 
@@ -23,7 +23,7 @@ def entry_name(name: str, constants: Iterable[str] = ()) -> str:
     """
     taken = RESERVED | LIBRARY_NAMES | set(constants)
     found = ascii_word(name)
-    while found in taken or found.startswith("__") or VECTOR_TYPE.fullmatch(found):
+    while found in taken or found.startswith("__") or VECTOR_TYPE.fullmatch(found) or MACRO.fullmatch(found):
         found = f"{found.lstrip('_')}_kernel"
     return found
 
@@ -111,7 +111,9 @@ class Names:
         return self._take(next(name for name in spare if self._is_free(name, own)))
 
     def _is_free(self, choice: str, own: str) -> bool:
-        return choice not in self._taken and (choice == own or choice not in self._users)
+        if choice in self._taken or MACRO.fullmatch(choice):
+            return False
+        return choice == own or choice not in self._users
 
     def _take(self, choice: str) -> str:
         self._taken.add(choice)

@@ -22,6 +22,11 @@ class Needs:
         self.helpers.setdefault(name, Helper(template, name, values))
         return name
 
+    def overload(self, name: str, ctype: str, values: dict[str, object], template: str = "") -> str:
+        """Asks for a helper of which there is one for each type of elements, all of the same name; returns the name."""
+        self.helper(template or name, f"{name} {ctype}", {**values, "name": name, "ctype": ctype})
+        return name
+
     def distinct_helper(self, template: str, name: str, values: dict[str, object], difference: str = "") -> str:
         """A helper whose name is its own where another has other values; `difference` is a word for what differs."""
         words = filter(None, (difference, values.get("a_type") or values.get("acc"), "next", "other"))

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from ..ir.nodes import Expr, Statement, Variable
+from collections.abc import Callable
+
+from ..ir.nodes import Statement, Variable
 from .context import Context
-from .point import Index, point_of
+from .point import Index, Point, point_of
+from .spell import Text
 from .unit import Line, Loop, Node
 
 
-def function_of_index(context: Context, target: Variable, value: Expr) -> tuple[Node, ...]:
-    """A tile that is computed again where it is used: a function instead of an array."""
+def function_of_index(context: Context, target: Variable, element: Callable[[Point], Text]) -> tuple[Node, ...]:
+    """A tile that is computed, or loaded, where it is used: a function instead of an array; `element` spells it."""
     layout = context.schedule.layouts[target]
     indices = context.axis_indices(layout)
     parameters = ", ".join(f"int {indices[axis]}" for axis in layout.array_axes())
     point = point_of(layout, tuple(Index(indices[a] if layout.registers(a) > 1 else "0") for a in range(layout.rank)))
-    text = context.speller.text(value, point)
+    text = element(point).text
     return (Line(f"const auto {context.names.variable(target)} = [&]({parameters}) {{ return {text}; }};"),)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ..ir.nodes import Variable
 from ..schedule.ring_plan import Ring
 from .context import Context
+from .own_stages import stage_word
 from .unit import Branch, Line, Node, Shared
 
 BARRIER_BYTES = 8
@@ -93,7 +94,7 @@ def ring_counters(context: Context) -> tuple[Node, ...]:
 def stage_lines(context: Context, ring: Ring) -> tuple[Line, str]:
     """The declaration of `stage`, and the text of the parity of this use."""
     position, stages = position_name(context, ring), stages_name(context, ring)
-    return Line(f"const int stage = {position} % {stages};"), f"{position} / {stages} % 2"
+    return Line(f"const int {stage_word(context, ring)} = {position} % {stages};"), f"{position} / {stages} % 2"
 
 
 def barrier_of(context: Context, ring: Ring, tile: Variable, word: str) -> str:

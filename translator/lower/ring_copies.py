@@ -17,7 +17,7 @@ from ..schedule.ring_plan import Ring
 from ..schedule.rings import top_statements
 from .context import Context, ctype
 from .convert import conversions_before
-from .own_stages import AHEAD, declare_own, named_iteration, own_copies, own_of
+from .own_stages import AHEAD, declare_own, lower_body, named_iteration, own_copies, own_of, stage_word
 from .ring_barriers import stages_name
 from .rings import products_complete, products_in
 from .row_copies import align_rows, copy_rows, declare_rows, indexed, is_row_load, rows_name, tile_stage
@@ -38,6 +38,7 @@ class _Names:
       ahead: the iteration that is loaded next.
       used: the count of iterations so far; "" where the loop's variable is that.
       turn: what counts the iterations: one or the other.
+      stage: the variable with the stage of an iteration.
     """
 
     stages: str
@@ -47,6 +48,7 @@ class _Names:
     ahead: str
     used: str
     turn: str
+    stage: str
 
     @property
     def position(self) -> str:
@@ -116,14 +118,14 @@ def lower_copying_loop(
     with context.conversions(moved):
         filling = _filling(context, statement, ring, loads, arrays, own, names)
     first = _first_loads(context, statement, ring, bounds, names, filling)
-    context.stages.stage_of |= dict.fromkeys(ring.tiles, "stage")
+    context.stages.stage_of |= dict.fromkeys(ring.tiles, names.stage)
     context.stages.stage_of |= {load.target: tile_stage(context, names.turn) for load in rows}
     flying = products_in(context, statement) if ring.overlapped else ()
     outer, context.stages.in_flight = (
         context.stages.in_flight,
         context.stages.in_flight | {id(product) for product in flying},
     )
-    inner = body(statement.body)
+    inner = lower_body(context, statement, body)
     context.stages.in_flight = outer
     if flying:
         for helper in ("wgmma_commit", "wgmma_wait"):
@@ -140,7 +142,8 @@ def _names(context: Context, ring: Ring) -> _Names:
     ahead = once("ahead", ("ahead", loop))
     used = once("used", ("position", loop, "")) if ring.counted else ""
     load, put, align = (once(f"{word}_tiles", (word, loop)) for word in ("load", "put", "align"))
-    return _Names(stages, load, put, align, ahead, used, used or context.names.variable(loop))
+    position = used or context.names.variable(loop)
+    return _Names(stages, load, put, align, ahead, used, position, stage_word(context, ring))
 
 
 def _filling(
@@ -169,14 +172,14 @@ def _filling(
             aligning.append(align_rows(context, load, f"{first}({name})", turn))
         elif is_asynchronous(context, load):
             direct = True
-            loading += copy_tile(context, load, f"{array}[stage]", "more" if late else "")
+            loading += copy_tile(context, load, f"{array}[{names.stage}]", "more" if late else "")
         else:
             variable = ahead_registers(context, load)
             layout = context.schedule.layouts[load.target]
             text = context.declaration(variable, layout, context.names.variable(variable))
             before.append(Line(f"{text};", f"{array} on its way: no asynchronous copy can take it"))
             loading += fetch_tile(context, load)
-            putting += put_tile(context, load, f"{array}[stage]")
+            putting += put_tile(context, load, f"{array}[{names.stage}]")
     for load in own:
         loading += [*tag(load.origin, AHEAD, bool(loading), again=True), *own_copies(context, load)]
     direct = direct or bool(own)
@@ -185,7 +188,7 @@ def _filling(
     kind = ctype(statement.variable.type)
     parameters = [
         f"{kind} {name}",
-        *(["int stage"] if direct else ()),
+        *([f"int {names.stage}"] if direct else ()),
         *(["int turn"] if aligning and names.used else ()),
         *(["bool more"] if late else ()),
     ]
@@ -194,7 +197,7 @@ def _filling(
     functions = [*before, *_function(what, names.load_tiles, parameters, loading)]
     if putting:
         what = "Puts what has come into registers into its stage."
-        functions += _function(what, names.put_tiles, ["int stage"], putting)
+        functions += _function(what, names.put_tiles, [f"int {names.stage}"], putting)
     if aligning:
         parameters = [f"{kind} {name}", *(["int turn"] if names.used else ())]
         what = f"Shifts the rows of iteration {name} into their tiles."
@@ -218,15 +221,15 @@ def _first_loads(
 ) -> tuple[Node, ...]:
     """The loads of the first `stages - 1` iterations; of the first one, rows are aligned too."""
     start, stop, step = bounds
-    iteration = "stage"
+    iteration = stage = names.stage
     if ring.counted:
-        iteration = f"{start} + stage * {step}" if start != "0" else f"stage * {step}"
+        iteration = f"{start} + {stage} * {step}" if start != "0" else f"{stage} * {step}"
     compare = ">" if statement.descending else "<"
     naming, iteration = named_iteration(statement, names.ahead, iteration)
-    more, finish = f"{iteration} {compare} {stop}", filling.finish(names, "stage")
-    loads = filling.start(names, iteration, "stage", "stage", more, *finish)
+    more, finish = f"{iteration} {compare} {stop}", filling.finish(names, stage)
+    loads = filling.start(names, iteration, stage, stage, more, *finish)
     commit = (Line("cp_async_commit();"),) if filling.asynchronous else ()
-    header = f"for (int stage = 0; stage < {names.stages} - 1; ++stage)"
+    header = f"for (int {stage} = 0; {stage} < {names.stages} - 1; ++{stage})"
     nodes: list[Node] = [Loop(header, (*naming, loads, *commit))]
     if filling.rows:
         nodes += [
@@ -259,7 +262,9 @@ def _trip(
         filling.start(names, names.ahead, names.refill, names.later, more),
         *((commit,) if filling.asynchronous else ()),
     ]
-    stage = [Line(f"const int stage = {names.position};")] if len(ring.tiles) > len(ring.rows) or ring.own else []
+    stage = (
+        [Line(f"const int {names.stage} = {names.position};")] if len(ring.tiles) > len(ring.rows) or ring.own else []
+    )
     nodes: list[Node] = [
         *((arrival,) if filling.asynchronous and not late else ()),
         *proxy_fence(context),

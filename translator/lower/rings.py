@@ -18,6 +18,7 @@ from .context import Context, ctype
 from .dot_wgmma import pin
 from .formats import box_count, box_elements, line_elements, stage_bytes
 from .operand import shared_array
+from .own_stages import copies_ahead, lower_body, stage_word
 from .ring_barriers import barrier_name, barrier_of, position_name, stage_lines, stages_name
 from .shared import side_text
 from .staging import tile_comment
@@ -31,7 +32,7 @@ def lower_producer_loop(
     context: Context, statement: For, ring: Ring, bounds: tuple[str, str, str], header: str, body: Body
 ) -> tuple[Node, ...]:
     """The loading thread's part of a loop."""
-    stage, parity = stage_lines(context, ring)
+    word, (stage, parity) = stage_word(context, ring), stage_lines(context, ring)
     for helper in ("mbarrier_wait", "mbarrier_arrive_expect"):
         context.use_helper(helper)
     fixed = _fixed_starts(context, statement)
@@ -43,12 +44,12 @@ def lower_producer_loop(
             words = (" and ".join(tile.name for tile in tiles),) if early else ()
             size = stage_bytes(context, tiles, "EARLY_BYTES" if tiles is early else "STAGE_BYTES", *words)
             opening[tiles[0]] = (
-                Line(f"mbarrier_wait(&{empty}[stage], {parity} ^ 1);", "the stage is free again"),
-                Line(f"mbarrier_arrive_expect(&{full}[stage], {size});", "what the copies below will bring"),
+                Line(f"mbarrier_wait(&{empty}[{word}], {parity} ^ 1);", "the stage is free again"),
+                Line(f"mbarrier_arrive_expect(&{full}[{word}], {size});", "what the copies below will bring"),
             )
     first = () if early else opening.pop(ring.tiles[0])
     context.stages.opening |= opening
-    nodes: list[Node] = [stage, *first, *body(statement.body)]
+    nodes: list[Node] = [stage, *first, *lower_body(context, statement, body)]
     return (*fixed, Loop(counting(context, ring, header), tuple(nodes)))
 
 
@@ -90,7 +91,7 @@ def lower_consumer_loop(
     context: Context, statement: For, ring: Ring, bounds: tuple[str, str, str], header: str, body: Body
 ) -> tuple[Node, ...]:
     """The multiplying warps' part of a loop."""
-    stage, parity = stage_lines(context, ring)
+    word, (stage, parity) = stage_word(context, ring), stage_lines(context, ring)
     position, stages = position_name(context, ring), stages_name(context, ring)
     full, empty = barrier_name(context, ring, "full"), barrier_name(context, ring, "empty")
     for helper in ("mbarrier_wait", "mbarrier_arrive"):
@@ -102,19 +103,21 @@ def lower_consumer_loop(
         before[0] | {id(s) for s in sums},
         position if ring.overlapped else "",
     )
-    context.stages.stage_of |= dict.fromkeys(ring.tiles, "stage")
-    inner = body(statement.body)
+    context.stages.stage_of |= dict.fromkeys(ring.tiles, word)
+    copies = copies_ahead(context, statement, ring, bounds, stages, position if ring.counted else "")
+    inner = lower_body(context, statement, body)
     context.stages.in_flight, context.stages.running_on = before
     nodes: list[Node] = [
         stage,
-        Line(f"mbarrier_wait(&{full}[stage], {parity});", "the tiles have arrived"),
+        Line(f"mbarrier_wait(&{full}[{word}], {parity});", "the tiles have arrived"),
+        *copies.arrival,
         *inner,
     ]
     if not ring.overlapped:
-        done = Line(f"mbarrier_arrive(&{empty}[stage]);")
+        done = Line(f"mbarrier_arrive(&{empty}[{word}]);")
         nodes.append(Line("__syncwarp();", "every lane is done with the stage"))
         nodes.append(Branch(f"{lane} == 0", (done,), (), ""))
-        return (Loop(counting(context, ring, header), tuple(nodes)),)
+        return (*copies.functions, *copies.first, Loop(counting(context, ring, header), tuple(nodes)))
     for helper in ("wgmma_commit", "wgmma_wait"):
         context.use_helper(helper)
     fixed_start = isinstance(statement.start, (Literal, Use)) and statement.variable not in context.scopes.outliving
@@ -139,7 +142,7 @@ def lower_consumer_loop(
         (Loop(counting(context, ring, header), tuple(nodes)), *end),
         comment="ptxas serialises products if a way leads around the wait for them",
     )
-    return (*start, some)
+    return (*copies.functions, *copies.first, *start, some)
 
 
 def products_in(context: Context, loop: For) -> tuple[Assign, ...]:
@@ -206,9 +209,10 @@ def lower_box_load(context: Context, statement: Assign) -> tuple[Node, ...]:
         context.stages.fixed_starts.get((target, number)) or context.speller.text(arg)
         for number, arg in enumerate(call.args)
     ]
-    last = f"&{barrier_of(context, ring, target, 'full')}[stage]{policy and f', {policy}'}"
+    stage = stage_word(context, ring)
+    last = f"&{barrier_of(context, ring, target, 'full')}[{stage}]{policy and f', {policy}'}"
     copies = box_copies(
-        context, target, tile, call, starts, f"{name}[stage]",
+        context, target, tile, call, starts, f"{name}[{stage}]",
         lambda place, at: Line(f"{helper}({place}, {call.attribute('map')}, {', '.join(at)}, {last});"),
     )  # fmt: skip
     return (*context.stages.opening.get(target, ()), *copies)

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from ..analysis.ranges import fits
 from ..diagnostics import CompilationError
 from ..ir.nodes import Call, CallFunction, DeviceFunction, Expr, Literal, Use, Variable
-from ..ir.walk import MOVES, used_variables
-from ..language.dtypes import DType, Element, PointerType
+from ..ir.walk import MOVES, subexpressions, used_variables
+from ..language.dtypes import DType, Element, PointerType, float32, float64
 from ..ops.casts import cuda_cast
 from ..ops.registry import OPS
 from .literals import literal_text
@@ -37,6 +37,8 @@ TERNARY = re.compile(r"^(\{\w+\}) \? (\{\w+\}) : (\{\w+\})$")
 WIDENED = re.compile(r"static_cast<long long>\(([\w\[\]. +*/%-]+)\)")
 WIDENING = frozenset(("add", "sub", "mul", "lt", "le", "gt", "ge", "eq", "ne"))  # C widens the narrower operand
 INNERMOST = re.compile(r"\([^()]*\)|\[[^][]*\]")
+FUNCTIONS = ("exp", "exp2", "log", "log2", "sin", "cos", "sqrt", "sqrt_rn", "rsqrt", "erf", "sigmoid")
+LONG = frozenset((*FUNCTIONS, "div", "fdiv", "div_rn"))  # on floats, several instructions each
 NARROW = frozenset(("add", "sub", "mul", "neg", "shl", "invert"))  # C computes these in int
 
 
@@ -75,6 +77,8 @@ class Speller:
         self.definitions: Mapping[Variable, Expr] = {}  # of variables that are assigned once
         self.doubles: frozenset[str] = frozenset()  # constants of the file that are doubles
         self.is_const: Callable[[Variable], bool] = lambda pointer: False  # whether it points to what is only read
+        # Where to find once what neighbours have in common, and what to add to their remainders.
+        self.first_of_vector: Callable[[Call, Point], tuple[Point, str] | None] = lambda call, point: None
         self._launch_word = launch_word
         self._function_name = function_name
         self._variable_text = variable_text
@@ -150,7 +154,12 @@ class Speller:
                 left = self.spell(call.args[0], below[0])
                 right = self.spell(call.args[1], below[1], wide=True)
                 return Text(f"{left.within(12, '+')} + {right.within(12, '+')}", 12, "+")
-        return self._operation(call, below, wide)
+        shared = self.first_of_vector(call, point) if point is not None and _is_shared(call) else None
+        if shared is None:
+            return self._operation(call, below, wide)
+        start, further = shared
+        first = self._operation(call, [self._down(call, arg, start) for arg in call.args], wide)
+        return Text(f"{first.within(12, '+')} + {further}", 12, "+") if further else first
 
     def _arange(self, call: Call, point: Point | None) -> Text:
         if point is None:
@@ -218,6 +227,9 @@ class Speller:
         if call.op == "add" and element.is_int() and operands[1].operator == "+":
             # Sums of integers need no parentheses: (a + b) + c and a + (b + c) are the same number.
             operands[1] = Text(operands[1].text, 13, "+")
+        if call.op == "where" and element in (float32, float64) and any(map(_takes_long, call.args[1:])):
+            self.used_helpers.setdefault("choose")
+            return Text(f"choose({', '.join(operand.text for operand in operands)})")
         text = _place(op.spelling(element), dict(zip(op.parameters, operands, strict=True)))
         result = call.type.element
         if call.op == "shr" and isinstance(result, DType) and result != element:
@@ -225,6 +237,26 @@ class Speller:
         if narrowed and call.op in NARROW and isinstance(result, DType) and _is_narrow(result):
             return Text(f"static_cast<{result.cuda}>({text.text})")
         return text
+
+
+def _is_shared(call: Call) -> bool:
+    """Whether a call compares integers, or divides them by more than a shift: neighbours may have the answer in common."""
+    element = call.args[1].type.element if len(call.args) == 2 else None
+    if call.op in ("lt", "le", "gt", "ge"):
+        return isinstance(element, DType) and element.is_int()
+    if call.op not in ("floordiv", "mod"):
+        return False
+    divisor = call.args[1]
+    while isinstance(divisor, Call) and divisor.op in MOVES:
+        divisor = divisor.args[0]
+    value = int(divisor.value) if isinstance(divisor, Literal) else 0
+    power = value > 0 and value & (value - 1) == 0
+    return isinstance(element, DType) and element.is_int() and not power
+
+
+def _takes_long(expr: Expr) -> bool:
+    """Whether an expression computes a function or a quotient of floats, which the compiler would branch around."""
+    return any(isinstance(part, Call) and (part.op in LONG or "." in part.op) for part in subexpressions(expr))
 
 
 def inverse(test: Text) -> str:

@@ -17,6 +17,7 @@ from ..schedule.ring_plan import Ring, Stagger
 from .context import Context, ctype
 from .dot import start_dot
 from .dot_wgmma import fragments_of, pin
+from .own_stages import lower_body, stage_word
 from .ring_barriers import barrier_name, has, position_name, stages_name
 from .rings import Body, counting
 from .tags import tag
@@ -91,7 +92,10 @@ def _declarations(context: Context, stagger: Stagger) -> tuple[Node, ...]:
 
 
 def _stage(context: Context, ring: Ring, turn: str) -> Line:
-    return Line(f"const int stage = {turn} % {stages_name(context, ring)};")
+    """The stage of a turn, where the tiles of the ring are read from."""
+    word = stage_word(context, ring)
+    context.stages.stage_of |= dict.fromkeys(ring.tiles, word)
+    return Line(f"const int {word} = {turn} % {stages_name(context, ring)};")
 
 
 def _arrival(context: Context, ring: Ring, word: str, tiles: tuple[Variable, ...], turn: str, stage: str) -> Line:
@@ -108,8 +112,7 @@ def _start_function(context: Context, ring: Ring, stagger: Stagger) -> tuple[tup
     nodes: list[Node] = [_stage(context, ring, turn)]
     for word, tiles in (("early_full", stagger.early), ("full", others)):
         if _reads(context, stagger, tiles):
-            nodes.append(_arrival(context, ring, word, tiles, turn, "stage"))
-    context.stages.stage_of |= dict.fromkeys(ring.tiles, "stage")
+            nodes.append(_arrival(context, ring, word, tiles, turn, stage_word(context, ring)))
     for dot in stagger.ahead:
         nodes += [*tag(dot.origin, FIRST, True, again=True), *start_dot(context, dot, from_zero=True)]
     nodes.append(Line("wgmma_commit();"))
@@ -120,7 +123,6 @@ def _start_function(context: Context, ring: Ring, stagger: Stagger) -> tuple[tup
 def _late_function(context: Context, ring: Ring, stagger: Stagger) -> tuple[tuple[Node, Node], str]:
     """The function that starts the late product of a turn, and its name."""
     name, turn = _name(context, "add_to", (stagger.late,)), context.names.shared_index("turn")
-    context.stages.stage_of |= dict.fromkeys(ring.tiles, "stage")
     nodes = (
         _stage(context, ring, turn),
         *tag(stagger.late.origin, LATE, True, again=True),
@@ -150,7 +152,7 @@ def _compute_function(
     stages.before = {**before[0], id(stagger.settled): settled}
     stages.started = before[1] | {id(dot) for dot in stagger.ahead}
     stages.postponed = before[2] | {id(stagger.late)}
-    nodes = body(statement.body)
+    nodes = lower_body(context, statement, body)
     stages.before, stages.started, stages.postponed = before
     index = f"{ctype(statement.variable.type)} {context.names.variable(ring.loop)}"
     header = f"const auto {name} = [&]({index}, int {turn})"

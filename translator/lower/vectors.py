@@ -7,9 +7,7 @@ from __future__ import annotations
 
 from ..ir.nodes import Assign, Call, Expr, Variable
 from ..schedule.access import Access, plan_load
-from ..schedule.exchange import LANE_BITS
-from ..schedule.layout import REGISTER, Layout
-from ..schedule.warp_copies import WarpCopy
+from ..schedule.layout import Layout
 from .context import Context
 from .point import Index, Point, point_of
 from .unit import Line, Loop, Node
@@ -65,73 +63,6 @@ def copies_of_repeated(context: Context, name: str, target: Variable, access: Ac
         header = f"for (int {turns[axis]} = {first.get(axis, 0)}; {turns[axis]} < {limit}; ++{turns[axis]})"
         nodes = (Loop(header, nodes, unroll=True),)
     return nodes
-
-
-def place_of_own(context: Context, statement: Assign, point: Point, slot: str) -> str:
-    """The place of a vector, or an element, that was copied ahead for the thread with this `slot` among all places."""
-    layout, access = context.schedule.layouts[statement.target], access_of(context, statement)
-    number = ""
-    for axis in layout.array_axes():
-        index, repeat = point.indices[axis], dict(access.repeats).get(axis, 1)
-        count = vectors_name(context, layout, access) if axis == access.axis else context.count(layout.axes[axis])
-        text = index.vector or index.text
-        if text == "0":
-            continue  # the only one
-        if repeat > 1:
-            count, text = f"{count} / {repeat}", f"{text} / {repeat}"
-        if number:
-            factor = count if count.isidentifier() or count.isdigit() else f"({count})"
-            number = f"{f'({number})' if ' + ' in number else number} * {factor}"
-        number = f"{number} + {text}" if number else text
-    all_places = places_of_all(context, statement.target)
-    all_places = f"({all_places})" if " / " in all_places else all_places
-    threads = f"({number}) * {all_places}" if " + " in number else f"{number} * {all_places}"
-    place = f"{threads} + {slot}" if number else slot
-    if access.width > 1:
-        place = f"{place if place == slot else f'({place})'} * {width_name(context, layout, access)}"
-    return f"{context.stages.own[statement.target]}[{place}]"
-
-
-def slot_read(context: Context, target: Variable) -> str:
-    """Which of the places of all threads holds what this one takes of a tile: the one of the thread that copied it."""
-    copy = context.schedule.warp_copies.get(target)
-    if copy is None:
-        return context.roles.tid
-    comment = f"where this lane's part of {target.name} is copied to"
-    return context.thread_place(f"{target.name}_slot", _swizzled(context, copy.copiers, copy), comment)
-
-
-def slot_filled(context: Context, target: Variable) -> str:
-    """Which of them this thread copies to."""
-    copy = context.schedule.warp_copies.get(target)
-    if copy is None or (not copy.swizzle.pairs and copy.lane_bits == LANE_BITS):
-        return context.roles.tid
-    bits = (*range(copy.lane_bits), *range(LANE_BITS, LANE_BITS + len(copy.copiers) - copy.lane_bits))
-    text = _swizzled(context, bits, copy)
-    order = "so that reads meet different banks" if copy.swizzle.pairs else "one lane's for several"
-    return context.thread_place(f"{target.name}_filled", text, f"where this lane's copies go, {order}")
-
-
-def places_of_all(context: Context, target: Variable) -> str:
-    """How many places a register, or a vector, of all threads takes."""
-    copy = context.schedule.warp_copies.get(target)
-    shared = LANE_BITS - copy.lane_bits if copy else 0
-    return f"NUM_THREADS / {1 << shared}" if shared else "NUM_THREADS"
-
-
-def _swizzled(context: Context, bits: tuple[int, ...], copy: WarpCopy) -> str:
-    """The place of the thread whose number is chosen by these bits of this thread's number."""
-    whole = bits == tuple(range(context.schedule.num_threads.bit_length() - 1))
-    texts = [context.roles.tid if whole else context.roles.thread_text(bits)]
-    for term in copy.swizzle.terms(0):
-        sources = tuple(bits[term[bit][1]] if bit in term else REGISTER for bit in range(max(term) + 1))
-        texts.append(context.roles.thread_text(sources))
-    return " ^ ".join(f"({text})" if " + " in text else text for text in texts) if len(texts) > 1 else texts[0]
-
-
-def place_of_scalar(context: Context, target: Variable) -> str:
-    """The place of a scalar that this thread has copied ahead for itself."""
-    return f"{context.stages.own[target]}[{context.roles.tid}]"
 
 
 def vectors(context: Context, layout: Layout, access: Access, body: object) -> tuple[Node, ...]:

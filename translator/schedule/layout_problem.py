@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from ..analysis.axis_info import AxisInfo, axis_info
 from ..analysis.facts import Facts
 from ..analysis.unit_stride import unit_axes
-from ..ir.nodes import Assign, Call, Effect, Expr, Kernel, Statement, Use, Variable
+from ..ir.nodes import Assign, Call, Effect, Expr, For, Kernel, Statement, Use, Variable, While
 from ..ir.walk import children, expressions, statements
 from ..language.dtypes import PointerType
 from .layout import Layout
@@ -33,12 +33,16 @@ class Relation:
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """A load or store: what is known of its addresses, bytes of an element, axes along which neighbours are neighbours."""
+    """A load or store: what is known of its addresses, bytes of an element, axes along which neighbours are neighbours.
+
+    `repeated` says that it stands in a loop.
+    """
 
     info: AxisInfo
     itemsize: int
     side_by_side: frozenset[int]
     loads: bool
+    repeated: bool
 
 
 @dataclass(slots=True)
@@ -66,8 +70,10 @@ class Problem:
 def find_problem(kernel: Kernel, facts: Facts) -> Problem:
     """Everything that the layouts of a kernel's tiles depend on, without answers."""
     problem = Problem()
+    loops = [statement for statement in statements(kernel.body) if isinstance(statement, (For, While))]
+    repeated = {id(inner) for loop in loops for inner in statements(loop.body)}
     for statement in statements(kernel.body):
-        _collect(problem, statement, facts)
+        _collect(problem, statement, facts, id(statement) in repeated)
     problem.index()
     return problem
 
@@ -90,7 +96,7 @@ def statement_node(statement: Statement, facts: Facts) -> Node | None:
     return None
 
 
-def _collect(problem: Problem, statement: Statement, facts: Facts) -> None:
+def _collect(problem: Problem, statement: Statement, facts: Facts, repeated: bool) -> None:
     targets = statement.targets if isinstance(statement, Assign) else ()
     if targets and all(target in facts.unused for target in targets):
         return
@@ -113,10 +119,12 @@ def _collect(problem: Problem, statement: Statement, facts: Facts) -> None:
                 problem.shapes[node] = root.type.shape
                 for variable, path in tile_uses(root, facts):
                     problem.relations.append(Relation(node, variable, path, id(statement)))
-        _collect_structure(problem, statement, expr, node, facts)
+        _collect_structure(problem, statement, expr, node, facts, repeated)
 
 
-def _collect_structure(problem: Problem, statement: Statement, expr: Expr, node: Node, facts: Facts) -> None:
+def _collect_structure(
+    problem: Problem, statement: Statement, expr: Expr, node: Node, facts: Facts, repeated: bool
+) -> None:
     """What a structured operation adds: its access to memory, its results' layouts."""
     if not isinstance(expr, Call):
         return
@@ -125,7 +133,8 @@ def _collect_structure(problem: Problem, statement: Statement, expr: Expr, node:
         if isinstance(pointer.type.element, PointerType):
             info = axis_info(pointer, facts.environments[id(statement)])
             side_by_side = unit_axes(pointer, facts.definitions)
-            access = Access(info, pointer.type.element.element_ty.itemsize, side_by_side, expr.op == "load")
+            itemsize = pointer.type.element.element_ty.itemsize
+            access = Access(info, itemsize, side_by_side, expr.op == "load", repeated)
             problem.accesses.setdefault(node, []).append(access)
     targets = statement.targets if isinstance(statement, Assign) else ()
     if expr.op == "reduce" and expr.attribute("axis") is not None:

@@ -16,13 +16,16 @@ from ..artifact import Options, Target
 from ..ir.nodes import Assign, Call, Expr, Kernel, Use, Variable
 from ..ir.walk import children, expressions, statements
 from .access import ACCESS_BYTES
+from .block_copies import choose_block_copies
 from .box_stores import cut_stores
 from .coalesced_stores import coalesce_stores
 from .dots import Dots, plan_dots, sums_apart
 from .held_operands import Words, held_operands
 from .instructions import OTHER_REGISTERS, consumer_registers
+from .late_loads import choose_late_loads
 from .layout import Layout, blocked, drop_axis, padded
-from .layout_problem import Node, Path, Problem, find_problem, statement_node
+from .layout_problem import Access, Node, Path, Problem, find_problem, statement_node
+from .loads_in_flight import blocks_for_loads
 from .paths import operand_axes, result_axes
 from .plan import Conversion, Schedule
 from .recomputed import ENOUGH_BLOCKS, Recomputed, choose_recomputed, is_exchange
@@ -65,9 +68,12 @@ def choose_layouts(
     tiles = [tile for variable, tile in dots.staged.items() if variable not in rings.twins]
     room = shared_room(kernel, target.max_dynamic_shared_bytes, layouts, tiles, rings, bool(conversions), num_threads)
     store_parts, rings = cut_stores(kernel, facts, problem.answers, rings)
-    recomputed = _recomputed(kernel, facts, problem, conversions, in_registers, dots, rings)
+    fixed = {one.variable for wanted in conversions.values() for one in wanted}
+    recomputed = _recomputed(kernel, facts, problem, fixed, in_registers, dots, rings)
     counted = recomputed.seen_by(facts)
     in_registers = {v: layout for v, layout in in_registers.items() if v not in recomputed.variables}
+    late_loads = choose_late_loads(kernel, counted, in_registers, problem.answers, fixed, rings)
+    in_registers = {v: layout for v, layout in in_registers.items() if v not in late_loads}
     in_shared = choose_shared(kernel, counted, in_registers, num_threads, room)
     peak = peak_registers(kernel, counted, in_registers) + sums_apart(dots)
     if rings.has_producer:
@@ -76,8 +82,12 @@ def choose_layouts(
     crowded = needs_whole_multiprocessor(peak, num_threads)
     beside = blocks_beside(in_shared, in_registers, num_threads, target.max_dynamic_shared_bytes)
     made_room_for = recomputed.blocks and min(recomputed.blocks, beside)
+    waiting = frozenset(map(id, _exchanges(kernel, problem))) | conversions.keys()
+    loading = None if dots.plans else blocks_for_loads(kernel, in_registers, waiting, peak, num_threads)
     warp_copies = choose_warp_copies(kernel, facts, layouts, rings)
+    block_copies = choose_block_copies(kernel, facts, layouts, rings, num_threads)
     copied = {tile: copy.layout for tile, copy in warp_copies.items()}
+    copied |= {tile: copy.layout for tile, copy in block_copies.items()}
     return Schedule(
         layouts=layouts,
         statement_layouts={node: layout for node, layout in problem.answers.items() if isinstance(node, int)},
@@ -85,35 +95,41 @@ def choose_layouts(
         conversions={key: tuple(value) for key, value in conversions.items()},
         in_shared=in_shared,
         recomputed=recomputed,
+        late_loads=late_loads,
         dots=dots.plans,
         staged=dots.staged,
         store_parts=store_parts,
         rings=rings,
         warp_copies=warp_copies,
-        blocks_per_multiprocessor=made_room_for or (blocks if rings.has_producer else 1 if crowded else None),
+        block_copies=block_copies,
+        blocks_per_multiprocessor=made_room_for or (blocks if rings.has_producer else 1 if crowded else loading),
         wants_second_block=blocks == 1 and wants_second_block(rings, peak, options.num_warps),
         options=options,
         target=target,
     )
 
 
+def _exchanges(kernel: Kernel, problem: Problem) -> list[Assign]:
+    """The reductions in which warps wait for each other."""
+    return [
+        statement
+        for statement in statements(kernel.body)
+        if isinstance(statement, Assign) and is_exchange(statement, problem.answers.get(id(statement)))
+    ]
+
+
 def _recomputed(
     kernel: Kernel,
     facts: Facts,
     problem: Problem,
-    conversions: dict[int, list[Conversion]],
+    fixed: set[Variable],
     layouts: dict[Variable, Layout],
     dots: Dots,
     rings: Rings,
 ) -> Recomputed:
     if dots.plans:
         return Recomputed()
-    exchanges = [
-        statement
-        for statement in statements(kernel.body)
-        if isinstance(statement, Assign) and is_exchange(statement, problem.answers.get(id(statement)))
-    ]
-    fixed = {one.variable for wanted in conversions.values() for one in wanted}
+    exchanges = _exchanges(kernel, problem)
     enough = (
         1 if any(ring.own for ring in rings.rings) else ENOUGH_BLOCKS
     )  # threads that load ahead need no other block
@@ -174,16 +190,31 @@ def _anchor(problem: Problem, node: Node, thread_bits: int, alone: bool = False)
         per_thread *= padded(side)
     per_thread = max(per_thread // num_threads, 1)
     best_axis, best = len(shape) - 1, (False, 1, False)
-    for member in (node,) if alone else _alike(problem, node):
+    members = (node,) if alone else _alike(problem, node)
+    longest = min(
+        per_thread, _longest_run([access for member in members for access in problem.accesses.get(member, ())])
+    )
+    for member in members:
         for access in problem.accesses.get(member, ()):
             info, itemsize = access.info, access.itemsize
             for axis in reversed(range(len(shape))):
                 contiguity = min(info.contiguity[axis], padded(shape[axis]))
                 aligned = max(info.divisibility[axis] // itemsize, 1) if contiguity > 1 else 1
-                run = min(contiguity, aligned, max(ACCESS_BYTES // itemsize, 1), per_thread)
+                run = min(contiguity, aligned, max(ACCESS_BYTES // itemsize, 1), longest)
                 if (contiguity > 1, run, axis in access.side_by_side) > best:
                     best_axis, best = axis, (contiguity > 1, run, axis in access.side_by_side)
     return blocked(shape, num_threads, best_axis, best[1], _repeats(problem, node, best_axis, per_thread // best[1]))
+
+
+def _longest_run(accesses: list[Access]) -> int:
+    """How many consecutive elements a thread has at most, so that it stores them at once.
+
+    In two stores each would leave gaps that the other fills, and sectors be written in pieces. What stands behind a loop
+    with other accesses does not count.
+    """
+    inner = any(access.repeated for access in accesses)
+    sizes = [access.itemsize for access in accesses if not access.loads and access.repeated == inner]
+    return max(ACCESS_BYTES // max(sizes, default=1), 1)
 
 
 def _repeats(problem: Problem, node: Node, fast_axis: int, most: int) -> dict[int, int]:

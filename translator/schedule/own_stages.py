@@ -46,6 +46,20 @@ def own_loads(plan: RingPlan, loop: For, top: list[Statement]) -> dict[int, Assi
     return found
 
 
+def large_loads(own: dict[int, Assign]) -> dict[int, Assign]:
+    """The loads, if tiles among them are so large that it pays beside tensor copies: weights that a dot's operand is made of.
+
+    A row of statistics is there soon enough.
+    """
+    return own if any(_tile_bytes(statement.target) >= LEAST_BYTES for statement in own.values()) else {}
+
+
+def _tile_bytes(variable: Variable) -> int:
+    """Bytes of a tile, with its padding; none of a scalar."""
+    type_ = variable.type
+    return math.prod(map(padded, type_.shape)) * type_.dtype.itemsize if type_.is_tile else 0
+
+
 def _is_plain_load(plan: RingPlan, statement: Assign) -> bool:
     """Whether a load brings elements into registers, from memory that the kernel does not write, without special wishes."""
     call, target = statement.value, statement.targets[0]
@@ -72,7 +86,7 @@ def own_stages(plan: RingPlan, loop: For, held: tuple[Variable, ...]) -> int:
     threads = plan.options.num_warps * LANES
     dots = any(id(inner) in plan.dots.plans for inner in statements(loop.body))
     asked = dict(loop.options).get("num_stages")
-    bytes_of_tiles = sum(math.prod(map(padded, v.type.shape)) * v.type.dtype.itemsize for v in held if v.type.is_tile)
+    bytes_of_tiles = sum(map(_tile_bytes, held))
     bytes_of_stage = bytes_of_tiles + sum(threads * v.type.dtype.itemsize for v in held if not v.type.is_tile)
     wanted = (plan.options.num_stages if asked is None else int(asked)) - 1
     plan.blocks = plan.blocks or _blocks(plan, threads)  # the same for every loop

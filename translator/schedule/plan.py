@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from ..artifact import Options, Target
 from ..ir.nodes import Variable
+from .block_copies import BlockCopy
 from .dots import DotPlan
 from .layout import Layout
 from .recomputed import Recomputed
@@ -34,6 +35,7 @@ class Schedule:
       conversions: by `id` of the statement that needs them.
       in_shared: tiles that live in shared memory instead of registers, each thread's elements in a column of its own.
       recomputed: tiles that are functions of the register's index instead of arrays.
+      late_loads: tiles that are functions of the register's index too, which load the element.
       dots: instruction, layout and operands of every dot, by `id` of the statement.
       staged: loaded tiles that go to shared memory for dots alone, with their format there; `layouts` has the layout in
         which threads copy them.
@@ -41,6 +43,7 @@ class Schedule:
         copies for all.
       rings: loops that load ahead, and the tensor maps that they use.
       warp_copies: tiles that threads load ahead for themselves, but other lanes of the warp copy than those that hold them.
+      block_copies: those that all threads copy for one another.
       blocks_per_multiprocessor: how many the register allocation must leave room for; None leaves it to ptxas. 1 keeps
         ptxas from spilling in pursuit of an occupancy that the tiles rule out.
       wants_second_block: whether a schedule for two of them should be tried (`second_block.py`).
@@ -52,15 +55,22 @@ class Schedule:
     conversions: dict[int, tuple[Conversion, ...]]
     in_shared: frozenset[Variable]
     recomputed: Recomputed
+    late_loads: frozenset[Variable]
     dots: dict[int, DotPlan]
     staged: dict[Variable, SharedTile]
     store_parts: dict[int, int]
     rings: Rings
     warp_copies: dict[Variable, WarpCopy]
+    block_copies: dict[Variable, BlockCopy]
     blocks_per_multiprocessor: int | None
     wants_second_block: bool
     options: Options
     target: Target
+
+    @property
+    def functions(self) -> frozenset[Variable]:
+        """Tiles that are functions of the register's index instead of arrays."""
+        return self.recomputed.variables | self.late_loads
 
     @property
     def num_threads(self) -> int:

@@ -9,8 +9,8 @@ loop's variable alone, so that any iteration's loads can be started from any oth
   they lie in memory (row_copies.py).
 - "own": no tile of the loop is for a dot; every thread starts copies of what it will hold itself, `stages` ahead.
 
-In rings of the last two kinds, tiles that are used in registers are loaded ahead too (`own_stages.py`). A load that depends
-on what an iteration computes is in no ring: it is made when its turn comes.
+Tiles that are used in registers are loaded ahead too (`own_stages.py`), beside tensor copies where they are large. A load
+that depends on what an iteration computes is in no ring: it is made when its turn comes.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from ..ir.walk import assigned_variables, expressions, statements, used_variable
 from .dots import Dots, dot_statements, operand_of, plan_dots
 from .instructions import WGMMA_CAPABILITY
 from .outliving import Reads, find_reads
-from .own_stages import may_load_ahead, own_loads, own_stages
+from .own_stages import large_loads, may_load_ahead, own_loads, own_stages
 from .persistence import can_persist
 from .pointers import pointer_sources, read_only_pointers, roots_of
 from .producer import producible, waits_for_grids
@@ -148,9 +148,13 @@ def _plan_loop(plan: RingPlan, loop: For, nested: bool, most_stages: int, reads:
                 plan, statement, box, boxed_tile(plan, statement.target, box), loop.variable
             )
         tiles = tuple(statement.target for statement in loads)
+        own = large_loads(own_loads(plan, loop, top))
+        plan.replaced |= own
+        held = tuple(statement.target for statement in own.values())
         stages = min(_wanted_stages(plan, tiles), most_stages)
         counted = nested or not plain
-        plan.rings.append(Ring(loop.variable, "tma", tiles, stages, counted, _overlapped(plan, loop, tiles)))
+        overlapped = _overlapped(plan, loop, tiles)
+        plan.rings.append(Ring(loop.variable, "tma", tiles, stages, counted, overlapped, own=held))
         return
     moved, rows = [], []
     for statement in loads:

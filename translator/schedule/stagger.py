@@ -76,7 +76,7 @@ def _early_places(ring: Ring, stagger: Stagger | None) -> tuple[bool, ...]:
 def _stagger(
     loop: For, ring: Ring, facts: Facts, dots: Dots, layouts: Mapping[Variable, Layout], spare: int
 ) -> Stagger | None:
-    if ring.kind != "tma" or ring.overlapped:
+    if ring.kind != "tma" or ring.overlapped or ring.own:
         return None
     body = _Body(loop, ring, facts, dots)
     if not body.is_plain:

@@ -61,7 +61,7 @@ def choose_warp_copies(
         if not isinstance(call, Call) or call.op != "load":
             continue
         mask = call.args[1] if len(call.args) > 1 else None
-        if not all(_is_computed_anywhere(operand, facts) for operand in call.args[:2]):
+        if not all(is_computed_anywhere(operand, facts) for operand in call.args[:2]):
             continue  # such as a list of rows, of which each lane holds what its own elements come from
         access = plan_load(call.args[0], mask, layouts[target], facts, environment)
         itemsize, repeats = target.type.dtype.itemsize, axis_info(call.args[0], environment).constancy
@@ -71,7 +71,7 @@ def choose_warp_copies(
     return found
 
 
-def _is_computed_anywhere(expr: Expr, facts: Facts) -> bool:
+def is_computed_anywhere(expr: Expr, facts: Facts) -> bool:
     """Whether any lane can compute any element of a tile, because it comes from no tile that registers hold."""
     pending, seen = [expr], set()
     while pending:

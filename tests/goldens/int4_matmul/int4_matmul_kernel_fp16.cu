@@ -4,7 +4,7 @@
 //   arguments  a_ptr, scale_ptr: const half*, 16-byte aligned; packed_ptr: const int*, 16-byte aligned;
 //              c_ptr: half*, 16-byte aligned; M, N, K: int, multiples of 16
 //   constexpr  BLOCK_M = 64, BLOCK_N = 64, BLOCK_K = 64, GROUP = 64
-//   launch     grid (blocks, programs, 1), block (256, 1, 1), dynamic shared memory 82944 bytes
+//   launch     grid (blocks, programs, 1), block (256, 1, 1), dynamic shared memory 103424 bytes
 //              each block takes every gridDim.x-th of num_programs programs, the first blockIdx.x
 //   maps       a_map: a_ptr [M, K], strides in bytes [K * 2]; box [64, 64], 128-byte swizzle
 //              c_map: c_ptr [M, N], strides in bytes [N * 2]; box [64, 64], 128-byte swizzle
@@ -57,15 +57,6 @@ __device__ __forceinline__ void load_vec(T* target, const T* source)
     using Whole = typename Packet<N * sizeof(T)>::Type;
     const Whole packet = *reinterpret_cast<const Whole*>(source);
     memcpy(target, &packet, N * sizeof(T));
-}
-
-// Loads N consecutive elements if `inside`; otherwise nothing is read and each becomes `other`.
-template <int N, typename T>
-__device__ __forceinline__ void load_vec_if(T* target, const T* source, bool inside, T other)
-{
-    #pragma unroll
-    for (int i = 0; i < N; ++i) target[i] = other;
-    if (inside) load_vec<N>(target, source);
 }
 
 // Stores N consecutive elements in one access; `target` is aligned to their size.
@@ -245,6 +236,33 @@ __device__ __forceinline__ void warpgroup_grow()
     asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" :: "n"(REGS));
 }
 
+// Starts an asynchronous copy of the first `bytes` of 16 bytes to shared memory; the others become zeros.
+__device__ __forceinline__ void cp_async_16(void* dst, const void* src, int bytes)
+{
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
+                 :: "r"(shared_address(dst)), "l"(src), "r"(bytes) : "memory");
+}
+
+// Starts an asynchronous copy of the first `bytes` of 8 bytes to shared memory; the others become zeros.
+__device__ __forceinline__ void cp_async_8(void* dst, const void* src, int bytes)
+{
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 8, %2;"
+                 :: "r"(shared_address(dst)), "l"(src), "r"(bytes) : "memory");
+}
+
+// Closes the group of copies started since the previous commit.
+__device__ __forceinline__ void cp_async_commit()
+{
+    asm volatile("cp.async.commit_group;" ::: "memory");
+}
+
+// Waits until at most PENDING of this thread's groups are still in flight.
+template <int PENDING>
+__device__ __forceinline__ void cp_async_wait()
+{
+    asm volatile("cp.async.wait_group %0;" :: "n"(PENDING) : "memory");
+}
+
 // Stores four 8x8 matrices of 16-bit elements; lane i passes the address of row i % 8 of matrix i / 8.
 __device__ __forceinline__ void stmatrix_x4(void* row, unsigned r0, unsigned r1, unsigned r2, unsigned r3)
 {
@@ -328,8 +346,12 @@ struct alignas(1024) SharedArrays {
     alignas(1024) half c_shared[BLOCK_M * BLOCK_N];   // c on its way out, 128-byte swizzle
     alignas(16) Barrier full[NUM_STAGES];   // completes when the tiles of a stage have arrived
     alignas(16) Barrier empty[NUM_STAGES];   // completes when every multiplying warp is done with a stage
+    // packed on its way, each thread's own
+    alignas(16) int packed_ahead[NUM_STAGES][(PACKED_ROWS / 8) * PACKED_COLS * NUM_THREADS];
+    // scale on its way, each warp's own
+    alignas(16) half scale_ahead[NUM_STAGES][PACKED_COLS * NUM_THREADS / 2];
 };
-static_assert(sizeof(SharedArrays) == 82944, "the launch line in the header above");
+static_assert(sizeof(SharedArrays) == 103424, "the launch line in the header above");
 
 extern "C" __global__ void __launch_bounds__(NUM_THREADS + WARPGROUP_SIZE, 2)
 int4_matmul_kernel(const half* a_ptr, const int* packed_ptr, const half* scale_ptr, half* c_ptr, int M, int N,
@@ -337,12 +359,21 @@ int4_matmul_kernel(const half* a_ptr, const int* packed_ptr, const half* scale_p
                    const __grid_constant__ TensorMap c_map)
 {
     extern __shared__ __align__(1024) unsigned char shared_bytes[];
-    auto& [a, b_shared, c_shared, full, empty] = *reinterpret_cast<SharedArrays*>(shared_bytes);
+    SharedArrays& shared = *reinterpret_cast<SharedArrays*>(shared_bytes);
+    auto& a = shared.a;
+    auto& b_shared = shared.b_shared;
+    auto& c_shared = shared.c_shared;
+    auto& full = shared.full;
+    auto& empty = shared.empty;
+    auto& packed_ahead = shared.packed_ahead;
+    auto& scale_ahead = shared.scale_ahead;
     const int tid = threadIdx.x;
     const int warp = tid / WARP_SIZE;
     const int lane = tid % WARP_SIZE;
     const int packed_col = tid % PACKED_COL_THREADS;   // this thread's place along the columns of packed
     const int packed_row = tid / PACKED_COL_THREADS;   // this thread's place along the rows of packed
+    const int scale_filled = warp * 16 + lane % 16;   // where this lane's copies go, one lane's for several
+    const int scale_slot = warp * 16 + lane % 16;   // where this lane's part of scale is copied to
     const int program_y = blockIdx.y;
     if (tid == NUM_THREADS) {
         tensor_map_prefetch(a_map);
@@ -388,23 +419,45 @@ int4_matmul_kernel(const half* a_ptr, const int* packed_ptr, const half* scale_p
             int shift[PACKED_ROWS];
             #pragma unroll
             for (int r = 0; r < PACKED_ROWS; ++r) shift[r] = offs_k[r] % 8 * 4;
-            // L20: n_mask = offs_n[None, :] < N    (tested where it is used)
+            // L20: n_mask = offs_n[None, :] < N    (the copies keep to it)
 
             // L22: accumulator = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
             float accumulator[ROWS][COLS] = {};
             // L23: for k in range(0, K, BLOCK_K):    (the multiplying warps' part)
+            // Starts the loads of iteration k into a stage.
+            const auto load_tiles = [&](int k, int stage) {
+                // L28: packed = tl.load(packed_ptr + (rows // 8)[:, None] * N + offs_n[None, :], mask=b_mask,
+                //     other=0)
+                //         (its copies, made ahead)
+                cp_async_16(&packed_ahead[stage][tid * PACKED_VEC],
+                            packed_ptr + static_cast<long long>((k + offs_k[0]) / 8) * N + offs_n,
+                            k + offs_k[0] < K && offs_n < N ? 16 : 0);
+                // L30: scale = tl.load(scale_ptr + (k // GROUP) * N + offs_n[None, :], mask=n_mask,
+                //     other=0.0)
+                //         (its copies, made ahead)
+                if (lane < 16) {   // the other lanes want the same
+                    cp_async_8(&scale_ahead[stage][scale_filled * PACKED_VEC],
+                               scale_ptr + static_cast<long long>(k / GROUP) * N + offs_n,
+                               offs_n < N ? 8 : 0);
+                }
+            };
+            for (int trip = 0; trip < NUM_STAGES; ++trip) {
+                if (trip * BLOCK_K < K) load_tiles(trip * BLOCK_K, (used + trip) % NUM_STAGES);
+                cp_async_commit();
+            }
             for (int k = 0; k < K; k += BLOCK_K, ++used) {
                 const int stage = used % NUM_STAGES;
                 mbarrier_wait(&full[stage], used / NUM_STAGES % 2);   // the tiles have arrived
-                // L24: rows = k + offs_k
-                const int rows = k + offs_k[0];   // this thread's first
+                cp_async_wait<NUM_STAGES - 1>();   // what this thread has copied has arrived
+                __syncwarp();   // and what other lanes have copied for it
+                // L24: rows = k + offs_k    (folded into the copies)
                 // L25: a_mask = (offs_m[:, None] < M) & (rows[None, :] < K)    (the copies keep to it)
-                // L27: b_mask = (rows[:, None] < K) & n_mask    (tested where it is used)
+                // L27: b_mask = (rows[:, None] < K) & n_mask    (the copies keep to it)
                 // L28: packed = tl.load(packed_ptr + (rows // 8)[:, None] * N + offs_n[None, :], mask=b_mask,
                 //     other=0)
+                //         (from where it was copied)
                 int packed[PACKED_ROWS][PACKED_COLS];
-                load_vec_if<PACKED_VEC>(packed[0], packed_ptr + static_cast<long long>(rows / 8) * N + offs_n,
-                                        rows < K && offs_n < N, 0);
+                load_vec<PACKED_VEC>(packed[0], &packed_ahead[stage][tid * PACKED_VEC]);
                 #pragma unroll
                 for (int copy = 1; copy < 8; ++copy) {
                     #pragma unroll
@@ -413,9 +466,13 @@ int4_matmul_kernel(const half* a_ptr, const int* packed_ptr, const half* scale_p
                 // L29: weight = ((packed >> shift[:, None]) & 15) - 8    (formed where it is used)
                 // L30: scale = tl.load(scale_ptr + (k // GROUP) * N + offs_n[None, :], mask=n_mask,
                 //     other=0.0)
+                //         (from where it was copied)
                 half scale[PACKED_COLS];
-                load_vec_if<PACKED_VEC>(scale, scale_ptr + static_cast<long long>(k / GROUP) * N + offs_n,
-                                        offs_n < N, __float2half(0.0f));
+                load_vec<PACKED_VEC>(scale, &scale_ahead[stage][scale_slot * PACKED_VEC]);
+                __syncwarp();   // every lane has read what is overwritten next
+                const int ahead = k + NUM_STAGES * BLOCK_K;
+                if (ahead < K) load_tiles(ahead, stage);
+                cp_async_commit();   // possibly of nothing: one group per iteration
                 // L31: b = weight.to(tl.float16) * scale
                 half b[PACKED_ROWS][PACKED_COLS];
                 #pragma unroll

@@ -60,7 +60,7 @@ __device__ __forceinline__ State combine_warps(const State (&partial)[WARPS][SLO
     return state;
 }
 
-extern "C" __global__ void __launch_bounds__(NUM_THREADS)
+extern "C" __global__ void __launch_bounds__(NUM_THREADS, 4)
 layer_norm_bwd_dwdb(const float* dw_part_ptr, const float* db_part_ptr, float* dw_ptr, float* db_ptr, int G,
                     int N)
 {

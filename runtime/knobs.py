@@ -1,0 +1,153 @@
+"""`triton.knobs`: settings that programs read and change while they run.
+
+Every setting is another name of something that exists without it: of an environment variable, which launches read, or of
+the functions to call around launches. Settings of Triton's that nothing here answers to are errors, so that
+`getattr(knobs.nvidia, ..., None)` finds none and a program that needs one says so.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from tilewright.runtime.hooks import COMPILE_HOOKS, LAUNCH_HOOKS
+
+
+class HookChain:
+    """Functions that are called in the order in which they were added; assigning a function leaves it alone in the chain."""
+
+    def __init__(self, calls: list[Callable[..., Any]] | None = None) -> None:
+        """`calls` is the list that is read where the functions are called."""
+        self.calls = [] if calls is None else calls
+
+    def add(self, function: Callable[..., Any]) -> None:
+        """Appends a function that is not there yet."""
+        if function not in self.calls:
+            self.calls.append(function)
+
+    def remove(self, function: Callable[..., Any]) -> None:
+        """Takes a function out, if it is there."""
+        if function in self.calls:
+            self.calls.remove(function)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> None:
+        """Calls all."""
+        for function in self.calls:
+            function(*args, **kwargs)
+
+
+class Switch:
+    """An environment variable that is on or off."""
+
+    def __init__(self, variable: str, default: bool = False) -> None:
+        """`default` counts while the variable is not set."""
+        self.variable, self.default = variable, default
+
+    def get(self) -> bool:
+        """Whether it is on."""
+        return os.environ.get(self.variable, "1" if self.default else "0") not in ("", "0")
+
+    def put(self, value: Any) -> None:
+        """Sets the variable, which programs that this one starts see as well."""
+        os.environ[self.variable] = "1" if value else "0"
+
+
+class Word:
+    """An environment variable that is a text, or None."""
+
+    def __init__(self, variable: str) -> None:
+        """`variable` is its name."""
+        self.variable = variable
+
+    def get(self) -> str | None:
+        """The text."""
+        return os.environ.get(self.variable)
+
+    def put(self, value: str | os.PathLike[str] | None) -> None:
+        """Sets the variable, or removes it with None."""
+        if value is None:
+            os.environ.pop(self.variable, None)
+        else:
+            os.environ[self.variable] = os.fspath(value)
+
+
+class Chain:
+    """A `HookChain`, to which a function, another chain or None can be assigned."""
+
+    def __init__(self, calls: list[Callable[..., Any]]) -> None:
+        """`calls` is the list that is read where the functions are called."""
+        self.chain = HookChain(calls)
+
+    def get(self) -> HookChain:
+        """The chain."""
+        return self.chain
+
+    def put(self, value: Any) -> None:
+        """Puts functions in the place of those that are there."""
+        self.chain.calls[:] = value.calls if isinstance(value, HookChain) else [] if value is None else [value]
+
+
+class Single(Chain):
+    """A function, or None."""
+
+    def get(self) -> Any:  # type: ignore[override]
+        """The function."""
+        return self.chain.calls[0] if self.chain.calls else None
+
+
+class Group:
+    """Settings by name."""
+
+    def __init__(self, name: str, settings: dict[str, Any]) -> None:
+        """`name` is what messages call the group."""
+        vars(self).update(_name=name, _settings=settings)
+
+    def __getattr__(self, name: str) -> Any:
+        return self._setting(name).get()
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        self._setting(name).put(value)
+
+    def __dir__(self) -> list[str]:
+        return [*self._settings, "scope"]
+
+    def _setting(self, name: str) -> Any:
+        settings: dict[str, Any] = vars(self)["_settings"]
+        if name not in settings:
+            raise AttributeError(
+                f"tilewright has no setting knobs.{vars(self)['_name']}.{name}; it has {', '.join(settings)}"
+            )
+        return settings[name]
+
+    @contextlib.contextmanager
+    def scope(self) -> Iterator[None]:
+        """Puts everything back at its end."""
+        settings: dict[str, Any] = vars(self)["_settings"]
+        words = {s.variable: os.environ.get(s.variable) for s in settings.values() if isinstance(s, (Switch, Word))}
+        chains = [(s.chain.calls, list(s.chain.calls)) for s in settings.values() if isinstance(s, Chain)]
+        try:
+            yield
+        finally:
+            for variable, value in words.items():
+                Word(variable).put(value)
+            for calls, before in chains:
+                calls[:] = before
+
+
+runtime = Group(
+    "runtime",
+    {
+        "debug": Switch("TRITON_DEBUG"),
+        "interpret": Switch("TRITON_INTERPRET"),
+        "launch_enter_hook": Chain(LAUNCH_HOOKS.enter),
+        "launch_exit_hook": Chain(LAUNCH_HOOKS.exit),
+        "jit_post_compile_hook": Single(COMPILE_HOOKS),
+    },
+)
+language = Group("language", {"fp32_default": Word("TRITON_F32_DEFAULT")})
+autotuning = Group(
+    "autotuning", {"print": Switch("TRITON_PRINT_AUTOTUNING"), "cache": Switch("TRITON_CACHE_AUTOTUNING", default=True)}
+)
+cache = Group("cache", {"dir": Word("TILEWRIGHT_CACHE_DIR")})

@@ -1,0 +1,42 @@
+"""Names of a kernel that the headers of C define as macros: parameters, variables and constants."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import tilewright as triton
+import tilewright.language as tl
+from tilewright.runtime import nvrtc
+
+
+@triton.jit
+def scaled(si_ptr, si_value, sa_handler, M_PI: tl.constexpr, INT32_MAX: tl.constexpr, BLOCK: tl.constexpr):
+    si_addr = tl.arange(0, BLOCK)
+    inside = si_addr < sa_handler
+    M_LOG2E = tl.load(si_ptr + si_addr, mask=inside, other=0.0)
+    errno = M_LOG2E * M_PI + si_value
+    tl.store(si_ptr + si_addr, tl.where(errno > INT32_MAX, 0.0, errno), mask=inside)
+
+
+def test_everywhere(run_everywhere: Any) -> None:
+    x = np.arange(40, dtype=np.float32)
+    found = run_everywhere(scaled, (1,), x, 2, 33, M_PI=3.0, INT32_MAX=100000, BLOCK=64)[0]
+    np.testing.assert_array_equal(found, np.where(np.arange(40) < 33, x * 3 + 2, x))
+
+
+def test_the_check_takes_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TILEWRIGHT_MODE", "check")
+    x = np.ones(64, np.float32)
+    scaled[(1,)](x, 2, 64, M_PI=3.0, INT32_MAX=100, BLOCK=64)
+    np.testing.assert_array_equal(x, 5.0)
+
+
+@pytest.mark.skipif(not nvrtc.is_available(), reason="NVRTC is not installed")
+def test_the_text_compiles_and_keeps_what_it_can() -> None:
+    artifact = scaled.translate("*fp32:16, i32, i32, 3.0, 100, 64")
+    assert nvrtc.compile_text(artifact).registers > 0
+    assert "float* si_ptr, int si_value, int sa_handler" in artifact.source, "CUDA's headers have no such macros"
+    body = artifact.source[artifact.source.index("{\n") :]
+    assert "float errno_float = M_LOG2E_float * 3.0f" in body and "constexpr float M_PI" not in artifact.source

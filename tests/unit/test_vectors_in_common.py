@@ -1,0 +1,95 @@
+"""What neighbours in a thread's vector have in common: a quotient, an answer, the access of a store; a loop's loads at once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import tilewright as triton
+import tilewright.language as tl
+from tilewright.artifact import Options
+from tilewright.pipeline import Translation, translate_stages
+from tilewright.runtime.signature import parse_signature
+from tilewright.schedule.targets import find_target
+
+
+def planned(kernel: Any, signature: str, **options: Any) -> Translation:
+    return translate_stages(kernel, parse_signature(kernel, signature), Options(**options), find_target("sm_90a"))
+
+
+def body_of(kernel: Any, signature: str) -> str:
+    text = planned(kernel, signature).artifact.source
+    return " ".join(text[text.index('extern "C"') :].split())
+
+
+@triton.jit
+def places(x_ptr, out_ptr, H, W, total, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    column = i % W
+    row = i // W % H
+    x = tl.load(x_ptr + (H - 1 - row) * W + (W - 1 - column), mask=i < total, other=0.0)
+    tl.store(out_ptr + i, x, mask=i < total)
+
+
+def test_a_vector_divides_once() -> None:
+    body = body_of(places, "*fp32:16, *fp32:16, i32, i32:16, i32:16, 512")
+    assert "const int i = program_x * BLOCK + tid * VEC;" in body
+    assert "i % W + e" in body and "i / W % H" in body and "i < total" in body
+    wide = body_of(places, "*fp32:16, *fp32:16, i32, i32:16, i32:16, 1024")  # two vectors a thread
+    assert "% W + e % VEC" in wide
+
+
+def test_each_element_divides_where_nothing_is_known_of_the_divisor() -> None:
+    body = body_of(places, "*fp32:16, *fp32:16, i32, i32, i32, 512")
+    assert "i[e] % W" in body and "i[e] / W % H" in body
+
+
+@pytest.mark.parametrize("mode", ["cpu", "interpret"])
+@pytest.mark.parametrize(("height", "width", "block"), [(5, 16, 512), (3, 48, 1024), (7, 5, 512)])
+def test_quotients(mode: str, height: int, width: int, block: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TILEWRIGHT_MODE", mode)
+    x = np.arange(height * width, dtype=np.float32)
+    total = 16 * height * width
+    out = np.full(total, np.nan, np.float32)
+    places[(triton.cdiv(total, block),)](x, out, height, width, total, block)
+    np.testing.assert_array_equal(out, np.tile(x[::-1], 16))
+
+
+@triton.jit
+def widened(x_ptr, out_ptr, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out_ptr + i, tl.load(x_ptr + i).to(tl.float32))
+
+
+@triton.jit
+def sums_of_rows(x_ptr, out_ptr, rows, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    total = tl.zeros([BLOCK], tl.float32)
+    for row in range(rows):
+        total += tl.load(x_ptr + row * BLOCK + i)
+    tl.store(out_ptr + i, total)
+
+
+def test_what_is_stored_is_one_access() -> None:
+    (layout,) = {layout.vector(0) for layout in planned(widened, "*fp16:16, *fp32:16, 1024").schedule.layouts.values()}
+    assert layout == 4  # 16 bytes of fp32: with 8 elements, neighbours' stores would leave gaps of 16 bytes
+    behind = planned(sums_of_rows, "*fp16:16, *fp32:16, i32, 1024").schedule.layouts.values()
+    assert {layout.vector(0) for layout in behind} == {8}  # the loads are in the loop, the store is not
+
+
+@triton.jit
+def largest_of_rows(x_ptr, out_ptr, rows, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    for row in range(rows):
+        tl.store(out_ptr + row, tl.max(tl.load(x_ptr + row * BLOCK + i)))
+
+
+def test_room_for_the_loads_of_a_loop() -> None:
+    def blocks(kernel: Any, block: int, warps: int) -> int | None:
+        return planned(kernel, f"*fp16:16, *fp32:16, i32, {block}", num_warps=warps).schedule.blocks_per_multiprocessor
+
+    assert (blocks(sums_of_rows, 1024, 4), blocks(sums_of_rows, 2048, 8)) == (6, 3)
+    assert blocks(sums_of_rows, 8192, 4) == 4  # 64 sums, 32 registers of loads and 32 others in each thread
+    assert blocks(sums_of_rows, 512, 4) is None  # 8 bytes a thread
+    assert blocks(largest_of_rows, 1024, 4) is None  # threads wait for each other in every iteration

@@ -1,0 +1,5 @@
+"""`tilewright.knobs`: settings that programs read and change; see `tilewright.runtime.knobs`."""
+
+from tilewright.runtime.knobs import HookChain, autotuning, cache, language, runtime
+
+__all__ = ["HookChain", "autotuning", "cache", "language", "runtime"]

@@ -1,0 +1,53 @@
+"""How many registers a thread should have so that the loads of a loop are all under way before the first is used.
+
+In: a kernel whose loops load tiles and only add them up, or the like: no iteration has threads wait for each other. Out: how
+many blocks the register allocation must leave room for. Left to itself ptxas takes as few registers as it can, for more
+blocks at a time, and puts the use of one load before the next load: every iteration then waits for memory several times. With
+room for so many blocks named it takes what these leave, and starts all loads first.
+
+Where threads wait for each other in every iteration, more blocks hide that better than longer iterations would.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Set
+
+from ..ir.nodes import Assign, Call, For, Kernel, Variable, While
+from ..ir.walk import statements
+from .layout import Layout
+from .registers import REGISTER_FILE
+
+THREADS_AT_ONCE = 768  # on a multiprocessor: 80 registers each
+LEAST_BYTES = 16  # that a thread loads in an iteration
+ADDRESSES = 32  # registers beside those of tiles
+
+
+def blocks_for_loads(
+    kernel: Kernel, layouts: Mapping[Variable, Layout], exchanges: Set[int], peak: int, num_threads: int
+) -> int | None:
+    """Blocks to leave room for; None where no loop is such a one.
+
+    `exchanges` are the `id`s of statements in which threads wait for each other, `peak` the registers of the tiles.
+    """
+    loops = [statement for statement in statements(kernel.body) if isinstance(statement, (For, While))]
+    if not any(_adds_up(loop, layouts, exchanges) for loop in loops):
+        return None
+    fit = REGISTER_FILE // ((peak + ADDRESSES) * num_threads)
+    return max(min(THREADS_AT_ONCE // num_threads, fit), 1)
+
+
+def _adds_up(loop: For | While, layouts: Mapping[Variable, Layout], exchanges: Set[int]) -> bool:
+    inner = list(statements(loop.body))
+    if any(id(statement) in exchanges for statement in inner):
+        return False
+    loads = [
+        s.targets[0] for s in inner if isinstance(s, Assign) and isinstance(s.value, Call) and s.value.op == "load"
+    ]
+    return sum(_bytes_of_thread(target, layouts) for target in loads) >= LEAST_BYTES
+
+
+def _bytes_of_thread(tile: Variable, layouts: Mapping[Variable, Layout]) -> int:
+    if tile not in layouts:
+        return 0
+    return math.prod(layouts[tile].register_shape()) * tile.type.dtype.itemsize
