@@ -78,16 +78,23 @@ def _copies_and_sums(context: Context, statement: Assign, plan: DotPlan) -> tupl
         copies += code
         places.append(place)
     parts: list[tuple[OperandPlace, ...]] = []
+    ahead = (
+        context.stages.parts_ahead
+        if context.stages.parts_ahead and context.stages.parts_ahead.dot is statement
+        else None
+    )
     if plan.instruction.kind == "wgmma" and plan.instruction.split:
         for place, is_a in zip(places, (True, False), strict=True):
-            code, written = write_parts(context, statement, plan, place, is_a)
-            copies += code
+            code, written = write_parts(context, statement, plan, place, is_a, ahead.turn if ahead else "")
+            copies += () if ahead else code
             parts.append(written)
     if copies:
         copies += operands_are_there(context, {plan.instruction.kind})
-    _note_reads(context, (*places, *(place for written in parts for place in written)))
+    _note_reads(context, (*places, *(place for written in parts for place in written if not ahead)))
     if parts:
-        return tuple(copies), lower_wgmma_parts(context, statement, plan, parts[0], parts[1])
+        return tuple(copies), lower_wgmma_parts(
+            context, statement, plan, parts[0], parts[1], (ahead.next,) if ahead else ()
+        )
     if plan.held:
         return tuple(copies), lower_held(context, statement, plan, places[0])
     if plan.instruction.kind == "wgmma":

@@ -15,6 +15,7 @@ from ..schedule.ring_plan import Ring
 from ..schedule.rings import top_statements
 from ..schedule.shared_tiles import SharedTile
 from .context import Context, ctype
+from .dot_parts import parts_ahead
 from .dot_wgmma import pin
 from .formats import box_count, box_elements, line_elements, stage_bytes
 from .operand import shared_array
@@ -105,11 +106,13 @@ def lower_consumer_loop(
     )
     context.stages.stage_of |= dict.fromkeys(ring.tiles, word)
     copies = copies_ahead(context, statement, ring, bounds, stages, position if ring.counted else "")
+    context.stages.parts_ahead = parts = parts_ahead(context, statement, ring, bounds)
     inner = lower_body(context, statement, body)
     context.stages.in_flight, context.stages.running_on = before
+    context.stages.parts_ahead = None
     nodes: list[Node] = [
         stage,
-        Line(f"mbarrier_wait(&{full}[{word}], {parity});", "the tiles have arrived"),
+        *([] if parts else [Line(f"mbarrier_wait(&{full}[{word}], {parity});", "the tiles have arrived")]),
         *copies.arrival,
         *inner,
     ]
@@ -117,7 +120,14 @@ def lower_consumer_loop(
         done = Line(f"mbarrier_arrive(&{empty}[{word}]);")
         nodes.append(Line("__syncwarp();", "every lane is done with the stage"))
         nodes.append(Branch(f"{lane} == 0", (done,), (), ""))
-        return (*copies.functions, *copies.first, Loop(counting(context, ring, header), tuple(nodes)))
+        if parts is not None:
+            nodes += context.barrier("the next tile's parts are there, and nobody reads these any more")
+        loop = Loop(counting(context, ring, header), tuple(nodes))
+        if parts is None:
+            return (*copies.functions, *copies.first, loop)
+        first = (parts.start, *context.barrier("the parts of the first tile are there"), loop)
+        some = Branch(f"{bounds[1]} {'<' if statement.descending else '>'} {bounds[0]}", first)
+        return (*copies.functions, *copies.first, *parts.function, some)
     for helper in ("wgmma_commit", "wgmma_wait"):
         context.use_helper(helper)
     fixed_start = isinstance(statement.start, (Literal, Use)) and statement.variable not in context.scopes.outliving

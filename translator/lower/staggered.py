@@ -13,6 +13,7 @@ between.
 from __future__ import annotations
 
 from ..ir.nodes import Assign, For, Variable
+from ..schedule.instructions import WARPGROUP, WARPGROUP_BITS
 from ..schedule.ring_plan import Ring, Stagger
 from .context import Context, ctype
 from .dot import start_dot
@@ -23,6 +24,7 @@ from .rings import Body, counting
 from .tags import tag
 from .unit import Branch, Comment, Line, Loop, Node
 
+TURN_BARRIER = 8  # behind those of the warpgroups' stores
 FIRST, LATE = "the product alone", "the product, an iteration later"
 
 
@@ -35,6 +37,7 @@ def lower_staggered_loop(
         raise TypeError("a loop whose products are in step")
     for helper in ("mbarrier_wait", "mbarrier_arrive", "wgmma_commit", "wgmma_wait"):
         context.use_helper(helper)
+    context.shared.in_functions = True
     index, (start, stop, step) = context.names.variable(ring.loop), bounds
     first, turn = (position_name(context, ring), position_name(context, ring)) if ring.counted else (start, index)
     last = f"{turn} - 1" if ring.counted else f"{stop} - 1"
@@ -45,8 +48,11 @@ def lower_staggered_loop(
     free_early = [_release(context, ring, "early_empty", turn)] if stagger.early else []
     next_one = f"{start} {'-' if statement.descending else '+'} {step.removeprefix('-')}".removeprefix("0 + ")
     compare = ">" if statement.descending else "<"
+    wait_turn, pass_turn = _turns(context)
     begin: list[Node] = [
+        *wait_turn,
         Line(f"{start_name}({first});"),
+        *pass_turn,
         Line("wgmma_wait<0>();", "the first iteration's product is complete"),
         *done,
         *([_release(context, ring, "early_empty", first)] if stagger.early else []),
@@ -54,8 +60,10 @@ def lower_staggered_loop(
         *([Line(f"++{turn};")] if ring.counted else []),
     ]
     trip: list[Node] = [
+        *wait_turn,
         Line(f"{start_name}({turn});"),
         Line(f"{late_name}({turn} - 1);"),
+        *pass_turn,
         Line("wgmma_wait<1>();", "this iteration's product is complete, the late one runs on"),
         *done,
         *free_early,
@@ -74,6 +82,56 @@ def lower_staggered_loop(
         Loop(counting(context, ring, from_second), tuple(trip)), *end,
     )  # fmt: skip
     return (Branch(f"{start} {compare} {stop}", nodes),)
+
+
+def first_turn(context: Context) -> tuple[Node, ...]:
+    """What lets the first warpgroup begin, where several take turns to start products."""
+    if all(ring.stagger is None for ring in context.schedule.rings.rings):
+        return ()
+    warpgroups, barrier, threads = _turn_barriers(context)
+    if warpgroups == 1:
+        return ()
+    context.use_helper("named_barrier_arrive")
+    number = _warpgroup(context, warpgroups)
+    arrive = Line(f"named_barrier_arrive({barrier}, {threads});")
+    return (Branch(f"{number} == {warpgroups - 1}", (arrive,), comment="the first warpgroup may start products"),)
+
+
+def _turns(context: Context) -> tuple[tuple[Node, ...], tuple[Node, ...]]:
+    """The wait for this warpgroup's turn to start products, and what passes the turn on.
+
+    One warpgroup then computes while another's products run. Without an order both would do the same at the same time.
+    """
+    warpgroups, barrier, threads = _turn_barriers(context)
+    if warpgroups == 1:
+        return (), ()
+    for helper in ("named_barrier_sync", "named_barrier_arrive"):
+        context.use_helper(helper)
+    number = _warpgroup(context, warpgroups)
+    wait = Line(f"named_barrier_sync({barrier} + {number}, {threads});", "this warpgroup's turn to multiply")
+    after = f"({number} + 1) % {warpgroups}"
+    return (wait,), (Line(f"named_barrier_arrive({barrier} + {after}, {threads});", "the next one's"),)
+
+
+def _turn_barriers(context: Context) -> tuple[int, str, str]:
+    """How many warpgroups multiply; the first of their barriers, and the threads that meet at each."""
+    warpgroups = context.schedule.num_threads // WARPGROUP
+    if warpgroups == 1:
+        return 1, "", ""
+    comment = "the first of those at which warpgroups take turns"
+    barrier = context.constant("TURN_BARRIER", TURN_BARRIER, comment, topic="threads")
+    threads = context.constant(
+        "TURN_THREADS",
+        2 * WARPGROUP,
+        "one warpgroup waits, another arrives",
+        f"2 * {context.warpgroup_size()}",
+        "threads",
+    )
+    return warpgroups, barrier, threads
+
+
+def _warpgroup(context: Context, warpgroups: int) -> str:
+    return context.warpgroup(list(range(WARPGROUP_BITS, WARPGROUP_BITS + warpgroups.bit_length() - 1)))
 
 
 def _declarations(context: Context, stagger: Stagger) -> tuple[Node, ...]:

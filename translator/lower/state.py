@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from ..ir.nodes import Expr, Variable
 from ..schedule.layout import Layout
 from ..schedule.producer import SharedLines
 from ..schedule.shared_tiles import SharedTile
 from .unit import Node
+
+if TYPE_CHECKING:
+    from .dot_parts import PartsAhead
 
 Stored = tuple[Expr | None, Layout | None]  # pointers that stay the same, and the layout; None of scalars and of others
 
@@ -41,6 +45,7 @@ class Stages:
     fixed_starts: dict[tuple[Variable, int], str] = field(default_factory=dict)  # coordinates of boxes, fixed in a loop
     in_flight: frozenset[int] = frozenset()  # dots that the loop around them waits for
     started: frozenset[int] = frozenset()  # dots that the loop around them starts before its statements
+    parts_ahead: PartsAhead | None = None  # of the loop around
     postponed: frozenset[int] = frozenset()  # dots whose products it starts in the next iteration
     before: dict[int, tuple[Node, ...]] = field(default_factory=dict)  # what precedes a statement, by `id` of it
     opening: dict[Variable, tuple[Node, ...]] = field(default_factory=dict)  # what precedes the first copies to a stage
