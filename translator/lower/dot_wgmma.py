@@ -53,18 +53,17 @@ def start_products(
     kk, m = context.names.shared_index("kk"), context.names.shared_index("m")
     count = _pieces(context, plan)
     nodes: list[Node] = []
+    if a is not None:
+        nodes.append(descriptor(context, statement, a, "a", warpgroup_offset(context, layout.axes[0])))
+    nodes.append(descriptor(context, statement, b, "b", warpgroup_offset(context, layout.axes[1])))
+    nodes += fence(context, statement, name, instruction.accumulator)
     if a is None:
         a_text = fragments_of(context, statement, plan).of_step
     else:
-        nodes.append(descriptor(context, statement, a, "a", warpgroup_offset(context, layout.axes[0])))
         a_text = f"{tile_name(context, statement, a, 'a')}{k_step(context, a, kk)}"
         if count:
             moved = mn_bytes(a, ROWS) // CHUNK_BYTES
             a_text += f" + {m} * {context.constant('A_ROWS_STEP', moved, 'chunks from 64 rows of a to the next')}"
-    nodes += [
-        descriptor(context, statement, b, "b", warpgroup_offset(context, layout.axes[1])),
-        *fence(context, statement, name, instruction.accumulator),
-    ]
     b_text = f"{tile_name(context, statement, b, 'b')}{k_step(context, b, kk)}"
     multiply: Node = Line(f"{wgmma}({f'&{name}[2 * {m}]' if count else name}, {a_text}, {b_text});")
     if count:
