@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
+from collections.abc import Mapping
 
 from ..analysis.facts import Facts
 from ..artifact import Options, Target
@@ -22,13 +23,12 @@ from .coalesced_stores import coalesce_stores
 from .dots import Dots, plan_dots, sums_apart
 from .held_operands import Words, held_operands
 from .instructions import OTHER_REGISTERS, consumer_registers
-from .late_loads import choose_late_loads
+from .kept_tiles import choose_kept, exchanges_of
 from .layout import Layout, blocked, drop_axis, padded
 from .layout_problem import Access, Node, Path, Problem, find_problem, statement_node
 from .loads_in_flight import blocks_for_loads
 from .paths import operand_axes, result_axes
 from .plan import Conversion, Schedule
-from .recomputed import ENOUGH_BLOCKS, Recomputed, choose_recomputed, is_exchange
 from .register_operands import with_register_operands
 from .registers import blocks_beside, choose_shared, needs_whole_multiprocessor, peak_registers
 from .ring_plan import Rings
@@ -52,88 +52,66 @@ def choose_layouts(
     dots = held_operands(kernel, facts, dots, _words_of_b(problem, dots))
     _settle_accumulators(problem, kernel, dots)
     _solve(problem, thread_bits)
-    coalesce_stores(problem, kernel, lambda node: _anchor(problem, node, thread_bits, alone=True))
+    coalesce_stores(problem, kernel, lambda node: _anchor(problem, node, thread_bits, alone=True), _follow)
     dots = with_register_operands(dots, {v: one for v, one in problem.answers.items() if isinstance(v, Variable)})
-    conversions: dict[int, list[Conversion]] = {}
-    for relation in problem.relations:
-        expected = _follow(problem.answers[relation.node], relation.path)
-        if expected is None or problem.answers[relation.variable] != expected:
-            layout = expected or problem.answers[relation.variable]
-            wanted = conversions.setdefault(relation.statement, [])
-            if (conversion := Conversion(relation.variable, layout)) not in wanted:
-                wanted.append(conversion)
+    _settle_numbers(problem, rings, {})
+    conversions = _conversions(problem)
     layouts = {node: layout for node, layout in problem.answers.items() if isinstance(node, Variable)}
     in_registers = {variable: layout for variable, layout in layouts.items() if variable not in dots.staged}
     num_threads = options.num_warps * LANES
     tiles = [tile for variable, tile in dots.staged.items() if variable not in rings.twins]
     room = shared_room(kernel, target.max_dynamic_shared_bytes, layouts, tiles, rings, bool(conversions), num_threads)
     store_parts, rings = cut_stores(kernel, facts, problem.answers, rings)
-    fixed = {one.variable for wanted in conversions.values() for one in wanted}
-    recomputed = _recomputed(kernel, facts, problem, fixed, in_registers, dots, rings)
-    counted = recomputed.seen_by(facts)
-    in_registers = {v: layout for v, layout in in_registers.items() if v not in recomputed.variables}
-    late_loads = choose_late_loads(kernel, counted, in_registers, problem.answers, fixed, rings)
-    in_registers = {v: layout for v, layout in in_registers.items() if v not in late_loads}
-    in_shared = choose_shared(kernel, counted, in_registers, num_threads, room)
-    peak = peak_registers(kernel, counted, in_registers) + sums_apart(dots)
+    kept = choose_kept(kernel, facts, in_registers, problem.answers, conversions, rings, bool(dots.plans))
+    in_shared = choose_shared(kernel, kept.facts, kept.layouts, num_threads, room)
+    peak = peak_registers(kernel, kept.facts, kept.layouts) + sums_apart(dots)
     if rings.has_producer:
         spare = consumer_registers(options.num_warps, blocks) - OTHER_REGISTERS - peak
-        rings = stagger_rings(kernel, counted, dots, in_registers, rings, spare)
+        rings = stagger_rings(kernel, kept.facts, dots, kept.layouts, rings, spare)
     crowded = needs_whole_multiprocessor(peak, num_threads)
-    beside = blocks_beside(in_shared, in_registers, num_threads, target.max_dynamic_shared_bytes)
-    made_room_for = recomputed.blocks and min(recomputed.blocks, beside)
-    waiting = frozenset(map(id, _exchanges(kernel, problem))) | conversions.keys()
-    loading = None if dots.plans else blocks_for_loads(kernel, in_registers, waiting, peak, num_threads)
+    beside = blocks_beside(in_shared, kept.layouts, num_threads, target.max_dynamic_shared_bytes)
+    made_room_for = kept.recomputed.blocks and min(kept.recomputed.blocks, beside)
+    waiting = frozenset(map(id, exchanges_of(kernel, problem.answers))) | conversions.keys()
+    unknown = dots.plans or kept.late_loads  # what these take, peak does not tell
+    loading = None if unknown else blocks_for_loads(kernel, facts, kept.layouts, waiting, peak, num_threads)
     warp_copies = choose_warp_copies(kernel, facts, layouts, rings)
     block_copies = choose_block_copies(kernel, facts, layouts, rings, num_threads)
     copied = {tile: copy.layout for tile, copy in warp_copies.items()}
     copied |= {tile: copy.layout for tile, copy in block_copies.items()}
+    layouts |= _settle_numbers(problem, rings, copied)
     return Schedule(
         layouts=layouts,
         statement_layouts={node: layout for node, layout in problem.answers.items() if isinstance(node, int)},
         index_layouts=_index_layouts(kernel, facts, problem, copied),
         conversions={key: tuple(value) for key, value in conversions.items()},
         in_shared=in_shared,
-        recomputed=recomputed,
-        late_loads=late_loads,
+        recomputed=kept.recomputed,
+        late_loads=kept.late_loads,
         dots=dots.plans,
         staged=dots.staged,
         store_parts=store_parts,
         rings=rings,
         warp_copies=warp_copies,
         block_copies=block_copies,
-        blocks_per_multiprocessor=made_room_for or (blocks if rings.has_producer else 1 if crowded else loading),
-        wants_second_block=blocks == 1 and wants_second_block(rings, peak, options.num_warps),
+        blocks_per_multiprocessor=made_room_for
+        or (blocks if rings.has_producer or blocks > 1 else 1 if crowded else loading),
+        wants_second_block=blocks == 1 and wants_second_block(rings, dots, peak, options.num_warps),
         options=options,
         target=target,
     )
 
 
-def _exchanges(kernel: Kernel, problem: Problem) -> list[Assign]:
-    """The reductions in which warps wait for each other."""
-    return [
-        statement
-        for statement in statements(kernel.body)
-        if isinstance(statement, Assign) and is_exchange(statement, problem.answers.get(id(statement)))
-    ]
-
-
-def _recomputed(
-    kernel: Kernel,
-    facts: Facts,
-    problem: Problem,
-    fixed: set[Variable],
-    layouts: dict[Variable, Layout],
-    dots: Dots,
-    rings: Rings,
-) -> Recomputed:
-    if dots.plans:
-        return Recomputed()
-    exchanges = _exchanges(kernel, problem)
-    enough = (
-        1 if any(ring.own for ring in rings.rings) else ENOUGH_BLOCKS
-    )  # threads that load ahead need no other block
-    return choose_recomputed(kernel, facts, layouts, exchanges, fixed, enough)
+def _conversions(problem: Problem) -> dict[int, list[Conversion]]:
+    """Where the layout of a tile is not the one that a statement needs, by `id` of the statement."""
+    found: dict[int, list[Conversion]] = {}
+    for relation in problem.relations:
+        expected = _follow(problem.answers[relation.node], relation.path)
+        if expected is None or problem.answers[relation.variable] != expected:
+            layout = expected or problem.answers[relation.variable]
+            wanted = found.setdefault(relation.statement, [])
+            if (conversion := Conversion(relation.variable, layout)) not in wanted:
+                wanted.append(conversion)
+    return found
 
 
 # ---------------------------------------------------------------------------------------------------- the answer
@@ -150,6 +128,21 @@ def _settle_accumulators(problem: Problem, kernel: Kernel, dots: Dots) -> None:
                 problem.answers[dots.plans[id(statement)].b.variable] = held.layout
                 settled.append(dots.plans[id(statement)].b.variable)
     _spread(problem, settled)
+
+
+def _settle_numbers(problem: Problem, rings: Rings, copied: Mapping[Variable, Layout]) -> dict[Variable, Layout]:
+    """Has threads read what their own copies find their addresses by: nothing moves between threads ahead of a copy.
+
+    `copied` has the layouts of tiles that are copied in another one than they are held in. Returns the new answers.
+    """
+    found: dict[Variable, Layout] = {}
+    for variable in (one.variable for one in reversed(rings.ahead)):
+        for relation in problem.relations_of.get(variable, ()):
+            if relation.variable is variable and isinstance(relation.node, Variable):
+                used = copied.get(relation.node) or problem.answers[relation.node]
+                found[variable] = _follow(used, relation.path) or problem.answers[variable]
+                problem.answers[variable] = found[variable]
+    return found
 
 
 def _words_of_b(problem: Problem, dots: Dots) -> dict[Variable, Words]:
