@@ -80,6 +80,34 @@ def test_results(run_everywhere: Any, two: bool, first: int, last: int) -> None:
     np.testing.assert_array_equal(found, expected(q, g, k, v, first, last, 32, two))
 
 
+@triton.jit
+def downwards(q_ptr, k_ptr, out_ptr, last, BM: tl.constexpr, BN: tl.constexpr, D: tl.constexpr):
+    d = tl.arange(0, D)
+    rows = tl.arange(0, BM)
+    q = tl.load(q_ptr + rows[:, None] * D + d[None, :])
+    out = tl.zeros([BM, D], tl.float32)
+    for start in range(last - BN, -1, -BN):
+        columns = start + tl.arange(0, BN)
+        k = tl.load(k_ptr + columns[:, None] * D + d[None, :])
+        v = tl.load(k_ptr + columns[:, None] * D + d[None, :])
+        p = tl.maximum(tl.dot(q, k.T), 0)
+        out = tl.dot(p.to(tl.float16), v, out * 2)
+    tl.store(out_ptr + rows[:, None] * D + d[None, :], out)
+
+
+@pytest.mark.parametrize("last", (0, 64, 192))
+def test_loops_downwards(run_everywhere: Any, last: int) -> None:
+    generator = np.random.default_rng(last)
+    q, k = (generator.integers(-1, 2, (rows, 64)).astype(np.float16) for rows in (128, 256))
+    out = np.full((128, 64), np.nan, np.float32)
+    *_, found = run_everywhere(downwards, (1,), q, k, out, last, BM=128, BN=64, D=64, num_warps=4)
+    sums = np.zeros((128, 64))
+    for start in range(last - 64, -1, -64):
+        tile = k[start : start + 64].astype(float)
+        sums = 2 * sums + np.maximum(q.astype(float) @ tile.T, 0) @ tile
+    np.testing.assert_array_equal(found, sums)
+
+
 def test_the_late_product_runs_on_while_an_iteration_computes() -> None:
     body = text(two=False).split("for (int start = ")[-1]
     words = (
