@@ -42,7 +42,10 @@ CHOICES = [
     ("fp32", "NT", None, BIG, "sm_90a", "wgmma.m64n64k8"),
     ("fp32", "NN", None, BIG, "sm_90a", "mma.m16n8k8"),  # wgmma would need a transposing copy
     ("fp32", "TN", None, BIG, "sm_80", "mma.m16n8k8"),
-    ("fp32", "NT", "tf32x3", BIG, "sm_90a", "mma.m16n8k8, 3 products of tf32 parts"),
+    ("fp32", "NT", "tf32x3", BIG, "sm_90a", "wgmma.m64n64k8, 3 products of tf32 parts"),
+    ("fp32", "NN", "tf32x3", BIG, "sm_90a", "mma.m16n8k8, 3 products of tf32 parts"),  # parts lie as the floats do
+    ("fp32", "NT", "tf32x3", BIG, "sm_80", "mma.m16n8k8, 3 products of tf32 parts"),
+    ("fp32", "TN", "bf16x6", BIG, "sm_90a", "wgmma.m64n64k16, 6 products of bf16 parts"),
     ("fp32", "NN", "bf16x3", BIG, "sm_80", "mma.m16n8k16, 3 products of bf16 parts"),
     ("fp32", "TN", "bf16x6", (4, 2, 8), "sm_90a", "mma.m16n8k16, 6 products of bf16 parts"),
     ("fp32", "NT", "ieee", BIG, "sm_90a", ""),

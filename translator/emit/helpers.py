@@ -87,6 +87,8 @@ TEMPLATES = (
     "split_tf32",
     "pack_bf16",
     "split_bf16",
+    "split_tile",
+    "rest_of_tf32",
     "mma",
     "mma_double",
     "mma_split",
@@ -122,6 +124,8 @@ REQUIRES = {
     "wgmma_fragment": ("pack_pair", "fragment_pin"),
     "split_tf32": ("round_tf32",),
     "split_bf16": ("pack_bf16",),
+    "rest_of_tf32": ("round_tf32",),
+    "split_tile": ("pack_bf16", "split_bf16"),
 }
 
 READS = {"cg": "__ldcg", "cs": "__ldcs", "cv": "__ldcv", "volatile": "__ldcv"}

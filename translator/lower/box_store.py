@@ -88,7 +88,8 @@ def _cut(context: Context, call: Call, layout: Layout) -> tuple[SharedTile, Piec
     number = context.names.shared_index("piece") if count > 1 else "0"
     text = f"{side_text(context, shape[fast])} / {side_text(context, side)}"
     name = context.constant("STORE_PIECES", count, f"pieces of {_word(call)}, stored one by one", text, "stores")
-    return SharedTile(sides, fast, whole.itemsize, min(count, BUFFERS)), Pieces(number, count, name)
+    buffers = 1 if context.shared.in_turns else min(count, BUFFERS)  # there is no room to spare
+    return SharedTile(sides, fast, whole.itemsize, buffers), Pieces(number, count, name)
 
 
 def _earlier_stores(context: Context, call: Call, own: str) -> tuple[Node, ...]:

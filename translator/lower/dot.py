@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from ..ir.nodes import Assign, Call, Literal, Use
 from ..schedule.dots import DotPlan
 from ..schedule.layout import REGISTER
@@ -9,9 +11,11 @@ from .context import Context
 from .dot_fma import lower_fma
 from .dot_held import lower_held
 from .dot_mma import lower_mma
-from .dot_wgmma import lower_wgmma
+from .dot_parts import lower_wgmma_parts, write_parts
+from .dot_wgmma import fragments_of, lower_wgmma, start_products, write_fragments
 from .element import indexed
 from .lasting_operands import copied_operands, operands_are_there
+from .literals import literal_text
 from .operand import OperandPlace, operand_place
 from .point import Point
 from .unit import Line, Node, Spelled
@@ -19,12 +23,48 @@ from .unit import Line, Node, Spelled
 
 def lower_dot(context: Context, statement: Assign) -> tuple[Node, ...]:
     """`target = dot(a, b, acc)`: sums into the target's registers, in place."""
+    if id(statement) in context.stages.started:
+        return ()
     plan = context.schedule.dots[id(statement)]
     first = _first_value(context, statement, plan)
+    if id(statement) in context.stages.postponed:
+        if not plan.a_in_registers:
+            return first
+        return (*first, write_fragments(context, plan, fragments_of(context, statement, plan)))
     copies, sums = _copies_and_sums(context, statement, plan)
     if statement.target in (plan.a.variable, plan.b.variable):  # the registers hold the operand until it is copied
         return (*copies, *first, *sums)
     return (*first, *copies, *sums)
+
+
+def start_dot(context: Context, statement: Assign, from_zero: bool) -> tuple[Node, ...]:
+    """The instructions of a dot with wgmma apart from the rest of it: nothing waits for them.
+
+    The target is declared already, and holds what the sum starts from, unless that is zero.
+    """
+    plan, target = context.schedule.dots[id(statement)], statement.target
+    zero, name = literal_text(0, target.type.dtype), context.names.variable(target)
+
+    def one(point: Point) -> tuple[Node, ...]:
+        return (Line(f"{indexed(context, name, target, point)} = {zero};"),)
+
+    nodes = context.each_register(plan.layout, one) if from_zero else ()
+    places: list[OperandPlace] = []
+    for operand, is_a in copied_operands(context, plan):
+        code, place = operand_place(context, statement, operand, is_a, plan.instruction)
+        nodes += code
+        places.append(place)
+    _note_reads(context, places)
+    a = None if plan.a_in_registers else places[0]
+    return (*nodes, *start_products(context, statement, plan, a, places[-1]))
+
+
+def _note_reads(context: Context, places: Iterable[OperandPlace]) -> None:
+    """Remembers which arrays are not to be written before everyone has read them."""
+    for place in places:
+        array = place.base.split("[")[0]
+        if place.variable not in context.stages.stage_of or array != context.names.variable(place.variable):
+            context.shared.being_read.add(array)  # a ring has a protocol of its own
 
 
 def _copies_and_sums(context: Context, statement: Assign, plan: DotPlan) -> tuple[tuple[Node, ...], tuple[Node, ...]]:
@@ -37,12 +77,24 @@ def _copies_and_sums(context: Context, statement: Assign, plan: DotPlan) -> tupl
         code, place = operand_place(context, statement, operand, is_a, plan.instruction)
         copies += code
         places.append(place)
+    parts: list[tuple[OperandPlace, ...]] = []
+    ahead = (
+        context.stages.parts_ahead
+        if context.stages.parts_ahead and context.stages.parts_ahead.dot is statement
+        else None
+    )
+    if plan.instruction.kind == "wgmma" and plan.instruction.split:
+        for place, is_a in zip(places, (True, False), strict=True):
+            code, written = write_parts(context, statement, plan, place, is_a, ahead.turn if ahead else "")
+            copies += () if ahead else code
+            parts.append(written)
     if copies:
         copies += operands_are_there(context, {plan.instruction.kind})
-    for place in places:
-        array = place.base.split("[")[0]
-        if place.variable not in context.stages.stage_of or array != context.names.variable(place.variable):
-            context.shared.being_read.add(array)  # a ring has a protocol of its own
+    _note_reads(context, (*places, *(place for written in parts for place in written if not ahead)))
+    if parts:
+        return tuple(copies), lower_wgmma_parts(
+            context, statement, plan, parts[0], parts[1], (ahead.next,) if ahead else ()
+        )
     if plan.held:
         return tuple(copies), lower_held(context, statement, plan, places[0])
     if plan.instruction.kind == "wgmma":

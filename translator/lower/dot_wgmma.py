@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+
 from ..ir.nodes import Assign
 from ..schedule.dots import DotPlan
 from ..schedule.instructions import WARPGROUP_BITS
@@ -29,62 +32,106 @@ LANE_COLUMNS = 4  # of a row of A, that a lane gives to one instruction
 def lower_wgmma(
     context: Context, statement: Assign, plan: DotPlan, a: OperandPlace | None, b: OperandPlace
 ) -> tuple[Node, ...]:
-    """Starts all steps of K; whether it waits for them is `context.dots_in_flight`'s to say. `a` is None in registers."""
+    """Starts all steps of K; whether it waits for them is `context.stages`' to say. `a` is None in registers."""
+    nodes: tuple[Node, ...] = ()
+    if a is None:
+        fragments = fragments_of(context, statement, plan)
+        nodes = (Line(f"{fragments.declaration};"), write_fragments(context, plan, fragments))
+    products = start_products(context, statement, plan, a, b)
+    name = context.names.variable(statement.target)
+    return (*nodes, *products, *after(context, statement, name, plan.instruction.accumulator))
+
+
+def start_products(
+    context: Context, statement: Assign, plan: DotPlan, a: OperandPlace | None, b: OperandPlace
+) -> tuple[Node, ...]:
+    """The instructions of all steps of K, of an A in shared memory or of fragments that are written."""
     layout, instruction = plan.layout, plan.instruction
     name = context.names.variable(statement.target)
-    tiles, n = layout.registers(0) // 2, 4 * layout.registers(1)
     step = context.constant("MMA_K", instruction.k, "elements of K per instruction", topic="operands")
-    wgmma = _helper(context, plan, n, a, b)
+    wgmma = wgmma_helper(context, plan, 4 * layout.registers(1), a, b)
     kk, m = context.names.shared_index("kk"), context.names.shared_index("m")
-    count = context.constant("MMA_ROWS", tiles, "pieces of 64 rows per warpgroup") if tiles > 1 else ""
-    if a is None:
-        nodes, a_text = _fragments(context, statement, plan, count, step)
-    else:
-        nodes, a_text = [_descriptor(context, statement, a, "a", _warpgroup_offset(context, layout.axes[0]))], ""
-    nodes += [
-        _descriptor(context, statement, b, "b", _warpgroup_offset(context, layout.axes[1])),
-        *fence(context, statement, name, instruction.accumulator),
-    ]
+    count = _pieces(context, plan)
+    nodes: list[Node] = []
     if a is not None:
-        a_text = f"{_tile_name(context, statement, a, 'a')}{_k_step(context, a, kk)}"
+        nodes.append(descriptor(context, statement, a, "a", warpgroup_offset(context, layout.axes[0])))
+    nodes.append(descriptor(context, statement, b, "b", warpgroup_offset(context, layout.axes[1])))
+    nodes += fence(context, statement, name, instruction.accumulator)
+    if a is None:
+        a_text = fragments_of(context, statement, plan).of_step
+    else:
+        a_text = f"{tile_name(context, statement, a, 'a')}{k_step(context, a, kk)}"
         if count:
-            moved = _mn_bytes(a, ROWS) // CHUNK_BYTES
+            moved = mn_bytes(a, ROWS) // CHUNK_BYTES
             a_text += f" + {m} * {context.constant('A_ROWS_STEP', moved, 'chunks from 64 rows of a to the next')}"
-    b_text = f"{_tile_name(context, statement, b, 'b')}{_k_step(context, b, kk)}"
+    b_text = f"{tile_name(context, statement, b, 'b')}{k_step(context, b, kk)}"
     multiply: Node = Line(f"{wgmma}({f'&{name}[2 * {m}]' if count else name}, {a_text}, {b_text});")
     if count:
         multiply = Loop(f"for (int {m} = 0; {m} < {count}; ++{m})", (multiply,), unroll=True)
     side = (a or b).depth(context, instruction)
     nodes.append(Loop(f"for (int {kk} = 0; {kk} < {side}; {kk} += {step})", (multiply,), unroll=True))
-    return (*nodes, *after(context, statement, name, instruction.accumulator))
+    return tuple(nodes)
 
 
-def _fragments(context: Context, statement: Assign, plan: DotPlan, count: str, step: str) -> tuple[list[Node], str]:
-    """What every instruction takes of an A in registers, all of it before the first one: the text, the fragment of a step.
+@dataclass(frozen=True, slots=True)
+class Fragments:
+    """The registers that instructions take an A from.
 
-    `count` is the number of pieces of 64 rows, "" for one.
+    Attributes:
+      name: of the array.
+      declaration: of the array, without what it starts with.
+      pieces: the constant that counts the pieces of 64 rows; "" for one.
+      steps: the text that counts the steps along K; "" for one.
+      of_step: the fragment that a step of the products takes.
     """
-    index = context.names.shared_index
-    kk, m, k = index("kk"), index("m"), index("k")
+
+    name: str
+    declaration: str
+    pieces: str
+    steps: str
+    of_step: str
+
+    def each(self, context: Context, line: Callable[[str, str, str], Node]) -> Node:
+        """A line for every fragment, of (the fragment, the index of its piece, the index of its step), in loops."""
+        m, k = context.names.shared_index("m"), context.names.shared_index("k")
+        node = line(f"{self.name}{f'[{m}]' * bool(self.pieces)}{f'[{k}]' * bool(self.steps)}", m, k)
+        for index, count in ((k, self.steps), (m, self.pieces)):
+            if count:
+                node = Loop(f"for (int {index} = 0; {index} < {count}; ++{index})", (node,), unroll=True)
+        return node
+
+
+def fragments_of(context: Context, statement: Assign, plan: DotPlan) -> Fragments:
+    """The fragments of a dot whose A is in registers."""
     a, target = plan.a.variable, statement.target.name
     key = ("fragments", id(statement))
     name = context.names.once(f"{a.name}_fragments", key, f"{a.name}_fragments_of_{target}", f"{target}_fragments")
-    source, helper = context.names.variable(a), context.use_helper("wgmma_fragment")
+    kk, m = context.names.shared_index("kk"), context.names.shared_index("m")
+    step = context.constant("MMA_K", plan.instruction.k, "elements of K per instruction", topic="operands")
+    pieces = _pieces(context, plan)
+    steps = f"{side_text(context, a.type.shape[1])} / {step}" if a.type.shape[1] > plan.instruction.k else ""
+    declaration = f"unsigned {name}{f'[{pieces}]' * bool(pieces)}{f'[{steps}]' * bool(steps)}[4]"
+    of_step = f"{name}{f'[{m}]' * bool(pieces)}{f'[{kk} / {step}]' * bool(steps)}"
+    return Fragments(name, declaration, pieces, steps, of_step)
+
+
+def _pieces(context: Context, plan: DotPlan) -> str:
+    tiles = plan.layout.registers(0) // 2
+    return context.constant("MMA_ROWS", tiles, "pieces of 64 rows per warpgroup") if tiles > 1 else ""
+
+
+def write_fragments(context: Context, plan: DotPlan, fragments: Fragments) -> Node:
+    """What every instruction takes of an A in registers, all of it before the first one."""
+    source, helper = context.names.variable(plan.a.variable), context.use_helper("wgmma_fragment")
     context.use_helper("pack_pair")
-    steps = a.type.shape[1] // plan.instruction.k
-    steps_text = f"{side_text(context, a.type.shape[1])} / {step}"
-    upper, lower = (f"2 * {m}", f"2 * {m} + 1") if count else ("0", "1")
-    column = f"{k} * {LANE_COLUMNS}" if steps > 1 else "0"
-    pieces, here = (f"[{count}]", f"[{m}]") if count else ("", "")
-    rows = ", ".join(run_at(f"{source}[{row}][{column}]") for row in (upper, lower))
-    line: Node = Line(f"{helper}({name}{here}{f'[{k}]' * (steps > 1)}, {rows});")
-    if steps > 1:
-        line = Loop(f"for (int {k} = 0; {k} < {steps_text}; ++{k})", (line,), unroll=True)
-    if count:
-        line = Loop(f"for (int {m} = 0; {m} < {count}; ++{m})", (line,), unroll=True)
-    parts = f"[{steps_text}]" * (steps > 1)
-    place = f"[{kk} / {step}]" * (steps > 1)
-    return [Line(f"unsigned {name}{pieces}{parts}[4];"), line], f"{name}{here}{place}"
+
+    def write(fragment: str, m: str, k: str) -> Node:
+        upper, lower = (f"2 * {m}", f"2 * {m} + 1") if fragments.pieces else ("0", "1")
+        column = f"{k} * {LANE_COLUMNS}" if fragments.steps else "0"
+        rows = ", ".join(run_at(f"{source}[{row}][{column}]") for row in (upper, lower))
+        return Line(f"{helper}({fragment}, {rows});")
+
+    return fragments.each(context, write)
 
 
 def fence(context: Context, statement: Assign, name: str, accumulator: str) -> tuple[Node, ...]:
@@ -116,7 +163,8 @@ def after(context: Context, statement: Assign, name: str, accumulator: str) -> t
     )
 
 
-def _helper(context: Context, plan: DotPlan, n: int, a: OperandPlace | None, b: OperandPlace) -> str:
+def wgmma_helper(context: Context, plan: DotPlan, n: int, a: OperandPlace | None, b: OperandPlace) -> str:
+    """The helper that starts one instruction; `n` is its columns, `a` None where it reads registers."""
     instruction = plan.instruction
     values: dict[str, object] = {
         "n": n,
@@ -133,27 +181,27 @@ def _helper(context: Context, plan: DotPlan, n: int, a: OperandPlace | None, b: 
     return context.needs.distinct_helper("wgmma", f"wgmma_m64n{n}k{instruction.k}", values, difference)
 
 
-def _warpgroup_offset(context: Context, axis: tuple[int, ...]) -> tuple[str, int]:
+def warpgroup_offset(context: Context, axis: tuple[int, ...]) -> tuple[str, int]:
     """(text of the warpgroup's number along an axis, how many there are); ("0", 1) where there is one."""
     bits = [bit for bit in axis if bit >= WARPGROUP_BITS]
     return (context.warpgroup(bits), 1 << len(bits)) if bits else ("0", 1)
 
 
-def _mn_bytes(place: OperandPlace, count: int) -> int:
+def mn_bytes(place: OperandPlace, count: int) -> int:
     """Bytes from one row (of M or N) to the one `count` further, whole boxes when these are contiguous."""
     tile = place.tile
     line_bytes = tile.line * tile.itemsize
     return count * line_bytes if place.k_fast else count // tile.line * tile.lines * line_bytes
 
 
-def _tile_name(context: Context, statement: Assign, place: OperandPlace, word: str) -> str:
+def tile_name(context: Context, statement: Assign, place: OperandPlace, word: str) -> str:
     """The name of an operand's descriptor."""
     name, target = place.variable.name, statement.target.name
     key = ("descriptor", id(statement), word)
     return context.names.once(f"{name}_operand", key, f"{name}_operand_of_{target}", f"{target}_{word}_operand")
 
 
-def _descriptor(context: Context, statement: Assign, place: OperandPlace, word: str, part: tuple[str, int]) -> Node:
+def descriptor(context: Context, statement: Assign, place: OperandPlace, word: str, part: tuple[str, int]) -> Node:
     """The descriptor of the warpgroup's part of an operand (PTX ISA, "Shared memory matrix layout" of wgmma)."""
     tile, upper = place.tile, place.variable.name.upper()
     number, parts = part
@@ -166,12 +214,12 @@ def _descriptor(context: Context, statement: Assign, place: OperandPlace, word: 
         arguments += ["16" if place.k_fast else stride, stride]
     elif not place.k_fast and tile.boxes > 1:
         arguments.append(box_bytes(context, tile, upper))
-    helper, name = context.use_helper("wgmma_descriptor"), _tile_name(context, statement, place, word)
+    helper, name = context.use_helper("wgmma_descriptor"), tile_name(context, statement, place, word)
     swizzle = swizzle_bytes(context, tile, upper) if tile.swizzle else "0"
     return Line(f"const auto {name} = {helper}<{swizzle}>({', '.join(arguments)});")
 
 
-def _k_step(context: Context, place: OperandPlace, kk: str) -> str:
+def k_step(context: Context, place: OperandPlace, kk: str) -> str:
     """What K steps add to a descriptor, in units of 16 bytes."""
     tile, word = place.tile, place.variable.name.upper()
     if not place.k_fast:

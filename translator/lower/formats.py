@@ -68,7 +68,9 @@ def box_chunks(context: Context, tile: SharedTile, word: str) -> str:
     return context.constant(f"{word}_BOX_CHUNKS", tile.lines * tile.chunks, "16-byte chunks of a box", text, "operands")
 
 
-def stage_bytes(context: Context, tiles: tuple[Variable, ...]) -> str:
+def stage_bytes(
+    context: Context, tiles: tuple[Variable, ...], name: str = "STAGE_BYTES", what: str = "all tiles"
+) -> str:
     """The bytes of one stage of some tiles."""
     total = sum(context.schedule.staged[tile].stage_bytes for tile in tiles)
     counts: dict[str, list[str]] = {}
@@ -79,7 +81,7 @@ def stage_bytes(context: Context, tiles: tuple[Variable, ...]) -> str:
         f"({' + '.join(products)}) * sizeof({element})" if len(products) > 1 else f"{products[0]} * sizeof({element})"
         for element, products in counts.items()
     ]
-    return context.constant("STAGE_BYTES", total, "bytes of all tiles of a stage", " + ".join(terms), "stages")
+    return context.constant(name, total, f"bytes of {what} of a stage", " + ".join(terms), "stages")
 
 
 def part_elements(context: Context, tile: SharedTile, variable: Variable, word: str, axis: int, parts: int) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from dataclasses import replace
 
 from ..analysis.facts import Facts
 from ..analysis.masks import compares_with_number
@@ -16,6 +17,7 @@ from ..schedule.agreed_loads import agreed_loads
 from ..schedule.layout import Layout
 from ..schedule.plan import Schedule
 from ..schedule.pointers import read_only_pointers
+from ..schedule.stagger import without_copied_operands
 from .context import Context
 from .functions import lower_function
 from .header import header_fields, title
@@ -41,6 +43,9 @@ def lower_kernel(kernel: Kernel, facts: Facts, schedule: Schedule, in_turns: boo
     Raises:
       OutOfResources: when the shared arrays have no room.
     """
+    if in_turns:
+        rings = without_copied_operands(schedule.rings, schedule.dots, schedule.staged)
+        schedule = replace(schedule, rings=rings)
     context = _context(kernel, facts, schedule, in_turns)
     names = context.names
     body = settle_index_tiles(lower_body(context, kernel), lambda name: names.bearers(name) <= facts.index)

@@ -16,7 +16,7 @@ from ..schedule.shared_tiles import SharedTile
 from .box_store import sharing, stored_box
 from .context import Context
 from .formats import line_elements, swizzle_bytes
-from .rings import barrier_name, position_name, stages_name
+from .ring_barriers import barrier_name, position_name, stages_name
 from .shared import side_text
 from .unit import Branch, Comment, Line, Loop, Node, Shared
 

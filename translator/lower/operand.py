@@ -7,9 +7,10 @@ import re
 
 from ..ir.nodes import Statement, Variable
 from ..schedule.access import Access
-from ..schedule.dots import Operand, copied_tile, k_axis, turned_tile
+from ..schedule.dots import Operand, k_axis
 from ..schedule.instructions import Instruction
 from ..schedule.layout import padded
+from ..schedule.operand_tiles import copied_tile, turned_tile
 from ..schedule.shared_tiles import ALIGNMENT, CHUNK_BYTES, SharedTile
 from .conditions import copies_guard
 from .context import Context, ctype
@@ -122,10 +123,14 @@ def operand_place(
     tile = copied_tile(operand, layout, is_a, instruction)
     if (variable, tile) in context.stages.lasting:
         return (), OperandPlace(context.stages.lasting[variable, tile], tile, operand, is_a)
+    if (variable, tile) in context.stages.copied:
+        return (), OperandPlace(context.stages.copied[variable, tile], tile, operand, is_a)
     purpose = "a" if is_a else "b"
     name = context.shared.scratch_name(id(statement), purpose, f"{variable.name}_shared")
     shared_array(context, id(statement), purpose, name, variable, tile, f"{variable.name}, for the dot")
     place = OperandPlace(name, tile, operand, is_a)
+    if not context.shared.in_turns:
+        context.stages.copied[variable, tile] = name
     return (*context.before_write(name), *_copy(context, place), *_zeros(context, place, instruction)), place
 
 

@@ -5,7 +5,7 @@ Several tiles that are reduced together are in `reduce_states.py`.
 
 from __future__ import annotations
 
-from ..ir.nodes import Assign, Call
+from ..ir.nodes import Assign, Call, Use
 from ..schedule.access import inside_test
 from ..schedule.layout import REGISTER, Layout, drop_axis, padded
 from .combine_struct import combination_of
@@ -18,6 +18,8 @@ from .reduce_states import reduce_states
 from .reduction import LANE_BITS, Reduction, source_point
 from .spell import Text
 from .unit import Line, Loop, Node
+
+LEAST_OF_TWO_CHAINS = 16  # elements of a thread
 
 
 def lower_reduce(context: Context, statement: Assign) -> tuple[Node, ...]:
@@ -79,13 +81,52 @@ def _reduce_into(context: Context, statement: Assign, plan: Reduction, name: str
 
     def one_kept(point: Point) -> tuple[Node, ...]:
         result = indexed(context, name, target, point)
-        nodes = _over_registers(context, plan, point, result, prefix)
+        nodes = _over_two_chains(context, statement, plan, point, result, prefix)
+        nodes = nodes or _over_registers(context, plan, point, result, prefix)
         return over_lanes(context, plan, result, nodes)
 
     nodes = context.each_register(plan.kept, one_kept)
     if not plan.warp_bits:
         return nodes
     return (*nodes, *over_warps(context, statement, plan, name))
+
+
+def _over_two_chains(
+    context: Context, statement: Assign, plan: Reduction, kept: Point, result: str, prefix: str
+) -> tuple[Node, ...]:
+    """The thread's own part of a long row, every second element apart; () where that is no use.
+
+    Beside a loading warpgroup a scheduler has two or three warps: one chain of dependent operations leaves it idle, and the
+    tensor cores with it.
+    """
+    operand, expression = plan.operands[0], plan.combination.expression
+    looped = [axis for axis in plan.axes if plan.source.registers(axis) > 1]
+    is_array = isinstance(operand, Use) and operand.variable not in context.facts.absorbed | context.facts.index
+    shape = operand.type.shape
+    if not context.schedule.rings.has_producer or not is_array or len(looped) != 1 or expression is None:
+        return ()
+    (axis,) = looped
+    if plan.source.registers(axis) < LEAST_OF_TWO_CHAINS or any(padded(shape[a]) != shape[a] for a in plan.axes):
+        return ()
+    taken, index = {one.text for one in kept.indices}, context.axis_indices(plan.source)[axis]
+    index = f"{index}{index}" if index in taken else index
+    zero = {a: "0" for a in plan.axes}
+
+    def element(place: str) -> Text:
+        return _masked(context, plan, source_point(context, plan, kept, zero | {axis: place}))
+
+    odd = context.names.once(f"{statement.target.name}_odd", ("odd", id(statement)))
+    header = f"for (int {index} = 2; {index} < {context.count(plan.source.axes[axis])}; {index} += 2)"
+    both = (
+        Line(combine_line(expression, result, element(index))),
+        Line(combine_line(expression, odd, element(f"{index} + 1"))),
+    )
+    return (
+        Line(f"{prefix}{result} = {element('0').text};"),
+        Line(f"{plan.combination.state} {odd} = {element('1').text};", "apart, so that two chains are under way"),
+        Loop(header, both, unroll=True),
+        Line(combine_line(expression, result, Text(odd))),
+    )
 
 
 def _over_registers(context: Context, plan: Reduction, kept: Point, result: str, prefix: str) -> tuple[Node, ...]:

@@ -19,7 +19,8 @@ from .context import Context, ctype
 from .convert import conversions_before
 from .own_stages import AHEAD, declare_own, lower_body, named_iteration, own_copies, own_of, stage_word
 from .read_ahead import ReadingAhead, read_ahead, read_values
-from .rings import only_sums, products_complete, products_in, stages_name
+from .ring_barriers import stages_name
+from .rings import only_sums, products_complete, products_in
 from .row_copies import align_rows, copy_rows, declare_rows, indexed, is_row_load, rows_name, tile_stage
 from .staging import ahead_registers, copy_tile, declare_tile, fetch_tile, is_asynchronous, proxy_fence, put_tile
 from .tags import tag

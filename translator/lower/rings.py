@@ -15,118 +15,49 @@ from ..schedule.ring_plan import Ring
 from ..schedule.rings import top_statements
 from ..schedule.shared_tiles import SharedTile
 from .context import Context, ctype
+from .dot_parts import parts_ahead
 from .dot_wgmma import pin
 from .formats import box_count, box_elements, line_elements, stage_bytes
 from .operand import shared_array
 from .own_stages import copies_ahead, lower_body, stage_word
+from .ring_barriers import barrier_name, barrier_of, position_name, stage_lines, stages_name
 from .shared import side_text
 from .staging import tile_comment
-from .unit import Branch, Comment, Line, Loop, Node, Shared
+from .unit import Branch, Comment, Line, Loop, Node
 
 Body = Callable[[tuple[Statement, ...]], tuple[Node, ...]]
-BARRIER_BYTES = 8
-WARP = 32
-READY_BARRIER = 15  # the last one: the first belong to those that multiply
 COORDINATES = ("group", "volume", "plane", "row", "col")  # of a box, the contiguous one last
-
-
-def announce_rings(context: Context, maps: list[str]) -> list[Node]:
-    """Declares the barriers of all rings; the thread that loads fetches the tensor maps and initialises the barriers.
-
-    It need not wait for the others, and starts its first copies while they are still on their way (`ready`).
-    """
-    if maps:
-        context.use_helper("tensor_map_prefetch")
-    nodes: list[Node] = [Line(f"tensor_map_prefetch({name});") for name in dict.fromkeys(maps)]
-    for ring in context.schedule.rings.rings:
-        if ring.kind != "tma" or ring.like is not None:
-            continue
-        stages = stages_name(context, ring)
-        for word, comment in (
-            ("full", "completes when the tiles of a stage have arrived"),
-            ("empty", "completes when every multiplying warp is done with a stage"),
-        ):
-            name = barrier_name(context, ring, word)
-            size = BARRIER_BYTES * ring.stages
-            context.shared.arrays[ring.loop.key, word] = Shared(name, "Barrier", f"[{stages}]", size, comment)
-        for helper in ("mbarrier_init", "mbarrier_init_fence"):
-            context.use_helper(helper)
-        full, empty = (barrier_name(context, ring, word) for word in ("full", "empty"))
-        nodes += [
-            Line(f"mbarrier_init<{stages}>({full}, 1);", "the loading thread arrives"),
-            Line(f"mbarrier_init<{stages}>({empty}, NUM_WARPS);", "a lane of each multiplying warp does"),
-        ]
-    tid = context.roles.tid
-    return [
-        Branch(f"{tid} == NUM_THREADS", (*nodes, Line("mbarrier_init_fence();"))),
-    ]
-
-
-def ready(context: Context) -> tuple[Node, Node]:
-    """What the loading warpgroup and what the others do before anybody uses the barriers."""
-    number = context.constant(
-        "READY_BARRIER", READY_BARRIER, "named barrier: mbarriers are initialised", topic="threads"
-    )
-    value = context.schedule.num_threads + WARP
-    comment = "those that multiply, and the loading warp"
-    threads = context.constant("READY_THREADS", value, comment, "NUM_THREADS + WARP_SIZE", topic="threads")
-    for helper in ("named_barrier_arrive", "named_barrier_sync"):
-        context.use_helper(helper)
-    arrive = Branch(
-        f"{context.roles.tid} < {threads}", (Line(f"named_barrier_arrive({number}, {threads});"),), (), "the first warp"
-    )
-    return arrive, Line(f"named_barrier_sync({number}, {threads});", "the mbarriers are initialised")
-
-
-def stages_name(context: Context, ring: Ring) -> str:
-    """The constant that counts a ring's stages."""
-    return context.constant("NUM_STAGES", ring.stages, "tiles in shared memory at once", topic="stages")
-
-
-def barrier_name(context: Context, ring: Ring, word: str) -> str:
-    """The array of a ring's "full" or "empty" barriers."""
-    return context.names.once(word, ("barrier", ring.like or ring.loop, word))
-
-
-def position_name(context: Context, ring: Ring) -> str:
-    """What counts the uses of a ring's stages: the loop's variable, or a count that goes on from loop to loop."""
-    if not ring.counted:
-        return context.names.variable(ring.loop)
-    key = ("position", ring.like or ring.loop, context.role.name)
-    return context.names.once("filled" if context.role.name == "producer" else "used", key)
-
-
-def ring_counters(context: Context) -> tuple[Node, ...]:
-    """The counts that a role starts with."""
-    rings = [ring for ring in context.schedule.rings.rings if ring.kind == "tma" and ring.counted and not ring.like]
-    return tuple(Line(f"int {position_name(context, ring)} = 0;", "stages so far, over all loops") for ring in rings)
-
-
-def _stage_lines(context: Context, ring: Ring) -> tuple[Line, str]:
-    """The declaration of `stage`, and the text of the parity of this use."""
-    position, stages = position_name(context, ring), stages_name(context, ring)
-    return Line(f"const int {stage_word(context, ring)} = {position} % {stages};"), f"{position} / {stages} % 2"
 
 
 def lower_producer_loop(
     context: Context, statement: For, ring: Ring, bounds: tuple[str, str, str], header: str, body: Body
 ) -> tuple[Node, ...]:
     """The loading thread's part of a loop."""
-    word, (stage, parity) = stage_word(context, ring), _stage_lines(context, ring)
+    word, (stage, parity) = stage_word(context, ring), stage_lines(context, ring)
     for helper in ("mbarrier_wait", "mbarrier_arrive_expect"):
         context.use_helper(helper)
-    size = stage_bytes(context, ring.tiles)
-    full, empty = barrier_name(context, ring, "full"), barrier_name(context, ring, "empty")
     fixed = _fixed_starts(context, statement)
+    early = ring.stagger.early if ring.stagger else ()
+    opening: dict[Variable, tuple[Node, ...]] = {}
+    for tiles in (early, tuple(tile for tile in ring.tiles if tile not in early)):
+        if tiles:
+            full, empty = barrier_of(context, ring, tiles[0], "full"), barrier_of(context, ring, tiles[0], "empty")
+            words = (" and ".join(tile.name for tile in tiles),) if early else ()
+            size = stage_bytes(context, tiles, "EARLY_BYTES" if tiles is early else "STAGE_BYTES", *words)
+            opening[tiles[0]] = (
+                Line(f"mbarrier_wait(&{empty}[{word}], {parity} ^ 1);", "the stage is free again"),
+                Line(f"mbarrier_arrive_expect(&{full}[{word}], {size});", "what the copies below will bring"),
+            )
+    first = () if early else opening.pop(ring.tiles[0])
+    context.stages.opening |= opening
     places = _loads_before_copies(statement)
     nodes: list[Node] = [
         *(body(statement.body[:places]) if places else ()),
         stage,
-        Line(f"mbarrier_wait(&{empty}[{word}], {parity} ^ 1);", "the stage is free again"),
-        Line(f"mbarrier_arrive_expect(&{full}[{word}], {size});", "what the copies below will bring"),
+        *first,
         *lower_body(context, statement, lambda _: body(statement.body[places:])),
     ]
-    return (*fixed, Loop(_counting(context, ring, header), tuple(nodes)))
+    return (*fixed, Loop(counting(context, ring, header), tuple(nodes)))
 
 
 def _loads_before_copies(loop: For) -> int:
@@ -142,7 +73,7 @@ def _loads_before_copies(loop: For) -> int:
     return max((place + 1 for place, ops in enumerate(kinds[:copies]) if "load" in ops), default=0)
 
 
-def _counting(context: Context, ring: Ring, header: str) -> str:
+def counting(context: Context, ring: Ring, header: str) -> str:
     """A loop's header that advances the count of a ring's stages too."""
     return f"{header[:-1]}, ++{position_name(context, ring)})" if ring.counted else header
 
@@ -180,7 +111,7 @@ def lower_consumer_loop(
     context: Context, statement: For, ring: Ring, bounds: tuple[str, str, str], header: str, body: Body
 ) -> tuple[Node, ...]:
     """The multiplying warps' part of a loop."""
-    word, (stage, parity) = stage_word(context, ring), _stage_lines(context, ring)
+    word, (stage, parity) = stage_word(context, ring), stage_lines(context, ring)
     position, stages = position_name(context, ring), stages_name(context, ring)
     full, empty = barrier_name(context, ring, "full"), barrier_name(context, ring, "empty")
     for helper in ("mbarrier_wait", "mbarrier_arrive"):
@@ -194,11 +125,13 @@ def lower_consumer_loop(
     )
     context.stages.stage_of |= dict.fromkeys(ring.tiles, word)
     copies = copies_ahead(context, statement, ring, bounds, stages, position if ring.counted else "")
+    context.stages.parts_ahead = parts = parts_ahead(context, statement, ring, bounds)
     inner = lower_body(context, statement, body)
     context.stages.in_flight, context.stages.running_on = before
+    context.stages.parts_ahead = None
     nodes: list[Node] = [
         stage,
-        Line(f"mbarrier_wait(&{full}[{word}], {parity});", "the tiles have arrived"),
+        *([] if parts else [Line(f"mbarrier_wait(&{full}[{word}], {parity});", "the tiles have arrived")]),
         *copies.arrival,
         *inner,
     ]
@@ -206,7 +139,14 @@ def lower_consumer_loop(
         done = Line(f"mbarrier_arrive(&{empty}[{word}]);")
         nodes.append(Line("__syncwarp();", "every lane is done with the stage"))
         nodes.append(Branch(f"{lane} == 0", (done,), (), ""))
-        return (*copies.functions, *copies.first, Loop(_counting(context, ring, header), tuple(nodes)))
+        if parts is not None:
+            nodes += context.barrier("the next tile's parts are there, and nobody reads these any more")
+        loop = Loop(counting(context, ring, header), tuple(nodes))
+        if parts is None:
+            return (*copies.functions, *copies.first, loop)
+        first = (parts.start, *context.barrier("the parts of the first tile are there"), loop)
+        some = Branch(f"{bounds[1]} {'<' if statement.descending else '>'} {bounds[0]}", first)
+        return (*copies.functions, *copies.first, *parts.function, some)
     for helper in ("wgmma_commit", "wgmma_wait"):
         context.use_helper(helper)
     fixed_start = isinstance(statement.start, (Literal, Use)) and statement.variable not in context.scopes.outliving
@@ -228,7 +168,7 @@ def lower_consumer_loop(
         end.append(Branch(f"{lane} == 0", (release,)))
     some = Branch(
         f"{bounds[1]} {'<' if statement.descending else '>'} {bounds[0]}",
-        (Loop(_counting(context, ring, header), tuple(nodes)), *end),
+        (Loop(counting(context, ring, header), tuple(nodes)), *end),
         comment="ptxas serialises products if a way leads around the wait for them",
     )
     return (*copies.functions, *copies.first, *start, some)
@@ -309,11 +249,12 @@ def lower_box_load(context: Context, statement: Assign) -> tuple[Node, ...]:
         for number, arg in enumerate(call.args)
     ]
     stage = stage_word(context, ring)
-    last = f"&{barrier_name(context, ring, 'full')}[{stage}]{policy and f', {policy}'}"
-    return box_copies(
+    last = f"&{barrier_of(context, ring, target, 'full')}[{stage}]{policy and f', {policy}'}"
+    copies = box_copies(
         context, target, tile, call, starts, f"{name}[{stage}]",
         lambda place, at: Line(f"{helper}({place}, {call.attribute('map')}, {', '.join(at)}, {last});"),
     )  # fmt: skip
+    return (*context.stages.opening.get(target, ()), *copies)
 
 
 def box_copies(

@@ -12,7 +12,7 @@ from ..schedule.ring_plan import ALIGNED_STAGES, Ring
 from ..schedule.shared_tiles import ALIGNMENT, CHUNK_BYTES, SharedTile
 from .context import Context, ctype
 from .formats import chunk_elements
-from .rings import stages_name
+from .ring_barriers import stages_name
 from .shared import side_text
 from .staging import tile_comment
 from .unit import Comment, Line, Loop, Node, Shared

@@ -130,8 +130,8 @@ def _side_by_side(parts: Iterable[tuple[int, int]]) -> tuple[int, int]:
 def names_of_arrays(context: Context, arrays: tuple[Shared, ...]) -> list[Node]:
     """The arrays of the struct under their own names; lambdas cannot capture a structured binding before C++20."""
     cast = "*reinterpret_cast<SharedArrays*>(shared_bytes);"
-    loads_in_lambdas = any(ring.kind != "tma" or ring.own for ring in context.schedule.rings.rings)
-    if not loads_in_lambdas and not any(array.area for array in arrays):
+    in_lambdas = any(ring.kind != "tma" or ring.own for ring in context.schedule.rings.rings)
+    if not (in_lambdas or context.shared.in_functions) and not any(array.area for array in arrays):
         return [Line(f"auto& [{', '.join(array.name for array in arrays)}] = {cast}")]
     turns = [group for area in _areas(arrays) for group in turns_of(arrays, area)]
     several = {array.name for group in turns if len(group) > 1 for array in group}

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from ..ir.nodes import Expr, Variable
 from ..schedule.layout import Layout
 from ..schedule.producer import SharedLines
 from ..schedule.shared_tiles import SharedTile
 from .unit import Node
+
+if TYPE_CHECKING:
+    from .dot_parts import PartsAhead
 
 # Pointers, how often each variable in them was assigned (None of what an earlier trip loaded), and the layout.
 Loaded = tuple[Expr, tuple[int, ...] | None, Layout | None]
@@ -78,7 +82,15 @@ class Stages:
     after_load: dict[int, tuple[Node, ...]] = field(default_factory=dict)  # what follows a load, by `id` of it
     fixed_starts: dict[tuple[Variable, int], str] = field(default_factory=dict)  # coordinates of boxes, fixed in a loop
     in_flight: frozenset[int] = frozenset()  # dots that the loop around them waits for
+    started: frozenset[int] = frozenset()  # dots that the loop around them starts before its statements
+    parts_ahead: PartsAhead | None = None  # of the loop around
+    postponed: frozenset[int] = frozenset()  # dots whose products it starts in the next iteration
+    before: dict[int, tuple[Node, ...]] = field(default_factory=dict)  # what precedes a statement, by `id` of it
+    opening: dict[Variable, tuple[Node, ...]] = field(default_factory=dict)  # what precedes the first copies to a stage
     lasting: dict[tuple[Variable, SharedTile], str] = field(default_factory=dict)  # copies of operands that loops keep
+    copied: dict[tuple[Variable, SharedTile], str] = field(
+        default_factory=dict
+    )  # those that this block's dots made so far
     words: dict[tuple[str, Variable], str] = field(default_factory=dict)  # what the stage is called, by role and loop
     rings_around: int = 0  # loops with stages around the statement
     running_on: str = ""  # what counts the iterations of a loop whose products run on into the next one

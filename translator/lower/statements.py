@@ -21,7 +21,7 @@ from ..ir.nodes import (
     Variable,
     While,
 )
-from ..ir.walk import assigned_variables, subexpressions
+from ..ir.walk import assigned_variables, bodies, statements, subexpressions
 from ..schedule.layout import Layout
 from ..schedule.ring_plan import Ring
 from .assignments import lower_assign
@@ -43,6 +43,7 @@ from .ring_copies import lower_copying_loop
 from .rings import lower_box_load, lower_consumer_loop, lower_producer_loop
 from .row_copies import lower_row_load
 from .spell import assigned, inverse
+from .staggered import lower_staggered_loop
 from .state import Accesses
 from .tags import again, is_elsewhere, is_repeated, is_second_part, part, remark, same_source, source_of, tag
 from .unit import Branch, Comment, Line, Loop, Node
@@ -149,7 +150,17 @@ def _declarations(context: Context, statement: Statement) -> list[Node]:
 
 
 def lower_statement(context: Context, statement: Statement) -> tuple[Node, ...]:
-    """The code of one statement, without its tag."""
+    """The code of one statement, without its tag, and what the loop around it wants before it."""
+    parts = bodies(statement) and not isinstance(statement, Inlined)
+    context.stages.copied = {} if parts else context.stages.copied
+    code = (*context.stages.before.get(id(statement), ()), *_lower_alone(context, statement))
+    changed = set(assigned_variables(statement))
+    copied = {key: name for key, name in context.stages.copied.items() if key[0] not in changed}
+    context.stages.copied = {} if parts else copied
+    return code
+
+
+def _lower_alone(context: Context, statement: Statement) -> tuple[Node, ...]:
     match statement:
         case Assign():
             if all(target in context.facts.unused for target in statement.targets):
@@ -199,6 +210,7 @@ def _lower_if(context: Context, statement: If) -> tuple[Node, ...]:
     condition = context.speller.text(statement.condition)
     before, stored = set(context.shared.being_read), context.order.snapshot()
     then = lower_block(context, statement.then)
+    context.stages.copied = {}
     after_then, stored_then = set(context.shared.being_read), context.order.snapshot()
     context.shared.being_read = set(before)
     context.order.restore(stored)
@@ -219,7 +231,7 @@ def repeated(
     entry, before = set(context.shared.being_read), context.order.snapshot()
     last = context.order.left_by.get(id(loop), ({}, {}))
     while True:
-        context.shared.being_read = set(entry)
+        context.shared.being_read, context.stages.copied = set(entry), {}
         context.order.restore(before)
         context.order.merge(last)
         nodes = blocks()
@@ -296,6 +308,8 @@ def _lower_ring(context: Context, statement: For, ring: Ring, bounds: tuple[str,
     if ring.kind == "cp_async":
         return (*nodes, *lower_copying_loop(context, statement, ring, (start, stop, step), header, body))
     lower = lower_producer_loop if context.role.name == "producer" else lower_consumer_loop
+    if ring.stagger is not None and context.role.name != "producer":
+        lower = lower_staggered_loop
     return (*nodes, *lower(context, statement, ring, (start, stop, step), header, body))
 
 
@@ -317,8 +331,6 @@ def _for_header(statement: For, counter: str, start: str, stop: str, step: str) 
 
 
 def _assigned_in(statement: Statement) -> set[Variable]:
-    from ..ir.walk import assigned_variables, bodies, statements
-
     return {v for block in bodies(statement) for inner in statements(block) for v in assigned_variables(inner)}
 
 

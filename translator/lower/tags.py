@@ -117,6 +117,8 @@ def _notes(context: Context, statement: Statement) -> Iterator[str]:
     if not isinstance(statement, Assign) or len(statement.targets) != 1:
         return
     target = statement.target
+    if id(statement) in context.stages.started:
+        yield "its product is there"
     if target is context.role.program_variable:
         yield "the loop above counts it"
     mask = not target.type.is_pointer and target.type.dtype.is_bool()

@@ -13,8 +13,10 @@ from ..schedule.instructions import MAKER_REGISTERS, PRODUCER_REGISTERS, WARPGRO
 from ..schedule.producer import consumer_block, producer_block, shared_lines
 from .context import Context, ctype
 from .made_maps import announce_maps, begin_maps, end_maps
-from .rings import announce_rings, l2_policies, ready, ring_counters
+from .ring_barriers import announce_rings, ready, ring_counters
+from .rings import l2_policies
 from .scopes import find_scopes
+from .staggered import first_turn
 from .statements import by_source, loop_stop, lower_block, repeated
 from .unit import Blank, Branch, Line, Loop, Node
 
@@ -54,7 +56,8 @@ def lower_body(context: Context, kernel: Kernel) -> tuple[Node, ...]:
     )  # fmt: skip
     context.role.name, context.scopes = "consumer", find_scopes((*first, *multiplying), context.spelled)
     consumer = (
-        *begin_maps(context, loads=False), *ring_counters(context), *_each_program(context, multiplying),
+        *begin_maps(context, loads=False), *ring_counters(context), *first_turn(context),
+        *_each_program(context, multiplying),
         *end_maps(context, loads=False),
     )  # fmt: skip
     context.role.name = ""

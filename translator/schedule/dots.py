@@ -18,14 +18,16 @@ from ..artifact import Options, Target
 from ..ir.nodes import Assign, Call, Expr, Kernel, Literal, Statement, Use, Variable
 from ..ir.walk import expressions, statements, used_variables
 from .instructions import (
+    OTHER_REGISTERS,
     Instruction,
+    consumer_registers,
     fma_layout,
     tensor_core,
     warp_layout,
     warpgroup_layout,
     whole_pieces,
 )
-from .layout import Layout, padded
+from .layout import Layout
 from .shared_tiles import CHUNK_BYTES, SharedTile, has_chunks
 
 KINDS = ("wgmma", "mma", "fma")  # the fastest first
@@ -112,6 +114,10 @@ def plan_dots(kernel: Kernel, facts: Facts, options: Options, target: Target) ->
         best = next(kind for kind in KINDS if _instruction(kind, call, options, target))
         kinds[statement.target] = max(kinds.get(statement.target, best), best, key=KINDS.index)
     dots = _planned(kernel, facts, kinds, options, target)
+    in_parts = {s.target for s, _ in dot_statements(kernel) if _wants_parts_elsewhere(dots, s)}
+    if in_parts:
+        kinds |= dict.fromkeys(in_parts, "mma")
+        dots = _planned(kernel, facts, kinds, options, target)
     turned = {
         statement.target
         for statement, _ in dot_statements(kernel)
@@ -128,13 +134,28 @@ def plan_dots(kernel: Kernel, facts: Facts, options: Options, target: Target) ->
     return by_warps if after < before else dots
 
 
+def _wants_parts_elsewhere(dots: Dots, statement: Assign) -> bool:
+    """Whether a dot of parts has an operand that does not lie in shared memory as its parts can be read.
+
+    The parts of 16 bits lie as the floats do. Those of tf32 do so as well, and wgmma reads them along K only.
+    """
+    plan = dots.plans[id(statement)]
+    if plan.instruction.kind != "wgmma" or plan.instruction.split is None:
+        return False
+    for operand, is_a in ((plan.a, True), (plan.b, False)):
+        tile = dots.staged.get(operand.variable)
+        if tile is None or (plan.instruction.split.itemsize == 4 and tile.fast != k_axis(operand, is_a)):
+            return True
+    return False
+
+
 def _turned_operands(dots: Dots, statement: Assign) -> int:
     """How many operands of 32 bits do not lie in shared memory from the start as the dot's instruction needs them."""
     plan, count = dots.plans[id(statement)], 0
     for operand, is_a in ((plan.a, True), (plan.b, False)):
         itemsize, tile = operand.variable.type.dtype.itemsize, dots.staged.get(operand.variable)
         ready = tile is not None and (tile.fast == k_axis(operand, is_a) or reads_columns(plan.instruction, itemsize))
-        count += itemsize == 4 and not ready
+        count += itemsize == 4 and not ready and plan.instruction.split is None
     return count
 
 
@@ -174,6 +195,11 @@ def _instruction(kind: str, call: Call, options: Options, target: Target) -> Ins
         return None
     per_warpgroup = 4 * layout.registers(1)
     line_bytes = per_warpgroup * b.type.dtype.itemsize
+    if found.split is not None:
+        line_bytes = per_warpgroup * found.split.itemsize
+        sums = 2 * layout.registers(0) * layout.registers(1)  # those of a tile's products are added apart
+        if sums + OTHER_REGISTERS > consumer_registers(options.num_warps):
+            return None
     # A warpgroup's columns begin at a box of their own.
     fits = line_bytes >= 16 and (per_warpgroup == b.type.shape[1] or line_bytes >= 128)
     return found if fits else None
@@ -245,33 +271,17 @@ def reads_columns(instruction: Instruction, itemsize: int) -> bool:
     Elements of 16 bits are transposed by ldmatrix and wgmma, larger ones are read one by one; of smaller ones a register
     holds several along K.
     """
+    if instruction.kind == "wgmma" and instruction.split is not None:
+        return instruction.split.itemsize == 2
     return itemsize == 2 or (itemsize > 2 and instruction.kind == "mma")
+
+
+def sums_apart(dots: Dots) -> int:
+    """Registers for the sums of one tile's products, of dots whose parts wgmma multiplies: the most that one has."""
+    plans = (plan for plan in dots.plans.values() if plan.instruction.kind == "wgmma" and plan.instruction.split)
+    return max((plan.layout.registers(0) * plan.layout.registers(1) for plan in plans), default=0)
 
 
 def can_turn(shape: tuple[int, ...], axis: int, itemsize: int) -> bool:
     """Whether a tile of bytes in shared memory can be transposed there, so that it is contiguous along `axis` (of K)."""
     return itemsize == 1 and len(shape) == 2 and shape[axis] % TURNED_LINES == 0 and shape[1 - axis] % CHUNK_BYTES == 0
-
-
-def turned_tile(operand: Operand, staged: SharedTile, is_a: bool, instruction: Instruction) -> SharedTile | None:
-    """The format of the transposed copy of a staged tile that an instruction cannot read as it lies; None where it can."""
-    axis = k_axis(operand, is_a)
-    if staged.fast == axis or reads_columns(instruction, staged.itemsize):
-        return None
-    return SharedTile(staged.shape, axis, staged.itemsize)
-
-
-def copied_tile(operand: Operand, layout: Layout | None, is_a: bool, instruction: Instruction) -> SharedTile:
-    """The format of the copy that a dot makes of a tile in registers, with what the instructions need along K.
-
-    It is contiguous along K, or along the axis of which a thread holds consecutive elements where they can be read so.
-    """
-    variable, fast = operand.variable, k_axis(operand, is_a)
-    other = 2 * variable.type.rank - 3 - fast
-    shape = [side if padded(side) == side else padded(side) for side in variable.type.shape]
-    if shape[fast] < instruction.k:
-        shape[fast] = instruction.k
-    itemsize = variable.type.dtype.itemsize
-    if layout is not None and layout.vector(other) > layout.vector(fast) and reads_columns(instruction, itemsize):
-        fast = other if has_chunks(tuple(shape), other, itemsize) else fast
-    return SharedTile(tuple(shape), fast, itemsize)

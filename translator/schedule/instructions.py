@@ -59,6 +59,11 @@ class Split:
     parts: int
     products: tuple[tuple[int, int], ...]
 
+    @property
+    def itemsize(self) -> int:
+        """Bytes of an element of a part."""
+        return 4 if self.type == "tf32" else 2
+
 
 # The products and their order are Triton's (F32DotTC).
 LARGEST_LAST = ((1, 0), (0, 1), (0, 0))
@@ -124,8 +129,11 @@ def tensor_core(
     types = PTX_TYPES[a.name], PTX_TYPES[b.name]
     split = SPLITS.get(precision) if a.name == "fp32" else None
     if kind == "wgmma":
-        wide = split is not None or a.name == "fp64" or capability != WGMMA_CAPABILITY
-        return None if wide else Instruction(kind, K_BYTES // a.itemsize, *types, "s32" if result.is_int() else "f32")
+        if a.name == "fp64" or capability != WGMMA_CAPABILITY:
+            return None
+        if split is not None:
+            return Instruction(kind, split.k, split.type, split.type, "f32", split=split)
+        return Instruction(kind, K_BYTES // a.itemsize, *types, "s32" if result.is_int() else "f32")
     if a.name == "fp64":
         return Instruction(kind, 4, *types, "f64", rows=8 if capability < F64_ROWS_SINCE else 16)
     if split is not None:

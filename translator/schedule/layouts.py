@@ -20,8 +20,9 @@ from .access import ACCESS_BYTES
 from .block_copies import choose_block_copies
 from .box_stores import cut_stores
 from .coalesced_stores import coalesce_stores
-from .dots import Dots, plan_dots
+from .dots import Dots, plan_dots, sums_apart
 from .held_operands import Words, held_operands
+from .instructions import OTHER_REGISTERS, consumer_registers
 from .kept_tiles import choose_kept, exchanges_of
 from .layout import Layout, blocked, drop_axis, padded
 from .layout_problem import Access, Node, Path, Problem, find_problem, statement_node
@@ -34,6 +35,7 @@ from .ring_plan import Rings
 from .rings import with_stages
 from .second_block import wants_second_block
 from .shared_room import shared_room
+from .stagger import stagger_rings
 from .warp_copies import choose_warp_copies
 
 LARGEST_REPEAT = 16  # elements that lie in one word and go to one thread
@@ -62,7 +64,10 @@ def choose_layouts(
     store_parts, rings = cut_stores(kernel, facts, problem.answers, rings)
     kept = choose_kept(kernel, facts, in_registers, problem.answers, conversions, rings, bool(dots.plans))
     in_shared = choose_shared(kernel, kept.facts, kept.layouts, num_threads, room)
-    peak = peak_registers(kernel, kept.facts, kept.layouts)
+    peak = peak_registers(kernel, kept.facts, kept.layouts) + sums_apart(dots)
+    if rings.has_producer:
+        spare = consumer_registers(options.num_warps, blocks) - OTHER_REGISTERS - peak
+        rings = stagger_rings(kernel, kept.facts, dots, kept.layouts, rings, spare)
     crowded = needs_whole_multiprocessor(peak, num_threads)
     beside = blocks_beside(in_shared, kept.layouts, num_threads, target.max_dynamic_shared_bytes)
     made_room_for = kept.recomputed.blocks and min(kept.recomputed.blocks, beside)

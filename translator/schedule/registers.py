@@ -23,7 +23,7 @@ def peak_registers(
     kernel: Kernel, facts: Facts, layouts: Mapping[Variable, Layout], across: frozenset[int] | None = None
 ) -> int:
     """The peak over all statements, or of what is kept across the statements with these `id`s."""
-    sizes = {variable: _size(variable, layout) for variable, layout in layouts.items()}
+    sizes = {variable: register_count(variable, layout) for variable, layout in layouts.items()}
     for statement in statements(kernel.body):
         # A widened load is kept narrow until it is used: the conversion costs nothing where it is needed.
         if isinstance(statement, Assign) and isinstance(statement.value, Call) and statement.value.op == "cast":
@@ -54,7 +54,7 @@ def choose_shared(
         kept = {v: layout for v, layout in layouts.items() if v not in chosen}
         if peak_registers(kernel, facts, kept) <= budget:
             break
-        needed = _size(variable, layouts[variable]) * num_threads * 4
+        needed = register_count(variable, layouts[variable]) * num_threads * 4
         if needed <= shared_bytes:
             chosen.add(variable)
             shared_bytes -= needed
@@ -63,7 +63,7 @@ def choose_shared(
 
 def blocks_beside(in_shared: frozenset[Variable], layouts: Mapping[Variable, Layout], threads: int, room: int) -> int:
     """Blocks on a multiprocessor with `room` bytes of shared memory for the tiles that `choose_shared` has put there."""
-    needed = sum(_size(variable, layouts[variable]) for variable in in_shared) * threads * 4
+    needed = sum(register_count(variable, layouts[variable]) for variable in in_shared) * threads * 4
     return room // needed if needed else MOST_THREADS // threads
 
 
@@ -85,7 +85,8 @@ def needs_whole_multiprocessor(peak: int, num_threads: int) -> bool:
     return peak * num_threads * 2 > REGISTER_FILE
 
 
-def _size(variable: Variable, layout: Layout) -> int:
+def register_count(variable: Variable, layout: Layout) -> int:
+    """The 32-bit registers of a thread that a tile takes."""
     count = 1
     for registers in layout.register_shape():
         count *= registers

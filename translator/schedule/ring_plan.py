@@ -7,10 +7,29 @@ from dataclasses import dataclass, field
 from ..analysis.facts import Facts
 from ..analysis.induction import Induction
 from ..artifact import Options, Target, TensorMap
-from ..ir.nodes import Kernel, Statement, Variable
+from ..ir.nodes import Assign, Kernel, Statement, Variable
 from .dots import Dots
 
 ALIGNED_STAGES = 2  # of a tile that unaligned rows are shifted into: one is read, the next is written
+
+
+@dataclass(frozen=True, slots=True)
+class Stagger:
+    """How the products of a loop overlap what it computes (`stagger.py`).
+
+    Attributes:
+      ahead: the dots that an iteration starts first, ahead of the late one of the iteration before.
+      late: the dot that is started in the next iteration.
+      settled: the statement of an iteration before which the late products of the last one must be complete: the first that
+        touches their sum, or registers that they read.
+      early: the tiles of the ring that only dots ahead read: they are free earlier than the others, and have barriers of
+        their own; none where other dots read these tiles too.
+    """
+
+    ahead: tuple[Assign, ...]
+    late: Assign
+    settled: Statement
+    early: tuple[Variable, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +57,7 @@ class Ring:
       own: tiles that threads hold in registers; each thread copies and reads its own elements.
       ahead: the numbers that copies find their addresses by, in an order in which they can be read (`read_ahead.py`).
       like: the loop of an earlier ring whose stages and barriers this one goes on with (`shared_rings.py`).
+      stagger: how its products are started ahead, where they are.
     """
 
     loop: Variable
@@ -50,6 +70,7 @@ class Ring:
     own: tuple[Variable, ...] = ()
     ahead: tuple[ReadAhead, ...] = ()
     like: Variable | None = None
+    stagger: Stagger | None = None
 
 
 @dataclass(frozen=True, slots=True)

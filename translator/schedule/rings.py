@@ -251,7 +251,9 @@ def _overlapped(plan: RingPlan, loop: For, tiles: tuple[Variable, ...]) -> bool:
     own = {id(statement) for statement, _ in dots}
     if not all(any(s is other for other in top_statements(loop.body)) for s, _ in dots):
         return False
-    for _, call in dots:
+    for dot, call in dots:
+        if plan.dots.plans[id(dot)].instruction.split is not None:
+            return False  # threads write the parts, and add the sums of a tile
         operands = [operand_of(arg) for arg in call.args[:2]]
         if any(operand is None or operand.variable not in tiles for operand in operands):
             return False

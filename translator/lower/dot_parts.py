@@ -1,0 +1,218 @@
+"""Dots of floats in parts with wgmma: the parts lie in shared memory, where threads have written them for all warps.
+
+The floats of a tile stay where they have arrived. Of TF32 they are the highest parts themselves, since tensor cores do not
+read the last bits, and only what these bits hold is written, at the same places of a second tile. Parts of 16 bits are tiles
+of their own. The products of a tile are summed apart and added in fp32, the smallest first: the tensor cores' own sums are
+truncated, and what an infinity leaves for the lower parts is no number.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..ir.nodes import Assign, For
+from ..ir.types import ValueType
+from ..ir.walk import statements
+from ..language.dtypes import uint16
+from ..schedule.dots import DotPlan, Operand
+from ..schedule.ring_plan import Ring
+from ..schedule.rings import top_statements
+from ..schedule.shared_tiles import ALIGNMENT, SharedTile
+from .context import Context
+from .dot_wgmma import ROWS, descriptor, k_step, mn_bytes, pin, tile_name, warpgroup_offset, wgmma_helper
+from .element import indexed
+from .operand import OperandPlace, operand_place
+from .own_stages import stage_word
+from .point import Point
+from .ring_barriers import barrier_name, position_name, stages_name
+from .shared import side_text
+from .unit import Branch, Comment, Line, Loop, Node, Shared
+
+ARRIVED = "the tiles have arrived"
+PART_STAGES = 2
+PARTS = {2: ("high", "low"), 3: ("high", "middle", "low")}
+
+
+@dataclass(frozen=True, slots=True)
+class PartsAhead:
+    """The parts of the tiles of a loop's next iteration, which are written under the products of this one.
+
+    Attributes:
+      dot: that multiplies them.
+      function: what writes those of a turn.
+      start: the call that writes the first ones.
+      next: what writes the next ones, if there is a next iteration.
+      turn: what counts the iterations.
+    """
+
+    dot: Assign
+    function: tuple[Node, ...]
+    start: Line
+    next: Branch
+    turn: str
+
+
+def parts_ahead(context: Context, loop: For, ring: Ring, bounds: tuple[str, str, str]) -> PartsAhead | None:
+    """How the parts of a loop's tiles are written ahead; None where its dots are others, or arrays take turns."""
+    plans = context.schedule.dots
+    dots = [s for s in statements(loop.body) if id(s) in plans]
+    if len(dots) != 1 or context.shared.in_turns or not _is_of_parts(plans[id(dots[0])]):
+        return None
+    (dot,) = dots
+    plan = plans[id(dot)]
+    if not isinstance(dot, Assign) or not {plan.a.variable, plan.b.variable} <= set(ring.tiles):
+        return None
+    if not any(dot is statement for statement in top_statements(loop.body)):
+        return None
+    name, turn = context.names.shared_index("write_parts"), context.names.shared_index("turn")
+    stage, stages = stage_word(context, ring), stages_name(context, ring)
+    context.stages.stage_of |= dict.fromkeys(ring.tiles, stage)
+    nodes: list[Node] = [
+        Line(f"const int {stage} = {turn} % {stages};"),
+        Line(f"mbarrier_wait(&{barrier_name(context, ring, 'full')}[{stage}], {turn} / {stages} % 2);", ARRIVED),
+    ]
+    for operand, is_a in ((plan.a, True), (plan.b, False)):
+        _, place = operand_place(context, dot, operand, is_a, plan.instruction)
+        code, _ = write_parts(context, dot, plan, place, is_a, turn)
+        nodes += code
+    context.shared.in_functions = True
+    context.use_helper("async_proxy_fence")
+    nodes.append(Line("async_proxy_fence();", "the tensor cores read through the asynchronous proxy"))
+    function = (
+        Comment("Writes the parts of the tiles of a turn, as soon as these are there."),
+        Loop(f"const auto {name} = [&](int {turn})", tuple(nodes), closing="};"),
+    )
+    position, (start, stop, step) = position_name(context, ring), bounds
+    index, compare = context.names.variable(ring.loop), ">" if loop.descending else "<"
+    more = f"{index} {'-' if loop.descending else '+'} {step.removeprefix('-')} {compare} {stop}"
+    return PartsAhead(
+        dot, function, Line(f"{name}({position if ring.counted else start});"),
+        Branch(more, (Line(f"{name}({position} + 1);"),)), position,
+    )  # fmt: skip
+
+
+def _is_of_parts(plan: DotPlan) -> bool:
+    return plan.instruction.kind == "wgmma" and plan.instruction.split is not None
+
+
+def write_parts(
+    context: Context, statement: Assign, plan: DotPlan, whole: OperandPlace, is_a: bool, turn: str = ""
+) -> tuple[tuple[Node, ...], tuple[OperandPlace, ...]]:
+    """What writes the parts of an operand that has arrived in shared memory, and where they lie, the highest first.
+
+    With a `turn` they lie in two places by turns.
+    """
+    split, operand = plan.instruction.split, plan.a if is_a else plan.b
+    if split is None:
+        raise TypeError("not a dot of parts")
+    tile, name = whole.tile, whole.variable.name
+    sides = [side_text(context, side) for side in tile.shape]
+    if split.type == "tf32":
+        own = SharedTile(tile.shape, tile.fast, tile.itemsize)
+        rest, before = _array(context, statement, operand, own, is_a, "rest", turn)
+        helper = context.use_helper("rest_of_tf32")
+        return (*before, Line(f"{helper}<{' * '.join(sides)}>({rest.base}, {whole.base});")), (whole, rest)
+    places: list[OperandPlace] = []
+    nodes: list[Node] = []
+    for word in PARTS[split.parts]:
+        own = SharedTile(tile.shape, tile.fast, uint16.itemsize)
+        place, before = _array(context, statement, operand, own, is_a, word, turn)
+        places.append(place)
+        nodes += before
+    context.use_helper("swizzled")
+    helper = context.use_helper("split_tile", parts=list(PARTS[split.parts]))
+    targets = ", ".join(place.base for place in places)
+    line = Line(f"{helper}<{sides[tile.fast]}, {sides[tile.slow]}>({whole.base}, {targets});", f"{name} in parts")
+    return (*nodes, line), tuple(places)
+
+
+def _array(
+    context: Context, statement: Assign, operand: Operand, tile: SharedTile, is_a: bool, word: str, turn: str
+) -> tuple[OperandPlace, tuple[Node, ...]]:
+    """The place of a part, and the barrier, if any, before it is written."""
+    variable = operand.variable
+    element = variable.type.dtype if tile.itemsize == variable.type.dtype.itemsize else uint16
+    purpose = f"{'a' if is_a else 'b'} {word}"
+    part = context.temporary(id(statement), f"{variable.name}_{word}", ValueType(element, variable.type.shape))
+    name = context.shared.scratch_name(id(statement), purpose, part.name)
+    before = () if turn else context.before_write(name)
+    sides = " * ".join(side_text(context, side) for side in tile.shape)
+    comment = (
+        f"what {variable.name} has besides TF32" if word == "rest" else f"the {word} part of {variable.name}, bfloat16s"
+    )
+    alignment, places, count = ALIGNMENT if tile.swizzle else 16, "", 1
+    if turn:
+        count, comment_of = PART_STAGES, "of tiles in parts: one is multiplied while the next is written"
+        places = f"[{context.constant('PART_STAGES', PART_STAGES, comment_of, topic='stages')}]"
+    array = Shared(name, element.cuda, f"{places}[{sides}]", count * tile.stage_bytes, comment, alignment)
+    context.shared.scratch(id(statement), purpose, array)
+    base = f"{name}[{turn} % {places[1:-1]}]" if turn else name
+    return OperandPlace(base, tile, Operand(part, operand.swapped), is_a), before
+
+
+def lower_wgmma_parts(
+    context: Context,
+    statement: Assign,
+    plan: DotPlan,
+    a: tuple[OperandPlace, ...],
+    b: tuple[OperandPlace, ...],
+    meanwhile: tuple[Node, ...] = (),
+) -> tuple[Node, ...]:
+    """All products of the parts, summed apart and added to the target; `meanwhile` is done under the lower ones."""
+    layout, instruction, split = plan.layout, plan.instruction, plan.instruction.split
+    if split is None:
+        raise TypeError("not a dot of parts")
+    target = context.names.variable(statement.target)
+    name = context.names.once(f"{target}_of_tile", ("products", id(statement)))
+    tiles, n = layout.registers(0) // 2, 4 * layout.registers(1)
+    step = context.constant("MMA_K", instruction.k, "elements of K per instruction", topic="operands")
+    count = context.constant("MMA_ROWS", tiles, "pieces of 64 rows per warpgroup") if tiles > 1 else ""
+    kk, m = context.names.shared_index("kk"), context.names.shared_index("m")
+    wgmma = wgmma_helper(context, plan, n, a[0], b[0])
+    offsets = warpgroup_offset(context, layout.axes[0]), warpgroup_offset(context, layout.axes[1])
+    nodes: list[Node] = [Line(f"{context.declaration(statement.target, layout, name)} = {{}};")]
+    for word, places, offset in (("a", a, offsets[0]), ("b", b, offsets[1])):
+        nodes += [descriptor(context, statement, place, f"{word}{part}", offset) for part, place in enumerate(places)]
+
+    def product(part_a: int, part_b: int) -> Node:
+        place_a, place_b = a[part_a], b[part_b]
+        a_text = f"{tile_name(context, statement, place_a, f'a{part_a}')}{k_step(context, place_a, kk)}"
+        if count:
+            moved = mn_bytes(place_a, ROWS) // 16
+            a_text += f" + {m} * {context.constant('A_ROWS_STEP', moved, 'chunks from 64 rows of a to the next')}"
+        b_text = f"{tile_name(context, statement, place_b, f'b{part_b}')}{k_step(context, place_b, kk)}"
+        line: Node = Line(f"{wgmma}({f'&{name}[2 * {m}]' if count else name}, {a_text}, {b_text});")
+        return Loop(f"for (int {m} = 0; {m} < {count}; ++{m})", (line,), unroll=True) if count else line
+
+    side = a[0].depth(context, instruction)
+    for helper in ("wgmma_fence", "wgmma_commit", "wgmma_wait"):
+        context.use_helper(helper)
+
+    def sums(products: tuple[tuple[int, int], ...], done: str, meanwhile: tuple[Node, ...] = ()) -> list[Node]:
+        each = tuple(product(*parts) for parts in products)
+        return [
+            pin(context, name, instruction.accumulator),
+            Line("wgmma_fence();"),
+            Loop(f"for (int {kk} = 0; {kk} < {side}; {kk} += {step})", each, unroll=True),
+            Line("wgmma_commit();"),
+            *meanwhile,
+            Line("wgmma_wait<0>();", done),
+            pin(context, name, instruction.accumulator),
+        ]
+
+    def number(point: Point) -> tuple[Node, ...]:
+        text = indexed(context, name, statement.target, point)
+        return (Line(f"{text} = {text} == {text} ? {text} : 0.0f;"),)
+
+    def add(point: Point) -> tuple[Node, ...]:
+        at = indexed(context, target, statement.target, point)
+        return (Line(f"{at} += {indexed(context, name, statement.target, point)};"),)
+
+    return (
+        *nodes,
+        *sums(split.products[:-1], "the products of lower parts are complete", meanwhile),
+        Comment("What an infinity leaves for the lower parts is no number; the highest parts alone have the result."),
+        *context.each_register(layout, number),
+        *sums(split.products[-1:], "those of the highest parts are, too"),
+        *context.each_register(layout, add),
+    )
