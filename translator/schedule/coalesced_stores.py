@@ -50,7 +50,9 @@ def coalesce_stores(
         else:
             pieces = _in_whole_pieces(problem.answers[node], access)
             moved = [
-                r.variable for r in problem.relations_of[node] if follow(pieces, r.path) != problem.answers[r.variable]
+                r.variable
+                for r in problem.relations_of.get(node, ())
+                if follow(pieces, r.path) != problem.answers[r.variable]
             ]
             if all(_is_shuffled(variable, pieces) for variable in moved):
                 problem.answers[node] = pieces
