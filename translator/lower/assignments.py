@@ -40,7 +40,7 @@ def lower_assign(context: Context, statement: Assign) -> tuple[Node, ...]:
             once = context.declares(statement, target) and context.facts.assignments[target] == 1
             nodes += index_tile(context, target, value, layout, name, whole) if once else whole
         return tuple(nodes)
-    if target in context.schedule.recomputed.variables:
+    if target in context.schedule.functions:
         return function_of_index(context, target, lambda point: context.speller.spell(value, point))
     return tuple(_fill(context, statement, context.schedule.layouts[target], context.names.variable(target)))
 

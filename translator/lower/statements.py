@@ -21,7 +21,7 @@ from ..ir.nodes import (
     Variable,
     While,
 )
-from ..ir.walk import subexpressions
+from ..ir.walk import assigned_variables, subexpressions
 from ..schedule.layout import Layout
 from ..schedule.ring_plan import Ring
 from .assignments import lower_assign
@@ -43,6 +43,7 @@ from .ring_copies import lower_copying_loop
 from .rings import lower_box_load, lower_consumer_loop, lower_producer_loop
 from .row_copies import lower_row_load
 from .spell import assigned, inverse
+from .state import Accesses
 from .tags import again, is_elsewhere, is_repeated, is_second_part, part, remark, same_source, source_of, tag
 from .unit import Branch, Comment, Line, Loop, Node
 
@@ -114,6 +115,7 @@ def _lower_group(context: Context, group: list[Statement]) -> list[Node]:
     context.moved = {}
     for statement in group:
         code += [*_declarations(context, statement), *lower_statement(context, statement)]
+        context.order.assigned.update(assigned_variables(statement))
         changed = set(statement.targets) if isinstance(statement, Assign) else set()
         shared = context.moved if isinstance(statement, (Assign, Effect)) else {}
         context.moved = {key: name for key, name in shared.items() if key[0] not in changed}
@@ -197,7 +199,8 @@ def _lower_if(context: Context, statement: If) -> tuple[Node, ...]:
     before, stored = set(context.shared.being_read), context.order.snapshot()
     then = lower_block(context, statement.then)
     after_then, stored_then = set(context.shared.being_read), context.order.snapshot()
-    context.shared.being_read, context.order.stored_to = set(before), stored
+    context.shared.being_read = set(before)
+    context.order.restore(stored)
     otherwise = lower_block(context, statement.otherwise)
     if statement.else_origin is not None:
         otherwise = (*tag(statement.else_origin, part(context, statement.else_origin), False), *otherwise)
@@ -208,17 +211,39 @@ def _lower_if(context: Context, statement: If) -> tuple[Node, ...]:
     return (Branch(condition, then, otherwise),)
 
 
-def repeated(context: Context, blocks: Callable[[], tuple[Node, ...]]) -> tuple[Node, ...]:
-    """The body of a loop, with the barriers that its own previous iteration makes necessary."""
-    entry, stored = set(context.shared.being_read), context.order.snapshot()
+def repeated(
+    context: Context, loop: For | While | None, blocks: Callable[[], tuple[Node, ...]], ordered: bool = False
+) -> tuple[Node, ...]:
+    """The body of a loop, with the barriers that its own previous trip makes necessary; of trips that are `ordered`, none."""
+    entry, before = set(context.shared.being_read), context.order.snapshot()
+    last = context.order.left_by.get(id(loop), ({}, {}))
     while True:
         context.shared.being_read = set(entry)
+        context.order.restore(before)
+        context.order.merge(last)
         nodes = blocks()
-        context.order.merge(stored)  # there may be no trip, and no barrier
-        if context.shared.being_read <= entry:
+        left: Accesses = ({}, {}) if ordered else context.order.carried()
+        context.order.merge(before)  # there may be no trip, and no barrier
+        if context.shared.being_read <= entry and _within(left, last):
             context.shared.being_read = set(entry)
             return nodes
         entry |= context.shared.being_read
+        last = context.order.left_by[id(loop)] = _together(last, left)  # ever more, so that this comes to an end
+
+
+def _within(accesses: Accesses, others: Accesses) -> bool:
+    """Whether all of some accesses are among others."""
+    loads, stores = accesses
+    return all(some <= others[0].get(root, set()) for root, some in loads.items()) and all(
+        some <= others[1].get(root, set()) for root, some in stores.items()
+    )
+
+
+def _together(accesses: Accesses, others: Accesses) -> Accesses:
+    """Accesses of both."""
+    loads = {root: accesses[0].get(root, set()) | others[0].get(root, set()) for root in {**accesses[0], **others[0]}}
+    stores = {root: accesses[1].get(root, set()) | others[1].get(root, set()) for root in {**accesses[1], **others[1]}}
+    return loads, stores
 
 
 def _lower_for(context: Context, statement: For) -> tuple[Node, ...]:
@@ -234,7 +259,7 @@ def _lower_for(context: Context, statement: For) -> tuple[Node, ...]:
     ring = context.schedule.rings.of(variable)
     if ring is not None and not (ring.kind != "tma" and context.role.name == "producer"):
         return (*nodes, *_lower_ring(context, statement, ring, (start, stop, step)))
-    body = repeated(context, lambda: lower_block(context, statement.body))
+    body = repeated(context, statement, lambda: lower_block(context, statement.body))
     counter = name
     if variable in context.scopes.outliving:
         counter = context.names.variable(context.temporary(id(statement), f"{variable.name}_next", variable.type))
@@ -262,7 +287,8 @@ def _lower_ring(context: Context, statement: For, ring: Ring, bounds: tuple[str,
     header = _for_header(statement, name, start, stop, step)
 
     def body(block: tuple[Statement, ...]) -> tuple[Node, ...]:
-        return repeated(context, lambda: lower_block(context, block))
+        # A trip of copies for all begins with a barrier.
+        return repeated(context, statement, lambda: lower_block(context, block), ordered=ring.kind == "cp_async")
 
     if ring.kind == "own":
         return (*nodes, *lower_own_loop(context, statement, ring, (start, stop, step), header, body))
@@ -298,14 +324,16 @@ def _assigned_in(statement: Statement) -> set[Variable]:
 def _lower_while(context: Context, statement: While) -> tuple[Node, ...]:
     if not statement.prelude:
         condition = context.speller.text(statement.condition)
-        return (Loop(f"while ({condition})", repeated(context, lambda: lower_block(context, statement.body))),)
+        return (
+            Loop(f"while ({condition})", repeated(context, statement, lambda: lower_block(context, statement.body))),
+        )
 
     def blocks() -> tuple[Node, ...]:
         prelude = _untagged(context, statement.prelude)
         test = context.speller.spell(statement.condition)
         return (*prelude, Branch(inverse(test), (Line("break;"),)), *lower_block(context, statement.body))
 
-    return (Loop("while (true)", repeated(context, blocks)),)
+    return (Loop("while (true)", repeated(context, statement, blocks)),)
 
 
 def _untagged(context: Context, block: tuple[Statement, ...]) -> tuple[Node, ...]:

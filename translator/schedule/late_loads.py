@@ -39,7 +39,7 @@ def choose_late_loads(
     Those that are many predicated loads are loaded where they are used, all of them where the registers cannot hold them.
     """
     found: set[Variable] = set()
-    if not layouts or any(_is_call(s, "dot") for s in statements(kernel.body)):
+    if not layouts:
         return frozenset()
     # Of elements that are loaded one by one, cp.async takes those of 4 and 8 bytes.
     arrays = fixed | {v for ring in rings.rings for v in ring.own if v.type.dtype.itemsize in COPY_BYTES}
@@ -56,13 +56,17 @@ def choose_late_loads(
                 if target in layouts and target not in arrays and _one_by_one(statement, layouts[target], facts):
                     waiting[target] = _is_predicated(statement, layouts[target], facts)
                 continue
+            late: set[Variable] = set()
             computed, same = _computed(statement, layouts, answers)
             if computed is not None:
                 here = [v for v in _reads([computed], facts) if v in waiting and reads[v] == 1 and layouts[v] == same]
                 crowded = sum(_more_registers(v, layouts[v]) for v in here) > room
-                found |= {v for v in here if crowded or waiting[v]}
+                late = {v for v in here if crowded or waiting[v]}
+                found |= late
             if computed is None or not isinstance(statement, Assign):
                 waiting = {}
+            elif late and facts.assignments[target := statement.targets[0]] == 1 and target not in arrays:
+                waiting[target] = True  # what follows from such elements can wait for its use as they do
     return frozenset(found)
 
 
@@ -106,7 +110,7 @@ def _is_predicated(statement: Assign, layout: Layout, facts: Facts) -> bool:
     if not isinstance(call, Call):
         return False
     access = plan_load(call.args[0], _mask(call), layout, facts, environment)
-    return is_predicated(access, statement.target.type, layout, facts, environment)
+    return is_predicated(access, call.args[0], statement.target.type, layout, facts, environment)
 
 
 def _mask(load: Call) -> Expr | None:

@@ -22,13 +22,12 @@ from .box_stores import cut_stores
 from .coalesced_stores import coalesce_stores
 from .dots import Dots, plan_dots
 from .held_operands import Words, held_operands
-from .late_loads import choose_late_loads
+from .kept_tiles import choose_kept, exchanges_of
 from .layout import Layout, blocked, drop_axis, padded
 from .layout_problem import Access, Node, Path, Problem, find_problem, statement_node
 from .loads_in_flight import blocks_for_loads
 from .paths import operand_axes, result_axes
 from .plan import Conversion, Schedule
-from .recomputed import ENOUGH_BLOCKS, Recomputed, choose_recomputed, is_exchange
 from .register_operands import with_register_operands
 from .registers import blocks_beside, choose_shared, needs_whole_multiprocessor, peak_registers
 from .ring_plan import Rings
@@ -61,19 +60,15 @@ def choose_layouts(
     tiles = [tile for variable, tile in dots.staged.items() if variable not in rings.twins]
     room = shared_room(kernel, target.max_dynamic_shared_bytes, layouts, tiles, rings, bool(conversions), num_threads)
     store_parts, rings = cut_stores(kernel, facts, problem.answers, rings)
-    fixed = {one.variable for wanted in conversions.values() for one in wanted}
-    recomputed = _recomputed(kernel, facts, problem, fixed, in_registers, dots, rings)
-    counted = recomputed.seen_by(facts)
-    in_registers = {v: layout for v, layout in in_registers.items() if v not in recomputed.variables}
-    late_loads = choose_late_loads(kernel, counted, in_registers, problem.answers, fixed, rings)
-    in_registers = {v: layout for v, layout in in_registers.items() if v not in late_loads}
-    in_shared = choose_shared(kernel, counted, in_registers, num_threads, room)
-    peak = peak_registers(kernel, counted, in_registers)
+    kept = choose_kept(kernel, facts, in_registers, problem.answers, conversions, rings, bool(dots.plans))
+    in_shared = choose_shared(kernel, kept.facts, kept.layouts, num_threads, room)
+    peak = peak_registers(kernel, kept.facts, kept.layouts)
     crowded = needs_whole_multiprocessor(peak, num_threads)
-    beside = blocks_beside(in_shared, in_registers, num_threads, target.max_dynamic_shared_bytes)
-    made_room_for = recomputed.blocks and min(recomputed.blocks, beside)
-    waiting = frozenset(map(id, _exchanges(kernel, problem))) | conversions.keys()
-    loading = None if dots.plans else blocks_for_loads(kernel, in_registers, waiting, peak, num_threads)
+    beside = blocks_beside(in_shared, kept.layouts, num_threads, target.max_dynamic_shared_bytes)
+    made_room_for = kept.recomputed.blocks and min(kept.recomputed.blocks, beside)
+    waiting = frozenset(map(id, exchanges_of(kernel, problem.answers))) | conversions.keys()
+    unknown = dots.plans or kept.late_loads  # what these take, peak does not tell
+    loading = None if unknown else blocks_for_loads(kernel, facts, kept.layouts, waiting, peak, num_threads)
     warp_copies = choose_warp_copies(kernel, facts, layouts, rings)
     block_copies = choose_block_copies(kernel, facts, layouts, rings, num_threads)
     copied = {tile: copy.layout for tile, copy in warp_copies.items()}
@@ -85,8 +80,8 @@ def choose_layouts(
         index_layouts=_index_layouts(kernel, facts, problem, copied),
         conversions={key: tuple(value) for key, value in conversions.items()},
         in_shared=in_shared,
-        recomputed=recomputed,
-        late_loads=late_loads,
+        recomputed=kept.recomputed,
+        late_loads=kept.late_loads,
         dots=dots.plans,
         staged=dots.staged,
         store_parts=store_parts,
@@ -112,33 +107,6 @@ def _conversions(problem: Problem) -> dict[int, list[Conversion]]:
             if (conversion := Conversion(relation.variable, layout)) not in wanted:
                 wanted.append(conversion)
     return found
-
-
-def _exchanges(kernel: Kernel, problem: Problem) -> list[Assign]:
-    """The reductions in which warps wait for each other."""
-    return [
-        statement
-        for statement in statements(kernel.body)
-        if isinstance(statement, Assign) and is_exchange(statement, problem.answers.get(id(statement)))
-    ]
-
-
-def _recomputed(
-    kernel: Kernel,
-    facts: Facts,
-    problem: Problem,
-    fixed: set[Variable],
-    layouts: dict[Variable, Layout],
-    dots: Dots,
-    rings: Rings,
-) -> Recomputed:
-    if dots.plans:
-        return Recomputed()
-    exchanges = _exchanges(kernel, problem)
-    enough = (
-        1 if any(ring.own for ring in rings.rings) else ENOUGH_BLOCKS
-    )  # threads that load ahead need no other block
-    return choose_recomputed(kernel, facts, layouts, exchanges, fixed, enough)
 
 
 # ---------------------------------------------------------------------------------------------------- the answer

@@ -1,0 +1,87 @@
+"""Choices between values, and conditions made of several: no branches where both sides take long."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+import tilewright as triton
+import tilewright.language as tl
+from tilewright.runtime import nvrtc
+
+
+@triton.jit
+def running_sums(x_ptr, out_ptr, N: tl.constexpr, BLOCK: tl.constexpr):
+    # Sums of exponentials, each element's with its own running maximum: where nothing has been seen, there is nothing to scale.
+    cols = tl.arange(0, BLOCK)
+    largest = tl.full((BLOCK,), float("-inf"), tl.float32)
+    total = tl.zeros((BLOCK,), tl.float32)
+    for start in range(0, N, BLOCK):
+        x = tl.load(x_ptr + start + cols, mask=start + cols < N, other=float("-inf"))
+        now = tl.maximum(largest, x)
+        scale = tl.where(now == float("-inf"), 1.0, tl.exp(largest - now))
+        total = total * scale + tl.where(now == float("-inf"), 0.0, tl.exp(x - now))
+        largest = now
+    tl.store(out_ptr + cols, tl.where(total > 0, largest + tl.log(total), largest))
+
+
+@triton.jit
+def larger_or_earlier(a_value, a_place, b_value, b_place):
+    wins = a_value > b_value
+    equal = a_value == b_value
+    wins |= (a_value != a_value) & (b_value == b_value)
+    wins |= equal & (a_place < b_place)
+    return tl.where(wins, a_value, b_value), tl.where(wins, a_place, b_place)
+
+
+@triton.jit
+def place_of_largest(x_ptr, out_ptr, N: tl.constexpr, BLOCK: tl.constexpr):
+    cols = tl.arange(0, BLOCK)
+    best = tl.full((BLOCK,), float("-inf"), tl.float32)
+    place = tl.full((BLOCK,), 2147483647, tl.int32)
+    for start in range(0, N, BLOCK):
+        x = tl.load(x_ptr + start + cols, mask=start + cols < N, other=0.0)
+        next_best, next_place = larger_or_earlier(best, place, x, start + cols)
+        best = tl.where(start + cols < N, next_best, best)
+        place = tl.where(start + cols < N, next_place, place)
+    _, index = tl.reduce((best, place), 0, larger_or_earlier)
+    tl.store(out_ptr, index)
+
+
+def test_both_sides_are_computed(run_everywhere: Any) -> None:
+    n, block = 1000, 256
+    x = np.random.default_rng(n).standard_normal(n).astype(np.float32)
+    x[block // 2 :: block] = -np.inf  # a column of which no element is seen
+    _, out = run_everywhere(running_sums, (1,), x, np.zeros(block, np.float32), N=n, BLOCK=block, tolerance=1e-6)
+    columns = np.full((4, block), -np.inf)
+    columns.reshape(-1)[:n] = x
+    with np.errstate(divide="ignore"):
+        assert np.allclose(out, np.log(np.exp(columns).sum(axis=0)), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.skipif(not nvrtc.is_available(), reason="NVRTC is not installed")
+def test_no_element_has_a_branch_of_its_own() -> None:
+    artifact = running_sums.translate("*fp32:16, *fp32:16, 4096, 1024")
+    assert artifact.source.count("choose(") == 4  # three choices and the helper itself
+    ptx = nvrtc.compile_ptx(artifact)
+    assert ptx.count("ex2.approx") == 16 and len(re.findall(r"\bbra\b", ptx)) < 8  # none of 16 choices
+
+
+def test_values_that_are_known_already_are_chosen_in_c() -> None:
+    text = place_of_largest.translate("*fp32:16, *i32:16, 4000, 1024").source
+    assert "choose(" not in text and " ? " in text
+
+
+def test_conditions_are_combined_bit_by_bit(run_everywhere: Any) -> None:
+    rng = np.random.default_rng(7)
+    for n in (1000, 1024):
+        x = rng.integers(0, 50, n).astype(np.float32)
+        _, out = run_everywhere(place_of_largest, (1,), x, np.zeros(1, np.int32), N=n, BLOCK=256)
+        assert out[0] == np.argmax(x)
+        x[n // 2] = np.nan
+        _, out = run_everywhere(place_of_largest, (1,), x, np.zeros(1, np.int32), N=n, BLOCK=256)
+        assert out[0] == n // 2
+    text = place_of_largest.translate("*fp32:16, *i32:16, 4000, 1024").source
+    assert re.search(r"wins\w*(\[\w+\])? = wins\w*(\[\w+\])? \| \(", text) and "||" not in text
