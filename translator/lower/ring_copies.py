@@ -2,9 +2,9 @@
 
 What `cp.async` can take goes straight to its stage, `stages - 1` iterations ahead; where that is two or more, behind this
 iteration's products: between those of `mma.sync` the compiler then puts the copies (`_Filling.late`), and those of wgmma run
-while the threads of several warpgroups copy. Rows that are not aligned go to shared memory as they lie, and are shifted into their tile one iteration
-ahead (`row_copies.py`). Anything else is loaded into registers before the products of an iteration and written to its stage
-behind them. Products that run by themselves (wgmma) are waited for when all that is done.
+while the threads of several warpgroups copy. Rows that are not aligned go to shared memory as they lie, and are shifted into
+their tile one iteration ahead (`row_copies.py`). Anything else is loaded into registers before the products of an iteration
+and written to its stage behind them. Products that run by themselves (wgmma) are waited for when all that is done.
 """
 
 from __future__ import annotations
