@@ -1,10 +1,10 @@
 """Loops whose threads load ahead themselves: a barrier per iteration says that tiles are there, and that places are free.
 
 What `cp.async` can take goes straight to its stage, `stages - 1` iterations ahead; where that is two or more, behind this
-iteration's products, between which the compiler then puts the copies (`_Filling.late`). Rows that are not aligned go to
-shared memory as they lie, and are shifted into their tile one iteration ahead (`row_copies.py`). Anything else is loaded
-into registers before the products of an iteration and written to its stage behind them. Products that run by themselves
-(wgmma) are waited for when all that is done.
+iteration's products: between those of `mma.sync` the compiler then puts the copies (`_Filling.late`), and those of wgmma run
+while the threads of several warpgroups copy. Rows that are not aligned go to shared memory as they lie, and are shifted into
+their tile one iteration ahead (`row_copies.py`). Anything else is loaded into registers before the products of an iteration
+and written to its stage behind them. Products that run by themselves (wgmma) are waited for when all that is done.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ..ir.nodes import Assign, For, Literal, Statement
+from ..schedule.instructions import WARPGROUP
 from ..schedule.ring_plan import Ring
 from ..schedule.rings import top_statements
 from .context import Context, ctype
@@ -274,14 +275,18 @@ def _trip(
     stage = (
         [Line(f"const int {names.stage} = {names.position};")] if len(ring.tiles) > len(ring.rows) or ring.own else []
     )
+    # Products that run by themselves do so while their threads start copies, which a single warpgroup gains nothing by.
+    several = context.schedule.num_threads > WARPGROUP
+    running = several and ring.overlapped and ring.stages > 2 and not filling.rows and not filling.through_registers
+    behind = filling.late or running
     nodes: list[Node] = [
         *((arrival,) if filling.asynchronous and not late else ()),
         *proxy_fence(context),
         *context.barrier("everyone's share is there, and nobody reads the stage that is filled next"),
-        *(() if filling.late else loads),
+        *(() if behind else loads),
         *stage,
         *inner,
-        *(loads if filling.late else ()),
+        *(loads if behind else ()),
     ]
     if filling.rows:
         following = f"{name} + {one}"

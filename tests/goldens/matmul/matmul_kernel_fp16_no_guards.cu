@@ -290,9 +290,6 @@ matmul_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int M, int N, i
         cp_async_wait<NUM_STAGES - 2>();   // this thread's share of the tiles has arrived
         async_proxy_fence();   // the tensor cores read through the asynchronous proxy
         __syncthreads();   // everyone's share is there, and nobody reads the stage that is filled next
-        const int ahead = k + NUM_STAGES - 1;
-        if (ahead < k_stop) load_tiles(ahead, ahead % NUM_STAGES);
-        cp_async_commit();   // possibly of nothing: one group per iteration
         const int stage = k % NUM_STAGES;
         // L41: accumulator = tl.dot(a, b, accumulator)
         const auto a_operand = wgmma_descriptor<SWIZZLE>(a[stage] + warpgroup * A_PART);
@@ -305,6 +302,9 @@ matmul_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int M, int N, i
         // L42: a_ptrs += BLOCK_K * stride_ak    (folded into the copies)
         // L43: b_ptrs += BLOCK_K * stride_bk    (folded into the copies)
         wgmma_commit();
+        const int ahead = k + NUM_STAGES - 1;
+        if (ahead < k_stop) load_tiles(ahead, ahead % NUM_STAGES);
+        cp_async_commit();   // possibly of nothing: one group per iteration
         wgmma_wait<0>();   // all products are complete
         wgmma_pin(accumulator);
     }
