@@ -121,12 +121,13 @@ def _fitted(kernel: Kernel, options: Options, target: Target) -> tuple[Kernel, F
       OutOfResources: when the kernel does not fit at all.
     """
     from .diagnostics import OutOfResources
-    from .schedule.second_block import half_of
+    from .schedule.second_block import half_of, serves_two
 
     found = _with_room(kernel, options, target, blocks=1)
     if found[2].wants_second_block:
         try:
-            return _with_room(kernel, options, half_of(target), blocks=2)
+            smaller = _with_room(kernel, options, half_of(target), blocks=2)
+            found = smaller if serves_two(smaller[2], found[2]) else found
         except OutOfResources:
             pass
     return found

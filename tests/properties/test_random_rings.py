@@ -19,7 +19,7 @@ from tilewright.runtime.signature import parse_signature
 from tilewright.schedule.targets import find_target
 
 AHEAD = re.compile("cp_async|tma_load")  # in no text whose tiles all come by way of registers
-HEAD = """def kernel(a_ptr, b_ptr, x_ptr, c_ptr, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+HEAD = """def kernel(a_ptr, b_ptr, x_ptr, c_ptr, i_ptr, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
     m, n, k = tl.program_id(0) * BM + tl.arange(0, BM), tl.program_id(1) * BN + tl.arange(0, BN), tl.arange(0, BK)
     total = tl.zeros((BM, BN), tl.float32)
 """
@@ -31,9 +31,14 @@ LOOPS = (
     ("for turn in range(2):", "for k0 in range(turn * BK, K, 2 * BK):"),
     ("for turn in range(2):", "w = tl.load(x_ptr + turn * N + n)", "for k0 in range(0, K, BK):"),
 )
-LOADS = {  # by rows, or by columns
+LOADS = {  # by rows, or by columns; by numbers from memory
     "a": ("a_ptr + m[:, None] * K + (k0 + k)[None, :]", "a_ptr + m[:, None] + (k0 + k)[None, :] * M"),
-    "b": ("b_ptr + (k0 + k)[:, None] * N + n[None, :]", "b_ptr + (k0 + k)[:, None] + n[None, :] * K"),
+    "b": (
+        "b_ptr + (k0 + k)[:, None] * N + n[None, :]",
+        "b_ptr + (k0 + k)[:, None] + n[None, :] * K",
+        "b_ptr + (tl.load(i_ptr + k0 // BK) * BK + k)[:, None] * N + n[None, :]",
+        "b_ptr + tl.load(i_ptr + tl.load(i_ptr + k0 + k))[:, None] * N + n[None, :]",
+    ),
 }
 UPDATES = (
     ("total = tl.dot(a, b, total)",),
@@ -44,6 +49,7 @@ UPDATES = (
     ("if k0 != BK:", "    total = tl.dot(a, b, total)"),
 )  # fmt: skip
 SUMS = (
+    ("total += tl.load(a_ptr + (tl.load(i_ptr + k0) + m)[:, None] * N + n[None, :])",),
     ("total += tl.load(a_ptr + (k0 + m)[:, None] * N + n[None, :])",),
     ("x = tl.load(x_ptr + k0 * N + n, mask=n < N, other=0.0)",
      "total += x[None, :] * tl.load(a_ptr + (k0 + m)[:, None] * N + n[None, :], mask=n[None, :] < N)"),
@@ -83,7 +89,7 @@ def plans(draw: Any) -> Plan:
     dtype = draw(st.sampled_from(("fp16", "fp16", "bf16", "fp32", "fp8e4nv"))) if with_dots else "fp16"
     tile = draw(st.sampled_from(((64, 32, 32), (64, 64, 64), (128, 32, 32), (16, 64, 32), (32, 16, 64))))
     sizes = ", ".join(f"i32{draw(st.sampled_from((*[':16'] * 5, '')))}" for _ in range(3))
-    signature = f"*{dtype}{known[0]}, *{dtype}{known[1]}, *{dtype}{known[2]}, *fp32{known[3]}, {sizes}"
+    signature = f"*{dtype}{known[0]}, *{dtype}{known[1]}, *{dtype}{known[2]}, *fp32{known[3]}, *i32:16, {sizes}"
     arch = draw(st.sampled_from(("sm_80", "sm_90a", "sm_90a")))
     options = Options(
         num_warps=draw(st.sampled_from((1, 4, 4, 8))), num_stages=draw(st.integers(2, 5)), guards=draw(st.booleans())
@@ -113,7 +119,8 @@ def test_no_plan_blocks_or_overwrites(monkeypatch: pytest.MonkeyPatch, plan: Pla
     except OutOfResources:
         return
     rings = found.schedule.rings.rings
-    event(" and ".join(sorted({f"{r.kind}{', rows' * bool(r.rows)}{', own' * bool(r.own)}" for r in rings})) or "none")
+    kinds = {f"{r.kind}{', rows' * bool(r.rows)}{', own' * bool(r.own)}{', numbers' * bool(r.ahead)}" for r in rings}
+    event(" and ".join(sorted(kinds)) or "none")
     deep = int(plan.signature.split(", ")[-1])
     for trips in (0, 1, 2, *(ring.stages + seed % 3 for ring in rings), 11) if rings else ():
         values = dict(M=64, N=96, K=deep * trips, num_programs=2, own_block=0, num_blocks=1)

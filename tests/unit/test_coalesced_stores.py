@@ -70,3 +70,37 @@ def test_whole_vectors_are_written(dtype: str) -> None:
 def test_a_tile_without_room_is_stored_as_it_is() -> None:
     text = transposed_by_pointers.translate("*fp32:16, *fp32:16, i32:16, i32:16, 256, 256", num_warps=8).source
     assert "moved" not in text
+
+
+@triton.jit
+def products_to_listed_rows(a_ptr, b_ptr, rows_ptr, c_ptr, N, M: tl.constexpr, BN: tl.constexpr, K: tl.constexpr):
+    # Rows that a list gives have no tensor copy: threads store what the tensor cores have left in their registers.
+    m, n, k = tl.arange(0, M), tl.arange(0, BN), tl.arange(0, K)
+    a = tl.load(a_ptr + m[:, None] * K + k[None, :])
+    b = tl.load(b_ptr + k[:, None] * BN + n[None, :])
+    rows = tl.load(rows_ptr + m)
+    c_ptrs = c_ptr + rows[:, None] * N + n[None, :]
+    c = tl.dot(a, b).to(c_ptr.dtype.element_ty)
+    tl.store(c_ptrs, c, mask=(rows[:, None] >= 0) & (n[None, :] < N))
+
+
+@pytest.mark.parametrize(
+    ("dtype", "name", "exchanges"),
+    [(np.float16, "fp16", ["2, 1", "4, 2"]), (np.int8, "i8", []), (np.float32, "fp32", [])],
+)
+@pytest.mark.parametrize(("m", "bn", "warps"), [(16, 64, 1), (64, 128, 4), (128, 128, 8)])
+def test_neighbouring_lanes_exchange_what_tensor_cores_leave(
+    run_everywhere: Any, dtype: Any, name: str, exchanges: list[str], m: int, bn: int, warps: int
+) -> None:
+    signature = f"*fp16:16, *fp16:16, *i32:16, *{name}:16, i32:16, {m}, {bn}, 32"
+    text = products_to_listed_rows.translate(signature, num_warps=warps).source
+    assert re.findall(r"swap_with_lane<(\d, \d)>\(", text) == exchanges
+    rng, n = np.random.default_rng(m), bn - 16
+    a, b = (rng.integers(-2, 3, shape).astype(np.float16) for shape in ((m, 32), (32, bn)))
+    rows = rng.permutation(m + 5)[:m].astype(np.int32)
+    rows[::7] = -1
+    expected = np.zeros((m + 5, n), dtype)
+    expected[rows[rows >= 0]] = (a.astype(float) @ b)[rows >= 0, :n]
+    arguments = (a, b, rows, np.zeros_like(expected), n, m, bn, 32)
+    found = run_everywhere(products_to_listed_rows, (1,), *arguments, num_warps=warps)
+    np.testing.assert_array_equal(found[3], expected)

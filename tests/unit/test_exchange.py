@@ -13,7 +13,7 @@ import pytest
 import tilewright as triton
 import tilewright.language as tl
 from tilewright.runtime import nvrtc
-from tilewright.schedule.exchange import LANE_BITS, exchange_swizzle, shuffles
+from tilewright.schedule.exchange import LANE_BITS, exchange_swizzle, lane_swaps, shuffles
 from tilewright.schedule.instructions import fma_layout, warp_layout, warpgroup_layout
 from tilewright.schedule.layout import REGISTER, Layout, blocked, elements
 from tilewright.schedule.warp_copies import LINE_BYTES, SECTOR_BYTES, warp_copy
@@ -101,6 +101,37 @@ def test_shuffles_find_every_element_in_the_own_warp() -> None:
                 common = set.intersection(*(where[element][warp] for element in asked))
                 assert common, (shape, held, wanted)  # every lane of the warp can send the same register
     assert found > 20
+
+
+def registers(layout: Layout, thread: int) -> dict[tuple[int, ...], tuple[int, ...]]:
+    """The elements of a thread, by the numbers of their registers along the axes."""
+    indices = itertools.product(*map(range, layout.register_shape()))
+    return dict(zip(indices, elements(layout, thread), strict=True))
+
+
+def test_exchanges_between_two_lanes_lead_from_one_layout_to_the_other() -> None:
+    """What lanes chose registers choose afterwards: each exchange, done to the elements, as the helper does it to values."""
+    cases = [(held, wanted) for _, held, wanted in PAIRS if lane_swaps(held, wanted)]
+    row = (REGISTER, 0, 1, REGISTER, REGISTER, 5, REGISTER), (2, 3, 4, REGISTER)
+    cases.append((Layout(row, 6), Layout(((REGISTER, REGISTER, REGISTER, 0, 1, 5, REGISTER), row[1]), 6)))
+    for held, wanted in cases:
+        now = {
+            (thread, indices): element
+            for thread in range(1 << held.thread_bits)
+            for indices, element in registers(held, thread).items()
+        }
+        for axis, lane, place in lane_swaps(held, wanted):
+            moved = {}
+            for (thread, indices), element in now.items():
+                other, chosen = thread, list(indices)
+                if (thread >> lane ^ indices[axis] >> place) & 1:
+                    other, chosen[axis] = thread ^ 1 << lane, indices[axis] ^ 1 << place
+                moved[other, tuple(chosen)] = element
+            now = moved
+        for thread in range(1 << wanted.thread_bits):
+            for indices, element in registers(wanted, thread).items():
+                assert now[thread, indices] == element, (held, wanted)
+    assert lane_swaps(cases[-1][1], cases[-1][0]) and not lane_swaps(cases[-1][0], cases[-1][0])
 
 
 # --------------------------------------------------------------------------------------------------- generated text

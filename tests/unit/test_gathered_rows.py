@@ -72,3 +72,18 @@ def test_sums(run_everywhere: Any, sides: tuple[int, int, int], num_warps: int) 
     arguments = (x, w, y, np.zeros_like(y), order, k, *sides)
     found = run_everywhere(routed_sums_kernel, (64 // sides[0],), *arguments, num_warps=num_warps)
     np.testing.assert_array_equal(found[3], expected)
+
+
+@pytest.mark.parametrize(
+    ("block", "stages", "found"),
+    [((128, 128, 64), 4, 3), ((128, 128, 64), 3, 3), ((128, 256, 64), 4, 4), ((128, 128, 64), 2, 2)],
+)
+def test_two_blocks_where_threads_copy_for_wgmma(block: tuple[int, int, int], stages: int, found: int) -> None:
+    """All threads wait for each other in every iteration: another block has products for the tensor cores meanwhile."""
+    sides = ", ".join(map(str, block))
+    signature = f"*fp16:16, *fp16:16, *fp16:16, *i32:16, i32, i32:16, i32:16, 2, {sides}"
+    artifact = routed_product_kernel.translate(signature, num_warps=8, num_stages=stages)
+    assert f"NUM_STAGES = {found};" in artifact.source
+    two = "__launch_bounds__(NUM_THREADS, 2)" in artifact.source
+    assert two == (block[1] == 128 and found > 2)
+    assert not two or 2 * (artifact.shared_bytes + 1024) <= 228 << 10

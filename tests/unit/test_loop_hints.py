@@ -37,8 +37,10 @@ def unknown_hint(out_ptr):
 
 @tilewright.jit
 def step_of_range(out_ptr):
-    for i in range(0, 4, step=2):
+    for i in range(1, 6, step=2):
         tl.store(out_ptr + i, i)
+    for i in range(2, flatten=True, num_stages=2):
+        tl.store(out_ptr + 6 + i, 1)
 
 
 @tilewright.jit
@@ -84,9 +86,15 @@ def test_a_factor_is_a_number_of_iterations(factor: str) -> None:
         sum_of_rows.translate(f"*fp32:16, *fp32:16, i32, 256, {factor}")
 
 
-@pytest.mark.parametrize(
-    ("kernel", "name"), [(unknown_hint, "unroll"), (step_of_range, "step"), (hint_of_static_range, "num_stages")]
-)
+@pytest.mark.parametrize(("kernel", "name"), [(unknown_hint, "unroll"), (hint_of_static_range, "num_stages")])
 def test_what_a_range_does_not_take_is_named(kernel: object, name: str) -> None:
     with pytest.raises(ArgumentError, match=f"takes no argument '{name}'"):
         kernel.translate("*i32")  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_keywords_of_pythons_range(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TILEWRIGHT_MODE", mode)
+    out = np.zeros(8, np.int32)
+    step_of_range[(1,)](out)
+    assert out.tolist() == [0, 1, 0, 3, 0, 5, 1, 1]

@@ -167,6 +167,31 @@ def test_what_one_program_reads_leaves_l2_first(kernel: Any, signature: str, a: 
         assert (f"{name} = l2_policy({condition});" in text) is (condition is not None), text
 
 
+@pytest.mark.parametrize(
+    ("kernel", "tile", "warps", "blocks"),
+    [
+        (
+            more.accumulated,
+            "fp32, 64, 32, 32",
+            4,
+            2,
+        ),  # atomics: one program a block, whose start and end another one covers
+        (
+            more.accumulated,
+            "fp32, 128, 128, 64",
+            8,
+            1,
+        ),  # ptxas has 80 registers for each of two blocks' threads, and needs 90
+        (kernels.loop_in_loop, "64, 32, 32", 4, 1),  # loops over its tiles by itself
+        (kernels.product, "0, 1, 64, 32, 32", 4, 1),  # runs one program after another
+    ],
+)
+def test_a_second_block_where_a_block_runs_one_program(kernel: Any, tile: str, warps: int, blocks: int) -> None:
+    found = planned(kernel, f"{USUAL}, {tile}", num_warps=warps)
+    assert found.schedule.rings.has_producer and found.schedule.blocks_per_multiprocessor == blocks
+    assert found.artifact.shared_bytes * blocks <= 227 * 1024
+
+
 def test_stages_are_a_hint() -> None:
     large = f"{USUAL}, 0, 1, 128, 256, 64"
     assert [rings(kernels.product, PLAIN, "sm_80", num_stages=s).rings[0].stages for s in (2, 3, 5)] == [2, 3, 5]

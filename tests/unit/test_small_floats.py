@@ -80,3 +80,23 @@ def test_no_arithmetic(kernel: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TILEWRIGHT_MODE", "interpret")
     with pytest.raises(triton.TilewrightError, match="not possible"):
         kernel[(1,)](*arguments(np.random.default_rng(2)), BLOCK=32)
+
+
+@triton.jit
+def cast_for_another_gpu(x_ptr, out_ptr, FNUZ: tl.constexpr, BLOCK: tl.constexpr):
+    wanted: tl.constexpr = tl.float8e4b8 if FNUZ else tl.float8e4nv
+    x = tl.load(x_ptr + tl.arange(0, BLOCK))
+    tl.store(out_ptr + tl.arange(0, BLOCK), x.to(wanted).to(tl.float32))
+
+
+def test_types_of_other_gpus_are_names(run_everywhere: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    x = np.linspace(-2, 2, 32, dtype=np.float32)
+    out = run_everywhere(cast_for_another_gpu, (1,), x, np.zeros_like(x), FNUZ=False, BLOCK=32)[1]
+    np.testing.assert_allclose(out, x, rtol=2**-4)
+    assert tl.float8e4b8.is_fp8() and len({tl.float8e4b8, tl.float8e5b16, tl.float8e4b15, tl.float8e4nv}) == 4
+    for mode in ("cpu", "interpret"):
+        monkeypatch.setenv("TILEWRIGHT_MODE", mode)
+        with pytest.raises(
+            triton.CompilationError, match=r"type fp8e4b8 not supported in this architecture\. .*'fp8e5'"
+        ):
+            cast_for_another_gpu[(1,)](x, out, FNUZ=True, BLOCK=32)

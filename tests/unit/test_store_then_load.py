@@ -113,3 +113,121 @@ def test_a_variable_that_is_loaded_again_waits(run_everywhere: Any) -> None:
     np.testing.assert_array_equal(found, expected)
     source = assigned_twice.translate("*fp32:16, 32", num_warps=1).source
     assert source.count("every thread has stored to x_ptr before it is loaded again") == 1
+
+
+@triton.jit
+def shifted_in_place(x_ptr, n, N: tl.constexpr):
+    # What one thread overwrites, its neighbour loads.
+    offsets = tl.arange(0, N)
+    x = tl.load(x_ptr + offsets + 1, mask=offsets + 1 < n, other=0.0)
+    tl.store(x_ptr + offsets, x, mask=offsets < n)
+
+
+@triton.jit
+def shifted_on_one_way(x_ptr, n, N: tl.constexpr):
+    offsets = tl.arange(0, N)
+    x = tl.load(x_ptr + (offsets + 1) % N)
+    if n > 5000:
+        tl.debug_barrier()
+    else:
+        tl.store(x_ptr + offsets, x)
+
+
+@triton.jit
+def advanced(x_ptr, n, N: tl.constexpr):
+    pointers = x_ptr + tl.arange(0, N)
+    for _ in range(0, n, N):
+        tl.store(pointers, tl.load(pointers) * 2)
+        pointers += N
+
+
+@triton.jit
+def overtaken(x_ptr, n, N: tl.constexpr):
+    # The pointers of the store are no longer those of the load.
+    pointers = x_ptr + tl.arange(0, N)
+    x = tl.load(pointers)
+    pointers += 1
+    tl.store(pointers, x)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "expected"),
+    [
+        (shifted_in_place, lambda x: np.r_[x[1:2000], np.zeros(1), x[2000:]]),
+        (shifted_on_one_way, lambda x: np.r_[np.roll(x[:2048], -1), x[2048:]]),
+        (overtaken, lambda x: np.r_[x[:1], x[:2048], x[2049:]]),
+    ],
+)
+def test_nothing_is_overwritten_before_it_is_loaded(run_everywhere: Any, kernel: Any, expected: Any) -> None:
+    x = np.random.default_rng(3).integers(-9, 9, 2100).astype(np.float32)
+    (found, *_) = run_everywhere(kernel, (1,), x, 2000, N=2048)
+    np.testing.assert_array_equal(found, expected(x))
+
+
+def test_what_a_thread_alone_has_loaded_needs_no_barrier() -> None:
+    assert "__syncthreads" not in advanced.translate("*fp32:16, i32, 1024").source
+    for kernel in (shifted_in_place, overtaken):
+        text = kernel.translate("*fp32:16, i32, 1024").source
+        assert text.count("every thread has loaded from x_ptr before it is overwritten") == 1
+
+
+@triton.jit
+def running_total(x_ptr, out_ptr, n, N: tl.constexpr):
+    # One thread stores what all load in the next trip.
+    offsets = tl.arange(0, N)
+    for row in range(1, n):
+        before = tl.load(out_ptr + (row - 1) * N)
+        tl.store(out_ptr + row * N + offsets, tl.load(x_ptr + row * N + offsets) + before)
+
+
+@triton.jit
+def counted(places_ptr, counts_ptr, out_ptr, n, N: tl.constexpr):
+    offsets = tl.arange(0, N)
+    for row in range(0, n):
+        place = tl.load(places_ptr + row)
+        count = tl.load(counts_ptr + place)
+        tl.store(out_ptr + row * N + offsets, offsets + count)
+        tl.store(counts_ptr + place, count + 1)
+
+
+@triton.jit
+def passed_on(x_ptr, out_ptr, n, N: tl.constexpr):
+    offsets = tl.arange(0, N)
+    row = 0
+    while row < n - 1:
+        x = tl.load(x_ptr + row * N + offsets)
+        row += 1
+        tl.store(x_ptr + row * N + (offsets + 5) % N, x + 1)
+
+
+@triton.jit
+def stored_first(x_ptr, out_ptr, n, N: tl.constexpr):
+    # The store of a trip must not overtake the loads of the one before.
+    offsets = tl.arange(0, N)
+    for row in range(0, n):
+        tl.store(x_ptr + (offsets + row) % N, offsets * (row + 1))
+        tl.store(out_ptr + row * N + offsets, tl.load(x_ptr + offsets))
+
+
+@triton.jit
+def in_an_inner_loop(x_ptr, out_ptr, n, N: tl.constexpr):
+    offsets = tl.arange(0, N)
+    for row in range(0, n - 1):
+        for half in range(2):
+            x = tl.load(x_ptr + row * N + (offsets + half) % N)
+            tl.store(x_ptr + (row + 1) * N + (offsets * 3) % N, x * (half + 1))
+
+
+@pytest.mark.parametrize("warps", [1, 4])
+@pytest.mark.parametrize("kernel", [running_total, counted, passed_on, stored_first, in_an_inner_loop])
+def test_a_trip_finds_what_the_last_one_stored(run_everywhere: Any, kernel: Any, warps: int) -> None:
+    arrays = [np.arange(6 * 128, dtype=np.int32), np.zeros(6 * 128, np.int32)]
+    if kernel is counted:
+        arrays = [np.array([0, 1, 0, 0, 2, 1], np.int32), np.zeros(3, np.int32), np.zeros(6 * 128, np.int32)]
+    found = run_everywhere(kernel, (1,), *arrays, 6, N=128, num_warps=warps)
+    if kernel is counted:
+        assert found[1].tolist() == [3, 2, 1] and found[2][::128].tolist() == [0, 0, 1, 2, 0, 1]
+    elif kernel is running_total:
+        assert found[1][::128].tolist() == np.cumsum(np.arange(6) * 128).tolist()
+    elif kernel is passed_on:
+        assert found[0][5 * 128 + 25] == 5 and found[0][5 * 128 + 24] == 127 + 5

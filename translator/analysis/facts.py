@@ -76,7 +76,7 @@ def body_facts(
     index, absorbed = _index_variables(body, definitions, assignments)
     absorbed |= converted_once(body, definitions) - index
     final, environments = follow(body, known or {})
-    return Facts(assignments, definitions, index, absorbed, _unused(body, results), final, environments)
+    return Facts(assignments, definitions, index, absorbed, unused_variables(body, results), final, environments)
 
 
 def _index_variables(
@@ -92,7 +92,8 @@ def _index_variables(
         variable = statement.targets[0]
         if variable not in definitions or not variable.type.is_tile or variable in multiplied:
             continue
-        if not _is_index(definitions[variable], index | absorbed, assignments):
+        known = None if variable.type.is_pointer else index | absorbed
+        if not _is_index(definitions[variable], known, assignments):
             continue
         wide_axes = sum(side > 1 for side in variable.type.shape)
         if variable.type.is_pointer or variable.type.dtype.is_bool() or wide_axes > 1:
@@ -116,14 +117,18 @@ def _dot_operands(body: tuple[Statement, ...]) -> set[Variable]:
     return {v for call in calls if call.op == "dot" for arg in call.args[:2] for v in used_variables(arg)}
 
 
-def _is_index(expr: Expr, known: set[Variable], assignments: Counter[Variable]) -> bool:
-    """Whether a tile can be computed anew wherever it is used: integers, and nothing that is assigned twice."""
+def _is_index(expr: Expr, known: set[Variable] | None, assignments: Counter[Variable]) -> bool:
+    """Whether a tile can be computed anew wherever it is used: integers, and nothing that is assigned twice.
+
+    Of tiles, all that it is made of must be `known` to be so too; without these, they may be any that registers hold: their
+    own parts, such as numbers of rows, are less than the pointers made of them.
+    """
     for part in subexpressions(expr):
         element = part.type.element
         if element.is_floating() or isinstance(part, CallFunction):
             return False
         if isinstance(part, Use) and (
-            assignments[part.variable] > 1 or (part.type.is_tile and part.variable not in known)
+            assignments[part.variable] > 1 or (part.type.is_tile and known is not None and part.variable not in known)
         ):
             return False
         if isinstance(part, Literal) and isinstance(part.value, float):
@@ -131,7 +136,7 @@ def _is_index(expr: Expr, known: set[Variable], assignments: Counter[Variable]) 
     return True
 
 
-def _unused(body: tuple[Statement, ...], results: tuple[Variable, ...]) -> frozenset[Variable]:
+def unused_variables(body: tuple[Statement, ...], results: tuple[Variable, ...] = ()) -> frozenset[Variable]:
     """Variables that no effect, condition or bound depends on."""
     needed: set[Variable] = set(results)
     sources: dict[Variable, set[Variable]] = {}

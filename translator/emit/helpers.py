@@ -40,6 +40,7 @@ TEMPLATES = (
     "shuffle_xor",
     "combine_state",
     "warp_reduce",
+    "swap_with_lane",
     "combine_warps",
     "forget",
     "swizzled",

@@ -8,11 +8,11 @@ from ..diagnostics import ArgumentError, DTypeError, ShapeError, Span
 from ..ir.nodes import Assign, Call, Expr, Literal, Use
 from ..ir.reshapes import keeps_places
 from ..ir.types import Dim, ValueType
-from ..language.dtypes import DTYPES_BY_NAME, DType, Element, PointerType, float32, int32
+from ..language.dtypes import DTYPES_BY_NAME, DType, Element, PointerType, float32, int32, of_this_gpu
 from .builder import Builder
 from .operators import binary
 from .ranges import is_nonnegative
-from .shapes import broadcast_to, cast_to, common_shape, elementwise, of_fair_size, to_expr
+from .shapes import broadcast_to, cast_to, common_shape, elementwise, of_fair_size, placed, to_expr
 from .values import Const, Tuple, Value
 
 Arguments = dict[str, Value]
@@ -29,7 +29,10 @@ def dtype_argument(builder: Builder, value: Value, span: Span) -> Element:
         dtype = DTYPES_BY_NAME.get(dtype, dtype)
     if not isinstance(dtype, (DType, PointerType)):
         raise DTypeError(f"expected a type such as tl.float32, got {dtype!r}", span, "", builder.calls)
-    return dtype
+    try:
+        return of_this_gpu(dtype)
+    except DTypeError as error:
+        raise placed(error, span) from None
 
 
 def axis_argument(builder: Builder, value: Value, rank: int, span: Span) -> int:

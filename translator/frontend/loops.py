@@ -71,14 +71,18 @@ def _range_arguments(
             positional += value.items if argument.star and isinstance(value, Tuple) else (value,)
         else:
             named[argument.keyword.value] = value
+    if kind is range and named:
+        kind = (
+            loops.range
+        )  # Triton passes over keywords of Python's range, and public kernels have them: they mean the same
     hints = loops.RANGE_HINTS if kind is loops.range else ()
     named |= dict(zip(hints, positional[3:], strict=False))
     bounds = positional[: 3 if len(positional) <= 3 + len(hints) else None]
-    if "step" in named and kind is not range:
+    if "step" in named:
         bounds = [*([Const(0)] if len(bounds) == 1 else []), *bounds, named.pop("step")]
     unknown = [name for name in named if name not in hints]
     if unknown:
-        takes = f"it takes {', '.join(('step', *hints))}" if kind is not range else "tl.range takes hints"
+        takes = f"it takes {', '.join(('step', *hints))}"
         raise ArgumentError(f"this range takes no argument {unknown[0]!r}", span, takes, builder.calls)
     bounds = bounds if len(bounds) > 1 else [Const(0), *bounds]
     step = bounds[2] if len(bounds) == 3 else None

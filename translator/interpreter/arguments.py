@@ -6,7 +6,7 @@ from typing import Any
 
 from ..diagnostics import ArgumentError, DTypeError, NotConstexprError
 from ..language.constexpr import unwrap
-from ..language.dtypes import DTYPES_BY_NAME, DType, Element, PointerType
+from ..language.dtypes import DTYPES_BY_NAME, DType, Element, PointerType, of_this_gpu
 from ..language.hints import check_size
 from .tile import Tile, as_tile
 
@@ -40,7 +40,7 @@ def dtype_of(value: Any) -> Element:
         dtype = DTYPES_BY_NAME.get(dtype, dtype)
     if not isinstance(dtype, (DType, PointerType)):
         raise DTypeError(f"expected a type such as tl.float32, got {dtype!r}")
-    return dtype
+    return of_this_gpu(dtype)
 
 
 def shape_of(value: Any) -> tuple[int, ...]:

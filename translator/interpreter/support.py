@@ -129,8 +129,8 @@ def _extremum(op: str, of_numbers: Callable[..., Any]) -> Callable[..., Any]:
     return function
 
 
-def _range(*bounds: Any) -> control.range:
-    return control.range(*bounds)
+def _range(*bounds: Any, **named: Any) -> control.range:
+    return control.range(*bounds, **named)
 
 
 def _length(value: Any) -> int:

@@ -15,6 +15,7 @@ from .builtin import Builtin as _Builtin
 from .constexpr import constexpr
 from .control import condition, range, static_range
 from .dtypes import DTYPES_BY_WORD as _DTYPES
+from .dtypes import ELSEWHERE as _ELSEWHERE
 from .dtypes import DType as dtype  # noqa: N813 (Triton's name)
 from .limits import MOST_ELEMENTS
 from .missing import NOT_YET
@@ -49,6 +50,7 @@ _builtins = {name: _elementwise(name) for name in _FUNCTIONS} | {name: _elementw
 _builtins |= {name: value for name, value in vars(_stubs).items() if isinstance(value, _Builtin)}
 globals().update(_builtins)
 globals().update(_DTYPES)
+globals().update({dtype.word: dtype for dtype in _ELSEWHERE})
 
 # The functions that can be called as methods of their first argument.
 METHODS = {name: function for name, function in _builtins.items() if function.method}
@@ -58,7 +60,7 @@ __all__ = [
     "_unwrap_if_constexpr", "block_type", "condition", "const",
     "constexpr", "constexpr_function", "constexpr_type", "dtype", "extra", "get_int_dtype", "libdevice", "math", "pi32_t",
     "pointer_type", "range", "static_range", "str_to_ty", "target_info", "tensor", "tensor_descriptor", "tuple",
-    *_builtins, *_DTYPES,
+    *_builtins, *_DTYPES, *(dtype.word for dtype in _ELSEWHERE),
 ]  # fmt: skip
 
 # Triton's language is defined in these two modules, and kernels name them: `tl.core.constexpr`, `tl.standard.sum`.

@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from ..diagnostics import DTypeError
+
 Kind = Literal["bool", "signed", "unsigned", "float", "void"]
 
 
@@ -171,6 +173,11 @@ DTYPES = (
     void, int1, int8, int16, int32, int64, uint8, uint16, uint32, uint64,
     float8e5, float8e4nv, float16, bfloat16, float32, float64,
 )  # fmt: skip
+# Types of other GPUs: they can be named and compared, as tables of types do, but no kernel here has such elements.
+ELSEWHERE = (
+    DType("fp8e4b8", "float8e4b8", "float", 8, "", "", 3), DType("fp8e5b16", "float8e5b16", "float", 8, "", "", 2),
+    DType("fp8e4b15", "float8e4b15", "float", 8, "", "", 3),
+)  # fmt: skip
 DTYPES_BY_NAME = {dtype.name: dtype for dtype in DTYPES} | {"u1": int1, "B": int1}
 DTYPES_BY_WORD = {dtype.word: dtype for dtype in DTYPES}
 
@@ -216,3 +223,15 @@ class PointerType:
 
 
 Element = DType | PointerType
+
+
+def of_this_gpu(dtype: Element) -> Element:
+    """The type, if kernels can have elements of it.
+
+    Raises:
+      DTypeError: in Triton's words.
+    """
+    if dtype in ELSEWHERE:
+        usable = tuple(sorted(one.name for one in DTYPES if one.is_fp8()))
+        raise DTypeError(f"type {dtype} not supported in this architecture. The supported fp8 dtypes are {usable}")
+    return dtype

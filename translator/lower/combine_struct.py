@@ -100,12 +100,15 @@ def _joint(context: Context, combine: Combine, dtypes: tuple[DType, ...]) -> Com
 
 def _argument_body(op: str | None, tie_break_left: bool) -> tuple[Node, ...]:
     """The better value wins; NaN loses to every number; among equals the lower index, or any."""
-    better = ">" if op == "argmax" else "<"
-    condition = f"(left.value {better} right.value) | (right.value != right.value)"
-    if tie_break_left:
-        ties = "(left.value == right.value) & (left.index < right.index)"
-        condition = f"(left.value == left.value) & ({condition} | ({ties}))"
-    return (Line(f"const bool left_wins = {condition};"), Line("return left_wins ? left : right;"))
+    word, not_better = ("greater", "<=") if op == "argmax" else ("smaller", ">=")
+    # Names for both parts: written as one condition, the compiler branches around the second.
+    better = Line(
+        f"const bool {word} = left.value == left.value && !(left.value {not_better} right.value);", "or right is NaN"
+    )
+    if not tie_break_left:
+        return (better, Line(f"return {word} ? left : right;"))
+    earlier = Line("const bool earlier = left.value == right.value && left.index < right.index;")
+    return (better, earlier, Line(f"return {word} || earlier ? left : right;"))
 
 
 def _custom_element(context: Context, name: str, combine: Combine, dtype: DType) -> Combination:

@@ -170,7 +170,8 @@ class Context:
 
     def declares(self, statement: Statement, variable: Variable) -> bool:
         """Whether this statement is where the variable is declared."""
-        return variable not in self.scopes.hoisted and self.scopes.first.get(variable) == id(statement)
+        here = variable not in self.scopes.hoisted and self.scopes.first.get(variable) == id(statement)
+        return here and variable not in self.stages.read_ahead
 
     def declare(self, statement: Statement, variable: Variable, layout: Layout | None) -> tuple[Node, ...]:
         """The declaration of a statement's target, if it stands here."""

@@ -7,14 +7,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..ir.nodes import Statement, Variable
-from ..schedule.exchange import LANE_BITS, Swizzle, exchange_swizzle, shuffles
+from ..schedule.exchange import LANE_BITS, Swizzle, exchange_swizzle, lane_swaps, shuffles
 from ..schedule.layout import REGISTER, Layout, padded
 from .conditions import copies_guard
 from .context import Context
 from .element import indexed
 from .point import KNOWN, Point, PointBit, coordinate, register_index
 from .shared import dimensions
-from .unit import Branch, Comment, Line, Node, Shared
+from .unit import Branch, Comment, Line, Loop, Node, Shared
+
+WORD_BYTES = 4  # of a shuffle
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +69,8 @@ def moved(context: Context, statement: Statement, move: Move, purpose: str, decl
     """The text of a move; `purpose` tells the moves of one statement apart, `declares` is whether the result is new."""
     if shuffles(move.held, move.wanted) and _can_be_shuffled(context, move.variable):
         return _shuffle(context, move, declares)
+    if _can_be_shuffled(context, move.variable) and (swaps := _swaps_of_runs(move)):
+        return _swap(context, move, swaps, declares)
     return _exchange(context, statement, move, purpose, declares)
 
 
@@ -100,6 +104,33 @@ def _shuffle(context: Context, move: Move, declares: bool) -> list[Node]:
         Comment(f"{variable.name} moves within each warp to the lanes that use it below."),
         *([Line(f"{declaration};")] if declares and not at_once else []),
         *context.each_register(wanted, one),
+    ]
+
+
+def _swaps_of_runs(move: Move) -> tuple[tuple[int, int, int], ...]:
+    """Exchanges between lanes of the registers of a row, words at a time, that make the move; none if others are needed."""
+    swaps = lane_swaps(move.held, move.wanted)
+    arrays = [layout.array_axes() for layout in (move.held, move.wanted)]
+    item = move.variable.type.dtype.itemsize
+    rows = all(axis == arrays[0][-1] and item << place >= WORD_BYTES for axis, _, place in swaps)
+    return swaps if arrays[0] == arrays[1] and item <= WORD_BYTES and rows else ()
+
+
+def _swap(context: Context, move: Move, swaps: tuple[tuple[int, int, int], ...], declares: bool) -> list[Node]:
+    helper, lane = context.use_helper("swap_with_lane"), context.lane()
+    outer, names = move.wanted.array_axes()[:-1], context.axis_indices(move.wanted)
+    index = "".join(f"[{names[axis]}]" for axis in outer)
+    nodes: tuple[Node, ...] = tuple(
+        Line(f"{helper}<{1 << place}, {1 << bit}>({move.name}{index}, {source}{index}, {lane});")
+        for source, (_, bit, place) in zip((move.source, *[move.name] * len(swaps)), swaps, strict=False)
+    )
+    for axis in reversed(outer):
+        count, name = context.count(move.wanted.axes[axis]), names[axis]
+        nodes = (Loop(f"for (int {name} = 0; {name} < {count}; ++{name})", nodes, unroll=True),)
+    return [
+        Comment(f"{move.variable.name} moves between neighbouring lanes, so that each has a longer run of it."),
+        *([Line(f"{context.declaration(move.variable, move.wanted, move.name)};")] if declares else []),
+        *nodes,
     ]
 
 

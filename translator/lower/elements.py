@@ -28,7 +28,7 @@ def loaded_element(context: Context, statement: Assign, access: Access) -> Calla
     pointer, _, other = load_operands(statement.value)  # type: ignore[arg-type]
     bools, ahead = pointee(pointer).is_bool(), target in context.stages.own
     layout, environment = context.schedule.layouts[target], context.facts.environments[id(statement)]
-    predicated = not ahead and is_predicated(access, target.type, layout, context.facts, environment)
+    predicated = not ahead and is_predicated(access, pointer, target.type, layout, context.facts, environment)
     load = _load_if(context, target.type) if predicated else ""
 
     def one(point: Point, place: str = "") -> Text:

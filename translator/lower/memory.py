@@ -128,7 +128,9 @@ def lower_store(context: Context, statement: Effect) -> tuple[Node, ...]:
     access = plan_access(pointer, mask, layout, context.facts, context.facts.environments[id(statement)])
     modifier = store_hint(call)
     ready = isinstance(moved_from(value), (Use, Literal)) or layout.register_shape() == (1,) * layout.rank
-    predicated = is_predicated(access, value.type, layout, context.facts, context.facts.environments[id(statement)])
+    predicated = is_predicated(
+        access, pointer, value.type, layout, context.facts, context.facts.environments[id(statement)]
+    )
     by_vectors = not predicated and (access.width > 1 or bool(modifier))
     if by_vectors:
         ready = _lies_in_order(context, value, layout, access)

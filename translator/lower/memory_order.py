@@ -1,6 +1,6 @@
 """Which arrays were read, and in which layout: a store must not overwrite what another thread has yet to load.
 
-And which were stored to: a load finds what other threads have stored before. Of a loop's own last trip nothing is known here.
+And which were stored to: a load finds what other threads have stored before, in the last trip of a loop too.
 """
 
 from __future__ import annotations
@@ -28,18 +28,26 @@ def pointer_roots(context: Context, pointer: Expr) -> set[Variable]:
 
 
 def note_load(context: Context, pointer: Expr, layout: Layout | None) -> None:
-    """Remembers which argument is read in which layout, for stores that follow."""
+    """Remembers which argument is read through which pointers and in which layout, for stores that follow."""
     for root in pointer_roots(context, pointer):
-        context.order.loaded_from.setdefault(root, set()).add(layout)
+        context.order.ever_loaded.add(root)
+        loads = context.order.loaded_from.setdefault(root, set())
+        loads.add((pointer, _assigned(context, pointer), layout))
+
+
+def _assigned(context: Context, pointer: Expr) -> tuple[int, ...]:
+    """How often the variables in an expression have been assigned by now: pointers that advance are others then."""
+    return tuple(context.order.assigned[variable] for variable in used_variables(pointer))
 
 
 def order_after_loads(context: Context, pointer: Expr, layout: Layout | None) -> tuple[Node, ...]:
-    """A barrier where other threads may still read what this store overwrites."""
+    """A barrier where other threads may still read what this store overwrites: each has read its own elements alone."""
+    now = _assigned(context, pointer)
     for root in pointer_roots(context, pointer):
         # What every thread loads, or several hold copies of, one thread overwrites.
         if any(
-            loaded is None or loaded != layout or copies_guard(context, loaded)
-            for loaded in context.order.loaded_from.get(root, ())
+            at is None or (place, at) != (pointer, layout) or when not in (now, None) or copies_guard(context, at)
+            for place, when, at in context.order.loaded_from.get(root, ())
         ):
             return context.barrier(f"every thread has loaded from {root.name} before it is overwritten")
     return ()
@@ -49,14 +57,15 @@ def note_store(context: Context, pointer: Expr, layout: Layout | None) -> None:
     """Remembers which argument is stored to, in which layout, and through which pointers as long as they stay the same."""
     fixed = all(context.facts.assignments[v] <= 1 for v in used_variables(pointer))
     for root in pointer_roots(context, pointer):
-        context.order.stored_to.setdefault(root, set()).add((pointer if fixed else None, layout))
+        context.order.ever_stored.add(root)
+        context.order.stored_to.setdefault(root, set()).add((pointer, fixed, layout))
 
 
 def order_after_stores(context: Context, pointer: Expr, layout: Layout | None) -> tuple[Node, ...]:
     """A barrier where this load may read what other threads have stored: each knows its own elements of a tile alone."""
     for root in pointer_roots(context, pointer):
         if any(
-            layout is None or (pointer, layout) != stored or copies_guard(context, layout)
+            layout is None or (pointer, True, layout) != stored or copies_guard(context, layout)
             for stored in context.order.stored_to.get(root, ())
         ):
             return context.barrier(f"every thread has stored to {root.name} before it is loaded again")

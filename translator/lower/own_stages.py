@@ -24,6 +24,7 @@ from .memory_order import note_load
 from .operand import shared_array
 from .own_places import place_in_tile, place_of_own, place_of_scalar, places_of_all, slot_filled
 from .point import Point
+from .read_ahead import read_ahead, read_values
 from .staging import tile_comment
 from .tags import tag
 from .unit import Branch, Comment, Line, Loop, Node, Shared
@@ -195,16 +196,21 @@ def copies_ahead(
     for helper in ("cp_async_commit", "cp_async_wait"):
         context.use_helper(helper)
     copies: list[Node] = []
+    reading = read_ahead(context, statement, ring, loads, bounds)
+    values = read_values(context, statement, ring, loads, bounds)
     prepare, names = conversions_before(context, loads)
     for load in loads:
         declare_own(context, load, ring, stages)
         with context.conversions(names):
             copies += [*tag(load.origin, AHEAD, bool(copies), again=True), *own_copies(context, load)]
+    copies += reading.behind_copies(name)
     kind, compare = ctype(statement.variable.type), ">" if statement.descending else "<"
     word = stage_word(context, ring)
     parameters, stage = f"{kind} {name}{f', int {word}' if several else ''}", f", {word}" if several else ""
     functions = [
         *prepare,
+        *reading.before,
+        *values.before,
         Comment(f"Starts the loads of iteration {name}{' into a stage' if several else ''}."),
         Loop(f"const auto {load_tiles} = [&]({parameters})", tuple(copies), closing="};"),
     ]
@@ -222,7 +228,7 @@ def copies_ahead(
         *((Line("__syncwarp();", "and what other lanes have copied for it"),) if for_others else ()),
     ]
     first = _first_copies(statement, bounds, ahead, load_tiles, stages, position)
-    return OwnCopies(tuple(functions), first, tuple(arrival))
+    return OwnCopies(tuple(functions), (*reading.at_first(), *values.at_first(), *first), tuple(arrival))
 
 
 def lower_own_loop(

@@ -85,7 +85,11 @@ def _unpack(
     if layout is None:
         return context.bind_scalar(statement, target, f"{state}.{field}")
     if layout == plan.kept:
-        return (*context.declare(statement, target, layout), *context.each_register(plan.kept, one))
+        declare, values = context.declare(statement, target, layout), context.each_register(plan.kept, one)
+        if declare and layout.register_shape() == (1,) * layout.rank:
+            once = "const " if context.facts.assignments[target] == 1 else ""
+            return (Line(f"{once}{context.declaration(target, layout)} = {state}.{field};"),)
+        return (*declare, *values)
     own = context.temporary(id(statement), f"{target.name}_reduced", target.type)
     name = context.names.variable(own)
     move = Move(target, name, plan.kept, layout, context.names.variable(target))

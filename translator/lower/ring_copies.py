@@ -18,7 +18,8 @@ from ..schedule.rings import top_statements
 from .context import Context, ctype
 from .convert import conversions_before
 from .own_stages import AHEAD, declare_own, lower_body, named_iteration, own_copies, own_of, stage_word
-from .rings import products_complete, products_in, stages_name
+from .read_ahead import ReadingAhead, read_ahead, read_values
+from .rings import only_sums, products_complete, products_in, stages_name
 from .row_copies import align_rows, copy_rows, declare_rows, indexed, is_row_load, rows_name, tile_stage
 from .staging import ahead_registers, copy_tile, declare_tile, fetch_tile, is_asynchronous, proxy_fence, put_tile
 from .tags import tag
@@ -113,9 +114,11 @@ def lower_copying_loop(
     own = own_of(context, statement, ring)
     for load in own:
         declare_own(context, load, ring, names.stages)
+    reading = read_ahead(context, statement, ring, [*loads, *own], bounds)
+    values = read_values(context, statement, ring, own, bounds)
     prepare, moved = conversions_before(context, [*loads, *own])
     with context.conversions(moved):
-        filling = _filling(context, statement, ring, loads, arrays, own, names)
+        filling = _filling(context, statement, ring, loads, arrays, own, names, reading)
     first = _first_loads(context, statement, ring, bounds, names, filling)
     context.stages.stage_of |= dict.fromkeys(ring.tiles, names.stage)
     context.stages.stage_of |= {load.target: tile_stage(context, names.turn) for load in rows}
@@ -133,7 +136,8 @@ def lower_copying_loop(
     trip = _trip(context, statement, ring, bounds, names, filling, inner, products_complete(context, flying))
     context.shared.being_read.update(arrays)
     zeros = (Line("cp_async_wait<0>();", "no copy of zeros is left behind"),) if filling.late else ()
-    return (*before, *prepare, *filling.functions, *first, Loop(header, trip), *zeros)
+    ready = (*before, *prepare, *reading.before, *values.before, *filling.functions)
+    return (*ready, *reading.at_first(), *values.at_first(), *first, Loop(header, trip), *zeros)
 
 
 def _names(context: Context, ring: Ring) -> _Names:
@@ -153,13 +157,14 @@ def _filling(
     arrays: list[str],
     own: list[Assign],
     names: _Names,
+    reading: ReadingAhead,
 ) -> _Filling:
     """The functions that load an iteration's tiles; the loop's variable is their parameter."""
     before: list[Node] = []
     loading: list[Node] = []
     putting: list[Node] = []
     aligning: list[Node] = []
-    direct, late = False, _can_be_late(context, ring, loads, own)
+    direct, late = False, _can_be_late(context, statement, ring, loads, own)
     name = context.names.variable(statement.variable)
     turn = "turn" if names.used else name
     for load, array in zip(loads, arrays, strict=False):
@@ -181,6 +186,7 @@ def _filling(
             putting += put_tile(context, load, f"{array}[{names.stage}]")
     for load in own:
         loading += [*tag(load.origin, AHEAD, bool(loading), again=True), *own_copies(context, load)]
+    loading += reading.behind_copies(name)
     direct = direct or bool(own)
     for helper in ("cp_async_commit", "cp_async_wait") if direct or aligning else ():
         context.use_helper(helper)
@@ -209,10 +215,13 @@ def _function(what: str, name: str, parameters: list[str], body: list[Node]) -> 
     return Comment(what), Loop(f"const auto {name} = [&]({', '.join(parameters)})", tuple(body), closing="};")
 
 
-def _can_be_late(context: Context, ring: Ring, loads: list[Assign], own: list[Assign]) -> bool:
-    """Whether copies may wait for the products of their iteration: there is another one in which they can arrive."""
+def _can_be_late(context: Context, loop: For, ring: Ring, loads: list[Assign], own: list[Assign]) -> bool:
+    """Whether copies may wait for the products of their iteration: there is another one in which they can arrive.
+
+    Where a loop computes with its products, copies ahead of them are what the computing hides.
+    """
     simple = not own and all(not is_row_load(load) and is_asynchronous(context, load) for load in loads)
-    return simple and ring.stages > 2 and not ring.overlapped
+    return simple and ring.stages > 2 and not ring.overlapped and only_sums(context, loop)
 
 
 def _first_loads(

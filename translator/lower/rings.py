@@ -118,13 +118,28 @@ def lower_producer_loop(
     size = stage_bytes(context, ring.tiles)
     full, empty = barrier_name(context, ring, "full"), barrier_name(context, ring, "empty")
     fixed = _fixed_starts(context, statement)
+    places = _loads_before_copies(statement)
     nodes: list[Node] = [
+        *(body(statement.body[:places]) if places else ()),
         stage,
         Line(f"mbarrier_wait(&{empty}[{word}], {parity} ^ 1);", "the stage is free again"),
         Line(f"mbarrier_arrive_expect(&{full}[{word}], {size});", "what the copies below will bring"),
-        *lower_body(context, statement, body),
+        *lower_body(context, statement, lambda _: body(statement.body[places:])),
     ]
     return (*fixed, Loop(_counting(context, ring, header), tuple(nodes)))
+
+
+def _loads_before_copies(loop: For) -> int:
+    """How many statements of the loading thread end in the last load of a number that boxes start at; 0 without one.
+
+    Such loads are under way while the thread waits for a stage.
+    """
+    kinds = [
+        {s.value.op for s in statements((one,)) if isinstance(s, Assign) and isinstance(s.value, Call)}
+        for one in loop.body
+    ]
+    copies = next((place for place, ops in enumerate(kinds) if "box_load" in ops), 0)
+    return max((place + 1 for place, ops in enumerate(kinds[:copies]) if "load" in ops), default=0)
 
 
 def _counting(context: Context, ring: Ring, header: str) -> str:
@@ -222,6 +237,16 @@ def lower_consumer_loop(
 def products_in(context: Context, loop: For) -> tuple[Assign, ...]:
     """The dots of a loop."""
     return tuple(s for s in statements(loop.body) if isinstance(s, Assign) and id(s) in context.schedule.dots)
+
+
+def only_sums(context: Context, loop: For) -> bool:
+    """Whether nothing in a loop but its dots touches their sums."""
+    dots = products_in(context, loop)
+    sums = {dot.target for dot in dots}
+    others = [s for s in statements(loop.body) if not any(s is dot for dot in dots)]
+    return not any(
+        sums & {*assigned_variables(s), *(v for expr in expressions(s) for v in used_variables(expr))} for s in others
+    )
 
 
 def products_complete(context: Context, dots: tuple[Assign, ...]) -> tuple[Node, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 
 from ..ir.nodes import Expr, Variable
@@ -10,25 +11,54 @@ from ..schedule.producer import SharedLines
 from ..schedule.shared_tiles import SharedTile
 from .unit import Node
 
-Stored = tuple[Expr | None, Layout | None]  # pointers that stay the same, and the layout; None of scalars and of others
+# Pointers, how often each variable in them was assigned (None of what an earlier trip loaded), and the layout.
+Loaded = tuple[Expr, tuple[int, ...] | None, Layout | None]
+Stored = tuple[Expr, bool, Layout | None]  # pointers, whether they stay the same, and the layout; None of scalars
+Accesses = tuple[dict[Variable, set[Loaded]], dict[Variable, set[Stored]]]  # loads and stores, by argument
 
 
 @dataclass
 class AccessOrder:
     """Which arrays of the user's have been read and written, and in which layouts, since the last barrier."""
 
-    loaded_from: dict[Variable, set[Layout | None]] = field(default_factory=dict)  # by argument
+    loaded_from: dict[Variable, set[Loaded]] = field(default_factory=dict)  # by argument
     stored_to: dict[Variable, set[Stored]] = field(default_factory=dict)  # by argument
+    ever_loaded: set[Variable] = field(default_factory=set)  # arguments, whatever barriers there were
+    ever_stored: set[Variable] = field(default_factory=set)
+    left_by: dict[int, Accesses] = field(default_factory=dict)  # what a trip leaves, by `id` of the loop
+    assigned: Counter[Variable] = field(default_factory=Counter)  # how often, in the order of the text
     pointer_roots: dict[Variable, set[Variable]] = field(default_factory=dict)  # the arguments a pointer derives from
 
-    def merge(self, other: dict[Variable, set[Stored]]) -> None:
-        """Adds what was stored to on another way through the kernel."""
-        for root, stores in other.items():
-            self.stored_to.setdefault(root, set()).update(stores)
+    def merge(self, other: Accesses) -> None:
+        """Adds the accesses of another way through the kernel."""
+        loads, stores = other
+        for root, some in loads.items():
+            self.loaded_from.setdefault(root, set()).update(some)
+        for root, others in stores.items():
+            self.stored_to.setdefault(root, set()).update(others)
 
-    def snapshot(self) -> dict[Variable, set[Stored]]:
-        """What has been stored to so far."""
-        return {root: set(stores) for root, stores in self.stored_to.items()}
+    def snapshot(self) -> Accesses:
+        """The accesses so far."""
+        loads = {root: set(some) for root, some in self.loaded_from.items()}
+        return loads, {root: set(some) for root, some in self.stored_to.items()}
+
+    def restore(self, before: Accesses) -> None:
+        """Goes back to a snapshot, for another way through the kernel."""
+        loads, stores = before
+        self.loaded_from = {root: set(some) for root, some in loads.items()}
+        self.stored_to = {root: set(some) for root, some in stores.items()}
+
+    def carried(self) -> Accesses:
+        """What a trip of a loop leaves for the next: accesses to arguments that it loads from and stores to.
+
+        Where the next one has the same expression, it is taken to go on where this one stopped: loops in place.
+        """
+        loads: dict[Variable, set[Loaded]] = {}
+        stores: dict[Variable, set[Stored]] = {}
+        for root in self.ever_loaded & self.ever_stored:
+            loads[root] = {(pointer, None, layout) for pointer, _, layout in self.loaded_from.get(root, ())}
+            stores[root] = {(pointer, True, layout) for pointer, _, layout in self.stored_to.get(root, ())}
+        return loads, stores
 
 
 @dataclass
@@ -37,6 +67,8 @@ class Stages:
 
     stage_of: dict[Variable, str] = field(default_factory=dict)  # which stage of its ring a staged tile is read from
     own: dict[Variable, str] = field(default_factory=dict)  # where each thread finds what it has copied for itself
+    read_ahead: set[Variable] = field(default_factory=set)  # what copies find their addresses by
+    values: dict[Variable, str] = field(default_factory=dict)  # registers that scalars were read into an iteration ago
     after_load: dict[int, tuple[Node, ...]] = field(default_factory=dict)  # what follows a load, by `id` of it
     fixed_starts: dict[tuple[Variable, int], str] = field(default_factory=dict)  # coordinates of boxes, fixed in a loop
     in_flight: frozenset[int] = frozenset()  # dots that the loop around them waits for

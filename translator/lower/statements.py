@@ -21,9 +21,10 @@ from ..ir.nodes import (
     Variable,
     While,
 )
-from ..ir.walk import subexpressions
+from ..ir.walk import assigned_variables, subexpressions
 from ..schedule.layout import Layout
 from ..schedule.ring_plan import Ring
+from ..schedule.unrolled import unroll_factor
 from .assignments import lower_assign
 from .atomics import FUNCTIONS, lower_atomic
 from .box_store import lower_box_store
@@ -35,6 +36,7 @@ from .lasting_operands import copies_before_loop, lasting_for
 from .made_maps import lower_make_map
 from .memory import lower_load, lower_store
 from .own_stages import lower_own_loop
+from .read_ahead import take_value
 from .recompute import forget_tiles
 from .reduce import lower_reduce
 from .repack import lower_repack
@@ -42,6 +44,7 @@ from .ring_copies import lower_copying_loop
 from .rings import lower_box_load, lower_consumer_loop, lower_producer_loop
 from .row_copies import lower_row_load
 from .spell import assigned, inverse
+from .state import Accesses
 from .tags import again, is_elsewhere, is_repeated, is_second_part, part, remark, same_source, source_of, tag
 from .unit import Branch, Comment, Line, Loop, Node
 
@@ -113,6 +116,7 @@ def _lower_group(context: Context, group: list[Statement]) -> list[Node]:
     context.moved = {}
     for statement in group:
         code += [*_declarations(context, statement), *lower_statement(context, statement)]
+        context.order.assigned.update(assigned_variables(statement))
         changed = set(statement.targets) if isinstance(statement, Assign) else set()
         shared = context.moved if isinstance(statement, (Assign, Effect)) else {}
         context.moved = {key: name for key, name in shared.items() if key[0] not in changed}
@@ -151,6 +155,10 @@ def lower_statement(context: Context, statement: Statement) -> tuple[Node, ...]:
         case Assign():
             if all(target in context.facts.unused for target in statement.targets):
                 return ()
+            if statement.targets[0] in context.stages.read_ahead:
+                return ()  # the loop around it reads it, in another iteration
+            if statement.targets[0] in context.stages.values:
+                return take_value(context, statement)
             started = statement.targets[0] in context.stages.stage_of or statement.targets[0] in context.stages.own
             prepare, names = ((), {}) if started else lower_conversions(context, statement)
             prepare = (*prepare, *forget_tiles(context, statement))
@@ -192,7 +200,8 @@ def _lower_if(context: Context, statement: If) -> tuple[Node, ...]:
     before, stored = set(context.shared.being_read), context.order.snapshot()
     then = lower_block(context, statement.then)
     after_then, stored_then = set(context.shared.being_read), context.order.snapshot()
-    context.shared.being_read, context.order.stored_to = set(before), stored
+    context.shared.being_read = set(before)
+    context.order.restore(stored)
     otherwise = lower_block(context, statement.otherwise)
     if statement.else_origin is not None:
         otherwise = (*tag(statement.else_origin, part(context, statement.else_origin), False), *otherwise)
@@ -203,17 +212,39 @@ def _lower_if(context: Context, statement: If) -> tuple[Node, ...]:
     return (Branch(condition, then, otherwise),)
 
 
-def repeated(context: Context, blocks: Callable[[], tuple[Node, ...]]) -> tuple[Node, ...]:
-    """The body of a loop, with the barriers that its own previous iteration makes necessary."""
-    entry, stored = set(context.shared.being_read), context.order.snapshot()
+def repeated(
+    context: Context, loop: For | While | None, blocks: Callable[[], tuple[Node, ...]], ordered: bool = False
+) -> tuple[Node, ...]:
+    """The body of a loop, with the barriers that its own previous trip makes necessary; of trips that are `ordered`, none."""
+    entry, before = set(context.shared.being_read), context.order.snapshot()
+    last = context.order.left_by.get(id(loop), ({}, {}))
     while True:
         context.shared.being_read = set(entry)
+        context.order.restore(before)
+        context.order.merge(last)
         nodes = blocks()
-        context.order.merge(stored)  # there may be no trip, and no barrier
-        if context.shared.being_read <= entry:
+        left: Accesses = ({}, {}) if ordered else context.order.carried()
+        context.order.merge(before)  # there may be no trip, and no barrier
+        if context.shared.being_read <= entry and _within(left, last):
             context.shared.being_read = set(entry)
             return nodes
         entry |= context.shared.being_read
+        last = context.order.left_by[id(loop)] = _together(last, left)  # ever more, so that this comes to an end
+
+
+def _within(accesses: Accesses, others: Accesses) -> bool:
+    """Whether all of some accesses are among others."""
+    loads, stores = accesses
+    return all(some <= others[0].get(root, set()) for root, some in loads.items()) and all(
+        some <= others[1].get(root, set()) for root, some in stores.items()
+    )
+
+
+def _together(accesses: Accesses, others: Accesses) -> Accesses:
+    """Accesses of both."""
+    loads = {root: accesses[0].get(root, set()) | others[0].get(root, set()) for root in {**accesses[0], **others[0]}}
+    stores = {root: accesses[1].get(root, set()) | others[1].get(root, set()) for root in {**accesses[1], **others[1]}}
+    return loads, stores
 
 
 def _lower_for(context: Context, statement: For) -> tuple[Node, ...]:
@@ -229,7 +260,7 @@ def _lower_for(context: Context, statement: For) -> tuple[Node, ...]:
     ring = context.schedule.rings.of(variable)
     if ring is not None and not (ring.kind != "tma" and context.role.name == "producer"):
         return (*nodes, *_lower_ring(context, statement, ring, (start, stop, step)))
-    body = repeated(context, lambda: lower_block(context, statement.body))
+    body = repeated(context, statement, lambda: lower_block(context, statement.body))
     counter = name
     if variable in context.scopes.outliving:
         counter = context.names.variable(context.temporary(id(statement), f"{variable.name}_next", variable.type))
@@ -238,6 +269,7 @@ def _lower_for(context: Context, statement: For) -> tuple[Node, ...]:
             nodes.append(Line(f"{name} = {kept};", "stays so if there is no iteration"))
         body = (Line(f"{name} = {counter};"), *body)
     factor = dict(statement.options).get("loop_unroll_factor") or None
+    factor = factor or unroll_factor(statement, context.facts, context.schedule.layouts)
     header = _for_header(statement, counter, start, stop, step)
     nodes.append(Loop(header, body, unroll=factor is not None, factor=factor))
     return tuple(nodes)
@@ -257,7 +289,8 @@ def _lower_ring(context: Context, statement: For, ring: Ring, bounds: tuple[str,
     header = _for_header(statement, name, start, stop, step)
 
     def body(block: tuple[Statement, ...]) -> tuple[Node, ...]:
-        return repeated(context, lambda: lower_block(context, block))
+        # A trip of copies for all begins with a barrier.
+        return repeated(context, statement, lambda: lower_block(context, block), ordered=ring.kind == "cp_async")
 
     if ring.kind == "own":
         return (*nodes, *lower_own_loop(context, statement, ring, (start, stop, step), header, body))
@@ -293,14 +326,16 @@ def _assigned_in(statement: Statement) -> set[Variable]:
 def _lower_while(context: Context, statement: While) -> tuple[Node, ...]:
     if not statement.prelude:
         condition = context.speller.text(statement.condition)
-        return (Loop(f"while ({condition})", repeated(context, lambda: lower_block(context, statement.body))),)
+        return (
+            Loop(f"while ({condition})", repeated(context, statement, lambda: lower_block(context, statement.body))),
+        )
 
     def blocks() -> tuple[Node, ...]:
         prelude = _untagged(context, statement.prelude)
         test = context.speller.spell(statement.condition)
         return (*prelude, Branch(inverse(test), (Line("break;"),)), *lower_block(context, statement.body))
 
-    return (Loop("while (true)", repeated(context, blocks)),)
+    return (Loop("while (true)", repeated(context, statement, blocks)),)
 
 
 def _untagged(context: Context, block: tuple[Statement, ...]) -> tuple[Node, ...]:

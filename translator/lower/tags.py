@@ -29,6 +29,11 @@ def is_repeated(context: Context, group: list[Statement]) -> bool:
 
 def is_elsewhere(context: Context, group: list[Statement]) -> bool:
     """Whether the code of some statements stands, under its tag, where their loads are started."""
+    if not all(isinstance(s, Assign) for s in group):
+        return False
+    targets = [s.targets[0] for s in group if isinstance(s, Assign)]
+    if any(target in context.stages.read_ahead for target in targets):
+        return all(target in context.stages.read_ahead | context.facts.unused for target in targets)
     started = (
         isinstance(s, Assign)
         and (s.targets[0] in context.stages.stage_of or (context.role.name == "consumer" and _is_copy(s)))
@@ -90,6 +95,8 @@ def remark(context: Context, group: list[Statement], code: list[Node]) -> str:
         return next(notes, "no code")
     if any(isinstance(s, Assign) and s.targets[0] in context.stages.own for s in group):
         return "from where it was copied"
+    if any(isinstance(s, Assign) and s.targets[0] in context.stages.values for s in group):
+        return "read an iteration ago"
     return part(context, group[0].origin)
 
 

@@ -143,7 +143,8 @@ def _each_program(context: Context, block: tuple[Statement, ...]) -> tuple[Node,
         return lower_block(context, block)
     program, count = context.program(), context.num_programs()
     header = f"for (int {program} = blockIdx.x; {program} < {count}; {program} += gridDim.x)"
-    return (Loop(header, repeated(context, lambda: lower_block(context, block))),)
+    body = repeated(context, None, lambda: lower_block(context, block), ordered=True)  # programs do not wait for others
+    return (Loop(header, body),)
 
 
 def _for_everybody(context: Context, statement: Statement) -> bool:

@@ -22,7 +22,7 @@ from .access import ACCESS_BYTES, COPY_BYTES, plan_access, plan_load
 from .layout import Layout, blocked, padded
 from .ring_plan import Rings
 from .shared_tiles import SharedTile, has_chunks
-from .warp_copies import is_computed_anywhere
+from .warp_copies import is_computed_anywhere, numbers_ahead
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +39,7 @@ def choose_block_copies(
     """The tiles of rings with a barrier that all threads copy for those who hold them."""
     held = {v: ring for ring in rings.rings if ring.kind == "cp_async" for v in ring.own if v.type.is_tile}
     found: dict[Variable, BlockCopy] = {}
+    numbers = numbers_ahead(kernel, rings)
     for statement in statements(kernel.body):
         if not isinstance(statement, Assign) or statement.targets[0] not in held:
             continue
@@ -55,6 +56,6 @@ def choose_block_copies(
         layout = blocked(shape, num_threads, fast, ACCESS_BYTES // itemsize)
         copied = plan_access(call.args[0], mask, layout, facts, environment)
         possible = copied.axis == fast and copied.width * itemsize in COPY_BYTES and has_chunks(shape, fast, itemsize)
-        if possible and all(is_computed_anywhere(operand, facts) for operand in call.args[:2]):
+        if possible and all(is_computed_anywhere(operand, facts, numbers) for operand in call.args[:2]):
             found[target] = BlockCopy(layout, SharedTile(shape, fast, itemsize, held[target].stages))
     return found

@@ -64,6 +64,29 @@ def shuffles(held: Layout, wanted: Layout) -> bool:
     return True
 
 
+def lane_swaps(held: Layout, wanted: Layout) -> tuple[tuple[int, int, int], ...]:
+    """The exchanges between two lanes each that lead from one layout to the other; none where it takes anything else.
+
+    Returns:
+      (axis, bit of the lane's number, bit of the register's number along the axis): what was chosen by one is chosen by the
+      other afterwards.
+    """
+    found: list[tuple[int, int, int]] = []
+    for axis, (before, after) in enumerate(zip(held.axes, wanted.axes, strict=True)):
+        lost = [(source, bit) for bit, source in enumerate(before) if source != after[bit] and source != REGISTER]
+        for lane, bit in lost:
+            if lane >= LANE_BITS or after[bit] != REGISTER or lane not in after:
+                return ()
+            place = after[:bit].count(REGISTER)
+            other = after.index(lane)
+            if before[other] != REGISTER or before[:other].count(REGISTER) != place:
+                return ()
+            found.append((axis, lane, place))
+        if sum(b != a for b, a in zip(before, after, strict=True)) != 2 * len(lost):
+            return ()
+    return tuple(found)
+
+
 def exchange_swizzle(held: Layout, wanted: Layout, itemsize: int) -> Swizzle:
     """The swizzle with which a warp meets no bank twice, neither when it writes in one layout nor when it reads in the other.
 

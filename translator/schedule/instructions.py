@@ -147,8 +147,14 @@ def consumer_registers(num_warps: int, blocks: int = 1, producer: int = PRODUCER
     consumers = num_warps * 32 // WARPGROUP
     if consumers < 2 and blocks == 1:
         return 255
-    at_start = REGISTER_FILE // (WARPGROUP * (consumers + 1) * blocks) // 8 * 8
+    at_start = registers_at_start(num_warps, blocks)
     return min((at_start * (consumers + 1) - producer) // consumers // 8 * 8, MOST_REGISTERS)
+
+
+def registers_at_start(num_warps: int, blocks: int) -> int:
+    """Registers of every thread, the loading warpgroup's too, before it gives any back."""
+    consumers = num_warps * 32 // WARPGROUP
+    return REGISTER_FILE // (WARPGROUP * (consumers + 1) * blocks) // 8 * 8
 
 
 def warpgroup_layout(shape: tuple[int, ...], num_warps: int) -> Layout | None:

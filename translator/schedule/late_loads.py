@@ -49,9 +49,7 @@ def choose_late_loads(
         variable for statement in statements(kernel.body) for variable in _reads(expressions(statement), facts)
     )
     for block in _blocks(kernel.body):
-        waiting: dict[
-            Variable, bool
-        ] = {}  # loaded above, with no effect in between; whether to wait for its use anyway
+        waiting: dict[Variable, bool] = {}  # loaded above, with no effect in between; whether that is predicated
         for statement in block:
             if isinstance(statement, Assign) and _is_call(statement, "load"):
                 target = statement.targets[0]
@@ -112,7 +110,7 @@ def _is_predicated(statement: Assign, layout: Layout, facts: Facts) -> bool:
     if not isinstance(call, Call):
         return False
     access = plan_load(call.args[0], _mask(call), layout, facts, environment)
-    return is_predicated(access, statement.target.type, layout, facts, environment)
+    return is_predicated(access, call.args[0], statement.target.type, layout, facts, environment)
 
 
 def _mask(load: Call) -> Expr | None:

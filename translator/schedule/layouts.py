@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
+from collections.abc import Mapping
 
 from ..analysis.facts import Facts
 from ..artifact import Options, Target
@@ -49,16 +50,10 @@ def choose_layouts(
     dots = held_operands(kernel, facts, dots, _words_of_b(problem, dots))
     _settle_accumulators(problem, kernel, dots)
     _solve(problem, thread_bits)
-    coalesce_stores(problem, kernel, lambda node: _anchor(problem, node, thread_bits, alone=True))
+    coalesce_stores(problem, kernel, lambda node: _anchor(problem, node, thread_bits, alone=True), _follow)
     dots = with_register_operands(dots, {v: one for v, one in problem.answers.items() if isinstance(v, Variable)})
-    conversions: dict[int, list[Conversion]] = {}
-    for relation in problem.relations:
-        expected = _follow(problem.answers[relation.node], relation.path)
-        if expected is None or problem.answers[relation.variable] != expected:
-            layout = expected or problem.answers[relation.variable]
-            wanted = conversions.setdefault(relation.statement, [])
-            if (conversion := Conversion(relation.variable, layout)) not in wanted:
-                wanted.append(conversion)
+    _settle_numbers(problem, rings, {})
+    conversions = _conversions(problem)
     layouts = {node: layout for node, layout in problem.answers.items() if isinstance(node, Variable)}
     in_registers = {variable: layout for variable, layout in layouts.items() if variable not in dots.staged}
     num_threads = options.num_warps * LANES
@@ -73,11 +68,12 @@ def choose_layouts(
     made_room_for = kept.recomputed.blocks and min(kept.recomputed.blocks, beside)
     waiting = frozenset(map(id, exchanges_of(kernel, problem.answers))) | conversions.keys()
     unknown = dots.plans or kept.late_loads  # what these take, peak does not tell
-    loading = None if unknown else blocks_for_loads(kernel, kept.layouts, waiting, peak, num_threads)
+    loading = None if unknown else blocks_for_loads(kernel, facts, kept.layouts, waiting, peak, num_threads)
     warp_copies = choose_warp_copies(kernel, facts, layouts, rings)
     block_copies = choose_block_copies(kernel, facts, layouts, rings, num_threads)
     copied = {tile: copy.layout for tile, copy in warp_copies.items()}
     copied |= {tile: copy.layout for tile, copy in block_copies.items()}
+    layouts |= _settle_numbers(problem, rings, copied)
     return Schedule(
         layouts=layouts,
         statement_layouts={node: layout for node, layout in problem.answers.items() if isinstance(node, int)},
@@ -92,11 +88,25 @@ def choose_layouts(
         rings=rings,
         warp_copies=warp_copies,
         block_copies=block_copies,
-        blocks_per_multiprocessor=made_room_for or (blocks if rings.has_producer else 1 if crowded else loading),
-        wants_second_block=blocks == 1 and wants_second_block(rings, peak, options.num_warps),
+        blocks_per_multiprocessor=made_room_for
+        or (blocks if rings.has_producer or blocks > 1 else 1 if crowded else loading),
+        wants_second_block=blocks == 1 and wants_second_block(rings, dots, peak, options.num_warps),
         options=options,
         target=target,
     )
+
+
+def _conversions(problem: Problem) -> dict[int, list[Conversion]]:
+    """Where the layout of a tile is not the one that a statement needs, by `id` of the statement."""
+    found: dict[int, list[Conversion]] = {}
+    for relation in problem.relations:
+        expected = _follow(problem.answers[relation.node], relation.path)
+        if expected is None or problem.answers[relation.variable] != expected:
+            layout = expected or problem.answers[relation.variable]
+            wanted = found.setdefault(relation.statement, [])
+            if (conversion := Conversion(relation.variable, layout)) not in wanted:
+                wanted.append(conversion)
+    return found
 
 
 # ---------------------------------------------------------------------------------------------------- the answer
@@ -113,6 +123,21 @@ def _settle_accumulators(problem: Problem, kernel: Kernel, dots: Dots) -> None:
                 problem.answers[dots.plans[id(statement)].b.variable] = held.layout
                 settled.append(dots.plans[id(statement)].b.variable)
     _spread(problem, settled)
+
+
+def _settle_numbers(problem: Problem, rings: Rings, copied: Mapping[Variable, Layout]) -> dict[Variable, Layout]:
+    """Has threads read what their own copies find their addresses by: nothing moves between threads ahead of a copy.
+
+    `copied` has the layouts of tiles that are copied in another one than they are held in. Returns the new answers.
+    """
+    found: dict[Variable, Layout] = {}
+    for variable in (one.variable for one in reversed(rings.ahead)):
+        for relation in problem.relations_of.get(variable, ()):
+            if relation.variable is variable and isinstance(relation.node, Variable):
+                used = copied.get(relation.node) or problem.answers[relation.node]
+                found[variable] = _follow(used, relation.path) or problem.answers[variable]
+                problem.answers[variable] = found[variable]
+    return found
 
 
 def _words_of_b(problem: Problem, dots: Dots) -> dict[Variable, Words]:

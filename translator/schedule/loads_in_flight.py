@@ -1,11 +1,12 @@
 """How many registers a thread should have so that the loads of a loop are all under way before the first is used.
 
-In: a kernel whose loops load tiles and only add them up, or the like: no iteration has threads wait for each other. Out: how
+In: a kernel whose loops load tiles and only add them up, or the like: in no iteration threads wait for each other. Out: how
 many blocks the register allocation must leave room for. Left to itself ptxas takes as few registers as it can, for more
 blocks at a time, and puts the use of one load before the next load: every iteration then waits for memory several times. With
 room for so many blocks named it takes what these leave, and starts all loads first.
 
-Where threads wait for each other in every iteration, more blocks hide that better than longer iterations would.
+Where threads wait for each other in every iteration, or for the places that they load from, more blocks hide that better than
+longer iterations would.
 """
 
 from __future__ import annotations
@@ -13,10 +14,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Set
 
+from ..analysis.facts import Facts
 from ..ir.nodes import Assign, Call, For, Kernel, Variable, While
 from ..ir.walk import statements
 from .layout import Layout
 from .registers import REGISTER_FILE
+from .warp_copies import is_computed_anywhere
 
 THREADS_AT_ONCE = 768  # on a multiprocessor: 80 registers each
 LEAST_BYTES = 16  # that a thread loads in an iteration
@@ -24,27 +27,26 @@ ADDRESSES = 32  # registers beside those of tiles
 
 
 def blocks_for_loads(
-    kernel: Kernel, layouts: Mapping[Variable, Layout], exchanges: Set[int], peak: int, num_threads: int
+    kernel: Kernel, facts: Facts, layouts: Mapping[Variable, Layout], exchanges: Set[int], peak: int, num_threads: int
 ) -> int | None:
     """Blocks to leave room for; None where no loop is such a one.
 
     `exchanges` are the `id`s of statements in which threads wait for each other, `peak` the registers of the tiles.
     """
     loops = [statement for statement in statements(kernel.body) if isinstance(statement, (For, While))]
-    if not any(_adds_up(loop, layouts, exchanges) for loop in loops):
+    waiting = any(id(inner) in exchanges for loop in loops for inner in statements(loop.body))
+    if waiting or not any(_adds_up(loop, facts, layouts) for loop in loops):
         return None
     fit = REGISTER_FILE // ((peak + ADDRESSES) * num_threads)
     return max(min(THREADS_AT_ONCE // num_threads, fit), 1)
 
 
-def _adds_up(loop: For | While, layouts: Mapping[Variable, Layout], exchanges: Set[int]) -> bool:
+def _adds_up(loop: For | While, facts: Facts, layouts: Mapping[Variable, Layout]) -> bool:
     inner = list(statements(loop.body))
-    if any(id(statement) in exchanges for statement in inner):
+    loads = [s for s in inner if isinstance(s, Assign) and isinstance(s.value, Call) and s.value.op == "load"]
+    if not all(is_computed_anywhere(load.value.args[0], facts, {}) for load in loads):  # type: ignore[attr-defined]
         return False
-    loads = [
-        s.targets[0] for s in inner if isinstance(s, Assign) and isinstance(s.value, Call) and s.value.op == "load"
-    ]
-    return sum(_bytes_of_thread(target, layouts) for target in loads) >= LEAST_BYTES
+    return sum(_bytes_of_thread(load.targets[0], layouts) for load in loads) >= LEAST_BYTES
 
 
 def _bytes_of_thread(tile: Variable, layouts: Mapping[Variable, Layout]) -> int:

@@ -15,10 +15,10 @@ from ..ir.walk import statements, used_variables
 from ..language.dtypes import PointerType
 from .layout import Layout, blocked, padded
 from .pointers import roots_of
+from .read_ahead import Found, load_in_any_trip
 from .recomputed import choose_recomputed, is_exchange
 from .registers import blocks_that_fit, peak_registers
 from .ring_plan import RingPlan
-from .trips import in_any_trip
 
 LANES = 32
 FEW_BLOCKS = 2  # with more blocks on a multiprocessor, one loads while another computes
@@ -34,24 +34,24 @@ def may_load_ahead(loop: For, top: list[Statement]) -> bool:
     return size >= LEAST_BYTES or (bool(tiles) and dict(loop.options).get("num_stages") is not None)
 
 
-def own_loads(plan: RingPlan, loop: For, top: list[Statement]) -> dict[int, Assign]:
-    """The loads among the `top` statements of a loop that can be made ahead, by `id`, with operands for any trip."""
-    found: dict[int, Assign] = {}
+def own_loads(plan: RingPlan, loop: For, top: list[Statement]) -> list[Found]:
+    """The loads among the `top` statements of a loop that can be made ahead."""
+    found: list[Found] = []
     for statement in top:
         if not isinstance(statement, Assign) or not _is_plain_load(plan, statement):
             continue
-        call = in_any_trip(plan.induction, plan.facts, statement, loop)
-        if call is not None and loop.variable in used_variables(call.args[0]):
-            found[id(statement)] = Assign(statement.origin, statement.targets, call)
+        one = load_in_any_trip(plan, statement, loop, top)
+        if one is not None and any(loop.variable in used_variables(call.args[0]) for call in one.calls):
+            found.append(one)
     return found
 
 
-def large_loads(own: dict[int, Assign]) -> dict[int, Assign]:
+def large_loads(own: list[Found]) -> list[Found]:
     """The loads, if tiles among them are so large that it pays beside tensor copies: weights that a dot's operand is made of.
 
     A row of statistics is there soon enough.
     """
-    return own if any(_tile_bytes(statement.target) >= LEAST_BYTES for statement in own.values()) else {}
+    return own if any(_tile_bytes(one.statement.target) >= LEAST_BYTES for one in own) else []
 
 
 def _tile_bytes(variable: Variable) -> int:

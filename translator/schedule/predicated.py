@@ -17,18 +17,39 @@ from ..ir.nodes import Expr, Variable
 from ..ir.types import ValueType
 from .access import Access
 from .layout import Layout
+from .registers import OTHER_REGISTERS, REGISTER_FILE
+from .warp_copies import is_computed_anywhere
 
 FEWEST = 16  # elements of a thread
+FEWEST_FOUND = (
+    4  # where each has an address of its own, computed from what registers hold: in a branch, nothing of it is shared
+)
+MOST_REGISTERS = 255  # of a thread
 
 
 def is_predicated(
-    access: Access, type_: ValueType, layout: Layout, facts: Facts, environment: Mapping[Variable, AxisInfo]
+    access: Access,
+    pointer: Expr,
+    type_: ValueType,
+    layout: Layout,
+    facts: Facts,
+    environment: Mapping[Variable, AxisInfo],
 ) -> bool:
-    """Whether the elements of a tile of this type are accessed so."""
+    """Whether the elements of a tile of this type, at these places, are accessed so.
+
+    Where a thread has registers to spare, the compiler predicates plain accesses to neighbours, which share an address.
+    """
     if type_.is_pointer or type_.dtype.itemsize == 1 or type_.dtype.is_bool():
         return False  # PTX has no registers of a byte
-    if access.width > 1 or math.prod(layout.register_shape()) < FEWEST or len(layout.array_axes()) > 1:
+    if access.width > 1 or len(layout.array_axes()) > 1:
         return False  # along several axes, the compiler shares addresses better where it sees plain accesses
+    if is_computed_anywhere(pointer, facts, {}):
+        registers = min(REGISTER_FILE >> layout.thread_bits, MOST_REGISTERS) - OTHER_REGISTERS
+        fewest = max(FEWEST, registers // 2)
+    else:
+        fewest = FEWEST_FOUND
+    if math.prod(layout.register_shape()) < fewest:
+        return False
     return any(not (compares_with_number(part, facts) or _is_uniform(part, environment)) for part in access.tests)
 
 

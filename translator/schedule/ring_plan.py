@@ -14,6 +14,15 @@ ALIGNED_STAGES = 2  # of a tile that unaligned rows are shifted into: one is rea
 
 
 @dataclass(frozen=True, slots=True)
+class ReadAhead:
+    """A `variable` that the copies of `tile` find their addresses by, read so many iterations before they are started."""
+
+    variable: Variable
+    distance: int
+    tile: Variable
+
+
+@dataclass(frozen=True, slots=True)
 class Ring:
     """The tiles that a loop loads ahead.
 
@@ -27,6 +36,7 @@ class Ring:
         otherwise from the loop's variable.
       overlapped: whether a dot may run on while the loop does other things: nothing but dots touches its sum.
       own: tiles that threads hold in registers; each thread copies and reads its own elements.
+      ahead: the numbers that copies find their addresses by, in an order in which they can be read (`read_ahead.py`).
       like: the loop of an earlier ring whose stages and barriers this one goes on with (`shared_rings.py`).
     """
 
@@ -38,6 +48,7 @@ class Ring:
     overlapped: bool
     rows: tuple[Variable, ...] = ()
     own: tuple[Variable, ...] = ()
+    ahead: tuple[ReadAhead, ...] = ()
     like: Variable | None = None
 
 
@@ -50,6 +61,9 @@ class Rings:
     guards: tuple[str, ...] = ()
     reasons: tuple[str, ...] = ()  # why loads are not tensor copies, for the header
     persistent: bool = False  # whether a block runs one program after another
+    once: bool = (
+        False  # whether a block with tensor copies runs one program, and has no loop around the one that copies
+    )
     folded: frozenset[Variable] = frozenset()  # what the places of loads and stores were computed from
 
     def of(self, loop: Variable) -> Ring | None:
@@ -71,6 +85,11 @@ class Rings:
         """Of the tiles of rings that go on with an earlier one, those whose memory they take."""
         pairs = [(ring, self.of(ring.like)) for ring in self.rings if ring.like is not None]
         return {tile: first for ring, like in pairs if like for tile, first in zip(ring.tiles, like.tiles, strict=True)}
+
+    @property
+    def ahead(self) -> tuple[ReadAhead, ...]:
+        """What the copies of all rings find their addresses by."""
+        return tuple(one for ring in self.rings for one in ring.ahead)
 
     @property
     def has_producer(self) -> bool:
@@ -97,4 +116,5 @@ class RingPlan:
     reasons: dict[str, None]
     settled: frozenset[Variable]  # scalars from memory, of which the kernel may make tensor maps
     added: dict[tuple[int, bool], list[Statement]] = field(default_factory=dict)  # what makes them: see `with_replaced`
+    last_key: int = 0  # of the variables so far
     blocks: int | None = None  # that fit on a multiprocessor, once somebody has asked

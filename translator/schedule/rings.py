@@ -9,8 +9,9 @@ loop's variable alone, so that any iteration's loads can be started from any oth
   they lie in memory (row_copies.py).
 - "own": no tile of the loop is for a dot; every thread starts copies of what it will hold itself, `stages` ahead.
 
-Tiles that are used in registers are loaded ahead too (`own_stages.py`), beside tensor copies where they are large. A load
-that depends on what an iteration computes is in no ring: it is made when its turn comes.
+Tiles that are used in registers are loaded ahead too (`own_stages.py`), beside tensor copies where they are large, and loads
+may find their addresses by numbers from memory (`read_ahead.py`). A load that depends on anything else that an iteration
+computes is in no ring: it is made when its turn comes.
 """
 
 from __future__ import annotations
@@ -45,11 +46,11 @@ from .own_stages import large_loads, may_load_ahead, own_loads, own_stages
 from .persistence import can_persist
 from .pointers import pointer_sources, read_only_pointers, roots_of
 from .producer import producible, waits_for_grids
+from .read_ahead import Found, load_in_any_trip, take, without_numbers
 from .ring_plan import ALIGNED_STAGES, Ring, RingPlan, Rings
 from .row_copies import row_load
 from .shared_rings import share_rings
 from .tensor_copies import box_load, boxed_tile, copy_stores, find_any_box, why_not_copied
-from .trips import in_any_trip
 
 MOST_STAGES = 8  # of tensor copies: more do not hide more latency
 LEAST_STAGES = 2  # with fewer nothing is loaded ahead
@@ -66,6 +67,7 @@ def plan_rings(kernel: Kernel, options: Options, target: Target, most_stages: in
     plan = RingPlan(
         kernel, facts, plan_dots(kernel, facts, options, target), closed_forms(kernel, facts), options, target,
         pointer_sources(kernel), read_only_pointers(kernel), {}, [], {}, {}, {}, settled_scalars(kernel, facts),
+        last_key=max(v.key for s in statements(kernel.body) for v in assigned_variables(s)),
     )  # fmt: skip
     reads = find_reads(kernel, facts)
     for loop, nested in loops:
@@ -79,8 +81,15 @@ def plan_rings(kernel: Kernel, options: Options, target: Target, most_stages: in
     )
     body = with_replaced(kernel.body, plan.replaced, plan.added)
     folded = _sources(kernel, [s for s in statements(kernel.body) if id(s) in plan.replaced])
+    repeats = any(nested for loop, nested in loops if any(ring.loop is loop.variable for ring in rings))
     found = Rings(
-        rings, tuple(plan.maps.values()), tuple(plan.guards), tuple(plan.reasons), persistent, frozenset(folded)
+        rings=rings,
+        maps=tuple(plan.maps.values()),
+        guards=tuple(plan.guards),
+        reasons=tuple(plan.reasons),
+        persistent=persistent,
+        once=not persistent and not repeats,
+        folded=frozenset(folded),
     )
     return replace(kernel, body=body), found
 
@@ -148,35 +157,36 @@ def _plan_loop(plan: RingPlan, loop: For, nested: bool, most_stages: int, reads:
                 plan, statement, box, boxed_tile(plan, statement.target, box), loop.variable
             )
         tiles = tuple(statement.target for statement in loads)
-        own = large_loads(own_loads(plan, loop, top))
-        plan.replaced |= own
-        held = tuple(statement.target for statement in own.values())
+        own = large_loads(without_numbers(plan, own_loads(plan, loop, top), []))
+        ahead = take(plan, own)
+        held = tuple(one.statement.target for one in own)
         stages = min(_wanted_stages(plan, tiles), most_stages)
         counted = nested or not plain
         overlapped = _overlapped(plan, loop, tiles)
-        plan.rings.append(Ring(loop.variable, "tma", tiles, stages, counted, overlapped, own=held))
+        plan.rings.append(Ring(loop.variable, "tma", tiles, stages, counted, overlapped, own=held, ahead=ahead))
         return
-    moved, rows = [], []
+    moved: list[Found] = []
+    rows = []
     for statement in loads:
         if not roots_of(statement.value.args[0], plan.sources) <= plan.read_only:  # type: ignore[attr-defined]
             continue  # an earlier trip may store what this one loads
         by_rows = row_load(plan, statement, loop)
-        call = by_rows or in_any_trip(plan.induction, plan.facts, statement, loop)
-        if call is not None:
-            plan.replaced[id(statement)] = replace(statement, value=call)
-            moved.append(statement.target)
         if by_rows is not None:
+            moved.append(Found(statement, replace(statement, value=by_rows)))
             rows.append(statement.target)
-    tiles, own = tuple(moved), own_loads(plan, loop, top)
-    held = tuple(statement.target for statement in own.values())
+        elif (found := load_in_any_trip(plan, statement, loop, top)) is not None:
+            moved.append(found)
+    ahead, tiles = take(plan, moved), tuple(one.statement.target for one in moved)
+    own = without_numbers(plan, own_loads(plan, loop, top), moved)
+    held = tuple(one.statement.target for one in own)
     stages = min(plan.options.num_stages, most_stages)
     if held and not moved:
         stages = min(own_stages(plan, loop, held), most_stages - 1)
     if (moved or held) and stages:
-        plan.replaced |= own
+        ahead += take(plan, own)
         kind = "cp_async" if moved else "own"
         overlapped = bool(moved) and _all_wgmma(plan, loads) and _overlapped(plan, loop, tiles)
-        plan.rings.append(Ring(loop.variable, kind, tiles, stages, not plain, overlapped, tuple(rows), held))
+        plan.rings.append(Ring(loop.variable, kind, tiles, stages, not plain, overlapped, tuple(rows), held, ahead))
 
 
 def _is_staged_load(plan: RingPlan, statement: Statement) -> bool:

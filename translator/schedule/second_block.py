@@ -1,30 +1,59 @@
-"""Whether a kernel with a loading warpgroup should leave room for a second block on its multiprocessor.
+"""Whether a kernel whose loops load ahead for tensor cores should leave room for a second block on its multiprocessor.
 
 In: the rings of a kernel and the registers of its tiles. Out: yes or no.
 
 Where nothing but dots touches the sums of a loop, the tensor cores always have work, and one block with all of shared memory
 is as good as two. Where a loop computes with the results of its dots, as attention does, the tensor cores wait meanwhile for
-the warps that they wait for: then other warpgroups must have products to give them.
+the warps that they wait for: then other warpgroups must have products to give them. So it is where the threads that start
+products copy tiles themselves, and wait for each other in every iteration.
+And where a block runs a single program, its first copies and its stores stand alone, unless another block multiplies meanwhile.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from ..artifact import Target
-from .instructions import OTHER_REGISTERS, consumer_registers
+from .dots import Dots
+from .instructions import OTHER_REGISTERS, REGISTER_FILE, WARPGROUP, consumer_registers, registers_at_start
 from .ring_plan import Rings
 
+if TYPE_CHECKING:
+    from .plan import Schedule
+
+LANES = 32
+LEAST_STAGES = 2
 RESERVED_BYTES = 1024  # of shared memory, that the hardware keeps for itself in every block
 
 
-def wants_second_block(rings: Rings, peak: int, num_warps: int) -> bool:
-    """Whether tensor cores idle in a loop with tensor copies, and the registers of two blocks fit.
+def wants_second_block(rings: Rings, dots: Dots, peak: int, num_warps: int) -> bool:
+    """Whether tensor cores idle in a loop that loads ahead, or in front of it, and the registers of two blocks fit.
 
     `peak` is what the tiles keep busy of a multiplying thread's registers.
     """
+    if not rings.has_producer:
+        copied = any(ring.kind == "cp_async" and not ring.rows for ring in rings.rings)
+        waits = copied and all(plan.instruction.kind == "wgmma" for plan in dots.plans.values())
+        return waits and (peak + OTHER_REGISTERS) * num_warps * LANES * 2 <= REGISTER_FILE
     waits = any(ring.kind == "tma" and not ring.overlapped for ring in rings.rings)
-    return waits and peak + OTHER_REGISTERS <= consumer_registers(num_warps, 2)
+    sums = max((math.prod(plan.layout.register_shape()) for plan in dots.plans.values()), default=0)
+    # ptxas compiles for the registers that threads start with, and wants the sums of a product among them.
+    compiles = sums + OTHER_REGISTERS <= registers_at_start(num_warps, 2)
+    return (waits or rings.once) and compiles and peak + OTHER_REGISTERS <= consumer_registers(num_warps, 2)
+
+
+def serves_two(half: Schedule, whole: Schedule) -> bool:
+    """Whether the plan for half of a multiprocessor is worth it, and says more than that for the whole.
+
+    Copies by threads need two iterations to arrive in. Of a single warpgroup two blocks fit whatever its registers.
+    """
+    if half.rings.has_producer:
+        return True
+    if any(ring.kind == "cp_async" and ring.stages <= LEAST_STAGES for ring in half.rings.rings):
+        return False
+    return half.rings != whole.rings or whole.num_threads > WARPGROUP
 
 
 def half_of(target: Target) -> Target:

@@ -54,6 +54,7 @@ def choose_warp_copies(
     """The tiles of all rings that other lanes copy than those that hold them."""
     held = {value for ring in rings.rings for value in ring.own if value.type.is_tile}
     found: dict[Variable, WarpCopy] = {}
+    numbers = numbers_ahead(kernel, rings)
     for statement in statements(kernel.body):
         if not isinstance(statement, Assign) or statement.targets[0] not in held:
             continue
@@ -61,7 +62,7 @@ def choose_warp_copies(
         if not isinstance(call, Call) or call.op != "load":
             continue
         mask = call.args[1] if len(call.args) > 1 else None
-        if not all(is_computed_anywhere(operand, facts) for operand in call.args[:2]):
+        if not all(is_computed_anywhere(operand, facts, numbers) for operand in call.args[:2]):
             continue  # such as a list of rows, of which each lane holds what its own elements come from
         access = plan_load(call.args[0], mask, layouts[target], facts, environment)
         itemsize, repeats = target.type.dtype.itemsize, axis_info(call.args[0], environment).constancy
@@ -71,17 +72,26 @@ def choose_warp_copies(
     return found
 
 
-def is_computed_anywhere(expr: Expr, facts: Facts) -> bool:
-    """Whether any lane can compute any element of a tile, because it comes from no tile that registers hold."""
+def numbers_ahead(kernel: Kernel, rings: Rings) -> dict[Variable, Expr]:
+    """The loads of what each thread reads ahead to find what it copies."""
+    variables = {one.variable for one in rings.ahead}
+    return {s.target: s.value for s in statements(kernel.body) if isinstance(s, Assign) and s.targets[0] in variables}
+
+
+def is_computed_anywhere(expr: Expr, facts: Facts, numbers: Mapping[Variable, Expr]) -> bool:
+    """Whether any lane can compute any element of a tile, because it comes from no tile that registers hold.
+
+    The `numbers` of `numbers_ahead` are read by whoever needs them.
+    """
     pending, seen = [expr], set()
     while pending:
         for variable in used_variables(pending.pop()):
             if not variable.type.is_tile or variable in seen:
                 continue
-            if variable not in facts.index and variable not in facts.absorbed:
+            if variable not in facts.index | facts.absorbed | numbers.keys():
                 return False
             seen.add(variable)
-            pending.append(facts.definitions[variable])
+            pending.append(numbers.get(variable) or facts.definitions[variable])
     return True
 
 

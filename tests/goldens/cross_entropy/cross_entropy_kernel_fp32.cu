@@ -45,7 +45,7 @@ __device__ __forceinline__ State block_reduce(State state, State* partial)
     return warp_reduce<Op, NUM_WARPS / 2, 1>(partial[lane % NUM_WARPS]);
 }
 
-extern "C" __global__ void __launch_bounds__(NUM_THREADS, 6)
+extern "C" __global__ void __launch_bounds__(NUM_THREADS)
 cross_entropy_kernel(const float* logits_ptr, const int* labels_ptr, float* loss_ptr, float* grad_ptr,
                      int stride, int n_classes)
 {

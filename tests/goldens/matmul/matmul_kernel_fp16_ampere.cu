@@ -18,10 +18,9 @@ constexpr int BLOCK_K = 64;                                     // columns of a,
 constexpr int GROUP_M = 8;
 constexpr int NUM_WARPS = 8;
 constexpr int WARP_SIZE = 32;
+constexpr unsigned ALL_LANES = 0xffffffff;                      // shuffle mask
 constexpr int NUM_THREADS = NUM_WARPS * WARP_SIZE;              // 256
 constexpr int COLS = 8;                                         // columns of accumulator per thread
-constexpr int VEC = 2;                                          // consecutive columns of accumulator
-constexpr int VECS = COLS / VEC;                                // 4
 constexpr int ROWS = 8;                                         // rows of accumulator per thread
 constexpr int A_COL_THREADS = 8;                                // threads along the columns of a
 constexpr int A_VEC = 8;                                        // consecutive columns of a per thread
@@ -31,6 +30,8 @@ constexpr int B_COL_THREADS = 16;                               // threads along
 constexpr int B_VEC = 8;                                        // consecutive columns of b per thread
 constexpr int B_ROW_THREADS = 16;                               // threads along the rows of b
 constexpr int B_ROWS = BLOCK_K / B_ROW_THREADS;                 // 4 rows of b per thread
+constexpr int TILE_COLS = 8;                                    // columns of a tile per thread
+constexpr int TILE_VEC = 8;                                     // consecutive columns per thread
 constexpr int MMA_ROWS = 4;                                     // pieces of 16 rows per warp
 constexpr int MMA_COLS = 4;                                     // pieces of 8 columns per warp
 constexpr int NUM_STAGES = 3;                                   // tiles in shared memory at once
@@ -41,11 +42,11 @@ constexpr int B_LINE = 128 / sizeof(half);                      // elements of 1
 template <int N, typename T>
 __device__ __forceinline__ void store_vec(T* target, const T* source)
 {
-    unsigned packet;
+    uint4 packet;
     T* elements = reinterpret_cast<T*>(&packet);
     #pragma unroll
     for (int i = 0; i < N; ++i) elements[i] = source[i];
-    *reinterpret_cast<unsigned*>(target) = packet;
+    *reinterpret_cast<uint4*>(target) = packet;
 }
 
 // Rounds value(0), value(1), ..., two at a time: a pair shares a register from the start.
@@ -57,6 +58,25 @@ __device__ __forceinline__ void round_pairs(half (&target)[N], Value value)
         const half2 rounded = __floats2half2_rn(value(i), value(i + 1));
         target[i] = rounded.x;
         target[i + 1] = rounded.y;
+    }
+}
+
+// Exchanges values between lanes whose numbers differ by LANE, a power of two, a word at a time: what the
+// lower one has STEP further on, of every 2 * STEP, against what the upper one has before that.
+template <int STEP, int LANE, typename T, int N>
+__device__ __forceinline__ void swap_with_lane(T (&target)[N], const T (&source)[N], int lane)
+{
+    #pragma unroll
+    for (int i = 0; i < N; i += 4 / sizeof(T)) {
+        if (i & STEP) continue;
+        unsigned low, high;
+        memcpy(&low, &source[i], 4);
+        memcpy(&high, &source[i + STEP], 4);
+        const unsigned other = __shfl_xor_sync(ALL_LANES, lane & LANE ? low : high, LANE);
+        low = lane & LANE ? other : low;
+        high = lane & LANE ? high : other;
+        memcpy(&target[i], &low, 4);
+        memcpy(&target[i + STEP], &high, 4);
     }
 }
 
@@ -144,10 +164,10 @@ matmul_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int M, int N, i
     __builtin_assume(tid >= 0 && tid < NUM_THREADS);   // quotients are shifts, known tests vanish
     const int warp = tid / WARP_SIZE;
     const int lane = tid % WARP_SIZE;
-    const int col = warp % 4 * 32 + lane % 4 * 2;   // the first column of this thread
     const int row = warp / 4 * 64 + lane / 4;   // the first row of this thread
     const int a_col = tid % A_COL_THREADS, a_row = tid / A_COL_THREADS;   // this thread's place in a
     const int b_col = tid % B_COL_THREADS, b_row = tid / B_COL_THREADS;   // this thread's place in b
+    const int tile_col = warp % 4 * 32 + lane % 4 * 8;   // the first column of this thread
     const int warp_row = warp / 4 * 64, warp_col = warp % 4 * 32;   // where the warp's part begins
 
     // Programs take the tiles of C in groups of GROUP_M rows, so that neighbours share what they read from
@@ -269,21 +289,22 @@ matmul_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int M, int N, i
     #pragma unroll
     for (int r = 0; r < ROWS; ++r) offs_cm[r] = pid_m * BLOCK_M + row + r * 8;
     // L50: offs_cn = pid_n * BLOCK_N + tl.arange(0, BLOCK_N)
-    int offs_cn[VECS];   // the first of each vector
-    #pragma unroll
-    for (int v = 0; v < VECS; ++v) offs_cn[v] = pid_n * BLOCK_N + col + v * 8;
+    const int offs_cn = pid_n * BLOCK_N + tile_col;   // this thread's first
     // L51: c_ptrs = c_ptr + stride_cm * offs_cm[:, None] + stride_cn * offs_cn[None, :]
     //         (formed where it is used)
     // L52: c_mask = (offs_cm[:, None] < M) & (offs_cn[None, :] < N)    (tested where it is used)
     // L53: tl.store(c_ptrs, c, mask=c_mask)
+    // c moves between neighbouring lanes, so that each has a longer run of it.
+    half c_moved[ROWS][TILE_COLS];
     #pragma unroll
     for (int r = 0; r < ROWS; ++r) {
-        #pragma unroll
-        for (int v = 0; v < VECS; ++v) {
-            if (offs_cm[r] < M && offs_cn[v] < N) {
-                store_vec<VEC>(c_ptr + static_cast<long long>(stride_cm) * offs_cm[r] + offs_cn[v],
-                               &c[r][v * VEC]);
-            }
+        swap_with_lane<2, 1>(c_moved[r], c[r], lane);
+        swap_with_lane<4, 2>(c_moved[r], c_moved[r], lane);
+    }
+    #pragma unroll
+    for (int r = 0; r < ROWS; ++r) {
+        if (offs_cm[r] < M && offs_cn < N) {
+            store_vec<TILE_VEC>(c_ptr + static_cast<long long>(stride_cm) * offs_cm[r] + offs_cn, c_moved[r]);
         }
     }
 }

@@ -61,10 +61,9 @@ struct ArgMax {
     {
         if (!right.present) return left;   // padding past the tile's side
         if (!left.present) return right;
-        const bool left_wins = (left.value == left.value)
-            & ((left.value > right.value) | (right.value != right.value)
-               | ((left.value == right.value) & (left.index < right.index)));
-        return left_wins ? left : right;
+        const bool greater = left.value == left.value && !(left.value <= right.value);   // or right is NaN
+        const bool earlier = left.value == right.value && left.index < right.index;
+        return greater || earlier ? left : right;
     }
 };
 
