@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from ..analysis.facts import Facts
 from ..analysis.structured import is_elementwise
-from ..ir.nodes import Assign, Call, Effect, Expr, For, If, Inlined, Literal, Statement, Use, Variable
+from ..ir.nodes import Assign, Call, Effect, Expr, For, If, Inlined, Literal, Note, Statement, Use, Variable
 from ..ir.walk import statements
 from .layout import Layout
 
@@ -48,7 +48,7 @@ def _is_simple(statement: Statement) -> bool:
         return statement.call.op == "store"
     if isinstance(statement, Assign):
         return _is_load(statement) or is_elementwise(statement.value)
-    return isinstance(statement, (If, Inlined))
+    return isinstance(statement, (If, Inlined, Note))
 
 
 def _number(expr: Expr, facts: Facts) -> int | None:
