@@ -49,9 +49,8 @@ def coalesce_stores(
             problem.answers[node] = own
         else:
             pieces = _in_whole_pieces(problem.answers[node], access)
-            moved = [
-                r.variable for r in problem.relations_of[node] if follow(pieces, r.path) != problem.answers[r.variable]
-            ]
+            read = problem.relations_of.get(node, ())
+            moved = [r.variable for r in read if follow(pieces, r.path) != problem.answers[r.variable]]
             if all(_is_shuffled(variable, pieces) for variable in moved):
                 problem.answers[node] = pieces
 
