@@ -66,7 +66,8 @@ def test_no_element_has_a_branch_of_its_own() -> None:
     artifact = running_sums.translate("*fp32:16, *fp32:16, 3072, 1024")
     assert artifact.source.count("choose(") == 4  # three choices and the helper itself
     ptx = nvrtc.compile_ptx(artifact)
-    assert ptx.count("ex2.approx") == 16 and len(re.findall(r"\bbra\b", ptx)) < 8  # none of 16 choices
+    # The masked loads and the loop have branches; 16 choices a trip would have as many again.
+    assert ptx.count("ex2.approx") >= 16 and len(re.findall(r"\bbra\b", ptx)) * 4 < ptx.count("ex2.approx")
 
 
 def test_values_that_are_known_already_are_chosen_in_c() -> None:
