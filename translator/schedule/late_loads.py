@@ -18,11 +18,9 @@ from ..ir.walk import MOVES, bodies, children, expressions, statements
 from .access import COPY_BYTES, plan_load
 from .cache_hints import load_hint
 from .layout import Layout
-from .predicated import is_predicated
+from .predicated import MOST_REGISTERS, is_predicated
 from .registers import OTHER_REGISTERS, REGISTER_FILE, peak_registers
 from .ring_plan import Rings
-
-MOST_REGISTERS = 255  # of a thread
 
 
 def choose_late_loads(
