@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 
 .PHONY: demo test lint goldens clean
 
-$(VENV)/ready: pyproject.toml
+$(VENV)/ready: pyproject.toml setup.py $(wildcard runtime/quick_*.[ch])
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
 	$(BIN)/python -m pip install --quiet --editable '.[test]'

@@ -9,3 +9,6 @@ cp -r "$here/templates" "$1/tilewright/templates"
 cp -r "$here/runtime/tools" "$1/tilewright/tools"
 cp -r "$here/runtime/torch" "$1/tilewright/torch"
 cp -r "$here/runtime/jax" "$1/tilewright/jax"
+# The part in C, where there is a compiler.
+include=$(python3 -c "import sysconfig; print(sysconfig.get_paths()['include'])")
+cc -O2 -shared -fPIC -I"$include" "$here"/runtime/quick_*.c -o "$1/tilewright/runtime/quick_launch.abi3.so" || true

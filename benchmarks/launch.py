@@ -2,9 +2,10 @@
 
 On a GPU with torch and Triton: all in this process, taken in turns, beside torch.add and what the driver itself takes when it
 is called through ctypes with everything written beforehand. Anywhere else: a driver and a torch that do nothing, so
-that what is measured is our Python alone. Prints microseconds per launch, the least of several rounds.
+that what is measured is our side alone. Prints microseconds per launch, the least of several rounds, and whether launches go
+through the part in C; with `--python` they do not, as where it could not be built.
 
-    python benchmarks/launch.py [--stub]
+    python benchmarks/launch.py [--stub] [--python]
 """
 
 from __future__ import annotations
@@ -69,8 +70,9 @@ def driver_alone(four: Any, a: Any) -> Callable[[], Any]:
     made = make_ready(compiled, (4, 1, 1), (a.data_ptr(), a.data_ptr(), 1000), current_stream)
     if made is None:
         raise SystemExit("the kernel is not made for a GPU")
-    memory, start = made[1]()
-    made[2](memory, STREAM, current_stream(0), made[3], a.data_ptr(), a.data_ptr())
+    *_, new_block, pack, behind = made
+    memory, start = new_block()
+    pack(memory, STREAM, current_stream(0), behind, a.data_ptr(), a.data_ptr())
     return start
 
 
@@ -92,6 +94,11 @@ def measure(calls: dict[str, Callable[[], Any]], drain: Callable[[], Any]) -> di
 def main() -> None:
     import tempfile
 
+    if "--python" in sys.argv:
+        sys.modules["tilewright.runtime.quick_launch"] = None  # type: ignore[assignment]  # as if it were not there
+    from tilewright.runtime.fast_text import quick_launch
+
+    print("launches go through", "Python alone" if quick_launch is None else "the part in C")
     calls: dict[str, Callable[[], Any]] = {}
     drain: Callable[[], Any] = lambda: None
     with tempfile.TemporaryDirectory() as name:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import hashlib
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
@@ -17,6 +16,7 @@ from tilewright.outside import outer_value
 from tilewright.runtime.arrays import UNKNOWN
 from tilewright.runtime.assembly import Assembly
 from tilewright.runtime.choices import check_can_wait
+from tilewright.runtime.fast_text import hold
 from tilewright.runtime.hooks import LAUNCH_HOOKS, LaunchMetadata
 from tilewright.runtime.host_expressions import condition
 from tilewright.runtime.specialise import Call
@@ -121,7 +121,7 @@ class CompiledKernel:
             from tilewright.runtime.fast_path import FastPath
 
             self._fast = FastPath(self._origin.function, self)
-        return functools.partial(self._fast.function, grid)
+        return hold(self._fast.function, () if grid is None else grid)
 
     def launch_checked(self, *args: Any, grid: Any, stream: Any = None, **kwargs: Any) -> CompiledKernel:
         """Launches this specialisation on all arguments of the kernel.

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tilewright.diagnostics import ArgumentKindError
+from tilewright.runtime.exchange import pointer_of
 
 CUDA, CUDA_MANAGED = 2, 13
 DEFAULT_STREAM = 1  # DLPack's number for CUDA's stream 0
@@ -59,7 +60,7 @@ def view(value: Any, name: str, stream: int) -> View:
     """
     try:
         capsule = value.__dlpack__(stream=stream or DEFAULT_STREAM)
-        tensor = _Tensor.from_address(_pointer(capsule, b"dltensor"))
+        tensor = _Tensor.from_address(pointer_of(capsule, b"dltensor"))
     except (BufferError, ValueError, TypeError, RuntimeError) as error:
         raise ArgumentKindError(f"argument {name}: its memory cannot be reached through DLPack: {error}") from error
     kind = _KINDS.get(tensor.code)
@@ -72,9 +73,3 @@ def view(value: Any, name: str, stream: int) -> View:
     shape = tuple(tensor.shape[axis] for axis in range(tensor.rank))
     strides = tuple(tensor.strides[axis] for axis in range(tensor.rank)) if tensor.strides else None
     return View((tensor.data or 0) + tensor.byte_offset, tensor.device, dtype, shape, strides, capsule)
-
-
-def _pointer(capsule: Any, name: bytes) -> int:
-    get = ctypes.pythonapi.PyCapsule_GetPointer
-    get.restype, get.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
-    return int(get(capsule, name))

@@ -11,12 +11,12 @@ from __future__ import annotations
 import operator
 import struct
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from tilewright.kernel_function import KernelParameter
 from tilewright.runtime.choices import ACCEPTED
 from tilewright.runtime.driver import stream_source
-from tilewright.runtime.fast_text import MISSING, PREFIX, Writer
+from tilewright.runtime.fast_text import MISSING, PREFIX, Writer, in_c
 from tilewright.runtime.ready import changes, make_ready
 
 if TYPE_CHECKING:
@@ -24,11 +24,12 @@ if TYPE_CHECKING:
     from tilewright.runtime.jit import JITFunction
     from tilewright.runtime.launcher import Launcher
 
+Call = TypeVar("Call", bound=Callable[..., Any])
 KEPT = 4096  # launches remembered per kernel and combination of types
 KEPT_READY = 1024  # of them ready, and per ready launch with tensor maps, sets of pointers
 
 
-def untraced(function: Callable[..., Any]) -> Callable[..., Any]:
+def untraced(function: Call) -> Call:
     """The function, marked so that torch.compile ends its graph in front of it instead of tracing what it does."""
     function._torchdynamo_disable = True  # type: ignore[attr-defined]
     function._torchdynamo_disable_msg = (  # type: ignore[attr-defined]
@@ -102,7 +103,7 @@ class FastPath:
         self.kernel, self._only, self.is_bound = kernel, only, only is not None
         self._names = kernel.arg_names
         self._written: dict[tuple[type, ...], Callable[..., Any] | None] = {}
-        self.function: Callable[..., Any] = self._first if self._is_plain() else self._long_way
+        self.function: Callable[..., Any] = in_c(self._first if self._is_plain() else self._long_way)
 
     def _is_plain(self) -> bool:
         def clashes(parameter: KernelParameter) -> bool:
@@ -144,7 +145,7 @@ class FastPath:
         for parameter, kind in zip(self.kernel.params, types, strict=True):
             if not writer.add(parameter, kind):
                 return None
-        return untraced(writer.function())
+        return writer.quickened(untraced(writer.function()))
 
     def missed(self, key: Any, entry: Prepared | None, grid: Any, options: Any, arguments: Any, writer: Writer) -> Any:
         """The long way for a call that the written function did not find, which it will find the next time."""

@@ -2,21 +2,34 @@
 
 The function computes two keys. The first has the values of all that a ready launch belongs to (`ready.py`), and finds launches
 that were made like this before, but for addresses and floating-point numbers. The second has what decides the specialisation,
-and finds launches whose values differ. What neither finds goes the long way.
+and finds launches whose values differ. What neither finds goes the long way. Where the part in C was built (`quick_launch.c`),
+it stands in front of the function and starts what the first key finds.
 """
 
 from __future__ import annotations
 
+import importlib
+import operator
 import os
 from collections.abc import Callable
+from types import MethodType
 from typing import TYPE_CHECKING, Any
 
 from tilewright.kernel_function import KernelFunction, KernelParameter
 from tilewright.language.dtypes import DType, float32
 from tilewright.runtime.arrays import _device_of
+from tilewright.runtime.exchange import exchange
 from tilewright.runtime.hooks import LAUNCH_HOOKS
 from tilewright.runtime.ready import STREAM, changes
 from tilewright.runtime.specialise import annotated_type
+
+try:
+    quick_launch: Any = importlib.import_module("tilewright.runtime.quick_launch")
+except ImportError:  # of a package that was built without a C compiler
+    quick_launch = None
+
+# What `kernel[grid]` makes of the kernel's function and the grid: the quickest way there is to hold an argument.
+hold: Callable[[Any, Any], Callable[..., Any]] = operator.getitem if quick_launch is not None else MethodType
 
 if TYPE_CHECKING:
     from tilewright.runtime.fast_path import FastPath
@@ -44,6 +57,14 @@ def _environment() -> tuple[Any, list[Any]]:
     return plain, [encode(name) for name in ENVIRONMENT]
 
 
+def in_c(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function as a `Launch` that has nothing ready; the function itself where the part in C was not built."""
+    if quick_launch is None:
+        return function
+    made: Callable[..., Any] = quick_launch.Launch(function, b"", (), (), {}, (), {}, (), [], [], {}, None, None, 0)
+    return made
+
+
 class Writer:
     """Collects what each parameter adds to the function."""
 
@@ -54,14 +75,19 @@ class Writer:
         self._lines: list[str] = []
         self._exact: list[str] = []  # parts of the first key
         self._class: list[str] = []  # parts of the second
-        self._pointers: list[str] = []  # addresses whose alignment counts
-        self._addresses: list[str] = []  # all addresses
+        self._addresses: list[str] = []
         self._values: list[str] = []
         self._changing: list[str] = []
         self.runtime: list[int] = []  # parameters that the kernel gets, by number; `changing` those of them that change
         self.changing: list[int] = []
         self.libraries: set[str] = set()  # of arrays
+        self._kinds: list[str] = []  # what each parameter adds to the first key, as `quick_launch.c` calls it
         self._scope: dict[str, Any] = {}
+        self._reader = 0  # where the C function of torch lies that reads tensors
+        self._plain, variables = _environment()
+        self._variables = [] if path.is_bound else variables  # which have decided already where a kernel is bound
+        self._in_c = quick_launch is not None and isinstance(self._plain, dict)
+        self._ready: dict[Any, Any] = {}  # launches by the first key
 
     def add(self, parameter: KernelParameter, kind: type) -> bool:
         """Takes a parameter in; False for a type that the quick way does not know."""
@@ -69,6 +95,7 @@ class Writer:
         self._scope[f"{PREFIX}type{number}"] = kind
         self._checks.append(f"{PREFIX}type({name}) is {PREFIX}type{number}")
         if kind is type(None):
+            self._kinds.append("n")
             return True
         if parameter.is_constexpr:
             return self._constant(name, kind)
@@ -82,16 +109,33 @@ class Writer:
         if library == "torch" and hasattr(kind, "data_ptr"):
             if kind.__name__ == "FakeTensor":  # has no memory
                 return False
-            facts: tuple[str, ...] = (f"{name}.dtype", f"{name}.get_device()")
-            self._array(number, f"{PREFIX}p{number} = {name}.data_ptr()", facts, general)
+            self._tensor(parameter, kind, general)
         elif hasattr(kind, "__cuda_array_interface__") and library not in HELD_OTHERWISE:
-            facts = (f"{PREFIX}f{number}",)
-            self._array(number, f"{PREFIX}p{number}, {PREFIX}f{number} = {PREFIX}look({name})", facts, general)
+            self._looked_at(parameter, "look", general)
         else:
             return False
         return True
 
+    def _tensor(self, parameter: KernelParameter, kind: type, general: bool) -> None:
+        """A tensor of torch: its element type and device are in the keys, in C as one number."""
+        if not self._in_c:
+            facts = f"{parameter.name}.dtype", f"{parameter.name}.get_device()"
+            self._array(parameter.num, f"{PREFIX}p{parameter.num} = {parameter.name}.data_ptr()", facts, general)
+            return
+        has_memory = kind.__name__ in ("Tensor", "Parameter")  # which tensors derived from these may not have
+        reader = exchange(kind)[0] if has_memory else 0
+        self._reader = self._reader or reader
+        self._looked_at(parameter, "read" if reader else "look", general)
+
+    def _looked_at(self, parameter: KernelParameter, look: str, general: bool) -> None:
+        number = parameter.num
+        code = "t" if look == "read" else "a"
+        self._kinds.append(code if general else code.upper())
+        line = f"{PREFIX}p{number}, {PREFIX}f{number} = {PREFIX}{look}({parameter.name})"
+        self._array(number, line, (f"{PREFIX}f{number}",), general)
+
     def _constant(self, name: str, kind: type) -> bool:
+        self._kinds.append("z" if kind is float else "k")
         if kind is float:
             self._key(f"({name} or {PREFIX}str({name}))")  # 0.0 is equal to -0.0
         elif kind in (int, bool, str, DType) or issubclass(kind, KernelFunction):
@@ -112,7 +156,7 @@ class Writer:
         self._change(address, number)
         self._addresses.append(address)
         if not general:
-            self._pointers.append(address)
+            self._key(f"not {address} & 15")
 
     def _change(self, value: str, number: int) -> None:
         self._values.append(value)
@@ -125,8 +169,10 @@ class Writer:
             return False
         if changes(annotated or float32) and (annotated is not None or kind is float):
             self._change(name, parameter.num)
+            self._kinds.append("v")
             return True
         self._values.append(name)
+        self._kinds.append("z" if kind is float else "k")
         self._exact.append(f"({name} or {PREFIX}str({name}))" if kind is float else name)
         if kind is not int:
             return True
@@ -140,25 +186,33 @@ class Writer:
 
     def function(self) -> Callable[..., Any]:
         """The written function."""
-        plain, names = _environment()
         around = {
-            "E": plain.get, "ready": {}, "table": {}, "path": self._path, "look": _look, "enter": LAUNCH_HOOKS.enter,
-            "exit": LAUNCH_HOOKS.exit, "wide": _wide_class, "writer": self,
-            "sizes": _sizes, **BUILTINS,
+            "E": self._plain.get, "ready": self._ready, "table": {}, "path": self._path, "look": _look, "writer": self,
+            "enter": LAUNCH_HOOKS.enter, "exit": LAUNCH_HOOKS.exit, "wide": _wide_class, "sizes": _sizes, **BUILTINS,
         }  # fmt: skip
         self._scope |= {PREFIX + name: value for name, value in around.items()}
-        reads = [f"{PREFIX}E({name!r})" for name in names]
-        said = f"({', '.join(reads)}, *{PREFIX}options.items())"
-        world = f"{said} if {PREFIX}options or {' or '.join(reads)} else None"
-        if self._path.is_bound:  # the environment has decided already, and options would be errors
-            world = f"{PREFIX}tuple({PREFIX}options)"
-        if self._pointers:
-            each = ", ".join(f"not {address} & 15" for address in self._pointers)
-            self._lines.append(f"{PREFIX}aligned = not ({' | '.join(self._pointers)}) & 15 or ({each},)")
-            self._key(f"{PREFIX}aligned")
+        reads = [f"{PREFIX}E({variable!r})" for variable in self._variables]
+        said = f"({_listed(reads)}*{PREFIX}options, *{PREFIX}options.values())"
+        world = f"{said} if {' or '.join((f'{PREFIX}options', *reads))} else ()"
         exec(self._text(world), self._scope)
         found: Callable[..., Any] = self._scope[self._kernel.__name__]
         return found
+
+    def quickened(self, written: Callable[..., Any]) -> Callable[..., Any]:
+        """The written function behind one in C that launches what is ready; itself where that was not built."""
+        if not self._in_c:
+            return in_c(written)
+        parameters, names = self._kernel.params, self._kernel.arg_names
+        types, defaults = ([self._scope[f"{PREFIX}{what}{p.num}"] for p in parameters] for what in ("type", "default"))
+        numbers = {name: number for number, name in enumerate(names)} | {"stream": -1}
+        made: Any = quick_launch.Launch(
+            written, "".join(self._kinds).encode(), tuple(types), tuple(names), numbers, tuple(defaults),
+            self._plain, tuple(self._variables), LAUNCH_HOOKS.enter, LAUNCH_HOOKS.exit, self._ready,
+            _sizes, _look, self._reader,
+        )  # fmt: skip
+        self._scope[f"{PREFIX}read"] = made.read
+        quick: Callable[..., Any] = made
+        return quick
 
     def _text(self, world: str) -> str:
         signature = []
@@ -177,12 +231,14 @@ def {self._kernel.__name__}(_tw_grid, /, {_listed(signature)}*_tw_more, stream=N
         _tw_shape = _tw_grid if _tw_type(_tw_grid) is _tw_tuple else _tw_sizes(_tw_grid, {{{bound}}})
         {"; ".join((*self._lines, "pass"))}
         _tw_world = {world}
-        _tw_exact = (_tw_world, _tw_shape, {_listed(self._exact)})
+        _tw_exact = (_tw_shape, {_listed(self._exact)})
+        if _tw_world:
+            _tw_exact += _tw_world
         _tw_found = _tw_ready.get(_tw_exact)
         if _tw_type(_tw_found) is _tw_dict:
             _tw_found = _tw_found.get(({_listed(self._addresses)}))
         if _tw_found is not None and not (_tw_enter or _tw_exit):
-            _tw_free, _tw_new, _tw_pack, _tw_behind, _tw_stream, _tw_device, _tw_check, _tw_compiled = _tw_found
+            _, _tw_stream, _tw_device, _tw_check, _tw_compiled, _tw_free, _tw_new, _tw_pack, _tw_behind = _tw_found
             if _tw_check is not None:
                 _tw_check()
             _tw_block = _tw_free.pop() if _tw_free else _tw_new()
@@ -225,6 +281,8 @@ def _wide_class(value: int, general: bool) -> tuple[int, bool]:
 
 def _look(array: Any) -> tuple[int, tuple[Any, ...]]:
     """The address of an array of any library, and all else that the long way looks at."""
+    if hasattr(array, "get_device"):  # a tensor of torch
+        return array.data_ptr(), (array.dtype, array.get_device())
     interface = array.__cuda_array_interface__
     address, read_only = interface["data"]
     facts = interface["typestr"], interface.get("strides"), read_only, getattr(array, "dtype", None)

@@ -36,7 +36,8 @@ from tilewright.runtime.choices import (
     wanted_mode,
 )
 from tilewright.runtime.compiled import CompiledKernel, Origin
-from tilewright.runtime.fast_path import FastPath
+from tilewright.runtime.fast_path import FastPath, untraced
+from tilewright.runtime.fast_text import hold
 from tilewright.runtime.hooks import COMPILE_HOOKS, JitFunctionInfo
 from tilewright.runtime.kernel_interface import KernelInterface
 from tilewright.runtime.log import log, reason
@@ -135,10 +136,12 @@ class JITFunction(KernelInterface, KernelFunction):
 
         return call_inside(self, args, kwargs)
 
+    @untraced
     def __getitem__(self, grid: Any) -> Callable[..., Any]:
         """`kernel[grid]`: a callable that launches `grid` programs."""
-        return functools.partial(self._fast.function, grid)
+        return hold(self._fast.function, () if grid is None else grid)
 
+    @untraced
     def run(self, *args: Any, grid: Any, warmup: bool = False, **kwargs: Any) -> CompiledKernel | None:
         """Launches (or with `warmup` only compiles); returns the compiled kernel, None in the interpreter."""
         if warmup:

@@ -31,9 +31,15 @@ TOO_LARGE = 720  # CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE
 
 
 @functools.cache
+def start_address() -> int:
+    """Where the driver's function lies that starts a kernel."""
+    return bindings().address("cuLaunchKernelEx")
+
+
+@functools.cache
 def _launch_functions() -> tuple[Any, Any]:
     """The driver's function: for addresses, and, more quickly, for what `ctypes.byref` makes."""
-    address = bindings().address("cuLaunchKernelEx")
+    address = start_address()
     return ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * 4)(address), ctypes.CFUNCTYPE(ctypes.c_int)(address)
 
 
@@ -52,6 +58,7 @@ class Launcher:
         self._threads, self._shared = artifact.num_threads, artifact.shared_bytes
         self.resident = resident_blocks(function, artifact, device) if artifact.persistent else 0
         self._free: list[Block] = []
+        self.start_address = start_address()
         self._start, self.start_at_once = _launch_functions()
 
     def launch(self, x: int, y: int, z: int, stream: int, values: tuple[Any, ...]) -> int:

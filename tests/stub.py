@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import os
+import shutil
 import subprocess
 import sys
+import sysconfig
 import tempfile
 import types
 from pathlib import Path
 from typing import Any
 
 STREAM = 77
+# Code that makes the launches of a process go through Python alone, as where the part in C could not be built.
+WITHOUT_C = "import sys; sys.modules['tilewright.runtime.quick_launch'] = None\n"
 
 
 @functools.cache
@@ -24,6 +29,13 @@ def folder() -> str:
     command = [compiler(), "-shared", "-fPIC", "-O1", "-Wl,-soname,libcuda.so.1", str(source), "-o", library]
     subprocess.run(command, check=True)
     return made
+
+
+def can_build_c() -> bool:
+    """Whether the part that is in C can be built here: with a compiler, and headers of a Python with a stable interface."""
+    header = Path(sysconfig.get_paths()["include"]) / "Python.h"
+    command = (os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc").split()[0]
+    return not sysconfig.get_config_var("Py_GIL_DISABLED") and header.exists() and shutil.which(command) is not None
 
 
 def load_driver() -> None:
@@ -55,6 +67,35 @@ class Tensor:
 
 
 Tensor.__module__ = "torch"
+
+
+class _Read(ctypes.Structure):
+    """The beginning of DLPack's DLTensor."""
+
+    _fields_ = (
+        ("data", ctypes.c_void_p), ("device_type", ctypes.c_int32), ("device", ctypes.c_int32), ("rank", ctypes.c_int32),
+        ("code", ctypes.c_uint8), ("bits", ctypes.c_uint8), ("lanes", ctypes.c_uint16), ("shape", ctypes.c_void_p),
+        ("strides", ctypes.c_void_p), ("byte_offset", ctypes.c_uint64),
+    )  # fmt: skip
+
+
+@ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.c_void_p)
+def _read(tensor: Any, place: int) -> int:
+    read = _Read.from_address(place)
+    read.data, read.byte_offset = tensor.data_ptr() - 8, 8
+    read.device_type, read.device, read.lanes = 2, tensor.number, 1
+    read.code, read.bits = {"torch.float32": (2, 32), "torch.float16": (2, 16)}[tensor.dtype]
+    return 0
+
+
+def exchanged() -> type[Tensor]:
+    """A class of tensors that are also read through DLPack's exchange, as torch has it from 2.10 on; otherwise the same."""
+    table = (ctypes.c_void_p * 7)(1, None, None, None, None, ctypes.cast(_read, ctypes.c_void_p).value, None)
+    capsule = ctypes.pythonapi.PyCapsule_New
+    capsule.restype, capsule.argtypes = ctypes.py_object, (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)
+    name = b"dlpack_exchange_api"
+    made = capsule(ctypes.addressof(table), name, None)
+    return type("Tensor", (Tensor,), {"__module__": "torch", "__dlpack_c_exchange_api__": made, "kept": (table, name)})
 
 
 def load_torch() -> None:

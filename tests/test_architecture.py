@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import ast
+import functools
+import os
+import shutil
 import subprocess
 import sys
 import zipfile
 from pathlib import Path
 
 import pytest
+import stub
 
 ROOT = Path(__file__).resolve().parent.parent
 TRANSLATOR, RUNTIME = ROOT / "translator", ROOT / "runtime"
@@ -109,4 +113,24 @@ def test_the_wheel_is_small_and_complete(tmp_path: Path) -> None:
         "jax/callback.py",
     }
     assert {f"tilewright/{name}" for name in expected} <= names
+    if stub.can_build_c():
+        assert "tilewright/runtime/quick_launch.abi3.so" in names and "-cp310-abi3-" in wheel.name
+    assert not any(name.endswith((".c", "quick_launch.h")) for name in names)
     assert not any(name.startswith(("translator/", "runtime/", "templates/")) for name in names)
+
+
+def test_the_wheel_needs_no_compiler(tmp_path: Path) -> None:
+    """One for all machines then, without the part in C."""
+    source = tmp_path / "source"
+    parts = ("translator", "runtime", "templates", "pyproject.toml", "setup.py", "README.md")
+    without = shutil.ignore_patterns("*.so", "*.pyd", "__pycache__")
+    source.mkdir()
+    for part in parts:
+        copy = functools.partial(shutil.copytree, ignore=without) if (ROOT / part).is_dir() else shutil.copy
+        copy(ROOT / part, source / part)
+    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "-w", str(tmp_path), str(source)]
+    subprocess.run(command, check=True, capture_output=True, env={**os.environ, "CC": "no-such-compiler"})
+    (wheel,) = tmp_path.glob("*.whl")
+    names = zipfile.ZipFile(wheel).namelist()
+    assert wheel.name.endswith("-py3-none-any.whl")
+    assert "tilewright/runtime/launcher.py" in names and not any("quick_launch" in name for name in names)

@@ -157,6 +157,29 @@ def test_threads_compile_and_launch_at_once() -> None:
     assert len(kernel._compiled) == 4  # none was made twice
 
 
+def test_a_launch_that_recurs_is_on_the_stream_of_the_moment() -> None:
+    import torch
+
+    kernel = triton.JITFunction(scaled.fn)
+    x, out = torch.ones(64, device="cuda"), torch.zeros(64, device="cuda")
+    for _ in range(5):  # from the fourth one on it is ready
+        kernel[(1,)](x, out, 64, 2.0, BLOCK=64)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        kernel[(1,)](x, out, 64, 3.0, BLOCK=64)
+    torch.cuda.synchronize()
+    assert bool((out == 2).all())  # what is captured does not run yet
+    graph.replay()
+    torch.cuda.synchronize()
+    assert bool((out == 3).all())
+    side = torch.cuda.Stream()
+    with torch.cuda.graph(graph2 := torch.cuda.CUDAGraph(), stream=side):
+        kernel[(1,)](x, out, 64, 4.0, BLOCK=64, stream=side.cuda_stream)
+    graph2.replay()
+    torch.cuda.synchronize()
+    assert bool((out == 4).all())
+
+
 def test_a_thread_without_a_context_launches() -> None:
     import torch
 

@@ -231,3 +231,46 @@ def test_a_trip_finds_what_the_last_one_stored(run_everywhere: Any, kernel: Any,
         assert found[1][::128].tolist() == np.cumsum(np.arange(6) * 128).tolist()
     elif kernel is passed_on:
         assert found[0][5 * 128 + 25] == 5 and found[0][5 * 128 + 24] == 127 + 5
+
+
+@triton.jit
+def some_of_zeros(places_ptr, out_ptr, N: tl.constexpr, K: tl.constexpr):
+    tl.store(out_ptr + tl.arange(0, N), 0)
+    places = tl.load(places_ptr + tl.arange(0, K))
+    tl.store(out_ptr + places, 1)
+
+
+@triton.jit
+def one_by_one(places_ptr, out_ptr, N: tl.constexpr, K: tl.constexpr):
+    for start in range(0, N, 128):
+        tl.store(out_ptr + start + tl.arange(0, 128), 0)
+    for row in range(0, K):
+        tl.store(out_ptr + tl.load(places_ptr + row), 1)
+
+
+@triton.jit
+def added_to_zeros(places_ptr, out_ptr, N: tl.constexpr, K: tl.constexpr):
+    tl.store(out_ptr + tl.arange(0, N), 0)
+    tl.atomic_add(out_ptr + tl.load(places_ptr + tl.arange(0, K)), 1)
+
+
+@triton.jit
+def two_rows_of_a_slot(places_ptr, out_ptr, N: tl.constexpr, K: tl.constexpr):
+    # Both rows begin where memory says; how they lie to each other the kernel says.
+    slot = tl.load(places_ptr)
+    row = out_ptr + slot * 0
+    tl.store(row + tl.arange(0, K), 1)
+    tl.store(row + N // 2 + tl.arange(0, K), 1)
+
+
+@pytest.mark.parametrize("kernel", [some_of_zeros, one_by_one, added_to_zeros])
+def test_what_is_stored_last_stays(run_everywhere: Any, kernel: Any) -> None:
+    places = np.array([7, 900, 33, 1000, 512, 3, 2, 1], np.int32)
+    _, out = run_everywhere(kernel, (1,), places, np.full(1024, 5, np.int32), N=1024, K=8)
+    assert set(np.flatnonzero(out)) == set(places) and out.max() == 1
+    source = kernel.translate("*i32:16, *i32:16, 1024, 8").source
+    assert "every thread has stored to out_ptr before some of it is stored again" in source
+
+
+def test_rows_that_the_kernel_tells_apart_need_no_barrier() -> None:
+    assert "__syncthreads" not in two_rows_of_a_slot.translate("*i32:16, *i32:16, 1024, 8", num_warps=1).source

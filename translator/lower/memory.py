@@ -16,7 +16,7 @@ from .context import Context, ctype
 from .element import element_text, indexed, run_at
 from .elements import fallback_text, guarded, loaded_element, memory_value, pointee, store_element, store_if
 from .literals import literal_text
-from .memory_order import note_load, note_store, order_after_loads, order_after_stores
+from .memory_order import note_load, note_store, order_after_loads, order_after_stores, order_among_stores
 from .own_places import place_of_scalar, place_read
 from .point import Index, Point, point_of
 from .recompute import function_of_index
@@ -146,7 +146,7 @@ def lower_store(context: Context, statement: Effect) -> tuple[Node, ...]:
     guard = copies_guard(context, layout)
     if guard:
         nodes = (_both(guard, nodes, "" if guard == f"{context.roles.tid} == 0" else "the other threads hold copies"),)
-    before = order_after_loads(context, pointer, layout)
+    before = order_after_loads(context, pointer, layout) or order_among_stores(context, pointer)
     note_store(context, pointer, layout)
     return (*before, *nodes)
 
@@ -219,7 +219,7 @@ def _store_scalar(context: Context, call: Call, pointer: Expr, value: Expr, mask
         condition = Text(f"{condition.text} && {test.within(6, '&&')}", 5, "&&")
     text = memory_value(value.type, context.speller.spell(value))
     target = element_text(context, pointer, None).text
-    before = order_after_loads(context, pointer, None)
+    before = order_after_loads(context, pointer, None) or order_among_stores(context, pointer)
     note_store(context, pointer, None)
     return (*before, *guarded(condition, Line(f"{target} = {text};")))
 

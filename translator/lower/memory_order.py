@@ -58,7 +58,38 @@ def note_store(context: Context, pointer: Expr, layout: Layout | None) -> None:
     fixed = all(context.facts.assignments[v] <= 1 for v in used_variables(pointer))
     for root in pointer_roots(context, pointer):
         context.order.ever_stored.add(root)
-        context.order.stored_to.setdefault(root, set()).add((pointer, fixed, layout))
+        places = root, _data_in(context, pointer)
+        context.order.stored_to.setdefault(places, set()).add((pointer, fixed, layout))
+
+
+def order_among_stores(context: Context, pointer: Expr) -> tuple[Node, ...]:
+    """A barrier where this store may overwrite what another thread has yet to store: a row of zeros, then some places of it.
+
+    Stores whose places the kernel computes are taken to be apart; those that differ by something it has loaded are not.
+    """
+    data = _data_in(context, pointer)
+    for root in pointer_roots(context, pointer):
+        if any(owner == root and others != data for owner, others in context.order.stored_to):
+            return context.barrier(f"every thread has stored to {root.name} before some of it is stored again")
+    return ()
+
+
+def _data_in(context: Context, expr: Expr) -> frozenset[Variable]:
+    """The variables behind an address that hold data: what was loaded, reduced or counted."""
+    parts = [_data_behind(context, variable) for variable in used_variables(expr)]
+    return frozenset().union(*parts)
+
+
+def _data_behind(context: Context, variable: Variable) -> frozenset[Variable]:
+    if variable in context.order.holds_data:
+        return frozenset((variable,))
+    known = context.order.data_behind
+    if variable not in known:
+        known[variable] = frozenset()  # of a variable that is computed from itself
+        definition = context.facts.definitions.get(variable)
+        if definition is not None:
+            known[variable] = _data_in(context, definition)
+    return known[variable]
 
 
 def order_after_stores(context: Context, pointer: Expr, layout: Layout | None) -> tuple[Node, ...]:
@@ -66,7 +97,9 @@ def order_after_stores(context: Context, pointer: Expr, layout: Layout | None) -
     for root in pointer_roots(context, pointer):
         if any(
             layout is None or (pointer, True, layout) != stored or copies_guard(context, layout)
-            for stored in context.order.stored_to.get(root, ())
+            for (owner, _), some in context.order.stored_to.items()
+            if owner == root
+            for stored in some
         ):
             return context.barrier(f"every thread has stored to {root.name} before it is loaded again")
     return ()

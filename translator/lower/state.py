@@ -14,7 +14,8 @@ from .unit import Node
 # Pointers, how often each variable in them was assigned (None of what an earlier trip loaded), and the layout.
 Loaded = tuple[Expr, tuple[int, ...] | None, Layout | None]
 Stored = tuple[Expr, bool, Layout | None]  # pointers, whether they stay the same, and the layout; None of scalars
-Accesses = tuple[dict[Variable, set[Loaded]], dict[Variable, set[Stored]]]  # loads and stores, by argument
+Places = tuple[Variable, frozenset[Variable]]  # an argument, and the data that addresses in it are computed from
+Accesses = tuple[dict[Variable, set[Loaded]], dict[Places, set[Stored]]]  # loads by argument, stores by places
 
 
 @dataclass
@@ -22,11 +23,13 @@ class AccessOrder:
     """Which arrays of the user's have been read and written, and in which layouts, since the last barrier."""
 
     loaded_from: dict[Variable, set[Loaded]] = field(default_factory=dict)  # by argument
-    stored_to: dict[Variable, set[Stored]] = field(default_factory=dict)  # by argument
+    stored_to: dict[Places, set[Stored]] = field(default_factory=dict)
     ever_loaded: set[Variable] = field(default_factory=set)  # arguments, whatever barriers there were
     ever_stored: set[Variable] = field(default_factory=set)
     left_by: dict[int, Accesses] = field(default_factory=dict)  # what a trip leaves, by `id` of the loop
     assigned: Counter[Variable] = field(default_factory=Counter)  # how often, in the order of the text
+    holds_data: set[Variable] = field(default_factory=set)  # what was loaded, reduced or counted
+    data_behind: dict[Variable, frozenset[Variable]] = field(default_factory=dict)  # what others are computed from
     pointer_roots: dict[Variable, set[Variable]] = field(default_factory=dict)  # the arguments a pointer derives from
 
     def merge(self, other: Accesses) -> None:
@@ -34,19 +37,19 @@ class AccessOrder:
         loads, stores = other
         for root, some in loads.items():
             self.loaded_from.setdefault(root, set()).update(some)
-        for root, others in stores.items():
-            self.stored_to.setdefault(root, set()).update(others)
+        for places, others in stores.items():
+            self.stored_to.setdefault(places, set()).update(others)
 
     def snapshot(self) -> Accesses:
         """The accesses so far."""
         loads = {root: set(some) for root, some in self.loaded_from.items()}
-        return loads, {root: set(some) for root, some in self.stored_to.items()}
+        return loads, {places: set(some) for places, some in self.stored_to.items()}
 
     def restore(self, before: Accesses) -> None:
         """Goes back to a snapshot, for another way through the kernel."""
         loads, stores = before
         self.loaded_from = {root: set(some) for root, some in loads.items()}
-        self.stored_to = {root: set(some) for root, some in stores.items()}
+        self.stored_to = {places: set(some) for places, some in stores.items()}
 
     def carried(self) -> Accesses:
         """What a trip of a loop leaves for the next: accesses to arguments that it loads from and stores to.
@@ -54,10 +57,13 @@ class AccessOrder:
         Where the next one has the same expression, it is taken to go on where this one stopped: loops in place.
         """
         loads: dict[Variable, set[Loaded]] = {}
-        stores: dict[Variable, set[Stored]] = {}
-        for root in self.ever_loaded & self.ever_stored:
+        stores: dict[Places, set[Stored]] = {}
+        both = self.ever_loaded & self.ever_stored
+        for root in both:
             loads[root] = {(pointer, None, layout) for pointer, _, layout in self.loaded_from.get(root, ())}
-            stores[root] = {(pointer, True, layout) for pointer, _, layout in self.stored_to.get(root, ())}
+        for (root, data), some in self.stored_to.items():
+            if root in both:
+                stores[root, data] = {(pointer, True, layout) for pointer, _, layout in some}
         return loads, stores
 
 
