@@ -10,6 +10,8 @@ from .point import Index, Point, point_of
 from .spell import Text
 from .unit import Line, Loop, Node
 
+ONE_LINE = 80  # columns of a function that stands in one line
+
 
 def function_of_index(context: Context, target: Variable, element: Callable[[Point], Text]) -> tuple[Node, ...]:
     """A tile that is computed, or loaded, where it is used: a function instead of an array; `element` spells it."""
@@ -18,7 +20,10 @@ def function_of_index(context: Context, target: Variable, element: Callable[[Poi
     parameters = ", ".join(f"int {indices[axis]}" for axis in layout.array_axes())
     point = point_of(layout, tuple(Index(indices[a] if layout.registers(a) > 1 else "0") for a in range(layout.rank)))
     text = element(point).text
-    return (Line(f"const auto {context.names.variable(target)} = [&]({parameters}) {{ return {text}; }};"),)
+    head = f"const auto {context.names.variable(target)} = [&]({parameters})"
+    if len(head) + len(text) > ONE_LINE:
+        return (Loop(head, (Line(f"return {text};"),), closing="};"),)
+    return (Line(f"{head} {{ return {text}; }};"),)
 
 
 def forget_tiles(context: Context, statement: Statement) -> tuple[Node, ...]:

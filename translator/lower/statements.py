@@ -24,6 +24,7 @@ from ..ir.nodes import (
 from ..ir.walk import assigned_variables, bodies, statements, subexpressions
 from ..schedule.layout import Layout
 from ..schedule.ring_plan import Ring
+from ..schedule.unrolled import unroll_factor
 from .assignments import lower_assign
 from .atomics import FUNCTIONS, lower_atomic
 from .box_store import lower_box_store
@@ -281,6 +282,7 @@ def _lower_for(context: Context, statement: For) -> tuple[Node, ...]:
             nodes.append(Line(f"{name} = {kept};", "stays so if there is no iteration"))
         body = (Line(f"{name} = {counter};"), *body)
     factor = dict(statement.options).get("loop_unroll_factor") or None
+    factor = factor or unroll_factor(statement, context.facts, context.schedule.layouts)
     header = _for_header(statement, counter, start, stop, step)
     nodes.append(Loop(header, body, unroll=factor is not None, factor=factor))
     return tuple(nodes)

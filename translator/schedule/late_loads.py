@@ -13,16 +13,14 @@ from collections.abc import Iterable, Mapping, Set
 
 from ..analysis.facts import Facts
 from ..analysis.structured import is_elementwise
-from ..ir.nodes import Assign, Call, Effect, Expr, Kernel, Literal, Statement, Use, Variable
+from ..ir.nodes import Assign, Call, Effect, Expr, Kernel, Literal, Note, Statement, Use, Variable
 from ..ir.walk import MOVES, bodies, children, expressions, statements
 from .access import COPY_BYTES, plan_load
 from .cache_hints import load_hint
 from .layout import Layout
-from .predicated import is_predicated
+from .predicated import MOST_REGISTERS, is_predicated
 from .registers import OTHER_REGISTERS, REGISTER_FILE, peak_registers
 from .ring_plan import Rings
-
-MOST_REGISTERS = 255  # of a thread
 
 
 def choose_late_loads(
@@ -55,6 +53,8 @@ def choose_late_loads(
                 target = statement.targets[0]
                 if target in layouts and target not in arrays and _one_by_one(statement, layouts[target], facts):
                     waiting[target] = _is_predicated(statement, layouts[target], facts)
+                continue
+            if isinstance(statement, Note):
                 continue
             late: set[Variable] = set()
             computed, same = _computed(statement, layouts, answers)

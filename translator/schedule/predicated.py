@@ -21,9 +21,8 @@ from .registers import OTHER_REGISTERS, REGISTER_FILE
 from .warp_copies import is_computed_anywhere
 
 FEWEST = 16  # elements of a thread
-FEWEST_FOUND = (
-    4  # where each has an address of its own, computed from what registers hold: in a branch, nothing of it is shared
-)
+# The same where each has an address of its own, computed from what registers hold: in a branch, nothing of it is shared.
+FEWEST_FOUND = 4
 MOST_REGISTERS = 255  # of a thread
 
 
