@@ -14,18 +14,19 @@ from collections.abc import Mapping
 
 from ..analysis.facts import Facts
 from ..artifact import Options, Target
-from ..ir.nodes import Assign, Call, Expr, Kernel, Use, Variable
-from ..ir.walk import children, expressions, statements
+from ..ir.nodes import Assign, Call, Expr, Kernel, Variable
+from ..ir.walk import statements
 from .access import ACCESS_BYTES
 from .block_copies import choose_block_copies
 from .box_stores import cut_stores
 from .coalesced_stores import coalesce_stores
 from .dots import Dots, plan_dots, sums_apart
 from .held_operands import Words, held_operands
+from .index_layouts import index_layouts
 from .instructions import OTHER_REGISTERS, consumer_registers
 from .kept_tiles import choose_kept, exchanges_of
 from .layout import Layout, blocked, drop_axis, padded
-from .layout_problem import Access, Node, Path, Problem, find_problem, statement_node
+from .layout_problem import Access, Node, Path, Problem, find_problem
 from .loads_in_flight import blocks_for_loads
 from .paths import operand_axes, result_axes
 from .plan import Conversion, Schedule
@@ -82,7 +83,7 @@ def choose_layouts(
     return Schedule(
         layouts=layouts,
         statement_layouts={node: layout for node, layout in problem.answers.items() if isinstance(node, int)},
-        index_layouts=_index_layouts(kernel, facts, problem, copied),
+        index_layouts=index_layouts(kernel, facts, problem, copied),
         conversions={key: tuple(value) for key, value in conversions.items()},
         in_shared=in_shared,
         recomputed=kept.recomputed,
@@ -282,46 +283,3 @@ def _lead(layout: Layout, path: Path) -> Layout | None:
             return None
         axes = moved
     return Layout(axes, layout.thread_bits)
-
-
-# -------------------------------------------------------------------------------------------------- index tiles
-
-
-def _index_layouts(
-    kernel: Kernel, facts: Facts, problem: Problem, copied: dict[Variable, Layout]
-) -> dict[Variable, tuple[Layout, ...]]:
-    """The layouts in which statements need each index tile, in order of first need.
-
-    `copied` has the layouts of loads that other lanes make than those that hold the tile.
-    """
-    needed: dict[Variable, list[Layout]] = {}
-
-    def visit(expr: Expr, layout: Layout) -> None:
-        if isinstance(expr, Use) and expr.type.is_tile:
-            if expr.variable in facts.index:
-                known = needed.setdefault(expr.variable, [])
-                if layout in known:
-                    return
-                known.append(layout)
-            if expr.variable in facts.index or expr.variable in facts.absorbed:
-                visit(facts.definitions[expr.variable], layout)
-            return
-        for child in children(expr):
-            if child.type.is_tile:
-                axes = operand_axes(expr, child, layout.axes)
-                if axes is not None:
-                    visit(child, Layout(axes, layout.thread_bits))
-
-    for statement in statements(kernel.body):
-        node = statement_node(statement, facts)
-        if node is None or node not in problem.answers:
-            continue
-        for expr in expressions(statement):
-            structured = isinstance(expr, Call) and (isinstance(node, int) or expr.op in ("load", "dot"))
-            first = 2 if isinstance(expr, Call) and expr.op == "dot" else 0
-            for root in children(expr)[first:] if structured else (expr,):
-                if root.type.is_tile:
-                    visit(root, problem.answers[node])
-                if root.type.is_tile and node in copied:
-                    visit(root, copied[node])
-    return {variable: tuple(layouts) for variable, layouts in needed.items()}
