@@ -150,6 +150,25 @@ def _array(
     return OperandPlace(base, tile, Operand(part, operand.swapped), is_a), before
 
 
+def _product(
+    context: Context, statement: Assign, plan: DotPlan, places: tuple[tuple[OperandPlace, ...], tuple[OperandPlace, ...]],
+    parts: tuple[int, int], name: str,
+) -> Node:  # fmt: skip
+    """A step of the products of two parts, whose descriptors are there, added to `name`."""
+    tiles, n = plan.layout.registers(0) // 2, 4 * plan.layout.registers(1)
+    count = context.constant("MMA_ROWS", tiles, "pieces of 64 rows per warpgroup") if tiles > 1 else ""
+    kk, m = context.names.shared_index("kk"), context.names.shared_index("m")
+    wgmma = wgmma_helper(context, plan, n, places[0][0], places[1][0])
+    place_a, place_b = (of_operand[part] for of_operand, part in zip(places, parts, strict=True))
+    a_text = f"{tile_name(context, statement, place_a, f'a{parts[0]}')}{k_step(context, place_a, kk)}"
+    if count:
+        moved = mn_bytes(place_a, ROWS) // 16
+        a_text += f" + {m} * {context.constant('A_ROWS_STEP', moved, 'chunks from 64 rows of a to the next')}"
+    b_text = f"{tile_name(context, statement, place_b, f'b{parts[1]}')}{k_step(context, place_b, kk)}"
+    line: Node = Line(f"{wgmma}({f'&{name}[2 * {m}]' if count else name}, {a_text}, {b_text});")
+    return Loop(f"for (int {m} = 0; {m} < {count}; ++{m})", (line,), unroll=True) if count else line
+
+
 def lower_wgmma_parts(
     context: Context,
     statement: Assign,
@@ -164,32 +183,19 @@ def lower_wgmma_parts(
         raise TypeError("not a dot of parts")
     target = context.names.variable(statement.target)
     name = context.names.once(f"{target}_of_tile", ("products", id(statement)))
-    tiles, n = layout.registers(0) // 2, 4 * layout.registers(1)
     step = context.constant("MMA_K", instruction.k, "elements of K per instruction", topic="operands")
-    count = context.constant("MMA_ROWS", tiles, "pieces of 64 rows per warpgroup") if tiles > 1 else ""
-    kk, m = context.names.shared_index("kk"), context.names.shared_index("m")
-    wgmma = wgmma_helper(context, plan, n, a[0], b[0])
+    kk = context.names.shared_index("kk")
     offsets = warpgroup_offset(context, layout.axes[0]), warpgroup_offset(context, layout.axes[1])
     nodes: list[Node] = [Line(f"{context.declaration(statement.target, layout, name)} = {{}};")]
     for word, places, offset in (("a", a, offsets[0]), ("b", b, offsets[1])):
         nodes += [descriptor(context, statement, place, f"{word}{part}", offset) for part, place in enumerate(places)]
-
-    def product(part_a: int, part_b: int) -> Node:
-        place_a, place_b = a[part_a], b[part_b]
-        a_text = f"{tile_name(context, statement, place_a, f'a{part_a}')}{k_step(context, place_a, kk)}"
-        if count:
-            moved = mn_bytes(place_a, ROWS) // 16
-            a_text += f" + {m} * {context.constant('A_ROWS_STEP', moved, 'chunks from 64 rows of a to the next')}"
-        b_text = f"{tile_name(context, statement, place_b, f'b{part_b}')}{k_step(context, place_b, kk)}"
-        line: Node = Line(f"{wgmma}({f'&{name}[2 * {m}]' if count else name}, {a_text}, {b_text});")
-        return Loop(f"for (int {m} = 0; {m} < {count}; ++{m})", (line,), unroll=True) if count else line
 
     side = a[0].depth(context, instruction)
     for helper in ("wgmma_fence", "wgmma_commit", "wgmma_wait"):
         context.use_helper(helper)
 
     def sums(products: tuple[tuple[int, int], ...], done: str, meanwhile: tuple[Node, ...] = ()) -> list[Node]:
-        each = tuple(product(*parts) for parts in products)
+        each = tuple(_product(context, statement, plan, (a, b), parts, name) for parts in products)
         return [
             pin(context, name, instruction.accumulator),
             Line("wgmma_fence();"),

@@ -147,18 +147,26 @@ def lower_consumer_loop(
         first = (parts.start, *context.barrier("the parts of the first tile are there"), loop)
         some = Branch(f"{bounds[1]} {'<' if statement.descending else '>'} {bounds[0]}", first)
         return (*copies.functions, *copies.first, *parts.function, some)
+    return (*copies.functions, *copies.first, *_running_on(context, statement, ring, bounds, header, nodes, sums))
+
+
+def _running_on(
+    context: Context, statement: For, ring: Ring, bounds: tuple[str, str, str], header: str, trip: list[Node],
+    sums: tuple[Assign, ...],
+) -> tuple[Node, ...]:  # fmt: skip
+    """A loop whose products run on into the next trip: that frees their stage, or the end of the loop."""
+    position, stages = position_name(context, ring), stages_name(context, ring)
+    empty, lane = barrier_name(context, ring, "empty"), context.lane()
     for helper in ("wgmma_commit", "wgmma_wait"):
         context.use_helper(helper)
     fixed_start = isinstance(statement.start, (Literal, Use)) and statement.variable not in context.scopes.outliving
     later = f"{context.names.variable(ring.loop)} {'<' if statement.descending else '>'} {bounds[0]}"
     later = later if fixed_start else f"{position} > first_{position}"
     release = Line(f"mbarrier_arrive(&{empty}[({position} - 1) % {stages}]);")
-    nodes += [
+    trip = [
+        *trip,
         Line("wgmma_commit();"),
-        Line(
-            "wgmma_wait<1>();",
-            "the products before these are complete, and their stage is free",
-        ),
+        Line("wgmma_wait<1>();", "the products before these are complete, and their stage is free"),
         Branch(f"{later} && {lane} == 0", (release,)),
     ]
     start: list[Node] = []
@@ -168,10 +176,10 @@ def lower_consumer_loop(
         end.append(Branch(f"{lane} == 0", (release,)))
     some = Branch(
         f"{bounds[1]} {'<' if statement.descending else '>'} {bounds[0]}",
-        (Loop(counting(context, ring, header), tuple(nodes)), *end),
+        (Loop(counting(context, ring, header), tuple(trip)), *end),
         comment="ptxas serialises products if a way leads around the wait for them",
     )
-    return (*copies.functions, *copies.first, *start, some)
+    return (*start, some)
 
 
 def products_in(context: Context, loop: For) -> tuple[Assign, ...]:
