@@ -105,7 +105,10 @@ def test_loops_over_the_same_tiles_share_their_stages() -> None:
     assert text.count(" half k[NUM_STAGES]") == 1
 
 
-@pytest.mark.parametrize("sides, warps, blocks", [("128, 64, 64, True", 4, 2), ("128, 128, 128, True", 8, 1)])
+@pytest.mark.parametrize(
+    "sides, warps, blocks",
+    [("128, 64, 64, True", 4, 2), ("128, 64, 128, False", 4, 2), ("128, 128, 128, True", 8, 1)],
+)
 def test_two_blocks_keep_the_tensor_cores_busy(sides: str, warps: int, blocks: int) -> None:
     found = translated(sides, num_warps=warps)
     assert f"__launch_bounds__(NUM_THREADS + WARPGROUP_SIZE, {blocks})" in found.source

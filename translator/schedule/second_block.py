@@ -11,7 +11,6 @@ And where a block runs a single program, its first copies and its stores stand a
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
 
 LANES = 32
 LEAST_STAGES = 2
+ROWS_OF_LANE = 2  # of the 64 of an instruction's sums
 RESERVED_BYTES = 1024  # of shared memory, that the hardware keeps for itself in every block
 
 
@@ -38,8 +38,8 @@ def wants_second_block(rings: Rings, dots: Dots, peak: int, num_warps: int) -> b
         waits = copied and all(plan.instruction.kind == "wgmma" for plan in dots.plans.values())
         return waits and (peak + OTHER_REGISTERS) * num_warps * LANES * 2 <= REGISTER_FILE
     waits = any(ring.kind == "tma" and not ring.overlapped for ring in rings.rings)
-    sums = max((math.prod(plan.layout.register_shape()) for plan in dots.plans.values()), default=0)
-    # ptxas compiles for the registers that threads start with, and wants the sums of a product among them.
+    sums = max((ROWS_OF_LANE * plan.layout.registers(1) for plan in dots.plans.values()), default=0)
+    # ptxas compiles for the registers that threads start with, and wants the sums of an instruction among them.
     compiles = sums + OTHER_REGISTERS <= registers_at_start(num_warps, 2)
     return (waits or rings.once) and compiles and peak + OTHER_REGISTERS <= consumer_registers(num_warps, 2)
 
