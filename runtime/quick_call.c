@@ -28,7 +28,7 @@ struct place {
 struct call {
     PyObject *values[MOST]; /* by parameter */
     PyObject *options[MOST], *chosen[MOST], *stream;
-    PyObject *parts[4 * MOST]; /* of the key, owned */
+    PyObject *parts[MOST_PARTS]; /* of the key, owned */
     PyObject *numbers[MOST];   /* what changes, in the order of the parameters: a number, or NULL for an address */
     uint64_t addresses[MOST];
     int option_count, part_count, changing;

@@ -9,6 +9,9 @@ typedef PyObject *(*vectorcall)(PyObject *, PyObject *const *, size_t, PyObject 
 /* Parameters and options; calls with more are left to the written function. Variables of the environment. */
 enum { MOST = 64, MOST_VARIABLES = 8 };
 
+/* Parts of a key: the grid, two of each parameter, the variables, names and values of the options. */
+enum { MOST_PARTS = 1 + 2 * MOST + MOST_VARIABLES + 2 * MOST };
+
 /* The beginning of DLPack's DLTensor, and the function that fills one in for an object, without counting references. */
 struct dl_tensor {
     char *data;
@@ -43,7 +46,7 @@ struct launch {
     unsigned long long reader; /* torch's `dl_reader`; 0 if it has none */
     /* Not in `state`, and NULL at first: the key that was found last with what was found, for most launches are like the
        one before, and the number for the tensor that was read last, for most tensors of a kernel are alike. */
-    PyObject *last, *last_parts[4 * MOST], *last_facts; /* the parts of the key as `last` has them */
+    PyObject *last, *last_parts[MOST_PARTS], *last_facts; /* the parts of the key as `last` has them */
     int last_count;
     uint64_t last_facts_value;
 };

@@ -154,7 +154,7 @@ class Speller:
                 left = self.spell(call.args[0], below[0])
                 right = self.spell(call.args[1], below[1], wide=True)
                 return Text(f"{left.within(12, '+')} + {right.within(12, '+')}", 12, "+")
-        shared = self.first_of_vector(call, point) if point is not None and _is_shared(call) else None
+        shared = self.first_of_vector(call, point) if point is not None and _may_be_common(call) else None
         if shared is None:
             return self._operation(call, below, wide)
         start, further = shared
@@ -239,7 +239,7 @@ class Speller:
         return text
 
 
-def _is_shared(call: Call) -> bool:
+def _may_be_common(call: Call) -> bool:
     """Whether a call compares integers, or divides them by more than a shift: neighbours may have the answer in common."""
     element = call.args[1].type.element if len(call.args) == 2 else None
     if call.op in ("lt", "le", "gt", "ge"):

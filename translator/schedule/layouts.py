@@ -72,6 +72,7 @@ def choose_layouts(
     crowded = needs_whole_multiprocessor(peak, num_threads)
     beside = blocks_beside(in_shared, kept.layouts, num_threads, target.max_dynamic_shared_bytes)
     made_room_for = kept.recomputed.blocks and min(kept.recomputed.blocks, beside)
+    planned = blocks if rings.has_producer or blocks > 1 else None
     waiting = frozenset(map(id, exchanges_of(kernel, problem.answers))) | conversions.keys()
     unknown = dots.plans or kept.late_loads  # what these take, peak does not tell
     loading = None if unknown else blocks_for_loads(kernel, facts, kept.layouts, waiting, peak, num_threads)
@@ -94,8 +95,7 @@ def choose_layouts(
         rings=rings,
         warp_copies=warp_copies,
         block_copies=block_copies,
-        blocks_per_multiprocessor=made_room_for
-        or (blocks if rings.has_producer or blocks > 1 else 1 if crowded else loading),
+        blocks_per_multiprocessor=made_room_for or planned or (1 if crowded else loading),
         wants_second_block=blocks == 1 and wants_second_block(rings, dots, peak, options.num_warps),
         options=options,
         target=target,

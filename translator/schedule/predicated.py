@@ -1,8 +1,8 @@
 """Which masked accesses of single elements are predicated instructions, spelled as PTX.
 
 In: an access and the layout that it runs in. The compiler branches around each of many such accesses, keeps an address for
-each of them, and spills; a predicated instruction has no branch, and neighbouring ones share an address. Where masks are
-settled at compile time, or the same for all elements, it does as well by itself.
+each of them, and spills; a predicated instruction has no branch, and what its address has in common with others is computed
+once, outside. Where masks are settled at compile time, or the same for all elements, it does as well by itself.
 """
 
 from __future__ import annotations
