@@ -1,4 +1,4 @@
-"""Bounds of loops that are more than a name: choices, sums, and what the body changes."""
+"""Loops whose bounds are more than names, or that share names with the loop before them."""
 
 from __future__ import annotations
 
@@ -102,3 +102,28 @@ def test_a_loop_after_one_of_the_same_variable(
     *_, c = run_everywhere(afterwards_kernel, (1,), a, b, order, np.zeros((SIDE, SIDE), np.float32), 256, SIDE)
     expected = a.astype(np.float64) @ b + a[order, :128].astype(np.float64) @ np.tile(b[order], (2, 1))
     np.testing.assert_array_equal(c, expected)
+
+
+@triton.jit
+def lists_kernel(a_ptr, b_ptr, i_ptr, c_ptr, K, SIDE: tl.constexpr):
+    # Two loops in one block, each of which reads the same numbers ahead of its copies.
+    m = tl.arange(0, SIDE)
+    total = tl.zeros((SIDE, SIDE), tl.float32)
+    for turn in range(tl.load(i_ptr) * 0 + 2):
+        for k0 in range(0, K, SIDE):
+            a = tl.load(a_ptr + tl.load(i_ptr + m)[:, None] * K + (k0 + m)[None, :])
+            b = tl.load(b_ptr + (k0 + m)[:, None] * SIDE + m[None, :])
+            total = tl.dot(a, b, total)
+        for k0 in range(0, K, SIDE):
+            b = tl.load(b_ptr + (k0 + m)[:, None] + m[None, :] * K)
+            a = tl.load(a_ptr + tl.load(i_ptr + m)[:, None] * K + (k0 + m)[None, :])
+            total = tl.dot(a, b, total)
+    tl.store(c_ptr + m[:, None] * SIDE + m[None, :], total)
+
+
+def test_two_loops_that_read_ahead(run_everywhere: Any) -> None:
+    a, b = (RNG.integers(-3, 4, shape).astype(np.float16) for shape in ((SIDE, 256), (256, SIDE)))
+    order = RNG.permutation(SIDE).astype(np.int32)
+    *_, c = run_everywhere(lists_kernel, (1,), a, b, order, np.zeros((SIDE, SIDE), np.float32), 256, SIDE)
+    whole = b.astype(np.float64) + b.reshape(SIDE, 256).T
+    np.testing.assert_array_equal(c, 2 * a[order].astype(np.float64) @ whole)
