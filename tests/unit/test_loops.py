@@ -93,9 +93,7 @@ def test_loops_that_load_ahead(
 
 
 @pytest.mark.parametrize("arch", ["sm_80", "sm_90a"])
-def test_a_loop_after_one_of_the_same_variable(
-    run_everywhere: Any, monkeypatch: pytest.MonkeyPatch, arch: str
-) -> None:
+def test_a_loop_after_one_of_the_same_variable(run_everywhere: Any, monkeypatch: pytest.MonkeyPatch, arch: str) -> None:
     monkeypatch.setenv("TILEWRIGHT_ARCH", arch)
     a, b = (RNG.integers(-3, 4, shape).astype(np.float16) for shape in ((SIDE, 256), (256, SIDE)))
     order = RNG.permutation(SIDE).astype(np.int32)
