@@ -226,7 +226,7 @@ def fragments(plan: DotPlan) -> str:
     owner, bits = {"wgmma": ("warpgroup", WARPGROUP_BITS), "mma": ("warp", LANE_BITS)}.get(kind, ("", 0))
     if not owner:
         return ""
-    part = [1 << sum(bit < bits for bit in axis) for axis in plan.layout.axes]
+    part = [1 << sum(bit < bits for bit in axis) for axis in plan.frame.axes]
     instruction = f"wgmma.m64n{part[-1]}k{k}" if kind == "wgmma" else f"mma.m{plan.instruction.rows}n8k{k}"
     copies = len([bit for bit in plan.layout.free_thread_bits() if bit >= bits])
     instruction += f", {len(split.products)} products of {split.type} parts" if split else ""

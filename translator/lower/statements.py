@@ -27,6 +27,7 @@ from ..schedule.ring_plan import Ring
 from ..schedule.unrolled import unroll_factor
 from .assignments import lower_assign
 from .atomics import FUNCTIONS, lower_atomic
+from .box_read import lower_box_read
 from .box_store import lower_box_store
 from .context import Context, ctype
 from .convert import lower_conversions
@@ -77,6 +78,7 @@ STRUCTURED: dict[str, Lowering] = {
     "repack": lower_repack,
     "dot": lower_dot,
     "box_load": lower_box_load,
+    "box_read": lower_box_read,
     "row_load": lower_row_load,
     "box_store": lower_box_store,
     "make_map": lower_make_map,

@@ -67,7 +67,11 @@ class DotPlan:
     """One dot: its instruction, the layout of its accumulator, its operands and where they lie.
 
     The tiles are in shared memory: of a staged variable, or of a copy that the dot makes of a tile in registers; a `held`
-    B is in registers, as is A where `a_in_registers` (`register_operands.py`).
+    B is in registers, as is the operand of the instruction's rows where `rows_in_registers` (`register_operands.py`).
+
+    Attributes:
+      exchanged: whether the instruction computes the transpose: its rows are columns of B, its columns rows of A.
+      fragment: the layout in which the operand of its rows is computed, so that it stays in registers; None for any.
     """
 
     instruction: Instruction
@@ -75,7 +79,24 @@ class DotPlan:
     a: Operand
     b: Operand
     held: HeldOperand | None = None
-    a_in_registers: bool = False
+    rows_in_registers: bool = False
+    exchanged: bool = False
+    fragment: Layout | None = None
+
+    @property
+    def rows(self) -> Operand:
+        """The operand that the instruction has its rows from, the only one that it can take from registers."""
+        return self.b if self.exchanged else self.a
+
+    @property
+    def columns(self) -> Operand:
+        """The operand that it has its columns from."""
+        return self.a if self.exchanged else self.b
+
+    @property
+    def frame(self) -> Layout:
+        """The layout of the sum as the instruction sees it: its rows, then its columns."""
+        return Layout(self.layout.axes[::-1], self.layout.thread_bits) if self.exchanged else self.layout
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +112,11 @@ def dot_statements(kernel: Kernel) -> Iterator[tuple[Assign, Call]]:
     for statement in statements(kernel.body):
         if isinstance(statement, Assign) and isinstance(statement.value, Call) and statement.value.op == "dot":
             yield statement, statement.value
+
+
+def is_box_read(statement: Statement) -> bool:
+    """Whether a statement takes a tile to registers from where a tensor copy has brought it (`computed_operands.py`)."""
+    return isinstance(statement, Assign) and isinstance(statement.value, Call) and statement.value.op == "box_read"
 
 
 def operand_of(expr: Expr) -> Operand | None:
@@ -218,13 +244,16 @@ def _staged(
             if plan.instruction.kind != "fma" and whole:
                 reads.setdefault(operand.variable, []).append((axis, plan.instruction))
     staged: dict[Variable, SharedTile] = {}
+    read = {s.value.args[0].variable for s in statements(kernel.body) if is_box_read(s)}  # type: ignore[attr-defined]
     induction = closed_forms(kernel, facts)
     for candidate in statements(kernel.body):
         load = candidate.value if isinstance(candidate, Assign) else None
         if not isinstance(candidate, Assign) or not isinstance(load, Call) or load.op not in LOADS:
             continue
         variable = candidate.target
-        if uses.get(variable, 0) != len(reads.get(variable, ())) or not reads.get(variable):
+        if variable not in read and (
+            uses.get(variable, 0) != len(reads.get(variable, ())) or not reads.get(variable)
+        ):
             continue
         if load.op == "box_load":
             axes = [axis for axis in load.attribute("axes") if axis is not None]
