@@ -30,6 +30,7 @@ TEMPLATES = (
     "sigmoid",
     "sigmoid_double",
     "small_pair",
+    "byte_pair",
     "in_register",
     "field_pair",
     "pack_pair",

@@ -196,7 +196,7 @@ def _write(
 ) -> tuple[Node, ...]:
     """This thread's part of a piece, consecutive elements at once."""
     fast, slow = tile.fast, tile.slow
-    width = min(layout.vector(fast), tile.chunk)
+    width = min(layout.run(fast), tile.chunk)
     width_text = width_name(context, layout, Access(fast, width, (), ())) if width > 1 else "1"
     per_piece = layout.registers(fast) // pieces.count
     vectors, rows = per_piece // width, layout.registers(slow)
@@ -222,7 +222,13 @@ def _write(
     if width > 1:
         context.needs.packets |= {width * tile.itemsize}
         helper = context.use_helper("store_vec", "store_vec", kind="", modifier="", bools=False)
-        line = Line(f"{helper}<{width_text}>(&{array}[{place}], {run_at(source)});")
+        run = run_at(source)
+        if layout.vector(fast) < width:  # neighbours in memory, not in the thread's array
+            run, i = context.names.shared_index("run"), context.names.shared_index("i")
+            own = source.replace(subscripts[fast], f"[{element} + {i}]" if element != "0" else f"[{i}]", 1)
+            gather = Loop(f"for (int {i} = 0; {i} < {width_text}; ++{i})", (Line(f"{run}[{i}] = {own};"),), unroll=True)
+            naming = (*naming, Line(f"{ctype(variable.type)} {run}[{width_text}];"), gather)
+        line = Line(f"{helper}<{width_text}>(&{array}[{place}], {run});")
     nodes: tuple[Node, ...] = (*naming, line)
     if vectors > 1:
         comment = "accesses of a thread per line of a piece"
