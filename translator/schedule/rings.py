@@ -158,8 +158,8 @@ def _plan_loop(plan: RingPlan, loop: For, nested: bool, most_stages: int, reads:
                 plan, statement, box, boxed_tile(plan, statement.target, box), loop.variable
             )
         tiles = (*(statement.target for statement in loads), *read_boxes(plan, loop, top))
-        own = [one for one in own_loads(plan, loop, top) if id(one.statement) not in plan.replaced]
-        own = large_loads(without_numbers(plan, own, []))
+        own = large_loads(without_numbers(plan, own_loads(plan, loop, top), []))
+        own = [one for one in own if id(one.statement) not in plan.replaced]
         ahead = take(plan, own)
         held = tuple(one.statement.target for one in own)
         stages = min(_wanted_stages(plan, tiles), most_stages)
