@@ -64,7 +64,9 @@ def halves_of_bytes(a_ptr, w_ptr, scale_ptr, c_ptr, M, N, K, GROUP: tl.constexpr
     for start in range(0, K, BK // 2):
         k = 2 * start + tl.arange(0, BK)
         half = start + tl.arange(0, BK // 2)
-        a = tl.load(a_ptr + rows[:, None] * 2 * K + k[None, :], mask=(rows < M)[:, None] & (k < 2 * K)[None, :], other=0.0)
+        a = tl.load(
+            a_ptr + rows[:, None] * 2 * K + k[None, :], mask=(rows < M)[:, None] & (k < 2 * K)[None, :], other=0.0
+        )
         w = tl.load(w_ptr + half[:, None] * N + cols[None, :], mask=(half < K)[:, None] & (cols < N)[None, :], other=0)
         scale = tl.load(scale_ptr + start // GROUP * N + cols, mask=cols < N, other=0.0)
         both = tl.join(w & 15, w >> 4).permute(0, 2, 1).reshape(BK, BN)
@@ -163,7 +165,7 @@ SIGNATURE = "*bf16:16, *{}:16, *fp32:16, *bf16:16, i32:16, i32:16, i32:16, 0, 0,
 def test_columns_of_b_are_rows_of_the_instruction() -> None:
     translation = planned(weights, SIGNATURE.format("i8", "128, 256, 64"), num_warps=8)
     (plan,) = translation.schedule.dots.values()
-    assert plan.exchanged and plan.rows_in_registers and plan.rows.variable.name == "w" 
+    assert plan.exchanged and plan.rows_in_registers and plan.rows.variable.name == "w"
     layout = translation.schedule.layouts[plan.rows.variable]
     assert layout.run(1) == 4  # 64 neighbouring columns in a warp, four of them in a lane
     assert "load_vec<VEC>(loaded, &w_tile[stage][w_tile_place]);" in translation.artifact.source
@@ -172,7 +174,10 @@ def test_columns_of_b_are_rows_of_the_instruction() -> None:
 @pytest.mark.parametrize(
     ("signature", "why"),
     [
-        ("*bf16:16, *i8, *fp32:16, *bf16:16, i32:16, i32:16, i32:16, 0, 0, 128, 128, 64", "no tensor copy can bring it"),
+        (
+            "*bf16:16, *i8, *fp32:16, *bf16:16, i32:16, i32:16, i32:16, 0, 0, 128, 128, 64",
+            "no tensor copy can bring it",
+        ),
         (SIGNATURE.format("i8", "128, 64, 64"), "two warpgroups would compute the same"),
         (SIGNATURE.format("i8", "16, 64, 64"), "mma.sync"),
     ],

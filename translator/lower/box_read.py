@@ -46,7 +46,11 @@ def lower_box_read(context: Context, statement: Assign) -> tuple[Node, ...]:
             *naming,
             Line(f"{ctype(target.type)} {loaded}[{count}];"),
             Line(f"{helper}<{count}>({loaded}, &{base}[{place}]);"),
-            Loop(f"for (int {i} = 0; {i} < {count}; ++{i})", (Line(f"{name}{''.join(moved)} = {loaded}[{i}];"),), unroll=True),
+            Loop(
+                f"for (int {i} = 0; {i} < {count}; ++{i})",
+                (Line(f"{name}{''.join(moved)} = {loaded}[{i}];"),),
+                unroll=True,
+            ),
         )
 
     return (*context.declare(statement, target, layout), *vectors(context, layout, access, read))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ..ir.nodes import Assign, Call, Literal, Use
-from ..schedule.dots import DotPlan
+from ..schedule.dot_plan import DotPlan
 from ..schedule.layout import REGISTER
 from .context import Context
 from .dot_fma import lower_fma

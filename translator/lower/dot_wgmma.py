@@ -6,7 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ..ir.nodes import Assign
-from ..schedule.dots import DotPlan, k_axis
+from ..schedule.dot_plan import DotPlan
+from ..schedule.dots import k_axis
 from ..schedule.instructions import WARPGROUP_BITS
 from ..schedule.shared_tiles import CHUNK_BYTES
 from .context import Context

@@ -10,7 +10,7 @@ from ..ir.nodes import Call, Kernel, Parameter
 from ..ir.types import Dim
 from ..ir.walk import expressions, statements, subexpressions
 from ..ops.registry import OPS
-from ..schedule.dots import DotPlan
+from ..schedule.dot_plan import DotPlan
 from ..schedule.instructions import LANE_BITS, WARPGROUP_BITS
 from ..schedule.layout import Layout
 from ..schedule.tensor_copies import UNBOUNDED

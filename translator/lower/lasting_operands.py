@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from ..ir.nodes import For, Variable, While
 from ..ir.walk import assigned_variables, bodies, statements
-from ..schedule.dots import DotPlan, Operand
+from ..schedule.dot_plan import DotPlan, Operand
 from ..schedule.operand_tiles import copied_tile
 from ..schedule.shared_tiles import SharedTile
 from .context import Context

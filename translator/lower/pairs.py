@@ -12,7 +12,7 @@ from ..analysis.ranges import integer_range
 from ..ir.nodes import Assign, Call, Expr, Use
 from ..ir.walk import MOVES
 from ..language.dtypes import DType
-from ..schedule.dots import HeldOperand
+from ..schedule.dot_plan import HeldOperand
 from ..schedule.layout import Layout
 from .context import Context
 from .element import indexed
@@ -102,7 +102,12 @@ def _of_bytes(value: Expr) -> bool:
         return False
     source, wanted = value.args[0].type.element, value.type.element
     integers = isinstance(source, DType) and source.is_int() and not source.is_bool() and source.bits == BYTE
-    return integers and isinstance(wanted, DType) and wanted.name in PAIR_TYPES and PAIR_TYPES[wanted.name].room == BYTE - 1
+    return (
+        integers
+        and isinstance(wanted, DType)
+        and wanted.name in PAIR_TYPES
+        and PAIR_TYPES[wanted.name].room == BYTE - 1
+    )
 
 
 def _pair(context: Context, expr: Expr, one: Point | None, two: Point | None) -> Text:
@@ -122,7 +127,8 @@ def _pair(context: Context, expr: Expr, one: Point | None, two: Point | None) ->
             return _small(context, expr, least, *below[0])
         if _of_bytes(expr):
             source, name = expr.args[0], words.name.removeprefix("__nv_")
-            values = {"type": element.cuda, "pair": words.name, "unit": words.unit, "signed": source.type.dtype.kind == "signed"}  # type: ignore[union-attr]
+            signed = source.type.dtype.kind == "signed"
+            values = {"type": expr.type.dtype.cuda, "pair": words.name, "unit": words.unit, "signed": signed}
             helper = context.use_helper("byte_pair", f"{source.type.dtype.name}_{name}", **values)
             return Text(f"{helper}({', '.join(context.speller.text(source, point) for point in below[0])})")
         if rounds_floats(expr):

@@ -21,7 +21,8 @@ from ..analysis.structured import is_elementwise
 from ..ir.nodes import Assign, Call, For, Kernel, Literal, Statement, Use, Variable
 from ..ir.types import ValueType
 from ..ir.walk import assigned_variables, expressions, statements, used_variables
-from .dots import DotPlan, Dots, Operand, dot_statements, is_box_read, k_axis
+from .dot_plan import DotPlan, Dots, Operand
+from .dots import dot_statements, is_box_read, k_axis
 from .instructions import COLUMN_IN_PIECE, WARPGROUP_BITS, warpgroup_layout, whole_pieces
 from .layout import REGISTER, Layout, bits_of
 from .producer import producible
@@ -33,7 +34,9 @@ ITEMSIZE = 2  # bytes of what an instruction takes from registers: of narrower e
 FEW = 16  # a tile with so many times fewer elements than the operand may be loaded in any layout
 
 
-def computed_operand(kernel: Kernel, facts: Facts, dots: Dots, plan: DotPlan) -> tuple[Operand, frozenset[Variable]] | None:
+def computed_operand(
+    kernel: Kernel, facts: Facts, dots: Dots, plan: DotPlan
+) -> tuple[Operand, frozenset[Variable]] | None:
     """The operand of a dot that is computed, and the tiles that it is computed from; None unless the other one is staged."""
     if plan.instruction.kind != "wgmma" or plan.instruction.split is not None:
         return None

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 from ..analysis.axis_info import axis_info
 from ..analysis.facts import Facts
@@ -17,6 +16,7 @@ from ..analysis.unit_stride import unit_axes
 from ..artifact import Options, Target
 from ..ir.nodes import Assign, Call, Expr, Kernel, Literal, Statement, Use, Variable
 from ..ir.walk import expressions, statements, used_variables
+from .dot_plan import DotPlan, Dots, Operand
 from .instructions import (
     OTHER_REGISTERS,
     Instruction,
@@ -33,78 +33,6 @@ from .shared_tiles import CHUNK_BYTES, SharedTile, has_chunks
 KINDS = ("wgmma", "mma", "fma")  # the fastest first
 TURNED_LINES = 32  # of K, that a warp transposes at a time
 LOADS = ("load", "box_load", "row_load")
-
-
-@dataclass(frozen=True, slots=True)
-class Operand:
-    """A tile that a dot reads; `swapped` when it reads the last two axes the other way round."""
-
-    variable: Variable
-    swapped: bool
-
-
-@dataclass(frozen=True, slots=True)
-class HeldOperand:
-    """A B that stays in registers (`held_operands.py`).
-
-    Attributes:
-      layout: who holds what of it.
-      k_axis: the axis of its variable that is K.
-      run: consecutive elements of K in a lane.
-      apart: from the first to the second element of a pair, in elements of K.
-      columns: neighbouring columns in a lane.
-    """
-
-    layout: Layout
-    k_axis: int
-    run: int
-    apart: int
-    columns: int
-
-
-@dataclass(frozen=True, slots=True)
-class DotPlan:
-    """One dot: its instruction, the layout of its accumulator, its operands and where they lie.
-
-    The tiles are in shared memory: of a staged variable, or of a copy that the dot makes of a tile in registers; a `held`
-    B is in registers, as is the operand of the instruction's rows where `rows_in_registers` (`register_operands.py`).
-
-    Attributes:
-      exchanged: whether the instruction computes the transpose: its rows are columns of B, its columns rows of A.
-      fragment: the layout in which the operand of its rows is computed, so that it stays in registers; None for any.
-    """
-
-    instruction: Instruction
-    layout: Layout
-    a: Operand
-    b: Operand
-    held: HeldOperand | None = None
-    rows_in_registers: bool = False
-    exchanged: bool = False
-    fragment: Layout | None = None
-
-    @property
-    def rows(self) -> Operand:
-        """The operand that the instruction has its rows from, the only one that it can take from registers."""
-        return self.b if self.exchanged else self.a
-
-    @property
-    def columns(self) -> Operand:
-        """The operand that it has its columns from."""
-        return self.a if self.exchanged else self.b
-
-    @property
-    def frame(self) -> Layout:
-        """The layout of the sum as the instruction sees it: its rows, then its columns."""
-        return Layout(self.layout.axes[::-1], self.layout.thread_bits) if self.exchanged else self.layout
-
-
-@dataclass(frozen=True, slots=True)
-class Dots:
-    """The plans of all dots by `id` of the statement, and the staged variables with the format of their tile."""
-
-    plans: dict[int, DotPlan]
-    staged: dict[Variable, SharedTile]
 
 
 def dot_statements(kernel: Kernel) -> Iterator[tuple[Assign, Call]]:
@@ -251,9 +179,7 @@ def _staged(
         if not isinstance(candidate, Assign) or not isinstance(load, Call) or load.op not in LOADS:
             continue
         variable = candidate.target
-        if variable not in read and (
-            uses.get(variable, 0) != len(reads.get(variable, ())) or not reads.get(variable)
-        ):
+        if variable not in read and (uses.get(variable, 0) != len(reads.get(variable, ())) or not reads.get(variable)):
             continue
         if load.op == "box_load":
             axes = [axis for axis in load.attribute("axes") if axis is not None]

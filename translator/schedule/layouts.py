@@ -21,7 +21,8 @@ from .block_copies import choose_block_copies
 from .box_stores import cut_stores
 from .coalesced_stores import coalesce_stores
 from .computed_operands import with_computed_operands
-from .dots import Dots, plan_dots, sums_apart
+from .dot_plan import Dots
+from .dots import plan_dots, sums_apart
 from .held_operands import Words, held_operands
 from .index_layouts import index_layouts
 from .instructions import OTHER_REGISTERS, consumer_registers

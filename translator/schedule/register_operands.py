@@ -14,7 +14,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from ..ir.nodes import Variable
-from .dots import DotPlan, Dots, k_axis
+from .dot_plan import DotPlan, Dots
+from .dots import k_axis
 from .instructions import COLUMN_IN_PIECE
 from .layout import REGISTER, Layout
 

@@ -8,7 +8,7 @@ from ..analysis.facts import Facts
 from ..analysis.induction import Induction
 from ..artifact import Options, Target, TensorMap
 from ..ir.nodes import Assign, Kernel, Statement, Variable
-from .dots import Dots
+from .dot_plan import Dots
 
 ALIGNED_STAGES = 2  # of a tile that unaligned rows are shifted into: one is read, the next is written
 

@@ -40,7 +40,8 @@ from ..ir.nodes import (
 from ..ir.rewrite import with_replaced
 from ..ir.walk import assigned_variables, expressions, statements, used_variables
 from .computed_operands import read_boxes
-from .dots import Dots, dot_statements, operand_of, plan_dots
+from .dot_plan import Dots
+from .dots import dot_statements, operand_of, plan_dots
 from .instructions import WGMMA_CAPABILITY
 from .outliving import Reads, find_reads
 from .own_stages import large_loads, may_load_ahead, own_loads, own_stages

@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ..artifact import Target
-from .dots import Dots
+from .dot_plan import Dots
 from .instructions import OTHER_REGISTERS, REGISTER_FILE, WARPGROUP, consumer_registers, registers_at_start
 from .ring_plan import Rings
 

@@ -22,7 +22,7 @@ from dataclasses import replace
 from ..analysis.facts import Facts
 from ..ir.nodes import Assign, Call, Expr, For, Kernel, Literal, Return, Statement, Variable
 from ..ir.walk import assigned_variables, bodies, expressions, statements, used_variables
-from .dots import DotPlan, Dots, Operand
+from .dot_plan import DotPlan, Dots, Operand
 from .layout import Layout
 from .operand_tiles import turned_tile
 from .registers import register_count
@@ -152,7 +152,9 @@ class _Body:
         plan, target = self.dots.plans[id(self.top[place])], self.dot(place).target
         if plan.instruction.split is not None or any(target in touched for touched in self.touched[place + 1 :]):
             return False
-        return (plan.rows_in_registers or self._lies_ready(plan, plan.a, True)) and self._lies_ready(plan, plan.b, False)
+        return (plan.rows_in_registers or self._lies_ready(plan, plan.a, True)) and self._lies_ready(
+            plan, plan.b, False
+        )
 
     def _lies_ready(self, plan: DotPlan, operand: Operand, is_a: bool) -> bool:
         """Whether an operand is a tile of the ring that the instruction reads as it lies, or stays as it is in the loop."""
