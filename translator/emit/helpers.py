@@ -84,6 +84,8 @@ TEMPLATES = (
     "stmatrix",
     "transpose_bytes",
     "store_matrices",
+    "store_matrices_across",
+    "load_byte_pairs",
     "round_tf32",
     "split_tf32",
     "pack_bf16",

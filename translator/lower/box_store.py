@@ -15,7 +15,7 @@ from ..schedule.shared_tiles import ALIGNMENT, LINE_BYTES, SharedTile
 from .context import Context, ctype
 from .element import run_at
 from .formats import line_elements
-from .matrix_store import stores_matrices, write_matrices
+from .matrix_store import stores_across, stores_matrices, write_across, write_matrices
 from .operand import element_place, place_line
 from .point import Index, point_of
 from .rings import box_copies
@@ -205,6 +205,8 @@ def _write(
         own = _piece_elements(context, layout.axes[fast], per_piece, pieces.name) if cut else ""
         limit = own or context.count(layout.axes[fast])
         return write_matrices(context, variable, layout, tile, array, own and f"{pieces.number} * {own}", limit)
+    if stores_across(layout, tile) and not cut:
+        return write_across(context, variable, layout, tile, array)
     v, r = context.names.shared_index("v"), context.axis_indices(layout)[slow]
     inside = Index(f"{v} * {width_text}", v, width_text) if width > 1 else Index(v)
     inside = inside if vectors > 1 else Index("0", "0", width_text)

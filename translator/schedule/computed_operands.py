@@ -5,8 +5,10 @@ compute with them (`box_read`), and the dots whose instruction takes its rows fr
 
 The instruction takes its rows from registers, its columns from shared memory only. Where B is what is computed, the dot is
 therefore exchanged: C^T = B^T A^T. No thread then writes an operand to shared memory, and none waits for another one: a warp
-computes what it multiplies itself. Which columns of B are the rows of an instruction is free: a lane, which has rows `lane / 4`
-and 8 below, has neighbouring columns there, so that it reads them at once.
+computes what it multiplies itself. Which columns of B are the rows of an instruction is free. A lane has rows `lane / 4` and 8
+below: of a tile that is contiguous along N it has neighbouring columns there, so that it reads them at once; of one that is
+contiguous along K it reads pairs of these, and lanes that do so at the same time meet different banks if their columns are
+neighbours.
 """
 
 from __future__ import annotations
@@ -142,7 +144,11 @@ def _read_box(plan: RingPlan, load: Assign, found: tuple[Box, SharedTile], loop:
 
 def with_computed_operands(kernel: Kernel, facts: Facts, dots: Dots, num_warps: int) -> Dots:
     """The plans of which those with an operand computed from boxes take their rows from it; of a sum all do, or none."""
-    boxes = {s.target for s in statements(kernel.body) if isinstance(s, Assign) and is_box_read(s)}
+    boxes = {
+        s.target: dots.staged[s.value.args[0].variable]  # type: ignore[attr-defined]
+        for s in statements(kernel.body)
+        if isinstance(s, Assign) and is_box_read(s)
+    }
     if not boxes:
         return dots
     chosen: dict[int, DotPlan] = {}
@@ -150,21 +156,27 @@ def with_computed_operands(kernel: Kernel, facts: Facts, dots: Dots, num_warps: 
     for statement, _ in dot_statements(kernel):
         plan = dots.plans[id(statement)]
         found = computed_operand(kernel, facts, dots, plan)
-        if found is not None and found[1] <= boxes:
-            plan = _rows_from_registers(plan, found[0], num_warps) or plan
+        if found is not None and found[1] <= boxes.keys():
+            operand, sources = found
+            along_k = all(boxes[one].fast == k_axis(operand, operand is plan.a) for one in sources)
+            plan = _rows_from_registers(plan, operand, num_warps, not along_k) or plan
         if plan.fragment is not None and sums[statement.target] == 1:
             chosen[id(statement)] = plan
     return replace(dots, plans=dots.plans | chosen)
 
 
-def _rows_from_registers(plan: DotPlan, computed: Operand, num_warps: int) -> DotPlan | None:
-    """The plan with its rows taken from a computed operand; None where warpgroups would have to compute the same rows."""
+def _rows_from_registers(plan: DotPlan, computed: Operand, num_warps: int, side_by_side: bool = True) -> DotPlan | None:
+    """The plan with its rows taken from a computed operand; None where warpgroups would have to compute the same rows.
+
+    `side_by_side` says whether a lane should have neighbouring rows.
+    """
     exchanged, frame = computed is plan.b, plan.layout
     if exchanged:
         found = warpgroup_layout((1 << len(frame.axes[1]), 1 << len(frame.axes[0])), num_warps)
         if found is None:
             return None
-        frame = Layout((_neighbouring(found.axes[0]), found.axes[1]), found.thread_bits)
+        rows = _neighbouring(found.axes[0]) if side_by_side else found.axes[0]
+        frame = Layout((rows, found.axes[1]), found.thread_bits)
     if any(bit >= WARPGROUP_BITS for bit in frame.axes[1]):
         return None
     axis = k_axis(computed, not exchanged)
