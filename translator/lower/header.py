@@ -230,7 +230,10 @@ def fragments(plan: DotPlan) -> str:
     instruction = f"wgmma.m64n{part[-1]}k{k}" if kind == "wgmma" else f"mma.m{plan.instruction.rows}n8k{k}"
     copies = len([bit for bit in plan.layout.free_thread_bits() if bit >= bits])
     instruction += f", {len(split.products)} products of {split.type} parts" if split else ""
-    text = f"registers, {' x '.join(map(str, part))} per {owner}, by {instruction}"
+    sides = f"{part[0]} columns x {part[1]} rows" if plan.exchanged else " x ".join(map(str, part))
+    text = f"registers, {sides} per {owner}, by {instruction}"
+    if plan.fragment is not None:
+        text += f"{' of the transposes' * plan.exchanged}, {plan.rows.variable.name} from registers"
     return text + (f"; each part in {1 << copies} {owner}s" if copies else "")
 
 
