@@ -25,7 +25,14 @@ from ..ir.types import ValueType
 from ..ir.walk import assigned_variables, expressions, statements, used_variables
 from .dot_plan import DotPlan, Dots, Operand
 from .dots import dot_statements, is_box_read, k_axis
-from .instructions import COLUMN_IN_PIECE, WARPGROUP_BITS, warpgroup_layout, whole_pieces
+from .instructions import (
+    COLUMN_IN_PIECE,
+    OTHER_REGISTERS,
+    WARPGROUP_BITS,
+    consumer_registers,
+    warpgroup_layout,
+    whole_pieces,
+)
 from .layout import REGISTER, Layout, bits_of
 from .producer import producible
 from .ring_plan import RingPlan
@@ -33,6 +40,8 @@ from .shared_tiles import SharedTile, fits
 from .tensor_copies import box_load, find_any_box, why_not_copied
 
 ITEMSIZE = 2  # bytes of what an instruction takes from registers: of narrower elements a lane has more side by side
+READ = 1  # of an element that it is computed from
+WORD = 4  # of a register
 FEW = 16  # a tile with so many times fewer elements than the operand may be loaded in any layout
 
 
@@ -83,8 +92,10 @@ def read_boxes(plan: RingPlan, loop: For, top: list[Statement]) -> tuple[Variabl
     """
     loads = {s.targets[0]: s for s in top if isinstance(s, Assign)}
     brought: list[Variable] = []
+    sums = Counter(statement.target for statement, _ in dot_statements(plan.kernel))
     for statement, _ in dot_statements(plan.kernel):
-        if not any(statement is other for other in top) or not _only_sums(plan.kernel, loop, statement.target):
+        alone = sums[statement.target] == 1 and _only_sums(plan.kernel, loop, statement.target)
+        if not alone or not any(statement is other for other in top):
             continue
         found = computed_operand(plan.kernel, plan.facts, plan.dots, plan.dots.plans[id(statement)])
         if found is None or not found[1] <= loads.keys():
@@ -166,9 +177,9 @@ def with_computed_operands(kernel: Kernel, facts: Facts, dots: Dots, num_warps: 
 
 
 def _rows_from_registers(plan: DotPlan, computed: Operand, num_warps: int, side_by_side: bool = True) -> DotPlan | None:
-    """The plan with its rows taken from a computed operand; None where warpgroups would have to compute the same rows.
+    """The plan with its rows taken from a computed operand, of which a lane has neighbours if they should be `side_by_side`.
 
-    `side_by_side` says whether a lane should have neighbouring rows.
+    None where warpgroups would have to compute the same rows, or a thread has no registers for what it multiplies.
     """
     exchanged, frame = computed is plan.b, plan.layout
     if exchanged:
@@ -185,6 +196,9 @@ def _rows_from_registers(plan: DotPlan, computed: Operand, num_warps: int, side_
     axes = (along_k, frame.axes[0]) if axis == 0 else (frame.axes[0], along_k)
     layout = Layout(frame.axes[::-1], frame.thread_bits) if exchanged else frame
     fragment = Layout(axes, frame.thread_bits)
+    sums, own = (math.prod(one.register_shape()) for one in (frame, fragment))
+    if sums + own * (ITEMSIZE + READ) // WORD + OTHER_REGISTERS > consumer_registers(num_warps):
+        return None
     return replace(plan, layout=layout, exchanged=exchanged, fragment=fragment)
 
 
