@@ -99,7 +99,7 @@ int main()
 
 def wide_artifact() -> Artifact:
     """The fabricated kernel as a persistent one, with arithmetic of every kind in its guards and tensor maps."""
-    return artifact(guards=("M % 128 == 0", "M * stride < 400000000000"), persistent=True)
+    return artifact(guards=("M % 128 == 0", "M * stride < 400000000000"), program_axes=1)
 
 
 def test_the_text(request: pytest.FixtureRequest) -> None:

@@ -79,7 +79,7 @@ def test_arguments_and_tensor_maps_reach_the_driver(tmp_path: Path) -> None:
 def test_persistent_kernels_get_no_more_blocks_than_fit(tmp_path: Path) -> None:
     code = (
         "from test_launching import artifact\nfrom tilewright.runtime.launcher import Launcher\n"
-        "launcher = Launcher(artifact(tensor_maps=(), persistent=True), 0x4000, 0)\n"
+        "launcher = Launcher(artifact(tensor_maps=(), program_axes=1), 0x4000, 0)\n"
         "for grid in ((100, 1, 1), (1000, 2, 1), (5, 200, 1), (9, 70, 1)): launcher.launch_anywhere(*grid, 0, (16, 2, 3, 1.0))\n"
     )
     launches = with_stub(code, tmp_path, (8, 4, 8, 4, 4))

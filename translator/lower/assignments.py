@@ -47,7 +47,8 @@ def lower_assign(context: Context, statement: Assign) -> tuple[Node, ...]:
 
 def _scalar_text(context: Context, value: Expr) -> str:
     if isinstance(value, Call) and value.op in ("program_id", "num_programs"):
-        return context.launch_word(value.op, value.attribute("axis"))
+        axis = value.attribute("axis")
+        return context.program_place(axis) if value.op == "program_id" else context.launch_word(value.op, axis)
     return assigned(context.speller.text(value))
 
 
