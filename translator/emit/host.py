@@ -43,17 +43,17 @@ def with_host_function(artifact: Artifact) -> Artifact:
 def host_function(artifact: Artifact) -> str:
     """The text of `launch_<kernel>`, for nvcc; NVRTC and the CPU run pass over it."""
     taken = {one.name for one in artifact.tensor_maps} | RESERVED | OWN | {artifact.kernel_name}
-    names = {p.name: _free(p.name, taken) for p in artifact.launch_parameters}
+    names = {p.name: _free(p.name, taken) for p in artifact.parameters}
+    counts = [_free(name, {*taken, *names.values()}) for name in program_counts(artifact.program_axes)]
     conditions = launch_conditions(artifact)
     texts = [text for one in artifact.tensor_maps for text in (*one.sizes, *one.strides)] + [*conditions]
     computed = dict.fromkeys(name for text in texts if GROWS.search(text) for name in NAME.findall(text))
-    wide = {name: _free(f"{name}_wide", {*taken, *names.values()}) for name in computed}
+    wide = {name: _free(f"{name}_wide", {*taken, *names.values(), *counts}) for name in computed}
     typed = [f"{_ctype(p.element, p.name in artifact.writes)} {names[p.name]}" for p in artifact.parameters]
     head = (
         f"inline cudaError_t launch_{artifact.kernel_name}({', '.join([*typed, 'dim3 grid', 'cudaStream_t stream'])})"
     )
-    passed = [*names.values(), *(one.name for one in artifact.tensor_maps)]
-    counts = program_counts(artifact.program_axes)
+    passed = [*names.values(), *counts, *(one.name for one in artifact.tensor_maps)]
     kinds = zip(ATTRIBUTES, (artifact.cooperative, artifact.dependent), strict=True)
     attributes = [names for names, wanted in kinds if wanted]
     start = f"{artifact.kernel_name}<<<grid, {artifact.num_threads}, {artifact.shared_bytes}, stream>>>("
@@ -73,7 +73,7 @@ def host_function(artifact: Artifact) -> str:
             wide=[(wide[name], names[name]) for name in wide],
             maps=[_map(one, names, wide) for one in artifact.tensor_maps],
             wide_row=WIDE_ROW,
-            persistent=[(names[name], axis) for name, axis in zip(counts, "xyz", strict=False)],
+            persistent=[*zip(counts, "xyz", strict=False)],
             programs=" * ".join(["1ull", *(f"grid.{axis}" for axis in "xyz"[: len(counts)])]),
             most_programs=MOST_PROGRAMS,
             num_threads=artifact.num_threads,

@@ -17,9 +17,7 @@ def axes_of_programs(kernel: Kernel, loops: list[tuple[For, bool]], plan: RingPl
     hardware but for those along x: it gives the next one to whoever is done first.
     """
     rings = [
-        (loop, nested)
-        for loop, nested in loops
-        if any(r.loop is loop.variable and r.kind == "tma" for r in plan.rings)
+        (loop, nested) for loop, nested in loops if any(r.loop is loop.variable and r.kind == "tma" for r in plan.rings)
     ]
     if len(rings) != 1 or rings[0][1] or not programs_are_apart(kernel, plan):
         return 0
