@@ -46,15 +46,20 @@ def heads(a_ptr, b_ptr, c_ptr, lengths_ptr, M, N, K, ENDS: tl.constexpr, BM: tl.
     rows, cols = first + tl.arange(0, BM), tl.arange(0, BN)
     b_ptr += head.to(tl.int64) * K * N
     total = tl.zeros((BM, BN), tl.float32)
-    end = K
+    begin = tl.program_id(2) * 128 if ENDS == "share" else 0
+    if ENDS == "K":
+        end = K
+    if ENDS == "share":
+        end = tl.minimum(begin + 128, K)
     if ENDS == "place":
         end = first + BM
     if ENDS == "memory":
         end = tl.load(lengths_ptr + head)
-    for k in range(0, end, BK):
+    for k in range(begin, end, BK):
         a = tl.load(a_ptr + rows[:, None] * K + (k + tl.arange(0, BK))[None, :])
         b = tl.load(b_ptr + (k + tl.arange(0, BK))[:, None] * N + cols[None, :])
         total = tl.dot(a, b, total)
+    c_ptr += begin * M
     tl.store(c_ptr + (head * M + rows)[:, None] * N + cols[None, :], total)
 
 
@@ -80,19 +85,21 @@ HEADS = "*fp16:16, *fp16:16, *fp32:16, *i32:16, i32:16, i32:16, i32:16, '{}', 64
     [
         (batched, SIGNATURE, 3),
         (heads, HEADS.format("K"), 2),
-        # Programs that take longer than others are left to the hardware, but for those along x.
-        (heads, HEADS.format("place"), 1),
-        (heads, HEADS.format("memory"), 1),
-        (lower_half, "*fp16:16, *fp32:16, i32:16, i32:16, 64, 32", 1),
+        (heads, HEADS.format("share"), 3),
+        # The hardware gives the next program to whoever is done first, where some take longer.
+        (heads, HEADS.format("place"), 0),
+        (heads, HEADS.format("memory"), 0),
+        (lower_half, "*fp16:16, *fp32:16, i32:16, i32:16, 64, 32", 0),
     ],
 )
-def test_whose_programs_of_all_axes_share_a_block(kernel: Any, signature: str, axes: int) -> None:
-    found = planned(kernel, signature).artifact
-    assert found.program_axes == axes and found.persistent
-    counts = [p.name for p in found.launch_parameters[len(found.parameters) :]]
-    assert counts == (["num_programs"] if axes == 1 else [f"num_programs_{axis}" for axis in "xyz"[:axes]])
-    assert ("blockIdx.y" in found.source) is (axes == 1) and "blockIdx.z" not in found.source
-    assert f"grid (blocks, {'programs' if axes == 1 else 1}, 1)" in found.source
+def test_whose_programs_share_a_block(kernel: Any, signature: str, axes: int) -> None:
+    found = planned(kernel, signature)
+    made = found.artifact
+    assert found.schedule.rings.has_producer and made.program_axes == axes and made.persistent is (axes > 0)
+    counts = [p.name for p in made.launch_parameters[len(made.parameters) :]]
+    assert counts == [f"num_programs_{axis}" for axis in "xyz"[:axes]]
+    assert ("blockIdx.y" in made.source) is (axes == 0) and "blockIdx.z" not in made.source
+    assert f"grid {'(blocks, 1, 1)' if axes else '(programs, programs, 1)'}" in made.source
 
 
 def test_the_text_names_what_it_asks_for() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..ir.nodes import Call, For, If, Kernel, Return, Use
+from ..ir.nodes import Call, Expr, For, If, Kernel, Return, Use
 from ..ir.walk import bodies, expressions, statements, subexpressions
 from .pointers import roots_of, roots_written
 from .ring_plan import RingPlan
@@ -13,15 +13,14 @@ def axes_of_programs(kernel: Kernel, loops: list[tuple[For, bool]], plan: RingPl
 
     It gains by several: the next one's loads start under this one's end. Programs must not talk to each other: no atomics, no
     loads of what is stored, no cooperative grid. Kernels that loop over programs themselves, or end early, stay as they are.
-    All axes that the kernel asks for are gone through, as long as programs do as much as each other. Others are left to the
-    hardware but for those along x: it gives the next one to whoever is done first.
+    So do those whose programs take longer than others: the hardware gives the next one to whoever is done first.
     """
     rings = [
         (loop, nested) for loop, nested in loops if any(r.loop is loop.variable and r.kind == "tma" for r in plan.rings)
     ]
     if len(rings) != 1 or rings[0][1] or not programs_are_apart(kernel, plan):
         return 0
-    return 1 + max(_axes(kernel), default=0) if _is_as_long_in_all(kernel, rings[0][0], plan) else 1
+    return 1 + max(_axes(kernel), default=0) if _is_as_long_in_all(kernel, rings[0][0], plan) else 0
 
 
 def _axes(kernel: Kernel) -> set[int]:
@@ -31,22 +30,30 @@ def _axes(kernel: Kernel) -> set[int]:
 
 
 def _is_as_long_in_all(kernel: Kernel, loop: For, plan: RingPlan) -> bool:
-    """Whether every program passes a loop, and as often as all others: its ends follow from parameters alone."""
+    """Whether every program passes a loop, as often as the others do, as far as parameters and the program's number tell.
+
+    A loop whose two ends both follow from the program's number is taken to be a share of something.
+    """
     choices = [s for s in statements(kernel.body) if isinstance(s, If)]
     if any(inner is loop for choice in choices for block in bodies(choice) for inner in statements(block)):
         return False
+    follows = [_follows_from_program(kernel, end, plan) for end in (loop.start, loop.stop, loop.step)]
+    return follows in ([False, False, False], [True, True, False])
+
+
+def _follows_from_program(kernel: Kernel, expr: Expr, plan: RingPlan) -> bool | None:
+    """Whether a number follows from the program's number and parameters, or from parameters alone; None for anything else."""
     parameters = {parameter.variable for parameter in kernel.parameters}
-    pending, seen = [loop.start, loop.stop, loop.step], set(parameters)
+    found, pending, seen = False, [expr], set(parameters)
     while pending:
         for part in subexpressions(pending.pop()):
-            if isinstance(part, Call) and part.op == "program_id":
-                return False
+            found |= isinstance(part, Call) and part.op == "program_id"
             if isinstance(part, Use) and part.variable not in seen:
                 if part.variable not in plan.facts.definitions:
-                    return False
+                    return None
                 seen.add(part.variable)
                 pending.append(plan.facts.definitions[part.variable])
-    return True
+    return found
 
 
 def programs_are_apart(kernel: Kernel, plan: RingPlan) -> bool:
