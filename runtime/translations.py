@@ -225,7 +225,7 @@ def _as_json(artifact: Artifact) -> dict[str, Any]:
             for one in artifact.tensor_maps
         ],
         "guards": artifact.guards,
-        "persistent": artifact.persistent,
+        "program_axes": artifact.program_axes,
         "cooperative": artifact.cooperative,
         "dependent": artifact.dependent,
         "static_shared_bytes": artifact.static_shared_bytes,
@@ -256,7 +256,7 @@ def _artifact(
             for name, word, base, sizes, strides, box, swizzle in facts["tensor_maps"]
         ),
         guards=tuple(facts["guards"]),
-        persistent=facts["persistent"],
+        program_axes=facts["program_axes"],
         cooperative=facts["cooperative"],
         dependent=facts["dependent"],
         static_shared_bytes=facts["static_shared_bytes"],

@@ -88,7 +88,7 @@ def _translate_stages(
         readings=kernel.readings,
         tensor_maps=schedule.rings.encoded,
         guards=schedule.rings.guards,
-        persistent=schedule.rings.persistent,
+        program_axes=schedule.rings.program_axes,
         cooperative=options.launch_cooperative_grid,
         dependent=options.launch_pdl and target.has_dependent_launch,
         static_shared_bytes=sum(array.size for array in unit.static_shared),

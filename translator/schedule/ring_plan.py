@@ -83,7 +83,7 @@ class Rings:
     maps: tuple[TensorMap, ...] = ()
     guards: tuple[str, ...] = ()
     reasons: tuple[str, ...] = ()  # why loads are not tensor copies, for the header
-    persistent: bool = False  # whether a block runs one program after another
+    program_axes: int = 0  # along how many axes of the grid lie the programs of a block; 0 where it runs a single one
     once: bool = (
         False  # whether a block with tensor copies runs one program, and has no loop around the one that copies
     )
@@ -92,6 +92,11 @@ class Rings:
     def of(self, loop: Variable) -> Ring | None:
         """The ring of the loop with this variable."""
         return next((ring for ring in self.rings if ring.loop is loop), None)
+
+    @property
+    def persistent(self) -> bool:
+        """Whether a block runs one program after another."""
+        return self.program_axes > 0
 
     @property
     def encoded(self) -> tuple[TensorMap, ...]:
