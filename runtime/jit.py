@@ -185,17 +185,19 @@ class JITFunction(KernelInterface, KernelFunction):
         return self.launch(*args, grid=grid, warmup=True, **kwargs)
 
     @preparing()
-    def translate(self, signature: str, arch: str = "sm_90a", host: bool = False, **options: Any) -> Artifact:
+    def translate(
+        self, signature: str, arch: str = "sm_90a", host: bool = False, name: str = "", **options: Any
+    ) -> Artifact:
         """The generated CUDA for a signature such as "*fp32:16, i32, 1024"; needs neither GPU nor arguments.
 
         With `host` the text ends in `launch_<kernel>`, a C++ function that launches it. `guards=False` gives text that is
-        right for all values.
+        right for all values. `name` is another name for the kernel: two in one program must not have the same.
         """
         from tilewright.emit.host import with_host_function
         from tilewright.pipeline import translate
 
         chosen = make_options(options, self.debug)
-        artifact = translate(self, parse_signature(self, signature), chosen, find_target(arch))
+        artifact = translate(self, parse_signature(self, signature), chosen, find_target(arch), name)
         return with_host_function(artifact) if host else artifact
 
     @preparing()

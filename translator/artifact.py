@@ -124,12 +124,14 @@ class LaunchParameter:
     """One parameter of the generated kernel, in order: where its value comes from and how it is packed.
 
     `path` is the index of the user's argument, then of the item within a tuple; in a descriptor 0 is the address,
-    (1, axis) a side and (2, axis) a stride.
+    (1, axis) a side and (2, axis) a stride. `divisibility` is a divisor of the value (of the address in bytes, for a
+    pointer) that the text relies on.
     """
 
     name: str
     element: Element
     path: tuple[int, ...]
+    divisibility: int = 1
 
 
 # The element types of tensor maps by our names (CU_TENSOR_MAP_DATA_TYPE_*); everything else is copied as bytes.
