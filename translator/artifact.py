@@ -124,12 +124,14 @@ class LaunchParameter:
     """One parameter of the generated kernel, in order: where its value comes from and how it is packed.
 
     `path` is the index of the user's argument, then of the item within a tuple; in a descriptor 0 is the address,
-    (1, axis) a side and (2, axis) a stride.
+    (1, axis) a side and (2, axis) a stride. `divisibility` is a divisor of the value (of the address in bytes, for a
+    pointer) that the text relies on.
     """
 
     name: str
     element: Element
     path: tuple[int, ...]
+    divisibility: int = 1
 
 
 # The element types of tensor maps by our names (CU_TENSOR_MAP_DATA_TYPE_*); everything else is copied as bytes.
@@ -138,6 +140,7 @@ TENSOR_MAP_TYPES = {
     "i64": "INT64", "u64": "UINT64", "i16": "UINT16", "u16": "UINT16",
 }  # fmt: skip
 WIDE_ROW = 256  # tensors with rows of so many bytes are fetched into L2 by 256 bytes, others by 128
+MOST_PROGRAMS = 2**31 - 2**16  # of several axes together: kernels count them in an int, by steps of the blocks that run
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,8 +193,9 @@ class Artifact:
       tensor_maps: passed after `parameters`, in order.
       guards: conditions under which the text is right, such as "M % 128 == 0" (see `TensorMap` for the language). The
         launcher takes the text made with `guards=False` where one does not hold.
-      persistent: whether blocks run one program after another. The launcher starts no more blocks along x than the device
-        can hold at once, and passes the number of programs along x as the last of `launch_parameters`.
+      program_axes: along how many axes of the grid, from x on, lie the programs that a block runs one after another; 0 where
+        a block runs a single one. The launcher starts no more blocks than the device can hold at once, along x, and passes
+        the numbers of programs along these axes as the last of `launch_parameters`.
       cooperative: whether all blocks must be on the device at once, as programs that wait for each other need.
       dependent: whether a launch may start while the grid before it in its stream still runs (programmatic dependent launch).
       compiler_flags: what NVRTC or nvcc must be told besides the language and the architecture.
@@ -210,7 +214,7 @@ class Artifact:
     readings: tuple[Reading, ...] | None = field(default=None, compare=False)
     tensor_maps: tuple[TensorMap, ...] = ()
     guards: tuple[str, ...] = ()
-    persistent: bool = False
+    program_axes: int = 0
     cooperative: bool = False
     dependent: bool = False
     static_shared_bytes: int = 0
@@ -218,8 +222,18 @@ class Artifact:
 
     @property
     def launch_parameters(self) -> tuple[LaunchParameter, ...]:
-        """The kernel's parameters with the number of programs that a persistent kernel is told, but for tensor maps."""
-        return (*self.parameters, LaunchParameter("num_programs", int32, ())) if self.persistent else self.parameters
+        """The kernel's parameters with the numbers of programs that a persistent kernel is told, but for tensor maps."""
+        return (*self.parameters, *(LaunchParameter(name, int32, ()) for name in program_counts(self.program_axes)))
+
+    @property
+    def persistent(self) -> bool:
+        """Whether blocks run one program after another."""
+        return self.program_axes > 0
+
+
+def program_counts(axes: int) -> tuple[str, ...]:
+    """The names for the numbers of programs along the first axes of the grid, where a block runs programs of all of them."""
+    return ("num_programs",) if axes == 1 else tuple(f"num_programs_{'xyz'[axis]}" for axis in range(axes))
 
 
 def launch_conditions(artifact: Artifact) -> tuple[str, ...]:

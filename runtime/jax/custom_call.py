@@ -19,8 +19,8 @@ from tilewright.diagnostics import ArgumentKindError, OperatorError
 from tilewright.jax import wire
 from tilewright.language.dtypes import PointerType
 from tilewright.runtime.choices import device_target
+from tilewright.runtime.grids import started
 from tilewright.runtime.host_expressions import evaluator
-from tilewright.runtime.launcher import blocks_along_x
 from tilewright.runtime.packing import in_range
 from tilewright.runtime.tensor_maps import Shape, integer_places
 from tilewright.runtime.tracing import RecordedLaunch
@@ -169,7 +169,8 @@ def _described(launch: RecordedLaunch, zeros: dict[int, int]) -> wire.Launch:
     values: tuple[Any, ...] = launch.values
     resident = compiled.launcher.resident if compiled.launcher is not None else 0
     if resident:
-        values, x = (*values, x), blocks_along_x(x, y * z, resident)
+        (x, y, z), counts = started(launch.grid, artifact.program_axes, resident)
+        values = (*values, *counts)
     zeros = dict(zeros)  # each array once
     parameters = []
     for parameter, value in zip(artifact.launch_parameters, in_range(artifact.launch_parameters, values), strict=True):

@@ -14,7 +14,7 @@ from ..ir.nodes import Assign, For
 from ..ir.types import ValueType
 from ..ir.walk import statements
 from ..language.dtypes import uint16
-from ..schedule.dots import DotPlan, Operand
+from ..schedule.dot_plan import DotPlan, Operand
 from ..schedule.ring_plan import Ring
 from ..schedule.rings import top_statements
 from ..schedule.shared_tiles import ALIGNMENT, SharedTile

@@ -25,6 +25,7 @@ from ..schedule.ring_plan import Ring
 from ..schedule.unrolled import unroll_factor
 from .assignments import lower_assign
 from .atomics import FUNCTIONS, lower_atomic
+from .box_read import lower_box_read
 from .box_store import lower_box_store
 from .context import Context, ctype
 from .convert import lower_conversions
@@ -34,6 +35,7 @@ from .lasting_operands import copies_before_loop, lasting_for
 from .loop_bounds import Bounds, find_bounds, for_header, loop_stop
 from .made_maps import lower_make_map
 from .memory import lower_load, lower_store
+from .operand_ahead import lower_loop_with_operand_ahead
 from .own_stages import lower_own_loop
 from .read_ahead import take_value
 from .recompute import forget_tiles
@@ -76,6 +78,7 @@ STRUCTURED: dict[str, Lowering] = {
     "repack": lower_repack,
     "dot": lower_dot,
     "box_load": lower_box_load,
+    "box_read": lower_box_read,
     "row_load": lower_row_load,
     "box_store": lower_box_store,
     "make_map": lower_make_map,
@@ -306,6 +309,8 @@ def _lower_ring(context: Context, statement: For, ring: Ring, bounds: Bounds) ->
     lower = lower_producer_loop if context.role.name == "producer" else lower_consumer_loop
     if ring.stagger is not None and context.role.name != "producer":
         lower = lower_staggered_loop
+    if ring.ahead_of is not None and context.role.name != "producer":
+        lower = lower_loop_with_operand_ahead
     return (*nodes, *lower(context, statement, ring, texts, header, body))
 
 

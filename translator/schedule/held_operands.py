@@ -23,7 +23,8 @@ from dataclasses import dataclass, replace
 from ..analysis.facts import Facts
 from ..ir.nodes import Kernel, Use, Variable
 from ..ir.walk import expressions, statements, used_variables
-from .dots import DotPlan, Dots, HeldOperand, dot_statements
+from .dot_plan import DotPlan, Dots, HeldOperand
+from .dots import dot_statements
 from .instructions import LANE_BITS
 from .layout import REGISTER, Layout, bits_of, padded
 

@@ -114,6 +114,8 @@ def _collect(problem: Problem, statement: Statement, facts: Facts, repeated: boo
             roots = expr.args
         elif isinstance(expr, Call) and expr.op == "dot":
             roots = expr.args[2:]  # the operands are read from shared memory
+        elif isinstance(expr, Call) and expr.op == "box_read":
+            roots = ()  # in whatever layout
         for root in roots:
             if root.type.is_tile:
                 problem.shapes[node] = root.type.shape

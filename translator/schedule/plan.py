@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from ..artifact import Options, Target
 from ..ir.nodes import Variable
 from .block_copies import BlockCopy
-from .dots import DotPlan
+from .dot_plan import DotPlan
 from .layout import Layout
 from .recomputed import Recomputed
 from .ring_plan import Rings

@@ -8,7 +8,7 @@ from ..analysis.facts import Facts
 from ..analysis.induction import Induction
 from ..artifact import Options, Target, TensorMap
 from ..ir.nodes import Assign, Kernel, Statement, Variable
-from .dots import Dots
+from .dot_plan import Dots
 
 ALIGNED_STAGES = 2  # of a tile that unaligned rows are shifted into: one is read, the next is written
 
@@ -58,6 +58,7 @@ class Ring:
       ahead: the numbers that copies find their addresses by, in an order in which they can be read (`read_ahead.py`).
       like: the loop of an earlier ring whose stages and barriers this one goes on with (`shared_rings.py`).
       stagger: how its products are started ahead, where they are.
+      ahead_of: the dot whose operand an iteration computes for the next one, under its own products (`operands_ahead.py`).
     """
 
     loop: Variable
@@ -71,6 +72,7 @@ class Ring:
     ahead: tuple[ReadAhead, ...] = ()
     like: Variable | None = None
     stagger: Stagger | None = None
+    ahead_of: Assign | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +83,7 @@ class Rings:
     maps: tuple[TensorMap, ...] = ()
     guards: tuple[str, ...] = ()
     reasons: tuple[str, ...] = ()  # why loads are not tensor copies, for the header
-    persistent: bool = False  # whether a block runs one program after another
+    program_axes: int = 0  # along how many axes of the grid lie the programs of a block; 0 where it runs a single one
     once: bool = (
         False  # whether a block with tensor copies runs one program, and has no loop around the one that copies
     )
@@ -90,6 +92,11 @@ class Rings:
     def of(self, loop: Variable) -> Ring | None:
         """The ring of the loop with this variable."""
         return next((ring for ring in self.rings if ring.loop is loop), None)
+
+    @property
+    def persistent(self) -> bool:
+        """Whether a block runs one program after another."""
+        return self.program_axes > 0
 
     @property
     def encoded(self) -> tuple[TensorMap, ...]:
