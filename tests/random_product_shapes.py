@@ -68,7 +68,8 @@ def halves(w: Writer, kind: str, even: frozenset[str]) -> str:
     elif shape == "joined":
         w.put("total = tl.interleave(total, total * 2)", "cols = n0 // BN * BN + tl.arange(0, 2 * BN)")
         w.put(
-            "tl.store(c_ptr + m[:, None] * sc + cols[None, :], total, mask=(m[:, None] < M) & (cols[None, :] < N) & (cols < n0 + BN)[None, :])"
+            "inside = (m[:, None] < M) & (cols[None, :] < N) & (cols < n0 + BN)[None, :]",
+            "tl.store(c_ptr + m[:, None] * sc + cols[None, :], total, mask=inside)",
         )
     else:
         w.put(
