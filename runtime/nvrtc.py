@@ -8,12 +8,12 @@ import os
 import re
 import threading
 import warnings
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from tilewright.artifact import Artifact
 from tilewright.diagnostics import ToolchainError
+from tilewright.frozen import frozen
 from tilewright.runtime.cubin import resources
 from tilewright.runtime.nvrtc_version import remember, remembered
 
@@ -27,7 +27,7 @@ SERIALISED = "Potential Performance Loss"
 KNOWN_BAD = {((13, 0), (13, 1)): "its ptxas can write wrong shared memory on Hopper; NVRTC 13.1 or later is clean"}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Cubin:
     """Machine code, and what it needs: registers per thread, bytes of spills and of static shared memory."""
 

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from .artifact import (
@@ -19,6 +18,7 @@ from .artifact import (
     Target,
     TupleArgument,
 )
+from .frozen import frozen
 
 if TYPE_CHECKING:
     from .analysis.facts import Facts
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 STAGES = ("kernel", "facts", "schedule", "unit", "text")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Translation:
     """What every stage left."""
 

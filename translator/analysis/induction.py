@@ -9,9 +9,10 @@ by adding something that the loop does not change.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum, auto
 
+from ..frozen import frozen
 from ..ir.nodes import (
     Assign,
     Call,
@@ -44,7 +45,7 @@ class Source(Enum):
     MERGED = auto()  # in one of several branches, or in a loop that has ended
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class Version:
     """One value of a variable: where it came from. Compared by identity."""
 
@@ -55,7 +56,7 @@ class Version:
 Versions = dict[Variable, Version]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Step:
     """`variable = variable ± amount`, once per trip."""
 
@@ -68,7 +69,7 @@ class _NoClosedFormError(Exception):
     pass
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Induction:
     """See the module docstring.
 

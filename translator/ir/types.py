@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from ..frozen import frozen
 from ..language.dtypes import DType, Element, PointerType
 
 
@@ -23,7 +24,7 @@ class Dim(int):
         return dim
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ValueType:
     """`element` says what one element is, `shape` how many there are along each axis; `()` for a scalar."""
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
+from ..frozen import frozen
 from ..ir.nodes import Assign
 from ..schedule.dots import DotPlan
 from ..schedule.instructions import WARPGROUP_BITS
@@ -73,7 +73,7 @@ def start_products(
     return tuple(nodes)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Fragments:
     """The registers that instructions take an A from.
 

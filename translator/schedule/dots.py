@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 from ..analysis.axis_info import axis_info
 from ..analysis.facts import Facts
 from ..analysis.induction import Induction, closed_forms
 from ..analysis.unit_stride import unit_axes
 from ..artifact import Options, Target
+from ..frozen import frozen
 from ..ir.nodes import Assign, Call, Expr, Kernel, Literal, Statement, Use, Variable
 from ..ir.walk import expressions, statements, used_variables
 from .instructions import (
@@ -35,7 +35,7 @@ TURNED_LINES = 32  # of K, that a warp transposes at a time
 LOADS = ("load", "box_load", "row_load")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Operand:
     """A tile that a dot reads; `swapped` when it reads the last two axes the other way round."""
 
@@ -43,7 +43,7 @@ class Operand:
     swapped: bool
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class HeldOperand:
     """A B that stays in registers (`held_operands.py`).
 
@@ -62,7 +62,7 @@ class HeldOperand:
     columns: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DotPlan:
     """One dot: its instruction, the layout of its accumulator, its operands and where they lie.
 
@@ -78,7 +78,7 @@ class DotPlan:
     a_in_registers: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Dots:
     """The plans of all dots by `id` of the statement, and the staged variables with the format of their tile."""
 
