@@ -48,7 +48,7 @@ def frozen(made: Any = None, /, *, eq: bool = True) -> Any:
     for name, function in shared.items():
         if name not in vars(made):
             setattr(made, name, function)
-    made = dataclass(frozen=sys.flags.dev_mode, slots=True, eq=False, repr=False)(made)
+    made = dataclass(frozen=sys.flags.dev_mode, slots=True, eq=False, repr=False, match_args=False)(made)
     compared = [one.name for one in fields(made) if one.compare]
     made._compared = attrgetter(*compared) if compared else type
     return made

@@ -8,6 +8,7 @@ by adding something that the loop does not change.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterator
 from dataclasses import replace
 from enum import Enum, auto
@@ -119,7 +120,8 @@ class Induction:
         if isinstance(expr, Use):
             return self._variable(expr, at, wanted, avoid)
         if isinstance(expr, (Call, CallFunction)):
-            return replace(expr, args=tuple(self._value(arg, at, wanted, avoid) for arg in expr.args))
+            args = tuple(self._value(arg, at, wanted, avoid) for arg in expr.args)
+            return expr if all(map(operator.is_, args, expr.args)) else replace(expr, args=args)
         return expr
 
     def _variable(self, use: Use, at: Statement, wanted: Statement, avoid: frozenset[Variable]) -> Expr:

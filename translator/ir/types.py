@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 from ..frozen import frozen
 from ..language.dtypes import DType, Element, PointerType
@@ -64,11 +63,11 @@ class ValueType:
 
     def with_shape(self, shape: tuple[int, ...]) -> ValueType:
         """The same elements in another shape."""
-        return replace(self, shape=shape)
+        return ValueType(self.element, shape)
 
     def with_element(self, element: Element) -> ValueType:
         """The same shape with other elements."""
-        return replace(self, element=element)
+        return ValueType(element, self.shape)
 
     def __str__(self) -> str:
         if not self.shape:
