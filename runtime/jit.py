@@ -38,6 +38,7 @@ from tilewright.runtime.choices import (
 from tilewright.runtime.compiled import CompiledKernel, Origin
 from tilewright.runtime.fast_path import FastPath, untraced
 from tilewright.runtime.fast_text import hold
+from tilewright.runtime.forks import preparing
 from tilewright.runtime.hooks import COMPILE_HOOKS, JitFunctionInfo
 from tilewright.runtime.kernel_interface import KernelInterface
 from tilewright.runtime.log import log, reason
@@ -157,23 +158,24 @@ class JITFunction(KernelInterface, KernelFunction):
         return found
 
     def _launch(self, args: tuple[Any, ...], grid: Any, warmup: bool, kwargs: dict[str, Any]) -> CompiledKernel | None:
-        bound, options, stream = self._bind(args, kwargs)
-        sizes = grid_sizes(grid, bound)
-        if warmup:
-            bound |= {p.name: MockTensor.wrap_dtype(bound[p.name]) for p in self.params if not p.is_constexpr}
-        call = specialise(self, bound, self.unspecialised)
-        if not warmup:
-            _check_memory(call)
-        mode = choose_mode(call)
+        with preparing():
+            bound, options, stream = self._bind(args, kwargs)
+            sizes = grid_sizes(grid, bound)
+            if warmup:
+                bound |= {p.name: MockTensor.wrap_dtype(bound[p.name]) for p in self.params if not p.is_constexpr}
+            call = specialise(self, bound, self.unspecialised)
+            if not warmup:
+                _check_memory(call)
+            mode = choose_mode(call)
+            if mode == "interpret":
+                from tilewright.runtime.interpreted import interpret
+            else:
+                compiled = self._find(call, options, mode, device_of(call))
         if mode == "interpret":
-            from tilewright.runtime.interpreted import interpret
-
             if not warmup and 0 not in sizes:
                 check_can_wait(options, sizes)
                 interpret(self, sizes, bound, options, self.unspecialised)
             return None
-        device = device_of(call)
-        compiled = self._find(call, options, mode, device)
         compiled.check_globals()
         if COMPILE_HOOKS and compiled.is_new:
             self._tell(compiled, call, options, warmup)
@@ -198,6 +200,7 @@ class JITFunction(KernelInterface, KernelFunction):
         """Compiles without launching; element types, such as torch.float32, may stand for arrays."""
         return self.launch(*args, grid=grid, warmup=True, **kwargs)
 
+    @preparing()
     def translate(self, signature: str, arch: str = "sm_90a", host: bool = False, **options: Any) -> Artifact:
         """The generated CUDA for a signature such as "*fp32:16, i32, 1024"; needs neither GPU nor arguments.
 
@@ -211,6 +214,7 @@ class JITFunction(KernelInterface, KernelFunction):
         artifact = translate(self, parse_signature(self, signature), chosen, find_target(arch))
         return with_host_function(artifact) if host else artifact
 
+    @preparing()
     def compile(self, signature: str, **options: Any) -> CompiledKernel:
         """The compiled kernel for a signature, for device 0 or else the host, to launch as `compiled[grid](*args)`."""
         from tilewright.runtime.driver import is_available
@@ -247,6 +251,7 @@ class JITFunction(KernelInterface, KernelFunction):
                     found = self._compiled[key] = self._compile(arguments, options, mode, device, target)
         return found
 
+    @preparing()
     def _compile(
         self, arguments: tuple[Argument, ...], options: Options, mode: str, device: int, target: Target
     ) -> CompiledKernel:

@@ -15,6 +15,7 @@ from tilewright.artifact import Artifact
 from tilewright.diagnostics import ToolchainError
 from tilewright.frozen import frozen
 from tilewright.runtime.cubin import resources
+from tilewright.runtime.forks import preparing
 from tilewright.runtime.nvrtc_version import remember, remembered
 
 INSTALL = (
@@ -188,6 +189,7 @@ def load_ahead(target: str) -> None:
     are looked for there too.
     """
 
+    @preparing()
     def load() -> None:
         with contextlib.suppress(ToolchainError):  # who needs NVRTC is told
             _run(NOTHING, "nothing.cu", [f"--gpu-architecture={target}"], "CUBIN")

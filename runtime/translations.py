@@ -39,7 +39,6 @@ from tilewright.language.dtypes import DTYPES_BY_NAME, DType, Element, PointerTy
 from tilewright.outside import Reading, UntoldError, as_read, function_mark, mark, read_again
 from tilewright.runtime import store
 from tilewright.runtime.folders import cache_folder
-from tilewright.runtime.forks import translating
 from tilewright.version import VERSION
 
 TEXT = "kernel.cu"
@@ -71,7 +70,7 @@ def translated(
         return found, False
     if meanwhile is not None:
         meanwhile()
-    with translating(), _without_collections():
+    with _without_collections():
         from tilewright.pipeline import translate
 
         artifact = translate(function, arguments, options, target)
