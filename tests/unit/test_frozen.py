@@ -10,7 +10,6 @@ from dataclasses import asdict, field, fields, replace
 from pathlib import Path
 
 import pytest
-
 from tilewright.frozen import frozen
 
 ROOT = Path(__file__).resolve().parent.parent.parent
