@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 from ..analysis.ranges import fits
 from ..diagnostics import CompilationError
+from ..frozen import frozen
 from ..ir.nodes import Call, CallFunction, DeviceFunction, Expr, Literal, Use, Variable
 from ..ir.walk import MOVES, subexpressions, used_variables
 from ..language.dtypes import DType, Element, PointerType, float32, float64
@@ -42,7 +42,7 @@ LONG = frozenset((*FUNCTIONS, "div", "fdiv", "div_rn"))  # on floats, several in
 NARROW = frozenset(("add", "sub", "mul", "neg", "shl", "invert"))  # C computes these in int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Text:
     """Spelled text and how tightly its outermost operator binds."""
 
