@@ -72,7 +72,8 @@ def describe_argument(argument: Argument) -> str:
         return f"({', '.join(describe_argument(item) for item in argument.items)})"
     if isinstance(argument, DescriptorArgument):
         padding = "" if argument.padding == "zero" else f", {argument.padding}"
-        return f"tensordesc<{argument.element}{list(argument.block_shape)}{padding}>"
+        fact = ":16" if all(argument.divisible_by_16) else ""
+        return f"tensordesc<{argument.element}{list(argument.block_shape)}{padding}>{fact}"
     return repr(argument.value)
 
 

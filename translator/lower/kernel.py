@@ -141,6 +141,8 @@ def _context(kernel: Kernel, facts: Facts, schedule: Schedule, in_turns: bool) -
 def _scopes(kernel: Kernel, facts: Facts, schedule: Schedule, names: Names) -> Scopes:
     """Where variables are declared; `names` learns which of them may share one: not those of arrays in shared memory."""
     scopes = find_scopes(kernel.body, {variable: facts.definitions[variable] for variable in facts.absorbed})
+    around = {one.variable for one in schedule.rings.ahead}  # declared in front of the loop that assigns them
+    scopes = replace(scopes, blocks={v: path[:-1] if v in around else path for v, path in scopes.blocks.items()})
     registers = set(scopes.blocks) - set(schedule.staged) - set(schedule.in_shared)
     names.apart = lambda one, other: {one, other} <= registers and scopes.apart(one, other)
     return scopes

@@ -12,13 +12,14 @@ from ..ir.walk import bodies, statements, subexpressions, used_variables
 from ..schedule.instructions import MAKER_REGISTERS, PRODUCER_REGISTERS, WARPGROUP, consumer_registers
 from ..schedule.producer import consumer_block, producer_block, shared_lines
 from .context import Context, ctype
+from .loop_bounds import loop_stop
 from .made_maps import announce_maps, begin_maps, end_maps
 from .programs import each_program, number_of_programs, program_variable
 from .ring_barriers import announce_rings, ready, ring_counters
 from .rings import l2_policies
 from .scopes import find_scopes
 from .staggered import first_turn
-from .statements import by_source, loop_stop, lower_block
+from .statements import by_source, lower_block
 from .unit import Blank, Branch, Line, Node
 
 
