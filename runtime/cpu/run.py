@@ -61,7 +61,11 @@ def as_started(
 
 @functools.lru_cache(maxsize=256)
 def _function(artifact: Artifact):  # type: ignore[no-untyped-def]
-    function = ctypes.CDLL(str(build_library(artifact))).tilewright_run
+    try:
+        library = ctypes.CDLL(str(build_library(artifact)))
+    except OSError:  # somebody emptied the cache before it was opened
+        library = ctypes.CDLL(str(build_library(artifact)))
+    function = library.tilewright_run
     function.restype = ctypes.c_char_p
     function.argtypes = [ctypes.c_uint] * 6 + [ctypes.c_void_p]
     return function
