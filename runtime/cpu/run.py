@@ -15,6 +15,7 @@ from tilewright.language.dtypes import DType, Element
 from tilewright.runtime.cpu.build import build_library
 from tilewright.runtime.cpu.tensor_maps import MAP_BYTES, encode_tensor_maps
 from tilewright.runtime.forks import ENGINE
+from tilewright.runtime.grids import in_a_row
 
 SCHEDULES = {"round_robin": 0, "reverse": 1, "greedy_low": 2, "greedy_high": 3, "random": 4}
 # When asynchronous copies and wgmmas are performed: at once, as late as their waits allow, or now so and now so.
@@ -54,7 +55,8 @@ def as_started(
     """The grid and the values of `artifact.launch_parameters` with which a launch of `grid` programs starts."""
     if not artifact.persistent:
         return grid, values
-    return (min(grid[0], RESIDENT_BLOCKS), *grid[1:]), (*values, grid[0])
+    (programs, y, z), counts = in_a_row(grid, artifact.program_axes)
+    return (min(programs, RESIDENT_BLOCKS), y, z), (*values, *counts)
 
 
 @functools.lru_cache(maxsize=256)

@@ -138,17 +138,17 @@ def _launch(context: Context, dynamic_bytes: int) -> tuple[str, ...]:
         for part in subexpressions(expr)
         if isinstance(part, Call) and part.op in ("program_id", "num_programs")
     }
-    grid = ", ".join("programs" if axis in axes else "1" for axis in range(3))
+    along = context.schedule.rings.program_axes
+    sides = ["programs" if axis in axes and axis >= along else "1" for axis in range(3)]
+    grid = ", ".join(["blocks", *sides[1:]] if along else sides)
     threads = context.schedule.launch_threads
     line = f"grid ({grid}), block ({threads}, 1, 1), dynamic shared memory {dynamic_bytes} bytes"
     kinds = _launch_kinds(context.schedule.options, context.schedule.target)
-    if not context.schedule.rings.persistent:
+    if not along:
         return (line, *kinds)
-    return (
-        line.replace("programs", "blocks", 1),
-        f"each block takes every gridDim.x-th of {context.num_programs()} programs, the first blockIdx.x",
-        *kinds,
-    )
+    order = ", x fastest" if along > 1 else ""
+    taken = f"each block takes every gridDim.x-th of {context.num_programs()} programs{order}, the first blockIdx.x"
+    return (line, taken, *kinds)
 
 
 def _launch_kinds(options: Options, target: Target) -> Iterator[str]:
