@@ -59,7 +59,6 @@ class Ring:
       ahead: the numbers that copies find their addresses by, in an order in which they can be read (`read_ahead.py`).
       like: the loop of an earlier ring whose stages and barriers this one goes on with (`shared_rings.py`).
       stagger: how its products are started ahead, where they are.
-      ahead_of: the dot whose operand an iteration computes for the next one, under its own products (`operands_ahead.py`).
     """
 
     loop: Variable
@@ -73,7 +72,6 @@ class Ring:
     ahead: tuple[ReadAhead, ...] = ()
     like: Variable | None = None
     stagger: Stagger | None = None
-    ahead_of: Assign | None = None
 
 
 @frozen
