@@ -67,7 +67,6 @@ TEMPLATES = (
     "named_barrier_sync",
     "block_reduce",
     "named_barrier_arrive",
-    "block_reduce",
     "block_reduce_rows",
     "grid_wait",
     "grid_release_dependents",
