@@ -27,6 +27,7 @@ TEMPLATES = (
     "divide",
     "square_root",
     "power_of_two",
+    "round_toward_zero",
     "sigmoid",
     "sigmoid_double",
     "small_pair",
