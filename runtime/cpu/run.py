@@ -61,8 +61,9 @@ def as_started(
 
 @functools.lru_cache(maxsize=256)
 def _function(artifact: Artifact):  # type: ignore[no-untyped-def]
+    path = build_library(artifact)
     try:
-        library = ctypes.CDLL(str(build_library(artifact)))
+        library = ctypes.CDLL(str(path))
     except OSError:  # somebody emptied the cache before it was opened
         library = ctypes.CDLL(str(build_library(artifact)))
     function = library.tilewright_run
