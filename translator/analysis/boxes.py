@@ -8,9 +8,10 @@ part of the mask must bound one coordinate by a function of the parameters.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import copysign
 
+from ..frozen import frozen
 from ..ir.nodes import Assign, Call, Effect, Expr, Kernel, Literal, Statement, Use, Variable
 from ..ir.types import ValueType
 from ..ir.walk import subexpressions, used_variables
@@ -26,7 +27,7 @@ from .settled import promised_divisors
 from .signs import find_signs
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Box:
     """`base[sum over dims of (start + position) * stride]`, zeros outside of the sizes.
 
@@ -47,7 +48,7 @@ class Box:
     whole: Expr | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NotABox:
     """`reason` is one clause, for the header of the text and for `explain`."""
 

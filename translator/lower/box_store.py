@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
+from ..frozen import frozen
 from ..ir.nodes import Call, Effect, Expr, Return, Use, Variable
 from ..ir.types import Dim, ValueType
 from ..ir.walk import statements
@@ -28,7 +28,7 @@ from .vectors import width_name
 BUFFERS = 2  # pieces in shared memory at once: one is written while the other is copied out
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Pieces:
     """How a tile is cut for its store: the number of the piece at hand, as text, how many there are, and their constant."""
 

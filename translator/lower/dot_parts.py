@@ -8,8 +8,7 @@ truncated, and what an infinity leaves for the lower parts is no number.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from ..frozen import frozen
 from ..ir.nodes import Assign, For
 from ..ir.types import ValueType
 from ..ir.walk import statements
@@ -33,7 +32,7 @@ PART_STAGES = 2
 PARTS = {2: ("high", "low"), 3: ("high", "middle", "low")}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PartsAhead:
     """The parts of the tiles of a loop's next iteration, which are written under the products of this one.
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
+from ..frozen import frozen
 from ..ir.nodes import Assign
 from ..schedule.dot_plan import DotPlan
 from ..schedule.dots import k_axis
@@ -77,7 +77,7 @@ def start_products(
     return tuple(nodes)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Fragments:
     """The registers that instructions take an A from.
 

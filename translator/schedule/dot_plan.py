@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from ..frozen import frozen
 from ..ir.nodes import Variable
 from .instructions import Instruction
 from .layout import Layout
 from .shared_tiles import SharedTile
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Operand:
     """A tile that a dot reads; `swapped` when it reads the last two axes the other way round."""
 
@@ -18,7 +17,7 @@ class Operand:
     swapped: bool
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class HeldOperand:
     """A B that stays in registers (`held_operands.py`).
 
@@ -37,7 +36,7 @@ class HeldOperand:
     columns: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DotPlan:
     """One dot: its instruction, the layout of its accumulator, its operands and where they lie.
 
@@ -74,7 +73,7 @@ class DotPlan:
         return Layout(self.layout.axes[::-1], self.layout.thread_bits) if self.exchanged else self.layout
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Dots:
     """The plans of all dots by `id` of the statement, and the staged variables with the format of their tile."""
 

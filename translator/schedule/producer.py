@@ -9,15 +9,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from ..analysis.structured import is_elementwise
+from ..frozen import frozen
 from ..ir.nodes import Assign, Call, Effect, Expr, For, If, Inlined, Kernel, Return, Statement, Variable, While
 from ..ir.walk import bodies, expressions, statements, used_variables
 from .pointers import pointer_sources, roots_of, roots_written
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SharedLines:
     """Source lines of which the producer and the others both execute something: all of it, or parts."""
 
