@@ -1,8 +1,9 @@
 """The signature of ahead-of-time translation: "*fp32:16, *fp32:16, i32, 1024".
 
 One entry per parameter, by position: a type (`*fp32`, `i32`, `fp16`), with `:16` when the value (or the address) is
-divisible by 16 and `:1` when it is 1; `tensordesc<fp16[128, 64]>` for a tensor descriptor with blocks of that shape; or
-the value of a compile-time parameter, or of any other that is to be one in this text: a number, True, False or None.
+divisible by 16 and `:1` when it is 1; `tensordesc<fp16[128, 64]>` for a tensor descriptor with blocks of that shape, with
+`:16` when all sides of the tensor are divisible by 16; or the value of a compile-time parameter, or of any other that is to
+be one in this text: a number, True, False or None.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from tilewright.diagnostics import SignatureError
 from tilewright.kernel_function import KernelFunction, KernelParameter
 from tilewright.language.dtypes import DTYPES_BY_NAME, PointerType
 
-DESCRIPTOR = re.compile(r"tensordesc<(\w+)\[([\d, ]+)\](?:, *(zero|nan))?>")
+DESCRIPTOR = re.compile(r"tensordesc<(\w+)\[([\d, ]+)\](?:, *(zero|nan))?>(:16)?")
 
 
 def parse_signature(function: KernelFunction, signature: str) -> tuple[Argument, ...]:
@@ -59,7 +60,7 @@ def _descriptor(name: str, text: str, where: str) -> Argument:
     if match is None or dtype is None:
         raise SignatureError(f"{where}: expected a descriptor such as tensordesc<fp16[128, 64]>, got {text!r}")
     block_shape = tuple(int(side) for side in match[2].split(","))
-    return DescriptorArgument(name, dtype, block_shape, (False,) * len(block_shape), match[3] or "zero")
+    return DescriptorArgument(name, dtype, block_shape, (bool(match[4]),) * len(block_shape), match[3] or "zero")
 
 
 def _entry(parameter: KernelParameter, text: str, position: int) -> Argument:

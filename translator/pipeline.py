@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from .artifact import (
@@ -19,6 +19,7 @@ from .artifact import (
     Target,
     TupleArgument,
 )
+from .frozen import frozen
 
 if TYPE_CHECKING:
     from .analysis.facts import Facts
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 STAGES = ("kernel", "facts", "schedule", "unit", "text")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Translation:
     """What every stage left."""
 
@@ -93,7 +94,7 @@ def _translate_stages(
         readings=kernel.readings,
         tensor_maps=schedule.rings.encoded,
         guards=schedule.rings.guards,
-        persistent=schedule.rings.persistent,
+        program_axes=schedule.rings.program_axes,
         cooperative=options.launch_cooperative_grid,
         dependent=options.launch_pdl and target.has_dependent_launch,
         static_shared_bytes=sum(array.size for array in unit.static_shared),

@@ -25,6 +25,7 @@ from .index_tiles import settle_index_tiles
 from .literals import literal_text
 from .made_maps import count_map_slots
 from .names import Names, entry_name
+from .programs import without_idle_places
 from .roles import UNNAMED_TILE, Roles
 from .scopes import Scopes, find_scopes
 from .shared_plan import loops_of_tiles, names_of_arrays, plan_shared, shared_alignment
@@ -49,7 +50,7 @@ def lower_kernel(kernel: Kernel, facts: Facts, schedule: Schedule, in_turns: boo
     context = _context(kernel, facts, schedule, in_turns)
     names = context.names
     body = settle_index_tiles(lower_body(context, kernel), lambda name: names.bearers(name) <= facts.index)
-    body = _name_launch_words(context, body)
+    body = _name_launch_words(context, without_idle_places(body))
     functions = _functions(context, kernel)
     for helper in context.speller.used_helpers:
         context.use_helper(helper)
@@ -71,7 +72,7 @@ def lower_kernel(kernel: Kernel, facts: Facts, schedule: Schedule, in_turns: boo
         name=entry_name(kernel.name, kernel.constants),
         parameters=(
             *(context.declaration(parameter.variable, None) for parameter in kernel.parameters),
-            *((f"int {context.num_programs()}",) if schedule.rings.persistent else ()),
+            *(f"int {context.launch_word('num_programs', axis)}" for axis in range(schedule.rings.program_axes)),
             *(f"const __grid_constant__ TensorMap {tensor_map.name}" for tensor_map in schedule.rings.encoded),
         ),
         bounds=bounds,
@@ -140,6 +141,8 @@ def _context(kernel: Kernel, facts: Facts, schedule: Schedule, in_turns: bool) -
 def _scopes(kernel: Kernel, facts: Facts, schedule: Schedule, names: Names) -> Scopes:
     """Where variables are declared; `names` learns which of them may share one: not those of arrays in shared memory."""
     scopes = find_scopes(kernel.body, {variable: facts.definitions[variable] for variable in facts.absorbed})
+    around = {one.variable for one in schedule.rings.ahead}  # declared in front of the loop that assigns them
+    scopes = replace(scopes, blocks={v: path[:-1] if v in around else path for v, path in scopes.blocks.items()})
     registers = set(scopes.blocks) - set(schedule.staged) - set(schedule.in_shared)
     names.apart = lambda one, other: {one, other} <= registers and scopes.apart(one, other)
     return scopes
