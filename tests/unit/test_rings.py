@@ -239,3 +239,12 @@ def test_the_multiplying_warps_compute_no_places_of_copies() -> None:
     for name in ("start_m", "start_n", "start_k"):
         assert len(re.findall(rf"int {name} =", artifact.source)) == 1, name
     assert "warning" not in nvrtc.compile_text(artifact).log
+
+
+def test_tensor_copies_fill_aligned_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where a line is a single chunk, so that none change places, and few stages are declared as arrays."""
+    monkeypatch.setattr("tilewright.schedule.rings.MOST_STAGES", 2)
+    text = planned(kernels.product, f"{USUAL}, 0, 1, 64, 8, 64", num_stages=2).artifact.source
+    (declared,) = re.findall(r"__shared__ (.*)\bb\[NUM_STAGES\]", text)
+    assert "tma_load_2d(b[stage]" in text and "b [64, 8]: shared, 2 stages of 1024 bytes, no swizzle" in text
+    assert declared == "__align__(128) half "
