@@ -85,6 +85,7 @@ TEMPLATES = (
     "transpose_bytes",
     "store_matrices",
     "store_matrices_across",
+    "load_byte_pair",
     "load_byte_pairs",
     "round_tf32",
     "split_tf32",
