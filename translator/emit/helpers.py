@@ -31,6 +31,7 @@ TEMPLATES = (
     "sigmoid_double",
     "small_pair",
     "byte_pair",
+    "fp8_pair",
     "in_register",
     "field_pair",
     "pack_pair",
