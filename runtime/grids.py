@@ -20,7 +20,7 @@ def started(grid: Grid, axes: int, resident: int) -> tuple[Grid, tuple[int, ...]
     if axes == 1:
         return (blocks_along_x(operator.index(x), y * z, resident), y, z), (x,)
     if axes == 2:
-        x, y, _ = boxes((operator.index(x), operator.index(y), 1), max(resident // z, 1))
+        x, y, _ = boxes((operator.index(x), operator.index(y), 1), resident // z)
         return (x, y, z), grid[:2]
     return boxes((operator.index(x), operator.index(y), operator.index(z)), resident), grid
 
@@ -44,6 +44,8 @@ def boxes(grid: Grid, resident: int) -> Grid:
     As few rounds as can be, and of such numbers of blocks those that read the least at a time: x and y are taken to be rows
     and columns of products, z to count these. Programs one by one, where that takes more than an eighth fewer rounds.
     """
+    if not resident:
+        return grid
     fewest = -(-math.prod(grid) // resident)
     best = fewest + fewest // 8, 0, grid
     for x in _even(grid[0], resident):
