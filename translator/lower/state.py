@@ -103,7 +103,7 @@ class Role:
     """The part of the block that is being written, where its warpgroups do different things."""
 
     name: str = ""  # "producer" or "consumer"; "" where all do the same
-    program_variable: Variable | None = None  # the user's name for the program that a block is at
+    program_variables: dict[int, Variable] = field(default_factory=dict)  # the user's names for where its program lies
     known_scalars: dict[str, str] = field(default_factory=dict)  # names of what precedes the roles, by its text
     loop_stops: dict[Variable, str] = field(default_factory=dict)  # where loops end, as far as it is known before
     set_up: list[Node] = field(default_factory=list)  # what the block does before the first statement
