@@ -21,8 +21,10 @@ from .artifact import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from .analysis.facts import Facts
-    from .ir.nodes import Kernel
+    from .ir.nodes import Assign, Kernel
     from .kernel_function import KernelFunction
     from .lower.unit import Unit
     from .schedule.plan import Schedule
@@ -115,6 +117,34 @@ def _prepared(kernel: Kernel, options: Options, target: Target) -> Kernel:
 
 
 def _fitted(kernel: Kernel, options: Options, target: Target) -> tuple[Kernel, Facts, Schedule, Unit]:
+    """Facts, decisions and unit of a kernel, its products as early as they can be where registers have room for that.
+
+    Raises:
+      OutOfResources: when the kernel does not fit at all.
+    """
+    from .schedule.early_products import serves, with_early_products
+
+    plain = _in_blocks(kernel, options, target)
+    early = with_early_products(kernel, _running_products(kernel, options, target))
+    if early is kernel:
+        return plain
+    found = _in_blocks(early, options, target)
+    return found if serves(found[2], plain[2]) else plain
+
+
+def _running_products(kernel: Kernel, options: Options, target: Target) -> Callable[[Assign], bool]:
+    """Whether a dot's products run while its warps do something else."""
+    from .analysis.facts import find_facts
+    from .schedule.dots import dot_statements, plan_dots
+
+    dots = list(dot_statements(kernel))
+    plans = plan_dots(kernel, find_facts(kernel), options, target).plans if len(dots) > 1 else {}
+    kinds = {key: plan.instruction for key, plan in plans.items()}
+    running = {key for key, how in kinds.items() if how.kind == "wgmma" and how.split is None}
+    return lambda dot: id(dot) in running
+
+
+def _in_blocks(kernel: Kernel, options: Options, target: Target) -> tuple[Kernel, Facts, Schedule, Unit]:
     """Facts, decisions and unit of a kernel, for two blocks on a multiprocessor where these pay and fit.
 
     Raises:

@@ -31,7 +31,7 @@ from .loads_in_flight import blocks_for_loads
 from .paths import operand_axes, result_axes
 from .plan import Conversion, Schedule
 from .register_operands import with_register_operands
-from .registers import blocks_beside, choose_shared, needs_whole_multiprocessor, peak_registers
+from .registers import REGISTER_FILE, blocks_beside, choose_shared, needs_whole_multiprocessor, peak_registers
 from .ring_plan import Rings
 from .rings import with_stages
 from .second_block import wants_second_block
@@ -41,6 +41,7 @@ from .warp_copies import choose_warp_copies
 
 LARGEST_REPEAT = 16  # elements that lie in one word and go to one thread
 LANES = 32
+MOST_OF_THREAD = 255  # registers
 
 
 def choose_layouts(
@@ -66,8 +67,11 @@ def choose_layouts(
     kept = choose_kept(kernel, facts, in_registers, problem.answers, conversions, rings, bool(dots.plans))
     in_shared = choose_shared(kernel, kept.facts, kept.layouts, num_threads, room)
     peak = peak_registers(kernel, kept.facts, kept.layouts) + sums_apart(dots)
+    most = REGISTER_FILE // (num_threads * blocks)
     if rings.has_producer:
-        spare = consumer_registers(options.num_warps, blocks) - OTHER_REGISTERS - peak
+        most = consumer_registers(options.num_warps, blocks)
+    spare = min(most, MOST_OF_THREAD) - OTHER_REGISTERS - peak
+    if rings.has_producer:
         rings = stagger_rings(kernel, kept.facts, dots, kept.layouts, rings, spare)
     crowded = needs_whole_multiprocessor(peak, num_threads)
     beside = blocks_beside(in_shared, kept.layouts, num_threads, target.max_dynamic_shared_bytes)
@@ -97,6 +101,7 @@ def choose_layouts(
         block_copies=block_copies,
         blocks_per_multiprocessor=made_room_for or planned or (1 if crowded else loading),
         wants_second_block=blocks == 1 and wants_second_block(rings, dots, peak, options.num_warps),
+        spare_registers=spare,
         options=options,
         target=target,
     )

@@ -47,6 +47,7 @@ class Schedule:
       blocks_per_multiprocessor: how many the register allocation must leave room for; None leaves it to ptxas. 1 keeps
         ptxas from spilling in pursuit of an occupancy that the tiles rule out.
       wants_second_block: whether a schedule for two of them should be tried (`second_block.py`).
+      spare_registers: of a multiplying thread, beside those of tiles where these are most; negative where tiles want more.
     """
 
     layouts: dict[Variable, Layout]
@@ -64,6 +65,7 @@ class Schedule:
     block_copies: dict[Variable, BlockCopy]
     blocks_per_multiprocessor: int | None
     wants_second_block: bool
+    spare_registers: int
     options: Options
     target: Target
 
