@@ -6,7 +6,8 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from .artifact import (
@@ -74,7 +75,7 @@ def _translate_stages(
         from .ir.verify import verify
 
         verify(kernel)
-    kernel, facts, schedule, unit = _fitted(_prepared(kernel, options, target), options, target)
+    kernel, facts, schedule, unit = _fitted(kernel, options, target)
     text, lines = render(unit)
     artifact = Artifact(
         source=text,
@@ -119,12 +120,20 @@ def _prepared(kernel: Kernel, options: Options, target: Target) -> Kernel:
 def _fitted(kernel: Kernel, options: Options, target: Target) -> tuple[Kernel, Facts, Schedule, Unit]:
     """Facts, decisions and unit of a kernel, its products as early as they can be where registers have room for that.
 
+    Where a thread cannot hold its tiles, and the multiprocessor has more registers than that many threads can have, the block
+    gets twice the warps that were asked for.
+
     Raises:
       OutOfResources: when the kernel does not fit at all.
     """
+    from .diagnostics import OutOfResources
     from .schedule.early_products import serves, with_early_products
 
+    written, kernel = kernel, _prepared(kernel, options, target)
     plain = _in_blocks(kernel, options, target)
+    if plain[2].wants_more_warps:
+        with suppress(OutOfResources):
+            return _fitted(written, replace(options, num_warps=2 * options.num_warps), target)
     early = with_early_products(kernel, _running_products(kernel, options, target))
     if early is kernel:
         return plain

@@ -31,7 +31,7 @@ from .loads_in_flight import blocks_for_loads
 from .paths import operand_axes, result_axes
 from .plan import Conversion, Schedule
 from .register_operands import with_register_operands
-from .registers import REGISTER_FILE, blocks_beside, choose_shared, needs_whole_multiprocessor, peak_registers
+from .registers import MOST_OF_THREAD, REGISTER_FILE, blocks_beside, choose_shared, needs_whole_multiprocessor, peak_registers
 from .ring_plan import Rings
 from .rings import with_stages
 from .second_block import wants_second_block
@@ -41,7 +41,6 @@ from .warp_copies import choose_warp_copies
 
 LARGEST_REPEAT = 16  # elements that lie in one word and go to one thread
 LANES = 32
-MOST_OF_THREAD = 255  # registers
 
 
 def choose_layouts(
@@ -100,7 +99,7 @@ def choose_layouts(
         warp_copies=warp_copies,
         block_copies=block_copies,
         blocks_per_multiprocessor=made_room_for or planned or (1 if crowded else loading),
-        wants_second_block=blocks == 1 and wants_second_block(rings, dots, peak, options.num_warps),
+        wants_second_block=blocks == 1 and wants_second_block(kernel, rings, dots, peak, options.num_warps),
         spare_registers=spare,
         options=options,
         target=target,

@@ -10,6 +10,7 @@ from .block_copies import BlockCopy
 from .dots import DotPlan
 from .layout import Layout
 from .recomputed import Recomputed
+from .registers import MOST_OF_THREAD, REGISTER_FILE
 from .ring_plan import Rings
 from .shared_tiles import SharedTile
 from .warp_copies import WarpCopy
@@ -73,6 +74,12 @@ class Schedule:
     def functions(self) -> frozenset[Variable]:
         """Tiles that are functions of the register's index instead of arrays."""
         return self.recomputed.variables | self.late_loads
+
+    @property
+    def wants_more_warps(self) -> bool:
+        """Whether threads cannot hold their tiles for products, and twice as many would find registers for them."""
+        alone = self.options.maxnreg is None and 2 * self.num_threads * MOST_OF_THREAD <= REGISTER_FILE
+        return bool(self.dots) and self.spare_registers < 0 and alone
 
     @property
     def num_threads(self) -> int:
