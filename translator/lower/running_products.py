@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from ..ir.nodes import Assign, Call, Statement, Use
+from ..ir.nodes import Assign, Call, Statement, Use, Variable
 from ..ir.walk import assigned_variables, expressions, used_variables
 from .context import Context
 from .unit import Line, Node
@@ -25,6 +25,24 @@ def running_on(context: Context, allowed: bool) -> Iterator[None]:
         yield
     finally:
         context.stages.may_run_on = before
+
+
+def dots_behind(context: Context, block: tuple[Statement, ...]) -> dict[int, tuple[Assign, ...]]:
+    """By `id` of a dot, the dots right behind it in a block, whose operands can be copied with its own."""
+    found: dict[int, tuple[Assign, ...]] = {}
+    for place, first in enumerate(block):
+        sums, others = list[Variable](), list[Assign]()
+        for statement in block[place:]:
+            plan = context.schedule.dots.get(id(statement))
+            if plan is None or not isinstance(statement, Assign) or plan.instruction.kind != "wgmma":
+                break
+            if plan.instruction.split or not {plan.a.variable, plan.b.variable}.isdisjoint(sums):
+                break
+            sums.append(statement.target)
+            others.append(statement)
+        if len(others) > 1:
+            found[id(first)] = tuple(others[1:])
+    return found
 
 
 def runs_on(context: Context, statement: Assign) -> bool:

@@ -84,6 +84,7 @@ class Stages:
     in_flight: frozenset[int] = frozenset()  # dots that the loop around them waits for
     may_run_on: bool = False  # whether a dot leaves the wait for its products to what needs them
     running: tuple[Assign, ...] = ()  # dots that have done so, in the order of their products
+    next_dots: dict[int, tuple[Assign, ...]] = field(default_factory=dict)  # the dots right behind one, by `id` of it
     started: frozenset[int] = frozenset()  # dots that the loop around them starts before its statements
     parts_ahead: PartsAhead | None = None  # of the loop around
     postponed: frozenset[int] = frozenset()  # dots whose products it starts in the next iteration

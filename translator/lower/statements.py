@@ -43,7 +43,7 @@ from .repack import lower_repack
 from .ring_copies import lower_copying_loop
 from .rings import lower_box_load, lower_consumer_loop, lower_producer_loop
 from .row_copies import lower_row_load
-from .running_products import running_on, wait_before, wait_for_all
+from .running_products import dots_behind, running_on, wait_before, wait_for_all
 from .spell import assigned, inverse
 from .staggered import lower_staggered_loop
 from .state import Accesses
@@ -241,13 +241,18 @@ def _lower_if(context: Context, statement: If) -> tuple[Node, ...]:
 
 
 def repeated(
-    context: Context, loop: For | While | None, blocks: Callable[[], tuple[Node, ...]], ordered: bool = False
-) -> tuple[Node, ...]:
-    """The body of a loop, with the barriers that its own previous trip makes necessary; of trips that are `ordered`, none."""
+    context: Context, loop: For | While | None, blocks: Callable[[], tuple[Node, ...]], ordered: bool = False,
+    meet: bool = False,
+) -> tuple[Node, ...]:  # fmt: skip
+    """The body of a loop, with the barriers that its own previous trip makes necessary.
+
+    Trips that are `ordered` need none for what they load and store; where all threads `meet` before the body, nobody reads
+    shared memory any more.
+    """
     entry, before = set(context.shared.being_read), context.order.snapshot()
     last = context.order.left_by.get(id(loop), ({}, {}))
     while True:
-        context.shared.being_read, context.stages.copied = set(entry), {}
+        context.shared.being_read, context.stages.copied = set() if meet else set(entry), {}
         context.order.restore(before)
         context.order.merge(last)
         nodes = blocks()
@@ -277,6 +282,7 @@ def _together(accesses: Accesses, others: Accesses) -> Accesses:
 
 def _trip(context: Context, block: tuple[Statement, ...]) -> tuple[Node, ...]:
     """The body of a loop: at its end, all products are complete."""
+    context.stages.next_dots |= dots_behind(context, block)
     with running_on(context, True):
         return (*lower_block(context, block), *wait_for_all(context))
 
@@ -323,8 +329,10 @@ def _lower_ring(context: Context, statement: For, ring: Ring, bounds: tuple[str,
     header = _for_header(statement, name, start, stop, step)
 
     def body(block: tuple[Statement, ...]) -> tuple[Node, ...]:
-        # A trip of copies for all begins with a barrier.
-        return repeated(context, statement, lambda: _trip(context, block), ordered=ring.kind == "cp_async")
+        begins_with_barrier = ring.kind == "cp_async"
+        return repeated(
+            context, statement, lambda: _trip(context, block), ordered=begins_with_barrier, meet=begins_with_barrier
+        )
 
     if ring.kind == "own":
         return (*nodes, *lower_own_loop(context, statement, ring, (start, stop, step), header, body))

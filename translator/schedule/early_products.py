@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from .plan import Schedule
 
 PREPARING = MOVES | {"cast"}  # what may precede a product that another one then waits behind
-STARTED, MOVED = "its product starts here", "moved up"
+STARTED, PREPARED, MOVED = "its product starts here", "what its product reads", "moved up"
 
 
 def with_early_products(kernel: Kernel, runs: Callable[[Assign], bool]) -> Kernel:
@@ -80,7 +80,7 @@ class _Order:
         if not moved:
             return block
         self.moved = True
-        return _noted(block, result, moved)
+        return self._noted(result, moved)
 
     def _is_product(self, statement: Statement) -> bool:
         value = statement.value if isinstance(statement, Assign) else None
@@ -151,6 +151,34 @@ class _Order:
         operands = {v for arg in value.args[:2] for v in used_variables(arg)}
         return isinstance(start, Use) and start.variable is product.target and product.target not in operands
 
+    def _noted(self, order: list[Statement], moved: set[int]) -> tuple[Statement, ...]:
+        """The statements in their new order; source lines that came apart, or out of order, say so."""
+        runs: list[list[Statement]] = []
+        for statement in order:
+            if runs and runs[-1][0].origin == statement.origin:
+                runs[-1].append(statement)
+            else:
+                runs.append([statement])
+        pieces: dict[Origin, int] = {}
+        for run in runs:
+            pieces[run[0].origin] = pieces.get(run[0].origin, 0) + 1
+        result: list[Statement] = []
+        seen: dict[Origin, int] = {}
+        for run in runs:
+            origin = run[0].origin
+            seen[origin] = seen.get(origin, 0) + 1
+            if seen[origin] < pieces[origin]:
+                note = STARTED if any(map(self._is_product, run)) else PREPARED
+                new = _with_note(origin, note, seen[origin] == 1)
+            elif pieces[origin] > 1:
+                new = replace(origin, comments=(), blank_before=False)
+            elif any(id(statement) in moved for statement in run):
+                new = _with_note(origin, MOVED, True)
+            else:
+                new = origin
+            result += [replace(statement, origin=new) for statement in run]
+        return tuple(result)
+
 
 def _conflict(mover: Statement, other: Statement) -> bool:
     """Whether the order of two statements counts."""
@@ -168,34 +196,6 @@ def _writes(statement: Statement) -> set[Variable]:
 def _is_load(statement: Statement) -> bool:
     value = statement.value if isinstance(statement, Assign) else None
     return isinstance(value, Call) and value.op == "load"
-
-
-def _noted(block: tuple[Statement, ...], order: list[Statement], moved: set[int]) -> tuple[Statement, ...]:
-    """The statements in their new order; source lines that came apart, or out of order, say so."""
-    runs: list[list[Statement]] = []
-    for statement in order:
-        if runs and runs[-1][0].origin == statement.origin:
-            runs[-1].append(statement)
-        else:
-            runs.append([statement])
-    pieces: dict[Origin, int] = {}
-    for run in runs:
-        pieces[run[0].origin] = pieces.get(run[0].origin, 0) + 1
-    result: list[Statement] = []
-    seen: dict[Origin, int] = {}
-    for run in runs:
-        origin = run[0].origin
-        seen[origin] = seen.get(origin, 0) + 1
-        if seen[origin] < pieces[origin]:
-            new = _with_note(origin, STARTED, seen[origin] == 1)
-        elif pieces[origin] > 1:
-            new = replace(origin, comments=(), blank_before=False)
-        elif any(id(statement) in moved for statement in run):
-            new = _with_note(origin, MOVED, True)
-        else:
-            new = origin
-        result += [replace(statement, origin=new) for statement in run]
-    return tuple(result)
 
 
 def _with_note(origin: Origin, note: str, comments: bool) -> Origin:
