@@ -11,11 +11,11 @@ import json
 import shutil
 import time
 import warnings
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from tilewright.artifact import Artifact
+from tilewright.frozen import frozen
 from tilewright.runtime import store
 from tilewright.runtime.folders import BOUND, bound_bytes, cache_folder
 from tilewright.runtime.log import log, reason
@@ -109,7 +109,7 @@ def _write(key: str, parts: dict[str, str], artifact: Artifact, cubin: Cubin) ->
 # ------------------------------------------------------------------------------------------------------ for people
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Listed:
     """A kernel in the cache."""
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import ctypes
 import hashlib
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 from tilewright.artifact import Artifact, Options, launch_conditions
 from tilewright.diagnostics import ArgumentKindError, GlobalChangedError
+from tilewright.frozen import frozen
 from tilewright.kernel_function import KernelFunction
 from tilewright.language.constexpr import unwrap
 from tilewright.outside import outer_value
@@ -24,13 +26,14 @@ from tilewright.runtime.tensor_maps import integer_places
 from tilewright.runtime.tracing import RecordedLaunch, recording
 
 if TYPE_CHECKING:
+    from tilewright.runtime.cpu import Buffer
     from tilewright.runtime.fast_path import FastPath
     from tilewright.runtime.jit import JITFunction
     from tilewright.runtime.launcher import Launcher
     from tilewright.runtime.nvrtc import Cubin
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Metadata(Options):
     """The options of a translation and what came of it; `shared` is the shared memory of a block in bytes."""
 
@@ -40,7 +43,7 @@ class Metadata(Options):
     hash: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Origin:
     """The function that a compiled kernel was made from, and the key of its specialisation."""
 
@@ -79,6 +82,10 @@ class CompiledKernel:
         known: dict[str, str | bytes] = {"cu": self.source}
         if mode == "gpu":
             known["cubin"] = self._load()
+        else:
+            from tilewright.runtime import cpu  # now, since no fork is to find it half imported (see `forks`)
+
+            self._cpu = cpu
         self.asm = Assembly(artifact, known)
 
     def _load(self) -> bytes:
@@ -170,9 +177,7 @@ class CompiledKernel:
     def finish(self) -> None:
         """Does now what the first launch would do: builds the CPU's library."""
         if self.mode == "cpu":
-            from tilewright.runtime.cpu.build import build_library
-
-            build_library(self.artifact)
+            self._cpu.build_library(self.artifact)
 
     def launch(self, grid: tuple[int, int, int], call: Call, stream: Any = None) -> None:
         """Runs the kernel on the values of a call, between the hooks; or writes the launch down for a traced program."""
@@ -213,9 +218,7 @@ class CompiledKernel:
         if self.mode == "check":
             self._check(grid, call)
         else:
-            from tilewright.runtime.cpu import run
-
-            run(self.artifact, grid, call.values)
+            self._cpu.run(self.artifact, grid, call.values)
 
     def _check_writable(self, call: Call) -> None:
         for name, array in call.arrays:
@@ -225,11 +228,6 @@ class CompiledKernel:
                 )
 
     def _check(self, grid: tuple[int, int, int], call: Call) -> None:
-        import ctypes
-
-        from tilewright.runtime.cpu import check
-        from tilewright.runtime.cpu.check import Buffer
-
         buffers: list[Buffer] = []
         for name, array in call.arrays:
             if array.size == UNKNOWN:
@@ -237,5 +235,5 @@ class CompiledKernel:
             if all(buffer.address != array.address for buffer in buffers):
                 memory = memoryview((ctypes.c_char * array.size).from_address(array.address)).cast("B")
                 content = memory if array.writable else memory.toreadonly()
-                buffers.append(Buffer(array.address, content, name))
-        check(self.artifact, grid, call.values, buffers)
+                buffers.append(self._cpu.Buffer(array.address, content, name))
+        self._cpu.check(self.artifact, grid, call.values, buffers)

@@ -9,9 +9,6 @@ from __future__ import annotations
 import functools
 import hashlib
 import inspect
-import os
-import threading
-import weakref
 from collections.abc import Callable
 from dataclasses import asdict, replace
 from typing import Any
@@ -38,6 +35,7 @@ from tilewright.runtime.choices import (
 from tilewright.runtime.compiled import CompiledKernel, Origin
 from tilewright.runtime.fast_path import FastPath, untraced
 from tilewright.runtime.fast_text import hold
+from tilewright.runtime.forks import ForkLock, preparing
 from tilewright.runtime.hooks import COMPILE_HOOKS, JitFunctionInfo
 from tilewright.runtime.kernel_interface import KernelInterface
 from tilewright.runtime.log import log, reason
@@ -53,18 +51,6 @@ from tilewright.schedule.targets import find_target
 __all__ = [
     "JITFunction", "KernelInterface", "MockTensor", "TensorWrapper", "constexpr_function", "jit", "reinterpret",
 ]  # fmt: skip
-
-# A process that was forked while another thread compiled must not wait for that thread.
-_KERNELS: weakref.WeakSet[JITFunction] = weakref.WeakSet()
-
-
-def _forked() -> None:
-    for kernel in _KERNELS:
-        kernel._lock, kernel._compiling = threading.Lock(), {}
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forked)
 
 
 class JITFunction(KernelInterface, KernelFunction):
@@ -91,11 +77,10 @@ class JITFunction(KernelInterface, KernelFunction):
         self._called = repr
         self._signature = inspect.signature(fn)
         self._compiled: dict[Any, CompiledKernel] = {}
-        self._lock = threading.Lock()
+        self._lock = ForkLock()
         self._known: list[dict[str, Any]] = []  # what was compiled, for the log
-        self._compiling: dict[Any, threading.Lock] = {}
+        self._compiling: dict[Any, ForkLock] = {}
         self._fast = FastPath(self)
-        _KERNELS.add(self)
 
     def __reduce__(self) -> str:
         """Other processes find a kernel where this one did: in its module."""
@@ -157,23 +142,24 @@ class JITFunction(KernelInterface, KernelFunction):
         return found
 
     def _launch(self, args: tuple[Any, ...], grid: Any, warmup: bool, kwargs: dict[str, Any]) -> CompiledKernel | None:
-        bound, options, stream = self._bind(args, kwargs)
-        sizes = grid_sizes(grid, bound)
-        if warmup:
-            bound |= {p.name: MockTensor.wrap_dtype(bound[p.name]) for p in self.params if not p.is_constexpr}
-        call = specialise(self, bound, self.unspecialised)
-        if not warmup:
-            _check_memory(call)
-        mode = choose_mode(call)
+        with preparing():
+            bound, options, stream = self._bind(args, kwargs)
+            sizes = grid_sizes(grid, bound)
+            if warmup:
+                bound |= {p.name: MockTensor.wrap_dtype(bound[p.name]) for p in self.params if not p.is_constexpr}
+            call = specialise(self, bound, self.unspecialised)
+            if not warmup:
+                _check_memory(call)
+            mode = choose_mode(call)
+            if mode == "interpret":
+                from tilewright.runtime.interpreted import interpret
+            else:
+                compiled = self._find(call, options, mode, device_of(call))
         if mode == "interpret":
-            from tilewright.runtime.interpreted import interpret
-
             if not warmup and 0 not in sizes:
                 check_can_wait(options, sizes)
                 interpret(self, sizes, bound, options, self.unspecialised)
             return None
-        device = device_of(call)
-        compiled = self._find(call, options, mode, device)
         compiled.check_globals()
         if COMPILE_HOOKS and compiled.is_new:
             self._tell(compiled, call, options, warmup)
@@ -198,19 +184,23 @@ class JITFunction(KernelInterface, KernelFunction):
         """Compiles without launching; element types, such as torch.float32, may stand for arrays."""
         return self.launch(*args, grid=grid, warmup=True, **kwargs)
 
-    def translate(self, signature: str, arch: str = "sm_90a", host: bool = False, **options: Any) -> Artifact:
+    @preparing()
+    def translate(
+        self, signature: str, arch: str = "sm_90a", host: bool = False, name: str = "", **options: Any
+    ) -> Artifact:
         """The generated CUDA for a signature such as "*fp32:16, i32, 1024"; needs neither GPU nor arguments.
 
         With `host` the text ends in `launch_<kernel>`, a C++ function that launches it. `guards=False` gives text that is
-        right for all values.
+        right for all values. `name` is another name for the kernel: two in one program must not have the same.
         """
         from tilewright.emit.host import with_host_function
         from tilewright.pipeline import translate
 
         chosen = make_options(options, self.debug)
-        artifact = translate(self, parse_signature(self, signature), chosen, find_target(arch))
+        artifact = translate(self, parse_signature(self, signature), chosen, find_target(arch), name)
         return with_host_function(artifact) if host else artifact
 
+    @preparing()
     def compile(self, signature: str, **options: Any) -> CompiledKernel:
         """The compiled kernel for a signature, for device 0 or else the host, to launch as `compiled[grid](*args)`."""
         from tilewright.runtime.driver import is_available
@@ -240,13 +230,14 @@ class JITFunction(KernelInterface, KernelFunction):
         found = self._compiled.get(key)
         if found is None:
             with self._lock:  # one lock a specialisation: different ones are compiled at the same time
-                own = self._compiling.setdefault(key, threading.Lock())
+                own = self._compiling.setdefault(key, ForkLock())
             with own:
                 found = self._compiled.get(key)
                 if found is None:
                     found = self._compiled[key] = self._compile(arguments, options, mode, device, target)
         return found
 
+    @preparing()
     def _compile(
         self, arguments: tuple[Argument, ...], options: Options, mode: str, device: int, target: Target
     ) -> CompiledKernel:

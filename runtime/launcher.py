@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import operator
 import struct
 from collections.abc import Sequence
 from typing import Any
@@ -16,6 +15,7 @@ from typing import Any
 from tilewright.artifact import Artifact
 from tilewright.diagnostics import CooperativeGridError
 from tilewright.runtime.driver import bindings, in_context, refusal, resident_blocks, set_current_if_none
+from tilewright.runtime.grids import started
 from tilewright.runtime.packing import (
     COOPERATIVE,
     PROGRAMMATIC_SERIALIZATION,
@@ -65,6 +65,7 @@ class Launcher:
         """Starts the kernel on a stream; returns at once, with the driver's status.
 
         Raises:
+          GridError: when the programs are too many for blocks that run several of them.
           TensorMapError: when a tensor map cannot be encoded.
           struct.error, TypeError: when the grid is not of integers.
         """
@@ -79,12 +80,12 @@ class Launcher:
         """A block with a launch's shape and arguments, and the tensor maps that it points to, which its user keeps alive.
 
         Raises:
-          TensorMapError, struct.error, TypeError: as `launch`.
+          GridError, TensorMapError, struct.error, TypeError: as `launch`.
         """
         encodings = self._encode(values) if self._encode is not None else ()
         if self.resident:
-            values = (*values, operator.index(x))
-            x = blocks_along_x(x, y * z, self.resident)
+            (x, y, z), counts = started((x, y, z), self._artifact.program_axes, self.resident)
+            values = (*values, *counts)
         try:
             block = self._free.pop()
         except IndexError:
@@ -117,18 +118,6 @@ class Launcher:
             )
         if status != 0:
             raise refusal(status, f" at the launch of {self._artifact.kernel_name}")
-
-
-def blocks_along_x(programs: int, others: int, resident: int) -> int:
-    """Blocks along x of a kernel whose blocks can run several programs, for a grid of `programs` times `others`.
-
-    As many as the device holds at once (`resident`), unless programs one by one would take fewer rounds: all blocks run the
-    programs of one place along the other axes, so that some multiprocessors may have no block, or fewer programs than others.
-    """
-    most = resident // others
-    if most and -(-programs // most) <= -(-programs * others // resident):
-        return min(programs, most)
-    return programs
 
 
 def _attributes(artifact: Artifact) -> list[int]:

@@ -16,10 +16,10 @@ import shutil
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tilewright.frozen import frozen
 from tilewright.runtime.file_lock import locked
 
 FACTS = "facts.json"
@@ -32,7 +32,7 @@ OCCUPIED = (errno.ENOTEMPTY, errno.EEXIST, errno.EACCES)  # the last is Windows'
 KEPT_SHARE = 0.8  # of the bound is left after entries have gone
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Entry:
     """One entry: its key, its folder, the bytes it takes, when it was last used (seconds since 1970)."""
 

@@ -39,7 +39,6 @@ from tilewright.language.dtypes import DTYPES_BY_NAME, DType, Element, PointerTy
 from tilewright.outside import Reading, UntoldError, as_read, function_mark, mark, read_again
 from tilewright.runtime import store
 from tilewright.runtime.folders import cache_folder
-from tilewright.runtime.forks import translating
 from tilewright.version import VERSION
 
 TEXT = "kernel.cu"
@@ -71,7 +70,7 @@ def translated(
         return found, False
     if meanwhile is not None:
         meanwhile()
-    with translating(), _without_collections():
+    with _without_collections():
         from tilewright.pipeline import translate
 
         artifact = translate(function, arguments, options, target)
@@ -217,7 +216,7 @@ def _as_json(artifact: Artifact) -> dict[str, Any]:
         "target": artifact.target,
         "num_threads": artifact.num_threads,
         "shared_bytes": artifact.shared_bytes,
-        "parameters": [(one.name, _spelled(one.element), one.path) for one in artifact.parameters],
+        "parameters": [(p.name, _spelled(p.element), p.path, p.divisibility) for p in artifact.parameters],
         "writes": artifact.writes,
         "lines": artifact.lines,
         "file": artifact.file,
@@ -226,7 +225,7 @@ def _as_json(artifact: Artifact) -> dict[str, Any]:
             for one in artifact.tensor_maps
         ],
         "guards": artifact.guards,
-        "persistent": artifact.persistent,
+        "program_axes": artifact.program_axes,
         "cooperative": artifact.cooperative,
         "dependent": artifact.dependent,
         "static_shared_bytes": artifact.static_shared_bytes,
@@ -245,7 +244,8 @@ def _artifact(
         num_threads=facts["num_threads"],
         shared_bytes=facts["shared_bytes"],
         parameters=tuple(
-            LaunchParameter(name, _element(word), tuple(path)) for name, word, path in facts["parameters"]
+            LaunchParameter(name, _element(word), tuple(path), divisor)
+            for name, word, path, divisor in facts["parameters"]
         ),
         writes=tuple(facts["writes"]),
         lines=tuple((generated, own) for generated, own in facts["lines"]),
@@ -257,7 +257,7 @@ def _artifact(
             for name, word, base, sizes, strides, box, swizzle in facts["tensor_maps"]
         ),
         guards=tuple(facts["guards"]),
-        persistent=facts["persistent"],
+        program_axes=facts["program_axes"],
         cooperative=facts["cooperative"],
         dependent=facts["dependent"],
         static_shared_bytes=facts["static_shared_bytes"],

@@ -60,7 +60,7 @@ class Simulation:
     """One block of a kernel's text, executed once under a random schedule."""
 
     def __init__(self, artifact: Artifact, values: dict[str, int], seed: int) -> None:
-        """`values` are the scalars of the launch: parameters, `own_block`, `num_blocks`, `num_programs`."""
+        """`values` are the scalars of the launch: parameters, `own_block`, `num_blocks`, all programs."""
         text = artifact.source
         self.random = random.Random(seed)
         names = constants(text, values)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import shutil
 import subprocess
 from pathlib import Path
@@ -29,11 +30,14 @@ RUNTIME = """
 #include <cstdio>
 #include <cuda.h>
 #define CUDART_VERSION 13000
-enum cudaError_t { cudaSuccess, cudaErrorInvalidValue, cudaErrorNotSupported };
+enum cudaError_t { cudaSuccess, cudaErrorInvalidValue, cudaErrorNotSupported, cudaErrorInvalidConfiguration = 9 };
 enum cudaDriverEntryPointQueryResult { cudaDriverEntryPointSuccess };
 enum { cudaEnableDefault, cudaFuncAttributeMaxDynamicSharedMemorySize, cudaDevAttrMultiProcessorCount };
 using cudaStream_t = void*;
-struct dim3 { unsigned x, y, z; };
+struct dim3 {
+    unsigned x, y, z;
+    dim3(unsigned x, unsigned y = 1, unsigned z = 1) : x(x), y(y), z(z) {}
+};
 struct half { short bits; };
 struct alignas(64) TensorMap { unsigned char opaque[128]; };
 
@@ -97,9 +101,9 @@ int main()
 """
 
 
-def wide_artifact() -> Artifact:
+def wide_artifact(axes: int = 1) -> Artifact:
     """The fabricated kernel as a persistent one, with arithmetic of every kind in its guards and tensor maps."""
-    return artifact(guards=("M % 128 == 0", "M * stride < 400000000000"), persistent=True)
+    return artifact(guards=("M % 128 == 0", "M * stride < 400000000000"), program_axes=axes)
 
 
 def test_the_text(request: pytest.FixtureRequest) -> None:
@@ -110,22 +114,24 @@ def test_the_text(request: pytest.FixtureRequest) -> None:
     assert max(map(len, text.splitlines())) <= 110
 
 
-def test_the_host_runs_it(tmp_path: Path) -> None:
-    """With CUDA's own `cuda.h`, a runtime that prints what it is asked, and a kernel that prints its arguments."""
+def printed(text: str, tmp_path: Path, grid: str = "grid.x") -> list[str]:
+    """What a program prints with CUDA's own `cuda.h` and RUNTIME, whose kernel is called, with the `grid`, not started."""
     folder = nvrtc.header_folder() if nvrtc.is_available() else None
     if folder is None:
         pytest.skip("CUDA's headers are not installed")
     from tilewright.runtime.cpu.build import compiler
 
-    text = RUNTIME + host_function(wide_artifact()).replace("#include <cuda_runtime.h>", "") + PRINTING_CALLER
-    text = text.replace("fabricated<<<grid, 384, 200000, stream>>>(", "fabricated(grid.x, ")
+    text = text.replace("#include <cuda_runtime.h>", "").replace("<<<grid, 384, 200000, stream>>>(", f"({grid}, ")
     file = tmp_path / "kernel.cpp"
     file.write_text(text)
     flags = ["-std=c++17", "-D__CUDACC__", "-Wall", "-Werror", "-Wno-unused-parameter", f"-I{folder}"]
     done = subprocess.run([compiler(), *flags, str(file), "-o", str(tmp_path / "run")], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    printed = subprocess.run([tmp_path / "run"], capture_output=True, text=True, check=True).stdout.splitlines()
-    assert printed == [
+    return subprocess.run([tmp_path / "run"], capture_output=True, text=True, check=True).stdout.splitlines()
+
+
+def test_the_host_runs_it(tmp_path: Path) -> None:
+    assert printed(RUNTIME + host_function(wide_artifact()) + PRINTING_CALLER, tmp_path) == [
         "map 2 of type 6: 64 x 256 x 0, stride 3000000000, box 64 x 128, swizzle 3, promotion 2",
         "map 1 of type 6: 256 x 0 x 0, stride 0, box 256 x 0, swizzle 0, promotion 3",
         "allowed 200000",
@@ -135,6 +141,37 @@ def test_the_host_runs_it(tmp_path: Path) -> None:
         "kernel 256 64 1.5, 70 programs in 70 blocks",  # 21 rounds, where 3 blocks would each run 24 programs
         "0 0 1 1",
     ]
+
+
+@pytest.mark.parametrize(
+    ("axes", "told"),
+    [(2, ["7 x 5 in 35 x 1 x 4", "3 x 2 in 6 x 1 x 1"]), (3, ["7 x 5 x 4 in 10 x 1 x 1", "3 x 2 x 1 in 6 x 1 x 1"])],
+)
+def test_the_host_counts_programs_of_several_axes(axes: int, told: list[str], tmp_path: Path) -> None:
+    counts = [f"num_programs_{axis}" for axis in "xyz"[:axes]]
+    runtime = (
+        RUNTIME[: RUNTIME.index("void fabricated")]
+        + f"""
+void fabricated(const dim3& grid, const half*, int, long long, float, {", ".join(f"int {one}" for one in counts)})
+{{
+    std::printf("{" x ".join(["%d"] * axes)} in %u x %u x %u\\n", {", ".join(counts)}, grid.x, grid.y, grid.z);
+}}
+"""
+    )
+    calls = "".join(
+        f'    std::printf("%d\\n", launch_fabricated(data, 128, 64, 1.5f, dim3({grid}), nullptr));\n'
+        for grid in ("7, 5, 4", "3, 2", "0, 5, 4", "7, 0", "70000, 65535")
+    )
+    made = host_function(artifact(tensor_maps=(), program_axes=axes))
+    found = printed(runtime + made + f"\nint main()\n{{\n    static half data[8];\n{calls}}}\n", tmp_path, "grid")
+    assert found == ["allowed 200000", told[0], "0", told[1], "0", "0", "0", "9"]
+
+
+def test_a_parameter_that_is_called_as_ours() -> None:
+    one = dataclasses.replace(artifact().parameters[1], name="num_programs")
+    text = host_function(artifact(tensor_maps=(), guards=(), parameters=(one,), program_axes=1))
+    assert "launch_fabricated(int num_programs, dim3 grid, cudaStream_t stream)" in text
+    assert "const int num_programs_ = static_cast<int>(grid.x);" in text and "(num_programs, num_programs_);" in text
 
 
 @pytest.mark.skipif(shutil.which("nvcc") is None, reason="nvcc is not installed")
@@ -156,6 +193,20 @@ def test_nvcc_builds_it_and_it_launches(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
+TWO_KERNELS = """
+#include <cstdio>
+#include <cuda_runtime.h>
+cudaError_t launch_copy_wide(const float* x_ptr, float* new_, dim3 grid, cudaStream_t stream);
+cudaError_t launch_copy_any(const float* x_ptr, float* new_, dim3 grid, cudaStream_t stream);
+int main()
+{
+    float* odd = reinterpret_cast<float*>(20);
+    std::printf("%d %d\\n", launch_copy_wide(nullptr, odd, dim3(1), nullptr) == cudaErrorInvalidValue,
+                launch_copy_any(nullptr, odd, dim3(0), nullptr) == cudaErrorInvalidValue);
+}
+"""
+
+
 @triton.jit
 def copy_kernel(x_ptr, new, N: tl.constexpr):
     i = tl.arange(0, N)
@@ -173,6 +224,41 @@ def test_exported_text(capsys: pytest.CaptureFixture[str]) -> None:
     spec = f"{__file__}:copy_kernel"
     assert main(["translate", spec, "--signature", "*fp32:16, *fp32:16, 128", "--host", "--no-guards"]) == 0
     assert capsys.readouterr().out == made.source
+
+
+@pytest.mark.skipif(shutil.which("nvcc") is None, reason="nvcc is not installed")
+def test_two_translations_of_a_kernel_link_into_one_program(tmp_path: Path) -> None:
+    """Each has a name of its own and is called from a file that CUDA's compiler never sees; alignment is checked."""
+    for name, pointer in (("copy_wide", "*fp32:16"), ("copy_any", "*fp32")):
+        made = copy_kernel.translate(f"{pointer}, {pointer}, 128", host=True, name=name)
+        assert made.kernel_name == name
+        (tmp_path / f"{name}.cu").write_text(made.source)
+    (tmp_path / "main.cpp").write_text(TWO_KERNELS)
+    files = [str(tmp_path / file) for file in ("copy_wide.cu", "copy_any.cu", "main.cpp")]
+    command = ["nvcc", "-gencode", "arch=compute_90a,code=sm_90a", "-Werror", "all-warnings", *files]
+    done = subprocess.run([*command, "-o", str(tmp_path / "run")], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    ran = subprocess.run([tmp_path / "run"], capture_output=True, text=True, check=True)
+    assert ran.stdout.split()[0] == "1"
+
+
+def test_another_name(capsys: pytest.CaptureFixture[str]) -> None:
+    spec, signature = f"{__file__}:copy_kernel", "*fp32:16, *fp32:16, 128"
+    assert main(["translate", spec, "--signature", signature, "--host", "--name", "copy_f32"]) == 0
+    text = capsys.readouterr().out
+    assert text.startswith("// copy_f32: generated by tilewright")
+    assert "\ncopy_f32(const float* x_ptr" in text and "cudaError_t launch_copy_f32(" in text
+    assert main(["translate", spec, "--signature", signature, "--name", "32"]) == 1
+    assert "not '32'" in capsys.readouterr().err
+
+
+def test_the_kernels_own_file_is_never_overwritten(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "kernel.py"
+    source = "import tilewright as triton\n\n\n@triton.jit\ndef nothing(x_ptr):\n    pass\n"
+    file.write_text(source)
+    assert main(["translate", f"{file}:nothing", "--signature", "*fp32", "-o", str(file), "--force"]) == 1
+    assert "the kernel's own file" in capsys.readouterr().err
+    assert file.read_text() == source
 
 
 def test_kinds_of_launches(capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
+from .frozen import frozen
 from .language.dtypes import DType, Element, int32
 
 if TYPE_CHECKING:
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
     from .outside import Reading
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RuntimeArgument:
     """A parameter that is passed at launch: its type, and whether its value (or address in bytes) divides by 16."""
 
@@ -22,7 +23,7 @@ class RuntimeArgument:
     divisible_by_16: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ConstantArgument:
     """A parameter that is folded into the text: a constexpr, None, or an integer equal to 1."""
 
@@ -30,7 +31,7 @@ class ConstantArgument:
     value: Any
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TupleArgument:
     """A parameter that is a tuple of arguments, which may be tuples again; `fields` are the names of a namedtuple's."""
 
@@ -39,7 +40,7 @@ class TupleArgument:
     fields: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DescriptorArgument:
     """A parameter that is a `TensorDescriptor`.
 
@@ -67,7 +68,7 @@ def constants_of(argument: Argument) -> Iterator[ConstantArgument]:
             yield from constants_of(item)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Options:
     """The launch options that change the text.
 
@@ -94,7 +95,7 @@ class Options:
         return () if self.enable_fp_fusion else ("--fmad=false",)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Target:
     """A GPU architecture. `capability` is 90 for "sm_90a"; sizes in bytes."""
 
@@ -119,17 +120,19 @@ class Target:
         return self.capability >= 90
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LaunchParameter:
     """One parameter of the generated kernel, in order: where its value comes from and how it is packed.
 
     `path` is the index of the user's argument, then of the item within a tuple; in a descriptor 0 is the address,
-    (1, axis) a side and (2, axis) a stride.
+    (1, axis) a side and (2, axis) a stride. `divisibility` is a divisor of the value (of the address in bytes, for a
+    pointer) that the text relies on.
     """
 
     name: str
     element: Element
     path: tuple[int, ...]
+    divisibility: int = 1
 
 
 # The element types of tensor maps by our names (CU_TENSOR_MAP_DATA_TYPE_*); everything else is copied as bytes.
@@ -138,9 +141,10 @@ TENSOR_MAP_TYPES = {
     "i64": "INT64", "u64": "UINT64", "i16": "UINT16", "u16": "UINT16",
 }  # fmt: skip
 WIDE_ROW = 256  # tensors with rows of so many bytes are fetched into L2 by 256 bytes, others by 128
+MOST_PROGRAMS = 2**31 - 2**16  # of several axes together: kernels count them in an int, by steps of the blocks that run
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TensorMap:
     """A tensor map (`CUtensorMap`) that the launcher encodes and passes by value, after the kernel's other parameters.
 
@@ -168,7 +172,7 @@ class TensorMap:
     made: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Artifact:
     """A translated kernel: the text and everything that a launcher must know.
 
@@ -190,8 +194,9 @@ class Artifact:
       tensor_maps: passed after `parameters`, in order.
       guards: conditions under which the text is right, such as "M % 128 == 0" (see `TensorMap` for the language). The
         launcher takes the text made with `guards=False` where one does not hold.
-      persistent: whether blocks run one program after another. The launcher starts no more blocks along x than the device
-        can hold at once, and passes the number of programs along x as the last of `launch_parameters`.
+      program_axes: along how many axes of the grid, from x on, lie the programs that a block runs one after another; 0 where
+        a block runs a single one. The launcher starts no more blocks than the device can hold at once, along x, and passes
+        the numbers of programs along these axes as the last of `launch_parameters`.
       cooperative: whether all blocks must be on the device at once, as programs that wait for each other need.
       dependent: whether a launch may start while the grid before it in its stream still runs (programmatic dependent launch).
       compiler_flags: what NVRTC or nvcc must be told besides the language and the architecture.
@@ -210,7 +215,7 @@ class Artifact:
     readings: tuple[Reading, ...] | None = field(default=None, compare=False)
     tensor_maps: tuple[TensorMap, ...] = ()
     guards: tuple[str, ...] = ()
-    persistent: bool = False
+    program_axes: int = 0
     cooperative: bool = False
     dependent: bool = False
     static_shared_bytes: int = 0
@@ -218,8 +223,18 @@ class Artifact:
 
     @property
     def launch_parameters(self) -> tuple[LaunchParameter, ...]:
-        """The kernel's parameters with the number of programs that a persistent kernel is told, but for tensor maps."""
-        return (*self.parameters, LaunchParameter("num_programs", int32, ())) if self.persistent else self.parameters
+        """The kernel's parameters with the numbers of programs that a persistent kernel is told, but for tensor maps."""
+        return (*self.parameters, *(LaunchParameter(name, int32, ()) for name in program_counts(self.program_axes)))
+
+    @property
+    def persistent(self) -> bool:
+        """Whether blocks run one program after another."""
+        return self.program_axes > 0
+
+
+def program_counts(axes: int) -> tuple[str, ...]:
+    """The names for the numbers of programs along the first axes of the grid, where a block runs programs of all of them."""
+    return ("num_programs",) if axes == 1 else tuple(f"num_programs_{'xyz'[axis]}" for axis in range(axes))
 
 
 def launch_conditions(artifact: Artifact) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from .artifact import (
@@ -20,6 +20,7 @@ from .artifact import (
     Target,
     TupleArgument,
 )
+from .frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 STAGES = ("kernel", "facts", "schedule", "unit", "text")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Translation:
     """What every stage left."""
 
@@ -44,33 +45,38 @@ class Translation:
     artifact: Artifact
 
 
-def translate(function: KernelFunction, arguments: tuple[Argument, ...], options: Options, target: Target) -> Artifact:
-    """Translates one specialisation of a kernel.
+def translate(
+    function: KernelFunction, arguments: tuple[Argument, ...], options: Options, target: Target, name: str = ""
+) -> Artifact:
+    """Translates one specialisation of a kernel; `name` is another name for it than the function's.
 
     Raises:
+      SignatureError: when that is no identifier.
       CompilationError: when the kernel's text is at fault.
       OutOfResources: when it does not fit on the target.
     """
-    return translate_stages(function, arguments, options, target).artifact
+    return translate_stages(function, arguments, options, target, name).artifact
 
 
 def translate_stages(
-    function: KernelFunction, arguments: tuple[Argument, ...], options: Options, target: Target
+    function: KernelFunction, arguments: tuple[Argument, ...], options: Options, target: Target, name: str = ""
 ) -> Translation:
     """The same, with what every stage left."""
     from .deep import with_room
 
-    return with_room(lambda: _translate_stages(function, arguments, options, target))
+    return with_room(lambda: _translate_stages(function, arguments, options, target, name))
 
 
 def _translate_stages(
-    function: KernelFunction, arguments: tuple[Argument, ...], options: Options, target: Target
+    function: KernelFunction, arguments: tuple[Argument, ...], options: Options, target: Target, name: str
 ) -> Translation:
     from .emit.render import render
     from .frontend import build_kernel
     from .lower.kernel import written_parameters
 
     kernel = build_kernel(function, arguments, options, target)
+    if name:
+        kernel = _renamed(kernel, name)
     if os.environ.get("TILEWRIGHT_VERIFY") == "1":
         from .ir.verify import verify
 
@@ -91,13 +97,22 @@ def _translate_stages(
         readings=kernel.readings,
         tensor_maps=schedule.rings.encoded,
         guards=schedule.rings.guards,
-        persistent=schedule.rings.persistent,
+        program_axes=schedule.rings.program_axes,
         cooperative=options.launch_cooperative_grid,
         dependent=options.launch_pdl and target.has_dependent_launch,
         static_shared_bytes=sum(array.size for array in unit.static_shared),
         compiler_flags=options.compiler_flags,
     )
     return Translation(kernel, facts, schedule, unit, artifact)
+
+
+def _renamed(kernel: Kernel, name: str) -> Kernel:
+    """The kernel under another name, so that several translations of one fit into one program."""
+    from .diagnostics import SignatureError
+
+    if not name.isidentifier():
+        raise SignatureError(f"a kernel's name is letters, digits and underscores, not {name!r}")
+    return replace(kernel, name=name)
 
 
 def _prepared(kernel: Kernel, options: Options, target: Target) -> Kernel:
@@ -211,7 +226,7 @@ def launch_parameters(kernel: Kernel, arguments: tuple[Argument, ...]) -> tuple[
     """
     paths = [path for number, argument in enumerate(arguments) for path in _runtime_paths(argument, (number,))]
     return tuple(
-        LaunchParameter(parameter.variable.name, parameter.variable.type.element, path)
+        LaunchParameter(parameter.variable.name, parameter.variable.type.element, path, parameter.divisibility)
         for parameter, path in zip(kernel.parameters, paths, strict=True)
     )
 

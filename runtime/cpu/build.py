@@ -23,6 +23,7 @@ from tilewright.language.dtypes import DType, PointerType
 from tilewright.runtime import store
 from tilewright.runtime.cpu.ptx import without_ptx
 from tilewright.runtime.folders import bound_bytes, cache_folder
+from tilewright.runtime.forks import preparing
 
 COMPILERS = ("c++", "g++", "clang++")
 FLAGS = ("-std=c++17", "-O1", "-fwrapv", "-fno-strict-aliasing", "-ffp-contract=off", "-w", "-fPIC")
@@ -121,12 +122,14 @@ def host_text(artifact: Artifact) -> str:
     return shared + without_ptx(text) + entry_point(artifact, name)
 
 
+@preparing()
 def build_library(artifact: Artifact) -> Path:
     """The shared library of a kernel."""
     header = _precompiled()
     return _build(host_text(artifact), (*FLAGS, *RUN_FLAGS, "-shared", "-include", str(header)), ".so")
 
 
+@preparing()
 def build_check(artifact: Artifact, sanitizer: str) -> Path:
     """The checking program of a kernel; `sanitizer` is "memory" or "races"."""
     text = host_text(artifact) + "\nint main(int, char** arguments) { return tilewright::check_main(arguments[1]); }\n"

@@ -5,10 +5,8 @@ from __future__ import annotations
 import ctypes
 import functools
 import math
-import os
 import re
 import struct
-import threading
 from collections.abc import Sequence
 
 from tilewright.artifact import Artifact
@@ -16,15 +14,12 @@ from tilewright.diagnostics import KernelFaultError
 from tilewright.language.dtypes import DType, Element
 from tilewright.runtime.cpu.build import build_library
 from tilewright.runtime.cpu.tensor_maps import MAP_BYTES, encode_tensor_maps
+from tilewright.runtime.forks import ENGINE
+from tilewright.runtime.grids import in_a_row
 
 SCHEDULES = {"round_robin": 0, "reverse": 1, "greedy_low": 2, "greedy_high": 3, "random": 4}
 # When asynchronous copies and wgmmas are performed: at once, as late as their waits allow, or now so and now so.
 DELIVERIES = {"early": 0, "late": 1, "mixed": 2}
-
-# The engine is one for the process: grids run one after the other, also those of several threads.
-_turn = threading.Lock()
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_turn.acquire, after_in_parent=_turn.release, after_in_child=_turn.release)
 
 RESIDENT_BLOCKS = 2  # of a persistent kernel, so that each runs several programs
 
@@ -48,7 +43,7 @@ def run(
     words = [*pack(artifact, values), *map(ctypes.addressof, maps)]
     packed = (ctypes.c_uint64 * max(len(words), 1))(*words)
     function = _function(artifact)
-    with _turn:
+    with ENGINE:  # one for the process: grids run one after the other, also those of several threads
         report = function(*grid, SCHEDULES[schedule], seed, DELIVERIES[delivery], packed)
     if report:
         raise KernelFaultError(explain(report.decode(), artifact))
@@ -60,7 +55,8 @@ def as_started(
     """The grid and the values of `artifact.launch_parameters` with which a launch of `grid` programs starts."""
     if not artifact.persistent:
         return grid, values
-    return (min(grid[0], RESIDENT_BLOCKS), *grid[1:]), (*values, grid[0])
+    (programs, y, z), counts = in_a_row(grid, artifact.program_axes)
+    return (min(programs, RESIDENT_BLOCKS), y, z), (*values, *counts)
 
 
 @functools.lru_cache(maxsize=256)

@@ -10,17 +10,17 @@ import functools
 import hashlib
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import jax
 from tilewright.artifact import Artifact, TensorMap
 from tilewright.diagnostics import ArgumentKindError, OperatorError
+from tilewright.frozen import frozen
 from tilewright.jax import wire
 from tilewright.language.dtypes import PointerType
 from tilewright.runtime.choices import device_target
+from tilewright.runtime.grids import started
 from tilewright.runtime.host_expressions import evaluator
-from tilewright.runtime.launcher import blocks_along_x
 from tilewright.runtime.packing import in_range
 from tilewright.runtime.tensor_maps import Shape, integer_places
 from tilewright.runtime.tracing import RecordedLaunch
@@ -69,7 +69,7 @@ def calls(
     return [state.content(address) for address in outputs]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _State:
     """What stands for the arrays between two calls: shape and type of the results, what is known to be in the arrays."""
 
@@ -169,7 +169,8 @@ def _described(launch: RecordedLaunch, zeros: dict[int, int]) -> wire.Launch:
     values: tuple[Any, ...] = launch.values
     resident = compiled.launcher.resident if compiled.launcher is not None else 0
     if resident:
-        values, x = (*values, x), blocks_along_x(x, y * z, resident)
+        (x, y, z), counts = started(launch.grid, artifact.program_axes, resident)
+        values = (*values, *counts)
     zeros = dict(zeros)  # each array once
     parameters = []
     for parameter, value in zip(artifact.launch_parameters, in_range(artifact.launch_parameters, values), strict=True):

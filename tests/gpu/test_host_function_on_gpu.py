@@ -164,6 +164,29 @@ def test_matmul(file: str, tmp_path: Path) -> None:
     assert (found.double() - (a.double() @ b.double()).cpu()).abs().max() < 0.2
 
 
+def test_batched_matmul(tmp_path: Path) -> None:
+    """Programs of three axes, more than fit; and a grid without any."""
+    import torch
+
+    batches, m, n, k = 40, 256, 384, 192
+    kernel = sample("batched_matmul", "batched_matmul_kernel")
+    a, b = torch.randn(batches, m, k, device="cuda").half(), torch.randn(batches, k, n, device="cuda").half()
+    numbers = (m, n, k, m * k, k, k * n, n, m * n, n)
+    strided = "i32:16, i32:16, i32:1"
+    signature = f"*fp16:16, *fp16:16, *fp32:16, i32:16, i32:16, i32:16, {strided}, {strided}, {strided}, 128, 128, 64"
+    call = f"launch_batched_matmul_kernel(a, b, c, {', '.join(map(str, numbers))}, dim3(2, 3, {{}}), nullptr)"
+    body = f"""
+    half* a = on_gpu<half>(path[1], {a.numel()});
+    half* b = on_gpu<half>(path[2], {b.numel()});
+    float* c = on_gpu<float>(path[3], {batches * m * n});
+    if ({call.format(0)} != cudaSuccess) return 1;
+    if ({call.format(batches)} != cudaSuccess) return 2;
+    to_file(c, path[3], {batches * m * n});"""
+    out = torch.full((batches, m, n), float("nan"), device="cuda")
+    found = cpp_result(Case(kernel, signature, {"num_warps": 8}, body), [a, b], out, tmp_path)
+    assert (found.double() - (a.double() @ b.double()).cpu()).abs().max() < 0.01
+
+
 def test_kinds_of_launches(tmp_path: Path) -> None:
     """Programs that wait for each other; a grid that does not fit is refused, not started."""
     import torch

@@ -289,7 +289,7 @@ def test_grids_keywords_streams_and_hooks(tmp_path: Path, way: str) -> None:
 
 @pytest.mark.parametrize(
     ("name", "sizes"),
-    [("repeated", (8, 8, 4, 8, 4, 1)), ("with_maps", (8, 8, 8, 4, 4, 4, 4, 4, 4, 4, 4, 128, 128, 128))],
+    [("repeated", (8, 8, 4, 8, 4, 1)), ("with_maps", (8, 8, 8, *(4,) * 9, 128, 128, 128))],
 )
 def test_what_is_ready_arrives_as_the_long_way_sends_it(
     tmp_path: Path, way: str, name: str, sizes: tuple[int, ...]

@@ -211,6 +211,28 @@ def matmul_passes_maps() -> None:
     assert operands is not None and len(operands[1].split(",")) == 5 and "operand_index = 2" in call
 
 
+def programs_of_all_axes_share_blocks() -> None:
+    import jax
+    import tilewright.jax
+    from test_programs import batched
+    from tilewright.jax import wire
+
+    launches, plain = [], wire.opaque
+    wire.opaque = lambda launch: launches.append(launch) or plain(launch)
+    a, b = jax.numpy.ones((64, 256, 64), "float16"), jax.numpy.ones((64, 64, 128), "float16")
+    shapes = jax.ShapeDtypeStruct((64, 256, 128), "float32"), jax.ShapeDtypeStruct((64, 8, 4), "int32")
+    options = {"kernel": batched, "out_shape": shapes, "grid": (4, 8, 64), "M": 256, "N": 128, "K": 64}
+    lowered(lambda a, b: tilewright.jax.call(a, b, **options, BM=64, BN=16, BK=32), a, b)
+    (launch,) = launches
+    assert launch.grid[0] % 132 == 0 and launch.grid[1:] == (1, 1)
+    counts = [fields(parameter) for parameter in launch.parameters[7:10]]
+    assert counts == [{3: [4]}, {3: [8]}, {3: [64]}]
+
+
+def test_programs_of_all_axes_share_blocks() -> None:
+    in_child("programs_of_all_axes_share_blocks")
+
+
 def test_kernels_become_custom_calls() -> None:
     in_child("program_calls_kernels")
 

@@ -79,13 +79,35 @@ def test_arguments_and_tensor_maps_reach_the_driver(tmp_path: Path) -> None:
 def test_persistent_kernels_get_no_more_blocks_than_fit(tmp_path: Path) -> None:
     code = (
         "from test_launching import artifact\nfrom tilewright.runtime.launcher import Launcher\n"
-        "launcher = Launcher(artifact(tensor_maps=(), persistent=True), 0x4000, 0)\n"
+        "launcher = Launcher(artifact(tensor_maps=(), program_axes=1), 0x4000, 0)\n"
         "for grid in ((100, 1, 1), (1000, 2, 1), (5, 200, 1), (9, 70, 1)): launcher.launch_anywhere(*grid, 0, (16, 2, 3, 1.0))\n"
     )
     launches = with_stub(code, tmp_path, (8, 4, 8, 4, 4))
     found = [(*map(int, words[:3]), int.from_bytes(bytes.fromhex(words[10]), "little")) for words in launches]
     # On 132 multiprocessors; 70 blocks would leave 62 of them idle.
     assert found == [(100, 1, 1, 100), (66, 2, 1, 1000), (5, 200, 1, 5), (9, 70, 1, 9)]
+
+
+@pytest.mark.parametrize(
+    ("axes", "expected"),
+    [
+        (2, [(2, 1, 64, 4, 4), (15, 1, 7, 3, 5), (1, 1, 1, 1, 1)]),
+        (3, [(132, 1, 1, 4, 4, 64), (105, 1, 1, 3, 5, 7), (1,) * 6]),
+    ],
+)
+def test_programs_of_several_axes_share_blocks(axes: int, expected: list[tuple[int, ...]], tmp_path: Path) -> None:
+    code = (
+        "from test_launching import artifact\nfrom tilewright.runtime.launcher import Launcher\n"
+        "from tilewright.diagnostics import GridError\n"
+        f"launcher = Launcher(artifact(tensor_maps=(), program_axes={axes}), 0x4000, 0)\n"
+        "for grid in ((4, 4, 64), (3, 5, 7), (1, 1, 1)): launcher.launch_anywhere(*grid, 0, (16, 2, 3, 1.0))\n"
+        "try: launcher.launch_anywhere(70000, 65535, 1, 0, (16, 2, 3, 1.0))\n"
+        "except GridError as error: assert 'has 4587450000 programs' in str(error)\n"
+        "else: raise AssertionError\n"
+    )
+    launches = with_stub(code, tmp_path, (8, 4, 8, 4, *(4,) * axes))
+    counts = [tuple(int.from_bytes(bytes.fromhex(word), "little") for word in words[10:]) for words in launches]
+    assert [(*map(int, words[:3]), *told) for words, told in zip(launches, counts, strict=True)] == expected
 
 
 def test_a_thread_without_a_context_gets_one(tmp_path: Path) -> None:

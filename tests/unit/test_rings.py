@@ -86,26 +86,27 @@ def test_what_a_trip_writes_is_not_loaded_ahead() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kernel", "signature", "persistent"),
+    ("kernel", "signature", "axes"),
     [
-        (kernels.product, PLAIN, True),
-        (more.column_sums, f"{USUAL}, {TILE}", True),
-        (kernels.loop_in_loop, f"{USUAL}, {TILE}", False),
-        (kernels.two_loops, f"{USUAL}, {TILE}", False),
-        (more.accumulated, f"{USUAL}, fp32, {TILE}", False),
-        (more.stored_twice, f"{USUAL}, {TILE}", False),
-        (more.talkative, f"{USUAL}, {TILE}", False),
+        (kernels.product, PLAIN, 2),
+        (more.column_sums, f"{USUAL}, {TILE}", 1),
+        (kernels.loop_in_loop, f"{USUAL}, {TILE}", 0),
+        (kernels.two_loops, f"{USUAL}, {TILE}", 0),
+        (more.accumulated, f"{USUAL}, fp32, {TILE}", 0),
+        (more.stored_twice, f"{USUAL}, {TILE}", 0),
+        (more.talkative, f"{USUAL}, {TILE}", 0),
         (
             kernels.early_return,
             f"*fp16:16, *fp16:16, *i32:16, *fp32:16, i32:16, i32:16, i32:16, 0, {TILE}",
-            False,
+            0,
         ),
     ],
 )
-def test_who_runs_several_programs(kernel: Any, signature: str, persistent: bool) -> None:
+def test_who_runs_several_programs(kernel: Any, signature: str, axes: int) -> None:
     found = planned(kernel, signature)
-    assert found.schedule.rings.has_producer and found.artifact.persistent is persistent
-    assert ("num_programs" in [p.name for p in found.artifact.launch_parameters]) is persistent
+    assert found.schedule.rings.has_producer and found.artifact.program_axes == axes
+    counts = [p.name for p in found.artifact.launch_parameters[len(found.artifact.parameters) :]]
+    assert counts == [[], ["num_programs"], ["num_programs_x", "num_programs_y"]][axes]
     assert found.artifact.num_threads == 256
 
 
@@ -154,8 +155,8 @@ def test_warpgroups_store_their_own_rows_where_these_are_always_theirs(kernel: A
         (
             kernels.product,
             PLAIN,
-            "num_programs * gridDim.y <= (M + BM - 1) / BM",
-            "num_programs * gridDim.y <= (N + BN - 1) / BN",
+            "num_programs <= (M + BM - 1) / BM",
+            "num_programs <= (N + BN - 1) / BN",
         ),
         (kernels.loop_in_loop, f"{USUAL}, {TILE}", None, None),
         (more.streamed, f"{USUAL}, {TILE}", "false", "true"),

@@ -51,7 +51,7 @@ class Reader:
         With `bases`, a pointer that something is promised of is where a tensor starts, however it is computed.
         """
         self.parameters = parameters
-        self.environment = environment or {}
+        self.environment = {} if environment is None else environment
         self.numeric = numeric
         self.guards: dict[Expr, None] = {}
         self._definition = definition

@@ -6,7 +6,16 @@ import dataclasses
 import re
 from collections.abc import Iterable
 
-from ..artifact import TENSOR_MAP_TYPES, WIDE_ROW, Artifact, TensorMap, launch_conditions
+from ..artifact import (
+    MOST_PROGRAMS,
+    TENSOR_MAP_TYPES,
+    WIDE_ROW,
+    Artifact,
+    LaunchParameter,
+    TensorMap,
+    launch_conditions,
+    program_counts,
+)
 from ..ir.c_names import RESERVED
 from ..language.dtypes import Element, PointerType
 from ..lower.context import memory_ctype
@@ -19,7 +28,7 @@ GROWS = re.compile(r"[-+*]")  # what only divides and compares stays within its 
 # The function's own words.
 OWN = frozenset(
     """grid stream encode encoded sizes strides box steps status device allowed found blocks multiprocessors others
-    resident most config attributes""".split()
+    programs resident most config attributes""".split()
 )
 ATTRIBUTES = (  # of a cooperative grid, of one that may start before the last one has ended: name, member of the value
     ("cudaLaunchAttributeCooperative", "cooperative"),
@@ -35,16 +44,15 @@ def with_host_function(artifact: Artifact) -> Artifact:
 def host_function(artifact: Artifact) -> str:
     """The text of `launch_<kernel>`, for nvcc; NVRTC and the CPU run pass over it."""
     taken = {one.name for one in artifact.tensor_maps} | RESERVED | OWN | {artifact.kernel_name}
-    names = {p.name: _free(p.name, taken) for p in artifact.launch_parameters}
+    names = {p.name: _free(p.name, taken) for p in artifact.parameters}
+    counts = [_free(name, {*taken, *names.values()}) for name in program_counts(artifact.program_axes)]
     conditions = launch_conditions(artifact)
     texts = [text for one in artifact.tensor_maps for text in (*one.sizes, *one.strides)] + [*conditions]
     computed = dict.fromkeys(name for text in texts if GROWS.search(text) for name in NAME.findall(text))
-    wide = {name: _free(f"{name}_wide", {*taken, *names.values()}) for name in computed}
+    wide = {name: _free(f"{name}_wide", {*taken, *names.values(), *counts}) for name in computed}
     typed = [f"{_ctype(p.element, p.name in artifact.writes)} {names[p.name]}" for p in artifact.parameters]
-    head = (
-        f"inline cudaError_t launch_{artifact.kernel_name}({', '.join([*typed, 'dim3 grid', 'cudaStream_t stream'])})"
-    )
-    passed = [*names.values(), *(one.name for one in artifact.tensor_maps)]
+    head = f"cudaError_t launch_{artifact.kernel_name}({', '.join([*typed, 'dim3 grid', 'cudaStream_t stream'])})"
+    passed = [*names.values(), *counts, *(one.name for one in artifact.tensor_maps)]
     kinds = zip(ATTRIBUTES, (artifact.cooperative, artifact.dependent), strict=True)
     attributes = [names for names, wanted in kinds if wanted]
     start = f"{artifact.kernel_name}<<<grid, {artifact.num_threads}, {artifact.shared_bytes}, stream>>>("
@@ -60,11 +68,16 @@ def host_function(artifact: Artifact) -> str:
         .render(
             kernel=artifact.kernel_name,
             signature="\n".join(wrap_code(head, 0)),
+            promises=[
+                f"{_number(p, names)} % {p.divisibility} != 0" for p in artifact.parameters if p.divisibility > 1
+            ],
             conditions=[line for text in conditions for line in _condition(text, names, wide, artifact.guards)],
             wide=[(wide[name], names[name]) for name in wide],
             maps=[_map(one, names, wide) for one in artifact.tensor_maps],
             wide_row=WIDE_ROW,
-            persistent=names["num_programs"] if artifact.persistent else "",
+            persistent=[*zip(counts, "xyz", strict=False)],
+            programs=" * ".join(["1ull", *(f"grid.{axis}" for axis in "xyz"[: len(counts)])]),
+            most_programs=MOST_PROGRAMS,
             num_threads=artifact.num_threads,
             shared_bytes=artifact.shared_bytes,
             attributes=attributes,
@@ -89,6 +102,12 @@ def _ctype(element: Element, writes: bool) -> str:
 def cpp(text: str, names: dict[str, str]) -> str:
     """Host arithmetic as C++: its names under those of the function, division of what is not negative."""
     return NAME.sub(lambda match: names[match[0]], text).replace("//", "/")
+
+
+def _number(parameter: LaunchParameter, names: dict[str, str]) -> str:
+    """The value of an integer, the address of a pointer."""
+    name = names[parameter.name]
+    return f"reinterpret_cast<size_t>({name})" if isinstance(parameter.element, PointerType) else name
 
 
 def _condition(text: str, names: dict[str, str], wide: dict[str, str], guards: Iterable[str]) -> list[str]:

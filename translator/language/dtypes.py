@@ -6,10 +6,10 @@ the CUDA spelling, the NumPy type that holds its values. The rules for two types
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Literal
 
 from ..diagnostics import DTypeError
+from ..frozen import frozen
 
 Kind = Literal["bool", "signed", "unsigned", "float", "void"]
 
@@ -27,7 +27,7 @@ class _ByName(type):
         raise ValueError(f"there is no element type {name!r}; there are {', '.join(DTYPES_BY_WORD)}")
 
 
-@dataclass(frozen=True, slots=True, repr=False)
+@frozen
 class DType(metaclass=_ByName):
     """One element type.
 
@@ -182,7 +182,7 @@ DTYPES_BY_NAME = {dtype.name: dtype for dtype in DTYPES} | {"u1": int1, "B": int
 DTYPES_BY_WORD = {dtype.word: dtype for dtype in DTYPES}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PointerType:
     """A pointer into global memory: `*fp32` in a signature; `const` for `*kfp32` and `tl.const`."""
 

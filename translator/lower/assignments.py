@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..ir.nodes import Assign, Call, Expr, Literal, Use, Variable
 from ..ir.walk import subexpressions
+from ..language.dtypes import int64
 from ..schedule.layout import Layout
 from ..schedule.layout_problem import tile_uses
 from .context import Context
@@ -13,7 +14,7 @@ from .pairs import lower_by_pairs
 from .point import Point
 from .recompute import function_of_index
 from .rounding import is_rounded_by_pairs, round_by_pairs
-from .spell import assigned
+from .spell import assigned, launch_call
 from .unit import Line, Node, Spelled
 
 
@@ -46,8 +47,11 @@ def lower_assign(context: Context, statement: Assign) -> tuple[Node, ...]:
 
 
 def _scalar_text(context: Context, value: Expr) -> str:
-    if isinstance(value, Call) and value.op in ("program_id", "num_programs"):
-        return context.launch_word(value.op, value.attribute("axis"))
+    if context.schedule.rings.program_axes > 1 and isinstance(value, Call) and value.op == "cast":
+        widened = value.type.element == int64 and launch_call(value.args[0])
+        value = value.args[0] if widened else value  # C does
+    if word := launch_call(value):
+        return context.program_place(word[1]) if word[0] == "program_id" else context.launch_word(*word)
     return assigned(context.speller.text(value))
 
 

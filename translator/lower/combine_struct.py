@@ -24,7 +24,7 @@ def combination_of(context: Context, call: Call, padding: bool) -> Combination:
     dtypes = tuple(arg.type.dtype for arg in call.args)
     known = known_combination(combine, dtypes)
     if known is not None:
-        name = _struct_name(context, known.struct, (dtypes[0],), combine)
+        name = _struct_name(context, known.struct, (dtypes[0],), (combine.op,))
         text = known.expression("left", "right") if known.expression else ""
         body = (Line(f"return {text};"),)
         context.use_helper("combine_element", name, state=known.state, left="left", right="right", body=body)
@@ -33,25 +33,32 @@ def combination_of(context: Context, call: Call, padding: bool) -> Combination:
         return _joint(context, combine, dtypes)
     words = {"argmax": "ArgMax", "argmin": "ArgMin"}
     base = words.get(combine.op or "", "".join(word.capitalize() for word in combine.name.split("_") if word))
-    name = _struct_name(context, base, dtypes, combine)
+    left_first = bool(call.attribute("tie_break_left", True))
+    base = base if left_first else f"{base}Any"
+    meaning = (combine.op or id(combine.body), padding)
+    name = _struct_name(context, base, dtypes, meaning, f"{base}OfPart" if padding else f"{base}OfWhole")
     fields: tuple[tuple[str, str], ...]
     if combine.op in words:
         fields = ((dtypes[0].cuda, "value"), (dtypes[1].cuda, "index"))
-        return _states(
-            context, name, fields, _argument_body(combine.op, bool(call.attribute("tie_break_left", True))), padding
-        )
+        return _states(context, name, fields, _argument_body(combine.op, left_first), padding)
     if len(dtypes) == 1 and not padding:
         return _custom_element(context, name, combine, dtypes[0])
     fields = tuple((dtype.cuda, field) for dtype, field in zip(dtypes, _field_names(combine), strict=True))
     return _states(context, name, fields, _custom_body(context, combine, fields, padding), padding)
 
 
-def _struct_name(context: Context, base: str, dtypes: tuple[DType, ...], combine: Combine) -> str:
-    """One struct per combination and element types; the first keeps the plain name."""
-    key = (base, dtypes, combine.op or id(combine.body))
+def _struct_name(
+    context: Context, base: str, dtypes: tuple[DType, ...], meaning: tuple[object, ...], other: str = ""
+) -> str:
+    """One struct per combination and element types; the first keeps the plain name.
+
+    `meaning` is all else that its text depends on, `other` a second choice of a name that says so.
+    """
+    key = (base, dtypes, meaning)
     if key not in context.needs.structs:
         word = "".join(type_word(_value_type(dtype)).capitalize() for dtype in dtypes)
-        context.needs.structs[key] = context.names.fresh(base, f"{base}{word}")
+        choices = dict.fromkeys((base, other or base, f"{base}{word}", f"{other or base}{word}"))
+        context.needs.structs[key] = context.names.fresh(*choices)
     return context.needs.structs[key]
 
 

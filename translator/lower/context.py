@@ -303,20 +303,33 @@ class Context:
         return f"named_barrier_sync({barrier}, NUM_THREADS)"
 
     def program(self) -> str:
-        """The number of the program that a block of a persistent kernel is at: the user's name for it, or ours."""
+        """The number, over all its axes, of the program that a block of a persistent kernel is at: the user's name, or ours."""
         if self.role.program_variable is not None:
             return self.names.variable(self.role.program_variable)
         return self.names.once("program", "program")
 
     def num_programs(self) -> str:
-        """The parameter of a persistent kernel that counts the programs."""
+        """What counts the programs of a persistent kernel: a parameter, or the product of several."""
         return self.names.once("num_programs", "num_programs")
 
     def launch_word(self, op: str, axis: int) -> str:
-        """What `program_id` or `num_programs` along an axis is."""
-        if self.schedule.rings.persistent and axis == 0:
+        """What `program_id` or `num_programs` along an axis is; see `program_places` for the name that it may be."""
+        axes = self.schedule.rings.program_axes
+        if axis >= axes:
+            return f"{'blockIdx' if op == 'program_id' else 'gridDim'}.{'xyz'[axis]}"
+        if axes == 1:
             return self.program() if op == "program_id" else self.num_programs()
-        return f"{'blockIdx' if op == 'program_id' else 'gridDim'}.{'xyz'[axis]}"
+        name = f"{'program' if op == 'program_id' else 'num_programs'}_{'xyz'[axis]}"
+        return self.names.once(name, name)
+
+    def program_place(self, axis: int) -> str:
+        """The program's number along an axis, computed from `program`, which counts x fastest."""
+        axes = self.schedule.rings.program_axes
+        if axis >= axes or axes == 1:
+            return self.launch_word("program_id", axis)
+        below = [f" / {self.launch_word('num_programs', lower)}" for lower in range(axis)]
+        rest = f" % {self.launch_word('num_programs', axis)}" if axis < axes - 1 else ""
+        return "".join((self.program(), *below, rest))
 
     def producer_threads(self) -> str:
         """The constant that counts the loading warpgroup's threads; "" without one."""

@@ -7,7 +7,8 @@ import re
 
 from ..ir.nodes import Statement, Variable
 from ..schedule.access import Access
-from ..schedule.dots import Operand, k_axis
+from ..schedule.dot_plan import Operand
+from ..schedule.dots import k_axis
 from ..schedule.instructions import Instruction
 from ..schedule.layout import padded
 from ..schedule.operand_tiles import copied_tile, turned_tile

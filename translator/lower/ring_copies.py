@@ -10,8 +10,8 @@ and written to its stage behind them. Products that run by themselves (wgmma) ar
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
+from ..frozen import frozen
 from ..ir.nodes import Assign, For, Literal, Statement
 from ..schedule.instructions import WARPGROUP
 from ..schedule.ring_plan import Ring
@@ -30,7 +30,7 @@ from .unit import Branch, Comment, Line, Loop, Node
 Body = Callable[[tuple[Statement, ...]], tuple[Node, ...]]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Names:
     """The words of one loop.
 
@@ -68,7 +68,7 @@ class _Names:
         return f"({self.later}) % {self.stages}" if self.used else f"{self.later} % {self.stages}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Filling:
     """How tiles get to their stages: the functions that do it, and what has a part: `cp.async`, registers, unaligned rows.
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 from ..analysis.ranges import fits
 from ..diagnostics import CompilationError
+from ..frozen import frozen
 from ..ir.nodes import Call, CallFunction, DeviceFunction, Expr, Literal, Use, Variable
 from ..ir.walk import MOVES, subexpressions, used_variables
 from ..language.dtypes import DType, Element, PointerType, float32, float64
@@ -42,7 +42,7 @@ LONG = frozenset((*FUNCTIONS, "div", "fdiv", "div_rn"))  # on floats, several in
 NARROW = frozenset(("add", "sub", "mul", "neg", "shl", "invert"))  # C computes these in int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Text:
     """Spelled text and how tightly its outermost operator binds."""
 
@@ -175,7 +175,7 @@ class Speller:
         widening = wide and isinstance(source, DType) and isinstance(wanted, DType) and wanted.name == "i64"
         if widening and isinstance(source, DType) and source.name == "i32" and _has_product(call.args[0]):
             return self.spell(call.args[0], below, wide=True)
-        index = _launch_call(call.args[0]) if isinstance(wanted, DType) and wanted.name == "i64" else None
+        index = launch_call(call.args[0]) if isinstance(wanted, DType) and wanted.name == "i64" else None
         if index:
             return Text(f"static_cast<long long>({self._launch_word(*index)})")
         if isinstance(wanted, PointerType) and any(
@@ -267,7 +267,7 @@ def inverse(test: Text) -> str:
     return f"!{test.within(15)}"
 
 
-def _launch_call(expr: Expr) -> tuple[str, int] | None:
+def launch_call(expr: Expr) -> tuple[str, int] | None:
     """(operation, axis) of an expression that is a program's index or their number."""
     known = isinstance(expr, Call) and expr.op in ("program_id", "num_programs")
     return (expr.op, expr.attribute("axis")) if known else None  # type: ignore[attr-defined]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 
 from ..ir.nodes import (
     Assign,
@@ -13,28 +14,28 @@ from ..ir.nodes import (
     For,
     If,
     Inlined,
-    Literal,
     Note,
     Return,
     Statement,
-    Use,
-    Variable,
     While,
 )
-from ..ir.walk import assigned_variables, bodies, statements, subexpressions
+from ..ir.walk import assigned_variables, bodies
 from ..schedule.layout import Layout
 from ..schedule.ring_plan import Ring
 from ..schedule.unrolled import unroll_factor
 from .assignments import lower_assign
 from .atomics import FUNCTIONS, lower_atomic
+from .box_read import lower_box_read
 from .box_store import lower_box_store
 from .context import Context, ctype
 from .convert import lower_conversions
 from .debug import lower_assert, lower_print
 from .dot import lower_dot
 from .lasting_operands import copies_before_loop, lasting_for
+from .loop_bounds import Bounds, find_bounds, for_header, loop_stop
 from .made_maps import lower_make_map
 from .memory import lower_load, lower_store
+from .operand_ahead import lower_loop_with_operand_ahead
 from .own_stages import lower_own_loop
 from .read_ahead import take_value
 from .recompute import forget_tiles
@@ -44,7 +45,7 @@ from .ring_copies import lower_copying_loop
 from .rings import lower_box_load, lower_consumer_loop, lower_producer_loop
 from .row_copies import lower_row_load
 from .running_products import dots_behind, running_on, wait_before, wait_for_all
-from .spell import assigned, inverse
+from .spell import Text, inverse
 from .staggered import lower_staggered_loop
 from .state import Accesses
 from .tags import again, is_elsewhere, is_repeated, is_second_part, part, remark, same_source, source_of, tag
@@ -78,6 +79,7 @@ STRUCTURED: dict[str, Lowering] = {
     "repack": lower_repack,
     "dot": lower_dot,
     "box_load": lower_box_load,
+    "box_read": lower_box_read,
     "row_load": lower_row_load,
     "box_store": lower_box_store,
     "make_map": lower_make_map,
@@ -290,16 +292,10 @@ def _trip(context: Context, block: tuple[Statement, ...]) -> tuple[Node, ...]:
 def _lower_for(context: Context, statement: For) -> tuple[Node, ...]:
     variable = statement.variable
     name = context.names.variable(variable)
-    start, stop, step = (context.speller.text(e) for e in (statement.start, statement.stop, statement.step))
-    nodes: list[Node] = []
-    changed = _assigned_in(statement)
-    if any(isinstance(p, Use) and p.variable in changed for p in subexpressions(statement.stop)):
-        limit = context.names.variable(context.temporary(id(statement), f"{variable.name}_stop", variable.type))
-        nodes.append(Line(f"const {ctype(variable.type)} {limit} = {stop};", "the loop's bounds are taken once"))
-        stop = limit
+    nodes, bounds = find_bounds(context, statement)
     ring = context.schedule.rings.of(variable)
     if ring is not None and not (ring.kind != "tma" and context.role.name == "producer"):
-        return (*nodes, *_lower_ring(context, statement, ring, (start, stop, step)))
+        return (*nodes, *_lower_ring(context, statement, ring, bounds))
     body = repeated(context, statement, lambda: _trip(context, statement.body))
     counter = name
     if variable in context.scopes.outliving:
@@ -310,23 +306,24 @@ def _lower_for(context: Context, statement: For) -> tuple[Node, ...]:
         body = (Line(f"{name} = {counter};"), *body)
     factor = dict(statement.options).get("loop_unroll_factor") or None
     factor = factor or unroll_factor(statement, context.facts, context.schedule.layouts)
-    header = _for_header(statement, counter, start, stop, step)
+    header = for_header(statement, counter, bounds)
     nodes.append(Loop(header, body, unroll=factor is not None, factor=factor))
     return tuple(nodes)
 
 
-def _lower_ring(context: Context, statement: For, ring: Ring, bounds: tuple[str, str, str]) -> tuple[Node, ...]:
+def _lower_ring(context: Context, statement: For, ring: Ring, bounds: Bounds) -> tuple[Node, ...]:
     """A loop that loads ahead: its text depends on how it loads, and on who executes it."""
     name = context.names.variable(statement.variable)
     nodes: list[Node] = []
-    start, stop, step = bounds
+    stop = bounds.stop.text
     if ring.loop in context.role.loop_stops:
         stop = context.role.loop_stops[ring.loop]
     elif not re.fullmatch(r"\w+", stop):
         limit = loop_stop(context, statement)
         nodes.append(Line(f"const {ctype(statement.variable.type)} {limit} = {stop};"))
         stop = limit
-    header = _for_header(statement, name, start, stop, step)
+    bounds = replace(bounds, stop=Text(stop))
+    header, texts = for_header(statement, name, bounds), bounds.operands()
 
     def body(block: tuple[Statement, ...]) -> tuple[Node, ...]:
         begins_with_barrier = ring.kind == "cp_async"
@@ -335,34 +332,15 @@ def _lower_ring(context: Context, statement: For, ring: Ring, bounds: tuple[str,
         )
 
     if ring.kind == "own":
-        return (*nodes, *lower_own_loop(context, statement, ring, (start, stop, step), header, body))
+        return (*nodes, *lower_own_loop(context, statement, ring, texts, header, body))
     if ring.kind == "cp_async":
-        return (*nodes, *lower_copying_loop(context, statement, ring, (start, stop, step), header, body))
+        return (*nodes, *lower_copying_loop(context, statement, ring, texts, header, body))
     lower = lower_producer_loop if context.role.name == "producer" else lower_consumer_loop
     if ring.stagger is not None and context.role.name != "producer":
         lower = lower_staggered_loop
-    return (*nodes, *lower(context, statement, ring, (start, stop, step), header, body))
-
-
-def loop_stop(context: Context, statement: For) -> str:
-    """The name for where a loop ends."""
-    return context.names.once(f"{context.names.variable(statement.variable)}_stop", ("stop", statement.variable))
-
-
-def _for_header(statement: For, counter: str, start: str, stop: str, step: str) -> str:
-    kind = ctype(statement.variable.type)
-    compare = ">" if statement.descending else "<"
-    if isinstance(statement.step, Literal) and abs(int(statement.step.value)) == 1:
-        advance = f"--{counter}" if statement.descending else f"++{counter}"
-    elif isinstance(statement.step, Literal) and int(statement.step.value) < 0:
-        advance = f"{counter} -= {-int(statement.step.value)}"
-    else:
-        advance = f"{counter} += {assigned(step)}"
-    return f"for ({kind} {counter} = {assigned(start)}; {counter} {compare} {stop}; {advance})"
-
-
-def _assigned_in(statement: Statement) -> set[Variable]:
-    return {v for block in bodies(statement) for inner in statements(block) for v in assigned_variables(inner)}
+    if ring.ahead_of is not None and context.role.name != "producer":
+        lower = lower_loop_with_operand_ahead
+    return (*nodes, *lower(context, statement, ring, texts, header, body))
 
 
 def _lower_while(context: Context, statement: While) -> tuple[Node, ...]:

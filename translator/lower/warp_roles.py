@@ -12,13 +12,15 @@ from ..ir.walk import bodies, statements, subexpressions, used_variables
 from ..schedule.instructions import MAKER_REGISTERS, PRODUCER_REGISTERS, WARPGROUP, consumer_registers
 from ..schedule.producer import consumer_block, producer_block, shared_lines
 from .context import Context, ctype
+from .loop_bounds import loop_stop
 from .made_maps import announce_maps, begin_maps, end_maps
+from .programs import each_program, number_of_programs, program_variable
 from .ring_barriers import announce_rings, ready, ring_counters
 from .rings import l2_policies
 from .scopes import find_scopes
 from .staggered import first_turn
-from .statements import by_source, loop_stop, lower_block, repeated
-from .unit import Blank, Branch, Line, Loop, Node
+from .statements import by_source, lower_block
+from .unit import Blank, Branch, Line, Node
 
 
 def lower_body(context: Context, kernel: Kernel) -> tuple[Node, ...]:
@@ -28,7 +30,7 @@ def lower_body(context: Context, kernel: Kernel) -> tuple[Node, ...]:
     split = next((k for k, s in enumerate(kernel.body) if not _for_everybody(context, s)), len(kernel.body))
     first, rest = kernel.body[:split], kernel.body[split:]
     if context.schedule.rings.persistent:
-        context.role.program_variable = _program_variable(context, kernel)
+        context.role.program_variable = program_variable(context, kernel)
         first = _same_for_all_programs(context, first)
         kept = {id(s) for s in first}
         rest = tuple(s for s in kernel.body if id(s) not in kept)
@@ -38,7 +40,7 @@ def lower_body(context: Context, kernel: Kernel) -> tuple[Node, ...]:
     encoded = {one.name for one in context.schedule.rings.encoded}
     read = [call.attribute("map") for call in copies.values()]
     context.role.set_up += announce_rings(context, [name for name in read if name in encoded])
-    shared = (*lower_block(context, first), *_loop_stops(context, first, rest))
+    shared = (*number_of_programs(context), *lower_block(context, first), *_loop_stops(context, first, rest))
     scalars = [s for s in statements(first) if isinstance(s, Assign) and context.facts.assignments[s.targets[0]] == 1]
     context.role.known_scalars = {
         context.speller.text(s.value): context.names.variable(s.target)
@@ -51,13 +53,13 @@ def lower_body(context: Context, kernel: Kernel) -> tuple[Node, ...]:
     context.scopes = find_scopes((*first, *loading), context.spelled)
     policies = l2_policies(context, copies)
     producer = (
-        *begin_maps(context, loads=True), *policies, *ring_counters(context), *_each_program(context, loading),
+        *begin_maps(context, loads=True), *policies, *ring_counters(context), *each_program(context, loading),
         *end_maps(context, loads=True),
     )  # fmt: skip
     context.role.name, context.scopes = "consumer", find_scopes((*first, *multiplying), context.spelled)
     consumer = (
         *begin_maps(context, loads=False), *ring_counters(context), *first_turn(context),
-        *_each_program(context, multiplying),
+        *each_program(context, multiplying),
         *end_maps(context, loads=False),
     )  # fmt: skip
     context.role.name = ""
@@ -74,18 +76,6 @@ def lower_body(context: Context, kernel: Kernel) -> tuple[Node, ...]:
     return (*shared, Blank(), roles) if shared else (roles,)
 
 
-def _program_variable(context: Context, kernel: Kernel) -> Variable | None:
-    """The variable that is the program's index and nothing else, always: it can count the programs."""
-    for statement in kernel.body:
-        if not isinstance(statement, Assign) or not isinstance(statement.value, Call):
-            continue
-        target, value = statement.target, statement.value
-        always = context.facts.assignments[target] == 1 and target not in context.facts.unused
-        if always and value.op == "program_id" and value.attribute("axis") == 0:
-            return target
-    return None
-
-
 def _loop_stops(context: Context, first: tuple[Statement, ...], rest: tuple[Statement, ...]) -> tuple[Node, ...]:
     """Names for where the loops of both roles end, as far as that follows from what is computed before the roles."""
     known = {parameter.variable for parameter in context.kernel.parameters}
@@ -97,7 +87,7 @@ def _loop_stops(context: Context, first: tuple[Statement, ...], rest: tuple[Stat
         ring = context.schedule.rings.of(loop.variable) if isinstance(loop, For) else None
         if not isinstance(loop, For) or ring is None or ring.kind != "tma" or isinstance(loop.stop, (Use, Literal)):
             continue
-        if _is_fixed_value(loop.stop, known):
+        if _is_fixed_value(context, loop.stop, known):
             name = loop_stop(context, loop)
             text = context.speller.text(loop.stop)
             nodes.append(
@@ -123,14 +113,15 @@ def _is_fixed(context: Context, statement: Assign, known: set[Variable]) -> bool
     """Whether a statement computes, once, a scalar from `known` ones."""
     if any(t.type.is_tile or context.facts.assignments[t] != 1 for t in statement.targets):
         return False
-    return is_elementwise(statement.value) and _is_fixed_value(statement.value, known)
+    return is_elementwise(statement.value) and _is_fixed_value(context, statement.value, known)
 
 
-def _is_fixed_value(value: Expr, known: set[Variable]) -> bool:
-    """Whether an expression is made of `known` scalars, and not of the program's index."""
+def _is_fixed_value(context: Context, value: Expr, known: set[Variable]) -> bool:
+    """Whether an expression is made of `known` scalars, and not of an index in which the programs of a block differ."""
+    axes = max(context.schedule.rings.program_axes, 1)
     calls = [part for part in subexpressions(value) if isinstance(part, Call)]
     return set(used_variables(value)) <= known and not any(
-        call.op == "program_id" and call.attribute("axis") == 0 for call in calls
+        call.op == "program_id" and call.attribute("axis") < axes for call in calls
     )
 
 
@@ -138,16 +129,6 @@ def _copies(block: tuple[Statement, ...]) -> dict[Variable, Call]:
     """The tensor copies in a block, by the tile that they fill."""
     assigned = [(s.target, s.value) for s in statements(block) if isinstance(s, Assign)]
     return {target: value for target, value in assigned if isinstance(value, Call) and value.op == "box_load"}
-
-
-def _each_program(context: Context, block: tuple[Statement, ...]) -> tuple[Node, ...]:
-    """A role's statements, in a loop over the programs of a block where it runs several."""
-    if not context.schedule.rings.persistent:
-        return lower_block(context, block)
-    program, count = context.program(), context.num_programs()
-    header = f"for (int {program} = blockIdx.x; {program} < {count}; {program} += gridDim.x)"
-    body = repeated(context, None, lambda: lower_block(context, block), ordered=True)  # programs do not wait for others
-    return (Loop(header, body),)
 
 
 def _for_everybody(context: Context, statement: Statement) -> bool:

@@ -10,8 +10,7 @@ lanes that differ in nothing else hold copies, as everywhere. Along K what the t
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from ..frozen import frozen
 from ..language.dtypes import DType
 from .layout import REGISTER, Layout, bits_of, padded
 
@@ -37,7 +36,7 @@ ROW_IN_PIECE = (2, 3, 4, REGISTER)  # row = lane / 4 + 8 * register
 COLUMN_IN_PIECE = (REGISTER, 0, 1)  # column = lane % 4 * 2 + register
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Split:
     """How a product of fp32 operands is a sum of products of narrower parts.
 
@@ -74,7 +73,7 @@ SPLITS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Instruction:
     """What multiplies: `kind` is "wgmma", "mma" or "fma"; the PTX names of the types, empty for fma.
 

@@ -20,7 +20,9 @@ from .access import ACCESS_BYTES
 from .block_copies import choose_block_copies
 from .box_stores import cut_stores
 from .coalesced_stores import coalesce_stores
-from .dots import Dots, plan_dots, sums_apart
+from .computed_operands import with_computed_operands
+from .dot_plan import Dots
+from .dots import plan_dots, sums_apart
 from .held_operands import Words, held_operands
 from .index_layouts import index_layouts
 from .instructions import OTHER_REGISTERS, consumer_registers
@@ -28,6 +30,7 @@ from .kept_tiles import choose_kept, exchanges_of
 from .layout import Layout, blocked, drop_axis, padded
 from .layout_problem import Access, Node, Path, Problem, find_problem
 from .loads_in_flight import blocks_for_loads
+from .operands_ahead import operands_ahead
 from .paths import operand_axes, result_axes
 from .plan import Conversion, Schedule
 from .register_operands import with_register_operands
@@ -51,6 +54,7 @@ def choose_layouts(
     thread_bits = (options.num_warps * LANES).bit_length() - 1
     dots = with_stages(plan_dots(kernel, facts, options, target), rings)
     dots = held_operands(kernel, facts, dots, _words_of_b(problem, dots))
+    dots = with_computed_operands(kernel, facts, dots, options.num_warps)
     _settle_accumulators(problem, kernel, dots)
     _solve(problem, thread_bits)
     coalesce_stores(problem, kernel, lambda node: _anchor(problem, node, thread_bits, alone=True), _follow)
@@ -72,6 +76,7 @@ def choose_layouts(
     spare = min(most, MOST_OF_THREAD) - OTHER_REGISTERS - peak
     if rings.has_producer:
         rings = stagger_rings(kernel, kept.facts, dots, kept.layouts, rings, spare)
+        rings = operands_ahead(kernel, facts, dots, rings, options.num_warps, blocks)
     crowded = needs_whole_multiprocessor(peak, num_threads)
     beside = blocks_beside(in_shared, kept.layouts, num_threads, target.max_dynamic_shared_bytes)
     made_room_for = kept.recomputed.blocks and min(kept.recomputed.blocks, beside)
@@ -129,6 +134,9 @@ def _settle_accumulators(problem: Problem, kernel: Kernel, dots: Dots) -> None:
         if id(statement) in dots.plans and isinstance(statement, Assign) and statement.target not in problem.answers:
             problem.answers[statement.target] = dots.plans[id(statement)].layout
             settled.append(statement.target)
+            if fragment := dots.plans[id(statement)].fragment:
+                problem.answers[dots.plans[id(statement)].rows.variable] = fragment
+                settled.append(dots.plans[id(statement)].rows.variable)
             if held := dots.plans[id(statement)].held:
                 problem.answers[dots.plans[id(statement)].b.variable] = held.layout
                 settled.append(dots.plans[id(statement)].b.variable)

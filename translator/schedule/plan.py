@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from ..artifact import Options, Target
+from ..frozen import frozen
 from ..ir.nodes import Variable
 from .block_copies import BlockCopy
-from .dots import DotPlan
+from .dot_plan import DotPlan
 from .layout import Layout
 from .recomputed import Recomputed
 from .registers import MOST_OF_THREAD, REGISTER_FILE
@@ -16,7 +15,7 @@ from .shared_tiles import SharedTile
 from .warp_copies import WarpCopy
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Conversion:
     """A tile that a statement needs in another layout than the one it is held in; it goes through shared memory."""
 
@@ -24,7 +23,7 @@ class Conversion:
     layout: Layout
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Schedule:
     """The decisions for one kernel.
 

@@ -7,13 +7,14 @@ from dataclasses import dataclass, field
 from ..analysis.facts import Facts
 from ..analysis.induction import Induction
 from ..artifact import Options, Target, TensorMap
+from ..frozen import frozen
 from ..ir.nodes import Assign, Kernel, Statement, Variable
-from .dots import Dots
+from .dot_plan import Dots
 
 ALIGNED_STAGES = 2  # of a tile that unaligned rows are shifted into: one is read, the next is written
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Stagger:
     """How the products of a loop overlap what it computes (`stagger.py`).
 
@@ -32,7 +33,7 @@ class Stagger:
     early: tuple[Variable, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ReadAhead:
     """A `variable` that the copies of `tile` find their addresses by, read so many iterations before they are started."""
 
@@ -41,7 +42,7 @@ class ReadAhead:
     tile: Variable
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Ring:
     """The tiles that a loop loads ahead.
 
@@ -58,6 +59,7 @@ class Ring:
       ahead: the numbers that copies find their addresses by, in an order in which they can be read (`read_ahead.py`).
       like: the loop of an earlier ring whose stages and barriers this one goes on with (`shared_rings.py`).
       stagger: how its products are started ahead, where they are.
+      ahead_of: the dot whose operand an iteration computes for the next one, under its own products (`operands_ahead.py`).
     """
 
     loop: Variable
@@ -71,9 +73,10 @@ class Ring:
     ahead: tuple[ReadAhead, ...] = ()
     like: Variable | None = None
     stagger: Stagger | None = None
+    ahead_of: Assign | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Rings:
     """All rings of a kernel, the tensor maps that its copies use, and the conditions under which they are right."""
 
@@ -81,7 +84,7 @@ class Rings:
     maps: tuple[TensorMap, ...] = ()
     guards: tuple[str, ...] = ()
     reasons: tuple[str, ...] = ()  # why loads are not tensor copies, for the header
-    persistent: bool = False  # whether a block runs one program after another
+    program_axes: int = 0  # along how many axes of the grid lie the programs of a block; 0 where it runs a single one
     once: bool = (
         False  # whether a block with tensor copies runs one program, and has no loop around the one that copies
     )
@@ -90,6 +93,11 @@ class Rings:
     def of(self, loop: Variable) -> Ring | None:
         """The ring of the loop with this variable."""
         return next((ring for ring in self.rings if ring.loop is loop), None)
+
+    @property
+    def persistent(self) -> bool:
+        """Whether a block runs one program after another."""
+        return self.program_axes > 0
 
     @property
     def encoded(self) -> tuple[TensorMap, ...]:

@@ -39,11 +39,13 @@ from ..ir.nodes import (
 )
 from ..ir.rewrite import with_replaced
 from ..ir.walk import assigned_variables, expressions, statements, used_variables
-from .dots import Dots, dot_statements, operand_of, plan_dots
+from .computed_operands import read_boxes
+from .dot_plan import Dots
+from .dots import dot_statements, operand_of, plan_dots
 from .instructions import WGMMA_CAPABILITY
 from .outliving import Reads, find_reads
 from .own_stages import large_loads, may_load_ahead, own_loads, own_stages
-from .persistence import can_persist
+from .persistence import axes_of_programs
 from .pointers import pointer_sources, read_only_pointers, roots_of
 from .producer import producible, waits_for_grids
 from .read_ahead import Found, load_in_any_trip, take, without_numbers
@@ -75,9 +77,9 @@ def plan_rings(kernel: Kernel, options: Options, target: Target, most_stages: in
     if any(ring.kind == "tma" for ring in plan.rings):
         copy_stores(plan)
     repeated = sum(ring.kind == "tma" for ring in plan.rings) > 1
-    persistent = can_persist(kernel, loops, plan)
+    axes = axes_of_programs(kernel, loops, plan)
     rings = tuple(
-        replace(ring, counted=ring.counted or repeated or persistent) for ring in share_rings(plan.rings, plan.replaced)
+        replace(ring, counted=ring.counted or repeated or axes > 0) for ring in share_rings(plan.rings, plan.replaced)
     )
     body = with_replaced(kernel.body, plan.replaced, plan.added)
     folded = _sources(kernel, [s for s in statements(kernel.body) if id(s) in plan.replaced])
@@ -87,8 +89,8 @@ def plan_rings(kernel: Kernel, options: Options, target: Target, most_stages: in
         maps=tuple(plan.maps.values()),
         guards=tuple(plan.guards),
         reasons=tuple(plan.reasons),
-        persistent=persistent,
-        once=not persistent and not repeats,
+        program_axes=axes,
+        once=not axes and not repeats,
         folded=frozenset(folded),
     )
     return replace(kernel, body=body), found
@@ -156,8 +158,9 @@ def _plan_loop(plan: RingPlan, loop: For, nested: bool, most_stages: int, reads:
             plan.replaced[id(statement)] = box_load(
                 plan, statement, box, boxed_tile(plan, statement.target, box), loop.variable
             )
-        tiles = tuple(statement.target for statement in loads)
+        tiles = (*(statement.target for statement in loads), *read_boxes(plan, loop, top))
         own = large_loads(without_numbers(plan, own_loads(plan, loop, top), []))
+        own = [one for one in own if id(one.statement) not in plan.replaced]
         ahead = take(plan, own)
         held = tuple(one.statement.target for one in own)
         stages = min(_wanted_stages(plan, tiles), most_stages)

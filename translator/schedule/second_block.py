@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from ..artifact import Target
 from ..ir.nodes import Assign, Kernel
 from ..ir.walk import statements, used_variables
-from .dots import Dots
+from .dot_plan import Dots
 from .instructions import OTHER_REGISTERS, REGISTER_FILE, WARPGROUP, consumer_registers, registers_at_start
 from .ring_plan import Rings
 
@@ -41,7 +41,7 @@ def wants_second_block(kernel: Kernel, rings: Rings, dots: Dots, peak: int, num_
         waits = copied and all(plan.instruction.kind == "wgmma" for plan in dots.plans.values())
         return waits and (peak + OTHER_REGISTERS) * num_warps * LANES * 2 <= REGISTER_FILE
     waits = any(ring.kind == "tma" and not ring.overlapped for ring in rings.rings) or _multiplies_again(kernel, dots)
-    sums = max((ROWS_OF_LANE * plan.layout.registers(1) for plan in dots.plans.values()), default=0)
+    sums = max((ROWS_OF_LANE * plan.frame.registers(1) for plan in dots.plans.values()), default=0)
     # ptxas compiles for the registers that threads start with, and wants the sums of an instruction among them.
     compiles = sums + OTHER_REGISTERS <= registers_at_start(num_warps, 2)
     return (waits or rings.once) and compiles and peak + OTHER_REGISTERS <= consumer_registers(num_warps, 2)

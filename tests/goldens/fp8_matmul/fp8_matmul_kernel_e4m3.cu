@@ -2,13 +2,13 @@
 //
 //   target     sm_90a only (wgmma, setmaxnreg)
 //   arguments  a_desc, b_desc: const __nv_fp8_e4m3*, 16-byte aligned; a_desc_shape_0, a_desc_shape_1,
-//              b_desc_shape_0, b_desc_shape_1, c_desc_shape_0, c_desc_shape_1: int; a_desc_stride_0,
-//              b_desc_stride_0: long long, multiples of 16; c_desc: __nv_bfloat16*, 16-byte aligned;
-//              c_desc_stride_0: long long, a multiple of 8; a_scale_ptr, b_scale_ptr: const float*, 16-byte
-//              aligned; M, N, K: int, multiples of 16
+//              b_desc_shape_0, b_desc_shape_1: int; a_desc_stride_0, b_desc_stride_0: long long, multiples of
+//              16; c_desc: __nv_bfloat16*, 16-byte aligned; c_desc_shape_0, c_desc_shape_1, M, N, K: int,
+//              multiples of 16; c_desc_stride_0: long long, a multiple of 8; a_scale_ptr, b_scale_ptr: const
+//              float*, 16-byte aligned
 //   constexpr  BLOCK_M = 128, BLOCK_N = 128, BLOCK_K = 128
-//   launch     grid (blocks, programs, 1), block (384, 1, 1), dynamic shared memory 230400 bytes
-//              each block takes every gridDim.x-th of num_programs programs, the first blockIdx.x
+//   launch     grid (blocks, 1, 1), block (384, 1, 1), dynamic shared memory 230400 bytes
+//              each block takes every gridDim.x-th of num_programs programs, x fastest, the first blockIdx.x
 //   maps       a_map: a_desc [a_desc_shape_0, a_desc_shape_1], strides in bytes [a_desc_stride_0 * 1]; box
 //              [128, 128], 128-byte swizzle
 //              b_map: b_desc [b_desc_shape_0, b_desc_shape_1], strides in bytes [b_desc_stride_0 * 1]; box
@@ -324,7 +324,7 @@ fp8_matmul_kernel(const __nv_fp8_e4m3* a_desc, int a_desc_shape_0, int a_desc_sh
                   long long a_desc_stride_0, const __nv_fp8_e4m3* b_desc, int b_desc_shape_0,
                   int b_desc_shape_1, long long b_desc_stride_0, __nv_bfloat16* c_desc, int c_desc_shape_0,
                   int c_desc_shape_1, long long c_desc_stride_0, const float* a_scale_ptr,
-                  const float* b_scale_ptr, int M, int N, int K, int num_programs,
+                  const float* b_scale_ptr, int M, int N, int K, int num_programs_x, int num_programs_y,
                   const __grid_constant__ TensorMap a_map, const __grid_constant__ TensorMap b_map,
                   const __grid_constant__ TensorMap c_map)
 {
@@ -336,7 +336,6 @@ fp8_matmul_kernel(const __nv_fp8_e4m3* a_desc, int a_desc_shape_0, int a_desc_sh
     const int col = tid % COL_THREADS;   // this thread's place along the columns of a tile
     const int accumulator_row = warp * 16 + lane / 4;   // the first row of this thread
     const int warpgroup = tid / WARPGROUP_SIZE;
-    const int program_y = blockIdx.y;
     if (tid == NUM_THREADS) {
         tensor_map_prefetch(a_map);
         tensor_map_prefetch(b_map);
@@ -345,19 +344,21 @@ fp8_matmul_kernel(const __nv_fp8_e4m3* a_desc, int a_desc_shape_0, int a_desc_sh
         mbarrier_init_fence();
     }
 
+    const int num_programs = num_programs_x * num_programs_y;
+
     if (tid >= NUM_THREADS) {   // the last warpgroup loads: one of its threads starts all copies
         warpgroup_shrink<PRODUCER_REGS>();
         if (tid < READY_THREADS) named_barrier_arrive(READY_BARRIER, READY_THREADS);   // the first warp
         if (tid == NUM_THREADS) {
             // L2 need not keep what only one program reads.
-            const auto a_policy =
-                l2_policy(num_programs * gridDim.y <= (a_desc_shape_0 + A_ROWS - 1) / A_ROWS);
-            const auto b_policy =
-                l2_policy(num_programs * gridDim.y <= (b_desc_shape_0 + B_ROWS - 1) / B_ROWS);
+            const auto a_policy = l2_policy(num_programs <= (a_desc_shape_0 + A_ROWS - 1) / A_ROWS);
+            const auto b_policy = l2_policy(num_programs <= (b_desc_shape_0 + B_ROWS - 1) / B_ROWS);
             int filled = 0;   // stages so far, over all loops
             for (int program = blockIdx.x; program < num_programs; program += gridDim.x) {
+                const int program_x = program % num_programs_x;
+                const int program_y = program / num_programs_x;
                 // L18: row, column = tl.program_id(0) * BLOCK_M, tl.program_id(1) * BLOCK_N
-                const int row = program * BLOCK_M;
+                const int row = program_x * BLOCK_M;
                 const int column = program_y * BLOCK_N;
                 // L20: for k in range(0, K, BLOCK_K):    (the loading thread's part)
                 for (int k = 0; k < K; k += BLOCK_K, ++filled) {
@@ -376,8 +377,10 @@ fp8_matmul_kernel(const __nv_fp8_e4m3* a_desc, int a_desc_shape_0, int a_desc_sh
         named_barrier_sync(READY_BARRIER, READY_THREADS);   // the mbarriers are initialised
         int used = 0;   // stages so far, over all loops
         for (int program = blockIdx.x; program < num_programs; program += gridDim.x) {
+            const int program_x = program % num_programs_x;
+            const int program_y = program / num_programs_x;
             // L18 again, for the multiplying warps.
-            const int row = program * BLOCK_M;
+            const int row = program_x * BLOCK_M;
             const int column = program_y * BLOCK_N;
             // L19: accumulator = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
             float accumulator[ROWS][COLS] = {};

@@ -1,0 +1,59 @@
+"""Blocks that run programs of all axes of the grid: every program runs, whatever the grid's sides, also in graphs."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+import tilewright as triton
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "unit"))
+from test_programs import batched
+
+pytestmark = pytest.mark.gpu
+
+
+@pytest.fixture(autouse=True)
+def where_arrays_lie(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TILEWRIGHT_MODE", raising=False)
+
+
+@pytest.mark.parametrize(
+    "sizes",
+    [(700, 64, 16, 64), (1, 40000, 16, 48), (1, 64, 5008, 32), (7, 190, 80, 48), (1, 2, 16, 16), (41, 500, 272, 1040)],
+)
+def test_all_programs_run(sizes: tuple[int, ...]) -> None:
+    import torch
+
+    batches, m, n, k = sizes
+    a, b = (torch.randn(shape, device="cuda").half() for shape in ((batches, m, k), (batches, k, n)))
+    c = torch.empty(batches, m, n, device="cuda")
+    grid = (triton.cdiv(m, 64), triton.cdiv(n, 16), batches)
+    places = torch.empty(grid[::-1], dtype=torch.int32, device="cuda")
+    z, y, x = (torch.arange(side, dtype=torch.int32, device="cuda") for side in grid[::-1])
+    at = 10000 * z[:, None, None] + 100 * y[:, None] + x + 1000000 * batches
+    expected = a.double() @ b.double()
+
+    def run() -> None:
+        made = batched[grid](a, b, c, places, m, n, k, BM=64, BN=16, BK=32)
+        assert made.artifact.program_axes == 3
+
+    def judge() -> None:
+        torch.cuda.synchronize()
+        assert torch.equal(places, at)
+        assert (c.double() - expected).norm() <= 1e-3 * expected.norm()
+        c.fill_(float("nan"))
+        places.fill_(-1)
+
+    for _ in range(4):  # the long way, the quick way, ready, ready again
+        c.fill_(float("nan"))
+        places.fill_(-1)
+        run()
+        judge()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        run()
+    for _ in range(2):
+        graph.replay()
+        judge()

@@ -1,0 +1,170 @@
+"""Blocks that run programs of several axes of the grid, one after another: which kernels, in which text, and that all run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import tilewright as triton
+import tilewright.language as tl
+from test_rings import planned
+from tilewright.artifact import MOST_PROGRAMS
+from tilewright.diagnostics import GridError
+from tilewright.runtime.grids import started
+
+SIGNATURE = "*fp16:16, *fp16:16, *fp32:16, *i32:16, i32, i32:16, i32:16, 64, 16, 32"
+
+
+@triton.jit
+def batched(a_ptr, b_ptr, c_ptr, places_ptr, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    batch = tl.program_id(2)
+    rows = tl.program_id(0) * BM + tl.arange(0, BM)
+    cols = tl.program_id(1) * BN + tl.arange(0, BN)
+    a_ptr += batch * M * K
+    b_ptr += batch * K * N
+    total = tl.zeros((BM, BN), tl.float32)
+    for start in range(0, K, BK):
+        k = start + tl.arange(0, BK)
+        a = tl.load(a_ptr + rows[:, None] * K + k[None, :], mask=(rows < M)[:, None] & (k < K)[None, :], other=0.0)
+        b = tl.load(b_ptr + k[:, None] * N + cols[None, :], mask=(k < K)[:, None] & (cols < N)[None, :], other=0.0)
+        total = tl.dot(a, b, total)
+    tl.store(c_ptr + batch * M * N + rows[:, None] * N + cols[None, :], total,
+             mask=(rows < M)[:, None] & (cols < N)[None, :])  # fmt: skip
+    place = (batch * tl.num_programs(1) + tl.program_id(1)) * tl.num_programs(0) + tl.program_id(0)
+    tl.store(
+        places_ptr + place, 10000 * batch + 100 * tl.program_id(1) + tl.program_id(0) + 1000000 * tl.num_programs(2)
+    )
+
+
+@triton.jit
+def heads(a_ptr, b_ptr, c_ptr, lengths_ptr, M, N, K, ENDS: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr,
+          BK: tl.constexpr):  # fmt: skip
+    # Every program multiplies BM rows of A by its head of B; how much of K is decided by ENDS.
+    first = tl.program_id(0) * BM
+    head = tl.program_id(1)
+    rows, cols = first + tl.arange(0, BM), tl.arange(0, BN)
+    b_ptr += head.to(tl.int64) * K * N
+    total = tl.zeros((BM, BN), tl.float32)
+    begin = tl.program_id(2) * 128 if ENDS == "share" else 0
+    if ENDS == "K":
+        end = K
+    if ENDS == "share":
+        end = tl.minimum(begin + 128, K)
+    if ENDS == "place":
+        end = first + BM
+    if ENDS == "memory":
+        end = tl.load(lengths_ptr + head)
+    for k in range(begin, end, BK):
+        a = tl.load(a_ptr + rows[:, None] * K + (k + tl.arange(0, BK))[None, :])
+        b = tl.load(b_ptr + (k + tl.arange(0, BK))[:, None] * N + cols[None, :])
+        total = tl.dot(a, b, total)
+    c_ptr += begin * M
+    tl.store(c_ptr + (head * M + rows)[:, None] * N + cols[None, :], total)
+
+
+@triton.jit
+def lower_half(a_ptr, c_ptr, M, K, BM: tl.constexpr, BK: tl.constexpr):
+    # A times its transpose, as far as the result does not repeat itself.
+    pid_m, pid_n = tl.program_id(0), tl.program_id(1)
+    rows, cols = pid_m * BM + tl.arange(0, BM), pid_n * BM + tl.arange(0, BM)
+    if pid_m >= pid_n:
+        total = tl.zeros((BM, BM), tl.float32)
+        for k in range(0, K, BK):
+            a = tl.load(a_ptr + rows[:, None] * K + (k + tl.arange(0, BK))[None, :])
+            b = tl.load(a_ptr + cols[:, None] * K + (k + tl.arange(0, BK))[None, :])
+            total = tl.dot(a, b.T, total)
+        tl.store(c_ptr + rows[:, None] * M + cols[None, :], total)
+
+
+HEADS = "*fp16:16, *fp16:16, *fp32:16, *i32:16, i32:16, i32:16, i32:16, '{}', 64, 32, 32"
+
+
+@pytest.mark.parametrize(
+    ("kernel", "signature", "axes"),
+    [
+        (batched, SIGNATURE, 3),
+        (heads, HEADS.format("K"), 2),
+        (heads, HEADS.format("share"), 3),
+        # The hardware gives the next program to whoever is done first, where some take longer.
+        (heads, HEADS.format("place"), 0),
+        (heads, HEADS.format("memory"), 0),
+        (lower_half, "*fp16:16, *fp32:16, i32:16, i32:16, 64, 32", 0),
+    ],
+)
+def test_whose_programs_share_a_block(kernel: Any, signature: str, axes: int) -> None:
+    found = planned(kernel, signature)
+    made = found.artifact
+    assert found.schedule.rings.has_producer and made.program_axes == axes and made.persistent is (axes > 0)
+    counts = [p.name for p in made.launch_parameters[len(made.parameters) :]]
+    assert counts == [f"num_programs_{axis}" for axis in "xyz"[:axes]]
+    assert ("blockIdx.y" in made.source) is (axes == 0) and "blockIdx.z" not in made.source
+    assert f"grid {'(blocks, 1, 1)' if axes else '(programs, programs, 1)'}" in made.source
+
+
+def test_the_text_names_what_it_asks_for() -> None:
+    text = planned(batched, SIGNATURE).artifact.source
+    assert "const int num_programs = num_programs_x * num_programs_y * num_programs_z;" in text
+    assert text.count("for (int program = blockIdx.x; program < num_programs; program += gridDim.x) {") == 2
+    # What the user has a name for bears that.
+    assert text.count("const int batch = program / num_programs_x / num_programs_y;") == 2
+    assert "program_z" not in text.replace("num_programs_z", "")
+    assert text.count("const int program_x = program % num_programs_x;") == 2
+    assert text.count("const int program_y = program / num_programs_x % num_programs_y;") == 2
+    text = planned(heads, HEADS.format("K")).artifact.source
+    assert text.count("const int head = program / num_programs_x;") == 2 and "program_y" not in text.replace(
+        "num_programs_y", ""
+    )
+
+
+@pytest.mark.parametrize(
+    "sizes",
+    [(5, 64, 16, 32), (1, 300, 16, 48), (1, 64, 96, 32), (7, 190, 80, 48), (1, 2, 16, 16), (2, 200, 48, 0)],
+)
+def test_all_programs_run(sizes: tuple[int, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TILEWRIGHT_MODE", "cpu")
+    monkeypatch.setenv("TILEWRIGHT_ARCH", "sm_90a")
+    batches, m, n, k = sizes
+    generator = np.random.default_rng(1)
+    a, b = (
+        generator.standard_normal(shape).astype(np.float16)
+        for shape in ((batches, m, max(k, 8)), (batches, max(k, 8), n))
+    )
+    c = np.full((batches, m, n), np.nan, np.float32)
+    grid = (triton.cdiv(m, 64), triton.cdiv(n, 16), batches)
+    places = np.zeros(grid[::-1], np.int32)
+    made = batched[grid](a, b, c, places, m, n, k, BM=64, BN=16, BK=32)
+    assert made.artifact.program_axes == (3 if k else 0)  # of empty operands there is no tensor map
+    expected = a.astype(np.float64) @ b.astype(np.float64) if k else np.zeros((batches, m, n))
+    np.testing.assert_allclose(c, expected, rtol=1e-3, atol=1e-2)
+    z, y, x = np.indices(grid[::-1])
+    np.testing.assert_array_equal(places, 10000 * z + 100 * y + x + 1000000 * batches)
+
+
+@pytest.mark.parametrize("axis", range(3))
+def test_no_programs(axis: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TILEWRIGHT_MODE", "cpu")
+    monkeypatch.setenv("TILEWRIGHT_ARCH", "sm_90a")
+    a, b, c, places = np.ones((64, 32), np.float16), np.ones((32, 16), np.float16), np.ones((64, 16)), np.ones(1)
+    grid = [2, 2, 2]
+    grid[axis] = 0
+    batched[tuple(grid)](a, b, c.astype(np.float32), places.astype(np.int32), 64, 16, 32, BM=64, BN=16, BK=32)
+    assert (c == 1).all() and (places == 1).all()
+
+
+def test_grids() -> None:
+    assert started((100, 1, 1), 1, 132) == ((100, 1, 1), (100,))
+    assert started((1000, 2, 1), 1, 132) == ((66, 2, 1), (1000,))
+    assert started((9, 70, 1), 1, 132) == ((9, 70, 1), (9,))
+    assert started((9, 70, 1), 2, 132) == ((132, 1, 1), (9, 70))
+    assert started((4, 4, 64), 3, 132) == ((132, 1, 1), (4, 4, 64))
+    assert started((3, 5, 7), 3, 264) == ((105, 1, 1), (3, 5, 7))
+    assert started((4, 4, 2), 2, 132) == (
+        (16, 1, 2),
+        (4, 4),
+    )  # of axes that the kernel does not ask for each has its own blocks
+    assert started((1, 65535, 32767), 3, 132) == ((132, 1, 1), (1, 65535, 32767))
+    with pytest.raises(GridError, match=f"has 2147549184 programs; .* takes {MOST_PROGRAMS}"):
+        started((2, 32769, 32768), 3, 132)
+    with pytest.raises(TypeError):
+        started((1.5, 2, 2), 3, 132)  # type: ignore[arg-type]
