@@ -23,12 +23,11 @@ from .artifact import (
 from .frozen import frozen
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from .analysis.facts import Facts
-    from .ir.nodes import Assign, Kernel
+    from .ir.nodes import Kernel
     from .kernel_function import KernelFunction
     from .lower.unit import Unit
+    from .schedule.dot_plan import Dots
     from .schedule.plan import Schedule
 
 STAGES = ("kernel", "facts", "schedule", "unit", "text")
@@ -142,6 +141,7 @@ def _fitted(kernel: Kernel, options: Options, target: Target) -> tuple[Kernel, F
       OutOfResources: when the kernel does not fit at all.
     """
     from .diagnostics import OutOfResources
+    from .schedule.early_loads import with_early_loads
     from .schedule.early_products import serves, with_early_products
 
     written, kernel = kernel, _prepared(kernel, options, target)
@@ -149,23 +149,25 @@ def _fitted(kernel: Kernel, options: Options, target: Target) -> tuple[Kernel, F
     if plain[2].wants_more_warps:
         with suppress(OutOfResources):
             return _fitted(written, replace(options, num_warps=2 * options.num_warps), target)
-    early = with_early_products(kernel, _running_products(kernel, options, target))
+    dots = _first_plan(kernel, options, target)
+    in_turns = any(array.turn for array in plain[3].dynamic_shared)
+    early = kernel if in_turns else with_early_loads(kernel, dots.staged)
+    early = with_early_products(early, lambda dot: id(dot) in dots.plans and dots.plans[id(dot)].runs_by_itself)
     if early is kernel:
         return plain
     found = _in_blocks(early, options, target)
     return found if serves(found[2], plain[2]) else plain
 
 
-def _running_products(kernel: Kernel, options: Options, target: Target) -> Callable[[Assign], bool]:
-    """Whether a dot's products run while its warps do something else."""
+def _first_plan(kernel: Kernel, options: Options, target: Target) -> Dots:
+    """What a kernel's dots are by themselves, before it is decided what loads ahead."""
     from .analysis.facts import find_facts
+    from .schedule.dot_plan import Dots
     from .schedule.dots import dot_statements, plan_dots
 
-    dots = list(dot_statements(kernel))
-    plans = plan_dots(kernel, find_facts(kernel), options, target).plans if len(dots) > 1 else {}
-    kinds = {key: plan.instruction for key, plan in plans.items()}
-    running = {key for key, how in kinds.items() if how.kind == "wgmma" and how.split is None}
-    return lambda dot: id(dot) in running
+    if not any(True for _ in dot_statements(kernel)):
+        return Dots({}, {})
+    return plan_dots(kernel, find_facts(kernel), options, target)
 
 
 def _in_blocks(kernel: Kernel, options: Options, target: Target) -> tuple[Kernel, Facts, Schedule, Unit]:

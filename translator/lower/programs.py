@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from ..ir.nodes import Assign, Call, Kernel, Statement, Variable
 from .context import Context
-from .statements import lower_block, repeated
+from .statements import lower_program, repeated
 from .unit import Branch, Line, Loop, Node, Place, words
 
 
@@ -43,10 +43,10 @@ def each_program(context: Context, block: tuple[Statement, ...]) -> tuple[Node, 
     """A role's statements, in a loop over the programs of a block where it runs several."""
     axes = context.schedule.rings.program_axes
     if not axes:
-        return lower_block(context, block)
+        return lower_program(context, block)
     program, count = context.program(), context.num_programs()
     header = f"for (int {program} = blockIdx.x; {program} < {count}; {program} += gridDim.x)"
-    body = repeated(context, None, lambda: lower_block(context, block), ordered=True)  # programs do not wait for others
+    body = repeated(context, None, lambda: lower_program(context, block), ordered=True)  # programs do not wait for others
     places = (
         Place(context.launch_word("program_id", axis), context.program_place(axis))
         for axis in range(axes if axes > 1 else 0)

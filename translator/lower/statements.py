@@ -23,6 +23,7 @@ from ..ir.walk import assigned_variables, bodies
 from ..schedule.layout import Layout
 from ..schedule.ring_plan import Ring
 from ..schedule.unrolled import unroll_factor
+from .arrivals import arrival, arriving_later, wait_for_tiles
 from .assignments import lower_assign
 from .atomics import FUNCTIONS, lower_atomic
 from .box_read import lower_box_read
@@ -167,8 +168,10 @@ def lower_statement(context: Context, statement: Statement) -> tuple[tuple[Node,
     parts = bodies(statement) and not isinstance(statement, Inlined)
     context.stages.copied = {} if parts else context.stages.copied
     waits = wait_for_all(context) if parts or isinstance(statement, Return) else ()
+    waits += () if isinstance(statement, Inlined) else wait_for_tiles(context, statement)
     running, barriers = context.stages.running, context.shared.barriers
-    with running_on(context, context.stages.may_run_on and not parts):
+    later = context.stages.may_arrive_later and not parts
+    with running_on(context, context.stages.may_run_on and not parts), arriving_later(context, later):
         code = (*context.stages.before.get(id(statement), ()), *_lower_alone(context, statement))
     if not isinstance(statement, Inlined):
         waits += wait_before(context, statement, running, context.shared.barriers > barriers)
@@ -280,6 +283,12 @@ def _together(accesses: Accesses, others: Accesses) -> Accesses:
     loads = {root: accesses[0].get(root, set()) | others[0].get(root, set()) for root in {**accesses[0], **others[0]}}
     stores = {root: accesses[1].get(root, set()) | others[1].get(root, set()) for root in {**accesses[1], **others[1]}}
     return loads, stores
+
+
+def lower_program(context: Context, block: tuple[Statement, ...]) -> tuple[Node, ...]:
+    """What a program does, or what one role does of it."""
+    with arriving_later(context, True):
+        return (*lower_block(context, block), *arrival(context))
 
 
 def _trip(context: Context, block: tuple[Statement, ...]) -> tuple[Node, ...]:
