@@ -19,7 +19,7 @@ from .ring_barriers import announce_rings, ready, ring_counters
 from .rings import l2_policies
 from .scopes import find_scopes
 from .staggered import first_turn
-from .statements import by_source, lower_block
+from .statements import by_source, lower_block, lower_program
 from .unit import Blank, Branch, Line, Node
 
 

@@ -34,7 +34,14 @@ from .operands_ahead import operands_ahead
 from .paths import operand_axes, result_axes
 from .plan import Conversion, Schedule
 from .register_operands import with_register_operands
-from .registers import MOST_OF_THREAD, REGISTER_FILE, blocks_beside, choose_shared, needs_whole_multiprocessor, peak_registers
+from .registers import (
+    MOST_OF_THREAD,
+    REGISTER_FILE,
+    blocks_beside,
+    choose_shared,
+    needs_whole_multiprocessor,
+    peak_registers,
+)
 from .ring_plan import Rings
 from .rings import with_stages
 from .second_block import wants_second_block
