@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import operator
 
 from tilewright.artifact import MOST_PROGRAMS
@@ -11,23 +10,26 @@ from tilewright.diagnostics import GridError
 Grid = tuple[int, int, int]
 
 
-def in_a_row(grid: Grid, axes: int) -> tuple[Grid, Grid]:
+def in_a_row(grid: Grid, axes: int) -> tuple[Grid, tuple[int, ...]]:
     """A grid with the programs of its first `axes` axes along x, and how many there are along each of these.
 
     Raises:
       GridError: where they are too many to be counted.
       TypeError: when the grid is not of integers.
     """
-    counts = tuple(map(operator.index, grid[:axes]))
-    programs = math.prod(counts)
-    if axes > 1 and programs > MOST_PROGRAMS:
+    x, y, z = grid
+    if axes == 1:
+        operator.index(x)
+        return grid, (x,)
+    programs = operator.index(x * y if axes == 2 else x * y * z)
+    if programs > MOST_PROGRAMS:
         raise GridError(
             f"the grid {grid} has {programs} programs; a kernel whose blocks run several of them takes {MOST_PROGRAMS}"
         )
-    return (programs, *(1,) * (axes - 1), *grid[axes:]), counts  # type: ignore[return-value]
+    return ((programs, 1, z), (x, y)) if axes == 2 else ((programs, 1, 1), grid)
 
 
-def started(grid: Grid, axes: int, resident: int) -> tuple[Grid, Grid]:
+def started(grid: Grid, axes: int, resident: int) -> tuple[Grid, tuple[int, ...]]:
     """The blocks to start on a device that holds `resident` at once, for programs along `axes` axes, and the latter's sides.
 
     Raises:

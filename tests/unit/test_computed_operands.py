@@ -75,6 +75,23 @@ def halves_of_bytes(a_ptr, w_ptr, scale_ptr, c_ptr, M, N, K, GROUP: tl.constexpr
     tl.store(c_ptr + rows[:, None] * N + cols[None, :], total.to(tl.float16), mask=mask)
 
 
+@triton.jit
+def scales_on_sums(a_ptr, w_ptr, scale_ptr, c_ptr, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    # A scale for every BK weights of a column, multiplied with their sums.
+    rows = tl.program_id(0) * BM + tl.arange(0, BM)
+    cols = tl.program_id(1) * BN + tl.arange(0, BN)
+    total = tl.zeros((BM, BN), tl.float32)
+    for start in range(0, K, BK):
+        k = start + tl.arange(0, BK)
+        a = tl.load(a_ptr + rows[:, None] * K + k[None, :], mask=(rows < M)[:, None] & (k < K)[None, :], other=0.0)
+        w = tl.load(w_ptr + k[:, None] * N + cols[None, :], mask=(k < K)[:, None] & (cols < N)[None, :], other=0)
+        scale = tl.load(scale_ptr + start // BK * N + cols, mask=cols < N, other=0.0)
+        part = tl.dot(a, w.to(tl.float16))
+        total += part * scale[None, :]
+    mask = (rows < M)[:, None] & (cols < N)[None, :]
+    tl.store(c_ptr + rows[:, None] * N + cols[None, :], total, mask=mask)
+
+
 BF16, FP16 = ml_dtypes.bfloat16, np.float16
 E4M3, E5M2 = ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2
 
@@ -153,6 +170,22 @@ def test_weights_of_four_bits(monkeypatch: pytest.MonkeyPatch) -> None:
         compiled = halves_of_bytes[(2, 2)](a, words, scale, c, m, n, k // 2, group, 64, 128, 64, num_warps=8)
         assert "_fragments" in compiled.source
         assert np.linalg.norm(c.astype(np.float64) - expected) / np.linalg.norm(expected) < 1e-3
+
+    everyhow(monkeypatch, launch)
+
+
+def test_scales_on_sums(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(8)
+    m, n, k = 80, 80, 112
+    a, w = rng.standard_normal((m, k)).astype(FP16), rng.integers(-128, 128, (k, n)).astype(np.int8)
+    scale = (rng.integers(1, 9, (4, n)) / 8).astype(np.float32)
+    expected = a.astype(np.float64) @ (w * np.repeat(scale.astype(np.float64), 32, 0)[:k])
+
+    def launch() -> None:
+        c = np.full((m, n), np.nan, np.float32)
+        compiled = scales_on_sums[(2, 2)](a, w, scale, c, m, n, k, 64, 64, 32, num_warps=4)
+        assert "_fragments" in compiled.source
+        assert np.linalg.norm(c - expected) / np.linalg.norm(expected) < 1e-6
 
     everyhow(monkeypatch, launch)
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import dot_kernels as kernels
+import dot_kernels_more as more
 import numpy as np
 import pytest
 import tilewright as triton
 import tilewright.language as tl
-from test_rings import planned
+from test_rings import PLAIN, TILE, USUAL, planned
 from tilewright.artifact import MOST_PROGRAMS
 from tilewright.diagnostics import GridError
 from tilewright.runtime.grids import started
@@ -77,6 +79,18 @@ def lower_half(a_ptr, c_ptr, M, K, BM: tl.constexpr, BK: tl.constexpr):
         tl.store(c_ptr + rows[:, None] * M + cols[None, :], total)
 
 
+@triton.jit
+def by_columns(a_ptr, b_ptr, c_ptr, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    rows, cols = tl.program_id(1) * BM + tl.arange(0, BM), tl.program_id(0) * BN + tl.arange(0, BN)
+    total = tl.zeros((BM, BN), tl.float32)
+    for start in range(0, K, BK):
+        k = start + tl.arange(0, BK)
+        a = tl.load(a_ptr + rows[:, None] * K + k[None, :], mask=rows[:, None] < M, other=0.0)
+        b = tl.load(b_ptr + k[:, None] * N + cols[None, :], mask=cols[None, :] < N, other=0.0)
+        total = tl.dot(a, b, total)
+    tl.store(c_ptr + rows[:, None] * N + cols[None, :], total, mask=(rows < M)[:, None] & (cols < N)[None, :])
+
+
 HEADS = "*fp16:16, *fp16:16, *fp32:16, *i32:16, i32:16, i32:16, i32:16, '{}', 64, 32, 32"
 
 
@@ -86,6 +100,9 @@ HEADS = "*fp16:16, *fp16:16, *fp32:16, *i32:16, i32:16, i32:16, i32:16, '{}', 64
         (batched, SIGNATURE, 3),
         (heads, HEADS.format("K"), 2),
         (heads, HEADS.format("share"), 3),
+        (kernels.product, PLAIN, 2),
+        # Long programs: a few of them along x do.
+        (more.rescaled, f"{USUAL}, {TILE}", 1),
         # The hardware gives the next program to whoever is done first, where some take longer.
         (heads, HEADS.format("place"), 0),
         (heads, HEADS.format("memory"), 0),
@@ -97,9 +114,27 @@ def test_whose_programs_share_a_block(kernel: Any, signature: str, axes: int) ->
     made = found.artifact
     assert found.schedule.rings.has_producer and made.program_axes == axes and made.persistent is (axes > 0)
     counts = [p.name for p in made.launch_parameters[len(made.parameters) :]]
-    assert counts == [f"num_programs_{axis}" for axis in "xyz"[:axes]]
-    assert ("blockIdx.y" in made.source) is (axes == 0) and "blockIdx.z" not in made.source
-    assert f"grid {'(blocks, 1, 1)' if axes else '(programs, programs, 1)'}" in made.source
+    assert counts == (["num_programs"] if axes == 1 else [f"num_programs_{axis}" for axis in "xyz"[:axes]])
+    assert ("blockIdx.y" in made.source) is (axes < 2) and "blockIdx.z" not in made.source
+    grid = ("(programs, programs, 1)", "(blocks, programs, 1)", "(blocks, 1, 1)", "(blocks, 1, 1)")[axes]
+    assert f"grid {grid}" in made.source
+
+
+@pytest.mark.parametrize(
+    ("kernel", "signature", "order"),
+    [
+        (batched, SIGNATURE, (1, 0, 2)),
+        (kernels.product, PLAIN, (1, 0)),
+        (by_columns, f"{USUAL}, {TILE}", (0, 1)),
+        (heads, HEADS.format("K"), (0, 1)),
+    ],
+)
+def test_programs_that_follow_each_other_store_side_by_side(
+    kernel: Any, signature: str, order: tuple[int, ...]
+) -> None:
+    found = planned(kernel, signature)
+    assert found.schedule.rings.program_order == order
+    assert f"of num_programs programs, {'xyz'[order[0]]} fastest, the first blockIdx.x" in found.artifact.source
 
 
 def test_the_text_names_what_it_asks_for() -> None:
@@ -107,10 +142,10 @@ def test_the_text_names_what_it_asks_for() -> None:
     assert "const int num_programs = num_programs_x * num_programs_y * num_programs_z;" in text
     assert text.count("for (int program = blockIdx.x; program < num_programs; program += gridDim.x) {") == 2
     # What the user has a name for bears that.
-    assert text.count("const int batch = program / num_programs_x / num_programs_y;") == 2
+    assert text.count("const int batch = program / num_programs_y / num_programs_x;") == 2
     assert "program_z" not in text.replace("num_programs_z", "")
-    assert text.count("const int program_x = program % num_programs_x;") == 2
-    assert text.count("const int program_y = program / num_programs_x % num_programs_y;") == 2
+    assert text.count("const int program_x = program / num_programs_y % num_programs_x;") == 2
+    assert text.count("const int program_y = program % num_programs_y;") == 2
     text = planned(heads, HEADS.format("K")).artifact.source
     assert text.count("const int head = program / num_programs_x;") == 2 and "program_y" not in text.replace(
         "num_programs_y", ""

@@ -2,15 +2,15 @@
 
 One source statement becomes one or more IR statements that share an `Origin`. Expressions are trees; elementwise
 operations nest as in the source, structured ones (`load`, `reduce`, atomics, …) stand alone on the right of an `Assign`
-or in an `Effect` after `frontend/flatten.py` has run. Casts, broadcasts and promotions are explicit: the operands of an
+or in an `Effect`: `frontend/builder.py` gives them names. Casts, broadcasts and promotions are explicit: the operands of an
 elementwise `Call` all have its shape and exactly the element types that its row of the op table asks for.
 
 Variables are mutable, as in the source: a name keeps one `Variable` while its type stays, and gets a new one when the
 type changes. Facts and decisions about variables live beside the tree, in tables keyed by `Variable`.
 
 Example, `z = tl.load(p + offs) * 2.0` of a tile of 128 floats:
-  Assign(z_load, Call("load", (Call("add", (Use(p), Use(offs))),)))
-  Assign(z, Call("mul", (Use(z_load), Literal(2.0))))
+  Assign(p_value, Call("load", (Call("ptr_add", (Call("broadcast", (Use(p),)), Use(offs))),)))
+  Assign(z, Call("mul", (Use(p_value), Literal(2.0))))
 """
 
 from __future__ import annotations

@@ -323,12 +323,12 @@ class Context:
         return self.names.once(name, name)
 
     def program_place(self, axis: int) -> str:
-        """The program's number along an axis, computed from `program`, which counts x fastest."""
-        axes = self.schedule.rings.program_axes
-        if axis >= axes or axes == 1:
+        """The program's number along an axis, computed from `program`, which counts the first axis of the order fastest."""
+        order = self.schedule.rings.program_order
+        if axis not in order or len(order) == 1:
             return self.launch_word("program_id", axis)
-        below = [f" / {self.launch_word('num_programs', lower)}" for lower in range(axis)]
-        rest = f" % {self.launch_word('num_programs', axis)}" if axis < axes - 1 else ""
+        below = [f" / {self.launch_word('num_programs', faster)}" for faster in order[: order.index(axis)]]
+        rest = f" % {self.launch_word('num_programs', axis)}" if axis != order[-1] else ""
         return "".join((self.program(), *below, rest))
 
     def producer_threads(self) -> str:

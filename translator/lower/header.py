@@ -146,7 +146,7 @@ def _launch(context: Context, dynamic_bytes: int) -> tuple[str, ...]:
     kinds = _launch_kinds(context.schedule.options, context.schedule.target)
     if not along:
         return (line, *kinds)
-    order = ", x fastest" if along > 1 else ""
+    order = f", {'xyz'[context.schedule.rings.program_order[0]]} fastest" if along > 1 else ""
     taken = f"each block takes every gridDim.x-th of {context.num_programs()} programs{order}, the first blockIdx.x"
     return (line, taken, *kinds)
 

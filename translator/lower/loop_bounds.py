@@ -5,8 +5,7 @@ As in Python, bounds are taken once: what the body changes of them is kept in fr
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from ..frozen import frozen
 from ..ir.nodes import For, Literal, Statement, Variable
 from ..ir.walk import assigned_variables, bodies, statements, used_variables
 from .context import Context, ctype
@@ -14,7 +13,7 @@ from .spell import Text, assigned
 from .unit import Line, Node
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Bounds:
     """The three bounds of a loop."""
 

@@ -1,8 +1,8 @@
 """The programs that a block runs one after another: how they are counted, and where in the grid each of them lies.
 
 Along one axis the block counts the program's number there, under the user's name for it if there is one. Programs of several
-axes have one number over all of them, which counts x fastest, as CUDA does blocks; quotients and remainders of it are the
-program's numbers along the axes, computed where the kernel asks for one and keeps it, or else in front of all its statements.
+axes have one number over all of them, in an order that the schedule chooses; quotients and remainders of it are the program's
+numbers along the axes, computed where the kernel asks for one and keeps it, or else in front of all its statements.
 """
 
 from __future__ import annotations

@@ -36,7 +36,6 @@ from .lasting_operands import copies_before_loop, lasting_for
 from .loop_bounds import Bounds, find_bounds, for_header, loop_stop
 from .made_maps import lower_make_map
 from .memory import lower_load, lower_store
-from .operand_ahead import lower_loop_with_operand_ahead
 from .own_stages import lower_own_loop
 from .read_ahead import take_value
 from .recompute import forget_tiles
@@ -347,8 +346,6 @@ def _lower_ring(context: Context, statement: For, ring: Ring, bounds: Bounds) ->
     lower = lower_producer_loop if context.role.name == "producer" else lower_consumer_loop
     if ring.stagger is not None and context.role.name != "producer":
         lower = lower_staggered_loop
-    if ring.ahead_of is not None and context.role.name != "producer":
-        lower = lower_loop_with_operand_ahead
     return (*nodes, *lower(context, statement, ring, texts, header, body))
 
 

@@ -20,9 +20,9 @@ from dataclasses import replace
 from ..analysis.boxes import Box
 from ..analysis.facts import Facts
 from ..analysis.structured import is_elementwise
-from ..ir.nodes import Assign, Call, For, Kernel, Literal, Statement, Use, Variable
+from ..ir.nodes import Assign, Call, Expr, For, Kernel, Literal, Statement, Use, Variable
 from ..ir.types import ValueType
-from ..ir.walk import assigned_variables, expressions, statements, used_variables
+from ..ir.walk import expressions, statements, subexpressions, used_variables
 from .dot_plan import DotPlan, Dots, Operand
 from .dots import dot_statements, is_box_read, k_axis
 from .instructions import (
@@ -94,7 +94,7 @@ def read_boxes(plan: RingPlan, loop: For, top: list[Statement]) -> tuple[Variabl
     brought: list[Variable] = []
     sums = Counter(statement.target for statement, _ in dot_statements(plan.kernel))
     for statement, _ in dot_statements(plan.kernel):
-        alone = sums[statement.target] == 1 and _only_sums(plan.kernel, loop, statement.target)
+        alone = sums[statement.target] == 1 and _any_layout(loop, statement.target)
         if not alone or not any(statement is other for other in top):
             continue
         found = computed_operand(plan.kernel, plan.facts, plan.dots, plan.dots.plans[id(statement)])
@@ -110,14 +110,29 @@ def read_boxes(plan: RingPlan, loop: For, top: list[Statement]) -> tuple[Variabl
     return tuple(brought)
 
 
-def _only_sums(kernel: Kernel, loop: For, total: Variable) -> bool:
-    """Whether nothing in a loop but dots touches a sum: in whose layout it is, is then nobody else's concern."""
-    for statement in statements(loop.body):
-        dot = isinstance(statement, Assign) and isinstance(statement.value, Call) and statement.value.op == "dot"
-        read = {v for expr in expressions(statement) for v in used_variables(expr)}
-        if not dot and total in read | set(assigned_variables(statement)):
-            return False
+def _any_layout(loop: For, total: Variable) -> bool:
+    """Whether a loop does nothing with a sum, and what follows from it, that its layout matters to: element by element."""
+    follows, size = {total}, 0
+    while size < len(follows):
+        size = len(follows)
+        for statement in statements(loop.body):
+            read = {v for expr in expressions(statement) for v in used_variables(expr)}
+            if not follows & read:
+                continue
+            if not isinstance(statement, Assign):
+                return False
+            value = statement.value
+            if isinstance(value, Call) and value.op == "dot":
+                if follows & {v for operand in value.args[:2] for v in used_variables(operand)}:
+                    return False
+            elif not is_elementwise(value) or any(_moves(part) for part in subexpressions(value)):
+                return False
+            follows |= {target for target in statement.targets if target.type.is_tile}
     return True
+
+
+def _moves(expr: Expr) -> bool:
+    return isinstance(expr, Call) and expr.op in ("permute", "reshape", "select")
 
 
 def _box(plan: RingPlan, load: Assign, loop: For) -> tuple[Box, SharedTile] | None:

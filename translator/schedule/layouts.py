@@ -30,7 +30,6 @@ from .kept_tiles import choose_kept, exchanges_of
 from .layout import Layout, blocked, drop_axis, padded
 from .layout_problem import Access, Node, Path, Problem, find_problem
 from .loads_in_flight import blocks_for_loads
-from .operands_ahead import operands_ahead
 from .paths import operand_axes, result_axes
 from .plan import Conversion, Schedule
 from .register_operands import with_register_operands
@@ -83,7 +82,6 @@ def choose_layouts(
     spare = min(most, MOST_OF_THREAD) - OTHER_REGISTERS - peak
     if rings.has_producer:
         rings = stagger_rings(kernel, kept.facts, dots, kept.layouts, rings, spare)
-        rings = operands_ahead(kernel, facts, dots, rings, options.num_warps, blocks)
     crowded = needs_whole_multiprocessor(peak, num_threads)
     beside = blocks_beside(in_shared, kept.layouts, num_threads, target.max_dynamic_shared_bytes)
     made_room_for = kept.recomputed.blocks and min(kept.recomputed.blocks, beside)

@@ -1,32 +1,51 @@
-"""Whether a block may run one program after another, and programs of which axes of the grid."""
+"""Whether a block may run one program after another, programs of which axes of the grid, and in which order."""
 
 from __future__ import annotations
 
-from ..ir.nodes import Call, Expr, For, If, Kernel, Return, Use
-from ..ir.walk import bodies, expressions, statements, subexpressions
+from ..ir.nodes import Call, Effect, Expr, For, If, Kernel, Return
+from ..ir.walk import bodies, expressions, statements, subexpressions, used_variables
 from .pointers import roots_of, roots_written
 from .ring_plan import RingPlan
 
 
-def axes_of_programs(kernel: Kernel, loops: list[tuple[For, bool]], plan: RingPlan) -> int:
-    """Along how many axes of the grid, from x on, lie the programs that a block runs one after another; 0 for a single one.
+def order_of_programs(kernel: Kernel, loops: list[tuple[For, bool]], plan: RingPlan) -> tuple[int, ...]:
+    """The axes of the grid along which lie the programs that a block runs, the fastest first; () where it runs a single one.
 
     It gains by several: the next one's loads start under this one's end. Programs must not talk to each other: no atomics, no
     loads of what is stored, no cooperative grid. Kernels that loop over programs themselves, or end early, stay as they are.
-    So do those whose programs take longer than others: the hardware gives the next one to whoever is done first.
+    So do those whose programs take longer than others: the hardware gives the next one to whoever is done first. Where warps
+    compute with what they have multiplied, programs are long, and a few of them along x do.
     """
     rings = [
-        (loop, nested) for loop, nested in loops if any(r.loop is loop.variable and r.kind == "tma" for r in plan.rings)
+        (loop, nested, ring)
+        for loop, nested in loops
+        for ring in plan.rings
+        if ring.loop is loop.variable and ring.kind == "tma"
     ]
     if len(rings) != 1 or rings[0][1] or not programs_are_apart(kernel, plan):
-        return 0
-    return 1 + max(_axes(kernel), default=0) if _is_as_long_in_all(kernel, rings[0][0], plan) else 0
+        return ()
+    loop, _, ring = rings[0]
+    if not _is_as_long_in_all(kernel, loop, plan):
+        return ()
+    axes = 1 + max(
+        (axis for s in statements(kernel.body) for expr in expressions(s) for axis in _axes(expr)), default=0
+    )
+    return _as_memory_lies(kernel, plan, axes) if ring.overlapped else (0,)
 
 
-def _axes(kernel: Kernel) -> set[int]:
-    """The axes along which a kernel asks for the program's number."""
-    parts = (part for s in statements(kernel.body) for expr in expressions(s) for part in subexpressions(expr))
-    return {int(part.attribute("axis")) for part in parts if isinstance(part, Call) and part.op == "program_id"}
+def _axes(expr: Expr) -> set[int]:
+    """The axes along which an expression asks for the program's number."""
+    parts = (part for part in subexpressions(expr) if isinstance(part, Call))
+    return {int(part.attribute("axis")) for part in parts if part.op == "program_id"}
+
+
+def _as_memory_lies(kernel: Kernel, plan: RingPlan, axes: int) -> tuple[int, ...]:
+    """The first axes in such an order that programs that follow each other store side by side."""
+    stores = [s.call for s in plan.replaced.values() if isinstance(s, Effect) and s.call.op == "box_store"]
+    found: dict[int, None] = {}
+    for start in reversed(stores[0].args[1:] if stores else ()):
+        found |= dict.fromkeys(sorted(_axes_behind(kernel, start, plan)[0]))
+    return tuple(found | dict.fromkeys(range(axes)))
 
 
 def _is_as_long_in_all(kernel: Kernel, loop: For, plan: RingPlan) -> bool:
@@ -37,23 +56,23 @@ def _is_as_long_in_all(kernel: Kernel, loop: For, plan: RingPlan) -> bool:
     choices = [s for s in statements(kernel.body) if isinstance(s, If)]
     if any(inner is loop for choice in choices for block in bodies(choice) for inner in statements(block)):
         return False
-    follows = [_follows_from_program(kernel, end, plan) for end in (loop.start, loop.stop, loop.step)]
-    return follows in ([False, False, False], [True, True, False])
+    ends = [_axes_behind(kernel, end, plan) for end in (loop.start, loop.stop, loop.step)]
+    known = all(known for _, known in ends)
+    return known and [bool(axes) for axes, _ in ends] in ([False, False, False], [True, True, False])
 
 
-def _follows_from_program(kernel: Kernel, expr: Expr, plan: RingPlan) -> bool | None:
-    """Whether a number follows from the program's number and parameters, or from parameters alone; None for anything else."""
-    parameters = {parameter.variable for parameter in kernel.parameters}
-    found, pending, seen = False, [expr], set(parameters)
+def _axes_behind(kernel: Kernel, expr: Expr, plan: RingPlan) -> tuple[set[int], bool]:
+    """The axes whose program's number a number follows from, and whether it follows from these and parameters alone."""
+    axes: set[int] = set()
+    known, pending, seen = True, [expr], {parameter.variable for parameter in kernel.parameters}
     while pending:
-        for part in subexpressions(pending.pop()):
-            found |= isinstance(part, Call) and part.op == "program_id"
-            if isinstance(part, Use) and part.variable not in seen:
-                if part.variable not in plan.facts.definitions:
-                    return None
-                seen.add(part.variable)
-                pending.append(plan.facts.definitions[part.variable])
-    return found
+        expr = pending.pop()
+        axes |= _axes(expr)
+        for variable in set(used_variables(expr)) - seen:
+            seen.add(variable)
+            known &= variable in plan.facts.definitions
+            pending += [plan.facts.definitions[variable]] if variable in plan.facts.definitions else []
+    return axes, known
 
 
 def programs_are_apart(kernel: Kernel, plan: RingPlan) -> bool:

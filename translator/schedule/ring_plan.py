@@ -59,7 +59,6 @@ class Ring:
       ahead: the numbers that copies find their addresses by, in an order in which they can be read (`read_ahead.py`).
       like: the loop of an earlier ring whose stages and barriers this one goes on with (`shared_rings.py`).
       stagger: how its products are started ahead, where they are.
-      ahead_of: the dot whose operand an iteration computes for the next one, under its own products (`operands_ahead.py`).
     """
 
     loop: Variable
@@ -73,7 +72,6 @@ class Ring:
     ahead: tuple[ReadAhead, ...] = ()
     like: Variable | None = None
     stagger: Stagger | None = None
-    ahead_of: Assign | None = None
 
 
 @frozen
@@ -84,7 +82,7 @@ class Rings:
     maps: tuple[TensorMap, ...] = ()
     guards: tuple[str, ...] = ()
     reasons: tuple[str, ...] = ()  # why loads are not tensor copies, for the header
-    program_axes: int = 0  # along how many axes of the grid lie the programs of a block; 0 where it runs a single one
+    program_order: tuple[int, ...] = ()  # axes of the grid along which a block's programs lie, the fastest first
     once: bool = (
         False  # whether a block with tensor copies runs one program, and has no loop around the one that copies
     )
@@ -93,6 +91,11 @@ class Rings:
     def of(self, loop: Variable) -> Ring | None:
         """The ring of the loop with this variable."""
         return next((ring for ring in self.rings if ring.loop is loop), None)
+
+    @property
+    def program_axes(self) -> int:
+        """Along how many axes, from x on, the programs of a block lie; 0 where it runs a single one."""
+        return len(self.program_order)
 
     @property
     def persistent(self) -> bool:

@@ -45,7 +45,7 @@ from .dots import dot_statements, operand_of, plan_dots
 from .instructions import WGMMA_CAPABILITY
 from .outliving import Reads, find_reads
 from .own_stages import large_loads, may_load_ahead, own_loads, own_stages
-from .persistence import axes_of_programs
+from .persistence import order_of_programs
 from .pointers import pointer_sources, read_only_pointers, roots_of
 from .producer import producible, waits_for_grids
 from .read_ahead import Found, load_in_any_trip, take, without_numbers
@@ -77,9 +77,10 @@ def plan_rings(kernel: Kernel, options: Options, target: Target, most_stages: in
     if any(ring.kind == "tma" for ring in plan.rings):
         copy_stores(plan)
     repeated = sum(ring.kind == "tma" for ring in plan.rings) > 1
-    axes = axes_of_programs(kernel, loops, plan)
+    order = order_of_programs(kernel, loops, plan)
     rings = tuple(
-        replace(ring, counted=ring.counted or repeated or axes > 0) for ring in share_rings(plan.rings, plan.replaced)
+        replace(ring, counted=ring.counted or repeated or bool(order))
+        for ring in share_rings(plan.rings, plan.replaced)
     )
     body = with_replaced(kernel.body, plan.replaced, plan.added)
     folded = _sources(kernel, [s for s in statements(kernel.body) if id(s) in plan.replaced])
@@ -89,8 +90,8 @@ def plan_rings(kernel: Kernel, options: Options, target: Target, most_stages: in
         maps=tuple(plan.maps.values()),
         guards=tuple(plan.guards),
         reasons=tuple(plan.reasons),
-        program_axes=axes,
-        once=not axes and not repeats,
+        program_order=order,
+        once=not order and not repeats,
         folded=frozenset(folded),
     )
     return replace(kernel, body=body), found

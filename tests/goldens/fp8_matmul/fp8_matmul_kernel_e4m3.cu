@@ -8,7 +8,7 @@
 //              float*, 16-byte aligned
 //   constexpr  BLOCK_M = 128, BLOCK_N = 128, BLOCK_K = 128
 //   launch     grid (blocks, 1, 1), block (384, 1, 1), dynamic shared memory 230400 bytes
-//              each block takes every gridDim.x-th of num_programs programs, x fastest, the first blockIdx.x
+//              each block takes every gridDim.x-th of num_programs programs, y fastest, the first blockIdx.x
 //   maps       a_map: a_desc [a_desc_shape_0, a_desc_shape_1], strides in bytes [a_desc_stride_0 * 1]; box
 //              [128, 128], 128-byte swizzle
 //              b_map: b_desc [b_desc_shape_0, b_desc_shape_1], strides in bytes [b_desc_stride_0 * 1]; box
@@ -355,8 +355,8 @@ fp8_matmul_kernel(const __nv_fp8_e4m3* a_desc, int a_desc_shape_0, int a_desc_sh
             const auto b_policy = l2_policy(num_programs <= (b_desc_shape_0 + B_ROWS - 1) / B_ROWS);
             int filled = 0;   // stages so far, over all loops
             for (int program = blockIdx.x; program < num_programs; program += gridDim.x) {
-                const int program_x = program % num_programs_x;
-                const int program_y = program / num_programs_x;
+                const int program_x = program / num_programs_y;
+                const int program_y = program % num_programs_y;
                 // L18: row, column = tl.program_id(0) * BLOCK_M, tl.program_id(1) * BLOCK_N
                 const int row = program_x * BLOCK_M;
                 const int column = program_y * BLOCK_N;
@@ -377,8 +377,8 @@ fp8_matmul_kernel(const __nv_fp8_e4m3* a_desc, int a_desc_shape_0, int a_desc_sh
         named_barrier_sync(READY_BARRIER, READY_THREADS);   // the mbarriers are initialised
         int used = 0;   // stages so far, over all loops
         for (int program = blockIdx.x; program < num_programs; program += gridDim.x) {
-            const int program_x = program % num_programs_x;
-            const int program_y = program / num_programs_x;
+            const int program_x = program / num_programs_y;
+            const int program_y = program % num_programs_y;
             // L18 again, for the multiplying warps.
             const int row = program_x * BLOCK_M;
             const int column = program_y * BLOCK_N;

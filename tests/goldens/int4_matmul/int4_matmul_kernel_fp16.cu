@@ -4,8 +4,8 @@
 //   arguments  a_ptr, scale_ptr: const half*, 16-byte aligned; packed_ptr: const int*, 16-byte aligned;
 //              c_ptr: half*, 16-byte aligned; M, N, K: int, multiples of 16
 //   constexpr  BLOCK_M = 64, BLOCK_N = 64, BLOCK_K = 64, GROUP = 64
-//   launch     grid (blocks, 1, 1), block (256, 1, 1), dynamic shared memory 103424 bytes
-//              each block takes every gridDim.x-th of num_programs programs, x fastest, the first blockIdx.x
+//   launch     grid (blocks, programs, 1), block (256, 1, 1), dynamic shared memory 103424 bytes
+//              each block takes every gridDim.x-th of num_programs programs, the first blockIdx.x
 //   maps       a_map: a_ptr [M, K], strides in bytes [K * 2]; box [64, 64], 128-byte swizzle
 //              c_map: c_ptr [M, N], strides in bytes [N * 2]; box [64, 64], 128-byte swizzle
 //   warps      warpgroup 0 multiplies, warpgroup 1 loads: one of its threads starts every tensor copy
@@ -355,7 +355,7 @@ static_assert(sizeof(SharedArrays) == 103424, "the launch line in the header abo
 
 extern "C" __global__ void __launch_bounds__(NUM_THREADS + WARPGROUP_SIZE, 2)
 int4_matmul_kernel(const half* a_ptr, const int* packed_ptr, const half* scale_ptr, half* c_ptr, int M, int N,
-                   int K, int num_programs_x, int num_programs_y, const __grid_constant__ TensorMap a_map,
+                   int K, int num_programs, const __grid_constant__ TensorMap a_map,
                    const __grid_constant__ TensorMap c_map)
 {
     extern __shared__ __align__(1024) unsigned char shared_bytes[];
@@ -373,6 +373,7 @@ int4_matmul_kernel(const half* a_ptr, const int* packed_ptr, const half* scale_p
     const int packed_col = tid % PACKED_COL_THREADS;   // this thread's place along the columns of packed
     const int packed_row = tid / PACKED_COL_THREADS;   // this thread's place along the rows of packed
     const int scale_slot = warp * 16 + lane % 16;   // where this lane's part of scale is copied to
+    const int program_y = blockIdx.y;
     if (tid == NUM_THREADS) {
         tensor_map_prefetch(a_map);
         mbarrier_init<NUM_STAGES>(full, 1);   // the loading thread arrives
@@ -380,19 +381,16 @@ int4_matmul_kernel(const half* a_ptr, const int* packed_ptr, const half* scale_p
         mbarrier_init_fence();
     }
 
-    const int num_programs = num_programs_x * num_programs_y;
-
     if (tid >= NUM_THREADS) {   // the last warpgroup loads: one of its threads starts all copies
         warpgroup_shrink<PRODUCER_REGS>();
         if (tid < READY_THREADS) named_barrier_arrive(READY_BARRIER, READY_THREADS);   // the first warp
         if (tid == NUM_THREADS) {
             // L2 need not keep what only one program reads.
-            const auto a_policy = l2_policy(num_programs <= (M + BLOCK_M - 1) / BLOCK_M);
+            const auto a_policy = l2_policy(num_programs * gridDim.y <= (M + BLOCK_M - 1) / BLOCK_M);
             int filled = 0;   // stages so far, over all loops
             for (int program = blockIdx.x; program < num_programs; program += gridDim.x) {
-                const int program_x = program % num_programs_x;
                 // L23: for k in range(0, K, BLOCK_K):    (the loading thread's part)
-                const int a_row = program_x * BLOCK_M;
+                const int a_row = program * BLOCK_M;
                 for (int k = 0; k < K; k += BLOCK_K, ++filled) {
                     const int stage = filled % NUM_STAGES;
                     mbarrier_wait(&empty[stage], filled / NUM_STAGES % 2 ^ 1);   // the stage is free again
@@ -407,8 +405,6 @@ int4_matmul_kernel(const half* a_ptr, const int* packed_ptr, const half* scale_p
         named_barrier_sync(READY_BARRIER, READY_THREADS);   // the mbarriers are initialised
         int used = 0;   // stages so far, over all loops
         for (int program = blockIdx.x; program < num_programs; program += gridDim.x) {
-            const int program_x = program % num_programs_x;
-            const int program_y = program / num_programs_x;
             // L14: tl.static_assert(GROUP % BLOCK_K == 0, "a block of K has one scale per column")    (holds)
             // L15: offs_m = tl.program_id(0) * BLOCK_M + tl.arange(0, BLOCK_M)    (folded into the copies)
             // L16: offs_n = tl.program_id(1) * BLOCK_N + tl.arange(0, BLOCK_N)
@@ -529,7 +525,7 @@ int4_matmul_kernel(const half* a_ptr, const int* packed_ptr, const half* scale_p
             store_matrices<BLOCK_N, BLOCK_M, COLS>(c_shared, warp * 16, stored[0], stored[1]);
             async_proxy_fence();   // tensor copies read through the asynchronous proxy
             named_barrier_sync(CONSUMER_BARRIER, NUM_THREADS);   // the piece is complete
-            if (tid == 0) tma_store_2d(c_map, program_x * BLOCK_M, program_y * BLOCK_N, c_shared);
+            if (tid == 0) tma_store_2d(c_map, program * BLOCK_M, program_y * BLOCK_N, c_shared);
         }
         if (tid == 0) tma_store_wait<0>();   // shared memory must outlive the copies
     }
