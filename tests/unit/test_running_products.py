@@ -165,7 +165,10 @@ def test_sums_that_no_thread_can_hold_get_twice_the_warps(run_everywhere: Any) -
     if nvrtc.is_available():
         assert nvrtc.compile_text(artifact).spill_bytes == 0
     generator = np.random.default_rng(2)
-    a, b = generator.integers(-1, 2, (128, 96)).astype(np.float16), generator.integers(-1, 2, (96, 128)).astype(np.float16)
+    a, b = (
+        generator.integers(-1, 2, (128, 96)).astype(np.float16),
+        generator.integers(-1, 2, (96, 128)).astype(np.float16),
+    )
     out = np.full((128, 128), np.nan, np.float32)
     *_, out = run_everywhere(two_large_sums, (1,), a, b, out, 96, BM=128, BN=128, BK=32, num_warps=4)
     np.testing.assert_array_equal(out, 2 * (a.astype(float) @ b.astype(float)) ** 2)

@@ -46,7 +46,9 @@ def each_program(context: Context, block: tuple[Statement, ...]) -> tuple[Node, 
         return lower_program(context, block)
     program, count = context.program(), context.num_programs()
     header = f"for (int {program} = blockIdx.x; {program} < {count}; {program} += gridDim.x)"
-    body = repeated(context, None, lambda: lower_program(context, block), ordered=True)  # programs do not wait for others
+    body = repeated(
+        context, None, lambda: lower_program(context, block), ordered=True
+    )  # programs do not wait for others
     places = (
         Place(context.launch_word("program_id", axis), context.program_place(axis))
         for axis in range(axes if axes > 1 else 0)

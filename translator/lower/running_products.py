@@ -96,4 +96,6 @@ def _touches(context: Context, statement: Statement, dot: Assign) -> bool:
     if plan.instruction.kind != "wgmma" or plan.instruction.split or dot.target in (plan.a.variable, plan.b.variable):
         return True
     start = statement.value.args[2:]
-    return not (statement.target is dot.target and start and isinstance(start[0], Use) and start[0].variable is dot.target)
+    return not (
+        statement.target is dot.target and start and isinstance(start[0], Use) and start[0].variable is dot.target
+    )

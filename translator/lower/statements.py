@@ -352,9 +352,7 @@ def _lower_ring(context: Context, statement: For, ring: Ring, bounds: Bounds) ->
 def _lower_while(context: Context, statement: While) -> tuple[Node, ...]:
     if not statement.prelude:
         condition = context.speller.text(statement.condition)
-        return (
-            Loop(f"while ({condition})", repeated(context, statement, lambda: _trip(context, statement.body))),
-        )
+        return (Loop(f"while ({condition})", repeated(context, statement, lambda: _trip(context, statement.body))),)
 
     def blocks() -> tuple[Node, ...]:
         prelude = _untagged(context, statement.prelude)
