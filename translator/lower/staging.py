@@ -13,7 +13,7 @@ from .conditions import all_tests, copies_guard, uniform_test, valid_count
 from .context import Context
 from .element import element_text, indexed
 from .literals import literal_text
-from .memory_order import note_load
+from .memory_order import note_load, order_after_stores
 from .operand import element_place, place_line, shared_array
 from .point import Point
 from .spell import Text
@@ -26,8 +26,10 @@ def lower_staged_load(context: Context, statement: Assign) -> tuple[Node, ...]:
     from .arrivals import note_arriving
 
     target = statement.target
-    name = declare_tile(context, statement)
-    nodes: list[Node] = [*context.before_write(name), *copy_tile(context, statement, name)]
+    name, layout = declare_tile(context, statement), context.schedule.layouts[target]
+    pointer, _, _ = load_operands(_call(statement))
+    stored = order_after_stores(context, pointer, layout)
+    nodes: list[Node] = [*stored, *context.before_write(name), *copy_tile(context, statement, name)]
     asynchronous = is_asynchronous(context, statement)
     if asynchronous:
         for helper in ("cp_async_commit", "cp_async_wait"):

@@ -25,7 +25,7 @@ from .dot_plan import Dots
 from .dots import plan_dots, sums_apart
 from .held_operands import Words, held_operands
 from .index_layouts import index_layouts
-from .instructions import OTHER_REGISTERS, consumer_registers
+from .instructions import spare_registers
 from .kept_tiles import choose_kept, exchanges_of
 from .layout import Layout, blocked, drop_axis, padded
 from .layout_problem import Access, Node, Path, Problem, find_problem
@@ -34,8 +34,6 @@ from .paths import operand_axes, result_axes
 from .plan import Conversion, Schedule
 from .register_operands import with_register_operands
 from .registers import (
-    MOST_OF_THREAD,
-    REGISTER_FILE,
     blocks_beside,
     choose_shared,
     needs_whole_multiprocessor,
@@ -76,10 +74,7 @@ def choose_layouts(
     kept = choose_kept(kernel, facts, in_registers, problem.answers, conversions, rings, bool(dots.plans))
     in_shared = choose_shared(kernel, kept.facts, kept.layouts, num_threads, room)
     peak = peak_registers(kernel, kept.facts, kept.layouts) + sums_apart(dots)
-    most = REGISTER_FILE // (num_threads * blocks)
-    if rings.has_producer:
-        most = consumer_registers(options.num_warps, blocks)
-    spare = min(most, MOST_OF_THREAD) - OTHER_REGISTERS - peak
+    spare = spare_registers(peak, options.num_warps, blocks, rings.has_producer)
     if rings.has_producer:
         rings = stagger_rings(kernel, kept.facts, dots, kept.layouts, rings, spare)
     crowded = needs_whole_multiprocessor(peak, num_threads)

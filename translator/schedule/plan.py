@@ -7,9 +7,9 @@ from ..frozen import frozen
 from ..ir.nodes import Variable
 from .block_copies import BlockCopy
 from .dot_plan import DotPlan
+from .instructions import MOST_OF_THREAD, REGISTER_FILE
 from .layout import Layout
 from .recomputed import Recomputed
-from .registers import MOST_OF_THREAD, REGISTER_FILE
 from .ring_plan import Rings
 from .shared_tiles import SharedTile
 from .warp_copies import WarpCopy

@@ -15,7 +15,6 @@ from ..ir.walk import assigned_variables, bodies, expressions, statements, used_
 from .layout import Layout
 
 REGISTER_FILE = 65536  # 32-bit registers per multiprocessor
-MOST_OF_THREAD = 255  # of them
 MOST_THREADS = 2048  # per multiprocessor
 OTHER_REGISTERS = 24  # per thread: addresses, loop counters, temporaries
 
