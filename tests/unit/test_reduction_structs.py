@@ -9,6 +9,7 @@ import pytest
 import tilewright as triton
 import tilewright.language as tl
 from tilewright.lower.needs import Needs
+from tilewright.runtime import nvrtc
 
 
 @triton.jit
@@ -51,3 +52,26 @@ def test_one_name_for_two_helpers_is_a_mistake_of_the_translator() -> None:
     assert needs.helper("divide", "divide", {"ctype": "float"}) == "divide"
     with pytest.raises(ValueError, match="two helpers would be called divide"):
         needs.helper("divide", "divide", {"ctype": "double"})
+
+
+@triton.jit
+def smaller_and_larger(small, large, other_small, other_large):
+    return tl.minimum(small, other_small), tl.maximum(large, other_large)
+
+
+@triton.jit
+def of_computed_bytes(x_ptr, out_ptr, N: tl.constexpr):
+    x = tl.load(x_ptr + tl.arange(0, N))
+    small, large = tl.reduce((x, tl.abs(x)), 0, smaller_and_larger)
+    tl.store(out_ptr, small)
+    tl.store(out_ptr + 1, large)
+    masked, place = tl.max(x & 7, 0, return_indices=True)
+    tl.store(out_ptr + 2, masked)
+    tl.store(out_ptr + 3, place)
+
+
+@pytest.mark.skipif(not nvrtc.is_available(), reason="NVRTC is not installed")
+@pytest.mark.parametrize(("signature", "size"), (("*i8:16, *i8:16", 256), ("*u16:16, *u16:16", 100)))
+def test_narrow_integers_in_states_compile_without_a_warning(signature: str, size: int) -> None:
+    log = nvrtc.compile_text(of_computed_bytes.translate(f"{signature}, {size}")).log
+    assert "warning" not in log

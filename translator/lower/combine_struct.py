@@ -15,6 +15,8 @@ from .unit import Line, Node, words
 if TYPE_CHECKING:
     from .context import Context
 
+NARROW_INTEGERS = ("signed char", "unsigned char", "short", "unsigned short")
+INT_OF_NARROW = re.compile(r"\b(?:max|min|abs)\(| [&|^%] ")  # what C computes in int and leaves uncast
 ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth")
 
 
@@ -138,8 +140,15 @@ def _custom_body(
             nodes.append(Line(f"const {ctype} {names.variable(variable)} = {side}.{field};"))
     body = lower_scalar_body(context, combine.body, names, combine.results)
     body, values = _returned(body, [names.variable(result) for result in combine.results])
+    values = [in_braces(value, ctype) for value, (ctype, _) in zip(values, fields, strict=False)]
     result = ", ".join([*values, *(["true"] if padding else [])])
     return (*nodes, *body, Line(f"return {{{result}}};"))
+
+
+def in_braces(value: str, ctype: str) -> str:
+    """A value as a member of a list in braces, where C++ lets no int become narrower unsaid: `max(x, y)`, `x & 3`."""
+    is_int = ctype in NARROW_INTEGERS and INT_OF_NARROW.search(value) and not value.startswith("static_cast<")
+    return f"static_cast<{ctype}>({value})" if is_int else value
 
 
 def _returned(body: tuple[Node, ...], names: list[str]) -> tuple[tuple[Node, ...], list[str]]:
