@@ -19,14 +19,14 @@ from .ring_barriers import announce_rings, ready, ring_counters
 from .rings import l2_policies
 from .scopes import find_scopes
 from .staggered import first_turn
-from .statements import by_source, lower_block
+from .statements import by_source, lower_block, lower_program
 from .unit import Blank, Branch, Line, Node
 
 
 def lower_body(context: Context, kernel: Kernel) -> tuple[Node, ...]:
     """All statements, in one part or in two."""
     if not context.schedule.rings.has_producer:
-        return lower_block(context, kernel.body)
+        return lower_program(context, kernel.body)
     split = next((k for k, s in enumerate(kernel.body) if not _for_everybody(context, s)), len(kernel.body))
     first, rest = kernel.body[:split], kernel.body[split:]
     if context.schedule.rings.persistent:

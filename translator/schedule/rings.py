@@ -144,7 +144,7 @@ def top_statements(block: tuple[Statement, ...]) -> Iterator[Statement]:
 
 def _plan_loop(plan: RingPlan, loop: For, nested: bool, most_stages: int, reads: Reads) -> None:
     outside = reads.outside(loop)
-    if plan.options.num_stages < 2 or loop.variable in outside:
+    if loop.variable in outside:
         return
     if any(waits_for_grids(statement) for statement in statements(loop.body)):
         return  # what an earlier grid writes must not be loaded ahead of the wait for it
@@ -182,7 +182,7 @@ def _plan_loop(plan: RingPlan, loop: For, nested: bool, most_stages: int, reads:
     ahead, tiles = take(plan, moved), tuple(one.statement.target for one in moved)
     own = without_numbers(plan, own_loads(plan, loop, top), moved)
     held = tuple(one.statement.target for one in own)
-    stages = min(plan.options.num_stages, most_stages)
+    stages = min(max(plan.options.num_stages, LEAST_STAGES), most_stages)
     if held and not moved:
         stages = min(own_stages(plan, loop, held), most_stages - 1)
     if (moved or held) and stages:
