@@ -320,6 +320,9 @@ def _forms(large: bool) -> Iterator[Case]:
         yield _case("gated", gated, odd, blocks, dtype, 4)
         yield _case("split k", split_k, odd, one_column, dtype, 2)
         yield _case("dequantised", dequantised, 16, shape[1], shape[2], 64 if large else 16, 64 if large else 32, dtype)
+        yield _case(
+            "dequantised", dequantised, 64, shape[1], shape[2], 128 if large else 64, 64 if large else 32, dtype
+        )
         for programs in (1, 3, 40):
             arguments = (partial(plain, kernels.persistent), odd, blocks, dtype, (programs,))
             yield _case("persistent", *arguments, out=dtype, PROGRAMS=programs)

@@ -8,10 +8,11 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from tilewright.diagnostics import ArgumentKindError, ContiguityError, TracedArrayError
+from tilewright.frozen import frozen
 from tilewright.language.dtypes import DTYPES, DType
 from tilewright.runtime.mock_tensor import MockTensor
 
@@ -24,7 +25,7 @@ _TYPESTRINGS = {"b1": "bool", "i1": "int8", "i2": "int16", "i4": "int32", "i8": 
                 "u4": "uint32", "u8": "uint64", "f2": "float16", "f4": "float32", "f8": "float64"}  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Array:
     """`device` is the CUDA device's number, `HOST` or `NOWHERE`; `size` counts bytes from the first element to the end."""
 

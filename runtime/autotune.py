@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import inspect
 import os
-import threading
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -22,6 +21,7 @@ from tilewright.runtime.autotune_prepare import check_dropped, prepare
 from tilewright.runtime.autotune_store import Result, is_recording, loaded, record, stored_or_measured
 from tilewright.runtime.autotune_subject import Subject
 from tilewright.runtime.devices import devices_differ
+from tilewright.runtime.forks import ForkLock
 from tilewright.runtime.tracing import in_earnest, launches_nothing
 
 
@@ -79,7 +79,7 @@ class Autotuner(Measuring):
         self.best_config: Config | None = None
         self.nargs: dict[str, Any] | None = None
         self._passed: dict[str, Any] = {}
-        self._lock = threading.RLock()
+        self._lock = ForkLock()
         self._check_names()
 
     def _check_names(self) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import threading
 import time
 from collections.abc import Callable
 from typing import Any
@@ -15,6 +14,7 @@ from tilewright.runtime.autotune_prepare import EXPECTED, check_dropped, prepare
 from tilewright.runtime.autotune_state import Restore, keep, set_to_zero
 from tilewright.runtime.autotune_timing import QUANTILES, Trial, time_in_turns
 from tilewright.runtime.compiled import CompiledKernel
+from tilewright.runtime.forks import ForkLock
 from tilewright.runtime.kernel_interface import KernelInterface
 from tilewright.runtime.testing_clock import clock_of
 
@@ -47,7 +47,7 @@ class Measuring(KernelInterface):
         self.dropped: dict[Config, str] = {}
         self.restore_copies: dict[str, Restore] = {}
         self._restores: list[Restore] = []
-        self._hook_lock = threading.Lock()
+        self._hook_lock = ForkLock()
 
     def _measure(
         self, key: Any, configs: list[Config], args: tuple[Any, ...], kwargs: dict[str, Any], place: Place

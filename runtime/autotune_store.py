@@ -9,11 +9,12 @@ import os
 import re
 import warnings
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
 from tilewright.diagnostics import TunedFileError
+from tilewright.frozen import frozen
 from tilewright.runtime.autotune_subject import Subject
 from tilewright.runtime.file_lock import locked
 from tilewright.runtime.folders import cache_folder
@@ -24,7 +25,7 @@ PATIENCE = 600.0  # seconds to wait for a process that tunes the same; then ever
 DIGITS = 5  # of a time in a file
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Result:
     """What a tuning found. Configs stand as their text.
 

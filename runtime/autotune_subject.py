@@ -6,9 +6,9 @@ import hashlib
 import platform
 import types
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
+from tilewright.frozen import frozen
 from tilewright.kernel_function import KernelFunction
 from tilewright.language.constexpr import unwrap
 from tilewright.runtime.arrays import HOST, describe
@@ -16,7 +16,7 @@ from tilewright.tools.tensor_descriptor import is_descriptor
 from tilewright.version import VERSION
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Subject:
     """Names a tuning for files: equal subjects have the same result.
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from tilewright.frozen import frozen
 from tilewright.runtime.testing_clock import Clock, HostClock, quantile
 
 Key = TypeVar("Key")
@@ -16,7 +16,7 @@ MOST_ROUNDS, FEWEST_ROUNDS, HOST_ROUNDS = 100, 5, 3
 FIRST_ROUNDS, HOPELESS = 3, 1.5
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Trial:
     """A candidate's launch, which is timed, and what is done before and after it, which is not."""
 

@@ -8,14 +8,13 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import shutil
 import time
 import warnings
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from tilewright.artifact import Artifact
+from tilewright.frozen import frozen
 from tilewright.runtime import store
 from tilewright.runtime.folders import BOUND, bound_bytes, cache_folder
 from tilewright.runtime.log import log, reason
@@ -109,7 +108,7 @@ def _write(key: str, parts: dict[str, str], artifact: Artifact, cubin: Cubin) ->
 # ------------------------------------------------------------------------------------------------------ for people
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Listed:
     """A kernel in the cache."""
 
@@ -129,18 +128,12 @@ def listed(prefix: str = "") -> list[Listed]:
 
 
 def clear() -> tuple[int, int]:
-    """Empties the cache, what the CPU run built included; how many files went, and their bytes."""
-    folder = cache_folder()
-    files = [
-        file for part in _parts(folder) for file in part.rglob("[!.]*") if file.is_file() and ".locks" not in file.parts
-    ]
-    sizes = 0
-    for file in files:
-        with contextlib.suppress(OSError):
-            sizes += file.stat().st_size
-    for part in _parts(folder):
-        shutil.rmtree(part, ignore_errors=True)
-    return len(files), sizes
+    """Empties the cache, what the CPU run built included; how many files went, and their bytes.
+
+    What other processes are writing stays, so that they can go on.
+    """
+    gone = [store.remove_all(part) for part in _parts(cache_folder())]
+    return sum(files for files, _ in gone), sum(size for _, size in gone)
 
 
 def _parts(folder: Path) -> list[Path]:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import ctypes
 import hashlib
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 from tilewright.artifact import Artifact, Options, launch_conditions
 from tilewright.diagnostics import ArgumentKindError, GlobalChangedError
+from tilewright.frozen import frozen
 from tilewright.kernel_function import KernelFunction
 from tilewright.language.constexpr import unwrap
 from tilewright.outside import outer_value
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from tilewright.runtime.nvrtc import Cubin
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Metadata(Options):
     """The options of a translation and what came of it; `shared` is the shared memory of a block in bytes."""
 
@@ -42,7 +43,7 @@ class Metadata(Options):
     hash: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Origin:
     """The function that a compiled kernel was made from, and the key of its specialisation."""
 

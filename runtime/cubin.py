@@ -8,14 +8,15 @@ from sm_90 on it includes 1024 bytes that the system reserves. (CUDA Binary Util
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
+
+from tilewright.frozen import frozen
 
 REGISTER_COUNT = 0x2F
 SIZED = 4  # the attribute format with a payload
 RESERVED_SHARED = 1024
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Section:
     """A section of the file: its name, type, and where it lies."""
 

@@ -7,10 +7,10 @@ producer gives unless it is asked for another.
 from __future__ import annotations
 
 import ctypes
-from dataclasses import dataclass
 from typing import Any
 
 from tilewright.diagnostics import ArgumentKindError
+from tilewright.frozen import frozen
 from tilewright.runtime.exchange import pointer_of
 
 CUDA, CUDA_MANAGED = 2, 13
@@ -34,7 +34,7 @@ class _Tensor(ctypes.Structure):
     )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class View:
     """An array on a GPU: strides in elements, `dtype` as NumPy names it. `capsule` keeps the memory."""
 

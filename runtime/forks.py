@@ -1,7 +1,7 @@
 """Forks wait while other threads make a kernel ready: translate it, compile it, import what that and its launch need.
 
 A child has only the thread that forked. Locks that other threads held, those of modules being imported most of all, would
-stay taken in it, and its first kernel would wait for ever.
+stay taken in it, and its first kernel would wait for ever. Where waiting would take too long, for tuning, there is `ForkLock`.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
+import weakref
 from collections.abc import Iterator
 
 PATIENCE_SECONDS = 30.0  # of a fork; kernels are ready in a fraction of a second
@@ -18,6 +19,31 @@ _busy: dict[int, int] = {}  # threads that make kernels ready, and how deeply
 # Held while a grid runs on the CPU. It is here, not with the engine, as handlers that a module registers while a fork waits
 # for its import would be called behind the fork, but not before it.
 ENGINE = threading.Lock()
+
+
+_LOCKS: weakref.WeakSet[ForkLock] = weakref.WeakSet()
+
+
+class ForkLock:
+    """A lock that a thread can take again, and that a forked child finds free if another thread held it."""
+
+    def __init__(self) -> None:
+        """Free."""
+        self._lock = threading.RLock()
+        _LOCKS.add(self)
+
+    def __enter__(self) -> None:
+        self._lock.acquire()
+
+    def __exit__(self, *error: object) -> None:
+        self._lock.release()
+
+    def renew(self) -> None:
+        """Makes it free, in a child, unless the thread that forked holds it."""
+        if self._lock.acquire(blocking=False):
+            self._lock.release()
+        else:
+            self._lock = threading.RLock()
 
 
 @contextlib.contextmanager
@@ -53,6 +79,8 @@ def _in_child() -> None:
     ENGINE.release()
     own = threading.get_ident()
     _changed, _busy = threading.Condition(), {own: _busy[own]} if own in _busy else {}
+    for lock in _LOCKS:
+        lock.renew()
 
 
 if hasattr(os, "register_at_fork"):

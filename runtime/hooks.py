@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
+
+from tilewright.frozen import frozen
 
 Hook = Callable[["LaunchMetadata"], Any]
 
@@ -33,7 +34,7 @@ class LaunchHooks:
         return bool(self.enter or self.exit)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class JitFunctionInfo:
     """The kernel that a compilation was for."""
 

@@ -9,9 +9,6 @@ from __future__ import annotations
 import functools
 import hashlib
 import inspect
-import os
-import threading
-import weakref
 from collections.abc import Callable
 from dataclasses import asdict, replace
 from typing import Any
@@ -38,7 +35,7 @@ from tilewright.runtime.choices import (
 from tilewright.runtime.compiled import CompiledKernel, Origin
 from tilewright.runtime.fast_path import FastPath, untraced
 from tilewright.runtime.fast_text import hold
-from tilewright.runtime.forks import preparing
+from tilewright.runtime.forks import ForkLock, preparing
 from tilewright.runtime.hooks import COMPILE_HOOKS, JitFunctionInfo
 from tilewright.runtime.kernel_interface import KernelInterface
 from tilewright.runtime.log import log, reason
@@ -54,18 +51,6 @@ from tilewright.schedule.targets import find_target
 __all__ = [
     "JITFunction", "KernelInterface", "MockTensor", "TensorWrapper", "constexpr_function", "jit", "reinterpret",
 ]  # fmt: skip
-
-# A process that was forked while another thread compiled must not wait for that thread.
-_KERNELS: weakref.WeakSet[JITFunction] = weakref.WeakSet()
-
-
-def _forked() -> None:
-    for kernel in _KERNELS:
-        kernel._lock, kernel._compiling = threading.Lock(), {}
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forked)
 
 
 class JITFunction(KernelInterface, KernelFunction):
@@ -92,11 +77,10 @@ class JITFunction(KernelInterface, KernelFunction):
         self._called = repr
         self._signature = inspect.signature(fn)
         self._compiled: dict[Any, CompiledKernel] = {}
-        self._lock = threading.Lock()
+        self._lock = ForkLock()
         self._known: list[dict[str, Any]] = []  # what was compiled, for the log
-        self._compiling: dict[Any, threading.Lock] = {}
+        self._compiling: dict[Any, ForkLock] = {}
         self._fast = FastPath(self)
-        _KERNELS.add(self)
 
     def __reduce__(self) -> str:
         """Other processes find a kernel where this one did: in its module."""
@@ -201,17 +185,19 @@ class JITFunction(KernelInterface, KernelFunction):
         return self.launch(*args, grid=grid, warmup=True, **kwargs)
 
     @preparing()
-    def translate(self, signature: str, arch: str = "sm_90a", host: bool = False, **options: Any) -> Artifact:
+    def translate(
+        self, signature: str, arch: str = "sm_90a", host: bool = False, name: str = "", **options: Any
+    ) -> Artifact:
         """The generated CUDA for a signature such as "*fp32:16, i32, 1024"; needs neither GPU nor arguments.
 
         With `host` the text ends in `launch_<kernel>`, a C++ function that launches it. `guards=False` gives text that is
-        right for all values.
+        right for all values. `name` is another name for the kernel: two in one program must not have the same.
         """
         from tilewright.emit.host import with_host_function
         from tilewright.pipeline import translate
 
         chosen = make_options(options, self.debug)
-        artifact = translate(self, parse_signature(self, signature), chosen, find_target(arch))
+        artifact = translate(self, parse_signature(self, signature), chosen, find_target(arch), name)
         return with_host_function(artifact) if host else artifact
 
     @preparing()
@@ -244,7 +230,7 @@ class JITFunction(KernelInterface, KernelFunction):
         found = self._compiled.get(key)
         if found is None:
             with self._lock:  # one lock a specialisation: different ones are compiled at the same time
-                own = self._compiling.setdefault(key, threading.Lock())
+                own = self._compiling.setdefault(key, ForkLock())
             with own:
                 found = self._compiled.get(key)
                 if found is None:

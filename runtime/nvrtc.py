@@ -8,12 +8,12 @@ import os
 import re
 import threading
 import warnings
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from tilewright.artifact import Artifact
 from tilewright.diagnostics import ToolchainError
+from tilewright.frozen import frozen
 from tilewright.runtime.cubin import resources
 from tilewright.runtime.forks import preparing
 from tilewright.runtime.nvrtc_version import remember, remembered
@@ -23,12 +23,13 @@ INSTALL = (
 )
 NOTHING = 'extern "C" __global__ void nothing() {}'
 _STARTED: list[threading.Thread] = []  # the thread that loads NVRTC ahead, once there is one
+VERSION_LINE = "#define CUDA_VERSION "
 SERIALISED = "Potential Performance Loss"
 # Versions whose assembler is known to go wrong on Hopper: (first bad, first good), what happens.
 KNOWN_BAD = {((13, 0), (13, 1)): "its ptxas can write wrong shared memory on Hopper; NVRTC 13.1 or later is clean"}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Cubin:
     """Machine code, and what it needs: registers per thread, bytes of spills and of static shared memory."""
 
@@ -105,10 +106,11 @@ def _beside_nvrtc() -> list[Path]:
 
 def _header_major(root: Path) -> int | None:
     try:
-        match = re.search(r"#define CUDA_VERSION (\d+)", (root / "cuda.h").read_text(encoding="utf-8", errors="ignore"))
-    except OSError:
+        with open(root / "cuda.h", encoding="utf-8", errors="ignore") as lines:  # it stands among the first of 25,000
+            found = (line.removeprefix(VERSION_LINE) for line in lines if line.startswith(VERSION_LINE))
+            return int(next(found, "0")) // 1000 or None
+    except (OSError, ValueError):
         return None
-    return int(match[1]) // 1000 if match else None
 
 
 def compile_text(artifact: Artifact, target: str | None = None) -> Cubin:

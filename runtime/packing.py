@@ -10,10 +10,10 @@ from __future__ import annotations
 import ctypes
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from tilewright.artifact import LaunchParameter
+from tilewright.frozen import frozen
 from tilewright.language.dtypes import Element, PointerType
 
 CONFIG_BYTES = 56
@@ -25,7 +25,7 @@ _CODES = {"i1": "?", "i8": "b", "i16": "h", "i32": "i", "i64": "q", "u8": "B", "
           "fp16": "e", "bf16": "H", "fp32": "f", "fp64": "d"}  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Layout:
     """Where everything stands in a block, in bytes; `packer` writes from `first` on, `maps` addresses first.
 
@@ -42,7 +42,7 @@ class Layout:
     tail: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Block:
     """Memory for one launch at a time: what to write to, and the two addresses that the driver takes."""
 

@@ -1,8 +1,9 @@
 """The signature of ahead-of-time translation: "*fp32:16, *fp32:16, i32, 1024".
 
 One entry per parameter, by position: a type (`*fp32`, `i32`, `fp16`), with `:16` when the value (or the address) is
-divisible by 16 and `:1` when it is 1; `tensordesc<fp16[128, 64]>` for a tensor descriptor with blocks of that shape; or
-the value of a compile-time parameter.
+divisible by 16 and `:1` when it is 1; `tensordesc<fp16[128, 64]>` for a tensor descriptor with blocks of that shape, with
+`:16` when all sides of the tensor are divisible by 16; or the value of a compile-time parameter, or of any other that is to
+be one in this text: a number, True, False or None.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from tilewright.diagnostics import SignatureError
 from tilewright.kernel_function import KernelFunction, KernelParameter
 from tilewright.language.dtypes import DTYPES_BY_NAME, PointerType
 
-DESCRIPTOR = re.compile(r"tensordesc<(\w+)\[([\d, ]+)\](?:, *(zero|nan))?>")
+DESCRIPTOR = re.compile(r"tensordesc<(\w+)\[([\d, ]+)\](?:, *(zero|nan))?>(:16)?")
 
 
 def parse_signature(function: KernelFunction, signature: str) -> tuple[Argument, ...]:
@@ -59,12 +60,12 @@ def _descriptor(name: str, text: str, where: str) -> Argument:
     if match is None or dtype is None:
         raise SignatureError(f"{where}: expected a descriptor such as tensordesc<fp16[128, 64]>, got {text!r}")
     block_shape = tuple(int(side) for side in match[2].split(","))
-    return DescriptorArgument(name, dtype, block_shape, (False,) * len(block_shape), match[3] or "zero")
+    return DescriptorArgument(name, dtype, block_shape, (bool(match[4]),) * len(block_shape), match[3] or "zero")
 
 
 def _entry(parameter: KernelParameter, text: str, position: int) -> Argument:
     where = f"entry {position} of the signature ({parameter.name})"
-    if parameter.is_constexpr:
+    if parameter.is_constexpr or _is_number(text):
         return ConstantArgument(parameter.name, _value(text, where))
     return parse_entry(parameter.name, text, where)
 
@@ -84,8 +85,6 @@ def parse_entry(name: str, text: str, where: str) -> Argument:
     if dtype is None:
         if text == "None":
             return ConstantArgument(name, None)
-        if text == "1":
-            raise SignatureError(f"{where}: expected a type, got '1'; an integer that is 1 is written i32:1")
         raise SignatureError(
             f"{where}: expected a type such as *fp32 or i32, got {text!r}; if {name} is a compile-time value, "
             f"annotate it as {name}: tl.constexpr"
@@ -99,10 +98,20 @@ def parse_entry(name: str, text: str, where: str) -> Argument:
     return RuntimeArgument(name, PointerType(dtype, const) if pointer else dtype, fact == "16")
 
 
+def _is_number(text: str) -> bool:
+    """Whether an entry is a number or a truth value: what stands for a parameter in its place, as with Triton."""
+    try:
+        return isinstance(ast.literal_eval(text), (int, float))
+    except (ValueError, SyntaxError):
+        return False
+
+
 def _value(text: str, where: str) -> object:
     if text in DTYPES_BY_NAME:
         return DTYPES_BY_NAME[text]
     try:
         return ast.literal_eval(text)
     except (ValueError, SyntaxError):
-        raise SignatureError(f"{where}: expected the value of a compile-time parameter, got {text!r}") from None
+        quoted = f"; a string is written {text!r}, with its quotes" if text.isidentifier() else ""
+        problem = f"{where}: expected the value of a compile-time parameter, got {text}{quoted}"
+        raise SignatureError(problem) from None

@@ -8,11 +8,11 @@ integers equal to 1 get kernels of their own, everything else shares one per typ
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from tilewright.artifact import Argument, ConstantArgument, DescriptorArgument, RuntimeArgument, TupleArgument
 from tilewright.diagnostics import ArgumentKindError
+from tilewright.frozen import frozen
 from tilewright.kernel_function import KernelFunction, KernelParameter
 from tilewright.language.constexpr import constexpr, plain, unwrap
 from tilewright.language.dtypes import (
@@ -33,7 +33,7 @@ ALIGNMENT = 16
 ANNOTATED = {"int": int32, "float": float32, "bool": int1}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Call:
     """See the module docstring. `values` are in the order of the kernel's run-time parameters."""
 
@@ -72,7 +72,8 @@ def describe_argument(argument: Argument) -> str:
         return f"({', '.join(describe_argument(item) for item in argument.items)})"
     if isinstance(argument, DescriptorArgument):
         padding = "" if argument.padding == "zero" else f", {argument.padding}"
-        return f"tensordesc<{argument.element}{list(argument.block_shape)}{padding}>"
+        fact = ":16" if all(argument.divisible_by_16) else ""
+        return f"tensordesc<{argument.element}{list(argument.block_shape)}{padding}>{fact}"
     return repr(argument.value)
 
 

@@ -16,14 +16,15 @@ import shutil
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tilewright.frozen import frozen
 from tilewright.runtime.file_lock import locked
 
 FACTS = "facts.json"
 UNFINISHED = ".new-"
+LOCKS = ".locks"
 STALE_SECONDS = 3600.0  # an unfinished entry of that age belongs to a process that was killed
 IN_USE_SECONDS = 60.0  # a single file that was used so lately may be about to be opened
 PATIENCE_SECONDS = 120.0  # how long to wait for another process that makes the same entry
@@ -32,7 +33,7 @@ OCCUPIED = (errno.ENOTEMPTY, errno.EEXIST, errno.EACCES)  # the last is Windows'
 KEPT_SHARE = 0.8  # of the bound is left after entries have gone
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Entry:
     """One entry: its key, its folder, the bytes it takes, when it was last used (seconds since 1970)."""
 
@@ -136,6 +137,24 @@ def remove(root: Path, folder: Path) -> None:
     shutil.rmtree(gone, ignore_errors=True)
 
 
+def remove_all(root: Path) -> tuple[int, int]:
+    """Takes everything away but what is being written; how many files went, and their bytes."""
+    _remove_unfinished(root)
+    files = size = 0
+    for path in root.iterdir():
+        if path.name.startswith(UNFINISHED):
+            continue
+        for file in (path, *path.rglob("*")) if path.name != LOCKS else ():
+            with contextlib.suppress(OSError):
+                if file.is_file():
+                    files, size = files + 1, size + file.stat().st_size
+        with contextlib.suppress(OSError):
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+    with contextlib.suppress(OSError):  # something is left
+        root.rmdir()
+    return files, size
+
+
 def entries(root: Path) -> list[Entry]:
     """All entries, the one used last first."""
     found = []
@@ -205,7 +224,7 @@ def _remove_unfinished(root: Path) -> None:
 @contextlib.contextmanager
 def sole_maker(root: Path, key: str) -> Iterator[None]:
     """Waits while another process makes an entry, so that it is made once; the lock ends with the process that holds it."""
-    folder = root / ".locks"
+    folder = root / LOCKS
     with contextlib.suppress(OSError):  # a cache that cannot be written has no locks either
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     with locked(folder / key[:3], PATIENCE_SECONDS):

@@ -10,11 +10,11 @@ import ctypes
 import operator
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from tilewright.artifact import TENSOR_MAP_TYPES, WIDE_ROW, Artifact, TensorMap
 from tilewright.diagnostics import TensorMapError
+from tilewright.frozen import frozen
 from tilewright.language.dtypes import DType, PointerType
 from tilewright.runtime.driver_library import ELEMENTS, INTERLEAVE_NONE, L2_PROMOTIONS, OUT_OF_BOUNDS_ZERO, SWIZZLES
 from tilewright.runtime.host_expressions import Places, evaluator, names_in
@@ -25,7 +25,7 @@ KEPT = 512  # encodings per map of a kernel; each is 128 bytes
 MAX_RANK, MAX_BOX, MAX_SIZE, MAX_STRIDE = 5, 256, 2**32, 2**40
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Shape:
     """A map with the numbers of a launch: `address` in bytes, sizes in elements, strides in bytes."""
 

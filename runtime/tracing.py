@@ -10,8 +10,10 @@ import contextlib
 import sys
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
+
+from tilewright.frozen import frozen
 
 if TYPE_CHECKING:
     from tilewright.runtime.compiled import CompiledKernel
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
 _without_launches: ContextVar[bool] = ContextVar("without_launches", default=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RecordedLaunch:
     """A launch that was written down instead of started; `values` are those of the kernel's run-time parameters."""
 
@@ -28,7 +30,7 @@ class RecordedLaunch:
     values: tuple[Any, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Recording:
     """What a run launched, in order.
 

@@ -216,7 +216,7 @@ def _as_json(artifact: Artifact) -> dict[str, Any]:
         "target": artifact.target,
         "num_threads": artifact.num_threads,
         "shared_bytes": artifact.shared_bytes,
-        "parameters": [(one.name, _spelled(one.element), one.path) for one in artifact.parameters],
+        "parameters": [(p.name, _spelled(p.element), p.path, p.divisibility) for p in artifact.parameters],
         "writes": artifact.writes,
         "lines": artifact.lines,
         "file": artifact.file,
@@ -244,7 +244,8 @@ def _artifact(
         num_threads=facts["num_threads"],
         shared_bytes=facts["shared_bytes"],
         parameters=tuple(
-            LaunchParameter(name, _element(word), tuple(path)) for name, word, path in facts["parameters"]
+            LaunchParameter(name, _element(word), tuple(path), divisor)
+            for name, word, path, divisor in facts["parameters"]
         ),
         writes=tuple(facts["writes"]),
         lines=tuple((generated, own) for generated, own in facts["lines"]),

@@ -83,7 +83,7 @@ GOLDEN_CASES = [
     ),
     GoldenCase(
         "matmul_descriptor", "matmul_descriptor_kernel", "fp16",
-        "tensordesc<fp16[128, 64]>, tensordesc<fp16[256, 64]>, tensordesc<fp16[128, 256]>, 128, 256, 64, 8",
+        "tensordesc<fp16[128, 64]>, tensordesc<fp16[256, 64]>, tensordesc<fp16[128, 256]>:16, 128, 256, 64, 8",
         LARGE, archs=HOPPER,
     ),
     GoldenCase(
@@ -118,7 +118,7 @@ GOLDEN_CASES = [
     ),
     GoldenCase(
         "fp8_matmul", "fp8_matmul_kernel", "e4m3",
-        "tensordesc<fp8e4nv[128, 128]>, tensordesc<fp8e4nv[128, 128]>, tensordesc<bf16[128, 128]>, *fp32:16, *fp32:16, "
+        "tensordesc<fp8e4nv[128, 128]>, tensordesc<fp8e4nv[128, 128]>, tensordesc<bf16[128, 128]>:16, *fp32:16, *fp32:16, "
         "i32:16, i32:16, i32:16, 128, 128, 128",
         LARGE, archs=HOPPER,
     ),

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
+from .frozen import frozen
 from .language.dtypes import DType, Element, int32
 
 if TYPE_CHECKING:
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
     from .outside import Reading
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RuntimeArgument:
     """A parameter that is passed at launch: its type, and whether its value (or address in bytes) divides by 16."""
 
@@ -22,7 +23,7 @@ class RuntimeArgument:
     divisible_by_16: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ConstantArgument:
     """A parameter that is folded into the text: a constexpr, None, or an integer equal to 1."""
 
@@ -30,7 +31,7 @@ class ConstantArgument:
     value: Any
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TupleArgument:
     """A parameter that is a tuple of arguments, which may be tuples again; `fields` are the names of a namedtuple's."""
 
@@ -39,7 +40,7 @@ class TupleArgument:
     fields: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DescriptorArgument:
     """A parameter that is a `TensorDescriptor`.
 
@@ -67,7 +68,7 @@ def constants_of(argument: Argument) -> Iterator[ConstantArgument]:
             yield from constants_of(item)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Options:
     """The launch options that change the text.
 
@@ -94,7 +95,7 @@ class Options:
         return () if self.enable_fp_fusion else ("--fmad=false",)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Target:
     """A GPU architecture. `capability` is 90 for "sm_90a"; sizes in bytes."""
 
@@ -119,17 +120,19 @@ class Target:
         return self.capability >= 90
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LaunchParameter:
     """One parameter of the generated kernel, in order: where its value comes from and how it is packed.
 
     `path` is the index of the user's argument, then of the item within a tuple; in a descriptor 0 is the address,
-    (1, axis) a side and (2, axis) a stride.
+    (1, axis) a side and (2, axis) a stride. `divisibility` is a divisor of the value (of the address in bytes, for a
+    pointer) that the text relies on.
     """
 
     name: str
     element: Element
     path: tuple[int, ...]
+    divisibility: int = 1
 
 
 # The element types of tensor maps by our names (CU_TENSOR_MAP_DATA_TYPE_*); everything else is copied as bytes.
@@ -140,7 +143,7 @@ TENSOR_MAP_TYPES = {
 WIDE_ROW = 256  # tensors with rows of so many bytes are fetched into L2 by 256 bytes, others by 128
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TensorMap:
     """A tensor map (`CUtensorMap`) that the launcher encodes and passes by value, after the kernel's other parameters.
 
@@ -168,7 +171,7 @@ class TensorMap:
     made: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Artifact:
     """A translated kernel: the text and everything that a launcher must know.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import importlib
 import importlib.util
 import io
 import sys
@@ -75,6 +76,7 @@ def _kernel_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--no-fp-fusion", action="store_true", help="products and sums are rounded each by itself")
     parser.add_argument("--arch", default="sm_90a", help="write for this architecture: sm_80, sm_90a, ... (sm_90a)")
     parser.add_argument("--no-guards", action="store_true", help="text that is right for all values")
+    parser.add_argument("--name", default="", help="call the kernel so; two in one program need two names")
     parser.add_argument("--launch-cooperative-grid", action="store_true", help="all programs run at once")
     parser.add_argument("--launch-pdl", action="store_true", help="may start before the grid in front of it has ended")
 
@@ -88,19 +90,12 @@ def load_kernel(spec: str) -> Any:
     path, _, name = spec.rpartition(":")
     if not path or not Path(path).is_file():
         raise TilewrightError(f"{spec}: expected FILE.py:KERNEL, and {path or spec} is no file")
-    module_spec = importlib.util.spec_from_file_location(Path(path).stem, path)
-    if module_spec is None or module_spec.loader is None:
-        raise TilewrightError(f"{path} is no Python file")
-    module = importlib.util.module_from_spec(module_spec)
-    sys.path.insert(0, str(Path(path).resolve().parent))
     try:
-        module_spec.loader.exec_module(module)
+        module = _imported(Path(path).resolve())
     except TilewrightError:
         raise
     except Exception as error:
         raise TilewrightError(f"{path} cannot be imported: {type(error).__name__}: {error}") from error
-    finally:
-        sys.path.pop(0)
     from .kernel_function import KernelFunction
 
     kernels = {key: innermost(value) for key, value in vars(module).items()}
@@ -109,6 +104,39 @@ def load_kernel(spec: str) -> Any:
         found = [key for key, value in kernels.items() if isinstance(value, KernelFunction)]
         raise TilewrightError(f"{path} has no kernel {name!r}; it has {', '.join(found) or 'none'}")
     return kernel
+
+
+def _imported(path: Path) -> Any:
+    """The module of a file: by itself, or as part of its package where it asks for the package's other modules."""
+    name = path.stem if path.stem not in sys.modules else f"_{path.stem}"  # such as copy.py
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise TilewrightError(f"{path} is no Python file")
+    module = importlib.util.module_from_spec(spec)
+    sys.path.insert(0, str(path.parent))
+    sys.modules[name] = module  # where dataclasses look for what their annotations mean
+    try:
+        spec.loader.exec_module(module)
+    except BaseException as error:
+        sys.modules.pop(name, None)
+        if "no known parent package" in str(error) and (path.parent / "__init__.py").is_file():
+            return _imported_from_package(path)
+        raise
+    finally:
+        sys.path.pop(0)
+    return module
+
+
+def _imported_from_package(path: Path) -> Any:
+    """The module of a file under the name that its folders give it."""
+    folder, names = path.parent, [path.stem]
+    while (folder / "__init__.py").is_file():
+        folder, names = folder.parent, [folder.name, *names]
+    sys.path.insert(0, str(folder))
+    try:
+        return importlib.import_module(".".join(names))
+    finally:
+        sys.path.pop(0)
 
 
 def innermost(value: Any) -> Any:
@@ -133,13 +161,16 @@ def _stages(options: Any) -> Any:
         launch_cooperative_grid=options.launch_cooperative_grid, launch_pdl=options.launch_pdl,
     )  # fmt: skip
     check_options(chosen)
-    return translate_stages(kernel, parse_signature(kernel, options.signature), chosen, find_target(options.arch))
+    arguments, target = parse_signature(kernel, options.signature), find_target(options.arch)
+    return translate_stages(kernel, arguments, chosen, target, options.name)
 
 
 def _translate(options: Any) -> None:
     output = Path(options.output) if options.output else None
     if output is not None and output.exists() and not options.force:
         raise OutputExistsError(f"{output} exists; pass --force to overwrite it")
+    if output is not None and output.exists() and output.samefile(options.kernel.rpartition(":")[0]):
+        raise OutputExistsError(f"{output} is the kernel's own file, which is never overwritten")
     artifact = _stages(options).artifact
     if options.host:
         from .emit.host import with_host_function

@@ -6,13 +6,14 @@ with a caret; errors of an inlined function also print the chain of calls that l
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
+
+from .frozen import frozen
 
 SHOWN_CALLS = 4  # of a long chain, at each end
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Span:
     """A place in the user's source. Lines count from 1, columns from 0; `text` is the whole first line."""
 

@@ -7,13 +7,13 @@ import os
 import textwrap
 import unicodedata
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from .diagnostics import NoSourceError
+from .frozen import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class KernelParameter:
     """One parameter of a kernel: its place, its annotation as text, and what that says."""
 

@@ -12,10 +12,10 @@ import builtins
 import enum
 import hashlib
 import json
-from dataclasses import dataclass
 from types import FunctionType, ModuleType
 from typing import Any
 
+from .frozen import frozen
 from .kernel_function import KernelFunction
 from .language.builtin import Builtin
 from .language.constexpr import unwrap
@@ -33,7 +33,7 @@ LASTING = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Reading:
     """What stood at a path; `module` is that of the function that read a watched global value, "" for everything else."""
 

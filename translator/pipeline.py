@@ -6,7 +6,8 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from .artifact import (
@@ -19,18 +20,20 @@ from .artifact import (
     Target,
     TupleArgument,
 )
+from .frozen import frozen
 
 if TYPE_CHECKING:
     from .analysis.facts import Facts
     from .ir.nodes import Kernel
     from .kernel_function import KernelFunction
     from .lower.unit import Unit
+    from .schedule.dot_plan import Dots
     from .schedule.plan import Schedule
 
 STAGES = ("kernel", "facts", "schedule", "unit", "text")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Translation:
     """What every stage left."""
 
@@ -41,38 +44,43 @@ class Translation:
     artifact: Artifact
 
 
-def translate(function: KernelFunction, arguments: tuple[Argument, ...], options: Options, target: Target) -> Artifact:
-    """Translates one specialisation of a kernel.
+def translate(
+    function: KernelFunction, arguments: tuple[Argument, ...], options: Options, target: Target, name: str = ""
+) -> Artifact:
+    """Translates one specialisation of a kernel; `name` is another name for it than the function's.
 
     Raises:
+      SignatureError: when that is no identifier.
       CompilationError: when the kernel's text is at fault.
       OutOfResources: when it does not fit on the target.
     """
-    return translate_stages(function, arguments, options, target).artifact
+    return translate_stages(function, arguments, options, target, name).artifact
 
 
 def translate_stages(
-    function: KernelFunction, arguments: tuple[Argument, ...], options: Options, target: Target
+    function: KernelFunction, arguments: tuple[Argument, ...], options: Options, target: Target, name: str = ""
 ) -> Translation:
     """The same, with what every stage left."""
     from .deep import with_room
 
-    return with_room(lambda: _translate_stages(function, arguments, options, target))
+    return with_room(lambda: _translate_stages(function, arguments, options, target, name))
 
 
 def _translate_stages(
-    function: KernelFunction, arguments: tuple[Argument, ...], options: Options, target: Target
+    function: KernelFunction, arguments: tuple[Argument, ...], options: Options, target: Target, name: str
 ) -> Translation:
     from .emit.render import render
     from .frontend import build_kernel
     from .lower.kernel import written_parameters
 
     kernel = build_kernel(function, arguments, options, target)
+    if name:
+        kernel = _renamed(kernel, name)
     if os.environ.get("TILEWRIGHT_VERIFY") == "1":
         from .ir.verify import verify
 
         verify(kernel)
-    kernel, facts, schedule, unit = _fitted(_prepared(kernel, options, target), options, target)
+    kernel, facts, schedule, unit = _fitted(kernel, options, target)
     text, lines = render(unit)
     artifact = Artifact(
         source=text,
@@ -97,6 +105,15 @@ def _translate_stages(
     return Translation(kernel, facts, schedule, unit, artifact)
 
 
+def _renamed(kernel: Kernel, name: str) -> Kernel:
+    """The kernel under another name, so that several translations of one fit into one program."""
+    from .diagnostics import SignatureError
+
+    if not name.isidentifier():
+        raise SignatureError(f"a kernel's name is letters, digits and underscores, not {name!r}")
+    return replace(kernel, name=name)
+
+
 def _prepared(kernel: Kernel, options: Options, target: Target) -> Kernel:
     """The kernel without what only looks like work, in the form that the schedule takes."""
     from .schedule.copies import without_copies
@@ -115,6 +132,45 @@ def _prepared(kernel: Kernel, options: Options, target: Target) -> Kernel:
 
 
 def _fitted(kernel: Kernel, options: Options, target: Target) -> tuple[Kernel, Facts, Schedule, Unit]:
+    """Facts, decisions and unit of a kernel, its products as early as they can be where registers have room for that.
+
+    Where a thread cannot hold its tiles, and the multiprocessor has more registers than that many threads can have, the block
+    gets twice the warps that were asked for.
+
+    Raises:
+      OutOfResources: when the kernel does not fit at all.
+    """
+    from .diagnostics import OutOfResources
+    from .schedule.early_loads import with_early_loads
+    from .schedule.early_products import serves, with_early_products
+
+    written, kernel = kernel, _prepared(kernel, options, target)
+    plain = _in_blocks(kernel, options, target)
+    if plain[2].wants_more_warps:
+        with suppress(OutOfResources):
+            return _fitted(written, replace(options, num_warps=2 * options.num_warps), target)
+    dots = _first_plan(kernel, options, target)
+    in_turns = any(array.turn for array in plain[3].dynamic_shared)
+    early = kernel if in_turns else with_early_loads(kernel, dots.staged)
+    early = with_early_products(early, lambda dot: id(dot) in dots.plans and dots.plans[id(dot)].runs_by_itself)
+    if early is kernel:
+        return plain
+    found = _in_blocks(early, options, target)
+    return found if serves(found[2], plain[2]) else plain
+
+
+def _first_plan(kernel: Kernel, options: Options, target: Target) -> Dots:
+    """What a kernel's dots are by themselves, before it is decided what loads ahead."""
+    from .analysis.facts import find_facts
+    from .schedule.dot_plan import Dots
+    from .schedule.dots import dot_statements, plan_dots
+
+    if not any(True for _ in dot_statements(kernel)):
+        return Dots({}, {})
+    return plan_dots(kernel, find_facts(kernel), options, target)
+
+
+def _in_blocks(kernel: Kernel, options: Options, target: Target) -> tuple[Kernel, Facts, Schedule, Unit]:
     """Facts, decisions and unit of a kernel, for two blocks on a multiprocessor where these pay and fit.
 
     Raises:
@@ -172,7 +228,7 @@ def launch_parameters(kernel: Kernel, arguments: tuple[Argument, ...]) -> tuple[
     """
     paths = [path for number, argument in enumerate(arguments) for path in _runtime_paths(argument, (number,))]
     return tuple(
-        LaunchParameter(parameter.variable.name, parameter.variable.type.element, path)
+        LaunchParameter(parameter.variable.name, parameter.variable.type.element, path, parameter.divisibility)
         for parameter, path in zip(kernel.parameters, paths, strict=True)
     )
 

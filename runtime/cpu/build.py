@@ -27,6 +27,7 @@ from tilewright.runtime.forks import preparing
 
 COMPILERS = ("c++", "g++", "clang++")
 FLAGS = ("-std=c++17", "-O1", "-fwrapv", "-fno-strict-aliasing", "-ffp-contract=off", "-w", "-fPIC")
+FIRST_HEADER = "all_words.h"
 RUN_FLAGS = ("-fstack-clash-protection",)  # a stack that is full is met at its guard, not behind it
 SANITIZERS = {
     "memory": ("-g", "-fsanitize=address,alignment", "-fno-sanitize-recover=alignment", "-fno-omit-frame-pointer"),
@@ -125,8 +126,8 @@ def host_text(artifact: Artifact) -> str:
 @preparing()
 def build_library(artifact: Artifact) -> Path:
     """The shared library of a kernel."""
-    header = _precompiled()
-    return _build(host_text(artifact), (*FLAGS, *RUN_FLAGS, "-shared", "-include", str(header)), ".so")
+    first = ("-I", str(_precompiled()), "-I", str(headers()), "-include", FIRST_HEADER)
+    return _build(host_text(artifact), (*FLAGS, *RUN_FLAGS, "-shared", *first), ".so")
 
 
 @preparing()
@@ -134,26 +135,22 @@ def build_check(artifact: Artifact, sanitizer: str) -> Path:
     """The checking program of a kernel; `sanitizer` is "memory" or "races"."""
     text = host_text(artifact) + "\nint main(int, char** arguments) { return tilewright::check_main(arguments[1]); }\n"
     before = (option for name in ("check_main.h", "kernel_names.h") for option in ("-include", str(headers() / name)))
-    flags = (*FLAGS, *SANITIZERS[sanitizer], *before)
-    return _build(text, flags, "")
+    return _build(text, (*FLAGS, *SANITIZERS[sanitizer], *before), "")
 
 
-@functools.cache
 def _precompiled() -> Path:
-    """A header that includes ours, compiled beforehand where the compiler can do that."""
+    """A folder with the first header, compiled beforehand where the compiler can do that; it finds ours if it is not there."""
     folder = cache_folder() / f"headers-{hashlib.sha256((fingerprint() + repr(FLAGS)).encode()).hexdigest()[:16]}"
-    header = folder / "ptx_words.h"
+    header = folder / f"{FIRST_HEADER}.gch"
     if not header.exists():
         folder.mkdir(parents=True, exist_ok=True)
-        included = (headers() / name for name in ("ptx_words.h", "kernel_names.h"))
-        store.write_file(header, "".join(f'#include "{path}"\n' for path in included).encode())
-        with tempfile.TemporaryDirectory(dir=folder) as scratch:
-            result = Path(scratch) / "ptx_words.h.gch"
-            command = [compiler(), *FLAGS, "-x", "c++-header", str(header), "-o", str(result)]
+        with tempfile.TemporaryDirectory(dir=folder, prefix=store.UNFINISHED) as scratch:
+            result = Path(scratch) / header.name
+            command = [compiler(), *FLAGS, "-x", "c++-header", str(headers() / FIRST_HEADER), "-o", str(result)]
             done = subprocess.run(command, capture_output=True, check=False)
             if done.returncode == 0:
-                os.replace(result, folder / "ptx_words.h.gch")
-    return header
+                os.replace(result, header)
+    return folder
 
 
 def _build(text: str, flags: tuple[str, ...], suffix: str) -> Path:

@@ -14,10 +14,10 @@ import struct
 import subprocess
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from tilewright.artifact import Artifact
 from tilewright.diagnostics import KernelFaultError
+from tilewright.frozen import frozen
 from tilewright.language.dtypes import PointerType
 from tilewright.runtime.cpu.build import build_check
 from tilewright.runtime.cpu.run import DELIVERIES, SCHEDULES, as_started, explain, pack
@@ -37,7 +37,7 @@ SANITIZER_OPTIONS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Buffer:
     """Memory that the kernel may touch: its address in this process, its bytes, the argument's name."""
 

@@ -117,17 +117,16 @@ struct BoxCopy {
         note_write(shared, rows() * row_bytes());
     }
 
+    // As hardware does: 16 bytes of which some are inside the tensor are written as a whole.
     TILEWRIGHT_UNCHECKED void store() const
     {
         const size_t element = map.element_bytes;
         each_row([&](size_t row, size_t first, size_t last, unsigned char* memory) TILEWRIGHT_UNCHECKED {
             each_chunk(row, [&](size_t offset, const unsigned char* chunk) TILEWRIGHT_UNCHECKED {
-                for (size_t byte = 0; byte < 16; ++byte) {
-                    const size_t place = offset + byte;
-                    if (place >= first * element && place < last * element) memory[place] = chunk[byte];
-                }
+                if (offset + 16 > first * element && offset < last * element) __builtin_memcpy(memory + offset, chunk, 16);
             });
-            note_write(memory + first * element, (last - first) * element);
+            const size_t begin = first * element / 16 * 16, end = (last * element + 15) / 16 * 16;
+            if (first < last) note_write(memory + begin, end - begin);
         });
     }
 

@@ -61,7 +61,12 @@ def as_started(
 
 @functools.lru_cache(maxsize=256)
 def _function(artifact: Artifact):  # type: ignore[no-untyped-def]
-    function = ctypes.CDLL(str(build_library(artifact))).tilewright_run
+    path = build_library(artifact)
+    try:
+        library = ctypes.CDLL(str(path))
+    except OSError:  # somebody emptied the cache before it was opened
+        library = ctypes.CDLL(str(build_library(artifact)))
+    function = library.tilewright_run
     function.restype = ctypes.c_char_p
     function.argtypes = [ctypes.c_uint] * 6 + [ctypes.c_void_p]
     return function

@@ -10,12 +10,12 @@ import functools
 import hashlib
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import jax
 from tilewright.artifact import Artifact, TensorMap
 from tilewright.diagnostics import ArgumentKindError, OperatorError
+from tilewright.frozen import frozen
 from tilewright.jax import wire
 from tilewright.language.dtypes import PointerType
 from tilewright.runtime.choices import device_target
@@ -69,7 +69,7 @@ def calls(
     return [state.content(address) for address in outputs]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _State:
     """What stands for the arrays between two calls: shape and type of the results, what is known to be in the arrays."""
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
 
 from tilewright.artifact import TENSOR_MAP_TYPES
+from tilewright.frozen import frozen
 from tilewright.language.dtypes import DType
 from tilewright.runtime.driver_library import ELEMENTS, SWIZZLES
 from tilewright.runtime.tensor_maps import Shape
@@ -23,7 +23,7 @@ ALIGNMENT = 16  # of all pointers that the kernel takes to be so aligned; XLA's 
 BOOL, I32, U32, I64, U64, F32, F64 = 2, 3, 4, 5, 6, 7, 8
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Launch:
     """What the call needs: the machine code, the shape of the launch, and its parameters (see `array` and the others)."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 import tempfile
 import time
 import warnings
@@ -195,3 +196,34 @@ def test_a_home_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.Monke
     x = np.ones(8, np.float32)
     tripled[(1,)](x, BLOCK=8)
     assert (x == 3).all()
+
+
+@triton.jit
+def stores_value(x_ptr, VALUE: tl.constexpr):
+    tl.store(x_ptr, VALUE)
+
+
+def test_a_process_goes_on_when_the_cache_is_emptied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TILEWRIGHT_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("TILEWRIGHT_MODE", "cpu")
+    x = np.zeros(1, np.float32)
+    for value, empty in enumerate((cache.clear, lambda: shutil.rmtree(tmp_path / "cache"), cache.clear)):
+        stores_value[(1,)](x, value)
+        assert x[0] == value
+        empty()
+        assert not any((tmp_path / "cache").rglob("*.so"))
+
+
+def test_what_is_being_written_stays_when_the_cache_is_emptied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TILEWRIGHT_CACHE_DIR", str(tmp_path))
+    for name in (".new-now", ".new-killed", "done"):
+        (tmp_path / "cpu" / name).mkdir(parents=True)
+        (tmp_path / "cpu" / name / "kernel.cu").write_text("text")
+    long_ago = time.time() - 2 * store.STALE_SECONDS
+    os.utime(tmp_path / "cpu" / ".new-killed", (long_ago, long_ago))
+    assert cache.clear() == (1, 4)
+    assert [path.name for path in (tmp_path / "cpu").iterdir()] == [".new-now"]
+    (tmp_path / "cpu" / ".new-now" / "kernel.cu").unlink()
+    (tmp_path / "cpu" / ".new-now").rmdir()
+    assert cache.clear() == (0, 0)
+    assert not (tmp_path / "cpu").exists()

@@ -335,9 +335,9 @@ def guarded(monkeypatch: pytest.MonkeyPatch) -> list[Options]:
     translations: list[Options] = []
     original: Callable[..., Artifact] = pipeline.translate
 
-    def translate(function: Any, arguments: Any, options: Options, target: Any) -> Artifact:
+    def translate(function: Any, arguments: Any, options: Options, *others: Any) -> Artifact:
         translations.append(options)
-        made = original(function, arguments, options, target)
+        made = original(function, arguments, options, *others)
         return dataclasses.replace(made, guards=("n % 32 == 0", "n < 100")) if options.guards else made
 
     monkeypatch.setattr(pipeline, "translate", translate)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -145,3 +146,20 @@ def test_a_reduction_by_the_users_function_is_right() -> None:
     out = np.zeros(2, np.float32)
     weighted[(1,)](x, out, 256)
     np.testing.assert_allclose(out, [x.mean(), 256], rtol=1e-5)
+
+
+@triton.jit
+def best_of_planes(x_ptr, out_ptr, A: tl.constexpr, B: tl.constexpr, C: tl.constexpr):
+    places = (
+        tl.arange(0, A)[:, None, None] * (B * C) + tl.arange(0, B)[None, :, None] * C + tl.arange(0, C)[None, None, :]
+    )
+    x = tl.load(x_ptr + places)
+    best = tl.argmax(x, axis=1)
+    tl.store(out_ptr + tl.arange(0, A)[:, None] * C + tl.arange(0, C)[None, :], best)
+
+
+def test_a_constant_is_the_side_of_tiles_that_the_text_has() -> None:
+    """The value that argmax finds beside the index, x_max, has no name in the text."""
+    text = best_of_planes.translate("*fp32:16, *i32:16, 3, 2, 5").source
+    sides = [line for line in text.splitlines() if re.match(r"constexpr int [ABC] = ", line)]
+    assert [line.partition("// ")[2] for line in sides] == ["planes of x, rows of best", "rows of x", "columns of x"]

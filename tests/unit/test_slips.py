@@ -183,7 +183,7 @@ def test_an_array_without_axes_is_an_array(mode: str, monkeypatch: pytest.Monkey
     ("signature", "said"),
     [
         ("**fp32, i32", "entry 1"),
-        ("*fp32, 1", "written i32:1"),
+        ("*fp32, one", "expected a type"),
         (None, "a signature is a text"),
         (["*fp32", "i32"], "a signature is a text"),
     ],

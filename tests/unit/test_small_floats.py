@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 import tilewright as triton
@@ -100,3 +101,32 @@ def test_types_of_other_gpus_are_names(run_everywhere: Any, monkeypatch: pytest.
             triton.CompilationError, match=r"type fp8e4b8 not supported in this architecture\. .*'fp8e5'"
         ):
             cast_for_another_gpu[(1,)](x, out, FNUZ=True, BLOCK=32)
+
+
+@triton.jit
+def cut_off(x_ptr, e4m3_ptr, e5m2_ptr, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + i)
+    tl.store(e4m3_ptr + i, x.to(tl.float8e4nv, fp_downcast_rounding="rtz"))
+    tl.store(e5m2_ptr + i, x.to(tl.float8e5, fp_downcast_rounding="rtz"))
+
+
+@pytest.mark.parametrize("dtype", ("float16", "bfloat16", "float32", "float64"))
+def test_rounding_towards_zero(run_everywhere: Any, dtype: str) -> None:
+    """The largest number of the type that is not above the magnitude, found by looking through all of them."""
+    rng = np.random.default_rng(8)
+    x = rng.standard_normal(256) * np.exp2(rng.integers(-18, 14, 256).astype(float))
+    x[:8] = 0.0, -0.0, np.nan, np.inf, -np.inf, 1.9e-3, -447.9, 1e-7
+    x = x.astype(getattr(ml_dtypes, dtype, None) or dtype)
+    outs = [np.zeros(256, ml_dtypes.float8_e4m3fn), np.zeros(256, ml_dtypes.float8_e5m2)]
+    _, *found = run_everywhere(cut_off, (1,), x, *outs, 256)
+    wide = x.astype(np.float64)
+    for out in found:
+        every = np.arange(256, dtype=np.uint8).view(out.dtype).astype(np.float64)
+        sizes = np.unique(np.abs(every[np.isfinite(every)]))
+        known = ~np.isnan(wide)
+        expected = sizes[np.searchsorted(sizes, np.abs(wide[known]), side="right") - 1] * np.where(
+            wide[known] < 0, -1, 1
+        )
+        assert np.array_equal(out.astype(np.float64)[known], expected)
+        assert np.isnan(out.astype(np.float64)[~known]).all()

@@ -106,7 +106,7 @@ def test_both_majors_and_all_swizzles(swizzle: int, a_transposed: bool, b_transp
     multiply(a, b, a_tile, b_tile, types, "mixed", a_transposed=a_transposed, b_transposed=b_transposed)
 
 
-def test_a_transposed_b_with_a_in_registers() -> None:
+def test_a_transposed_b_with_rows_in_registers() -> None:
     a, b = matrix("bf16", (64, 16), 1), matrix("bf16", (64, 16), 2)
     multiply(a, b, None, along_rows(b, 128), (16, "bf16", "bf16"), "late", b_transposed=True)
 

@@ -7,9 +7,10 @@ along axis 0 of the tile. `coordinates.py` reads expressions into sums; `build` 
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 
+from ..frozen import frozen
 from ..ir.nodes import Call, Expr, Literal
 from ..ir.types import ValueType
 from ..language.dtypes import DType, int32, int64
@@ -24,7 +25,7 @@ class NotAffineError(Exception):
         self.reason = reason
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Term:
     """`coefficient * factors[0] * factors[1] * …`, times the position along the tile's axis `lane` unless that is None.
 

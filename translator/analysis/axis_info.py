@@ -10,9 +10,10 @@ The lattice is that of Triton's axis analysis (AxisInfo.h in its repository), re
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import gcd
 
+from ..frozen import frozen
 from ..ir.nodes import Call, Expr, Literal, Use, Variable
 from ..ir.types import ValueType
 from ..language.dtypes import PointerType
@@ -26,7 +27,7 @@ def power_of_two_divisor(value: int) -> int:
     return min(value & -value, LARGE) if value else LARGE
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AxisInfo:
     """Per axis (a scalar counts as one axis of side 1), all powers of two.
 

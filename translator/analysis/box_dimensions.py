@@ -6,9 +6,9 @@ tile is multiplied with is the stride of its axis; scalar terms that hold this s
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import gcd
 
+from ..frozen import frozen
 from ..ir.nodes import Call, Expr, Kernel, Statement, Use, Variable
 from ..ir.walk import subexpressions, used_variables
 from ..language.dtypes import PointerType, int64
@@ -25,7 +25,7 @@ MAX_SIDE = 256  # elements of a box along a dimension
 ALIGNMENT = 16  # bytes: of the base and of every stride
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BoxDim:
     """One dimension of the tensor.
 

@@ -8,9 +8,10 @@ part of the mask must bound one coordinate by a function of the parameters.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import copysign
 
+from ..frozen import frozen
 from ..ir.nodes import Assign, Call, Effect, Expr, Kernel, Literal, Statement, Use, Variable
 from ..ir.types import ValueType
 from ..ir.walk import subexpressions, used_variables
@@ -26,7 +27,7 @@ from .settled import promised_divisors
 from .signs import find_signs
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Box:
     """`base[sum over dims of (start + position) * stride]`, zeros outside of the sizes.
 
@@ -36,6 +37,7 @@ class Box:
       guards: conditions over parameters under which this holds.
       place: where the tensor starts, if the kernel makes the map itself.
       made_of: the variables that place, sizes and strides are made of; without any, the launcher can make the map.
+      whole: the condition under which rows of the tensor end at a multiple of 16 bytes, where that is not known.
     """
 
     base: Variable
@@ -43,9 +45,10 @@ class Box:
     guards: tuple[Expr, ...]
     place: Expr | None = None
     made_of: frozenset[Variable] = frozenset()
+    whole: Expr | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NotABox:
     """`reason` is one clause, for the header of the text and for `explain`."""
 
@@ -123,12 +126,14 @@ def _find_box(call: Call, site: Site, apart: bool) -> Box:
     guards = dict(reader.guards) | site.numeric.guards
     guards |= dict.fromkeys(_sign_guards(dims, from_zero, site))
     guards |= dict.fromkeys(_start_guards(dims[0], itemsize(pointer), tuple(guards), site))
+    whole = _rows_are_whole(dims[0], itemsize(pointer), tuple(guards), site) if site.mapped else None
     of = {*used_variables(place), *(v for dim in dims for e in (dim.size, dim.stride) if e for v in used_variables(e))}
     made_of = frozenset(of - {parameter.variable for parameter in site.kernel.parameters})
     if any(site.fixed & set(used_variables(guard)) for guard in guards):
         raise NotAffineError("it is a box under conditions that the launcher cannot check")
     conditions = tuple({parameter_text(guard): guard for guard in guards}.values())
-    return Box(base, dims, conditions, place, made_of) if site.fixed else Box(base, dims, conditions)
+    found = Box(base, dims, conditions, whole=whole)
+    return replace(found, place=place, made_of=made_of) if site.fixed else found
 
 
 def _divisor_of(variable: Variable, site: Site) -> int:
@@ -190,6 +195,15 @@ def _start_guards(dim: BoxDim, item_bytes: int, guards: tuple[Expr, ...], site: 
     value = build(unaligned)
     rest = Call(value.type, "mod", (value, Literal(value.type, wanted)))
     return [Call(ValueType(int1), "eq", (rest, Literal(value.type, 0)))]
+
+
+def _rows_are_whole(dim: BoxDim, item_bytes: int, guards: tuple[Expr, ...], site: Site) -> Expr | None:
+    """The condition under which rows of the tensor end at a multiple of 16 bytes; None where they are known to."""
+    wanted, known = ALIGNMENT // item_bytes, site.divisors | _divisors_under(guards)
+    if dim.size is None or axis_info(dim.size, known).divisibility[0] % wanted == 0:
+        return None
+    rest = Call(dim.size.type, "mod", (dim.size, Literal(dim.size.type, wanted)))
+    return Call(ValueType(int1), "eq", (rest, Literal(dim.size.type, 0)))
 
 
 def _divisors_under(guards: tuple[Expr, ...]) -> dict[Variable, AxisInfo]:

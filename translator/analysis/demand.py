@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..frozen import frozen
 from ..ir.nodes import Assign, Call, CallFunction, Effect, Expr, Kernel, Statement, Use, Variable
 from ..ir.walk import assigned_variables, expressions, statements, used_variables
 from .affine import NotAffineError, Sum, minus
@@ -22,7 +23,7 @@ from .masks import conjuncts
 from .structured import is_elementwise
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class Bound:
     """Positions along an axis from `room` on make no difference. The same number is the same object (`Demand.known`).
 

@@ -6,8 +6,8 @@ In: a typed `Kernel`. Out: `Facts`.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 
+from ..frozen import frozen
 from ..ir.nodes import (
     Assign,
     Call,
@@ -30,7 +30,7 @@ from .structured import is_elementwise
 LARGEST_ABSORBED = 64
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Facts:
     """See the module docstring.
 

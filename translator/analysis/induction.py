@@ -8,10 +8,12 @@ by adding something that the loop does not change.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum, auto
 
+from ..frozen import frozen
 from ..ir.nodes import (
     Assign,
     Call,
@@ -44,7 +46,7 @@ class Source(Enum):
     MERGED = auto()  # in one of several branches, or in a loop that has ended
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class Version:
     """One value of a variable: where it came from. Compared by identity."""
 
@@ -55,7 +57,7 @@ class Version:
 Versions = dict[Variable, Version]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Step:
     """`variable = variable ± amount`, once per trip."""
 
@@ -68,7 +70,7 @@ class _NoClosedFormError(Exception):
     pass
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Induction:
     """See the module docstring.
 
@@ -118,7 +120,8 @@ class Induction:
         if isinstance(expr, Use):
             return self._variable(expr, at, wanted, avoid)
         if isinstance(expr, (Call, CallFunction)):
-            return replace(expr, args=tuple(self._value(arg, at, wanted, avoid) for arg in expr.args))
+            args = tuple(self._value(arg, at, wanted, avoid) for arg in expr.args)
+            return expr if all(map(operator.is_, args, expr.args)) else replace(expr, args=args)
         return expr
 
     def _variable(self, use: Use, at: Statement, wanted: Statement, avoid: frozenset[Variable]) -> Expr:

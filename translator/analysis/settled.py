@@ -6,8 +6,8 @@ In: a kernel. Out: its scalars that are assigned once, from memory; and where wh
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
+from ..frozen import frozen
 from ..ir.nodes import Assign, Call, Expr, For, If, Inlined, Kernel, Statement, Use, Variable, While
 from ..ir.walk import assigned_variables, bodies, statements, subexpressions
 from .axis_info import axis_info
@@ -52,7 +52,7 @@ def promised_divisors(expr: Expr) -> dict[Variable, int]:
     return found
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Place:
     """Where a statement can be added: in front of another one, or `behind` it.
 

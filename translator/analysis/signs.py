@@ -7,8 +7,9 @@ Taken for granted: divisors are positive, and what is loaded from memory to be u
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from ..frozen import frozen
 from ..ir.nodes import (
     Assign,
     Call,
@@ -36,7 +37,7 @@ Needed = frozenset[Variable] | None  # parameters that must not be negative; Non
 NOTHING: frozenset[Variable] = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Signs:
     """What is known of signs at one statement.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..ir.nodes import Call, Expr
 
 STRUCTURED = frozenset(
-    ("load", "store", "reduce", "dot", "repack", "box_load", "row_load", "box_store", "make_map")
+    ("load", "store", "reduce", "dot", "repack", "box_load", "box_read", "row_load", "box_store", "make_map")
     + ("device_print", "device_assert", "barrier", "assume", "gdc_wait", "gdc_launch_dependents")
     + tuple(f"atomic_{kind}" for kind in ("add", "max", "min", "and", "or", "xor", "xchg", "cas"))
 )

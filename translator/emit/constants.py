@@ -35,11 +35,13 @@ def _in_order_of_use(constants: list[Constant]) -> list[Constant]:
     """The same constants, each after those that its value mentions."""
     placed: list[Constant] = []
     names = {constant.name for constant in constants}
+    mentioned = {
+        constant.name: names.intersection(re.findall(r"[A-Za-z_]\w*", constant.value)) for constant in constants
+    }
     while len(placed) < len(constants):
         done = {constant.name for constant in placed}
         for constant in constants:
-            mentioned = set(re.findall(r"[A-Za-z_]\w*", constant.value)) & names
-            if constant.name not in done and mentioned <= done:
+            if constant.name not in done and mentioned[constant.name] <= done:
                 placed.append(constant)
                 break
     return placed

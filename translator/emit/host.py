@@ -10,6 +10,7 @@ from ..artifact import (
     TENSOR_MAP_TYPES,
     WIDE_ROW,
     Artifact,
+    LaunchParameter,
     TensorMap,
     launch_conditions,
     program_counts,
@@ -49,9 +50,7 @@ def host_function(artifact: Artifact) -> str:
     computed = dict.fromkeys(name for text in texts if GROWS.search(text) for name in NAME.findall(text))
     wide = {name: _free(f"{name}_wide", {*taken, *names.values(), *counts}) for name in computed}
     typed = [f"{_ctype(p.element, p.name in artifact.writes)} {names[p.name]}" for p in artifact.parameters]
-    head = (
-        f"inline cudaError_t launch_{artifact.kernel_name}({', '.join([*typed, 'dim3 grid', 'cudaStream_t stream'])})"
-    )
+    head = f"cudaError_t launch_{artifact.kernel_name}({', '.join([*typed, 'dim3 grid', 'cudaStream_t stream'])})"
     passed = [*names.values(), *counts, *(one.name for one in artifact.tensor_maps)]
     kinds = zip(ATTRIBUTES, (artifact.cooperative, artifact.dependent), strict=True)
     attributes = [names for names, wanted in kinds if wanted]
@@ -68,6 +67,9 @@ def host_function(artifact: Artifact) -> str:
         .render(
             kernel=artifact.kernel_name,
             signature="\n".join(wrap_code(head, 0)),
+            promises=[
+                f"{_number(p, names)} % {p.divisibility} != 0" for p in artifact.parameters if p.divisibility > 1
+            ],
             conditions=[line for text in conditions for line in _condition(text, names, wide, artifact.guards)],
             wide=[(wide[name], names[name]) for name in wide],
             maps=[_map(one, names, wide) for one in artifact.tensor_maps],
@@ -97,6 +99,12 @@ def _ctype(element: Element, writes: bool) -> str:
 def cpp(text: str, names: dict[str, str]) -> str:
     """Host arithmetic as C++: its names under those of the function, division of what is not negative."""
     return NAME.sub(lambda match: names[match[0]], text).replace("//", "/")
+
+
+def _number(parameter: LaunchParameter, names: dict[str, str]) -> str:
+    """The value of an integer, the address of a pointer."""
+    name = names[parameter.name]
+    return f"reinterpret_cast<size_t>({name})" if isinstance(parameter.element, PointerType) else name
 
 
 def _condition(text: str, names: dict[str, str], wide: dict[str, str], guards: Iterable[str]) -> list[str]:

@@ -7,10 +7,11 @@ own, named after the bundle and the part; which ones do is found by translating 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from ..diagnostics import DTypeError, Span
+from ..frozen import frozen
 from ..ir.nodes import Expr
 from .values import BlockPointer, Const, Descriptor, Tuple, Undefined, Value
 
@@ -18,7 +19,7 @@ WORDS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eig
 AGGREGATES = (Tuple, BlockPointer, Descriptor)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Part:
     """One part of a bundle: the name of its variable, its value, and whether an expression may stand for it.
 

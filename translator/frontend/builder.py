@@ -105,14 +105,14 @@ class Builder:
         return self._outer_value(name, span)
 
     def _outer_value(self, name: str, span: Span) -> Value:
-        import difflib
-
         from ..language.constexpr import plain, unwrap
 
         function = self.source.function
         try:
             value = plain(unwrap(outer_value(function, name)))
         except LookupError:
+            import difflib  # only for an error
+
             close = difflib.get_close_matches(name, [*self.scope, *function.outer_names()], n=1)
             hint = f"did you mean {close[0]}?" if close else "define it before this line"
             raise UndefinedVariableError(f"{name} is not defined", span, hint, self.calls) from None

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from ..diagnostics import CompilationError, DTypeError, Span
+from ..frozen import frozen
 from ..ir.nodes import Assign, Call, Expr, Use
 from ..ir.types import ValueType
 from ..language.dtypes import DType, bfloat16, float32, int32, uint8, uint16
@@ -20,7 +19,7 @@ Arguments = dict[str, Value]
 NONE = Const(None)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Operand:
     """One side of the product. `k_axis` is the axis along K, `rows_axis` the other one; both count from the end."""
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from ..diagnostics import Span
+from ..frozen import frozen
 from ..ir.nodes import Expr
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Const:
     """A compile-time value; `symbol` is a C expression of constexpr names that has it, or None."""
 
@@ -22,7 +22,7 @@ class Const:
         return isinstance(self.value, (int, float))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Tuple:
     """A compile-time sequence of values; `fields` are the names of a namedtuple's."""
 
@@ -30,7 +30,7 @@ class Tuple:
     fields: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BlockPointer:
     """`tl.make_block_ptr`: a block of a tensor in memory, of which only the scalars are known. All tuples are per axis.
 
@@ -44,7 +44,7 @@ class BlockPointer:
     block_shape: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Descriptor:
     """A tensor descriptor: a tensor in memory that is accessed by blocks of `block_shape`.
 
@@ -59,7 +59,7 @@ class Descriptor:
     padding: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Method:
     """A function of the language bound to its first argument."""
 
@@ -67,7 +67,7 @@ class Method:
     self_value: Value
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Undefined:
     """A name that only some ways through the program define; `span` is one definition."""
 

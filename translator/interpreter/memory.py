@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from ..diagnostics import ArgumentKindError, DTypeError, KernelFaultError, ShapeError
+from ..frozen import frozen
 from ..language.dtypes import DType, PointerType
 from ..ops.casts import numpy_type
 from .places import user_line
 from .tile import ANYWHERE, Tile, broadcast, cast
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class Buffer:
     """An array of the caller: name, address, and its bytes."""
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
+
+from ..frozen import frozen
 
 if TYPE_CHECKING:
     from ..artifact import Options
@@ -13,7 +15,7 @@ if TYPE_CHECKING:
     from .memory import Memory
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Program:
     """A launch that is running.
 

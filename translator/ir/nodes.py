@@ -2,29 +2,30 @@
 
 One source statement becomes one or more IR statements that share an `Origin`. Expressions are trees; elementwise
 operations nest as in the source, structured ones (`load`, `reduce`, atomics, …) stand alone on the right of an `Assign`
-or in an `Effect` after `frontend/flatten.py` has run. Casts, broadcasts and promotions are explicit: the operands of an
+or in an `Effect`: `frontend/builder.py` gives them names. Casts, broadcasts and promotions are explicit: the operands of an
 elementwise `Call` all have its shape and exactly the element types that its row of the op table asks for.
 
 Variables are mutable, as in the source: a name keeps one `Variable` while its type stays, and gets a new one when the
 type changes. Facts and decisions about variables live beside the tree, in tables keyed by `Variable`.
 
 Example, `z = tl.load(p + offs) * 2.0` of a tile of 128 floats:
-  Assign(z_load, Call("load", (Call("add", (Use(p), Use(offs))),)))
-  Assign(z, Call("mul", (Use(z_load), Literal(2.0))))
+  Assign(p_value, Call("load", (Call("ptr_add", (Call("broadcast", (Use(p),)), Use(offs))),)))
+  Assign(z, Call("mul", (Use(p_value), Literal(2.0))))
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from ..diagnostics import Span
+from ..frozen import frozen
 from ..outside import Reading
 from .types import ValueType
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Origin:
     """The source statement that an IR statement came from.
 
@@ -43,7 +44,7 @@ class Origin:
     note: str = ""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class Variable:
     """A name of the kernel with one type. Compared by identity; `key` orders variables deterministically.
 
@@ -71,7 +72,7 @@ class Hashed:
     _hash: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Expr(Hashed):
     """Base of expressions: a type and a place."""
 
@@ -79,7 +80,7 @@ class Expr(Hashed):
     span: Span | None = field(default=None, kw_only=True, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Literal(Expr):
     """A number known at compile time; of a tile type when every element is that number.
 
@@ -90,14 +91,14 @@ class Literal(Expr):
     symbol: str | None = field(default=None, kw_only=True)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Use(Expr):
     """The present value of a variable."""
 
     variable: Variable
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Call(Expr):
     """An operation of the op table, or one of the structured operations that `docs/ir.md` lists.
 
@@ -121,7 +122,7 @@ class Call(Expr):
         return dict(self.attributes).get(name, default)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CallFunction(Expr):
     """A call of a device function; applied element by element when the arguments are tiles (all of one shape)."""
 
@@ -132,14 +133,14 @@ class CallFunction(Expr):
 # ----------------------------------------------------------------------------------------------------- statements
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Statement:
     """Base of statements."""
 
     origin: Origin
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Assign(Statement):
     """`targets = value`; more than one target only for a structured call with several results."""
 
@@ -153,14 +154,14 @@ class Assign(Statement):
         return target
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Effect(Statement):
     """A call for its effect: `store`, an atomic whose result is not used, `device_print`, `device_assert`, `barrier`."""
 
     call: Call
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class If(Statement):
     """A branch on a run-time scalar of type `int1`. `else_origin` tags an `else:`/`elif` line when there is one."""
 
@@ -170,7 +171,7 @@ class If(Statement):
     else_origin: Origin | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class For(Statement):
     """`for variable in range(start, stop, step)`: scalars of the variable's type, evaluated once.
 
@@ -188,7 +189,7 @@ class For(Statement):
     previous: Expr | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class While(Statement):
     """`while condition`: `prelude` runs before every test and computes what the condition needs."""
 
@@ -197,19 +198,19 @@ class While(Statement):
     body: tuple[Statement, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Return(Statement):
     """Ends the program (in a kernel), or the function with `value` (in a device function)."""
 
     value: Expr | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Note(Statement):
     """A source statement that became no code; `origin.note` says where it went."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Inlined(Statement):
     """The body of a called function that was inlined; `origin` is the call's, `caption` names the function."""
 
@@ -220,7 +221,7 @@ class Inlined(Statement):
 # ------------------------------------------------------------------------------------------------ kernel, functions
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Parameter:
     """A run-time argument of the kernel.
 
@@ -231,7 +232,7 @@ class Parameter:
     divisibility: int = 1
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class DeviceFunction:
     """A called function of scalars that keeps its identity in the output. Compared by identity."""
 
@@ -243,7 +244,7 @@ class DeviceFunction:
     docstring: str = ""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class Combine:
     """What a reduction does with two partial results: `body` computes `results` from `left` and `right`.
 
@@ -262,7 +263,7 @@ class Combine:
     parts: tuple[tuple[str, str], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Kernel:
     """One specialisation of a kernel, typed, with every constexpr folded.
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
 
+from ..frozen import frozen
 from ..language.dtypes import DType, Element, PointerType
 
 
@@ -23,7 +23,7 @@ class Dim(int):
         return dim
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ValueType:
     """`element` says what one element is, `shape` how many there are along each axis; `()` for a scalar."""
 
@@ -63,11 +63,11 @@ class ValueType:
 
     def with_shape(self, shape: tuple[int, ...]) -> ValueType:
         """The same elements in another shape."""
-        return replace(self, shape=shape)
+        return ValueType(self.element, shape)
 
     def with_element(self, element: Element) -> ValueType:
         """The same shape with other elements."""
-        return replace(self, element=element)
+        return ValueType(element, self.shape)
 
     def __str__(self) -> str:
         if not self.shape:

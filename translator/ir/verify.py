@@ -7,8 +7,8 @@ translator, never of the user's kernel. `tests/` check every kernel; `TILEWRIGHT
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
+from ..frozen import frozen
 from .expression_rules import expression_problems
 from .nodes import (
     Assign,
@@ -46,7 +46,7 @@ class InvalidKernelError(Exception):
         super().__init__("\n".join(lines))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Violation:
     """One broken rule: its name, what is wrong, and the line of the statement in the user's file."""
 

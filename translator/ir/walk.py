@@ -59,6 +59,8 @@ def expressions(statement: Statement) -> tuple[Expr, ...]:
 def bodies(statement: Statement) -> tuple[tuple[Statement, ...], ...]:
     """The blocks inside a statement, in the order in which they run."""
     match statement:
+        case Assign():  # most are
+            return ()
         case If():
             return (statement.then, statement.otherwise)
         case While():

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import inspect
-
 from .builtin import Builtin
 
 BLOCK_SIZE = {
-    "num_warps": Builtin("extra.cuda.num_warps", inspect.Signature(), "The option `num_warps`, a compile-time value."),
-    "num_threads": Builtin(
-        "extra.cuda.num_threads", inspect.Signature(), "The threads of so many warps, a compile-time value."
-    ),
+    "num_warps": Builtin("extra.cuda.num_warps", (), "The option `num_warps`, a compile-time value."),
+    "num_threads": Builtin("extra.cuda.num_threads", (), "The threads of so many warps, a compile-time value."),
 }

@@ -6,8 +6,9 @@ kernel runs in Python and executes the call. Outside a kernel a call is an error
 
 from __future__ import annotations
 
+import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from typing import Any
 
@@ -22,21 +23,28 @@ class Builtin:
 
     Attributes:
       name: what follows `tl.`; "libdevice.pow" for a libdevice function.
-      signature: its parameters with their defaults.
       method: whether it can be called as a method of its first argument.
       op: the row of the op table that it is, or "" for a structured function.
     """
 
     def __init__(
-        self, name: str, signature: inspect.Signature, doc: str, *, method: bool = False, op: str = ""
+        self, name: str, like: Callable[..., Any] | Sequence[str], doc: str, *, method: bool = False, op: str = ""
     ) -> None:
-        """Makes a builtin; see the class for the arguments."""
-        bare = [parameter.replace(annotation=inspect.Parameter.empty) for parameter in signature.parameters.values()]
+        """Makes a builtin; `like` is a function with its parameters, or their names. See the class for the others."""
         self.name, self.method, self.op = name, method, op
-        self.signature = inspect.Signature(bare)  # for errors; users who ask see the annotations too
+        self._like = like
         self.__name__ = name.rpartition(".")[2]
         self.__doc__ = doc
-        self.__signature__ = signature
+
+    @property
+    def __signature__(self) -> inspect.Signature:
+        """What `inspect.signature` finds, made when it is asked for: of 300 functions a program uses a few."""
+        return inspect.signature(self._like) if callable(self._like) else _signature_of(self._like)
+
+    @functools.cached_property
+    def signature(self) -> inspect.Signature:
+        """The parameters with their defaults, without annotations."""
+        return _without_annotations(self.__signature__)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Runs the function inside a kernel that the interpreter executes.
@@ -64,4 +72,13 @@ def builtin(function: Callable[..., Any] | None = None, *, method: bool = False)
     """Turns a stub (signature and docstring, no body) into a `Builtin`."""
     if function is None:
         return lambda stub: builtin(stub, method=method)
-    return Builtin(function.__name__, inspect.signature(function), function.__doc__ or "", method=method)
+    return Builtin(function.__name__, function, function.__doc__ or "", method=method)
+
+
+def _signature_of(names: Sequence[str]) -> inspect.Signature:
+    return inspect.Signature([inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for name in names])
+
+
+def _without_annotations(signature: inspect.Signature) -> inspect.Signature:
+    bare = [parameter.replace(annotation=inspect.Parameter.empty) for parameter in signature.parameters.values()]
+    return inspect.Signature(bare)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import inspect
-
 from .builtin import Builtin
 
 
 def _function(name: str, doc: str) -> Builtin:
-    return Builtin(f"extra.cuda.{name}", inspect.Signature(), doc)
+    return Builtin(f"extra.cuda.{name}", (), doc)
 
 
 GRID_CONTROL = {

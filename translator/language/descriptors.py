@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -14,7 +13,7 @@ BLOCK_POINTER_METHODS = ("advance", "store")  # functions of the language that a
 
 
 def _method(stub: Callable[..., Any]) -> Builtin:
-    found = Builtin(PREFIX + stub.__name__, inspect.signature(stub), stub.__doc__ or "")
+    found = Builtin(PREFIX + stub.__name__, stub, stub.__doc__ or "")
     METHODS[stub.__name__] = found
     return found
 

@@ -6,10 +6,10 @@ the CUDA spelling, the NumPy type that holds its values. The rules for two types
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Literal
 
 from ..diagnostics import DTypeError
+from ..frozen import frozen
 
 Kind = Literal["bool", "signed", "unsigned", "float", "void"]
 
@@ -27,7 +27,7 @@ class _ByName(type):
         raise ValueError(f"there is no element type {name!r}; there are {', '.join(DTYPES_BY_WORD)}")
 
 
-@dataclass(frozen=True, slots=True, repr=False)
+@frozen
 class DType(metaclass=_ByName):
     """One element type.
 
@@ -173,7 +173,8 @@ DTYPES = (
     void, int1, int8, int16, int32, int64, uint8, uint16, uint32, uint64,
     float8e5, float8e4nv, float16, bfloat16, float32, float64,
 )  # fmt: skip
-# Types of other GPUs: they can be named and compared, as tables of types do, but no kernel here has such elements.
+# Types of other GPUs, and one that only software knows: they can be named and compared, as tables of types do, but no kernel
+# here has such elements.
 ELSEWHERE = (
     DType("fp8e4b8", "float8e4b8", "float", 8, "", "", 3), DType("fp8e5b16", "float8e5b16", "float", 8, "", "", 2),
     DType("fp8e4b15", "float8e4b15", "float", 8, "", "", 3),
@@ -182,7 +183,7 @@ DTYPES_BY_NAME = {dtype.name: dtype for dtype in DTYPES} | {"u1": int1, "B": int
 DTYPES_BY_WORD = {dtype.word: dtype for dtype in DTYPES}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PointerType:
     """A pointer into global memory: `*fp32` in a signature; `const` for `*kfp32` and `tl.const`."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import sys
 from types import ModuleType
 from typing import Any
@@ -23,8 +22,7 @@ PREFIX = "libdevice."
 def elementwise(op_name: str, method: bool = False) -> Builtin:
     """The function that is a row of the op table."""
     op = OPS[op_name]
-    parameters = [inspect.Parameter(p, inspect.Parameter.POSITIONAL_OR_KEYWORD) for p in op.parameters]
-    return Builtin(op_name, inspect.Signature(parameters), op.doc, method=method, op=op_name)
+    return Builtin(op_name, op.parameters, op.doc, method=method, op=op_name)
 
 
 LIBDEVICE = {name[len(PREFIX) :]: elementwise(name) for name in OPS if name.startswith(PREFIX)}

@@ -6,9 +6,9 @@ import builtins
 import enum
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
 
+from ..frozen import frozen
 from .dtypes import DType, PointerType
 
 
@@ -43,7 +43,7 @@ class tensor_descriptor:  # noqa: N801 (Triton's name)
     __slots__ = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class constexpr_type:  # noqa: N801 (Triton's name)
     """The type of a compile-time value: `x.type` of a `tl.constexpr`."""
 

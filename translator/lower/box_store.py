@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
+from ..frozen import frozen
 from ..ir.nodes import Call, Effect, Expr, Return, Use, Variable
 from ..ir.types import Dim, ValueType
 from ..ir.walk import statements
@@ -15,7 +15,7 @@ from ..schedule.shared_tiles import ALIGNMENT, LINE_BYTES, SharedTile
 from .context import Context, ctype
 from .element import run_at
 from .formats import line_elements
-from .matrix_store import stores_matrices, write_matrices
+from .matrix_store import stores_across, stores_matrices, write_across, write_matrices
 from .operand import element_place, place_line
 from .point import Index, point_of
 from .rings import box_copies
@@ -28,7 +28,7 @@ from .vectors import width_name
 BUFFERS = 2  # pieces in shared memory at once: one is written while the other is copied out
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Pieces:
     """How a tile is cut for its store: the number of the piece at hand, as text, how many there are, and their constant."""
 
@@ -196,7 +196,7 @@ def _write(
 ) -> tuple[Node, ...]:
     """This thread's part of a piece, consecutive elements at once."""
     fast, slow = tile.fast, tile.slow
-    width = min(layout.vector(fast), tile.chunk)
+    width = min(layout.run(fast), tile.chunk)
     width_text = width_name(context, layout, Access(fast, width, (), ())) if width > 1 else "1"
     per_piece = layout.registers(fast) // pieces.count
     vectors, rows = per_piece // width, layout.registers(slow)
@@ -205,6 +205,8 @@ def _write(
         own = _piece_elements(context, layout.axes[fast], per_piece, pieces.name) if cut else ""
         limit = own or context.count(layout.axes[fast])
         return write_matrices(context, variable, layout, tile, array, own and f"{pieces.number} * {own}", limit)
+    if stores_across(layout, tile) and not cut:
+        return write_across(context, variable, layout, tile, array)
     v, r = context.names.shared_index("v"), context.axis_indices(layout)[slow]
     inside = Index(f"{v} * {width_text}", v, width_text) if width > 1 else Index(v)
     inside = inside if vectors > 1 else Index("0", "0", width_text)
@@ -222,7 +224,13 @@ def _write(
     if width > 1:
         context.needs.packets |= {width * tile.itemsize}
         helper = context.use_helper("store_vec", "store_vec", kind="", modifier="", bools=False)
-        line = Line(f"{helper}<{width_text}>(&{array}[{place}], {run_at(source)});")
+        run = run_at(source)
+        if layout.vector(fast) < width:  # neighbours in memory, not in the thread's array
+            run, i = context.names.shared_index("run"), context.names.shared_index("i")
+            own = source.replace(subscripts[fast], f"[{element} + {i}]" if element != "0" else f"[{i}]", 1)
+            gather = Loop(f"for (int {i} = 0; {i} < {width_text}; ++{i})", (Line(f"{run}[{i}] = {own};"),), unroll=True)
+            naming = (*naming, Line(f"{ctype(variable.type)} {run}[{width_text}];"), gather)
+        line = Line(f"{helper}<{width_text}>(&{array}[{place}], {run});")
     nodes: tuple[Node, ...] = (*naming, line)
     if vectors > 1:
         comment = "accesses of a thread per line of a piece"

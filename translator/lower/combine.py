@@ -7,14 +7,14 @@ generated text with a `combine` function, how a value enters it and how it leave
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
+from ..frozen import frozen
 from ..ir.nodes import Combine
 from ..language.dtypes import DType
 from .literals import literal_text
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Combination:
     """A way to combine partial results.
 

@@ -15,6 +15,8 @@ from .unit import Line, Node, words
 if TYPE_CHECKING:
     from .context import Context
 
+NARROW_INTEGERS = ("signed char", "unsigned char", "short", "unsigned short")
+INT_OF_NARROW = re.compile(r"\b(?:max|min|abs)\(| [&|^%] ")  # what C computes in int and leaves uncast
 ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth")
 
 
@@ -24,7 +26,7 @@ def combination_of(context: Context, call: Call, padding: bool) -> Combination:
     dtypes = tuple(arg.type.dtype for arg in call.args)
     known = known_combination(combine, dtypes)
     if known is not None:
-        name = _struct_name(context, known.struct, (dtypes[0],), combine)
+        name = _struct_name(context, known.struct, (dtypes[0],), (combine.op,))
         text = known.expression("left", "right") if known.expression else ""
         body = (Line(f"return {text};"),)
         context.use_helper("combine_element", name, state=known.state, left="left", right="right", body=body)
@@ -33,25 +35,32 @@ def combination_of(context: Context, call: Call, padding: bool) -> Combination:
         return _joint(context, combine, dtypes)
     words = {"argmax": "ArgMax", "argmin": "ArgMin"}
     base = words.get(combine.op or "", "".join(word.capitalize() for word in combine.name.split("_") if word))
-    name = _struct_name(context, base, dtypes, combine)
+    left_first = bool(call.attribute("tie_break_left", True))
+    base = base if left_first else f"{base}Any"
+    meaning = (combine.op or id(combine.body), padding)
+    name = _struct_name(context, base, dtypes, meaning, f"{base}OfPart" if padding else f"{base}OfWhole")
     fields: tuple[tuple[str, str], ...]
     if combine.op in words:
         fields = ((dtypes[0].cuda, "value"), (dtypes[1].cuda, "index"))
-        return _states(
-            context, name, fields, _argument_body(combine.op, bool(call.attribute("tie_break_left", True))), padding
-        )
+        return _states(context, name, fields, _argument_body(combine.op, left_first), padding)
     if len(dtypes) == 1 and not padding:
         return _custom_element(context, name, combine, dtypes[0])
     fields = tuple((dtype.cuda, field) for dtype, field in zip(dtypes, _field_names(combine), strict=True))
     return _states(context, name, fields, _custom_body(context, combine, fields, padding), padding)
 
 
-def _struct_name(context: Context, base: str, dtypes: tuple[DType, ...], combine: Combine) -> str:
-    """One struct per combination and element types; the first keeps the plain name."""
-    key = (base, dtypes, combine.op or id(combine.body))
+def _struct_name(
+    context: Context, base: str, dtypes: tuple[DType, ...], meaning: tuple[object, ...], other: str = ""
+) -> str:
+    """One struct per combination and element types; the first keeps the plain name.
+
+    `meaning` is all else that its text depends on, `other` a second choice of a name that says so.
+    """
+    key = (base, dtypes, meaning)
     if key not in context.needs.structs:
         word = "".join(type_word(_value_type(dtype)).capitalize() for dtype in dtypes)
-        context.needs.structs[key] = context.names.fresh(base, f"{base}{word}")
+        choices = dict.fromkeys((base, other or base, f"{base}{word}", f"{other or base}{word}"))
+        context.needs.structs[key] = context.names.fresh(*choices)
     return context.needs.structs[key]
 
 
@@ -131,8 +140,15 @@ def _custom_body(
             nodes.append(Line(f"const {ctype} {names.variable(variable)} = {side}.{field};"))
     body = lower_scalar_body(context, combine.body, names, combine.results)
     body, values = _returned(body, [names.variable(result) for result in combine.results])
+    values = [in_braces(value, ctype) for value, (ctype, _) in zip(values, fields, strict=False)]
     result = ", ".join([*values, *(["true"] if padding else [])])
     return (*nodes, *body, Line(f"return {{{result}}};"))
+
+
+def in_braces(value: str, ctype: str) -> str:
+    """A value as a member of a list in braces, where C++ lets no int become narrower unsaid: `max(x, y)`, `x & 3`."""
+    is_int = ctype in NARROW_INTEGERS and INT_OF_NARROW.search(value) and not value.startswith("static_cast<")
+    return f"static_cast<{ctype}>({value})" if is_int else value
 
 
 def _returned(body: tuple[Node, ...], names: list[str]) -> tuple[tuple[Node, ...], list[str]]:

@@ -325,6 +325,7 @@ class Context:
 
     def after_barrier(self) -> None:
         """Records that a barrier has been passed."""
+        self.shared.barriers += 1
         self.shared.being_read.clear()
         self.order.loaded_from.clear()
         self.order.stored_to.clear()

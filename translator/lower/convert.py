@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from ..frozen import frozen
 from ..ir.nodes import Statement, Variable
 from ..schedule.exchange import LANE_BITS, Swizzle, exchange_swizzle, lane_swaps, shuffles
 from ..schedule.layout import REGISTER, Layout, padded
@@ -19,7 +19,7 @@ from .unit import Branch, Comment, Line, Loop, Node, Shared
 WORD_BYTES = 4  # of a shuffle
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Move:
     """A tile on its way from the registers `source`, in the layout `held`, to the registers `name`, in `wanted`.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ..ir.nodes import Assign, Call, Literal, Use
-from ..schedule.dots import DotPlan
+from ..schedule.dot_plan import DotPlan
 from ..schedule.layout import REGISTER
 from .context import Context
 from .dot_fma import lower_fma
@@ -28,7 +28,7 @@ def lower_dot(context: Context, statement: Assign) -> tuple[Node, ...]:
     plan = context.schedule.dots[id(statement)]
     first = _first_value(context, statement, plan)
     if id(statement) in context.stages.postponed:
-        if not plan.a_in_registers:
+        if not plan.rows_in_registers:
             return first
         return (*first, write_fragments(context, plan, fragments_of(context, statement, plan)))
     copies, sums = _copies_and_sums(context, statement, plan)
@@ -55,7 +55,7 @@ def start_dot(context: Context, statement: Assign, from_zero: bool) -> tuple[Nod
         nodes += code
         places.append(place)
     _note_reads(context, places)
-    a = None if plan.a_in_registers else places[0]
+    a = None if plan.rows_in_registers else places[0]
     return (*nodes, *start_products(context, statement, plan, a, places[-1]))
 
 
@@ -88,6 +88,7 @@ def _copies_and_sums(context: Context, statement: Assign, plan: DotPlan) -> tupl
             code, written = write_parts(context, statement, plan, place, is_a, ahead.turn if ahead else "")
             copies += () if ahead else code
             parts.append(written)
+    copies += _copies_for_next(context, statement)
     if copies:
         copies += operands_are_there(context, {plan.instruction.kind})
     _note_reads(context, (*places, *(place for written in parts for place in written if not ahead)))
@@ -99,9 +100,22 @@ def _copies_and_sums(context: Context, statement: Assign, plan: DotPlan) -> tupl
         return tuple(copies), lower_held(context, statement, plan, places[0])
     if plan.instruction.kind == "wgmma":
         return tuple(copies), lower_wgmma(
-            context, statement, plan, None if plan.a_in_registers else places[0], places[-1]
+            context, statement, plan, None if plan.rows_in_registers else places[0], places[-1]
         )
     return tuple(copies), lower_mma(context, statement, plan, places[0], places[1])
+
+
+def _copies_for_next(context: Context, statement: Assign) -> tuple[Node, ...]:
+    """The copies of operands of the dots right behind one, so that a single barrier serves all."""
+    if context.shared.in_turns:
+        return ()
+    nodes: tuple[Node, ...] = ()
+    for dot in context.stages.next_dots.get(id(statement), ()):
+        plan = context.schedule.dots[id(dot)]
+        for operand, is_a in copied_operands(context, plan):
+            if operand.variable not in context.schedule.staged:
+                nodes += operand_place(context, dot, operand, is_a, plan.instruction)[0]
+    return nodes
 
 
 def _first_value(context: Context, statement: Assign, plan: DotPlan) -> tuple[Node, ...]:

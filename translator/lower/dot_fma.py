@@ -6,7 +6,7 @@ import math
 
 from ..ir.nodes import Assign, Call, Variable
 from ..ops.casts import cuda_cast
-from ..schedule.dots import DotPlan, Operand
+from ..schedule.dot_plan import DotPlan, Operand
 from ..schedule.layout import padded
 from .conditions import copies_guard
 from .context import Context, ctype

@@ -6,7 +6,7 @@ A lane reads runs of its rows of A, as long as its runs of B; pairs of both go t
 from __future__ import annotations
 
 from ..ir.nodes import Assign
-from ..schedule.dots import DotPlan, HeldOperand
+from ..schedule.dot_plan import DotPlan, HeldOperand
 from .context import Context, ctype
 from .dot_mma import mma_helper
 from .operand import OperandPlace, place_line

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from ..ir.nodes import Assign
-from ..schedule.dots import DotPlan, k_axis
+from ..schedule.dot_plan import DotPlan
+from ..schedule.dots import k_axis
 from ..schedule.instructions import Instruction
 from ..schedule.layout import Layout, padded
 from .context import Context, ctype

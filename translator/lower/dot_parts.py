@@ -8,13 +8,12 @@ truncated, and what an infinity leaves for the lower parts is no number.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from ..frozen import frozen
 from ..ir.nodes import Assign, For
 from ..ir.types import ValueType
 from ..ir.walk import statements
 from ..language.dtypes import uint16
-from ..schedule.dots import DotPlan, Operand
+from ..schedule.dot_plan import DotPlan, Operand
 from ..schedule.ring_plan import Ring
 from ..schedule.rings import top_statements
 from ..schedule.shared_tiles import ALIGNMENT, SharedTile
@@ -33,7 +32,7 @@ PART_STAGES = 2
 PARTS = {2: ("high", "low"), 3: ("high", "middle", "low")}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PartsAhead:
     """The parts of the tiles of a loop's next iteration, which are written under the products of this one.
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
+from ..frozen import frozen
 from ..ir.nodes import Assign
-from ..schedule.dots import DotPlan
+from ..schedule.dot_plan import DotPlan
+from ..schedule.dots import k_axis
 from ..schedule.instructions import WARPGROUP_BITS
 from ..schedule.shared_tiles import CHUNK_BYTES
 from .context import Context
@@ -22,6 +23,7 @@ from .formats import (
     swizzle_bytes,
 )
 from .operand import OperandPlace
+from .running_products import is_running, runs_on
 from .shared import side_text
 from .unit import Line, Loop, Node
 
@@ -32,7 +34,10 @@ LANE_COLUMNS = 4  # of a row of A, that a lane gives to one instruction
 def lower_wgmma(
     context: Context, statement: Assign, plan: DotPlan, a: OperandPlace | None, b: OperandPlace
 ) -> tuple[Node, ...]:
-    """Starts all steps of K; whether it waits for them is `context.stages`' to say. `a` is None in registers."""
+    """Starts all steps of K; whether it waits for them is `context.stages`' to say. `a` is None in registers.
+
+    Here and below `a` is the operand of the instruction's rows, which is the dot's B where the two are exchanged.
+    """
     nodes: tuple[Node, ...] = ()
     if a is None:
         fragments = fragments_of(context, statement, plan)
@@ -46,7 +51,7 @@ def start_products(
     context: Context, statement: Assign, plan: DotPlan, a: OperandPlace | None, b: OperandPlace
 ) -> tuple[Node, ...]:
     """The instructions of all steps of K, of an A in shared memory or of fragments that are written."""
-    layout, instruction = plan.layout, plan.instruction
+    layout, instruction = plan.frame, plan.instruction
     name = context.names.variable(statement.target)
     step = context.constant("MMA_K", instruction.k, "elements of K per instruction", topic="operands")
     wgmma = wgmma_helper(context, plan, 4 * layout.registers(1), a, b)
@@ -73,7 +78,7 @@ def start_products(
     return tuple(nodes)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Fragments:
     """The registers that instructions take an A from.
 
@@ -103,26 +108,27 @@ class Fragments:
 
 def fragments_of(context: Context, statement: Assign, plan: DotPlan) -> Fragments:
     """The fragments of a dot whose A is in registers."""
-    a, target = plan.a.variable, statement.target.name
+    a, target = plan.rows.variable, statement.target.name
+    depth = a.type.shape[k_axis(plan.rows, not plan.exchanged)]
     key = ("fragments", id(statement))
     name = context.names.once(f"{a.name}_fragments", key, f"{a.name}_fragments_of_{target}", f"{target}_fragments")
     kk, m = context.names.shared_index("kk"), context.names.shared_index("m")
     step = context.constant("MMA_K", plan.instruction.k, "elements of K per instruction", topic="operands")
     pieces = _pieces(context, plan)
-    steps = f"{side_text(context, a.type.shape[1])} / {step}" if a.type.shape[1] > plan.instruction.k else ""
+    steps = f"{side_text(context, depth)} / {step}" if depth > plan.instruction.k else ""
     declaration = f"unsigned {name}{f'[{pieces}]' * bool(pieces)}{f'[{steps}]' * bool(steps)}[4]"
     of_step = f"{name}{f'[{m}]' * bool(pieces)}{f'[{kk} / {step}]' * bool(steps)}"
     return Fragments(name, declaration, pieces, steps, of_step)
 
 
 def _pieces(context: Context, plan: DotPlan) -> str:
-    tiles = plan.layout.registers(0) // 2
+    tiles = plan.frame.registers(0) // 2
     return context.constant("MMA_ROWS", tiles, "pieces of 64 rows per warpgroup") if tiles > 1 else ""
 
 
 def write_fragments(context: Context, plan: DotPlan, fragments: Fragments) -> Node:
     """What every instruction takes of an A in registers, all of it before the first one."""
-    source, helper = context.names.variable(plan.a.variable), context.use_helper("wgmma_fragment")
+    source, helper = context.names.variable(plan.rows.variable), context.use_helper("wgmma_fragment")
     context.use_helper("pack_pair")
 
     def write(fragment: str, m: str, k: str) -> Node:
@@ -137,10 +143,8 @@ def write_fragments(context: Context, plan: DotPlan, fragments: Fragments) -> No
 def fence(context: Context, statement: Assign, name: str, accumulator: str) -> tuple[Node, ...]:
     """What must stand between ordinary uses of the accumulator and the first instruction."""
     context.use_helper("wgmma_fence")
-    if (
-        id(statement) in context.stages.in_flight
-    ):  # earlier products may be on their way: the registers are not to be touched
-        return (Line("wgmma_fence();"),)
+    if id(statement) in context.stages.in_flight or is_running(context, statement):
+        return (Line("wgmma_fence();"),)  # earlier products may be on their way: the registers are not to be touched
     return (pin(context, name, accumulator), Line("wgmma_fence();"))
 
 
@@ -151,11 +155,13 @@ def pin(context: Context, name: str, accumulator: str) -> Node:
 
 
 def after(context: Context, statement: Assign, name: str, accumulator: str) -> tuple[Node, ...]:
-    """Closes the group and waits, unless the loop does that for all its dots."""
+    """Closes the group, unless the loop does that for all its dots, and waits, unless what needs the sum does that."""
     if id(statement) in context.stages.in_flight:
         return ()
     for helper in ("wgmma_commit", "wgmma_wait"):
         context.use_helper(helper)
+    if runs_on(context, statement):
+        return (Line("wgmma_commit();"),)
     return (
         Line("wgmma_commit();"),
         Line("wgmma_wait<0>();", "the sum is complete"),

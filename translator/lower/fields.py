@@ -7,11 +7,11 @@ depend on registers alone, several fields share a shift: what is less than `step
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from ..analysis.fixed_tiles import fixed_tile
 from ..analysis.ranges import integer_range
+from ..frozen import frozen
 from ..ir.nodes import Assign, Call, Expr, Literal, Use, Variable
 from ..ir.walk import MOVES, statements
 from ..language.dtypes import DType
@@ -23,7 +23,7 @@ HALF = 16  # bits from a half of a register to the other
 STEPS = (8, 4, 2)  # by whose multiples words are shifted, if the fields between need no shift of their own
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Fields:
     """`(word >> shift & mask) + offset` at `point`, and the second element's field 16 bits further up in the same word.
 

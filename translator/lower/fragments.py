@@ -11,8 +11,8 @@ of two floats each, whose order along K does not matter as long as A and B have 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
+from ..frozen import frozen
 from ..schedule.instructions import Instruction
 from ..schedule.layout import padded
 from .context import Context
@@ -24,7 +24,7 @@ FLOATS = 8  # elements of K in a fragment of 32-bit elements
 Read = Callable[[list[str], str], tuple[Node, ...]]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Step:
     """Where the fragments of one step of K lie, as text: its first K, the plane of a batch; and the name of the lane."""
 

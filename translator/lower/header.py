@@ -10,7 +10,7 @@ from ..ir.nodes import Call, Kernel, Parameter
 from ..ir.types import Dim
 from ..ir.walk import expressions, statements, subexpressions
 from ..ops.registry import OPS
-from ..schedule.dots import DotPlan
+from ..schedule.dot_plan import DotPlan
 from ..schedule.instructions import LANE_BITS, WARPGROUP_BITS
 from ..schedule.layout import Layout
 from ..schedule.tensor_copies import UNBOUNDED
@@ -226,11 +226,14 @@ def fragments(plan: DotPlan) -> str:
     owner, bits = {"wgmma": ("warpgroup", WARPGROUP_BITS), "mma": ("warp", LANE_BITS)}.get(kind, ("", 0))
     if not owner:
         return ""
-    part = [1 << sum(bit < bits for bit in axis) for axis in plan.layout.axes]
+    part = [1 << sum(bit < bits for bit in axis) for axis in plan.frame.axes]
     instruction = f"wgmma.m64n{part[-1]}k{k}" if kind == "wgmma" else f"mma.m{plan.instruction.rows}n8k{k}"
     copies = len([bit for bit in plan.layout.free_thread_bits() if bit >= bits])
     instruction += f", {len(split.products)} products of {split.type} parts" if split else ""
-    text = f"registers, {' x '.join(map(str, part))} per {owner}, by {instruction}"
+    sides = f"{part[0]} columns x {part[1]} rows" if plan.exchanged else " x ".join(map(str, part))
+    text = f"registers, {sides} per {owner}, by {instruction}"
+    if plan.fragment is not None:
+        text += f"{' of the transposes' * plan.exchanged}, {plan.rows.variable.name} from registers"
     return text + (f"; each part in {1 << copies} {owner}s" if copies else "")
 
 

@@ -60,7 +60,7 @@ def lower_kernel(kernel: Kernel, facts: Facts, schedule: Schedule, in_turns: boo
         title=title(kernel),
         header=header_fields(context, dynamic_bytes, words(body)),
         includes=_includes(kernel),
-        constants=(*_user_constants(context), *context.roles.constants),
+        constants=(*_user_constants(context, words((*prologue, *body))), *context.roles.constants),
         helpers=tuple(context.needs.helpers.values()),
         functions=functions,
         dynamic_shared=dynamic,
@@ -140,6 +140,8 @@ def _context(kernel: Kernel, facts: Facts, schedule: Schedule, in_turns: bool) -
 def _scopes(kernel: Kernel, facts: Facts, schedule: Schedule, names: Names) -> Scopes:
     """Where variables are declared; `names` learns which of them may share one: not those of arrays in shared memory."""
     scopes = find_scopes(kernel.body, {variable: facts.definitions[variable] for variable in facts.absorbed})
+    around = {one.variable for one in schedule.rings.ahead}  # declared in front of the loop that assigns them
+    scopes = replace(scopes, blocks={v: path[:-1] if v in around else path for v, path in scopes.blocks.items()})
     registers = set(scopes.blocks) - set(schedule.staged) - set(schedule.in_shared)
     names.apart = lambda one, other: {one, other} <= registers and scopes.apart(one, other)
     return scopes
@@ -197,11 +199,14 @@ def _functions(context: Context, kernel: Kernel) -> tuple[Function, ...]:
     return tuple(reversed(written))
 
 
-def _user_constants(context: Context) -> list[Constant]:
-    """Constexpr parameters that are numbers, under their own names: sides of tiles first, strides that are 1 last."""
+def _user_constants(context: Context, mentioned: frozenset[str]) -> list[Constant]:
+    """Constexpr parameters that are numbers, under their own names: sides of tiles first, strides that are 1 last.
+
+    `mentioned` are the names in the kernel's text.
+    """
     constants = []
     for name, value in context.kernel.constants.items():
-        comment = _sides(context, name)
+        comment = _sides(context, name, mentioned)
         if not can_be_global(name):
             continue  # its value is written out
         if isinstance(value, bool):
@@ -228,7 +233,7 @@ def _doubles(kernel: Kernel) -> frozenset[str]:
     return frozenset(name for name in found if name is not None and isinstance(kernel.constants.get(name), float))
 
 
-def _sides(context: Context, symbol: str) -> str:
+def _sides(context: Context, symbol: str, mentioned: frozenset[str]) -> str:
     """Of which tiles a constant is a side, as far as there is room to say it: "rows of a, columns of b"."""
     found: dict[str, list[str]] = {}
     for variable in (*context.schedule.staged, *context.schedule.layouts):
@@ -237,9 +242,9 @@ def _sides(context: Context, symbol: str) -> str:
             if getattr(side, "symbol", None) == symbol:
                 noun = ("elements",) if len(shape) == 1 else ("planes", "rows", "columns")[3 - len(shape) :]
                 names = found.setdefault(noun[axis] if axis < len(noun) else "elements", [])
-                if variable.name not in names:
+                if variable.name not in names and variable.name in mentioned:
                     names.append(variable.name)
-    parts = [f"{noun} of {names[0]}" for noun, names in found.items()]
+    parts = [f"{noun} of {names[0]}" for noun, names in found.items() if names]
     return ", ".join(parts) if len(", ".join(parts)) <= COMMENT_ROOM else "".join(parts[:1])
 
 

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from ..ir.nodes import For, Variable, While
 from ..ir.walk import assigned_variables, bodies, statements
-from ..schedule.dots import DotPlan, Operand
+from ..schedule.dot_plan import DotPlan, Operand
 from ..schedule.operand_tiles import copied_tile
 from ..schedule.shared_tiles import SharedTile
 from .context import Context
@@ -18,8 +18,9 @@ Lasting = dict[tuple[Variable, SharedTile], str]
 
 
 def copied_operands(context: Context, plan: DotPlan) -> list[tuple[Operand, bool]]:
-    """The operands that a dot on tensor cores reads from shared memory, as (operand, whether it is A)."""
-    return [(plan.a, True)] * (not plan.a_in_registers) + [(plan.b, False)] * (plan.held is None)
+    """The operands that a dot on tensor cores reads from shared memory, as (operand, whether it is A); that of rows first."""
+    rows, columns = (plan.rows, not plan.exchanged), (plan.columns, plan.exchanged)
+    return [rows] * (not plan.rows_in_registers) + [columns] * (plan.held is None)
 
 
 def copies_before_loop(context: Context, loop: For | While) -> tuple[tuple[Node, ...], Lasting]:

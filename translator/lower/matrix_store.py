@@ -13,7 +13,7 @@ from .unit import Line, Loop, Node
 
 ITEM_BYTES = 2  # of stmatrix's elements
 OWN = 4  # elements that a lane has in each of its two rows of 16 columns
-OTHER_PIECE = 32  # rows from a warp's 16 to its next ones, per row that a thread has
+OTHER_PIECE = 32  # rows (or columns) from a warp's 16 to its next ones, per one that a thread has
 
 
 def stores_matrices(layout: Layout, tile: SharedTile, per_piece: int) -> bool:
@@ -32,6 +32,42 @@ def stores_matrices(layout: Layout, tile: SharedTile, per_piece: int) -> bool:
         and all(bit >= WARPGROUP_BITS for bit in own[registers:])
         and all(bit == REGISTER for bit in above)
     )
+
+
+def stores_across(layout: Layout, tile: SharedTile) -> bool:
+    """Whether warps hold a 16-bit tile as `stores_matrices` says, but for its columns in the place of its rows."""
+    if tile.itemsize != ITEM_BYTES or layout.rank != 2 or tile.fast != 1 or layout.registers(0) % OWN:
+        return False
+    down, across = layout.axes
+    further = [bit for bit in across[len(ROW_IN_PIECE) + 2 :] if bit == REGISTER]
+    return (
+        down[: len(COLUMN_IN_PIECE)] == COLUMN_IN_PIECE
+        and all(bit == REGISTER for bit in down[len(COLUMN_IN_PIECE) :])
+        and across[: len(ROW_IN_PIECE) + 2] == (*ROW_IN_PIECE, 5, 6)
+        and list(across[len(ROW_IN_PIECE) + 2 :][: len(further)]) == further
+        and len(across) == bits_of(tile.shape[1])
+    )
+
+
+def write_across(
+    context: Context, variable: Variable, layout: Layout, tile: SharedTile, array: str
+) -> tuple[Node, ...]:
+    """This warp's 16 columns of a tile, transposed on their way."""
+    for template, name, values in (
+        ("swizzled", "swizzled", {}),
+        ("stmatrix", "stmatrix_x4_trans", {"count": 4, "trans": True}),
+    ):
+        context.use_helper(template, name, **values)
+    helper, name = context.use_helper("store_matrices_across"), context.names.variable(variable)
+    own = context.roles.thread_text((*[REGISTER] * len(ROW_IN_PIECE), *layout.axes[1][len(ROW_IN_PIECE) :]))
+    sides = ", ".join(side_text(context, tile.shape[axis]) for axis in (tile.fast, tile.slow))
+    count, c, several = context.count(layout.axes[0]), context.names.shared_index("c"), layout.registers(1) > 2
+    columns = (c, f"{c} + 1") if several else ("0", "1")
+    at = f"{own} + {c} * {OTHER_PIECE}" if several else own
+    store = Line(f"{helper}<{sides}, {count}>({array}, {at}, {', '.join(f'{name}[{column}]' for column in columns)});")
+    if not several:
+        return (store,)
+    return (Loop(f"for (int {c} = 0; {c} < {context.count(layout.axes[1])}; {c} += 2)", (store,), unroll=True),)
 
 
 def write_matrices(

@@ -18,8 +18,10 @@ class Needs:
     functions: dict[int, str] = field(default_factory=dict)  # names of device functions, by `id`
 
     def helper(self, template: str, name: str, values: dict[str, object]) -> str:
-        """Asks for a helper and returns its name."""
-        self.helpers.setdefault(name, Helper(template, name, values))
+        """Asks for a helper and returns its name; a name stands for one text."""
+        known = self.helpers.setdefault(name, Helper(template, name, values))
+        if known.template != template or known.values != values:
+            raise ValueError(f"two helpers would be called {name}")
         return name
 
     def overload(self, name: str, ctype: str, values: dict[str, object], template: str = "") -> str:

@@ -7,7 +7,8 @@ import re
 
 from ..ir.nodes import Statement, Variable
 from ..schedule.access import Access
-from ..schedule.dots import Operand, k_axis
+from ..schedule.dot_plan import Operand
+from ..schedule.dots import k_axis
 from ..schedule.instructions import Instruction
 from ..schedule.layout import padded
 from ..schedule.operand_tiles import copied_tile, turned_tile
@@ -23,6 +24,7 @@ from .unit import Branch, Comment, Line, Loop, Node, Shared
 from .vectors import vectors, width_name
 
 TURNED_STAGES = 2
+COPY_ALIGNMENT = 128  # bytes: of what a tensor copy fills
 
 
 def shared_array(
@@ -36,7 +38,7 @@ def shared_array(
         else ""
     )
     size = tile.stage_bytes * tile.stages
-    align = ALIGNMENT if tile.swizzle else 16
+    align = ALIGNMENT if tile.swizzle else COPY_ALIGNMENT
     context.shared.scratch(
         owner, purpose, Shared(name, ctype(variable.type), f"{stages}[{sides}]", size, comment, align)
     )

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 
+from ..frozen import frozen
 from ..ir.nodes import Assign, Call, For, Literal, Statement
 from ..schedule.access import COPY_BYTES
 from ..schedule.exchange import LANE_BITS
@@ -158,7 +158,7 @@ def own_copies(context: Context, load: Assign) -> tuple[Node, ...]:
     return (Branch(f"{context.lane()} < {1 << copy.lane_bits}", nodes, comment="the other lanes want the same"),)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OwnCopies:
     """The text of what threads load ahead for themselves in a loop.
 

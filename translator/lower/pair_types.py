@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from ..frozen import frozen
 from ..ir.nodes import Call, Expr
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PairType:
     """The words of a type of pairs, and the numbers whose unit is 1: `first` are the bits of the first of 2 ** `room`.
 

@@ -12,7 +12,7 @@ from ..analysis.ranges import integer_range
 from ..ir.nodes import Assign, Call, Expr, Use
 from ..ir.walk import MOVES
 from ..language.dtypes import DType
-from ..schedule.dots import HeldOperand
+from ..schedule.dot_plan import HeldOperand
 from ..schedule.layout import Layout
 from .context import Context
 from .element import indexed
@@ -24,6 +24,7 @@ from .unit import Line, Loop, Node
 
 OPERATORS = {"add": ("+", 12), "sub": ("-", 12), "mul": ("*", 13)}
 SIGN = 0x8000
+BYTE = 8  # bits
 
 
 def lower_by_pairs(context: Context, statement: Assign, layout: Layout, name: str) -> tuple[Node, ...]:
@@ -81,7 +82,7 @@ def _pays(context: Context, value: Expr) -> bool:
         return False
     if value.op in MOVES:
         return _pays(context, value.args[0])
-    return value.op in OPERATORS or _least(context, value) is not None
+    return value.op in OPERATORS or _least(context, value) is not None or _of_bytes(value) or _of_fp8(value)
 
 
 def _least(context: Context, value: Call) -> int | None:
@@ -93,6 +94,28 @@ def _least(context: Context, value: Call) -> int | None:
     least, greatest = integer_range(value.args[0], context.facts.definitions)
     least, many = min(least, 0), PAIR_TYPES[wanted.name].many
     return least if -many <= least and greatest - least < many else None
+
+
+def _of_bytes(value: Expr) -> bool:
+    """Whether an expression converts integers of 8 bits to a type whose numbers of unit 1 are half as many."""
+    if not isinstance(value, Call) or value.op != "cast" or value.attribute("bitcast"):
+        return False
+    source, wanted = value.args[0].type.element, value.type.element
+    integers = isinstance(source, DType) and source.is_int() and not source.is_bool() and source.bits == BYTE
+    return (
+        integers
+        and isinstance(wanted, DType)
+        and wanted.name in PAIR_TYPES
+        and PAIR_TYPES[wanted.name].room == BYTE - 1
+    )
+
+
+def _of_fp8(value: Expr) -> bool:
+    """Whether an expression widens floats of 8 bits, of which the target converts two at once."""
+    if not isinstance(value, Call) or value.op != "cast" or value.attribute("bitcast"):
+        return False
+    source, wanted = value.args[0].type.element, value.type.element
+    return isinstance(source, DType) and source.is_fp8() and isinstance(wanted, DType) and wanted.name in PAIR_TYPES
 
 
 def _pair(context: Context, expr: Expr, one: Point | None, two: Point | None) -> Text:
@@ -110,6 +133,18 @@ def _pair(context: Context, expr: Expr, one: Point | None, two: Point | None) ->
             return Text(text, precedence, operator)
         if (least := _least(context, expr)) is not None:
             return _small(context, expr, least, *below[0])
+        if _of_bytes(expr):
+            source, name = expr.args[0], words.name.removeprefix("__nv_")
+            signed = source.type.dtype.kind == "signed"
+            values = {"type": expr.type.dtype.cuda, "pair": words.name, "unit": words.unit, "signed": signed}
+            helper = context.use_helper("byte_pair", f"{source.type.dtype.name}_{name}", **values)
+            return Text(f"{helper}({', '.join(context.speller.text(source, point) for point in below[0])})")
+        if _of_fp8(expr):
+            source, name = expr.args[0], words.name.removeprefix("__nv_")
+            narrow = source.type.dtype.cuda
+            values = {"type": expr.type.dtype.cuda, "pair": words.name, "of_floats": words.of_floats, "narrow": narrow}
+            helper = context.use_helper("fp8_pair", f"{narrow.removeprefix('__nv_fp8_')}_{name}", **values)
+            return Text(f"{helper}({', '.join(context.speller.text(source, point) for point in below[0])})")
         if rounds_floats(expr):
             floats = (context.speller.text(expr.args[0], point) for point in below[0])
             return Text(f"{words.of_floats}({', '.join(floats)})")

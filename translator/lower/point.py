@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from ..frozen import frozen
 from ..ir.nodes import Expr
 from ..schedule.layout import REGISTER, Layout
 from ..schedule.paths import operand_axes
 from .roles import AxisRole, Roles
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Index:
     """The register index along one axis: a loop variable, or the start of vector `vector` of `width` registers."""
 
@@ -25,7 +26,7 @@ PointBit = int | tuple[int, int]
 KNOWN = -1
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Point:
     """An element of a statement's tile.
 

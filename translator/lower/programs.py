@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from ..ir.nodes import Assign, Call, Kernel, Statement, Variable
 from .context import Context
-from .statements import lower_block, repeated
+from .statements import lower_program, repeated
 from .unit import Loop, Node
 
 
@@ -28,8 +28,10 @@ def each_program(context: Context, block: tuple[Statement, ...]) -> tuple[Node, 
     """A role's statements, in loops over the programs of a block where it runs several, those along x in the innermost."""
     axes = context.schedule.rings.program_axes
     if not axes:
-        return lower_block(context, block)
-    body = repeated(context, None, lambda: lower_block(context, block), ordered=True)  # programs do not wait for others
+        return lower_program(context, block)
+    body = repeated(
+        context, None, lambda: lower_program(context, block), ordered=True
+    )  # programs do not wait for others
     for axis in range(axes):
         program, count = (context.launch_word(op, axis) for op in ("program_id", "num_programs"))
         first, step = f"blockIdx.{'xyz'[axis]}", f"gridDim.{'xyz'[axis]}"

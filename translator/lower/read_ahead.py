@@ -7,8 +7,9 @@ one's, which have a whole iteration to arrive. `schedule/read_ahead.py` decides 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from ..frozen import frozen
 from ..ir.nodes import Assign, Expr, For, Use, Variable
 from ..ir.rewrite import substituted
 from ..schedule.ring_plan import Ring
@@ -21,7 +22,7 @@ from .tags import tag
 from .unit import Branch, Comment, Line, Loop, Node
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ReadingAhead:
     """The parts of it in a loop's text.
 

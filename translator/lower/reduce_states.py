@@ -5,6 +5,7 @@ from __future__ import annotations
 from ..ir.nodes import Assign, Combine, Variable
 from ..schedule.access import inside_test
 from ..schedule.layout import padded
+from .combine_struct import in_braces
 from .context import Context
 from .convert import Move, moved
 from .element import indexed
@@ -25,7 +26,8 @@ def reduce_states(context: Context, statement: Assign, plan: Reduction) -> tuple
     nodes: list[Node] = [] if single else [Line(f"{plan.combination.state} {name}{context.dimensions(layout)};")]
 
     def fields(point: Point) -> str:
-        values = [context.speller.text(operand, point) for operand in plan.operands]
+        texts = [context.speller.text(operand, point) for operand in plan.operands]
+        values = [in_braces(text, one.type.dtype.cuda) for text, one in zip(texts, plan.operands, strict=True)]
         if len(plan.combination.fields) > len(values):
             shape = plan.operands[0].type.shape
             tests = [

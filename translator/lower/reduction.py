@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from ..frozen import frozen
 from ..ir.nodes import Expr
 from ..schedule.layout import Layout
 from .combine import Combination
@@ -13,7 +12,7 @@ from .point import Index, Point, point_of
 LANE_BITS = 5
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Reduction:
     """One reduction: its operands, layouts, and which thread bits of the reduced axes are lanes and warps."""
 

@@ -126,6 +126,7 @@ def lower_consumer_loop(
     context.stages.stage_of |= dict.fromkeys(ring.tiles, word)
     copies = copies_ahead(context, statement, ring, bounds, stages, position if ring.counted else "")
     context.stages.parts_ahead = parts = parts_ahead(context, statement, ring, bounds)
+    order, being_read = context.order.snapshot(), set(context.shared.being_read)
     inner = lower_body(context, statement, body)
     context.stages.in_flight, context.stages.running_on = before
     context.stages.parts_ahead = None
@@ -145,6 +146,8 @@ def lower_consumer_loop(
         if parts is None:
             return (*copies.functions, *copies.first, loop)
         first = (parts.start, *context.barrier("the parts of the first tile are there"), loop)
+        context.order.merge(order)  # there may be no trip, and no barrier
+        context.shared.being_read |= being_read
         some = Branch(f"{bounds[1]} {'<' if statement.descending else '>'} {bounds[0]}", first)
         return (*copies.functions, *copies.first, *parts.function, some)
     return (*copies.functions, *copies.first, *_running_on(context, statement, ring, bounds, header, nodes, sums))

@@ -11,8 +11,9 @@ from __future__ import annotations
 import copy
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from ..frozen import frozen
 from ..ir.types import Dim
 from ..schedule.instructions import LANE_BITS
 from ..schedule.layout import REGISTER, Layout, padded
@@ -30,7 +31,7 @@ WORDS = {
 UNNAMED_TILE = "tile"  # of a statement that computes in a layout of its own
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AxisRole:
     """Names for one axis pattern.
 

@@ -6,15 +6,15 @@ In: the statements of a kernel or function and the expressions that absorbed var
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
+from ..frozen import frozen
 from ..ir.nodes import Assign, Expr, For, Inlined, Statement, Variable, While
 from ..ir.walk import bodies, expressions, used_variables
 
 BlockPath = tuple[tuple[int, int], ...]  # (id of a compound statement, number of its block), outermost first
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Scopes:
     """Declarations that cannot stand at the first assignment.
 

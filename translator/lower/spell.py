@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 from ..analysis.ranges import fits
 from ..diagnostics import CompilationError
+from ..frozen import frozen
 from ..ir.nodes import Call, CallFunction, DeviceFunction, Expr, Literal, Use, Variable
 from ..ir.walk import MOVES, subexpressions, used_variables
 from ..language.dtypes import DType, Element, PointerType, float32, float64
-from ..ops.casts import cuda_cast
+from ..ops.casts import TOWARD_ZERO, cuda_cast
 from ..ops.registry import OPS
 from .literals import literal_text
 from .point import Point, coordinate
@@ -42,7 +42,7 @@ LONG = frozenset((*FUNCTIONS, "div", "fdiv", "div_rn"))  # on floats, several in
 NARROW = frozenset(("add", "sub", "mul", "neg", "shl", "invert"))  # C computes these in int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Text:
     """Spelled text and how tightly its outermost operator binds."""
 
@@ -183,6 +183,8 @@ class Speller:
         ):
             wanted = PointerType(wanted.element_ty, const=True)
         spelling = cuda_cast(source, wanted, call.attribute("rounding"), bool(call.attribute("bitcast")))
+        if spelling.startswith(TOWARD_ZERO):
+            self.used_helpers.setdefault(TOWARD_ZERO)
         return _place(spelling, {"x": self.spell(call.args[0], below)})
 
     def as_int(self, expr: Expr, point: Point | None) -> Text | None:

@@ -143,7 +143,7 @@ def _declarations(context: Context, stagger: Stagger) -> tuple[Node, ...]:
             Line(f"{context.declaration(dot.target, plans[id(dot)].layout)};")
             for _ in range(context.declares(dot, dot.target))
         ]
-    if plans[id(stagger.late)].a_in_registers:
+    if plans[id(stagger.late)].rows_in_registers:
         declaration = fragments_of(context, stagger.late, plans[id(stagger.late)]).declaration
         nodes.append(Line(f"{declaration};", f"what the product for {stagger.late.target.name} reads"))
     return tuple(nodes)

@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from ..ir.nodes import Expr, Variable
+from ..ir.nodes import Assign, Expr, Variable
 from ..schedule.layout import Layout
 from ..schedule.producer import SharedLines
 from ..schedule.shared_tiles import SharedTile
@@ -82,6 +82,11 @@ class Stages:
     after_load: dict[int, tuple[Node, ...]] = field(default_factory=dict)  # what follows a load, by `id` of it
     fixed_starts: dict[tuple[Variable, int], str] = field(default_factory=dict)  # coordinates of boxes, fixed in a loop
     in_flight: frozenset[int] = frozenset()  # dots that the loop around them waits for
+    may_arrive_later: bool = False  # whether a load leaves the wait for its copies to what reads its tile
+    arriving: dict[Variable, bool] = field(default_factory=dict)  # tiles that have done so; whether by cp.async
+    may_run_on: bool = False  # whether a dot leaves the wait for its products to what needs them
+    running: tuple[Assign, ...] = ()  # dots that have done so, in the order of their products
+    next_dots: dict[int, tuple[Assign, ...]] = field(default_factory=dict)  # the dots right behind one, by `id` of it
     started: frozenset[int] = frozenset()  # dots that the loop around them starts before its statements
     parts_ahead: PartsAhead | None = None  # of the loop around
     postponed: frozenset[int] = frozenset()  # dots whose products it starts in the next iteration

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
+from ..frozen import frozen
 
-@dataclass(frozen=True, slots=True)
+
+@frozen
 class Spelled:
     """A statement that the template `statements/<template>.cu.j2` writes from `values`."""
 
@@ -19,7 +21,7 @@ class Spelled:
     values: Mapping[str, Any] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Line:
     """One line of code; `comment` explains it at its end."""
 
@@ -27,7 +29,7 @@ class Line:
     comment: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Place:
     """`const int <name> = <value>;   // <comment>`: where a thread stands, as far as anything mentions it.
 
@@ -40,7 +42,7 @@ class Place:
     subject: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Comment:
     """A comment line. `source_line` is the Python line that it quotes, 0 for an explanation.
 
@@ -51,12 +53,12 @@ class Comment:
     source_line: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Blank:
     """An empty line."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Loop:
     """`for`/`while` with its header; `unroll` puts `#pragma unroll` above it, with the `factor` that the user gave.
 
@@ -70,7 +72,7 @@ class Loop:
     factor: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Branch:
     """`if (condition) { then } else { otherwise }`, with comments that explain the two parts."""
 
@@ -81,7 +83,7 @@ class Branch:
     else_comment: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class IndexTile:
     """The array of an index tile before its uses are known: all of it, its first element, the starts of vectors, nothing.
 
@@ -145,7 +147,7 @@ COMMENT_ROOM = 43  # columns for the comment beside a constant
 TOPICS = ("user", "threads", "tiles", "stages", "operands", "stores")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Constant:
     """`constexpr <ctype> <name> = <value>;   // <comment>`. Constants of a topic stand together, in the order of `TOPICS`."""
 
@@ -156,7 +158,7 @@ class Constant:
     topic: str = "tiles"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Helper:
     """A helper template under `templates/helpers` with its values; `name` orders and identifies it."""
 
@@ -165,7 +167,7 @@ class Helper:
     values: Mapping[str, Any] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Shared:
     """A shared array: `<ctype> <name><dimensions>`, with the sentence that explains it. `size` and `align` are in bytes.
 
@@ -182,7 +184,7 @@ class Shared:
     area: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Function:
     """A device function that a called jit function became."""
 
@@ -191,7 +193,7 @@ class Function:
     body: tuple[Node, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class HeaderField:
     """A field of the header block: a word and its lines."""
 
@@ -199,7 +201,7 @@ class HeaderField:
     lines: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Unit:
     """A generated file.
 

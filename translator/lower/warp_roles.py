@@ -12,20 +12,21 @@ from ..ir.walk import bodies, statements, subexpressions, used_variables
 from ..schedule.instructions import MAKER_REGISTERS, PRODUCER_REGISTERS, WARPGROUP, consumer_registers
 from ..schedule.producer import consumer_block, producer_block, shared_lines
 from .context import Context, ctype
+from .loop_bounds import loop_stop
 from .made_maps import announce_maps, begin_maps, end_maps
 from .programs import each_program, program_variables
 from .ring_barriers import announce_rings, ready, ring_counters
 from .rings import l2_policies
 from .scopes import find_scopes
 from .staggered import first_turn
-from .statements import by_source, loop_stop, lower_block
+from .statements import by_source, lower_block, lower_program
 from .unit import Blank, Branch, Line, Node
 
 
 def lower_body(context: Context, kernel: Kernel) -> tuple[Node, ...]:
     """All statements, in one part or in two."""
     if not context.schedule.rings.has_producer:
-        return lower_block(context, kernel.body)
+        return lower_program(context, kernel.body)
     split = next((k for k, s in enumerate(kernel.body) if not _for_everybody(context, s)), len(kernel.body))
     first, rest = kernel.body[:split], kernel.body[split:]
     if context.schedule.rings.persistent:

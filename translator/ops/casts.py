@@ -44,6 +44,7 @@ TO_FLOAT = {
     "bf16": "__bfloat162float({x})",
     "fp64": "static_cast<float>({x})",
 }
+TOWARD_ZERO = "round_toward_zero"  # the helper of casts to 8-bit floats, for which CUDA has no word
 WIDE_INTEGERS = {"i32": "int", "u32": "uint", "i64": "ll", "u64": "ull"}  # as in __int2half_rn
 
 
@@ -67,8 +68,6 @@ def check_cast(source: Element, wanted: Element, rounding: str | None, bitcast: 
         raise DTypeError("fp_downcast_rounding should be set only for truncating fp conversions")
     if rounding not in (None, "rtne", "rtz"):
         raise DTypeError(f"fp_downcast_rounding must be 'rtne' or 'rtz', not {rounding!r}")
-    if rounding == "rtz" and wanted.is_fp8():
-        raise DTypeError(f"rounding towards zero to {wanted} is not supported; use the default rounding")
     fp8_and_int = (source.is_fp8() and wanted.is_int()) or (wanted.is_fp8() and source.is_int())
     if fp8_and_int and not bitcast:
         raise DTypeError(f"cannot cast {source} to {wanted}: go through a wider float, as x.to(tl.float32)")
@@ -134,6 +133,9 @@ def _integer_to_float(source: DType, wanted: DType) -> str:
 
 
 def _float_to_float(source: DType, wanted: DType, to_zero: bool) -> str:
+    if wanted.is_fp8() and to_zero:
+        single = "__double2float_rz({x})" if source.name == "fp64" else _to_float(source)
+        return f"{TOWARD_ZERO}<{wanted.cuda}>({single})"
     if wanted.is_fp8():
         return f"{wanted.cuda}({{x}})" if source.name in ("fp32", "fp16") else f"{wanted.cuda}({_to_float(source)})"
     if source.name == "fp64":
@@ -189,9 +191,13 @@ def numpy_cast(values: Any, source: DType, wanted: DType, rounding: str | None =
         return _float_to_integer(values, wanted, target)
     if wanted.is_fp8():
         largest = FP8_LARGEST[wanted.name]
-        return np.clip(values.astype(np.float32), -largest, largest).astype(target)
+        values = np.clip(
+            _single_toward_zero(values) if rounding == "rtz" else values.astype(np.float32), -largest, largest
+        )
     if rounding == "rtz":
         return _toward_zero(values, wanted, target)
+    if wanted.is_fp8():
+        return values.astype(target)
     if wanted.name == "bf16" and (source.is_int() or source.bits == 64):
         return _single_for_rounding(values).astype(target)
     return (
@@ -242,13 +248,19 @@ def _float_to_integer(values: Any, wanted: DType, target: Any) -> Any:
     )
 
 
-def _toward_zero(values: Any, wanted: DType, target: Any) -> Any:
+def _single_toward_zero(values: Any) -> Any:
+    """Floats as fp32, of which only fp64 loses digits: towards zero."""
     import numpy as np
 
     single = values.astype(np.float32)
-    if values.dtype == np.float64:  # to fp32 towards zero first
-        too_far = np.abs(single.astype(np.float64)) > np.abs(values)
-        single = np.where(too_far, np.nextafter(single, np.float32(0)), single)
+    too_far = np.abs(single.astype(np.float64)) > np.abs(values) if values.dtype == np.float64 else False
+    return np.where(too_far, np.nextafter(single, np.float32(0)), single)
+
+
+def _toward_zero(values: Any, wanted: DType, target: Any) -> Any:
+    import numpy as np
+
+    single = _single_toward_zero(values)
     if wanted.name == "fp32":
         return single
     if wanted.name == "bf16":

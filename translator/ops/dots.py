@@ -5,10 +5,10 @@ The frontend, the interpreter and the rules of the typed kernel all ask here, so
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from ..diagnostics import ArgumentError, DTypeError, ShapeError
+from ..frozen import frozen
 from ..language.dtypes import DType, float16, float32, float64, int8, int32
 from ..language.hints import check_size
 from .casts import numpy_type
@@ -19,7 +19,7 @@ OPERANDS = ("int8", "float8e5", "float8e4nv", "float16", "bfloat16", "float32", 
 TF32_MASK = 0xFFFFE000
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DotTypes:
     """A product's result type and the attributes of its IR operation (docs/ir.md)."""
 

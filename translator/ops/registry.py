@@ -8,13 +8,13 @@ docstrings, the reference page and a parametrised test are all derived from it.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
+from ..frozen import frozen
 from ..language.dtypes import DType, Element
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Operand:
     """What a type rule sees of an operand: its element type, and its value when it is a Python literal or constexpr."""
 
@@ -22,7 +22,7 @@ class Operand:
     literal: int | float | bool | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Resolved:
     """What a type rule answers: the types that the operands are cast to, and the result's."""
 
@@ -30,7 +30,7 @@ class Resolved:
     result: Element
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OpDef:
     """One elementwise operation.
 

@@ -8,11 +8,12 @@ forces element by element access.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from ..analysis.axis_info import AxisInfo, axis_info
 from ..analysis.facts import Facts
 from ..analysis.masks import conjuncts
+from ..frozen import frozen
 from ..ir.nodes import Call, Expr, Literal, Variable
 from ..ir.types import ValueType
 from ..language.dtypes import PointerType, int1, int32
@@ -22,7 +23,7 @@ ACCESS_BYTES = 16  # the widest access of one thread
 COPY_BYTES = (4, 8, 16)  # what cp.async moves
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Bound:
     """`bound - index` elements, counted from the vector's first, may be touched."""
 
@@ -30,7 +31,7 @@ class Bound:
     index: Expr
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Access:
     """One tile-wide load or store.
 

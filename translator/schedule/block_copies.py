@@ -12,10 +12,10 @@ columns 2 by 2, two bytes. 128 threads copy 4 pieces of 16 bytes each.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from ..analysis.axis_info import axis_info
 from ..analysis.facts import Facts
+from ..frozen import frozen
 from ..ir.nodes import Assign, Call, Kernel, Variable
 from ..ir.walk import statements
 from .access import ACCESS_BYTES, COPY_BYTES, plan_access, plan_load
@@ -25,7 +25,7 @@ from .shared_tiles import SharedTile, has_chunks
 from .warp_copies import is_computed_anywhere, numbers_ahead
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BlockCopy:
     """How all threads copy a tile: the layout of the copies, and how the tile lies in shared memory."""
 

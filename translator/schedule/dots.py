@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 from ..analysis.axis_info import axis_info
 from ..analysis.facts import Facts
@@ -17,6 +16,7 @@ from ..analysis.unit_stride import unit_axes
 from ..artifact import Options, Target
 from ..ir.nodes import Assign, Call, Expr, Kernel, Literal, Statement, Use, Variable
 from ..ir.walk import expressions, statements, used_variables
+from .dot_plan import DotPlan, Dots, Operand
 from .instructions import (
     OTHER_REGISTERS,
     Instruction,
@@ -35,62 +35,16 @@ TURNED_LINES = 32  # of K, that a warp transposes at a time
 LOADS = ("load", "box_load", "row_load")
 
 
-@dataclass(frozen=True, slots=True)
-class Operand:
-    """A tile that a dot reads; `swapped` when it reads the last two axes the other way round."""
-
-    variable: Variable
-    swapped: bool
-
-
-@dataclass(frozen=True, slots=True)
-class HeldOperand:
-    """A B that stays in registers (`held_operands.py`).
-
-    Attributes:
-      layout: who holds what of it.
-      k_axis: the axis of its variable that is K.
-      run: consecutive elements of K in a lane.
-      apart: from the first to the second element of a pair, in elements of K.
-      columns: neighbouring columns in a lane.
-    """
-
-    layout: Layout
-    k_axis: int
-    run: int
-    apart: int
-    columns: int
-
-
-@dataclass(frozen=True, slots=True)
-class DotPlan:
-    """One dot: its instruction, the layout of its accumulator, its operands and where they lie.
-
-    The tiles are in shared memory: of a staged variable, or of a copy that the dot makes of a tile in registers; a `held`
-    B is in registers, as is A where `a_in_registers` (`register_operands.py`).
-    """
-
-    instruction: Instruction
-    layout: Layout
-    a: Operand
-    b: Operand
-    held: HeldOperand | None = None
-    a_in_registers: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Dots:
-    """The plans of all dots by `id` of the statement, and the staged variables with the format of their tile."""
-
-    plans: dict[int, DotPlan]
-    staged: dict[Variable, SharedTile]
-
-
 def dot_statements(kernel: Kernel) -> Iterator[tuple[Assign, Call]]:
     """Every dot of a kernel, in source order."""
     for statement in statements(kernel.body):
         if isinstance(statement, Assign) and isinstance(statement.value, Call) and statement.value.op == "dot":
             yield statement, statement.value
+
+
+def is_box_read(statement: Statement) -> bool:
+    """Whether a statement takes a tile to registers from where a tensor copy has brought it (`computed_operands.py`)."""
+    return isinstance(statement, Assign) and isinstance(statement.value, Call) and statement.value.op == "box_read"
 
 
 def operand_of(expr: Expr) -> Operand | None:
@@ -218,13 +172,14 @@ def _staged(
             if plan.instruction.kind != "fma" and whole:
                 reads.setdefault(operand.variable, []).append((axis, plan.instruction))
     staged: dict[Variable, SharedTile] = {}
+    read = {s.value.args[0].variable for s in statements(kernel.body) if is_box_read(s)}  # type: ignore[attr-defined]
     induction = closed_forms(kernel, facts)
     for candidate in statements(kernel.body):
         load = candidate.value if isinstance(candidate, Assign) else None
         if not isinstance(candidate, Assign) or not isinstance(load, Call) or load.op not in LOADS:
             continue
         variable = candidate.target
-        if uses.get(variable, 0) != len(reads.get(variable, ())) or not reads.get(variable):
+        if variable not in read and (uses.get(variable, 0) != len(reads.get(variable, ())) or not reads.get(variable)):
             continue
         if load.op == "box_load":
             axes = [axis for axis in load.attribute("axes") if axis is not None]

@@ -12,8 +12,8 @@ meet one bank; with the row's number added by exclusive or to the column's, they
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from ..frozen import frozen
 from .layout import REGISTER, Layout
 
 ROW_BYTES_BITS = 7  # the banks together are 128 bytes wide
@@ -26,7 +26,7 @@ WIDEST_ONCE_BITS = (
 CoordinateBit = tuple[int, int]  # (axis, bit of the coordinate)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Swizzle:
     """Changes of places in shared memory: bit `target` of the coordinates is replaced by its exclusive or with `source`."""
 

@@ -18,12 +18,14 @@ memory. Worked example, B [128, 128] over 4 warps, 4 columns and 8 elements of K
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from ..analysis.facts import Facts
+from ..frozen import frozen
 from ..ir.nodes import Kernel, Use, Variable
 from ..ir.walk import expressions, statements, used_variables
-from .dots import DotPlan, Dots, HeldOperand, dot_statements
+from .dot_plan import DotPlan, Dots, HeldOperand
+from .dots import dot_statements
 from .instructions import LANE_BITS
 from .layout import REGISTER, Layout, bits_of, padded
 
@@ -34,7 +36,7 @@ ROWS_OF_LANES = {4: (4, 2, 3), 8: (3, 4, 2)}
 SUM_OF_LANE = {2: REGISTER, 3: 0, 4: 1}  # what chooses a column of the sum, by the lane's bit that chooses it of B
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Words:
     """How the elements that a B is computed from lie in memory.
 

@@ -10,8 +10,7 @@ lanes that differ in nothing else hold copies, as everywhere. Along K what the t
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from ..frozen import frozen
 from ..language.dtypes import DType
 from .layout import REGISTER, Layout, bits_of, padded
 
@@ -28,6 +27,7 @@ PRODUCER_REGISTERS, MAKER_REGISTERS = (
     24,
     40,
 )  # what a thread of a loading warpgroup keeps; of one that makes tensor maps
+MOST_OF_THREAD = 255  # registers
 MOST_REGISTERS = 240  # what a multiplying thread can take when another warpgroup gives
 OTHER_REGISTERS = 26  # besides the accumulator: addresses, descriptors, counters
 LANE_BITS = 5
@@ -37,7 +37,7 @@ ROW_IN_PIECE = (2, 3, 4, REGISTER)  # row = lane / 4 + 8 * register
 COLUMN_IN_PIECE = (REGISTER, 0, 1)  # column = lane % 4 * 2 + register
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Split:
     """How a product of fp32 operands is a sum of products of narrower parts.
 
@@ -74,7 +74,7 @@ SPLITS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Instruction:
     """What multiplies: `kind` is "wgmma", "mma" or "fma"; the PTX names of the types, empty for fma.
 
@@ -154,9 +154,17 @@ def consumer_registers(num_warps: int, blocks: int = 1, producer: int = PRODUCER
     """
     consumers = num_warps * 32 // WARPGROUP
     if consumers < 2 and blocks == 1:
-        return 255
+        return MOST_OF_THREAD
     at_start = registers_at_start(num_warps, blocks)
     return min((at_start * (consumers + 1) - producer) // consumers // 8 * 8, MOST_REGISTERS)
+
+
+def spare_registers(peak: int, num_warps: int, blocks: int, beside_loader: bool) -> int:
+    """Registers of a multiplying thread beside the `peak` that its tiles take; negative where these want more."""
+    most = REGISTER_FILE // (num_warps * 32 * blocks)
+    if beside_loader:
+        most = consumer_registers(num_warps, blocks)
+    return min(most, MOST_OF_THREAD) - OTHER_REGISTERS - peak
 
 
 def registers_at_start(num_warps: int, blocks: int) -> int:

@@ -7,9 +7,9 @@ they are used (`late_loads.py`) have no registers of their own.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from ..analysis.facts import Facts
+from ..frozen import frozen
 from ..ir.nodes import Assign, Kernel, Variable
 from ..ir.walk import statements
 from .late_loads import choose_late_loads
@@ -19,7 +19,7 @@ from .recomputed import ENOUGH_BLOCKS, Recomputed, choose_recomputed, is_exchang
 from .ring_plan import Rings
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Kept:
     """See the module docstring.
 

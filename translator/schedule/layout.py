@@ -19,7 +19,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from ..frozen import frozen
 
 REGISTER = -1
 
@@ -34,7 +35,7 @@ def bits_of(side: int) -> int:
     return padded(side).bit_length() - 1
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Layout:
     """See the module docstring. `thread_bits` is log2 of the number of threads in the block."""
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from ..analysis.axis_info import AxisInfo, axis_info
 from ..analysis.facts import Facts
 from ..analysis.unit_stride import unit_axes
+from ..frozen import frozen
 from ..ir.nodes import Assign, Call, Effect, Expr, For, Kernel, Statement, Use, Variable, While
 from ..ir.walk import children, expressions, statements
 from ..language.dtypes import PointerType
@@ -21,7 +22,7 @@ Node = Variable | int
 Path = tuple[tuple[Expr, Expr], ...]  # (call, operand) from a statement's value down to a use
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Relation:
     """Statement `statement` runs in the layout of `node` and reads `variable`, reached through `path`."""
 
@@ -31,7 +32,7 @@ class Relation:
     statement: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Access:
     """A load or store: what is known of its addresses, bytes of an element, axes along which neighbours are neighbours.
 
@@ -114,6 +115,8 @@ def _collect(problem: Problem, statement: Statement, facts: Facts, repeated: boo
             roots = expr.args
         elif isinstance(expr, Call) and expr.op == "dot":
             roots = expr.args[2:]  # the operands are read from shared memory
+        elif isinstance(expr, Call) and expr.op == "box_read":
+            roots = ()  # in whatever layout
         for root in roots:
             if root.type.is_tile:
                 problem.shapes[node] = root.type.shape

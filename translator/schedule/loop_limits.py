@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
 from math import gcd
 
 from ..analysis.axis_info import AxisInfo, axis_info, known_divisor
+from ..frozen import frozen
 from ..ir.nodes import Expr, For, Kernel, Statement, Use, Variable
 from ..ir.walk import expressions, statements, used_variables
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LoopLimit:
     """A loop's variable is at most `stop - distance`, wherever it is used."""
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from .dots import Operand, k_axis, reads_columns
+from .dot_plan import Operand
+from .dots import k_axis, reads_columns
 from .instructions import Instruction
 from .layout import Layout, padded
 from .shared_tiles import SharedTile, has_chunks

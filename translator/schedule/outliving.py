@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 
 from ..analysis.facts import Facts
+from ..frozen import frozen
 from ..ir.nodes import For, Kernel, Statement, Variable
 from ..ir.walk import expressions, statements, used_variables
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Reads:
     """How often each variable is read, and the tiles that are spelled where they are used and are made of it."""
 
@@ -22,7 +22,7 @@ class Reads:
         return Outside(self, _count(tuple(statements(loop.body))))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Outside:
     """The reads of one loop's body, to be compared with all."""
 

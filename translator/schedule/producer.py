@@ -9,15 +9,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from ..analysis.structured import is_elementwise
+from ..frozen import frozen
 from ..ir.nodes import Assign, Call, Effect, Expr, For, If, Inlined, Kernel, Return, Statement, Variable, While
 from ..ir.walk import bodies, expressions, statements, used_variables
 from .pointers import pointer_sources, roots_of, roots_written
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SharedLines:
     """Source lines of which the producer and the others both execute something: all of it, or parts."""
 
@@ -178,16 +179,14 @@ def _filtered(block: tuple[Statement, ...], needed: frozenset[Variable]) -> tupl
                 kept.append(statement)
             case Effect() if waits_for_grids(statement) or makes_load_map(statement):
                 kept.append(statement)
-            case For() if _holds_copies(statement):
+            case For() if _holds_copies(statement) or _assigns(statement, needed):
                 kept.append(replace(statement, body=_filtered(statement.body, needed)))
-            case While() if _holds_copies(statement):
+            case While() if _holds_copies(statement) or _assigns(statement, needed):
                 prelude, body = _filtered(statement.prelude, needed), _filtered(statement.body, needed)
                 kept.append(replace(statement, prelude=prelude, body=body))
             case If() if _holds_copies(statement) or _assigns(statement, needed):
                 then, otherwise = _filtered(statement.then, needed), _filtered(statement.otherwise, needed)
                 kept.append(replace(statement, then=then, otherwise=otherwise))
-            case For() | While() if _assigns(statement, needed):
-                kept.append(statement)
             case Inlined():
                 if body := _filtered(statement.body, needed):
                     kept.append(replace(statement, body=body))
@@ -195,8 +194,10 @@ def _filtered(block: tuple[Statement, ...], needed: frozenset[Variable]) -> tupl
 
 
 def _assigns(statement: Statement, needed: frozenset[Variable] | set[Variable]) -> bool:
+    """Whether what stands inside of a statement gives some variable a value; the variable of a loop keeps its last one."""
+    inside = (statement, *(inner for body in bodies(statement) for inner in statements(body)))
     return any(
-        isinstance(inner, Assign) and needed & set(inner.targets)
-        for body in bodies(statement)
-        for inner in statements(body)
+        (isinstance(inner, Assign) and inner is not statement and bool(needed & set(inner.targets)))
+        or (isinstance(inner, For) and inner.variable in needed)
+        for inner in inside
     )

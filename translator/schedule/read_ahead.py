@@ -12,10 +12,11 @@ A number gets a variable of its own for every load that needs it, and for every 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from ..analysis.facts import unused_variables
 from ..analysis.induction import Source
+from ..frozen import frozen
 from ..ir.nodes import Assign, Call, Expr, For, Statement, Use, Variable
 from ..ir.rewrite import with_replaced
 from ..ir.walk import children
@@ -26,7 +27,7 @@ from .ring_plan import ReadAhead, RingPlan
 from .trips import in_any_trip
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Found:
     """A load that can be made ahead.
 

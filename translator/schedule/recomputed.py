@@ -11,9 +11,10 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Set
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from ..analysis.facts import Facts
+from ..frozen import frozen
 from ..ir.nodes import Assign, Call, CallFunction, Expr, For, Kernel, Statement, Use, Variable, While
 from ..ir.walk import assigned_variables, bodies, children, expressions, statements, subexpressions, used_variables
 from .cache_hints import load_hint
@@ -28,7 +29,7 @@ MARGIN = 8  # registers that stay free where spilling would cost more than a blo
 MOST_PARTS = 48  # of an expression with everything written out that is computed again
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Recomputed:
     """See the module docstring.
 
@@ -162,7 +163,7 @@ class _Order:
                 yield place
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Formula:
     """What a tile is made of in the end: the variables whose registers it reads, and how many parts that has."""
 

@@ -14,7 +14,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from ..ir.nodes import Variable
-from .dots import DotPlan, Dots
+from .dot_plan import DotPlan, Dots
+from .dots import k_axis
 from .instructions import COLUMN_IN_PIECE
 from .layout import REGISTER, Layout
 
@@ -23,18 +24,19 @@ ITEMSIZE = 2  # bytes: of narrower elements a register holds more columns than a
 
 def with_register_operands(dots: Dots, layouts: Mapping[Variable, Layout]) -> Dots:
     """The plans in which every A that can be multiplied from registers is."""
-    plans = {key: replace(plan, a_in_registers=_fits(plan, dots, layouts)) for key, plan in dots.plans.items()}
+    plans = {key: replace(plan, rows_in_registers=_fits(plan, dots, layouts)) for key, plan in dots.plans.items()}
     return replace(dots, plans=plans)
 
 
 def _fits(plan: DotPlan, dots: Dots, layouts: Mapping[Variable, Layout]) -> bool:
     """Whether each lane holds what the instruction wants of it: all of K, for the rows that its warp multiplies."""
-    a = plan.a.variable
-    if plan.instruction.kind != "wgmma" or plan.a.swapped or a in dots.staged or a.type.dtype.itemsize != ITEMSIZE:
+    operand = plan.rows.variable
+    if plan.instruction.kind != "wgmma" or operand in dots.staged or operand.type.dtype.itemsize != ITEMSIZE:
         return False
-    held = layouts.get(a)
+    held = layouts.get(operand)
     if held is None or held.rank != 2:
         return False
-    rows, columns = held.axes
+    axis = k_axis(plan.rows, not plan.exchanged)
+    rows, columns = held.axes[1 - axis], held.axes[axis]
     piece, rest = columns[: len(COLUMN_IN_PIECE)], columns[len(COLUMN_IN_PIECE) :]
-    return rows == plan.layout.axes[0] and piece == COLUMN_IN_PIECE and all(bit == REGISTER for bit in rest)
+    return rows == plan.frame.axes[0] and piece == COLUMN_IN_PIECE and all(bit == REGISTER for bit in rest)

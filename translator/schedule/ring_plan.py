@@ -7,13 +7,14 @@ from dataclasses import dataclass, field
 from ..analysis.facts import Facts
 from ..analysis.induction import Induction
 from ..artifact import Options, Target, TensorMap
+from ..frozen import frozen
 from ..ir.nodes import Assign, Kernel, Statement, Variable
-from .dots import Dots
+from .dot_plan import Dots
 
 ALIGNED_STAGES = 2  # of a tile that unaligned rows are shifted into: one is read, the next is written
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Stagger:
     """How the products of a loop overlap what it computes (`stagger.py`).
 
@@ -32,7 +33,7 @@ class Stagger:
     early: tuple[Variable, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ReadAhead:
     """A `variable` that the copies of `tile` find their addresses by, read so many iterations before they are started."""
 
@@ -41,7 +42,7 @@ class ReadAhead:
     tile: Variable
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Ring:
     """The tiles that a loop loads ahead.
 
@@ -73,7 +74,7 @@ class Ring:
     stagger: Stagger | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Rings:
     """All rings of a kernel, the tensor maps that its copies use, and the conditions under which they are right."""
 

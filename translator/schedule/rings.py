@@ -39,7 +39,9 @@ from ..ir.nodes import (
 )
 from ..ir.rewrite import with_replaced
 from ..ir.walk import assigned_variables, expressions, statements, used_variables
-from .dots import Dots, dot_statements, operand_of, plan_dots
+from .computed_operands import read_boxes
+from .dot_plan import Dots
+from .dots import dot_statements, operand_of, plan_dots
 from .instructions import WGMMA_CAPABILITY
 from .outliving import Reads, find_reads
 from .own_stages import large_loads, may_load_ahead, own_loads, own_stages
@@ -142,7 +144,7 @@ def top_statements(block: tuple[Statement, ...]) -> Iterator[Statement]:
 
 def _plan_loop(plan: RingPlan, loop: For, nested: bool, most_stages: int, reads: Reads) -> None:
     outside = reads.outside(loop)
-    if plan.options.num_stages < 2 or loop.variable in outside:
+    if loop.variable in outside:
         return
     if any(waits_for_grids(statement) for statement in statements(loop.body)):
         return  # what an earlier grid writes must not be loaded ahead of the wait for it
@@ -156,8 +158,9 @@ def _plan_loop(plan: RingPlan, loop: For, nested: bool, most_stages: int, reads:
             plan.replaced[id(statement)] = box_load(
                 plan, statement, box, boxed_tile(plan, statement.target, box), loop.variable
             )
-        tiles = tuple(statement.target for statement in loads)
+        tiles = (*(statement.target for statement in loads), *read_boxes(plan, loop, top))
         own = large_loads(without_numbers(plan, own_loads(plan, loop, top), []))
+        own = [one for one in own if id(one.statement) not in plan.replaced]
         ahead = take(plan, own)
         held = tuple(one.statement.target for one in own)
         stages = min(_wanted_stages(plan, tiles), most_stages)
@@ -179,7 +182,7 @@ def _plan_loop(plan: RingPlan, loop: For, nested: bool, most_stages: int, reads:
     ahead, tiles = take(plan, moved), tuple(one.statement.target for one in moved)
     own = without_numbers(plan, own_loads(plan, loop, top), moved)
     held = tuple(one.statement.target for one in own)
-    stages = min(plan.options.num_stages, most_stages)
+    stages = min(max(plan.options.num_stages, LEAST_STAGES), most_stages)
     if held and not moved:
         stages = min(own_stages(plan, loop, held), most_stages - 1)
     if (moved or held) and stages:

@@ -11,14 +11,15 @@ in chunk 2 of line 5, which lies at chunk 2 ^ 5 = 7: offset 5 * 64 + 7 * 8 + 1 =
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+
+from ..frozen import frozen
 
 LINE_BYTES = 128
 CHUNK_BYTES = 16
 ALIGNMENT = 1024  # bytes after which the widest swizzle repeats
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SharedTile:
     """A tile in shared memory.
 

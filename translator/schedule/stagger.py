@@ -22,7 +22,7 @@ from dataclasses import replace
 from ..analysis.facts import Facts
 from ..ir.nodes import Assign, Call, Expr, For, Kernel, Literal, Return, Statement, Variable
 from ..ir.walk import assigned_variables, bodies, expressions, statements, used_variables
-from .dots import DotPlan, Dots, Operand
+from .dot_plan import DotPlan, Dots, Operand
 from .layout import Layout
 from .operand_tiles import turned_tile
 from .registers import register_count
@@ -60,7 +60,7 @@ def without_copied_operands(rings: Rings, dots: Mapping[int, DotPlan], staged: C
 
     def keeps(stagger: Stagger) -> bool:
         plans = [dots[id(dot)] for dot in (*stagger.ahead, stagger.late)]
-        read = [(plan.b, False) for plan in plans] + [(plan.a, plan.a_in_registers) for plan in plans]
+        read = [(plan.b, False) for plan in plans] + [(plan.a, plan.rows_in_registers) for plan in plans]
         return all(in_registers or operand.variable in staged for operand, in_registers in read)
 
     if all(ring.stagger is None or keeps(ring.stagger) for ring in rings.rings):
@@ -90,7 +90,7 @@ def _stagger(
     if len(ahead) + 1 < len(body.products) or not body.depends(last, {body.dot(place).target for place in ahead}):
         return None
     plan = dots.plans[id(late)]
-    kept = register_count(plan.a.variable, layouts[plan.a.variable]) if plan.a_in_registers else 0
+    kept = register_count(plan.a.variable, layouts[plan.a.variable]) if plan.rows_in_registers else 0
     sums = [register_count(v, layouts[v]) for v in (body.dot(place).target for place in ahead)]
     kept += sum(sums) - max(sums)
     if sum(sums) < LEAST_SUMS:
@@ -99,7 +99,7 @@ def _stagger(
     read_ahead = {variable for place in ahead for variable in body.operands(place)} & set(ring.tiles)
     if kept > spare or (read_ahead - set(early) and ring.stages < STAGES_OF_ONE_GROUP):
         return None
-    held = {plan.a.variable} if plan.a_in_registers else set()
+    held = {plan.a.variable} if plan.rows_in_registers else set()
     settled = next(
         s for k, s in enumerate(body.top) if late.target in body.touched[k] or held & body.writes[k]
     )  # ptxas serialises products if registers that they read are computed while others are on their way
@@ -152,7 +152,9 @@ class _Body:
         plan, target = self.dots.plans[id(self.top[place])], self.dot(place).target
         if plan.instruction.split is not None or any(target in touched for touched in self.touched[place + 1 :]):
             return False
-        return (plan.a_in_registers or self._lies_ready(plan, plan.a, True)) and self._lies_ready(plan, plan.b, False)
+        return (plan.rows_in_registers or self._lies_ready(plan, plan.a, True)) and self._lies_ready(
+            plan, plan.b, False
+        )
 
     def _lies_ready(self, plan: DotPlan, operand: Operand, is_a: bool) -> bool:
         """Whether an operand is a tile of the ring that the instruction reads as it lies, or stays as it is in the loop."""

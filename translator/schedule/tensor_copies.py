@@ -12,7 +12,7 @@ from dataclasses import replace
 from ..analysis.boxes import Box, NotABox, find_box, parameter_text
 from ..analysis.settled import Place, place_of_making
 from ..artifact import TensorMap
-from ..ir.nodes import Assign, Call, Effect, Expr, For, Literal, Note, Statement, Use, Variable, While
+from ..ir.nodes import Assign, Call, Effect, Expr, For, If, Literal, Note, Statement, Use, Variable, While
 from ..ir.types import ValueType
 from ..ir.walk import assigned_variables, bodies, expressions, statements
 from ..language.dtypes import PointerType, int32, void
@@ -28,6 +28,7 @@ UNBOUNDED = str(1 << 31)  # the size of a dimension that the kernel does not bou
 MADE_RANK = 2  # dimensions of maps that the kernel makes
 LOOPS_THAT_PAY = 1  # for which a map is made once, besides the one that loads ahead: for a tile alone it costs more
 LARGE_SUM = 128 * 256  # elements of a tile whose products take long enough to make the next one's map meanwhile
+SHORT_ROWS = "(rows end within 16 bytes, which a tensor copy writes whole)"
 NO_BOUND = (1 << 31) - 1  # the same where the kernel makes the map, of sizes that are ints
 
 
@@ -172,6 +173,9 @@ def copy_stores(plan: RingPlan) -> None:
         box = find_any_box(plan, statement, None)
         if isinstance(box, Box) and not _lies_in_shared_memory(statement.call.args[1].type, box):
             box = NotABox("a side is no power of two, or too short for whole chunks of shared memory")
+        if isinstance(box, Box) and box.whole is not None and not box.made_of:
+            size = parameter_text(box.dims[0].size) if box.dims[0].size is not None else ""
+            box = NotABox(f"rows of {size} elements may end within 16 bytes, which a tensor copy writes whole")
         if isinstance(box, NotABox):
             plan.reasons.setdefault(f"store: {box.reason}")
         elif not (plan.options.guards or _holds_without_guards(box)):
@@ -202,7 +206,12 @@ def _box_store(plan: RingPlan, statement: Effect, box: Box) -> Statement:
     repeated = in_loop or len(_stores(plan, box.base)) > 1
     attributes = (("map", name), ("base", box.base), ("axes", axes), ("repeated", repeated))
     call = Call(ValueType(void), "box_store", (value, *starts), attributes, span=statement.call.span)
-    return replace(statement, call=call)
+    copy = replace(statement, call=call)
+    if box.whole is None:
+        return copy
+    # Of 16 bytes that reach beyond the end of a row, hardware writes what lies behind it too.
+    by_threads = replace(statement, origin=replace(statement.origin, note=SHORT_ROWS))
+    return If(statement.origin, box.whole, (copy,), (by_threads,))
 
 
 def _stores(plan: RingPlan, base: Variable) -> list[Effect]:

@@ -17,10 +17,10 @@ a sector of 32 bytes whose halves of 16 went to different places would be fetche
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from ..analysis.axis_info import axis_info
 from ..analysis.facts import Facts
+from ..frozen import frozen
 from ..ir.nodes import Assign, Call, Expr, Kernel, Variable
 from ..ir.walk import statements, used_variables
 from .access import COPY_BYTES, plan_load
@@ -31,7 +31,7 @@ from .ring_plan import Rings
 LINE_BYTES, SECTOR_BYTES = 128, 32  # what the caches keep, and what memory gives at once
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class WarpCopy:
     """How a tile is copied by other lanes than those that hold it.
 

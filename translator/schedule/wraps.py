@@ -10,7 +10,7 @@ In: a typed kernel. Out: the kernel without such wrap-arounds.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from ..analysis.affine import NotAffineError, build, scalar_part
 from ..analysis.box_dimensions import Site
@@ -19,6 +19,7 @@ from ..analysis.facts import Facts, find_facts
 from ..analysis.induction import Induction, closed_forms
 from ..analysis.signs import NOTHING, find_signs
 from ..analysis.structured import is_elementwise
+from ..frozen import frozen
 from ..ir.nodes import Assign, Call, CallFunction, Effect, Expr, Kernel, Note, Statement, Use, Variable
 from ..ir.rewrite import with_replaced
 from ..ir.types import ValueType
@@ -29,7 +30,7 @@ WRAPS = ("mod", "where", "minimum")
 REMARK = "(masked instead of wrapped)"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class Wrap:
     """One wrap-around.
 

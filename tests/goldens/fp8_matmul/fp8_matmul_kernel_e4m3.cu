@@ -2,10 +2,10 @@
 //
 //   target     sm_90a only (wgmma, setmaxnreg)
 //   arguments  a_desc, b_desc: const __nv_fp8_e4m3*, 16-byte aligned; a_desc_shape_0, a_desc_shape_1,
-//              b_desc_shape_0, b_desc_shape_1, c_desc_shape_0, c_desc_shape_1: int; a_desc_stride_0,
-//              b_desc_stride_0: long long, multiples of 16; c_desc: __nv_bfloat16*, 16-byte aligned;
-//              c_desc_stride_0: long long, a multiple of 8; a_scale_ptr, b_scale_ptr: const float*, 16-byte
-//              aligned; M, N, K: int, multiples of 16
+//              b_desc_shape_0, b_desc_shape_1: int; a_desc_stride_0, b_desc_stride_0: long long, multiples of
+//              16; c_desc: __nv_bfloat16*, 16-byte aligned; c_desc_shape_0, c_desc_shape_1, M, N, K: int,
+//              multiples of 16; c_desc_stride_0: long long, a multiple of 8; a_scale_ptr, b_scale_ptr: const
+//              float*, 16-byte aligned
 //   constexpr  BLOCK_M = 128, BLOCK_N = 128, BLOCK_K = 128
 //   launch     grid (blocks, 1, 1), block (384, 1, 1), dynamic shared memory 230400 bytes
 //              each block takes every gridDim.x-th of num_programs programs, y fastest, the first blockIdx.x
@@ -96,8 +96,7 @@ __device__ __forceinline__ int swizzled(int line, int element)
 {
     constexpr int CHUNK = 16 / sizeof(T), MOST = 128 / sizeof(T);
     constexpr int LINE = WIDTH < MOST ? WIDTH : MOST, CHUNKS = LINE / CHUNK;
-    const int chunk = element % LINE / CHUNK ^ line * CHUNKS / 8 % CHUNKS;
-    return ((element / LINE * LINES + line) * CHUNKS + chunk) * CHUNK + element % CHUNK;
+    return (element / LINE * LINES + line) * LINE + (element % LINE ^ line * CHUNKS / 8 % CHUNKS * CHUNK);
 }
 
 // 32-bit address in shared memory, as PTX wants it.

@@ -3,8 +3,8 @@
 //
 //   target     sm_90a only (wgmma, setmaxnreg)
 //   arguments  a_desc, b_desc: const half*, 16-byte aligned; a_desc_shape_0, a_desc_shape_1, b_desc_shape_0,
-//              b_desc_shape_1, c_desc_shape_0, c_desc_shape_1: int; a_desc_stride_0, b_desc_stride_0,
-//              c_desc_stride_0: long long, multiples of 8; c_desc: half*, 16-byte aligned
+//              b_desc_shape_1: int; a_desc_stride_0, b_desc_stride_0, c_desc_stride_0: long long, multiples
+//              of 8; c_desc: half*, 16-byte aligned; c_desc_shape_0, c_desc_shape_1: int, multiples of 16
 //   constexpr  BLOCK_M = 128, BLOCK_N = 256, BLOCK_K = 64, GROUP_M = 8
 //   launch     grid (blocks, 1, 1), block (384, 1, 1), dynamic shared memory 230400 bytes
 //              each block takes every gridDim.x-th of num_programs programs, the first blockIdx.x
@@ -75,8 +75,7 @@ __device__ __forceinline__ int swizzled(int line, int element)
 {
     constexpr int CHUNK = 16 / sizeof(T), MOST = 128 / sizeof(T);
     constexpr int LINE = WIDTH < MOST ? WIDTH : MOST, CHUNKS = LINE / CHUNK;
-    const int chunk = element % LINE / CHUNK ^ line * CHUNKS / 8 % CHUNKS;
-    return ((element / LINE * LINES + line) * CHUNKS + chunk) * CHUNK + element % CHUNK;
+    return (element / LINE * LINES + line) * LINE + (element % LINE ^ line * CHUNKS / 8 % CHUNKS * CHUNK);
 }
 
 // 32-bit address in shared memory, as PTX wants it.

@@ -1,0 +1,77 @@
+"""Reductions of one kind that combine differently, side by side in a kernel: each has a struct of its own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import tilewright as triton
+import tilewright.language as tl
+from tilewright.lower.needs import Needs
+from tilewright.runtime import nvrtc
+
+
+@triton.jit
+def best_of_both_axes(x_ptr, row_ptr, col_ptr, M: tl.constexpr, N: tl.constexpr):
+    x = tl.load(x_ptr + tl.arange(0, M)[:, None] * N + tl.arange(0, N)[None, :])
+    tl.store(row_ptr + tl.arange(0, N), tl.argmax(x, axis=0))
+    tl.store(col_ptr + tl.arange(0, M), tl.argmax(x, axis=1))
+
+
+@triton.jit
+def any_and_the_first(x_ptr, any_ptr, first_ptr, N: tl.constexpr):
+    x = tl.load(x_ptr + tl.arange(0, N))
+    found = tl.argmin(x, axis=0, tie_break_left=False)
+    tl.store(any_ptr, tl.load(x_ptr + found))
+    tl.store(first_ptr, tl.argmin(x, axis=0, tie_break_left=True))
+
+
+@pytest.mark.parametrize("shape", ((64, 33), (33, 64), (2, 5)))
+def test_an_axis_that_is_padded_beside_one_that_is_not(run_everywhere: Any, shape: tuple[int, int]) -> None:
+    x = np.random.default_rng(3).integers(-9, -1, shape).astype(np.int32)
+    rows, cols = np.zeros(shape[1], np.int32), np.zeros(shape[0], np.int32)
+    _, rows, cols = run_everywhere(best_of_both_axes, (1,), x, rows, cols, *shape)
+    assert np.array_equal(rows, x.argmax(0))
+    assert np.array_equal(cols, x.argmax(1))
+
+
+def test_ties_are_broken_as_each_reduction_asks(run_everywhere: Any) -> None:
+    x = np.random.default_rng(4).integers(0, 3, 512).astype(np.int32)
+    _, least, first = run_everywhere(any_and_the_first, (1,), x, np.ones(1, np.int32), np.zeros(1, np.int32), 512)
+    assert least[0] == 0
+    assert first[0] == x.argmin()
+    text = any_and_the_first.translate("*i32:16, *i32:16, *i32:16, 512").source
+    assert "struct ArgMin {" in text
+    assert "struct ArgMinAny {" in text
+
+
+def test_one_name_for_two_helpers_is_a_mistake_of_the_translator() -> None:
+    needs = Needs()
+    needs.helper("divide", "divide", {"ctype": "float"})
+    assert needs.helper("divide", "divide", {"ctype": "float"}) == "divide"
+    with pytest.raises(ValueError, match="two helpers would be called divide"):
+        needs.helper("divide", "divide", {"ctype": "double"})
+
+
+@triton.jit
+def smaller_and_larger(small, large, other_small, other_large):
+    return tl.minimum(small, other_small), tl.maximum(large, other_large)
+
+
+@triton.jit
+def of_computed_bytes(x_ptr, out_ptr, N: tl.constexpr):
+    x = tl.load(x_ptr + tl.arange(0, N))
+    small, large = tl.reduce((x, tl.abs(x)), 0, smaller_and_larger)
+    tl.store(out_ptr, small)
+    tl.store(out_ptr + 1, large)
+    masked, place = tl.max(x & 7, 0, return_indices=True)
+    tl.store(out_ptr + 2, masked)
+    tl.store(out_ptr + 3, place)
+
+
+@pytest.mark.skipif(not nvrtc.is_available(), reason="NVRTC is not installed")
+@pytest.mark.parametrize(("signature", "size"), (("*i8:16, *i8:16", 256), ("*u16:16, *u16:16", 100)))
+def test_narrow_integers_in_states_compile_without_a_warning(signature: str, size: int) -> None:
+    log = nvrtc.compile_text(of_computed_bytes.translate(f"{signature}, {size}")).log
+    assert "warning" not in log
