@@ -227,9 +227,7 @@ def _read_once(context: Context, tile: Variable, call: Call) -> str:
         return "true" if call.attribute("eviction_policy") == "evict_first" else ""
     calls = [part for s in statements(context.kernel.body) for expr in expressions(s) for part in subexpressions(expr)]
     axes = {int(part.attribute("axis")) for part in calls if isinstance(part, Call) and part.op == "program_id"}
-    along = context.schedule.rings.program_axes
-    counts = [context.launch_word("num_programs", axis) for axis in sorted(axes) if axis >= along]
-    programs = " * ".join([context.num_programs(), *counts] if along else counts)
+    programs = " * ".join(context.launch_word("num_programs", axis) for axis in sorted(axes))
     boxes = [_boxes_across(context, tile, size, axis) for size, axis in call.attribute("across")]
     return f"{programs} <= {' * '.join(f'({text})' for text in boxes) if len(boxes) > 1 else boxes[0]}"
 
