@@ -168,3 +168,16 @@ struct __nv_fp8_e5m2 {
     explicit __nv_fp8_e5m2(half value) : __nv_fp8_e5m2(float(value)) {}
     explicit operator float() const { return tilewright::widen<5, 2>(__x); }
 };
+
+template <typename Narrow> struct TwoFp8 {   // the first in the low byte
+    unsigned short __x;
+    explicit operator half2() const
+    {
+        Narrow first, second;
+        first.__x = (unsigned char)(__x & 0xff);
+        second.__x = (unsigned char)(__x >> 8);
+        return {half(float(first)), half(float(second))};
+    }
+};
+using __nv_fp8x2_e4m3 = TwoFp8<__nv_fp8_e4m3>;
+using __nv_fp8x2_e5m2 = TwoFp8<__nv_fp8_e5m2>;

@@ -16,7 +16,7 @@ from ..schedule.layout import Layout, padded
 from .conditions import conjunction, copies_guard, uniform_test
 from .context import Context, ctype
 from .element import indexed, run_at
-from .memory_order import order_after_loads, order_among_stores
+from .memory_order import note_atomic, order_after_loads, order_among_stores
 from .point import Point
 from .rounding import materialised
 from .shared import dimensions, place
@@ -52,7 +52,8 @@ def lower_atomic(context: Context, statement: Assign | Effect) -> tuple[Node, ..
     pointer = call.args[0]
     scalar = not pointer.type.is_tile
     layout = None if scalar else context.schedule.statement_layouts[id(statement)]
-    before = order_after_loads(context, pointer, layout) or order_among_stores(context, pointer)
+    before = order_after_loads(context, pointer, layout) or order_among_stores(context, pointer, atomic=True)
+    note_atomic(context, pointer, layout)
     return (*before, *(_scalar if scalar else _tile)(context, statement, call, mask, target))
 
 

@@ -18,6 +18,7 @@ from .vectors import vectors, width_name
 
 PAIRS_IN_PIECE = (REGISTER, 2, 3, 4)  # byte = lane / 4 * 2 + register, of the 16 bytes of a row of a matrix
 LINES = 32  # of four matrices
+PAIR_BYTES = 2
 OWN = 8  # of these, that a lane has bytes of
 
 
@@ -35,14 +36,17 @@ def lower_box_read(context: Context, statement: Assign) -> tuple[Node, ...]:
         return (*context.declare(statement, target, layout), *_byte_pairs(context, target, layout, tile, base))
     several = math.prod(layout.register_shape()) > width
     name = context.names.variable(target)
-    context.needs.packets |= {width * tile.itemsize} if width > 1 else set()
 
     def read(point: Point) -> tuple[Node, ...]:
         naming, place = place_line(context, element_place(context, tile, source, point), source.name, several)
         element = indexed(context, name, target, point)
         if width == 1:
             return (*naming, Line(f"{element} = {base}[{place}];"))
+        if width * tile.itemsize == PAIR_BYTES and layout.vector(tile.fast) >= width > 1:
+            pair = context.use_helper("load_byte_pair")
+            return (*naming, Line(f"{pair}({run_at(element)}, &{base}[{place}]);"))
         helper = context.use_helper("load_vec", "load_vec", kind="", modifier="", bools=False)
+        context.needs.packets.add(width * tile.itemsize)
         count = width_name(context, layout, access)
         if layout.vector(tile.fast) >= width:
             return (*naming, Line(f"{helper}<{count}>({run_at(element)}, &{base}[{place}]);"))

@@ -62,14 +62,22 @@ def note_store(context: Context, pointer: Expr, layout: Layout | None) -> None:
         context.order.stored_to.setdefault(places, set()).add((pointer, fixed, layout))
 
 
-def order_among_stores(context: Context, pointer: Expr) -> tuple[Node, ...]:
+def note_atomic(context: Context, pointer: Expr, layout: Layout | None) -> None:
+    """The same of an atomic, which other atomics need not wait for: the argument itself is what its places follow from."""
+    for root in pointer_roots(context, pointer):
+        context.order.ever_stored.add(root)
+        context.order.stored_to.setdefault((root, frozenset((root,))), set()).add((pointer, False, layout))
+
+
+def order_among_stores(context: Context, pointer: Expr, atomic: bool = False) -> tuple[Node, ...]:
     """A barrier where this store may overwrite what another thread has yet to store: a row of zeros, then some places of it.
 
     Stores whose places the kernel computes are taken to be apart; those that differ by something it has loaded are not.
     """
     data = _data_in(context, pointer)
     for root in pointer_roots(context, pointer):
-        if any(owner == root and others != data for owner, others in context.order.stored_to):
+        same = {data, frozenset((root,))} if atomic else {data}
+        if any(owner == root and others not in same for owner, others in context.order.stored_to):
             return context.barrier(f"every thread has stored to {root.name} before some of it is stored again")
     return ()
 

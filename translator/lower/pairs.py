@@ -82,7 +82,7 @@ def _pays(context: Context, value: Expr) -> bool:
         return False
     if value.op in MOVES:
         return _pays(context, value.args[0])
-    return value.op in OPERATORS or _least(context, value) is not None or _of_bytes(value)
+    return value.op in OPERATORS or _least(context, value) is not None or _of_bytes(value) or _of_fp8(value)
 
 
 def _least(context: Context, value: Call) -> int | None:
@@ -110,6 +110,14 @@ def _of_bytes(value: Expr) -> bool:
     )
 
 
+def _of_fp8(value: Expr) -> bool:
+    """Whether an expression widens floats of 8 bits, of which the target converts two at once."""
+    if not isinstance(value, Call) or value.op != "cast" or value.attribute("bitcast"):
+        return False
+    source, wanted = value.args[0].type.element, value.type.element
+    return isinstance(source, DType) and source.is_fp8() and isinstance(wanted, DType) and wanted.name in PAIR_TYPES
+
+
 def _pair(context: Context, expr: Expr, one: Point | None, two: Point | None) -> Text:
     """The text of an expression at two points at once."""
     element = expr.type.element
@@ -130,6 +138,12 @@ def _pair(context: Context, expr: Expr, one: Point | None, two: Point | None) ->
             signed = source.type.dtype.kind == "signed"
             values = {"type": expr.type.dtype.cuda, "pair": words.name, "unit": words.unit, "signed": signed}
             helper = context.use_helper("byte_pair", f"{source.type.dtype.name}_{name}", **values)
+            return Text(f"{helper}({', '.join(context.speller.text(source, point) for point in below[0])})")
+        if _of_fp8(expr):
+            source, name = expr.args[0], words.name.removeprefix("__nv_")
+            narrow = source.type.dtype.cuda
+            values = {"type": expr.type.dtype.cuda, "pair": words.name, "of_floats": words.of_floats, "narrow": narrow}
+            helper = context.use_helper("fp8_pair", f"{narrow.removeprefix('__nv_fp8_')}_{name}", **values)
             return Text(f"{helper}({', '.join(context.speller.text(source, point) for point in below[0])})")
         if rounds_floats(expr):
             floats = (context.speller.text(expr.args[0], point) for point in below[0])

@@ -129,14 +129,17 @@ def lower_copying_loop(
         context.stages.in_flight,
         context.stages.in_flight | {id(product) for product in flying},
     )
+    order, being_read = context.order.snapshot(), set(context.shared.being_read)
+    head = context.barrier("everyone's share is there, and nobody reads the stage that is filled next")
     inner = lower_body(context, statement, body)
     context.stages.in_flight = outer
     if flying:
         for helper in ("wgmma_commit", "wgmma_wait"):
             context.use_helper(helper)
         inner = (*inner, Line("wgmma_commit();"))
-    trip = _trip(context, statement, ring, bounds, names, filling, inner, products_complete(context, flying))
-    context.shared.being_read.update(arrays)
+    trip = _trip(context, statement, ring, bounds, names, filling, (head, inner, products_complete(context, flying)))
+    context.order.merge(order)  # there may be no trip, and no barrier
+    context.shared.being_read |= {*being_read, *arrays}
     zeros = (Line("cp_async_wait<0>();", "no copy of zeros is left behind"),) if filling.late else ()
     ready = (*before, *prepare, *reading.before, *values.before, *filling.functions)
     return (*ready, *reading.at_first(), *values.at_first(), *first, Loop(header, trip), *zeros)
@@ -252,10 +255,13 @@ def _first_loads(
 
 def _trip(
     context: Context, statement: For, ring: Ring, bounds: tuple[str, str, str], names: _Names, filling: _Filling,
-    inner: tuple[Node, ...], complete: tuple[Node, ...],
+    parts: tuple[tuple[Node, ...], tuple[Node, ...], tuple[Node, ...]],
 ) -> tuple[Node, ...]:  # fmt: skip
-    """One iteration: wait for its tiles, start the loads of a later one, compute; `complete` waits for products that run on."""
-    _, stop, step = bounds
+    """One iteration: wait for its tiles, start the loads of a later one, compute.
+
+    Its `parts` are the barrier at its head, what it computes, and the wait for products that run on.
+    """
+    (head, inner, complete), (_, stop, step) = parts, bounds
     unit = isinstance(statement.step, Literal) and statement.step.value == 1
     many, one = (f"{names.stages} - 1", "1") if unit else (f"({names.stages} - 1) * {step}", step)
     compare = ">" if statement.descending else "<"
@@ -282,7 +288,7 @@ def _trip(
     nodes: list[Node] = [
         *((arrival,) if filling.asynchronous and not late else ()),
         *proxy_fence(context),
-        *context.barrier("everyone's share is there, and nobody reads the stage that is filled next"),
+        *head,
         *(() if behind else loads),
         *stage,
         *inner,
