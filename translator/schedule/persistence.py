@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from ..ir.nodes import Call, Expr, For, If, Kernel, Return, Use
-from ..ir.walk import assigned_variables, bodies, expressions, statements, subexpressions, used_variables
-from .dots import dot_statements
+from ..ir.nodes import Call, Expr, For, If, Kernel, Return
+from ..ir.walk import bodies, expressions, statements, subexpressions, used_variables
 from .pointers import roots_of, roots_written
 from .ring_plan import RingPlan
 
@@ -18,29 +17,18 @@ def axes_of_programs(kernel: Kernel, loops: list[tuple[For, bool]], plan: RingPl
     compute with what they have multiplied, programs are long, and a few of them along x do.
     """
     rings = [
-        (loop, nested) for loop, nested in loops if any(r.loop is loop.variable and r.kind == "tma" for r in plan.rings)
+        (loop, nested, ring)
+        for loop, nested in loops
+        for ring in plan.rings
+        if ring.loop is loop.variable and ring.kind == "tma"
     ]
     if len(rings) != 1 or rings[0][1] or not programs_are_apart(kernel, plan):
         return 0
-    loop = rings[0][0]
+    loop, _, ring = rings[0]
     if not _is_as_long_in_all(kernel, loop, plan):
         return 0
     asked = {axis for s in statements(kernel.body) for expr in expressions(s) for axis in _axes(expr)}
-    return 1 + max(asked, default=0) if only_adds_up(kernel, loop) else 1
-
-
-def only_adds_up(kernel: Kernel, loop: For) -> bool:
-    """Whether nothing in a loop but its dots touches their sums."""
-    inside = {id(statement) for statement in statements(loop.body)}
-    dots = {id(s): (s.target, call) for s, call in dot_statements(kernel) if id(s) in inside}
-    sums = {target for target, _ in dots.values()}
-    for target, call in dots.values():  # a copy from sum to sum would read what is on its way
-        if len(call.args) < 3 or not isinstance(call.args[2], Use) or call.args[2].variable is not target:
-            return False
-    others = (statement for statement in statements(loop.body) if id(statement) not in dots)
-    return not any(
-        sums & {*assigned_variables(s), *(v for expr in expressions(s) for v in used_variables(expr))} for s in others
-    )
+    return 1 + max(asked, default=0) if ring.overlapped else 1
 
 
 def _axes(expr: Expr) -> set[int]:

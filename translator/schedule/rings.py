@@ -45,7 +45,7 @@ from .dots import dot_statements, operand_of, plan_dots
 from .instructions import WGMMA_CAPABILITY
 from .outliving import Reads, find_reads
 from .own_stages import large_loads, may_load_ahead, own_loads, own_stages
-from .persistence import axes_of_programs, only_adds_up
+from .persistence import axes_of_programs
 from .pointers import pointer_sources, read_only_pointers, roots_of
 from .producer import producible, waits_for_grids
 from .read_ahead import Found, load_in_any_trip, take, without_numbers
@@ -250,6 +250,8 @@ def _all_wgmma(plan: RingPlan, loads: list[Assign]) -> bool:
 def _overlapped(plan: RingPlan, loop: For, tiles: tuple[Variable, ...]) -> bool:
     """Whether nothing in the loop but its dots touches their sums, and all operands are loaded by the ring."""
     dots = [(s, c) for s, c in dot_statements(plan.kernel) if any(s is other for other in statements(loop.body))]
+    sums = {statement.target for statement, _ in dots}
+    own = {id(statement) for statement, _ in dots}
     if not all(any(s is other for other in top_statements(loop.body)) for s, _ in dots):
         return False
     for dot, call in dots:
@@ -258,4 +260,13 @@ def _overlapped(plan: RingPlan, loop: For, tiles: tuple[Variable, ...]) -> bool:
         operands = [operand_of(arg) for arg in call.args[:2]]
         if any(operand is None or operand.variable not in tiles for operand in operands):
             return False
-    return only_adds_up(plan.kernel, loop)
+    for dot, call in dots:  # a copy from sum to sum would read what is on its way
+        if len(call.args) < 3 or not isinstance(call.args[2], Use) or call.args[2].variable is not dot.target:
+            return False
+    for statement in statements(loop.body):
+        if id(statement) in own:
+            continue
+        read = {v for expr in expressions(statement) for v in used_variables(expr)}
+        if sums & (read | set(assigned_variables(statement))):
+            return False
+    return True

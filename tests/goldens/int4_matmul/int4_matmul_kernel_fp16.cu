@@ -4,8 +4,8 @@
 //   arguments  a_ptr, scale_ptr: const half*, 16-byte aligned; packed_ptr: const int*, 16-byte aligned;
 //              c_ptr: half*, 16-byte aligned; M, N, K: int, multiples of 16
 //   constexpr  BLOCK_M = 64, BLOCK_N = 64, BLOCK_K = 64, GROUP = 64
-//   launch     grid (blocks, blocks, 1), block (256, 1, 1), dynamic shared memory 103424 bytes
-//              along each axis a block takes every gridDim-th program, the first blockIdx
+//   launch     grid (blocks, programs, 1), block (256, 1, 1), dynamic shared memory 103424 bytes
+//              each block takes every gridDim.x-th of num_programs programs, the first blockIdx.x
 //   maps       a_map: a_ptr [M, K], strides in bytes [K * 2]; box [64, 64], 128-byte swizzle
 //              c_map: c_ptr [M, N], strides in bytes [N * 2]; box [64, 64], 128-byte swizzle
 //   warps      warpgroup 0 multiplies, warpgroup 1 loads: one of its threads starts every tensor copy
@@ -354,7 +354,7 @@ static_assert(sizeof(SharedArrays) == 103424, "the launch line in the header abo
 
 extern "C" __global__ void __launch_bounds__(NUM_THREADS + WARPGROUP_SIZE, 2)
 int4_matmul_kernel(const half* a_ptr, const int* packed_ptr, const half* scale_ptr, half* c_ptr, int M, int N,
-                   int K, int num_programs_x, int num_programs_y, const __grid_constant__ TensorMap a_map,
+                   int K, int num_programs, const __grid_constant__ TensorMap a_map,
                    const __grid_constant__ TensorMap c_map)
 {
     extern __shared__ __align__(1024) unsigned char shared_bytes[];
@@ -372,6 +372,7 @@ int4_matmul_kernel(const half* a_ptr, const int* packed_ptr, const half* scale_p
     const int packed_col = tid % PACKED_COL_THREADS;   // this thread's place along the columns of packed
     const int packed_row = tid / PACKED_COL_THREADS;   // this thread's place along the rows of packed
     const int scale_slot = warp * 16 + lane % 16;   // where this lane's part of scale is copied to
+    const int program_y = blockIdx.y;
     if (tid == NUM_THREADS) {
         tensor_map_prefetch(a_map);
         mbarrier_init<NUM_STAGES>(full, 1);   // the loading thread arrives
@@ -384,22 +385,17 @@ int4_matmul_kernel(const half* a_ptr, const int* packed_ptr, const half* scale_p
         if (tid < READY_THREADS) named_barrier_arrive(READY_BARRIER, READY_THREADS);   // the first warp
         if (tid == NUM_THREADS) {
             // L2 need not keep what only one program reads.
-            const auto a_policy = l2_policy(num_programs_x * num_programs_y <= (M + BLOCK_M - 1) / BLOCK_M);
+            const auto a_policy = l2_policy(num_programs * gridDim.y <= (M + BLOCK_M - 1) / BLOCK_M);
             int filled = 0;   // stages so far, over all loops
-            for (int program_y = blockIdx.y; program_y < num_programs_y; program_y += gridDim.y) {
-                for (int program_x = blockIdx.x; program_x < num_programs_x; program_x += gridDim.x) {
-                    // L23: for k in range(0, K, BLOCK_K):    (the loading thread's part)
-                    const int a_row = program_x * BLOCK_M;
-                    for (int k = 0; k < K; k += BLOCK_K, ++filled) {
-                        const int stage = filled % NUM_STAGES;
-                        // the stage is free again
-                        mbarrier_wait(&empty[stage], filled / NUM_STAGES % 2 ^ 1);
-                        // what the copies below will bring
-                        mbarrier_arrive_expect(&full[stage], STAGE_BYTES);
-                        // L26: a = tl.load(a_ptr + offs_m[:, None] * K + rows[None, :], mask=a_mask,
-                        //     other=0.0)
-                        tma_load_2d(a[stage], a_map, a_row, k, &full[stage], a_policy);
-                    }
+            for (int program = blockIdx.x; program < num_programs; program += gridDim.x) {
+                // L23: for k in range(0, K, BLOCK_K):    (the loading thread's part)
+                const int a_row = program * BLOCK_M;
+                for (int k = 0; k < K; k += BLOCK_K, ++filled) {
+                    const int stage = filled % NUM_STAGES;
+                    mbarrier_wait(&empty[stage], filled / NUM_STAGES % 2 ^ 1);   // the stage is free again
+                    mbarrier_arrive_expect(&full[stage], STAGE_BYTES);   // what the copies below will bring
+                    // L26: a = tl.load(a_ptr + offs_m[:, None] * K + rows[None, :], mask=a_mask, other=0.0)
+                    tma_load_2d(a[stage], a_map, a_row, k, &full[stage], a_policy);
                 }
             }
         }
@@ -407,135 +403,128 @@ int4_matmul_kernel(const half* a_ptr, const int* packed_ptr, const half* scale_p
         warpgroup_grow<CONSUMER_REGS>();
         named_barrier_sync(READY_BARRIER, READY_THREADS);   // the mbarriers are initialised
         int used = 0;   // stages so far, over all loops
-        for (int program_y = blockIdx.y; program_y < num_programs_y; program_y += gridDim.y) {
-            for (int program_x = blockIdx.x; program_x < num_programs_x; program_x += gridDim.x) {
-                // L14: tl.static_assert(GROUP % BLOCK_K == 0, "a block of K has one scale per column")
-                //         (holds)
-                // L15: offs_m = tl.program_id(0) * BLOCK_M + tl.arange(0, BLOCK_M)
-                //         (folded into the copies)
-                // L16: offs_n = tl.program_id(1) * BLOCK_N + tl.arange(0, BLOCK_N)
-                const int offs_n = program_y * BLOCK_N + packed_col * PACKED_VEC;   // this thread's first
-                // L17: offs_k = tl.arange(0, BLOCK_K)
-                int offs_k[PACKED_ROWS];
-                #pragma unroll
-                for (int r = 0; r < PACKED_ROWS; ++r) offs_k[r] = packed_row * PACKED_ROW_VEC + r;
-                // Eight rows of B share a word: the weight of the first is in its lowest four bits, and so
-                // on.
-                // L19: shift = offs_k % 8 * 4
-                int shift[PACKED_ROWS];
-                #pragma unroll
-                for (int r = 0; r < PACKED_ROWS; ++r) shift[r] = offs_k[r] % 8 * 4;
-                // L20: n_mask = offs_n[None, :] < N    (the copies keep to it)
+        for (int program = blockIdx.x; program < num_programs; program += gridDim.x) {
+            // L14: tl.static_assert(GROUP % BLOCK_K == 0, "a block of K has one scale per column")    (holds)
+            // L15: offs_m = tl.program_id(0) * BLOCK_M + tl.arange(0, BLOCK_M)    (folded into the copies)
+            // L16: offs_n = tl.program_id(1) * BLOCK_N + tl.arange(0, BLOCK_N)
+            const int offs_n = program_y * BLOCK_N + packed_col * PACKED_VEC;   // this thread's first
+            // L17: offs_k = tl.arange(0, BLOCK_K)
+            int offs_k[PACKED_ROWS];
+            #pragma unroll
+            for (int r = 0; r < PACKED_ROWS; ++r) offs_k[r] = packed_row * PACKED_ROW_VEC + r;
+            // Eight rows of B share a word: the weight of the first is in its lowest four bits, and so on.
+            // L19: shift = offs_k % 8 * 4
+            int shift[PACKED_ROWS];
+            #pragma unroll
+            for (int r = 0; r < PACKED_ROWS; ++r) shift[r] = offs_k[r] % 8 * 4;
+            // L20: n_mask = offs_n[None, :] < N    (the copies keep to it)
 
-                // L22: accumulator = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
-                float accumulator[ROWS][COLS] = {};
-                // L23: for k in range(0, K, BLOCK_K):    (the multiplying warps' part)
-                // Starts the loads of iteration k into a stage.
-                const auto load_tiles = [&](int k, int stage) {
-                    // L28: packed = tl.load(packed_ptr + (rows // 8)[:, None] * N + offs_n[None, :],
-                    //     mask=b_mask, other=0)
-                    //         (its copies, made ahead)
-                    cp_async_16(&packed_ahead[stage][tid * PACKED_VEC],
-                                packed_ptr + static_cast<long long>((k + offs_k[0]) / 8) * N + offs_n,
-                                k + offs_k[0] < K && offs_n < N ? 16 : 0);
-                    // L30: scale = tl.load(scale_ptr + (k // GROUP) * N + offs_n[None, :], mask=n_mask,
-                    //     other=0.0)
-                    //         (its copies, made ahead)
-                    if (lane < 16) {   // the other lanes want the same
-                        cp_async_8(&scale_ahead[stage][scale_slot * PACKED_VEC],
-                                   scale_ptr + static_cast<long long>(k / GROUP) * N + offs_n,
-                                   offs_n < N ? 8 : 0);
-                    }
-                };
-                for (int trip = 0; trip < NUM_STAGES; ++trip) {
-                    if (trip * BLOCK_K < K) load_tiles(trip * BLOCK_K, (used + trip) % NUM_STAGES);
-                    cp_async_commit();
+            // L22: accumulator = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
+            float accumulator[ROWS][COLS] = {};
+            // L23: for k in range(0, K, BLOCK_K):    (the multiplying warps' part)
+            // Starts the loads of iteration k into a stage.
+            const auto load_tiles = [&](int k, int stage) {
+                // L28: packed = tl.load(packed_ptr + (rows // 8)[:, None] * N + offs_n[None, :], mask=b_mask,
+                //     other=0)
+                //         (its copies, made ahead)
+                cp_async_16(&packed_ahead[stage][tid * PACKED_VEC],
+                            packed_ptr + static_cast<long long>((k + offs_k[0]) / 8) * N + offs_n,
+                            k + offs_k[0] < K && offs_n < N ? 16 : 0);
+                // L30: scale = tl.load(scale_ptr + (k // GROUP) * N + offs_n[None, :], mask=n_mask,
+                //     other=0.0)
+                //         (its copies, made ahead)
+                if (lane < 16) {   // the other lanes want the same
+                    cp_async_8(&scale_ahead[stage][scale_slot * PACKED_VEC],
+                               scale_ptr + static_cast<long long>(k / GROUP) * N + offs_n,
+                               offs_n < N ? 8 : 0);
                 }
-                for (int k = 0; k < K; k += BLOCK_K, ++used) {
-                    const int stage = used % NUM_STAGES;
-                    mbarrier_wait(&full[stage], used / NUM_STAGES % 2);   // the tiles have arrived
-                    cp_async_wait<NUM_STAGES - 1>();   // what this thread has copied has arrived
-                    __syncwarp();   // and what other lanes have copied for it
-                    // L24: rows = k + offs_k    (folded into the copies)
-                    // L25: a_mask = (offs_m[:, None] < M) & (rows[None, :] < K)    (the copies keep to it)
-                    // L27: b_mask = (rows[:, None] < K) & n_mask    (the copies keep to it)
-                    // L28: packed = tl.load(packed_ptr + (rows // 8)[:, None] * N + offs_n[None, :],
-                    //     mask=b_mask, other=0)
-                    //         (from where it was copied)
-                    int packed[PACKED_ROWS][PACKED_COLS];
-                    load_vec<PACKED_VEC>(packed[0], &packed_ahead[stage][tid * PACKED_VEC]);
-                    #pragma unroll
-                    for (int copy = 1; copy < 8; ++copy) {
-                        #pragma unroll
-                        for (int i = 0; i < PACKED_VEC; ++i) packed[copy][i] = packed[0][i];
-                    }
-                    // L29: weight = ((packed >> shift[:, None]) & 15) - 8    (formed where it is used)
-                    // L30: scale = tl.load(scale_ptr + (k // GROUP) * N + offs_n[None, :], mask=n_mask,
-                    //     other=0.0)
-                    //         (from where it was copied)
-                    half scale[PACKED_COLS];
-                    load_vec<PACKED_VEC>(scale, &scale_ahead[stage][scale_slot * PACKED_VEC]);
-                    __syncwarp();   // every lane has read what is overwritten next
-                    const int ahead = k + NUM_STAGES * BLOCK_K;
-                    if (ahead < K) load_tiles(ahead, stage);
-                    cp_async_commit();   // possibly of nothing: one group per iteration
-                    // L31: b = weight.to(tl.float16) * scale
-                    half b[PACKED_ROWS][PACKED_COLS];
-                    #pragma unroll
-                    for (int r = 0; r < PACKED_ROWS; ++r) {
-                        #pragma unroll
-                        for (int c = 0; c < PACKED_COLS; c += 2) {
-                            const int next = c + 1;
-                            const half2 pair =
-                                small_half2<-8>(((packed[r][c] >> shift[r]) & 15) - 8,
-                                                ((packed[r][next] >> shift[r]) & 15) - 8)
-                                * __halves2half2(scale[c], scale[next]);
-                            b[r][c] = pair.x;
-                            b[r][next] = pair.y;
-                        }
-                    }
-                    // L32: accumulator = tl.dot(a, b, accumulator)
-                    // everyone has read b_shared before it is written again
-                    named_barrier_sync(CONSUMER_BARRIER, NUM_THREADS);
-                    #pragma unroll
-                    for (int r = 0; r < PACKED_ROWS; ++r) {
-                        const int b_place = swizzled<half, BLOCK_N, BLOCK_K>(packed_row * PACKED_ROW_VEC + r,
-                                                                             packed_col * PACKED_VEC);
-                        store_vec<PACKED_VEC>(&b_shared[b_place], b[r]);
-                    }
-                    async_proxy_fence();   // the tensor cores read through the asynchronous proxy
-                    named_barrier_sync(CONSUMER_BARRIER, NUM_THREADS);   // the operands are in shared memory
-                    const auto a_operand = wgmma_descriptor<SWIZZLE>(a[stage]);
-                    const auto b_operand = wgmma_descriptor<SWIZZLE>(b_shared);
-                    wgmma_pin(accumulator);
-                    wgmma_fence();
-                    #pragma unroll
-                    for (int kk = 0; kk < BLOCK_K; kk += MMA_K) {
-                        wgmma_m64n64k16(accumulator, a_operand + kk / CHUNK, b_operand + kk * LINE_CHUNKS);
-                    }
-                    wgmma_commit();
-                    wgmma_wait<0>();   // the sum is complete
-                    wgmma_pin(accumulator);
-                    __syncwarp();   // every lane is done with the stage
-                    if (lane == 0) mbarrier_arrive(&empty[stage]);
-                }
-
-                // L34: c_mask = (offs_m[:, None] < M) & n_mask    (the copies keep to it)
-                // L35: tl.store(c_ptr + offs_m[:, None] * N + offs_n[None, :], accumulator.to(tl.float16),
-                //     mask=c_mask)
-                half stored[ROWS][COLS];
-                #pragma unroll
-                for (int r = 0; r < ROWS; ++r) {
-                    round_pairs(stored[r], [&](int c) { return accumulator[r][c]; });
-                }
-                if (tid == 0) tma_store_wait<0>();
-                // this part of shared memory has been copied out
-                named_barrier_sync(CONSUMER_BARRIER, NUM_THREADS);
-                store_matrices<BLOCK_N, BLOCK_M, COLS>(c_shared, warp * 16, stored[0], stored[1]);
-                async_proxy_fence();   // tensor copies read through the asynchronous proxy
-                named_barrier_sync(CONSUMER_BARRIER, NUM_THREADS);   // the piece is complete
-                if (tid == 0) tma_store_2d(c_map, program_x * BLOCK_M, program_y * BLOCK_N, c_shared);
+            };
+            for (int trip = 0; trip < NUM_STAGES; ++trip) {
+                if (trip * BLOCK_K < K) load_tiles(trip * BLOCK_K, (used + trip) % NUM_STAGES);
+                cp_async_commit();
             }
+            for (int k = 0; k < K; k += BLOCK_K, ++used) {
+                const int stage = used % NUM_STAGES;
+                mbarrier_wait(&full[stage], used / NUM_STAGES % 2);   // the tiles have arrived
+                cp_async_wait<NUM_STAGES - 1>();   // what this thread has copied has arrived
+                __syncwarp();   // and what other lanes have copied for it
+                // L24: rows = k + offs_k    (folded into the copies)
+                // L25: a_mask = (offs_m[:, None] < M) & (rows[None, :] < K)    (the copies keep to it)
+                // L27: b_mask = (rows[:, None] < K) & n_mask    (the copies keep to it)
+                // L28: packed = tl.load(packed_ptr + (rows // 8)[:, None] * N + offs_n[None, :], mask=b_mask,
+                //     other=0)
+                //         (from where it was copied)
+                int packed[PACKED_ROWS][PACKED_COLS];
+                load_vec<PACKED_VEC>(packed[0], &packed_ahead[stage][tid * PACKED_VEC]);
+                #pragma unroll
+                for (int copy = 1; copy < 8; ++copy) {
+                    #pragma unroll
+                    for (int i = 0; i < PACKED_VEC; ++i) packed[copy][i] = packed[0][i];
+                }
+                // L29: weight = ((packed >> shift[:, None]) & 15) - 8    (formed where it is used)
+                // L30: scale = tl.load(scale_ptr + (k // GROUP) * N + offs_n[None, :], mask=n_mask,
+                //     other=0.0)
+                //         (from where it was copied)
+                half scale[PACKED_COLS];
+                load_vec<PACKED_VEC>(scale, &scale_ahead[stage][scale_slot * PACKED_VEC]);
+                __syncwarp();   // every lane has read what is overwritten next
+                const int ahead = k + NUM_STAGES * BLOCK_K;
+                if (ahead < K) load_tiles(ahead, stage);
+                cp_async_commit();   // possibly of nothing: one group per iteration
+                // L31: b = weight.to(tl.float16) * scale
+                half b[PACKED_ROWS][PACKED_COLS];
+                #pragma unroll
+                for (int r = 0; r < PACKED_ROWS; ++r) {
+                    #pragma unroll
+                    for (int c = 0; c < PACKED_COLS; c += 2) {
+                        const int next = c + 1;
+                        const half2 pair =
+                            small_half2<-8>(((packed[r][c] >> shift[r]) & 15) - 8,
+                                            ((packed[r][next] >> shift[r]) & 15) - 8)
+                            * __halves2half2(scale[c], scale[next]);
+                        b[r][c] = pair.x;
+                        b[r][next] = pair.y;
+                    }
+                }
+                // L32: accumulator = tl.dot(a, b, accumulator)
+                // everyone has read b_shared before it is written again
+                named_barrier_sync(CONSUMER_BARRIER, NUM_THREADS);
+                #pragma unroll
+                for (int r = 0; r < PACKED_ROWS; ++r) {
+                    const int b_place = swizzled<half, BLOCK_N, BLOCK_K>(packed_row * PACKED_ROW_VEC + r,
+                                                                         packed_col * PACKED_VEC);
+                    store_vec<PACKED_VEC>(&b_shared[b_place], b[r]);
+                }
+                async_proxy_fence();   // the tensor cores read through the asynchronous proxy
+                named_barrier_sync(CONSUMER_BARRIER, NUM_THREADS);   // the operands are in shared memory
+                const auto a_operand = wgmma_descriptor<SWIZZLE>(a[stage]);
+                const auto b_operand = wgmma_descriptor<SWIZZLE>(b_shared);
+                wgmma_pin(accumulator);
+                wgmma_fence();
+                #pragma unroll
+                for (int kk = 0; kk < BLOCK_K; kk += MMA_K) {
+                    wgmma_m64n64k16(accumulator, a_operand + kk / CHUNK, b_operand + kk * LINE_CHUNKS);
+                }
+                wgmma_commit();
+                wgmma_wait<0>();   // the sum is complete
+                wgmma_pin(accumulator);
+                __syncwarp();   // every lane is done with the stage
+                if (lane == 0) mbarrier_arrive(&empty[stage]);
+            }
+
+            // L34: c_mask = (offs_m[:, None] < M) & n_mask    (the copies keep to it)
+            // L35: tl.store(c_ptr + offs_m[:, None] * N + offs_n[None, :], accumulator.to(tl.float16),
+            //     mask=c_mask)
+            half stored[ROWS][COLS];
+            #pragma unroll
+            for (int r = 0; r < ROWS; ++r) round_pairs(stored[r], [&](int c) { return accumulator[r][c]; });
+            if (tid == 0) tma_store_wait<0>();
+            // this part of shared memory has been copied out
+            named_barrier_sync(CONSUMER_BARRIER, NUM_THREADS);
+            store_matrices<BLOCK_N, BLOCK_M, COLS>(c_shared, warp * 16, stored[0], stored[1]);
+            async_proxy_fence();   // tensor copies read through the asynchronous proxy
+            named_barrier_sync(CONSUMER_BARRIER, NUM_THREADS);   // the piece is complete
+            if (tid == 0) tma_store_2d(c_map, program * BLOCK_M, program_y * BLOCK_N, c_shared);
         }
         if (tid == 0) tma_store_wait<0>();   // shared memory must outlive the copies
     }
