@@ -90,7 +90,10 @@ def test_persistent_kernels_get_no_more_blocks_than_fit(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("axes", "expected"),
-    [(2, [(1, 2, 64, 4, 4), (3, 5, 7, 3, 5), (1, 1, 1, 1, 1)]), (3, [(4, 4, 8, 4, 4, 64), (3, 5, 7, 3, 5, 7), (1,) * 6])],
+    [
+        (2, [(1, 2, 64, 4, 4), (3, 5, 7, 3, 5), (1, 1, 1, 1, 1)]),
+        (3, [(4, 4, 8, 4, 4, 64), (3, 5, 7, 3, 5, 7), (1,) * 6]),
+    ],
 )
 def test_programs_of_several_axes_share_blocks(axes: int, expected: list[tuple[int, ...]], tmp_path: Path) -> None:
     code = (
