@@ -10,6 +10,7 @@ import dot_kernels as kernels
 import dot_kernels_more as more
 import numpy as np
 import pytest
+import test_computed_operands as computed
 import tilewright as triton
 import tilewright.language as tl
 from test_rings import PLAIN, TILE, USUAL, planned
@@ -101,7 +102,8 @@ HEADS = "*fp16:16, *fp16:16, *fp32:16, *i32:16, i32:16, i32:16, i32:16, '{}', 64
         (heads, HEADS.format("K"), 2),
         (heads, HEADS.format("share"), 3),
         (kernels.product, PLAIN, 2),
-        # Long programs: a few of them along x do.
+        # Where warps do more than wait for products, a few programs along x do.
+        (computed.weights, "*fp16:16, *i8:16, *fp32:16, *fp16:16, i32:16, i32:16, i32:16, False, True, 64, 128, 32", 1),
         (more.rescaled, f"{USUAL}, {TILE}", 1),
         # The hardware gives the next program to whoever is done first, where some take longer.
         (heads, HEADS.format("place"), 0),

@@ -14,7 +14,7 @@ def axes_of_programs(kernel: Kernel, loops: list[tuple[For, bool]], plan: RingPl
     It gains by several: the next one's loads start under this one's end. Programs must not talk to each other: no atomics, no
     loads of what is stored, no cooperative grid. Kernels that loop over programs themselves, or end early, stay as they are.
     So do those whose programs take longer than others: the hardware gives the next one to whoever is done first. Where warps
-    compute with what they have multiplied, programs are long, and a few of them along x do.
+    do more in the loop than wait for products, programs are long, and a few of them along x do.
     """
     rings = [
         (loop, nested, ring)
