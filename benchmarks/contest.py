@@ -128,7 +128,8 @@ def capture(run: Callable[[], Any]) -> torch.cuda.CUDAGraph:
         run()
     torch.cuda.synchronize()
     graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph, stream=side):
+    # Threads of torch's own, which differentiate, may allocate meanwhile.
+    with torch.cuda.graph(graph, stream=side, capture_error_mode="thread_local"):
         run()
     return graph
 

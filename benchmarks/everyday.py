@@ -21,13 +21,18 @@ from types import ModuleType
 from typing import Any
 
 import everyday_cases
+import everyday_chunk_cases
 import everyday_product_cases
 import torch
 from contest import FLUSH_BYTES, HEADER, Case, Row, check, conclusion, load_both, run_case, table_line
 from everyday_cases import DEVICE, Problem
 
 HERE = Path(__file__).parent
-SOURCES = {"everyday_rows.py": everyday_cases.CASES, "everyday_products.py": everyday_product_cases.CASES}
+SOURCES = {
+    "everyday_rows.py": everyday_cases.CASES,
+    "everyday_products.py": everyday_product_cases.CASES,
+    "everyday_chunks.py": everyday_chunk_cases.CASES,
+}
 
 
 def launches(problem: Problem, kernel: str, modules: dict[str, ModuleType]) -> dict[str, Callable[[], Any]]:

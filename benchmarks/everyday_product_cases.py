@@ -122,8 +122,7 @@ def paged_decode(requests: int, heads: int, group: int, length: int, page: int) 
     return Problem((requests, heads), args, meta, out, reference, 4 * int(lengths.sum()) * heads * depth)
 
 
-def experts(tokens: int, number: int, n: int, k: int) -> Problem:
-    block = 64
+def experts(tokens: int, number: int, n: int, k: int, block: int, columns: int) -> Problem:
     x, w = randn(tokens, k, dtype=torch.bfloat16), randn(number, n, k, dtype=torch.bfloat16)
     chosen = integers(number, tokens)
     order, owner = [], []
@@ -142,9 +141,9 @@ def experts(tokens: int, number: int, n: int, k: int) -> Problem:
             result[chosen == expert] = x[chosen == expert].double() @ w[expert].double().T
         return result
 
-    meta = {"BLOCK_M": block, "BLOCK_N": 128, "BLOCK_K": 64, "num_stages": 4}
+    meta = {"BLOCK_M": block, "BLOCK_N": columns, "BLOCK_K": 64, "num_warps": 4 if block == 64 else 8, "num_stages": 4}
     args = (x, w, out, slots, blocks_of, tokens, n, k)
-    grid = (len(owner), cdiv(n, 128))
+    grid = (len(owner), cdiv(n, columns))
     return Problem(grid, args, meta, out, reference, 2 * tokens * n * k, 1e-2, unit="TFLOP/s")
 
 
@@ -173,6 +172,7 @@ CASES: tuple[tuple[Callable[..., Problem], tuple[int, ...], tuple[int, ...]], ..
     (lora_shrink, (4096, 16, 4096), (70, 12, 1024)),
     (decode, (64, 8, 8192, 1024), (2, 5, 200, 128)),
     (paged_decode, (64, 8, 8, 4096, 16), (2, 2, 5, 100, 16)),
-    (experts, (4096, 8, 4096, 4096), (100, 3, 128, 72)),
+    (experts, (4096, 8, 4096, 4096, 64, 128), (100, 3, 128, 72, 64, 128)),
+    (experts, (4096, 8, 4096, 4096, 128, 256), (100, 3, 256, 72, 128, 256)),
     (linear_attention, (64, 4096), (2, 128)),
 )

@@ -1,42 +1,28 @@
-"""The grid that a launch starts, where blocks run several programs one after another."""
+"""How many blocks a launch starts, where blocks run several programs one after another."""
 
 from __future__ import annotations
 
+import functools
+import math
 import operator
-
-from tilewright.artifact import MOST_PROGRAMS
-from tilewright.diagnostics import GridError
+from collections.abc import Iterator
 
 Grid = tuple[int, int, int]
 
 
-def in_a_row(grid: Grid, axes: int) -> tuple[Grid, tuple[int, ...]]:
-    """A grid with the programs of its first `axes` axes along x, and how many there are along each of these.
+def started(grid: Grid, axes: int, resident: int) -> tuple[Grid, tuple[int, ...]]:
+    """The blocks to start on a device that holds `resident` at once, and how many programs lie along each of `axes` axes.
 
     Raises:
-      GridError: where they are too many to be counted.
       TypeError: when the grid is not of integers.
     """
     x, y, z = grid
     if axes == 1:
-        operator.index(x)
-        return grid, (x,)
-    programs = operator.index(x * y if axes == 2 else x * y * z)
-    if programs > MOST_PROGRAMS:
-        raise GridError(
-            f"the grid {grid} has {programs} programs; a kernel whose blocks run several of them takes {MOST_PROGRAMS}"
-        )
-    return ((programs, 1, z), (x, y)) if axes == 2 else ((programs, 1, 1), grid)
-
-
-def started(grid: Grid, axes: int, resident: int) -> tuple[Grid, tuple[int, ...]]:
-    """The blocks to start on a device that holds `resident` at once, for programs along `axes` axes, and the latter's sides.
-
-    Raises:
-      GridError, TypeError: as `in_a_row`.
-    """
-    (programs, y, z), counts = in_a_row(grid, axes)
-    return (blocks_along_x(programs, y * z, resident), y, z), counts
+        return (blocks_along_x(operator.index(x), y * z, resident), y, z), (x,)
+    if axes == 2:
+        x, y, _ = boxes((operator.index(x), operator.index(y), 1), resident // z)
+        return (x, y, z), grid[:2]
+    return boxes((operator.index(x), operator.index(y), operator.index(z)), resident), grid
 
 
 def blocks_along_x(programs: int, others: int, resident: int) -> int:
@@ -49,3 +35,37 @@ def blocks_along_x(programs: int, others: int, resident: int) -> int:
     if most and -(-programs // most) <= -(-programs * others // resident):
         return min(programs, most)
     return programs
+
+
+@functools.lru_cache(maxsize=4096)
+def boxes(grid: Grid, resident: int) -> Grid:
+    """Blocks along each axis, for blocks that run every so manieth program along each.
+
+    As few rounds as can be, and of such numbers of blocks those that read the least at a time: x and y are taken to be rows
+    and columns of products, z to count these. Programs one by one, where that takes more than an eighth fewer rounds.
+    """
+    if not resident:
+        return grid
+    fewest = -(-math.prod(grid) // resident)
+    best = fewest + fewest // 8, 0, grid
+    for x in _even(grid[0], resident):
+        for y in _even(grid[1], resident // x):
+            z = _evenly(grid[2], resident // (x * y))
+            rounds = math.prod(-(-side // blocks) for side, blocks in zip(grid, (x, y, z), strict=True))
+            if rounds < best[0] or (rounds == best[0] and ((x + y) * z < best[1] or not best[1])):
+                best = rounds, (x + y) * z, (x, y, z)
+    return best[2]
+
+
+def _even(side: int, most: int) -> Iterator[int]:
+    """The numbers of blocks, up to `most`, of which no smaller one takes as few rounds."""
+    blocks = 0
+    while blocks < min(side, most):
+        blocks += 1
+        if _evenly(side, blocks) == blocks:
+            yield blocks
+
+
+def _evenly(side: int, most: int) -> int:
+    """As few blocks as take as few rounds as `most` do."""
+    return -(-side // -(-side // min(side, most)))

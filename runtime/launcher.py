@@ -65,7 +65,6 @@ class Launcher:
         """Starts the kernel on a stream; returns at once, with the driver's status.
 
         Raises:
-          GridError: when the programs are too many for blocks that run several of them.
           TensorMapError: when a tensor map cannot be encoded.
           struct.error, TypeError: when the grid is not of integers.
         """
@@ -80,7 +79,7 @@ class Launcher:
         """A block with a launch's shape and arguments, and the tensor maps that it points to, which its user keeps alive.
 
         Raises:
-          GridError, TensorMapError, struct.error, TypeError: as `launch`.
+          TensorMapError, struct.error, TypeError: as `launch`.
         """
         encodings = self._encode(values) if self._encode is not None else ()
         if self.resident:

@@ -235,6 +235,18 @@ def _itself(scale: int) -> Problem:
     )
 
 
+def _bytes(scale: int) -> Problem:
+    m, n, k = 64 * scale, 64, 128 * 3
+    a, b = normal(k, m, dtype=np.int8), normal(n, k, dtype=np.int8)
+    rows = np.random.default_rng(3).permutation(m).astype(np.int32)
+    chosen = wide(a).T[rows]
+    expected = chosen @ wide(b).T + chosen.sum(axis=1, keepdims=True)
+    arguments = dict(
+        a_ptr=a, b_ptr=b, row_ptr=rows, c_ptr=poisoned((m, n), np.int32), M=m, N=n, K=k, BM=64, BN=64, BK=128
+    )
+    return Problem(more.scattered_bytes, (m // 64, 1), arguments, {"c_ptr": expected}, 0.0)
+
+
 def _summed(out: Any, tolerance: float) -> Callable[[int], Problem]:
     def build(scale: int) -> Problem:
         problem = product(
@@ -376,6 +388,7 @@ def all_cases() -> list[Case]:
         _case("rescaled sums", product(more.rescaled, reference=_halved)),
         _case("shared operand", product(more.shared_operand, grid=by_rows, reference=_halves)),
         _case("tile times itself", _itself),
+        *(_case(f"bytes of lanes, {warps} warps", _bytes, num_warps=warps) for warps in (1, 4)),
         _case("chained dots", _fused(more.chained, 32)),
         _case("running sums in one place", product(more.running_sums, SAME_PLACE=True)),
         _case("running sums", product(more.running_sums, SAME_PLACE=False, reference=_running)),

@@ -267,3 +267,16 @@ def by_strides(a_ptr, b_ptr, c_ptr, M, N, K, a_offset, b_offset, a_plane, b_plan
             total += tl.dot(a, b, out_dtype=ACC)
     c_ptrs = c_ptr + plane * M * N + m[:, None] * N + n[None, :]
     tl.store(c_ptrs, total, mask=(m[:, None] < M) & (n[None, :] < N))
+
+
+@triton.jit
+def scattered_bytes(a_ptr, b_ptr, row_ptr, c_ptr, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    # Lanes hold single bytes of an operand, which lies by columns and is summed too; its rows are found by numbers.
+    m, n, k = rows_of(tl.program_id(0), BM), rows_of(tl.program_id(1), BN), tl.arange(0, BK)
+    total = tl.zeros((BM, BN), tl.int32)
+    for block in range(0, K, BK):
+        a = tl.load(a_ptr + tl.load(row_ptr + m)[:, None] + (block + k)[None, :] * M)
+        b = tl.load(b_ptr + (block + k)[:, None] + n[None, :] * K)
+        total = tl.dot(a, b, total)
+        total += tl.sum(a.to(tl.int32), axis=1)[:, None]
+    tl.store(c_ptr + m[:, None] * N + n[None, :], total)

@@ -141,7 +141,6 @@ TENSOR_MAP_TYPES = {
     "i64": "INT64", "u64": "UINT64", "i16": "UINT16", "u16": "UINT16",
 }  # fmt: skip
 WIDE_ROW = 256  # tensors with rows of so many bytes are fetched into L2 by 256 bytes, others by 128
-MOST_PROGRAMS = 2**31 - 2**16  # of several axes together: kernels count them in an int, by steps of the blocks that run
 
 
 @frozen
@@ -195,8 +194,8 @@ class Artifact:
       guards: conditions under which the text is right, such as "M % 128 == 0" (see `TensorMap` for the language). The
         launcher takes the text made with `guards=False` where one does not hold.
       program_axes: along how many axes of the grid, from x on, lie the programs that a block runs one after another; 0 where
-        a block runs a single one. The launcher starts no more blocks than the device can hold at once, along x, and passes
-        the numbers of programs along these axes as the last of `launch_parameters`.
+        a block runs a single one. The launcher starts no more blocks than the device can hold at once, and passes the numbers
+        of programs along these axes as the last of `launch_parameters`.
       cooperative: whether all blocks must be on the device at once, as programs that wait for each other need.
       dependent: whether a launch may start while the grid before it in its stream still runs (programmatic dependent launch).
       compiler_flags: what NVRTC or nvcc must be told besides the language and the architecture.

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from .ir.nodes import Kernel
     from .kernel_function import KernelFunction
     from .lower.unit import Unit
+    from .schedule.dot_plan import Dots
     from .schedule.plan import Schedule
 
 STAGES = ("kernel", "facts", "schedule", "unit", "text")
@@ -78,7 +80,7 @@ def _translate_stages(
         from .ir.verify import verify
 
         verify(kernel)
-    kernel, facts, schedule, unit = _fitted(_prepared(kernel, options, target), options, target)
+    kernel, facts, schedule, unit = _fitted(kernel, options, target)
     text, lines = render(unit)
     artifact = Artifact(
         source=text,
@@ -130,6 +132,45 @@ def _prepared(kernel: Kernel, options: Options, target: Target) -> Kernel:
 
 
 def _fitted(kernel: Kernel, options: Options, target: Target) -> tuple[Kernel, Facts, Schedule, Unit]:
+    """Facts, decisions and unit of a kernel, its products as early as they can be where registers have room for that.
+
+    Where a thread cannot hold its tiles, and the multiprocessor has more registers than that many threads can have, the block
+    gets twice the warps that were asked for.
+
+    Raises:
+      OutOfResources: when the kernel does not fit at all.
+    """
+    from .diagnostics import OutOfResources
+    from .schedule.early_loads import with_early_loads
+    from .schedule.early_products import serves, with_early_products
+
+    written, kernel = kernel, _prepared(kernel, options, target)
+    plain = _in_blocks(kernel, options, target)
+    if plain[2].wants_more_warps:
+        with suppress(OutOfResources):
+            return _fitted(written, replace(options, num_warps=2 * options.num_warps), target)
+    dots = _first_plan(kernel, options, target)
+    in_turns = any(array.turn for array in plain[3].dynamic_shared)
+    early = kernel if in_turns else with_early_loads(kernel, dots.staged)
+    early = with_early_products(early, lambda dot: id(dot) in dots.plans and dots.plans[id(dot)].runs_by_itself)
+    if early is kernel:
+        return plain
+    found = _in_blocks(early, options, target)
+    return found if serves(found[2], plain[2]) else plain
+
+
+def _first_plan(kernel: Kernel, options: Options, target: Target) -> Dots:
+    """What a kernel's dots are by themselves, before it is decided what loads ahead."""
+    from .analysis.facts import find_facts
+    from .schedule.dot_plan import Dots
+    from .schedule.dots import dot_statements, plan_dots
+
+    if not any(True for _ in dot_statements(kernel)):
+        return Dots({}, {})
+    return plan_dots(kernel, find_facts(kernel), options, target)
+
+
+def _in_blocks(kernel: Kernel, options: Options, target: Target) -> tuple[Kernel, Facts, Schedule, Unit]:
     """Facts, decisions and unit of a kernel, for two blocks on a multiprocessor where these pay and fit.
 
     Raises:

@@ -15,13 +15,12 @@ from tilewright.language.dtypes import DType, Element
 from tilewright.runtime.cpu.build import build_library
 from tilewright.runtime.cpu.tensor_maps import MAP_BYTES, encode_tensor_maps
 from tilewright.runtime.forks import ENGINE
-from tilewright.runtime.grids import in_a_row
 
 SCHEDULES = {"round_robin": 0, "reverse": 1, "greedy_low": 2, "greedy_high": 3, "random": 4}
 # When asynchronous copies and wgmmas are performed: at once, as late as their waits allow, or now so and now so.
 DELIVERIES = {"early": 0, "late": 1, "mixed": 2}
 
-RESIDENT_BLOCKS = 2  # of a persistent kernel, so that each runs several programs
+BLOCKS_ALONG_AXIS = 2  # of a persistent kernel, so that each runs several programs
 
 
 def run(
@@ -55,8 +54,9 @@ def as_started(
     """The grid and the values of `artifact.launch_parameters` with which a launch of `grid` programs starts."""
     if not artifact.persistent:
         return grid, values
-    (programs, y, z), counts = in_a_row(grid, artifact.program_axes)
-    return (min(programs, RESIDENT_BLOCKS), y, z), (*values, *counts)
+    axes = artifact.program_axes
+    x, y, z = (min(side, BLOCKS_ALONG_AXIS) if axis < axes else side for axis, side in enumerate(grid))
+    return (x, y, z), (*values, *grid[:axes])
 
 
 @functools.lru_cache(maxsize=256)

@@ -438,6 +438,19 @@ def test_functions_are_followed() -> None:
     check(called, "*fp32:16, i32:16, 16", 1)
 
 
+@triton.jit
+def numbered(x_ptr, SIDE: tl.constexpr):
+    width = 2 * SIDE
+    rows = tl.program_id(0) * SIDE + tl.arange(0, SIDE)
+    tl.store(x_ptr + rows[:, None] * width + tl.arange(0, SIDE)[None, :], 0.0)
+
+
+def test_strides_may_be_names_of_numbers() -> None:
+    ((_, box),) = outcomes(numbered, "*fp32:16, 16")
+    assert isinstance(box, Box)
+    check(numbered, "*fp32:16, 16", 1)
+
+
 def test_parameter_text() -> None:
     from tilewright.ir.types import ValueType
     from tilewright.language.dtypes import int32

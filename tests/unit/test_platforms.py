@@ -207,7 +207,7 @@ def test_paths_and_consoles_of_windows(newline: str, tmp_path: Path) -> None:
     }  # fmt: skip
     (tmp_path / "sitecustomize.py").write_text(WITHOUT_UNIX, encoding="utf-8")
     spec, signature = f"{file}:grösse", "*fp32:16, i32, 64"
-    command = [sys.executable, "-m", "tilewright.cli"]
+    command = [sys.executable, "-m", "tilewright"]
 
     def run(*arguments: str) -> str:
         done = subprocess.run(arguments, env=environment, capture_output=True, cwd=folder, check=False)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import re
 from typing import Any
 
 import dot_kernels as kernels
@@ -11,8 +13,6 @@ import pytest
 import tilewright as triton
 import tilewright.language as tl
 from test_rings import PLAIN, TILE, USUAL, planned
-from tilewright.artifact import MOST_PROGRAMS
-from tilewright.diagnostics import GridError
 from tilewright.runtime.grids import started
 
 SIGNATURE = "*fp16:16, *fp16:16, *fp32:16, *i32:16, i32, i32:16, i32:16, 64, 16, 32"
@@ -115,41 +115,24 @@ def test_whose_programs_share_a_block(kernel: Any, signature: str, axes: int) ->
     assert found.schedule.rings.has_producer and made.program_axes == axes and made.persistent is (axes > 0)
     counts = [p.name for p in made.launch_parameters[len(made.parameters) :]]
     assert counts == (["num_programs"] if axes == 1 else [f"num_programs_{axis}" for axis in "xyz"[:axes]])
-    assert ("blockIdx.y" in made.source) is (axes < 2) and "blockIdx.z" not in made.source
-    grid = ("(programs, programs, 1)", "(blocks, programs, 1)", "(blocks, 1, 1)", "(blocks, 1, 1)")[axes]
-    assert f"grid {grid}" in made.source
+    grid = ("programs, programs, 1", "blocks, programs, 1", "blocks, blocks, 1", "blocks, blocks, blocks")[axes]
+    assert f"grid ({grid})" in made.source
 
 
-@pytest.mark.parametrize(
-    ("kernel", "signature", "order"),
-    [
-        (batched, SIGNATURE, (1, 0, 2)),
-        (kernels.product, PLAIN, (1, 0)),
-        (by_columns, f"{USUAL}, {TILE}", (0, 1)),
-        (heads, HEADS.format("K"), (0, 1)),
-    ],
-)
-def test_programs_that_follow_each_other_store_side_by_side(
-    kernel: Any, signature: str, order: tuple[int, ...]
-) -> None:
-    found = planned(kernel, signature)
-    assert found.schedule.rings.program_order == order
-    assert f"of num_programs programs, {'xyz'[order[0]]} fastest, the first blockIdx.x" in found.artifact.source
-
-
-def test_the_text_names_what_it_asks_for() -> None:
+def test_loops_count_programs_under_the_users_names() -> None:
     text = planned(batched, SIGNATURE).artifact.source
-    assert "const int num_programs = num_programs_x * num_programs_y * num_programs_z;" in text
-    assert text.count("for (int program = blockIdx.x; program < num_programs; program += gridDim.x) {") == 2
-    # What the user has a name for bears that.
-    assert text.count("const int batch = program / num_programs_y / num_programs_x;") == 2
-    assert "program_z" not in text.replace("num_programs_z", "")
-    assert text.count("const int program_x = program / num_programs_y % num_programs_x;") == 2
-    assert text.count("const int program_y = program % num_programs_y;") == 2
-    text = planned(heads, HEADS.format("K")).artifact.source
-    assert text.count("const int head = program / num_programs_x;") == 2 and "program_y" not in text.replace(
-        "num_programs_y", ""
+    loops = (
+        "for (int batch = blockIdx.z; batch < num_programs_z; batch += gridDim.z) {",
+        "for (int program_y = blockIdx.y; program_y < num_programs_y; program_y += gridDim.y) {",
+        "for (int program_x = blockIdx.x; program_x < num_programs_x; program_x += gridDim.x) {",
     )
+    nest = r"\s+".join(map(re.escape, loops))
+    assert len(re.findall(nest, text)) == 2  # of the loading thread, and of those that multiply
+    assert "batch = tl.program_id(2)    (the loop above counts it)" in text
+    assert "along each axis a block takes every gridDim-th program, the first blockIdx" in text
+    assert "num_programs_x * num_programs_y * num_programs_z <= (M + BM - 1) / BM" in text
+    text = planned(heads, HEADS.format("K")).artifact.source
+    assert text.count("for (int head = blockIdx.y; head < num_programs_y; head += gridDim.y) {") == 2
 
 
 @pytest.mark.parametrize(
@@ -187,19 +170,41 @@ def test_no_programs(axis: int, monkeypatch: pytest.MonkeyPatch) -> None:
     assert (c == 1).all() and (places == 1).all()
 
 
-def test_grids() -> None:
-    assert started((100, 1, 1), 1, 132) == ((100, 1, 1), (100,))
-    assert started((1000, 2, 1), 1, 132) == ((66, 2, 1), (1000,))
-    assert started((9, 70, 1), 1, 132) == ((9, 70, 1), (9,))
-    assert started((9, 70, 1), 2, 132) == ((132, 1, 1), (9, 70))
-    assert started((4, 4, 64), 3, 132) == ((132, 1, 1), (4, 4, 64))
-    assert started((3, 5, 7), 3, 264) == ((105, 1, 1), (3, 5, 7))
-    assert started((4, 4, 2), 2, 132) == (
-        (16, 1, 2),
-        (4, 4),
-    )  # of axes that the kernel does not ask for each has its own blocks
-    assert started((1, 65535, 32767), 3, 132) == ((132, 1, 1), (1, 65535, 32767))
-    with pytest.raises(GridError, match=f"has 2147549184 programs; .* takes {MOST_PROGRAMS}"):
-        started((2, 32769, 32768), 3, 132)
-    with pytest.raises(TypeError):
-        started((1.5, 2, 2), 3, 132)  # type: ignore[arg-type]
+@pytest.mark.parametrize(
+    ("grid", "axes", "blocks"),
+    [
+        ((100, 1, 1), 1, (100, 1, 1)),
+        ((1000, 2, 1), 1, (66, 2, 1)),
+        ((9, 70, 1), 1, (9, 70, 1)),
+        ((4, 4, 64), 3, (4, 4, 8)),  # whole products
+        ((4, 4, 64), 2, (1, 2, 64)),  # of axes that the kernel does not ask for each has its own blocks
+        ((4, 4, 200), 2, (4, 4, 200)),
+        ((32, 32, 1), 2, (8, 16, 1)),  # 8 rows and 16 columns are less to read than 4 and 32
+        ((8, 128, 1), 2, (8, 16, 1)),
+        ((128, 8, 1), 3, (16, 8, 1)),
+        ((24, 40, 1), 2, (12, 10, 1)),
+        ((3, 2, 100), 3, (3, 2, 20)),
+        ((37, 41, 1), 2, (3, 41, 1)),  # 13 rounds; of blocks that all have as much to do it would be 12
+        ((5, 7, 11), 3, (5, 7, 11)),  # 4 rounds, where programs one by one take 3
+        ((3, 5, 7), 3, (3, 5, 7)),
+        ((1, 65535, 32767), 3, (1, 66, 2)),
+    ],
+)
+def test_blocks_that_are_started(grid: tuple[int, int, int], axes: int, blocks: tuple[int, int, int]) -> None:
+    assert started(grid, axes, 132) == (blocks, grid[:axes])
+
+
+def test_no_grid_leaves_much_to_a_few_blocks() -> None:
+    generator = np.random.default_rng(1)
+    for _ in range(300):
+        grid = tuple(int(side) for side in generator.integers(1, (40, 40, 20)))
+        (x, y, z), counts = started(grid, 3, 132)  # type: ignore[arg-type]
+        fewest = -(-math.prod(grid) // 132)
+        rounds = math.prod(-(-side // blocks) for side, blocks in zip(grid, (x, y, z), strict=True))
+        assert counts == grid and ((x * y * z <= 132 and fewest <= rounds <= fewest * 9 / 8) or (x, y, z) == grid)
+
+
+def test_a_grid_of_no_integers() -> None:
+    for axes in (1, 2, 3):
+        with pytest.raises(TypeError):
+            started((1.5, 2, 2), axes, 132)  # type: ignore[arg-type]

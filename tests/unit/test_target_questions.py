@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 import tilewright as triton
 import tilewright.language as tl
-from tilewright.language.target_info import cuda_capability_geq, current_target, is_hip_cdna3, is_hip_cdna4
+from tilewright.language.target_info import cuda_capability_geq, current_target, is_hip_cdna3, is_hip_gfx1250
 from tilewright.runtime.jit import constexpr_function
 
 
 @constexpr_function
 def is_of_amd() -> bool:
-    return tl.target_info.current_target().backend == "hip" or is_hip_cdna3() or is_hip_cdna4()
+    return tl.target_info.current_target().backend == "hip" or is_hip_cdna3() or is_hip_gfx1250()
 
 
 @triton.jit

@@ -29,8 +29,8 @@ def no_definition(_: Variable) -> None:
 class Reader:
     """Reads expressions as sums.
 
-    A scalar variable of the user's is a factor as it stands, unless its definition multiplies a parameter or one of
-    `strides`, which must be told apart. With `numeric`, every definition is followed and numbers lose their names: sums
+    A scalar variable of the user's is a factor as it stands, unless it is a number, or its definition multiplies a parameter or
+    one of `strides`, which must be told apart. With `numeric`, every definition is followed and numbers lose their names: sums
     are then equal when their expressions are.
 
     Attributes:
@@ -104,7 +104,8 @@ class Reader:
         if definition is None or (not use.type.is_pointer and not _is_plain(use.type.dtype)):
             return own
         terms = self.sum(definition)
-        return terms if self.numeric or use.type.is_pointer or self._holds_strides(terms) else own
+        number = not any(term.unknowns for term in terms)
+        return terms if self.numeric or number or use.type.is_pointer or self._holds_strides(terms) else own
 
     def _holds_strides(self, terms: Sum) -> bool:
         """Whether a sum must be taken apart to find the strides in it."""

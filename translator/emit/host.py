@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterable
 
 from ..artifact import (
-    MOST_PROGRAMS,
     TENSOR_MAP_TYPES,
     WIDE_ROW,
     Artifact,
@@ -76,8 +75,6 @@ def host_function(artifact: Artifact) -> str:
             maps=[_map(one, names, wide) for one in artifact.tensor_maps],
             wide_row=WIDE_ROW,
             persistent=[*zip(counts, "xyz", strict=False)],
-            programs=" * ".join(["1ull", *(f"grid.{axis}" for axis in "xyz"[: len(counts)])]),
-            most_programs=MOST_PROGRAMS,
             num_threads=artifact.num_threads,
             shared_bytes=artifact.shared_bytes,
             attributes=attributes,

@@ -173,7 +173,8 @@ DTYPES = (
     void, int1, int8, int16, int32, int64, uint8, uint16, uint32, uint64,
     float8e5, float8e4nv, float16, bfloat16, float32, float64,
 )  # fmt: skip
-# Types of other GPUs: they can be named and compared, as tables of types do, but no kernel here has such elements.
+# Types of other GPUs, and one that only software knows: they can be named and compared, as tables of types do, but no kernel
+# here has such elements.
 ELSEWHERE = (
     DType("fp8e4b8", "float8e4b8", "float", 8, "", "", 3), DType("fp8e5b16", "float8e5b16", "float", 8, "", "", 2),
     DType("fp8e4b15", "float8e4b15", "float", 8, "", "", 3),

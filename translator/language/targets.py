@@ -50,5 +50,5 @@ TARGET_INFO = {
     "cuda_capability_geq": cuda_capability_geq,
     "current_target": current_target,
     "is_cuda": is_cuda,
-    **dict.fromkeys(("is_hip", "is_hip_cdna3", "is_hip_cdna4"), is_hip),
+    **dict.fromkeys(("is_hip", "is_hip_cdna3", "is_hip_cdna4", "is_hip_gfx1250"), is_hip),
 }

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from ..ir.nodes import Assign, Call, Expr, Literal, Use, Variable
 from ..ir.walk import subexpressions
-from ..language.dtypes import int64
 from ..schedule.layout import Layout
 from ..schedule.layout_problem import tile_uses
 from .context import Context
@@ -14,14 +13,14 @@ from .pairs import lower_by_pairs
 from .point import Point
 from .recompute import function_of_index
 from .rounding import is_rounded_by_pairs, round_by_pairs
-from .spell import assigned, launch_call
+from .spell import assigned
 from .unit import Line, Node, Spelled
 
 
 def lower_assign(context: Context, statement: Assign) -> tuple[Node, ...]:
     """`target = value`: a scalar, the arrays of an index tile, or a register tile."""
     target, value = statement.target, statement.value
-    if target is context.role.program_variable:
+    if target in context.role.program_variables.values():
         return ()
     if not target.type.is_tile:
         text = _scalar_text(context, value)
@@ -47,11 +46,8 @@ def lower_assign(context: Context, statement: Assign) -> tuple[Node, ...]:
 
 
 def _scalar_text(context: Context, value: Expr) -> str:
-    if context.schedule.rings.program_axes > 1 and isinstance(value, Call) and value.op == "cast":
-        widened = value.type.element == int64 and launch_call(value.args[0])
-        value = value.args[0] if widened else value  # C does
-    if word := launch_call(value):
-        return context.program_place(word[1]) if word[0] == "program_id" else context.launch_word(*word)
+    if isinstance(value, Call) and value.op in ("program_id", "num_programs"):
+        return context.launch_word(value.op, value.attribute("axis"))
     return assigned(context.speller.text(value))
 
 

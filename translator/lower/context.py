@@ -302,34 +302,20 @@ class Context:
         barrier = self.constant("CONSUMER_BARRIER", 1, "named barrier of those that multiply", topic="threads")
         return f"named_barrier_sync({barrier}, NUM_THREADS)"
 
-    def program(self) -> str:
-        """The number, over all its axes, of the program that a block of a persistent kernel is at: the user's name, or ours."""
-        if self.role.program_variable is not None:
-            return self.names.variable(self.role.program_variable)
-        return self.names.once("program", "program")
-
-    def num_programs(self) -> str:
-        """What counts the programs of a persistent kernel: a parameter, or the product of several."""
-        return self.names.once("num_programs", "num_programs")
-
     def launch_word(self, op: str, axis: int) -> str:
-        """What `program_id` or `num_programs` along an axis is; see `program_places` for the name that it may be."""
+        """What `program_id` or `num_programs` along an axis is.
+
+        Where a block runs several programs along it, the program's number has the user's name, or ours, and a parameter
+        counts them.
+        """
         axes = self.schedule.rings.program_axes
         if axis >= axes:
             return f"{'blockIdx' if op == 'program_id' else 'gridDim'}.{'xyz'[axis]}"
-        if axes == 1:
-            return self.program() if op == "program_id" else self.num_programs()
-        name = f"{'program' if op == 'program_id' else 'num_programs'}_{'xyz'[axis]}"
+        if op == "program_id" and axis in self.role.program_variables:
+            return self.names.variable(self.role.program_variables[axis])
+        name = "program" if op == "program_id" else "num_programs"
+        name += f"_{'xyz'[axis]}" if axes > 1 else ""
         return self.names.once(name, name)
-
-    def program_place(self, axis: int) -> str:
-        """The program's number along an axis, computed from `program`, which counts the first axis of the order fastest."""
-        order = self.schedule.rings.program_order
-        if axis not in order or len(order) == 1:
-            return self.launch_word("program_id", axis)
-        below = [f" / {self.launch_word('num_programs', faster)}" for faster in order[: order.index(axis)]]
-        rest = f" % {self.launch_word('num_programs', axis)}" if axis != order[-1] else ""
-        return "".join((self.program(), *below, rest))
 
     def producer_threads(self) -> str:
         """The constant that counts the loading warpgroup's threads; "" without one."""
@@ -339,6 +325,7 @@ class Context:
 
     def after_barrier(self) -> None:
         """Records that a barrier has been passed."""
+        self.shared.barriers += 1
         self.shared.being_read.clear()
         self.order.loaded_from.clear()
         self.order.stored_to.clear()

@@ -88,6 +88,7 @@ def _copies_and_sums(context: Context, statement: Assign, plan: DotPlan) -> tupl
             code, written = write_parts(context, statement, plan, place, is_a, ahead.turn if ahead else "")
             copies += () if ahead else code
             parts.append(written)
+    copies += _copies_for_next(context, statement)
     if copies:
         copies += operands_are_there(context, {plan.instruction.kind})
     _note_reads(context, (*places, *(place for written in parts for place in written if not ahead)))
@@ -102,6 +103,19 @@ def _copies_and_sums(context: Context, statement: Assign, plan: DotPlan) -> tupl
             context, statement, plan, None if plan.rows_in_registers else places[0], places[-1]
         )
     return tuple(copies), lower_mma(context, statement, plan, places[0], places[1])
+
+
+def _copies_for_next(context: Context, statement: Assign) -> tuple[Node, ...]:
+    """The copies of operands of the dots right behind one, so that a single barrier serves all."""
+    if context.shared.in_turns:
+        return ()
+    nodes: tuple[Node, ...] = ()
+    for dot in context.stages.next_dots.get(id(statement), ()):
+        plan = context.schedule.dots[id(dot)]
+        for operand, is_a in copied_operands(context, plan):
+            if operand.variable not in context.schedule.staged:
+                nodes += operand_place(context, dot, operand, is_a, plan.instruction)[0]
+    return nodes
 
 
 def _first_value(context: Context, statement: Assign, plan: DotPlan) -> tuple[Node, ...]:

@@ -23,6 +23,7 @@ from .formats import (
     swizzle_bytes,
 )
 from .operand import OperandPlace
+from .running_products import is_running, runs_on
 from .shared import side_text
 from .unit import Line, Loop, Node
 
@@ -142,10 +143,8 @@ def write_fragments(context: Context, plan: DotPlan, fragments: Fragments) -> No
 def fence(context: Context, statement: Assign, name: str, accumulator: str) -> tuple[Node, ...]:
     """What must stand between ordinary uses of the accumulator and the first instruction."""
     context.use_helper("wgmma_fence")
-    if (
-        id(statement) in context.stages.in_flight
-    ):  # earlier products may be on their way: the registers are not to be touched
-        return (Line("wgmma_fence();"),)
+    if id(statement) in context.stages.in_flight or is_running(context, statement):
+        return (Line("wgmma_fence();"),)  # earlier products may be on their way: the registers are not to be touched
     return (pin(context, name, accumulator), Line("wgmma_fence();"))
 
 
@@ -156,11 +155,13 @@ def pin(context: Context, name: str, accumulator: str) -> Node:
 
 
 def after(context: Context, statement: Assign, name: str, accumulator: str) -> tuple[Node, ...]:
-    """Closes the group and waits, unless the loop does that for all its dots."""
+    """Closes the group, unless the loop does that for all its dots, and waits, unless what needs the sum does that."""
     if id(statement) in context.stages.in_flight:
         return ()
     for helper in ("wgmma_commit", "wgmma_wait"):
         context.use_helper(helper)
+    if runs_on(context, statement):
+        return (Line("wgmma_commit();"),)
     return (
         Line("wgmma_commit();"),
         Line("wgmma_wait<0>();", "the sum is complete"),

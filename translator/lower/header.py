@@ -139,16 +139,16 @@ def _launch(context: Context, dynamic_bytes: int) -> tuple[str, ...]:
         if isinstance(part, Call) and part.op in ("program_id", "num_programs")
     }
     along = context.schedule.rings.program_axes
-    sides = ["programs" if axis in axes and axis >= along else "1" for axis in range(3)]
-    grid = ", ".join(["blocks", *sides[1:]] if along else sides)
+    grid = ", ".join("blocks" if axis < along else "programs" if axis in axes else "1" for axis in range(3))
     threads = context.schedule.launch_threads
     line = f"grid ({grid}), block ({threads}, 1, 1), dynamic shared memory {dynamic_bytes} bytes"
     kinds = _launch_kinds(context.schedule.options, context.schedule.target)
     if not along:
         return (line, *kinds)
-    order = f", {'xyz'[context.schedule.rings.program_order[0]]} fastest" if along > 1 else ""
-    taken = f"each block takes every gridDim.x-th of {context.num_programs()} programs{order}, the first blockIdx.x"
-    return (line, taken, *kinds)
+    if along == 1:
+        count = context.launch_word("num_programs", 0)
+        return (line, f"each block takes every gridDim.x-th of {count} programs, the first blockIdx.x", *kinds)
+    return (line, "along each axis a block takes every gridDim-th program, the first blockIdx", *kinds)
 
 
 def _launch_kinds(options: Options, target: Target) -> Iterator[str]:

@@ -25,7 +25,6 @@ from .index_tiles import settle_index_tiles
 from .literals import literal_text
 from .made_maps import count_map_slots
 from .names import Names, entry_name
-from .programs import without_idle_places
 from .roles import UNNAMED_TILE, Roles
 from .scopes import Scopes, find_scopes
 from .shared_plan import loops_of_tiles, names_of_arrays, plan_shared, shared_alignment
@@ -50,7 +49,7 @@ def lower_kernel(kernel: Kernel, facts: Facts, schedule: Schedule, in_turns: boo
     context = _context(kernel, facts, schedule, in_turns)
     names = context.names
     body = settle_index_tiles(lower_body(context, kernel), lambda name: names.bearers(name) <= facts.index)
-    body = _name_launch_words(context, without_idle_places(body))
+    body = _name_launch_words(context, body)
     functions = _functions(context, kernel)
     for helper in context.speller.used_helpers:
         context.use_helper(helper)

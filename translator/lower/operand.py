@@ -24,6 +24,7 @@ from .unit import Branch, Comment, Line, Loop, Node, Shared
 from .vectors import vectors, width_name
 
 TURNED_STAGES = 2
+COPY_ALIGNMENT = 128  # bytes: of what a tensor copy fills
 
 
 def shared_array(
@@ -37,7 +38,7 @@ def shared_array(
         else ""
     )
     size = tile.stage_bytes * tile.stages
-    align = ALIGNMENT if tile.swizzle else 16
+    align = ALIGNMENT if tile.swizzle else COPY_ALIGNMENT
     context.shared.scratch(
         owner, purpose, Shared(name, ctype(variable.type), f"{stages}[{sides}]", size, comment, align)
     )

@@ -126,6 +126,7 @@ def lower_consumer_loop(
     context.stages.stage_of |= dict.fromkeys(ring.tiles, word)
     copies = copies_ahead(context, statement, ring, bounds, stages, position if ring.counted else "")
     context.stages.parts_ahead = parts = parts_ahead(context, statement, ring, bounds)
+    order, being_read = context.order.snapshot(), set(context.shared.being_read)
     inner = lower_body(context, statement, body)
     context.stages.in_flight, context.stages.running_on = before
     context.stages.parts_ahead = None
@@ -145,6 +146,8 @@ def lower_consumer_loop(
         if parts is None:
             return (*copies.functions, *copies.first, loop)
         first = (parts.start, *context.barrier("the parts of the first tile are there"), loop)
+        context.order.merge(order)  # there may be no trip, and no barrier
+        context.shared.being_read |= being_read
         some = Branch(f"{bounds[1]} {'<' if statement.descending else '>'} {bounds[0]}", first)
         return (*copies.functions, *copies.first, *parts.function, some)
     return (*copies.functions, *copies.first, *_running_on(context, statement, ring, bounds, header, nodes, sums))
@@ -224,9 +227,7 @@ def _read_once(context: Context, tile: Variable, call: Call) -> str:
         return "true" if call.attribute("eviction_policy") == "evict_first" else ""
     calls = [part for s in statements(context.kernel.body) for expr in expressions(s) for part in subexpressions(expr)]
     axes = {int(part.attribute("axis")) for part in calls if isinstance(part, Call) and part.op == "program_id"}
-    along = context.schedule.rings.program_axes
-    counts = [context.launch_word("num_programs", axis) for axis in sorted(axes) if axis >= along]
-    programs = " * ".join([context.num_programs(), *counts] if along else counts)
+    programs = " * ".join(context.launch_word("num_programs", axis) for axis in sorted(axes))
     boxes = [_boxes_across(context, tile, size, axis) for size, axis in call.attribute("across")]
     return f"{programs} <= {' * '.join(f'({text})' for text in boxes) if len(boxes) > 1 else boxes[0]}"
 

@@ -22,6 +22,7 @@ class SharedMemory:
         """No arrays yet; `names` gives them theirs."""
         self.arrays: dict[tuple[int, str], Shared] = {}  # by (statement's `id` or tile's key, purpose)
         self.being_read: set[str] = set()  # arrays that some thread may still be reading
+        self.barriers = 0  # that have been written so far
         self.in_functions = False  # whether functions within the kernel use arrays
         self.in_turns = False  # whether arrays that only one statement or one loop needs share their memory
         self.turns_of: dict[int, tuple[str, int]] = {}  # of staged tiles that do, by key: (area, what needs them)

@@ -175,7 +175,7 @@ class Speller:
         widening = wide and isinstance(source, DType) and isinstance(wanted, DType) and wanted.name == "i64"
         if widening and isinstance(source, DType) and source.name == "i32" and _has_product(call.args[0]):
             return self.spell(call.args[0], below, wide=True)
-        index = launch_call(call.args[0]) if isinstance(wanted, DType) and wanted.name == "i64" else None
+        index = _launch_call(call.args[0]) if isinstance(wanted, DType) and wanted.name == "i64" else None
         if index:
             return Text(f"static_cast<long long>({self._launch_word(*index)})")
         if isinstance(wanted, PointerType) and any(
@@ -269,7 +269,7 @@ def inverse(test: Text) -> str:
     return f"!{test.within(15)}"
 
 
-def launch_call(expr: Expr) -> tuple[str, int] | None:
+def _launch_call(expr: Expr) -> tuple[str, int] | None:
     """(operation, axis) of an expression that is a program's index or their number."""
     known = isinstance(expr, Call) and expr.op in ("program_id", "num_programs")
     return (expr.op, expr.attribute("axis")) if known else None  # type: ignore[attr-defined]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from ..ir.nodes import Assign, Call, Variable
+from ..ir.walk import used_variables
 from ..schedule.access import COPY_BYTES, Access, plan_access
 from ..schedule.layout import Layout
 from ..schedule.shared_tiles import SharedTile
@@ -12,7 +13,7 @@ from .conditions import all_tests, copies_guard, uniform_test, valid_count
 from .context import Context
 from .element import element_text, indexed
 from .literals import literal_text
-from .memory_order import note_load
+from .memory_order import note_load, order_after_stores
 from .operand import element_place, place_line, shared_array
 from .point import Point
 from .spell import Text
@@ -21,17 +22,32 @@ from .vectors import copy_helper, load_operands, vectors, width_name
 
 
 def lower_staged_load(context: Context, statement: Assign) -> tuple[Node, ...]:
-    """A load of the whole tile, waited for at once."""
+    """A load of the whole tile, waited for at once or by what reads it first."""
+    from .arrivals import note_arriving
+
     target = statement.target
-    name = declare_tile(context, statement)
-    nodes: list[Node] = [*context.before_write(name), *copy_tile(context, statement, name)]
-    if is_asynchronous(context, statement):
+    name, layout = declare_tile(context, statement), context.schedule.layouts[target]
+    pointer, _, _ = load_operands(_call(statement))
+    stored = order_after_stores(context, pointer, layout)
+    nodes: list[Node] = [*stored, *context.before_write(name), *copy_tile(context, statement, name)]
+    asynchronous = is_asynchronous(context, statement)
+    if asynchronous:
         for helper in ("cp_async_commit", "cp_async_wait"):
             context.use_helper(helper)
-        nodes += [Line("cp_async_commit();"), Line("cp_async_wait<0>();", "this thread's share has arrived")]
+        nodes.append(Line("cp_async_commit();"))
+    if _only_read(context, statement) and note_arriving(context, target, asynchronous):
+        return tuple(nodes)
+    if asynchronous:
+        nodes.append(Line("cp_async_wait<0>();", "this thread's share has arrived"))
     nodes += [*proxy_fence(context), *context.barrier(f"all of {target.name} is in shared memory")]
     context.shared.being_read.add(name)
     return tuple(nodes)
+
+
+def _only_read(context: Context, statement: Assign) -> bool:
+    """Whether the kernel writes nothing through the pointers of a load."""
+    pointers = {variable for variable in used_variables(_call(statement).args[0]) if variable.type.is_pointer}
+    return pointers <= context.read_only
 
 
 def proxy_fence(context: Context) -> tuple[Node, ...]:

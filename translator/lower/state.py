@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from ..ir.nodes import Expr, Variable
+from ..ir.nodes import Assign, Expr, Variable
 from ..schedule.layout import Layout
 from ..schedule.producer import SharedLines
 from ..schedule.shared_tiles import SharedTile
@@ -82,6 +82,11 @@ class Stages:
     after_load: dict[int, tuple[Node, ...]] = field(default_factory=dict)  # what follows a load, by `id` of it
     fixed_starts: dict[tuple[Variable, int], str] = field(default_factory=dict)  # coordinates of boxes, fixed in a loop
     in_flight: frozenset[int] = frozenset()  # dots that the loop around them waits for
+    may_arrive_later: bool = False  # whether a load leaves the wait for its copies to what reads its tile
+    arriving: dict[Variable, bool] = field(default_factory=dict)  # tiles that have done so; whether by cp.async
+    may_run_on: bool = False  # whether a dot leaves the wait for its products to what needs them
+    running: tuple[Assign, ...] = ()  # dots that have done so, in the order of their products
+    next_dots: dict[int, tuple[Assign, ...]] = field(default_factory=dict)  # the dots right behind one, by `id` of it
     started: frozenset[int] = frozenset()  # dots that the loop around them starts before its statements
     parts_ahead: PartsAhead | None = None  # of the loop around
     postponed: frozenset[int] = frozenset()  # dots whose products it starts in the next iteration
@@ -103,7 +108,7 @@ class Role:
     """The part of the block that is being written, where its warpgroups do different things."""
 
     name: str = ""  # "producer" or "consumer"; "" where all do the same
-    program_variable: Variable | None = None  # the user's name for the program that a block is at
+    program_variables: dict[int, Variable] = field(default_factory=dict)  # the user's names for where its program lies
     known_scalars: dict[str, str] = field(default_factory=dict)  # names of what precedes the roles, by its text
     loop_stops: dict[Variable, str] = field(default_factory=dict)  # where loops end, as far as it is known before
     set_up: list[Node] = field(default_factory=list)  # what the block does before the first statement

@@ -23,6 +23,7 @@ from ..ir.walk import assigned_variables, bodies
 from ..schedule.layout import Layout
 from ..schedule.ring_plan import Ring
 from ..schedule.unrolled import unroll_factor
+from .arrivals import arrival, arriving_later, wait_for_tiles
 from .assignments import lower_assign
 from .atomics import FUNCTIONS, lower_atomic
 from .box_read import lower_box_read
@@ -43,6 +44,7 @@ from .repack import lower_repack
 from .ring_copies import lower_copying_loop
 from .rings import lower_box_load, lower_consumer_loop, lower_producer_loop
 from .row_copies import lower_row_load
+from .running_products import dots_behind, running_on, wait_before, wait_for_all
 from .spell import Text, inverse
 from .staggered import lower_staggered_loop
 from .state import Accesses
@@ -99,8 +101,9 @@ def lower_block(context: Context, block: tuple[Statement, ...]) -> tuple[Node, .
     for group in by_source(block):
         tagged = not (is_repeated(context, group) or is_elsewhere(context, group))
         quoting, context.quoting = context.quoting, context.quoting and tagged
-        code = _lower_group(context, group)
+        waits, code = _lower_group(context, group)
         context.quoting = quoting
+        nodes += waits
         if quoting and tagged:
             repeated = []
             nodes += tag(group[0].origin, remark(context, group, code), bool(nodes), is_second_part(context, group))
@@ -112,17 +115,25 @@ def lower_block(context: Context, block: tuple[Statement, ...]) -> tuple[Node, .
     return tuple(nodes)
 
 
-def _lower_group(context: Context, group: list[Statement]) -> list[Node]:
-    """The statements that one source statement became; they share what they bring into another layout."""
+def _lower_group(context: Context, group: list[Statement]) -> tuple[tuple[Node, ...], list[Node]]:
+    """(What the first one waits for, the statements that one source statement became).
+
+    They share what they bring into another layout.
+    """
+    first: tuple[Node, ...] = ()
     code: list[Node] = []
     context.moved = {}
     for statement in group:
-        code += [*_declarations(context, statement), *lower_statement(context, statement)]
+        declarations = _declarations(context, statement)
+        waits, own = lower_statement(context, statement)
+        if statement is group[0]:
+            first, waits = waits, ()
+        code += [*waits, *declarations, *own]
         context.order.assigned.update(assigned_variables(statement))
         changed = set(statement.targets) if isinstance(statement, Assign) else set()
         shared = context.moved if isinstance(statement, (Assign, Effect)) else {}
         context.moved = {key: name for key, name in shared.items() if key[0] not in changed}
-    return code
+    return first, code
 
 
 def by_source(block: tuple[Statement, ...]) -> list[list[Statement]]:
@@ -151,15 +162,22 @@ def _declarations(context: Context, statement: Statement) -> list[Node]:
     return nodes
 
 
-def lower_statement(context: Context, statement: Statement) -> tuple[Node, ...]:
-    """The code of one statement, without its tag, and what the loop around it wants before it."""
+def lower_statement(context: Context, statement: Statement) -> tuple[tuple[Node, ...], tuple[Node, ...]]:
+    """(What a statement waits for, its code), without its tag, with what the loop around it wants before it."""
     parts = bodies(statement) and not isinstance(statement, Inlined)
     context.stages.copied = {} if parts else context.stages.copied
-    code = (*context.stages.before.get(id(statement), ()), *_lower_alone(context, statement))
+    waits = wait_for_all(context) if parts or isinstance(statement, Return) else ()
+    waits += () if isinstance(statement, Inlined) else wait_for_tiles(context, statement)
+    running, barriers = context.stages.running, context.shared.barriers
+    later = context.stages.may_arrive_later and not parts
+    with running_on(context, context.stages.may_run_on and not parts), arriving_later(context, later):
+        code = (*context.stages.before.get(id(statement), ()), *_lower_alone(context, statement))
+    if not isinstance(statement, Inlined):
+        waits += wait_before(context, statement, running, context.shared.barriers > barriers)
     changed = set(assigned_variables(statement))
     copied = {key: name for key, name in context.stages.copied.items() if key[0] not in changed}
     context.stages.copied = {} if parts else copied
-    return code
+    return waits, code
 
 
 def _lower_alone(context: Context, statement: Statement) -> tuple[Node, ...]:
@@ -227,13 +245,18 @@ def _lower_if(context: Context, statement: If) -> tuple[Node, ...]:
 
 
 def repeated(
-    context: Context, loop: For | While | None, blocks: Callable[[], tuple[Node, ...]], ordered: bool = False
-) -> tuple[Node, ...]:
-    """The body of a loop, with the barriers that its own previous trip makes necessary; of trips that are `ordered`, none."""
+    context: Context, loop: For | While | None, blocks: Callable[[], tuple[Node, ...]], ordered: bool = False,
+    meet: bool = False,
+) -> tuple[Node, ...]:  # fmt: skip
+    """The body of a loop, with the barriers that its own previous trip makes necessary.
+
+    Trips that are `ordered` need none for what they load and store; where all threads `meet` before the body, nobody reads
+    shared memory any more.
+    """
     entry, before = set(context.shared.being_read), context.order.snapshot()
     last = context.order.left_by.get(id(loop), ({}, {}))
     while True:
-        context.shared.being_read, context.stages.copied = set(entry), {}
+        context.shared.being_read, context.stages.copied = set() if meet else set(entry), {}
         context.order.restore(before)
         context.order.merge(last)
         nodes = blocks()
@@ -261,6 +284,19 @@ def _together(accesses: Accesses, others: Accesses) -> Accesses:
     return loads, stores
 
 
+def lower_program(context: Context, block: tuple[Statement, ...]) -> tuple[Node, ...]:
+    """What a program does, or what one role does of it."""
+    with arriving_later(context, True):
+        return (*lower_block(context, block), *arrival(context))
+
+
+def _trip(context: Context, block: tuple[Statement, ...]) -> tuple[Node, ...]:
+    """The body of a loop: at its end, all products are complete."""
+    context.stages.next_dots |= dots_behind(context, block)
+    with running_on(context, True):
+        return (*lower_block(context, block), *wait_for_all(context))
+
+
 def _lower_for(context: Context, statement: For) -> tuple[Node, ...]:
     variable = statement.variable
     name = context.names.variable(variable)
@@ -268,7 +304,7 @@ def _lower_for(context: Context, statement: For) -> tuple[Node, ...]:
     ring = context.schedule.rings.of(variable)
     if ring is not None and not (ring.kind != "tma" and context.role.name == "producer"):
         return (*nodes, *_lower_ring(context, statement, ring, bounds))
-    body = repeated(context, statement, lambda: lower_block(context, statement.body))
+    body = repeated(context, statement, lambda: _trip(context, statement.body))
     counter = name
     if variable in context.scopes.outliving:
         counter = context.names.variable(context.temporary(id(statement), f"{variable.name}_next", variable.type))
@@ -298,8 +334,10 @@ def _lower_ring(context: Context, statement: For, ring: Ring, bounds: Bounds) ->
     header, texts = for_header(statement, name, bounds), bounds.operands()
 
     def body(block: tuple[Statement, ...]) -> tuple[Node, ...]:
-        # A trip of copies for all begins with a barrier.
-        return repeated(context, statement, lambda: lower_block(context, block), ordered=ring.kind == "cp_async")
+        begins_with_barrier = ring.kind == "cp_async"
+        return repeated(
+            context, statement, lambda: _trip(context, block), ordered=begins_with_barrier, meet=begins_with_barrier
+        )
 
     if ring.kind == "own":
         return (*nodes, *lower_own_loop(context, statement, ring, texts, header, body))
@@ -314,14 +352,12 @@ def _lower_ring(context: Context, statement: For, ring: Ring, bounds: Bounds) ->
 def _lower_while(context: Context, statement: While) -> tuple[Node, ...]:
     if not statement.prelude:
         condition = context.speller.text(statement.condition)
-        return (
-            Loop(f"while ({condition})", repeated(context, statement, lambda: lower_block(context, statement.body))),
-        )
+        return (Loop(f"while ({condition})", repeated(context, statement, lambda: _trip(context, statement.body))),)
 
     def blocks() -> tuple[Node, ...]:
         prelude = _untagged(context, statement.prelude)
         test = context.speller.spell(statement.condition)
-        return (*prelude, Branch(inverse(test), (Line("break;"),)), *lower_block(context, statement.body))
+        return (*prelude, Branch(inverse(test), (Line("break;"),)), *_trip(context, statement.body))
 
     return (Loop("while (true)", repeated(context, statement, blocks)),)
 
@@ -330,5 +366,6 @@ def _untagged(context: Context, block: tuple[Statement, ...]) -> tuple[Node, ...
     """Statements whose source line the loop's own tag already shows."""
     nodes: list[Node] = []
     for statement in block:
-        nodes += [*_declarations(context, statement), *lower_statement(context, statement)]
+        waits, code = lower_statement(context, statement)
+        nodes += [*waits, *_declarations(context, statement), *code]
     return tuple(nodes)

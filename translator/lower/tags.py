@@ -119,7 +119,7 @@ def _notes(context: Context, statement: Statement) -> Iterator[str]:
     target = statement.target
     if id(statement) in context.stages.started:
         yield "its product is there"
-    if target is context.role.program_variable:
+    if target in context.role.program_variables.values():
         yield "the loop above counts it"
     mask = not target.type.is_pointer and target.type.dtype.is_bool()
     if target in context.facts.unused:

@@ -14,23 +14,23 @@ from ..schedule.producer import consumer_block, producer_block, shared_lines
 from .context import Context, ctype
 from .loop_bounds import loop_stop
 from .made_maps import announce_maps, begin_maps, end_maps
-from .programs import each_program, number_of_programs, program_variable
+from .programs import each_program, program_variables
 from .ring_barriers import announce_rings, ready, ring_counters
 from .rings import l2_policies
 from .scopes import find_scopes
 from .staggered import first_turn
-from .statements import by_source, lower_block
+from .statements import by_source, lower_block, lower_program
 from .unit import Blank, Branch, Line, Node
 
 
 def lower_body(context: Context, kernel: Kernel) -> tuple[Node, ...]:
     """All statements, in one part or in two."""
     if not context.schedule.rings.has_producer:
-        return lower_block(context, kernel.body)
+        return lower_program(context, kernel.body)
     split = next((k for k, s in enumerate(kernel.body) if not _for_everybody(context, s)), len(kernel.body))
     first, rest = kernel.body[:split], kernel.body[split:]
     if context.schedule.rings.persistent:
-        context.role.program_variable = program_variable(context, kernel)
+        context.role.program_variables = program_variables(context, kernel)
         first = _same_for_all_programs(context, first)
         kept = {id(s) for s in first}
         rest = tuple(s for s in kernel.body if id(s) not in kept)
@@ -40,7 +40,7 @@ def lower_body(context: Context, kernel: Kernel) -> tuple[Node, ...]:
     encoded = {one.name for one in context.schedule.rings.encoded}
     read = [call.attribute("map") for call in copies.values()]
     context.role.set_up += announce_rings(context, [name for name in read if name in encoded])
-    shared = (*number_of_programs(context), *lower_block(context, first), *_loop_stops(context, first, rest))
+    shared = (*lower_block(context, first), *_loop_stops(context, first, rest))
     scalars = [s for s in statements(first) if isinstance(s, Assign) and context.facts.assignments[s.targets[0]] == 1]
     context.role.known_scalars = {
         context.speller.text(s.value): context.names.variable(s.target)

@@ -58,6 +58,11 @@ class DotPlan:
     fragment: Layout | None = None
 
     @property
+    def runs_by_itself(self) -> bool:
+        """Whether products are on their way while their warps do something else."""
+        return self.instruction.kind == "wgmma" and self.instruction.split is None
+
+    @property
     def rows(self) -> Operand:
         """The operand that the instruction has its rows from, the only one that it can take from registers."""
         return self.b if self.exchanged else self.a

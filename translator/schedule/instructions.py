@@ -27,6 +27,7 @@ PRODUCER_REGISTERS, MAKER_REGISTERS = (
     24,
     40,
 )  # what a thread of a loading warpgroup keeps; of one that makes tensor maps
+MOST_OF_THREAD = 255  # registers
 MOST_REGISTERS = 240  # what a multiplying thread can take when another warpgroup gives
 OTHER_REGISTERS = 26  # besides the accumulator: addresses, descriptors, counters
 LANE_BITS = 5
@@ -153,9 +154,17 @@ def consumer_registers(num_warps: int, blocks: int = 1, producer: int = PRODUCER
     """
     consumers = num_warps * 32 // WARPGROUP
     if consumers < 2 and blocks == 1:
-        return 255
+        return MOST_OF_THREAD
     at_start = registers_at_start(num_warps, blocks)
     return min((at_start * (consumers + 1) - producer) // consumers // 8 * 8, MOST_REGISTERS)
+
+
+def spare_registers(peak: int, num_warps: int, blocks: int, beside_loader: bool) -> int:
+    """Registers of a multiplying thread beside the `peak` that its tiles take; negative where these want more."""
+    most = REGISTER_FILE // (num_warps * 32 * blocks)
+    if beside_loader:
+        most = consumer_registers(num_warps, blocks)
+    return min(most, MOST_OF_THREAD) - OTHER_REGISTERS - peak
 
 
 def registers_at_start(num_warps: int, blocks: int) -> int:

@@ -25,7 +25,7 @@ from .dot_plan import Dots
 from .dots import plan_dots, sums_apart
 from .held_operands import Words, held_operands
 from .index_layouts import index_layouts
-from .instructions import OTHER_REGISTERS, consumer_registers
+from .instructions import spare_registers
 from .kept_tiles import choose_kept, exchanges_of
 from .layout import Layout, blocked, drop_axis, padded
 from .layout_problem import Access, Node, Path, Problem, find_problem
@@ -33,7 +33,12 @@ from .loads_in_flight import blocks_for_loads
 from .paths import operand_axes, result_axes
 from .plan import Conversion, Schedule
 from .register_operands import with_register_operands
-from .registers import blocks_beside, choose_shared, needs_whole_multiprocessor, peak_registers
+from .registers import (
+    blocks_beside,
+    choose_shared,
+    needs_whole_multiprocessor,
+    peak_registers,
+)
 from .ring_plan import Rings
 from .rings import with_stages
 from .second_block import wants_second_block
@@ -69,8 +74,8 @@ def choose_layouts(
     kept = choose_kept(kernel, facts, in_registers, problem.answers, conversions, rings, bool(dots.plans))
     in_shared = choose_shared(kernel, kept.facts, kept.layouts, num_threads, room)
     peak = peak_registers(kernel, kept.facts, kept.layouts) + sums_apart(dots)
+    spare = spare_registers(peak, options.num_warps, blocks, rings.has_producer)
     if rings.has_producer:
-        spare = consumer_registers(options.num_warps, blocks) - OTHER_REGISTERS - peak
         rings = stagger_rings(kernel, kept.facts, dots, kept.layouts, rings, spare)
     crowded = needs_whole_multiprocessor(peak, num_threads)
     beside = blocks_beside(in_shared, kept.layouts, num_threads, target.max_dynamic_shared_bytes)
@@ -99,7 +104,8 @@ def choose_layouts(
         warp_copies=warp_copies,
         block_copies=block_copies,
         blocks_per_multiprocessor=made_room_for or planned or (1 if crowded else loading),
-        wants_second_block=blocks == 1 and wants_second_block(rings, dots, peak, options.num_warps),
+        wants_second_block=blocks == 1 and wants_second_block(kernel, rings, dots, peak, options.num_warps),
+        spare_registers=spare,
         options=options,
         target=target,
     )

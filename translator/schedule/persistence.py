@@ -1,15 +1,15 @@
-"""Whether a block may run one program after another, programs of which axes of the grid, and in which order."""
+"""Whether a block may run one program after another, and programs of which axes of the grid."""
 
 from __future__ import annotations
 
-from ..ir.nodes import Call, Effect, Expr, For, If, Kernel, Return
+from ..ir.nodes import Call, Expr, For, If, Kernel, Return
 from ..ir.walk import bodies, expressions, statements, subexpressions, used_variables
 from .pointers import roots_of, roots_written
 from .ring_plan import RingPlan
 
 
-def order_of_programs(kernel: Kernel, loops: list[tuple[For, bool]], plan: RingPlan) -> tuple[int, ...]:
-    """The axes of the grid along which lie the programs that a block runs, the fastest first; () where it runs a single one.
+def axes_of_programs(kernel: Kernel, loops: list[tuple[For, bool]], plan: RingPlan) -> int:
+    """Along how many axes of the grid, from x on, lie the programs that a block runs one after another; 0 for a single one.
 
     It gains by several: the next one's loads start under this one's end. Programs must not talk to each other: no atomics, no
     loads of what is stored, no cooperative grid. Kernels that loop over programs themselves, or end early, stay as they are.
@@ -23,29 +23,18 @@ def order_of_programs(kernel: Kernel, loops: list[tuple[For, bool]], plan: RingP
         if ring.loop is loop.variable and ring.kind == "tma"
     ]
     if len(rings) != 1 or rings[0][1] or not programs_are_apart(kernel, plan):
-        return ()
+        return 0
     loop, _, ring = rings[0]
     if not _is_as_long_in_all(kernel, loop, plan):
-        return ()
-    axes = 1 + max(
-        (axis for s in statements(kernel.body) for expr in expressions(s) for axis in _axes(expr)), default=0
-    )
-    return _as_memory_lies(kernel, plan, axes) if ring.overlapped else (0,)
+        return 0
+    asked = {axis for s in statements(kernel.body) for expr in expressions(s) for axis in _axes(expr)}
+    return 1 + max(asked, default=0) if ring.overlapped else 1
 
 
 def _axes(expr: Expr) -> set[int]:
     """The axes along which an expression asks for the program's number."""
     parts = (part for part in subexpressions(expr) if isinstance(part, Call))
     return {int(part.attribute("axis")) for part in parts if part.op == "program_id"}
-
-
-def _as_memory_lies(kernel: Kernel, plan: RingPlan, axes: int) -> tuple[int, ...]:
-    """The first axes in such an order that programs that follow each other store side by side."""
-    stores = [s.call for s in plan.replaced.values() if isinstance(s, Effect) and s.call.op == "box_store"]
-    found: dict[int, None] = {}
-    for start in reversed(stores[0].args[1:] if stores else ()):
-        found |= dict.fromkeys(sorted(_axes_behind(kernel, start, plan)[0]))
-    return tuple(found | dict.fromkeys(range(axes)))
 
 
 def _is_as_long_in_all(kernel: Kernel, loop: For, plan: RingPlan) -> bool:

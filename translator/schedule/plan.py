@@ -7,6 +7,7 @@ from ..frozen import frozen
 from ..ir.nodes import Variable
 from .block_copies import BlockCopy
 from .dot_plan import DotPlan
+from .instructions import MOST_OF_THREAD, REGISTER_FILE
 from .layout import Layout
 from .recomputed import Recomputed
 from .ring_plan import Rings
@@ -46,6 +47,7 @@ class Schedule:
       blocks_per_multiprocessor: how many the register allocation must leave room for; None leaves it to ptxas. 1 keeps
         ptxas from spilling in pursuit of an occupancy that the tiles rule out.
       wants_second_block: whether a schedule for two of them should be tried (`second_block.py`).
+      spare_registers: of a multiplying thread, beside those of tiles where these are most; negative where tiles want more.
     """
 
     layouts: dict[Variable, Layout]
@@ -63,6 +65,7 @@ class Schedule:
     block_copies: dict[Variable, BlockCopy]
     blocks_per_multiprocessor: int | None
     wants_second_block: bool
+    spare_registers: int
     options: Options
     target: Target
 
@@ -70,6 +73,12 @@ class Schedule:
     def functions(self) -> frozenset[Variable]:
         """Tiles that are functions of the register's index instead of arrays."""
         return self.recomputed.variables | self.late_loads
+
+    @property
+    def wants_more_warps(self) -> bool:
+        """Whether threads cannot hold their tiles for products, and twice as many would find registers for them."""
+        alone = self.options.maxnreg is None and 2 * self.num_threads * MOST_OF_THREAD <= REGISTER_FILE
+        return bool(self.dots) and self.spare_registers < 0 and alone
 
     @property
     def num_threads(self) -> int:

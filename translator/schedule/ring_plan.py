@@ -82,7 +82,7 @@ class Rings:
     maps: tuple[TensorMap, ...] = ()
     guards: tuple[str, ...] = ()
     reasons: tuple[str, ...] = ()  # why loads are not tensor copies, for the header
-    program_order: tuple[int, ...] = ()  # axes of the grid along which a block's programs lie, the fastest first
+    program_axes: int = 0  # along how many axes of the grid lie the programs of a block; 0 where it runs a single one
     once: bool = (
         False  # whether a block with tensor copies runs one program, and has no loop around the one that copies
     )
@@ -91,11 +91,6 @@ class Rings:
     def of(self, loop: Variable) -> Ring | None:
         """The ring of the loop with this variable."""
         return next((ring for ring in self.rings if ring.loop is loop), None)
-
-    @property
-    def program_axes(self) -> int:
-        """Along how many axes, from x on, the programs of a block lie; 0 where it runs a single one."""
-        return len(self.program_order)
 
     @property
     def persistent(self) -> bool:

@@ -45,7 +45,7 @@ from .dots import dot_statements, operand_of, plan_dots
 from .instructions import WGMMA_CAPABILITY
 from .outliving import Reads, find_reads
 from .own_stages import large_loads, may_load_ahead, own_loads, own_stages
-from .persistence import order_of_programs
+from .persistence import axes_of_programs
 from .pointers import pointer_sources, read_only_pointers, roots_of
 from .producer import producible, waits_for_grids
 from .read_ahead import Found, load_in_any_trip, take, without_numbers
@@ -77,10 +77,9 @@ def plan_rings(kernel: Kernel, options: Options, target: Target, most_stages: in
     if any(ring.kind == "tma" for ring in plan.rings):
         copy_stores(plan)
     repeated = sum(ring.kind == "tma" for ring in plan.rings) > 1
-    order = order_of_programs(kernel, loops, plan)
+    axes = axes_of_programs(kernel, loops, plan)
     rings = tuple(
-        replace(ring, counted=ring.counted or repeated or bool(order))
-        for ring in share_rings(plan.rings, plan.replaced)
+        replace(ring, counted=ring.counted or repeated or axes > 0) for ring in share_rings(plan.rings, plan.replaced)
     )
     body = with_replaced(kernel.body, plan.replaced, plan.added)
     folded = _sources(kernel, [s for s in statements(kernel.body) if id(s) in plan.replaced])
@@ -90,8 +89,8 @@ def plan_rings(kernel: Kernel, options: Options, target: Target, most_stages: in
         maps=tuple(plan.maps.values()),
         guards=tuple(plan.guards),
         reasons=tuple(plan.reasons),
-        program_order=order,
-        once=not order and not repeats,
+        program_axes=axes,
+        once=not axes and not repeats,
         folded=frozenset(folded),
     )
     return replace(kernel, body=body), found
@@ -145,7 +144,7 @@ def top_statements(block: tuple[Statement, ...]) -> Iterator[Statement]:
 
 def _plan_loop(plan: RingPlan, loop: For, nested: bool, most_stages: int, reads: Reads) -> None:
     outside = reads.outside(loop)
-    if plan.options.num_stages < 2 or loop.variable in outside:
+    if loop.variable in outside:
         return
     if any(waits_for_grids(statement) for statement in statements(loop.body)):
         return  # what an earlier grid writes must not be loaded ahead of the wait for it
@@ -183,7 +182,7 @@ def _plan_loop(plan: RingPlan, loop: For, nested: bool, most_stages: int, reads:
     ahead, tiles = take(plan, moved), tuple(one.statement.target for one in moved)
     own = without_numbers(plan, own_loads(plan, loop, top), moved)
     held = tuple(one.statement.target for one in own)
-    stages = min(plan.options.num_stages, most_stages)
+    stages = min(max(plan.options.num_stages, LEAST_STAGES), most_stages)
     if held and not moved:
         stages = min(own_stages(plan, loop, held), most_stages - 1)
     if (moved or held) and stages:

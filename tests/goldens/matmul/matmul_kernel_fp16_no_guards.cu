@@ -95,8 +95,7 @@ __device__ __forceinline__ int swizzled(int line, int element)
 {
     constexpr int CHUNK = 16 / sizeof(T), MOST = 128 / sizeof(T);
     constexpr int LINE = WIDTH < MOST ? WIDTH : MOST, CHUNKS = LINE / CHUNK;
-    const int chunk = element % LINE / CHUNK ^ line * CHUNKS / 8 % CHUNKS;
-    return ((element / LINE * LINES + line) * CHUNKS + chunk) * CHUNK + element % CHUNK;
+    return (element / LINE * LINES + line) * LINE + (element % LINE ^ line * CHUNKS / 8 % CHUNKS * CHUNK);
 }
 
 // 32-bit address in shared memory, as PTX wants it.
