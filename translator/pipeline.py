@@ -143,6 +143,7 @@ def _fitted(kernel: Kernel, options: Options, target: Target) -> tuple[Kernel, F
     from .diagnostics import OutOfResources
     from .schedule.early_loads import with_early_loads
     from .schedule.early_products import serves, with_early_products
+    from .schedule.own_stages import loads_more, may_load_more
 
     written, kernel = kernel, _prepared(kernel, options, target)
     plain = _in_blocks(kernel, options, target)
@@ -153,10 +154,13 @@ def _fitted(kernel: Kernel, options: Options, target: Target) -> tuple[Kernel, F
     in_turns = any(array.turn for array in plain[3].dynamic_shared)
     early = kernel if in_turns else with_early_loads(kernel, dots.staged)
     early = with_early_products(early, lambda dot: id(dot) in dots.plans and dots.plans[id(dot)].runs_by_itself)
-    if early is kernel:
+    if early is not kernel:
+        found = _in_blocks(early, options, target)
+        kernel, plain = (early, found) if serves(found[2], plain[2]) else (kernel, plain)
+    if not may_load_more(plain[0], plain[2]):
         return plain
-    found = _in_blocks(early, options, target)
-    return found if serves(found[2], plain[2]) else plain
+    more = _in_blocks(kernel, options, target, small_loads=True)
+    return more if loads_more(more[2], plain[2]) else plain
 
 
 def _first_plan(kernel: Kernel, options: Options, target: Target) -> Dots:
@@ -170,7 +174,9 @@ def _first_plan(kernel: Kernel, options: Options, target: Target) -> Dots:
     return plan_dots(kernel, find_facts(kernel), options, target)
 
 
-def _in_blocks(kernel: Kernel, options: Options, target: Target) -> tuple[Kernel, Facts, Schedule, Unit]:
+def _in_blocks(
+    kernel: Kernel, options: Options, target: Target, small_loads: bool = False
+) -> tuple[Kernel, Facts, Schedule, Unit]:
     """Facts, decisions and unit of a kernel, for two blocks on a multiprocessor where these pay and fit.
 
     Raises:
@@ -179,17 +185,19 @@ def _in_blocks(kernel: Kernel, options: Options, target: Target) -> tuple[Kernel
     from .diagnostics import OutOfResources
     from .schedule.second_block import half_of, serves_two
 
-    found = _with_room(kernel, options, target, blocks=1)
+    found = _with_room(kernel, options, target, 1, small_loads)
     if found[2].wants_second_block:
         try:
-            smaller = _with_room(kernel, options, half_of(target), blocks=2)
+            smaller = _with_room(kernel, options, half_of(target), 2, small_loads)
             found = smaller if serves_two(smaller[2], found[2]) else found
         except OutOfResources:
             pass
     return found
 
 
-def _with_room(kernel: Kernel, options: Options, target: Target, blocks: int) -> tuple[Kernel, Facts, Schedule, Unit]:
+def _with_room(
+    kernel: Kernel, options: Options, target: Target, blocks: int, small_loads: bool
+) -> tuple[Kernel, Facts, Schedule, Unit]:
     """The same with as many stages in its rings as shared memory has room for.
 
     Where there is room for no ring, or not even for the kernel without one, arrays of single statements share their memory.
@@ -206,7 +214,7 @@ def _with_room(kernel: Kernel, options: Options, target: Target, blocks: int) ->
     most = stages = max(options.num_stages, MOST_STAGES)
     in_turns = False
     while True:
-        planned, rings = plan_rings(kernel, options, target, stages)
+        planned, rings = plan_rings(kernel, options, target, stages, small_loads)
         facts = find_facts(planned)
         schedule = choose_layouts(planned, facts, options, target, rings, blocks)
         try:

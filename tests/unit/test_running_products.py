@@ -172,3 +172,10 @@ def test_sums_that_no_thread_can_hold_get_twice_the_warps(run_everywhere: Any) -
     out = np.full((128, 128), np.nan, np.float32)
     *_, out = run_everywhere(two_large_sums, (1,), a, b, out, 96, BM=128, BN=128, BK=32, num_warps=4)
     np.testing.assert_array_equal(out, 2 * (a.astype(float) @ b.astype(float)) ** 2)
+
+
+def test_small_loads_go_ahead_where_registers_are_left() -> None:
+    signature = f"{POINTERS}, i32:16, 128, 32, 64"
+    text = gradients.translate(signature, num_warps=8).source
+    assert "stats = tl.load(stats_ptr + columns)    (its copies, made ahead)" in text
+    assert "stats_ahead" not in gradients.translate(signature, num_warps=4).source  # two blocks, no register left

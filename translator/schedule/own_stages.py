@@ -8,9 +8,11 @@ goes the same way: it is one element that all threads hold, and loaded in its tu
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from ..analysis.structured import is_elementwise
-from ..ir.nodes import Assign, Call, For, Literal, Statement, Variable
+from ..ir.nodes import Assign, Call, For, Kernel, Literal, Statement, Variable
 from ..ir.walk import statements, used_variables
 from ..language.dtypes import PointerType
 from .layout import Layout, blocked, padded
@@ -20,9 +22,13 @@ from .recomputed import choose_recomputed, is_exchange
 from .registers import blocks_that_fit, peak_registers
 from .ring_plan import RingPlan
 
+if TYPE_CHECKING:
+    from .plan import Schedule
+
 LANES = 32
 FEW_BLOCKS = 2  # with more blocks on a multiprocessor, one loads while another computes
 SHARED_FOR_REDUCTIONS = 4096  # bytes of a block that stages leave to reductions that end in one number
+ROOM_FOR_ADDRESSES = 40  # registers that a thread has beside its tiles: it takes about half of them to load ahead
 LEAST_BYTES = 4096  # of a stage, in a loop without dots: less is on its way soon enough
 
 
@@ -49,9 +55,38 @@ def own_loads(plan: RingPlan, loop: For, top: list[Statement]) -> list[Found]:
 def large_loads(own: list[Found]) -> list[Found]:
     """The loads, if tiles among them are so large that it pays beside tensor copies: weights that a dot's operand is made of.
 
-    A row of statistics is there soon enough.
+    A row of statistics is there soon enough, unless the loop has several products, which wait for one another, and registers to
+    spare (`loads_more`).
     """
     return own if any(_tile_bytes(one.statement.target) >= LEAST_BYTES for one in own) else []
+
+
+def several_products(block: Iterable[Statement]) -> bool:
+    """Whether there is more than one dot in a block."""
+    values = [s.value for s in block if isinstance(s, Assign)]
+    return sum(isinstance(value, Call) and value.op == "dot" for value in values) > 1
+
+
+def may_load_more(kernel: Kernel, schedule: Schedule) -> bool:
+    """Whether a loop of tensor copies with several products has small loads, and registers for the addresses of their places."""
+    copied = {ring.loop for ring in schedule.rings.rings if ring.kind == "tma" and not ring.own}
+    if schedule.spare_registers < ROOM_FOR_ADDRESSES or not copied:
+        return False
+    loops = [s.body for s in statements(kernel.body) if isinstance(s, For) and s.variable in copied]
+    values = [s.value for body in loops if several_products(body) for s in body if isinstance(s, Assign)]
+    return any(isinstance(value, Call) and value.op == "load" for value in values)
+
+
+def loads_more(more: Schedule, less: Schedule) -> bool:
+    """Whether a plan with small loads ahead has any, and pays with nothing but stages, of which there are enough."""
+
+    def rest(plan: Schedule) -> list[tuple[Variable, bool]]:
+        return [(ring.loop, ring.stagger is not None) for ring in plan.rings.rings]
+
+    own = [[ring.own for ring in plan.rings.rings] for plan in (more, less)]
+    enough = all(ring.stages >= FEW_BLOCKS for ring in more.rings.rings)
+    same = rest(more) == rest(less) and more.blocks_per_multiprocessor == less.blocks_per_multiprocessor
+    return same and enough and own[0] != own[1]
 
 
 def _tile_bytes(variable: Variable) -> int:

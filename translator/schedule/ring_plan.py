@@ -144,4 +144,5 @@ class RingPlan:
     settled: frozenset[Variable]  # scalars from memory, of which the kernel may make tensor maps
     added: dict[tuple[int, bool], list[Statement]] = field(default_factory=dict)  # what makes them: see `with_replaced`
     last_key: int = 0  # of the variables so far
+    small_loads: bool = False
     blocks: int | None = None  # that fit on a multiprocessor, once somebody has asked

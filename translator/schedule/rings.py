@@ -44,7 +44,7 @@ from .dot_plan import Dots
 from .dots import dot_statements, operand_of, plan_dots
 from .instructions import WGMMA_CAPABILITY
 from .outliving import Reads, find_reads
-from .own_stages import large_loads, may_load_ahead, own_loads, own_stages
+from .own_stages import large_loads, may_load_ahead, own_loads, own_stages, several_products
 from .persistence import axes_of_programs
 from .pointers import pointer_sources, read_only_pointers, roots_of
 from .producer import producible, waits_for_grids
@@ -58,8 +58,10 @@ MOST_STAGES = 8  # of tensor copies: more do not hide more latency
 LEAST_STAGES = 2  # with fewer nothing is loaded ahead
 
 
-def plan_rings(kernel: Kernel, options: Options, target: Target, most_stages: int) -> tuple[Kernel, Rings]:
-    """See the module docstring; `most_stages` bounds every ring."""
+def plan_rings(
+    kernel: Kernel, options: Options, target: Target, most_stages: int, small_loads: bool = False
+) -> tuple[Kernel, Rings]:
+    """See the module docstring; `most_stages` bounds every ring; `small_loads` go with those of several products, too."""
     loops = list(_loops(kernel.body, False))
     dots = any(True for _ in dot_statements(kernel))
     may_pay = dots or any(may_load_ahead(loop, list(top_statements(loop.body))) for loop, _ in loops)
@@ -69,7 +71,7 @@ def plan_rings(kernel: Kernel, options: Options, target: Target, most_stages: in
     plan = RingPlan(
         kernel, facts, plan_dots(kernel, facts, options, target), closed_forms(kernel, facts), options, target,
         pointer_sources(kernel), read_only_pointers(kernel), {}, [], {}, {}, {}, settled_scalars(kernel, facts),
-        last_key=max(v.key for s in statements(kernel.body) for v in assigned_variables(s)),
+        last_key=max(v.key for s in statements(kernel.body) for v in assigned_variables(s)), small_loads=small_loads,
     )  # fmt: skip
     reads = find_reads(kernel, facts)
     for loop, nested in loops:
@@ -159,7 +161,8 @@ def _plan_loop(plan: RingPlan, loop: For, nested: bool, most_stages: int, reads:
                 plan, statement, box, boxed_tile(plan, statement.target, box), loop.variable
             )
         tiles = (*(statement.target for statement in loads), *read_boxes(plan, loop, top))
-        own = large_loads(without_numbers(plan, own_loads(plan, loop, top), []))
+        own = without_numbers(plan, own_loads(plan, loop, top), [])
+        own = own if plan.small_loads and several_products(top) else large_loads(own)
         own = [one for one in own if id(one.statement) not in plan.replaced]
         ahead = take(plan, own)
         held = tuple(one.statement.target for one in own)
