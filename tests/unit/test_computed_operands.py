@@ -221,3 +221,25 @@ def test_where_operands_stay_as_they_were(signature: str, why: str) -> None:
     translation = planned(weights, signature, num_warps=8)
     assert not any(plan.exchanged or plan.fragment for plan in translation.schedule.dots.values()), why
     assert not any(ring.kind == "tma" and len(ring.tiles) > 1 for ring in translation.schedule.rings.rings), why
+
+
+@triton.jit
+def two_sums(a_ptr, w_ptr, u_ptr, c_ptr, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    rows, cols = tl.program_id(0) * BM + tl.arange(0, BM), tl.program_id(1) * BN + tl.arange(0, BN)
+    first, second = tl.zeros((BM, BN), tl.float32), tl.zeros((BM, BN), tl.float32)
+    for start in range(0, K, BK):
+        k = start + tl.arange(0, BK)
+        a = tl.load(a_ptr + rows[:, None] * K + k[None, :], mask=(rows < M)[:, None] & (k < K)[None, :], other=0.0)
+        w = tl.load(w_ptr + k[:, None] * N + cols[None, :], mask=(k < K)[:, None] & (cols < N)[None, :], other=0)
+        u = tl.load(u_ptr + k[:, None] * N + cols[None, :], mask=(k < K)[:, None] & (cols < N)[None, :], other=0)
+        first = tl.dot(a, w.to(tl.bfloat16), first)
+        second = tl.dot(a, u.to(tl.bfloat16), second)
+    mask = (rows < M)[:, None] & (cols < N)[None, :]
+    tl.store(c_ptr + rows[:, None] * N + cols[None, :], (first * second).to(tl.bfloat16), mask=mask)
+
+
+def test_operands_of_two_products_leave_no_room_for_a_second_block() -> None:
+    signature = "*bf16:16, *i8:16, *i8:16, *bf16:16, i32:16, i32:16, i32:16, 64, 128, 64"
+    schedule = planned(two_sums, signature, num_warps=8).schedule
+    assert all(plan.exchanged and plan.rows_in_registers for plan in schedule.dots.values())
+    assert schedule.blocks_per_multiprocessor == 1  # ptxas would serialise the products, for want of registers

@@ -12,13 +12,14 @@ And where a block runs a single program, its first copies and its stores stand a
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ..artifact import Target
 from ..ir.nodes import Assign, Kernel
 from ..ir.walk import statements, used_variables
-from .dot_plan import Dots
+from .dot_plan import DotPlan, Dots
 from .instructions import OTHER_REGISTERS, REGISTER_FILE, WARPGROUP, consumer_registers, registers_at_start
 from .ring_plan import Rings
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from .plan import Schedule
 
 LANES = 32
+WORD_BYTES = 4  # of a register
 LEAST_STAGES = 2
 ROWS_OF_LANE = 2  # of the 64 of an instruction's sums
 RESERVED_BYTES = 1024  # of shared memory, that the hardware keeps for itself in every block
@@ -42,7 +44,9 @@ def wants_second_block(kernel: Kernel, rings: Rings, dots: Dots, peak: int, num_
         return waits and (peak + OTHER_REGISTERS) * num_warps * LANES * 2 <= REGISTER_FILE
     waits = any(ring.kind == "tma" and not ring.overlapped for ring in rings.rings) or _multiplies_again(kernel, dots)
     sums = max((ROWS_OF_LANE * plan.frame.registers(1) for plan in dots.plans.values()), default=0)
-    # ptxas compiles for the registers that threads start with, and wants the sums of an instruction among them.
+    # ptxas compiles for the registers that threads start with, and wants the sums of an instruction among them, and what
+    # instructions read.
+    sums += sum(_words(plan) for plan in dots.plans.values())
     compiles = sums + OTHER_REGISTERS <= registers_at_start(num_warps, 2)
     return (waits or rings.once) and compiles and peak + OTHER_REGISTERS <= consumer_registers(num_warps, 2)
 
@@ -57,6 +61,13 @@ def _multiplies_again(kernel: Kernel, dots: Dots) -> bool:
             if isinstance(statement, Assign) and id(statement) not in dots.plans:
                 found |= set(statement.targets) if found & set(used_variables(statement.value)) else set()
     return any(operand.variable in found for plan in dots.plans.values() for operand in (plan.a, plan.b))
+
+
+def _words(plan: DotPlan) -> int:
+    """Registers of an operand that is computed to be multiplied from them."""
+    if plan.fragment is None:
+        return 0
+    return math.prod(plan.fragment.register_shape()) * plan.rows.variable.type.dtype.itemsize // WORD_BYTES
 
 
 def serves_two(half: Schedule, whole: Schedule) -> bool:
