@@ -39,7 +39,7 @@ def blocks_along_x(programs: int, others: int, resident: int) -> int:
 
 @functools.lru_cache(maxsize=4096)
 def boxes(grid: Grid, resident: int) -> Grid:
-    """Blocks along each axis, for blocks that run every so manieth program along each.
+    """Blocks along each axis, for blocks that run every n-th program along each.
 
     As few rounds as can be, and of such numbers of blocks those that read the least at a time: x and y are taken to be rows
     and columns of products, z to count these. Programs one by one, where that takes more than an eighth fewer rounds.
