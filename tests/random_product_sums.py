@@ -150,45 +150,25 @@ def ragged(w: Writer, kind: str, even: frozenset[str]) -> str:
 
 
 def carried(w: Writer, kind: str, even: frozenset[str]) -> str:
-    """Operands that a trip takes over from the one before it: fetched ahead, or what the last dot left."""
+    """Operands that a trip takes over from the one before it, which has fetched them, or zeros at first."""
     grid = start(w, even)
-    a = operand(w, "a", kind, M_AXIS, K_AXIS, even, ways=("pointers", "pointers", "descriptor", "block"))
-    b = operand(w, "b", kind, K_AXIS, N_AXIS, even, ways=("pointers", "pointers", "descriptor", "block"))
+    ways = ("pointers", "pointers", "descriptor", "block")
+    a = operand(w, "a", kind, M_AXIS, K_AXIS, even - {"K"}, ways=ways)  # the last trip fetches what lies behind K
+    b = operand(w, "b", kind, K_AXIS, N_AXIS, even - {"K"}, ways=ways)
     at = w.indent
-    sums = w.types["sum"]
-    w.put(*a.before, *b.before, f"total = tl.zeros((BM, BN), {sums})", "k0 = 0")
-    which = w.pick((a,), (b,), (a, b))
-    first = w.pick("load", "zeros") if len(which) == 1 else "load"
-    for one in which:
-        name = "a" if one is a else "b"
-        if first == "zeros":
-            shape = "(BM, BK)" if one is a else "(BK, BN)"
-            w.put(f"{name} = tl.zeros({shape}, {kind})")
-        else:
-            w.put(*one.text.split("\n"))
-    w.put(w.pick("for t in range(tl.cdiv(K, BK)):", "for t in range(0, tl.cdiv(K, BK)):"))
-    rest = [one for one in (a, b) if not any(one is other for other in which)]
-    if first == "zeros":
-        w.put("k0 = t * BK")
-    for one in rest:
-        w.put("k0 = t * BK") if first != "zeros" else None
-        w.put(*one.text.split("\n"))
-    w.put(dot(w, kind, "a", "b", "total"))
-    if first == "zeros":
-        w.put(*[line for one in which for line in one.text.split("\n")])
+    w.put(*a.before, *b.before, f"total = tl.zeros((BM, BN), {w.types['sum']})", "k0 = 0")
+    taken, rest = w.pick(((a,), (b,)), ((b,), (a,)), ((a, b), ()))
+    late = bool(rest) and w.chance(0.5)
+    if late:
+        w.put(f"a = tl.zeros((BM, BK), {kind})" if taken == (a,) else f"b = tl.zeros((BK, BN), {kind})")
     else:
+        tiles(w, *taken)
+    w.put(w.pick("for t in range(tl.cdiv(K, BK)):", "for t in range(0, tl.cdiv(K, BK)):"), "k0 = t * BK")
+    tiles(w, *rest)
+    w.put(dot(w, kind, "a", "b", "total"))
+    if not late:
         w.put("k0 = (t + 1) * BK")
-        for one in which:
-            limits = {"a": ("m[:, None] < M", "[None, :]"), "b": ("n[None, :] < N", "[:, None]")}
-            name = "a" if one is a else "b"
-            if "mask=" in one.text or "desc" in one.text or "block" in one.text:
-                text = one.text
-            else:  # what lies behind K must not be read
-                text = one.text.split("\n")
-                inside = f", mask=((k0 + k){limits[name][1]} < K) & ({limits[name][0]}), other=0.0)"
-                text[0] = text[0][:-1] + inside
-                text = "\n".join(text)
-            w.put(*text.split("\n"))
+    tiles(w, *taken)
     w.leave(at)
     finish(w, even)
     return grid

@@ -56,3 +56,9 @@ def test_the_files_that_code_speaks_of_exist() -> None:
                 [] if any((place / file).is_file() for place in places) else [f"{path.relative_to(ROOT)}: {file}"]
             )
     assert missing == []
+
+
+def test_every_variable_of_the_environment_is_documented() -> None:
+    names = {name for path in CODE for name in re.findall(r"\bTILEWRIGHT_[A-Z_]+\b", path.read_text("utf-8"))}
+    documents = (ROOT / "README.md").read_text("utf-8") + (ROOT / "CONTRIBUTING.md").read_text("utf-8")
+    assert set(re.findall(r"\bTILEWRIGHT_[A-Z_]+\b", documents)) == names

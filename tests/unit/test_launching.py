@@ -91,19 +91,15 @@ def test_persistent_kernels_get_no_more_blocks_than_fit(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("axes", "expected"),
     [
-        (2, [(2, 1, 64, 4, 4), (15, 1, 7, 3, 5), (1, 1, 1, 1, 1)]),
-        (3, [(132, 1, 1, 4, 4, 64), (105, 1, 1, 3, 5, 7), (1,) * 6]),
+        (2, [(1, 2, 64, 4, 4), (3, 5, 7, 3, 5), (1, 1, 1, 1, 1)]),
+        (3, [(4, 4, 8, 4, 4, 64), (3, 5, 7, 3, 5, 7), (1,) * 6]),
     ],
 )
 def test_programs_of_several_axes_share_blocks(axes: int, expected: list[tuple[int, ...]], tmp_path: Path) -> None:
     code = (
         "from test_launching import artifact\nfrom tilewright.runtime.launcher import Launcher\n"
-        "from tilewright.diagnostics import GridError\n"
         f"launcher = Launcher(artifact(tensor_maps=(), program_axes={axes}), 0x4000, 0)\n"
         "for grid in ((4, 4, 64), (3, 5, 7), (1, 1, 1)): launcher.launch_anywhere(*grid, 0, (16, 2, 3, 1.0))\n"
-        "try: launcher.launch_anywhere(70000, 65535, 1, 0, (16, 2, 3, 1.0))\n"
-        "except GridError as error: assert 'has 4587450000 programs' in str(error)\n"
-        "else: raise AssertionError\n"
     )
     launches = with_stub(code, tmp_path, (8, 4, 8, 4, *(4,) * axes))
     counts = [tuple(int.from_bytes(bytes.fromhex(word), "little") for word in words[10:]) for words in launches]

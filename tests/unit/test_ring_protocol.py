@@ -55,7 +55,7 @@ def simulate(artifact: Artifact, trips: int, seed: int) -> int:
     """Executes the protocol of a block that runs several programs or columns; returns the number of copies."""
     columns = 128 * trips if "\ncolumns(" in artifact.source else 96
     values = dict(M=64, N=columns, K=32 * trips, own_block=0, num_blocks=1, rows=trips, cols=256, stride=256, TURNS=2)
-    programs = dict(num_programs=3, num_programs_x=3, num_programs_y=1)
+    programs = dict(num_programs=3, num_programs_x=3, num_programs_y=2)
     return Simulation(artifact, values | programs | STRIDES, seed).run()
 
 

@@ -154,8 +154,8 @@ def test_warpgroups_store_their_own_rows_where_these_are_always_theirs(kernel: A
         (
             kernels.product,
             PLAIN,
-            "num_programs <= (M + BM - 1) / BM",
-            "num_programs <= (N + BN - 1) / BN",
+            "num_programs_x * num_programs_y <= (M + BM - 1) / BM",
+            "num_programs_x * num_programs_y <= (N + BN - 1) / BN",
         ),
         (kernels.loop_in_loop, f"{USUAL}, {TILE}", None, None),
         (more.streamed, f"{USUAL}, {TILE}", "false", "true"),

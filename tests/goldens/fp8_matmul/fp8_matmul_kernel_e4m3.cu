@@ -7,8 +7,8 @@
 //              multiples of 16; c_desc_stride_0: long long, a multiple of 8; a_scale_ptr, b_scale_ptr: const
 //              float*, 16-byte aligned
 //   constexpr  BLOCK_M = 128, BLOCK_N = 128, BLOCK_K = 128
-//   launch     grid (blocks, 1, 1), block (384, 1, 1), dynamic shared memory 230400 bytes
-//              each block takes every gridDim.x-th of num_programs programs, y fastest, the first blockIdx.x
+//   launch     grid (blocks, blocks, 1), block (384, 1, 1), dynamic shared memory 230400 bytes
+//              along each axis a block takes every gridDim-th program, the first blockIdx
 //   maps       a_map: a_desc [a_desc_shape_0, a_desc_shape_1], strides in bytes [a_desc_stride_0 * 1]; box
 //              [128, 128], 128-byte swizzle
 //              b_map: b_desc [b_desc_shape_0, b_desc_shape_1], strides in bytes [b_desc_stride_0 * 1]; box
@@ -343,31 +343,33 @@ fp8_matmul_kernel(const __nv_fp8_e4m3* a_desc, int a_desc_shape_0, int a_desc_sh
         mbarrier_init_fence();
     }
 
-    const int num_programs = num_programs_x * num_programs_y;
-
     if (tid >= NUM_THREADS) {   // the last warpgroup loads: one of its threads starts all copies
         warpgroup_shrink<PRODUCER_REGS>();
         if (tid < READY_THREADS) named_barrier_arrive(READY_BARRIER, READY_THREADS);   // the first warp
         if (tid == NUM_THREADS) {
             // L2 need not keep what only one program reads.
-            const auto a_policy = l2_policy(num_programs <= (a_desc_shape_0 + A_ROWS - 1) / A_ROWS);
-            const auto b_policy = l2_policy(num_programs <= (b_desc_shape_0 + B_ROWS - 1) / B_ROWS);
+            const auto a_policy =
+                l2_policy(num_programs_x * num_programs_y <= (a_desc_shape_0 + A_ROWS - 1) / A_ROWS);
+            const auto b_policy =
+                l2_policy(num_programs_x * num_programs_y <= (b_desc_shape_0 + B_ROWS - 1) / B_ROWS);
             int filled = 0;   // stages so far, over all loops
-            for (int program = blockIdx.x; program < num_programs; program += gridDim.x) {
-                const int program_x = program / num_programs_y;
-                const int program_y = program % num_programs_y;
-                // L18: row, column = tl.program_id(0) * BLOCK_M, tl.program_id(1) * BLOCK_N
-                const int row = program_x * BLOCK_M;
-                const int column = program_y * BLOCK_N;
-                // L20: for k in range(0, K, BLOCK_K):    (the loading thread's part)
-                for (int k = 0; k < K; k += BLOCK_K, ++filled) {
-                    const int stage = filled % NUM_STAGES;
-                    mbarrier_wait(&empty[stage], filled / NUM_STAGES % 2 ^ 1);   // the stage is free again
-                    mbarrier_arrive_expect(&full[stage], STAGE_BYTES);   // what the copies below will bring
-                    // L21: a = a_desc.load([row, k])
-                    tma_load_2d(a[stage], a_map, row, k, &full[stage], a_policy);
-                    // L22: b = b_desc.load([column, k])
-                    tma_load_2d(b[stage], b_map, column, k, &full[stage], b_policy);
+            for (int program_y = blockIdx.y; program_y < num_programs_y; program_y += gridDim.y) {
+                for (int program_x = blockIdx.x; program_x < num_programs_x; program_x += gridDim.x) {
+                    // L18: row, column = tl.program_id(0) * BLOCK_M, tl.program_id(1) * BLOCK_N
+                    const int row = program_x * BLOCK_M;
+                    const int column = program_y * BLOCK_N;
+                    // L20: for k in range(0, K, BLOCK_K):    (the loading thread's part)
+                    for (int k = 0; k < K; k += BLOCK_K, ++filled) {
+                        const int stage = filled % NUM_STAGES;
+                        // the stage is free again
+                        mbarrier_wait(&empty[stage], filled / NUM_STAGES % 2 ^ 1);
+                        // what the copies below will bring
+                        mbarrier_arrive_expect(&full[stage], STAGE_BYTES);
+                        // L21: a = a_desc.load([row, k])
+                        tma_load_2d(a[stage], a_map, row, k, &full[stage], a_policy);
+                        // L22: b = b_desc.load([column, k])
+                        tma_load_2d(b[stage], b_map, column, k, &full[stage], b_policy);
+                    }
                 }
             }
         }
@@ -375,76 +377,76 @@ fp8_matmul_kernel(const __nv_fp8_e4m3* a_desc, int a_desc_shape_0, int a_desc_sh
         warpgroup_grow<CONSUMER_REGS>();
         named_barrier_sync(READY_BARRIER, READY_THREADS);   // the mbarriers are initialised
         int used = 0;   // stages so far, over all loops
-        for (int program = blockIdx.x; program < num_programs; program += gridDim.x) {
-            const int program_x = program / num_programs_y;
-            const int program_y = program % num_programs_y;
-            // L18 again, for the multiplying warps.
-            const int row = program_x * BLOCK_M;
-            const int column = program_y * BLOCK_N;
-            // L19: accumulator = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
-            float accumulator[ROWS][COLS] = {};
-            // L20: for k in range(0, K, BLOCK_K):    (the multiplying warps' part)
-            if (K > 0) {   // ptxas serialises products if a way leads around the wait for them
-                for (int k = 0; k < K; k += BLOCK_K, ++used) {
-                    const int stage = used % NUM_STAGES;
-                    mbarrier_wait(&full[stage], used / NUM_STAGES % 2);   // the tiles have arrived
-                    // L23: accumulator = tl.dot(a, b.T, accumulator)
-                    const auto a_operand = wgmma_descriptor<SWIZZLE>(a[stage] + warpgroup * A_PART);
-                    const auto b_operand = wgmma_descriptor<SWIZZLE>(b[stage]);
-                    wgmma_fence();
-                    #pragma unroll
-                    for (int kk = 0; kk < A_COLS; kk += MMA_K) {
-                        wgmma_m64n128k32(accumulator, a_operand + kk / CHUNK, b_operand + kk / CHUNK);
+        for (int program_y = blockIdx.y; program_y < num_programs_y; program_y += gridDim.y) {
+            for (int program_x = blockIdx.x; program_x < num_programs_x; program_x += gridDim.x) {
+                // L18 again, for the multiplying warps.
+                const int row = program_x * BLOCK_M;
+                const int column = program_y * BLOCK_N;
+                // L19: accumulator = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
+                float accumulator[ROWS][COLS] = {};
+                // L20: for k in range(0, K, BLOCK_K):    (the multiplying warps' part)
+                if (K > 0) {   // ptxas serialises products if a way leads around the wait for them
+                    for (int k = 0; k < K; k += BLOCK_K, ++used) {
+                        const int stage = used % NUM_STAGES;
+                        mbarrier_wait(&full[stage], used / NUM_STAGES % 2);   // the tiles have arrived
+                        // L23: accumulator = tl.dot(a, b.T, accumulator)
+                        const auto a_operand = wgmma_descriptor<SWIZZLE>(a[stage] + warpgroup * A_PART);
+                        const auto b_operand = wgmma_descriptor<SWIZZLE>(b[stage]);
+                        wgmma_fence();
+                        #pragma unroll
+                        for (int kk = 0; kk < A_COLS; kk += MMA_K) {
+                            wgmma_m64n128k32(accumulator, a_operand + kk / CHUNK, b_operand + kk / CHUNK);
+                        }
+                        wgmma_commit();
+                        wgmma_wait<1>();   // the products before these are complete, and their stage is free
+                        if (k > 0 && lane == 0) mbarrier_arrive(&empty[(used - 1) % NUM_STAGES]);
                     }
-                    wgmma_commit();
-                    wgmma_wait<1>();   // the products before these are complete, and their stage is free
-                    if (k > 0 && lane == 0) mbarrier_arrive(&empty[(used - 1) % NUM_STAGES]);
+                    wgmma_wait<0>();   // all products are complete
+                    wgmma_pin(accumulator);
+                    if (lane == 0) mbarrier_arrive(&empty[(used - 1) % NUM_STAGES]);
                 }
-                wgmma_wait<0>();   // all products are complete
-                wgmma_pin(accumulator);
-                if (lane == 0) mbarrier_arrive(&empty[(used - 1) % NUM_STAGES]);
-            }
 
-            // L25: offs_m, offs_n = row + tl.arange(0, BLOCK_M), column + tl.arange(0, BLOCK_N)
-            int offs_m[ROWS];
-            #pragma unroll
-            for (int r = 0; r < ROWS; ++r) offs_m[r] = row + accumulator_row + r * 8;
-            int offs_n[VECS];   // the first of each vector
-            #pragma unroll
-            for (int v = 0; v < VECS; ++v) offs_n[v] = column + (v * COL_THREADS + col) * VEC;
-            // L26: a_scale = tl.load(a_scale_ptr + offs_m, mask=offs_m < M, other=0.0)
-            float a_scale[ROWS];
-            #pragma unroll
-            for (int r = 0; r < ROWS; ++r) a_scale[r] = offs_m[r] < M ? a_scale_ptr[offs_m[r]] : 0.0f;
-            // L27: b_scale = tl.load(b_scale_ptr + offs_n, mask=offs_n < N, other=0.0)
-            float b_scale[COLS];
-            #pragma unroll
-            for (int v = 0; v < VECS; ++v) {
-                load_vec_if<VEC>(&b_scale[v * VEC], b_scale_ptr + offs_n[v], offs_n[v] < N, 0.0f);
-            }
-            // L28: c = accumulator * a_scale[:, None] * b_scale[None, :]
-            float c[ROWS][COLS];
-            #pragma unroll
-            for (int r = 0; r < ROWS; ++r) {
+                // L25: offs_m, offs_n = row + tl.arange(0, BLOCK_M), column + tl.arange(0, BLOCK_N)
+                int offs_m[ROWS];
                 #pragma unroll
-                for (int j = 0; j < COLS; ++j) c[r][j] = accumulator[r][j] * a_scale[r] * b_scale[j];
-            }
-            // L29: c_desc.store([row, column], c.to(tl.bfloat16))
-            __nv_bfloat16 stored[ROWS][COLS];
-            #pragma unroll
-            for (int r = 0; r < ROWS; ++r) round_pairs(stored[r], [&](int j) { return c[r][j]; });
-            #pragma unroll
-            for (int piece = 0; piece < STORE_PIECES; ++piece) {
-                const int buffer = piece % STORE_BUFFERS;
-                store_matrices<PIECE_WIDTH, BLOCK_M, PIECE_ELEMS>(c_shared[buffer], warp * 16,
-                        &stored[0][piece * PIECE_ELEMS], &stored[1][piece * PIECE_ELEMS]);
-                async_proxy_fence();   // tensor copies read through the asynchronous proxy
-                if (tid % WARPGROUP_SIZE == 0) tma_store_wait<0>();
-                // the piece is complete, and the other buffer has been copied out
-                named_barrier_sync(STORE_BARRIER + warpgroup, WARPGROUP_SIZE);
-                if (tid % WARPGROUP_SIZE == 0) {
-                    tma_store_2d(c_map, row + warpgroup * STORE_ROWS, column + piece * PIECE_WIDTH,
-                                 c_shared[buffer] + warpgroup * STORE_ROWS * PIECE_WIDTH);
+                for (int r = 0; r < ROWS; ++r) offs_m[r] = row + accumulator_row + r * 8;
+                int offs_n[VECS];   // the first of each vector
+                #pragma unroll
+                for (int v = 0; v < VECS; ++v) offs_n[v] = column + (v * COL_THREADS + col) * VEC;
+                // L26: a_scale = tl.load(a_scale_ptr + offs_m, mask=offs_m < M, other=0.0)
+                float a_scale[ROWS];
+                #pragma unroll
+                for (int r = 0; r < ROWS; ++r) a_scale[r] = offs_m[r] < M ? a_scale_ptr[offs_m[r]] : 0.0f;
+                // L27: b_scale = tl.load(b_scale_ptr + offs_n, mask=offs_n < N, other=0.0)
+                float b_scale[COLS];
+                #pragma unroll
+                for (int v = 0; v < VECS; ++v) {
+                    load_vec_if<VEC>(&b_scale[v * VEC], b_scale_ptr + offs_n[v], offs_n[v] < N, 0.0f);
+                }
+                // L28: c = accumulator * a_scale[:, None] * b_scale[None, :]
+                float c[ROWS][COLS];
+                #pragma unroll
+                for (int r = 0; r < ROWS; ++r) {
+                    #pragma unroll
+                    for (int j = 0; j < COLS; ++j) c[r][j] = accumulator[r][j] * a_scale[r] * b_scale[j];
+                }
+                // L29: c_desc.store([row, column], c.to(tl.bfloat16))
+                __nv_bfloat16 stored[ROWS][COLS];
+                #pragma unroll
+                for (int r = 0; r < ROWS; ++r) round_pairs(stored[r], [&](int j) { return c[r][j]; });
+                #pragma unroll
+                for (int piece = 0; piece < STORE_PIECES; ++piece) {
+                    const int buffer = piece % STORE_BUFFERS;
+                    store_matrices<PIECE_WIDTH, BLOCK_M, PIECE_ELEMS>(c_shared[buffer], warp * 16,
+                            &stored[0][piece * PIECE_ELEMS], &stored[1][piece * PIECE_ELEMS]);
+                    async_proxy_fence();   // tensor copies read through the asynchronous proxy
+                    if (tid % WARPGROUP_SIZE == 0) tma_store_wait<0>();
+                    // the piece is complete, and the other buffer has been copied out
+                    named_barrier_sync(STORE_BARRIER + warpgroup, WARPGROUP_SIZE);
+                    if (tid % WARPGROUP_SIZE == 0) {
+                        tma_store_2d(c_map, row + warpgroup * STORE_ROWS, column + piece * PIECE_WIDTH,
+                                     c_shared[buffer] + warpgroup * STORE_ROWS * PIECE_WIDTH);
+                    }
                 }
             }
         }
