@@ -128,8 +128,7 @@ def capture(run: Callable[[], Any]) -> torch.cuda.CUDAGraph:
         run()
     torch.cuda.synchronize()
     graph = torch.cuda.CUDAGraph()
-    # Threads of torch's own, which differentiate, may allocate meanwhile.
-    with torch.cuda.graph(graph, stream=side, capture_error_mode="thread_local"):
+    with torch.cuda.graph(graph, stream=side):
         run()
     return graph
 
