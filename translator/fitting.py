@@ -1,0 +1,128 @@
+"""The plan that fits the target: decisions that only a whole plan can judge.
+
+In: a kernel. Out: its `Plan`, that is, the kernel in the form that was scheduled, with facts, schedule and unit.
+
+How many stages and blocks have room, and whether it pays to start products or loads earlier, is known when the registers and the
+shared memory of a whole plan have been counted. So the plain plan is made first, and others that may take its place after it.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import replace
+
+from .analysis.facts import Facts, find_facts
+from .artifact import Options, Target
+from .diagnostics import OutOfResources
+from .frozen import frozen
+from .ir.nodes import Kernel
+from .lower.kernel import lower_kernel
+from .lower.unit import Unit
+from .schedule.copies import without_copies
+from .schedule.dots import dot_statements, plan_dots
+from .schedule.early_loads import with_early_loads
+from .schedule.early_products import serves, with_early_products
+from .schedule.joint_reductions import join_reductions
+from .schedule.layouts import choose_layouts
+from .schedule.loaded_names import with_loaded_names
+from .schedule.narrow_reductions import with_narrow_reductions
+from .schedule.operands import prepare_dots
+from .schedule.own_stages import loads_more, may_load_more
+from .schedule.plan import Schedule
+from .schedule.rings import LEAST_STAGES, MOST_STAGES, plan_rings
+from .schedule.second_block import half_of, serves_two
+from .schedule.settled_masks import with_settled_masks
+from .schedule.wraps import without_wraps
+
+
+@frozen
+class Plan:
+    """A kernel as it was scheduled, what is known of it, what was decided, and what is to be written."""
+
+    kernel: Kernel
+    facts: Facts
+    schedule: Schedule
+    unit: Unit
+
+
+def fitted(kernel: Kernel, options: Options, target: Target) -> Plan:
+    """The plan of a kernel: its loads and products as early as they can be where registers have room for that.
+
+    Where a thread cannot hold its tiles, and the multiprocessor has more registers than that many threads can have, the block
+    gets twice the warps that were asked for.
+
+    Raises:
+      OutOfResources: when the kernel does not fit at all.
+    """
+    written, kernel = kernel, _prepared(kernel, options, target)
+    plain = _in_blocks(kernel, options, target)
+    if plain.schedule.wants_more_warps:
+        with suppress(OutOfResources):
+            return fitted(written, replace(options, num_warps=2 * options.num_warps), target)
+    early = _with_early_work(kernel, plain, options, target)
+    if early is not kernel:
+        found = _in_blocks(early, options, target)
+        kernel, plain = (early, found) if serves(found.schedule, plain.schedule) else (kernel, plain)
+    if not may_load_more(plain.kernel, plain.schedule):
+        return plain
+    more = _in_blocks(kernel, options, target, small_loads=True)
+    return more if loads_more(more.schedule, plain.schedule) else plain
+
+
+def _prepared(kernel: Kernel, options: Options, target: Target) -> Kernel:
+    """The kernel without what only looks like work, in the form that the schedule takes."""
+    kernel = without_wraps(with_settled_masks(kernel))
+    kernel = with_loaded_names(without_copies(kernel))
+    kernel = prepare_dots(kernel, target)
+    kernel = with_narrow_reductions(kernel)
+    return join_reductions(kernel, options.num_warps)
+
+
+def _with_early_work(kernel: Kernel, plain: Plan, options: Options, target: Target) -> Kernel:
+    """The kernel with loads and products of its dots moved up; the same object where none moves."""
+    if not any(True for _ in dot_statements(kernel)):
+        return kernel
+    dots = plan_dots(kernel, find_facts(kernel), options, target)  # by themselves, whatever loads ahead
+    in_turns = any(array.turn for array in plain.unit.dynamic_shared)
+    early = kernel if in_turns else with_early_loads(kernel, dots.staged)
+    return with_early_products(early, lambda dot: id(dot) in dots.plans and dots.plans[id(dot)].runs_by_itself)
+
+
+def _in_blocks(kernel: Kernel, options: Options, target: Target, small_loads: bool = False) -> Plan:
+    """The plan for two blocks on a multiprocessor where these pay and fit, else for one.
+
+    Raises:
+      OutOfResources: when the kernel does not fit at all.
+    """
+    found = _with_room(kernel, options, target, 1, small_loads)
+    if found.schedule.wants_second_block:
+        with suppress(OutOfResources):
+            smaller = _with_room(kernel, options, half_of(target), 2, small_loads)
+            return smaller if serves_two(smaller.schedule, found.schedule) else found
+    return found
+
+
+def _with_room(kernel: Kernel, options: Options, target: Target, blocks: int, small_loads: bool) -> Plan:
+    """The plan with as many stages in its rings as shared memory has room for.
+
+    Where there is room for no ring, or not even for the kernel without one, arrays of single statements share their memory.
+
+    Raises:
+      OutOfResources: when the kernel does not fit even so.
+    """
+    most = stages = max(options.num_stages, MOST_STAGES)
+    in_turns = False
+    while True:
+        planned, rings = plan_rings(kernel, options, target, stages, small_loads)
+        facts = find_facts(planned)
+        schedule = choose_layouts(planned, facts, options, target, rings, blocks)
+        try:
+            return Plan(planned, facts, schedule, lower_kernel(planned, facts, schedule, in_turns))
+        except OutOfResources:
+            fewer = max((ring.stages for ring in rings.rings), default=1) - 1
+            if fewer >= LEAST_STAGES or (in_turns and rings.rings and blocks == 1):
+                stages = fewer
+            elif not in_turns:
+                stages, in_turns = most, True
+            else:
+                raise
