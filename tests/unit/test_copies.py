@@ -56,7 +56,7 @@ def source_of(kernel: Any, signature: str) -> Any:
     return translate(kernel, parse_signature(kernel, signature), Options(), find_target("sm_90a"))
 
 
-SIGNATURE = "*fp16:16, *fp16:16, *fp16:16, i32, i32, i32, i32:16, i32:16, i32:16, 64, 32, 3"
+SIGNATURE = "*fp16:16, *fp16:16, *fp16:16, i32, i32:16, i32, i32:16, i32:16, i32:16, 64, 32, 3"
 
 
 def test_names_assigned_again_in_a_loop_hide_no_box() -> None:
