@@ -18,6 +18,7 @@ from .frozen import frozen
 from .ir.nodes import Kernel
 from .lower.kernel import lower_kernel
 from .lower.unit import Unit
+from .schedule import rings
 from .schedule.copies import without_copies
 from .schedule.dots import dot_statements, plan_dots
 from .schedule.early_loads import with_early_loads
@@ -29,7 +30,6 @@ from .schedule.narrow_reductions import with_narrow_reductions
 from .schedule.operands import prepare_dots
 from .schedule.own_stages import loads_more, may_load_more
 from .schedule.plan import Schedule
-from .schedule.rings import LEAST_STAGES, MOST_STAGES, plan_rings
 from .schedule.second_block import half_of, serves_two
 from .schedule.settled_masks import with_settled_masks
 from .schedule.wraps import without_wraps
@@ -110,17 +110,17 @@ def _with_room(kernel: Kernel, options: Options, target: Target, blocks: int, sm
     Raises:
       OutOfResources: when the kernel does not fit even so.
     """
-    most = stages = max(options.num_stages, MOST_STAGES)
+    most = stages = max(options.num_stages, rings.MOST_STAGES)
     in_turns = False
     while True:
-        planned, rings = plan_rings(kernel, options, target, stages, small_loads)
+        planned, chosen = rings.plan_rings(kernel, options, target, stages, small_loads)
         facts = find_facts(planned)
-        schedule = choose_layouts(planned, facts, options, target, rings, blocks)
+        schedule = choose_layouts(planned, facts, options, target, chosen, blocks)
         try:
             return Plan(planned, facts, schedule, lower_kernel(planned, facts, schedule, in_turns))
         except OutOfResources:
-            fewer = max((ring.stages for ring in rings.rings), default=1) - 1
-            if fewer >= LEAST_STAGES or (in_turns and rings.rings and blocks == 1):
+            fewer = max((ring.stages for ring in chosen.rings), default=1) - 1
+            if fewer >= rings.LEAST_STAGES or (in_turns and chosen.rings and blocks == 1):
                 stages = fewer
             elif not in_turns:
                 stages, in_turns = most, True
