@@ -7,6 +7,7 @@ tensors in arithmetic only; everywhere else a literal is first given the type th
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable
 from functools import reduce
 
@@ -232,7 +233,9 @@ def extremum(operands: tuple[Operand, ...]) -> Resolved:
 
 def selection(operands: tuple[Operand, ...]) -> Resolved:
     """`where`: a condition and two values of a common type; pointers of one type too."""
-    values = operands[1:]
+    condition, values = operands[0].element, operands[1:]
+    if isinstance(condition, DType) and not condition.is_bool():
+        warnings.warn(f"the condition of tl.where is of type {condition}: write condition != 0", stacklevel=2)
     if any(isinstance(value.element, PointerType) for value in values):
         if values[0].element != values[1].element:
             raise DTypeError(f"tl.where between {values[0].element} and {values[1].element}")
