@@ -28,9 +28,7 @@ MODES = ("gpu", "cpu", "check", "interpret")
 OPTION_NAMES = frozenset(field.name for field in fields(Options))
 # Options of Triton's that change nothing here: device libraries are CUDA's own and flush nothing to zero, a warp has 32
 # threads, and no PTX of others is taken.
-WITHOUT_EFFECT = frozenset(
-    ("extern_libs", "warp_size", "sanitize_overflow", "instrumentation_mode", "enable_reflect_ftz", "ir_override")
-)
+WITHOUT_EFFECT = frozenset(("extern_libs", "warp_size", "instrumentation_mode", "enable_reflect_ftz", "ir_override"))
 ACCEPTED = OPTION_NAMES | WITHOUT_EFFECT | {"stream", "arch"}
 HOST_TARGET = "sm_90a"
 MOST_REGISTERS = 255  # that a thread can have

@@ -95,3 +95,21 @@ def test_errors_are_of_the_kinds_that_programs_catch() -> None:
     with pytest.raises(triton.CompilationError) as caught:
         where_kernel[(1,)](7)
     assert caught.value.error_message == caught.value.cause
+
+
+@triton.jit
+def colon_kernel(x_ptr, out_ptr, WRONG: tl.constexpr):
+    total = tl.max(tl.load(x_ptr + tl.arange(0, 8)))
+    if WRONG:
+        total = total[:, None]
+    tl.store(out_ptr[None, None, :] + tl.arange(0, 1)[:, None], total[None, :][:, None, :, :])
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_there_may_be_more_colons_than_axes(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TILEWRIGHT_MODE", mode)
+    x, out = np.arange(8, dtype=np.float32), np.zeros(1, np.float32)
+    colon_kernel[(1,)](x, out, WRONG=False)
+    assert out[0] == 7
+    with pytest.raises(errors.ShapeError, match="unsupported tensor index"):
+        colon_kernel[(1,)](x, out, WRONG=True)

@@ -195,10 +195,10 @@ def _index_tile(builder: Builder, base: Expr, node: Any, span: Any) -> Value:
         item = element.slice
         whole = isinstance(item, cst.Slice) and all(map(_is_none, (item.lower, item.upper, item.step)))
         new = isinstance(item, cst.Index) and _is_none(item.value)
-        if new:
+        if new and axis <= result.type.rank:
             shape = (*result.type.shape[:axis], 1, *result.type.shape[axis:])
             result = Call(result.type.with_shape(shape), "expand_dims", (result,), (("axis", axis),), span=span)
-        elif not whole or axis >= result.type.rank:
+        elif not whole:  # as in Triton, there may be more of : than axes
             raise ShapeError(
                 f"unsupported tensor index {builder.source.code(item)}",
                 span,

@@ -188,7 +188,7 @@ def _expression(builder: Builder, node: Any) -> None:
     function = root = node.value.func if isinstance(node.value, cst.Call) else None
     while isinstance(root, cst.Attribute):
         root = root.value
-    if isinstance(root, cst.Name):
+    if function is not None and isinstance(root, cst.Name):
         _check_unused(builder, evaluate(builder, function), node)
 
 

@@ -19,6 +19,7 @@ from ..language.values import block_type, tensor
 from ..ops.casts import check_cast, numpy_cast, numpy_type
 from ..ops.promotion import literal_type
 from ..ops.registry import OPS, Operand
+from .overflow import check_overflow
 
 
 class AmbiguousTruthError(DTypeError):
@@ -82,13 +83,17 @@ class Tile(tensor):
     def __getitem__(self, key: Any) -> Tile:
         keys = key if isinstance(key, tuple) else (key,)
         whole = [isinstance(k, slice) and k == slice(None) for k in keys]
-        if not all(k is None or full for k, full in zip(keys, whole, strict=True)) or sum(whole) > len(self.shape):
+        values, fits = self.values, all(k is None or full for k, full in zip(keys, whole, strict=True))
+        for axis, key in enumerate(keys):  # as in Triton, there may be more of : than axes
+            fits = fits and (key is not None or axis <= values.ndim)
+            values = np.expand_dims(values, axis) if fits and key is None else values
+        if not fits:
             raise ShapeError(
                 "unsupported tensor index",
                 None,
                 "only : and None can index a tile, as in x[:, None]; load the part that you need instead",
             )
-        return self.like(self.values[tuple(keys)])
+        return self.like(values)
 
     def __bool__(self) -> bool:
         if self.values.size != 1:
@@ -176,8 +181,8 @@ def broadcast(tiles: list[Tile]) -> list[Tile]:
     return [tile.like(array) for array, tile in zip(arrays, tiles, strict=True)]
 
 
-def apply(op_name: str, values: list[Any]) -> Tile:
-    """An operation of the op table.
+def apply(op_name: str, values: list[Any], wraps: bool = True) -> Tile:
+    """An operation of the op table; `wraps` but for operators, whose overflow is an error with the option `debug`.
 
     Raises:
       DTypeError, ShapeError: when the operands do not fit.
@@ -194,6 +199,8 @@ def apply(op_name: str, values: list[Any]) -> Tile:
     with np.errstate(all="ignore"):
         result = np.asarray(op.numpy(*(tile.values for tile in tiles)))
     if isinstance(resolved.result, DType):
+        if not wraps:
+            check_overflow(op_name, resolved.result, [tile.values for tile in tiles], result)
         return Tile(result.astype(numpy_type(resolved.result), copy=False), resolved.result)
     origins = {id(tile.origin): tile.origin for tile in tiles if isinstance(tile.element, PointerType)}
     origin = next(iter(origins.values())) if len(origins) == 1 else ANYWHERE if id(ANYWHERE) in origins else None
@@ -207,8 +214,8 @@ def _operand(value: Any, element: Element) -> Tile:
     return Tile(np.asarray(value).astype(numpy_type(element)), element)
 
 
-def binary(op_name: str, left: Any, right: Any) -> Tile:
-    """`left <operator> right`, pointers included.
+def binary(op_name: str, left: Any, right: Any, wraps: bool = False) -> Tile:
+    """`left <operator> right`, pointers included; see `apply`.
 
     Raises:
       DTypeError, ShapeError: when the operands do not fit.
@@ -216,7 +223,7 @@ def binary(op_name: str, left: Any, right: Any) -> Tile:
     left, right = unwrap(left), unwrap(right)
     pointers = [isinstance(value, Tile) and isinstance(value.element, PointerType) for value in (left, right)]
     if not any(pointers):
-        return apply(op_name, [left, right])
+        return apply(op_name, [left, right], wraps)
     pointer, offset = (left, right) if pointers[0] else (right, left)
     number = as_tile(offset)
     if all(pointers) or op_name not in ("add", "sub") or (op_name == "sub" and not pointers[0]):
@@ -253,5 +260,5 @@ for _symbol, _op in (
 for _symbol in ("eq", "ne", "lt", "le", "gt", "ge"):
     setattr(Tile, f"__{_symbol}__", _operator(_symbol))
 setattr(Tile, "__pos__", lambda self: self)
-setattr(Tile, "__neg__", lambda self: apply("neg", [self]))
+setattr(Tile, "__neg__", lambda self: apply("neg", [self], wraps=False))
 setattr(Tile, "__invert__", lambda self: apply("invert", [self]))
