@@ -2,8 +2,9 @@
 
 The floats of a tile stay where they have arrived. Of TF32 they are the highest parts themselves, since tensor cores do not
 read the last bits, and only what these bits hold is written, at the same places of a second tile; but where the tile is not
-contiguous along K, both are, as wgmma reads them. Parts of 16 bits are tiles of their own. The products of a tile are summed apart and added in fp32, the smallest first: the tensor cores' own sums are
-truncated, and what an infinity leaves for the lower parts is no number.
+contiguous along K, both are, as wgmma reads them. Parts of 16 bits are tiles of their own. The products of a tile are summed
+apart and added in fp32, the smallest first: the tensor cores' own sums are truncated, and what an infinity leaves for the
+lower parts is no number.
 """
 
 from __future__ import annotations
