@@ -9,6 +9,7 @@ from random_tile_memory import atomic, in_place, load, store
 from random_tile_places import condition
 from random_tile_rows import rows_kernel
 from random_tile_steps import TAME, binary, cast, reduction, reshaped, tame, unary, with_number
+from random_tile_unusual import advanced, called, hinted, special, wide_integers
 from random_tile_values import DIGITS, INTEGERS, Value, is_exact, limits
 from random_tile_writer import Array, Trip, Writer
 
@@ -17,7 +18,7 @@ CARRIED = ("int32", "int64", "uint32", "float32", "float16", "int16")
 Step = Callable[[Writer], Value | None]
 STEPS: tuple[tuple[Step, int], ...] = (
     (binary, 8), (with_number, 4), (unary, 3), (cast, 3), (reduction, 4), (reshaped, 2), (load, 5), (store, 2), (in_place, 1),
-    (atomic, 1),
+    (atomic, 1), (special, 1), (called, 1), (advanced, 1), (hinted, 1), (wide_integers, 1),
 )  # fmt: skip
 
 
@@ -60,7 +61,7 @@ def _head(w: Writer) -> None:
                 w.values.append(Value(f"r{side}", "int32", (side,), 0, side - 1))
     n = w.pick(1, 3, 16, 40)
     name = w.integer(n)
-    if n > 1:  # one that is 1 is no variable
+    if n > 1 and name not in w.constants:  # one that is 1 is no variable
         w.values.append(Value(name, "int32", (), n, n))
     w.stored |= {v.name for v in w.values}
 

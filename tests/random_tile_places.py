@@ -35,7 +35,7 @@ def offsets(w: Writer, shape: tuple[int, ...]) -> Place:
     found = w.some(lambda v: v.shape == shape and v.dtype in INTEGERS and 0 <= v.low and v.high <= 2000)
     if found and shape and w.chance(0.35):
         parts = parts[: w.pick(0, 1)] + [_scaled(w, Place(found.name, int(found.low), int(found.high)), w.pick(1, 1, 2, 16))]
-        if found.dtype in ("int8", "int16", "uint8", "uint16", "int1"):
+        if found.dtype not in ("int32", "int64"):
             parts[-1] = Place(f"{found.name}.to(tl.{w.pick('int32', 'int64', 'uint32')})", int(found.low), int(found.high))
     parts = [part for part in parts if part.text != "0"] or [Place("0", 0, 0)]
     if w.chance(0.2):
@@ -119,7 +119,7 @@ def _condition(w: Writer, shape: tuple[int, ...], place: Place | None) -> Mask |
     if kind == "limit" and place is not None and shape:
         size = w.number(0, place.high + 1) if w.chance(0.8) else place.high + 20
         name = w.integer(size)
-        text = w.pick(f"{place.text} < {name}", f"{name} > {place.text}", f"({place.text}) <= {name} - 1")
+        text = w.pick(f"{place.text} < {name}", f"{name} > {place.text}", f"({place.text}) <= {name} - 1" if size else f"{place.text} < {name}")
         return Mask(text, max(size, 1))
     if kind == "data":
         condition = of_data(w, shape)

@@ -18,7 +18,7 @@ class Array:
     """An argument that is an array.
 
     `skip` elements lie in front of the first, so that it is not aligned; numbers are multiples of 2 ** -unit from low to
-    high, or `empty`: numbers that no kernel stores. `tolerance` is how far results may be apart, absolutely.
+    high, or `special`: infinities and the like among them, or `empty`: numbers that no kernel stores. `tolerance` is how far results may be apart, absolutely.
     """
 
     dtype: str
@@ -30,6 +30,7 @@ class Array:
     tolerance: float = 0.0
     empty: bool = False
     written: bool = False
+    special: bool = False
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,7 @@ class Writer:
     values: list[Value] = field(default_factory=list)
     arrays: dict[str, Array] = field(default_factory=dict)
     integers: dict[str, int] = field(default_factory=dict)
+    constants: set[str] = field(default_factory=set)  # of the integers, those that are compile-time values
     helpers: dict[str, str] = field(default_factory=dict)
     trips: list[Trip] = field(default_factory=list)
     starts: list[int] = field(default_factory=lambda: [0])  # of what the loops around have made, in `values`
@@ -127,6 +129,8 @@ class Writer:
             return str(self.pick(*known))
         name = self.name("n")
         self.integers[name] = value
+        if self.chance(0.2):
+            self.constants.add(name)
         return name
 
     def shape(self) -> tuple[int, ...]:

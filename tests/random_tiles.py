@@ -13,6 +13,7 @@ from random_tile_writer import Array
 from tilewright.runtime.jit import JITFunction
 
 NUMPY = {"bfloat16": ml_dtypes.bfloat16, "float8e4nv": ml_dtypes.float8_e4m3fn, "float8e5": ml_dtypes.float8_e5m2, "int1": np.bool_}
+SPECIAL = (-2, -1, 0, 1, 2, 2.5, -0.0, np.inf, -np.inf, np.nan)
 MOST_OF_A_THREAD = 64  # elements of a tile, or the compiler takes long
 BEHIND = 32  # elements of a result behind those that are stored: they stay
 
@@ -33,10 +34,12 @@ class Program:
 def program(seed: int) -> Program:
     """The kernel of a seed."""
     w = kernel(seed)
-    names = [*(f"{name}_ptr" for name in w.arrays), *w.integers]
+    integers = [f"{name}: tl.constexpr" if name in w.constants else name for name in w.integers]
+    names = [*(f"{name}_ptr" for name in w.arrays), *integers]
     w.random.shuffle(names)
     source = "\n".join([f"def kernel({', '.join(names)}):", *w.lines]) + "\n"
-    warps = max(w.pick(1, 2, 4, 4, 4, 8, 16), w.largest // (32 * MOST_OF_A_THREAD))
+    fewest = 1 << (w.largest // (32 * MOST_OF_A_THREAD)).bit_length()
+    warps = max(w.pick(1, 2, 4, 4, 4, 8, 16), min(fewest, 16))
     return Program(seed, source, w.helpers, w.arrays, w.integers, w.grid, {"num_warps": warps, "num_stages": w.pick(1, 2, 3, 3, 4)})
 
 
@@ -63,6 +66,8 @@ def content(array: Array, rng: Any) -> Any:
     whole = aligned(length, dtype)
     if array.empty:
         whole.view(np.uint8)[:] = 0xA5 if dtype != np.bool_ else 1
+    elif array.special:
+        whole[:] = rng.choice(np.array(SPECIAL, np.float32), length).astype(dtype)
     elif dtype.kind in "iub":
         low, high = int(array.low), int(array.high)
         whole[:] = rng.integers(low, high, length, np.int64 if high < 2**63 else np.uint64, endpoint=True).astype(dtype)
