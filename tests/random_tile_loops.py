@@ -9,7 +9,7 @@ from random_tile_memory import atomic, in_place, load, store
 from random_tile_places import condition
 from random_tile_rows import rows_kernel
 from random_tile_steps import TAME, binary, cast, reduction, reshaped, tame, unary, with_number
-from random_tile_unusual import advanced, called, hinted, special, wide_integers
+from random_tile_unusual import advanced, called, chosen, hinted, special, spread, wide_integers
 from random_tile_values import DIGITS, INTEGERS, Value, is_exact, limits
 from random_tile_writer import Array, Trip, Writer
 
@@ -18,7 +18,7 @@ CARRIED = ("int32", "int64", "uint32", "float32", "float16", "int16")
 Step = Callable[[Writer], Value | None]
 STEPS: tuple[tuple[Step, int], ...] = (
     (binary, 8), (with_number, 4), (unary, 3), (cast, 3), (reduction, 4), (reshaped, 2), (load, 5), (store, 2), (in_place, 1),
-    (atomic, 1), (special, 1), (called, 1), (advanced, 1), (hinted, 1), (wide_integers, 1),
+    (atomic, 1), (special, 1), (called, 1), (advanced, 1), (hinted, 1), (wide_integers, 1), (chosen, 1), (spread, 1),
 )  # fmt: skip
 
 

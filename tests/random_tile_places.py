@@ -75,8 +75,8 @@ def _scaled(w: Writer, place: Place, step: int) -> Place:
 
 
 def _folded(w: Writer, place: Place) -> Place:
-    kind = w.pick("mod", "div", "and", "xor", "min", "where")
-    if kind in ("mod", "div") and "uint32" in place.text:
+    kind = w.pick("mod", "div", "and", "xor", "min", "where", "below", "below", "rest", "abs")
+    if kind in ("mod", "div", "below", "rest", "abs") and "uint32" in place.text:
         kind = "and"  # no quotient of a number with a sign and one without
     size = w.pick(1, 3, 8, 16, 32, 60, 64, 100)
     name = w.integer(size) if w.chance(0.5) else str(size)
@@ -84,6 +84,13 @@ def _folded(w: Writer, place: Place) -> Place:
         return Place(f"(({place.text}) % {name})", 0, min(size - 1, place.high))
     if kind == "div":
         return Place(f"(({place.text}) // {name})", 0, place.high // size)
+    less = w.pick(1, 3, 8, 16, 20)
+    if kind == "below":  # quotients of numbers below zero, too, which are rounded towards zero
+        return Place(f"((({place.text}) - {less}) // {name} + {less // size})", 0, max(place.high - less, 0) // size + less // size)
+    if kind == "rest":
+        return Place(f"((({place.text}) - {less}) % {name} + {size - 1})", 0, 2 * size - 2)
+    if kind == "abs":
+        return Place(f"tl.abs(({place.text}) - {less})", 0, max(less, place.high - less))
     if kind == "and":
         return Place(f"(({place.text}) & {size})", 0, min(size, place.high))
     if kind == "xor":

@@ -124,6 +124,12 @@ def _load(w: Writer, m: Rows, rows: str, cols: str, row: str) -> Value:
     if w.chance(0.12) and not m.flat:
         whole = f"({w.integer(m.rows)}, {w.integer(m.columns)}), ({w.integer(m.stride)}, 1), ({row}, 0), ({m.side}, {m.width}), (1, 0)"
         return w.let(f"tl.load(tl.make_block_ptr({name}_ptr, {whole}), boundary_check=(0, 1), padding_option=\"zero\")", value)
+    size = {"float32": 4, "int32": 4, "int8": 1}.get(dtype, 2)
+    even = m.rows > 0 and m.stride * size % 16 == 0 and not array.skip and m.width & (m.width - 1) == 0
+    if even and not m.flat and m.width * size >= 16 and m.width <= 256 and w.chance(0.3):
+        whole = f"shape=[{w.integer(m.rows)}, {w.integer(m.columns)}], strides=[{w.integer(m.stride)}, 1]"
+        w.put(f"d = tl.make_tensor_descriptor({name}_ptr, {whole}, block_shape=[{m.side}, {m.width}])")
+        return w.let(f"d.load([{row}, 0])", value)
     if w.chance(0.2) and m.rows:  # rows from a list
         order = w.name("a")
         w.arrays[order] = Array(w.pick("int32", "int64"), 0, m.rows - 1, 0, m.rows)

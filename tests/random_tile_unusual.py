@@ -6,7 +6,7 @@ import math
 from dataclasses import replace
 
 from random_tile_memory import new_array, store
-from random_tile_places import offsets
+from random_tile_places import of_data, offsets
 from random_tile_steps import TAME, tame
 from random_tile_values import INTEGERS, Value, limits
 from random_tile_writer import Writer
@@ -118,6 +118,34 @@ def advanced(w: Writer) -> Value | None:
     bounds = (0, reach) if held.startswith("int") else (-reach, reach)
     w.values.append(Value(total, held, shape, *bounds, array.unit if held == "float32" else 0))
     return w.values[-1]
+
+
+def chosen(w: Writer) -> Value | None:
+    """A load from one of two arrays, element by element or for all alike; or of a scalar's place that a mask widens."""
+    shape = w.shape()
+    dtype = w.pick("int32", "float32", "float16", "int64")
+    first, second = offsets(w, shape), offsets(w, shape)
+    if max(first.high, second.high) > 30000:
+        return None
+    test = of_data(w, shape) if w.chance(0.5) else None
+    test = test or f"pid < {w.number(0, w.programs)}"
+    names = new_array(w, dtype), new_array(w, dtype)
+    for name, place in zip(names, (first, second), strict=True):
+        w.arrays[name].length = place.high + 1
+    one, two = (f"{name}_ptr + ({place.text})" for name, place in zip(names, (first, second), strict=True))
+    low, high = (pick(w.arrays[name].__dict__[end] for name in names) for pick, end in ((min, "low"), (max, "high")))
+    unit = max(w.arrays[name].unit for name in names)
+    return w.let(f"tl.load(tl.where({test}, {one}, {two}))", Value("", dtype, shape, low, high, unit))
+
+
+def spread(w: Writer) -> Value | None:
+    """A scalar, or a row, stored into a tile; or a scalar loaded once for every element of a mask."""
+    v = w.some(lambda v: v.shape == () and v.dtype in (*INTEGERS, "float32") and not v.rough)
+    shape = w.shape()
+    if v is None or not shape or w.programs * w.most_trips * math.prod(shape) > 1 << 16:
+        return None
+    store(w, replace(v, shape=shape))
+    return None
 
 
 def hinted(w: Writer) -> Value | None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping
 
-from ..ir.nodes import Assign, Call, CallFunction, Effect, Expr, Kernel, Use, Variable
+from ..ir.nodes import Assign, Call, CallFunction, Effect, Expr, If, Kernel, Use, Variable, While
 from ..ir.walk import MOVES, children, statements, subexpressions
 from ..language.dtypes import DType
 from .ranges import fits
@@ -35,7 +35,7 @@ def _data(kernel: Kernel) -> set[Variable]:
         if not isinstance(statement, Assign):
             continue
         value = statement.value
-        loaded = isinstance(value, Call) and (value.op == "load" or value.op.startswith("atomic_"))
+        loaded = isinstance(value, Call) and _accesses(value)
         for target in statement.targets:
             if loaded and target.type.is_tile and _is_signed(target.type.element, 8):
                 found.add(target)
@@ -52,7 +52,7 @@ def _data(kernel: Kernel) -> set[Variable]:
 
 
 class _Observed:
-    """What flows into stored numbers, and through what: `told` says for a variable whether more than its low bits matter."""
+    """What flows into stored numbers, masks and conditions, and through what: `told` says for a variable whether more than its low bits matter."""
 
     def __init__(self, kernel: Kernel, definitions: Mapping[Variable, Expr], data: set[Variable]) -> None:
         self.kernel, self.definitions, self.data = kernel, definitions, data
@@ -64,14 +64,18 @@ class _Observed:
     def found(self) -> frozenset[Call]:
         """The calls whose operands overflow as they do in Triton, if they do."""
         for statement in statements(self.kernel.body):
-            call = statement.call if isinstance(statement, Effect) else None
+            value: Expr | None = None
             if isinstance(statement, Assign):
+                value = statement.value
                 for target in statement.targets:
-                    self.values[target].append(statement.value)
-                call = statement.value if isinstance(statement.value, Call) else None
-            if call is not None and (call.op == "store" or call.op.startswith("atomic_")):
-                for value in call.args[1 : 3 if call.op == "atomic_cas" else 2]:
-                    self._visit(value, False)
+                    self.values[target].append(value)
+            elif isinstance(statement, Effect):
+                value = statement.call
+            elif isinstance(statement, (If, While)):
+                self._visit(statement.condition, True)
+            if isinstance(value, Call) and _accesses(value):
+                for operand in value.args[1:]:  # numbers and masks, but not places
+                    self._visit(operand, False)
         while self.pending:
             variable = self.pending.pop()
             for value in self.values[variable]:
@@ -87,7 +91,7 @@ class _Observed:
                     self.told[part.variable] = told
                     self.pending.append(part.variable)
                 continue
-            if isinstance(part, Call) and (part.op == "load" or part.op.startswith("atomic_")):
+            if isinstance(part, Call) and _accesses(part):
                 continue
             if told and isinstance(part, Call) and part not in self.calls and self._can_overflow(part):
                 self.calls.add(part)
@@ -98,6 +102,10 @@ class _Observed:
         if call.op not in WRAPPING or not _is_signed(call.type.element, 32) or fits(call, self.definitions):
             return False
         return any(isinstance(part, Use) and part.variable in self.data for part in subexpressions(call))
+
+
+def _accesses(call: Call) -> bool:
+    return call.op in ("load", "store") or call.op.startswith("atomic_")
 
 
 def _is_blind(expr: Expr) -> bool:
