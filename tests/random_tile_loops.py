@@ -8,7 +8,8 @@ from dataclasses import replace
 from random_tile_memory import atomic, in_place, load, store
 from random_tile_places import condition
 from random_tile_rows import rows_kernel
-from random_tile_steps import TAME, binary, cast, reduction, reshaped, tame, unary, with_number
+from random_tile_shapes import reduction, reshaped
+from random_tile_steps import TAME, binary, cast, tame, unary, with_number
 from random_tile_unusual import advanced, called, chosen, hinted, special, spread, wide_integers
 from random_tile_values import DIGITS, INTEGERS, Value, is_exact, limits
 from random_tile_writer import Array, Trip, Writer
@@ -78,18 +79,22 @@ def block(w: Writer, steps: int, depth: int) -> None:
 
 
 def _carried(w: Writer, trips: int) -> list[Value]:
-    """Some variables that what follows assigns again, with bounds that hold whatever it does."""
+    """Some variables that what follows assigns again, with bounds that hold whatever it does.
+
+    Older ones than the loop around keep theirs, which what stands above relies on.
+    """
     chosen = []
     if w.chance(0.7):
         shape, dtype = w.shape(), w.pick("float32", "float32", "int32", "float16", "int64", "float64", "uint32")
         zero = w.pick("0", "1") if dtype not in DIGITS else w.pick("0.0", "0.5", "-1.0")
-        text = f"tl.zeros({list(shape)}, tl.{dtype})" if w.chance(0.6) else f"tl.full({list(shape)}, {zero}, tl.{dtype})"
+        text = (
+            f"tl.zeros({list(shape)}, tl.{dtype})" if w.chance(0.6) else f"tl.full({list(shape)}, {zero}, tl.{dtype})"
+        )
         rough = dtype == "float32" and w.chance(0.25)
         w.let(text, Value("", dtype, shape, -1, 1, 1, rough) if dtype in DIGITS else Value("", dtype, shape, 0, 1))
         chosen.append(w.values[-1])
     for _ in range(w.pick(0, 1, 1, 2)):
-        here = w.values[w.starts[-1] :]  # what is older has bounds that the loop around relies on
-        v = w.some(lambda v: v in here and v.dtype in CARRIED and v.name[0] == "v")
+        v = w.some(lambda v: v in w.values[w.starts[-1] :] and v.dtype in CARRIED and v.name[0] == "v")
         if v is not None and v not in chosen:
             chosen.append(v)
     result = []
@@ -109,7 +114,11 @@ def _carried(w: Writer, trips: int) -> list[Value]:
 
 def _assign(w: Writer, v: Value, sums: bool) -> None:
     """A carried variable gets another value; `sums` says that something may be added to it."""
-    x = w.some(lambda x: x.name != v.name and x.shape in (v.shape, ()) and (x.is_float or x.dtype in INTEGERS) and x.rough <= v.rough)
+    x = w.some(
+        lambda x: (
+            x.name != v.name and x.shape in (v.shape, ()) and (x.is_float or x.dtype in INTEGERS) and x.rough <= v.rough
+        )
+    )
     if x is None:
         return
     if not v.is_float:
@@ -195,7 +204,9 @@ def _opened(w: Writer, trips: int) -> str | None:
     else:
         options = ""
         if kind == "tl":
-            options = w.pick("", ", num_stages=2", ", num_stages=3", ", num_stages=4", ", num_stages=1", ", loop_unroll_factor=2")
+            options = w.pick(
+                "", ", num_stages=2", ", num_stages=3", ", num_stages=4", ", num_stages=1", ", loop_unroll_factor=2"
+            )
         function = "range" if kind == "range" else "tl.range"
         count = 1 if (start, step) == (0, 1) and w.chance(0.5) else 2 if step == 1 else 3
         w.put(f"for {k} in {function}({texts[1] if count == 1 else ', '.join(texts[:count])}{options}):")
@@ -204,8 +215,6 @@ def _opened(w: Writer, trips: int) -> str | None:
         w.stored.add(k)
     w.trips.append(Trip(trip, most))
     return counter
-
-
 
 
 def branch(w: Writer, depth: int) -> None:
@@ -224,5 +233,3 @@ def branch(w: Writer, depth: int) -> None:
         w.put("pass")
         w.leave(at)
         del w.values[mark:]
-
-

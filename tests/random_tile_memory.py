@@ -37,7 +37,9 @@ def new_array(w: Writer, dtype: str) -> str:
         unit = w.pick(0, 0, 1, 2)
         low, high = w.pick((-4, 4), (0, 4), (-1, 1))
     name = w.name("a")
-    w.arrays[name] = Array(dtype, max(low, limits(dtype)[0]) if dtype in INTEGERS else low, high, unit, skip=w.pick(0, 0, 0, 0, 1, 3))
+    w.arrays[name] = Array(
+        dtype, max(low, limits(dtype)[0]) if dtype in INTEGERS else low, high, unit, skip=w.pick(0, 0, 0, 0, 1, 3)
+    )
     if dtype == "int1":
         w.arrays[name].high = 1
     return name
@@ -46,7 +48,9 @@ def new_array(w: Writer, dtype: str) -> str:
 def load(w: Writer) -> Value | None:
     """A tile or a scalar from an array that the kernel does not write."""
     shape = w.shape()
-    dtype = w.pick(*["float32"] * 5, *["float16"] * 3, *["int32"] * 5, "bfloat16", *INTEGERS, "float64", "int1", *EIGHT_BIT)
+    dtype = w.pick(
+        *["float32"] * 5, *["float16"] * 3, *["int32"] * 5, "bfloat16", *INTEGERS, "float64", "int1", *EIGHT_BIT
+    )
     place = offsets(w, shape)
     chosen = mask(w, shape, place)
     needed = place.high + 1 if chosen is None or chosen.limit is None else chosen.limit
@@ -82,7 +86,11 @@ def load(w: Writer) -> Value | None:
 def _pointer(w: Writer, name: str, text: str) -> str:
     if w.chance(0.15):
         pointer = w.name("p")
-        w.put(f"{pointer} = {name}_ptr + {text}" if "arange" in text or w.chance(0.5) else f"{pointer} = {name}_ptr + ({text})")
+        w.put(
+            f"{pointer} = {name}_ptr + {text}"
+            if "arange" in text or w.chance(0.5)
+            else f"{pointer} = {name}_ptr + ({text})"
+        )
         return pointer
     return f"{name}_ptr + {text}" if w.chance(0.7) else f"{name}_ptr + ({text})"
 
@@ -107,13 +115,17 @@ def store(w: Writer, value: Value | None = None) -> Value | None:
         return None
     tolerance = 0.0
     if value.rough:
-        tolerance = max(value.reach, 1e-3) * {"float16": 4e-3, "bfloat16": 3e-2, "float32": 1e-4, "float64": 1e-4}[value.dtype]
+        tolerance = (
+            max(value.reach, 1e-3) * {"float16": 4e-3, "bfloat16": 3e-2, "float32": 1e-4, "float64": 1e-4}[value.dtype]
+        )
     dtype = value.dtype
     if dtype in ("int8", "int16", "uint8") and w.chance(0.2):
         dtype = w.pick("int32", "int64")
     if dtype == "float32" and not value.rough and is_exact("float16", value.reach, value.unit) and w.chance(0.3):
         dtype = "float16"
-    known = [name for name, a in w.arrays.items() if a.empty and a.dtype == dtype and (a.tolerance > 0) == (tolerance > 0)]
+    known = [
+        name for name, a in w.arrays.items() if a.empty and a.dtype == dtype and (a.tolerance > 0) == (tolerance > 0)
+    ]
     name = w.pick(*known) if known and w.chance(0.8) else w.name("o")
     array = w.arrays.setdefault(name, Array(dtype, length=0, skip=w.pick(0, 0, 0, 0, 1, 5), empty=True, written=True))
     start = -(-array.length // 16) * 16 if w.chance(0.7) else array.length
@@ -123,7 +135,11 @@ def store(w: Writer, value: Value | None = None) -> Value | None:
     turn = w.turn()
     base = turn if size == 1 else f"{turn} * {w.integer(size) if w.chance(0.2) else size}"
     base = f"{start} + {base}" if start else base
-    pointer = f"{name}_ptr + {base}" if not text else _pointer(w, name, f"{base} + {text}" if w.chance(0.7) else f"{text} + ({base})")
+    pointer = (
+        f"{name}_ptr + {base}"
+        if not text
+        else _pointer(w, name, f"{base} + {text}" if w.chance(0.7) else f"{text} + ({base})")
+    )
     chosen = mask(w, value.shape) if w.chance(0.5) else None
     parts = [pointer, value.name] + ([f"mask={chosen.text}"] if chosen else [])
     w.put(f"tl.store({', '.join([*parts, *([w.pick(*STORES)] if w.chance(0.1) else [])])})")

@@ -34,9 +34,13 @@ def offsets(w: Writer, shape: tuple[int, ...]) -> Place:
         parts.append(_scaled(w, Place(index, 0, side - 1), step))
     found = w.some(lambda v: v.shape == shape and v.dtype in INTEGERS and 0 <= v.low and v.high <= 2000)
     if found and shape and w.chance(0.35):
-        parts = parts[: w.pick(0, 1)] + [_scaled(w, Place(found.name, int(found.low), int(found.high)), w.pick(1, 1, 2, 16))]
+        parts = parts[: w.pick(0, 1)] + [
+            _scaled(w, Place(found.name, int(found.low), int(found.high)), w.pick(1, 1, 2, 16))
+        ]
         if found.dtype not in ("int32", "int64"):
-            parts[-1] = Place(f"{found.name}.to(tl.{w.pick('int32', 'int64', 'uint32')})", int(found.low), int(found.high))
+            parts[-1] = Place(
+                f"{found.name}.to(tl.{w.pick('int32', 'int64', 'uint32')})", int(found.low), int(found.high)
+            )
     parts = [part for part in parts if part.text != "0"] or [Place("0", 0, 0)]
     if w.chance(0.2):
         w.random.shuffle(parts)
@@ -86,7 +90,11 @@ def _folded(w: Writer, place: Place) -> Place:
         return Place(f"(({place.text}) // {name})", 0, place.high // size)
     less = w.pick(1, 3, 8, 16, 20)
     if kind == "below":  # quotients of numbers below zero, too, which are rounded towards zero
-        return Place(f"((({place.text}) - {less}) // {name} + {less // size})", 0, max(place.high - less, 0) // size + less // size)
+        return Place(
+            f"((({place.text}) - {less}) // {name} + {less // size})",
+            0,
+            max(place.high - less, 0) // size + less // size,
+        )
     if kind == "rest":
         return Place(f"((({place.text}) - {less}) % {name} + {size - 1})", 0, 2 * size - 2)
     if kind == "abs":
@@ -126,7 +134,11 @@ def _condition(w: Writer, shape: tuple[int, ...], place: Place | None) -> Mask |
     if kind == "limit" and place is not None and shape:
         size = w.number(0, place.high + 1) if w.chance(0.8) else place.high + 20
         name = w.integer(size)
-        text = w.pick(f"{place.text} < {name}", f"{name} > {place.text}", f"({place.text}) <= {name} - 1" if size else f"{place.text} < {name}")
+        text = w.pick(
+            f"{place.text} < {name}",
+            f"{name} > {place.text}",
+            f"({place.text}) <= {name} - 1" if size else f"{place.text} < {name}",
+        )
         return Mask(text, max(size, 1))
     if kind == "data":
         condition = of_data(w, shape)
@@ -143,7 +155,11 @@ def _along(w: Writer, shape: tuple[int, ...], axis: int, kind: str) -> str:
         return str(w.pick(f"{index} < {side}", f"{index} >= 0", f"{index} <= {side + 3}", f"{side} > {index}"))
     bound = w.pick(w.number(0, side), w.number(0, side), side, side // 16 * 16, side // 2, side + 7)
     name = w.integer(bound) if w.chance(0.75) else str(bound)
-    return str(w.pick(f"{index} < {name}", f"{index} < {name}", f"{index} >= {name}", f"{index} != {name}", f"{name} > {index}"))
+    return str(
+        w.pick(
+            f"{index} < {name}", f"{index} < {name}", f"{index} >= {name}", f"{index} != {name}", f"{name} > {index}"
+        )
+    )
 
 
 def of_data(w: Writer, shape: tuple[int, ...]) -> str | None:
@@ -157,7 +173,9 @@ def condition(w: Writer, value: Value) -> str:
     if value.dtype == "int1":
         return w.pick(value.name, f"~{value.name}") if value.shape else f"{value.name} != 0"
     sign = w.pick("<", "<=", ">", ">=", "==", "!=")
-    other = w.some(lambda v: v.shape in (value.shape, ()) and not v.rough and v.dtype != "int1" and v.name != value.name)
+    other = w.some(
+        lambda v: v.shape in (value.shape, ()) and not v.rough and v.dtype != "int1" and v.name != value.name
+    )
     if other and w.chance(0.5):
         return f"{value.name} {sign} {other.name}"
     bound = int(max(min(value.high, 3), value.low, -3))

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from random_tile_memory import LOADS, STORES, new_array, store
-from random_tile_steps import TAME, binary, cast, reduction, unary, with_number
+from random_tile_shapes import reduction
+from random_tile_steps import TAME, binary, cast, unary, with_number
 from random_tile_values import DIGITS, Value, is_exact
 from random_tile_writer import Array, Trip, Writer
 
@@ -38,11 +39,22 @@ def rows_kernel(w: Writer) -> None:
     """Writes a kernel behind its head."""
     pieces = w.chance(0.3)
     side = 1 if pieces else w.pick(1, 1, 1, 2, 4, 8, 16)
-    width = w.pick(8192, 16384) if side == 1 and w.chance(0.15) else w.pick(*(x for x in SIDES if side * x <= (2048 if pieces else 16384)))
+    width = (
+        w.pick(8192, 16384)
+        if side == 1 and w.chance(0.15)
+        else w.pick(*(x for x in SIDES if side * x <= (2048 if pieces else 16384)))
+    )
     columns = w.pick(width, width - 1, width - 5, width // 2 + 3, width // 16 * 16, 1)
     columns = w.pick(columns, 2 * width + 7, 3 * width) if pieces else columns
     stride = w.pick(columns, -(-columns // 16) * 16, -(-columns // 16) * 16, columns + 1)
-    m = Rows(side, width, w.number(0, w.programs * side * MOST_TRIPS), columns, stride, pieces or (side == 1 and w.chance(0.6)))
+    m = Rows(
+        side,
+        width,
+        w.number(0, w.programs * side * MOST_TRIPS),
+        columns,
+        stride,
+        pieces or (side == 1 and w.chance(0.6)),
+    )
     w.largest = side * width
     (_pieces if pieces else _whole)(w, m)
 
@@ -90,7 +102,9 @@ def _open_rows(w: Writer, m: Rows) -> tuple[str, list[str]]:
         ends = [f"{name} += {step}"]
     else:
         stages = w.pick("", "", ", num_stages=2", ", num_stages=3", ", num_stages=4")
-        w.put(f"for {name} in {'tl.range' if stages else w.pick('range', 'tl.range')}({first}, {stop}, {step}{stages}):")
+        w.put(
+            f"for {name} in {'tl.range' if stages else w.pick('range', 'tl.range')}({first}, {stop}, {step}{stages}):"
+        )
     w.trips.append(Trip(f"({name} // {step})", MOST_TRIPS))
     return name, ends
 
@@ -102,13 +116,17 @@ def _inside(w: Writer, m: Rows, cols: str, tile: bool = True) -> str:
     if m.columns == m.width and w.chance(0.5):
         return f"rows[:, None] < {w.integer(m.rows)}"
     form = w.pick("(rows < {})[:, None] & ({})[None, :]", "(rows[:, None] < {}) & ({})")
-    return form.format(w.integer(m.rows), within if "None" in form.split("&")[1] else within.replace(cols, f"{cols}[None, :]", 1))
+    return form.format(
+        w.integer(m.rows), within if "None" in form.split("&")[1] else within.replace(cols, f"{cols}[None, :]", 1)
+    )
 
 
 def _place(w: Writer, m: Rows, name: str, rows: str, cols: str) -> str:
     stride = w.integer(m.stride)
     if m.flat:
-        form = w.pick("{n}_ptr + {r} * {s} + {c}", "{n}_ptr + ({r} * {s} + {c})", "{n}_ptr + {r}.to(tl.int64) * {s} + {c}")
+        form = w.pick(
+            "{n}_ptr + {r} * {s} + {c}", "{n}_ptr + ({r} * {s} + {c})", "{n}_ptr + {r}.to(tl.int64) * {s} + {c}"
+        )
         return form.format(n=name, r=rows, s=stride, c=cols)
     form = w.pick("{n}_ptr + {r}[:, None] * {s} + {c}[None, :]", "{n}_ptr + ({r}[:, None] * {s} + {c}[None, :])")
     return form.format(n=name, r=rows, s=stride, c=cols)
@@ -122,8 +140,11 @@ def _load(w: Writer, m: Rows, rows: str, cols: str, row: str) -> Value:
     value = Value("", dtype, m.shape, min(array.low, 0), max(array.high, 0), array.unit)
     inside = _inside(w, m, cols)
     if w.chance(0.12) and not m.flat:
-        whole = f"({w.integer(m.rows)}, {w.integer(m.columns)}), ({w.integer(m.stride)}, 1), ({row}, 0), ({m.side}, {m.width}), (1, 0)"
-        return w.let(f"tl.load(tl.make_block_ptr({name}_ptr, {whole}), boundary_check=(0, 1), padding_option=\"zero\")", value)
+        sizes, strides = f"({w.integer(m.rows)}, {w.integer(m.columns)})", f"({w.integer(m.stride)}, 1)"
+        whole = f"{sizes}, {strides}, ({row}, 0), ({m.side}, {m.width}), (1, 0)"
+        return w.let(
+            f'tl.load(tl.make_block_ptr({name}_ptr, {whole}), boundary_check=(0, 1), padding_option="zero")', value
+        )
     size = {"float32": 4, "int32": 4, "int8": 1}.get(dtype, 2)
     even = m.rows > 0 and m.stride * size % 16 == 0 and not array.skip and m.width & (m.width - 1) == 0
     if even and not m.flat and m.width * size >= 16 and m.width <= 256 and w.chance(0.3):
@@ -170,8 +191,9 @@ def _norm(w: Writer, m: Rows, row: str) -> None:
     rows = m.shape[:-1]
     if w.chance(0.5) and x.dtype != "float64":
         f = w.let(f"{x.name}.to(tl.float32)", value_as(x, "float32")).name
+    most = x.reach * m.width
     lines = {
-        "total": (f"tl.sum({f}.to(tl.float32), axis={axis})", Value("", "float32", rows, -x.reach * m.width, x.reach * m.width, x.unit)),
+        "total": (f"tl.sum({f}.to(tl.float32), axis={axis})", Value("", "float32", rows, -most, most, x.unit)),
         "top": (f"tl.max({f}, axis={axis})", Value("", "float32", rows, x.low, x.high, x.unit)),
         "low": (f"tl.min({f}.to(tl.float32), axis={axis})", Value("", "float32", rows, x.low, x.high, x.unit)),
         "squares": (f"tl.sum({f}.to(tl.float32) * {f}.to(tl.float32), axis={axis})",
@@ -184,8 +206,13 @@ def _norm(w: Writer, m: Rows, row: str) -> None:
     if centre.rough:
         centre = w.let(f"{centre.name} * {1 / m.width}", Value("", "float32", rows, 0, x.reach**2, rough=True))
     reach = x.reach + centre.reach
-    d = w.let(f"{f}.to(tl.float32) - {centre.name}{wide}", Value("", "float32", m.shape, -reach, reach, x.unit, centre.rough))
-    again = w.let(f"tl.{w.pick('max', 'min')}(tl.abs({d.name}), axis={axis})", Value("", "float32", rows, 0, reach, d.unit, d.rough))
+    d = w.let(
+        f"{f}.to(tl.float32) - {centre.name}{wide}", Value("", "float32", m.shape, -reach, reach, x.unit, centre.rough)
+    )
+    again = w.let(
+        f"tl.{w.pick('max', 'min')}(tl.abs({d.name}), axis={axis})",
+        Value("", "float32", rows, 0, reach, d.unit, d.rough),
+    )
     if w.chance(0.7):
         scale = w.let(f"1 / ({again.name} + 1.0)", Value("", "float32", rows, 0, 1, rough=True))
         out = w.let(f"{d.name} * {scale.name}{wide}", Value("", "float32", m.shape, -1, 1, rough=True))
@@ -199,10 +226,14 @@ def _store(w: Writer, m: Rows, row: str, cols: str, value: Value | None = None) 
     value = value or w.some(lambda v: v.shape == m.shape and v.dtype != "int1")
     if value is None:
         return
-    tolerance = max(value.reach, 1e-3) * {"float16": 4e-3, "bfloat16": 3e-2}.get(value.dtype, 1e-4) if value.rough else 0.0
+    tolerance = (
+        max(value.reach, 1e-3) * {"float16": 4e-3, "bfloat16": 3e-2}.get(value.dtype, 1e-4) if value.rough else 0.0
+    )
     name = w.name("o")
     length = max((m.rows - 1) * m.stride + m.columns, 1)
-    w.arrays[name] = Array(value.dtype, length=length, skip=w.pick(0, 0, 0, 1), tolerance=tolerance, empty=True, written=True)
+    w.arrays[name] = Array(
+        value.dtype, length=length, skip=w.pick(0, 0, 0, 1), tolerance=tolerance, empty=True, written=True
+    )
     hint = f", {w.pick(*STORES)}" if w.chance(0.1) else ""
     place = _place(w, m, name, row if m.flat else "rows", cols)
     w.put(f"tl.store({place}, {value.name}, mask={_inside(w, m, cols)}{hint})")

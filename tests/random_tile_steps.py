@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 
 from random_tile_places import condition
@@ -14,8 +13,6 @@ from random_tile_values import (
     bits,
     is_exact,
     limits,
-    of_extremum,
-    of_sum,
     promoted,
     wrapped,
 )
@@ -62,7 +59,10 @@ def _of_integers(w: Writer, left: Value, text: str, other: Value, dtype: str) ->
     mixed = left.dtype == "int1" or other.dtype == "int1" or (left.dtype in UNSIGNED) != (other.dtype in UNSIGNED)
     if kind in ("//", "%") and (mixed or dtype == "int1"):
         kind = "^"
-    one, two = (low, high) if left.low < low else (left.low, left.high), (low, high) if other.low < low else (other.low, other.high)
+    one, two = (
+        (low, high) if left.low < low else (left.low, left.high),
+        (low, high) if other.low < low else (other.low, other.high),
+    )
     if kind == "+":
         low, high = one[0] + two[0], one[1] + two[1]
     elif kind == "-":
@@ -74,7 +74,9 @@ def _of_integers(w: Writer, left: Value, text: str, other: Value, dtype: str) ->
         low, high = 0, min(one[1], two[1])
     elif kind == "where":
         low, high = min(one[0], two[0]), max(one[1], two[1])
-        return w.let(f"tl.where({_any_condition(w, left)}, {left.name}, {text})", Value("", dtype, left.shape, low, high))
+        return w.let(
+            f"tl.where({_any_condition(w, left)}, {left.name}, {text})", Value("", dtype, left.shape, low, high)
+        )
     elif kind in ("minimum", "maximum"):
         pick = min if kind == "minimum" else max
         low, high = pick(one[0], two[0]), pick(one[1], two[1])
@@ -97,7 +99,7 @@ def _of_floats(w: Writer, left: Value, text: str, other: Value, dtype: str) -> V
     kind = w.pick("+", "-", "+", "-", "*", "*", "minimum", "maximum", "where", "/")
     left_name = left.name
     rough = left.rough or other.rough
-    if left.dtype in INTEGERS and left.reach > 1000 or other.dtype in INTEGERS and other.reach > 1000:
+    if (left.dtype in INTEGERS and left.reach > 1000) or (other.dtype in INTEGERS and other.reach > 1000):
         return None
     unit, reach = max(left.unit, other.unit), left.reach + other.reach
     if kind == "/":
@@ -128,7 +130,8 @@ def with_number(w: Writer) -> Value | None:
     if v is None:
         return None
     if v.is_float:
-        form, reach, unit = w.pick(("{} * 0.5", 0.5, 1), ("{} + 1.5", v.reach + 1.5, 1), ("{} * 2", 2, 0), ("1 - {}", v.reach + 1, 0),
+        form, reach, unit = w.pick(("{} * 0.5", 0.5, 1), ("{} + 1.5", v.reach + 1.5, 1), ("{} * 2", 2, 0),
+                                   ("1 - {}", v.reach + 1, 0),
                                    ("{} * -3.0", 3, 0), ("0.25 + {}", v.reach + 0.25, 2))  # fmt: skip
         times = "*" in form
         reach, unit = (v.reach * reach, v.unit + unit) if times else (reach, max(v.unit, unit))
@@ -153,7 +156,9 @@ def with_number(w: Writer) -> Value | None:
     elif kind == "rsub":
         return w.let(f"{number} - {v.name}", Value("", v.dtype, v.shape, number - v.high, number - v.low))
     elif kind == "shift":
-        return w.let(f"{v.name} {w.pick('<<', '>>')} {w.number(0, bits(v.dtype) - 1)}", Value("", v.dtype, v.shape, low, high))
+        return w.let(
+            f"{v.name} {w.pick('<<', '>>')} {w.number(0, bits(v.dtype) - 1)}", Value("", v.dtype, v.shape, low, high)
+        )
     elif kind == "compare":
         sign = w.pick("<", "<=", ">", ">=", "==", "!=")
         return w.let(f"{v.name} {sign} {w.pick(-1, 0, 1, 3, 200)}", Value("", "int1", v.shape, 0, 1))
@@ -182,7 +187,8 @@ def unary(w: Writer) -> Value | None:
         return w.let(form.format(v.name), replace(v, low=low, high=v.reach))
     if not v.rough and w.chance(0.5):
         return w.let(f"tl.{w.pick('floor', 'ceil')}({v.name})", replace(v, low=-v.reach - 1, high=v.reach + 1, unit=0))
-    form, reach = w.pick(("tl.exp(tl.minimum({}, 1.0))", 3.0), ("tl.sqrt(tl.abs({}))", max(v.reach, 1.0)), ("tl.sigmoid({})", 1.0),
+    form, reach = w.pick(("tl.exp(tl.minimum({}, 1.0))", 3.0), ("tl.sqrt(tl.abs({}))", max(v.reach, 1.0)),
+                         ("tl.sigmoid({})", 1.0),
                          ("tl.log(tl.abs({}) + 1.0)", max(v.reach, 1.0)), ("tl.rsqrt(tl.abs({}) + 1.0)", 1.0),
                          ("tl.exp2(tl.minimum({}, 2.0))", 4.0), ("tl.fma({0}, 0.5, {0})", 1.5 * v.reach))  # fmt: skip
     if v.reach > 1e6:
@@ -203,7 +209,9 @@ def tame(w: Writer, text: str, v: Value, limit: int = TAME) -> tuple[str, Value]
         wide = f"tl.floor({wide})"
     text = f"tl.minimum(tl.maximum({wide}, -{limit}.0), {limit}.0)"
     text = text if v.dtype == "float32" else f"{text}.to(tl.{v.dtype})"
-    return text, replace(v, low=max(-limit, min(v.low, limit)), high=min(limit, max(v.high, -limit)), unit=0 if v.unit > 2 else v.unit)
+    return text, replace(
+        v, low=max(-limit, min(v.low, limit)), high=min(limit, max(v.high, -limit)), unit=0 if v.unit > 2 else v.unit
+    )
 
 
 def cast(w: Writer) -> Value | None:
@@ -227,140 +235,14 @@ def cast(w: Writer) -> Value | None:
                 return None
             return w.let(text, Value("", target, v.shape, int(v.low), int(v.high)))
         return w.let(text, wrapped(Value("", target, v.shape, v.low, v.high)))
-    if not v.rough and not is_exact("float32", v.reach, v.unit) or v.reach > (3e4 if target == "float16" else 1e9):
+    if (not v.rough and not is_exact("float32", v.reach, v.unit)) or v.reach > (3e4 if target == "float16" else 1e9):
         return None  # two roundings, or none
     if w.chance(0.1) and v.dtype == "float32" and target in ("float16", "bfloat16") and not v.rough:
         text = f'{v.name}.to(tl.{target}, fp_downcast_rounding="rtz")'
     elif w.chance(0.1) and v.dtype in ("float32", "float16") and v.reach < 200 and not v.rough:
         eight = w.pick("float8e4nv", "float8e5")
-        return w.let(f"{v.name}.to(tl.{eight}).to(tl.{target})", replace(v, dtype=target, low=-v.reach * 1.2, high=v.reach * 1.2, unit=max(v.unit, 16)))
+        return w.let(
+            f"{v.name}.to(tl.{eight}).to(tl.{target})",
+            replace(v, dtype=target, low=-v.reach * 1.2, high=v.reach * 1.2, unit=max(v.unit, 16)),
+        )
     return w.let(text, replace(v, dtype=target, low=v.low * 1.01, high=v.high * 1.01))
-
-
-def reduction(w: Writer) -> Value | None:
-    """A tile reduced along an axis, or whole."""
-    v = w.some(lambda v: len(v.shape) > 0 and (v.dtype in INTEGERS or v.is_float or v.dtype == "int1"))
-    if v is None:
-        return None
-    axis = None if w.chance(0.25) else w.number(0, len(v.shape) - 1)
-    count = math.prod(v.shape) if axis is None else v.shape[axis]
-    rest = () if axis is None else v.shape[:axis] + v.shape[axis + 1 :]
-    where = f"axis={axis}" if axis is not None or w.chance(0.5) else ""
-    tail = ", " + where if where else ""
-    kinds = ["sum", "sum", "max", "min"] + ([] if v.rough else ["argmax", "argmin", "pair", "function"])
-    kinds += ["xor_sum"] if v.dtype in INTEGERS else []
-    kind = w.pick(*kinds)
-    if kind == "sum":
-        dtype = of_sum(v.dtype)
-        text, source = v.name, v
-        if v.dtype in DIGITS and not v.rough and not is_exact(v.dtype, v.reach * count, v.unit):
-            text, source = tame(w, v.name, v)
-            if not is_exact(v.dtype, source.reach * count, source.unit):
-                text, dtype = f"({text}).to(tl.float32)", "float32"
-        if v.rough and v.dtype in ("float16", "bfloat16"):
-            text, dtype = f"{text}.to(tl.float32)", "float32"
-        if source.reach * count > 1e6 and v.dtype in DIGITS:
-            return None
-        low, high = min(source.low, 0) * count, max(source.high, 0) * count
-        if v.dtype == "int1":
-            low, high = 0, count
-        return w.let(f"tl.sum({text}{tail})", Value("", dtype, rest, low, high, source.unit, v.rough))
-    if kind in ("max", "min"):
-        return w.let(f"tl.{kind}({v.name}{tail})", replace(v, dtype=of_extremum(v.dtype), shape=rest))
-    if kind == "xor_sum":
-        return w.let(f"tl.xor_sum({v.name}{tail})", replace(v, shape=rest, low=limits(v.dtype)[0], high=limits(v.dtype)[1]))
-    if axis is None:
-        return None
-    if kind in ("argmax", "argmin"):
-        if v.dtype == "int1":
-            return None
-        return w.let(f"tl.{kind}({v.name}, axis={axis})", Value("", "int32", rest, 0, v.shape[axis] - 1))
-    if kind == "pair":
-        return _pair(w, v, axis, rest)
-    return _own_function(w, v, axis, rest)
-
-
-def _pair(w: Writer, v: Value, axis: int, rest: tuple[int, ...]) -> Value | None:
-    if v.dtype not in ("float32", "int32", "int64", "float64"):
-        return None
-    first, second = w.name(), w.name()
-    w.put(f"{first}, {second} = tl.{w.pick('max', 'min')}({v.name}, axis={axis}, return_indices=True)")
-    w.values.append(replace(v, name=first, shape=rest))
-    w.values.append(Value(second, "int32", rest, 0, v.shape[axis] - 1))
-    return w.values[-1]
-
-
-COMBINATIONS = {
-    "larger": ("a, b", "return tl.maximum(a, b)"),
-    "united": ("a, b", "return a | b"),
-    "product": ("a, b", "return a * b"),
-    "both": ("a, b, c, d", "return a + c, tl.maximum(b, d)"),
-    "nearest": ("a, i, b, j", "first = (a < b) | ((a == b) & (i < j))\n    return tl.where(first, a, b), tl.where(first, i, j)"),
-}
-
-
-def _own_function(w: Writer, v: Value, axis: int, rest: tuple[int, ...]) -> Value | None:
-    if v.dtype not in ("int32", "int64", "uint32"):
-        return None
-    kind = w.pick(*COMBINATIONS)
-    parameters, body = COMBINATIONS[kind]
-    w.helpers[kind] = f"def {kind}({parameters}):\n    {body}\n"
-    low, high = limits(v.dtype)
-    if parameters == "a, b":
-        return w.let(f"tl.reduce({v.name}, {axis}, {kind})", Value("", v.dtype, rest, low, high))
-    other = w.some(lambda o: o.shape == v.shape and o.dtype in ("int32", "int64"))
-    if other is None:
-        return None
-    second = other.name if kind == "both" else f"tl.broadcast_to({w.along(v.shape, axis)}, {', '.join(map(str, v.shape))})"
-    names = w.name(), w.name()
-    w.put(f"{names[0]}, {names[1]} = tl.reduce(({v.name}, {second}), {axis}, {kind})")
-    w.values.append(Value(names[0], v.dtype, rest, low, high))
-    last = limits(other.dtype) if kind == "both" else (0, v.shape[axis] - 1)
-    w.values.append(Value(names[1], other.dtype if kind == "both" else "int32", rest, *last))
-    return w.values[-1]
-
-
-def reshaped(w: Writer) -> Value | None:
-    """The elements of a tile in another shape, or of two tiles in one."""
-    v = w.some(lambda v: len(v.shape) > 0)
-    if v is None:
-        return None
-    rank, size = len(v.shape), math.prod(v.shape)
-    kind = w.pick("trans", "reshape", "expand", "broadcast", "join", "split", "interleave", "keep")
-    if kind == "trans" and rank > 1:
-        order = list(range(rank))
-        w.random.shuffle(order)
-        shape = tuple(v.shape[k] for k in order)
-        text = f"tl.trans({v.name})" if order == [1, 0] else f"tl.permute({v.name}, {tuple(order)})"
-        return w.let(text, replace(v, shape=shape))
-    if kind == "reshape":
-        parts = [k for k in range(1, size + 1) if size % k == 0 and k <= 128]
-        first = w.pick(*parts)
-        shape = w.pick((size,), (first, size // first), (first, size // first))
-        return w.let(f"tl.reshape({v.name}, {shape})" if len(shape) > 1 else f"tl.reshape({v.name}, [{size}])", replace(v, shape=shape))
-    if kind == "expand" and rank < 3:
-        axis = w.number(0, rank)
-        return w.let(f"tl.expand_dims({v.name}, {axis})", replace(v, shape=(*v.shape[:axis], 1, *v.shape[axis:])))
-    if kind == "broadcast" and rank == 1 and size <= 128:
-        side, axis = w.pick(2, 4, 16), w.pick(0, 1)
-        shape = (side, size) if axis == 0 else (size, side)
-        index = "[None, :]" if axis == 0 else "[:, None]"
-        return w.let(f"tl.broadcast_to({v.name}{index}, {shape[0]}, {shape[1]})", replace(v, shape=shape))
-    if kind in ("join", "interleave") and rank < 3 and size <= 4096:
-        other = w.some(lambda o: o.shape == v.shape and o.dtype == v.dtype)
-        if other is None:
-            return None
-        united = replace(v, low=min(v.low, other.low), high=max(v.high, other.high), unit=max(v.unit, other.unit), rough=v.rough or other.rough)
-        shape = (*v.shape, 2) if kind == "join" else (*v.shape[:-1], v.shape[-1] * 2)
-        return w.let(f"tl.{kind}({v.name}, {other.name})", replace(united, shape=shape))
-    if kind == "split" and v.shape[-1] % 2 == 0:
-        shape = (*v.shape[:-1], v.shape[-1] // 2)
-        first, second = w.name(), w.name()
-        w.put(f"{first}, {second} = tl.split(tl.reshape({v.name}, {(*shape, 2)}))")
-        w.values += [replace(v, name=first, shape=shape), replace(v, name=second, shape=shape)]
-        return w.values[-1]
-    if kind == "keep" and rank > 1 and not v.rough and v.dtype in ("int32", "float32"):
-        axis = w.number(0, rank - 1)
-        return w.let(f"{v.name} - tl.max({v.name}, axis={axis}, keep_dims=True)",
-                     replace(v, low=v.low - v.high, high=max(v.high - v.low, 0)))  # fmt: skip
-    return None

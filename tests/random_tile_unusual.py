@@ -20,7 +20,15 @@ WIDE = (
     "tl.floor({s})", "tl.ceil({s})", "tl.clamp({s}, -1.0, 1.0)", "tl.clamp({s}, -1.0, 1.0, propagate_nan=tl.PropagateNan.ALL)",
     "tl.where({s} > 1e30, 0.0, {s})", "tl.maximum({s}, 0.0)",
 )  # fmt: skip
-ROUGH = ("tl.exp({s})", "tl.sqrt({s})", "tl.sigmoid({s})", "{s} / {s}", "tl.exp2({s})", "tl.rsqrt(tl.abs({s}))", "1 / {s}")
+ROUGH = (
+    "tl.exp({s})",
+    "tl.sqrt({s})",
+    "tl.sigmoid({s})",
+    "{s} / {s}",
+    "tl.exp2({s})",
+    "tl.rsqrt(tl.abs({s}))",
+    "1 / {s}",
+)
 CONDITIONS = ("{s} == {s}", "{s} != {y}", "{s} > {y}", "{s} <= {y}", "~({s} >= {y})", "{s}.to(tl.int1)", "{s} < 1")
 
 
@@ -48,7 +56,11 @@ def special(w: Writer) -> Value | None:
         made = replace(value, shape=shape[:axis] + shape[axis + 1 :])
     elif kind == "cast":
         to = w.pick("float16", "bfloat16", "float32")
-        eight = w.pick("", "", ".to(tl.float8e4nv)", ".to(tl.float8e5)") if dtype in ("float32", "float16", "bfloat16") else ""
+        eight = (
+            w.pick("", "", ".to(tl.float8e4nv)", ".to(tl.float8e5)")
+            if dtype in ("float32", "float16", "bfloat16")
+            else ""
+        )
         text, made = f"{s}{eight}.to(tl.{to})", replace(value, dtype=to)
     else:
         text = w.pick(*{"wide": WIDE, "rough": ROUGH}.get(kind, EXACT))
@@ -65,7 +77,8 @@ FUNCTIONS = {
     "ordered": ("x, y", ["if x.dtype == tl.float32:", "    return tl.minimum(x, y), tl.maximum(x, y)", "else:",
                          "    return tl.minimum(x, y), tl.maximum(x, y)"]),
     "swapped": ("x, y", ["return y, x"]),
-    "steps": ("x, y", ["z = x", "for i in range(3):", "    z = tl.where(i == 1, y, z)", "    z = tl.maximum(z, x)", "return z, x"]),
+    "steps": ("x, y", ["z = x", "for i in range(3):", "    z = tl.where(i == 1, y, z)", "    z = tl.maximum(z, x)",
+                       "return z, x"]),
     "guarded": ("x, y", ["z = x", "if tl.program_id(0) % 2 == 1:", "    z = y", "return z, ordered(x, y)[0]"]),
     "either": ("x, y", ["if tl.program_id(0) % 2 == 1:", "    return x, y", "return y, x"]),
 }  # fmt: skip
@@ -83,7 +96,9 @@ def called(w: Writer) -> Value | None:
         w.helpers[name] = f"def {name}({parameters}):\n" + "".join(f"    {line}\n" for line in lines)
     names = w.name(), w.name()
     w.put(f"{names[0]}, {names[1]} = {kind}({x.name}, {y.name})")
-    united = replace(x, low=min(x.low, y.low), high=max(x.high, y.high), unit=max(x.unit, y.unit), rough=x.rough or y.rough)
+    united = replace(
+        x, low=min(x.low, y.low), high=max(x.high, y.high), unit=max(x.unit, y.unit), rough=x.rough or y.rough
+    )
     w.values += [replace(united, name=name) for name in names]
     return w.values[-1]
 

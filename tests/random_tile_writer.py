@@ -18,7 +18,8 @@ class Array:
     """An argument that is an array.
 
     `skip` elements lie in front of the first, so that it is not aligned; numbers are multiples of 2 ** -unit from low to
-    high, or `special`: infinities and the like among them, or `empty`: numbers that no kernel stores. `tolerance` is how far results may be apart, absolutely.
+    high, or `special`: infinities and the like among them, or `empty`: numbers that no kernel stores. `tolerance` is how
+    far results may be apart, absolutely.
     """
 
     dtype: str
@@ -67,7 +68,9 @@ class Writer:
         self.programs = math.prod(self.grid)
         self.wide = self.chance(0.2)
         if self.wide:
-            self.shapes = [self.pick((1024,), (2048,), (4096,), (3000,), (1, 2048), (2, 1000), (4, 512), (16, 128), (8192,))]
+            self.shapes = [
+                self.pick((1024,), (2048,), (4096,), (3000,), (1, 2048), (2, 1000), (4, 512), (16, 128), (8192,))
+            ]
         else:
             rank = self.pick(1, 1, 2, 2, 2, 3)
             most = {1: 64, 2: 64, 3: 8}[rank]

@@ -12,7 +12,12 @@ from random_tile_loops import kernel
 from random_tile_writer import Array
 from tilewright.runtime.jit import JITFunction
 
-NUMPY = {"bfloat16": ml_dtypes.bfloat16, "float8e4nv": ml_dtypes.float8_e4m3fn, "float8e5": ml_dtypes.float8_e5m2, "int1": np.bool_}
+NUMPY = {
+    "bfloat16": ml_dtypes.bfloat16,
+    "float8e4nv": ml_dtypes.float8_e4m3fn,
+    "float8e5": ml_dtypes.float8_e5m2,
+    "int1": np.bool_,
+}
 SPECIAL = (-2, -1, 0, 1, 2, 2.5, -0.0, np.inf, -np.inf, np.nan)
 MOST_OF_A_THREAD = 64  # elements of a tile, or the compiler takes long
 BEHIND = 32  # elements of a result behind those that are stored: they stay
@@ -40,7 +45,9 @@ def program(seed: int) -> Program:
     source = "\n".join([f"def kernel({', '.join(names)}):", *w.lines]) + "\n"
     fewest = 1 << (w.largest // (32 * MOST_OF_A_THREAD)).bit_length()
     warps = max(w.pick(1, 2, 4, 4, 4, 8, 16), min(fewest, 16))
-    return Program(seed, source, w.helpers, w.arrays, w.integers, w.grid, {"num_warps": warps, "num_stages": w.pick(1, 2, 3, 3, 4)})
+    return Program(
+        seed, source, w.helpers, w.arrays, w.integers, w.grid, {"num_warps": warps, "num_stages": w.pick(1, 2, 3, 3, 4)}
+    )
 
 
 def make(one: Program) -> JITFunction:

@@ -31,6 +31,9 @@ def test_the_atomic_is_done(run_everywhere: Any) -> None:
 
 def test_nothing_is_kept_of_it() -> None:
     artifact = counted.translate("*i32:16, *i32:16, *i32:16, i32, 64")
-    assert "old" not in artifact.source.replace("// ", "").split("__launch_bounds__")[0] and "_shared[0]" not in artifact.source
+    assert (
+        "old" not in artifact.source.replace("// ", "").split("__launch_bounds__")[0]
+        and "_shared[0]" not in artifact.source
+    )
     if nvrtc.is_available():
         assert "warning" not in nvrtc.compile_text(artifact).log

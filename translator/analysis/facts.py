@@ -138,9 +138,7 @@ def _is_index(expr: Expr, known: set[Variable] | None, assignments: Counter[Vari
 
 def unused_variables(body: tuple[Statement, ...], results: tuple[Variable, ...] = ()) -> frozenset[Variable]:
     """Variables that no effect, condition or bound depends on."""
-    assigned = {
-        v for s in statements(body) if isinstance(s, Assign) and not has_effect(s.value) for v in s.targets
-    }
+    assigned = {v for s in statements(body) if isinstance(s, Assign) and not has_effect(s.value) for v in s.targets}
     return frozenset(assigned - needed_variables(body, results))
 
 

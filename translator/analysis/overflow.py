@@ -1,9 +1,9 @@
 """Which sums and products of integers must wrap where they overflow, because something behind them would tell.
 
 In: a typed kernel and the definitions of its variables. Out: the calls. Integers wrap in Triton; in C++ what overflows is
-undefined for signed ones, and compilers conclude that `x * x` is not negative. Bits that are only stored, or combined bit by bit,
-come out right all the same; comparisons, quotients, shifts to the right and conversions to more bits do not. Numbers that
-places are computed from are left alone: they are made of programs' numbers and of scalars, and do not overflow.
+undefined for signed ones, and compilers conclude that `x * x` is not negative. Bits that are only stored, or combined bit
+by bit, come out right all the same; comparisons, quotients, shifts to the right and conversions to more bits do not. Places,
+and what is made of scalars alone, are left as they are: they are far from overflowing.
 """
 
 from __future__ import annotations
@@ -17,7 +17,9 @@ from ..language.dtypes import DType
 from .ranges import fits
 
 WRAPPING = ("add", "sub", "mul", "neg")
-BLIND = frozenset(("and", "or", "xor", "invert", "shl", "where", "select", *WRAPPING, *MOVES))  # low bits follow from low bits
+BLIND = frozenset(
+    ("and", "or", "xor", "invert", "shl", "where", "select", *WRAPPING, *MOVES)
+)  # low bits follow from low bits
 SUMS = ("sum", "xor_sum", "reduce_or", "add", "or", "xor", "and")
 
 
@@ -52,7 +54,7 @@ def _data(kernel: Kernel) -> set[Variable]:
 
 
 class _Observed:
-    """What flows into stored numbers, masks and conditions, and through what: `told` says for a variable whether more than its low bits matter."""
+    """What flows into stored numbers, masks and conditions; `told` says of variables whether more than their low bits matter."""
 
     def __init__(self, kernel: Kernel, definitions: Mapping[Variable, Expr], data: set[Variable]) -> None:
         self.kernel, self.definitions, self.data = kernel, definitions, data

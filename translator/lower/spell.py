@@ -243,7 +243,6 @@ class Speller:
             return Text(f"static_cast<{result.cuda}>({text.text})")
         return text
 
-
     def _wrapped(self, call: Call, below: list[Point | None]) -> Text:
         """A sum, difference or product that wraps where it overflows."""
         operands = [self.text(arg, at) for arg, at in zip(call.args, below, strict=True)]
