@@ -212,7 +212,7 @@ def right_shift(operands: tuple[Operand, ...]) -> Resolved:
     shifted = number_type(resolved.result)
     if left.is_int_signed() and not shifted.is_int_signed():
         signed = DTYPES_BY_WORD[f"int{shifted.bits}"]  # the sign is shifted in, whatever the result is called
-        return Resolved((signed, signed), shifted)
+        return Resolved((signed, signed), shifted, signed)
     return resolved
 
 
