@@ -30,6 +30,7 @@ from ..ir.nodes import (
 from ..ir.rewrite import renamed
 from ..ir.types import Dim, ValueType
 from ..ir.walk import assigned_variables, expressions, statements, used_variables
+from ..language.hints import shown
 from ..outside import WATCHED, Outside, as_read, outer_value
 from .aggregates import AGGREGATES
 from .carried import bind_parts
@@ -306,7 +307,7 @@ class Builder:
         """
         number = self.constant(value, what, span)
         if isinstance(number, bool) or not isinstance(number, int) or number < 1:
-            raise DTypeError(f"{what} must be a positive integer, not {number!r}", span, "", self.calls)
+            raise DTypeError(f"{what} must be a positive integer, not {shown(number)}", span, "", self.calls)
         symbol = value.symbol if isinstance(value, Const) else None
         return Dim(number, symbol)
 
