@@ -55,6 +55,7 @@ class Builder:
         self.origin: Origin | None = None
         self.calls: tuple[Span, ...] = parent.calls if parent else ()
         self.scalar_only: bool = parent.scalar_only if parent else False
+        self.decided: set[Variable] = set()  # what conditions and bounds of loops read
         self.loop_depth: int = parent.loop_depth if parent else 0
         self.protected: set[Variable] = set()  # parameters: assigning to them makes a variable of its own
         self.constexpr_names: set[str] = set()

@@ -9,7 +9,7 @@ from typing import Any
 from ..diagnostics import ArgumentError, CompilationError, Span, UnsupportedLanguageConstruct
 from ..ir.nodes import Assign, CallFunction, DeviceFunction, Expr, Inlined, Use, Variable
 from ..ir.types import ValueType
-from ..ir.walk import expressions, statements, used_variables, what_decides
+from ..ir.walk import expressions, statements, used_variables, what_decides, where_from
 from ..kernel_function import KernelFunction
 from ..language.builtin import Builtin, without_annotations
 from ..language.constexpr import unwrap
@@ -177,6 +177,10 @@ def _as_device_function(builder: Builder, target: KernelFunction, bound: dict[st
             builder.functions.update(known)
             return None
     function = builder.functions[key]
+    deciding = [runtime[parameter.name] for parameter in function.deciding]
+    if any(value.type.numel > 1 for value in deciding):
+        return None  # the truth of a tile is ambiguous, which shows when the function is inlined
+    builder.decided.update(variable for value in deciding for variable in used_variables(value))
     given = [runtime[parameter.name] for parameter in function.parameters]
     shape = common_shape([value.type.shape for value in given], span)
     exprs = tuple(broadcast_to(value, shape, span) for value in given)
@@ -211,7 +215,8 @@ def _build_function(
     kept = tuple(parameter for parameter in parameters if parameter in needed)
     if len(types) != 1 or not kept or any(parameter in read - needed for parameter in parameters):
         raise NotElementwiseError
-    return DeviceFunction(target.__name__, kept, types.pop(), body, origin, inner.source.docstring)
+    deciding = where_from(body, inner.decided).intersection(kept)
+    return DeviceFunction(target.__name__, kept, types.pop(), body, origin, inner.source.docstring, deciding)
 
 
 def _visit_callee(inner: Builder) -> None:
