@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Iterable
 
 from ..artifact import (
     TENSOR_MAP_TYPES,
@@ -54,13 +53,7 @@ def host_function(artifact: Artifact) -> str:
     passed = [*names.values(), *counts, *(one.name for one in artifact.tensor_maps)]
     kinds = zip(ATTRIBUTES, (artifact.cooperative, artifact.dependent), strict=True)
     attributes = [names for names, wanted in kinds if wanted]
-    start = f"{artifact.kernel_name}<<<grid, {artifact.num_threads}, {artifact.shared_bytes}, stream>>>("
-    if attributes:
-        start = f"return cudaLaunchKernelEx(&config, {artifact.kernel_name}, "
-    arguments = f"{', '.join(passed)});"
-    launch = wrap_code(start + arguments, 4)
-    if len(launch) > 1:
-        launch = [*wrap_code(start, 4), *wrap_code(arguments, 8)]
+    launch = wrap_code(f"return cudaLaunchKernelEx({', '.join(['&config', artifact.kernel_name, *passed])});", 4)
     return (
         environment()
         .get_template("host.cu.j2")
@@ -70,7 +63,8 @@ def host_function(artifact: Artifact) -> str:
             promises=[
                 f"{_number(p, names)} % {p.divisibility} != 0" for p in artifact.parameters if p.divisibility > 1
             ],
-            conditions=[line for text in conditions for line in _condition(text, names, wide, artifact.guards)],
+            guards=[line for text in artifact.guards for line in _condition(text, names, wide)],
+            sides=[line for text in conditions if text not in artifact.guards for line in _condition(text, names, wide)],
             wide=[(wide[name], names[name]) for name in wide],
             maps=[_map(one, names, wide) for one in artifact.tensor_maps],
             wide_row=WIDE_ROW,
@@ -78,10 +72,25 @@ def host_function(artifact: Artifact) -> str:
             num_threads=artifact.num_threads,
             shared_bytes=artifact.shared_bytes,
             attributes=attributes,
+            needs=artifact.needs,
+            unfit=_unfit(artifact.needs),
+            flags=" ".join((_nvcc_target(artifact.target), *artifact.compiler_flags)),
             launch="\n".join(launch),
         )
         + "\n"
     )
+
+
+def _nvcc_target(arch: str) -> str:
+    """What tells nvcc to compile for an architecture; of "sm_90a" no more: -arch=sm_90a compiles for sm_90 as well."""
+    return f"-gencode arch=compute_{arch[3:]},code={arch}" if arch.endswith("a") else f"-arch={arch}"
+
+
+def _unfit(needs: str) -> str:
+    """The preprocessor's condition for an architecture that lacks the text's instructions."""
+    if needs.endswith("a"):
+        return f"!defined(__CUDA_ARCH_FEAT_SM{needs[3:-1]}_ALL)"
+    return f"__CUDA_ARCH__ < {needs[3:]}0"
 
 
 def _free(name: str, taken: set[str]) -> str:
@@ -107,9 +116,8 @@ def _number(parameter: LaunchParameter, names: dict[str, str]) -> str:
     return f"reinterpret_cast<size_t>({name})" if isinstance(parameter.element, PointerType) else name
 
 
-def _condition(text: str, names: dict[str, str], wide: dict[str, str], guards: Iterable[str]) -> list[str]:
-    why = "" if text in guards else "   // or a tensor map cannot be encoded"
-    return wrap_code(f"if (!({_spelled(text, names, wide)})) return cudaErrorInvalidValue;{why}", 4)
+def _condition(text: str, names: dict[str, str], wide: dict[str, str]) -> list[str]:
+    return wrap_code(f"if (!({_spelled(text, names, wide)})) return cudaErrorInvalidValue;", 4)
 
 
 def _spelled(text: str, names: dict[str, str], wide: dict[str, str]) -> str:

@@ -20,7 +20,7 @@ from ..schedule.pointers import read_only_pointers
 from ..schedule.stagger import without_copied_operands
 from .context import Context
 from .functions import lower_function
-from .header import header_fields, title
+from .header import header_fields, needed_architecture, title
 from .index_tiles import settle_index_tiles
 from .literals import literal_text
 from .made_maps import count_map_slots
@@ -76,6 +76,7 @@ def lower_kernel(kernel: Kernel, facts: Facts, schedule: Schedule, in_turns: boo
         ),
         bounds=bounds,
         body=(*prologue, Blank(), *body),
+        needs=needed_architecture(context),
     )
     return unit
 
