@@ -74,7 +74,9 @@ def vector_add(golden: GoldenCase, rng: np.random.Generator) -> Launch:
     x, y = rng.standard_normal((2, n)).astype(dtype)
     expected = x.astype(np.float64) + y.astype(np.float64)
     arguments = (x, y, poison(n, dtype=dtype), n)
-    return Launch(golden, arguments, (cdiv(n, block), 1, 1), {2: expected}, 1e-6 if aligned else 1e-2, 0 if aligned else 6)
+    return Launch(
+        golden, arguments, (cdiv(n, block), 1, 1), {2: expected}, 1e-6 if aligned else 1e-2, 0 if aligned else 6
+    )
 
 
 def softmax(golden: GoldenCase, rng: np.random.Generator) -> Launch:
@@ -109,9 +111,7 @@ def layer_norm_bwd_dx(golden: GoldenCase, rng: np.random.Generator) -> Launch:
     mean, rstd = x64.mean(axis=1).astype(np.float32), (1 / np.sqrt(x64.var(axis=1) + eps)).astype(np.float32)
     xhat, g = (x64 - mean[:, None]) * rstd[:, None], dy64 * w.astype(np.float64)
     dx = (g - xhat * (g * xhat).mean(axis=1, keepdims=True) - g.mean(axis=1, keepdims=True)) * rstd[:, None]
-    dw, db = (
-        np.stack([part[group::groups].sum(axis=0) for group in range(groups)]) for part in (dy64 * xhat, dy64)
-    )
+    dw, db = (np.stack([part[group::groups].sum(axis=0) for group in range(groups)]) for part in (dy64 * xhat, dy64))
     half, single = poison(rows, columns, dtype=np.float16), (poison(groups, columns), poison(groups, columns))
     arguments = (half, dy, *single, x, w, mean, rstd, rows)
     return Launch(golden, arguments, (groups, 1, 1), {0: dx, 2: dw, 3: db}, 2e-3)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import subprocess
+import sys
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -45,9 +47,7 @@ def exported(launch: Launch) -> Artifact:
     """The kernel of a launch with its C++ function, under a name of its own."""
     golden = launch.golden
     kernel = load_kernel(f"{HERE.parent / 'samples' / golden.sample}.py:{golden.kernel}")
-    made: Artifact = kernel.translate(
-        golden.signature, arch=golden.arch, host=True, name=launch.name, **golden.options
-    )
+    made: Artifact = kernel.translate(golden.signature, arch=golden.arch, host=True, name=launch.name, **golden.options)
     return made
 
 
@@ -149,3 +149,20 @@ def build_program(launches: list[Launch], folder: Path, exact: bool = False) -> 
     program = folder / "program"
     nvcc(*objects, "-o", program, strict=False)
     return program
+
+
+def build_example(folder: Path) -> Path:
+    """The program of `samples/matmul_main.cpp`, by the lines in it."""
+    root = HERE.parent
+    lines = [
+        line[7:] for line in (root / "samples" / "matmul_main.cpp").read_text("utf-8").splitlines() if "//     " in line
+    ]
+    translate, build, run = (shlex.split(line) for line in lines)
+    assert (translate[0], build[0], run) == ("tilewright", "nvcc", ["./matmul"])
+    (folder / "samples").symlink_to(root / "samples")
+    command = [sys.executable, "-m", *translate]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, env=ENVIRONMENT, check=False)
+    assert done.returncode == 0, done.stderr
+    done = subprocess.run(build, cwd=folder, capture_output=True, text=True, env=ENVIRONMENT, check=False)
+    assert done.returncode == 0, done.stderr
+    return folder / "matmul"

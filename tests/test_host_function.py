@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 import tilewright as triton
 import tilewright.language as tl
+from exported_cases import launches
+from exported_programs import build_example, build_flags, exported, nvcc
 from tilewright.artifact import Artifact
 from tilewright.cli import main
 from tilewright.emit.host import host_function
@@ -257,6 +259,41 @@ def test_two_translations_of_a_kernel_link_into_one_program(tmp_path: Path) -> N
     assert done.returncode == 0, done.stderr
     ran = subprocess.run([tmp_path / "run"], capture_output=True, text=True, check=True)
     assert ran.stdout.split() == ["1", "1"]
+
+
+@triton.jit
+def positive_kernel(x_ptr, N: tl.constexpr):
+    i = tl.arange(0, N)
+    tl.device_assert(tl.load(x_ptr + i) > 0, "positive numbers only")
+
+
+def test_assertions_are_kept_on_demand(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    spec, texts = f"{__file__}:positive_kernel", []
+    for flags in ((), ("--debug",)):
+        assert main(["translate", spec, "--signature", "*fp32:16, 128", "--host", *flags]) == 0
+        texts.append(capsys.readouterr().out)
+    assert "__trap" not in texts[0] and "__trap" in texts[1]
+    assert "#include <cstdio>" not in texts[0] and "#include <cstdio>" in texts[1]
+    if shutil.which("nvcc"):  # which, other than NVRTC, knows of printf from a header alone
+        file = tmp_path / "kernel.cu"
+        file.write_text(texts[1])
+        nvcc(*build_flags(texts[1]), "-c", file, "-o", tmp_path / "kernel.o")
+
+
+@pytest.mark.skipif(shutil.which("nvcc") is None, reason="nvcc is not installed")
+@pytest.mark.parametrize(("name", "wrong"), [("matmul_kernel_fp16", "-arch=sm_90"), ("add_kernel_fp32", "-arch=sm_75")])
+def test_an_architecture_that_lacks_the_instructions_is_told(name: str, wrong: str, tmp_path: Path) -> None:
+    """Nvcc's own words would be those of the assembler; -arch=sm_90a goes through sm_90."""
+    (launch,) = (one for one in launches() if one.name == name)
+    text, file = exported(launch).source, tmp_path / "kernel.cu"
+    file.write_text(text)
+    with pytest.raises(AssertionError, match=f"{name} needs sm_[89]0a?: nvcc {' '.join(build_flags(text))}"):
+        nvcc(wrong, "-c", file, "-o", tmp_path / "kernel.o", strict=False)
+
+
+@pytest.mark.skipif(shutil.which("nvcc") is None, reason="nvcc is not installed")
+def test_the_worked_example_is_built_as_it_says(tmp_path: Path) -> None:
+    assert build_example(tmp_path).exists()
 
 
 def test_another_name(capsys: pytest.CaptureFixture[str]) -> None:

@@ -74,6 +74,7 @@ def _kernel_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--num-stages", type=int, default=3, metavar="N", help="stages of loops that load ahead (3)")
     parser.add_argument("--maxnreg", type=int, metavar="N", help="registers a thread may have")
     parser.add_argument("--no-fp-fusion", action="store_true", help="products and sums are rounded each by itself")
+    parser.add_argument("--debug", action="store_true", help="keep tl.device_assert")
     parser.add_argument("--arch", default="sm_90a", help="write for this architecture: sm_80, sm_90a, ... (sm_90a)")
     parser.add_argument("--no-guards", action="store_true", help="text that is right for all values")
     parser.add_argument("--name", default="", help="call the kernel so; two in one program need two names")
@@ -159,6 +160,7 @@ def _stages(options: Any) -> Any:
         num_warps=options.num_warps, num_stages=options.num_stages, guards=not options.no_guards,
         maxnreg=options.maxnreg, enable_fp_fusion=not options.no_fp_fusion,
         launch_cooperative_grid=options.launch_cooperative_grid, launch_pdl=options.launch_pdl,
+        debug=options.debug or bool(kernel.debug),
     )  # fmt: skip
     check_options(chosen)
     arguments, target = parse_signature(kernel, options.signature), find_target(options.arch)

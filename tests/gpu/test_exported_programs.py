@@ -11,7 +11,16 @@ import pytest
 import tilewright as triton
 import tilewright.language as tl
 from exported_cases import launches
-from exported_programs import HERE, build_flags, build_program, check_outputs, compiled, declaration, nvcc
+from exported_programs import (
+    HERE,
+    build_example,
+    build_flags,
+    build_program,
+    check_outputs,
+    compiled,
+    declaration,
+    nvcc,
+)
 from tilewright.cli import load_kernel
 
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(shutil.which("nvcc") is None, reason="nvcc is not installed")]
@@ -102,6 +111,10 @@ def test_a_golden_from_cpp(launch: Any, program: Path) -> None:
 )
 def test_what_a_program_relies_on(name: str, behaviour: Path) -> None:
     run(behaviour, name)
+
+
+def test_the_worked_example(tmp_path: Path) -> None:
+    assert "largest difference from float64" in run(build_example(tmp_path)).stdout
 
 
 def test_a_kernel_that_prints(behaviour: Path) -> None:

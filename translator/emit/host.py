@@ -64,7 +64,9 @@ def host_function(artifact: Artifact) -> str:
                 f"{_number(p, names)} % {p.divisibility} != 0" for p in artifact.parameters if p.divisibility > 1
             ],
             guards=[line for text in artifact.guards for line in _condition(text, names, wide)],
-            sides=[line for text in conditions if text not in artifact.guards for line in _condition(text, names, wide)],
+            sides=[
+                line for text in conditions if text not in artifact.guards for line in _condition(text, names, wide)
+            ],
             wide=[(wide[name], names[name]) for name in wide],
             maps=[_map(one, names, wide) for one in artifact.tensor_maps],
             wide_row=WIDE_ROW,
