@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 from exported_cases import Launch
+from golden_cases import GoldenCase
 from tilewright.artifact import Artifact
 from tilewright.cli import load_kernel
 
@@ -43,11 +44,10 @@ int main(int count, char** words)
 """
 
 
-def exported(launch: Launch) -> Artifact:
-    """The kernel of a launch with its C++ function, under a name of its own."""
-    golden = launch.golden
+def exported(golden: GoldenCase, name: str = "") -> Artifact:
+    """The kernel of a golden with its C++ function, under a name of its own if one is given."""
     kernel = load_kernel(f"{HERE.parent / 'samples' / golden.sample}.py:{golden.kernel}")
-    made: Artifact = kernel.translate(golden.signature, arch=golden.arch, host=True, name=launch.name, **golden.options)
+    made: Artifact = kernel.translate(golden.signature, arch=golden.arch, host=True, name=name, **golden.options)
     return made
 
 
@@ -135,7 +135,7 @@ def build_program(launches: list[Launch], folder: Path, exact: bool = False) -> 
     folder.mkdir(parents=True, exist_ok=True)
     sources, runners, cases = [], [], []
     for launch in launches:
-        made = exported(launch)
+        made = exported(launch.golden, launch.name)
         source = folder / f"{launch.name}.cu"
         source.write_text(made.source, encoding="utf-8")
         sources.append((source, build_flags(made.source)))

@@ -285,7 +285,7 @@ def test_assertions_are_kept_on_demand(capsys: pytest.CaptureFixture[str], tmp_p
 def test_an_architecture_that_lacks_the_instructions_is_told(name: str, wrong: str, tmp_path: Path) -> None:
     """Nvcc's own words would be those of the assembler; -arch=sm_90a goes through sm_90."""
     (launch,) = (one for one in launches() if one.name == name)
-    text, file = exported(launch).source, tmp_path / "kernel.cu"
+    text, file = exported(launch.golden, name).source, tmp_path / "kernel.cu"
     file.write_text(text)
     with pytest.raises(AssertionError, match=f"{name} needs sm_[89]0a?: nvcc {' '.join(build_flags(text))}"):
         nvcc(wrong, "-c", file, "-o", tmp_path / "kernel.o", strict=False)
