@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -98,6 +99,15 @@ def run(program: Path, *words: str | Path) -> subprocess.CompletedProcess[str]:
     done = subprocess.run([program, *words], capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, (done.returncode, done.stdout, done.stderr)
     return done
+
+
+@pytest.mark.skipif(shutil.which("compute-sanitizer") is None, reason="compute-sanitizer is not installed")
+def test_memory_checkers_find_nothing(tmp_path: Path) -> None:
+    """Of all goldens: accesses beside the arrays, barriers that not all threads reach, and races in shared memory."""
+    program = build_program(LAUNCHES, tmp_path, exact=True)
+    for tool in ("memcheck", "synccheck", "racecheck"):
+        done = run(Path("compute-sanitizer"), "--tool", tool, program, tmp_path, *(one.name for one in LAUNCHES))
+        assert re.search(r"ERROR SUMMARY: 0 errors|RACECHECK SUMMARY: 0 hazards", done.stdout), done.stdout
 
 
 @pytest.mark.parametrize("launch", LAUNCHES, ids=lambda launch: launch.name)
