@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -294,6 +295,25 @@ def test_an_architecture_that_lacks_the_instructions_is_told(name: str, wrong: s
 @pytest.mark.skipif(shutil.which("nvcc") is None, reason="nvcc is not installed")
 def test_the_worked_example_is_built_as_it_says(tmp_path: Path) -> None:
     assert build_example(tmp_path).exists()
+
+
+@triton.jit
+def joined(a, b):
+    return a * b + a + b
+
+
+@triton.jit
+def reducing_kernel(x_ptr, out_ptr, N: tl.constexpr):
+    x = tl.load(x_ptr + tl.arange(0, N))
+    tl.store(out_ptr, tl.reduce(x, 0, joined) + tl.sum(x, 0))
+    tl.store(out_ptr + 1, tl.argmax(x, 0))
+
+
+def test_no_function_is_seen_by_other_files() -> None:
+    """With -rdc=true the linker keeps one of several functions of a name, of which another file may mean another."""
+    text = reducing_kernel.translate("*fp32:16, *fp32:16, 1024").source
+    assert len(re.findall(r"__device__ __forceinline__ \w+ combine\(", text)) == 3
+    assert not re.search(r"__device__ (?!__forceinline__)[\w ]+\(", text)
 
 
 def test_another_name(capsys: pytest.CaptureFixture[str]) -> None:
