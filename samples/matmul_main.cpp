@@ -1,19 +1,14 @@
 // A C++ program with an exported kernel: no Python in it, and none where it runs. From the root of a checkout:
 //
-//     tilewright translate samples/matmul.py:matmul_kernel --num-warps 8 --host -o matmul.cu --signature "*fp16:16, *fp16:16, *fp16:16, i32:16, i32:16, i32:16, i32:16, i32:1, i32:16, i32:1, i32:16, i32:1, 128, 256, 64, 8, ''"
-//     nvcc -O3 -gencode arch=compute_90a,code=sm_90a matmul.cu samples/matmul_main.cpp -o matmul
+//     tilewright translate samples/matmul.py:matmul_kernel --num-warps 8 --host -o matmul.cu --header matmul.h --signature "*fp16:16, *fp16:16, *fp16:16, i32:16, i32:16, i32:16, i32:16, i32:1, i32:16, i32:1, i32:16, i32:1, 128, 256, 64, 8, ''"
+//     nvcc -O3 -gencode arch=compute_90a,code=sm_90a -I. matmul.cu samples/matmul_main.cpp -o matmul
 //     ./matmul
-#include <cuda_fp16.h>
-#include <cuda_runtime.h>
+#include "matmul.h"
 
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <vector>
-
-// As it stands at the end of matmul.cu. Parameters that the signature makes constants (":1", 128, ...) are not passed.
-cudaError_t launch_matmul_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int M, int N, int K,
-                                 int stride_am, int stride_bk, int stride_cm, dim3 grid, cudaStream_t stream);
 
 static void check(cudaError_t status)
 {
@@ -38,6 +33,7 @@ int main()
     check(cudaMemcpyAsync(a_ptr, a.data(), a.size() * sizeof(half), cudaMemcpyHostToDevice, stream));
     check(cudaMemcpyAsync(b_ptr, b.data(), b.size() * sizeof(half), cudaMemcpyHostToDevice, stream));
 
+    // The strides along rows are constants of the text (":1" in the signature), as are the blocks.
     const dim3 programs((M + 127) / 128 * ((N + 255) / 256));   // one per tile of BLOCK_M x BLOCK_N
     check(launch_matmul_kernel(a_ptr, b_ptr, c_ptr, M, N, K, K, N, N, programs, stream));
 

@@ -17,6 +17,7 @@ from ..artifact import (
 from ..ir.c_names import RESERVED
 from ..language.dtypes import Element, PointerType
 from ..lower.context import memory_ctype
+from ..lower.kernel import TYPE_HEADERS
 from .ascii_code import ascii_code
 from .templates import environment
 from .wrap import wrap_code
@@ -39,17 +40,30 @@ def with_host_function(artifact: Artifact) -> Artifact:
     return dataclasses.replace(artifact, source=artifact.source + ascii_code(host_function(artifact)))
 
 
+def host_header(artifact: Artifact) -> str:
+    """The text of a header that declares `launch_<kernel>`."""
+    elements = [p.element.element_ty if isinstance(p.element, PointerType) else p.element for p in artifact.parameters]
+    headers = {TYPE_HEADERS[element.name] for element in elements if element.name in TYPE_HEADERS}
+    return (
+        environment()
+        .get_template("host.h.j2")
+        .render(
+            title=artifact.source.partition("\n\n")[0].partition("\n//\n")[0],
+            headers=[*sorted(headers), "cuda_runtime.h"],
+            signature="\n".join(wrap_code(_head(artifact), 0)),
+        )
+        + "\n"
+    )
+
+
 def host_function(artifact: Artifact) -> str:
     """The text of `launch_<kernel>`, for nvcc; NVRTC and the CPU run pass over it."""
-    taken = {one.name for one in artifact.tensor_maps} | RESERVED | OWN | {artifact.kernel_name}
-    names = {p.name: _free(p.name, taken) for p in artifact.parameters}
+    taken, names = _taken(artifact), _names(artifact)
     counts = [_free(name, {*taken, *names.values()}) for name in program_counts(artifact.program_axes)]
     conditions = launch_conditions(artifact)
     texts = [text for one in artifact.tensor_maps for text in (*one.sizes, *one.strides)] + [*conditions]
     computed = dict.fromkeys(name for text in texts if GROWS.search(text) for name in NAME.findall(text))
     wide = {name: _free(f"{name}_wide", {*taken, *names.values(), *counts}) for name in computed}
-    typed = [f"{_ctype(p.element, p.name in artifact.writes)} {names[p.name]}" for p in artifact.parameters]
-    head = f"cudaError_t launch_{artifact.kernel_name}({', '.join([*typed, 'dim3 grid', 'cudaStream_t stream'])})"
     passed = [*names.values(), *counts, *(one.name for one in artifact.tensor_maps)]
     kinds = zip(ATTRIBUTES, (artifact.cooperative, artifact.dependent), strict=True)
     attributes = [names for names, wanted in kinds if wanted]
@@ -59,7 +73,7 @@ def host_function(artifact: Artifact) -> str:
         .get_template("host.cu.j2")
         .render(
             kernel=artifact.kernel_name,
-            signature="\n".join(wrap_code(head, 0)),
+            signature="\n".join(wrap_code(_head(artifact), 0)),
             promises=[
                 f"{_number(p, names)} % {p.divisibility} != 0" for p in artifact.parameters if p.divisibility > 1
             ],
@@ -81,6 +95,23 @@ def host_function(artifact: Artifact) -> str:
         )
         + "\n"
     )
+
+
+def _taken(artifact: Artifact) -> set[str]:
+    """The names that no parameter of the function can have."""
+    return {one.name for one in artifact.tensor_maps} | RESERVED | OWN | {artifact.kernel_name}
+
+
+def _names(artifact: Artifact) -> dict[str, str]:
+    """What the function calls the kernel's parameters."""
+    taken = _taken(artifact)
+    return {p.name: _free(p.name, taken) for p in artifact.parameters}
+
+
+def _head(artifact: Artifact) -> str:
+    names = _names(artifact)
+    typed = [f"{_ctype(p.element, p.name in artifact.writes)} {names[p.name]}" for p in artifact.parameters]
+    return f"cudaError_t launch_{artifact.kernel_name}({', '.join([*typed, 'dim3 grid', 'cudaStream_t stream'])})"
 
 
 def _nvcc_target(arch: str) -> str:

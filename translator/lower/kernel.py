@@ -31,6 +31,7 @@ from .shared_plan import loops_of_tiles, names_of_arrays, plan_shared, shared_al
 from .unit import COMMENT_ROOM, Blank, Constant, Function, Line, Node, Shared, Unit, rewritten, words
 from .warp_roles import lower_body
 
+TYPE_HEADERS = {"fp16": "cuda_fp16.h", "bf16": "cuda_bf16.h", "fp8e5": "cuda_fp8.h", "fp8e4nv": "cuda_fp8.h"}
 LAUNCH_WORD = re.compile(r"static_cast<int>\((blockIdx|gridDim)\.([xyz])\)")
 
 
@@ -251,8 +252,7 @@ def _sides(context: Context, symbol: str, mentioned: frozenset[str]) -> str:
 
 def _includes(kernel: Kernel) -> tuple[str, ...]:
     """CUDA's headers for the types that occur."""
-    headers = {"fp16": "cuda_fp16.h", "bf16": "cuda_bf16.h", "fp8e5": "cuda_fp8.h", "fp8e4nv": "cuda_fp8.h"}
-    return tuple(sorted({headers[dtype.name] for dtype in _dtypes(kernel) if dtype.name in headers}))
+    return tuple(sorted({TYPE_HEADERS[dtype.name] for dtype in _dtypes(kernel) if dtype.name in TYPE_HEADERS}))
 
 
 def _dtypes(kernel: Kernel) -> set[DType]:
