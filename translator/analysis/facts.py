@@ -19,7 +19,7 @@ from ..ir.nodes import (
     Use,
     Variable,
 )
-from ..ir.walk import assigned_variables, expressions, statements, subexpressions, used_variables
+from ..ir.walk import assigned_variables, read_variables, statements, subexpressions, used_variables
 from .axis_info import AxisInfo, known_divisor
 from .flow import Environments, follow
 from .fused import converted_once
@@ -141,7 +141,7 @@ def unused_variables(body: tuple[Statement, ...], results: tuple[Variable, ...] 
     needed: set[Variable] = set(results)
     sources: dict[Variable, set[Variable]] = {}
     for statement in statements(body):
-        reads = {v for expr in expressions(statement) for v in used_variables(expr)}
+        reads = set(read_variables(statement))
         if isinstance(statement, Assign) and not has_effect(statement.value):
             for target in statement.targets:
                 sources.setdefault(target, set()).update(reads)

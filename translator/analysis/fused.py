@@ -10,21 +10,21 @@ from collections import Counter
 from collections.abc import Mapping
 
 from ..ir.nodes import Assign, Expr, Statement, Variable
-from ..ir.walk import assigned_variables, bodies, expressions, statements, used_variables
+from ..ir.walk import assigned_variables, bodies, read_inside, read_variables, statements, used_variables
 from ..language.dtypes import DType
 from .structured import is_elementwise
 
 
 def converted_once(body: tuple[Statement, ...], definitions: Mapping[Variable, Expr]) -> frozenset[Variable]:
     """The tiles of integers that one later statement of the same block reads, whose operands nothing changes in between."""
-    uses = Counter(v for s in statements(body) for expr in expressions(s) for v in used_variables(expr))
+    uses = Counter(read_inside(body))
     found: set[Variable] = set()
     for block in (body, *(block for s in statements(body) for block in bodies(s))):
         pending: set[Variable] = set()
         made_of: dict[Variable, list[Variable]] = {}  # the tiles whose definition reads a variable
         for statement in block:
             if _is_narrow(statement):
-                found |= pending & {v for expr in expressions(statement) for v in used_variables(expr)}
+                found |= pending & set(read_variables(statement))
             for changed in (v for s in statements((statement,)) for v in assigned_variables(s)):
                 pending -= {changed, *made_of.pop(changed, ())}
             if isinstance(statement, Assign) and len(statement.targets) == 1 and uses[statement.target] == 1:

@@ -29,7 +29,7 @@ from ..ir.nodes import (
 )
 from ..ir.rewrite import renamed
 from ..ir.types import Dim, ValueType
-from ..ir.walk import assigned_variables, expressions, statements, used_variables
+from ..ir.walk import assigned_variables, read_inside, statements
 from ..outside import WATCHED, Outside, as_read, outer_value
 from .aggregates import AGGREGATES
 from .carried import bind_parts
@@ -192,7 +192,7 @@ class Builder:
                 return False
             if isinstance(statement, Inlined):
                 inside = [v for s in statements(statement.body) for v in assigned_variables(s)]
-                read = {v for s in statements(statement.body) for e in expressions(s) for v in used_variables(e)}
+                read = set(read_inside(statement.body))
                 if inside.count(expr.variable) != 1 or target in inside or target in read:
                     return False
                 body = renamed(statement.body, expr.variable, target)

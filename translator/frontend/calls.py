@@ -9,7 +9,7 @@ from typing import Any
 from ..diagnostics import ArgumentError, CompilationError, Span, UnsupportedLanguageConstruct
 from ..ir.nodes import Assign, CallFunction, DeviceFunction, Expr, Inlined, Use, Variable
 from ..ir.types import ValueType
-from ..ir.walk import expressions, statements, used_variables, what_decides
+from ..ir.walk import read_inside, used_variables, what_decides
 from ..kernel_function import KernelFunction
 from ..language.builtin import Builtin
 from ..language.constexpr import unwrap
@@ -206,7 +206,7 @@ def _build_function(
     # A parameter that the result does not come from, such as one that is asked for its type, says nothing of the shape.
     body = tuple(inner.statements)
     needed = what_decides(body)
-    read = {v for statement in statements(body) for expr in expressions(statement) for v in used_variables(expr)}
+    read = set(read_inside(body))
     kept = tuple(parameter for parameter in parameters if parameter in needed)
     if len(types) != 1 or not kept or any(parameter in read - needed for parameter in parameters):
         raise NotElementwiseError

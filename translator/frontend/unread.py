@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..ir.nodes import Assign, Call, Effect, Statement
 from ..ir.rewrite import with_replaced
-from ..ir.walk import expressions, statements, used_variables
+from ..ir.walk import read_inside, statements
 
 
 def without_unread_results(body: tuple[Statement, ...]) -> tuple[Statement, ...]:
@@ -18,6 +18,6 @@ def without_unread_results(body: tuple[Statement, ...]) -> tuple[Statement, ...]
     ]
     if not atomics:
         return body
-    read = {v for statement in statements(body) for expr in expressions(statement) for v in used_variables(expr)}
+    read = set(read_inside(body))
     unread = {id(s): Effect(s.origin, call) for s, call in atomics if not read & set(s.targets)}
     return with_replaced(body, unread)

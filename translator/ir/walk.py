@@ -85,6 +85,18 @@ def used_variables(expr: Expr) -> Iterator[Variable]:
             yield part.variable
 
 
+def read_variables(statement: Statement) -> Iterator[Variable]:
+    """The variables that a statement itself reads, not its body, with repetition."""
+    for expr in expressions(statement):
+        yield from used_variables(expr)
+
+
+def read_inside(block: tuple[Statement, ...]) -> Iterator[Variable]:
+    """The variables that the statements of a block and of the blocks inside read, with repetition."""
+    for statement in statements(block):
+        yield from read_variables(statement)
+
+
 def assigned_variables(statement: Statement) -> tuple[Variable, ...]:
     """The variables that a statement itself assigns."""
     match statement:
@@ -106,5 +118,5 @@ def what_decides(body: tuple[Statement, ...]) -> set[Variable]:
             assigned = assigned_variables(statement)
             if isinstance(statement, Assign) and needed.isdisjoint(assigned):
                 continue
-            needed.update(v for expr in expressions(statement) for v in used_variables(expr))
+            needed.update(read_variables(statement))
     return needed

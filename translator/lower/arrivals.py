@@ -6,24 +6,11 @@ tiles all threads wait for their copies, and for each other: once, however many 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 from ..ir.nodes import Statement, Variable
-from ..ir.walk import expressions, statements, used_variables
+from ..ir.walk import read_inside
 from .context import Context
 from .staging import proxy_fence
 from .unit import Line, Node
-
-
-@contextmanager
-def arriving_later(context: Context, allowed: bool) -> Iterator[None]:
-    """Whether the loads of a block may leave the wait for their copies to what reads their tiles."""
-    before, context.stages.may_arrive_later = context.stages.may_arrive_later, allowed
-    try:
-        yield
-    finally:
-        context.stages.may_arrive_later = before
 
 
 def wait_for_tiles(context: Context, statement: Statement) -> tuple[Node, ...]:
@@ -31,9 +18,7 @@ def wait_for_tiles(context: Context, statement: Statement) -> tuple[Node, ...]:
     arriving = context.stages.arriving
     if not arriving:
         return ()
-    inner = statements((statement,))
-    read = {v for s in inner for expr in expressions(s) for v in used_variables(expr)}
-    return arrival(context) if read & arriving.keys() else ()
+    return arrival(context) if arriving.keys() & set(read_inside((statement,))) else ()
 
 
 def arrival(context: Context) -> tuple[Node, ...]:

@@ -145,14 +145,14 @@ def _turned(
     """
     variable, purpose = operand.variable, "a" if is_a else "b"
     choices = f"{variable.name}_turned", f"{variable.name}_turned_for_dot"
-    runs_on = context.stages.running_on != "" and id(statement) in context.stages.in_flight
+    runs_on = context.stages.trip_count != "" and id(statement) in context.stages.in_flight
     name = context.shared.scratch_name(id(statement), purpose, *choices, lasting=runs_on)
     before, array = context.before_write(name), name
     outer, stages = "", 1
     if runs_on:
         comment = "of transposed tiles: one is read while the next is written"
         count, stages = context.constant("TURNED_STAGES", TURNED_STAGES, comment, topic="stages"), TURNED_STAGES
-        outer, array = f"[{count}]", f"{name}[{context.stages.running_on} % {count}]"
+        outer, array = f"[{count}]", f"{name}[{context.stages.trip_count} % {count}]"
     sides = " * ".join(side_text(context, side) for side in tile.shape)
     alignment = ALIGNMENT if tile.swizzle else CHUNK_BYTES
     several = f"{stages} of " if stages > 1 else ""

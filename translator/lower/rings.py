@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from ..ir.nodes import Assign, Call, Expr, For, Literal, Statement, Use, Variable
-from ..ir.walk import assigned_variables, expressions, statements, subexpressions, used_variables
+from ..ir.walk import assigned_variables, expressions, read_variables, statements, subexpressions, used_variables
 from ..schedule.ring_plan import Ring
 from ..schedule.rings import top_statements
 from ..schedule.shared_tiles import SharedTile
@@ -118,8 +118,8 @@ def lower_consumer_loop(
         context.use_helper(helper)
     lane = context.lane()
     sums = products_in(context, statement) if ring.overlapped else ()
-    before = context.stages.in_flight, context.stages.running_on
-    context.stages.in_flight, context.stages.running_on = (
+    before = context.stages.in_flight, context.stages.trip_count
+    context.stages.in_flight, context.stages.trip_count = (
         before[0] | {id(s) for s in sums},
         position if ring.overlapped else "",
     )
@@ -128,7 +128,7 @@ def lower_consumer_loop(
     context.stages.parts_ahead = parts = parts_ahead(context, statement, ring, bounds)
     order, being_read = context.order.snapshot(), set(context.shared.being_read)
     inner = lower_body(context, statement, body)
-    context.stages.in_flight, context.stages.running_on = before
+    context.stages.in_flight, context.stages.trip_count = before
     context.stages.parts_ahead = None
     nodes: list[Node] = [
         stage,
@@ -195,9 +195,7 @@ def only_sums(context: Context, loop: For) -> bool:
     dots = products_in(context, loop)
     sums = {dot.target for dot in dots}
     others = [s for s in statements(loop.body) if not any(s is dot for dot in dots)]
-    return not any(
-        sums & {*assigned_variables(s), *(v for expr in expressions(s) for v in used_variables(expr))} for s in others
-    )
+    return not any(sums & {*assigned_variables(s), *read_variables(s)} for s in others)
 
 
 def products_complete(context: Context, dots: tuple[Assign, ...]) -> tuple[Node, ...]:

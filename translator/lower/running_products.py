@@ -8,23 +8,10 @@ the threads meet (what the products read may be written behind a barrier), where
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 from ..ir.nodes import Assign, Call, Statement, Use, Variable
-from ..ir.walk import assigned_variables, expressions, used_variables
+from ..ir.walk import assigned_variables, read_variables
 from .context import Context
 from .unit import Line, Node
-
-
-@contextmanager
-def running_on(context: Context, allowed: bool) -> Iterator[None]:
-    """Whether the dots of a block may leave the wait for their products to what needs them."""
-    before, context.stages.may_run_on = context.stages.may_run_on, allowed
-    try:
-        yield
-    finally:
-        context.stages.may_run_on = before
 
 
 def dots_behind(context: Context, block: tuple[Statement, ...]) -> dict[int, tuple[Assign, ...]]:
@@ -87,7 +74,7 @@ def _wait(context: Context, complete: tuple[Assign, ...], later: tuple[Assign, .
 
 def _touches(context: Context, statement: Statement, dot: Assign) -> bool:
     """Whether a statement reads or writes the sum of a dot, other than by adding further products to it."""
-    read = [variable for expr in expressions(statement) for variable in used_variables(expr)]
+    read = list(read_variables(statement))
     if dot.target not in (*read, *assigned_variables(statement)):
         return False
     plan = context.schedule.dots.get(id(statement))

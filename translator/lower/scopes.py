@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 
 from ..frozen import frozen
 from ..ir.nodes import Assign, Expr, For, Inlined, Statement, Variable, While
-from ..ir.walk import bodies, expressions, used_variables
+from ..ir.walk import bodies, read_variables, used_variables
 
 BlockPath = tuple[tuple[int, int], ...]  # (id of a compound statement, number of its block), outermost first
 
@@ -118,7 +118,7 @@ def _occurrences(
 
 
 def _reads(statement: Statement, definitions: Mapping[Variable, Expr]) -> Iterator[Variable]:
-    pending = [v for expr in expressions(statement) for v in used_variables(expr)]
+    pending = list(read_variables(statement))
     seen = set()
     while pending:
         variable = pending.pop(0)

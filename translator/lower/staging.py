@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 
 from ..ir.nodes import Assign, Call, Variable
-from ..ir.walk import used_variables
 from ..schedule.access import COPY_BYTES, Access, plan_access
 from ..schedule.layout import Layout
+from ..schedule.pointers import pointers_in
 from ..schedule.shared_tiles import SharedTile
 from .conditions import all_tests, copies_guard, uniform_test, valid_count
 from .context import Context
@@ -46,8 +46,7 @@ def lower_staged_load(context: Context, statement: Assign) -> tuple[Node, ...]:
 
 def _only_read(context: Context, statement: Assign) -> bool:
     """Whether the kernel writes nothing through the pointers of a load."""
-    pointers = {variable for variable in used_variables(_call(statement).args[0]) if variable.type.is_pointer}
-    return pointers <= context.read_only
+    return pointers_in(_call(statement).args[0]) <= context.read_only
 
 
 def proxy_fence(context: Context) -> tuple[Node, ...]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -98,9 +100,23 @@ class Stages:
     )  # those that this block's dots made so far
     words: dict[tuple[str, Variable], str] = field(default_factory=dict)  # what the stage is called, by role and loop
     rings_around: int = 0  # loops with stages around the statement
-    running_on: str = ""  # what counts the iterations of a loop whose products run on into the next one
+    trip_count: str = ""  # what counts the iterations of a loop whose products run on into the next one
     policies: dict[Variable, str] = field(default_factory=dict)  # how long L2 keeps a tile: the variable that says so
     turned: dict[Variable, str] = field(default_factory=dict)  # what the header says of tiles that dots transpose
+
+    @contextmanager
+    def leaving_waits(self, *, copies: bool | None = None, products: bool | None = None) -> Iterator[None]:
+        """Whether a block's loads may leave the wait for their copies, and its dots that for their products, to others.
+
+        None leaves what holds around the block.
+        """
+        before = self.may_arrive_later, self.may_run_on
+        self.may_arrive_later = before[0] if copies is None else copies
+        self.may_run_on = before[1] if products is None else products
+        try:
+            yield
+        finally:
+            self.may_arrive_later, self.may_run_on = before
 
 
 @dataclass

@@ -23,7 +23,7 @@ from ..ir.walk import assigned_variables, bodies
 from ..schedule.layout import Layout
 from ..schedule.ring_plan import Ring
 from ..schedule.unrolled import unroll_factor
-from .arrivals import arrival, arriving_later, wait_for_tiles
+from .arrivals import arrival, wait_for_tiles
 from .assignments import lower_assign
 from .atomics import FUNCTIONS, lower_atomic
 from .box_read import lower_box_read
@@ -44,7 +44,7 @@ from .repack import lower_repack
 from .ring_copies import lower_copying_loop
 from .rings import lower_box_load, lower_consumer_loop, lower_producer_loop
 from .row_copies import lower_row_load
-from .running_products import dots_behind, running_on, wait_before, wait_for_all
+from .running_products import dots_behind, wait_before, wait_for_all
 from .spell import Text, inverse
 from .staggered import lower_staggered_loop
 from .state import Accesses
@@ -169,8 +169,8 @@ def lower_statement(context: Context, statement: Statement) -> tuple[tuple[Node,
     waits = wait_for_all(context) if parts or isinstance(statement, Return) else ()
     waits += () if isinstance(statement, Inlined) else wait_for_tiles(context, statement)
     running, barriers = context.stages.running, context.shared.barriers
-    later = context.stages.may_arrive_later and not parts
-    with running_on(context, context.stages.may_run_on and not parts), arriving_later(context, later):
+    inside = False if parts else None  # what a branch or a loop starts, it waits for itself
+    with context.stages.leaving_waits(copies=inside, products=inside):
         code = (*context.stages.before.get(id(statement), ()), *_lower_alone(context, statement))
     if not isinstance(statement, Inlined):
         waits += wait_before(context, statement, running, context.shared.barriers > barriers)
@@ -286,14 +286,14 @@ def _together(accesses: Accesses, others: Accesses) -> Accesses:
 
 def lower_program(context: Context, block: tuple[Statement, ...]) -> tuple[Node, ...]:
     """What a program does, or what one role does of it."""
-    with arriving_later(context, True):
+    with context.stages.leaving_waits(copies=True):
         return (*lower_block(context, block), *arrival(context))
 
 
 def _trip(context: Context, block: tuple[Statement, ...]) -> tuple[Node, ...]:
     """The body of a loop: at its end, all products are complete."""
     context.stages.next_dots |= dots_behind(context, block)
-    with running_on(context, True):
+    with context.stages.leaving_waits(products=True):
         return (*lower_block(context, block), *wait_for_all(context))
 
 

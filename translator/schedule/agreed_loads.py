@@ -10,7 +10,7 @@ In: a kernel. Out: the variables.
 from __future__ import annotations
 
 from ..ir.nodes import Assign, Call, For, If, Kernel, Variable, While
-from ..ir.walk import expressions, statements, used_variables
+from ..ir.walk import read_variables, statements
 from .pointers import pointer_sources, roots_of, roots_written
 
 
@@ -20,7 +20,7 @@ def agreed_loads(kernel: Kernel) -> frozenset[Variable]:
     made_of: dict[Variable, set[Variable]] = {}
     deciding: set[Variable] = set()
     for statement in statements(kernel.body):
-        read = {variable for expr in expressions(statement) for variable in used_variables(expr)}
+        read = set(read_variables(statement))
         if isinstance(statement, (If, While, For)):
             deciding |= read
         if not isinstance(statement, Assign):

@@ -22,7 +22,7 @@ from ..analysis.facts import Facts
 from ..analysis.structured import is_elementwise
 from ..ir.nodes import Assign, Call, Expr, For, Kernel, Literal, Statement, Use, Variable
 from ..ir.types import ValueType
-from ..ir.walk import expressions, statements, subexpressions, used_variables
+from ..ir.walk import read_variables, statements, subexpressions, used_variables
 from .dot_plan import DotPlan, Dots, Operand
 from .dots import dot_statements, is_box_read, k_axis
 from .instructions import (
@@ -116,7 +116,7 @@ def _any_layout(loop: For, total: Variable) -> bool:
     while size < len(follows):
         size = len(follows)
         for statement in statements(loop.body):
-            read = {v for expr in expressions(statement) for v in used_variables(expr)}
+            read = set(read_variables(statement))
             if not follows & read:
                 continue
             if not isinstance(statement, Assign):

@@ -15,7 +15,7 @@ from ..analysis.induction import Induction, closed_forms
 from ..analysis.unit_stride import unit_axes
 from ..artifact import Options, Target
 from ..ir.nodes import Assign, Call, Expr, Kernel, Literal, Statement, Use, Variable
-from ..ir.walk import expressions, statements, used_variables
+from ..ir.walk import read_inside, statements
 from .dot_plan import DotPlan, Dots, Operand
 from .instructions import (
     OTHER_REGISTERS,
@@ -115,7 +115,7 @@ def _turned_operands(dots: Dots, statement: Assign) -> int:
 
 def _planned(kernel: Kernel, facts: Facts, kinds: Mapping[Variable, str], options: Options, target: Target) -> Dots:
     """The plans for given kinds of instructions."""
-    uses = Counter(v for s in statements(kernel.body) for e in expressions(s) for v in used_variables(e))
+    uses = Counter(read_inside(kernel.body))
     plans: dict[int, DotPlan] = {}
     for statement, call in dot_statements(kernel):
         kind = kinds[statement.target]

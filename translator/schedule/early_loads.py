@@ -14,8 +14,8 @@ from collections.abc import Container
 from dataclasses import replace
 
 from ..ir.nodes import Assign, Call, For, Inlined, Kernel, Statement, Variable
-from ..ir.walk import assigned_variables, expressions, statements, used_variables
-from .pointers import read_only_pointers
+from ..ir.walk import assigned_variables, read_variables, statements, used_variables
+from .pointers import may_move, read_only_pointers
 
 MOVED = "(moved up)"
 
@@ -46,8 +46,7 @@ def _is_copy(statement: Assign, staged: Container[Variable], read_only: frozense
     value = statement.value
     if not isinstance(value, Call) or value.op != "load" or statement.targets[0] not in staged:
         return False
-    pointers = {variable for variable in used_variables(value.args[0]) if variable.type.is_pointer}
-    return pointers <= read_only and not value.attribute("volatile")
+    return may_move(value, read_only)
 
 
 def _earliest(block: list[Statement], load: Assign) -> int:
@@ -64,7 +63,7 @@ def _earliest(block: list[Statement], load: Assign) -> int:
 
 
 def _reads(statement: Statement, variable: Variable) -> bool:
-    return any(variable in used_variables(expr) for expr in expressions(statement))
+    return variable in read_variables(statement)
 
 
 def _is_dot(statement: Statement) -> bool:

@@ -23,8 +23,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ..ir.nodes import Assign, Call, For, If, Inlined, Kernel, Note, Origin, Statement, Use, Variable, While
-from ..ir.walk import MOVES, assigned_variables, expressions, statements, subexpressions, used_variables
-from .pointers import read_only_pointers
+from ..ir.walk import MOVES, assigned_variables, read_inside, statements, subexpressions, used_variables
+from .pointers import may_move, read_only_pointers
 
 if TYPE_CHECKING:
     from .plan import Schedule
@@ -136,8 +136,7 @@ class _Order:
             return False
         value = statement.value
         if isinstance(value, Call) and value.op == "load":
-            pointers = {v for v in used_variables(value.args[0]) if v.type.is_pointer}
-            return pointers <= self.read_only and not value.attribute("volatile")
+            return may_move(value, self.read_only)
         return all(not isinstance(part, Call) or part.op in PREPARING for part in subexpressions(value))
 
     def _adds_on(self, earlier: Statement, product: Statement) -> bool:
@@ -186,7 +185,7 @@ def _conflict(mover: Statement, other: Statement) -> bool:
 
 
 def _reads(statement: Statement) -> set[Variable]:
-    return {v for s in statements((statement,)) for expr in expressions(s) for v in used_variables(expr)}
+    return set(read_inside((statement,)))
 
 
 def _writes(statement: Statement) -> set[Variable]:

@@ -23,7 +23,7 @@ from dataclasses import replace
 from ..analysis.facts import Facts
 from ..frozen import frozen
 from ..ir.nodes import Kernel, Use, Variable
-from ..ir.walk import expressions, statements, used_variables
+from ..ir.walk import read_inside
 from .dot_plan import DotPlan, Dots, HeldOperand
 from .dots import dot_statements
 from .instructions import LANE_BITS
@@ -51,7 +51,7 @@ class Words:
 
 def held_operands(kernel: Kernel, facts: Facts, dots: Dots, words: dict[Variable, Words]) -> Dots:
     """The dots with operands in registers where that is possible; `words` says of every B where its elements come from."""
-    uses = Counter(v for s in statements(kernel.body) for e in expressions(s) for v in used_variables(e))
+    uses = Counter(read_inside(kernel.body))
     sums = Counter(statement.target for statement, _ in dot_statements(kernel))
     plans = dict(dots.plans)
     for statement, call in dot_statements(kernel):

@@ -13,7 +13,7 @@ from math import gcd
 from ..analysis.axis_info import AxisInfo, axis_info, known_divisor
 from ..frozen import frozen
 from ..ir.nodes import Expr, For, Kernel, Statement, Use, Variable
-from ..ir.walk import expressions, statements, used_variables
+from ..ir.walk import read_inside, statements
 
 
 @frozen
@@ -48,7 +48,7 @@ def loop_limits(
 
 
 def _uses(body: tuple[Statement, ...]) -> Counter[Variable]:
-    return Counter(v for s in statements(body) for expr in expressions(s) for v in used_variables(expr))
+    return Counter(read_inside(body))
 
 
 class _Scalars(dict[Variable, AxisInfo]):

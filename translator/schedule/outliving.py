@@ -7,7 +7,7 @@ from collections import Counter
 from ..analysis.facts import Facts
 from ..frozen import frozen
 from ..ir.nodes import For, Kernel, Statement, Variable
-from ..ir.walk import expressions, statements, used_variables
+from ..ir.walk import read_variables, statements, used_variables
 
 
 @frozen
@@ -53,4 +53,4 @@ def find_reads(kernel: Kernel, facts: Facts) -> Reads:
 
 
 def _count(block: tuple[Statement, ...]) -> Counter[Variable]:
-    return Counter(v for s in block for expr in expressions(s) for v in used_variables(expr))
+    return Counter(v for s in block for v in read_variables(s))

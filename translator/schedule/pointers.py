@@ -15,13 +15,13 @@ def pointer_sources(kernel: Kernel) -> dict[Variable, set[Variable]]:
         if isinstance(statement, Assign):
             for target in statement.targets:
                 if target.type.is_pointer:
-                    sources.setdefault(target, set()).update(_pointers_in(statement.value))
+                    sources.setdefault(target, set()).update(pointers_in(statement.value))
     return sources
 
 
 def roots_of(pointer: Expr, sources: dict[Variable, set[Variable]]) -> set[Variable]:
     """The pointer variables that an address may derive from, arguments and what stands between; `sources` of its kernel."""
-    return _closure(_pointers_in(pointer), sources)
+    return _closure(pointers_in(pointer), sources)
 
 
 def read_only_pointers(kernel: Kernel) -> frozenset[Variable]:
@@ -36,7 +36,7 @@ def roots_written(kernel: Kernel) -> set[Variable]:
     for statement in statements(kernel.body):
         for expr in expressions(statement):
             if isinstance(expr, Call) and (expr.op == "store" or expr.op.startswith("atomic_")):
-                written |= _pointers_in(expr.args[0])
+                written |= pointers_in(expr.args[0])
             elif isinstance(expr, Call) and expr.op == "box_store":
                 written.add(expr.attribute("base"))
     return _closure(written, sources)
@@ -52,5 +52,11 @@ def _closure(start: set[Variable], sources: dict[Variable, set[Variable]]) -> se
     return found
 
 
-def _pointers_in(expr: Expr) -> set[Variable]:
+def may_move(load: Call, read_only: frozenset[Variable]) -> bool:
+    """Whether a load brings the same wherever in the kernel it stands: from what nothing writes, and not `volatile`."""
+    return pointers_in(load.args[0]) <= read_only and not load.attribute("volatile")
+
+
+def pointers_in(expr: Expr) -> set[Variable]:
+    """The pointer variables that stand in an expression."""
     return {v for v in used_variables(expr) if v.type.is_pointer}

@@ -14,7 +14,7 @@ from dataclasses import replace
 from ..analysis.structured import is_elementwise
 from ..frozen import frozen
 from ..ir.nodes import Assign, Call, Effect, Expr, For, If, Inlined, Kernel, Return, Statement, Variable, While
-from ..ir.walk import bodies, expressions, statements, used_variables
+from ..ir.walk import bodies, read_variables, statements, used_variables
 from .pointers import pointer_sources, roots_of, roots_written
 
 
@@ -43,7 +43,7 @@ def producible(kernel: Kernel, loop: For, starts: tuple[Expr, ...]) -> bool:
         s for s in statements(kernel.body)
         if any(o is loop or isinstance(o, Return) or waits_for_grids(o) for b in bodies(s) for o in statements(b))
     ]  # fmt: skip
-    needed = {v for s in (*around, loop) for expr in expressions(s) for v in used_variables(expr)}
+    needed = {v for s in (*around, loop) for v in read_variables(s)}
     needed |= {v for expr in starts for v in used_variables(expr)}
     written, sources = roots_written(kernel), pointer_sources(kernel)
     return all(_scalar_definition(kernel, variable, written, sources) for variable in _closure(kernel.body, needed))
@@ -75,7 +75,7 @@ def consumer_block(block: tuple[Statement, ...], loading: tuple[Statement, ...])
     needed: set[Variable] = set()
     sources: dict[Variable, set[Variable]] = {}
     for statement in statements(block):
-        read = {v for expr in expressions(statement) for v in used_variables(expr)}
+        read = set(read_variables(statement))
         if isinstance(statement, Assign) and _only_gives_values(statement.value):
             for target in statement.targets:
                 sources.setdefault(target, set()).update(read)
@@ -152,7 +152,7 @@ def _needed(block: tuple[Statement, ...]) -> frozenset[Variable]:
     needed: set[Variable] = set()
     for statement in statements(block):
         if _copies(statement) or makes_load_map(statement) or _holds_copies(statement):
-            needed |= {v for expr in expressions(statement) for v in used_variables(expr)}
+            needed |= set(read_variables(statement))
     return _closure(block, needed)
 
 
@@ -163,7 +163,7 @@ def _closure(block: tuple[Statement, ...], start: set[Variable]) -> frozenset[Va
         for statement in statements(block):
             assigns = isinstance(statement, Assign) and needed & set(statement.targets)
             if assigns or _assigns(statement, needed):
-                read = {v for expr in expressions(statement) for v in used_variables(expr)}
+                read = set(read_variables(statement))
                 changed |= not read <= needed
                 needed |= read
     return frozenset(needed)

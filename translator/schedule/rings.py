@@ -38,7 +38,7 @@ from ..ir.nodes import (
     While,
 )
 from ..ir.rewrite import with_replaced
-from ..ir.walk import assigned_variables, expressions, statements, used_variables
+from ..ir.walk import assigned_variables, read_variables, statements, used_variables
 from .computed_operands import read_boxes
 from .dot_plan import Dots
 from .dots import dot_statements, operand_of, plan_dots
@@ -100,7 +100,7 @@ def plan_rings(
 
 def _sources(kernel: Kernel, replaced: list[Statement]) -> set[Variable]:
     """The variables that the operands of some statements were computed from."""
-    found = {v for s in replaced for expr in expressions(s) for v in used_variables(expr)}
+    found = {v for s in replaced for v in read_variables(s)}
     changed = True
     while changed:
         changed = False
@@ -269,7 +269,7 @@ def _overlapped(plan: RingPlan, loop: For, tiles: tuple[Variable, ...]) -> bool:
     for statement in statements(loop.body):
         if id(statement) in own:
             continue
-        read = {v for expr in expressions(statement) for v in used_variables(expr)}
+        read = set(read_variables(statement))
         if sums & (read | set(assigned_variables(statement))):
             return False
     return True
