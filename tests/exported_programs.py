@@ -37,6 +37,7 @@ int main(int count, char** words)
     const std::string folder = words[1];
     for (int i = 2; i < count; ++i) {{
         const std::string name = words[i];
+        std::fprintf(stderr, "%s\\n", words[i]);
 {cases}
     }}
     return 0;
