@@ -8,6 +8,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
+import numpy as np
 import pytest
 import tilewright as triton
 import tilewright.language as tl
@@ -15,6 +16,7 @@ from exported_cases import launches
 from exported_programs import build_example, build_flags, declaration, exported, nvcc
 from tilewright.artifact import Artifact
 from tilewright.cli import main
+from tilewright.diagnostics import SignatureError
 from tilewright.emit.host import host_function
 from tilewright.runtime import nvrtc
 from tilewright.runtime.grids import started
@@ -336,6 +338,23 @@ def test_the_header(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
             '#include "kernel.h"\n#include "kernel.h"\nauto* called = &launch_matmul_descriptor_kernel;\n'
         )
         nvcc("-c", caller, "-o", tmp_path / "caller.o")
+
+
+def test_what_a_launch_took_is_exported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TILEWRIGHT_MODE", "cpu")
+    x, out = np.arange(128, dtype=np.float32), np.zeros(128, np.float32)
+    compiled = copy_kernel[(1,)](x, out, N=128)
+    assert (out == x).all()
+    compiled.export(tmp_path / "copy.cu")
+    assert (tmp_path / "copy.cu").read_text().startswith(compiled.source)
+    assert [file.name for file in tmp_path.iterdir()] == ["copy.cu"]
+    compiled.export(tmp_path / "copy.cu", header=tmp_path / "copy.h", name="copy_f32")
+    text = (tmp_path / "copy.cu").read_text()
+    assert "cudaError_t launch_copy_f32(" in text and compiled.name == "copy_kernel"
+    assert declaration(text) in (tmp_path / "copy.h").read_text()
+    with pytest.raises(SignatureError, match="32"):
+        compiled.export(tmp_path / "copy.cu", name="32")
+    assert (tmp_path / "copy.cu").read_text() == text
 
 
 def test_another_name(capsys: pytest.CaptureFixture[str]) -> None:
