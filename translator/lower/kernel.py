@@ -23,7 +23,7 @@ from ..schedule.pointers import read_only_pointers
 from ..schedule.stagger import without_copied_operands
 from .context import Context
 from .functions import lower_function
-from .header import header_fields, title
+from .header import header_fields, needed_architecture, title
 from .index_tiles import settle_index_tiles
 from .literals import literal_text
 from .made_maps import count_map_slots
@@ -35,6 +35,7 @@ from .spell import WRAPS
 from .unit import COMMENT_ROOM, Blank, Constant, Function, Line, Node, Shared, Unit, rewritten, words
 from .warp_roles import lower_body
 
+TYPE_HEADERS = {"fp16": "cuda_fp16.h", "bf16": "cuda_bf16.h", "fp8e5": "cuda_fp8.h", "fp8e4nv": "cuda_fp8.h"}
 LAUNCH_WORD = re.compile(r"static_cast<int>\((blockIdx|gridDim)\.([xyz])\)")
 
 
@@ -83,6 +84,7 @@ def lower_kernel(kernel: Kernel, facts: Facts, schedule: Schedule, in_turns: boo
         ),
         bounds=bounds,
         body=(*prologue, Blank(), *body),
+        needs=needed_architecture(context),
     )
     return unit
 
@@ -268,8 +270,7 @@ def _sides(context: Context, symbol: str, mentioned: frozenset[str]) -> str:
 
 def _includes(kernel: Kernel) -> tuple[str, ...]:
     """CUDA's headers for the types that occur."""
-    headers = {"fp16": "cuda_fp16.h", "bf16": "cuda_bf16.h", "fp8e5": "cuda_fp8.h", "fp8e4nv": "cuda_fp8.h"}
-    return tuple(sorted({headers[dtype.name] for dtype in _dtypes(kernel) if dtype.name in headers}))
+    return tuple(sorted({TYPE_HEADERS[dtype.name] for dtype in _dtypes(kernel) if dtype.name in TYPE_HEADERS}))
 
 
 def _dtypes(kernel: Kernel) -> set[DType]:
