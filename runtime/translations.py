@@ -230,6 +230,7 @@ def _as_json(artifact: Artifact) -> dict[str, Any]:
         "dependent": artifact.dependent,
         "static_shared_bytes": artifact.static_shared_bytes,
         "compiler_flags": artifact.compiler_flags,
+        "needs": artifact.needs,
     }
 
 
@@ -262,6 +263,7 @@ def _artifact(
         dependent=facts["dependent"],
         static_shared_bytes=facts["static_shared_bytes"],
         compiler_flags=tuple(facts["compiler_flags"]),
+        needs=facts["needs"],
     )
 
 

@@ -85,8 +85,6 @@ def _has_attribute(builder: Builder, args: list[Value], kwargs: dict[str, Value]
 
 
 def _get_attribute(builder: Builder, args: list[Value], kwargs: dict[str, Value], span: Span) -> Value | None:
-    if len(args) > 3:
-        return None
     try:
         return attribute_of(builder, args[0], str(builder.constant(args[1], "the name of an attribute", span)), span)
     except UnknownNameError:
@@ -112,20 +110,22 @@ def _hinted(builder: Builder, args: list[Value], kwargs: dict[str, Value], span:
     return args[0]
 
 
-# What stands in for a function of Python, and from how many positional arguments on.
-PYTHON: dict[Any, tuple[Any, int]] = {
-    min: (_extremum("minimum"), 1),
-    max: (_extremum("maximum"), 1),
-    len: (_length, 1),
-    isinstance: (_isinstance, 2),
-    print: (_print, 0),
-    constexpr: (_dtype_call, 1),
-    tuple: (_tuple, 1),
-    language_values.tuple: (_tuple, 1),
-    condition: (_hinted, 1),
-    cuda_capability_geq: (_has_capability, 1),
-    current_target: (_target, 0),
-    hasattr: (_has_attribute, 2),
-    getattr: (_get_attribute, 2),
+ANY = 1 << 16  # arguments
+# What stands in for a function of Python, and how many positional arguments it takes, at least and at most.
+PYTHON: dict[Any, tuple[Any, int, int]] = {
+    min: (_extremum("minimum"), 1, ANY),
+    max: (_extremum("maximum"), 1, ANY),
+    len: (_length, 1, 1),
+    isinstance: (_isinstance, 2, 2),
+    print: (_print, 0, ANY),
+    constexpr: (_dtype_call, 1, 1),
+    tuple: (_tuple, 1, 1),
+    language_values.tuple: (_tuple, 1, 1),
+    condition: (_hinted, 1, 1),
+    cuda_capability_geq: (_has_capability, 1, 2),
+    current_target: (_target, 0, 0),
+    hasattr: (_has_attribute, 2, 2),
+    getattr: (_get_attribute, 2, 3),
 }
+NOTHING = (None, 0, 0)  # for a function that nothing stands in for
 WITH_KEYWORDS = (print, condition, cuda_capability_geq)  # those that take arguments by name too

@@ -217,7 +217,7 @@ def _descriptor(value: Any) -> Descriptor:
     return value
 
 
-_OFFSETS = ("i8", "i16", "i32", "u8", "u16")
+_OFFSETS = ("i1", "i8", "i16", "i32", "u8", "u16")
 
 
 def _block_of(a: Arguments) -> Arguments:

@@ -14,7 +14,7 @@ import numpy as np
 from ..diagnostics import DTypeError, ShapeError
 from ..language.constexpr import unwrap
 from ..language.dtypes import DType, Element, PointerType, int1, int64
-from ..language.hints import check_size
+from ..language.hints import check_size, shown, too_few_axes
 from ..language.values import block_type, tensor
 from ..ops.casts import check_cast, numpy_cast, numpy_type
 from ..ops.promotion import literal_type
@@ -83,11 +83,13 @@ class Tile(tensor):
     def __getitem__(self, key: Any) -> Tile:
         keys = key if isinstance(key, tuple) else (key,)
         whole = [isinstance(k, slice) and k == slice(None) for k in keys]
-        values, fits = self.values, all(k is None or full for k, full in zip(keys, whole, strict=True))
+        values = self.values
         for axis, key in enumerate(keys):  # as in Triton, there may be more of : than axes
-            fits = fits and (key is not None or axis <= values.ndim)
-            values = np.expand_dims(values, axis) if fits and key is None else values
-        if not fits:
+            if key is None and axis > values.ndim:
+                cause, remedy = too_few_axes(self.element, self.shape)
+                raise ShapeError(cause, None, remedy)
+            values = np.expand_dims(values, axis) if key is None else values
+        if not all(k is None or full for k, full in zip(keys, whole, strict=True)):
             raise ShapeError(
                 "unsupported tensor index",
                 None,
@@ -139,7 +141,7 @@ def as_tile(value: Any) -> Tile:
     if isinstance(value, (bool, int, float)):
         dtype = literal_type(value)
         return Tile(np.asarray(value).astype(numpy_type(dtype)), dtype)
-    raise DTypeError(f"expected a number or a tile, got {value!r}")
+    raise DTypeError(f"expected a number or a tile, got {shown(value)}")
 
 
 def cast(tile: Tile, element: Element, rounding: str | None = None, bitcast: bool = False) -> Tile:

@@ -39,6 +39,8 @@ WIDENING = frozenset(("add", "sub", "mul", "lt", "le", "gt", "ge", "eq", "ne")) 
 INNERMOST = re.compile(r"\([^()]*\)|\[[^][]*\]")
 FUNCTIONS = ("exp", "exp2", "log", "log2", "sin", "cos", "sqrt", "sqrt_rn", "rsqrt", "erf", "sigmoid")
 LONG = frozenset((*FUNCTIONS, "div", "fdiv", "div_rn"))  # on floats, several instructions each
+WRAPS = {"wrap_add": "+", "wrap_sub": "-", "wrap_mul": "*"}
+WRAPPED = {"add": "wrap_add", "sub": "wrap_sub", "neg": "wrap_sub", "mul": "wrap_mul"}
 NARROW = frozenset(("add", "sub", "mul", "neg", "shl", "invert"))  # C computes these in int
 
 
@@ -75,6 +77,7 @@ class Speller:
     ) -> None:
         """How to spell the coordinate of a one-axis point, a device function, and a program's index or their number."""
         self.definitions: Mapping[Variable, Expr] = {}  # of variables that are assigned once
+        self.wrapping: frozenset[Call] = frozenset()  # of what overflows, what must wrap
         self.doubles: frozenset[str] = frozenset()  # constants of the file that are doubles
         self.is_const: Callable[[Variable], bool] = lambda pointer: False  # whether it points to what is only read
         # Where to find once what neighbours have in common, and what to add to their remainders.
@@ -208,6 +211,8 @@ class Speller:
             return self.spell(call.args[0], below[0], wide)
         if call.op == "add" and _is_only_zero(call.args[0]):
             return self.spell(call.args[1], below[1], wide)
+        if not wide and call in self.wrapping:
+            return self._wrapped(call, below)
         op = OPS[call.op]
         element = call.args[0].type.element if call.args else call.type.element
         if call.op == "where":
@@ -234,11 +239,17 @@ class Speller:
             return Text(f"choose({', '.join(operand.text for operand in operands)})")
         text = _place(op.spelling(element), dict(zip(op.parameters, operands, strict=True)))
         result = call.type.element
-        if call.op == "shr" and isinstance(result, DType) and result != element:
-            return Text(f"static_cast<{result.cuda}>({text.text})")
         if narrowed and call.op in NARROW and isinstance(result, DType) and _is_narrow(result):
             return Text(f"static_cast<{result.cuda}>({text.text})")
         return text
+
+    def _wrapped(self, call: Call, below: list[Point | None]) -> Text:
+        """A sum, difference or product that wraps where it overflows."""
+        operands = [self.text(arg, at) for arg, at in zip(call.args, below, strict=True)]
+        name = WRAPPED[call.op]
+        self.used_helpers.setdefault(name)
+        ctype = call.type.dtype.cuda
+        return Text(f"{name}<{ctype}>({', '.join(operands if len(operands) > 1 else ['0', *operands])})")
 
 
 def _may_be_common(call: Call) -> bool:
