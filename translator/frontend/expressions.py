@@ -201,10 +201,10 @@ def _index_tile(builder: Builder, base: Expr, node: Any, span: Any) -> Value:
         if new and axis <= result.type.rank:
             shape = (*result.type.shape[:axis], 1, *result.type.shape[axis:])
             result = Call(result.type.with_shape(shape), "expand_dims", (result,), (("axis", axis),), span=span)
-        elif new:
+        elif new or (whole and axis >= result.type.rank and base.type.is_tile):  # of a scalar, : may stand for no axis
             cause, remedy = too_few_axes(base.type.element, base.type.shape)
             raise ShapeError(cause, span, remedy, builder.calls)
-        elif not whole:  # as in Triton, there may be more of : than axes
+        elif not whole:
             raise ShapeError(
                 f"unsupported tensor index {builder.source.code(item)}",
                 span,

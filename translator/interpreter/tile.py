@@ -84,8 +84,9 @@ class Tile(tensor):
         keys = key if isinstance(key, tuple) else (key,)
         whole = [isinstance(k, slice) and k == slice(None) for k in keys]
         values = self.values
-        for axis, key in enumerate(keys):  # as in Triton, there may be more of : than axes
-            if key is None and axis > values.ndim:
+        for axis, (key, full) in enumerate(zip(keys, whole, strict=True)):
+            # Of a scalar, : may stand for no axis.
+            if (key is None and axis > values.ndim) or (full and axis >= values.ndim and self.shape):
                 cause, remedy = too_few_axes(self.element, self.shape)
                 raise ShapeError(cause, None, remedy)
             values = np.expand_dims(values, axis) if key is None else values
