@@ -114,3 +114,21 @@ def test_checks_stand_in_loops_and_functions(mode: str, monkeypatch: pytest.Monk
     assert (out == 32 * (3 * 2**24 + 1) + np.arange(32)).all()
     with pytest.raises(KernelFaultError, match="overflow detected for operation mul"):
         mapped[(1,)](x * 64, out, 32, debug=True)
+
+
+@triton.jit
+def padded(x_ptr, out_ptr, n, N: tl.constexpr):
+    i = tl.arange(0, N)
+    tl.store(out_ptr + i, tl.expect_zero(tl.load(x_ptr + i), i >= n))
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_promised_zeros_are_asserted(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TILEWRIGHT_MODE", mode)
+    x, out = np.array([1, 2, 0, 0], np.float32), np.zeros(4, np.float32)
+    for n in (1, 2):
+        padded[(1,)](x, out, n, 4)
+    padded[(1,)](x, out, 2, 4, debug=True)
+    assert (out == x).all()
+    with pytest.raises(KernelFaultError, match="expected 0"):
+        padded[(1,)](x, out, 1, 4, debug=True)
