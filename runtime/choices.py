@@ -47,7 +47,7 @@ def make_options(given: dict[str, Any], debug: bool | None = None) -> Options:
     if debug:
         values.setdefault("debug", True)
     if os.environ.get("TRITON_DEBUG", "0") not in ("", "0"):
-        values.setdefault("debug", True)
+        values["debug"] = True  # as in Triton, also where a launch says debug=False
     if os.environ.get("TRITON_F32_DEFAULT"):
         values.setdefault("default_dot_input_precision", os.environ["TRITON_F32_DEFAULT"])
     options = Options(**values)

@@ -188,7 +188,7 @@ class OperatorError(LaunchError):
     code = "TW209"
 
 
-class KernelFaultError(LaunchError):
+class KernelFaultError(LaunchError, RuntimeError):
     """A fault that a run of the kernel found: a race, an access out of bounds, a deadlock, a failed assertion."""
 
     code = "TW205"
@@ -198,6 +198,12 @@ class HostExpressionError(LaunchError):
     """An expression of a tensor map or guard that is not arithmetic in the kernel's integer arguments."""
 
     code = "TW206"
+
+
+class DescriptorError(ArgumentKindError, AssertionError):
+    """A tensor descriptor of a tensor or blocks that none can describe."""
+
+    code = "TW214"
 
 
 class TensorMapError(LaunchError):

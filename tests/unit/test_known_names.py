@@ -7,6 +7,7 @@ import pytest
 import tilewright as triton
 import tilewright.language as tl
 from tilewright import diagnostics as errors
+from tilewright.tools.tensor_descriptor import TensorDescriptor
 
 MODES = ("cpu", "interpret")
 
@@ -90,6 +91,9 @@ def test_errors_are_of_the_kinds_that_programs_catch() -> None:
     out = np.zeros(1, np.float32)
     with pytest.raises(AssertionError, match="num_warps must be a power of 2"):
         extremum_kernel[(1,)](out, 1.0, 2.0, num_warps=3)
+    with pytest.raises(AssertionError, match="strides must be 16-byte aligned"):
+        TensorDescriptor(np.zeros((8, 7), np.float32), [8, 7], [7, 1], [8, 4])
+    assert issubclass(triton.compiler.errors.CompileTimeAssertionFailure, triton.CompilationError)
     with pytest.raises(OverflowError, match="does not fit in 64 bits"):
         where_kernel[(1,)](2**64)
     with pytest.raises(triton.CompilationError) as caught:

@@ -71,9 +71,19 @@ def test_overflow(
     assert run(op, dtype, x, y, debug=True, sanitize_overflow=False) == wrapped
 
 
+@pytest.mark.parametrize("mode", MODES)
+def test_the_environment_asks_for_all_launches(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TILEWRIGHT_MODE", mode)
+    assert run("+", np.int32, 2**31 - 1, 1, debug=False) == -(2**31)
+    monkeypatch.setenv("TRITON_DEBUG", "1")
+    with pytest.raises(RuntimeError, match="overflow"):
+        run("+", np.int32, 2**31 - 1, 1, debug=False)
+
+
 def test_assertions_are_cudas() -> None:
     artifact = computed.translate("*i32:16, *i32:16, *i32:16, '+', 8", debug=True)
     assert ' && "test_overflow.py:23: int32 overflow detected for operation add");' in artifact.source
+    assert "#include <cassert>" in artifact.source  # for nvcc alone
     if nvrtc.is_available():
         assert "warning" not in nvrtc.compile_text(artifact).log
 

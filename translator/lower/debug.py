@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..ir.nodes import Effect, Expr
 from ..language.dtypes import PointerType
+from ..language.printing import printed_prefix
 from ..schedule.access import padding_tests
 from ..schedule.layout import Layout
 from .conditions import conjunction, copies_guard
@@ -28,11 +29,15 @@ def lower_print(context: Context, statement: Effect) -> tuple[Node, ...]:
 
 
 def _after_index(prefix: str, has_values: bool) -> str:
-    """Triton's rules for what stands between the index and the value."""
-    text = prefix.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%")
-    if has_values and not text.endswith(" "):
-        text += " " if text.endswith(":") else ": "
-    return text if text.startswith(" ") else f" {text}"
+    """What stands between the index and the value, as a part of a format of printf."""
+    return _escaped(printed_prefix(prefix, has_values)).replace("%", "%%")
+
+
+def _escaped(text: str) -> str:
+    """A text as it stands in a string of C."""
+    for letter, escaped in (("\\", "\\\\"), ('"', '\\"'), ("\n", "\\n")):
+        text = text.replace(letter, escaped)
+    return text
 
 
 def _print_one(
@@ -89,9 +94,7 @@ def _widened(text: str) -> str:
 def lower_assert(context: Context, statement: Effect) -> tuple[Node, ...]:
     """CUDA's `assert`, with the kernel's line and the message; elements beyond a side of the user's do not count."""
     call = statement.call
-    message = str(call.attribute("message") or "")
-    for letter, escaped in (("\\", "\\\\"), ('"', '\\"'), ("\n", "\\n")):
-        message = message.replace(letter, escaped)
+    message = _escaped(str(call.attribute("message") or ""))
     words = f"{context.kernel.file}:{statement.origin.span.line}: {message}".rstrip(" :")
     layout = context.schedule.statement_layouts.get(id(statement))
 
