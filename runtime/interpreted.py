@@ -69,7 +69,8 @@ def _value(parameter: KernelParameter, name: str, value: Any, general: bool, buf
         buffers.append(buffer_at(name, whole.address, whole.size))
         base = Tile(np.int64(whole.address), PointerType(whole.dtype, parameter.is_const))
         padding = getattr(value, "padding", "zero")
-        return Descriptor(base, tuple(value.shape), tuple(value.strides), tuple(value.block_shape), padding)
+        rounds = bool(getattr(value, "round_f32_to_tf32", False)) and whole.dtype == float32
+        return Descriptor(base, tuple(value.shape), tuple(value.strides), tuple(value.block_shape), padding, rounds)
     array = describe(value, name)
     if array is None:
         return constexpr(value)

@@ -72,6 +72,7 @@ def describe_argument(argument: Argument) -> str:
         return f"({', '.join(describe_argument(item) for item in argument.items)})"
     if isinstance(argument, DescriptorArgument):
         padding = "" if argument.padding == "zero" else f", {argument.padding}"
+        padding += ", tf32" if argument.rounds_to_tf32 else ""
         fact = ":16" if all(argument.divisible_by_16) else ""
         return f"tensordesc<{argument.element}{list(argument.block_shape)}{padding}>{fact}"
     return repr(argument.value)
@@ -83,7 +84,8 @@ def _key(argument: Argument) -> Any:
     if isinstance(argument, TupleArgument):
         return argument.fields, *(_key(item) for item in argument.items)
     if isinstance(argument, DescriptorArgument):
-        return "descriptor", argument.element, argument.block_shape, argument.divisible_by_16, argument.padding
+        facts = (argument.block_shape, argument.divisible_by_16, argument.padding, argument.rounds_to_tf32)
+        return "descriptor", argument.element, *facts
     return "constant", _constant_key(unwrap(argument.value))
 
 
@@ -145,7 +147,8 @@ def _descriptor(
     values += [array.address, *value.shape, *value.strides[:-1]]
     divisible = tuple(not general and side % ALIGNMENT == 0 for side in value.shape)
     padding = getattr(value, "padding", "zero")
-    return DescriptorArgument(name, array.dtype, tuple(value.block_shape), divisible, padding)
+    rounds = bool(getattr(value, "round_f32_to_tf32", False)) and array.dtype == float32
+    return DescriptorArgument(name, array.dtype, tuple(value.block_shape), divisible, padding, rounds)
 
 
 def _is_number(value: Any) -> bool:

@@ -128,7 +128,7 @@ def _told(argument: Argument) -> Any:
     if isinstance(argument, RuntimeArgument):
         return [kind, argument.name, _spelled(argument.element), argument.divisible_by_16]
     if isinstance(argument, DescriptorArgument):
-        facts = (argument.block_shape, argument.divisible_by_16, argument.padding)
+        facts = (argument.block_shape, argument.divisible_by_16, argument.padding, argument.rounds_to_tf32)
         return [kind, argument.name, _spelled(argument.element), *facts]
     return [kind, argument.name, argument.fields, *(_told(item) for item in argument.items)]
 

@@ -46,7 +46,8 @@ class DescriptorArgument:
 
     It becomes kernel parameters: the address `name`, divisible by 16; `name_shape_<axis>` (int32) per axis; and
     `name_stride_<axis>` (int64, multiples of 16 bytes) per axis but the last, whose stride is 1. The block's shape and the
-    padding are part of the specialisation. `divisible_by_16` says of which sides it is known.
+    padding are part of the specialisation, and so is whether fp32 is rounded to tf32 when it is loaded. `divisible_by_16`
+    says of which sides it is known.
     """
 
     name: str
@@ -54,6 +55,7 @@ class DescriptorArgument:
     block_shape: tuple[int, ...]
     divisible_by_16: tuple[bool, ...]
     padding: str = "zero"
+    rounds_to_tf32: bool = False
 
 
 Argument = RuntimeArgument | ConstantArgument | TupleArgument | DescriptorArgument

@@ -23,7 +23,7 @@ class TensorDescriptor:
       strides: elements from one index to the next, per axis; multiples of 16 bytes, the last one is 1.
       block_shape: elements per axis of the blocks that are loaded and stored.
       padding: what is read outside the tensor, "zero" or "nan".
-      round_f32_to_tf32: accepted for Triton's sake; loads give the elements as they are.
+      round_f32_to_tf32: whether loads of fp32 round to tf32, to nearest; dots in tf32 leave the last bits out otherwise.
     """
 
     base: Any

@@ -111,7 +111,7 @@ def _descriptor(
         for axis in range(len(shape) - 1)
     )
     block = _named_sides(builder, argument.block_shape, name, sides)
-    return Descriptor(base, shape, strides, block, argument.padding)
+    return Descriptor(base, shape, strides, block, argument.padding, argument.rounds_to_tf32)
 
 
 def _named_sides(builder: Any, block: tuple[int, ...], name: str, constants: dict[str, Any]) -> tuple[int, ...]:

@@ -76,7 +76,8 @@ def form_of(value: Value) -> Any:
     if isinstance(value, Tuple):
         return ("tuple", value.fields, tuple(form_of(item) for item in value.items))
     if isinstance(value, (BlockPointer, Descriptor)):
-        return (type(value).__name__, value.block_shape, getattr(value, "padding", ""))
+        rounds = getattr(value, "rounds_to_tf32", False)
+        return (type(value).__name__, value.block_shape, getattr(value, "padding", ""), rounds)
     return "part"
 
 

@@ -21,6 +21,7 @@ from .builder import Builder
 from .builtins_memory import HANDLERS as MEMORY
 from .operators import binary
 from .shapes import broadcast_to, cast_to, describe, placed, to_expr
+from .tf32 import rounded_to_tf32
 from .values import BlockPointer, Const, Descriptor, Tuple, Value
 
 Arguments = dict[str, Value]
@@ -239,7 +240,11 @@ def _method(name: str, rows: bool = False):  # type: ignore[no-untyped-def]
         access = HINTS | (_rows_of(builder, a, span) if rows else _block_of(builder, a, span))
         if name == "load":
             block: Value = MEMORY["load"](builder, access, span)
-            return block
+            return (
+                rounded_to_tf32(to_expr(block, span), span)
+                if _descriptor(builder, a["desc"], span).rounds_to_tf32
+                else block
+            )
         value = _value(builder, a, access, span)
         MEMORY[name](builder, access | {"value": value, "val": value}, span)
         return NONE

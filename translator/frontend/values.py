@@ -49,7 +49,7 @@ class Descriptor:
     """A tensor descriptor: a tensor in memory that is accessed by blocks of `block_shape`.
 
     `shape` holds int32 values, `strides` int64 values for every axis but the last, whose stride is 1. What lies outside is
-    read as `padding`, "zero" or "nan".
+    read as `padding`, "zero" or "nan". Loads may round fp32 to tf32.
     """
 
     base: Expr
@@ -57,6 +57,7 @@ class Descriptor:
     strides: tuple[Value, ...]
     block_shape: tuple[int, ...]
     padding: str
+    rounds_to_tf32: bool = False
 
 
 @frozen

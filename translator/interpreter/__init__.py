@@ -108,7 +108,7 @@ def _with_origin(name: str, value: Any, by_name: dict[str, Buffer]) -> Any:
 
     if isinstance(value, Descriptor):
         base = _with_origin(name, value.base, by_name)
-        return Descriptor(base, value.sides, value.steps, value.block_shape, value.padding)
+        return Descriptor(base, value.sides, value.steps, value.block_shape, value.padding, value.rounds_to_tf32)
     if isinstance(value, Tile) and name in by_name:
         return Tile(value.values, value.element, by_name[name])
     if isinstance(value, tuple):

@@ -24,6 +24,7 @@ from ..ops.blocks import (
     pointee_of,
 )
 from ..ops.casts import numpy_type
+from ..ops.tf32 import round_to_tf32
 from . import accesses
 from .arguments import Arguments, constant, shape_of
 from .tile import Tile, as_tile
@@ -61,9 +62,16 @@ class Descriptor(tensor_descriptor):
     """A tensor descriptor; `sides` and `steps` are the tensor's shape and strides as Python integers."""
 
     def __init__(
-        self, base: Tile, sides: tuple[int, ...], steps: tuple[int, ...], block_shape: tuple[int, ...], padding: str
+        self,
+        base: Tile,
+        sides: tuple[int, ...],
+        steps: tuple[int, ...],
+        block_shape: tuple[int, ...],
+        padding: str,
+        rounds_to_tf32: bool = False,
     ) -> None:
-        """See the class; `padding` is "zero" or "nan"."""
+        """See the class; `padding` is "zero" or "nan"; loads of fp32 may round to tf32."""
+        self.rounds_to_tf32 = rounds_to_tf32
         self.base, self.sides, self.steps, self.block_shape, self.padding = base, sides, steps, block_shape, padding
 
     @property
@@ -248,7 +256,8 @@ def _method(name: str, rows: bool = False) -> Callable[[Arguments], Any]:
     def handler(a: Arguments) -> Any:
         access: Arguments = _HINTS | (_rows_of(a) if rows else _block_of(a))
         if name == "load":
-            return accesses.HANDLERS["load"](access)
+            block = accesses.HANDLERS["load"](access)
+            return block.like(round_to_tf32(block.values)) if unwrap(a["desc"]).rounds_to_tf32 else block
         value, shape = as_tile(a["value"]), access["pointer"].shape
         if value.shape not in ((), shape):
             raise ShapeError(
