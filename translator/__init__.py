@@ -12,7 +12,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from .version import VERSION as __version__
+from .version import LANGUAGE_VERSION as __version__
 
 _HOMES = {
     "jit": "tilewright.runtime.jit",
