@@ -20,6 +20,7 @@ from tilewright.language.constexpr import plain, unwrap
 from tilewright.runtime import driver
 from tilewright.runtime.arrays import HOST, NOWHERE
 from tilewright.runtime.devices import current_device
+from tilewright.runtime.environment import is_on
 from tilewright.runtime.specialise import Call
 from tilewright.schedule.targets import find_target
 
@@ -47,10 +48,12 @@ def make_options(given: dict[str, Any], debug: bool | None = None) -> Options:
     values = {name: plain(getattr(value, "value", value)) for name, value in given.items()}
     if debug:
         values.setdefault("debug", True)
-    if os.environ.get("TRITON_DEBUG", "0") not in ("", "0"):
+    if is_on("TRITON_DEBUG"):
         values.setdefault("debug", True)
     if os.environ.get("TRITON_F32_DEFAULT"):
         values.setdefault("default_dot_input_precision", os.environ["TRITON_F32_DEFAULT"])
+    if not is_on("TRITON_DEFAULT_FP_FUSION", default=True):
+        values.setdefault("enable_fp_fusion", False)
     options = Options(**values)
     check_options(options)
     return options
@@ -158,7 +161,7 @@ def wanted_mode() -> str:
       LaunchError: for an unknown one.
     """
     wanted = os.environ.get("TILEWRIGHT_MODE", "")
-    if os.environ.get("TRITON_INTERPRET", "0") not in ("", "0") and not wanted:
+    if is_on("TRITON_INTERPRET") and not wanted:
         wanted = "interpret"
     if wanted and wanted not in MODES:
         raise LaunchError(f"TILEWRIGHT_MODE is {wanted!r}; it must be one of {', '.join(MODES)}")

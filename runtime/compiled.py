@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
-from tilewright.artifact import Artifact, Options, launch_conditions
+from tilewright.artifact import Argument, Artifact, Options, launch_conditions
 from tilewright.diagnostics import ArgumentKindError, GlobalChangedError
 from tilewright.frozen import frozen
 from tilewright.kernel_function import KernelFunction
@@ -19,8 +20,9 @@ from tilewright.runtime.arrays import UNKNOWN
 from tilewright.runtime.assembly import Assembly
 from tilewright.runtime.choices import check_can_wait
 from tilewright.runtime.fast_text import hold
-from tilewright.runtime.hooks import LAUNCH_HOOKS, LaunchMetadata
+from tilewright.runtime.hooks import LAUNCH_HOOKS, LOAD_HOOKS, LaunchMetadata
 from tilewright.runtime.host_expressions import condition
+from tilewright.runtime.specialisations import Specialisation
 from tilewright.runtime.specialise import Call
 from tilewright.runtime.tensor_maps import integer_places
 from tilewright.runtime.tracing import RecordedLaunch, recording
@@ -45,9 +47,10 @@ class Metadata(Options):
 
 @frozen
 class Origin:
-    """The function that a compiled kernel was made from, and the key of its specialisation."""
+    """The function that a compiled kernel was made from, what it was specialised to, and the key of that."""
 
     function: JITFunction
+    arguments: tuple[Argument, ...]
     key: tuple[Any, ...]
 
 
@@ -73,8 +76,12 @@ class CompiledKernel:
             **asdict(options), name=self.name, target=artifact.target, hash=digest,
             shared=artifact.shared_bytes + artifact.static_shared_bytes,
         )  # fmt: skip
+        self.specialisation = Specialisation(
+            origin.function, origin.arguments, options, "cuda" if mode == "gpu" else "cpu", artifact.target
+        )
         self.is_new = True  # until a launch has told those who asked
         self._cubin: Cubin | None = None
+        self._is_built = False  # the CPU's library
         self._fast: FastPath | None = None
         self.launcher: Launcher | None = None
         conditions = launch_conditions(artifact) if options.guards else ()
@@ -96,8 +103,17 @@ class CompiledKernel:
 
         cubin = compiled(self.artifact, device_target(self.device).name)
         self._cubin = cubin
-        self.launcher = Launcher(self.artifact, load(cubin, self.artifact, self.device), self.device)
+        with self._loading():
+            self.launcher = Launcher(self.artifact, load(cubin, self.artifact, self.device), self.device)
         return cubin.code
+
+    @contextlib.contextmanager
+    def _loading(self) -> Iterator[None]:
+        """Calls the hooks around the loading of machine code."""
+        about: tuple[Any, ...] = (self.name, {}, self.metadata.hash)  # no files
+        LOAD_HOOKS.begin(None, None, *about)
+        yield
+        LOAD_HOOKS.end(None, self.function, *about)
 
     @property
     def n_regs(self) -> int:
@@ -110,6 +126,16 @@ class CompiledKernel:
         """Bytes of registers that are kept in memory, per thread."""
         cubin = self._machine_code()
         return cubin.spill_bytes if cubin else 0
+
+    @property
+    def hash(self) -> str:
+        """A digest of the text."""
+        return self.metadata.hash
+
+    @property
+    def function(self) -> int | None:
+        """The driver's handle of the kernel; None where it does not run on a GPU."""
+        return self.launcher.function if self.launcher is not None else None
 
     def _machine_code(self) -> Cubin | None:
         from tilewright.runtime import nvrtc
@@ -190,11 +216,9 @@ class CompiledKernel:
             self._start(grid, call, stream)
             return
         metadata = self._launch_metadata(grid, call, stream)
-        for hook in LAUNCH_HOOKS.enter:
-            hook(metadata)
+        LAUNCH_HOOKS.begin(metadata)
         self._start(grid, call, stream)
-        for hook in LAUNCH_HOOKS.exit:
-            hook(metadata)
+        LAUNCH_HOOKS.end(metadata)
 
     def _launch_metadata(self, grid: tuple[int, int, int], call: Call, stream: Any) -> LaunchMetadata:
         own = {"name": self.name, "grid": grid, "stream": self._stream(stream, call) if self.mode == "gpu" else 0}
@@ -217,8 +241,12 @@ class CompiledKernel:
         check_can_wait(self.metadata, grid)
         if self.mode == "check":
             self._check(grid, call)
-        else:
-            self._cpu.run(self.artifact, grid, call.values)
+            return
+        if LOAD_HOOKS and not self._is_built:
+            with self._loading():
+                self.finish()
+        self._is_built = True
+        self._cpu.run(self.artifact, grid, call.values)
 
     def _check_writable(self, call: Call) -> None:
         for name, array in call.arrays:

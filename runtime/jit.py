@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import inspect
+import weakref
 from collections.abc import Callable
 from dataclasses import asdict, replace
 from typing import Any
@@ -33,17 +34,19 @@ from tilewright.runtime.choices import (
     wanted_mode,
 )
 from tilewright.runtime.compiled import CompiledKernel, Origin
+from tilewright.runtime.devices import current_device
 from tilewright.runtime.fast_path import FastPath, untraced
 from tilewright.runtime.fast_text import hold
 from tilewright.runtime.forks import ForkLock, preparing
-from tilewright.runtime.hooks import COMPILE_HOOKS, JitFunctionInfo
-from tilewright.runtime.kernel_interface import KernelInterface
+from tilewright.runtime.hooks import COMPILE_HOOKS, Hook
+from tilewright.runtime.kernel_interface import KernelInterface, QuickLaunches
 from tilewright.runtime.log import log, reason
 from tilewright.runtime.mock_tensor import MockTensor
 from tilewright.runtime.nvrtc import load_ahead
 from tilewright.runtime.reinterpreted import TensorWrapper, reinterpret
 from tilewright.runtime.signature import parse_signature
-from tilewright.runtime.specialise import Call, describe_argument, key_of, specialise
+from tilewright.runtime.specialisations import DeviceCaches, Specialisation, read
+from tilewright.runtime.specialise import Call, Watched, describe_argument, key_of, specialise, watched
 from tilewright.runtime.tracing import launches_nothing, opaque
 from tilewright.runtime.translations import translated
 from tilewright.schedule.targets import find_target
@@ -53,7 +56,10 @@ __all__ = [
 ]  # fmt: skip
 
 
-class JITFunction(KernelInterface, KernelFunction):
+_KERNELS: weakref.WeakSet[JITFunction] = weakref.WeakSet()
+
+
+class JITFunction(KernelInterface, KernelFunction, metaclass=QuickLaunches):
     """A kernel. Index it with a grid and call it; see the module docstring."""
 
     def __init__(
@@ -72,7 +78,6 @@ class JITFunction(KernelInterface, KernelFunction):
         super().__init__(fn, source)
         self.do_not_specialize = tuple(do_not_specialize or ())
         self.do_not_specialize_on_alignment = tuple(do_not_specialize_on_alignment or ())
-        self.unspecialised = (*self.do_not_specialize, *self.do_not_specialize_on_alignment)
         self.version, self.debug, self.noinline, self.launch_metadata = version, debug, noinline, launch_metadata
         self._called = repr
         self._signature = inspect.signature(fn)
@@ -80,7 +85,9 @@ class JITFunction(KernelInterface, KernelFunction):
         self._lock = ForkLock()
         self._known: list[dict[str, Any]] = []  # what was compiled, for the log
         self._compiling: dict[Any, ForkLock] = {}
+        self.pre_run_hooks: list[Hook] = []
         self._fast = FastPath(self)
+        _KERNELS.add(self)
 
     def __reduce__(self) -> str:
         """Other processes find a kernel where this one did: in its module."""
@@ -88,22 +95,38 @@ class JITFunction(KernelInterface, KernelFunction):
 
     def _unsafe_update_src(self, source: str) -> None:
         super()._unsafe_update_src(source)
+        for kernel in _KERNELS:  # which may take this one as a compile-time value
+            kernel._fast = FastPath(kernel)
+
+    def add_pre_run_hook(self, hook: Hook) -> None:
+        """Has `hook` called with the arguments of every launch before it, and of every warmup."""
+        self.pre_run_hooks.append(hook)
+        self._fast = FastPath(self)
+
+    @property
+    def device_caches(self) -> DeviceCaches:
+        """What is compiled, by device: `kernel.device_caches[0][0]` has the specialisations by their keys."""
+        return DeviceCaches(self)
+
+    def forget(self, device: int | None = None) -> None:
+        """Forgets what is compiled for a device, or for all; the next launch finds it on the disk, or compiles it."""
+        self._compiled = {k: one for k, one in self._compiled.items() if device is not None and one.device != device}
         self._fast = FastPath(self)
 
     @property
     def cache_key(self) -> str:
-        """A digest of the kernel's text and of the kernels and numbers that it uses."""
+        """A digest of the kernel's text, of the line where it stands, and of the kernels and numbers that it uses."""
         from tilewright.runtime.autotune_subject import source_digest
 
-        return source_digest(self)
+        return hashlib.sha256(f"{source_digest(self)}:{self.first_line}".encode()).hexdigest()
 
     def repr(self, specialization: Any) -> str:
         """What tools call the kernel: what the function `repr` of the decorator says, or its module and name."""
         return self._called(specialization) if self._called else f"{self.__module__}.{self.fn.__qualname__}"
 
-    def is_general(self, parameter: KernelParameter) -> bool:
-        """Whether values of a parameter are not told apart by alignment or divisibility."""
-        return parameter.name in self.unspecialised or parameter.num in self.unspecialised
+    def watched(self, parameter: KernelParameter) -> Watched:
+        """By what values of a parameter are told apart."""
+        return watched(parameter, self.do_not_specialize, self.do_not_specialize_on_alignment)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Calls the function from a kernel that the interpreter runs.
@@ -138,6 +161,8 @@ class JITFunction(KernelInterface, KernelFunction):
         """The same, for any arguments and without looking for a launch that is prepared (see `fast_path`)."""
         if launches_nothing():
             return None
+        for hook in self.pre_run_hooks:
+            hook(*args, **kwargs)
         found: CompiledKernel | None = opaque(self._launch)(args, grid, warmup, kwargs)
         return found
 
@@ -147,38 +172,37 @@ class JITFunction(KernelInterface, KernelFunction):
             sizes = grid_sizes(grid, bound)
             if warmup:
                 bound |= {p.name: MockTensor.wrap_dtype(bound[p.name]) for p in self.params if not p.is_constexpr}
-            call = specialise(self, bound, self.unspecialised)
+            call = self._specialised(bound)
             if not warmup:
                 _check_memory(call)
             mode = choose_mode(call)
             if mode == "interpret":
                 from tilewright.runtime.interpreted import interpret
             else:
-                compiled = self._find(call, options, mode, device_of(call))
+                device = device_of(call)
+                if COMPILE_HOOKS.enter and self._is_left_out(call, options, mode, device, warmup):
+                    return None
+                compiled = self._find(call, options, mode, device)
         if mode == "interpret":
             if not warmup and 0 not in sizes:
                 check_can_wait(options, sizes)
-                interpret(self, sizes, bound, options, self.unspecialised)
+                interpret(self, sizes, bound, options, self.do_not_specialize)
             return None
         compiled.check_globals()
-        if COMPILE_HOOKS and compiled.is_new:
-            self._tell(compiled, call, options, warmup)
+        if COMPILE_HOOKS.exit and compiled.is_new:
+            compiled.specialisation.tell(COMPILE_HOOKS.exit, compiled.device, warmup)
         compiled.is_new = False
         if not warmup and 0 not in sizes:
             compiled.launch(sizes, call, stream)
         return compiled
 
-    def _tell(self, compiled: CompiledKernel, call: Call, options: Options, warmup: bool) -> None:
-        """Calls the hooks that want to know of compilations, with what Triton's are given."""
-        signature = {argument.name: describe_argument(argument) for argument in call.arguments}
-        info = JitFunctionInfo(self.__module__, self.__name__, self)
-        facts = {**asdict(options), "signature": signature, "device": compiled.device, "is_warmup": warmup}
-        shown = (
-            f"{self.__name__}[num_warps={options.num_warps}]({', '.join(f'{n}: {t}' for n, t in signature.items())})"
-        )
-        for hook in COMPILE_HOOKS:
-            hook(key=compiled.metadata.hash, repr=shown, fn=info, compile=facts, is_manual_warmup=warmup,
-                 already_compiled=False)  # fmt: skip
+    def _is_left_out(self, call: Call, options: Options, mode: str, device: int, warmup: bool) -> bool:
+        """Whether a hook, told of what would be compiled, answers that it is not to be."""
+        target = target_of(mode, device)
+        if self._key(call.arguments, options, mode, device, target) in self._compiled:
+            return False
+        made = Specialisation(self, call.arguments, options, "cuda" if mode == "gpu" else "cpu", target.name)
+        return made.tell(COMPILE_HOOKS.enter, max(device, 0), warmup)
 
     def warmup(self, *args: Any, grid: Any = (1,), **kwargs: Any) -> CompiledKernel | None:
         """Compiles without launching; element types, such as torch.float32, may stand for arrays."""
@@ -213,7 +237,10 @@ class JITFunction(KernelInterface, KernelFunction):
 
     def call_of(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
         """The specialisation that arguments need."""
-        return specialise(self, self._bind(args, kwargs)[0], self.unspecialised)
+        return self._specialised(self._bind(args, kwargs)[0])
+
+    def _specialised(self, bound: dict[str, Any]) -> Call:
+        return specialise(self, bound, self.do_not_specialize, self.do_not_specialize_on_alignment)
 
     def _find(self, call: Call, options: Options, mode: str, device: int) -> CompiledKernel:
         found = self.compiled_for(call.arguments, options, mode, device)
@@ -226,7 +253,7 @@ class JITFunction(KernelInterface, KernelFunction):
     ) -> CompiledKernel:
         """The compiled kernel of a specialisation, made once; the text is for `target`, or for the device's."""
         target = target or target_of(mode, device)
-        key = (key_of(arguments), options, mode, device, target.name, self.raw_src)
+        key = self._key(arguments, options, mode, device, target)
         found = self._compiled.get(key)
         if found is None:
             with self._lock:  # one lock a specialisation: different ones are compiled at the same time
@@ -236,6 +263,25 @@ class JITFunction(KernelInterface, KernelFunction):
                 if found is None:
                     found = self._compiled[key] = self._compile(arguments, options, mode, device, target)
         return found
+
+    def _key(
+        self, arguments: tuple[Argument, ...], options: Options, mode: str, device: int, target: Target
+    ) -> tuple[Any, ...]:
+        return key_of(arguments), options, mode, device, target.name, self.raw_src
+
+    def preload(self, specialization_data: str) -> CompiledKernel:
+        """The compiled kernel for what a hook was told as `compile["specialization_data"]`, here or in another process.
+
+        Raises:
+          SpecializationDataError: a RuntimeError, when the data are for another kernel or another target.
+        """
+        from tilewright.runtime.driver import is_available
+
+        mode = wanted_mode() or ("gpu" if is_available() else "cpu")
+        device = current_device() if mode == "gpu" else HOST
+        target = target_of(mode, device)
+        made = read(self, specialization_data, "cuda" if mode == "gpu" else "cpu", target.name)
+        return self.compiled_for(made.arguments, made.options, mode, device)
 
     @preparing()
     def _compile(
@@ -248,7 +294,7 @@ class JITFunction(KernelInterface, KernelFunction):
             "compile",
             lambda: f"{self.__name__} ({mode}): {how}; {self._reason(arguments, options, mode, device, target)}",
         )
-        return CompiledKernel(artifact, options, mode, device, Origin(self, key_of(arguments)))
+        return CompiledKernel(artifact, options, mode, device, Origin(self, arguments, key_of(arguments)))
 
     def _reason(self, arguments: tuple[Argument, ...], options: Options, mode: str, device: int, target: Target) -> str:
         """In which arguments and options the specialisation differs from the nearest known one."""

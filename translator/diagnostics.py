@@ -207,6 +207,12 @@ class GlobalChangedError(LaunchError, RuntimeError):
     code = "TW211"
 
 
+class SpecializationDataError(LaunchError, RuntimeError):
+    """Specialization data of another kernel or another target."""
+
+    code = "TW212"
+
+
 class OutOfResources(TilewrightError):  # noqa: N818 (Triton's name)
     """The kernel needs more of something than the hardware has.
 
