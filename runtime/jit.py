@@ -6,12 +6,10 @@ the host's compiler, or in the Python interpreter. `TILEWRIGHT_MODE` overrides t
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import inspect
 import weakref
 from collections.abc import Callable
-from dataclasses import asdict, replace
 from typing import Any
 
 from tilewright.artifact import Argument, Artifact, Options, Target
@@ -19,6 +17,7 @@ from tilewright.diagnostics import ArgumentKindError, LaunchError
 from tilewright.host import constexpr_function
 from tilewright.kernel_function import KernelFunction, KernelParameter
 from tilewright.runtime.arrays import HOST, NOWHERE
+from tilewright.runtime.async_compile import FutureKernel, active_mode
 from tilewright.runtime.choices import (
     ACCEPTED,
     OPTION_NAMES,
@@ -26,29 +25,26 @@ from tilewright.runtime.choices import (
     check_can_wait,
     choose_mode,
     device_of,
-    device_target,
     grid_sizes,
     make_options,
     target_of,
     unrecognised,
     wanted_mode,
 )
-from tilewright.runtime.compiled import CompiledKernel, Origin
+from tilewright.runtime.compilations import Compilations
+from tilewright.runtime.compiled import CompiledKernel
 from tilewright.runtime.devices import current_device
 from tilewright.runtime.fast_path import FastPath, untraced
 from tilewright.runtime.fast_text import hold
-from tilewright.runtime.forks import ForkLock, preparing
+from tilewright.runtime.forks import preparing
 from tilewright.runtime.hooks import COMPILE_HOOKS, Hook
 from tilewright.runtime.kernel_interface import KernelInterface, QuickLaunches
-from tilewright.runtime.log import log, reason
 from tilewright.runtime.mock_tensor import MockTensor
-from tilewright.runtime.nvrtc import load_ahead
 from tilewright.runtime.reinterpreted import TensorWrapper, reinterpret
 from tilewright.runtime.signature import parse_signature
 from tilewright.runtime.specialisations import DeviceCaches, Specialisation, read
-from tilewright.runtime.specialise import Call, Watched, describe_argument, key_of, specialise, watched
+from tilewright.runtime.specialise import Call, Watched, specialise, watched
 from tilewright.runtime.tracing import launches_nothing, opaque
-from tilewright.runtime.translations import translated
 from tilewright.schedule.targets import find_target
 
 __all__ = [
@@ -56,6 +52,7 @@ __all__ = [
 ]  # fmt: skip
 
 
+Launched = CompiledKernel | FutureKernel | None  # the last one from the interpreter
 _KERNELS: weakref.WeakSet[JITFunction] = weakref.WeakSet()
 
 
@@ -81,10 +78,7 @@ class JITFunction(KernelInterface, KernelFunction, metaclass=QuickLaunches):
         self.version, self.debug, self.noinline, self.launch_metadata = version, debug, noinline, launch_metadata
         self._called = repr
         self._signature = inspect.signature(fn)
-        self._compiled: dict[Any, CompiledKernel] = {}
-        self._lock = ForkLock()
-        self._known: list[dict[str, Any]] = []  # what was compiled, for the log
-        self._compiling: dict[Any, ForkLock] = {}
+        self.compilations = Compilations(self)
         self.pre_run_hooks: list[Hook] = []
         self._fast = FastPath(self)
         _KERNELS.add(self)
@@ -110,7 +104,7 @@ class JITFunction(KernelInterface, KernelFunction, metaclass=QuickLaunches):
 
     def forget(self, device: int | None = None) -> None:
         """Forgets what is compiled for a device, or for all; the next launch finds it on the disk, or compiles it."""
-        self._compiled = {k: one for k, one in self._compiled.items() if device is not None and one.device != device}
+        self.compilations.forget(device)
         self._fast = FastPath(self)
 
     @property
@@ -150,23 +144,23 @@ class JITFunction(KernelInterface, KernelFunction, metaclass=QuickLaunches):
         return hold(self._fast.function, () if grid is None else grid)
 
     @untraced
-    def run(self, *args: Any, grid: Any, warmup: bool = False, **kwargs: Any) -> CompiledKernel | None:
+    def run(self, *args: Any, grid: Any, warmup: bool = False, **kwargs: Any) -> Launched:
         """Launches (or with `warmup` only compiles); returns the compiled kernel, None in the interpreter."""
         if warmup:
             return self.launch(*args, grid=grid, warmup=True, **kwargs)
         found: CompiledKernel | None = self._fast.function(grid, *args, **kwargs)
         return found
 
-    def launch(self, *args: Any, grid: Any, warmup: bool = False, **kwargs: Any) -> CompiledKernel | None:
+    def launch(self, *args: Any, grid: Any, warmup: bool = False, **kwargs: Any) -> Launched:
         """The same, for any arguments and without looking for a launch that is prepared (see `fast_path`)."""
         if launches_nothing():
             return None
         for hook in self.pre_run_hooks:
             hook(*args, **kwargs)
-        found: CompiledKernel | None = opaque(self._launch)(args, grid, warmup, kwargs)
+        found: Launched = opaque(self._launch)(args, grid, warmup, kwargs)
         return found
 
-    def _launch(self, args: tuple[Any, ...], grid: Any, warmup: bool, kwargs: dict[str, Any]) -> CompiledKernel | None:
+    def _launch(self, args: tuple[Any, ...], grid: Any, warmup: bool, kwargs: dict[str, Any]) -> Launched:
         with preparing():
             bound, options, stream = self._bind(args, kwargs)
             sizes = grid_sizes(grid, bound)
@@ -182,30 +176,42 @@ class JITFunction(KernelInterface, KernelFunction, metaclass=QuickLaunches):
                 device = device_of(call)
                 if COMPILE_HOOKS.enter and self._is_left_out(call, options, mode, device, warmup):
                     return None
-                compiled = self._find(call, options, mode, device)
+                later = active_mode.get() if warmup else None
+                if later is not None:
+                    key = (self, call.key, options, mode, device, self.raw_src)
+                    return later.submit(key, lambda: self._prepared(call, options, mode, device, warmup))
+                compiled = self._prepared(call, options, mode, device, warmup)
         if mode == "interpret":
             if not warmup and 0 not in sizes:
                 check_can_wait(options, sizes)
                 interpret(self, sizes, bound, options, self.do_not_specialize)
             return None
+        if not warmup and 0 not in sizes:
+            compiled.launch(sizes, call, stream)
+        return compiled
+
+    def _prepared(self, call: Call, options: Options, mode: str, device: int, warmup: bool) -> CompiledKernel:
+        """The compiled kernel for a call, told of to those who asked."""
+        compiled = self.compilations.found(call, options, mode, device)
         compiled.check_globals()
         if COMPILE_HOOKS.exit and compiled.is_new:
             compiled.specialisation.tell(COMPILE_HOOKS.exit, compiled.device, warmup)
         compiled.is_new = False
-        if not warmup and 0 not in sizes:
-            compiled.launch(sizes, call, stream)
         return compiled
 
     def _is_left_out(self, call: Call, options: Options, mode: str, device: int, warmup: bool) -> bool:
         """Whether a hook, told of what would be compiled, answers that it is not to be."""
         target = target_of(mode, device)
-        if self._key(call.arguments, options, mode, device, target) in self._compiled:
+        if self.compilations.has(call.arguments, options, mode, device, target):
             return False
         made = Specialisation(self, call.arguments, options, "cuda" if mode == "gpu" else "cpu", target.name)
         return made.tell(COMPILE_HOOKS.enter, max(device, 0), warmup)
 
-    def warmup(self, *args: Any, grid: Any = (1,), **kwargs: Any) -> CompiledKernel | None:
-        """Compiles without launching; element types, such as torch.float32, may stand for arrays."""
+    def warmup(self, *args: Any, grid: Any = (1,), **kwargs: Any) -> Launched:
+        """Compiles without launching; element types, such as torch.float32, may stand for arrays.
+
+        Within an `AsyncCompileMode` it only begins to compile, and returns a `FutureKernel`.
+        """
         return self.launch(*args, grid=grid, warmup=True, **kwargs)
 
     @preparing()
@@ -226,14 +232,24 @@ class JITFunction(KernelInterface, KernelFunction, metaclass=QuickLaunches):
 
     @preparing()
     def compile(self, signature: str, **options: Any) -> CompiledKernel:
-        """The compiled kernel for a signature, for device 0 or else the host, to launch as `compiled[grid](*args)`."""
+        """The compiled kernel for a signature, for the current device or else the host, to launch as `compiled[grid](*args)`."""
+        mode, device = self._here()
+        arguments = parse_signature(self, signature)
+        return self.compiled_for(arguments, make_options(options, self.debug), mode, device)
+
+    @staticmethod
+    def _here() -> tuple[str, int]:
+        """The mode and the device of what is compiled without arguments: the current GPU, or else the host.
+
+        Raises:
+          LaunchError: in the interpreter.
+        """
         from tilewright.runtime.driver import is_available
 
         mode = wanted_mode() or ("gpu" if is_available() else "cpu")
         if mode == "interpret":
             raise LaunchError("nothing is compiled with TILEWRIGHT_MODE=interpret")
-        arguments = parse_signature(self, signature)
-        return self.compiled_for(arguments, make_options(options, self.debug), mode, 0 if mode == "gpu" else HOST)
+        return mode, current_device() if mode == "gpu" else HOST
 
     def call_of(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
         """The specialisation that arguments need."""
@@ -242,32 +258,11 @@ class JITFunction(KernelInterface, KernelFunction, metaclass=QuickLaunches):
     def _specialised(self, bound: dict[str, Any]) -> Call:
         return specialise(self, bound, self.do_not_specialize, self.do_not_specialize_on_alignment)
 
-    def _find(self, call: Call, options: Options, mode: str, device: int) -> CompiledKernel:
-        found = self.compiled_for(call.arguments, options, mode, device)
-        if found.fits(call):
-            return found
-        return self.compiled_for(call.arguments, replace(options, guards=False), mode, device)
-
     def compiled_for(
         self, arguments: tuple[Argument, ...], options: Options, mode: str, device: int, target: Target | None = None
     ) -> CompiledKernel:
         """The compiled kernel of a specialisation, made once; the text is for `target`, or for the device's."""
-        target = target or target_of(mode, device)
-        key = self._key(arguments, options, mode, device, target)
-        found = self._compiled.get(key)
-        if found is None:
-            with self._lock:  # one lock a specialisation: different ones are compiled at the same time
-                own = self._compiling.setdefault(key, ForkLock())
-            with own:
-                found = self._compiled.get(key)
-                if found is None:
-                    found = self._compiled[key] = self._compile(arguments, options, mode, device, target)
-        return found
-
-    def _key(
-        self, arguments: tuple[Argument, ...], options: Options, mode: str, device: int, target: Target
-    ) -> tuple[Any, ...]:
-        return key_of(arguments), options, mode, device, target.name, self.raw_src
+        return self.compilations.made_for(arguments, options, mode, device, target or target_of(mode, device))
 
     def preload(self, specialization_data: str) -> CompiledKernel:
         """The compiled kernel for what a hook was told as `compile["specialization_data"]`, here or in another process.
@@ -275,35 +270,9 @@ class JITFunction(KernelInterface, KernelFunction, metaclass=QuickLaunches):
         Raises:
           SpecializationDataError: a RuntimeError, when the data are for another kernel or another target.
         """
-        from tilewright.runtime.driver import is_available
-
-        mode = wanted_mode() or ("gpu" if is_available() else "cpu")
-        device = current_device() if mode == "gpu" else HOST
-        target = target_of(mode, device)
-        made = read(self, specialization_data, "cuda" if mode == "gpu" else "cpu", target.name)
+        mode, device = self._here()
+        made = read(self, specialization_data, "cuda" if mode == "gpu" else "cpu", target_of(mode, device).name)
         return self.compiled_for(made.arguments, made.options, mode, device)
-
-    @preparing()
-    def _compile(
-        self, arguments: tuple[Argument, ...], options: Options, mode: str, device: int, target: Target
-    ) -> CompiledKernel:
-        meanwhile = functools.partial(load_ahead, device_target(device).name) if mode == "gpu" else None
-        artifact, is_new = translated(self, arguments, options, target, meanwhile)
-        how = "translated" if is_new else "translation from the cache"
-        log(
-            "compile",
-            lambda: f"{self.__name__} ({mode}): {how}; {self._reason(arguments, options, mode, device, target)}",
-        )
-        return CompiledKernel(artifact, options, mode, device, Origin(self, arguments, key_of(arguments)))
-
-    def _reason(self, arguments: tuple[Argument, ...], options: Options, mode: str, device: int, target: Target) -> str:
-        """In which arguments and options the specialisation differs from the nearest known one."""
-        text = hashlib.sha256(self.raw_src.encode()).hexdigest()
-        parts: dict[str, Any] = {argument.name: describe_argument(argument) for argument in arguments}
-        parts |= {**asdict(options), "mode": mode, "device": device, "target": target.name, "source": text[:12]}
-        why = reason(parts, self._known)
-        self._known.append(parts)
-        return why
 
     def _bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[dict[str, Any], Options, Any]:
         """Arguments by parameter name, options, and the stream."""

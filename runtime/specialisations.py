@@ -154,7 +154,7 @@ class OnDevice(Mapping[str, "CompiledKernel"]):
         self._function, self._device = function, device
 
     def _all(self) -> dict[str, CompiledKernel]:
-        found = [one for one in list(self._function._compiled.values()) if one.device == self._device]
+        found = [one for one in list(self._function.compilations.made.values()) if one.device == self._device]
         return {one.specialisation.key: one for one in found}
 
     def __getitem__(self, key: str) -> CompiledKernel:
@@ -182,7 +182,7 @@ class DeviceCaches(Mapping[int, tuple[OnDevice]]):
         return (OnDevice(self._function, device),)
 
     def __iter__(self) -> Iterator[int]:
-        return iter(sorted({one.device for one in list(self._function._compiled.values())}))
+        return iter(sorted({one.device for one in list(self._function.compilations.made.values())}))
 
     def __len__(self) -> int:
         return len(list(iter(self)))

@@ -33,6 +33,8 @@ _HOMES = {
     "reinterpret": "tilewright.runtime.reinterpreted",
     "TensorWrapper": "tilewright.runtime.reinterpreted",
     "MockTensor": "tilewright.runtime.mock_tensor",
+    "AsyncCompileMode": "tilewright.runtime.async_compile",
+    "FutureKernel": "tilewright.runtime.async_compile",
     "Artifact": "tilewright.artifact",
     "Options": "tilewright.artifact",
 } | dict.fromkeys(

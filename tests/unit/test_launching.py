@@ -181,7 +181,7 @@ def test_several_devices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
         "        assert scaled[(3,)](zero, 64, 1, 2.0, BLOCK=64).device == 0\n"
         "        assert scaled[(4,)](one, 64, 1, 2.0, BLOCK=64).device == 1\n"
         "    assert bindings().cuCtxGetDevice() == (0, current)\n"
-        "assert sorted(found.device for found in scaled._compiled.values()) == [0, 1]\n"
+        "assert sorted(found.device for found in scaled.compilations.made.values()) == [0, 1]\n"
         "bindings().cuCtxSetCurrent(0)\n"  # a thread without a context: device 0 becomes current, device 1 never does
         "scaled[(5,)](one, 64, 1, 2.0, BLOCK=64)\nassert bindings().cuCtxGetCurrent() == (0, 0)\n"
         "scaled[(6,)](zero, 64, 1, 2.0, BLOCK=64)\nassert bindings().cuCtxGetCurrent() == (0, 0x1000)\n"
