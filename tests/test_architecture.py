@@ -92,15 +92,17 @@ def test_values_are_defined_in_one_way(path: Path) -> None:
 
 def test_the_import_is_quick_and_light() -> None:
     code = (
-        "import time; t = time.process_time(); import tilewright, tilewright.language; t = time.process_time() - t; import sys;"
-        "print(t, [m for m in ('torch', 'libcst', 'cuda', 'jinja2', 'numpy') if m in sys.modules])"
+        "import time; t = time.perf_counter(); import tilewright, tilewright.language; t = time.perf_counter() - t;"
+        "import sys; print(t, [m for m in ('torch', 'libcst', 'cuda', 'jinja2', 'numpy') if m in sys.modules])"
     )
-    runs = [
-        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-        for _ in range(4)
-    ]
-    assert min(float(run.split()[0]) for run in runs) < 0.150
-    assert all(run.strip().endswith("[]") for run in runs)
+    best = 1.0
+    for _ in range(12):  # other tests run beside this one: the best of several is what the import takes by itself
+        run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+        assert run.strip().endswith("[]")
+        best = min(best, float(run.split()[0]))
+        if best < 0.150:
+            return
+    pytest.fail(f"the import took {best:.3f} s")
 
 
 def test_the_wheel_is_small_and_complete(tmp_path: Path) -> None:

@@ -19,8 +19,8 @@ WAYS = (("greedy_low", "late"), ("reverse", "early"), ("random", "mixed"))
 
 
 @triton.jit
-def weights(a_ptr, w_ptr, scale_ptr, c_ptr, M, N, K, A_COLUMNS: tl.constexpr, W_COLUMNS: tl.constexpr,
-            BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):  # fmt: skip
+def widened(a_ptr, w_ptr, scale_ptr, c_ptr, M, N, K, A_COLUMNS: tl.constexpr, W_COLUMNS: tl.constexpr,
+            WIDEN_A: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):  # fmt: skip
     rows = tl.program_id(0) * BM + tl.arange(0, BM)
     cols = tl.program_id(1) * BN + tl.arange(0, BN)
     total = tl.zeros((BM, BN), tl.float32)
@@ -30,25 +30,7 @@ def weights(a_ptr, w_ptr, scale_ptr, c_ptr, M, N, K, A_COLUMNS: tl.constexpr, W_
         w_places = k[:, None] + cols[None, :] * K if W_COLUMNS else k[:, None] * N + cols[None, :]
         a = tl.load(a_ptr + a_places, mask=(rows < M)[:, None] & (k < K)[None, :], other=0.0)
         w = tl.load(w_ptr + w_places, mask=(k < K)[:, None] & (cols < N)[None, :], other=0.0)
-        total = tl.dot(a, w.to(a.dtype), total)
-    total *= tl.load(scale_ptr + cols, mask=cols < N, other=0.0)[None, :]
-    mask = (rows < M)[:, None] & (cols < N)[None, :]
-    tl.store(c_ptr + rows[:, None] * N + cols[None, :], total.to(c_ptr.dtype.element_ty), mask=mask)
-
-
-@triton.jit
-def activations(a_ptr, w_ptr, scale_ptr, c_ptr, M, N, K, A_COLUMNS: tl.constexpr, W_COLUMNS: tl.constexpr,
-                BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):  # fmt: skip
-    rows = tl.program_id(0) * BM + tl.arange(0, BM)
-    cols = tl.program_id(1) * BN + tl.arange(0, BN)
-    total = tl.zeros((BM, BN), tl.float32)
-    for start in range(0, K, BK):
-        k = start + tl.arange(0, BK)
-        a_places = rows[:, None] + k[None, :] * M if A_COLUMNS else rows[:, None] * K + k[None, :]
-        w_places = k[:, None] + cols[None, :] * K if W_COLUMNS else k[:, None] * N + cols[None, :]
-        a = tl.load(a_ptr + a_places, mask=(rows < M)[:, None] & (k < K)[None, :], other=0.0)
-        w = tl.load(w_ptr + w_places, mask=(k < K)[:, None] & (cols < N)[None, :], other=0.0)
-        total = tl.dot(a.to(w.dtype), w, total)
+        total = tl.dot(a.to(w.dtype), w, total) if WIDEN_A else tl.dot(a, w.to(a.dtype), total)
     total *= tl.load(scale_ptr + cols, mask=cols < N, other=0.0)[None, :]
     mask = (rows < M)[:, None] & (cols < N)[None, :]
     tl.store(c_ptr + rows[:, None] * N + cols[None, :], total.to(c_ptr.dtype.element_ty), mask=mask)
@@ -119,25 +101,25 @@ def bytes_of(rng: np.random.Generator, dtype: Any, shape: tuple[int, int]) -> An
 
 
 @pytest.mark.parametrize(
-    ("kernel", "narrow", "wide", "columns", "tile", "warps"),
+    ("widen_a", "narrow", "wide", "columns", "tile", "warps"),
     [
-        (weights, np.int8, BF16, (False, False), (128, 128, 64), 8),
-        (weights, np.int8, FP16, (False, True), (64, 128, 32), 4),
-        (weights, np.uint8, BF16, (True, False), (64, 64, 64), 4),
-        (weights, np.uint8, FP16, (False, False), (64, 256, 32), 8),
-        (weights, E4M3, BF16, (False, True), (128, 128, 32), 8),
-        (weights, np.int8, BF16, (False, True), (64, 256, 32), 8),
-        (weights, E5M2, FP16, (True, True), (128, 64, 32), 4),
-        (weights, E4M3, FP16, (False, False), (64, 64, 64), 4),
-        (activations, np.int8, BF16, (False, False), (128, 128, 64), 8),
-        (activations, E4M3, FP16, (True, True), (64, 128, 32), 4),
+        (False, np.int8, BF16, (False, False), (128, 128, 64), 8),
+        (False, np.int8, FP16, (False, True), (64, 128, 32), 4),
+        (False, np.uint8, BF16, (True, False), (64, 64, 64), 4),
+        (False, np.uint8, FP16, (False, False), (64, 256, 32), 8),
+        (False, E4M3, BF16, (False, True), (128, 128, 32), 8),
+        (False, np.int8, BF16, (False, True), (64, 256, 32), 8),
+        (False, E5M2, FP16, (True, True), (128, 64, 32), 4),
+        (False, E4M3, FP16, (False, False), (64, 64, 64), 4),
+        (True, np.int8, BF16, (False, False), (128, 128, 64), 8),
+        (True, E4M3, FP16, (True, True), (64, 128, 32), 4),
     ],
 )
-def test_products(kernel: Any, narrow: Any, wide: Any, columns: tuple[bool, bool], tile: tuple[int, int, int],
+def test_products(widen_a: bool, narrow: Any, wide: Any, columns: tuple[bool, bool], tile: tuple[int, int, int],
                   warps: int, monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
     rng = np.random.default_rng(5)
     m, n, k = tile[0] + 16, tile[1] + 16, 3 * tile[2] + 16
-    types = (wide, narrow) if kernel is weights else (narrow, wide)
+    types = (narrow, wide) if widen_a else (wide, narrow)
     a, w = (
         bytes_of(rng, dtype, shape) if dtype is narrow else rng.standard_normal(shape).astype(wide)
         for dtype, shape in zip(types, ((m, k), (k, n)), strict=True)
@@ -148,7 +130,7 @@ def test_products(kernel: Any, narrow: Any, wide: Any, columns: tuple[bool, bool
 
     def launch() -> None:
         c = np.full((m, n), np.nan, wide)
-        compiled = kernel[(2, 2)](*stored, scale, c, m, n, k, *columns, *tile, num_warps=warps)
+        compiled = widened[(2, 2)](*stored, scale, c, m, n, k, *columns, widen_a, *tile, num_warps=warps)
         assert "_fragments" in compiled.source and ", for the dot" not in compiled.source  # nobody copies an operand
         error = np.linalg.norm(c.astype(np.float64) - expected) / np.linalg.norm(expected)
         assert error < (4e-3 if wide is BF16 else 1e-3)
@@ -194,11 +176,11 @@ def planned(kernel: Any, signature: str, **options: Any) -> Translation:
     return translate_stages(kernel, parse_signature(kernel, signature), Options(**options), find_target("sm_90a"))
 
 
-SIGNATURE = "*bf16:16, *{}:16, *fp32:16, *bf16:16, i32:16, i32:16, i32:16, 0, 0, {}"
+SIGNATURE = "*bf16:16, *{}:16, *fp32:16, *bf16:16, i32:16, i32:16, i32:16, 0, 0, 0, {}"
 
 
 def test_columns_of_b_are_rows_of_the_instruction() -> None:
-    translation = planned(weights, SIGNATURE.format("i8", "128, 256, 64"), num_warps=8)
+    translation = planned(widened, SIGNATURE.format("i8", "128, 256, 64"), num_warps=8)
     (plan,) = translation.schedule.dots.values()
     assert plan.exchanged and plan.rows_in_registers and plan.rows.variable.name == "w"
     layout = translation.schedule.layouts[plan.rows.variable]
@@ -210,7 +192,7 @@ def test_columns_of_b_are_rows_of_the_instruction() -> None:
     ("signature", "why"),
     [
         (
-            "*bf16:16, *i8, *fp32:16, *bf16:16, i32:16, i32:16, i32:16, 0, 0, 128, 128, 64",
+            "*bf16:16, *i8, *fp32:16, *bf16:16, i32:16, i32:16, i32:16, 0, 0, 0, 128, 128, 64",
             "no tensor copy can bring it",
         ),
         (SIGNATURE.format("i8", "128, 64, 64"), "two warpgroups would compute the same"),
@@ -218,7 +200,7 @@ def test_columns_of_b_are_rows_of_the_instruction() -> None:
     ],
 )
 def test_where_operands_stay_as_they_were(signature: str, why: str) -> None:
-    translation = planned(weights, signature, num_warps=8)
+    translation = planned(widened, signature, num_warps=8)
     assert not any(plan.exchanged or plan.fragment for plan in translation.schedule.dots.values()), why
     assert not any(ring.kind == "tma" and len(ring.tiles) > 1 for ring in translation.schedule.rings.rings), why
 

@@ -111,7 +111,7 @@ def repeated() -> None:
         kernel[grid](kind(x), kind(y), *values, **options)
         long_ones += len(seen) - before
         kernel.launch(kind(x), kind(y), *values, grid=grid, **options)
-    assert long_ones < 120, long_ones
+    assert long_ones <= 30 * len(kinds), long_ones  # each of some 29 specialisations once for each kind
     assert any(kernel_is_ready(table) for table in ready_tables(kernel)), "nothing went the quickest way"
 
 
