@@ -232,24 +232,10 @@ class JITFunction(KernelInterface, KernelFunction, metaclass=QuickLaunches):
 
     @preparing()
     def compile(self, signature: str, **options: Any) -> CompiledKernel:
-        """The compiled kernel for a signature, for the current device or else the host, to launch as `compiled[grid](*args)`."""
-        mode, device = self._here()
+        """The compiled kernel for a signature, for device 0 or else the host, to launch as `compiled[grid](*args)`."""
+        mode = _mode_here()
         arguments = parse_signature(self, signature)
-        return self.compiled_for(arguments, make_options(options, self.debug), mode, device)
-
-    @staticmethod
-    def _here() -> tuple[str, int]:
-        """The mode and the device of what is compiled without arguments: the current GPU, or else the host.
-
-        Raises:
-          LaunchError: in the interpreter.
-        """
-        from tilewright.runtime.driver import is_available
-
-        mode = wanted_mode() or ("gpu" if is_available() else "cpu")
-        if mode == "interpret":
-            raise LaunchError("nothing is compiled with TILEWRIGHT_MODE=interpret")
-        return mode, current_device() if mode == "gpu" else HOST
+        return self.compiled_for(arguments, make_options(options, self.debug), mode, 0 if mode == "gpu" else HOST)
 
     def call_of(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
         """The specialisation that arguments need."""
@@ -270,7 +256,8 @@ class JITFunction(KernelInterface, KernelFunction, metaclass=QuickLaunches):
         Raises:
           SpecializationDataError: a RuntimeError, when the data are for another kernel or another target.
         """
-        mode, device = self._here()
+        mode = _mode_here()
+        device = current_device() if mode == "gpu" else HOST
         made = read(self, specialization_data, "cuda" if mode == "gpu" else "cpu", target_of(mode, device).name)
         return self.compiled_for(made.arguments, made.options, mode, device)
 
@@ -291,6 +278,20 @@ class JITFunction(KernelInterface, KernelFunction, metaclass=QuickLaunches):
         for name in OPTION_NAMES & names:  # a parameter of that name is both an argument and the option
             chosen.setdefault(name, bound.arguments[name])
         return dict(bound.arguments), make_options(chosen, self.debug), kwargs.get("stream")
+
+
+def _mode_here() -> str:
+    """The mode of what is compiled without arguments: the GPU's, or else the host's.
+
+    Raises:
+      LaunchError: in the interpreter.
+    """
+    from tilewright.runtime.driver import is_available
+
+    mode = wanted_mode() or ("gpu" if is_available() else "cpu")
+    if mode == "interpret":
+        raise LaunchError("nothing is compiled with TILEWRIGHT_MODE=interpret")
+    return mode
 
 
 def _check_memory(call: Call) -> None:
