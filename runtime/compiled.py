@@ -157,7 +157,7 @@ class CompiledKernel:
         return hold(self._fast.function, () if grid is None else grid)
 
     def launch_checked(self, *args: Any, grid: Any, stream: Any = None, **kwargs: Any) -> CompiledKernel:
-        """Launches this specialisation on all arguments of the kernel.
+        """Launches this specialisation on all arguments of the kernel, or on those that are no compile-time values.
 
         Raises:
           ArgumentKindError: when they need another one.
@@ -165,6 +165,7 @@ class CompiledKernel:
         from tilewright.runtime.choices import grid_sizes
 
         function = self._origin.function
+        args = self._completed(args) if not kwargs else args
         call = function.call_of(args, kwargs)
         if call.key != self._origin.key or not self.fits(call):
             raise ArgumentKindError(
@@ -176,6 +177,15 @@ class CompiledKernel:
         if 0 not in sizes:
             self.launch(sizes, call, stream)
         return self
+
+    def _completed(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        """All arguments, where the compile-time ones were left out: their values are known here."""
+        function = self._origin.function
+        if len(args) != len(function.params) - len(function.constexprs):
+            return args
+        given = iter(args)
+        known = zip(function.params, self._origin.arguments, strict=True)
+        return tuple(getattr(one, "value", None) if p.is_constexpr else next(given) for p, one in known)
 
     def fits(self, call: Call) -> bool:
         """Whether the text is right for the values of a call, as its guards say."""

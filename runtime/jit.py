@@ -10,12 +10,13 @@ import hashlib
 import inspect
 import weakref
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from tilewright.artifact import Argument, Artifact, Options, Target
 from tilewright.diagnostics import ArgumentKindError, LaunchError
 from tilewright.host import constexpr_function
-from tilewright.kernel_function import KernelFunction, KernelParameter
+from tilewright.kernel_function import KernelFunction
 from tilewright.runtime.arrays import HOST, NOWHERE
 from tilewright.runtime.async_compile import FutureKernel, active_mode
 from tilewright.runtime.choices import (
@@ -43,7 +44,7 @@ from tilewright.runtime.mock_tensor import MockTensor
 from tilewright.runtime.reinterpreted import TensorWrapper, reinterpret
 from tilewright.runtime.signature import parse_signature
 from tilewright.runtime.specialisations import DeviceCaches, Specialisation, read
-from tilewright.runtime.specialise import Call, Watched, specialise, watched
+from tilewright.runtime.specialise import Call, specialise
 from tilewright.runtime.tracing import launches_nothing, opaque
 from tilewright.schedule.targets import find_target
 
@@ -75,9 +76,17 @@ class JITFunction(KernelInterface, KernelFunction, metaclass=QuickLaunches):
         super().__init__(fn, source)
         self.do_not_specialize = tuple(do_not_specialize or ())
         self.do_not_specialize_on_alignment = tuple(do_not_specialize_on_alignment or ())
+        self.params = [
+            replace(
+                p,
+                do_not_specialize=not {p.name, p.num}.isdisjoint(self.do_not_specialize),
+                do_not_specialize_on_alignment=not {p.name, p.num}.isdisjoint(self.do_not_specialize_on_alignment),
+            )
+            for p in self.params
+        ]
         self.version, self.debug, self.noinline, self.launch_metadata = version, debug, noinline, launch_metadata
         self._called = repr
-        self._signature = inspect.signature(fn)
+        self.signature = inspect.signature(fn)
         self.compilations = Compilations(self)
         self.pre_run_hooks: list[Hook] = []
         self._fast = FastPath(self)
@@ -96,6 +105,11 @@ class JITFunction(KernelInterface, KernelFunction, metaclass=QuickLaunches):
         """Has `hook` called with the arguments of every launch before it, and of every warmup."""
         self.pre_run_hooks.append(hook)
         self._fast = FastPath(self)
+
+    @property
+    def constexprs(self) -> list[int]:
+        """The numbers of the compile-time parameters."""
+        return [parameter.num for parameter in self.params if parameter.is_constexpr]
 
     @property
     def device_caches(self) -> DeviceCaches:
@@ -117,10 +131,6 @@ class JITFunction(KernelInterface, KernelFunction, metaclass=QuickLaunches):
     def repr(self, specialization: Any) -> str:
         """What tools call the kernel: what the function `repr` of the decorator says, or its module and name."""
         return self._called(specialization) if self._called else f"{self.__module__}.{self.fn.__qualname__}"
-
-    def watched(self, parameter: KernelParameter) -> Watched:
-        """By what values of a parameter are told apart."""
-        return watched(parameter, self.do_not_specialize, self.do_not_specialize_on_alignment)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Calls the function from a kernel that the interpreter runs.
@@ -166,7 +176,7 @@ class JITFunction(KernelInterface, KernelFunction, metaclass=QuickLaunches):
             sizes = grid_sizes(grid, bound)
             if warmup:
                 bound |= {p.name: MockTensor.wrap_dtype(bound[p.name]) for p in self.params if not p.is_constexpr}
-            call = self._specialised(bound)
+            call = specialise(self, bound)
             if not warmup:
                 _check_memory(call)
             mode = choose_mode(call)
@@ -184,7 +194,7 @@ class JITFunction(KernelInterface, KernelFunction, metaclass=QuickLaunches):
         if mode == "interpret":
             if not warmup and 0 not in sizes:
                 check_can_wait(options, sizes)
-                interpret(self, sizes, bound, options, self.do_not_specialize)
+                interpret(self, sizes, bound, options)
             return None
         if not warmup and 0 not in sizes:
             compiled.launch(sizes, call, stream)
@@ -239,10 +249,7 @@ class JITFunction(KernelInterface, KernelFunction, metaclass=QuickLaunches):
 
     def call_of(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
         """The specialisation that arguments need."""
-        return self._specialised(self._bind(args, kwargs)[0])
-
-    def _specialised(self, bound: dict[str, Any]) -> Call:
-        return specialise(self, bound, self.do_not_specialize, self.do_not_specialize_on_alignment)
+        return specialise(self, self._bind(args, kwargs)[0])
 
     def compiled_for(
         self, arguments: tuple[Argument, ...], options: Options, mode: str, device: int, target: Target | None = None
@@ -271,7 +278,7 @@ class JITFunction(KernelInterface, KernelFunction, metaclass=QuickLaunches):
             check_arch(kwargs.get("arch"))
         chosen = {name: value for name, value in kwargs.items() if name in OPTION_NAMES}
         try:
-            bound = self._signature.bind(*args, **{name: value for name, value in kwargs.items() if name in names})
+            bound = self.signature.bind(*args, **{name: value for name, value in kwargs.items() if name in names})
         except TypeError as error:
             raise TypeError(f"{self.__name__}: {error}; its parameters are {', '.join(self.arg_names)}") from None
         bound.apply_defaults()

@@ -7,7 +7,6 @@ integers equal to 1 get kernels of their own, everything else shares one per typ
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from tilewright.artifact import Argument, ConstantArgument, DescriptorArgument, RuntimeArgument, TupleArgument
@@ -50,22 +49,14 @@ class Watched(NamedTuple):
     divisible: bool = True
 
 
-def watched(
-    parameter: KernelParameter, unspecialised: Sequence[str | int] = (), unaligned: Sequence[str | int] = ()
-) -> Watched:
-    """What is looked at of a parameter; `unspecialised` and `unaligned` are names or numbers of parameters."""
-    known = {parameter.name, parameter.num}
-    one = known.isdisjoint(unspecialised)
-    return Watched(one, one and known.isdisjoint(unaligned))
+def watched(parameter: KernelParameter) -> Watched:
+    """What is looked at of a parameter."""
+    one = not parameter.do_not_specialize
+    return Watched(one, one and not parameter.do_not_specialize_on_alignment)
 
 
-def specialise(
-    function: KernelFunction,
-    bound: dict[str, Any],
-    unspecialised: Sequence[str | int] = (),
-    unaligned: Sequence[str | int] = (),
-) -> Call:
-    """The specialisation of a call; of parameters in `unspecialised` only the type counts, and in `unaligned` that of 1.
+def specialise(function: KernelFunction, bound: dict[str, Any]) -> Call:
+    """The specialisation of a call.
 
     Raises:
       ArgumentKindError: for an argument that is no array, number or compile-time value.
@@ -74,9 +65,8 @@ def specialise(
     values: list[Any] = []
     arrays: list[tuple[str, Array]] = []
     for parameter in function.params:
-        seen = watched(parameter, unspecialised, unaligned)
-        argument = _argument(parameter, parameter.name, bound[parameter.name], seen, values, arrays)
-        arguments.append(argument)
+        value = bound[parameter.name]
+        arguments.append(_argument(parameter, parameter.name, value, watched(parameter), values, arrays))
     return Call(tuple(arguments), tuple(values), tuple(arrays), key_of(tuple(arguments)))
 
 

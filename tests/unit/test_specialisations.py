@@ -184,3 +184,30 @@ def test_the_line_is_part_of_the_key() -> None:
     assert first.cache_key == moved.cache_key
     moved.first_line += 1
     assert first.cache_key != moved.cache_key
+
+
+def test_libraries_ask_how_parameters_are_told_apart() -> None:
+    kernel = new_kernel(do_not_specialize=["n"], do_not_specialize_on_alignment=[2])
+    told = [(p.num, p.name, p.do_not_specialize, p.do_not_specialize_on_alignment) for p in kernel.params]
+    assert told == [
+        (0, "x_ptr", False, False), (1, "n", True, False), (2, "by", False, True), (3, "N", False, False),
+    ]  # fmt: skip
+    assert kernel.constexprs == [3] and list(kernel.signature.parameters) == kernel.arg_names
+
+
+@triton.jit
+def scattered_kernel(A: tl.constexpr, x_ptr, B: tl.constexpr, n, C: tl.constexpr = 3):
+    i = tl.arange(0, B)
+    tl.store(x_ptr + i, A + C, mask=i < n)
+
+
+def test_a_compiled_kernel_knows_its_compile_time_values() -> None:
+    x = np.zeros(8, np.float32)
+    compiled = scattered_kernel.warmup(1, tl.float32, 8, 5, C=4)
+    for arguments, expected in (((1, x, 8, 5, 4), 5), ((x, 6), 6), ((x, 3), 3)):
+        compiled[(1,)](*arguments)
+        assert (x == 5).sum() == expected, arguments
+        x[:] = 0
+    for wrong in ((1, x, 8, 5), (2, x, 8, 5, 4), (x, 16)):
+        with pytest.raises(triton.LaunchError, match="another specialisation"):
+            compiled[(1,)](*wrong)
