@@ -48,8 +48,8 @@ def make_options(given: dict[str, Any], debug: bool | None = None) -> Options:
     values = {name: plain(getattr(value, "value", value)) for name, value in given.items()}
     if debug:
         values.setdefault("debug", True)
-    if is_on("TRITON_DEBUG"):
-        values.setdefault("debug", True)
+    if is_on("TRITON_DEBUG"):  # goes before a launch's own word, as in Triton
+        values["debug"] = True
     if os.environ.get("TRITON_F32_DEFAULT"):
         values.setdefault("default_dot_input_precision", os.environ["TRITON_F32_DEFAULT"])
     if not is_on("TRITON_DEFAULT_FP_FUSION", default=True):

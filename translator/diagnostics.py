@@ -183,7 +183,7 @@ class OperatorError(LaunchError):
     code = "TW209"
 
 
-class KernelFaultError(LaunchError):
+class KernelFaultError(LaunchError, RuntimeError):
     """A fault that a run of the kernel found: a race, an access out of bounds, a deadlock, a failed assertion."""
 
     code = "TW205"

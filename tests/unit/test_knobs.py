@@ -167,3 +167,25 @@ def test_what_does_not_exist() -> None:
     with pytest.raises(AttributeError, match=r"no setting knobs.language.fp64_default; it has fp32_default"):
         knobs.language.fp64_default = "ieee"
     assert "interpret" in dir(knobs.runtime)
+
+
+@triton.jit
+def checked(x_ptr):
+    tl.device_assert(tl.load(x_ptr) == 1, "it is not 1")
+
+
+@pytest.mark.parametrize("mode", ("cpu", "interpret"))
+@pytest.mark.parametrize("option", (True, False, None))
+@pytest.mark.parametrize("of_kernel", (True, False, None))
+@pytest.mark.parametrize("variable", ("1", "0"))
+def test_who_asks_for_assertions(
+    mode: str, option: bool | None, of_kernel: bool | None, variable: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TILEWRIGHT_MODE", mode)
+    monkeypatch.setenv("TRITON_DEBUG", variable)
+    kernel = triton.JITFunction(checked.fn, debug=of_kernel)
+    options = {} if option is None else {"debug": option}
+    asked = variable == "1" or (of_kernel if option is None else option)
+    kernel[(1,)](np.ones(1, np.int32), **options)
+    with pytest.raises(RuntimeError) if asked else contextlib.nullcontext():
+        kernel[(1,)](np.zeros(1, np.int32), **options)
