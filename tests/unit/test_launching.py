@@ -249,6 +249,20 @@ def test_the_forms_of_a_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
             assert "EXIT" in str(compiled.asm["sass"])
 
 
+def test_machine_code_is_shown_by_the_tool_that_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from tilewright.tools import disasm
+
+    tool = tmp_path / "nvdisasm"
+    tool.write_text('#!/bin/sh\necho "flags $1"; cat "$2"\n')
+    tool.chmod(0o755)
+    monkeypatch.setattr(assembly, "_find", lambda name: str(tool) if name == "nvdisasm" else None)
+    (tmp_path / "one.cubin").write_bytes(b"EXIT;")
+    assert disasm.get_sass(b"EXIT;") == disasm.extract(tmp_path / "one.cubin") == "flags -c\nEXIT;"
+    tool.write_text("#!/bin/sh\necho 'no code' >&2; exit 1\n")
+    with pytest.raises(ToolchainError, match="cannot read the machine code: no code"):
+        disasm.get_sass(b"nothing")
+
+
 def test_values_that_do_not_fit_wrap_and_round() -> None:
     elements = [dtypes.int8, dtypes.uint16, dtypes.bfloat16, dtypes.float16, dtypes.int1, dtypes.float64]
     parameters = [LaunchParameter(str(element), element, (0,)) for element in elements]
