@@ -26,12 +26,12 @@ from tilewright.schedule.targets import find_target
 
 MODES = ("gpu", "cpu", "check", "interpret")
 OPTION_NAMES = frozenset(field.name for field in fields(Options))
-# Options of Triton's that change nothing here: device libraries are CUDA's own and flush nothing to zero, a warp has 32
-# threads, and no PTX of others is taken.
+# Options of Triton's that change nothing here: device libraries are CUDA's own and flush nothing to zero, and a warp has 32
+# threads.
 WITHOUT_EFFECT = frozenset(
-    ("extern_libs", "warp_size", "sanitize_overflow", "instrumentation_mode", "enable_reflect_ftz", "ir_override")
+    ("extern_libs", "warp_size", "sanitize_overflow", "instrumentation_mode", "enable_reflect_ftz")
 )
-ACCEPTED = OPTION_NAMES | WITHOUT_EFFECT | {"stream", "arch"}
+ACCEPTED = OPTION_NAMES | WITHOUT_EFFECT | {"stream", "arch", "ir_override"}
 HOST_TARGET = "sm_90a"
 MOST_REGISTERS = 255  # that a thread can have
 
@@ -59,15 +59,21 @@ def make_options(given: dict[str, Any], debug: bool | None = None) -> Options:
     return options
 
 
-def check_arch(arch: Any) -> None:
-    """Takes Triton's option `arch` while it names nothing.
+def check_unset(given: dict[str, Any]) -> None:
+    """Takes Triton's options `arch` and `ir_override` while they name nothing.
 
     Raises:
-      LaunchError: for an architecture, which kernels here do not choose one by one.
+      LaunchError: for an architecture, which kernels here do not choose one by one, or for a file with another kernel.
     """
-    if unwrap(arch) is not None:
+    arch, file = unwrap(given.get("arch")), unwrap(given.get("ir_override"))
+    if arch is not None:
         raise LaunchError(
             f"a launch cannot choose its architecture (arch={arch!r}): TILEWRIGHT_ARCH does, for all kernels"
+        )
+    if file is not None:
+        raise LaunchError(
+            f"ir_override={file!r} would have Triton run a file of its intermediate forms in place of the kernel; there are "
+            "none here: change the kernel's Python"
         )
 
 

@@ -22,8 +22,8 @@ from tilewright.runtime.async_compile import FutureKernel, active_mode
 from tilewright.runtime.choices import (
     ACCEPTED,
     OPTION_NAMES,
-    check_arch,
     check_can_wait,
+    check_unset,
     choose_mode,
     device_of,
     grid_sizes,
@@ -274,8 +274,7 @@ class JITFunction(KernelInterface, KernelFunction, metaclass=QuickLaunches):
         unknown = [name for name in kwargs if name not in names and name not in ACCEPTED]
         if unknown:
             raise unrecognised(unknown[0], (*names, *ACCEPTED))
-        if "arch" not in names:
-            check_arch(kwargs.get("arch"))
+        check_unset({name: value for name, value in kwargs.items() if name not in names})
         chosen = {name: value for name, value in kwargs.items() if name in OPTION_NAMES}
         try:
             bound = self.signature.bind(*args, **{name: value for name, value in kwargs.items() if name in names})

@@ -205,3 +205,6 @@ def test_a_launch_does_not_choose_its_architecture() -> None:
     assert out[0] == 64
     with pytest.raises(triton.LaunchError, match="TILEWRIGHT_ARCH does"):
         row_sum_kernel[(1,)](x, out, 64, BLOCK=64, arch="sm_80")
+    row_sum_kernel[(1,)](x, out, 64, BLOCK=64, ir_override=None)
+    with pytest.raises(triton.LaunchError, match="run a file of its intermediate forms"):
+        row_sum_kernel[(1,)](x, out, 64, BLOCK=64, ir_override="kernel.ttgir")
