@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from tilewright.runtime.environment import is_on
+from tilewright.runtime.folders import cache_folder
 from tilewright.runtime.hooks import COMPILE_HOOKS, LAUNCH_HOOKS, LOAD_HOOKS, TUNING_HOOKS
 
 
@@ -72,6 +73,14 @@ class Word:
             os.environ.pop(self.variable, None)
         else:
             os.environ[self.variable] = os.fspath(value)
+
+
+class Folder(Word):
+    """An environment variable that names the folder of the caches."""
+
+    def get(self) -> str:
+        """The folder in use, whether the variable names it or not."""
+        return os.environ.get(self.variable) or str(cache_folder())
 
 
 class Chain:
@@ -163,7 +172,7 @@ autotuning = Group(
         "listener": Single(TUNING_HOOKS),
     },
 )
-cache = Group("cache", {"dir": Word("TILEWRIGHT_CACHE_DIR")})
+cache = Group("cache", {"dir": Folder("TILEWRIGHT_CACHE_DIR")})
 
 
 def refresh_knobs() -> None:

@@ -136,6 +136,16 @@ def test_nothing_is_taken_from_the_disk(
     assert taken == [False, True, False]
 
 
+def test_the_folder_of_the_caches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TILEWRIGHT_CACHE_DIR", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
+    assert knobs.cache.dir == str(tmp_path / "xdg" / "tilewright")
+    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path / "triton"))
+    assert knobs.cache.dir == str(tmp_path / "triton" / "tilewright"), "what a program sets for Triton's counts too"
+    knobs.cache.dir = tmp_path / "own"
+    assert knobs.cache.dir == str(tmp_path / "own")
+
+
 def test_who_listens_to_tunings(tmp_path: Path) -> None:
     knobs.cache.dir = tmp_path
     told: list[dict[str, Any]] = []
