@@ -7,6 +7,7 @@ import ctypes
 import hashlib
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
+from pathlib import Path
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
@@ -114,6 +115,29 @@ class CompiledKernel:
         LOAD_HOOKS.begin(None, None, *about)
         yield
         LOAD_HOOKS.end(None, self.function, *about)
+
+    def export(self, path: str | Path, header: str | Path = "", name: str = "") -> None:
+        """Writes this specialisation for C++: its text with the function that launches it, and the declaration of that.
+
+        Files that exist are overwritten. `name` is another name for the kernel: two in one program must not have the same.
+
+        Raises:
+          SignatureError: when that is no identifier.
+          OSError: when a file cannot be written.
+        """
+        from tilewright.emit.host import host_header, with_host_function
+        from tilewright.pipeline import translate
+        from tilewright.schedule.targets import find_target
+
+        artifact = self.artifact
+        if name:
+            target = find_target(artifact.target)
+            artifact = translate(
+                self._origin.function, self._origin.arguments, self.specialisation.options, target, name
+            )
+        Path(path).write_text(with_host_function(artifact).source, encoding="utf-8", newline="\n")
+        if header:
+            Path(header).write_text(host_header(artifact), encoding="utf-8", newline="\n")
 
     @property
     def n_regs(self) -> int:

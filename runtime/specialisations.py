@@ -122,7 +122,7 @@ def _saved(argument: Argument) -> dict[str, Any]:
     if isinstance(argument, TupleArgument):
         return {"name": argument.name, "items": [_saved(item) for item in argument.items], "fields": argument.fields}
     if isinstance(argument.value, DType):
-        return {"name": argument.name, "dtype": argument.value.name}
+        return {"name": argument.name, "dtype": str(argument.value)}
     text = repr(argument.value)
     try:
         if ast.literal_eval(text) == argument.value:
