@@ -29,9 +29,7 @@ MODES = ("gpu", "cpu", "check", "interpret")
 OPTION_NAMES = frozenset(field.name for field in fields(Options))
 # Options of Triton's that change nothing here: device libraries are CUDA's own and flush nothing to zero, and a warp has 32
 # threads.
-WITHOUT_EFFECT = frozenset(
-    ("extern_libs", "warp_size", "sanitize_overflow", "instrumentation_mode", "enable_reflect_ftz")
-)
+WITHOUT_EFFECT = frozenset(("extern_libs", "warp_size", "instrumentation_mode", "enable_reflect_ftz"))
 ACCEPTED = OPTION_NAMES | WITHOUT_EFFECT | {"stream", "arch", "ir_override"}
 HOST_TARGET = "sm_90a"
 MOST_REGISTERS = 255  # that a thread can have
@@ -49,8 +47,8 @@ def make_options(given: dict[str, Any], debug: bool | None = None) -> Options:
     values = {name: plain(getattr(value, "value", value)) for name, value in given.items()}
     if debug:
         values.setdefault("debug", True)
-    if is_on("TRITON_DEBUG"):  # goes before a launch's own word, as in Triton
-        values["debug"] = True
+    if is_on("TRITON_DEBUG"):
+        values["debug"] = True  # as in Triton, also where a launch says debug=False
     if os.environ.get("TRITON_F32_DEFAULT"):
         values.setdefault("default_dot_input_precision", os.environ["TRITON_F32_DEFAULT"])
     if not is_on("TRITON_DEFAULT_FP_FUSION", default=True):

@@ -200,6 +200,12 @@ class HostExpressionError(LaunchError):
     code = "TW206"
 
 
+class DescriptorError(ArgumentKindError, AssertionError):
+    """A tensor descriptor of a tensor or blocks that none can describe."""
+
+    code = "TW214"
+
+
 class TensorMapError(LaunchError):
     """A tensor map that the hardware cannot take with the arguments of a launch."""
 
