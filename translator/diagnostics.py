@@ -207,6 +207,19 @@ class GlobalChangedError(LaunchError, RuntimeError):
     code = "TW211"
 
 
+class UnknownArgumentError(LaunchError, KeyError):
+    """A launch with a keyword that neither the kernel nor the options have."""
+
+    code = "TW212"
+    __str__ = Exception.__str__  # KeyError's has quotes around it
+
+
+class MissingArgumentError(LaunchError, TypeError):
+    """A launch whose arguments do not fit the kernel's parameters."""
+
+    code = "TW213"
+
+
 class OutOfResources(TilewrightError):  # noqa: N818 (Triton's name)
     """The kernel needs more of something than the hardware has.
 
