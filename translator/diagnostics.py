@@ -58,6 +58,11 @@ class CompilationError(TilewrightError):
         self.cause, self.span, self.remedy, self.calls = cause, span, remedy, calls
         super().__init__(cause)
 
+    @property
+    def error_message(self) -> str:
+        """Triton's name for `cause`."""
+        return self.cause
+
     def __str__(self) -> str:
         lines = []
         left_out = len(self.calls) - 2 * SHOWN_CALLS
@@ -207,17 +212,29 @@ class GlobalChangedError(LaunchError, RuntimeError):
     code = "TW211"
 
 
+class OptionError(LaunchError, AssertionError):
+    """A launch option with a value that no kernel can have."""
+
+    code = "TW212"
+
+
+class IntegerRangeError(ArgumentKindError, OverflowError):
+    """An integer argument that 64 bits cannot hold."""
+
+    code = "TW213"
+
+
 class UnknownArgumentError(LaunchError, KeyError):
     """A launch with a keyword that neither the kernel nor the options have."""
 
-    code = "TW212"
+    code = "TW214"
     __str__ = Exception.__str__  # KeyError's has quotes around it
 
 
 class MissingArgumentError(LaunchError, TypeError):
     """A launch whose arguments do not fit the kernel's parameters."""
 
-    code = "TW213"
+    code = "TW215"
 
 
 class OutOfResources(TilewrightError):  # noqa: N818 (Triton's name)

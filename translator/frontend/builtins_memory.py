@@ -144,7 +144,7 @@ def _atomic(kind: str):  # type: ignore[no-untyped-def]
 
 
 def _check_atomic_type(builder: Builder, kind: str, dtype: DType, span: Span) -> None:
-    if dtype.name not in ATOMIC_TYPES[kind]:
+    if dtype.short not in ATOMIC_TYPES[kind]:
         raise DTypeError(
             f"atomic_{kind} does not support {dtype.word}",
             span,

@@ -86,7 +86,7 @@ def _on_constants(builder: Builder, python: Any, sign: str, left: Const, right: 
     except (TypeError, ValueError, ZeroDivisionError, OverflowError) as error:
         raise DTypeError(f"cannot compute this at compile time: {error}", span, "", builder.calls) from None
     symbol = None
-    integers = type(left.value) is int and type(right.value) is int and type(value) is int
+    integers = all(type(x) is int and -(1 << 31) <= x < 1 << 31 for x in (left.value, right.value, value))  # C's `int`
     if sign and integers and (left.symbol or right.symbol) and (sign != "/" or min(left.value, right.value) > 0):
         symbol = f"{_c_operand(left, sign)} {sign} {_c_operand(right, sign, True)}"
     if symbol and sign == "*" and 1 in (left.value, right.value):  # such as a stride that is folded

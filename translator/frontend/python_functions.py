@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..diagnostics import Span, UnknownNameError
+from ..diagnostics import ArgumentError, Span, UnknownNameError
 from ..ir.nodes import Expr
 from ..language import values as language_values
 from ..language.constexpr import constexpr
 from ..language.control import condition
+from ..language.hints import check_ordered
 from ..language.targets import LANES, GPUTarget, cuda_capability_geq, current_target
 from .attributes import attribute_of
 from .builder import Builder
@@ -21,6 +22,11 @@ def _extremum(op: str):  # type: ignore[no-untyped-def]
     def call(builder: Builder, args: list[Value], kwargs: dict[str, Value], span: Span) -> Value | None:
         items = list(args[0].items) if len(args) == 1 and isinstance(args[0], Tuple) else args
         if all(is_static(item) for item in items) or items == [args[0]]:
+            try:
+                check_ordered(item.value for item in items if isinstance(item, Const))
+            except ArgumentError as error:
+                error.span, error.calls = span, builder.calls
+                raise
             return None
         result = items[0]
         for item in items[1:]:

@@ -170,7 +170,8 @@ def elementwise(op_name: str, values: list[Value], span: Span) -> Expr:
         exprs.append(as_bool(expr, span) if _is_bool(element) else cast_to(expr, element, span))
     shape = common_shape([expr.type.shape for expr in exprs], span)
     args = tuple(broadcast_to(expr, shape, span) for expr in exprs)
-    return Call(ValueType(resolved.result, shape), op_name, args, span=span)
+    made = Call(ValueType(resolved.computed or resolved.result, shape), op_name, args, span=span)
+    return cast_to(made, resolved.result, span)
 
 
 def _is_bool(element: Element) -> bool:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from types import ModuleType, NoneType
 from typing import Any
 
-from ..diagnostics import ShapeError
+from ..diagnostics import ArgumentError, ShapeError
 from . import control
 from .constexpr import constexpr
 from .dtypes import DType
@@ -85,6 +85,19 @@ def uncallable(function: Any) -> tuple[str, str]:
     if name in language.__all__:
         return cause, f"write tl.{name}"
     return cause, f"use functions of tl, which has no {name}, or pass the result of {name} as an argument"
+
+
+def check_ordered(values: Iterable[Any]) -> None:
+    """Rejects compile-time values whose `min` and `max` in Python depend on the order of the arguments.
+
+    Raises:
+      ArgumentError: for NaN and -0.0, as in Triton.
+    """
+    for value in values:
+        if isinstance(value, float) and (math.isnan(value) or (value == 0 and math.copysign(1, value) < 0)):
+            raise ArgumentError(
+                f"min and max of compile-time values take no {value}", None, "compare it before, or use tl.minimum"
+            )
 
 
 def check_size(shape: Sequence[int]) -> None:

@@ -19,7 +19,7 @@ ESCAPES = str.maketrans(NAMED | {chr(code): f"\\{code:03o}" for code in range(32
 
 
 def lower_print(context: Context, statement: Effect) -> tuple[Node, ...]:
-    """One line per element, in Triton's format: `pid (x, y, z) idx (i, j) prefix: value`."""
+    """A line per element, in Triton's format: `pid (x, y, z) idx (i, j) prefix: value`; every thread prints a scalar."""
     call = statement.call
     prefix = str(call.attribute("prefix") or "")
     if not call.args:
@@ -44,8 +44,7 @@ def _print_one(
     conversion, wrap = _format(value, as_hex)
     if not value.type.is_tile or layout is None:
         text = wrap(context.speller.text(value))
-        line = _print(f"pid (%u, %u, %u) idx (){prefix}{operand}{conversion}\\n", [text])
-        return (Branch(f"{context.roles.tid} == 0", (line,)),)
+        return (_print(f"pid (%u, %u, %u) idx (){prefix}{operand}{conversion}\\n", [text]),)
     shape = value.type.shape
     index = ", ".join(f"%{len(str(side - 1))}d" for side in shape)
 

@@ -110,5 +110,5 @@ def check_rows(block_shape: tuple[int, ...], indices: DType | None, rank_of_indi
         raise ArgumentError(
             f"gather and scatter need a descriptor of a matrix with blocks of 1 row, not {[int(s) for s in block_shape]}"
         )
-    if indices is None or indices.name not in ("i16", "i32") or rank_of_indices != 1:
+    if indices is None or indices.short not in ("i16", "i32") or rank_of_indices != 1:
         raise ArgumentError("x_offsets must be a tile of int32 (or int16) of one axis")

@@ -7,6 +7,7 @@ tensors in arithmetic only; everywhere else a literal is first given the type th
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable
 from functools import reduce
 
@@ -229,7 +230,7 @@ def right_shift(operands: tuple[Operand, ...]) -> Resolved:
     shifted = number_type(resolved.result)
     if left.is_int_signed() and not shifted.is_int_signed():
         signed = DTYPES_BY_WORD[f"int{shifted.bits}"]  # the sign is shifted in, whatever the result is called
-        return Resolved((signed, signed), shifted)
+        return Resolved((signed, signed), shifted, signed)
     return resolved
 
 
@@ -250,7 +251,9 @@ def extremum(operands: tuple[Operand, ...]) -> Resolved:
 
 def selection(operands: tuple[Operand, ...]) -> Resolved:
     """`where`: a condition and two values of a common type; pointers of one type too."""
-    values = operands[1:]
+    condition, values = operands[0].element, operands[1:]
+    if isinstance(condition, DType) and not condition.is_bool():
+        warnings.warn(f"the condition of tl.where is of type {condition}: write condition != 0", stacklevel=2)
     if any(isinstance(value.element, PointerType) for value in values):
         if values[0].element != values[1].element:
             raise DTypeError(f"tl.where between {values[0].element} and {values[1].element}")
