@@ -144,8 +144,11 @@ def compare(builder: Builder, word: str, left: Value, right: Value, span: Span) 
         return Const(same == (word == "Is"))
     if word in ("In", "NotIn"):
         if is_static(left) and is_static(right):
-            found = builder.constant(left, "", span) in builder.constant(right, "", span)
-            return Const(found == (word == "In"))
+            container = builder.constant(right, "", span)
+            try:
+                return Const((builder.constant(left, "", span) in container) == (word == "In"))
+            except TypeError as error:
+                raise DTypeError(f"cannot look this up: {error}", span, "", builder.calls) from None
         raise UnsupportedLanguageConstruct("`in` on run-time values", span, "compare with ==", builder.calls)
     op, python = COMPARISONS[word]
     if is_static(left) and is_static(right):

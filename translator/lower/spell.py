@@ -124,11 +124,11 @@ class Speller:
         if literal.symbol is not None and element.is_int() and not element.is_bool():
             loosest = _loosest(literal.symbol) if re.fullmatch(r"[\w +*/%()-]+", literal.symbol) else 12
             inner = Text(literal.symbol, loosest, {12: "+", 13: "*"}.get(loosest, ""))
-            if element.name == "i32":
+            if element.short == "i32":
                 return inner
             return Text(f"static_cast<{element.cuda}>({literal.symbol})")
         word = re.fullmatch(r"\w+|static_cast<\w+>\(.*\)", literal.symbol or "")
-        if word and element.name in ("fp32", "fp64", "i1"):
+        if word and element.short in ("fp32", "fp64", "i1"):
             return Text(self._float_constant(word[0], element))
         text = literal_text(literal.value, element)
         return Text(text, UNARY if text.startswith("-") else ATOM)
@@ -175,10 +175,10 @@ class Speller:
 
     def _cast(self, call: Call, below: Point | None, wide: bool) -> Text:
         source, wanted = call.args[0].type.element, call.type.element
-        widening = wide and isinstance(source, DType) and isinstance(wanted, DType) and wanted.name == "i64"
-        if widening and isinstance(source, DType) and source.name == "i32" and _has_product(call.args[0]):
+        widening = wide and isinstance(source, DType) and isinstance(wanted, DType) and wanted.short == "i64"
+        if widening and isinstance(source, DType) and source.short == "i32" and _has_product(call.args[0]):
             return self.spell(call.args[0], below, wide=True)
-        index = _launch_call(call.args[0]) if isinstance(wanted, DType) and wanted.name == "i64" else None
+        index = _launch_call(call.args[0]) if isinstance(wanted, DType) and wanted.short == "i64" else None
         if index:
             return Text(f"static_cast<long long>({self._launch_word(*index)})")
         if isinstance(wanted, PointerType) and any(
@@ -300,12 +300,12 @@ def _is_widened(expr: Expr) -> bool:
         expr = expr.args[0]
     wanted = expr.type.element
     if isinstance(expr, Literal):
-        return isinstance(wanted, DType) and wanted.name == "i64" and bool(expr.symbol)
+        return isinstance(wanted, DType) and wanted.short == "i64" and bool(expr.symbol)
     if not isinstance(expr, Call) or expr.op != "cast" or expr.attribute("bitcast"):
         return False
     source = expr.args[0].type.element
     narrow = isinstance(source, DType) and source.is_int() and not source.is_bool() and source.bits <= 32
-    return narrow and isinstance(wanted, DType) and wanted.name == "i64"
+    return narrow and isinstance(wanted, DType) and wanted.short == "i64"
 
 
 def _is_narrow(element: Element) -> bool:

@@ -42,7 +42,7 @@ __device__ __forceinline__ void store_vec_bounded(T* target, const T* source, in
 }
 
 // How two partial results become one.
-struct Sum { static __device__ float combine(float left, float right) { return left + right; } };
+struct Sum { static __device__ __forceinline__ float combine(float a, float b) { return a + b; } };
 
 // The value of the lane whose number differs in the bit `distance`. All lanes of the warp call it.
 template <typename T>
@@ -57,13 +57,13 @@ struct ArgMax {
     int index;
     bool present;
 
-    static __device__ ArgMax combine(ArgMax left, ArgMax right)
+    static __device__ __forceinline__ ArgMax combine(ArgMax left, ArgMax right)
     {
         if (!right.present) return left;   // padding past the tile's side
         if (!left.present) return right;
-        const bool greater = left.value == left.value && !(left.value <= right.value);   // or right is NaN
-        const bool earlier = left.value == right.value && left.index < right.index;
-        return greater || earlier ? left : right;
+        const float value = fmaxf(left.value, right.value);   // NaN only if both are
+        const bool earlier = right.value == value && right.index < left.index;   // right's, among equals
+        return {value, left.value == value && !earlier ? left.index : right.index, true};
     }
 };
 
