@@ -27,6 +27,8 @@ def sums_below(x_ptr, out_ptr, N, END, BM: tl.constexpr, BN: tl.constexpr, KIND:
             x = tl.where((rows[:, None] >= cols[None, :]) & (cols < END)[None, :], x, 0.0)
         if KIND == "scaled":
             x = tl.where(rows[:, None] >= 2 * cols[None, :], x, 0.0)
+        if KIND == "triangle":
+            x = tl.where((start + tl.arange(0, BM))[:, None] >= cols[None, :], x, 0.0)
         if KIND == "end":
             x = tl.where((rows < END)[:, None], x, 0.0)
         total += tl.sum(x, axis=1)
@@ -38,6 +40,7 @@ TESTS = {
     "strictly": "if (first <= start + BN - 1) {",
     "both": "if (first < start + BN - 1 || END <= start + BN - 1) {",
     "scaled": "",  # no consecutive integers
+    "triangle": "",  # both begin with the same: every tile is crossed
     "end": "",  # what no trip changes
 }
 
@@ -59,6 +62,7 @@ def test_results(run_everywhere: Any, kind: str) -> None:
         "strictly": cols < rows,
         "both": (rows >= cols) & (cols < end),
         "scaled": rows >= 2 * cols,
+        "triangle": rows % 32 >= cols % 64,
         "end": (rows < end) & (cols >= 0),
     }[kind]
     options = {"BM": 32, "BN": 64, "KIND": kind, "tolerance": 1e-5}

@@ -96,7 +96,14 @@ def _run(expr: Expr, facts: Facts) -> Run | None:
 
 
 def _changes(one: Comparison, facts: Facts) -> bool:
-    """Whether a loop changes what is compared."""
+    """Whether a loop changes what is compared, so that it holds for some tiles and not for others."""
+    if _word(one.larger) == _word(one.smaller):
+        return False
     firsts = [run.first for run in (one.larger, one.smaller) if run.first is not None]
     used = {variable for first in firsts for variable in used_variables(first)}
     return any(facts.assignments[variable] and variable not in facts.definitions for variable in used)
+
+
+def _word(run: Run) -> object:
+    """What tells the scalars that runs begin with apart."""
+    return run.first.variable if isinstance(run.first, Use) else run.first
