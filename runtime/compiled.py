@@ -6,10 +6,11 @@ import ctypes
 import hashlib
 from collections.abc import Callable
 from dataclasses import asdict
+from pathlib import Path
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
-from tilewright.artifact import Artifact, Options, launch_conditions
+from tilewright.artifact import Argument, Artifact, Options, launch_conditions
 from tilewright.diagnostics import ArgumentKindError, GlobalChangedError
 from tilewright.frozen import frozen
 from tilewright.kernel_function import KernelFunction
@@ -45,10 +46,11 @@ class Metadata(Options):
 
 @frozen
 class Origin:
-    """The function that a compiled kernel was made from, and the key of its specialisation."""
+    """The function that a compiled kernel was made from, the arguments of its specialisation, and their key."""
 
     function: JITFunction
     key: tuple[Any, ...]
+    arguments: tuple[Argument, ...] = ()
 
 
 class CompiledKernel:
@@ -73,6 +75,7 @@ class CompiledKernel:
             **asdict(options), name=self.name, target=artifact.target, hash=digest,
             shared=artifact.shared_bytes + artifact.static_shared_bytes,
         )  # fmt: skip
+        self._options = options
         self.is_new = True  # until a launch has told those who asked
         self._cubin: Cubin | None = None
         self._fast: FastPath | None = None
@@ -98,6 +101,27 @@ class CompiledKernel:
         self._cubin = cubin
         self.launcher = Launcher(self.artifact, load(cubin, self.artifact, self.device), self.device)
         return cubin.code
+
+    def export(self, path: str | Path, header: str | Path = "", name: str = "") -> None:
+        """Writes this specialisation for C++: its text with the function that launches it, and the declaration of that.
+
+        Files that exist are overwritten. `name` is another name for the kernel: two in one program must not have the same.
+
+        Raises:
+          SignatureError: when that is no identifier.
+          OSError: when a file cannot be written.
+        """
+        from tilewright.emit.host import host_header, with_host_function
+        from tilewright.pipeline import translate
+        from tilewright.schedule.targets import find_target
+
+        artifact = self.artifact
+        if name:
+            target = find_target(artifact.target)
+            artifact = translate(self._origin.function, self._origin.arguments, self._options, target, name)
+        Path(path).write_text(with_host_function(artifact).source, encoding="utf-8", newline="\n")
+        if header:
+            Path(header).write_text(host_header(artifact), encoding="utf-8", newline="\n")
 
     @property
     def n_regs(self) -> int:

@@ -248,7 +248,7 @@ class JITFunction(KernelInterface, KernelFunction):
             "compile",
             lambda: f"{self.__name__} ({mode}): {how}; {self._reason(arguments, options, mode, device, target)}",
         )
-        return CompiledKernel(artifact, options, mode, device, Origin(self, key_of(arguments)))
+        return CompiledKernel(artifact, options, mode, device, Origin(self, key_of(arguments), arguments))
 
     def _reason(self, arguments: tuple[Argument, ...], options: Options, mode: str, device: int, target: Target) -> str:
         """In which arguments and options the specialisation differs from the nearest known one."""

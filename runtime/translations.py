@@ -221,7 +221,7 @@ def _as_json(artifact: Artifact) -> dict[str, Any]:
         "lines": artifact.lines,
         "file": artifact.file,
         "tensor_maps": [
-            (one.name, one.element.name, one.base, one.sizes, one.strides, one.box, one.swizzle)
+            (one.name, one.element.short, one.base, one.sizes, one.strides, one.box, one.swizzle)
             for one in artifact.tensor_maps
         ],
         "guards": artifact.guards,
@@ -230,6 +230,7 @@ def _as_json(artifact: Artifact) -> dict[str, Any]:
         "dependent": artifact.dependent,
         "static_shared_bytes": artifact.static_shared_bytes,
         "compiler_flags": artifact.compiler_flags,
+        "needs": artifact.needs,
     }
 
 
@@ -262,6 +263,7 @@ def _artifact(
         dependent=facts["dependent"],
         static_shared_bytes=facts["static_shared_bytes"],
         compiler_flags=tuple(facts["compiler_flags"]),
+        needs=facts["needs"],
     )
 
 

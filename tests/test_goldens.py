@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from exported_programs import build_flags, exported, nvcc
 from golden_cases import GOLDEN_CASES, GoldenCase
 from tilewright.artifact import Artifact
 from tilewright.cli import load_kernel
@@ -54,18 +55,10 @@ def test_golden_compiles_without_a_warning(case: GoldenCase, arch: str) -> None:
 @by_case
 @pytest.mark.skipif(shutil.which("nvcc") is None, reason="nvcc is not installed")
 def test_golden_compiles_with_nvcc(case: GoldenCase, tmp_path: Path) -> None:
-    flags = [
-        "-Werror",
-        "all-warnings",
-        "-Xcompiler",
-        "-Wall,-Wextra",
-        "-cubin",
-        "-gencode=arch=compute_90a,code=sm_90a",
-    ]
-    done = subprocess.run(
-        ["nvcc", *flags, "-o", str(tmp_path / "kernel.cubin"), str(GOLDENS / case.path)], capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stderr
+    """With its C++ function, by the line in the text, and as C++20, the standard after nvcc's own."""
+    text, file = exported(case).source, tmp_path / "kernel.cu"
+    file.write_text(text, encoding="utf-8")
+    nvcc(*build_flags(text), "-std=c++20", "-c", file, "-o", tmp_path / "kernel.o")
 
 
 def test_the_bytes_depend_on_nothing_else(tmp_path: Path) -> None:

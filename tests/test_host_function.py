@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 import shutil
 import subprocess
 from pathlib import Path
 
+import numpy as np
 import pytest
 import tilewright as triton
 import tilewright.language as tl
+from exported_cases import launches
+from exported_programs import build_example, build_flags, declaration, exported, nvcc
 from tilewright.artifact import Artifact
 from tilewright.cli import main
+from tilewright.diagnostics import SignatureError
 from tilewright.emit.host import host_function
 from tilewright.runtime import nvrtc
 from tilewright.runtime.grids import started
@@ -37,7 +42,12 @@ enum { cudaEnableDefault, cudaFuncAttributeMaxDynamicSharedMemorySize, cudaDevAt
 using cudaStream_t = void*;
 struct dim3 {
     unsigned x, y, z;
-    dim3(unsigned x, unsigned y = 1, unsigned z = 1) : x(x), y(y), z(z) {}
+    dim3(unsigned x = 1, unsigned y = 1, unsigned z = 1) : x(x), y(y), z(z) {}
+};
+struct cudaLaunchConfig_t {
+    dim3 gridDim, blockDim;
+    size_t dynamicSmemBytes;
+    cudaStream_t stream;
 };
 struct half { short bits; };
 struct alignas(64) TensorMap { unsigned char opaque[128]; };
@@ -63,16 +73,24 @@ template <typename F> cudaError_t cudaFuncSetAttribute(F, int, int bytes)
     std::printf("allowed %d\\n", bytes);
     return cudaSuccess;
 }
-cudaError_t cudaGetLastError() { return cudaSuccess; }
 template <typename F> cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, F, int, int)
 {
     *blocks = 2;
     return cudaSuccess;
 }
 cudaError_t cudaDeviceGetAttribute(int* value, int, int) { *value = 5; return cudaSuccess; }
-void fabricated(unsigned blocks, const half*, int M, long long stride, float scale, int num_programs, TensorMap, TensorMap)
+static dim3 grid_of_blocks;
+template <typename... Parameters, typename... Arguments>
+cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(Parameters...), Arguments... arguments)
 {
-    std::printf("kernel %d %lld %g, %d programs in %u blocks\\n", M, stride, scale, num_programs, blocks);
+    if (config->blockDim.x != 384 || config->dynamicSmemBytes != 200000) return cudaErrorInvalidValue;
+    grid_of_blocks = config->gridDim;
+    kernel(arguments...);
+    return cudaSuccess;
+}
+void fabricated(const half*, int M, long long stride, float scale, int num_programs, TensorMap, TensorMap)
+{
+    std::printf("kernel %d %lld %g, %d programs in %u blocks\\n", M, stride, scale, num_programs, grid_of_blocks.x);
 }
 """
 PRINTING_CALLER = """
@@ -115,14 +133,14 @@ def test_the_text(request: pytest.FixtureRequest) -> None:
     assert max(map(len, text.splitlines())) <= 110
 
 
-def printed(text: str, tmp_path: Path, grid: str = "grid.x") -> list[str]:
-    """What a program prints with CUDA's own `cuda.h` and RUNTIME, whose kernel is called, with the `grid`, not started."""
+def printed(text: str, tmp_path: Path) -> list[str]:
+    """What a program prints with CUDA's own `cuda.h` and RUNTIME, whose kernel is called, not started."""
     folder = nvrtc.header_folder() if nvrtc.is_available() else None
     if folder is None:
         pytest.skip("CUDA's headers are not installed")
     from tilewright.runtime.cpu.build import compiler
 
-    text = text.replace("#include <cuda_runtime.h>", "").replace("<<<grid, 384, 200000, stream>>>(", f"({grid}, ")
+    text = text.replace("#include <cuda_runtime.h>", "")
     file = tmp_path / "kernel.cpp"
     file.write_text(text)
     flags = ["-std=c++17", "-D__CUDACC__", "-Wall", "-Werror", "-Wno-unused-parameter", f"-I{folder}"]
@@ -139,6 +157,7 @@ def test_the_host_runs_it(tmp_path: Path) -> None:
         "kernel 256 1500000000 1.5, 70 programs in 2 blocks",
         "map 2 of type 6: 64 x 256 x 0, stride 128, box 64 x 128, swizzle 3, promotion 2",
         "map 1 of type 6: 256 x 0 x 0, stride 0, box 256 x 0, swizzle 0, promotion 3",
+        "allowed 200000",  # anew: a reset of the device, and another context, have it forgotten
         "kernel 256 64 1.5, 70 programs in 70 blocks",  # 21 rounds, where 3 blocks would each run 24 programs
         "0 0 1 1",
     ]
@@ -150,8 +169,9 @@ def test_the_host_starts_the_blocks_that_python_starts(axes: int, tmp_path: Path
     runtime = (
         RUNTIME[: RUNTIME.index("void fabricated")]
         + f"""
-void fabricated(const dim3& grid, const half*, int, long long, float, {", ".join(f"int {one}" for one in counts)})
+void fabricated(const half*, int, long long, float, {", ".join(f"int {one}" for one in counts)})
 {{
+    const dim3 grid = grid_of_blocks;
     std::printf("{" x ".join(["%d"] * axes)} in %u x %u x %u\\n", {", ".join(counts)}, grid.x, grid.y, grid.z);
 }}
 """
@@ -163,17 +183,17 @@ void fabricated(const dim3& grid, const half*, int, long long, float, {", ".join
     )
     made = host_function(artifact(tensor_maps=(), program_axes=axes))
     assert max(map(len, made.splitlines())) <= 120
-    found = printed(runtime + made + f"\nint main()\n{{\n    static half data[8];\n{calls}}}\n", tmp_path, "grid")
+    found = printed(runtime + made + f"\nint main()\n{{\n    static half data[8];\n{calls}}}\n", tmp_path)
     expected = [(grid[:axes], started(grid, axes, 10)[0]) for grid in grids]  # 2 blocks on each of 5 multiprocessors
     shown = [f"{' x '.join(map(str, sides))} in {' x '.join(map(str, blocks))}" for sides, blocks in expected]
-    assert found == ["allowed 200000", *shown]
+    assert found == [line for one in shown for line in ("allowed 200000", one)]
 
 
 def test_a_parameter_that_is_called_as_ours() -> None:
     one = dataclasses.replace(artifact().parameters[1], name="num_programs")
     text = host_function(artifact(tensor_maps=(), guards=(), parameters=(one,), program_axes=1))
     assert "launch_fabricated(int num_programs, dim3 grid, cudaStream_t stream)" in text
-    assert "const int num_programs_ = static_cast<int>(grid.x);" in text and "(num_programs, num_programs_);" in text
+    assert "const int num_programs_ = static_cast<int>(grid.x);" in text and ", num_programs, num_programs_);" in text
 
 
 @pytest.mark.skipif(shutil.which("nvcc") is None, reason="nvcc is not installed")
@@ -218,7 +238,7 @@ def copy_kernel(x_ptr, new, N: tl.constexpr):
 def test_exported_text(capsys: pytest.CaptureFixture[str]) -> None:
     made = copy_kernel.translate("*fp32:16, *fp32:16, 128", host=True)
     assert "launch_copy_kernel(const float* x_ptr, float* new_, dim3 grid, cudaStream_t stream)" in made.source
-    assert "copy_kernel<<<grid, 128, 0, stream>>>(x_ptr, new_);" in made.source
+    assert "return cudaLaunchKernelEx(&config, copy_kernel, x_ptr, new_);" in made.source
     if nvrtc.is_available():
         assert (
             nvrtc.compile_text(made).code == nvrtc.compile_text(copy_kernel.translate("*fp32:16, *fp32:16, 128")).code
@@ -242,6 +262,99 @@ def test_two_translations_of_a_kernel_link_into_one_program(tmp_path: Path) -> N
     assert done.returncode == 0, done.stderr
     ran = subprocess.run([tmp_path / "run"], capture_output=True, text=True, check=True)
     assert ran.stdout.split() == ["1", "1"]
+
+
+@triton.jit
+def positive_kernel(x_ptr, N: tl.constexpr):
+    i = tl.arange(0, N)
+    tl.device_assert(tl.load(x_ptr + i) > 0, "positive numbers only")
+
+
+def test_assertions_are_kept_on_demand(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    spec, texts = f"{__file__}:positive_kernel", []
+    for flags in ((), ("--debug",)):
+        assert main(["translate", spec, "--signature", "*fp32:16, 128", "--host", *flags]) == 0
+        texts.append(capsys.readouterr().out)
+    assert "__trap" not in texts[0] and "__trap" in texts[1]
+    assert "#include <cstdio>" not in texts[0] and "#include <cstdio>" in texts[1]
+    if shutil.which("nvcc"):  # which, other than NVRTC, knows of printf from a header alone
+        file = tmp_path / "kernel.cu"
+        file.write_text(texts[1])
+        nvcc(*build_flags(texts[1]), "-c", file, "-o", tmp_path / "kernel.o")
+
+
+@pytest.mark.skipif(shutil.which("nvcc") is None, reason="nvcc is not installed")
+@pytest.mark.parametrize(("name", "wrong"), [("matmul_kernel_fp16", "-arch=sm_90"), ("add_kernel_fp32", "-arch=sm_75")])
+def test_an_architecture_that_lacks_the_instructions_is_told(name: str, wrong: str, tmp_path: Path) -> None:
+    """Nvcc's own words would be those of the assembler; -arch=sm_90a goes through sm_90."""
+    (launch,) = (one for one in launches() if one.name == name)
+    text, file = exported(launch.golden, name).source, tmp_path / "kernel.cu"
+    file.write_text(text)
+    with pytest.raises(AssertionError, match=f"{name} needs sm_[89]0a?: nvcc {' '.join(build_flags(text))}"):
+        nvcc(wrong, "-c", file, "-o", tmp_path / "kernel.o", strict=False)
+
+
+@pytest.mark.skipif(shutil.which("nvcc") is None, reason="nvcc is not installed")
+def test_the_worked_example_is_built_as_it_says(tmp_path: Path) -> None:
+    assert build_example(tmp_path).exists()
+
+
+@triton.jit
+def joined(a, b):
+    return a * b + a + b
+
+
+@triton.jit
+def reducing_kernel(x_ptr, out_ptr, N: tl.constexpr):
+    x = tl.load(x_ptr + tl.arange(0, N))
+    tl.store(out_ptr, tl.reduce(x, 0, joined) + tl.sum(x, 0))
+    tl.store(out_ptr + 1, tl.argmax(x, 0))
+
+
+def test_no_function_is_seen_by_other_files() -> None:
+    """With -rdc=true the linker keeps one of several functions of a name, of which another file may mean another."""
+    text = reducing_kernel.translate("*fp32:16, *fp32:16, 1024").source
+    assert len(re.findall(r"__device__ __forceinline__ \w+ combine\(", text)) == 3
+    assert not re.search(r"__device__ (?!__forceinline__)[\w ]+\(", text)
+
+
+def test_the_header(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It declares what the text defines, and brings the types that this names; an existing one is kept."""
+    spec = f"{Path(__file__).parent.parent / 'samples' / 'matmul_descriptor.py'}:matmul_descriptor_kernel"
+    block = "tensordesc<{}[64, 64]>"
+    signature = ", ".join([block.format("fp16"), block.format("fp16"), block.format("fp16"), "64", "64", "64", "8"])
+    text, header = tmp_path / "kernel.cu", tmp_path / "kernel.h"
+    command = ["translate", spec, "--signature", signature, "--host", "-o", str(text), "--header", str(header)]
+    assert main(command) == 0
+    lines = header.read_text().splitlines()
+    assert lines[0].startswith("// matmul_descriptor_kernel: generated by tilewright") and lines[2] == "#pragma once"
+    assert declaration(text.read_text()) in header.read_text()
+    assert main(command) == 1 and "kernel.cu exists" in capsys.readouterr().err
+    assert main([*command[:4], "--header", str(tmp_path / "other.h")]) == 1
+    assert "pass --host too" in capsys.readouterr().err and not (tmp_path / "other.h").exists()
+    if shutil.which("nvcc"):
+        caller = tmp_path / "caller.cpp"
+        caller.write_text(
+            '#include "kernel.h"\n#include "kernel.h"\nauto* called = &launch_matmul_descriptor_kernel;\n'
+        )
+        nvcc("-c", caller, "-o", tmp_path / "caller.o")
+
+
+def test_what_a_launch_took_is_exported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TILEWRIGHT_MODE", "cpu")
+    x, out = np.arange(128, dtype=np.float32), np.zeros(128, np.float32)
+    compiled = copy_kernel[(1,)](x, out, N=128)
+    assert (out == x).all()
+    compiled.export(tmp_path / "copy.cu")
+    assert (tmp_path / "copy.cu").read_text().startswith(compiled.source)
+    assert [file.name for file in tmp_path.iterdir()] == ["copy.cu"]
+    compiled.export(tmp_path / "copy.cu", header=tmp_path / "copy.h", name="copy_f32")
+    text = (tmp_path / "copy.cu").read_text()
+    assert "cudaError_t launch_copy_f32(" in text and compiled.name == "copy_kernel"
+    assert declaration(text) in (tmp_path / "copy.h").read_text()
+    with pytest.raises(SignatureError, match="32"):
+        compiled.export(tmp_path / "copy.cu", name="32")
+    assert (tmp_path / "copy.cu").read_text() == text
 
 
 def test_another_name(capsys: pytest.CaptureFixture[str]) -> None:
@@ -270,4 +383,4 @@ def test_kinds_of_launches(capsys: pytest.CaptureFixture[str]) -> None:
     text = capsys.readouterr().out
     assert "//              cooperative: all blocks are on the device at once" in text
     assert "attributes[0].val.cooperative = 1;" in text and "attributes[1].val.programmaticStream" in text
-    assert "return cudaLaunchKernelEx(&config, copy_kernel, x_ptr, new_);" in text and "<<<" not in text
+    assert "return cudaLaunchKernelEx(&config, copy_kernel, x_ptr, new_);" in text

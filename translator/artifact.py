@@ -199,6 +199,7 @@ class Artifact:
       cooperative: whether all blocks must be on the device at once, as programs that wait for each other need.
       dependent: whether a launch may start while the grid before it in its stream still runs (programmatic dependent launch).
       compiler_flags: what NVRTC or nvcc must be told besides the language and the architecture.
+      needs: the first architecture that has the text's instructions; of "sm_90a" it is the only one.
     """
 
     source: str
@@ -219,6 +220,7 @@ class Artifact:
     dependent: bool = False
     static_shared_bytes: int = 0
     compiler_flags: tuple[str, ...] = ()
+    needs: str = "sm_80"
 
     @property
     def launch_parameters(self) -> tuple[LaunchParameter, ...]:

@@ -39,6 +39,7 @@ def _parser() -> argparse.ArgumentParser:
     _kernel_arguments(translate)
     translate.add_argument("-o", "--output", metavar="OUT.cu", help="write here; print when left out")
     translate.add_argument("--host", action="store_true", help="add a C++ function that launches the kernel")
+    translate.add_argument("--header", metavar="OUT.h", help="write the declaration of that function here")
     translate.add_argument("--force", action="store_true", help="overwrite OUT.cu")
     translate.set_defaults(run=_translate)
     explain = commands.add_parser("explain", help="show what a stage leaves")
@@ -74,6 +75,7 @@ def _kernel_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--num-stages", type=int, default=3, metavar="N", help="stages of loops that load ahead (3)")
     parser.add_argument("--maxnreg", type=int, metavar="N", help="registers a thread may have")
     parser.add_argument("--no-fp-fusion", action="store_true", help="products and sums are rounded each by itself")
+    parser.add_argument("--debug", action="store_true", help="keep tl.device_assert")
     parser.add_argument("--arch", default="sm_90a", help="write for this architecture: sm_80, sm_90a, ... (sm_90a)")
     parser.add_argument("--no-guards", action="store_true", help="text that is right for all values")
     parser.add_argument("--name", default="", help="call the kernel so; two in one program need two names")
@@ -159,6 +161,7 @@ def _stages(options: Any) -> Any:
         num_warps=options.num_warps, num_stages=options.num_stages, guards=not options.no_guards,
         maxnreg=options.maxnreg, enable_fp_fusion=not options.no_fp_fusion,
         launch_cooperative_grid=options.launch_cooperative_grid, launch_pdl=options.launch_pdl,
+        debug=options.debug or bool(kernel.debug),
     )  # fmt: skip
     check_options(chosen)
     arguments, target = parse_signature(kernel, options.signature), find_target(options.arch)
@@ -166,20 +169,27 @@ def _stages(options: Any) -> Any:
 
 
 def _translate(options: Any) -> None:
-    output = Path(options.output) if options.output else None
-    if output is not None and output.exists() and not options.force:
-        raise OutputExistsError(f"{output} exists; pass --force to overwrite it")
-    if output is not None and output.exists() and output.samefile(options.kernel.rpartition(":")[0]):
-        raise OutputExistsError(f"{output} is the kernel's own file, which is never overwritten")
-    artifact = _stages(options).artifact
-    if options.host:
-        from .emit.host import with_host_function
+    from .emit.host import host_header, with_host_function
 
-        artifact = with_host_function(artifact)
-    text = artifact.source
-    if output is None:
+    if options.header and not options.host:
+        raise TilewrightError("--header declares the function that --host adds; pass --host too")
+    outputs = [Path(name) for name in (options.output, options.header) if name]
+    for output in outputs:
+        if output.exists() and not options.force:
+            raise OutputExistsError(f"{output} exists; pass --force to overwrite it")
+        if output.exists() and output.samefile(options.kernel.rpartition(":")[0]):
+            raise OutputExistsError(f"{output} is the kernel's own file, which is never overwritten")
+    artifact = _stages(options).artifact
+    text = with_host_function(artifact).source if options.host else artifact.source
+    if options.header:
+        _write(Path(options.header), host_header(artifact))
+    if options.output:
+        _write(Path(options.output), text)
+    else:
         sys.stdout.write(text)
-        return
+
+
+def _write(output: Path, text: str) -> None:
     try:
         output.write_text(text, encoding="utf-8", newline="\n")
     except OSError as error:

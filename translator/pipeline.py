@@ -101,6 +101,7 @@ def _translate_stages(
         dependent=options.launch_pdl and target.has_dependent_launch,
         static_shared_bytes=sum(array.size for array in unit.static_shared),
         compiler_flags=options.compiler_flags,
+        needs=unit.needs,
     )
     return Translation(kernel, plan.facts, schedule, unit, artifact)
 

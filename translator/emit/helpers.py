@@ -24,6 +24,7 @@ TEMPLATES = (
     "atomic_half",
     "atomic_add_vec",
     "choose",
+    "wrapping",
     "divide",
     "square_root",
     "power_of_two",

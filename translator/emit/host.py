@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Iterable
 
 from ..artifact import (
     TENSOR_MAP_TYPES,
@@ -18,6 +17,7 @@ from ..artifact import (
 from ..ir.c_names import RESERVED
 from ..language.dtypes import Element, PointerType
 from ..lower.context import memory_ctype
+from ..lower.kernel import TYPE_HEADERS
 from .ascii_code import ascii_code
 from .templates import environment
 from .wrap import wrap_code
@@ -40,37 +40,47 @@ def with_host_function(artifact: Artifact) -> Artifact:
     return dataclasses.replace(artifact, source=artifact.source + ascii_code(host_function(artifact)))
 
 
+def host_header(artifact: Artifact) -> str:
+    """The text of a header that declares `launch_<kernel>`."""
+    elements = [p.element.element_ty if isinstance(p.element, PointerType) else p.element for p in artifact.parameters]
+    headers = {TYPE_HEADERS[element.name] for element in elements if element.name in TYPE_HEADERS}
+    return (
+        environment()
+        .get_template("host.h.j2")
+        .render(
+            title=artifact.source.partition("\n\n")[0].partition("\n//\n")[0],
+            headers=[*sorted(headers), "cuda_runtime.h"],
+            signature="\n".join(wrap_code(_head(artifact), 0)),
+        )
+        + "\n"
+    )
+
+
 def host_function(artifact: Artifact) -> str:
     """The text of `launch_<kernel>`, for nvcc; NVRTC and the CPU run pass over it."""
-    taken = {one.name for one in artifact.tensor_maps} | RESERVED | OWN | {artifact.kernel_name}
-    names = {p.name: _free(p.name, taken) for p in artifact.parameters}
+    taken, names = _taken(artifact), _names(artifact)
     counts = [_free(name, {*taken, *names.values()}) for name in program_counts(artifact.program_axes)]
     conditions = launch_conditions(artifact)
     texts = [text for one in artifact.tensor_maps for text in (*one.sizes, *one.strides)] + [*conditions]
     computed = dict.fromkeys(name for text in texts if GROWS.search(text) for name in NAME.findall(text))
     wide = {name: _free(f"{name}_wide", {*taken, *names.values(), *counts}) for name in computed}
-    typed = [f"{_ctype(p.element, p.name in artifact.writes)} {names[p.name]}" for p in artifact.parameters]
-    head = f"cudaError_t launch_{artifact.kernel_name}({', '.join([*typed, 'dim3 grid', 'cudaStream_t stream'])})"
     passed = [*names.values(), *counts, *(one.name for one in artifact.tensor_maps)]
     kinds = zip(ATTRIBUTES, (artifact.cooperative, artifact.dependent), strict=True)
     attributes = [names for names, wanted in kinds if wanted]
-    start = f"{artifact.kernel_name}<<<grid, {artifact.num_threads}, {artifact.shared_bytes}, stream>>>("
-    if attributes:
-        start = f"return cudaLaunchKernelEx(&config, {artifact.kernel_name}, "
-    arguments = f"{', '.join(passed)});"
-    launch = wrap_code(start + arguments, 4)
-    if len(launch) > 1:
-        launch = [*wrap_code(start, 4), *wrap_code(arguments, 8)]
+    launch = wrap_code(f"return cudaLaunchKernelEx({', '.join(['&config', artifact.kernel_name, *passed])});", 4)
     return (
         environment()
         .get_template("host.cu.j2")
         .render(
             kernel=artifact.kernel_name,
-            signature="\n".join(wrap_code(head, 0)),
+            signature="\n".join(wrap_code(_head(artifact), 0)),
             promises=[
                 f"{_number(p, names)} % {p.divisibility} != 0" for p in artifact.parameters if p.divisibility > 1
             ],
-            conditions=[line for text in conditions for line in _condition(text, names, wide, artifact.guards)],
+            guards=[line for text in artifact.guards for line in _condition(text, names, wide)],
+            sides=[
+                line for text in conditions if text not in artifact.guards for line in _condition(text, names, wide)
+            ],
             wide=[(wide[name], names[name]) for name in wide],
             maps=[_map(one, names, wide) for one in artifact.tensor_maps],
             wide_row=WIDE_ROW,
@@ -78,10 +88,42 @@ def host_function(artifact: Artifact) -> str:
             num_threads=artifact.num_threads,
             shared_bytes=artifact.shared_bytes,
             attributes=attributes,
+            needs=artifact.needs,
+            unfit=_unfit(artifact.needs),
+            flags=" ".join((_nvcc_target(artifact.target), *artifact.compiler_flags)),
             launch="\n".join(launch),
         )
         + "\n"
     )
+
+
+def _taken(artifact: Artifact) -> set[str]:
+    """The names that no parameter of the function can have."""
+    return {one.name for one in artifact.tensor_maps} | RESERVED | OWN | {artifact.kernel_name}
+
+
+def _names(artifact: Artifact) -> dict[str, str]:
+    """What the function calls the kernel's parameters."""
+    taken = _taken(artifact)
+    return {p.name: _free(p.name, taken) for p in artifact.parameters}
+
+
+def _head(artifact: Artifact) -> str:
+    names = _names(artifact)
+    typed = [f"{_ctype(p.element, p.name in artifact.writes)} {names[p.name]}" for p in artifact.parameters]
+    return f"cudaError_t launch_{artifact.kernel_name}({', '.join([*typed, 'dim3 grid', 'cudaStream_t stream'])})"
+
+
+def _nvcc_target(arch: str) -> str:
+    """What tells nvcc to compile for an architecture; of "sm_90a" no more: -arch=sm_90a compiles for sm_90 as well."""
+    return f"-gencode arch=compute_{arch[3:]},code={arch}" if arch.endswith("a") else f"-arch={arch}"
+
+
+def _unfit(needs: str) -> str:
+    """The preprocessor's condition for an architecture that lacks the text's instructions."""
+    if needs.endswith("a"):
+        return f"!defined(__CUDA_ARCH_FEAT_SM{needs[3:-1]}_ALL)"
+    return f"__CUDA_ARCH__ < {needs[3:]}0"
 
 
 def _free(name: str, taken: set[str]) -> str:
@@ -107,9 +149,8 @@ def _number(parameter: LaunchParameter, names: dict[str, str]) -> str:
     return f"reinterpret_cast<size_t>({name})" if isinstance(parameter.element, PointerType) else name
 
 
-def _condition(text: str, names: dict[str, str], wide: dict[str, str], guards: Iterable[str]) -> list[str]:
-    why = "" if text in guards else "   // or a tensor map cannot be encoded"
-    return wrap_code(f"if (!({_spelled(text, names, wide)})) return cudaErrorInvalidValue;{why}", 4)
+def _condition(text: str, names: dict[str, str], wide: dict[str, str]) -> list[str]:
+    return wrap_code(f"if (!({_spelled(text, names, wide)})) return cudaErrorInvalidValue;", 4)
 
 
 def _spelled(text: str, names: dict[str, str], wide: dict[str, str]) -> str:
@@ -123,7 +164,7 @@ def _map(one: TensorMap, names: dict[str, str], wide: dict[str, str]) -> dict[st
     return {
         "name": one.name,
         "comment": f"boxes of {' x '.join(map(str, one.box))} elements, the contiguous dimension first",
-        "type": TENSOR_MAP_TYPES.get(one.element.name, "UINT8"),
+        "type": TENSOR_MAP_TYPES.get(one.element.short, "UINT8"),
         "rank": len(one.sizes),
         "base": names[one.base],
         "sizes": ", ".join(map(number, one.sizes)),

@@ -49,6 +49,7 @@ def render(unit: Unit) -> tuple[str, tuple[tuple[int, int], ...]]:
         .get_template("kernel.cu.j2")
         .render(
             unit=unit,
+            prints="printf(" in own,
             title=wrap_comment(unit.title, 0),
             header=list(_header_lines(unit.header)),
             constants=[line for constant in used for line in constant_lines(constant)],

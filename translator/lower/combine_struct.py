@@ -27,9 +27,9 @@ def combination_of(context: Context, call: Call, padding: bool) -> Combination:
     known = known_combination(combine, dtypes)
     if known is not None:
         name = _struct_name(context, known.struct, (dtypes[0],), (combine.op,))
-        text = known.expression("left", "right") if known.expression else ""
+        text = known.expression("a", "b") if known.expression else ""
         body = (Line(f"return {text};"),)
-        context.use_helper("combine_element", name, state=known.state, left="left", right="right", body=body)
+        context.use_helper("combine_element", name, state=known.state, left="a", right="b", body=body)
         return Combination(name, known.state, (), known.expression, known.identity)
     if combine.parts:
         return _joint(context, combine, dtypes)

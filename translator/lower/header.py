@@ -53,14 +53,24 @@ def header_fields(context: Context, dynamic_bytes: int, mentioned: frozenset[str
     return tuple(field for field in fields if field.lines and (field.word != "guards" or rings.guards))
 
 
-def _target(context: Context) -> str:
-    """What the PTX in the helpers asks for."""
-    templates = {helper.template for helper in context.needs.helpers.values()}
-    special = [word for word, template in HOPPER_ONLY if template in templates]
-    if special:
-        return f"sm_90a only ({', '.join(special)})"
+def needed_architecture(context: Context) -> str:
+    """The first architecture that has what the PTX in the helpers asks for; "sm_90a" is also the only one."""
+    templates = _templates(context)
+    if any(template in templates for _, template in HOPPER_ONLY):
+        return "sm_90a"
     since = max((plan.instruction.since for plan in context.schedule.dots.values()), default=80)
-    return f"sm_{max(since, 90) if templates & FROM_HOPPER else since} and later"
+    return f"sm_{max(since, 90) if templates & FROM_HOPPER else since}"
+
+
+def _templates(context: Context) -> frozenset[str]:
+    return frozenset(helper.template for helper in context.needs.helpers.values())
+
+
+def _target(context: Context) -> str:
+    """The architectures that the text runs on."""
+    special = [word for word, template in HOPPER_ONLY if template in _templates(context)]
+    needed = needed_architecture(context)
+    return f"{needed} only ({', '.join(special)})" if special else f"{needed} and later"
 
 
 def _compile(context: Context) -> tuple[str, ...]:

@@ -216,6 +216,7 @@ class Unit:
       packets: sizes of vector accesses, in bytes.
       name, parameters, bounds: of the kernel; the last is the qualifier that bounds its threads or their registers.
       body: its statements.
+      needs: the first architecture that has its instructions; of "sm_90a" it is the only one.
     """
 
     title: str
@@ -233,3 +234,4 @@ class Unit:
     parameters: tuple[str, ...]
     bounds: str
     body: tuple[Node, ...]
+    needs: str = "sm_80"

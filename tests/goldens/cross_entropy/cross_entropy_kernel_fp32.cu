@@ -18,8 +18,8 @@ constexpr int NUM_THREADS = NUM_WARPS * WARP_SIZE;              // 128
 constexpr int ELEMS = BLOCK_SIZE / NUM_THREADS;                 // 8 elements of a tile per thread
 
 // How two partial results become one.
-struct Max { static __device__ float combine(float left, float right) { return fmaxf(left, right); } };
-struct Sum { static __device__ float combine(float left, float right) { return left + right; } };
+struct Max { static __device__ __forceinline__ float combine(float a, float b) { return fmaxf(a, b); } };
+struct Sum { static __device__ __forceinline__ float combine(float a, float b) { return a + b; } };
 
 // Combines over lanes that lie FIRST, FIRST / 2, ..., LAST apart; each of them gets the result.
 template <typename Op, int FIRST, int LAST, typename State>

@@ -48,7 +48,7 @@ __device__ __forceinline__ void store_vec(T* target, const T* source)
 }
 
 // How two partial results become one.
-struct Sum { static __device__ float combine(float left, float right) { return left + right; } };
+struct Sum { static __device__ __forceinline__ float combine(float a, float b) { return a + b; } };
 
 // Combines the partial results of all warps for one kept element.
 template <typename Op, typename State, int WARPS, int SLOTS>

@@ -75,7 +75,7 @@ struct Sums {
     float sum;
     float wdy_sum;
 
-    static __device__ Sums combine(Sums left, Sums right)
+    static __device__ __forceinline__ Sums combine(Sums left, Sums right)
     {
         return {left.sum + right.sum, left.wdy_sum + right.wdy_sum};
     }

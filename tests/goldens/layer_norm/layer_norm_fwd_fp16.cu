@@ -80,7 +80,7 @@ __device__ __forceinline__ float square_root(float x)
 }
 
 // How two partial results become one.
-struct Sum { static __device__ float combine(float left, float right) { return left + right; } };
+struct Sum { static __device__ __forceinline__ float combine(float a, float b) { return a + b; } };
 
 // Combines over lanes that lie FIRST, FIRST / 2, ..., LAST apart; each of them gets the result.
 template <typename Op, int FIRST, int LAST, typename State>

@@ -42,7 +42,7 @@ __device__ __forceinline__ void store_vec_bounded(T* target, const T* source, in
 }
 
 // How two partial results become one.
-struct Sum { static __device__ float combine(float left, float right) { return left + right; } };
+struct Sum { static __device__ __forceinline__ float combine(float a, float b) { return a + b; } };
 
 // The value of the lane whose number differs in the bit `distance`. All lanes of the warp call it.
 template <typename T>
@@ -57,7 +57,7 @@ struct ArgMax {
     int index;
     bool present;
 
-    static __device__ ArgMax combine(ArgMax left, ArgMax right)
+    static __device__ __forceinline__ ArgMax combine(ArgMax left, ArgMax right)
     {
         if (!right.present) return left;   // padding past the tile's side
         if (!left.present) return right;
