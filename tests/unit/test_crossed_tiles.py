@@ -70,6 +70,25 @@ def test_results(run_everywhere: Any, kind: str) -> None:
     assert np.allclose(out, np.where(kept, 2.0 * x.astype(np.float64), 0.0).sum(axis=1), rtol=1e-4, atol=1e-4)
 
 
+@triton.jit
+def sums_across(x_ptr, out_ptr, N, BM: tl.constexpr, BN: tl.constexpr):
+    # The part of a triangle's rows that crosses the diagonal.
+    first = tl.program_id(0) * BM
+    last = first + BM
+    rows = first + tl.arange(0, BM)
+    total = tl.zeros((BM,), tl.float32)
+    for start in range(first, last, BN):
+        cols = start + tl.arange(0, BN)
+        x = tl.load(x_ptr + rows[:, None] * N + cols[None, :])
+        x = tl.where(rows[:, None] >= cols[None, :], x, 0.0)
+        total += tl.sum(x, axis=1)
+    tl.store(out_ptr + rows, total)
+
+
+def test_a_loop_along_the_diagonal_has_no_test() -> None:
+    assert "for the whole tile" not in sums_across.translate("*fp32:16, *fp32:16, i32:16, 128, 64").source
+
+
 def test_few_elements_are_chosen_without_a_branch() -> None:
     source = sums_below.translate("*fp32:16, *fp32:16, i32:16, i32, 16, 64, 'below'").source
     assert "for the whole tile" not in source
