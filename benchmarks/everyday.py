@@ -61,9 +61,9 @@ def case_of(build: Callable[..., Problem], sizes: tuple[int, ...], modules: dict
     )
 
 
-def main() -> None:
-    """Prints a table; with --small, a line per kernel."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def measure(sources: dict[str, Any], usage: str) -> None:
+    """Prints a table; with --small, a line per kernel. `sources` has the cases of each file of kernels."""
+    parser = argparse.ArgumentParser(description=usage, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", action="append", help="kernels whose name has this in it")
     parser.add_argument("--case-ms", type=float, default=100.0, help="milliseconds of timing a case")
     parser.add_argument("--small", action="store_true")
@@ -76,15 +76,16 @@ def main() -> None:
     rows: list[Row] = []
     with tempfile.TemporaryDirectory() as folder:
         wanted = []
-        for source, cases in SOURCES.items():
+        for source, cases in sources.items():
             modules = load_both(HERE / source, Path(folder))
             for build, large, small in cases:
                 if any(word in build.__name__ for word in options.only or [build.__name__]):
                     wanted.append((build, small if options.small else large, modules))
         if options.small:
             for build, sizes, modules in wanted:
-                rows.append(Row(build.__name__))
-                check(case_of(build, sizes, {"tilewright": modules["tilewright"]}), rows[-1])
+                case = case_of(build, sizes, {"tilewright": modules["tilewright"]})
+                rows.append(Row(case.name))
+                check(case, rows[-1])
                 print(rows[-1].case, rows[-1].error, rows[-1].failed or "", flush=True)
         else:
             rows = timed(wanted, options.case_ms)
@@ -110,4 +111,4 @@ def timed(wanted: list[tuple[Any, tuple[int, ...], dict[str, ModuleType]]], mill
 
 
 if __name__ == "__main__":
-    main()
+    measure(SOURCES, __doc__)

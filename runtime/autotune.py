@@ -22,6 +22,7 @@ from tilewright.runtime.autotune_store import Result, is_recording, loaded, reco
 from tilewright.runtime.autotune_subject import Subject
 from tilewright.runtime.devices import devices_differ
 from tilewright.runtime.forks import ForkLock
+from tilewright.runtime.kernel_interface import parameters_below
 from tilewright.runtime.tracing import in_earnest, launches_nothing
 
 
@@ -273,11 +274,13 @@ def autotune(
 
     Raises:
       TuningNameError: for a name of an array that is no parameter of the kernel.
+      NoSourceError: above what is no kernel.
     """
 
     def decorate(fn: Any) -> Autotuner:
+        names = parameters_below("autotune", fn)
         return Autotuner(
-            fn, fn.arg_names, configs, key, reset_to_zero, restore_value, pre_hook, post_hook, prune_configs_by, warmup,
+            fn, names, configs, key, reset_to_zero, restore_value, pre_hook, post_hook, prune_configs_by, warmup,
             rep, use_cuda_graph, do_bench, cache_results,
         )  # fmt: skip
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tilewright.runtime.kernel_interface import KernelInterface
+from tilewright.runtime.kernel_interface import KernelInterface, parameters_below
 
 Values = dict[str, Callable[[dict[str, Any]], Any]]
 
@@ -36,4 +36,4 @@ class Heuristics(KernelInterface):
 
 def heuristics(values: Values) -> Callable[[Any], Heuristics]:
     """Decorates a kernel with functions that compute its parameters; see `Heuristics`."""
-    return lambda fn: Heuristics(fn, fn.arg_names, values)
+    return lambda fn: Heuristics(fn, parameters_below("heuristics", fn), values)

@@ -13,6 +13,7 @@ from tilewright.diagnostics import (
     DeviceError,
     GridError,
     LaunchError,
+    OptionError,
     OutOfResources,
     TilewrightError,
 )
@@ -39,7 +40,7 @@ def make_options(given: dict[str, Any], debug: bool | None = None) -> Options:
     """Options of a launch.
 
     Raises:
-      LaunchError: for values that no kernel can have.
+      OptionError: for values that no kernel can have.
     """
     unknown = sorted(set(given) - OPTION_NAMES)
     if unknown:
@@ -72,17 +73,17 @@ def check_options(options: Options) -> None:
     """Rejects values that no kernel can have.
 
     Raises:
-      LaunchError: for such a value.
+      OptionError: for such a value.
       OutOfResources: for more warps than a block can have.
     """
     if type(options.num_warps) is not int or options.num_warps < 1 or options.num_warps & (options.num_warps - 1):
-        raise LaunchError(f"num_warps must be a power of 2, not {options.num_warps!r}")
+        raise OptionError(f"num_warps must be a power of 2, not {options.num_warps!r}")
     if type(options.num_stages) is not int or options.num_stages < 0:
-        raise LaunchError(f"num_stages must be an integer that is not negative, not {options.num_stages!r}")
+        raise OptionError(f"num_stages must be an integer that is not negative, not {options.num_stages!r}")
     if options.maxnreg is not None and (type(options.maxnreg) is not int or not 1 <= options.maxnreg <= MOST_REGISTERS):
-        raise LaunchError(f"maxnreg must be None or an integer from 1 to {MOST_REGISTERS}, not {options.maxnreg!r}")
+        raise OptionError(f"maxnreg must be None or an integer from 1 to {MOST_REGISTERS}, not {options.maxnreg!r}")
     if type(options.enable_fp_fusion) is not bool:
-        raise LaunchError(f"enable_fp_fusion must be True or False, not {options.enable_fp_fusion!r}")
+        raise OptionError(f"enable_fp_fusion must be True or False, not {options.enable_fp_fusion!r}")
     if options.num_warps > 32:
         raise OutOfResources(options.num_warps * 32, 1024, "threads")
 

@@ -16,7 +16,7 @@ from tilewright.language.constexpr import constexpr, plain, unwrap
 from tilewright.language.dtypes import PointerType, float32
 from tilewright.ops.casts import numpy_type
 from tilewright.runtime.arrays import UNKNOWN, describe
-from tilewright.runtime.specialise import annotated_type
+from tilewright.runtime.specialise import annotated_type, integer_type
 from tilewright.tools.tensor_descriptor import array_of, is_descriptor
 
 
@@ -61,8 +61,9 @@ def _value(parameter: KernelParameter, name: str, value: Any, general: bool, buf
             return Tile(np.asarray(number).astype(numpy_type(forced)), forced)
         if isinstance(number, float):
             return cast(as_tile(number), float32)
-        is_one = number == 1 and not isinstance(number, bool) and not general
-        return constexpr(1) if is_one else as_tile(number)
+        if isinstance(number, bool):
+            return as_tile(number)
+        return constexpr(1) if number == 1 and not general else _whole(name, number)
     if is_descriptor(value):
         whole = array_of(value, name)
         buffers.append(buffer_at(name, whole.address, whole.size))
@@ -76,3 +77,8 @@ def _value(parameter: KernelParameter, name: str, value: Any, general: bool, buf
         return Tile(np.int64(array.address), PointerType(array.dtype, parameter.is_const), ANYWHERE)
     buffers.append(buffer_at(name, array.address, array.size, array.writable))
     return Tile(np.int64(array.address), PointerType(array.dtype, parameter.is_const))
+
+
+def _whole(name: str, number: int) -> Tile:
+    dtype = integer_type(name, number)
+    return Tile(np.asarray(number).astype(numpy_type(dtype)), dtype)

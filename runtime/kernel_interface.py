@@ -5,6 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from tilewright.diagnostics import NoSourceError
+
+
+def parameters_below(decorator: str, fn: Any) -> list[str]:
+    """The names of the parameters of what a decorator stands above.
+
+    Raises:
+      NoSourceError: when that is no kernel.
+    """
+    if not hasattr(fn, "arg_names"):
+        raise NoSourceError(
+            f"@{decorator} stands above {getattr(fn, '__name__', fn)}, which is no kernel",
+            None,
+            "write @triton.jit below it",
+        )
+    names: list[str] = fn.arg_names
+    return names
+
 
 class KernelInterface:
     """Index it with a grid and call it: `kernel[grid](*args)` is `kernel.run(*args, grid=grid, warmup=False)`."""

@@ -61,7 +61,7 @@ def lay_out(parameters: Sequence[LaunchParameter], maps: int, attributes: Sequen
     position = config + CONFIG_BYTES
     offsets = []
     for parameter in parameters:
-        one = "Q" if isinstance(parameter.element, PointerType) else _CODES[parameter.element.name]
+        one = "Q" if isinstance(parameter.element, PointerType) else _CODES[parameter.element.short]
         width = struct.calcsize(f"<{one}")
         padding = -position % width
         code += f"{padding}x{one}" if padding else one

@@ -36,7 +36,7 @@ Ready = tuple[
 
 def changes(element: Element) -> bool:
     """Whether a ready launch takes other values of a parameter of this type."""
-    return isinstance(element, PointerType) or element.name in _CODES
+    return isinstance(element, PointerType) or element.short in _CODES
 
 
 def make_ready(
@@ -61,7 +61,7 @@ def make_ready(
     changing: list[int] = []  # the number of each parameter that changes, and its code
     for number, parameter in enumerate(parameters):
         if changes(parameter.element):
-            one = "Q" if isinstance(parameter.element, PointerType) else _CODES[parameter.element.name]
+            one = "Q" if isinstance(parameter.element, PointerType) else _CODES[parameter.element.short]
             places[number] = STREAM + struct.calcsize(f"{code}0{one}")
             code += one
             changing += (number, ord(one))

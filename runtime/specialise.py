@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tilewright.artifact import Argument, ConstantArgument, DescriptorArgument, RuntimeArgument, TupleArgument
-from tilewright.diagnostics import ArgumentKindError
+from tilewright.diagnostics import ArgumentKindError, IntegerRangeError
 from tilewright.frozen import frozen
 from tilewright.kernel_function import KernelFunction, KernelParameter
 from tilewright.language.constexpr import constexpr, plain, unwrap
@@ -180,7 +180,16 @@ def _number(
     if value == 1 and not general:
         return ConstantArgument(name, 1)
     values.append(value)
+    return RuntimeArgument(name, integer_type(name, value), not general and value % ALIGNMENT == 0)
+
+
+def integer_type(name: str, value: int) -> DType:
+    """The type of an argument that is an integer: not always that of a literal of this value, which may be uint32.
+
+    Raises:
+      IntegerRangeError: when 64 bits do not hold it.
+    """
     for dtype, low, high in ((int32, -(2**31), 2**31), (int64, -(2**63), 2**63), (uint64, 0, 2**64)):
         if low <= value < high:
-            return RuntimeArgument(name, dtype, not general and value % ALIGNMENT == 0)
-    raise ArgumentKindError(f"argument {name} is {value}, which does not fit in 64 bits")
+            return dtype
+    raise IntegerRangeError(f"argument {name} is {value}, which does not fit in 64 bits")

@@ -110,7 +110,7 @@ def encode(shape: Shape) -> Encoding:
     address = -(-ctypes.addressof(memory) // MAP_ALIGNMENT) * MAP_ALIGNMENT
     (status,) = driver.cuTensorMapEncodeTiled(
         address,
-        ELEMENTS.index(TENSOR_MAP_TYPES.get(one.element.name, "UINT8")),
+        ELEMENTS.index(TENSOR_MAP_TYPES.get(one.element.short, "UINT8")),
         rank,
         shape.address,
         (ctypes.c_uint64 * rank)(*shape.sizes),

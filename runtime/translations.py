@@ -221,7 +221,7 @@ def _as_json(artifact: Artifact) -> dict[str, Any]:
         "lines": artifact.lines,
         "file": artifact.file,
         "tensor_maps": [
-            (one.name, one.element.name, one.base, one.sizes, one.strides, one.box, one.swizzle)
+            (one.name, one.element.short, one.base, one.sizes, one.strides, one.box, one.swizzle)
             for one in artifact.tensor_maps
         ],
         "guards": artifact.guards,

@@ -29,6 +29,7 @@ _HOMES = {
     "next_power_of_2": "tilewright.host",
     "constexpr_function": "tilewright.host",
     "set_allocator": "tilewright.host",
+    "must_use_result": "tilewright.host",
     "compile": "tilewright.runtime.ast_source",
     "reinterpret": "tilewright.runtime.reinterpreted",
     "TensorWrapper": "tilewright.runtime.reinterpreted",

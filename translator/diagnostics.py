@@ -58,6 +58,11 @@ class CompilationError(TilewrightError):
         self.cause, self.span, self.remedy, self.calls = cause, span, remedy, calls
         super().__init__(cause)
 
+    @property
+    def error_message(self) -> str:
+        """Triton's name for `cause`."""
+        return self.cause
+
     def __str__(self) -> str:
         lines = []
         left_out = len(self.calls) - 2 * SHOWN_CALLS
@@ -205,6 +210,18 @@ class GlobalChangedError(LaunchError, RuntimeError):
     """A launch of a kernel that read a global variable which has changed since."""
 
     code = "TW211"
+
+
+class OptionError(LaunchError, AssertionError):
+    """A launch option with a value that no kernel can have."""
+
+    code = "TW212"
+
+
+class IntegerRangeError(ArgumentKindError, OverflowError):
+    """An integer argument that 64 bits cannot hold."""
+
+    code = "TW213"
 
 
 class OutOfResources(TilewrightError):  # noqa: N818 (Triton's name)

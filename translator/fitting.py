@@ -32,6 +32,7 @@ from .schedule.own_stages import loads_more, may_load_more
 from .schedule.plan import Schedule
 from .schedule.second_block import half_of, serves_two
 from .schedule.settled_masks import with_settled_masks
+from .schedule.unused_results import without_unused_results
 from .schedule.wraps import without_wraps
 
 
@@ -75,7 +76,7 @@ def _prepared(kernel: Kernel, options: Options, target: Target) -> Kernel:
     kernel = with_loaded_names(without_copies(kernel))
     kernel = prepare_dots(kernel, target)
     kernel = with_narrow_reductions(kernel)
-    return join_reductions(kernel, options.num_warps)
+    return join_reductions(without_unused_results(kernel), options.num_warps)
 
 
 def _with_early_work(kernel: Kernel, plain: Plan, options: Options, target: Target) -> Kernel:

@@ -23,5 +23,17 @@ def constexpr_function(fn: Function) -> Function:
     return fn
 
 
+def must_use_result(message: str | Function = "") -> Any:
+    """Marks a function whose call as a statement of its own is an error: `@must_use_result` or `@must_use_result("why")`."""
+    if callable(message):
+        return must_use_result()(message)
+
+    def mark(function: Function) -> Function:
+        function.must_use_result = message  # type: ignore[attr-defined]
+        return function
+
+    return mark
+
+
 def set_allocator(allocator: Callable[[int, int, Any], Any] | None) -> None:
     """Accepted as Triton's: it allocates what descriptors made in a kernel need there; here the module has it."""

@@ -58,6 +58,8 @@ def _check_kind(fn: Any) -> None:
     """
     if isinstance(fn, KernelFunction):
         raise NoSourceError(f"{fn.__name__} is marked @jit twice", None, "leave one of them out")
+    if hasattr(fn, "arg_names"):
+        raise NoSourceError("@jit stands above @autotune or @heuristics", None, "write it directly above the def")
     if inspect.ismethod(fn):
         raise NoSourceError(f"{fn.__name__} is a method of an object", None, "give @jit a function without self")
     if not inspect.isfunction(fn):
@@ -87,6 +89,8 @@ class KernelFunction:
         Raises:
           NoSourceError: when the text cannot be found and `source` is not given.
         """
+        if isinstance(fn, classmethod):
+            raise NoSourceError(f"{fn.__name__} is a class method", None, "make it a @staticmethod, without cls")
         fn = inspect.unwrap(fn)  # what a decorator of the user's put around it is not translated
         _check_kind(fn)
         self.fn = fn

@@ -60,7 +60,7 @@ def array(zeros: int = 0) -> bytes:
 
 def scalar(element: DType, value: Any) -> bytes:
     """A parameter that is a number; `value` as `in_range` gives it."""
-    name = element.name
+    name = element.short
     if name in ("fp32", "fp64"):
         return _float(F32, "<f", value) if name == "fp32" else _float(F64, "<d", value)
     if name in ("fp16", "bf16"):  # by its bits
@@ -74,7 +74,7 @@ def tensor_map(shape: Shape) -> bytes:
     """A parameter that is a tensor map over the next buffer: its sizes from the outermost dimension on, strides in elements."""
     one = shape.map
     strides = [*(stride // one.element.itemsize for stride in reversed(shape.strides)), 1]
-    kind = ELEMENTS.index(TENSOR_MAP_TYPES.get(one.element.name, "UINT8"))
+    kind = ELEMENTS.index(TENSOR_MAP_TYPES.get(one.element.short, "UINT8"))
     described = (
         _number(1, kind) + _number(2, SWIZZLES[one.swizzle]) + _numbers(3, reversed(shape.sizes)) + _numbers(4, strides)
         + _numbers(5, reversed(one.box)) + _number(6, 0)

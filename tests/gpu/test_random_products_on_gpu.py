@@ -6,38 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from guarded_arrays import Guarded
 from random_product_cases import Program, arguments, difference, make, program
 from tilewright.diagnostics import OutOfResources
 
 pytestmark = pytest.mark.gpu
 RESULTS = ("c_ptr", "d_ptr")
-GUARD = 256  # bytes in front of every array and behind it
-UNTOUCHED = 0xA5
-
-
-class Guarded:
-    """An array of the host on the GPU, between bytes that must stay as they are; `value` is what a kernel gets."""
-
-    def __init__(self, array: np.ndarray[Any, Any]) -> None:
-        """Copies it."""
-        import torch
-
-        self.shape, self.dtype, self.size = array.shape, array.dtype, array.nbytes
-        self.memory = torch.full((self.size + 2 * GUARD,), UNTOUCHED, dtype=torch.uint8, device="cuda")
-        own = self.memory[GUARD : GUARD + self.size]
-        own.copy_(torch.from_numpy(np.ascontiguousarray(array).reshape(-1).view(np.uint8).copy()))
-        self.value = own.view(getattr(torch, str(array.dtype)))
-
-    def result(self) -> np.ndarray[Any, Any]:
-        """What it holds now.
-
-        Raises:
-          AssertionError: when something was written beside it.
-        """
-        memory = self.memory.cpu().numpy()
-        assert (memory[:GUARD] == UNTOUCHED).all() and (memory[GUARD + self.size :] == UNTOUCHED).all()
-        found: np.ndarray[Any, Any] = memory[GUARD : GUARD + self.size].view(self.dtype).reshape(self.shape)
-        return found
 
 
 def launch(one: Program, kernel: Any, values: dict[str, Any], grid: tuple[int, ...], expected: dict[str, Any]) -> None:

@@ -103,6 +103,16 @@ def test_a_long_chain_of_calls_is_shortened() -> None:
     assert "more calls)" in str(caught.value) and len(str(caught.value).splitlines()) < 40
 
 
+class Settings:
+    """What a kernel reads of a class."""
+
+    block = 4.0
+
+    @staticmethod
+    def scale(x_ptr: Any) -> None:
+        """Does nothing."""
+
+
 class Callable:
     """Something that can be called and is no function."""
 
@@ -133,6 +143,8 @@ def with_any_names(x_ptr: Any, **names: Any) -> None:
         (lambda x_ptr: None, "lambda"),
         (coroutine, "coroutine"),
         (with_any_names, r"\*\*names"),
+        (classmethod(with_any_names), "a class method"),
+        (triton.autotune([triton.Config({})], [])(triton.jit(Settings.scale)), "stands above @autotune"),
     ],
     ids=lambda one: (
         one if isinstance(one, str) else type(one).__name__
@@ -141,6 +153,12 @@ def with_any_names(x_ptr: Any, **names: Any) -> None:
 def test_what_is_no_kernel(what: Any, said: str) -> None:
     with pytest.raises(errors.NoSourceError, match=said):
         triton.jit(what)
+
+
+@pytest.mark.parametrize("decorator", [triton.heuristics({}), triton.autotune([triton.Config({})], [])])
+def test_decorators_of_kernels_above_a_plain_function(decorator: Any) -> None:
+    with pytest.raises(errors.NoSourceError, match="stands above coroutine, which is no kernel"):
+        decorator(coroutine)
 
 
 @pytest.mark.parametrize("value", ("abc", "-1", "1.5", "\u00b2", "\u0663"))
@@ -286,12 +304,6 @@ def test_what_changes_in_place_or_around_a_kernel(monkeypatch: pytest.MonkeyPatc
             kernel[(1,)](np.zeros(1, np.float32))
 
 
-class Settings:
-    """What a kernel reads of a class."""
-
-    block = 4.0
-
-
 def chosen(factor: float) -> float:
     return factor * SCALE[0]
 
@@ -334,6 +346,17 @@ def test_members_and_compile_time_functions_that_change_between_launches(
     monkeypatch.setattr(owner, name, value)
     with pytest.raises(errors.GlobalChangedError, match=f"{shown} has changed"):
         kernel[(1,)](np.zeros(1, np.float32))
+
+
+def test_form_feeds_in_front_of_statements(tmp_path: Path, run_everywhere: Any) -> None:
+    kernel = kernel_of(tmp_path, "\x0c    # a page\n\x0c    tl.store(x_ptr, r)\n\x0c    tl.store(x_ptr, r + n)")
+    assert run_everywhere(kernel, (1,), np.zeros(1, np.float32), 3, 4, "a")[0][0] == 7
+
+
+def test_parameters_behind_a_star(tmp_path: Path, run_everywhere: Any) -> None:
+    header = HEADER.replace("x_ptr, r, n: tl.constexpr, s: tl.constexpr", "x_ptr, *r, n: tl.constexpr = 2")
+    kernel = written_kernel(tmp_path / "starred.py", header, "tl.store(x_ptr, r[0] * r[1] + n)")
+    assert run_everywhere(kernel, (1,), np.zeros(1, np.float32), 3, 4)[0][0] == 14
 
 
 def test_carets_stand_below_tabs_and_behind_form_feeds(tmp_path: Path) -> None:

@@ -125,3 +125,32 @@ def test_how_many_trips_stand_behind_each_other(arguments: str, pragma: str) -> 
     lines = sums_of_rows.translate(arguments).source.splitlines()
     above = [lines[number - 1].strip() for number, line in enumerate(lines) if "for (int start" in line]
     assert above and all(line == pragma if pragma else "#pragma" not in line for line in above)
+
+
+@triton.jit
+def running_means(x_ptr, out_ptr, N: tl.constexpr, BLOCK: tl.constexpr, COUNTS: tl.constexpr):
+    # Welford's means: the weight of what has been seen is the number of trips, or what is loaded.
+    cols = tl.arange(0, BLOCK)
+    mean = tl.zeros([BLOCK], tl.float32)
+    weight = tl.zeros([BLOCK], tl.float32)
+    for start in range(0, N, BLOCK):
+        x = tl.load(x_ptr + start + cols)
+        weight = weight + (1.0 if COUNTS else tl.abs(x))
+        mean += (x - mean) / weight
+    tl.store(out_ptr + cols, mean)
+
+
+def test_divisors_that_count_trips_become_numbers(run_everywhere: Any) -> None:
+    x = np.random.default_rng(0).standard_normal((20, 256)).astype(np.float32)
+    _, out = run_everywhere(running_means, (1,), x, np.zeros(256, np.float32), N=x.size, BLOCK=256, COUNTS=True)
+    assert np.allclose(out, x.astype(np.float64).mean(axis=0), rtol=1e-4, atol=1e-5)
+
+    def pragma(trips: int, counts: bool) -> str:
+        lines = running_means.translate(f"*fp32:16, *fp32:16, {1024 * trips}, 1024, {counts}").source.splitlines()
+        return next(lines[number - 1].strip() for number, line in enumerate(lines) if "for (int start" in line)
+
+    assert (pragma(20, True), pragma(20, False), pragma(40, True)) == (
+        "#pragma unroll 20",
+        "#pragma unroll 4",
+        "#pragma unroll 4",
+    )

@@ -112,3 +112,13 @@ def test_comments_that_end_in_a_backslash_take_no_code_in(run_everywhere: Any) -
     assert "temp" in source and not any(line.endswith("\\") for line in source.splitlines() if "//" in line)
     (x,) = run_everywhere(backslash_kernel, (1,), np.zeros(8, np.int32), 5)
     assert (x == 6).all()
+
+
+@triton.jit
+def ends_of_lines(x_ptr):
+    # a trigraph of a backslash ??/
+    tl.store(x_ptr, 1.0)  # and here ??/
+
+
+def test_a_trigraph_ends_no_comment() -> None:
+    assert "??/\n" not in ends_of_lines.translate("*fp32").source

@@ -372,13 +372,14 @@ def test_scaled_products(
     np.testing.assert_allclose(c, wide_a @ wide_b, rtol=1e-4, atol=1e-3)
 
 
-def test_a_scale_of_255_is_nan(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("kept_as", [np.uint8, np.int8])
+def test_a_scale_of_255_is_nan(kept_as: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TILEWRIGHT_MODE", "interpret")
     (a, _), (b, _) = operand("e4m3", (16, 32), 1), operand("e4m3", (32, 8), 0)
     a_scale, b_scale = np.full((16, 1), 127, np.uint8), np.full((8, 1), 127, np.uint8)
     a_scale[3] = 255
     c = np.zeros((16, 8), np.float32)
-    scaled_kernel[(1,)](a, a_scale, b, b_scale, c, 16, 8, 32, "e4m3", "e4m3", True, True, 32)
+    scaled_kernel[(1,)](a, a_scale.view(kept_as), b, b_scale, c, 16, 8, 32, "e4m3", "e4m3", True, True, 32)
     assert np.isnan(c[3]).all() and np.isfinite(np.delete(c, 3, axis=0)).all()
 
 
@@ -386,6 +387,8 @@ def test_scaled_products_are_dots_of_16_bit_floats() -> None:
     rest = "*u8, *u8, *u8, *fp32, 16, 8, 64"
     text = typed(scaled_kernel, f"*u8, {rest}, 'e2m1', 'e2m1', True, True, 32")
     assert "c: fp32[16, 8] = dot(a_scaled, b_scaled, input_precision='ieee')" in text
+    signed = typed(scaled_kernel, "*u8, *i8, *u8, *i8, *fp32, 16, 8, 64, 'e4m3', 'e4m3', True, True, 32")
+    assert "= permute(reshape(broadcast(reshape(cast(b_scale, bitcast=True)))), order=(1, 0))" in signed
     assert "a_unpacked: u8[16, 64]" in text and "a_scaled: bf16[16, 64]" in text and "b_scaled: bf16[64, 8]" in text
     halves = typed(scaled_kernel, "*u8, *u8, *fp16, None, *fp32, 16, 8, 64, 'e2m1', 'fp16', True, True, 32")
     assert "dot(a_scaled, b, input_precision='ieee')" in halves and "a_scaled: fp16[16, 64]" in halves

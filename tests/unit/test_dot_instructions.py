@@ -43,7 +43,8 @@ CHOICES = [
     ("fp32", "NN", None, BIG, "sm_90a", "mma.m16n8k8"),  # wgmma would need a transposing copy
     ("fp32", "TN", None, BIG, "sm_80", "mma.m16n8k8"),
     ("fp32", "NT", "tf32x3", BIG, "sm_90a", "wgmma.m64n64k8, 3 products of tf32 parts"),
-    ("fp32", "NN", "tf32x3", BIG, "sm_90a", "mma.m16n8k8, 3 products of tf32 parts"),  # parts lie as the floats do
+    ("fp32", "NN", "tf32x3", BIG, "sm_90a", "wgmma.m64n64k8, 3 products of tf32 parts"),  # parts are written along K
+    ("fp32", "TN", "tf32x3", (32, 64, 32), "sm_90a", "mma.m16n8k8, 3 products of tf32 parts"),
     ("fp32", "NT", "tf32x3", BIG, "sm_80", "mma.m16n8k8, 3 products of tf32 parts"),
     ("fp32", "TN", "bf16x6", BIG, "sm_90a", "wgmma.m64n64k16, 6 products of bf16 parts"),
     ("fp32", "NN", "bf16x3", BIG, "sm_80", "mma.m16n8k16, 3 products of bf16 parts"),
@@ -78,4 +79,4 @@ def test_operands_are_staged_whatever_axis_is_contiguous(dtype: str, precision: 
 def test_architectures_are_named_as_the_instructions_need() -> None:
     assert "sm_90 and later" in text("fp64", "NN", None, BIG, "sm_90a")
     assert "sm_80 and later" in text("fp64", "NN", None, BIG, "sm_80")
-    assert "sm_80 and later" in text("fp32", "NN", "tf32x3", BIG, "sm_90a")
+    assert "sm_80 and later" in text("fp32", "NN", "tf32", BIG, "sm_90a")

@@ -463,6 +463,7 @@ def test_pointers_move_in_loops(run_everywhere: Any) -> None:
 def print_kernel(x_ptr, BLOCK: tl.constexpr):
     i = tl.arange(0, BLOCK)
     tl.device_print("x", tl.load(x_ptr + i))
+    tl.device_print("scalar", tl.load(x_ptr + 5))
 
 
 def test_device_print_has_tritons_format(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -472,4 +473,5 @@ def test_device_print_has_tritons_format(capfd: pytest.CaptureFixture[str], monk
         print_kernel[(1,)](np.arange(16, dtype=np.int32), BLOCK=16)
         outputs.append(sorted(capfd.readouterr().out.splitlines()))
     assert outputs[0] == outputs[1]
-    assert "pid (0, 0, 0) idx ( 7) x: 7" in outputs[0]
+    assert outputs[0].count("pid (0, 0, 0) idx ( 7) x: 7") == 1
+    assert outputs[0].count("pid (0, 0, 0) idx () scalar: 5") == 128  # as in Triton, every thread prints it

@@ -53,3 +53,16 @@ def test_the_instruction_has_the_hint(word: str, cache: str, evict: str, instruc
 def test_what_loads_do_anyway_is_a_plain_load(cache: str, evict: str) -> None:
     text = hinted.translate(f"*fp16:16, *fp16:16, i32:16, 256, {cache!r}, {evict!r}").source
     assert "load_packet_if" not in text and "__ldca" not in text
+
+
+@triton.jit
+def hinted_scalar(x_ptr, out_ptr, CACHE: tl.constexpr):
+    tl.store(out_ptr, tl.load(x_ptr, cache_modifier=CACHE).to(tl.float32))
+
+
+@pytest.mark.skipif(not nvrtc.is_available(), reason="NVRTC is not installed")
+@pytest.mark.parametrize("word", ["fp8e4nv", "fp8e5", "i1", "bf16", "u8"])
+@pytest.mark.parametrize("cache", [".cg", ".cv"])
+def test_a_scalar_of_any_type_has_hints(word: str, cache: str) -> None:
+    cubin = nvrtc.compile_text(hinted_scalar.translate(f"*{word}, *fp32, {cache!r}"))
+    assert "warning" not in cubin.log

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import tilewright as triton
 import tilewright.language as tl
+from tilewright.ir.c_names import can_be_local
 from tilewright.runtime import nvrtc
 
 
@@ -18,6 +21,34 @@ def scaled(si_ptr, si_value, sa_handler, M_PI: tl.constexpr, INT32_MAX: tl.const
     M_LOG2E = tl.load(si_ptr + si_addr, mask=inside, other=0.0)
     errno = M_LOG2E * M_PI + si_value
     tl.store(si_ptr + si_addr, tl.where(errno > INT32_MAX, 0.0, errno), mask=inside)
+
+
+@triton.jit
+def own_names(fmaxf, float2, NUM_THREADS, n, cp_async_16: tl.constexpr, BLOCK: tl.constexpr):
+    """Names of functions, types and constants that the text has itself."""
+    __shared__ = tl.arange(0, BLOCK)
+    __syncthreads = tl.load(fmaxf + __shared__, mask=__shared__ < NUM_THREADS, other=0.0)
+    shared_address = tl.maximum(tl.max(__syncthreads, axis=0), n) + cp_async_16
+    tl.store(float2 + __shared__, __syncthreads + shared_address, mask=__shared__ < NUM_THREADS)
+
+
+@pytest.mark.parametrize("n", (40, 200))
+def test_names_of_the_text(run_everywhere: Any, n: int) -> None:
+    x = np.arange(256, dtype=np.float32)
+    found = run_everywhere(own_names, (1,), x, np.zeros_like(x), n, 2, cp_async_16=3, BLOCK=256)[1]
+    np.testing.assert_array_equal(found, np.where(np.arange(256) < n, x + n + 2, 0))
+    artifact = own_names.translate("*fp32:16, *fp32:16, i32, i32, 3, 256")
+    if nvrtc.is_available():
+        assert "warning" not in nvrtc.compile_text(artifact).log
+
+
+def test_no_variable_is_called_like_a_helper() -> None:
+    texts = [path.read_text() for path in (Path(__file__).parent.parent / "goldens").rglob("*.cu")]
+    functions = {
+        name for text in texts for name in re.findall(r"__device__ [^(=\n]*?(\w+)\(", text.partition('extern "C"')[0])
+    }
+    of_users = {"rotate", "leaky_relu", "combine"}  # the last is a member
+    assert len(functions) > 40 and {name for name in functions if can_be_local(name)} <= of_users
 
 
 def test_everywhere(run_everywhere: Any) -> None:

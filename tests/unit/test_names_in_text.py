@@ -163,3 +163,20 @@ def test_a_constant_is_the_side_of_tiles_that_the_text_has() -> None:
     text = best_of_planes.translate("*fp32:16, *i32:16, 3, 2, 5").source
     sides = [line for line in text.splitlines() if re.match(r"constexpr int [ABC] = ", line)]
     assert [line.partition("// ")[2] for line in sides] == ["planes of x, rows of best", "rows of x", "columns of x"]
+
+
+@triton.jit
+def folded(x_ptr, out_ptr, A: tl.constexpr, B: tl.constexpr, C: tl.constexpr, D: tl.constexpr, E: tl.constexpr):
+    x = tl.load(x_ptr + tl.arange(0, A * B * C * D * E).reshape(A, B, C, D, E))
+    r = tl.sum(tl.sum(tl.sum(tl.permute(x, (2, 1, 0, 3, 4)), 3), 1), 0)
+    tl.store(out_ptr + tl.arange(0, A * E).reshape(A, E), r)
+
+
+@needs_compiler
+def test_loops_in_loops_have_names_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The user's r has the loops over rows called i, as the loop over a vector inside of them is otherwise."""
+    monkeypatch.setenv("TILEWRIGHT_MODE", "cpu")
+    x = np.random.default_rng(5).integers(0, 1000, (4, 32, 32, 4, 2)).astype(np.int32)
+    out = np.zeros((4, 2), np.int32)
+    compiled = folded[(1,)](x, out, *x.shape)
+    assert (out == x.sum((1, 2, 3))).all() and "for (int ii = 0; ii < VEC" in compiled.source

@@ -47,12 +47,12 @@ def test_table(left: str, right: str) -> None:
         with pytest.raises(DTypeError):
             promote(DTYPES_BY_NAME[left], DTYPES_BY_NAME[right])
     else:
-        assert promote(DTYPES_BY_NAME[left], DTYPES_BY_NAME[right]).name == expected
+        assert promote(DTYPES_BY_NAME[left], DTYPES_BY_NAME[right]).short == expected
 
 
 def result(rule: object, left: object, right: object) -> str:
     operands = tuple(Operand(literal_type(v), v) if isinstance(v, (int, float)) else Operand(v) for v in (left, right))
-    return rule(operands).result.name  # type: ignore[operator]
+    return rule(operands).result.short  # type: ignore[operator]
 
 
 def test_literals_adapt_in_arithmetic() -> None:
@@ -92,7 +92,7 @@ def test_types_of_literals() -> None:
         1e-40: "fp64",
         1e300: "fp64",
     }
-    assert {value: literal_type(value).name for value in cases} == cases
+    assert {value: literal_type(value).short for value in cases} == cases
     with pytest.raises(DTypeError):
         literal_type(2**64)
 
@@ -156,9 +156,9 @@ def test_eight_bit_floats_are_for_storage() -> None:
 
 def test_types_of_reductions() -> None:
     sums = {"i1": "u32", "i8": "i32", "u16": "u32", "i64": "i64", "fp16": "fp16", "bf16": "bf16", "fp64": "fp64"}
-    assert {name: summed_type(DTYPES_BY_NAME[name]).name for name in sums} == sums
+    assert {name: summed_type(DTYPES_BY_NAME[name]).short for name in sums} == sums
     orders = {"i1": "i32", "u8": "i32", "u32": "u32", "fp16": "fp32", "bf16": "fp32", "fp8e5": "fp32", "fp64": "fp64"}
-    assert {name: ordered_type(DTYPES_BY_NAME[name]).name for name in orders} == orders
+    assert {name: ordered_type(DTYPES_BY_NAME[name]).short for name in orders} == orders
 
 
 def test_functions_of_the_library_take_a_common_type() -> None:

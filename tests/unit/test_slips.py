@@ -19,6 +19,9 @@ import tilewright as triton
 import tilewright.language as tl
 SCALE = np.float32(0.5)
 @triton.jit
+def both(a, b: tl.constexpr):
+    return a, b
+@triton.jit
 def kernel(x_ptr, n, B: tl.constexpr):
 """
 
@@ -50,6 +53,19 @@ def kernel_of(tmp_path: Path, body: str) -> Any:
         ("tl.store(x_ptr, tl.arange(8))", errors.ArgumentError, r"the signature is tl.arange\(start, end\)"),
         ("t = tl.permute(tl.zeros((2, 4), tl.int8), (0, 'a'))", errors.ArgumentError, "axis 'a' of a tile of rank 2"),
         ("t = tl.permute(tl.zeros((2, 4), tl.int8), (0, 3))", errors.ArgumentError, "axis 3 of a tile of rank 2"),
+        ("t = tl.sum(tl.arange(0, 8), axis=True)", errors.ArgumentError, "axis True of a tile of rank 1"),
+        ("tl.store(x_ptr, n // 0)", errors.DTypeError, "division of an integer by zero"),
+        ("tl.store(x_ptr, n % 0)", errors.DTypeError, "division of an integer by zero"),
+        ("tl.store(x_ptr, n << 40)", errors.DTypeError, "a shift of i32 by 40.* a count is 0 to 31"),
+        ("tl.store(x_ptr, n >> -1)", errors.DTypeError, "a shift of i32 by -1"),
+        ("tl.store(x_ptr, n[:, None])", errors.ShapeError, "a scalar of type i32 has no axes"),
+        ("t = tl.arange(0, 8)[:, :]", errors.ShapeError, r"more : than the one axis of i32\[8\]"),
+        ("t = n or tl.arange(0, 8)", errors.DTypeError, "and, or and not take conditions, not values of type i32"),
+        ("t = tl.zeros((4, tl), tl.int8)", errors.DTypeError, r"not the module tl\n"),
+        ("t = tl.zeros((4,), tl.sum)", errors.DTypeError, r"got tl.sum\n"),
+        ("t = tl.maximum(n, tl.float16)", errors.DTypeError, r"got tl.float16\n"),
+        ("t = tl.reduce(tl.arange(0, 8), 0, both)", errors.ArgumentError, "combines 1 values, but returns 2"),
+        ("t = both(1)", errors.ArgumentError, r"the signature is both\(a, b\)"),
     ],
 )  # fmt: skip
 def test_slips_in_kernels(
@@ -73,6 +89,15 @@ def test_slips_in_kernels(
         ("for a in range(3): pass\nelse: pass", "else of a loop"),
         ("p = tl.make_block_ptr(x_ptr, (8, 8), (8, 1), (0, 0), (4, 4), (1, None))", "permutation"),
         ("a = 3\na(4)", "a value of type i32 cannot be called"),
+        ("a = 1 in B", "cannot look this up"),
+        ("a = len((1, 2), (3, 4))", "len"),
+        ("a = tl.uint8(3)", "tl.uint8 is a type and cannot be called"),
+        ("a = tl(3)", "the module tl is called"),
+        ("a = tl.static_range(n)", "stands in the head of a for loop only"),
+        (
+            "for i in range(3):\n    n = (n, 1)",
+            "n changes its form in the loop: it is a value of type i32 and a tuple of 2",
+        ),
     ],
 )
 def test_what_errors_say_of_values(tmp_path: Path, body: str, said: str) -> None:

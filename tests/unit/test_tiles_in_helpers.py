@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import tilewright as triton
 import tilewright.language as tl
-from tilewright.diagnostics import ShapeError
+from tilewright.diagnostics import DTypeError, ShapeError
 
 
 @triton.jit
@@ -105,3 +105,48 @@ def test_a_transpose_needs_two_axes(kernel: Any, mode: str, monkeypatch: pytest.
     x = np.zeros(16, np.float32)
     with pytest.raises(ShapeError, match=r"trans of fp32.*no two axes"):
         kernel[(1,)](x, x.copy(), 16)
+
+
+@triton.jit
+def doubled_above(x, least):
+    if x > least:
+        x = x * 2
+    return x
+
+
+@triton.jit
+def counted_up(x, least):
+    while x < least:
+        x += 1
+    return x
+
+
+@triton.jit
+def summed_up(x, least):
+    for k in range(x):
+        least += k
+    return least
+
+
+@triton.jit
+def one_or_other(x, least):
+    return doubled_above(x + 1, least) if least > 3 else x
+
+
+@triton.jit
+def decided_kernel(x_ptr, out_ptr, least, N: tl.constexpr, HELPER: tl.constexpr, TILE: tl.constexpr):
+    i = tl.arange(0, N)
+    x = tl.load(x_ptr + i) if TILE else tl.load(x_ptr)
+    tl.store(out_ptr + i, HELPER(x, least))
+
+
+@pytest.mark.parametrize("mode", ("cpu", "interpret"))
+@pytest.mark.parametrize("helper", (doubled_above, counted_up, summed_up, one_or_other), ids=lambda one: one.__name__)
+def test_a_tile_decides_nothing_in_a_helper(helper: Any, mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a scalar may decide, a tile may not: there is one meaning, not one per element."""
+    monkeypatch.setenv("TILEWRIGHT_MODE", mode)
+    x, out = np.arange(8, dtype=np.int32), np.zeros(8, np.int32)
+    decided_kernel[(1,)](x, out, 5, N=8, HELPER=helper, TILE=False)
+    with pytest.raises(DTypeError, match="ambiguous|must all be ints") as caught:
+        decided_kernel[(1,)](x, out, 5, N=8, HELPER=helper, TILE=True)
+    assert "called from here" in str(caught.value)

@@ -93,3 +93,24 @@ def test_room_for_the_loads_of_a_loop() -> None:
     assert blocks(sums_of_rows, 8192, 4) == 4  # 64 sums, 32 registers of loads and 32 others in each thread
     assert blocks(sums_of_rows, 512, 4) is None  # 8 bytes a thread
     assert blocks(largest_of_rows, 1024, 4) is None  # threads wait for each other in every iteration
+
+
+@triton.jit
+def gated(x_ptr, y_ptr, out_ptr, BLOCK: tl.constexpr, TIMES: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x, y = tl.load(x_ptr + i).to(tl.float32), tl.load(y_ptr + i).to(tl.float32)
+    if TIMES > 0:
+        for _ in range(TIMES):
+            x += tl.exp(y)
+    gate = tl.sigmoid(x)
+    up = x * gate
+    down = y * gate
+    tl.store(out_ptr + i, up * (1 - gate) + gate * down)
+
+
+def test_what_is_computed_when_it_is_stored_needs_no_multiprocessor_for_itself() -> None:
+    def blocks(times: int) -> int | None:
+        plan = planned(gated, f"*fp16:16, *fp16:16, *fp32:16, 16384, {times}", num_warps=16)
+        return plan.schedule.blocks_per_multiprocessor
+
+    assert (blocks(0), blocks(2)) == (None, 1)

@@ -138,6 +138,12 @@ def _is_index(expr: Expr, known: set[Variable] | None, assignments: Counter[Vari
 
 def unused_variables(body: tuple[Statement, ...], results: tuple[Variable, ...] = ()) -> frozenset[Variable]:
     """Variables that no effect, condition or bound depends on."""
+    assigned = {v for s in statements(body) if isinstance(s, Assign) and not has_effect(s.value) for v in s.targets}
+    return frozenset(assigned - needed_variables(body, results))
+
+
+def needed_variables(body: tuple[Statement, ...], results: tuple[Variable, ...] = ()) -> set[Variable]:
+    """Variables that some effect, condition or bound depends on."""
     needed: set[Variable] = set(results)
     sources: dict[Variable, set[Variable]] = {}
     for statement in statements(body):
@@ -153,7 +159,7 @@ def unused_variables(body: tuple[Statement, ...], results: tuple[Variable, ...] 
             if variable not in needed:
                 needed.add(variable)
                 pending.append(variable)
-    return frozenset(set(sources) - needed)
+    return needed
 
 
 def has_effect(expr: Expr) -> bool:

@@ -24,6 +24,7 @@ TEMPLATES = (
     "atomic_half",
     "atomic_add_vec",
     "choose",
+    "wrapping",
     "divide",
     "square_root",
     "power_of_two",
@@ -94,6 +95,7 @@ TEMPLATES = (
     "split_bf16",
     "split_tile",
     "rest_of_tf32",
+    "split_across",
     "mma",
     "mma_double",
     "mma_split",
@@ -130,6 +132,7 @@ REQUIRES = {
     "split_tf32": ("round_tf32",),
     "split_bf16": ("pack_bf16",),
     "rest_of_tf32": ("round_tf32",),
+    "split_across": ("round_tf32",),
     "split_tile": ("pack_bf16", "split_bf16"),
 }
 

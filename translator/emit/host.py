@@ -176,7 +176,7 @@ def _map(one: TensorMap, names: dict[str, str], wide: dict[str, str]) -> dict[st
     return {
         "name": one.name,
         "comment": f"boxes of {' x '.join(map(str, one.box))} elements, the contiguous dimension first",
-        "type": TENSOR_MAP_TYPES.get(one.element.name, "UINT8"),
+        "type": TENSOR_MAP_TYPES.get(one.element.short, "UINT8"),
         "rank": len(one.sizes),
         "base": names[one.base],
         "sizes": ", ".join(map(number, one.sizes)),

@@ -129,6 +129,9 @@ def wrap_comment(text: str, indent: int, prefix: str = "// ", continuation: str 
 
 
 def closed(comment: str) -> str:
-    """The line of a comment, which takes no part of the next line in: C++ reads a line that ends in a backslash on."""
+    """The line of a comment, which takes no part of the next line in: C++ reads a line that ends in a backslash on.
+
+    The trigraph of the backslash is one for the compilers that know trigraphs, and a warning of the others.
+    """
     line = comment.rstrip()
-    return f"{line}." if line.endswith("\\") else line
+    return f"{line}." if line.endswith(("\\", "??/")) else line

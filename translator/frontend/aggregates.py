@@ -13,6 +13,7 @@ from typing import Any
 from ..diagnostics import DTypeError, Span
 from ..frozen import frozen
 from ..ir.nodes import Expr
+from .shapes import describe
 from .values import BlockPointer, Const, Descriptor, Tuple, Undefined, Value
 
 WORDS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth")
@@ -88,7 +89,10 @@ def differing_parts(name: str, left: Any, right: Any, why: str, span: Span, call
     if isinstance(left, Undefined) or isinstance(right, Undefined):
         return set()
     if form_of(left) != form_of(right):
-        raise DTypeError(f"{name} changes its form {why}", span, "keep tuples and blocks of one form", calls)
+        forms = f"{_form_in_words(left)} and {_form_in_words(right)}"
+        raise DTypeError(
+            f"{name} changes its form {why}: it is {forms}", span, "keep tuples and blocks of one form", calls
+        )
     found = set()
     for number, (one, other) in enumerate(zip(parts_of(left, name), parts_of(right, name), strict=True)):
         if one.value != other.value:
@@ -96,6 +100,14 @@ def differing_parts(name: str, left: Any, right: Any, why: str, span: Span, call
                 raise DTypeError(f"{one.name} changes its compile-time value {why}", span, "", calls)
             found.add(number)
     return found
+
+
+def _form_in_words(value: Value) -> str:
+    if isinstance(value, Tuple):
+        return f"a tuple of {len(value.items)}"
+    if isinstance(value, (BlockPointer, Descriptor)):
+        return f"{describe(value)} of {[int(side) for side in value.block_shape]}"
+    return describe(value)
 
 
 def is_run_time(value: Value) -> bool:

@@ -12,6 +12,7 @@ from ..language.constexpr import unwrap
 from ..language.descriptors import BLOCK_POINTER_METHODS
 from ..language.descriptors import METHODS as DESCRIPTOR_METHODS
 from ..language.dtypes import PointerType
+from ..language.hints import shown
 from ..language.values import block_type, constexpr_type
 from .builder import Builder
 from .values import BlockPointer, Const, Descriptor, Method, Tuple, Value
@@ -88,7 +89,7 @@ def _block_pointer_member(builder: Builder, pointer: BlockPointer, name: str, sp
 
 
 def _describe(value: Any) -> str:
-    return f"module {value.__name__!r}" if isinstance(value, ModuleType) else f"{type(value).__name__} {value!r}"
+    return f"{type(value).__name__} {shown(value)}" if isinstance(value, (bool, int, float, str)) else shown(value)
 
 
 def _property(builder: Builder, expr: Expr, name: str, span: Span) -> Value:

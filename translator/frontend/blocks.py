@@ -26,7 +26,7 @@ def index_type(size: Value) -> DType:
     """The type that indices along an axis of `size` elements are computed in."""
     if isinstance(size, Const):
         return int32 if abs(size.value) < LIMIT else int64
-    wide = isinstance(size, Expr) and (size.type.dtype.bits == 64 or size.type.dtype.name == "u32")
+    wide = isinstance(size, Expr) and (size.type.dtype.bits == 64 or size.type.dtype.short == "u32")
     return int64 if wide else int32
 
 

@@ -30,6 +30,7 @@ from ..ir.nodes import (
 from ..ir.rewrite import renamed
 from ..ir.types import Dim, ValueType
 from ..ir.walk import assigned_variables, read_inside, statements
+from ..language.hints import shown
 from ..outside import WATCHED, Outside, as_read, outer_value
 from .aggregates import AGGREGATES
 from .carried import bind_parts
@@ -54,6 +55,7 @@ class Builder:
         self.origin: Origin | None = None
         self.calls: tuple[Span, ...] = parent.calls if parent else ()
         self.scalar_only: bool = parent.scalar_only if parent else False
+        self.decided: set[Variable] = set()  # what conditions and bounds of loops read
         self.loop_depth: int = parent.loop_depth if parent else 0
         self.protected: set[Variable] = set()  # parameters: assigning to them makes a variable of its own
         self.constexpr_names: set[str] = set()
@@ -306,7 +308,7 @@ class Builder:
         """
         number = self.constant(value, what, span)
         if isinstance(number, bool) or not isinstance(number, int) or number < 1:
-            raise DTypeError(f"{what} must be a positive integer, not {number!r}", span, "", self.calls)
+            raise DTypeError(f"{what} must be a positive integer, not {shown(number)}", span, "", self.calls)
         symbol = value.symbol if isinstance(value, Const) else None
         return Dim(number, symbol)
 

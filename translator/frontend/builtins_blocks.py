@@ -172,7 +172,7 @@ def _descriptor(builder: Builder, value: Value, span: Span) -> Descriptor:
 
 def _offset(builder: Builder, value: Value, span: Span) -> Value:
     offset = _integer(builder, value, "an offset of a block", span)
-    if isinstance(offset, Expr) and (offset.type.dtype.bits == 64 or offset.type.dtype.name == "u32"):
+    if isinstance(offset, Expr) and (offset.type.dtype.bits == 64 or offset.type.dtype.short == "u32"):
         raise DTypeError(
             f"offsets of a tensor descriptor are int32, not {offset.type}",
             span,

@@ -6,6 +6,7 @@ from ..diagnostics import ArgumentError, DTypeError, ShapeError, Span
 from ..ir.nodes import Call, CallFunction, Expr, Use
 from ..ir.types import ValueType
 from ..language.dtypes import DType, PointerType
+from ..language.hints import shown
 from ..language.limits import ATOMIC_TYPES, EVICTION_POLICIES, LOAD_MODIFIERS, MEMORY_ORDERS, SCOPES, STORE_MODIFIERS
 from .builder import Builder
 from .shapes import broadcast_to, cast_to, common_shape, describe, to_expr
@@ -30,7 +31,7 @@ def _mask(builder: Builder, value: Value, span: Span) -> Expr | None:
         return None
     if isinstance(value, Const) and not isinstance(value.value, int):
         remedy = "compare something, as offsets < n"
-        raise DTypeError(f"a mask is a condition, not {value.value!r}", span, remedy, builder.calls)
+        raise DTypeError(f"a mask is a condition, not {shown(value.value)}", span, remedy, builder.calls)
     expr = to_expr(Const(bool(value.value)) if isinstance(value, Const) else value, span)
     if expr.type.is_pointer or not expr.type.dtype.is_bool():
         raise DTypeError(
@@ -143,7 +144,7 @@ def _atomic(kind: str):  # type: ignore[no-untyped-def]
 
 
 def _check_atomic_type(builder: Builder, kind: str, dtype: DType, span: Span) -> None:
-    if dtype.name not in ATOMIC_TYPES[kind]:
+    if dtype.short not in ATOMIC_TYPES[kind]:
         raise DTypeError(
             f"atomic_{kind} does not support {dtype.word}",
             span,

@@ -6,7 +6,7 @@ from ..diagnostics import CompilationError, DTypeError, Span
 from ..frozen import frozen
 from ..ir.nodes import Assign, Call, Expr, Use
 from ..ir.types import ValueType
-from ..language.dtypes import DType, bfloat16, float32, int32, uint8, uint16
+from ..language.dtypes import DType, bfloat16, float32, int8, int32, uint8, uint16
 from ..ops.scaled import FP4, NAN_SCALE, computed_in, operand_type, scale_group, unpacked_shape
 from .builder import Builder
 from .builtins_dot import HANDLERS as DOT
@@ -80,6 +80,8 @@ def _widened(builder: Builder, operand: Operand, wide: DType, fast: bool, span: 
         return value
     shape = unpacked_shape(operand.value.type.shape, operand.format, operand.packed_axis)
     scale = operand.scale
+    if scale.type.element == int8:
+        scale = cast_to(scale, uint8, span, bitcast=True)
     group = scale_group(
         operand.name, scale.type.shape, shape[operand.k_axis], shape[operand.rows_axis], scale.type.dtype
     )  # fmt: skip

@@ -9,6 +9,7 @@ from ..ir.nodes import Assign, Call, Expr, Literal, Use
 from ..ir.reshapes import keeps_places
 from ..ir.types import Dim, ValueType
 from ..language.dtypes import DTYPES_BY_NAME, DType, Element, PointerType, float32, int32, of_this_gpu
+from ..language.hints import no_axis, shown
 from .builder import Builder
 from .operators import binary
 from .ranges import is_nonnegative
@@ -28,7 +29,7 @@ def dtype_argument(builder: Builder, value: Value, span: Span) -> Element:
     if isinstance(dtype, str):
         dtype = DTYPES_BY_NAME.get(dtype, dtype)
     if not isinstance(dtype, (DType, PointerType)):
-        raise DTypeError(f"expected a type such as tl.float32, got {dtype!r}", span, "", builder.calls)
+        raise DTypeError(f"expected a type such as tl.float32, got {shown(dtype)}", span, "", builder.calls)
     try:
         return of_this_gpu(dtype)
     except DTypeError as error:
@@ -42,10 +43,9 @@ def axis_argument(builder: Builder, value: Value, rank: int, span: Span) -> int:
       ArgumentError: when there is none such.
     """
     axis = builder.constant(value, "axis", span)
-    if not isinstance(axis, int) or not -rank <= axis < rank:
-        raise ArgumentError(
-            f"axis {axis!r} of a tile of rank {rank}", span, f"write an axis below {rank}", builder.calls
-        )
+    if isinstance(axis, bool) or not isinstance(axis, int) or not -rank <= axis < rank:
+        cause, remedy = no_axis(axis, rank)
+        raise ArgumentError(cause, span, remedy, builder.calls)
     return axis % rank
 
 
@@ -54,7 +54,7 @@ def _program(op: str):  # type: ignore[no-untyped-def]
         builder.not_elementwise()
         axis = builder.constant(a["axis"], "axis", span)
         if axis not in (0, 1, 2):
-            raise ArgumentError(f"{op} axis must be 0, 1, or 2 but got {axis}", span, "", builder.calls)
+            raise ArgumentError(f"{op} axis must be 0, 1, or 2 but got {shown(axis)}", span, "", builder.calls)
         return Call(ValueType(int32), op, (), (("axis", int(axis)),), span=span)
 
     return handler

@@ -9,16 +9,16 @@ from typing import Any
 from ..diagnostics import ArgumentError, CompilationError, Span, UnsupportedLanguageConstruct
 from ..ir.nodes import Assign, CallFunction, DeviceFunction, Expr, Inlined, Use, Variable
 from ..ir.types import ValueType
-from ..ir.walk import read_inside, used_variables, what_decides
+from ..ir.walk import read_inside, used_variables, what_decides, where_from
 from ..kernel_function import KernelFunction
-from ..language.builtin import Builtin
+from ..language.builtin import Builtin, without_annotations
 from ..language.constexpr import unwrap
 from ..language.dtypes import DType
 from ..language.hints import uncallable
 from .aggregates import AGGREGATES, parts_of
 from .builder import Builder
 from .operators import boolean, is_static
-from .python_functions import PYTHON, WITH_KEYWORDS
+from .python_functions import NOTHING, PYTHON, WITH_KEYWORDS
 from .ranges import is_nonnegative
 from .returns import Result
 from .shapes import broadcast_to, cast_to, common_shape, describe, elementwise, to_expr
@@ -76,7 +76,8 @@ def bind_arguments(
     try:
         bound = signature.bind(*args, **kwargs)
     except TypeError as error:
-        raise ArgumentError(f"{name}: {error}", span, f"the signature is {name}{signature}", builder.calls) from None
+        remedy = f"the signature is {name}{without_annotations(signature)}"
+        raise ArgumentError(f"{name}: {error}", span, remedy, builder.calls) from None
     values: dict[str, Value] = {}
     for parameter in signature.parameters.values():
         if parameter.name in bound.arguments:
@@ -96,15 +97,15 @@ def bind_arguments(
 
 
 def _call_python(builder: Builder, target: Any, args: list[Value], kwargs: dict[str, Value], span: Span) -> Value:
-    special, arity = PYTHON.get(target, (None, 0)) if getattr(target, "__hash__", None) else (None, 0)
-    if special is not None and len(args) >= arity and (not kwargs or target in WITH_KEYWORDS):
+    special, least, most = PYTHON.get(target, NOTHING) if getattr(target, "__hash__", None) else NOTHING
+    if special is not None and least <= len(args) <= most and (not kwargs or target in WITH_KEYWORDS):
         result: Value | None = special(builder, args, kwargs, span)
         if result is not None:
             return result
     if isinstance(target, type) and hasattr(target, "_fields"):
         bound = bind_arguments(builder, inspect.signature(target), target.__name__, args, kwargs, span)
         return Tuple(tuple(bound.values()), tuple(target._fields))
-    if all(is_static(value) for value in (*args, *kwargs.values())):
+    if callable(target) and all(is_static(value) for value in (*args, *kwargs.values())):
         plain = [builder.constant(value, "an argument", span) for value in args]
         named = {name: builder.constant(value, "an argument", span) for name, value in kwargs.items()}
         watch_function(builder, target)
@@ -176,6 +177,10 @@ def _as_device_function(builder: Builder, target: KernelFunction, bound: dict[st
             builder.functions.update(known)
             return None
     function = builder.functions[key]
+    deciding = [runtime[parameter.name] for parameter in function.deciding]
+    if any(value.type.numel > 1 for value in deciding):
+        return None  # the truth of a tile is ambiguous, which shows when the function is inlined
+    builder.decided.update(variable for value in deciding for variable in used_variables(value))
     given = [runtime[parameter.name] for parameter in function.parameters]
     shape = common_shape([value.type.shape for value in given], span)
     exprs = tuple(broadcast_to(value, shape, span) for value in given)
@@ -210,7 +215,8 @@ def _build_function(
     kept = tuple(parameter for parameter in parameters if parameter in needed)
     if len(types) != 1 or not kept or any(parameter in read - needed for parameter in parameters):
         raise NotElementwiseError
-    return DeviceFunction(target.__name__, kept, types.pop(), body, origin, inner.source.docstring)
+    deciding = where_from(body, inner.decided).intersection(kept)
+    return DeviceFunction(target.__name__, kept, types.pop(), body, origin, inner.source.docstring, deciding)
 
 
 def _visit_callee(inner: Builder) -> None:
@@ -265,9 +271,9 @@ def reduce_function(builder: Builder, target: KernelFunction, types: list[DType]
     names = target.arg_names
     if len(names) != 2 * len(types):
         raise ArgumentError(
-            f"{target.__name__} combines {len(names) // 2} values, but {len(types)} are reduced",
+            f"{target.__name__} has {len(names)} parameters; to reduce {len(types)} at once it needs {2 * len(types)}",
             span,
-            "",
+            "give it the values of the left side, then those of the right side",
             builder.calls,
         )
     variables = []
@@ -279,6 +285,9 @@ def reduce_function(builder: Builder, target: KernelFunction, types: list[DType]
     _visit_callee(inner)
     value = inner.result.value
     items = value.items if isinstance(value, Tuple) else (value,)
+    if len(items) != len(types):
+        cause = f"{target.__name__} combines {len(types)} values, but returns {len(items)}"
+        raise ArgumentError(cause, span, "return as many as are reduced", builder.calls)
     results: list[Any] = []
     for item, dtype in zip(items, types, strict=True):
         expr = cast_to(to_expr(item, span), dtype, span)

@@ -9,6 +9,7 @@ import libcst as cst
 
 from ..diagnostics import DTypeError, Span
 from ..ir.nodes import Assign, Expr, If, Use, Variable
+from ..ir.walk import used_variables
 from .aggregates import parts_of
 from .assigned import assigned_names
 from .builder import Builder, Scope
@@ -30,6 +31,7 @@ def scalar_condition(builder: Builder, value: Value, span: Span) -> Expr:
     from .builtins_reduce import only_element
 
     expr = to_expr(value, span)
+    builder.decided.update(used_variables(expr))
     if expr.type.numel == 1 and not expr.type.is_pointer:
         expr = only_element(builder, expr, span)
     if expr.type.is_tile:

@@ -10,6 +10,7 @@ import libcst as cst
 
 from ..diagnostics import DTypeError, ShapeError, UnsupportedLanguageConstruct
 from ..ir.nodes import Call, Expr
+from ..language.hints import shown, too_few_axes
 from .attributes import attribute_of
 from .builder import Builder
 from .operators import binary, boolean, compare, is_static, unary
@@ -71,7 +72,7 @@ def _formatted_text(builder: Builder, node: Any, parts: Any) -> str:
         try:
             text += format(CONVERSIONS[conversion](value) if conversion else value, specification)
         except (TypeError, ValueError) as error:
-            raise DTypeError(f"cannot format {value!r}: {error}", span, "", builder.calls) from None
+            raise DTypeError(f"cannot format {shown(value)}: {error}", span, "", builder.calls) from None
     return text
 
 
@@ -160,7 +161,7 @@ def _subscript(builder: Builder, node: Any) -> Value:
     try:
         return Const(value[key])
     except (TypeError, ValueError, KeyError, IndexError) as error:
-        raise DTypeError(f"cannot index {value!r} with {key!r}: {error}", span, "", builder.calls) from None
+        raise DTypeError(f"cannot index {shown(value)}: {error}", span, "", builder.calls) from None
 
 
 def _key(builder: Builder, node: Any, span: Any) -> Any:
@@ -183,7 +184,9 @@ def _index_tuple(builder: Builder, base: Tuple, node: Any, span: Any) -> Value:
     try:
         chosen: Any = base.items[key]
     except (IndexError, TypeError, ValueError) as error:
-        raise DTypeError(f"index {key!r} of a tuple of {len(base.items)}: {error}", span, "", builder.calls) from None
+        raise DTypeError(
+            f"index {shown(key)} of a tuple of {len(base.items)}: {error}", span, "", builder.calls
+        ) from None
     return Tuple(chosen) if isinstance(key, slice) else chosen
 
 
@@ -198,7 +201,10 @@ def _index_tile(builder: Builder, base: Expr, node: Any, span: Any) -> Value:
         if new:
             shape = (*result.type.shape[:axis], 1, *result.type.shape[axis:])
             result = Call(result.type.with_shape(shape), "expand_dims", (result,), (("axis", axis),), span=span)
-        elif not whole or axis >= result.type.rank:
+        elif whole and axis >= result.type.rank:
+            cause, remedy = too_few_axes(base.type.element, base.type.shape)
+            raise ShapeError(cause, span, remedy, builder.calls)
+        elif not whole:
             raise ShapeError(
                 f"unsupported tensor index {builder.source.code(item)}",
                 span,

@@ -10,6 +10,7 @@ import libcst as cst
 from ..diagnostics import ArgumentError, DTypeError, NotConstexprError, Span, UnsupportedLanguageConstruct
 from ..ir.nodes import Expr, For, Literal, Statement, Use, While
 from ..ir.types import ValueType
+from ..ir.walk import used_variables
 from ..language import control as loops
 from ..language.dtypes import DType
 from ..ops.promotion import promote
@@ -192,6 +193,7 @@ def _number_before(builder: Builder, name: str, type_: ValueType, span: Span) ->
 def _loop_bounds(builder: Builder, bounds: list[Value], span: Span) -> tuple[Expr, Expr, Expr, bool]:
     exprs = [to_expr(bound, span) for bound in bounds]
     common: DType | None = None
+    builder.decided.update(variable for expr in exprs for variable in used_variables(expr))
     for expr in exprs:
         if expr.type.is_tile or expr.type.is_pointer or not expr.type.dtype.is_int():
             raise DTypeError(

@@ -86,7 +86,7 @@ def _on_constants(builder: Builder, python: Any, sign: str, left: Const, right: 
     except (TypeError, ValueError, ZeroDivisionError, OverflowError) as error:
         raise DTypeError(f"cannot compute this at compile time: {error}", span, "", builder.calls) from None
     symbol = None
-    integers = type(left.value) is int and type(right.value) is int and type(value) is int
+    integers = all(type(x) is int and -(1 << 31) <= x < 1 << 31 for x in (left.value, right.value, value))  # C's `int`
     if sign and integers and (left.symbol or right.symbol) and (sign != "/" or min(left.value, right.value) > 0):
         symbol = f"{_c_operand(left, sign)} {sign} {_c_operand(right, sign, True)}"
     if symbol and sign == "*" and 1 in (left.value, right.value):  # such as a stride that is folded
@@ -144,8 +144,11 @@ def compare(builder: Builder, word: str, left: Value, right: Value, span: Span) 
         return Const(same == (word == "Is"))
     if word in ("In", "NotIn"):
         if is_static(left) and is_static(right):
-            found = builder.constant(left, "", span) in builder.constant(right, "", span)
-            return Const(found == (word == "In"))
+            container = builder.constant(right, "", span)
+            try:
+                return Const((builder.constant(left, "", span) in container) == (word == "In"))
+            except TypeError as error:
+                raise DTypeError(f"cannot look this up: {error}", span, "", builder.calls) from None
         raise UnsupportedLanguageConstruct("`in` on run-time values", span, "compare with ==", builder.calls)
     op, python = COMPARISONS[word]
     if is_static(left) and is_static(right):

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..diagnostics import Span, UnknownNameError
+from ..diagnostics import ArgumentError, Span, UnknownNameError
 from ..ir.nodes import Expr
 from ..language import values as language_values
 from ..language.constexpr import constexpr
 from ..language.control import condition
+from ..language.hints import check_ordered
 from ..language.targets import LANES, GPUTarget, cuda_capability_geq, current_target
 from .attributes import attribute_of
 from .builder import Builder
@@ -21,6 +22,11 @@ def _extremum(op: str):  # type: ignore[no-untyped-def]
     def call(builder: Builder, args: list[Value], kwargs: dict[str, Value], span: Span) -> Value | None:
         items = list(args[0].items) if len(args) == 1 and isinstance(args[0], Tuple) else args
         if all(is_static(item) for item in items) or items == [args[0]]:
+            try:
+                check_ordered(item.value for item in items if isinstance(item, Const))
+            except ArgumentError as error:
+                error.span, error.calls = span, builder.calls
+                raise
             return None
         result = items[0]
         for item in items[1:]:
@@ -79,8 +85,6 @@ def _has_attribute(builder: Builder, args: list[Value], kwargs: dict[str, Value]
 
 
 def _get_attribute(builder: Builder, args: list[Value], kwargs: dict[str, Value], span: Span) -> Value | None:
-    if len(args) > 3:
-        return None
     try:
         return attribute_of(builder, args[0], str(builder.constant(args[1], "the name of an attribute", span)), span)
     except UnknownNameError:
@@ -106,20 +110,22 @@ def _hinted(builder: Builder, args: list[Value], kwargs: dict[str, Value], span:
     return args[0]
 
 
-# What stands in for a function of Python, and from how many positional arguments on.
-PYTHON: dict[Any, tuple[Any, int]] = {
-    min: (_extremum("minimum"), 1),
-    max: (_extremum("maximum"), 1),
-    len: (_length, 1),
-    isinstance: (_isinstance, 2),
-    print: (_print, 0),
-    constexpr: (_dtype_call, 1),
-    tuple: (_tuple, 1),
-    language_values.tuple: (_tuple, 1),
-    condition: (_hinted, 1),
-    cuda_capability_geq: (_has_capability, 1),
-    current_target: (_target, 0),
-    hasattr: (_has_attribute, 2),
-    getattr: (_get_attribute, 2),
+ANY = 1 << 16  # arguments
+# What stands in for a function of Python, and how many positional arguments it takes, at least and at most.
+PYTHON: dict[Any, tuple[Any, int, int]] = {
+    min: (_extremum("minimum"), 1, ANY),
+    max: (_extremum("maximum"), 1, ANY),
+    len: (_length, 1, 1),
+    isinstance: (_isinstance, 2, 2),
+    print: (_print, 0, ANY),
+    constexpr: (_dtype_call, 1, 1),
+    tuple: (_tuple, 1, 1),
+    language_values.tuple: (_tuple, 1, 1),
+    condition: (_hinted, 1, 1),
+    cuda_capability_geq: (_has_capability, 1, 2),
+    current_target: (_target, 0, 0),
+    hasattr: (_has_attribute, 2, 2),
+    getattr: (_get_attribute, 2, 3),
 }
+NOTHING = (None, 0, 0)  # for a function that nothing stands in for
 WITH_KEYWORDS = (print, condition, cuda_capability_geq)  # those that take arguments by name too

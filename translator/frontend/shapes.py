@@ -6,7 +6,7 @@ from ..diagnostics import CompilationError, DTypeError, ShapeError, Span
 from ..ir.nodes import Call, Expr, Literal
 from ..ir.types import ValueType
 from ..language.dtypes import DType, Element
-from ..language.hints import check_size
+from ..language.hints import check_size, shown
 from ..ops.casts import check_cast
 from ..ops.promotion import literal_type
 from ..ops.registry import OPS, Operand
@@ -41,7 +41,8 @@ def describe(value: Value) -> str:
     if isinstance(value, Expr):
         return f"a value of type {value.type}"
     if isinstance(value, Const):
-        return f"the compile-time value {value.value!r}"
+        plain = value.value is None or isinstance(value.value, (int, float, str))
+        return f"the compile-time value {shown(value.value)}" if plain else shown(value.value)
     words = {"BlockPointer": "block pointer", "Descriptor": "tensor descriptor"}
     kind = type(value).__name__
     return f"a {words.get(kind, kind.lower())}"
@@ -169,7 +170,8 @@ def elementwise(op_name: str, values: list[Value], span: Span) -> Expr:
         exprs.append(as_bool(expr, span) if _is_bool(element) else cast_to(expr, element, span))
     shape = common_shape([expr.type.shape for expr in exprs], span)
     args = tuple(broadcast_to(expr, shape, span) for expr in exprs)
-    return Call(ValueType(resolved.result, shape), op_name, args, span=span)
+    made = Call(ValueType(resolved.computed or resolved.result, shape), op_name, args, span=span)
+    return cast_to(made, resolved.result, span)
 
 
 def _is_bool(element: Element) -> bool:

@@ -6,6 +6,7 @@ In: a `KernelFunction`. Out: a `Source`, which answers where a node stands and w
 from __future__ import annotations
 
 import functools
+import re
 from typing import Any
 
 import libcst as cst
@@ -22,6 +23,11 @@ from .tree import below
 def _parsed(text: str) -> cst.Module:
     """The tree of a text; kept for the second try of a translation that needs a larger stack."""
     return cst.parse_module(text)
+
+
+def _without_form_feeds(text: str) -> str:
+    """The text without form feeds in front of statements, which Python passes over and LibCST does not."""
+    return re.sub(r"^[ \t]*\f+(?=[ \t]*\S)", "", text, flags=re.MULTILINE)
 
 
 class _Positions(MetadataWrapper):
@@ -45,9 +51,11 @@ class Source:
         """
         self.function = function
         text = function.raw_src
+        if "\f" in text:
+            text = _without_form_feeds(text)
         self._indented = text[:1] in (" ", "\t")
         self.lines = text.split("\n")  # splitlines would break at form feeds and in strings as well
-        module = _parsed(f"if True:\n{text}" if self._indented else text)
+        module = self._parse(f"if True:\n{text}" if self._indented else text)
         self._positions: Any = _Positions(module, unsafe_skip_copy=True).resolve(PositionProvider)
         self._module = module
         if not text.isascii():
@@ -60,6 +68,19 @@ class Source:
         self.assigned_once = names_assigned_once(self.definition)
         self.read_outside_their_loops = names_read_outside_their_loops(self.definition.body)
         self.docstring = (self.definition.get_docstring() or "").strip().split("\n")[0]
+
+    def _parse(self, text: str) -> cst.Module:
+        try:
+            return _parsed(text)
+        except cst.ParserSyntaxError as error:
+            line = error.raw_line + self.function.first_line - 1 - (1 if self._indented else 0)
+            shown = self._line(error.raw_line)
+            column = min(error.raw_column, len(shown))
+            raise NoSourceError(
+                "this is no Python that kernels can be written in: LibCST, which reads it, does not know it",
+                Span(self.function.path, line, column, line, column + 1, shown),
+                "write it in simpler words",
+            ) from None
 
     def _find(self, body: Any) -> cst.FunctionDef:
         for node in body:

@@ -7,7 +7,7 @@ from typing import Any
 
 import libcst as cst
 
-from ..diagnostics import DTypeError, UnsupportedLanguageConstruct
+from ..diagnostics import ArgumentError, DTypeError, UnsupportedLanguageConstruct
 from ..ir.nodes import Note, Origin
 from .builder import Builder
 from .calls import once
@@ -16,7 +16,7 @@ from .expressions import evaluate
 from .loops import visit_for, visit_while
 from .operators import binary, is_static
 from .returns import visit_return
-from .values import Const, Tuple, Value
+from .values import Const, Method, Tuple, Value
 
 REMEDIES = {
     cst.Break: "put the condition into the loop's bounds or use a while loop",
@@ -185,6 +185,20 @@ def _expression(builder: Builder, node: Any) -> None:
     if isinstance(node.value, (cst.SimpleString, cst.ConcatenatedString, cst.Ellipsis)):
         return
     evaluate(builder, node.value)
+    function = root = node.value.func if isinstance(node.value, cst.Call) else None
+    while isinstance(root, cst.Attribute):
+        root = root.value
+    if isinstance(root, cst.Name):
+        _check_unused(builder, evaluate(builder, function), node)
+
+
+def _check_unused(builder: Builder, function: Value, node: Any) -> None:
+    """Rejects a call as a statement where the function is nothing but its result."""
+    called = function.builtin if isinstance(function, Method) else getattr(function, "value", None)
+    why = getattr(called, "must_use_result", None)
+    if why is not None:
+        text = f"The result of {builder.source.code(node.value.func)} is not being used. {why}".rstrip()
+        raise ArgumentError(text, builder.source.span(node), "assign it to a name", builder.calls)
 
 
 def _assert(builder: Builder, node: Any) -> None:

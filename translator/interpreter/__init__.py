@@ -6,6 +6,7 @@ Independent of the frontend and of everything after it: the kernel's own functio
 from __future__ import annotations
 
 import itertools
+from collections import OrderedDict
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -34,6 +35,8 @@ def run(
       CompilationError: for what is wrong with the kernel, at its line.
       KernelFaultError: on an access out of bounds or a failed assertion.
     """
+    import inspect
+
     from ..diagnostics import CompilationError
     from ..language.builtin import active
     from .builtins import call_builtin
@@ -42,7 +45,8 @@ def run(
     from .program import Program, running
 
     by_name = {buffer.name: buffer for buffer in buffers}
-    arguments = {name: _with_origin(name, value, by_name) for name, value in values.items()}
+    given = inspect.BoundArguments(inspect.signature(function.fn), OrderedDict())
+    given.arguments.update({name: _with_origin(name, value, by_name) for name, value in values.items()})
     memory = Memory(buffers)
     installed = active.set(call_builtin)
     launched = running.set(Program(memory, grid, options))
@@ -50,7 +54,7 @@ def run(
         python = _python(function)
         for z, y, x in itertools.product(range(grid[2]), range(grid[1]), range(grid[0])):
             memory.program = (x, y, z)
-            python(**arguments)
+            python(*given.args, **given.kwargs)
     except CompilationError as error:
         raise placed(error)
     except PYTHON_ERRORS as error:
@@ -69,13 +73,14 @@ def call_inside(function: KernelFunction, args: tuple[Any, ...], kwargs: dict[st
     import inspect
 
     from ..diagnostics import ArgumentError
+    from ..language.builtin import without_annotations
     from .support import rebound
 
     signature = inspect.signature(function.fn)
     try:
         bound = signature.bind(*args, **kwargs)
     except TypeError as error:
-        shown = f"{function.__name__}{signature}"
+        shown = f"{function.__name__}{without_annotations(signature)}"
         raise ArgumentError(f"{function.__name__}: {error}", None, f"the signature is {shown}") from None
     bound.apply_defaults()
     for parameter in function.params:

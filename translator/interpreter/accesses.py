@@ -57,7 +57,7 @@ def _atomic(kind: str, new_value: Callable[..., Any], names: tuple[str, ...] = (
     def handler(a: Arguments) -> Tile:
         pointer = _pointer(a["pointer"], f"atomic_{kind}")
         dtype = pointee(pointer, f"atomic_{kind}")
-        if dtype.name not in ATOMIC_TYPES[kind]:
+        if dtype.short not in ATOMIC_TYPES[kind]:
             raise DTypeError(
                 f"atomic_{kind} does not support {dtype.word}", None, f"it takes {', '.join(ATOMIC_TYPES[kind])}"
             )

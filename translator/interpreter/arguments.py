@@ -7,7 +7,7 @@ from typing import Any
 from ..diagnostics import ArgumentError, DTypeError, NotConstexprError
 from ..language.constexpr import unwrap
 from ..language.dtypes import DTYPES_BY_NAME, DType, Element, PointerType, of_this_gpu
-from ..language.hints import check_size
+from ..language.hints import check_size, no_axis, shown
 from .tile import Tile, as_tile
 
 Arguments = dict[str, Any]
@@ -39,7 +39,7 @@ def dtype_of(value: Any) -> Element:
     if isinstance(dtype, str):
         dtype = DTYPES_BY_NAME.get(dtype, dtype)
     if not isinstance(dtype, (DType, PointerType)):
-        raise DTypeError(f"expected a type such as tl.float32, got {dtype!r}")
+        raise DTypeError(f"expected a type such as tl.float32, got {shown(dtype)}")
     return of_this_gpu(dtype)
 
 
@@ -55,7 +55,7 @@ def shape_of(value: Any) -> tuple[int, ...]:
     sides = sides if isinstance(sides, tuple) else (sides,)
     for side in sides:
         if isinstance(side, bool) or not isinstance(side, int) or side < 1:
-            raise DTypeError(f"a side of the shape must be a positive integer, not {side!r}")
+            raise DTypeError(f"a side of the shape must be a positive integer, not {shown(side)}")
     check_size(sides)
     return sides
 
@@ -68,7 +68,8 @@ def axis_of(value: Any, rank: int) -> int:
     """
     axis = constant(value, "axis")
     if isinstance(axis, bool) or not isinstance(axis, int) or not -rank <= axis < rank:
-        raise ArgumentError(f"axis {axis!r} of a tile of rank {rank}", None, f"write an axis below {rank}")
+        cause, remedy = no_axis(axis, rank)
+        raise ArgumentError(cause, None, remedy)
     return axis % rank
 
 
@@ -87,7 +88,7 @@ def mask_of(value: Any) -> Tile | None:
     if value is None:
         return None
     if not isinstance(value, (Tile, int)):
-        raise DTypeError(f"a mask is a condition, not {value!r}", None, "compare something, as offsets < n")
+        raise DTypeError(f"a mask is a condition, not {shown(value)}", None, "compare something, as offsets < n")
     tile = value if isinstance(value, Tile) else as_tile(bool(value))
     if not tile.element.is_bool():
         raise DTypeError(f"Mask must have boolean scalar type, not {tile.element}", None, "compare it, as mask != 0")

@@ -93,7 +93,7 @@ def _integers(value: Any, what: str, allowed: tuple[str, ...] = ()) -> tuple[int
     for item in items:
         if item.shape or not isinstance(item.element, DType) or not item.element.is_int():
             raise DTypeError(f"{what} must be an integer scalar, not a value of type {item.element}")
-        if allowed and item.element.name not in allowed:
+        if allowed and item.element.short not in allowed:
             raise DTypeError(
                 f"offsets of a tensor descriptor are int32, not {item.element}", None, "cast with .to(tl.int32)"
             )
@@ -217,7 +217,7 @@ def _descriptor(value: Any) -> Descriptor:
     return value
 
 
-_OFFSETS = ("i8", "i16", "i32", "u8", "u16")
+_OFFSETS = ("i1", "i8", "i16", "i32", "u8", "u16")
 
 
 def _block_of(a: Arguments) -> Arguments:

@@ -54,13 +54,13 @@ def device_assert(a: Arguments) -> None:
 
 
 def _device_print(a: Arguments) -> None:
-    """Triton's lines: one per element, or one per thread where there is nothing to show."""
+    """Triton's lines: one per element of a tile, or one per thread for a scalar and where there is nothing to show."""
     program = running.get()
     prefix, as_hex = str(constant(a["prefix"], "the prefix")), bool(constant(a["hex"], "hex"))
     place = f"pid ({', '.join(str(index) for index in program.memory.program)})"
     tiles = [as_tile(value) for value in a["args"]]
+    threads = program.options.num_warps * THREADS_PER_WARP
     if not tiles:
-        threads = program.options.num_warps * THREADS_PER_WARP
         sys.stdout.write(f"{place}{printed_prefix(prefix, False)}\n" * threads)
         return
     after = printed_prefix(prefix, True)
@@ -69,7 +69,8 @@ def _device_print(a: Arguments) -> None:
         widths = [index_width(side) for side in tile.shape]
         for index in itertools.product(*map(range, tile.shape)):
             shown = ", ".join(f"{i:{width}}" for i, width in zip(index, widths, strict=True))
-            sys.stdout.write(f"{place} idx ({shown}){after}{operand}{_printed(tile, index, as_hex)}\n")
+            line = f"{place} idx ({shown}){after}{operand}{_printed(tile, index, as_hex)}\n"
+            sys.stdout.write(line if tile.shape else line * threads)
 
 
 def _in_one_shape(tiles: list[Tile]) -> list[Tile]:

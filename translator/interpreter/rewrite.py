@@ -168,6 +168,14 @@ class _Rewriter(ast.NodeTransformer):
         node.func = self._call("callee", node.func)
         return node
 
+    def visit_Expr(self, node: ast.Expr) -> ast.AST:
+        """A call as a statement of its own."""
+        self.generic_visit(node)
+        if isinstance(node.value, ast.Call) and (node.value.args or node.value.keywords):
+            node.value.func, again = self._keep(node.value.func)
+            node.value = self._call("alone", node.value, again)
+        return node
+
     def visit_List(self, node: ast.List) -> ast.AST:
         """A list is a tuple in a kernel: equal to a shape, and fixed."""
         self.generic_visit(node)

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..diagnostics import DTypeError
 from ..language.constexpr import unwrap
-from ..language.dtypes import DType
+from ..language.dtypes import DType, int8
 from ..ops.casts import numpy_type
 from ..ops.scaled import FP4, FP4_MAGNITUDES, NAN_SCALE, computed_in, operand_type, scale_group
 from .arguments import Arguments, constant, optional_tile
@@ -42,7 +42,8 @@ def _widened(a: Arguments, name: str, format_: str, wide: DType, fast: bool, tra
     values = values.astype(np.float32).astype(numpy_type(wide))
     if scale is not None and isinstance(scale.element, DType):
         group = scale_group(name, scale.shape, values.shape[-1], values.shape[-2], scale.element)
-        values = _scaled(values, np.repeat(scale.values, group, axis=-1), fast)
+        numbers = scale.values.view(np.uint8) if scale.element == int8 else scale.values
+        values = _scaled(values, np.repeat(numbers, group, axis=-1), fast)
     return Tile(np.swapaxes(values, -1, -2) if transposed else values, wide)
 
 

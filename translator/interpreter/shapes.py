@@ -10,7 +10,7 @@ import numpy as np
 from ..diagnostics import ArgumentError, DTypeError, ShapeError
 from ..language.constexpr import unwrap
 from ..language.dtypes import DType, int32
-from ..language.hints import check_size
+from ..language.hints import check_size, shown
 from ..ops.casts import numpy_type
 from .arguments import Arguments, axis_of, constant, dtype_of, shape_of
 from .program import running
@@ -20,7 +20,7 @@ from .tile import Tile, apply, as_tile, broadcast, cast
 def _program(a: Arguments, indices: Callable[[], tuple[int, int, int]], name: str) -> Tile:
     axis = constant(a["axis"], "axis")
     if axis not in (0, 1, 2):
-        raise ArgumentError(f"{name} axis must be 0, 1, or 2 but got {axis}")
+        raise ArgumentError(f"{name} axis must be 0, 1, or 2 but got {shown(axis)}")
     return Tile(np.int32(indices()[axis]), int32)
 
 

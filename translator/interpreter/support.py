@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from ..diagnostics import DTypeError, KernelFaultError, NotConstexprError, UnsupportedLanguageConstruct
+from ..diagnostics import ArgumentError, DTypeError, KernelFaultError, NotConstexprError, UnsupportedLanguageConstruct
 from ..kernel_function import KernelFunction
 from ..language import control, values
 from ..language.builtin import Builtin
 from ..language.constexpr import constexpr, unwrap
 from ..language.dtypes import DType
-from ..language.hints import uncallable
+from ..language.hints import check_ordered, uncallable
 from ..language.targets import cuda_capability_geq
 from ..ops.casts import numpy_type
 from ..ops.promotion import promote
@@ -97,6 +97,19 @@ def callee(function: Any) -> Any:
     return replaced if replaced is not None else partial(_at_compile_time, function)
 
 
+def alone(result: Any, function: Any) -> None:
+    """Takes the result of a call that is a statement of its own.
+
+    Raises:
+      ArgumentError: when the function is nothing but its result.
+    """
+    function = function.func if isinstance(function, partial) else function
+    why = getattr(function, "must_use_result", None)
+    if why is not None:
+        text = f"The result of {function.__name__} is not being used. {why}".rstrip()
+        raise ArgumentError(text, None, "assign it to a name")
+
+
 def _at_compile_time(function: Any, *args: Any, **kwargs: Any) -> Any:
     """A Python function, on compile-time values only.
 
@@ -120,6 +133,7 @@ def _extremum(op: str, of_numbers: Callable[..., Any]) -> Callable[..., Any]:
     def function(*values: Any) -> Any:
         items = [unwrap(value) for value in (values if len(values) > 1 else unwrap(values[0]))]
         if not any(isinstance(item, Tile) for item in items):
+            check_ordered(items)
             return of_numbers(items)
         result = items[0]
         for item in items[1:]:

@@ -14,7 +14,7 @@ import numpy as np
 from ..diagnostics import DTypeError, ShapeError
 from ..language.constexpr import unwrap
 from ..language.dtypes import DType, Element, PointerType, int1, int64
-from ..language.hints import check_size
+from ..language.hints import check_size, shown, too_few_axes
 from ..language.values import block_type, tensor
 from ..ops.casts import check_cast, numpy_cast, numpy_type
 from ..ops.promotion import literal_type
@@ -82,7 +82,10 @@ class Tile(tensor):
     def __getitem__(self, key: Any) -> Tile:
         keys = key if isinstance(key, tuple) else (key,)
         whole = [isinstance(k, slice) and k == slice(None) for k in keys]
-        if not all(k is None or full for k, full in zip(keys, whole, strict=True)) or sum(whole) > len(self.shape):
+        if keys == tuple(None if k is None else slice(None) for k in keys) and sum(whole) > len(self.shape):
+            cause, remedy = too_few_axes(self.element, self.shape)
+            raise ShapeError(cause, None, remedy)
+        if not all(k is None or full for k, full in zip(keys, whole, strict=True)):
             raise ShapeError(
                 "unsupported tensor index",
                 None,
@@ -134,7 +137,7 @@ def as_tile(value: Any) -> Tile:
     if isinstance(value, (bool, int, float)):
         dtype = literal_type(value)
         return Tile(np.asarray(value).astype(numpy_type(dtype)), dtype)
-    raise DTypeError(f"expected a number or a tile, got {value!r}")
+    raise DTypeError(f"expected a number or a tile, got {shown(value)}")
 
 
 def cast(tile: Tile, element: Element, rounding: str | None = None, bitcast: bool = False) -> Tile:

@@ -10,10 +10,20 @@ RESERVED = frozenset(
     for friend goto if inline int long mutable namespace new noexcept not not_eq nullptr operator or or_eq private
     protected public register reinterpret_cast return short signed sizeof static static_assert static_cast struct
     switch template this thread_local throw true try typedef typeid typename union unsigned using virtual void
-    volatile wchar_t while xor xor_eq half warpSize threadIdx blockIdx blockDim gridDim main printf min max abs
-    Packet load_vec store_vec warp_reduce block_reduce block_reduce_rows combine_warps shuffle_xor divide square_root
-    power_of_two sigmoid sigmoid_double max_nan min_nan clamp_nan made_maps map_slot_taken take_map_slot free_map_slot
-    make_tensor_map_2d choose load_if store_if""".split()
+    volatile wchar_t while xor xor_eq _Alignas _Alignof _Atomic _Bool _Complex _Float16 _Generic _Imaginary _Noreturn
+    _Pragma _Static_assert _Thread_local half half2 dim3 warpSize threadIdx blockIdx blockDim gridDim main printf min max
+    abs fmaxf fminf fmaf fabsf NUM_THREADS NUM_WARPS WARP_SIZE ALL_LANES SharedArrays TensorMap MadeMaps Barrier
+    Packet""".split()
+)
+# What the functions of `templates/helpers` are called.
+HELPER = re.compile(
+    r"align_rows|async_proxy_fence|block_reduce(_rows)?|choose|clamp_nan|combine_\w+|copy_rows|cp_async_(\d+|commit|wait)"
+    r"|divide|forget|free_map_slot|grid_(wait|release_dependents)|in_register|l2_policy|ldmatrix_\w+|stmatrix_\w+"
+    r"|(load|store)_(one|if|vec|packet|matrices|byte_pairs?)(_\w+)?|atomic_(add|max|min|and|or|xor|xchg|cas)(_\w+)?"
+    r"|made_maps|map_slot_taken|make_tensor_map_2d|(max|min)_nan|mbarrier_\w+|w?(g?mma_)m\d+n\d+k\d+\w*"
+    r"|named_barrier_\w+|pack_\w+|power_of_two|rest_of_tf32|round_(pairs|tf32|toward_zero)|row_lead|shared_address|shifted"
+    r"|shuffle_xor|sigmoid(_double)?|(small|fields|bytes|fp8)_\w+2|split_(bf16|tf32|tile)|square_root|swap_with_lane|swizzled"
+    r"|take_map_slot|tensor_map_prefetch|tma_(load|store)_\w+|transpose_bytes|valid_bytes|warp_reduce|warpgroup_\w+|wgmma_\w+"
 )
 # Functions of CUDA's math library whose plain names double-precision code calls; other code may use them as variables.
 MATH_NAMES = frozenset(
@@ -36,7 +46,7 @@ LIBRARY_NAMES = MATH_NAMES | frozenset(
     srand srandom sscanf stpcpy strcat strchr strcmp strcpy strdup strlen strncpy strstr strtod strtok strtol swab
     symlink sync sysconf system tanf tgamma time tmpfile trap trunc truncate ungetc unlink usleep vfork vprintf wait
     write y0 y1 yn clock64 assert stdin stdout stderr errno NULL NAN INFINITY EOF std tilewright
-    NUM_THREADS NUM_WARPS WARP_SIZE SharedArrays TensorMap MadeMaps Barrier dim3 size_t half2 div""".split()
+    size_t div""".split()
 )
 # Macros of the C library's headers of mathematics, limits and errors, which nvcc's own headers include: neither a constant
 # nor a variable can have such a name, since what stands behind it is put in its place.
@@ -47,8 +57,13 @@ MACRO = re.compile(
 VECTOR_TYPE = re.compile(r"u?(?:char|short|int|long|longlong|float|double)[1-4]")
 
 
+def can_be_local(name: str) -> bool:
+    """Whether a variable can have a name without hiding what the text calls or computes with."""
+    if name in RESERVED or name.startswith("__"):  # CUDA's own begin with two underscores
+        return False
+    return not any(taken.fullmatch(name) for taken in (VECTOR_TYPE, MACRO, HELPER))
+
+
 def can_be_global(name: str) -> bool:
     """Whether a user's constant can keep its name outside of all functions, where nothing else may have it."""
-    if name in RESERVED | LIBRARY_NAMES or name.startswith("__"):
-        return False
-    return not VECTOR_TYPE.fullmatch(name) and not MACRO.fullmatch(name)
+    return can_be_local(name) and name not in LIBRARY_NAMES

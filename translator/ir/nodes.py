@@ -234,7 +234,10 @@ class Parameter:
 
 @frozen(eq=False)
 class DeviceFunction:
-    """A called function of scalars that keeps its identity in the output. Compared by identity."""
+    """A called function of scalars that keeps its identity in the output. Compared by identity.
+
+    `deciding` are the parameters from which a condition or the bounds of a loop come: no tile is passed for these.
+    """
 
     name: str
     parameters: tuple[Variable, ...]
@@ -242,6 +245,7 @@ class DeviceFunction:
     body: tuple[Statement, ...]
     origin: Origin
     docstring: str = ""
+    deciding: frozenset[Variable] = frozenset()
 
 
 @frozen(eq=False)

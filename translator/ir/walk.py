@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from .nodes import (
     Assign,
@@ -105,6 +105,17 @@ def assigned_variables(statement: Statement) -> tuple[Variable, ...]:
         case For():
             return (statement.variable,)
     return ()
+
+
+def where_from(body: tuple[Statement, ...], variables: Iterable[Variable]) -> frozenset[Variable]:
+    """Some variables and those that their values are computed from in a function's body."""
+    found, size = set(variables), -1
+    while size != len(found):
+        size = len(found)
+        for statement in statements(body):
+            if isinstance(statement, Assign) and not found.isdisjoint(statement.targets):
+                found.update(used_variables(statement.value))
+    return frozenset(found)
 
 
 def what_decides(body: tuple[Statement, ...]) -> set[Variable]:

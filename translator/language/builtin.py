@@ -44,7 +44,7 @@ class Builtin:
     @functools.cached_property
     def signature(self) -> inspect.Signature:
         """The parameters with their defaults, without annotations."""
-        return _without_annotations(self.__signature__)
+        return without_annotations(self.__signature__)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Runs the function inside a kernel that the interpreter executes.
@@ -79,6 +79,7 @@ def _signature_of(names: Sequence[str]) -> inspect.Signature:
     return inspect.Signature([inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for name in names])
 
 
-def _without_annotations(signature: inspect.Signature) -> inspect.Signature:
+def without_annotations(signature: inspect.Signature) -> inspect.Signature:
+    """A signature as calls and messages need it."""
     bare = [parameter.replace(annotation=inspect.Parameter.empty) for parameter in signature.parameters.values()]
     return inspect.Signature(bare)

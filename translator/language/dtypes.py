@@ -6,7 +6,7 @@ the CUDA spelling, the NumPy type that holds its values. The rules for two types
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from ..diagnostics import DTypeError
 from ..frozen import frozen
@@ -32,7 +32,7 @@ class DType(metaclass=_ByName):
     """One element type.
 
     Attributes:
-      name: Triton's short name, as in a signature: "fp32", "i32", "u8", "bf16".
+      short: the name in a signature: "fp32", "i32", "u8", "bf16".
       word: Triton's long name, the attribute of `tl`: "float32".
       kind: what sort of number it is.
       bits: the width of a value in a register, in bits; 1 for `int1`, which occupies a byte in memory.
@@ -41,19 +41,32 @@ class DType(metaclass=_ByName):
       mantissa_bits: explicit mantissa bits of a float, 0 otherwise.
     """
 
-    name: str
+    short: str
     word: str
     kind: Kind
     bits: int
     cuda: str
     numpy_name: str
     mantissa_bits: int = 0
+    # Triton's lists of the names of its types, from which programs make tables of their own.
+    SINT_TYPES: ClassVar[list[str]] = ["int8", "int16", "int32", "int64"]
+    UINT_TYPES: ClassVar[list[str]] = ["int1", "uint8", "uint16", "uint32", "uint64"]
+    FP_TYPES: ClassVar[list[str]] = [
+        "fp8e4b15", "fp8e4nv", "fp8e4b8", "fp8e5", "fp8e5b16", "fp16", "bf16", "fp32", "fp64",
+    ]  # fmt: skip
+    STANDARD_FP_TYPES: ClassVar[list[str]] = ["fp16", "bf16", "fp32", "fp64"]
+    OTHER_TYPES: ClassVar[list[str]] = ["void"]
 
     def __repr__(self) -> str:
         return f"triton.language.{self.word}"
 
     def __str__(self) -> str:
-        return self.name
+        return self.short
+
+    @property
+    def name(self) -> str:
+        """Triton's name: short for floats ("fp32"), long for integers ("int32")."""
+        return self.short if self.is_floating() else self.word
 
     @property
     def itemsize(self) -> int:
@@ -148,7 +161,7 @@ class DType(metaclass=_ByName):
         if attribute.startswith("is_"):
             wanted = attribute[3:]
             if wanted in DTYPES_BY_WORD or wanted in DTYPES_BY_NAME:
-                return lambda: wanted in (self.name, self.word)
+                return lambda: wanted in (self.short, self.word)
         raise AttributeError(f"dtype has no attribute {attribute!r}")
 
 
@@ -179,7 +192,7 @@ ELSEWHERE = (
     DType("fp8e4b8", "float8e4b8", "float", 8, "", "", 3), DType("fp8e5b16", "float8e5b16", "float", 8, "", "", 2),
     DType("fp8e4b15", "float8e4b15", "float", 8, "", "", 3),
 )  # fmt: skip
-DTYPES_BY_NAME = {dtype.name: dtype for dtype in DTYPES} | {"u1": int1, "B": int1}
+DTYPES_BY_NAME = {dtype.short: dtype for dtype in DTYPES} | {"u1": int1, "B": int1}
 DTYPES_BY_WORD = {dtype.word: dtype for dtype in DTYPES}
 
 
@@ -191,7 +204,7 @@ class PointerType:
     const: bool = False
 
     def __str__(self) -> str:
-        return f"*{'k' if self.const else ''}{self.element_ty.name}"
+        return f"*{'k' if self.const else ''}{self.element_ty.short}"
 
     def is_ptr(self) -> bool:
         """True."""

@@ -3,23 +3,76 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from types import ModuleType, NoneType
 from typing import Any
 
-from ..diagnostics import ShapeError
+from ..diagnostics import ArgumentError, ShapeError
+from . import control
+from .constexpr import constexpr
 from .dtypes import DType
 from .limits import MOST_ELEMENTS
 
 _CONVERSIONS = {"int": "int32", "float": "float32", "bool": "int1"}
+_MODULES = {"tilewright": "triton", "tilewright.language": "tl"}  # as kernels call them
+LONGEST = 60  # characters of a value that a message shows
 _LIBRARIES = frozenset(("builtins", "math", "cmath", "numpy", "torch", "tilewright"))
 
 
+def shown(value: Any) -> str:
+    """A compile-time value in words, for messages: without addresses and paths, which differ from run to run."""
+    if isinstance(value, (bool, int, float, str, bytes, NoneType)):
+        text = repr(value)
+        return text if len(text) <= LONGEST else f"{text[:LONGEST]}..."
+    if isinstance(value, (tuple, list)):
+        return f"({', '.join(map(shown, value))}{',' if len(value) == 1 else ''})"
+    if isinstance(value, DType):
+        return f"tl.{value.word}"
+    if isinstance(value, ModuleType):
+        return f"the module {_MODULES.get(value.__name__, value.__name__)}"
+    name = getattr(value, "__name__", None) or getattr(value, "name", None)
+    if isinstance(value, type):
+        return f"the class {name}"
+    text = repr(value)
+    if text.startswith("<tl."):
+        return text[1:-1]
+    if callable(value) and isinstance(name, str):
+        return f"the function {name}"
+    return f"an object of type {type(value).__name__}" if " at 0x" in text or len(text) > LONGEST else text
+
+
+def too_few_axes(element: Any, shape: Sequence[int]) -> tuple[str, str]:
+    """What is wrong with an index that has more `:` than a value has axes, and what to do about it."""
+    if not shape:
+        return f"a scalar of type {element} has no axes to index", "use it as it is: a scalar fits tiles of any shape"
+    axes = f"the {len(shape)} axes" if len(shape) > 1 else "the one axis"
+    return f"the index has more : than {axes} of {element}{[int(side) for side in shape]}", "leave one out"
+
+
+def no_axis(axis: Any, rank: int) -> tuple[str, str]:
+    """What is wrong with an axis of a tile, and what to do about it."""
+    axes = " or ".join(map(str, range(rank)))
+    return f"axis {shown(axis)} of a tile of rank {rank}", f"write {axes}" if rank else "a scalar has no axes"
+
+
 def uncallable(function: Any) -> tuple[str, str]:
-    """What is wrong with calling a Python function on values of run time, and what to do about it."""
+    """What is wrong with calling what is no function, or Python's on values of run time, and what to do about it."""
     if isinstance(function, DType):
-        return f"tl.{function.word} is a type and takes no values of run time", f"convert with x.to(tl.{function.word})"
+        word = function.word
+        return (
+            f"tl.{word} is a type and cannot be called",
+            f"convert with x.to(tl.{word}), or tl.cast(3, tl.{word}) of a number",
+        )
     if not callable(function):
-        return f"{function!r} is called, but it is no function", "look at what gives it its value, such as an import"
+        return (
+            f"{shown(function)} is called, but it is no function",
+            "look at what gives it its value, such as an import",
+        )
+    if isinstance(function, type) and issubclass(function, (control.range, range)):
+        name = "tl.static_range" if issubclass(function, control.static_range) else "range"
+        return f"{name} stands in the head of a for loop only", f"write for i in {name}(start, stop, step):"
+    if function is constexpr:
+        return "tl.constexpr of a value that is known at run time only", "pass it as a parameter annotated tl.constexpr"
     name = getattr(function, "__name__", repr(function))
     cause = f"{name} is a Python function and its arguments are known at run time only"
     library = (getattr(function, "__module__", None) or type(function).__module__).partition(".")[0]
@@ -32,6 +85,19 @@ def uncallable(function: Any) -> tuple[str, str]:
     if name in language.__all__:
         return cause, f"write tl.{name}"
     return cause, f"use functions of tl, which has no {name}, or pass the result of {name} as an argument"
+
+
+def check_ordered(values: Iterable[Any]) -> None:
+    """Rejects compile-time values whose `min` and `max` in Python depend on the order of the arguments.
+
+    Raises:
+      ArgumentError: for NaN and -0.0, as in Triton.
+    """
+    for value in values:
+        if isinstance(value, float) and (math.isnan(value) or (value == 0 and math.copysign(1, value) < 0)):
+            raise ArgumentError(
+                f"min and max of compile-time values take no {value}", None, "compare it before, or use tl.minimum"
+            )
 
 
 def check_size(shape: Sequence[int]) -> None:

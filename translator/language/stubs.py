@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..host import must_use_result
 from .builtin import builtin
 
 
@@ -158,6 +159,7 @@ def make_block_ptr(base: Any, shape: Any, strides: Any, offsets: Any, block_shap
     """A pointer to a block of the tensor at `base`; `order` names the axes from the fastest on and changes no results."""
 
 
+@must_use_result("tl.advance moves nothing: it gives another block pointer.")
 @builtin(method=True)
 def advance(base: Any, offsets: Any) -> Any:
     """The block pointer moved by `offsets` elements per axis."""

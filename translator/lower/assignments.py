@@ -7,6 +7,7 @@ from ..ir.walk import subexpressions
 from ..schedule.layout import Layout
 from ..schedule.layout_problem import tile_uses
 from .context import Context
+from .crossed_tiles import unless_all_hold
 from .element import indexed
 from .index_tiles import index_tile
 from .pairs import lower_by_pairs
@@ -33,16 +34,18 @@ def lower_assign(context: Context, statement: Assign) -> tuple[Node, ...]:
     if target in context.facts.absorbed:
         return ()
     if target in context.facts.index:
-        nodes: list[Node] = []
+        arrays: list[Node] = []
         for layout in context.schedule.index_layouts.get(target, ()):
             name = context.array_name(target, layout)
             whole = tuple(_fill(context, statement, layout, name))
             once = context.declares(statement, target) and context.facts.assignments[target] == 1
-            nodes += index_tile(context, target, value, layout, name, whole) if once else whole
-        return tuple(nodes)
+            arrays += index_tile(context, target, value, layout, name, whole) if once else whole
+        return tuple(arrays)
     if target in context.schedule.functions:
         return function_of_index(context, target, lambda point: context.speller.spell(value, point))
-    return tuple(_fill(context, statement, context.schedule.layouts[target], context.names.variable(target)))
+    layout = context.schedule.layouts[target]
+    nodes = tuple(_fill(context, statement, layout, context.names.variable(target)))
+    return unless_all_hold(context, statement, layout, nodes)
 
 
 def _scalar_text(context: Context, value: Expr) -> str:

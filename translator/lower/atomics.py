@@ -94,7 +94,7 @@ def _operation(context: Context, call: Call, address: str, values: list[str]) ->
 
 def _is_native(op: str, element: DType) -> bool:
     """Whether CUDA has the function for this type."""
-    name = element.name
+    name = element.short
     if op == "atomic_add":
         return name in ("i32", "u32", "u64", "fp16", "bf16", "fp32", "fp64")
     if op == "atomic_xchg":

@@ -50,7 +50,7 @@ def lower_box_read(context: Context, statement: Assign) -> tuple[Node, ...]:
         count = width_name(context, layout, access)
         if layout.vector(tile.fast) >= width:
             return (*naming, Line(f"{helper}<{count}>({run_at(element)}, &{base}[{place}]);"))
-        loaded, i = context.names.shared_index("loaded"), context.names.shared_index("i")
+        loaded, i = context.names.shared_index("loaded"), context.inner_index("i", layout)
         moved = tuple(
             f"[{_added(point.indices[axis].text, i) if axis == tile.fast else point.indices[axis].text}]"
             for axis in layout.array_axes()

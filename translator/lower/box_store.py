@@ -226,7 +226,7 @@ def _write(
         helper = context.use_helper("store_vec", "store_vec", kind="", modifier="", bools=False)
         run = run_at(source)
         if layout.vector(fast) < width:  # neighbours in memory, not in the thread's array
-            run, i = context.names.shared_index("run"), context.names.shared_index("i")
+            run, i = context.names.shared_index("run"), context.inner_index("i", layout)
             own = source.replace(subscripts[fast], f"[{element} + {i}]" if element != "0" else f"[{i}]", 1)
             gather = Loop(f"for (int {i} = 0; {i} < {width_text}; ++{i})", (Line(f"{run}[{i}] = {own};"),), unroll=True)
             naming = (*naming, Line(f"{ctype(variable.type)} {run}[{width_text}];"), gather)

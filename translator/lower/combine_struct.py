@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ..ir.nodes import Call, Combine
 from ..language.dtypes import DType
-from .combine import Combination, known_combination
+from .combine import Combination, extremum, known_combination
 from .functions import lower_scalar_body
 from .names import Names, type_word
 from .unit import Line, Node, words
@@ -42,7 +42,7 @@ def combination_of(context: Context, call: Call, padding: bool) -> Combination:
     fields: tuple[tuple[str, str], ...]
     if combine.op in words:
         fields = ((dtypes[0].cuda, "value"), (dtypes[1].cuda, "index"))
-        return _states(context, name, fields, _argument_body(combine.op, left_first), padding)
+        return _states(context, name, fields, _argument_body(combine.op, dtypes[0], left_first, padding), padding)
     if len(dtypes) == 1 and not padding:
         return _custom_element(context, name, combine, dtypes[0])
     fields = tuple((dtype.cuda, field) for dtype, field in zip(dtypes, _field_names(combine), strict=True))
@@ -107,17 +107,18 @@ def _joint(context: Context, combine: Combine, dtypes: tuple[DType, ...]) -> Com
     )
 
 
-def _argument_body(op: str | None, tie_break_left: bool) -> tuple[Node, ...]:
-    """The better value wins; NaN loses to every number; among equals the lower index, or any."""
-    word, not_better = ("greater", "<=") if op == "argmax" else ("smaller", ">=")
-    # Names for both parts: written as one condition, the compiler branches around the second.
-    better = Line(
-        f"const bool {word} = left.value == left.value && !(left.value {not_better} right.value);", "or right is NaN"
-    )
+def _argument_body(op: str, dtype: DType, tie_break_left: bool, padding: bool) -> tuple[Node, ...]:
+    """The better value wins; NaN loses to every number; among equals the lower index, or any.
+
+    The better value is what a maximum or minimum of the same tile is too, so that the compiler shares them.
+    """
+    better = extremum("max" if op == "argmax" else "min", dtype)("left.value", "right.value")
+    value = Line(f"const {dtype.cuda} value = {better};", "NaN only if both are")
+    wins, present = "left.value == value", ", true" if padding else ""
     if not tie_break_left:
-        return (better, Line(f"return {word} ? left : right;"))
-    earlier = Line("const bool earlier = left.value == right.value && left.index < right.index;")
-    return (better, earlier, Line(f"return {word} || earlier ? left : right;"))
+        return (value, Line(f"return {{value, {wins} ? left.index : right.index{present}}};"))
+    earlier = Line("const bool earlier = right.value == value && right.index < left.index;", "right's, among equals")
+    return (value, earlier, Line(f"return {{value, {wins} && !earlier ? left.index : right.index{present}}};"))
 
 
 def _custom_element(context: Context, name: str, combine: Combine, dtype: DType) -> Combination:

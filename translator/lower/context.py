@@ -264,6 +264,13 @@ class Context:
             chosen.append(next(choice for choice in choices if choice not in chosen))
         return chosen
 
+    def inner_index(self, letter: str, layout: Layout) -> str:
+        """A loop variable for a loop within those over a layout's axes: the letter, doubled where an axis has it."""
+        taken = self.axis_indices(layout)
+        while self.names.shared_index(letter) in taken:
+            letter += letter[0]
+        return self.names.shared_index(letter)
+
     def each_register(self, layout: Layout, body: Callable[[Point], tuple[Node, ...]]) -> tuple[Node, ...]:
         """Unrolled loops over all registers of a tile around `body` at each element."""
         names = self.axis_indices(layout)

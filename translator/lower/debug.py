@@ -14,7 +14,7 @@ from .unit import Branch, Line, Node
 
 
 def lower_print(context: Context, statement: Effect) -> tuple[Node, ...]:
-    """One line per element, in Triton's format: `pid (x, y, z) idx (i, j) prefix: value`."""
+    """A line per element, in Triton's format: `pid (x, y, z) idx (i, j) prefix: value`; every thread prints a scalar."""
     call = statement.call
     prefix = str(call.attribute("prefix") or "")
     if not call.args:
@@ -42,8 +42,7 @@ def _print_one(
     conversion, wrap = _format(value, as_hex)
     if not value.type.is_tile or layout is None:
         text = wrap(context.speller.text(value))
-        line = _print(f"pid (%u, %u, %u) idx (){prefix}{operand}{conversion}\\n", [text])
-        return (Branch(f"{context.roles.tid} == 0", (line,)),)
+        return (_print(f"pid (%u, %u, %u) idx (){prefix}{operand}{conversion}\\n", [text]),)
     shape = value.type.shape
     index = ", ".join(f"%{len(str(side - 1))}d" for side in shape)
 

@@ -1,9 +1,10 @@
 """Dots of floats in parts with wgmma: the parts lie in shared memory, where threads have written them for all warps.
 
 The floats of a tile stay where they have arrived. Of TF32 they are the highest parts themselves, since tensor cores do not
-read the last bits, and only what these bits hold is written, at the same places of a second tile. Parts of 16 bits are tiles
-of their own. The products of a tile are summed apart and added in fp32, the smallest first: the tensor cores' own sums are
-truncated, and what an infinity leaves for the lower parts is no number.
+read the last bits, and only what these bits hold is written, at the same places of a second tile; but where the tile is not
+contiguous along K, both are, as wgmma reads them. Parts of 16 bits are tiles of their own. The products of a tile are summed
+apart and added in fp32, the smallest first: the tensor cores' own sums are truncated, and what an infinity leaves for the
+lower parts is no number.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from ..ir.types import ValueType
 from ..ir.walk import statements
 from ..language.dtypes import uint16
 from ..schedule.dot_plan import DotPlan, Operand
+from ..schedule.dots import k_axis
 from ..schedule.ring_plan import Ring
 from ..schedule.rings import top_statements
 from ..schedule.shared_tiles import ALIGNMENT, SharedTile
@@ -106,7 +108,8 @@ def write_parts(
         raise TypeError("not a dot of parts")
     tile, name = whole.tile, whole.variable.name
     sides = [side_text(context, side) for side in tile.shape]
-    if split.type == "tf32":
+    fast = k_axis(operand, is_a) if split.itemsize == tile.itemsize else tile.fast  # wgmma reads 32 bits along K only
+    if split.itemsize == tile.itemsize and fast == tile.fast:
         own = SharedTile(tile.shape, tile.fast, tile.itemsize)
         rest, before = _array(context, statement, operand, own, is_a, "rest", turn)
         helper = context.use_helper("rest_of_tf32")
@@ -114,12 +117,15 @@ def write_parts(
     places: list[OperandPlace] = []
     nodes: list[Node] = []
     for word in PARTS[split.parts]:
-        own = SharedTile(tile.shape, tile.fast, uint16.itemsize)
+        own = SharedTile(tile.shape, fast, split.itemsize)
         place, before = _array(context, statement, operand, own, is_a, word, turn)
         places.append(place)
         nodes += before
     context.use_helper("swizzled")
-    helper = context.use_helper("split_tile", parts=list(PARTS[split.parts]))
+    if fast != tile.fast:
+        helper = context.use_helper("split_across")
+    else:
+        helper = context.use_helper("split_tile", parts=list(PARTS[split.parts]))
     targets = ", ".join(place.base for place in places)
     line = Line(f"{helper}<{sides[tile.fast]}, {sides[tile.slow]}>({whole.base}, {targets});", f"{name} in parts")
     return (*nodes, line), tuple(places)
@@ -136,8 +142,9 @@ def _array(
     name = context.shared.scratch_name(id(statement), purpose, part.name)
     before = () if turn else context.before_write(name)
     sides = " * ".join(side_text(context, side) for side in tile.shape)
+    type_ = "bfloat16s" if element is uint16 else "TF32"
     comment = (
-        f"what {variable.name} has besides TF32" if word == "rest" else f"the {word} part of {variable.name}, bfloat16s"
+        f"what {variable.name} has besides TF32" if word == "rest" else f"the {word} part of {variable.name}, {type_}"
     )
     alignment, places, count = ALIGNMENT if tile.swizzle else 16, "", 1
     if turn:

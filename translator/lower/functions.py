@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..analysis.facts import body_facts
+from ..ir.c_names import MATH_NAMES
 from ..ir.nodes import DeviceFunction, Statement, Variable
 from .names import Names
 from .scopes import find_scopes
@@ -18,7 +19,7 @@ def lower_function(context: Context, function: DeviceFunction) -> Function:
     """The text of one device function; what it calls is asked for from `context`."""
     from .context import ctype
 
-    names = Names([variable.name for variable in function.parameters])
+    names = Names([variable.name for variable in function.parameters], MATH_NAMES | context.names.avoided)
     parameters = ", ".join(f"{ctype(variable.type)} {names.variable(variable)}" for variable in function.parameters)
     body = lower_scalar_body(context, function.body, names)
     comments = tuple(filter(None, (*function.origin.comments, function.docstring)))

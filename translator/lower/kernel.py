@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from ..analysis.facts import Facts
 from ..analysis.masks import compares_with_number
+from ..analysis.overflow import wrapping_calls
 from ..ir.c_names import MATH_NAMES, can_be_global
-from ..ir.nodes import Call, For, Kernel, Literal, Statement, Variable
+from ..ir.nodes import Call, Expr, For, Kernel, Literal, Statement, Variable
 from ..ir.types import ValueType
 from ..ir.walk import expressions, statements, subexpressions
-from ..language.dtypes import DType, PointerType, float32, float64
+from ..language.dtypes import DType, PointerType, float32, float64, int32
+from ..ops.promotion import literal_type
+from ..ops.registry import OPS
 from ..schedule.agreed_loads import agreed_loads
 from ..schedule.layout import Layout
 from ..schedule.plan import Schedule
@@ -28,6 +31,7 @@ from .names import Names, entry_name
 from .roles import UNNAMED_TILE, Roles
 from .scopes import Scopes, find_scopes
 from .shared_plan import loops_of_tiles, names_of_arrays, plan_shared, shared_alignment
+from .spell import WRAPS
 from .unit import COMMENT_ROOM, Blank, Constant, Function, Line, Node, Shared, Unit, rewritten, words
 from .warp_roles import lower_body
 
@@ -53,7 +57,10 @@ def lower_kernel(kernel: Kernel, facts: Facts, schedule: Schedule, in_turns: boo
     body = _name_launch_words(context, body)
     functions = _functions(context, kernel)
     for helper in context.speller.used_helpers:
-        context.use_helper(helper)
+        if helper in WRAPS:
+            context.use_helper("wrapping", helper, sign=WRAPS[helper])
+        else:
+            context.use_helper(helper)
     static, dynamic, dynamic_bytes = plan_shared(context)
     count_map_slots(context, dynamic_bytes)
     prologue, bounds = _prologue(context, dynamic, body), _bounds(context)
@@ -113,13 +120,13 @@ def _bounds(context: Context) -> str:
 
 def _context(kernel: Kernel, facts: Facts, schedule: Schedule, in_turns: bool) -> Context:
     """What a lowering starts from: the names that are taken, and the arrays that are known."""
-    calls_math = any(dtype.name == "fp64" for dtype in _dtypes(kernel))
     entry = entry_name(kernel.name, kernel.constants)
-    names = Names([entry, *kernel.constants, *_variable_names(kernel)], MATH_NAMES if calls_math else ())
+    names = Names([entry, *kernel.constants, *_variable_names(kernel)], _called(kernel))
     roles = Roles(_layouts(kernel, schedule), names, schedule.options.num_warps, schedule.rings.has_producer)
     context = Context(kernel, facts, schedule, _scopes(kernel, facts, schedule, names), names, roles)
     context.shared.in_turns = in_turns
     context.speller.doubles = _doubles(kernel)
+    context.speller.wrapping = wrapping_calls(kernel, facts.definitions)
     if in_turns:  # the loading warpgroup loads for the next loop while this one is under way
         ahead = {tile for ring in schedule.rings.rings if ring.kind == "tma" for tile in ring.tiles}
         context.shared.turns_of = loops_of_tiles(kernel, facts, [tile for tile in schedule.staged if tile not in ahead])
@@ -137,6 +144,15 @@ def _context(kernel: Kernel, facts: Facts, schedule: Schedule, in_turns: bool) -
     for variable in sorted(schedule.in_shared, key=lambda v: v.key):
         context.shared.arrays[variable.key, "tile"] = _tile_in_shared(context, variable)
     return context
+
+
+def _called(kernel: Kernel) -> frozenset[str]:
+    """The functions of CUDA's that a kernel's operations are spelled with."""
+    found = set(MATH_NAMES) if any(dtype.name == "fp64" for dtype in _dtypes(kernel)) else set()
+    for part in _parts(kernel):
+        if isinstance(part, Call) and part.op in OPS:
+            found.update(re.findall(r"\b([A-Za-z]\w*)\(", OPS[part.op].spelling(part.args[0].type.element)))
+    return frozenset(found)
 
 
 def _scopes(kernel: Kernel, facts: Facts, schedule: Schedule, names: Names) -> Scopes:
@@ -213,8 +229,10 @@ def _user_constants(context: Context, mentioned: frozenset[str]) -> list[Constan
             continue  # its value is written out
         if isinstance(value, bool):
             constants.append(Constant(name, "true" if value else "false", comment, "bool", "user"))
-        elif isinstance(value, int) and -(1 << 31) <= value < 1 << 31:
-            constants.append(Constant(name, str(int(value)), comment, topic="user"))
+        elif isinstance(value, int) and -(1 << 63) <= value < 1 << 64:
+            dtype = literal_type(value)
+            text = str(value) if dtype == int32 else literal_text(value, dtype)
+            constants.append(Constant(name, text, comment, dtype.cuda, "user"))
         elif isinstance(value, float):
             dtype = float64 if name in context.speller.doubles else float32
             constants.append(Constant(name, literal_text(value, dtype), comment, dtype.cuda, "user"))
@@ -223,16 +241,16 @@ def _user_constants(context: Context, mentioned: frozenset[str]) -> list[Constan
 
 def _doubles(kernel: Kernel) -> frozenset[str]:
     """Compile-time floats that are computed with in fp64."""
-    blocks = (kernel.body, *(function.body for function in kernel.functions))
-    parts = (
-        part
-        for block in blocks
-        for statement in statements(block)
-        for expr in expressions(statement)
-        for part in subexpressions(expr)
-    )
-    found = {part.symbol for part in parts if isinstance(part, Literal) and part.type.element == float64}
+    found = {part.symbol for part in _parts(kernel) if isinstance(part, Literal) and part.type.element == float64}
     return frozenset(name for name in found if name is not None and isinstance(kernel.constants.get(name), float))
+
+
+def _parts(kernel: Kernel) -> Iterator[Expr]:
+    """Every expression of a kernel and of the functions that it calls."""
+    for body in (kernel.body, *(function.body for function in kernel.functions)):
+        for statement in statements(body):
+            for expr in expressions(statement):
+                yield from subexpressions(expr)
 
 
 def _sides(context: Context, symbol: str, mentioned: frozenset[str]) -> str:
@@ -265,12 +283,8 @@ def _dtypes(kernel: Kernel) -> set[DType]:
 
     for parameter in kernel.parameters:
         see(parameter.variable.type)
-    bodies = [kernel.body, *(function.body for function in kernel.functions)]
-    for body in bodies:
-        for statement in statements(body):
-            for expr in expressions(statement):
-                for part in subexpressions(expr):
-                    see(part.type)
+    for part in _parts(kernel):
+        see(part.type)
     return dtypes
 
 

@@ -47,7 +47,8 @@ def _float_text(number: float) -> str:
         return f"__int_as_float({INFINITY_BITS[number < 0]})"
     if math.isnan(number):
         return "__int_as_float(0x7fc00000)"
-    return f"{_shortest_single(number)}f"
+    single = _single(number)
+    return f"{_shortest_single(single)}f" if math.isfinite(single) else _float_text(single)
 
 
 def _double_text(number: float) -> str:
@@ -59,21 +60,22 @@ def _double_text(number: float) -> str:
     return _with_point(repr(number))
 
 
-def _shortest_single(number: float) -> str:
-    """The shortest decimal that rounds to the same fp32 as `number` does."""
+def _single(number: float) -> float:
+    """The fp32 that is next to a number: infinite beyond the largest, 0 next to it."""
     import struct
 
     try:
-        wanted = struct.pack("<f", number)
+        return float(struct.unpack("<f", struct.pack("<f", number))[0])
     except OverflowError:
-        return _with_point(repr(number))
+        return math.copysign(math.inf, number)
+
+
+def _shortest_single(number: float) -> str:
+    """The shortest decimal that rounds to a number of fp32."""
     for digits in range(1, 18):
         text = f"{number:.{digits}g}"
-        try:
-            if struct.pack("<f", float(text)) == wanted:
-                return _with_point(text)
-        except OverflowError:
-            continue
+        if _single(float(text)) == number:
+            return _with_point(text)
     return _with_point(repr(number))
 
 

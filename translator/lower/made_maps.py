@@ -171,8 +171,8 @@ def _maps_of(context: Context, loads: bool) -> tuple[TensorMap, ...]:
 
 def _element(context: Context, one: TensorMap) -> str:
     """The constant for the type of a map's elements."""
-    number = ELEMENTS.get(one.element.name, BYTES)
-    word = one.element.name.upper() if number else "BYTE"
+    number = ELEMENTS.get(one.element.short, BYTES)
+    word = one.element.short.upper() if number else "BYTE"
     return context.constant(f"{word}_MAP", number, "type of elements, as PTX numbers it", topic="stages")
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from ..ir.nodes import Assign, Call, Effect, Expr, Literal, Use, Variable
 from ..ir.walk import MOVES
+from ..language.dtypes import DType
 from ..schedule.access import Access, plan_access
 from ..schedule.cache_hints import load_hint, store_hint
 from ..schedule.layout import Layout
@@ -188,7 +189,7 @@ def _load_scalar(context: Context, statement: Assign, call: Call) -> tuple[Node,
     if target in context.stages.own:
         text = Text(place_of_scalar(context, target))
     elif modifier:
-        text = Text(f"{_scalar_reader(context, modifier)}({context.speller.text(pointer)})")
+        text = Text(f"{_scalar_reader(context, modifier, element)}({context.speller.text(pointer)})")
     else:
         text = element_text(context, pointer, None)
     if element.is_bool():
@@ -209,8 +210,10 @@ def _load_scalar(context: Context, statement: Assign, call: Call) -> tuple[Node,
     )
 
 
-def _scalar_reader(context: Context, modifier: str) -> str:
-    return context.use_helper("load_one", f"load_{modifier}", modifier=modifier)
+def _scalar_reader(context: Context, modifier: str, element: DType) -> str:
+    """The helper that loads one element; CUDA has such loads for all types but 8-bit floats, which go as bytes."""
+    as_byte = element.is_fp8()
+    return context.use_helper("load_one", f"load_{modifier}{'_byte' * as_byte}", modifier=modifier, as_byte=as_byte)
 
 
 def _store_scalar(context: Context, call: Call, pointer: Expr, value: Expr, mask: Expr | None) -> tuple[Node, ...]:

@@ -6,7 +6,7 @@ import itertools
 import re
 from collections.abc import Callable, Iterable, Iterator
 
-from ..ir.c_names import LIBRARY_NAMES, MACRO, MATH_NAMES, RESERVED, VECTOR_TYPE
+from ..ir.c_names import MATH_NAMES, can_be_global, can_be_local
 from ..ir.nodes import Variable
 from ..ir.types import ValueType
 
@@ -21,9 +21,9 @@ def entry_name(name: str, constants: Iterable[str] = ()) -> str:
 
     Letters that are not ASCII, which assemblers do not take, are spelled as `ascii_word` has it.
     """
-    taken = RESERVED | LIBRARY_NAMES | set(constants)
+    taken = set(constants)
     found = ascii_word(name)
-    while found in taken or found.startswith("__") or VECTOR_TYPE.fullmatch(found) or MACRO.fullmatch(found):
+    while found in taken or not can_be_global(found):
         found = f"{found.lstrip('_')}_kernel"
     return found
 
@@ -52,7 +52,8 @@ class Names:
         self._of: dict[object, str] = {}
         self._bearers: dict[str, list[Variable]] = {}
         self.apart: Callable[[Variable, Variable], bool] = lambda one, other: False  # whether two may have one name
-        self._taken: set[str] = set(RESERVED) | set(avoided)
+        self.avoided = frozenset(avoided)
+        self._taken: set[str] = set(avoided)
         self._users = set(user_names)
         self._spare: dict[str, Iterator[str]] = {}
 
@@ -61,6 +62,7 @@ class Names:
         key = (variable, role)
         if key not in self._of:
             word = variable.name if variable.name.strip("_") else UNNAMED
+            word = f"_{word.lstrip('_')}" if word.startswith("__") else word
             base = f"{word}_{role}" if role else word
             bearers = self._bearers.get(base, [])
             if bearers and all(self.apart(variable, other) for other in bearers):
@@ -111,7 +113,7 @@ class Names:
         return self._take(next(name for name in spare if self._is_free(name, own)))
 
     def _is_free(self, choice: str, own: str) -> bool:
-        if choice in self._taken or MACRO.fullmatch(choice):
+        if choice in self._taken or not can_be_local(choice):
             return False
         return choice == own or choice not in self._users
 

@@ -137,7 +137,7 @@ def _pair(context: Context, expr: Expr, one: Point | None, two: Point | None) ->
             source, name = expr.args[0], words.name.removeprefix("__nv_")
             signed = source.type.dtype.kind == "signed"
             values = {"type": expr.type.dtype.cuda, "pair": words.name, "unit": words.unit, "signed": signed}
-            helper = context.use_helper("byte_pair", f"{source.type.dtype.name}_{name}", **values)
+            helper = context.use_helper("byte_pair", f"{source.type.dtype.short}_{name}", **values)
             return Text(f"{helper}({', '.join(context.speller.text(source, point) for point in below[0])})")
         if _of_fp8(expr):
             source, name = expr.args[0], words.name.removeprefix("__nv_")

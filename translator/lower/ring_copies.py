@@ -25,7 +25,7 @@ from .rings import only_sums, products_complete, products_in
 from .row_copies import align_rows, copy_rows, declare_rows, indexed, is_row_load, rows_name, tile_stage
 from .staging import ahead_registers, copy_tile, declare_tile, fetch_tile, is_asynchronous, proxy_fence, put_tile
 from .tags import tag
-from .unit import Branch, Comment, Line, Loop, Node
+from .unit import Branch, Comment, Line, Loop, Node, words
 
 Body = Callable[[tuple[Statement, ...]], tuple[Node, ...]]
 
@@ -278,9 +278,8 @@ def _trip(
         filling.start(names, names.ahead, names.refill, names.later, more),
         *((commit,) if filling.asynchronous else ()),
     ]
-    stage = (
-        [Line(f"const int {names.stage} = {names.position};")] if len(ring.tiles) > len(ring.rows) or ring.own else []
-    )
+    read = words((*inner, *loads))  # tiles whose rows are shifted have stages of their own
+    stage = [Line(f"const int {names.stage} = {names.position};")] if names.stage in read else []
     # Products that run by themselves do so while their threads start copies, which a single warpgroup gains nothing by.
     several = context.schedule.num_threads > WARPGROUP
     running = several and ring.overlapped and ring.stages > 2 and not filling.rows and not filling.through_registers

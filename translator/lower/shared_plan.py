@@ -131,7 +131,10 @@ def names_of_arrays(context: Context, arrays: tuple[Shared, ...]) -> list[Node]:
     """The arrays of the struct under their own names; lambdas cannot capture a structured binding before C++20."""
     cast = "*reinterpret_cast<SharedArrays*>(shared_bytes);"
     in_lambdas = any(ring.kind != "tma" or ring.own for ring in context.schedule.rings.rings)
-    if not (in_lambdas or context.shared.in_functions) and not any(array.area for array in arrays):
+    in_lambdas |= context.shared.in_functions or bool(
+        context.schedule.in_shared
+    )  # tiles are read wherever they are used
+    if not in_lambdas and not any(array.area for array in arrays):
         return [Line(f"auto& [{', '.join(array.name for array in arrays)}] = {cast}")]
     turns = [group for area in _areas(arrays) for group in turns_of(arrays, area)]
     several = {array.name for group in turns if len(group) > 1 for array in group}

@@ -39,6 +39,8 @@ WIDENING = frozenset(("add", "sub", "mul", "lt", "le", "gt", "ge", "eq", "ne")) 
 INNERMOST = re.compile(r"\([^()]*\)|\[[^][]*\]")
 FUNCTIONS = ("exp", "exp2", "log", "log2", "sin", "cos", "sqrt", "sqrt_rn", "rsqrt", "erf", "sigmoid")
 LONG = frozenset((*FUNCTIONS, "div", "fdiv", "div_rn"))  # on floats, several instructions each
+WRAPS = {"wrap_add": "+", "wrap_sub": "-", "wrap_mul": "*"}
+WRAPPED = {"add": "wrap_add", "sub": "wrap_sub", "neg": "wrap_sub", "mul": "wrap_mul"}
 NARROW = frozenset(("add", "sub", "mul", "neg", "shl", "invert"))  # C computes these in int
 
 
@@ -75,6 +77,7 @@ class Speller:
     ) -> None:
         """How to spell the coordinate of a one-axis point, a device function, and a program's index or their number."""
         self.definitions: Mapping[Variable, Expr] = {}  # of variables that are assigned once
+        self.wrapping: frozenset[Call] = frozenset()  # of what overflows, what must wrap
         self.doubles: frozenset[str] = frozenset()  # constants of the file that are doubles
         self.is_const: Callable[[Variable], bool] = lambda pointer: False  # whether it points to what is only read
         # Where to find once what neighbours have in common, and what to add to their remainders.
@@ -121,11 +124,11 @@ class Speller:
         if literal.symbol is not None and element.is_int() and not element.is_bool():
             loosest = _loosest(literal.symbol) if re.fullmatch(r"[\w +*/%()-]+", literal.symbol) else 12
             inner = Text(literal.symbol, loosest, {12: "+", 13: "*"}.get(loosest, ""))
-            if element.name == "i32":
+            if element.short == "i32":
                 return inner
             return Text(f"static_cast<{element.cuda}>({literal.symbol})")
         word = re.fullmatch(r"\w+|static_cast<\w+>\(.*\)", literal.symbol or "")
-        if word and element.name in ("fp32", "fp64", "i1"):
+        if word and element.short in ("fp32", "fp64", "i1"):
             return Text(self._float_constant(word[0], element))
         text = literal_text(literal.value, element)
         return Text(text, UNARY if text.startswith("-") else ATOM)
@@ -172,10 +175,10 @@ class Speller:
 
     def _cast(self, call: Call, below: Point | None, wide: bool) -> Text:
         source, wanted = call.args[0].type.element, call.type.element
-        widening = wide and isinstance(source, DType) and isinstance(wanted, DType) and wanted.name == "i64"
-        if widening and isinstance(source, DType) and source.name == "i32" and _has_product(call.args[0]):
+        widening = wide and isinstance(source, DType) and isinstance(wanted, DType) and wanted.short == "i64"
+        if widening and isinstance(source, DType) and source.short == "i32" and _has_product(call.args[0]):
             return self.spell(call.args[0], below, wide=True)
-        index = _launch_call(call.args[0]) if isinstance(wanted, DType) and wanted.name == "i64" else None
+        index = _launch_call(call.args[0]) if isinstance(wanted, DType) and wanted.short == "i64" else None
         if index:
             return Text(f"static_cast<long long>({self._launch_word(*index)})")
         if isinstance(wanted, PointerType) and any(
@@ -208,6 +211,8 @@ class Speller:
             return self.spell(call.args[0], below[0], wide)
         if call.op == "add" and _is_only_zero(call.args[0]):
             return self.spell(call.args[1], below[1], wide)
+        if not wide and call in self.wrapping:
+            return self._wrapped(call, below)
         op = OPS[call.op]
         element = call.args[0].type.element if call.args else call.type.element
         if call.op == "where":
@@ -234,11 +239,17 @@ class Speller:
             return Text(f"choose({', '.join(operand.text for operand in operands)})")
         text = _place(op.spelling(element), dict(zip(op.parameters, operands, strict=True)))
         result = call.type.element
-        if call.op == "shr" and isinstance(result, DType) and result != element:
-            return Text(f"static_cast<{result.cuda}>({text.text})")
         if narrowed and call.op in NARROW and isinstance(result, DType) and _is_narrow(result):
             return Text(f"static_cast<{result.cuda}>({text.text})")
         return text
+
+    def _wrapped(self, call: Call, below: list[Point | None]) -> Text:
+        """A sum, difference or product that wraps where it overflows."""
+        operands = [self.text(arg, at) for arg, at in zip(call.args, below, strict=True)]
+        name = WRAPPED[call.op]
+        self.used_helpers.setdefault(name)
+        ctype = call.type.dtype.cuda
+        return Text(f"{name}<{ctype}>({', '.join(operands if len(operands) > 1 else ['0', *operands])})")
 
 
 def _may_be_common(call: Call) -> bool:
@@ -289,12 +300,12 @@ def _is_widened(expr: Expr) -> bool:
         expr = expr.args[0]
     wanted = expr.type.element
     if isinstance(expr, Literal):
-        return isinstance(wanted, DType) and wanted.name == "i64" and bool(expr.symbol)
+        return isinstance(wanted, DType) and wanted.short == "i64" and bool(expr.symbol)
     if not isinstance(expr, Call) or expr.op != "cast" or expr.attribute("bitcast"):
         return False
     source = expr.args[0].type.element
     narrow = isinstance(source, DType) and source.is_int() and not source.is_bool() and source.bits <= 32
-    return narrow and isinstance(wanted, DType) and wanted.name == "i64"
+    return narrow and isinstance(wanted, DType) and wanted.short == "i64"
 
 
 def _is_narrow(element: Element) -> bool:

@@ -41,7 +41,7 @@ def copies_of_repeated(context: Context, name: str, target: Variable, access: Ac
     """Copies of what one access has loaded: for registers whose elements are the same in memory, or that lie elsewhere."""
     if not access.repeats and not access.scattered:
         return ()
-    words = [context.names.shared_index(word) for word in ("i", "copy", "other")]
+    words = [context.inner_index("i", point.layout), *map(context.names.shared_index, ("copy", "other"))]
     turns = dict(zip((axis for axis, _ in access.repeats), words[1:], strict=False))
     if access.width > 1:
         turns[access.axis] = words[0]

@@ -73,7 +73,7 @@ for _op in (
           doc="Bitwise or."),
     OpDef("xor", BINARY, rules.bitwise, named("bitwise_xor"), {"*": "{x} ^ {y}", int1: "{x} != {y}"},
           doc="Bitwise exclusive or."),
-    OpDef("shl", BINARY, rules.bitwise, _shift("left_shift"), {"*": "{x} << {y}", int1: "{x} > {y}"}, doc="Left shift."),
+    OpDef("shl", BINARY, rules.left_shift, _shift("left_shift"), {"*": "{x} << {y}", int1: "{x} > {y}"}, doc="Left shift."),
     OpDef("shr", BINARY, rules.right_shift, _shift("right_shift"), {"*": "{x} >> {y}", int1: "{x} > {y}"},
           doc="Right shift: arithmetic for signed types."),
     OpDef("neg", ("x",), rules.negation, lambda x: x if x.dtype == bool else -x, {"*": "-{x}", int1: "({x})"},

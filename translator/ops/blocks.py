@@ -6,6 +6,7 @@ from typing import Any
 
 from ..diagnostics import ArgumentError, DTypeError, NotConstexprError
 from ..language.dtypes import DType, Element, PointerType
+from ..language.hints import shown
 
 MAX_RANK = 5
 MIN_ROW_BYTES = 16
@@ -55,7 +56,7 @@ def checked_axes(boundary_check: Any, rank: int) -> tuple[int, ...]:
     axes = boundary_check if isinstance(boundary_check, (tuple, list)) else (boundary_check,)
     for axis in axes:
         if isinstance(axis, bool) or not isinstance(axis, int) or not -rank <= axis < rank:
-            raise ArgumentError(f"boundary_check names axis {axis!r} of a block of rank {rank}")
+            raise ArgumentError(f"boundary_check names axis {shown(axis)} of a block of rank {rank}")
     found = tuple(sorted(axis % rank for axis in axes))
     if len(set(found)) != len(found):
         raise ArgumentError("Duplicate dimension in `boundary_check`")
@@ -109,5 +110,5 @@ def check_rows(block_shape: tuple[int, ...], indices: DType | None, rank_of_indi
         raise ArgumentError(
             f"gather and scatter need a descriptor of a matrix with blocks of 1 row, not {[int(s) for s in block_shape]}"
         )
-    if indices is None or indices.name not in ("i16", "i32") or rank_of_indices != 1:
+    if indices is None or indices.short not in ("i16", "i32") or rank_of_indices != 1:
         raise ArgumentError("x_offsets must be a tile of int32 (or int16) of one axis")

@@ -107,8 +107,8 @@ def cuda_cast(source: Element, wanted: Element, rounding: str | None = None, bit
 def _bit_cast(source: DType, wanted: DType) -> str:
     if source.is_int() and wanted.is_int():
         return f"static_cast<{wanted.cuda}>({{x}})"
-    if (source.name, wanted.name) in BIT_CASTS:
-        return BIT_CASTS[source.name, wanted.name]
+    if (source.short, wanted.short) in BIT_CASTS:
+        return BIT_CASTS[source.short, wanted.short]
     # CUDA has no words for the bits of an 8-bit float; the inner cast makes an object that a reference can name.
     return f"reinterpret_cast<const {wanted.cuda}&>(static_cast<const {source.cuda}&>({{x}}))"
 
@@ -120,15 +120,15 @@ def _to_bool(source: DType) -> str:
 
 
 def _to_float(source: DType) -> str:
-    return "static_cast<float>({x})" if source.is_fp8() else TO_FLOAT[source.name]
+    return "static_cast<float>({x})" if source.is_fp8() else TO_FLOAT[source.short]
 
 
 def _integer_to_float(source: DType, wanted: DType) -> str:
     if wanted.bits >= 32:
         return f"static_cast<{wanted.cuda}>({{x}})"
     target = "half" if wanted.name == "fp16" else "bfloat16"
-    if source.name in WIDE_INTEGERS:
-        return f"__{WIDE_INTEGERS[source.name]}2{target}_rn({{x}})"
+    if source.short in WIDE_INTEGERS:
+        return f"__{WIDE_INTEGERS[source.short]}2{target}_rn({{x}})"
     return FROM_FLOAT[wanted.name].format(x="static_cast<float>({x})")
 
 

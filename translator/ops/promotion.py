@@ -7,6 +7,7 @@ tensors in arithmetic only; everywhere else a literal is first given the type th
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable
 from functools import reduce
 
@@ -174,7 +175,7 @@ def integer_division(operands: tuple[Operand, ...]) -> Resolved:
     common = computation_type(operands, division=True)
     if not common.is_int():
         raise DTypeError(f"unexpected type {common} for //: it divides integers only; write tl.floor(x / y)")
-    _require_same_sign(operands)
+    _require_integer_division(operands)
     return Resolved((common, common), common)
 
 
@@ -182,10 +183,16 @@ def modulo(operands: tuple[Operand, ...]) -> Resolved:
     """`%`: integers of one signedness, or floats."""
     common = computation_type(operands, division=True)
     if common.is_int():
-        _require_same_sign(operands)
+        _require_integer_division(operands)
     elif common.bits < 32:
         common = float32
     return Resolved((common, common), common)
+
+
+def _require_integer_division(operands: tuple[Operand, ...]) -> None:
+    _require_same_sign(operands)
+    if operands[1].literal == 0:
+        raise DTypeError("division of an integer by zero; its result is not defined")
 
 
 def _require_same_sign(operands: tuple[Operand, ...]) -> None:
@@ -197,7 +204,7 @@ def _require_same_sign(operands: tuple[Operand, ...]) -> None:
 
 
 def bitwise(operands: tuple[Operand, ...]) -> Resolved:
-    """`& | ^`, left shift: integers."""
+    """`& | ^`: integers."""
     common = computation_type(operands)
     if not common.is_int():
         names = " and ".join(str(own_type(operand)) for operand in operands)
@@ -205,13 +212,25 @@ def bitwise(operands: tuple[Operand, ...]) -> Resolved:
     return Resolved((common, common), common)
 
 
+def left_shift(operands: tuple[Operand, ...]) -> Resolved:
+    """`<<`: integers, by less than their bits."""
+    resolved, count = bitwise(operands), operands[1].literal
+    bits = number_type(resolved.result).bits
+    if count is not None and not 0 <= count < bits:
+        raise DTypeError(
+            f"a shift of {resolved.result} by {count}, which is not defined: a count is 0 to {bits - 1}; "
+            "cast to a wider type first"
+        )
+    return resolved
+
+
 def right_shift(operands: tuple[Operand, ...]) -> Resolved:
     """`>>`: arithmetic for signed values, logical for unsigned ones; the result has the common type as elsewhere."""
-    resolved, (left, _right) = bitwise(operands), adapted_types(operands)
+    resolved, (left, _right) = left_shift(operands), adapted_types(operands)
     shifted = number_type(resolved.result)
     if left.is_int_signed() and not shifted.is_int_signed():
         signed = DTYPES_BY_WORD[f"int{shifted.bits}"]  # the sign is shifted in, whatever the result is called
-        return Resolved((signed, signed), shifted)
+        return Resolved((signed, signed), shifted, signed)
     return resolved
 
 
@@ -232,7 +251,9 @@ def extremum(operands: tuple[Operand, ...]) -> Resolved:
 
 def selection(operands: tuple[Operand, ...]) -> Resolved:
     """`where`: a condition and two values of a common type; pointers of one type too."""
-    values = operands[1:]
+    condition, values = operands[0].element, operands[1:]
+    if isinstance(condition, DType) and not condition.is_bool():
+        warnings.warn(f"the condition of tl.where is of type {condition}: write condition != 0", stacklevel=2)
     if any(isinstance(value.element, PointerType) for value in values):
         if values[0].element != values[1].element:
             raise DTypeError(f"tl.where between {values[0].element} and {values[1].element}")
@@ -246,9 +267,7 @@ def logical(operands: tuple[Operand, ...]) -> Resolved:
     for operand in operands:
         own = own_type(operand)
         if not own.is_bool():
-            raise DTypeError(
-                f"Cannot bitcast data-type of size {own.bits} to data-type of size 1: compare it first, as x != 0"
-            )
+            raise DTypeError(f"and, or and not take conditions, not values of type {own}: compare it first, as x != 0")
     return Resolved((int1,) * len(operands), int1)
 
 

@@ -24,10 +24,14 @@ class Operand:
 
 @frozen
 class Resolved:
-    """What a type rule answers: the types that the operands are cast to, and the result's."""
+    """What a type rule answers: the types that the operands are cast to, and the result's.
+
+    `computed` is the type that the operation itself gives, where that is another one than the result is cast to.
+    """
 
     operands: tuple[Element, ...]
     result: Element
+    computed: Element | None = None
 
 
 @frozen

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..diagnostics import ArgumentError, DTypeError, ShapeError
-from ..language.dtypes import DType, bfloat16, float8e4nv, float8e5, float16, uint8, uint16
+from ..language.dtypes import DType, bfloat16, float8e4nv, float8e5, float16, int8, uint8, uint16
 
 # The element type behind each format; two e2m1 numbers stand in one uint8, the first in its low bits.
 FORMATS = {"e2m1": uint8, "e4m3": float8e4nv, "e5m2": float8e5, "bf16": bfloat16, "fp16": float16}
@@ -45,7 +45,7 @@ def scale_group(name: str, shape: tuple[int, ...], depth: int, rows: int, scale:
     Raises:
       ShapeError, DTypeError: when it does not fit.
     """
-    if scale not in (uint8, float8e4nv):
+    if scale not in (uint8, int8, float8e4nv):  # of int8 the bits count
         raise DTypeError(f"{name}_scale must be uint8 (e8m0) or float8e4nv, not {scale}")
     groups = [group for group in GROUPS if len(shape) >= 2 and shape[-1] * group == depth]
     if not groups or shape[-2] != rows:

@@ -89,18 +89,11 @@ def plan_dots(kernel: Kernel, facts: Facts, options: Options, target: Target) ->
 
 
 def _wants_parts_elsewhere(dots: Dots, statement: Assign) -> bool:
-    """Whether a dot of parts has an operand that does not lie in shared memory as its parts can be read.
-
-    The parts of 16 bits lie as the floats do. Those of tf32 do so as well, and wgmma reads them along K only.
-    """
+    """Whether a dot of parts has an operand that does not lie in shared memory, where threads find it and write its parts."""
     plan = dots.plans[id(statement)]
     if plan.instruction.kind != "wgmma" or plan.instruction.split is None:
         return False
-    for operand, is_a in ((plan.a, True), (plan.b, False)):
-        tile = dots.staged.get(operand.variable)
-        if tile is None or (plan.instruction.split.itemsize == 4 and tile.fast != k_axis(operand, is_a)):
-            return True
-    return False
+    return any(operand.variable not in dots.staged for operand in (plan.a, plan.b))
 
 
 def _turned_operands(dots: Dots, statement: Assign) -> int:
@@ -224,10 +217,10 @@ def reads_columns(instruction: Instruction, itemsize: int) -> bool:
     """Whether an operand of elements of so many bytes may be contiguous along M or N instead of K.
 
     Elements of 16 bits are transposed by ldmatrix and wgmma, larger ones are read one by one; of smaller ones a register
-    holds several along K.
+    holds several along K. What wgmma reads in parts is written for it, along K where it must be.
     """
     if instruction.kind == "wgmma" and instruction.split is not None:
-        return instruction.split.itemsize == 2
+        return True
     return itemsize == 2 or (itemsize > 2 and instruction.kind == "mma")
 
 

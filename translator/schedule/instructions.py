@@ -126,7 +126,7 @@ def tensor_core(
     a, b = operands
     if not all(mma_takes(operand, capability) for operand in operands) or (a.name == "fp32" and precision == "ieee"):
         return None
-    types = PTX_TYPES[a.name], PTX_TYPES[b.name]
+    types = PTX_TYPES[a.short], PTX_TYPES[b.short]
     split = SPLITS.get(precision) if a.name == "fp32" else None
     if kind == "wgmma":
         if a.name == "fp64" or capability != WGMMA_CAPABILITY:
@@ -143,7 +143,7 @@ def tensor_core(
 
 def mma_takes(dtype: DType, capability: int) -> bool:
     """Whether `mma.sync` has operands of this type."""
-    ptx = PTX_TYPES.get(dtype.name)
+    ptx = PTX_TYPES.get(dtype.short)
     return ptx is not None and MMA_SINCE[ptx] <= capability
 
 

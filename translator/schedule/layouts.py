@@ -32,6 +32,7 @@ from .layout_problem import Access, Node, Path, Problem, find_problem
 from .loads_in_flight import blocks_for_loads
 from .paths import operand_axes, result_axes
 from .plan import Conversion, Schedule
+from .recomputed import needed_at_once
 from .register_operands import with_register_operands
 from .registers import (
     blocks_beside,
@@ -77,11 +78,12 @@ def choose_layouts(
     spare = spare_registers(peak, options.num_warps, blocks, rings.has_producer)
     if rings.has_producer:
         rings = stagger_rings(kernel, kept.facts, dots, kept.layouts, rings, spare)
-    crowded = needs_whole_multiprocessor(peak, num_threads)
+    waiting = frozenset(map(id, exchanges_of(kernel, problem.answers))) | conversions.keys()
+    at_once = peak if waiting or dots.plans else needed_at_once(kernel, kept.facts, kept.layouts, peak)
+    crowded = needs_whole_multiprocessor(at_once, num_threads)
     beside = blocks_beside(in_shared, kept.layouts, num_threads, target.max_dynamic_shared_bytes)
     made_room_for = kept.recomputed.blocks and min(kept.recomputed.blocks, beside)
     planned = blocks if rings.has_producer or blocks > 1 else None
-    waiting = frozenset(map(id, exchanges_of(kernel, problem.answers))) | conversions.keys()
     unknown = dots.plans or kept.late_loads  # what these take, peak does not tell
     loading = None if unknown else blocks_for_loads(kernel, facts, kept.layouts, waiting, peak, num_threads)
     warp_copies = choose_warp_copies(kernel, facts, layouts, rings)

@@ -130,7 +130,7 @@ class _Preparation:
         named = operand_of(operand)
         if isinstance(operand, Call) and operand.op == "cast" and isinstance(operand.args[0], Use):
             word = operand.args[0].variable.name  # of another type: names tell the two apart
-        name = f"{named.variable.name if named else word}_{wanted.name}" if wanted != operand.type.dtype else word
+        name = f"{named.variable.name if named else word}_{wanted.short}" if wanted != operand.type.dtype else word
         variable = self._variable(name, value.type)
         before.append(Assign(statement.origin, (variable,), value))
         return Use(value.type, variable, span=operand.span)

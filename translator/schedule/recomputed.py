@@ -27,6 +27,7 @@ FEWEST_REGISTERS = 4  # of a tile, per thread, that is worth it
 PAIR = 2  # blocks on a multiprocessor, beside which a third brings little
 MARGIN = 8  # registers that stay free where spilling would cost more than a block brings
 MOST_PARTS = 48  # of an expression with everything written out that is computed again
+MOST_WRITTEN_OUT = 1000  # of one that is computed once, when it is needed
 
 
 @frozen
@@ -64,12 +65,7 @@ def choose_recomputed(
     if not exchanges or not layouts:
         return Recomputed()
     order = _Order(kernel)
-    found: dict[Variable, _Formula] = {}
-    for variable in layouts:
-        array = variable in fixed or _is_small(layouts[variable])
-        formula = None if array else _formula(variable, facts, order, found)
-        if formula is not None:
-            found[variable] = formula
+    found = _formulas(facts, layouts, fixed, order, MOST_PARTS)
     chosen = Recomputed(frozenset(found))
     kept = {variable: layout for variable, layout in layouts.items() if variable not in found}
     if not found or not kept:
@@ -88,6 +84,31 @@ def choose_recomputed(
         return Recomputed()
     forgotten = _forgotten(exchanges, found, facts, order, kept)
     return replace(chosen, forgotten=forgotten, blocks=after if more else None)
+
+
+def needed_at_once(kernel: Kernel, facts: Facts, layouts: Mapping[Variable, Layout], peak: int) -> int:
+    """The registers of the tiles of a kernel in which no threads wait for each other, of which all together take `peak`.
+
+    What follows element by element from what is loaded needs none where nothing repeats: the compiler computes it when it is
+    stored.
+    """
+    if any(isinstance(statement, (For, While)) for statement in statements(kernel.body)):
+        return peak
+    found = _formulas(facts, layouts, frozenset(), _Order(kernel), MOST_WRITTEN_OUT)
+    return peak_registers(kernel, Recomputed(frozenset(found)).seen_by(facts), layouts)
+
+
+def _formulas(
+    facts: Facts, layouts: Mapping[Variable, Layout], fixed: Set[Variable], order: _Order, most_parts: int
+) -> dict[Variable, _Formula]:
+    """The tiles that follow from others wherever they are used, in at most so many parts."""
+    found: dict[Variable, _Formula] = {}
+    for variable in layouts:
+        array = variable in fixed or _is_small(layouts[variable])
+        formula = None if array else _formula(variable, facts, order, found, most_parts)
+        if formula is not None:
+            found[variable] = formula
+    return found
 
 
 def _loads_by_ptx(kernel: Kernel) -> bool:
@@ -171,7 +192,9 @@ class _Formula:
     parts: int
 
 
-def _formula(variable: Variable, facts: Facts, order: _Order, found: Mapping[Variable, _Formula]) -> _Formula | None:
+def _formula(
+    variable: Variable, facts: Facts, order: _Order, found: Mapping[Variable, _Formula], most_parts: int
+) -> _Formula | None:
     """How a tile can be had wherever it is used; None where that is not the same as where it is assigned, or much work."""
     value = facts.definitions.get(variable)
     if value is None or variable.type.is_pointer or not variable.type.dtype.is_floating():
@@ -179,7 +202,7 @@ def _formula(variable: Variable, facts: Facts, order: _Order, found: Mapping[Var
     place = order.assigned[variable]
     if any(not place < use <= order.end_of_block[place] for use in order.read.get(variable, ())):
         return None
-    formula = _written_out(value, facts, found)
+    formula = _written_out(value, facts, found, most_parts)
     if formula is None or not any(leaf.type.is_tile for leaf in formula.leaves):
         return None
     if any(facts.assignments[leaf] > 1 or order.assigned.get(leaf, -1) > place for leaf in formula.leaves):
@@ -187,14 +210,14 @@ def _formula(variable: Variable, facts: Facts, order: _Order, found: Mapping[Var
     return formula
 
 
-def _written_out(expr: Expr, facts: Facts, found: Mapping[Variable, _Formula]) -> _Formula | None:
+def _written_out(expr: Expr, facts: Facts, found: Mapping[Variable, _Formula], most_parts: int) -> _Formula | None:
     """An expression with everything written out that has no registers; None where that is too long."""
     leaves: set[Variable] = set()
     parts, pending = 0, [expr]
     while pending:
         part = pending.pop()
         parts += 1
-        if parts > MOST_PARTS or isinstance(part, CallFunction):
+        if parts > most_parts or isinstance(part, CallFunction):
             return None
         if not isinstance(part, Use):
             pending += children(part)
@@ -205,7 +228,7 @@ def _written_out(expr: Expr, facts: Facts, found: Mapping[Variable, _Formula]) -
             pending.append(facts.definitions[part.variable])
         else:
             leaves.add(part.variable)
-    return _Formula(frozenset(leaves), parts) if parts <= MOST_PARTS else None
+    return _Formula(frozenset(leaves), parts) if parts <= most_parts else None
 
 
 def _forgotten(

@@ -61,9 +61,9 @@ struct ArgMax {
     {
         if (!right.present) return left;   // padding past the tile's side
         if (!left.present) return right;
-        const bool greater = left.value == left.value && !(left.value <= right.value);   // or right is NaN
-        const bool earlier = left.value == right.value && left.index < right.index;
-        return greater || earlier ? left : right;
+        const float value = fmaxf(left.value, right.value);   // NaN only if both are
+        const bool earlier = right.value == value && right.index < left.index;   // right's, among equals
+        return {value, left.value == value && !earlier ? left.index : right.index, true};
     }
 };
 

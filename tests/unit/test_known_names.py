@@ -1,0 +1,97 @@
+"""Names, kinds of errors and warnings that programs written for Triton ask for, beside what kernels compute."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import tilewright as triton
+import tilewright.language as tl
+from tilewright import diagnostics as errors
+
+MODES = ("cpu", "interpret")
+
+
+def test_types_have_names_and_lists_of_names() -> None:
+    assert [t.name for t in (tl.int1, tl.int32, tl.uint8, tl.float32, tl.bfloat16, tl.float8e5)] == [
+        "int1", "int32", "uint8", "fp32", "bf16", "fp8e5",
+    ]  # fmt: skip
+    integers = [tl.dtype(name) for name in tl.dtype.SINT_TYPES + tl.dtype.UINT_TYPES]
+    assert tl.int1 in integers and tl.uint64 in integers and all(one.is_int() for one in integers)
+    floats = [tl.dtype(name) for name in tl.dtype.STANDARD_FP_TYPES]
+    assert floats == [tl.float16, tl.bfloat16, tl.float32, tl.float64] and {*tl.dtype.OTHER_TYPES} == {"void"}
+    assert {*tl.dtype.STANDARD_FP_TYPES} < {*tl.dtype.FP_TYPES}
+
+
+@triton.must_use_result("It changes nothing.")
+@triton.jit
+def cube(x):
+    return x * x * x
+
+
+@triton.jit
+def cube_kernel(x_ptr, UNUSED: tl.constexpr):
+    x = tl.load(x_ptr)
+    if UNUSED:
+        cube(x)
+    x = cube(x)
+    tl.store(x_ptr, x)
+
+
+@triton.jit
+def advance_kernel(x_ptr):
+    p = tl.make_block_ptr(x_ptr, (8,), (1,), (0,), (8,), (0,))
+    p.advance((8,))
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_results_that_must_be_used(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TILEWRIGHT_MODE", mode)
+    x = np.array([3.0], np.float32)
+    cube_kernel[(1,)](x, UNUSED=False)
+    assert x[0] == 27
+    with pytest.raises(errors.ArgumentError, match="result of cube is not being used. It changes nothing."):
+        cube_kernel[(1,)](x, UNUSED=True)
+    with pytest.raises(errors.ArgumentError, match="gives another block pointer"):
+        advance_kernel[(1,)](np.zeros(8, np.float32))
+
+
+@triton.jit
+def extremum_kernel(out_ptr, A: tl.constexpr, B: tl.constexpr):
+    tl.store(out_ptr, min(A, B) + max(A, B))
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("b", (float("nan"), -0.0))
+def test_extrema_of_compile_time_values_have_an_order(mode: str, b: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TILEWRIGHT_MODE", mode)
+    out = np.zeros(1, np.float32)
+    extremum_kernel[(1,)](out, 1.0, 3.0)
+    assert out[0] == 4
+    with pytest.raises(errors.ArgumentError, match="min and max of compile-time values"):
+        extremum_kernel[(1,)](out, 1.0, b)
+
+
+@triton.jit
+def where_kernel(out_ptr):
+    i = tl.arange(0, 8)
+    tl.store(out_ptr + i, tl.where(i & 1, 1.0, 2.0))
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_conditions_that_are_numbers_warn(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TILEWRIGHT_MODE", mode)
+    out = np.zeros(8, np.float32)
+    with pytest.warns(UserWarning, match="condition of tl.where is of type i32"):
+        where_kernel[(1,)](out)
+    assert out.tolist() == [2, 1] * 4
+
+
+def test_errors_are_of_the_kinds_that_programs_catch() -> None:
+    out = np.zeros(1, np.float32)
+    with pytest.raises(AssertionError, match="num_warps must be a power of 2"):
+        extremum_kernel[(1,)](out, 1.0, 2.0, num_warps=3)
+    with pytest.raises(OverflowError, match="does not fit in 64 bits"):
+        where_kernel[(1,)](2**64)
+    with pytest.raises(triton.CompilationError) as caught:
+        where_kernel[(1,)](7)
+    assert caught.value.error_message == caught.value.cause
