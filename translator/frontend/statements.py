@@ -185,11 +185,13 @@ def _expression(builder: Builder, node: Any) -> None:
     if isinstance(node.value, (cst.SimpleString, cst.ConcatenatedString, cst.Ellipsis)):
         return
     evaluate(builder, node.value)
-    function = root = node.value.func if isinstance(node.value, cst.Call) else None
+    if not isinstance(node.value, cst.Call):
+        return
+    root = node.value.func
     while isinstance(root, cst.Attribute):
         root = root.value
     if isinstance(root, cst.Name):
-        _check_unused(builder, evaluate(builder, function), node)
+        _check_unused(builder, evaluate(builder, node.value.func), node)
 
 
 def _check_unused(builder: Builder, function: Value, node: Any) -> None:

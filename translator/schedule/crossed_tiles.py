@@ -91,7 +91,9 @@ def _run(expr: Expr, facts: Facts) -> Run | None:
     if left is None or right is None or min(left.count, right.count) > 1:
         return None
     firsts = [run.first for run in (left, right) if run.first is not None]
-    first = Call(firsts[0].type, "add", tuple(firsts)) if len(firsts) > 1 else (firsts or [None])[0]
+    first = firsts[0] if firsts else None
+    if len(firsts) > 1:
+        first = Call(firsts[0].type, "add", tuple(firsts))
     return Run(first, left.count if left.count > 1 else right.count)
 
 
