@@ -230,6 +230,25 @@ class IntegerRangeError(ArgumentKindError, OverflowError):
     code = "TW213"
 
 
+class SpecializationDataError(LaunchError, RuntimeError):
+    """Specialization data of another kernel or another target."""
+
+    code = "TW215"
+
+
+class UnknownArgumentError(LaunchError, KeyError):
+    """A launch with a keyword that neither the kernel nor the options have."""
+
+    code = "TW216"
+    __str__ = Exception.__str__  # KeyError's has quotes around it
+
+
+class MissingArgumentError(LaunchError, TypeError):
+    """A launch whose arguments do not fit the kernel's parameters."""
+
+    code = "TW217"
+
+
 class OutOfResources(TilewrightError):  # noqa: N818 (Triton's name)
     """The kernel needs more of something than the hardware has.
 

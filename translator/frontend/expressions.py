@@ -161,7 +161,8 @@ def _subscript(builder: Builder, node: Any) -> Value:
     try:
         return Const(value[key])
     except (TypeError, ValueError, KeyError, IndexError) as error:
-        raise DTypeError(f"cannot index {shown(value)}: {error}", span, "", builder.calls) from None
+        remedy = "only tiles and tuples have items; a tile of numbers is made by tl.arange or tl.full"
+        raise DTypeError(f"cannot index {shown(value)}: {error}", span, remedy, builder.calls) from None
 
 
 def _key(builder: Builder, node: Any, span: Any) -> Any:

@@ -112,7 +112,8 @@ def _on_tuples(builder: Builder, word: str, left: Value, right: Value, span: Spa
         return Tuple(left.items + right.items)
     if word == "Multiply" and isinstance(left, Tuple) and isinstance(right, Const) and isinstance(right.value, int):
         return Tuple(left.items * right.value)
-    raise DTypeError("tuples take only + with a tuple and * with an integer", span, "", builder.calls)
+    remedy = "take one of its items, as x[0]"
+    raise DTypeError("tuples take only + with a tuple and * with an integer", span, remedy, builder.calls)
 
 
 def _pointer_sum(builder: Builder, word: str, left: Value, right: Value, span: Span) -> Expr | None:

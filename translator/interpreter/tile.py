@@ -14,7 +14,7 @@ import numpy as np
 from ..diagnostics import DTypeError, ShapeError
 from ..language.constexpr import unwrap
 from ..language.dtypes import DType, Element, PointerType, int1, int64
-from ..language.hints import check_size, shown, too_few_axes
+from ..language.hints import check_size, instead_of, shown, too_few_axes
 from ..language.values import block_type, tensor
 from ..ops.casts import check_cast, numpy_cast, numpy_type
 from ..ops.promotion import literal_type
@@ -142,7 +142,7 @@ def as_tile(value: Any) -> Tile:
     if isinstance(value, (bool, int, float)):
         dtype = literal_type(value)
         return Tile(np.asarray(value).astype(numpy_type(dtype)), dtype)
-    raise DTypeError(f"expected a number or a tile, got {shown(value)}")
+    raise DTypeError(f"expected a number or a tile, got {shown(value)}", None, instead_of(value))
 
 
 def cast(tile: Tile, element: Element, rounding: str | None = None, bitcast: bool = False) -> Tile:

@@ -19,6 +19,11 @@ def missing_name(module: str, name: str, known: Iterable[str], libdevice: Iterab
         return AttributeError(f"{module}.{name} is not supported yet")
     if name in libdevice:
         return AttributeError(f"{module} has no {name!r}; it is tl.extra.libdevice.{name}")
+    if "experimental" in name:
+        return AttributeError(
+            f"{module} has no {name!r}, which Triton has taken out: tensor descriptors are tl.make_tensor_descriptor and, as "
+            "arguments, triton.tools.tensor_descriptor.TensorDescriptor"
+        )
     import difflib  # only for an error
 
     close = difflib.get_close_matches(name, [one for one in known if not one.startswith("_")], n=1)

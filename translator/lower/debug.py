@@ -12,6 +12,10 @@ from .context import Context
 from .point import Point, coordinate
 from .unit import Branch, Line, Node
 
+# What stands in a string for the backslash, the quote, and what would end the line; octal, since it ends after 3 digits.
+NAMED = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t"}
+ESCAPES = str.maketrans(NAMED | {chr(code): f"\\{code:03o}" for code in range(32) if chr(code) not in NAMED})
+
 
 def lower_print(context: Context, statement: Effect) -> tuple[Node, ...]:
     """A line per element, in Triton's format: `pid (x, y, z) idx (i, j) prefix: value`; every thread prints a scalar."""
@@ -30,14 +34,7 @@ def lower_print(context: Context, statement: Effect) -> tuple[Node, ...]:
 
 def _after_index(prefix: str, has_values: bool) -> str:
     """What stands between the index and the value, as a part of a format of printf."""
-    return _escaped(printed_prefix(prefix, has_values)).replace("%", "%%")
-
-
-def _escaped(text: str) -> str:
-    """A text as it stands in a string of C."""
-    for letter, escaped in (("\\", "\\\\"), ('"', '\\"'), ("\n", "\\n")):
-        text = text.replace(letter, escaped)
-    return text
+    return _quoted(printed_prefix(prefix, has_values)).replace("%", "%%")
 
 
 def _print_one(
@@ -94,8 +91,7 @@ def _widened(text: str) -> str:
 def lower_assert(context: Context, statement: Effect) -> tuple[Node, ...]:
     """CUDA's `assert`, with the kernel's line and the message; elements beyond a side of the user's do not count."""
     call = statement.call
-    message = _escaped(str(call.attribute("message") or ""))
-    words = f"{context.kernel.file}:{statement.origin.span.line}: {message}".rstrip(" :")
+    words = _quoted(f"{context.kernel.file}:{statement.origin.span.line}: {call.attribute('message') or ''}".rstrip(" :"))
     layout = context.schedule.statement_layouts.get(id(statement))
 
     def one(point: Point | None) -> tuple[Node, ...]:
@@ -108,3 +104,8 @@ def lower_assert(context: Context, statement: Effect) -> tuple[Node, ...]:
         return (line,) if where is None else (Branch(where.text, (line,)),)
 
     return one(None) if layout is None else context.each_register(layout, one)
+
+
+def _quoted(text: str) -> str:
+    """A text as it stands in a string of C++, of which no part looks like a trigraph or a comment behind code."""
+    return text.translate(ESCAPES).replace("??", "?\\?").replace(" // ", ' /""/ ')
