@@ -49,16 +49,16 @@ class TensorDescriptor:
                 f"shape, strides and block_shape must have one entry per axis, 1 to {MAX_RANK} of them; they have "
                 f"{rank}, {len(self.strides)} and {len(self.block_shape)}"
             )
-        if any(side <= 0 for side in self.shape) or any(side <= 0 for side in self.block_shape):
-            _reject(f"shape must be positive, and so must block_shape: {self.shape} and {self.block_shape}")
-        if max(self.shape) >= 1 << 31:
-            _reject(f"indices are 32-bit integers; the shape {self.shape} has too long a side")
         if array.address % ALIGNMENT:
             _reject("base must be 16-byte aligned; copy the array, or start it elsewhere")
         if self.strides[-1] != 1:
             _reject(f"the last stride must be 1, not {self.strides[-1]}; pass a contiguous array or transpose it")
         if any(stride * array.dtype.itemsize % ALIGNMENT for stride in self.strides[:-1]):
             _reject(f"strides must be 16-byte aligned; {self.strides} of {array.dtype} are not; pad the rows")
+        if any(side <= 0 for side in self.shape) or any(side <= 0 for side in self.block_shape):
+            _reject(f"shape must be positive, and so must block_shape: {self.shape} and {self.block_shape}")
+        if max(self.shape) >= 1 << 31:
+            _reject(f"indices are 32-bit integers; the shape {self.shape} has too long a side")
         if self.padding not in PADDINGS:
             _reject(f"padding must be 'zero' or 'nan', not {self.padding!r}")
         if self.padding == "nan" and not array.dtype.is_floating():
