@@ -62,7 +62,10 @@ def describe(value: Any, name: str) -> Array | None:
         return _interface(value, value.__array_interface__, HOST, name)
     if hasattr(value, "data_ptr") and hasattr(value, "dtype"):
         dtype = _dtype(value.dtype, name)
-        return Array(int(value.data_ptr()), dtype, _device_of(value), _told_size(value, dtype, name), True, value)
+        address = value.data_ptr()
+        if not isinstance(address, int):
+            raise ArgumentKindError(f"argument {name} has the address {address!r}, which is no integer")
+        return Array(address, dtype, _device_of(value), _told_size(value, dtype, name), True, value)
     if hasattr(value, "__dlpack__"):
         return _dlpack(value, name)
     return None
@@ -149,8 +152,10 @@ def _jax(value: Any, name: str) -> Array | None:
 
 
 def _interface(value: Any, interface: dict[str, Any], device: int, name: str) -> Array:
-    address, read_only = interface["data"]
-    typestring = interface["typestr"][1:]
+    try:
+        (address, read_only), typestring = interface["data"], interface["typestr"][1:]
+    except (KeyError, TypeError, ValueError) as error:
+        raise ArgumentKindError(f"argument {name} has an array interface without data or typestr ({error})") from None
     dtype = _dtype(getattr(value, "dtype", _TYPESTRINGS.get(typestring, typestring)), name)
     size = _bytes(interface["shape"], interface.get("strides"), dtype, name)
     return Array(int(address), dtype, device, size, not read_only, value)

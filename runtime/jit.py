@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Any
 
 from tilewright.artifact import Argument, Artifact, Options, Target
-from tilewright.diagnostics import ArgumentKindError, LaunchError
+from tilewright.diagnostics import ArgumentKindError, LaunchError, MissingArgumentError
 from tilewright.host import constexpr_function
 from tilewright.kernel_function import KernelFunction
 from tilewright.runtime.arrays import HOST, NOWHERE
@@ -279,7 +279,8 @@ class JITFunction(KernelInterface, KernelFunction, metaclass=QuickLaunches):
         try:
             bound = self.signature.bind(*args, **{name: value for name, value in kwargs.items() if name in names})
         except TypeError as error:
-            raise TypeError(f"{self.__name__}: {error}; its parameters are {', '.join(self.arg_names)}") from None
+            cause = f"{self.__name__}: {error}; its parameters are {', '.join(self.arg_names)}"
+            raise MissingArgumentError(cause) from None
         bound.apply_defaults()
         for name in OPTION_NAMES & names:  # a parameter of that name is both an argument and the option
             chosen.setdefault(name, bound.arguments[name])

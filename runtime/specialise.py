@@ -25,6 +25,7 @@ from tilewright.language.dtypes import (
     int64,
     uint64,
 )
+from tilewright.language.hints import shown as in_words
 from tilewright.runtime.arrays import Array, describe
 from tilewright.tools.tensor_descriptor import array_of, is_descriptor
 
@@ -122,6 +123,10 @@ def _argument(
     arrays: list[tuple[str, Array]],
 ) -> Argument:
     if parameter.is_constexpr or value is None or isinstance(value, (constexpr, KernelFunction)):
+        if hasattr(value, "dtype") and getattr(value, "ndim", 0) > 0:
+            raise ArgumentKindError(
+                f"argument {name} is an array, but {name} is annotated tl.constexpr: leave that out"
+            )
         return ConstantArgument(name, plain(unwrap(value)))
     if isinstance(value, (tuple, list)):
         items = (_argument(parameter, f"{name}[{i}]", item, seen, values, arrays) for i, item in enumerate(value))
@@ -139,7 +144,8 @@ def _argument(
         return RuntimeArgument(name, element, seen.divisible and array.address % ALIGNMENT == 0)
     if isinstance(value, (str, DType)) or callable(value):
         raise ArgumentKindError(
-            f"argument {name} is {value!r}, which only a compile-time parameter can take: annotate it as {name}: tl.constexpr"
+            f"argument {name} is {in_words(value)}, which only a compile-time parameter can take: "
+            f"annotate it as {name}: tl.constexpr"
         )
     raise ArgumentKindError(
         f"argument {name} is of type {type(value).__name__}; a kernel takes arrays (torch, CuPy, JAX, NumPy or anything with "
@@ -161,7 +167,8 @@ def _descriptor(
 
 def _is_number(value: Any) -> bool:
     """A NumPy scalar; an array without axes is an array."""
-    return type(value).__module__ == "numpy" and hasattr(value, "item") and not hasattr(value, "ctypes")
+    is_scalar = type(value).__module__ == "numpy" and hasattr(value, "item") and not hasattr(value, "ctypes")
+    return is_scalar and value.dtype.kind in "biuf"
 
 
 def annotated_type(annotation: str) -> DType | None:
@@ -203,4 +210,4 @@ def integer_type(name: str, value: int) -> DType:
     for dtype, low, high in ((int32, -(2**31), 2**31), (int64, -(2**63), 2**63), (uint64, 0, 2**64)):
         if low <= value < high:
             return dtype
-    raise IntegerRangeError(f"argument {name} is {value}, which does not fit in 64 bits")
+    raise IntegerRangeError(f"argument {name} is {in_words(value)}, which does not fit in 64 bits")

@@ -200,6 +200,12 @@ class HostExpressionError(LaunchError):
     code = "TW206"
 
 
+class DescriptorError(ArgumentKindError, AssertionError):
+    """A tensor descriptor of a tensor or blocks that none can describe."""
+
+    code = "TW214"
+
+
 class TensorMapError(LaunchError):
     """A tensor map that the hardware cannot take with the arguments of a launch."""
 
@@ -227,7 +233,20 @@ class IntegerRangeError(ArgumentKindError, OverflowError):
 class SpecializationDataError(LaunchError, RuntimeError):
     """Specialization data of another kernel or another target."""
 
-    code = "TW214"
+    code = "TW215"
+
+
+class UnknownArgumentError(LaunchError, KeyError):
+    """A launch with a keyword that neither the kernel nor the options have."""
+
+    code = "TW216"
+    __str__ = Exception.__str__  # KeyError's has quotes around it
+
+
+class MissingArgumentError(LaunchError, TypeError):
+    """A launch whose arguments do not fit the kernel's parameters."""
+
+    code = "TW217"
 
 
 class OutOfResources(TilewrightError):  # noqa: N818 (Triton's name)
