@@ -236,7 +236,6 @@ def table_line(row: dict[str, Any]) -> str:
 
 def main() -> None:
     """Runs what is asked for and prints the table."""
-    import tilewright
     import triton
     from tilewright.runtime import nvrtc
     from tilewright.version import VERSION
