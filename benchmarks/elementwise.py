@@ -236,9 +236,9 @@ def table_line(row: dict[str, Any]) -> str:
 
 def main() -> None:
     """Runs what is asked for and prints the table."""
-    import tilewright
     import triton
     from tilewright.runtime import nvrtc
+    from tilewright.version import VERSION
 
     parser = argparse.ArgumentParser()
     parser.add_argument("--only", action="append", help="run the cases whose name contains this; may be repeated")
@@ -247,9 +247,7 @@ def main() -> None:
     flush = torch.empty(FLUSH_BYTES, device="cuda", dtype=torch.uint8)
     copy = copy_bandwidth()
     compiler = "NVRTC {}.{}".format(*nvrtc.version())
-    versions = (
-        f"tilewright {tilewright.__version__}, {compiler}, triton {triton.__version__}, torch {torch.__version__}"
-    )
+    versions = f"tilewright {VERSION}, {compiler}, triton {triton.__version__}, torch {torch.__version__}"
     print(f"{torch.cuda.get_device_name()}; {versions}; copy {copy / 1e12:.2f} TB/s\n")
     print(
         "| case | tilewright ms | triton ms | torch ms | torch.compile ms"
