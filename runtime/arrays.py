@@ -179,11 +179,15 @@ def _bytes(shape: Sequence[int], strides: Sequence[int] | None, dtype: DType, na
 
 
 def _told_size(value: Any, dtype: DType, name: str) -> int:
-    """Bytes of an array that has no interface but `data_ptr`, from its shape and strides if it has these."""
+    """Bytes of an array that has no interface but `data_ptr`, from its shape and strides if it has these.
+
+    Of one that runs backwards they are not known: libraries make such arrays to be read before the address that they tell.
+    """
     shape, stride = getattr(value, "shape", None), getattr(value, "stride", None)
     if not isinstance(shape, Sequence) or not callable(stride):
         return UNKNOWN
-    return _bytes(shape, [step * dtype.itemsize for step in stride()], dtype, name)
+    steps = [step * dtype.itemsize for step in stride()]
+    return _bytes(shape, steps, dtype, name) if all(step >= 0 for step in steps) else UNKNOWN
 
 
 def _device_of(value: Any) -> int:

@@ -110,7 +110,12 @@ class FastPath:
             name = parameter.name
             return parameter.variadic or name.startswith(PREFIX) or (name in ACCEPTED and not parameter.is_constexpr)
 
-        return "stream" not in self._names and not any(clashes(parameter) for parameter in self.kernel.params)
+        is_watched = bool(self.kernel.pre_run_hooks) and self._only is None
+        return (
+            not is_watched
+            and "stream" not in self._names
+            and not any(clashes(parameter) for parameter in self.kernel.params)
+        )
 
     def _launch(self, grid: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if "grid" in kwargs:

@@ -250,7 +250,11 @@ def _hint(kind: str):  # type: ignore[no-untyped-def]
 
 
 def _operator(word: str):  # type: ignore[no-untyped-def]
-    return lambda builder, a, span: binary(builder, word, a["x"], a["y"], span)
+    def handler(builder: Builder, a: Arguments, span: Span) -> Value:
+        is_checked = builder.constant(a["sanitize_overflow"], "sanitize_overflow", span)
+        return binary(builder, word, a["x"], a["y"], span, wraps=not is_checked)
+
+    return handler
 
 
 def _propagates(builder: Builder, a: Arguments, span: Span) -> bool:
