@@ -469,3 +469,20 @@ def test_parameter_text() -> None:
     with pytest.raises(TypeError):
         parameter_text(call("floordiv", n, m))
     assert math.isclose(eval(parameter_text(call("neg", n)), {}, {"n": 3}), -3)
+
+
+@triton.jit
+def places_that_are_unsigned(x_ptr, w_ptr, list_ptr, out_ptr, count, S: tl.constexpr):
+    rows, columns = tl.arange(0, S)[:, None], tl.arange(0, S)[None, :]
+    total = tl.zeros((S, S), tl.float32)
+    for i in range(count):
+        start = tl.load(list_ptr + i) * S
+        x = tl.load(x_ptr + rows * 4096 + (start + columns))
+        total = tl.dot(x, tl.load(w_ptr + rows * S + columns), total)
+    tl.store(out_ptr + rows * S + columns, total)
+
+
+@pytest.mark.parametrize("places", ("i32", "u16", "u32", "i8"))
+def test_starts_that_wrap_around_are_no_sums(places: str) -> None:
+    text = places_that_are_unsigned.translate(f"*fp16:16, *fp16:16, *{places}, *fp32:16, i32, 64").source
+    assert "places_that_are_unsigned(" in text

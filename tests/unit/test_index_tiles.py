@@ -11,6 +11,7 @@ import tilewright.language as tl
 import tilewright.runtime.cpu as cpu
 from tilewright.lower.index_tiles import settle_index_tiles
 from tilewright.lower.unit import Branch, IndexTile, Line, Loop, Node
+from tilewright.runtime import nvrtc
 
 SIGNATURE = "*fp32:16, *fp32:16, *i32:16, i32, 1024"
 needs_compiler = pytest.mark.skipif(not cpu.has_compiler(), reason="no C++ compiler")
@@ -150,3 +151,23 @@ def test_uses_by_a_shortened_tile_count_as_it_is_written() -> None:
     assert settle_index_tiles(body, lambda name: True) == (
         Line("const int i = x;"), Line("const int j = i;"), Line("f(j);"),
     )  # fmt: skip
+
+
+@triton.jit
+def bytes_times_halves(a_ptr, b_ptr, c_ptr, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    rows, cols = tl.program_id(1) * BM + tl.arange(0, BM), tl.program_id(0) * BN + tl.arange(0, BN)
+    total = tl.zeros((BM, BN), tl.float32)
+    for start in range(0, K, BK):
+        k = start + tl.arange(0, BK)
+        a = tl.load(a_ptr + rows[:, None] * K + k[None, :], mask=(rows < M)[:, None] & (k < K)[None, :], other=0.0)
+        b = tl.load(b_ptr + k[:, None] * N + cols[None, :], mask=(k < K)[:, None] & (cols < N)[None, :], other=0)
+        total += tl.dot(a, b.to(tl.bfloat16))
+    tl.store(c_ptr + rows[:, None] * N + cols[None, :], total, mask=(rows < M)[:, None] & (cols < N)[None, :])
+
+
+@pytest.mark.skipif(not nvrtc.is_available(), reason="NVRTC is not installed")
+def test_one_index_per_thread_that_nothing_reads_goes() -> None:
+    artifact = bytes_times_halves.translate(
+        "*bf16:16, *i8:16, *fp32:16, i32, i32:16, i32:16, 16, 32, 128", num_stages=4
+    )
+    assert "warning" not in nvrtc.compile_text(artifact).log

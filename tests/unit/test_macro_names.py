@@ -24,20 +24,20 @@ def scaled(si_ptr, si_value, sa_handler, M_PI: tl.constexpr, INT32_MAX: tl.const
 
 
 @triton.jit
-def own_names(fmaxf, float2, NUM_THREADS, n, cp_async_16: tl.constexpr, BLOCK: tl.constexpr):
+def own_names(fmaxf, float2, NUM_THREADS, n, expf: tl.constexpr, cp_async_16: tl.constexpr, BLOCK: tl.constexpr):
     """Names of functions, types and constants that the text has itself."""
     __shared__ = tl.arange(0, BLOCK)
     __syncthreads = tl.load(fmaxf + __shared__, mask=__shared__ < NUM_THREADS, other=0.0)
-    shared_address = tl.maximum(tl.max(__syncthreads, axis=0), n) + cp_async_16
+    shared_address = tl.maximum(tl.max(__syncthreads, axis=0), n) + cp_async_16 * expf
     tl.store(float2 + __shared__, __syncthreads + shared_address, mask=__shared__ < NUM_THREADS)
 
 
 @pytest.mark.parametrize("n", (40, 200))
 def test_names_of_the_text(run_everywhere: Any, n: int) -> None:
     x = np.arange(256, dtype=np.float32)
-    found = run_everywhere(own_names, (1,), x, np.zeros_like(x), n, 2, cp_async_16=3, BLOCK=256)[1]
+    found = run_everywhere(own_names, (1,), x, np.zeros_like(x), n, 2, expf=1, cp_async_16=3, BLOCK=256)[1]
     np.testing.assert_array_equal(found, np.where(np.arange(256) < n, x + n + 2, 0))
-    artifact = own_names.translate("*fp32:16, *fp32:16, i32, i32, 3, 256")
+    artifact = own_names.translate("*fp32:16, *fp32:16, i32, i32, 1, 3, 256")
     if nvrtc.is_available():
         assert "warning" not in nvrtc.compile_text(artifact).log
 

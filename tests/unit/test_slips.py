@@ -65,6 +65,7 @@ def kernel_of(tmp_path: Path, body: str) -> Any:
         ("t = tl.zeros((4,), tl.sum)", errors.DTypeError, r"got tl.sum\n"),
         ("t = tl.maximum(n, tl.float16)", errors.DTypeError, r"got tl.float16\n"),
         ("t = tl.reduce(tl.arange(0, 8), 0, both)", errors.ArgumentError, "combines 1 values, but returns 2"),
+        ("tl.assume(tl.arange(0, 8) >= 0)", errors.DTypeError, r"tl.assume takes .* not a tile of shape \[8\]"),
         ("t = both(1)", errors.ArgumentError, r"the signature is both\(a, b\)"),
     ],
 )  # fmt: skip

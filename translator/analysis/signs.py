@@ -121,7 +121,7 @@ class Signs:
             case "cast" if call.args[0].type.element.is_int():
                 return self.needed(call.args[0])
             case "add" | "sub" | "mul":
-                return self.needed(call)
+                return self._of_sum(call)
             case "minimum":
                 return _all([self.needed(arg) for arg in call.args])
             case "where":
@@ -129,6 +129,20 @@ class Signs:
             case "maximum":
                 return next((found for arg in call.args if (found := self.needed(arg)) is not None), None)
         return None
+
+    def _of_sum(self, call: Call) -> Needed:
+        """The same as `needed` of a sum, difference or product, of which nothing is known where no reader takes it apart.
+
+        Those that wrap around, in unsigned or in fewer bits, are factors of their own.
+        """
+        terms = self.readable.sum(call)
+        if _has_factor(terms, call):
+            return None
+        found = self._sum(terms)
+        if found is not None:
+            return found
+        terms = self.numeric.sum(call)
+        return None if _has_factor(terms, call) else self._sum(self._from_first_trip(terms))
 
     def _from_first_trip(self, terms: Sum) -> Sum:
         """Every loop variable as its least value plus something that is not negative: `k - start` then is not."""
@@ -192,6 +206,10 @@ def _promised(condition: Expr) -> list[Variable]:
     if isinstance(large, Use) and isinstance(small, Literal) and small.value >= least:
         return [large.variable]
     return []
+
+
+def _has_factor(terms: Sum, expr: Expr) -> bool:
+    return any(factor == expr for term in terms for factor in term.factors)
 
 
 def _all(found: list[Needed]) -> Needed:

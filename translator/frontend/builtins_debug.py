@@ -5,7 +5,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 
-from ..diagnostics import CompileTimeAssertionFailure, NotConstexprError, Span
+from ..diagnostics import CompileTimeAssertionFailure, DTypeError, NotConstexprError, Span
+from ..language.hints import only_scalars
 from ..language.targets import LANES
 from .builder import Builder
 from .shapes import as_bool, broadcast_to, common_shape, elementwise, to_expr
@@ -90,7 +91,11 @@ def _assume(builder: Builder, a: Arguments, span: Span) -> Value:
     if isinstance(a["cond"], Const):
         builder.note("known at translation")
         return Const(None)
-    builder.effect("assume", (as_bool(to_expr(a["cond"], span), span),), span)
+    condition = as_bool(to_expr(a["cond"], span), span)
+    if condition.type.is_tile:
+        cause, remedy = only_scalars("tl.assume", condition.type.shape)
+        raise DTypeError(cause, span, remedy, builder.calls)
+    builder.effect("assume", (condition,), span)
     return Const(None)
 
 

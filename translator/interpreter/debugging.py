@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from ..diagnostics import CompileTimeAssertionFailure, KernelFaultError, NotConstexprError
+from ..diagnostics import CompileTimeAssertionFailure, DTypeError, KernelFaultError, NotConstexprError
 from ..language.constexpr import constexpr, unwrap
 from ..language.dtypes import int1
+from ..language.hints import only_scalars
 from ..language.printing import index_width, printed_prefix
 from ..language.targets import LANES
 from .arguments import Arguments, constant, optional_tile
@@ -100,6 +101,14 @@ def _pass_through(a: Arguments) -> Any:
     return as_tile(a["input"])
 
 
+def _assume(a: Arguments) -> None:
+    """Nothing: what is assumed holds."""
+    condition = unwrap(a["cond"])
+    if isinstance(condition, Tile) and condition.shape:
+        cause, remedy = only_scalars("tl.assume", condition.shape)
+        raise DTypeError(cause, None, remedy)
+
+
 def _nothing(a: Arguments) -> None:
     return None
 
@@ -117,7 +126,7 @@ HANDLERS: dict[str, Callable[[Arguments], Any]] = {
     "multiple_of": _pass_through,
     "max_contiguous": _pass_through,
     "max_constancy": _pass_through,
-    "assume": _nothing,
+    "assume": _assume,
     "debug_barrier": _nothing,
     "extra.cuda.gdc_wait": _nothing,  # grids run one after another
     "extra.cuda.gdc_launch_dependents": _nothing,

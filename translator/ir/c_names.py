@@ -34,17 +34,17 @@ MATH_NAMES = frozenset(
 # function of scalars might collide with the overload for its types.
 LIBRARY_NAMES = MATH_NAMES | frozenset(
     """abort acos acosh acospi access alarm asin asinh asinpi atan atan2 atanh atanpi atexit atof atoi atol bsearch
-    calloc cbrt ceilf clock close confstr copysign cosf cosh cospi crypt dup dup2 erfc erfcinv erfcx erfinv execl
-    execv exit exp10 expm1 fabsf fclose fdim fdopen fflush fgetc fgets fileno finite floorf fmax fmin fopen fork
+    calloc cbrt clock close confstr copysign cosh cospi crypt dup dup2 erfc erfcinv erfcx erfinv execl
+    execv exit exp10 expm1 fclose fdim fdopen fflush fgetc fgets fileno finite fma fmax fmin fopen fork
     fprintf fputc fputs fread free frexp fscanf fseek ftell ftw fwrite gamma getc getchar getenv gets getpid hypot
     ilogb index isalnum isalpha isatty isdigit isfinite isnormal j0 j1 jn kill labs ldexp ldiv lgamma link llabs
     llrint llround log10 log1p logb lrint lround lseek malloc memchr memcmp memcpy memmove memset mktemp mlock mmap
     modf mprotect msync munmap nan nearbyint nextafter nexttoward nice norm norm3d norm4d normcdf normcdfinv open
     pause pclose perror pipe popen pread putc putchar putenv puts pwrite qsort raise rand random rcbrt read readlink
-    realloc remainder remove remquo rename rewind rhypot rindex rint rmdir rnorm rnorm3d rnorm4d round roundf scalb
+    realloc remainder remove remquo rename rewind rhypot rindex rint rmdir rnorm rnorm3d rnorm4d round scalb
     scalbln scalbn scanf select setenv signal signbit significand sincos sincospi sinh sinpi sleep snprintf sprintf
     srand srandom sscanf stpcpy strcat strchr strcmp strcpy strdup strlen strncpy strstr strtod strtok strtol swab
-    symlink sync sysconf system tanf tgamma time tmpfile trap trunc truncate ungetc unlink usleep vfork vprintf wait
+    symlink sync sysconf system tgamma time tmpfile trap trunc truncate ungetc unlink usleep vfork vprintf wait
     write y0 y1 yn clock64 assert stdin stdout stderr errno NULL NAN INFINITY EOF std tilewright
     size_t div""".split()
 )
@@ -66,4 +66,5 @@ def can_be_local(name: str) -> bool:
 
 def can_be_global(name: str) -> bool:
     """Whether a user's constant can keep its name outside of all functions, where nothing else may have it."""
-    return can_be_local(name) and name not in LIBRARY_NAMES
+    of_floats = name[:-1] if name.endswith(("f", "l")) else name  # expf, expl
+    return can_be_local(name) and name not in LIBRARY_NAMES and of_floats not in LIBRARY_NAMES

@@ -54,6 +54,15 @@ def instead_of(value: Any) -> str:
     return "call it, with parentheses" if callable(value) and not isinstance(value, type) else ""
 
 
+def only_scalars(name: str, shape: Sequence[int]) -> tuple[str, str]:
+    """What is wrong with a tile as the condition of a function, and what to do about it."""
+    sides = [int(side) for side in shape]
+    return (
+        f"{name} takes a condition that is a scalar, not a tile of shape {sides}",
+        "reduce it first, with tl.min(x, axis)",
+    )
+
+
 def too_few_axes(element: Any, shape: Sequence[int]) -> tuple[str, str]:
     """What is wrong with an index that has more `:` than a value has axes, and what to do about it."""
     if not shape:

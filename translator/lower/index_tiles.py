@@ -28,6 +28,8 @@ def index_tile(
 ) -> tuple[Node, ...]:
     """The array of an index tile, with the shorter ways to have it; `whole` is all of it, where that is the only way."""
     axes = layout.array_axes()
+    if not axes:
+        return (IndexTile(name, "", whole, whole, ()),)
     if len(axes) != 1:
         return whole
     (axis,) = axes
@@ -126,6 +128,9 @@ def _count(uses: dict[str, Counter[str]], nodes: Iterable[Node], sign: int) -> N
         for address, name, index in USE.findall(text):
             if name in uses:
                 uses[name][OTHER if address else index] += sign
+            for inner in re.findall(r"[A-Za-z_]\w*", index):  # such as the index of this thread's only element
+                if inner in uses:
+                    uses[inner][OTHER] += sign
 
 
 def _written(nodes: Iterable[Node], chosen: dict[str, tuple[str, str]], own: str = "") -> tuple[Node, ...]:
