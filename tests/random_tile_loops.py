@@ -18,7 +18,7 @@ MOST_TRIPS = 40
 CARRIED = ("int32", "int64", "uint32", "float32", "float16", "int16")
 Step = Callable[[Writer], Value | None]
 STEPS: tuple[tuple[Step, int], ...] = (
-    (binary, 8), (with_number, 4), (unary, 3), (cast, 3), (reduction, 4), (reshaped, 2), (load, 5), (store, 2), (in_place, 1),
+    (binary, 8), (with_number, 4), (unary, 3), (cast, 3), (reduction, 4), (reshaped, 2), (load, 5), (store, 2), (in_place, 2),
     (atomic, 1), (special, 1), (called, 1), (advanced, 1), (hinted, 1), (wide_integers, 1), (chosen, 1), (spread, 1),
 )  # fmt: skip
 
@@ -181,7 +181,7 @@ def _opened(w: Writer, trips: int) -> str | None:
     )
     k = w.name("k")
     step = w.pick(1, 1, 2, 3, 16, 64)
-    start = w.pick(0, 0, 0, 1, 7, 16)
+    start = w.pick(0, 0, 0, 1, 7, 16, -8)
     stop = start + trips * step - (w.number(0, step - 1) if trips else w.number(0, 5))
     texts = [w.integer(x) if w.chance(0.45) else str(x) for x in (start, stop, step)]
     trip = k if (start, step) == (0, 1) else f"(({k} - {texts[0]}) // {texts[2]})"
@@ -201,9 +201,10 @@ def _opened(w: Writer, trips: int) -> str | None:
         trip, variable = f"(({texts[1]} - {k}) // {step})", replace(variable, low=start, high=max(stop, start))
     elif kind == "loaded":
         name = w.name("a")
-        w.arrays[name] = Array("int32", trips, trips)
+        wide = w.pick("int32", "int32", "int64")
+        w.arrays[name] = Array(wide, trips, trips)
         w.put(f"for {k} in range(tl.load({name}_ptr)):")
-        trip, variable = k, replace(variable, low=0, high=most - 1)
+        trip, variable = k, Value(k, wide, (), 0, most - 1)
     elif kind in ("while", "leave"):
         bound = f"{k} < {w.integer(trips) if trips != 1 else trips}"
         found = w.some(lambda v: v.shape == () and v.dtype in CARRIED and not v.rough)

@@ -176,11 +176,14 @@ def in_place(w: Writer) -> Value | None:
     base = f"{name}_ptr + pid * {size}"
     plain, other = _position(w, shape, plain=True) or "0", _position(w, shape) or "0"
     turned = f"{other} + {shift}" if shift else other
+    index = w.some(lambda v: v.shape == shape and v.dtype in ("int32", "int64") and 0 <= v.low and v.high < 2**30)
+    if index and shape and w.chance(0.5):  # gathered
+        other = f"{index.name} % {size}"
     if w.chance(0.3):
         pointer = w.name("p")
         w.put(f"{pointer} = {base}")
         base = pointer
-    first = w.let(f"tl.load({base} + {plain})", Value("", dtype, shape, low, high))
+    first = w.let(f"tl.load({base} + {w.pick(plain, other)})", Value("", dtype, shape, low, high))
     known, made = w.some(lambda v: v.shape == shape and not v.rough and v.name != first.name), f"{first.name}"
     if known and known.dtype in INTEGERS and not exact:
         made = f"{first.name} + {known.name}.to(tl.{dtype})"

@@ -157,6 +157,8 @@ def _load(w: Writer, m: Rows, rows: str, cols: str, row: str) -> Value:
         limit = "" if m.flat else f", mask=rows < {w.integer(m.rows)}, other=0"
         w.put(f"{w.name('i')} = tl.load({order}_ptr + {rows}{limit})")
         rows = f"i{w.count}"
+    else:
+        w.rows_of.append(name)
     other = w.pick("", ", other=0.0", ", other=0.0") if dtype in DIGITS else w.pick("", ", other=0")
     hint = f", {w.pick(*LOADS)}" if w.chance(0.1) else ""
     x = w.let(f"tl.load({_place(w, m, name, rows, cols)}, mask={inside}{other}{hint})", value)
@@ -229,8 +231,16 @@ def _store(w: Writer, m: Rows, row: str, cols: str, value: Value | None = None) 
     tolerance = (
         max(value.reach, 1e-3) * {"float16": 4e-3, "bfloat16": 3e-2}.get(value.dtype, 1e-4) if value.rough else 0.0
     )
-    name = w.name("o")
     length = max((m.rows - 1) * m.stride + m.columns, 1)
+    same = [name for name in w.rows_of if w.arrays[name].dtype == value.dtype and w.arrays[name].length == length]
+    if same and not value.rough and w.chance(0.3):  # in place
+        name = w.pick(*same)
+        w.rows_of.remove(name)
+        w.arrays[name].written = True
+        place = _place(w, m, name, row if m.flat else "rows", cols)
+        w.put(f"tl.store({place}, {value.name}, mask={_inside(w, m, cols)})")
+        return
+    name = w.name("o")
     w.arrays[name] = Array(
         value.dtype, length=length, skip=w.pick(0, 0, 0, 1), tolerance=tolerance, empty=True, written=True
     )

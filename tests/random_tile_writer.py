@@ -56,6 +56,9 @@ class Writer:
     helpers: dict[str, str] = field(default_factory=dict)
     trips: list[Trip] = field(default_factory=list)
     starts: list[int] = field(default_factory=lambda: [0])  # of what the loops around have made, in `values`
+    rows_of: list[str] = field(
+        default_factory=list
+    )  # matrices of which every row is read once, where it can be replaced
     stored: set[str] = field(default_factory=set)
     count: int = 0
     programs: int = 1
