@@ -103,7 +103,11 @@ HEADS = "*fp16:16, *fp16:16, *fp32:16, *i32:16, i32:16, i32:16, i32:16, '{}', 64
         (heads, HEADS.format("share"), 3),
         (kernels.product, PLAIN, 2),
         # Where warps do more than wait for products, a few programs along x do.
-        (computed.weights, "*fp16:16, *i8:16, *fp32:16, *fp16:16, i32:16, i32:16, i32:16, False, True, 64, 128, 32", 1),
+        (
+            computed.widened,
+            "*fp16:16, *i8:16, *fp32:16, *fp16:16, i32:16, i32:16, i32:16, False, True, False, 64, 128, 32",
+            1,
+        ),
         (more.rescaled, f"{USUAL}, {TILE}", 1),
         # The hardware gives the next program to whoever is done first, where some take longer.
         (heads, HEADS.format("place"), 0),

@@ -23,6 +23,7 @@ from .templates import environment
 from .wrap import wrap_code
 
 NAME = re.compile(r"[A-Za-z_]\w*")
+FIELD = re.compile(r"//   (\w+)")
 GROWS = re.compile(r"[-+*]")  # what only divides and compares stays within its type
 # The function's own words.
 OWN = frozenset(
@@ -48,12 +49,23 @@ def host_header(artifact: Artifact) -> str:
         environment()
         .get_template("host.h.j2")
         .render(
-            title=artifact.source.partition("\n\n")[0].partition("\n//\n")[0],
+            comment=_comment(artifact.source),
             headers=[*sorted(headers), "cuda_runtime.h"],
             signature="\n".join(wrap_code(_head(artifact), 0)),
         )
         + "\n"
     )
+
+
+def _comment(source: str) -> str:
+    """What a caller must know of the block at the top of a text: its title, and the fields about arguments and constants."""
+    title, _, fields = source.partition("\n\n")[0].partition("\n//\n")
+    lines, wanted = [*title.splitlines(), "//"], False
+    for line in fields.splitlines():
+        if match := FIELD.match(line):
+            wanted = match[1] in ("target", "arguments", "constexpr", "guards")
+        lines += [line] * wanted
+    return "\n".join(lines)
 
 
 def host_function(artifact: Artifact) -> str:

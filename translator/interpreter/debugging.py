@@ -53,6 +53,12 @@ def device_assert(a: Arguments) -> None:
         raise KernelFaultError(f"assertion failed at {user_line()}, program {program.memory.program}: {message}")
 
 
+def _expect_zero(a: Arguments) -> Tile:
+    x = as_tile(a["x"])
+    device_assert({"cond": x == 0, "mask": a["mask"], "msg": "expected 0"})
+    return x
+
+
 def _device_print(a: Arguments) -> None:
     """Triton's lines: one per element of a tile, or one per thread for a scalar and where there is nothing to show."""
     program = running.get()
@@ -107,6 +113,7 @@ HANDLERS: dict[str, Callable[[Arguments], Any]] = {
     "static_print": _static_print,
     "device_print": _device_print,
     "device_assert": device_assert,
+    "expect_zero": _expect_zero,
     "multiple_of": _pass_through,
     "max_contiguous": _pass_through,
     "max_constancy": _pass_through,
