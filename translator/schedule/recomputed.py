@@ -89,12 +89,10 @@ def choose_recomputed(
 
 def is_straight(kernel: Kernel) -> bool:
     """Whether a kernel loads, computes element by element and stores, and nothing repeats."""
-    for statement in statements(kernel.body):
-        value = statement.value if isinstance(statement, Assign) else None
-        loads = isinstance(value, Call) and value.op == "load"
-        if isinstance(statement, (For, While)) or not (value is None or loads or is_elementwise(value)):
-            return False
-    return True
+    values = [statement.value for statement in statements(kernel.body) if isinstance(statement, Assign)]
+    if any(isinstance(statement, (For, While)) for statement in statements(kernel.body)):
+        return False
+    return all(is_elementwise(value) or (isinstance(value, Call) and value.op == "load") for value in values)
 
 
 def needed_at_once(kernel: Kernel, facts: Facts, layouts: Mapping[Variable, Layout]) -> int:
