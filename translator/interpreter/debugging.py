@@ -17,7 +17,7 @@ from ..language.targets import LANES
 from .arguments import Arguments, constant, optional_tile
 from .places import user_line
 from .program import running
-from .tile import Tile, as_tile, broadcast, cast
+from .tile import Tile, as_tile, binary, broadcast, cast
 
 THREADS_PER_WARP = 32
 
@@ -55,7 +55,7 @@ def device_assert(a: Arguments) -> None:
 
 def _expect_zero(a: Arguments) -> Tile:
     x = as_tile(a["x"])
-    device_assert({"cond": x == 0, "mask": a["mask"], "msg": "expected 0"})
+    device_assert({"cond": binary("eq", x, 0), "mask": a["mask"], "msg": "expected 0"})
     return x
 
 
