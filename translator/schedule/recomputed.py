@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping, Set
 from dataclasses import field, replace
 
 from ..analysis.facts import Facts
+from ..analysis.structured import is_elementwise
 from ..frozen import frozen
 from ..ir.nodes import Assign, Call, CallFunction, Expr, For, Kernel, Statement, Use, Variable, While
 from ..ir.walk import assigned_variables, bodies, children, expressions, statements, subexpressions, used_variables
@@ -87,12 +88,15 @@ def choose_recomputed(
 
 
 def is_straight(kernel: Kernel) -> bool:
-    """Whether nothing repeats."""
-    return not any(isinstance(statement, (For, While)) for statement in statements(kernel.body))
+    """Whether a kernel loads, computes element by element and stores, and nothing repeats."""
+    values = [statement.value for statement in statements(kernel.body) if isinstance(statement, Assign)]
+    if any(isinstance(statement, (For, While)) for statement in statements(kernel.body)):
+        return False
+    return all(is_elementwise(value) or (isinstance(value, Call) and value.op == "load") for value in values)
 
 
 def needed_at_once(kernel: Kernel, facts: Facts, layouts: Mapping[Variable, Layout]) -> int:
-    """The registers of the tiles of a straight kernel in which no threads wait for each other.
+    """The registers that the tiles of a straight kernel take together.
 
     What follows element by element from what is loaded needs none there: the compiler computes it when it is stored.
     """
