@@ -10,6 +10,7 @@ import os
 from collections.abc import Callable
 from typing import Any
 
+from tilewright.diagnostics import LaunchError
 from tilewright.language.targets import GPUTarget
 from tilewright.runtime import driver
 from tilewright.runtime.arrays import HOST
@@ -35,6 +36,14 @@ class DeviceUtilities:
             name: int(driver.checked(library.cuDeviceGetAttribute(number, handle)))
             for name, number in PROPERTIES.items()
         }
+
+    def __getattr__(self, name: str) -> Any:
+        if name.endswith("_tma_descriptor"):
+            raise AttributeError(
+                f"driver.active.utils has no {name!r}, which Triton has taken out: pass a "
+                "triton.tools.tensor_descriptor.TensorDescriptor to the kernel"
+            )
+        raise AttributeError(f"driver.active.utils has no {name!r}")
 
 
 class ActiveDriver:
@@ -97,3 +106,19 @@ class ActiveDriver:
 
 
 ACTIVE = ActiveDriver()
+
+
+def set_active(driver: Any) -> None:
+    """Takes the driver that is active anyway; arrays decide where a kernel runs.
+
+    Raises:
+      LaunchError: for another one.
+    """
+    if driver is not ACTIVE:
+        raise LaunchError(
+            f"tilewright has one driver, not {type(driver).__name__}: arrays decide where a kernel runs, or TILEWRIGHT_MODE"
+        )
+
+
+def reset_active() -> None:
+    """Makes the driver active that is active anyway."""

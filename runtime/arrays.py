@@ -62,7 +62,10 @@ def describe(value: Any, name: str) -> Array | None:
         return _interface(value, value.__array_interface__, HOST, name)
     if hasattr(value, "data_ptr") and hasattr(value, "dtype"):
         dtype = _dtype(value.dtype, name)
-        return Array(int(value.data_ptr()), dtype, _device_of(value), _told_size(value, dtype, name), True, value)
+        address = value.data_ptr()
+        if not isinstance(address, int):
+            raise ArgumentKindError(f"argument {name} has the address {address!r}, which is no integer")
+        return Array(address, dtype, _device_of(value), _told_size(value, dtype, name), True, value)
     if hasattr(value, "__dlpack__"):
         return _dlpack(value, name)
     return None
@@ -149,8 +152,10 @@ def _jax(value: Any, name: str) -> Array | None:
 
 
 def _interface(value: Any, interface: dict[str, Any], device: int, name: str) -> Array:
-    address, read_only = interface["data"]
-    typestring = interface["typestr"][1:]
+    try:
+        (address, read_only), typestring = interface["data"], interface["typestr"][1:]
+    except (KeyError, TypeError, ValueError) as error:
+        raise ArgumentKindError(f"argument {name} has an array interface without data or typestr ({error})") from None
     dtype = _dtype(getattr(value, "dtype", _TYPESTRINGS.get(typestring, typestring)), name)
     size = _bytes(interface["shape"], interface.get("strides"), dtype, name)
     return Array(int(address), dtype, device, size, not read_only, value)
@@ -174,11 +179,15 @@ def _bytes(shape: Sequence[int], strides: Sequence[int] | None, dtype: DType, na
 
 
 def _told_size(value: Any, dtype: DType, name: str) -> int:
-    """Bytes of an array that has no interface but `data_ptr`, from its shape and strides if it has these."""
+    """Bytes of an array that has no interface but `data_ptr`, from its shape and strides if it has these.
+
+    Of one that runs backwards they are not known: libraries make such arrays to be read before the address that they tell.
+    """
     shape, stride = getattr(value, "shape", None), getattr(value, "stride", None)
     if not isinstance(shape, Sequence) or not callable(stride):
         return UNKNOWN
-    return _bytes(shape, [step * dtype.itemsize for step in stride()], dtype, name)
+    steps = [step * dtype.itemsize for step in stride()]
+    return _bytes(shape, steps, dtype, name) if all(step >= 0 for step in steps) else UNKNOWN
 
 
 def _device_of(value: Any) -> int:

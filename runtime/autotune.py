@@ -8,7 +8,6 @@ The interpreter and the checking run take the first config that can run: time me
 from __future__ import annotations
 
 import inspect
-import os
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -21,7 +20,9 @@ from tilewright.runtime.autotune_prepare import check_dropped, prepare
 from tilewright.runtime.autotune_store import Result, is_recording, loaded, record, stored_or_measured
 from tilewright.runtime.autotune_subject import Subject
 from tilewright.runtime.devices import devices_differ
+from tilewright.runtime.environment import is_on
 from tilewright.runtime.forks import ForkLock
+from tilewright.runtime.hooks import TUNING_HOOKS
 from tilewright.runtime.kernel_interface import parameters_below
 from tilewright.runtime.tracing import in_earnest, launches_nothing
 
@@ -201,16 +202,30 @@ class Autotuner(Measuring):
             self.cache[key] = next(iter(compiled))
         elif known in named:
             self.cache[key] = named[known or ""]
+            self._tell(key, is_known=True)
         elif subject is not None and self._keeps_results():
-            self.check_disk_cache(key, configs, lambda: self._measure(key, configs, args, kwargs, place))
+            is_known = self.check_disk_cache(key, configs, lambda: self._measure(key, configs, args, kwargs, place))
+            self._tell(key, is_known)
         else:
             self._measure(key, configs, args, kwargs, place)
             if subject is not None:
                 record(self._result(key, subject))
+            self._tell(key, is_known=False)
+
+    def _tell(self, key: Any, is_known: bool) -> None:
+        """Calls those who listen to tunings, after one that was measured or found on the disk."""
+        fn = self.fn
+        while TUNING_HOOKS and not inspect.isfunction(fn.fn):
+            fn = fn.fn
+        for listener in TUNING_HOOKS:
+            listener(
+                fn=fn, key=key, best_config=self.cache[key], configs_timings=getattr(self, "configs_timings", {}),
+                duration=None if is_known else self.bench_time, cache_hit=is_known,
+            )  # fmt: skip
 
     def _keeps_results(self) -> bool:
         """By default, unless code of the user takes part in the measurement: its effects would be missed."""
-        if os.environ.get("TRITON_CACHE_AUTOTUNING", "1") in ("", "0"):
+        if not is_on("TRITON_CACHE_AUTOTUNING", default=True):
             return False
         if self.cache_results is not None:
             return self.cache_results

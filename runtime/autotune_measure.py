@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable
 from typing import Any
@@ -14,6 +13,7 @@ from tilewright.runtime.autotune_prepare import EXPECTED, check_dropped, prepare
 from tilewright.runtime.autotune_state import Restore, keep, set_to_zero
 from tilewright.runtime.autotune_timing import QUANTILES, Trial, time_in_turns
 from tilewright.runtime.compiled import CompiledKernel
+from tilewright.runtime.environment import is_on
 from tilewright.runtime.forks import ForkLock
 from tilewright.runtime.kernel_interface import KernelInterface
 from tilewright.runtime.testing_clock import clock_of
@@ -82,7 +82,7 @@ class Measuring(KernelInterface):
         self.configs_timings = {config: timings.get(config, NEVER) for config in configs}
         self.dropped = {config: reason(error) for config, error in dropped.items()}
         self.bench_time = time.perf_counter() - start
-        if os.environ.get("TRITON_PRINT_AUTOTUNING", "0") not in ("", "0"):
+        if is_on("TRITON_PRINT_AUTOTUNING"):
             print(
                 f"Triton autotuning for function {self.__name__},\nwith key as {key},\nfinished after "
                 f"{self.bench_time:.2f}s,\nbest config selected: {self.cache[key]};",

@@ -16,6 +16,7 @@ from typing import Any
 from tilewright.artifact import Artifact
 from tilewright.frozen import frozen
 from tilewright.runtime import store
+from tilewright.runtime.environment import ALWAYS_COMPILE, is_on
 from tilewright.runtime.folders import BOUND, bound_bytes, cache_folder
 from tilewright.runtime.log import log, reason
 from tilewright.runtime.nvrtc import Cubin, compile_text, version
@@ -77,7 +78,7 @@ def _make(key: str, parts: dict[str, str], artifact: Artifact, target: str) -> C
 
 
 def _read(key: str) -> Cubin | None:
-    found = store.read(root(), key)
+    found = None if is_on(ALWAYS_COMPILE) else store.read(root(), key)
     if found is None:
         return None
     facts, files = found

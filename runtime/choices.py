@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import fields
 from typing import Any
 
@@ -16,22 +16,23 @@ from tilewright.diagnostics import (
     OptionError,
     OutOfResources,
     TilewrightError,
+    UnknownArgumentError,
 )
 from tilewright.language.constexpr import plain, unwrap
+from tilewright.language.hints import shown as in_words
 from tilewright.runtime import driver
 from tilewright.runtime.arrays import HOST, NOWHERE
 from tilewright.runtime.devices import current_device
+from tilewright.runtime.environment import is_on
 from tilewright.runtime.specialise import Call
 from tilewright.schedule.targets import find_target
 
 MODES = ("gpu", "cpu", "check", "interpret")
 OPTION_NAMES = frozenset(field.name for field in fields(Options))
-# Options of Triton's that change nothing here: device libraries are CUDA's own and flush nothing to zero, a warp has 32
-# threads, and no PTX of others is taken.
-WITHOUT_EFFECT = frozenset(
-    ("extern_libs", "warp_size", "sanitize_overflow", "instrumentation_mode", "enable_reflect_ftz", "ir_override")
-)
-ACCEPTED = OPTION_NAMES | WITHOUT_EFFECT | {"stream", "arch"}
+# Options of Triton's that change nothing here: device libraries are CUDA's own and flush nothing to zero, and a warp has 32
+# threads.
+WITHOUT_EFFECT = frozenset(("extern_libs", "warp_size", "instrumentation_mode", "enable_reflect_ftz"))
+ACCEPTED = OPTION_NAMES | WITHOUT_EFFECT | {"stream", "arch", "ir_override"}
 HOST_TARGET = "sm_90a"
 MOST_REGISTERS = 255  # that a thread can have
 
@@ -48,24 +49,32 @@ def make_options(given: dict[str, Any], debug: bool | None = None) -> Options:
     values = {name: plain(getattr(value, "value", value)) for name, value in given.items()}
     if debug:
         values.setdefault("debug", True)
-    if os.environ.get("TRITON_DEBUG", "0") not in ("", "0"):
-        values.setdefault("debug", True)
+    if is_on("TRITON_DEBUG"):
+        values["debug"] = True  # as in Triton, also where a launch says debug=False
     if os.environ.get("TRITON_F32_DEFAULT"):
         values.setdefault("default_dot_input_precision", os.environ["TRITON_F32_DEFAULT"])
+    if not is_on("TRITON_DEFAULT_FP_FUSION", default=True):
+        values.setdefault("enable_fp_fusion", False)
     options = Options(**values)
     check_options(options)
     return options
 
 
-def check_arch(arch: Any) -> None:
-    """Takes Triton's option `arch` while it names nothing.
+def check_unset(given: dict[str, Any]) -> None:
+    """Takes Triton's options `arch` and `ir_override` while they name nothing.
 
     Raises:
-      LaunchError: for an architecture, which kernels here do not choose one by one.
+      LaunchError: for an architecture, which kernels here do not choose one by one, or for a file with another kernel.
     """
-    if unwrap(arch) is not None:
+    arch, file = unwrap(given.get("arch")), unwrap(given.get("ir_override"))
+    if arch is not None:
         raise LaunchError(
             f"a launch cannot choose its architecture (arch={arch!r}): TILEWRIGHT_ARCH does, for all kernels"
+        )
+    if file is not None:
+        raise LaunchError(
+            f"ir_override={file!r} would have Triton run a file of its intermediate forms in place of the kernel; there are "
+            "none here: change the kernel's Python"
         )
 
 
@@ -88,13 +97,13 @@ def check_options(options: Options) -> None:
         raise OutOfResources(options.num_warps * 32, 1024, "threads")
 
 
-def unrecognised(name: str, known: Iterable[str]) -> KeyError:
+def unrecognised(name: str, known: Iterable[str]) -> UnknownArgumentError:
     """Triton's error for a keyword that neither the kernel nor the options have."""
     import difflib
 
     close = difflib.get_close_matches(name.lower(), list(known), n=1)
     hint = f"; did you mean {close[0]}?" if close else ""
-    return KeyError(f"Keyword argument {name} was specified but unrecognised{hint}")
+    return UnknownArgumentError(f"Keyword argument {name} was specified but unrecognised{hint}")
 
 
 def grid_sizes(grid: Any, bound: dict[str, Any]) -> tuple[int, int, int]:
@@ -103,13 +112,13 @@ def grid_sizes(grid: Any, bound: dict[str, Any]) -> tuple[int, int, int]:
     Raises:
       GridError: when the grid is not one to three non-negative integers.
     """
-    shown = grid(bound) if callable(grid) else grid
+    shown = _called(grid, bound) if callable(grid) else grid
     sizes = tuple(shown) if isinstance(shown, (tuple, list)) else (shown,)
     try:
         numbers = [int(size.__index__()) for size in sizes]
     except (AttributeError, TypeError):  # of arrays only those of one number are indices
         raise GridError(
-            f"the grid must be integers, got {shown!r}; divide with triton.cdiv, which gives an integer"
+            f"the grid must be integers, got {in_words(shown)}; divide with triton.cdiv, which gives an integer"
         ) from None
     if not 1 <= len(numbers) <= 3 or any(number < 0 for number in numbers):
         raise GridError(f"the grid must be one to three non-negative integers, got {shown!r}")
@@ -119,6 +128,16 @@ def grid_sizes(grid: Any, bound: dict[str, Any]) -> tuple[int, int, int]:
             raise GridError(f"the grid's axis {axis} has {number} programs; the hardware takes {limit}")
     x, y, z = (*numbers, *(1,) * (3 - len(numbers)))
     return x, y, z
+
+
+def _called(grid: Callable[..., Any], bound: dict[str, Any]) -> Any:
+    """What a grid that is a function gives for the launch's arguments."""
+    try:
+        return grid(bound)
+    except TypeError as error:
+        if error.__traceback__ is not None and error.__traceback__.tb_next is not None:
+            raise  # from inside of it
+        raise GridError(f"the grid is a function of the dict of all arguments, as lambda meta: (…,): {error}") from None
 
 
 def check_can_wait(options: Options, sizes: tuple[int, int, int]) -> None:
@@ -159,7 +178,7 @@ def wanted_mode() -> str:
       LaunchError: for an unknown one.
     """
     wanted = os.environ.get("TILEWRIGHT_MODE", "")
-    if os.environ.get("TRITON_INTERPRET", "0") not in ("", "0") and not wanted:
+    if is_on("TRITON_INTERPRET") and not wanted:
         wanted = "interpret"
     if wanted and wanted not in MODES:
         raise LaunchError(f"TILEWRIGHT_MODE is {wanted!r}; it must be one of {', '.join(MODES)}")

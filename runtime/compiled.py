@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from pathlib import Path
 from types import FunctionType
@@ -20,8 +21,9 @@ from tilewright.runtime.arrays import UNKNOWN
 from tilewright.runtime.assembly import Assembly
 from tilewright.runtime.choices import check_can_wait
 from tilewright.runtime.fast_text import hold
-from tilewright.runtime.hooks import LAUNCH_HOOKS, LaunchMetadata
+from tilewright.runtime.hooks import LAUNCH_HOOKS, LOAD_HOOKS, LaunchMetadata
 from tilewright.runtime.host_expressions import condition
+from tilewright.runtime.specialisations import Specialisation
 from tilewright.runtime.specialise import Call
 from tilewright.runtime.tensor_maps import integer_places
 from tilewright.runtime.tracing import RecordedLaunch, recording
@@ -46,11 +48,11 @@ class Metadata(Options):
 
 @frozen
 class Origin:
-    """The function that a compiled kernel was made from, the arguments of its specialisation, and their key."""
+    """The function that a compiled kernel was made from, what it was specialised to, and the key of that."""
 
     function: JITFunction
+    arguments: tuple[Argument, ...]
     key: tuple[Any, ...]
-    arguments: tuple[Argument, ...] = ()
 
 
 class CompiledKernel:
@@ -75,9 +77,12 @@ class CompiledKernel:
             **asdict(options), name=self.name, target=artifact.target, hash=digest,
             shared=artifact.shared_bytes + artifact.static_shared_bytes,
         )  # fmt: skip
-        self._options = options
+        self.specialisation = Specialisation(
+            origin.function, origin.arguments, options, "cuda" if mode == "gpu" else "cpu", artifact.target
+        )
         self.is_new = True  # until a launch has told those who asked
         self._cubin: Cubin | None = None
+        self._is_built = False  # the CPU's library
         self._fast: FastPath | None = None
         self.launcher: Launcher | None = None
         conditions = launch_conditions(artifact) if options.guards else ()
@@ -99,8 +104,17 @@ class CompiledKernel:
 
         cubin = compiled(self.artifact, device_target(self.device).name)
         self._cubin = cubin
-        self.launcher = Launcher(self.artifact, load(cubin, self.artifact, self.device), self.device)
+        with self._loading():
+            self.launcher = Launcher(self.artifact, load(cubin, self.artifact, self.device), self.device)
         return cubin.code
+
+    @contextlib.contextmanager
+    def _loading(self) -> Iterator[None]:
+        """Calls the hooks around the loading of machine code."""
+        about: tuple[Any, ...] = (self.name, {}, self.metadata.hash)  # no files
+        LOAD_HOOKS.begin(None, None, *about)
+        yield
+        LOAD_HOOKS.end(None, self.function, *about)
 
     def export(self, path: str | Path, header: str | Path = "", name: str = "") -> None:
         """Writes this specialisation for C++: its text with the function that launches it, and the declaration of that.
@@ -118,7 +132,9 @@ class CompiledKernel:
         artifact = self.artifact
         if name:
             target = find_target(artifact.target)
-            artifact = translate(self._origin.function, self._origin.arguments, self._options, target, name)
+            artifact = translate(
+                self._origin.function, self._origin.arguments, self.specialisation.options, target, name
+            )
         Path(path).write_text(with_host_function(artifact).source, encoding="utf-8", newline="\n")
         if header:
             Path(header).write_text(host_header(artifact), encoding="utf-8", newline="\n")
@@ -134,6 +150,16 @@ class CompiledKernel:
         """Bytes of registers that are kept in memory, per thread."""
         cubin = self._machine_code()
         return cubin.spill_bytes if cubin else 0
+
+    @property
+    def hash(self) -> str:
+        """A digest of the text."""
+        return self.metadata.hash
+
+    @property
+    def function(self) -> int | None:
+        """The driver's handle of the kernel; None where it does not run on a GPU."""
+        return self.launcher.function if self.launcher is not None else None
 
     def _machine_code(self) -> Cubin | None:
         from tilewright.runtime import nvrtc
@@ -155,7 +181,7 @@ class CompiledKernel:
         return hold(self._fast.function, () if grid is None else grid)
 
     def launch_checked(self, *args: Any, grid: Any, stream: Any = None, **kwargs: Any) -> CompiledKernel:
-        """Launches this specialisation on all arguments of the kernel.
+        """Launches this specialisation on all arguments of the kernel, or on those that are no compile-time values.
 
         Raises:
           ArgumentKindError: when they need another one.
@@ -163,6 +189,7 @@ class CompiledKernel:
         from tilewright.runtime.choices import grid_sizes
 
         function = self._origin.function
+        args = self._completed(args) if not kwargs else args
         call = function.call_of(args, kwargs)
         if call.key != self._origin.key or not self.fits(call):
             raise ArgumentKindError(
@@ -174,6 +201,15 @@ class CompiledKernel:
         if 0 not in sizes:
             self.launch(sizes, call, stream)
         return self
+
+    def _completed(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        """All arguments, where the compile-time ones were left out: their values are known here."""
+        function = self._origin.function
+        if len(args) != len(function.params) - len(function.constexprs):
+            return args
+        given = iter(args)
+        known = zip(function.params, self._origin.arguments, strict=True)
+        return tuple(getattr(one, "value", None) if p.is_constexpr else next(given) for p, one in known)
 
     def fits(self, call: Call) -> bool:
         """Whether the text is right for the values of a call, as its guards say."""
@@ -214,11 +250,9 @@ class CompiledKernel:
             self._start(grid, call, stream)
             return
         metadata = self._launch_metadata(grid, call, stream)
-        for hook in LAUNCH_HOOKS.enter:
-            hook(metadata)
+        LAUNCH_HOOKS.begin(metadata)
         self._start(grid, call, stream)
-        for hook in LAUNCH_HOOKS.exit:
-            hook(metadata)
+        LAUNCH_HOOKS.end(metadata)
 
     def _launch_metadata(self, grid: tuple[int, int, int], call: Call, stream: Any) -> LaunchMetadata:
         own = {"name": self.name, "grid": grid, "stream": self._stream(stream, call) if self.mode == "gpu" else 0}
@@ -241,8 +275,12 @@ class CompiledKernel:
         check_can_wait(self.metadata, grid)
         if self.mode == "check":
             self._check(grid, call)
-        else:
-            self._cpu.run(self.artifact, grid, call.values)
+            return
+        if LOAD_HOOKS and not self._is_built:
+            with self._loading():
+                self.finish()
+        self._is_built = True
+        self._cpu.run(self.artifact, grid, call.values)
 
     def _check_writable(self, call: Call) -> None:
         for name, array in call.arrays:

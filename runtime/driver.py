@@ -26,11 +26,13 @@ NOT_INITIALIZED = 3
 
 
 def __getattr__(name: str) -> Any:
-    """`active`, as programs know it from Triton's module of this name."""
-    if name == "active":
-        from tilewright.runtime.active import ACTIVE
+    """What programs know from Triton's module of this name and from the object that takes its place there."""
+    if name == "driver":
+        return sys.modules[__name__]
+    if name in ("active", "default", "set_active", "reset_active"):
+        from tilewright.runtime import active
 
-        return ACTIVE
+        return active.ACTIVE if name in ("active", "default") else getattr(active, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from tilewright.kernel_function import KernelParameter
-from tilewright.runtime.choices import ACCEPTED
+from tilewright.runtime.choices import ACCEPTED, unrecognised
 from tilewright.runtime.driver import stream_source
 from tilewright.runtime.fast_text import MISSING, PREFIX, Writer, in_c
 from tilewright.runtime.ready import changes, make_ready
@@ -110,14 +110,22 @@ class FastPath:
             name = parameter.name
             return parameter.variadic or name.startswith(PREFIX) or (name in ACCEPTED and not parameter.is_constexpr)
 
-        return "stream" not in self._names and not any(clashes(parameter) for parameter in self.kernel.params)
+        is_watched = bool(self.kernel.pre_run_hooks) and self._only is None
+        return (
+            not is_watched
+            and "stream" not in self._names
+            and not any(clashes(parameter) for parameter in self.kernel.params)
+        )
 
-    def _launch(self, *args: Any, **kwargs: Any) -> Any:
-        return self.kernel.launch(*args, **kwargs) if self._only is None else self._only.launch_checked(*args, **kwargs)
+    def _launch(self, grid: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if "grid" in kwargs:
+            raise unrecognised("grid", ())
+        launch = self.kernel.launch if self._only is None else self._only.launch_checked
+        return launch(*args, grid=grid, **kwargs)
 
     @untraced
     def _long_way(self, grid: Any, /, *args: Any, **kwargs: Any) -> Any:
-        return self._launch(*args, grid=grid, **kwargs)
+        return self._launch(grid, args, kwargs)
 
     @untraced
     def _first(self, grid: Any, /, *args: Any, **kwargs: Any) -> Any:
@@ -129,14 +137,14 @@ class FastPath:
             self._written[types] = self._write(types)
         function = self._written[types]
         if function is None:
-            return self._launch(*args, grid=grid, **kwargs)
+            return self._launch(grid, args, kwargs)
         self.function = function
         return function(grid, *args, **kwargs)
 
     def other(self, grid: Any, arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:
         """A call whose types are not those of the written function, or that is not right."""
         if len(arguments) > len(self._names):
-            return self._launch(*arguments, grid=grid, **options)
+            return self._launch(grid, arguments, options)
         given = {n: value for n, value in zip(self._names, arguments, strict=True) if value is not MISSING}
         return self._first(grid, **given, **options)
 
@@ -149,7 +157,7 @@ class FastPath:
 
     def missed(self, key: Any, entry: Prepared | None, grid: Any, options: Any, arguments: Any, writer: Writer) -> Any:
         """The long way for a call that the written function did not find, which it will find the next time."""
-        compiled = self._launch(*arguments, grid=grid, **options)
+        compiled = self._launch(grid, arguments, options)
         if key is not None and compiled is not None and compiled.launcher is not None:
             prepared = Prepared(compiled, compiled.launcher, writer)
             if entry is None:

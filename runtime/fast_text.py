@@ -21,7 +21,7 @@ from tilewright.runtime.arrays import _device_of
 from tilewright.runtime.exchange import exchange
 from tilewright.runtime.hooks import LAUNCH_HOOKS
 from tilewright.runtime.ready import STREAM, changes
-from tilewright.runtime.specialise import annotated_type
+from tilewright.runtime.specialise import Watched, annotated_type, watched
 
 try:
     quick_launch: Any = importlib.import_module("tilewright.runtime.quick_launch")
@@ -36,7 +36,9 @@ if TYPE_CHECKING:
 
 MISSING: Any = type("Missing", (), {"__repr__": lambda self: "missing"})()
 # Read at every launch.
-ENVIRONMENT = ("TILEWRIGHT_MODE", "TILEWRIGHT_ARCH", "TRITON_INTERPRET", "TRITON_DEBUG", "TRITON_F32_DEFAULT")
+ENVIRONMENT = (
+    "TILEWRIGHT_MODE", "TILEWRIGHT_ARCH", "TRITON_INTERPRET", "TRITON_DEBUG", "TRITON_F32_DEFAULT", "TRITON_DEFAULT_FP_FUSION",
+)  # fmt: skip
 HELD_OTHERWISE = (
     "jax",
     "jaxlib",
@@ -99,19 +101,19 @@ class Writer:
             return True
         if parameter.is_constexpr:
             return self._constant(name, kind)
-        general = self._kernel.is_general(parameter)
+        seen = watched(parameter)
         annotated = annotated_type(parameter.annotation)
         self.runtime.append(number)
         if kind is int or kind is bool or kind is float:
-            return self._number(parameter, kind, annotated, general)
+            return self._number(parameter, kind, annotated, seen)
         library = kind.__module__.partition(".")[0]
         self.libraries.add(library)
         if library == "torch" and hasattr(kind, "data_ptr"):
             if kind.__name__ == "FakeTensor":  # has no memory
                 return False
-            self._tensor(parameter, kind, general)
+            self._tensor(parameter, kind, not seen.divisible)
         elif hasattr(kind, "__cuda_array_interface__") and library not in HELD_OTHERWISE:
-            self._looked_at(parameter, "look", general)
+            self._looked_at(parameter, "look", not seen.divisible)
         else:
             return False
         return True
@@ -163,7 +165,7 @@ class Writer:
         self._changing.append(value)
         self.changing.append(number)
 
-    def _number(self, parameter: KernelParameter, kind: type, annotated: DType | None, general: bool) -> bool:
+    def _number(self, parameter: KernelParameter, kind: type, annotated: DType | None, seen: Watched) -> bool:
         name, is_int = parameter.name, annotated is not None and annotated.is_int() and not annotated.is_bool()
         if kind is not int and is_int:
             return False
@@ -177,11 +179,12 @@ class Writer:
         if kind is not int:
             return True
         if annotated is not None:
-            if is_int and not general:
+            if is_int and seen.divisible:
                 self._class.append(f"not {name} & 15")
             return True
-        inside = "0" if general else f"({name} == 1 or {name} & 15 and 3 or 2)"
-        self._class.append(f"{inside} if {INT32.format(name=name)} else {PREFIX}wide({name}, {general})")
+        divisible = f"{name} & 15 and 3 or 2" if seen.divisible else "3"
+        inside = f"({name} == 1 or {divisible})" if seen.one else "0"
+        self._class.append(f"{inside} if {INT32.format(name=name)} else {PREFIX}wide({name}, {not seen.divisible})")
         return True
 
     def function(self) -> Callable[..., Any]:

@@ -16,13 +16,15 @@ DEFAULT_BOUND_MB = 1024
 
 
 def cache_folder() -> Path:
-    """$TILEWRIGHT_CACHE_DIR, or `tilewright` in the user's cache folder; a temporary one where that cannot be written.
+    """$TILEWRIGHT_CACHE_DIR, or `tilewright` in $TRITON_CACHE_DIR or the user's cache folder.
 
+    Where that cannot be written it is a temporary one.
     What lies there is executed: a folder that others may write to is not used itself, but a private one in it.
     """
     wanted = os.environ.get("TILEWRIGHT_CACHE_DIR")
     home = os.path.expanduser("~")  # stays "~" for a user without one
-    shared = os.environ.get("XDG_CACHE_HOME") or os.path.join(tempfile.gettempdir() if home == "~" else home, ".cache")
+    own_cache = os.path.join(tempfile.gettempdir() if home == "~" else home, ".cache")
+    shared = os.environ.get("TRITON_CACHE_DIR") or os.environ.get("XDG_CACHE_HOME") or own_cache
     folder = Path(wanted) if wanted else Path(shared) / "tilewright"
     own = f"tilewright-{os.getuid()}" if hasattr(os, "getuid") else "tilewright"
     for choice in (folder, folder / own, Path(tempfile.gettempdir()) / own):

@@ -1,4 +1,4 @@
-"""What callers have called around every launch, and after every compilation for one."""
+"""What callers have called around every launch, every loading and every compilation, and after every tuning."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from tilewright.frozen import frozen
 
-Hook = Callable[["LaunchMetadata"], Any]
+Hook = Callable[..., Any]
 
 
 class LaunchMetadata:
@@ -22,8 +22,11 @@ class LaunchMetadata:
         return dict(self.data)
 
 
-class LaunchHooks:
-    """Functions to call before and after every launch, in the order in which they were added; false without any."""
+class Hooks:
+    """Functions to call before something, in the order in which they were added, and after it; false without any.
+
+    Those after it are called in the opposite order, so that what one began it ends inside of what others began before.
+    """
 
     def __init__(self) -> None:
         """No hooks."""
@@ -32,6 +35,16 @@ class LaunchHooks:
 
     def __bool__(self) -> bool:
         return bool(self.enter or self.exit)
+
+    def begin(self, *told: Any) -> None:
+        """Calls those before."""
+        for hook in self.enter:
+            hook(*told)
+
+    def end(self, *told: Any) -> None:
+        """Calls those after."""
+        for hook in reversed(self.exit):
+            hook(*told)
 
 
 @frozen
@@ -43,7 +56,8 @@ class JitFunctionInfo:
     jit_function: Any
 
 
-LAUNCH_HOOKS = LaunchHooks()
-COMPILE_HOOKS: list[
-    Callable[..., Any]
-] = []  # called with names: fn, key, repr, compile, is_manual_warmup, already_compiled
+LAUNCH_HOOKS = Hooks()  # called with a LaunchMetadata
+LOAD_HOOKS = Hooks()  # called with module, function, name, files by name, hash; the first two are None before
+# Called with names: fn, key, repr, compile, is_manual_warmup, already_compiled. A true answer before leaves the launch out.
+COMPILE_HOOKS = Hooks()
+TUNING_HOOKS: list[Hook] = []  # called with names: fn, key, best_config, configs_timings, duration, cache_hit

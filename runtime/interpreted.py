@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -25,16 +24,13 @@ def interpret(
     grid: tuple[int, int, int],
     bound: dict[str, Any],
     options: Options,
-    unspecialised: Sequence[str | int] = (),
 ) -> None:
-    """Runs a launch in the interpreter; integers of 1 are compile-time values, but for parameters in `unspecialised`."""
-    values, buffers = prepare(function, bound, unspecialised)
+    """Runs a launch in the interpreter; integers of 1 are compile-time values, but for parameters without specialisation."""
+    values, buffers = prepare(function, bound)
     run(function, grid, values, buffers, options)
 
 
-def prepare(
-    function: KernelFunction, bound: dict[str, Any], unspecialised: Sequence[str | int] = ()
-) -> tuple[dict[str, Any], list[Buffer]]:
+def prepare(function: KernelFunction, bound: dict[str, Any]) -> tuple[dict[str, Any], list[Buffer]]:
     """Tiles, scalars and compile-time values by parameter name, and the arrays' memory."""
     buffers: list[Buffer] = []
     values: dict[str, Any] = {}
@@ -43,8 +39,7 @@ def prepare(
         if parameter.is_constexpr:
             values[parameter.name] = constexpr(plain(unwrap(value))) if unwrap(value) is not None else None
         else:
-            general = parameter.name in unspecialised or parameter.num in unspecialised
-            values[parameter.name] = _value(parameter, parameter.name, value, general, buffers)
+            values[parameter.name] = _value(parameter, parameter.name, value, parameter.do_not_specialize, buffers)
     return values, buffers
 
 

@@ -6,46 +6,46 @@ the host's compiler, or in the Python interpreter. `TILEWRIGHT_MODE` overrides t
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import inspect
+import weakref
 from collections.abc import Callable
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any
 
 from tilewright.artifact import Argument, Artifact, Options, Target
-from tilewright.diagnostics import ArgumentKindError, LaunchError
+from tilewright.diagnostics import ArgumentKindError, LaunchError, MissingArgumentError
 from tilewright.host import constexpr_function
-from tilewright.kernel_function import KernelFunction, KernelParameter
+from tilewright.kernel_function import KernelFunction
 from tilewright.runtime.arrays import HOST, NOWHERE
+from tilewright.runtime.async_compile import FutureKernel, active_mode
 from tilewright.runtime.choices import (
     ACCEPTED,
     OPTION_NAMES,
-    check_arch,
     check_can_wait,
+    check_unset,
     choose_mode,
     device_of,
-    device_target,
     grid_sizes,
     make_options,
     target_of,
     unrecognised,
     wanted_mode,
 )
-from tilewright.runtime.compiled import CompiledKernel, Origin
+from tilewright.runtime.compilations import Compilations
+from tilewright.runtime.compiled import CompiledKernel
+from tilewright.runtime.devices import current_device
 from tilewright.runtime.fast_path import FastPath, untraced
 from tilewright.runtime.fast_text import hold
-from tilewright.runtime.forks import ForkLock, preparing
-from tilewright.runtime.hooks import COMPILE_HOOKS, JitFunctionInfo
-from tilewright.runtime.kernel_interface import KernelInterface
-from tilewright.runtime.log import log, reason
+from tilewright.runtime.forks import preparing
+from tilewright.runtime.hooks import COMPILE_HOOKS, Hook
+from tilewright.runtime.kernel_interface import KernelInterface, QuickLaunches
 from tilewright.runtime.mock_tensor import MockTensor
-from tilewright.runtime.nvrtc import load_ahead
 from tilewright.runtime.reinterpreted import TensorWrapper, reinterpret
 from tilewright.runtime.signature import parse_signature
-from tilewright.runtime.specialise import Call, describe_argument, key_of, specialise
+from tilewright.runtime.specialisations import DeviceCaches, Specialisation, read
+from tilewright.runtime.specialise import Call, specialise
 from tilewright.runtime.tracing import launches_nothing, opaque
-from tilewright.runtime.translations import translated
 from tilewright.schedule.targets import find_target
 
 __all__ = [
@@ -53,7 +53,11 @@ __all__ = [
 ]  # fmt: skip
 
 
-class JITFunction(KernelInterface, KernelFunction):
+Launched = CompiledKernel | FutureKernel | None  # the last one from the interpreter
+_KERNELS: weakref.WeakSet[JITFunction] = weakref.WeakSet()
+
+
+class JITFunction(KernelInterface, KernelFunction, metaclass=QuickLaunches):
     """A kernel. Index it with a grid and call it; see the module docstring."""
 
     def __init__(
@@ -72,15 +76,21 @@ class JITFunction(KernelInterface, KernelFunction):
         super().__init__(fn, source)
         self.do_not_specialize = tuple(do_not_specialize or ())
         self.do_not_specialize_on_alignment = tuple(do_not_specialize_on_alignment or ())
-        self.unspecialised = (*self.do_not_specialize, *self.do_not_specialize_on_alignment)
+        self.params = [
+            replace(
+                p,
+                do_not_specialize=not {p.name, p.num}.isdisjoint(self.do_not_specialize),
+                do_not_specialize_on_alignment=not {p.name, p.num}.isdisjoint(self.do_not_specialize_on_alignment),
+            )
+            for p in self.params
+        ]
         self.version, self.debug, self.noinline, self.launch_metadata = version, debug, noinline, launch_metadata
         self._called = repr
-        self._signature = inspect.signature(fn)
-        self._compiled: dict[Any, CompiledKernel] = {}
-        self._lock = ForkLock()
-        self._known: list[dict[str, Any]] = []  # what was compiled, for the log
-        self._compiling: dict[Any, ForkLock] = {}
+        self.signature = inspect.signature(fn)
+        self.compilations = Compilations(self)
+        self.pre_run_hooks: list[Hook] = []
         self._fast = FastPath(self)
+        _KERNELS.add(self)
 
     def __reduce__(self) -> str:
         """Other processes find a kernel where this one did: in its module."""
@@ -88,22 +98,39 @@ class JITFunction(KernelInterface, KernelFunction):
 
     def _unsafe_update_src(self, source: str) -> None:
         super()._unsafe_update_src(source)
+        for kernel in _KERNELS:  # which may take this one as a compile-time value
+            kernel._fast = FastPath(kernel)
+
+    def add_pre_run_hook(self, hook: Hook) -> None:
+        """Has `hook` called with the arguments of every launch before it, and of every warmup."""
+        self.pre_run_hooks.append(hook)
+        self._fast = FastPath(self)
+
+    @property
+    def constexprs(self) -> list[int]:
+        """The numbers of the compile-time parameters."""
+        return [parameter.num for parameter in self.params if parameter.is_constexpr]
+
+    @property
+    def device_caches(self) -> DeviceCaches:
+        """What is compiled, by device: `kernel.device_caches[0][0]` has the specialisations by their keys."""
+        return DeviceCaches(self)
+
+    def forget(self, device: int | None = None) -> None:
+        """Forgets what is compiled for a device, or for all; the next launch finds it on the disk, or compiles it."""
+        self.compilations.forget(device)
         self._fast = FastPath(self)
 
     @property
     def cache_key(self) -> str:
-        """A digest of the kernel's text and of the kernels and numbers that it uses."""
+        """A digest of the kernel's text, of the line where it stands, and of the kernels and numbers that it uses."""
         from tilewright.runtime.autotune_subject import source_digest
 
-        return source_digest(self)
+        return hashlib.sha256(f"{source_digest(self)}:{self.first_line}".encode()).hexdigest()
 
     def repr(self, specialization: Any) -> str:
         """What tools call the kernel: what the function `repr` of the decorator says, or its module and name."""
         return self._called(specialization) if self._called else f"{self.__module__}.{self.fn.__qualname__}"
-
-    def is_general(self, parameter: KernelParameter) -> bool:
-        """Whether values of a parameter are not told apart by alignment or divisibility."""
-        return parameter.name in self.unspecialised or parameter.num in self.unspecialised
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Calls the function from a kernel that the interpreter runs.
@@ -127,61 +154,74 @@ class JITFunction(KernelInterface, KernelFunction):
         return hold(self._fast.function, () if grid is None else grid)
 
     @untraced
-    def run(self, *args: Any, grid: Any, warmup: bool = False, **kwargs: Any) -> CompiledKernel | None:
+    def run(self, *args: Any, grid: Any, warmup: bool = False, **kwargs: Any) -> Launched:
         """Launches (or with `warmup` only compiles); returns the compiled kernel, None in the interpreter."""
         if warmup:
             return self.launch(*args, grid=grid, warmup=True, **kwargs)
         found: CompiledKernel | None = self._fast.function(grid, *args, **kwargs)
         return found
 
-    def launch(self, *args: Any, grid: Any, warmup: bool = False, **kwargs: Any) -> CompiledKernel | None:
+    def launch(self, *args: Any, grid: Any, warmup: bool = False, **kwargs: Any) -> Launched:
         """The same, for any arguments and without looking for a launch that is prepared (see `fast_path`)."""
         if launches_nothing():
             return None
-        found: CompiledKernel | None = opaque(self._launch)(args, grid, warmup, kwargs)
+        for hook in self.pre_run_hooks:
+            hook(*args, **kwargs)
+        found: Launched = opaque(self._launch)(args, grid, warmup, kwargs)
         return found
 
-    def _launch(self, args: tuple[Any, ...], grid: Any, warmup: bool, kwargs: dict[str, Any]) -> CompiledKernel | None:
+    def _launch(self, args: tuple[Any, ...], grid: Any, warmup: bool, kwargs: dict[str, Any]) -> Launched:
         with preparing():
             bound, options, stream = self._bind(args, kwargs)
             sizes = grid_sizes(grid, bound)
             if warmup:
                 bound |= {p.name: MockTensor.wrap_dtype(bound[p.name]) for p in self.params if not p.is_constexpr}
-            call = specialise(self, bound, self.unspecialised)
+            call = specialise(self, bound)
             if not warmup:
                 _check_memory(call)
             mode = choose_mode(call)
             if mode == "interpret":
                 from tilewright.runtime.interpreted import interpret
             else:
-                compiled = self._find(call, options, mode, device_of(call))
+                device = device_of(call)
+                if COMPILE_HOOKS.enter and self._is_left_out(call, options, mode, device, warmup):
+                    return None
+                later = active_mode.get() if warmup else None
+                if later is not None:
+                    key = (self, call.key, options, mode, device, self.raw_src)
+                    return later.submit(key, lambda: self._prepared(call, options, mode, device, warmup))
+                compiled = self._prepared(call, options, mode, device, warmup)
         if mode == "interpret":
             if not warmup and 0 not in sizes:
                 check_can_wait(options, sizes)
-                interpret(self, sizes, bound, options, self.unspecialised)
+                interpret(self, sizes, bound, options)
             return None
-        compiled.check_globals()
-        if COMPILE_HOOKS and compiled.is_new:
-            self._tell(compiled, call, options, warmup)
-        compiled.is_new = False
         if not warmup and 0 not in sizes:
             compiled.launch(sizes, call, stream)
         return compiled
 
-    def _tell(self, compiled: CompiledKernel, call: Call, options: Options, warmup: bool) -> None:
-        """Calls the hooks that want to know of compilations, with what Triton's are given."""
-        signature = {argument.name: describe_argument(argument) for argument in call.arguments}
-        info = JitFunctionInfo(self.__module__, self.__name__, self)
-        facts = {**asdict(options), "signature": signature, "device": compiled.device, "is_warmup": warmup}
-        shown = (
-            f"{self.__name__}[num_warps={options.num_warps}]({', '.join(f'{n}: {t}' for n, t in signature.items())})"
-        )
-        for hook in COMPILE_HOOKS:
-            hook(key=compiled.metadata.hash, repr=shown, fn=info, compile=facts, is_manual_warmup=warmup,
-                 already_compiled=False)  # fmt: skip
+    def _prepared(self, call: Call, options: Options, mode: str, device: int, warmup: bool) -> CompiledKernel:
+        """The compiled kernel for a call, told of to those who asked."""
+        compiled = self.compilations.found(call, options, mode, device)
+        compiled.check_globals()
+        if COMPILE_HOOKS.exit and compiled.is_new:
+            compiled.specialisation.tell(COMPILE_HOOKS.exit, compiled.device, warmup)
+        compiled.is_new = False
+        return compiled
 
-    def warmup(self, *args: Any, grid: Any = (1,), **kwargs: Any) -> CompiledKernel | None:
-        """Compiles without launching; element types, such as torch.float32, may stand for arrays."""
+    def _is_left_out(self, call: Call, options: Options, mode: str, device: int, warmup: bool) -> bool:
+        """Whether a hook, told of what would be compiled, answers that it is not to be."""
+        target = target_of(mode, device)
+        if self.compilations.has(call.arguments, options, mode, device, target):
+            return False
+        made = Specialisation(self, call.arguments, options, "cuda" if mode == "gpu" else "cpu", target.name)
+        return made.tell(COMPILE_HOOKS.enter, max(device, 0), warmup)
+
+    def warmup(self, *args: Any, grid: Any = (1,), **kwargs: Any) -> Launched:
+        """Compiles without launching; element types, such as torch.float32, may stand for arrays.
+
+        Within an `AsyncCompileMode` it only begins to compile, and returns a `FutureKernel`.
+        """
         return self.launch(*args, grid=grid, warmup=True, **kwargs)
 
     @preparing()
@@ -203,61 +243,30 @@ class JITFunction(KernelInterface, KernelFunction):
     @preparing()
     def compile(self, signature: str, **options: Any) -> CompiledKernel:
         """The compiled kernel for a signature, for device 0 or else the host, to launch as `compiled[grid](*args)`."""
-        from tilewright.runtime.driver import is_available
-
-        mode = wanted_mode() or ("gpu" if is_available() else "cpu")
-        if mode == "interpret":
-            raise LaunchError("nothing is compiled with TILEWRIGHT_MODE=interpret")
+        mode = _mode_here()
         arguments = parse_signature(self, signature)
         return self.compiled_for(arguments, make_options(options, self.debug), mode, 0 if mode == "gpu" else HOST)
 
     def call_of(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
         """The specialisation that arguments need."""
-        return specialise(self, self._bind(args, kwargs)[0], self.unspecialised)
-
-    def _find(self, call: Call, options: Options, mode: str, device: int) -> CompiledKernel:
-        found = self.compiled_for(call.arguments, options, mode, device)
-        if found.fits(call):
-            return found
-        return self.compiled_for(call.arguments, replace(options, guards=False), mode, device)
+        return specialise(self, self._bind(args, kwargs)[0])
 
     def compiled_for(
         self, arguments: tuple[Argument, ...], options: Options, mode: str, device: int, target: Target | None = None
     ) -> CompiledKernel:
         """The compiled kernel of a specialisation, made once; the text is for `target`, or for the device's."""
-        target = target or target_of(mode, device)
-        key = (key_of(arguments), options, mode, device, target.name, self.raw_src)
-        found = self._compiled.get(key)
-        if found is None:
-            with self._lock:  # one lock a specialisation: different ones are compiled at the same time
-                own = self._compiling.setdefault(key, ForkLock())
-            with own:
-                found = self._compiled.get(key)
-                if found is None:
-                    found = self._compiled[key] = self._compile(arguments, options, mode, device, target)
-        return found
+        return self.compilations.made_for(arguments, options, mode, device, target or target_of(mode, device))
 
-    @preparing()
-    def _compile(
-        self, arguments: tuple[Argument, ...], options: Options, mode: str, device: int, target: Target
-    ) -> CompiledKernel:
-        meanwhile = functools.partial(load_ahead, device_target(device).name) if mode == "gpu" else None
-        artifact, is_new = translated(self, arguments, options, target, meanwhile)
-        how = "translated" if is_new else "translation from the cache"
-        log(
-            "compile",
-            lambda: f"{self.__name__} ({mode}): {how}; {self._reason(arguments, options, mode, device, target)}",
-        )
-        return CompiledKernel(artifact, options, mode, device, Origin(self, key_of(arguments), arguments))
+    def preload(self, specialization_data: str) -> CompiledKernel:
+        """The compiled kernel for what a hook was told as `compile["specialization_data"]`, here or in another process.
 
-    def _reason(self, arguments: tuple[Argument, ...], options: Options, mode: str, device: int, target: Target) -> str:
-        """In which arguments and options the specialisation differs from the nearest known one."""
-        text = hashlib.sha256(self.raw_src.encode()).hexdigest()
-        parts: dict[str, Any] = {argument.name: describe_argument(argument) for argument in arguments}
-        parts |= {**asdict(options), "mode": mode, "device": device, "target": target.name, "source": text[:12]}
-        why = reason(parts, self._known)
-        self._known.append(parts)
-        return why
+        Raises:
+          SpecializationDataError: a RuntimeError, when the data are for another kernel or another target.
+        """
+        mode = _mode_here()
+        device = current_device() if mode == "gpu" else HOST
+        made = read(self, specialization_data, "cuda" if mode == "gpu" else "cpu", target_of(mode, device).name)
+        return self.compiled_for(made.arguments, made.options, mode, device)
 
     def _bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[dict[str, Any], Options, Any]:
         """Arguments by parameter name, options, and the stream."""
@@ -265,17 +274,31 @@ class JITFunction(KernelInterface, KernelFunction):
         unknown = [name for name in kwargs if name not in names and name not in ACCEPTED]
         if unknown:
             raise unrecognised(unknown[0], (*names, *ACCEPTED))
-        if "arch" not in names:
-            check_arch(kwargs.get("arch"))
+        check_unset({name: value for name, value in kwargs.items() if name not in names})
         chosen = {name: value for name, value in kwargs.items() if name in OPTION_NAMES}
         try:
-            bound = self._signature.bind(*args, **{name: value for name, value in kwargs.items() if name in names})
+            bound = self.signature.bind(*args, **{name: value for name, value in kwargs.items() if name in names})
         except TypeError as error:
-            raise TypeError(f"{self.__name__}: {error}; its parameters are {', '.join(self.arg_names)}") from None
+            cause = f"{self.__name__}: {error}; its parameters are {', '.join(self.arg_names)}"
+            raise MissingArgumentError(cause) from None
         bound.apply_defaults()
         for name in OPTION_NAMES & names:  # a parameter of that name is both an argument and the option
             chosen.setdefault(name, bound.arguments[name])
         return dict(bound.arguments), make_options(chosen, self.debug), kwargs.get("stream")
+
+
+def _mode_here() -> str:
+    """The mode of what is compiled without arguments: the GPU's, or else the host's.
+
+    Raises:
+      LaunchError: in the interpreter.
+    """
+    from tilewright.runtime.driver import is_available
+
+    mode = wanted_mode() or ("gpu" if is_available() else "cpu")
+    if mode == "interpret":
+        raise LaunchError("nothing is compiled with TILEWRIGHT_MODE=interpret")
+    return mode
 
 
 def _check_memory(call: Call) -> None:

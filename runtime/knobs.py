@@ -12,7 +12,9 @@ import os
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from tilewright.runtime.hooks import COMPILE_HOOKS, LAUNCH_HOOKS
+from tilewright.runtime.environment import is_on
+from tilewright.runtime.folders import cache_folder
+from tilewright.runtime.hooks import COMPILE_HOOKS, LAUNCH_HOOKS, LOAD_HOOKS, TUNING_HOOKS
 
 
 class HookChain:
@@ -47,7 +49,7 @@ class Switch:
 
     def get(self) -> bool:
         """Whether it is on."""
-        return os.environ.get(self.variable, "1" if self.default else "0") not in ("", "0")
+        return is_on(self.variable, self.default)
 
     def put(self, value: Any) -> None:
         """Sets the variable, which programs that this one starts see as well."""
@@ -71,6 +73,14 @@ class Word:
             os.environ.pop(self.variable, None)
         else:
             os.environ[self.variable] = os.fspath(value)
+
+
+class Folder(Word):
+    """An environment variable that names the folder of the caches."""
+
+    def get(self) -> str:
+        """The folder in use, whether the variable names it or not."""
+        return os.environ.get(self.variable) or str(cache_folder())
 
 
 class Chain:
@@ -143,11 +153,27 @@ runtime = Group(
         "interpret": Switch("TRITON_INTERPRET"),
         "launch_enter_hook": Chain(LAUNCH_HOOKS.enter),
         "launch_exit_hook": Chain(LAUNCH_HOOKS.exit),
-        "jit_post_compile_hook": Single(COMPILE_HOOKS),
+        "kernel_load_start_hook": Chain(LOAD_HOOKS.enter),
+        "kernel_load_end_hook": Chain(LOAD_HOOKS.exit),
+        "jit_cache_hook": Single(COMPILE_HOOKS.enter),
+        "jit_post_compile_hook": Single(COMPILE_HOOKS.exit),
     },
 )
-language = Group("language", {"fp32_default": Word("TRITON_F32_DEFAULT")})
-autotuning = Group(
-    "autotuning", {"print": Switch("TRITON_PRINT_AUTOTUNING"), "cache": Switch("TRITON_CACHE_AUTOTUNING", default=True)}
+compilation = Group("compilation", {"always_compile": Switch("TRITON_ALWAYS_COMPILE")})
+language = Group(
+    "language",
+    {"fp32_default": Word("TRITON_F32_DEFAULT"), "default_fp_fusion": Switch("TRITON_DEFAULT_FP_FUSION", default=True)},
 )
-cache = Group("cache", {"dir": Word("TILEWRIGHT_CACHE_DIR")})
+autotuning = Group(
+    "autotuning",
+    {
+        "print": Switch("TRITON_PRINT_AUTOTUNING"),
+        "cache": Switch("TRITON_CACHE_AUTOTUNING", default=True),
+        "listener": Single(TUNING_HOOKS),
+    },
+)
+cache = Group("cache", {"dir": Folder("TILEWRIGHT_CACHE_DIR")})
+
+
+def refresh_knobs() -> None:
+    """Reads nothing anew: settings are read from the environment whenever they count."""

@@ -14,7 +14,7 @@ import re
 from tilewright.artifact import Argument, ConstantArgument, DescriptorArgument, RuntimeArgument
 from tilewright.diagnostics import SignatureError
 from tilewright.kernel_function import KernelFunction, KernelParameter
-from tilewright.language.dtypes import DTYPES_BY_NAME, PointerType
+from tilewright.language.dtypes import DTYPES_BY_NAME, PointerType, void
 
 DESCRIPTOR = re.compile(r"tensordesc<(\w+)\[([\d, ]+)\](?:, *(zero|nan))?>(:16)?")
 
@@ -82,7 +82,7 @@ def parse_entry(name: str, text: str, where: str) -> Argument:
     pointer = spelled.startswith("*")
     const = spelled.startswith("*k")
     dtype = DTYPES_BY_NAME.get(spelled[1:].removeprefix("k") if pointer else spelled)
-    if dtype is None:
+    if dtype is None or dtype is void:
         if text == "None":
             return ConstantArgument(name, None)
         raise SignatureError(

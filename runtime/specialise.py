@@ -7,8 +7,7 @@ integers equal to 1 get kernels of their own, everything else shares one per typ
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from tilewright.artifact import Argument, ConstantArgument, DescriptorArgument, RuntimeArgument, TupleArgument
 from tilewright.diagnostics import ArgumentKindError, IntegerRangeError
@@ -26,6 +25,7 @@ from tilewright.language.dtypes import (
     int64,
     uint64,
 )
+from tilewright.language.hints import shown as in_words
 from tilewright.runtime.arrays import Array, describe
 from tilewright.tools.tensor_descriptor import array_of, is_descriptor
 
@@ -43,7 +43,20 @@ class Call:
     key: tuple[Any, ...]
 
 
-def specialise(function: KernelFunction, bound: dict[str, Any], unspecialised: Sequence[str | int] = ()) -> Call:
+class Watched(NamedTuple):
+    """What of a parameter's value gets a kernel of its own: that an integer is 1, that 16 divides it or the address."""
+
+    one: bool = True
+    divisible: bool = True
+
+
+def watched(parameter: KernelParameter) -> Watched:
+    """What is looked at of a parameter."""
+    one = not parameter.do_not_specialize
+    return Watched(one, one and not parameter.do_not_specialize_on_alignment)
+
+
+def specialise(function: KernelFunction, bound: dict[str, Any]) -> Call:
     """The specialisation of a call.
 
     Raises:
@@ -53,9 +66,8 @@ def specialise(function: KernelFunction, bound: dict[str, Any], unspecialised: S
     values: list[Any] = []
     arrays: list[tuple[str, Array]] = []
     for parameter in function.params:
-        general = parameter.name in unspecialised or parameter.num in unspecialised
-        argument = _argument(parameter, parameter.name, bound[parameter.name], general, values, arrays)
-        arguments.append(argument)
+        value = bound[parameter.name]
+        arguments.append(_argument(parameter, parameter.name, value, watched(parameter), values, arrays))
     return Call(tuple(arguments), tuple(values), tuple(arrays), key_of(tuple(arguments)))
 
 
@@ -96,6 +108,8 @@ def _constant_key(value: Any) -> Any:
         return type(value), *(_constant_key(unwrap(item)) for item in value)
     if isinstance(value, (int, str)):
         return type(value), value
+    if isinstance(value, KernelFunction):
+        return value, value.raw_src
     has_text = not callable(value) and any("__repr__" in vars(one) for one in type(value).__mro__[:-1])
     return type(value), repr(value) if has_text or type(value).__hash__ is None else value
 
@@ -104,31 +118,34 @@ def _argument(
     parameter: KernelParameter,
     name: str,
     value: Any,
-    general: bool,
+    seen: Watched,
     values: list[Any],
     arrays: list[tuple[str, Array]],
 ) -> Argument:
     if parameter.is_constexpr or value is None or isinstance(value, (constexpr, KernelFunction)):
+        if hasattr(value, "dtype") and getattr(value, "ndim", 0) > 0:
+            raise ArgumentKindError(
+                f"argument {name} is an array, but {name} is annotated tl.constexpr: leave that out"
+            )
         return ConstantArgument(name, plain(unwrap(value)))
     if isinstance(value, (tuple, list)):
-        items = (_argument(parameter, f"{name}[{i}]", item, general, values, arrays) for i, item in enumerate(value))
+        items = (_argument(parameter, f"{name}[{i}]", item, seen, values, arrays) for i, item in enumerate(value))
         return TupleArgument(name, tuple(items), getattr(value, "_fields", ()))
     annotated = annotated_type(parameter.annotation)
     if isinstance(value, (bool, int, float)) or _is_number(value):
-        return _number(
-            name, value if isinstance(value, (bool, int, float)) else value.item(), annotated, general, values
-        )
+        return _number(name, value if isinstance(value, (bool, int, float)) else value.item(), annotated, seen, values)
     if is_descriptor(value):
-        return _descriptor(name, value, general, values, arrays)
+        return _descriptor(name, value, seen, values, arrays)
     array = describe(value, name)
     if array is not None:
         values.append(array.address)
         arrays.append((name, array))
         element = PointerType(array.dtype, parameter.is_const)
-        return RuntimeArgument(name, element, not general and array.address % ALIGNMENT == 0)
+        return RuntimeArgument(name, element, seen.divisible and array.address % ALIGNMENT == 0)
     if isinstance(value, (str, DType)) or callable(value):
         raise ArgumentKindError(
-            f"argument {name} is {value!r}, which only a compile-time parameter can take: annotate it as {name}: tl.constexpr"
+            f"argument {name} is {in_words(value)}, which only a compile-time parameter can take: "
+            f"annotate it as {name}: tl.constexpr"
         )
     raise ArgumentKindError(
         f"argument {name} is of type {type(value).__name__}; a kernel takes arrays (torch, CuPy, JAX, NumPy or anything with "
@@ -137,20 +154,21 @@ def _argument(
 
 
 def _descriptor(
-    name: str, value: Any, general: bool, values: list[Any], arrays: list[tuple[str, Array]]
+    name: str, value: Any, seen: Watched, values: list[Any], arrays: list[tuple[str, Array]]
 ) -> DescriptorArgument:
     """A `TensorDescriptor`: its address, then its shape, then its strides but the last."""
     array = array_of(value, name)
     arrays.append((name, array))
     values += [array.address, *value.shape, *value.strides[:-1]]
-    divisible = tuple(not general and side % ALIGNMENT == 0 for side in value.shape)
+    divisible = tuple(seen.divisible and side % ALIGNMENT == 0 for side in value.shape)
     padding = getattr(value, "padding", "zero")
     return DescriptorArgument(name, array.dtype, tuple(value.block_shape), divisible, padding)
 
 
 def _is_number(value: Any) -> bool:
     """A NumPy scalar; an array without axes is an array."""
-    return type(value).__module__ == "numpy" and hasattr(value, "item") and not hasattr(value, "ctypes")
+    is_scalar = type(value).__module__ == "numpy" and hasattr(value, "item") and not hasattr(value, "ctypes")
+    return is_scalar and value.dtype.kind in "biuf"
 
 
 def annotated_type(annotation: str) -> DType | None:
@@ -160,7 +178,7 @@ def annotated_type(annotation: str) -> DType | None:
 
 
 def _number(
-    name: str, value: int | float | bool, annotated: DType | None, general: bool, values: list[Any]
+    name: str, value: int | float | bool, annotated: DType | None, seen: Watched, values: list[Any]
 ) -> Argument:
     if annotated is not None:
         is_whole = annotated.is_int() and not annotated.is_bool()
@@ -169,7 +187,7 @@ def _number(
                 f"argument {name} is {value}, but its annotation makes it a {annotated}: pass an integer"
             )
         values.append(value)
-        divisible = is_whole and not general and int(value) % ALIGNMENT == 0
+        divisible = is_whole and seen.divisible and int(value) % ALIGNMENT == 0
         return RuntimeArgument(name, annotated, divisible)
     if isinstance(value, bool):
         values.append(value)
@@ -177,10 +195,10 @@ def _number(
     if isinstance(value, float):
         values.append(value)
         return RuntimeArgument(name, float32)
-    if value == 1 and not general:
+    if value == 1 and seen.one:
         return ConstantArgument(name, 1)
     values.append(value)
-    return RuntimeArgument(name, integer_type(name, value), not general and value % ALIGNMENT == 0)
+    return RuntimeArgument(name, integer_type(name, value), seen.divisible and value % ALIGNMENT == 0)
 
 
 def integer_type(name: str, value: int) -> DType:
@@ -192,4 +210,4 @@ def integer_type(name: str, value: int) -> DType:
     for dtype, low, high in ((int32, -(2**31), 2**31), (int64, -(2**63), 2**63), (uint64, 0, 2**64)):
         if low <= value < high:
             return dtype
-    raise IntegerRangeError(f"argument {name} is {value}, which does not fit in 64 bits")
+    raise IntegerRangeError(f"argument {name} is {in_words(value)}, which does not fit in 64 bits")

@@ -27,7 +27,7 @@ def kernel(seed: int) -> Writer:
     """Writes the kernel of a seed."""
     w = Writer(seed)
     _head(w)
-    if w.chance(0.25):
+    if w.chance(0.3):
         rows_kernel(w)
         return w
     for _ in range(w.number(1, 3)):
@@ -156,7 +156,11 @@ def loop(w: Writer, depth: int) -> None:
     before = len(w.lines)
     for _ in range(w.number(0, 2)):
         load(w)
-    block(w, w.number(1, 4), depth + 1)
+    if w.chance(0.25):  # nothing that threads wait for each other in
+        for _ in range(w.number(1, 4)):
+            w.pick(binary, with_number, unary, load, store)(w)
+    else:
+        block(w, w.number(1, 4), depth + 1)
     for v in carried:
         if w.chance(0.9):
             _assign(w, v, True)
@@ -172,7 +176,9 @@ def loop(w: Writer, depth: int) -> None:
 
 def _opened(w: Writer, trips: int) -> str | None:
     """Opens a loop of so many trips; returns the counter that has to be advanced at the end of each."""
-    kind = w.pick("range", "range", "range", "tl", "tl", "tl", "tl", "down", "while", "static", "loaded", "programs")
+    kind = w.pick(
+        "range", "range", "range", "tl", "tl", "tl", "tl", "down", "while", "leave", "static", "loaded", "programs"
+    )
     k = w.name("k")
     step = w.pick(1, 1, 2, 3, 16, 64)
     start = w.pick(0, 0, 0, 1, 7, 16)
@@ -198,14 +204,24 @@ def _opened(w: Writer, trips: int) -> str | None:
         w.arrays[name] = Array("int32", trips, trips)
         w.put(f"for {k} in range(tl.load({name}_ptr)):")
         trip, variable = k, replace(variable, low=0, high=most - 1)
-    elif kind == "while":
-        w.put(f"{k} = {w.pick('0', 'pid * 0')}", f"while {k} < {w.integer(trips) if trips != 1 else trips}:")
+    elif kind in ("while", "leave"):
+        bound = f"{k} < {w.integer(trips) if trips != 1 else trips}"
+        found = w.some(lambda v: v.shape == () and v.dtype in CARRIED and not v.rough)
+        if kind == "leave" and found:  # when a number says so, which may change in the loop
+            bound = f"({bound}) & ({condition(w, found)})"
+        w.put(f"{k} = {w.pick('0', 'pid * 0')}", f"while {bound}:")
         counter, trip, variable = k, k, replace(variable, low=0, high=most - 1)
     else:
         options = ""
         if kind == "tl":
             options = w.pick(
-                "", ", num_stages=2", ", num_stages=3", ", num_stages=4", ", num_stages=1", ", loop_unroll_factor=2"
+                "",
+                ", num_stages=2",
+                ", num_stages=3",
+                ", num_stages=4",
+                ", num_stages=1",
+                ", loop_unroll_factor=2",
+                ", flatten=True",
             )
         function = "range" if kind == "range" else "tl.range"
         count = 1 if (start, step) == (0, 1) and w.chance(0.5) else 2 if step == 1 else 3

@@ -31,7 +31,11 @@ def offsets(w: Writer, shape: tuple[int, ...]) -> Place:
         index = w.along(shape, axis)
         if w.chance(0.1):
             index = f"({side - 1} - {index})"
-        parts.append(_scaled(w, Place(index, 0, side - 1), step))
+        if step and w.chance(0.06):  # backwards, by a stride below zero
+            last = step * (side - 1)
+            parts += [Place(str(last), last, last), Place(f"{index} * {w.integer(-step)}", -last, 0)]
+        else:
+            parts.append(_scaled(w, Place(index, 0, side - 1), step))
     found = w.some(lambda v: v.shape == shape and v.dtype in INTEGERS and 0 <= v.low and v.high <= 2000)
     if found and shape and w.chance(0.35):
         parts = parts[: w.pick(0, 1)] + [

@@ -40,13 +40,13 @@ def rows_kernel(w: Writer) -> None:
     pieces = w.chance(0.3)
     side = 1 if pieces else w.pick(1, 1, 1, 2, 4, 8, 16)
     width = (
-        w.pick(8192, 16384)
-        if side == 1 and w.chance(0.15)
+        w.pick(4096, 8192, 16384)
+        if side == 1 and w.chance(0.3)
         else w.pick(*(x for x in SIDES if side * x <= (2048 if pieces else 16384)))
     )
     columns = w.pick(width, width - 1, width - 5, width // 2 + 3, width // 16 * 16, 1)
     columns = w.pick(columns, 2 * width + 7, 3 * width) if pieces else columns
-    stride = w.pick(columns, -(-columns // 16) * 16, -(-columns // 16) * 16, columns + 1)
+    stride = w.pick(columns, -(-columns // 16) * 16, -(-columns // 16) * 16, columns + 1, columns + 3)
     m = Rows(
         side,
         width,

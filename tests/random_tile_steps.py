@@ -142,8 +142,10 @@ def with_number(w: Writer) -> Value | None:
     kind = w.pick("+", "-", "*", "&", "|", "//", "%", "rsub", "shift", "compare", "float")
     low, high = limits(v.dtype)
     if kind in ("//", "%"):
-        number = abs(number)
-        if kind == "%":
+        number = number if number < -1 and kind == "//" else abs(number)
+        if number < 0:
+            pass
+        elif kind == "%":
             low, high = (0 if v.low >= 0 else 1 - number), number - 1
         elif v.low >= 0:
             low, high = v.low // number, v.high // number

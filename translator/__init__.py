@@ -12,7 +12,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from .version import VERSION as __version__
+from .version import LANGUAGE_VERSION as __version__
 
 _HOMES = {
     "jit": "tilewright.runtime.jit",
@@ -34,6 +34,8 @@ _HOMES = {
     "reinterpret": "tilewright.runtime.reinterpreted",
     "TensorWrapper": "tilewright.runtime.reinterpreted",
     "MockTensor": "tilewright.runtime.mock_tensor",
+    "AsyncCompileMode": "tilewright.runtime.async_compile",
+    "FutureKernel": "tilewright.runtime.async_compile",
     "Artifact": "tilewright.artifact",
     "Options": "tilewright.artifact",
 } | dict.fromkeys(

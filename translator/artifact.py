@@ -74,7 +74,8 @@ class Options:
 
     `guards` allows text that is right only under the conditions in `Artifact.guards`; without, it is right for all values.
     `enable_fp_fusion` lets the compiler make one `fma` of a product and a sum. `default_dot_input_precision` is the
-    `input_precision` of dots of fp32 that do not name one. `launch_cooperative_grid` and `launch_pdl` ask for launches of
+    `input_precision` of dots of fp32 that do not name one. `debug` has assertions checked, and with `sanitize_overflow` that
+    sums, differences and products of integers fit in their type. `launch_cooperative_grid` and `launch_pdl` ask for launches of
     these kinds (see `Artifact`).
     """
 
@@ -83,6 +84,7 @@ class Options:
     num_ctas: int = 1
     maxnreg: int | None = None
     debug: bool = False
+    sanitize_overflow: bool = True
     enable_fp_fusion: bool = True
     guards: bool = True
     default_dot_input_precision: str = "tf32"

@@ -96,7 +96,7 @@ def load_kernel(spec: str) -> Any:
         module = _imported(Path(path).resolve())
     except TilewrightError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise TilewrightError(f"{path} cannot be imported: {type(error).__name__}: {error}") from error
     from .kernel_function import KernelFunction
 

@@ -188,7 +188,7 @@ class OperatorError(LaunchError):
     code = "TW209"
 
 
-class KernelFaultError(LaunchError):
+class KernelFaultError(LaunchError, RuntimeError):
     """A fault that a run of the kernel found: a race, an access out of bounds, a deadlock, a failed assertion."""
 
     code = "TW205"
@@ -198,6 +198,12 @@ class HostExpressionError(LaunchError):
     """An expression of a tensor map or guard that is not arithmetic in the kernel's integer arguments."""
 
     code = "TW206"
+
+
+class DescriptorError(ArgumentKindError, AssertionError):
+    """A tensor descriptor of a tensor or blocks that none can describe."""
+
+    code = "TW214"
 
 
 class TensorMapError(LaunchError):
@@ -222,6 +228,25 @@ class IntegerRangeError(ArgumentKindError, OverflowError):
     """An integer argument that 64 bits cannot hold."""
 
     code = "TW213"
+
+
+class SpecializationDataError(LaunchError, RuntimeError):
+    """Specialization data of another kernel or another target."""
+
+    code = "TW215"
+
+
+class UnknownArgumentError(LaunchError, KeyError):
+    """A launch with a keyword that neither the kernel nor the options have."""
+
+    code = "TW216"
+    __str__ = Exception.__str__  # KeyError's has quotes around it
+
+
+class MissingArgumentError(LaunchError, TypeError):
+    """A launch whose arguments do not fit the kernel's parameters."""
+
+    code = "TW217"
 
 
 class OutOfResources(TilewrightError):  # noqa: N818 (Triton's name)

@@ -15,13 +15,19 @@ from .frozen import frozen
 
 @frozen
 class KernelParameter:
-    """One parameter of a kernel: its place, its annotation as text, and what that says."""
+    """One parameter of a kernel: its place, its annotation as text, what that says, and what of its values counts.
+
+    With `do_not_specialize` only the type of a value counts; with `do_not_specialize_on_alignment` whether it is 1, too, but
+    not what divides it.
+    """
 
     num: int
     name: str
     annotation: str
     default: Any = inspect.Parameter.empty
     variadic: bool = False
+    do_not_specialize: bool = False
+    do_not_specialize_on_alignment: bool = False
 
     @property
     def is_constexpr(self) -> bool:

@@ -42,6 +42,8 @@ inline void __threadfence_block() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
 inline void __threadfence_system() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
 inline void __nanosleep(unsigned) {}
 inline void __trap(TILEWRIGHT_LINE) { tilewright::fail("the kernel trapped", line); }
+#undef assert
+#define assert(condition) ((condition) ? void(0) : tilewright::fail("assertion failed: " #condition, __LINE__))
 
 namespace tilewright {
 template <typename T> struct Shuffled { T value, result; int source; };

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from tilewright.diagnostics import ArgumentKindError
+from tilewright.diagnostics import ArgumentKindError, DescriptorError
 from tilewright.runtime.arrays import Array, describe
 
 MAX_RANK = 5
@@ -37,7 +37,7 @@ class TensorDescriptor:
         """Checks what descriptors must fulfil.
 
         Raises:
-          ArgumentKindError: says what does not hold.
+          DescriptorError: says what does not hold.
         """
         array = array_of(self, "base")
         self.shape, self.strides, self.block_shape = (
@@ -74,7 +74,7 @@ class TensorDescriptor:
 
 
 def _reject(cause: str) -> None:
-    raise ArgumentKindError(f"TensorDescriptor: {cause}")
+    raise DescriptorError(f"TensorDescriptor: {cause}")
 
 
 def _strides(tensor: Any, shape: list[int]) -> list[int]:

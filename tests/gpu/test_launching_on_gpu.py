@@ -154,7 +154,7 @@ def test_threads_compile_and_launch_at_once() -> None:
     for thread in threads:
         thread.join()
     assert not errors, errors
-    assert len(kernel._compiled) == 4  # none was made twice
+    assert len(kernel.compilations.made) == 4  # none was made twice
 
 
 def test_a_launch_that_recurs_is_on_the_stream_of_the_moment() -> None:

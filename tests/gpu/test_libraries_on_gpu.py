@@ -165,7 +165,7 @@ def test_matmul_with_tensor_copies_in_jax(jax: Any) -> None:
     found = np.asarray(jax.jit(product)(a, b)).astype(np.float64)
     expected = np.asarray(a).astype(np.float64) @ np.asarray(b).astype(np.float64)
     assert np.abs(found - expected).max() < 0.2
-    (compiled,) = [one for one in kernel._compiled.values() if one.metadata.guards]
+    (compiled,) = [one for one in kernel.compilations.made.values() if one.metadata.guards]
     assert compiled.artifact.tensor_maps  # the text with tensor copies is what ran
 
 

@@ -68,7 +68,7 @@ def test_a_launch_goes_where_its_arrays_lie() -> None:
                 assert compiled.device == device and torch.cuda.current_device() == current
                 assert bool((out == 2.0 * (turn + device)).all())
     torch.cuda.set_device(0)
-    assert len({one.device for one in scaled._compiled.values()}) == 2  # loaded once on each
+    assert len({one.device for one in scaled.compilations.made.values()}) == 2  # loaded once on each
 
 
 def test_a_thread_keeps_its_current_device() -> None:

@@ -176,7 +176,7 @@ def test_a_home_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.Monke
     home, spare = tmp_path / "home", tmp_path / "tmp"
     (home / ".cache" / "tilewright" if existing else home).mkdir(parents=True)
     spare.mkdir()
-    for name in ("TILEWRIGHT_CACHE_DIR", "XDG_CACHE_HOME"):
+    for name in ("TILEWRIGHT_CACHE_DIR", "TRITON_CACHE_DIR", "XDG_CACHE_HOME"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setenv("USERPROFILE", str(home))

@@ -117,8 +117,10 @@ def test_comments_that_end_in_a_backslash_take_no_code_in(run_everywhere: Any) -
 @triton.jit
 def ends_of_lines(x_ptr):
     # a trigraph of a backslash ??/
-    tl.store(x_ptr, 1.0)  # and here ??/
+    tl.store(x_ptr, 1.0)  # and here ??/ too
+    tl.device_print("??/", 3)
 
 
-def test_a_trigraph_ends_no_comment() -> None:
-    assert "??/\n" not in ends_of_lines.translate("*fp32").source
+def test_comments_have_no_trigraphs_of_the_backslash() -> None:
+    text = ends_of_lines.translate("*fp32").source
+    assert "??/" not in text and "// a trigraph of a backslash ?? /\n" in text and "?\\?/: %d" in text

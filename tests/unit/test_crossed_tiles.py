@@ -27,6 +27,8 @@ def sums_below(x_ptr, out_ptr, N, END, BM: tl.constexpr, BN: tl.constexpr, KIND:
             x = tl.where((rows[:, None] >= cols[None, :]) & (cols < END)[None, :], x, 0.0)
         if KIND == "scaled":
             x = tl.where(rows[:, None] >= 2 * cols[None, :], x, 0.0)
+        if KIND == "triangle":
+            x = tl.where((start + tl.arange(0, BM))[:, None] >= cols[None, :], x, 0.0)
         if KIND == "end":
             x = tl.where((rows < END)[:, None], x, 0.0)
         total += tl.sum(x, axis=1)
@@ -38,6 +40,7 @@ TESTS = {
     "strictly": "if (first <= start + BN - 1) {",
     "both": "if (first < start + BN - 1 || END <= start + BN - 1) {",
     "scaled": "",  # no consecutive integers
+    "triangle": "",  # both begin with the same: every tile is crossed
     "end": "",  # what no trip changes
 }
 
@@ -59,11 +62,31 @@ def test_results(run_everywhere: Any, kind: str) -> None:
         "strictly": cols < rows,
         "both": (rows >= cols) & (cols < end),
         "scaled": rows >= 2 * cols,
+        "triangle": rows % 32 >= cols % 64,
         "end": (rows < end) & (cols >= 0),
     }[kind]
     options = {"BM": 32, "BN": 64, "KIND": kind, "tolerance": 1e-5}
     _, out = run_everywhere(sums_below, (n // 32,), x, np.zeros(n, np.float32), n, end, **options)
     assert np.allclose(out, np.where(kept, 2.0 * x.astype(np.float64), 0.0).sum(axis=1), rtol=1e-4, atol=1e-4)
+
+
+@triton.jit
+def sums_across(x_ptr, out_ptr, N, BM: tl.constexpr, BN: tl.constexpr):
+    # The part of a triangle's rows that crosses the diagonal.
+    first = tl.program_id(0) * BM
+    last = first + BM
+    rows = first + tl.arange(0, BM)
+    total = tl.zeros((BM,), tl.float32)
+    for start in range(first, last, BN):
+        cols = start + tl.arange(0, BN)
+        x = tl.load(x_ptr + rows[:, None] * N + cols[None, :])
+        x = tl.where(rows[:, None] >= cols[None, :], x, 0.0)
+        total += tl.sum(x, axis=1)
+    tl.store(out_ptr + rows, total)
+
+
+def test_a_loop_along_the_diagonal_has_no_test() -> None:
+    assert "for the whole tile" not in sums_across.translate("*fp32:16, *fp32:16, i32:16, 128, 64").source
 
 
 def test_few_elements_are_chosen_without_a_branch() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import math
 
 import numpy as np
@@ -44,6 +45,29 @@ def test_the_active_driver_speaks_of_the_host(monkeypatch: pytest.MonkeyPatch) -
 def test_the_driver_has_no_other_names() -> None:
     with pytest.raises(AttributeError, match="no attribute 'passive'"):
         _ = driver.passive
+    with pytest.raises(AttributeError, match=r"taken out: pass a .*TensorDescriptor to the kernel"):
+        _ = driver.active.utils.fill_2d_tma_descriptor
+    assert not hasattr(driver.active.utils, "load_binary")
+
+
+def test_there_is_one_driver() -> None:
+    from tilewright.runtime.driver import driver as by_name
+
+    assert by_name.active is driver.default is driver.active
+    driver.set_active(driver.active)
+    driver.reset_active()
+    with pytest.raises(triton.LaunchError, match="one driver, not object"):
+        driver.set_active(object())
+
+
+def test_programs_ask_for_the_version_of_the_language() -> None:
+    from tilewright.version import VERSION
+
+    major, minor, *_ = triton.__version__.split(".")
+    assert (int(major), int(minor)) == (3, 6) and triton.__version__ >= "3.2.0"
+    assert triton.__version__.endswith(f"+tilewright{VERSION}"), "whose build it is, as local versions tell it"
+    version = pytest.importorskip("packaging.version")
+    assert version.parse(triton.__version__) >= version.parse("3.6.0")
 
 
 @pytest.mark.skipif(not nvrtc.is_available(), reason="NVRTC is not installed")
@@ -147,6 +171,21 @@ def test_modules_of_triton_by_their_names() -> None:
     assert autotuner.Heuristics is triton.Heuristics and autotuner.autotune is triton.autotune
     assert errors.OutOfResources is triton.OutOfResources is autotuner.OutOfResources
     assert errors.AutotunerError is triton.AutotunerError
+    assert triton.compiler.errors.CompilationError is triton.CompilationError
+    assert triton.compiler.compiler.GPUTarget is triton.backends.compiler.GPUTarget
+
+
+@pytest.mark.parametrize("name", ("math", "extra", "extra.libdevice", "extra.cuda", "extra.cuda.libdevice", "core"))
+def test_programs_can_ask_whether_there_is_a_module(name: str) -> None:
+    found = importlib.util.find_spec(f"tilewright.language.{name}")
+    assert found is not None and found.name.startswith("tilewright.language")
+
+
+def test_what_triton_has_taken_out_names_what_is_there_now() -> None:
+    with pytest.raises(AttributeError, match=r"taken out: tensor descriptors are tl.make_tensor_descriptor"):
+        _ = tl._experimental_descriptor_load
+    with pytest.raises(AttributeError, match=r"tl.extra.cuda has no .*taken out"):
+        _ = tl.extra.cuda.experimental_device_tensormap_create2d
 
 
 def test_peaks_follow_from_the_device(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -166,3 +205,6 @@ def test_a_launch_does_not_choose_its_architecture() -> None:
     assert out[0] == 64
     with pytest.raises(triton.LaunchError, match="TILEWRIGHT_ARCH does"):
         row_sum_kernel[(1,)](x, out, 64, BLOCK=64, arch="sm_80")
+    row_sum_kernel[(1,)](x, out, 64, BLOCK=64, ir_override=None)
+    with pytest.raises(triton.LaunchError, match="run a file of its intermediate forms"):
+        row_sum_kernel[(1,)](x, out, 64, BLOCK=64, ir_override="kernel.ttgir")

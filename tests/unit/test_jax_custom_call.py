@@ -204,7 +204,7 @@ def matmul_passes_maps() -> None:
         return tilewright.jax.call(a, b, kernel=matmul_kernel, out_shape=shape, grid=(48,), num_warps=8, **options)
 
     (call,) = calls_in(lowered(product, a, b))
-    (compiled,) = matmul_kernel._compiled.values()
+    (compiled,) = matmul_kernel.compilations.made.values()
     assert [one.base for one in compiled.artifact.tensor_maps] == ["a_ptr", "b_ptr", "c_ptr"]
     # a and b twice, as pointers and below maps; c once: its map takes the result
     operands = re.search(r"ffi\((.*?)\)", call)

@@ -7,6 +7,7 @@ import pytest
 import tilewright as triton
 import tilewright.language as tl
 from tilewright import diagnostics as errors
+from tilewright.tools.tensor_descriptor import TensorDescriptor
 
 MODES = ("cpu", "interpret")
 
@@ -90,8 +91,29 @@ def test_errors_are_of_the_kinds_that_programs_catch() -> None:
     out = np.zeros(1, np.float32)
     with pytest.raises(AssertionError, match="num_warps must be a power of 2"):
         extremum_kernel[(1,)](out, 1.0, 2.0, num_warps=3)
+    with pytest.raises(AssertionError, match="strides must be 16-byte aligned"):
+        TensorDescriptor(np.zeros((8, 7), np.float32), [8, 7], [7, 1], [8, 4])
+    assert issubclass(triton.compiler.errors.CompileTimeAssertionFailure, triton.CompilationError)
     with pytest.raises(OverflowError, match="does not fit in 64 bits"):
         where_kernel[(1,)](2**64)
     with pytest.raises(triton.CompilationError) as caught:
         where_kernel[(1,)](7)
     assert caught.value.error_message == caught.value.cause
+
+
+@triton.jit
+def colon_kernel(x_ptr, out_ptr, WRONG: tl.constexpr):
+    total = tl.max(tl.load(x_ptr + tl.arange(0, 8)))
+    if WRONG:
+        total = total[:, None]
+    tl.store(out_ptr[None, None, :] + tl.arange(0, 1)[:, None], total[None, :][:, None])
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_scalar_may_be_indexed_by_colons(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TILEWRIGHT_MODE", mode)
+    x, out = np.arange(8, dtype=np.float32), np.zeros(1, np.float32)
+    colon_kernel[(1,)](x, out, WRONG=False)
+    assert out[0] == 7
+    with pytest.raises(errors.ShapeError, match="a scalar of type fp32 has no axes"):
+        colon_kernel[(1,)](x, out, WRONG=True)

@@ -464,6 +464,8 @@ def print_kernel(x_ptr, BLOCK: tl.constexpr):
     i = tl.arange(0, BLOCK)
     tl.device_print("x", tl.load(x_ptr + i))
     tl.device_print("scalar", tl.load(x_ptr + 5))
+    tl.device_print("", i)
+    tl.device_print("both ", i, i)
 
 
 def test_device_print_has_tritons_format(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -473,5 +475,6 @@ def test_device_print_has_tritons_format(capfd: pytest.CaptureFixture[str], monk
         print_kernel[(1,)](np.arange(16, dtype=np.int32), BLOCK=16)
         outputs.append(sorted(capfd.readouterr().out.splitlines()))
     assert outputs[0] == outputs[1]
-    assert outputs[0].count("pid (0, 0, 0) idx ( 7) x: 7") == 1
+    for line in ("idx ( 7) x: 7", "idx ( 9): 9", "idx ( 9) both: (operand 1) 9"):
+        assert outputs[0].count(f"pid (0, 0, 0) {line}") == 1
     assert outputs[0].count("pid (0, 0, 0) idx () scalar: 5") == 128  # as in Triton, every thread prints it

@@ -181,7 +181,7 @@ def test_several_devices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
         "        assert scaled[(3,)](zero, 64, 1, 2.0, BLOCK=64).device == 0\n"
         "        assert scaled[(4,)](one, 64, 1, 2.0, BLOCK=64).device == 1\n"
         "    assert bindings().cuCtxGetDevice() == (0, current)\n"
-        "assert sorted(found.device for found in scaled._compiled.values()) == [0, 1]\n"
+        "assert sorted(found.device for found in scaled.compilations.made.values()) == [0, 1]\n"
         "bindings().cuCtxSetCurrent(0)\n"  # a thread without a context: device 0 becomes current, device 1 never does
         "scaled[(5,)](one, 64, 1, 2.0, BLOCK=64)\nassert bindings().cuCtxGetCurrent() == (0, 0)\n"
         "scaled[(6,)](zero, 64, 1, 2.0, BLOCK=64)\nassert bindings().cuCtxGetCurrent() == (0, 0x1000)\n"
@@ -247,6 +247,20 @@ def test_the_forms_of_a_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.undo()
         if assembly._find("nvdisasm") or assembly._find("cuobjdump"):
             assert "EXIT" in str(compiled.asm["sass"])
+
+
+def test_machine_code_is_shown_by_the_tool_that_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from tilewright.tools import disasm
+
+    tool = tmp_path / "nvdisasm"
+    tool.write_text('#!/bin/sh\necho "flags $1"; cat "$2"\n')
+    tool.chmod(0o755)
+    monkeypatch.setattr(assembly, "_find", lambda name: str(tool) if name == "nvdisasm" else None)
+    (tmp_path / "one.cubin").write_bytes(b"EXIT;")
+    assert disasm.get_sass(b"EXIT;") == disasm.extract(tmp_path / "one.cubin") == "flags -c\nEXIT;"
+    tool.write_text("#!/bin/sh\necho 'no code' >&2; exit 1\n")
+    with pytest.raises(ToolchainError, match="cannot read the machine code: no code"):
+        disasm.get_sass(b"nothing")
 
 
 def test_values_that_do_not_fit_wrap_and_round() -> None:

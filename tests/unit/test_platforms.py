@@ -97,7 +97,7 @@ def test_names_in_the_cache_suit_every_system(tmp_path: Path, monkeypatch: pytes
 
 
 def test_a_user_without_a_home_has_a_cache(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("TILEWRIGHT_CACHE_DIR", "XDG_CACHE_HOME"):
+    for name in ("TILEWRIGHT_CACHE_DIR", "TRITON_CACHE_DIR", "XDG_CACHE_HOME"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(folders.os.path, "expanduser", lambda path: path)
     assert folders.cache_folder().is_absolute()

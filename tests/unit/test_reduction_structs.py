@@ -75,3 +75,15 @@ def of_computed_bytes(x_ptr, out_ptr, N: tl.constexpr):
 def test_narrow_integers_in_states_compile_without_a_warning(signature: str, size: int) -> None:
     log = nvrtc.compile_text(of_computed_bytes.translate(f"{signature}, {size}")).log
     assert "warning" not in log
+
+
+@triton.jit
+def of_conditions(x_ptr, out_ptr, N: tl.constexpr):
+    x = tl.load(x_ptr + tl.arange(0, N))
+    _, place = tl.max((x > 0) & (x < 5), 0, return_indices=True)
+    tl.store(out_ptr, place)
+
+
+@pytest.mark.skipif(not nvrtc.is_available(), reason="NVRTC is not installed")
+def test_conditions_in_states_compile_without_a_warning() -> None:
+    assert "warning" not in nvrtc.compile_text(of_conditions.translate("*fp32:16, *i32:16, 256")).log

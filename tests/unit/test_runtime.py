@@ -108,7 +108,7 @@ def test_other_processes_launch(method: str) -> None:
         pytest.skip(f"no {method} here")
     # multiprocessing's Pool would lose the task of a worker that dies, and wait for it; an executor says that one died.
     context = multiprocessing.get_context(method)
-    with kernel._lock, ProcessPoolExecutor(3, mp_context=context) as pool:  # as if a thread were compiling
+    with kernel.compilations._lock, ProcessPoolExecutor(3, mp_context=context) as pool:  # as if a thread were compiling
         found = [pool.submit(launch_with, *arguments) for arguments in ((64,), (32, kernel), (3,))]
         assert [one.result(timeout=300) for one in found] == [128.0, 96.0, 67.0]
 

@@ -230,3 +230,80 @@ def test_options_of_the_command_line(option: str, said: str, capsys: pytest.Capt
     command = ["translate", f"{__file__}:writes", "--signature", "*fp32, i32", "--num-warps", option]
     assert main(command) == 1
     assert said in capsys.readouterr().err
+
+
+class WithoutData:
+    """An array interface that says nothing."""
+
+    __array_interface__ = {"version": 3}  # noqa: RUF012
+
+
+class NamedAddress:
+    """An address that is a text."""
+
+    dtype = "float32"
+
+    def data_ptr(self) -> str:
+        return "here"
+
+
+@triton.jit
+def plain(x_ptr, n, B: tl.constexpr):
+    tl.store(x_ptr, n)
+
+
+@pytest.mark.parametrize("mode", ("cpu", "interpret"))
+@pytest.mark.parametrize(
+    ("change", "options", "said"),
+    [
+        ({0: WithoutData()}, {}, "without data or typestr"),
+        ({0: NamedAddress()}, {}, "the address 'here'"),
+        ({1: np.datetime64("2020")}, {}, "argument n"),
+        ({1: np.str_("x")}, {}, "argument n"),
+        ({1: 10**400}, {}, r"argument n is 10+\.\.\., which does not fit"),
+        ({2: np.zeros(3, np.float32)}, {}, "argument B is an array, but B is annotated tl.constexpr"),
+        ({}, {"num_wraps": 4}, "num_wraps was specified but unrecognised; did you mean num_warps"),
+        ({}, {"grid": (1,)}, "grid was specified but unrecognised"),
+        ({1: None, 2: 4, 3: 5}, {}, "too many positional arguments"),
+    ],
+)
+def test_arguments_that_are_none_of_a_kernels(
+    change: dict[int, Any], options: dict[str, Any], said: str, mode: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TILEWRIGHT_MODE", mode)
+    arguments = [change.get(number, given) for number, given in enumerate((np.zeros(4, np.float32), 3, 4))]
+    with pytest.raises(errors.LaunchError, match=said):
+        plain[(1,)](*arguments, *(value for number, value in change.items() if number > 2), **options)
+
+
+def test_a_grid_that_takes_no_dict() -> None:
+    with pytest.raises(errors.GridError, match="a function of the dict of all arguments"):
+        plain[lambda: (1,)](np.zeros(4, np.float32), 3, 4)
+
+
+@pytest.mark.parametrize(("signature", "said"), [("*fp32, void, 4", "expected a type"), ("*fp32, i32:16", "2 entries")])
+def test_signatures_with_a_slip(signature: str, said: str) -> None:
+    with pytest.raises(errors.SignatureError, match=said):
+        plain.translate(signature)
+    with pytest.raises(errors.SignatureError, match="unknown architecture"):
+        plain.translate("*fp32, i32, 4", arch=90)
+
+
+@triton.jit
+def told(x_ptr, n):
+    tl.device_print('a"b\n50% ??/ \\   // c', n)
+    tl.device_print("", n)
+    tl.device_assert(n > 10, 'not 50% "of"\nit')
+
+
+@pytest.mark.parametrize("mode", ("cpu", "interpret"))
+def test_texts_that_are_not_plain(
+    mode: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("TILEWRIGHT_MODE", mode)
+    with pytest.raises(errors.KernelFaultError):
+        told[(1,)](np.zeros(1, np.float32), 7, debug=True, num_warps=1)
+    shown = capfd.readouterr().out
+    assert shown.startswith('pid (0, 0, 0) idx () a"b\n50% ??/ \\   // c: 7\npid')
+    assert "\npid (0, 0, 0) idx (): 7\n" in shown
+    assert mode == "interpret" or 'assertion failed: not 50% "of"\nit\n' in shown

@@ -10,6 +10,7 @@ import tilewright as triton
 import tilewright.language as tl
 from tilewright.artifact import Options
 from tilewright.pipeline import translate
+from tilewright.runtime import cpu
 from tilewright.runtime.signature import parse_signature
 from tilewright.schedule.targets import find_target
 
@@ -274,3 +275,24 @@ def test_what_is_stored_last_stays(run_everywhere: Any, kernel: Any) -> None:
 
 def test_rows_that_the_kernel_tells_apart_need_no_barrier() -> None:
     assert "__syncthreads" not in two_rows_of_a_slot.translate("*i32:16, *i32:16, 1024, 8", num_warps=1).source
+
+
+@triton.jit
+def permuted(x_ptr, places_ptr, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    places = tl.load(places_ptr + i)
+    x = tl.load(x_ptr + places, mask=places != i, other=0)
+    tl.store(x_ptr + i, x * 3 + places)
+
+
+@pytest.mark.parametrize("schedule", ["greedy_low", "reverse"])
+def test_an_array_is_read_before_it_is_permuted(schedule: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Elements that are loaded one by one, where they are used, would be loaded behind the barrier of the store."""
+    monkeypatch.setenv("TILEWRIGHT_MODE", "cpu")
+    size, run = 4096, cpu.run
+    monkeypatch.setattr(cpu, "run", lambda *given, **named: run(*given, **named, schedule=schedule))
+    rng = np.random.default_rng(2)
+    x, places = rng.integers(0, 99, size).astype(np.int32), rng.permutation(size).astype(np.int32)
+    own = x.copy()
+    permuted[(1,)](own, places, BLOCK=size)
+    assert np.array_equal(own, np.where(places != np.arange(size), x[places], 0) * 3 + places)

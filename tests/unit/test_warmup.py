@@ -127,3 +127,28 @@ def test_the_interpreter_knows_where_they_end(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setenv("TILEWRIGHT_MODE", "check")
     with pytest.raises(ArgumentKindError, match="does not tell its size"):
         copied[(1,)](Wrapped(x.array, False), x.array, 40, BLOCK=64)
+
+
+@triton.jit
+def stepped(x_ptr, out_ptr, step, n, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.store(out_ptr + i, tl.load(x_ptr + i * step, mask=i < n), mask=i < n)
+
+
+class Backwards(Wrapped):
+    """A view that torch cannot make: it tells the address of the last element."""
+
+    def __init__(self, array: np.ndarray) -> None:
+        super().__init__(array, True)
+        self.stride = lambda: (-1,)
+
+    def data_ptr(self) -> int:
+        return self.array.ctypes.data + 4 * (self.array.size - 1)
+
+
+@pytest.mark.parametrize("mode", ["cpu", "interpret"])
+def test_arrays_that_run_backwards(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TILEWRIGHT_MODE", mode)
+    x, out = np.arange(48, dtype=np.float32), np.zeros(48, np.float32)
+    stepped[(1,)](Backwards(x), out, -1, 48, BLOCK=64)
+    assert out.tolist() == x.tolist()[::-1]

@@ -4,6 +4,9 @@ from tilewright.diagnostics import CompilationError, CompileTimeAssertionFailure
 from tilewright.runtime.ast_source import ASTSource, compile
 from tilewright.runtime.compiled import CompiledKernel
 
+from . import compiler, errors
+
 __all__ = [
     "ASTSource", "CompilationError", "CompileTimeAssertionFailure", "CompiledKernel", "UnsupportedLanguageConstruct", "compile",
+    "compiler", "errors",
 ]  # fmt: skip

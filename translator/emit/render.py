@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import replace
 from itertools import groupby
@@ -50,6 +51,7 @@ def render(unit: Unit) -> tuple[str, tuple[tuple[int, int], ...]]:
         .render(
             unit=unit,
             prints="printf(" in own,
+            asserts=re.search(r"\bassert\(", own) is not None,
             title=wrap_comment(unit.title, 0),
             header=list(_header_lines(unit.header)),
             constants=[line for constant in used for line in constant_lines(constant)],

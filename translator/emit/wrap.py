@@ -133,5 +133,5 @@ def closed(comment: str) -> str:
 
     The trigraph of the backslash is one for the compilers that know trigraphs, and a warning of the others.
     """
-    line = comment.rstrip()
-    return f"{line}." if line.endswith(("\\", "??/")) else line
+    line = comment.rstrip().replace("??/", "?? /")
+    return f"{line}." if line.endswith("\\") else line

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from ..diagnostics import CompileTimeAssertionFailure, NotConstexprError, Span
 from ..language.targets import LANES
 from .builder import Builder
-from .shapes import as_bool, broadcast_to, common_shape, to_expr
+from .shapes import as_bool, broadcast_to, common_shape, elementwise, to_expr
 from .values import Const, Tuple, Value
 
 Arguments = dict[str, Value]
@@ -63,6 +63,13 @@ def device_assert(builder: Builder, a: Arguments, span: Span) -> Value:
     return Const(None)
 
 
+def _expect_zero(builder: Builder, a: Arguments, span: Span) -> Value:
+    x = to_expr(a["x"], span)
+    is_zero = elementwise("eq", [x, Const(0)], span)
+    device_assert(builder, {"cond": is_zero, "mask": a["mask"], "msg": Const("expected 0")}, span)
+    return x
+
+
 def _barrier(builder: Builder, a: Arguments, span: Span) -> Value:
     builder.effect("barrier", (), span)
     return Const(None)
@@ -98,6 +105,7 @@ HANDLERS = {
     "static_print": _static_print,
     "device_print": device_print,
     "device_assert": device_assert,
+    "expect_zero": _expect_zero,
     "debug_barrier": _barrier,
     "assume": _assume,
     "extra.cuda.gdc_wait": _grid_control("gdc_wait"),

@@ -55,7 +55,8 @@ def _with_axes(expr: Expr, axes: tuple[int, ...], span: Span) -> Expr:
 def _tile(builder: Builder, value: Value, name: str, span: Span) -> Expr:
     expr = to_expr(value, span)
     if not expr.type.is_tile or expr.type.is_pointer:
-        raise DTypeError(f"tl.{name} reduces a tile, not {expr.type}", span, "", builder.calls)
+        remedy = "a scalar is its own sum and maximum" if not expr.type.is_tile else "load what it points to"
+        raise DTypeError(f"tl.{name} reduces a tile, not {expr.type}", span, remedy, builder.calls)
     return expr
 
 

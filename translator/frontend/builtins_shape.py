@@ -8,7 +8,7 @@ from ..diagnostics import ArgumentError, DTypeError, ShapeError, Span
 from ..ir.nodes import Assign, Call, Expr, Literal, Use
 from ..ir.reshapes import keeps_places
 from ..ir.types import Dim, ValueType
-from ..language.dtypes import DTYPES_BY_NAME, DType, Element, PointerType, float32, int32, of_this_gpu
+from ..language.dtypes import DTYPES_BY_NAME, DTYPES_BY_WORD, DType, Element, PointerType, float32, int32, of_this_gpu
 from ..language.hints import no_axis, shown
 from .builder import Builder
 from .operators import binary
@@ -29,7 +29,8 @@ def dtype_argument(builder: Builder, value: Value, span: Span) -> Element:
     if isinstance(dtype, str):
         dtype = DTYPES_BY_NAME.get(dtype, dtype)
     if not isinstance(dtype, (DType, PointerType)):
-        raise DTypeError(f"expected a type such as tl.float32, got {shown(dtype)}", span, "", builder.calls)
+        remedy = f"write tl.{dtype}" if isinstance(dtype, str) and dtype in DTYPES_BY_WORD else ""
+        raise DTypeError(f"expected a type such as tl.float32, got {shown(dtype)}", span, remedy, builder.calls)
     try:
         return of_this_gpu(dtype)
     except DTypeError as error:
@@ -249,7 +250,11 @@ def _hint(kind: str):  # type: ignore[no-untyped-def]
 
 
 def _operator(word: str):  # type: ignore[no-untyped-def]
-    return lambda builder, a, span: binary(builder, word, a["x"], a["y"], span)
+    def handler(builder: Builder, a: Arguments, span: Span) -> Value:
+        is_checked = builder.constant(a["sanitize_overflow"], "sanitize_overflow", span)
+        return binary(builder, word, a["x"], a["y"], span, wraps=not is_checked)
+
+    return handler
 
 
 def _propagates(builder: Builder, a: Arguments, span: Span) -> bool:

@@ -161,7 +161,8 @@ def _subscript(builder: Builder, node: Any) -> Value:
     try:
         return Const(value[key])
     except (TypeError, ValueError, KeyError, IndexError) as error:
-        raise DTypeError(f"cannot index {shown(value)}: {error}", span, "", builder.calls) from None
+        remedy = "only tiles and tuples have items; a tile of numbers is made by tl.arange or tl.full"
+        raise DTypeError(f"cannot index {shown(value)}: {error}", span, remedy, builder.calls) from None
 
 
 def _key(builder: Builder, node: Any, span: Any) -> Any:
@@ -198,10 +199,10 @@ def _index_tile(builder: Builder, base: Expr, node: Any, span: Any) -> Value:
         item = element.slice
         whole = isinstance(item, cst.Slice) and all(map(_is_none, (item.lower, item.upper, item.step)))
         new = isinstance(item, cst.Index) and _is_none(item.value)
-        if new:
+        if new and axis <= result.type.rank:
             shape = (*result.type.shape[:axis], 1, *result.type.shape[axis:])
             result = Call(result.type.with_shape(shape), "expand_dims", (result,), (("axis", axis),), span=span)
-        elif whole and axis >= result.type.rank:
+        elif new or (whole and axis >= result.type.rank and base.type.is_tile):  # of a scalar, : may stand for no axis
             cause, remedy = too_few_axes(base.type.element, base.type.shape)
             raise ShapeError(cause, span, remedy, builder.calls)
         elif not whole:

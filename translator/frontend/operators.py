@@ -11,6 +11,7 @@ from ..ir.types import ValueType
 from ..language.dtypes import PointerType
 from .accumulate import accumulated
 from .builder import Builder
+from .overflow import checked
 from .shapes import broadcast_to, common_shape, describe, elementwise, to_expr
 from .values import Const, Tuple, Value
 
@@ -52,8 +53,8 @@ def is_static(value: Value) -> bool:
     return isinstance(value, Const) or (isinstance(value, Tuple) and all(is_static(item) for item in value.items))
 
 
-def binary(builder: Builder, word: str, left: Value, right: Value, span: Span) -> Value:
-    """`left <operator> right`."""
+def binary(builder: Builder, word: str, left: Value, right: Value, span: Span, wraps: bool = False) -> Value:
+    """`left <operator> right`; `wraps` where integers may overflow with the option `debug`, too."""
     if word not in BINARY:
         raise UnsupportedLanguageConstruct(
             f"the operator {SYMBOLS.get(word, word)} is not supported on run-time values",
@@ -75,7 +76,8 @@ def binary(builder: Builder, word: str, left: Value, right: Value, span: Span) -
             return total
     if not op:
         raise UnsupportedLanguageConstruct("** on a run-time value", span, "use tl.exp2(tl.log2(x) * y)", builder.calls)
-    return elementwise(op, [left, right], span)
+    result = elementwise(op, [left, right], span)
+    return result if wraps else checked(builder, result, span)
 
 
 def _on_constants(builder: Builder, python: Any, sign: str, left: Const, right: Const, span: Span) -> Const:
@@ -110,7 +112,8 @@ def _on_tuples(builder: Builder, word: str, left: Value, right: Value, span: Spa
         return Tuple(left.items + right.items)
     if word == "Multiply" and isinstance(left, Tuple) and isinstance(right, Const) and isinstance(right.value, int):
         return Tuple(left.items * right.value)
-    raise DTypeError("tuples take only + with a tuple and * with an integer", span, "", builder.calls)
+    remedy = "take one of its items, as x[0]"
+    raise DTypeError("tuples take only + with a tuple and * with an integer", span, remedy, builder.calls)
 
 
 def _pointer_sum(builder: Builder, word: str, left: Value, right: Value, span: Span) -> Expr | None:
@@ -178,7 +181,7 @@ def unary(builder: Builder, word: str, value: Value, span: Span) -> Value:
             raise DTypeError(f"cannot compute this at compile time: {error}", span, "", builder.calls) from None
     if not op:
         return value
-    return elementwise(op, [value], span)
+    return checked(builder, elementwise(op, [value], span), span)
 
 
 def boolean(builder: Builder, word: str, left: Value, right: Value, span: Span) -> Value:

@@ -6,11 +6,11 @@ from ..diagnostics import CompilationError, DTypeError, ShapeError, Span
 from ..ir.nodes import Call, Expr, Literal
 from ..ir.types import ValueType
 from ..language.dtypes import DType, Element
-from ..language.hints import check_size, shown
+from ..language.hints import check_size, instead_of, shown
 from ..ops.casts import check_cast
 from ..ops.promotion import literal_type
 from ..ops.registry import OPS, Operand
-from .values import Const, Value
+from .values import Const, Tuple, Value
 
 
 def to_expr(value: Value, span: Span, dtype: Element | None = None) -> Expr:
@@ -33,7 +33,8 @@ def to_expr(value: Value, span: Span, dtype: Element | None = None) -> Expr:
         if isinstance(own, DType) and not symbol:
             symbol = _as_float(value.symbol, value.value, own)
         return Literal(ValueType(own), number, symbol=symbol, span=span)
-    raise DTypeError(f"expected a number or a tile, got {describe(value)}", span, "")
+    remedy = instead_of(value.value if isinstance(value, Const) else () if isinstance(value, Tuple) else "")
+    raise DTypeError(f"expected a number or a tile, got {describe(value)}", span, remedy)
 
 
 def describe(value: Value) -> str:

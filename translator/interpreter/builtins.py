@@ -25,7 +25,7 @@ def _propagating(op: str, names: tuple[str, ...]) -> Callable[[Arguments], Tile]
 
 
 def _operator(op: str) -> Callable[[Arguments], Tile]:
-    return lambda a: binary(op, a["x"], a["y"])
+    return lambda a: binary(op, a["x"], a["y"], wraps=not constant(a["sanitize_overflow"], "sanitize_overflow"))
 
 
 def _cdiv(a: Arguments) -> Any:

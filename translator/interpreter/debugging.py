@@ -17,7 +17,7 @@ from ..language.targets import LANES
 from .arguments import Arguments, constant, optional_tile
 from .places import user_line
 from .program import running
-from .tile import Tile, as_tile, broadcast, cast
+from .tile import Tile, as_tile, binary, broadcast, cast
 
 THREADS_PER_WARP = 32
 
@@ -51,6 +51,12 @@ def device_assert(a: Arguments) -> None:
     if failed.any():
         message = constant(a["msg"], "the message")
         raise KernelFaultError(f"assertion failed at {user_line()}, program {program.memory.program}: {message}")
+
+
+def _expect_zero(a: Arguments) -> Tile:
+    x = as_tile(a["x"])
+    device_assert({"cond": binary("eq", x, 0), "mask": a["mask"], "msg": "expected 0"})
+    return x
 
 
 def _device_print(a: Arguments) -> None:
@@ -107,6 +113,7 @@ HANDLERS: dict[str, Callable[[Arguments], Any]] = {
     "static_print": _static_print,
     "device_print": _device_print,
     "device_assert": device_assert,
+    "expect_zero": _expect_zero,
     "multiple_of": _pass_through,
     "max_contiguous": _pass_through,
     "max_constancy": _pass_through,

@@ -14,11 +14,12 @@ import numpy as np
 from ..diagnostics import DTypeError, ShapeError
 from ..language.constexpr import unwrap
 from ..language.dtypes import DType, Element, PointerType, int1, int64
-from ..language.hints import check_size, shown, too_few_axes
+from ..language.hints import check_size, instead_of, shown, too_few_axes
 from ..language.values import block_type, tensor
 from ..ops.casts import check_cast, numpy_cast, numpy_type
 from ..ops.promotion import literal_type
 from ..ops.registry import OPS, Operand
+from .overflow import check_overflow
 
 
 class AmbiguousTruthError(DTypeError):
@@ -82,16 +83,20 @@ class Tile(tensor):
     def __getitem__(self, key: Any) -> Tile:
         keys = key if isinstance(key, tuple) else (key,)
         whole = [isinstance(k, slice) and k == slice(None) for k in keys]
-        if keys == tuple(None if k is None else slice(None) for k in keys) and sum(whole) > len(self.shape):
-            cause, remedy = too_few_axes(self.element, self.shape)
-            raise ShapeError(cause, None, remedy)
+        values = self.values
+        for axis, (key, full) in enumerate(zip(keys, whole, strict=True)):
+            # Of a scalar, : may stand for no axis.
+            if (key is None and axis > values.ndim) or (full and axis >= values.ndim and self.shape):
+                cause, remedy = too_few_axes(self.element, self.shape)
+                raise ShapeError(cause, None, remedy)
+            values = np.expand_dims(values, axis) if key is None else values
         if not all(k is None or full for k, full in zip(keys, whole, strict=True)):
             raise ShapeError(
                 "unsupported tensor index",
                 None,
                 "only : and None can index a tile, as in x[:, None]; load the part that you need instead",
             )
-        return self.like(self.values[tuple(keys)])
+        return self.like(values)
 
     def __bool__(self) -> bool:
         if self.values.size != 1:
@@ -137,7 +142,7 @@ def as_tile(value: Any) -> Tile:
     if isinstance(value, (bool, int, float)):
         dtype = literal_type(value)
         return Tile(np.asarray(value).astype(numpy_type(dtype)), dtype)
-    raise DTypeError(f"expected a number or a tile, got {shown(value)}")
+    raise DTypeError(f"expected a number or a tile, got {shown(value)}", None, instead_of(value))
 
 
 def cast(tile: Tile, element: Element, rounding: str | None = None, bitcast: bool = False) -> Tile:
@@ -179,8 +184,8 @@ def broadcast(tiles: list[Tile]) -> list[Tile]:
     return [tile.like(array) for array, tile in zip(arrays, tiles, strict=True)]
 
 
-def apply(op_name: str, values: list[Any]) -> Tile:
-    """An operation of the op table.
+def apply(op_name: str, values: list[Any], wraps: bool = True) -> Tile:
+    """An operation of the op table; `wraps` but for operators, whose overflow is an error with the option `debug`.
 
     Raises:
       DTypeError, ShapeError: when the operands do not fit.
@@ -197,6 +202,8 @@ def apply(op_name: str, values: list[Any]) -> Tile:
     with np.errstate(all="ignore"):
         result = np.asarray(op.numpy(*(tile.values for tile in tiles)))
     if isinstance(resolved.result, DType):
+        if not wraps:
+            check_overflow(op_name, resolved.result, [tile.values for tile in tiles], result)
         return Tile(result.astype(numpy_type(resolved.result), copy=False), resolved.result)
     origins = {id(tile.origin): tile.origin for tile in tiles if isinstance(tile.element, PointerType)}
     origin = next(iter(origins.values())) if len(origins) == 1 else ANYWHERE if id(ANYWHERE) in origins else None
@@ -210,8 +217,8 @@ def _operand(value: Any, element: Element) -> Tile:
     return Tile(np.asarray(value).astype(numpy_type(element)), element)
 
 
-def binary(op_name: str, left: Any, right: Any) -> Tile:
-    """`left <operator> right`, pointers included.
+def binary(op_name: str, left: Any, right: Any, wraps: bool = False) -> Tile:
+    """`left <operator> right`, pointers included; see `apply`.
 
     Raises:
       DTypeError, ShapeError: when the operands do not fit.
@@ -219,7 +226,7 @@ def binary(op_name: str, left: Any, right: Any) -> Tile:
     left, right = unwrap(left), unwrap(right)
     pointers = [isinstance(value, Tile) and isinstance(value.element, PointerType) for value in (left, right)]
     if not any(pointers):
-        return apply(op_name, [left, right])
+        return apply(op_name, [left, right], wraps)
     pointer, offset = (left, right) if pointers[0] else (right, left)
     number = as_tile(offset)
     if all(pointers) or op_name not in ("add", "sub") or (op_name == "sub" and not pointers[0]):
@@ -256,5 +263,5 @@ for _symbol, _op in (
 for _symbol in ("eq", "ne", "lt", "le", "gt", "ge"):
     setattr(Tile, f"__{_symbol}__", _operator(_symbol))
 setattr(Tile, "__pos__", lambda self: self)
-setattr(Tile, "__neg__", lambda self: apply("neg", [self]))
+setattr(Tile, "__neg__", lambda self: apply("neg", [self], wraps=False))
 setattr(Tile, "__invert__", lambda self: apply("invert", [self]))

@@ -41,6 +41,19 @@ def shown(value: Any) -> str:
     return f"an object of type {type(value).__name__}" if " at 0x" in text or len(text) > LONGEST else text
 
 
+def instead_of(value: Any) -> str:
+    """What to write where a number or a tile is needed and something else stands."""
+    if value is None:
+        return "a function that returns nothing has the value None, and so has an argument that was left out"
+    if isinstance(value, DType):
+        return f"a type is no value: write tl.cast(x, tl.{value.word}), or tl.zeros(shape, tl.{value.word})"
+    if isinstance(value, (tuple, list)):
+        return "take one of its items, as x[0], or one name for each, as a, b = x"
+    if isinstance(value, ModuleType):
+        return f"write a name of it, as {_MODULES.get(value.__name__, value.__name__)}.name"
+    return "call it, with parentheses" if callable(value) and not isinstance(value, type) else ""
+
+
 def too_few_axes(element: Any, shape: Sequence[int]) -> tuple[str, str]:
     """What is wrong with an index that has more `:` than a value has axes, and what to do about it."""
     if not shape:

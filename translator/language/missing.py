@@ -8,7 +8,7 @@ from collections.abc import Iterable
 NOT_YET = frozenset(
     """associative_scan cumsum cumprod sort topk bitonic_merge histogram gather flip rand rand4x randint randint4x
     randn randn4x philox philox_impl pair_uniform_to_normal uint_to_uniform_float inline_asm_elementwise
-    map_elementwise expect_zero aggregate aggregate_replace tuple_type slice globaltimer smid
+    map_elementwise aggregate aggregate_replace tuple_type slice globaltimer smid
     convert_custom_float8_sm70 convert_custom_float8_sm80""".split()
 )
 
@@ -19,6 +19,11 @@ def missing_name(module: str, name: str, known: Iterable[str], libdevice: Iterab
         return AttributeError(f"{module}.{name} is not supported yet")
     if name in libdevice:
         return AttributeError(f"{module} has no {name!r}; it is tl.extra.libdevice.{name}")
+    if "experimental" in name:
+        return AttributeError(
+            f"{module} has no {name!r}, which Triton has taken out: tensor descriptors are tl.make_tensor_descriptor and, as "
+            "arguments, triton.tools.tensor_descriptor.TensorDescriptor"
+        )
     import difflib  # only for an error
 
     close = difflib.get_close_matches(name, [one for one in known if not one.startswith("_")], n=1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
 
@@ -36,8 +37,10 @@ def _module(name: str, doc: str, members: dict[str, Any]) -> ModuleType:
     def missing(attribute: str) -> Any:
         raise missing_name(f"tl.{name}", attribute, members, LIBDEVICE)
 
-    # The import system asks a module for a path before it looks for modules below it.
-    module.__dict__.update(members, __path__=[], __getattr__=missing)
+    # The import system asks a module for a path before it looks for modules below it, and who asks whether there is one for
+    # its specification.
+    spec = ModuleSpec(full, None, is_package=True)
+    module.__dict__.update(members, __path__=[], __spec__=spec, __getattr__=missing)
     sys.modules[full] = module
     return module
 

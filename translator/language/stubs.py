@@ -388,5 +388,10 @@ def device_print(prefix: Any, *args: Any, hex: bool = False) -> Any:
 
 
 @builtin
+def expect_zero(x: Any, mask: Any) -> Any:
+    """X, which is promised to be 0 where `mask` holds; with the option `debug` that is asserted."""
+
+
+@builtin
 def device_assert(cond: Any, msg: Any = "", mask: Any = None) -> Any:
     """Stops the kernel where `cond` does not hold; no code unless the option `debug` is set."""

@@ -53,18 +53,12 @@ def extremum(word: str, dtype: DType) -> Callable[[str, str], str]:
     return _call(word)
 
 
-def lowest(dtype: DType) -> str:
-    """The smallest number of a type, -inf for floats."""
+def neutral(word: str, dtype: DType) -> str:
+    """What changes no `max` or `min`: of floats NaN, which gives way to numbers, and is the answer where all are NaN."""
     if dtype.is_floating():
-        return literal_text(float("-inf"), dtype)
-    return literal_text(-(1 << (dtype.bits - 1)) if dtype.is_int_signed() else 0, dtype)
-
-
-def highest(dtype: DType) -> str:
-    """The largest number of a type, inf for floats."""
-    if dtype.is_floating():
-        return literal_text(float("inf"), dtype)
-    return literal_text((1 << (dtype.bits - dtype.is_int_signed())) - 1, dtype)
+        return literal_text(float("nan"), dtype)
+    low = -(1 << (dtype.bits - 1)) if dtype.is_int_signed() else 0
+    return literal_text(low if word == "max" else low + (1 << dtype.bits) - 1, dtype)
 
 
 def known_combination(combine: Combine, dtypes: tuple[DType, ...]) -> Combination | None:
@@ -76,10 +70,10 @@ def known_combination(combine: Combine, dtypes: tuple[DType, ...]) -> Combinatio
             return Combination("Xor", cuda, (), _infix("^"), literal_text(0, dtype))
         case "sum":
             return Combination("Sum", cuda, (), _infix("+"), literal_text(0, dtype))
-        case "max":
-            return Combination("Max", cuda, (), extremum("max", dtype), lowest(dtype))
-        case "min":
-            return Combination("Min", cuda, (), extremum("min", dtype), highest(dtype))
+        case "max" | "min":
+            return Combination(
+                combine.op.capitalize(), cuda, (), extremum(combine.op, dtype), neutral(combine.op, dtype)
+            )
         case "xor" | "or" | "and":
             operator = {"xor": "^", "or": "|", "and": "&"}[combine.op]
             identity = literal_text(-1 if combine.op == "and" else 0, dtype)

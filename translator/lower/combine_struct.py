@@ -15,7 +15,7 @@ from .unit import Line, Node, words
 if TYPE_CHECKING:
     from .context import Context
 
-NARROW_INTEGERS = ("signed char", "unsigned char", "short", "unsigned short")
+NARROW_INTEGERS = ("bool", "signed char", "unsigned char", "short", "unsigned short")
 INT_OF_NARROW = re.compile(r"\b(?:max|min|abs)\(| [&|^%] ")  # what C computes in int and leaves uncast
 ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth")
 

@@ -18,7 +18,7 @@ def unless_all_hold(context: Context, statement: Assign, layout: Layout, nodes: 
     """The nodes of an assignment to a tile in this layout, in a branch where its condition may hold for all elements."""
     if math.prod(layout.register_shape()) < FEWEST or context.declares(statement, statement.target):
         return nodes
-    tests = [_fails(context, one) for one in crossed(statement, context.facts)]
+    tests = [_fails(context, one) for one in crossed(context.kernel, statement, context.facts)]
     if not tests:
         return nodes
     return (Branch(" || ".join(tests), nodes, comment="elsewhere the condition holds for the whole tile"),)

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from ..ir.nodes import Effect, Expr
 from ..language.dtypes import PointerType
+from ..language.printing import printed_prefix
 from ..schedule.access import padding_tests
 from ..schedule.layout import Layout
 from .conditions import conjunction, copies_guard
 from .context import Context
 from .point import Point, coordinate
-from .spell import Text
 from .unit import Branch, Line, Node
+
+# What stands in a string for the backslash, the quote, and what would end the line; octal, since it ends after 3 digits.
+NAMED = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t"}
+ESCAPES = str.maketrans(NAMED | {chr(code): f"\\{code:03o}" for code in range(32) if chr(code) not in NAMED})
 
 
 def lower_print(context: Context, statement: Effect) -> tuple[Node, ...]:
@@ -29,11 +33,8 @@ def lower_print(context: Context, statement: Effect) -> tuple[Node, ...]:
 
 
 def _after_index(prefix: str, has_values: bool) -> str:
-    """Triton's rules for what stands between the index and the value."""
-    text = prefix.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%")
-    if has_values and not text.endswith(" "):
-        text += " " if text.endswith(":") else ": "
-    return text if text.startswith(" ") else f" {text}"
+    """What stands between the index and the value, as a part of a format of printf."""
+    return _quoted(printed_prefix(prefix, has_values)).replace("%", "%%")
 
 
 def _print_one(
@@ -88,24 +89,25 @@ def _widened(text: str) -> str:
 
 
 def lower_assert(context: Context, statement: Effect) -> tuple[Node, ...]:
-    """Stops the kernel with a message when a condition does not hold."""
+    """CUDA's `assert`, with the kernel's line and the message; elements beyond a side of the user's do not count."""
     call = statement.call
-    message = str(call.attribute("message") or "").replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%")
-    origin = statement.origin.span
-    where = f"{context.kernel.file}:{origin.line}"
-    fail: tuple[Node, ...] = (
-        Line(f'printf("%s: block (%u, %u, %u), thread %u: assertion failed: %s\\n", "{where}", blockIdx.x, '
-             f'blockIdx.y, blockIdx.z, {context.roles.tid}, "{message}");'),
-        Line("__trap();"),
-    )  # fmt: skip
+    words = _quoted(
+        f"{context.kernel.file}:{statement.origin.span.line}: {call.attribute('message') or ''}".rstrip(" :")
+    )
     layout = context.schedule.statement_layouts.get(id(statement))
 
     def one(point: Point | None) -> tuple[Node, ...]:
-        failed = Text(f"!{context.speller.spell(call.args[0], point).within(15)}", 15)
         tests = [context.speller.spell(arg, point) for arg in call.args[1:]]
         if point is not None:
             tests += [context.speller.spell(test, point) for test in padding_tests(call.args[0].type.shape)]
-        condition = conjunction([*tests, failed])
-        return (Branch(condition.text, fail),) if condition else ()
+        condition = context.speller.spell(call.args[0], point)
+        line = Line(f'assert(({condition.text}) && "{words}");')
+        where = conjunction(tests)
+        return (line,) if where is None else (Branch(where.text, (line,)),)
 
     return one(None) if layout is None else context.each_register(layout, one)
+
+
+def _quoted(text: str) -> str:
+    """A text as it stands in a string of C++, of which no part looks like a trigraph or a comment behind code."""
+    return text.translate(ESCAPES).replace("??", "?\\?").replace(" // ", ' /""/ ')

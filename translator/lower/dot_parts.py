@@ -3,8 +3,8 @@
 The floats of a tile stay where they have arrived. Of TF32 they are the highest parts themselves, since tensor cores do not
 read the last bits, and only what these bits hold is written, at the same places of a second tile; but where the tile is not
 contiguous along K, both are, as wgmma reads them. Parts of 16 bits are tiles of their own. The products of a tile are summed
-apart and added in fp32, the smallest first: the tensor cores' own sums are truncated, and what an infinity leaves for the
-lower parts is no number.
+apart, those of the highest parts and the others, and added in fp32: the tensor cores' own sums are truncated, and what an
+infinity leaves for the lower parts is no number.
 """
 
 from __future__ import annotations
@@ -183,48 +183,48 @@ def lower_wgmma_parts(
     b: tuple[OperandPlace, ...],
     meanwhile: tuple[Node, ...] = (),
 ) -> tuple[Node, ...]:
-    """All products of the parts, summed apart and added to the target; `meanwhile` is done under the lower ones."""
+    """All products of the parts, summed apart and added to the target; `meanwhile` is done under them.
+
+    The highest parts' sum is apart from the others', which an infinity makes no numbers.
+    """
     layout, instruction, split = plan.layout, plan.instruction, plan.instruction.split
     if split is None:
         raise TypeError("not a dot of parts")
     target = context.names.variable(statement.target)
-    name = context.names.once(f"{target}_of_tile", ("products", id(statement)))
+    name, rest = (
+        context.names.once(f"{target}_of_{word}", (word, id(statement))) for word in ("highest_parts", "lower_parts")
+    )
     step = context.constant("MMA_K", instruction.k, "elements of K per instruction", topic="operands")
     kk = context.names.shared_index("kk")
     offsets = warpgroup_offset(context, layout.axes[0]), warpgroup_offset(context, layout.axes[1])
-    nodes: list[Node] = [Line(f"{context.declaration(statement.target, layout, name)} = {{}};")]
+    nodes: list[Node] = [
+        Line(f"{context.declaration(statement.target, layout, sums)} = {{}};") for sums in (name, rest)
+    ]
     for word, places, offset in (("a", a, offsets[0]), ("b", b, offsets[1])):
         nodes += [descriptor(context, statement, place, f"{word}{part}", offset) for part, place in enumerate(places)]
-
-    side = a[0].depth(context, instruction)
     for helper in ("wgmma_fence", "wgmma_commit", "wgmma_wait"):
         context.use_helper(helper)
+    side = a[0].depth(context, instruction)
 
-    def sums(products: tuple[tuple[int, int], ...], done: str, meanwhile: tuple[Node, ...] = ()) -> list[Node]:
-        each = tuple(_product(context, statement, plan, (a, b), parts, name) for parts in products)
-        return [
-            pin(context, name, instruction.accumulator),
-            Line("wgmma_fence();"),
-            Loop(f"for (int {kk} = 0; {kk} < {side}; {kk} += {step})", each, unroll=True),
-            Line("wgmma_commit();"),
-            *meanwhile,
-            Line("wgmma_wait<0>();", done),
-            pin(context, name, instruction.accumulator),
-        ]
-
-    def number(point: Point) -> tuple[Node, ...]:
-        text = indexed(context, name, statement.target, point)
-        return (Line(f"{text} = {text} == {text} ? {text} : 0.0f;"),)
+    def products(parts: tuple[tuple[int, int], ...], sums: str) -> Node:
+        each = tuple(_product(context, statement, plan, (a, b), pair, sums) for pair in parts)
+        return Loop(f"for (int {kk} = 0; {kk} < {side}; {kk} += {step})", each, unroll=True)
 
     def add(point: Point) -> tuple[Node, ...]:
-        at = indexed(context, target, statement.target, point)
-        return (Line(f"{at} += {indexed(context, name, statement.target, point)};"),)
+        at, highest, lower = (indexed(context, sums, statement.target, point) for sums in (target, name, rest))
+        return (Line(f"{at} += {highest} + ({lower} == {lower} ? {lower} : 0.0f);"),)
 
+    pins = tuple(pin(context, sums, instruction.accumulator) for sums in (name, rest))
     return (
         *nodes,
-        *sums(split.products[:-1], "the products of lower parts are complete", meanwhile),
+        *pins,
+        Line("wgmma_fence();"),
+        products(split.products[:-1], rest),
+        products(split.products[-1:], name),
+        Line("wgmma_commit();"),
+        *meanwhile,
+        Line("wgmma_wait<0>();", "all products of the tile are complete"),
+        *pins,
         Comment("What an infinity leaves for the lower parts is no number; the highest parts alone have the result."),
-        *context.each_register(layout, number),
-        *sums(split.products[-1:], "those of the highest parts are, too"),
         *context.each_register(layout, add),
     )

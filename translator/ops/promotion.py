@@ -118,7 +118,9 @@ def adapted(literal: int | float | bool, tensor: DType) -> DType:
                 f"cannot perform a binary operation between an unsigned tensor ({tensor}) and a negative scalar ({literal})"
             )
         if not low <= literal <= high:
-            raise DTypeError(f"Scalar {literal} is out of range for type {tensor.word}")
+            raise DTypeError(
+                f"Scalar {literal} is out of range for type {tensor.word}; cast the other operand to a wider one"
+            )
     return tensor
 
 

@@ -7,13 +7,18 @@ tile is then a comparison of two scalars.
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Set
 from dataclasses import replace
 
 from ..analysis.facts import Facts
 from ..frozen import frozen
-from ..ir.nodes import Assign, Call, Expr, Literal, Use
+from ..ir.nodes import Assign, Call, Expr, For, Kernel, Literal, Use, Variable
 from ..ir.types import ValueType
-from ..ir.walk import MOVES, used_variables
+from ..ir.walk import MOVES, statements, used_variables
+
+NUMBER = "number"  # among the terms of a sum
+FEW_TRIPS = 8
 
 
 @frozen
@@ -33,10 +38,10 @@ class Comparison:
     strict: bool
 
 
-def crossed(statement: Assign, facts: Facts) -> tuple[Comparison, ...]:
+def crossed(kernel: Kernel, statement: Assign, facts: Facts) -> tuple[Comparison, ...]:
     """The comparisons of which one must fail somewhere for a statement to change its target; () where that is not known.
 
-    Only where a loop changes what is compared: elsewhere, a test would save nothing.
+    Only where a loop changes what is compared, and goes on for longer than the tile: elsewhere, a test would save nothing.
     """
     value = statement.value
     if not isinstance(value, Call) or value.op != "where" or not isinstance(value.args[1], Use):
@@ -44,9 +49,10 @@ def crossed(statement: Assign, facts: Facts) -> tuple[Comparison, ...]:
     if value.args[1].variable is not statement.target:
         return ()
     found = _comparisons(value.args[0], facts)
-    if found is None or not all(_changes(one, facts) for one in found):
+    if found is None:
         return ()
-    return found
+    along_tile = {s.variable for s in statements(kernel.body) if isinstance(s, For) and _is_short(s, facts)}
+    return found if all(_changes(one, facts, along_tile) for one in found) else ()
 
 
 def _comparisons(expr: Expr, facts: Facts) -> tuple[Comparison, ...] | None:
@@ -97,8 +103,39 @@ def _run(expr: Expr, facts: Facts) -> Run | None:
     return Run(first, left.count if left.count > 1 else right.count)
 
 
-def _changes(one: Comparison, facts: Facts) -> bool:
-    """Whether a loop changes what is compared."""
+def _changes(one: Comparison, facts: Facts, along_tile: Set[Variable]) -> bool:
+    """Whether a loop changes what is compared, so that it holds for some tiles and not for others."""
+    if _word(one.larger) == _word(one.smaller):
+        return False
     firsts = [run.first for run in (one.larger, one.smaller) if run.first is not None]
-    used = {variable for first in firsts for variable in used_variables(first)}
+    used = {variable for first in firsts for variable in used_variables(first)} - along_tile
     return any(facts.assignments[variable] and variable not in facts.definitions for variable in used)
+
+
+def _word(run: Run) -> object:
+    """What tells the scalars that runs begin with apart."""
+    return run.first.variable if isinstance(run.first, Use) else run.first
+
+
+def _is_short(loop: For, facts: Facts) -> bool:
+    """Whether a loop goes a few steps from some place on, as along the diagonal of a tile."""
+    distance, step = _terms(loop.stop, facts), _terms(loop.step, facts)
+    distance.subtract(_terms(loop.start, facts))
+    known = not any(count for term, count in (*distance.items(), *step.items()) if term != NUMBER)
+    return known and abs(distance[NUMBER]) <= FEW_TRIPS * abs(step[NUMBER])
+
+
+def _terms(expr: Expr, facts: Facts) -> Counter[object]:
+    """What a scalar is the sum of: how often each variable, and the number."""
+    if isinstance(expr, Literal) and isinstance(expr.value, int):
+        return Counter({NUMBER: expr.value})
+    if isinstance(expr, Call) and expr.op == "add":
+        left, right = (_terms(arg, facts) for arg in expr.args)
+        left.update(right)
+        return left
+    if isinstance(expr, Use):
+        definition = facts.definitions.get(expr.variable)
+        if isinstance(definition, (Literal, Use)) or (isinstance(definition, Call) and definition.op == "add"):
+            return _terms(definition, facts)
+        return Counter([expr.variable])
+    return Counter([expr])

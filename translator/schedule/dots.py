@@ -31,6 +31,7 @@ from .layout import Layout
 from .shared_tiles import CHUNK_BYTES, SharedTile, has_chunks
 
 KINDS = ("wgmma", "mma", "fma")  # the fastest first
+SUMS_APART = 2  # of a tile's products, where wgmma multiplies parts: of the highest ones, and of the others
 TURNED_LINES = 32  # of K, that a warp transposes at a time
 LOADS = ("load", "box_load", "row_load")
 
@@ -144,7 +145,7 @@ def _instruction(kind: str, call: Call, options: Options, target: Target) -> Ins
     line_bytes = per_warpgroup * b.type.dtype.itemsize
     if found.split is not None:
         line_bytes = per_warpgroup * found.split.itemsize
-        sums = 2 * layout.registers(0) * layout.registers(1)  # those of a tile's products are added apart
+        sums = (1 + SUMS_APART) * layout.registers(0) * layout.registers(1)
         if sums + OTHER_REGISTERS > consumer_registers(options.num_warps):
             return None
     # A warpgroup's columns begin at a box of their own.
@@ -227,7 +228,7 @@ def reads_columns(instruction: Instruction, itemsize: int) -> bool:
 def sums_apart(dots: Dots) -> int:
     """Registers for the sums of one tile's products, of dots whose parts wgmma multiplies: the most that one has."""
     plans = (plan for plan in dots.plans.values() if plan.instruction.kind == "wgmma" and plan.instruction.split)
-    return max((plan.layout.registers(0) * plan.layout.registers(1) for plan in plans), default=0)
+    return SUMS_APART * max((plan.layout.registers(0) * plan.layout.registers(1) for plan in plans), default=0)
 
 
 def can_turn(shape: tuple[int, ...], axis: int, itemsize: int) -> bool:

@@ -3,6 +3,7 @@
 In: a kernel, its facts, the layouts. Out: the tiles. Elements that are loaded one by one have a register each until they are
 used, and an address. Where one statement alone reads such a tile, with nothing but loads and arithmetic in between, the tile
 becomes a function of the register's index, which loads; the compiler then has as many on their way as there is room for.
+The kernel must not write to where such a tile is loaded from: all threads wait for the loads before a store overwrites them.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from ..ir.walk import MOVES, bodies, children, expressions, statements
 from .access import COPY_BYTES, plan_load
 from .cache_hints import load_hint
 from .layout import Layout
+from .pointers import pointer_sources, roots_of, roots_written
 from .predicated import MOST_REGISTERS, is_predicated
 from .registers import OTHER_REGISTERS, REGISTER_FILE, peak_registers
 from .ring_plan import Rings
@@ -43,6 +45,7 @@ def choose_late_loads(
     arrays = fixed | {v for ring in rings.rings for v in ring.own if v.type.dtype.itemsize in COPY_BYTES}
     threads = 1 << next(iter(layouts.values())).thread_bits
     room = min(REGISTER_FILE // threads, MOST_REGISTERS) - OTHER_REGISTERS - peak_registers(kernel, facts, layouts)
+    written, sources = roots_written(kernel), pointer_sources(kernel)
     reads = Counter(
         variable for statement in statements(kernel.body) for variable in _reads(expressions(statement), facts)
     )
@@ -51,6 +54,8 @@ def choose_late_loads(
         for statement in block:
             if isinstance(statement, Assign) and _is_call(statement, "load"):
                 target = statement.targets[0]
+                if roots_of(statement.value.args[0], sources) & written:  # type: ignore[attr-defined]
+                    continue  # a store's barrier stands in front of what it computes
                 if target in layouts and target not in arrays and _one_by_one(statement, layouts[target], facts):
                     waiting[target] = _is_predicated(statement, layouts[target], facts)
                 continue

@@ -29,10 +29,10 @@ from .instructions import spare_registers
 from .kept_tiles import choose_kept, exchanges_of
 from .layout import Layout, blocked, drop_axis, padded
 from .layout_problem import Access, Node, Path, Problem, find_problem
-from .loads_in_flight import blocks_for_loads
+from .loads_in_flight import blocks_for_all_loads, blocks_for_loads
 from .paths import operand_axes, result_axes
 from .plan import Conversion, Schedule
-from .recomputed import needed_at_once
+from .recomputed import is_straight, needed_at_once
 from .register_operands import with_register_operands
 from .registers import (
     blocks_beside,
@@ -79,13 +79,14 @@ def choose_layouts(
     if rings.has_producer:
         rings = stagger_rings(kernel, kept.facts, dots, kept.layouts, rings, spare)
     waiting = frozenset(map(id, exchanges_of(kernel, problem.answers))) | conversions.keys()
-    at_once = peak if waiting or dots.plans else needed_at_once(kernel, kept.facts, kept.layouts, peak)
-    crowded = needs_whole_multiprocessor(at_once, num_threads)
+    crowded = needs_whole_multiprocessor(peak, num_threads)
     beside = blocks_beside(in_shared, kept.layouts, num_threads, target.max_dynamic_shared_bytes)
     made_room_for = kept.recomputed.blocks and min(kept.recomputed.blocks, beside)
     planned = blocks if rings.has_producer or blocks > 1 else None
     unknown = dots.plans or kept.late_loads  # what these take, peak does not tell
     loading = None if unknown else blocks_for_loads(kernel, facts, kept.layouts, waiting, peak, num_threads)
+    if not waiting and not unknown and is_straight(kernel):
+        crowded, loading = False, blocks_for_all_loads(needed_at_once(kernel, kept.facts, kept.layouts), num_threads)
     warp_copies = choose_warp_copies(kernel, facts, layouts, rings)
     block_copies = choose_block_copies(kernel, facts, layouts, rings, num_threads)
     copied = {tile: copy.layout for tile, copy in warp_copies.items()}

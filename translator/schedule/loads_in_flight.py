@@ -6,7 +6,7 @@ blocks at a time, and puts the use of one load before the next load: every itera
 room for so many blocks named it takes what these leave, and starts all loads first.
 
 Where threads wait for each other in every iteration, or for the places that they load from, more blocks hide that better than
-longer iterations would.
+longer iterations would. In kernels without loops the same is done where a thread loads much.
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ from .warp_copies import is_computed_anywhere
 THREADS_AT_ONCE = 768  # on a multiprocessor: 80 registers each
 LEAST_BYTES = 16  # that a thread loads in an iteration
 ADDRESSES = 32  # registers beside those of tiles
+MUCH_LOADED = 64  # registers of a thread, without a loop
+FEW_OTHERS = 16  # registers beside those, without a loop
 
 
 def blocks_for_loads(
@@ -39,6 +41,17 @@ def blocks_for_loads(
         return None
     fit = REGISTER_FILE // ((peak + ADDRESSES) * num_threads)
     return max(min(THREADS_AT_ONCE // num_threads, fit), 1)
+
+
+def blocks_for_all_loads(at_once: int, num_threads: int) -> int | None:
+    """Blocks to leave room for where all that is loaded, `at_once` registers a thread, can be under way; None for few loads.
+
+    Two blocks are worth it even if not all of it fits: while one computes, the other loads.
+    """
+    if at_once < MUCH_LOADED:
+        return None
+    fit = REGISTER_FILE // ((at_once + FEW_OTHERS) * num_threads)
+    return max(fit, min(REGISTER_FILE // (at_once * num_threads), 2), 1)
 
 
 def _adds_up(loop: For | While, facts: Facts, layouts: Mapping[Variable, Layout]) -> bool:

@@ -86,16 +86,19 @@ def choose_recomputed(
     return replace(chosen, forgotten=forgotten, blocks=after if more else None)
 
 
-def needed_at_once(kernel: Kernel, facts: Facts, layouts: Mapping[Variable, Layout], peak: int) -> int:
-    """The registers of the tiles of a kernel in which no threads wait for each other, of which all together take `peak`.
+def is_straight(kernel: Kernel) -> bool:
+    """Whether nothing repeats."""
+    return not any(isinstance(statement, (For, While)) for statement in statements(kernel.body))
 
-    What follows element by element from what is loaded needs none where nothing repeats: the compiler computes it when it is
-    stored.
+
+def needed_at_once(kernel: Kernel, facts: Facts, layouts: Mapping[Variable, Layout]) -> int:
+    """The registers of the tiles of a straight kernel in which no threads wait for each other.
+
+    What follows element by element from what is loaded needs none there: the compiler computes it when it is stored.
     """
-    if any(isinstance(statement, (For, While)) for statement in statements(kernel.body)):
-        return peak
     found = _formulas(facts, layouts, frozenset(), _Order(kernel), MOST_WRITTEN_OUT)
-    return peak_registers(kernel, Recomputed(frozenset(found)).seen_by(facts), layouts)
+    loaded = {variable: layout for variable, layout in layouts.items() if variable not in found}
+    return peak_registers(kernel, Recomputed(frozenset(found)).seen_by(facts), loaded)
 
 
 def _formulas(

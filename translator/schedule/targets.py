@@ -28,7 +28,7 @@ def find_target(name: str) -> Target:
     Raises:
       SignatureError: for an architecture that no row describes.
     """
-    wanted = re.sub(r"[af]$", "", name)
+    wanted = re.sub(r"[af]$", "", str(name))
     for target in TARGETS.values():
         if target.name.rstrip("a") == wanted:
             return target

@@ -1,0 +1,192 @@
+"""A kernel's specialisations as tools see them: what hooks are told of one, its data for other processes, and all of them.
+
+In: a kernel, what it is specialised to (`Argument`s), options. Out: texts, and the compiled kernel that data stand for.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from tilewright.artifact import (
+    Argument,
+    ConstantArgument,
+    DescriptorArgument,
+    Options,
+    RuntimeArgument,
+    TupleArgument,
+    constants_of,
+)
+from tilewright.diagnostics import SpecializationDataError
+from tilewright.frozen import frozen
+from tilewright.language.dtypes import DTYPES_BY_NAME, DType
+from tilewright.runtime.hooks import Hook, JitFunctionInfo
+from tilewright.runtime.specialise import describe_argument
+from tilewright.runtime.translations import element_of
+
+if TYPE_CHECKING:
+    from tilewright.runtime.compiled import CompiledKernel
+    from tilewright.runtime.jit import JITFunction
+
+
+@frozen
+class Specialisation:
+    """What a kernel is compiled for; `backend` is "cuda" or "cpu", `target` the architecture of the text."""
+
+    function: JITFunction
+    arguments: tuple[Argument, ...]
+    options: Options
+    backend: str
+    target: str
+
+    @property
+    def key(self) -> str:
+        """What tells it from the kernel's others on the same device."""
+        return f"{self._signature()}, {self.options}, {self.backend}, {self.target}"
+
+    def _signature(self) -> str:
+        return ", ".join(f"{argument.name}: {describe_argument(argument)}" for argument in self.arguments)
+
+    def tell(self, hooks: list[Hook], device: int, warmup: bool) -> bool:
+        """Calls hooks with what Triton's are given; whether one answered that the launch is to be left out."""
+        function, options = self.function, self.options
+        name = function.fn.__qualname__
+        signature = {argument.name: describe_argument(argument) for argument in self.arguments}
+        constants = {one.name: one.value for argument in self.arguments for one in constants_of(argument)}
+        facts = {
+            **asdict(options), "key": self.key, "signature": signature, "constants": constants, "device": device,
+            "extern_libs": (), "specialization_data": self.data(), "is_warmup": warmup,
+        }  # fmt: skip
+        shown = ("num_warps", "num_ctas", "num_stages", "enable_fp_fusion", "launch_cooperative_grid")
+        words = ", ".join(f"{option}={getattr(options, option)}" for option in shown)
+        info = JitFunctionInfo(function.__module__, name, function)
+        answers = [
+            hook(key=self.key, repr=f"{name}[{words}]({self._signature()})", fn=info, compile=facts,
+                 is_manual_warmup=warmup, already_compiled=False)
+            for hook in hooks
+        ]  # fmt: skip
+        return any(answers)
+
+    def data(self) -> str | None:
+        """A text from which `read` makes it in another process; None for a compile-time value that has no text."""
+        try:
+            arguments = [_saved(argument) for argument in self.arguments]
+        except ValueError:
+            return None
+        function = self.function
+        facts = {
+            "name": f"{function.__module__}.{function.fn.__qualname__}", "arguments": arguments, "options": asdict(self.options),
+            "target": {"backend": self.backend, "arch": self.target},
+        }  # fmt: skip
+        return json.dumps(facts)
+
+
+def read(function: JITFunction, data: str, backend: str, target: str) -> Specialisation:
+    """The specialisation that `Specialisation.data` wrote, for the same kernel and target.
+
+    Raises:
+      SpecializationDataError: when it is for another one, or no such text.
+    """
+    try:
+        facts = json.loads(data)
+        name, found = facts["name"], facts["target"]
+        arguments = tuple(_restored(argument) for argument in facts["arguments"])
+        options = Options(**facts["options"])
+    except (ValueError, KeyError, TypeError, SyntaxError) as error:
+        raise SpecializationDataError(
+            f"this is no specialization data of this version ({error!r}); it is what hooks get as "
+            'compile["specialization_data"]'
+        ) from None
+    own = f"{function.__module__}.{function.fn.__qualname__}"
+    if name != own:
+        raise SpecializationDataError(f"Specialization data is for {name}, and this kernel is {own}")
+    wanted = {"backend": backend, "arch": target}
+    if found != wanted:
+        raise SpecializationDataError(f"Specialization data is for {found}, and the kernel would run on {wanted}")
+    return Specialisation(function, arguments, options, backend, target)
+
+
+def _saved(argument: Argument) -> dict[str, Any]:
+    """An argument as JSON.
+
+    Raises:
+      ValueError: for a compile-time value that has no text.
+    """
+    if isinstance(argument, RuntimeArgument):
+        return {"name": argument.name, "type": str(argument.element), "divisible": argument.divisible_by_16}
+    if isinstance(argument, DescriptorArgument):
+        return asdict(argument) | {"element": str(argument.element)}
+    if isinstance(argument, TupleArgument):
+        return {"name": argument.name, "items": [_saved(item) for item in argument.items], "fields": argument.fields}
+    if isinstance(argument.value, DType):
+        return {"name": argument.name, "dtype": str(argument.value)}
+    text = repr(argument.value)
+    try:
+        if ast.literal_eval(text) == argument.value:
+            return {"name": argument.name, "value": text}
+    except SyntaxError:
+        pass
+    raise ValueError(argument.name)
+
+
+def _restored(facts: dict[str, Any]) -> Argument:
+    name = facts["name"]
+    if "type" in facts:
+        return RuntimeArgument(name, element_of(facts["type"]), facts["divisible"])
+    if "items" in facts:
+        return TupleArgument(name, tuple(_restored(item) for item in facts["items"]), tuple(facts["fields"]))
+    if "block_shape" in facts:
+        sides, known = tuple(facts["block_shape"]), tuple(facts["divisible_by_16"])
+        return DescriptorArgument(name, DTYPES_BY_NAME[facts["element"]], sides, known, facts["padding"])
+    return ConstantArgument(
+        name, DTYPES_BY_NAME[facts["dtype"]] if "dtype" in facts else ast.literal_eval(facts["value"])
+    )
+
+
+class OnDevice(Mapping[str, "CompiledKernel"]):
+    """The compiled specialisations of a kernel for one device, by their keys."""
+
+    def __init__(self, function: JITFunction, device: int) -> None:
+        """Device 0 has what runs on the host, too."""
+        self._function, self._device = function, device
+
+    def _all(self) -> dict[str, CompiledKernel]:
+        found = [one for one in list(self._function.compilations.made.values()) if one.device == self._device]
+        return {one.specialisation.key: one for one in found}
+
+    def __getitem__(self, key: str) -> CompiledKernel:
+        return self._all()[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._all())
+
+    def __len__(self) -> int:
+        return len(self._all())
+
+    def clear(self) -> None:
+        """Forgets them: the next launch finds them on the disk, or compiles them."""
+        self._function.forget(self._device)
+
+
+class DeviceCaches(Mapping[int, tuple[OnDevice]]):
+    """`kernel.device_caches`: by device a tuple, whose first item has what is compiled."""
+
+    def __init__(self, function: JITFunction) -> None:
+        """Of a kernel."""
+        self._function = function
+
+    def __getitem__(self, device: int) -> tuple[OnDevice]:
+        return (OnDevice(self._function, device),)
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(sorted({one.device for one in list(self._function.compilations.made.values())}))
+
+    def __len__(self) -> int:
+        return len(list(iter(self)))
+
+    def clear(self) -> None:
+        """Forgets what is compiled for all devices."""
+        self._function.forget()
