@@ -4,6 +4,7 @@
 #include <cstring>
 #include <thread>
 
+#include <cuda.h>
 #include <cuda_fp16.h>
 
 #include "declarations.h"   // of the exported functions, as their files have them
@@ -193,6 +194,34 @@ static void reset()
     }
 }
 
+// A driver function under the signature that it had in a version of CUDA.
+template <typename F> static F driver_function(const char* name, unsigned version)
+{
+    void* found = nullptr;
+    cudaDriverEntryPointQueryResult status;
+    CHECK(cudaGetDriverEntryPointByVersion(name, &found, version, cudaEnableDefault, &status));
+    EXPECT(found != nullptr);
+    return reinterpret_cast<F>(found);
+}
+
+// A context beside the one that CUDA's runtime makes knows nothing of what a kernel has been allowed in that one.
+static void contexts()
+{
+    const auto create = driver_function<CUresult (*)(CUcontext*, unsigned, CUdevice)>("cuCtxCreate", 3020);
+    const auto destroy = driver_function<CUresult (*)(CUcontext)>("cuCtxDestroy", 4000);
+    for (int i = 0; i < 3; ++i) {
+        CUcontext other = nullptr;
+        if (i > 0) EXPECT(create(&other, 0, 0) == CUDA_SUCCESS);
+        {
+            const Product p;
+            p.clear(nullptr);
+            CHECK(p.launch(nullptr));
+            p.verify(nullptr);
+        }
+        if (i > 0) EXPECT(destroy(other) == CUDA_SUCCESS);
+    }
+}
+
 // Every device has the kernel.
 static void devices()
 {
@@ -234,7 +263,7 @@ int main(int, char** words)
         const char* name;
         void (*check)();
     } checks[] = {{"errors", errors}, {"earlier_error", earlier_error}, {"threads", threads}, {"graph", graph},
-                  {"dependent_launches", dependent_launches}, {"reset", reset}, {"devices", devices},
+                  {"dependent_launches", dependent_launches}, {"reset", reset}, {"contexts", contexts}, {"devices", devices},
                   {"prints", prints}, {"asserts", asserts}};
     for (const auto& one : checks) {
         if (std::strcmp(one.name, words[1]) != 0) continue;

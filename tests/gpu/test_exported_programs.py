@@ -117,7 +117,7 @@ def test_a_golden_from_cpp(launch: Any, program: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ("errors", "earlier_error", "threads", "graph", "dependent_launches", "reset", "devices")
+    "name", ("errors", "earlier_error", "threads", "graph", "dependent_launches", "reset", "contexts", "devices")
 )
 def test_what_a_program_relies_on(name: str, behaviour: Path) -> None:
     run(behaviour, name)

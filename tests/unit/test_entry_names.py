@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -89,6 +90,25 @@ def unused_sides_kernel(x_ptr, out_ptr, a: tl.constexpr, state: tl.constexpr, S:
     x = tl.load(x_ptr + rows * S + columns)
     out = tl.dot(x, x)
     tl.store(out_ptr + rows * S + columns, out - tl.max(out, 1)[:, None])
+
+
+@triton.jit
+def joined(first, second):
+    return first * second + first
+
+
+@triton.jit
+def unused_operands_kernel(x_ptr, out_ptr, a: tl.constexpr, state: tl.constexpr, first: tl.constexpr, S: tl.constexpr):
+    # `first` is a parameter of the function that joins, `a` one of those that sum and compare.
+    x = tl.load(x_ptr + tl.arange(0, S))
+    tl.store(out_ptr, tl.reduce(x, 0, joined) + tl.sum(x) + tl.argmax(x, 0))
+
+
+@pytest.mark.skipif(not nvrtc.is_available(), reason="NVRTC is not installed")
+def test_a_constant_that_only_a_reduction_seems_to_read_is_left_out() -> None:
+    artifact = unused_operands_kernel.translate("*fp32:16, *fp32:16, 3, 5, 7, 256")
+    assert not re.search(r"constexpr int (a|state|first) ", artifact.source)
+    assert "warning" not in nvrtc.compile_text(artifact).log
 
 
 @pytest.mark.skipif(not nvrtc.is_available(), reason="NVRTC is not installed")

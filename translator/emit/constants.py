@@ -10,6 +10,7 @@ from ..lower.unit import TOPICS, Constant
 from .wrap import WIDTH, wrap_comment
 
 COMMENT_COLUMN = 64
+OF_FUNCTION = re.compile(r"__forceinline__ [\w:<>,* ]+\(([^()]*)\)")
 
 
 def used_constants(constants: tuple[Constant, ...], text: str, helpers: Iterable[str]) -> list[Constant]:
@@ -48,10 +49,12 @@ def _in_order_of_use(constants: list[Constant]) -> list[Constant]:
 
 
 def values_in_code(chosen: list[tuple[str, dict[str, Any]]], helpers: list[str]) -> Iterator[str]:
-    """What templates of helpers were given, without what they say in comments only."""
+    """The names in what templates of helpers were given, without comments and without a function's own parameters."""
     for (_, values), helper in zip(chosen, helpers, strict=True):
         code = re.sub(r"//.*", "", helper)
-        yield from (text for text in map(str, values.values()) if text in code or text not in helper)
+        own = {name for given in OF_FUNCTION.findall(code) for name in re.findall(r"(\w+)(?:,|$)", given)}
+        texts = (text for text in map(str, values.values()) if text in code or text not in helper)
+        yield from (word for text in texts for word in words_of(text) if word not in own)
 
 
 def constant_lines(constant: Constant) -> list[str]:
