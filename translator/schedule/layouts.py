@@ -91,9 +91,8 @@ def choose_layouts(
     block_copies = choose_block_copies(kernel, facts, layouts, rings, num_threads)
     copied = {tile: copy.layout for tile, copy in warp_copies.items()}
     copied |= {tile: copy.layout for tile, copy in block_copies.items()}
-    layouts |= _settle_numbers(problem, rings, copied)
     return Schedule(
-        layouts=layouts,
+        layouts=layouts | _settle_numbers(problem, rings, copied),
         statement_layouts={node: layout for node, layout in problem.answers.items() if isinstance(node, int)},
         index_layouts=index_layouts(kernel, facts, problem, copied),
         conversions={key: tuple(value) for key, value in conversions.items()},
