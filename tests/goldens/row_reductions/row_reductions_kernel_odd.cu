@@ -85,7 +85,7 @@ __device__ __forceinline__ State warp_reduce(State state)
     return state;
 }
 
-extern "C" __global__ void __launch_bounds__(NUM_THREADS, 24)
+extern "C" __global__ void __launch_bounds__(NUM_THREADS)
 row_reductions_kernel(const float* x_ptr, float* sum_ptr, float* max_ptr, int* argmax_ptr, int M, int stride)
 {
     const int tid = threadIdx.x;
