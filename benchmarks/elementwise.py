@@ -237,7 +237,7 @@ def table_line(row: dict[str, Any]) -> str:
 def main() -> None:
     """Runs what is asked for and prints the table."""
     import triton
-    from tilewright.runtime import nvrtc
+    from tilewright.runtime.building import nvrtc
     from tilewright.version import VERSION
 
     parser = argparse.ArgumentParser()

@@ -64,7 +64,7 @@ def launches(pair: tuple[Any, Any], tensor: Callable[[], Any]) -> dict[str, Call
 def driver_alone(four: Any, a: Any) -> Callable[[], Any]:
     """The driver's launch through ctypes, with nothing to write."""
     from tilewright.runtime.driver import current_stream
-    from tilewright.runtime.ready import STREAM, make_ready
+    from tilewright.runtime.launching.ready import STREAM, make_ready
 
     compiled = four.warmup(a, a, 1000, BLOCK=256)
     made = make_ready(compiled, (4, 1, 1), (a.data_ptr(), a.data_ptr(), 1000), current_stream)
@@ -96,7 +96,7 @@ def main() -> None:
 
     if "--python" in sys.argv:
         sys.modules["tilewright.runtime.quick_launch"] = None  # type: ignore[assignment]  # as if it were not there
-    from tilewright.runtime.fast_text import quick_launch
+    from tilewright.runtime.launching.fast_text import quick_launch
 
     print("launches go through", "Python alone" if quick_launch is None else "the part in C")
     calls: dict[str, Callable[[], Any]] = {}

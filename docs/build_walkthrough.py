@@ -11,7 +11,7 @@ from tilewright.artifact import Options
 from tilewright.cli import load_kernel
 from tilewright.explain import describe_stage
 from tilewright.pipeline import translate_stages
-from tilewright.runtime.signature import parse_signature
+from tilewright.runtime.arguments.signature import parse_signature
 from tilewright.schedule.targets import find_target
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -73,9 +73,9 @@ through `templates/`. The result, from the kernel on:
 
 ## 6. Running it
 
-On a GPU `runtime/nvrtc.py` compiles the text to machine code, `runtime/cache.py` keeps it, `runtime/driver.py` launches it. On
-the host `runtime/cpu/build.py` hands the same text to the C++ compiler with `runtime/cpu/engine.h` in CUDA's place. In Python
-`translator/interpreter/` runs the function of stage 1 itself.
+On a GPU `runtime/building/nvrtc.py` compiles the text to machine code, `runtime/cache.py` keeps it, `runtime/driver.py`
+launches it. On the host `runtime/cpu/build.py` hands the same text to the C++ compiler with `runtime/cpu/engine.h` in CUDA's
+place. In Python `translator/interpreter/` runs the function of stage 1 itself.
 """
 
 

@@ -1,4 +1,8 @@
-"""Compiling, caching, launching, tuning, and the ways to run. Names of Triton's `runtime` are looked up when first used."""
+"""Compiling, caching, launching, tuning, and the ways to run. Names of Triton's `runtime` are looked up when first used.
+
+`jit.py` is what users hold. `arguments` says what was passed, `building` makes and keeps machine code, `launching` takes both
+to the driver, `tuning` and `measuring` time it; `cpu` runs the same text on the host.
+"""
 
 from __future__ import annotations
 
@@ -12,11 +16,11 @@ _HOMES = {
     "MockTensor": "mock_tensor",
     "TensorWrapper": "reinterpreted",
     "reinterpret": "reinterpreted",
-    "autotune": "autotune",
-    "Autotuner": "autotune",
-    "Config": "autotune_config",
-    "heuristics": "autotune_heuristics",
-    "Heuristics": "autotune_heuristics",
+    "autotune": "tuning.autotune",
+    "Autotuner": "tuning.autotune",
+    "Config": "tuning.config",
+    "heuristics": "tuning.heuristics",
+    "Heuristics": "tuning.heuristics",
 }
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from tilewright.diagnostics import LaunchError
 from tilewright.language.targets import GPUTarget
 from tilewright.runtime import driver
-from tilewright.runtime.arrays import HOST
+from tilewright.runtime.arguments.arrays import HOST
 from tilewright.runtime.choices import target_of
 from tilewright.runtime.devices import current_device
 from tilewright.runtime.driver_library import PROPERTIES
@@ -90,7 +90,7 @@ class ActiveDriver:
 
     def get_benchmarker(self) -> Callable[..., Any]:
         """`triton.testing.do_bench`."""
-        from tilewright.runtime.testing import do_bench
+        from tilewright.runtime.measuring.testing import do_bench
 
         return do_bench
 

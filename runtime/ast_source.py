@@ -15,12 +15,12 @@ from tilewright.diagnostics import LaunchError, SignatureError
 from tilewright.language.constexpr import plain, unwrap
 from tilewright.language.targets import GPUTarget
 from tilewright.runtime import driver
-from tilewright.runtime.arrays import HOST
+from tilewright.runtime.arguments.arrays import HOST
+from tilewright.runtime.arguments.signature import parse_entry
 from tilewright.runtime.choices import device_target, make_options, wanted_mode
 from tilewright.runtime.compiled import CompiledKernel
 from tilewright.runtime.devices import current_device
 from tilewright.runtime.jit import JITFunction
-from tilewright.runtime.signature import parse_entry
 from tilewright.schedule.targets import find_target
 
 DIVISIBLE = "tt.divisibility"

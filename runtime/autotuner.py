@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tilewright.diagnostics import OutOfResources
-from tilewright.runtime.autotune import Autotuner, autotune
-from tilewright.runtime.autotune_config import Config
-from tilewright.runtime.autotune_heuristics import Heuristics, heuristics
+from tilewright.runtime.tuning.autotune import Autotuner, autotune
+from tilewright.runtime.tuning.config import Config
+from tilewright.runtime.tuning.heuristics import Heuristics, heuristics
 
 __all__ = ["Autotuner", "Config", "Heuristics", "OutOfResources", "autotune", "heuristics"]

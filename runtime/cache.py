@@ -15,11 +15,11 @@ from typing import Any
 
 from tilewright.artifact import Artifact
 from tilewright.frozen import frozen
-from tilewright.runtime import store
+from tilewright.runtime.building import store
+from tilewright.runtime.building.folders import BOUND, bound_bytes, cache_folder
+from tilewright.runtime.building.nvrtc import Cubin, compile_text, version
 from tilewright.runtime.environment import ALWAYS_COMPILE, is_on
-from tilewright.runtime.folders import BOUND, bound_bytes, cache_folder
 from tilewright.runtime.log import log, reason
-from tilewright.runtime.nvrtc import Cubin, compile_text, version
 from tilewright.version import VERSION
 
 CUBIN, TEXT = "kernel.cubin", "kernel.cu"  # never the kernel's name: Windows has no files called "aux" or "con"

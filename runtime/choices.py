@@ -21,10 +21,10 @@ from tilewright.diagnostics import (
 from tilewright.language.constexpr import plain, unwrap
 from tilewright.language.hints import shown as in_words
 from tilewright.runtime import driver
-from tilewright.runtime.arrays import HOST, NOWHERE
+from tilewright.runtime.arguments.arrays import HOST, NOWHERE
+from tilewright.runtime.arguments.specialise import Call
 from tilewright.runtime.devices import current_device
 from tilewright.runtime.environment import is_on
-from tilewright.runtime.specialise import Call
 from tilewright.schedule.targets import find_target
 
 MODES = ("gpu", "cpu", "check", "interpret")

@@ -8,13 +8,13 @@ from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 from tilewright.artifact import Argument, Options, Target
+from tilewright.runtime.arguments.specialise import Call, describe_argument, key_of
+from tilewright.runtime.building.nvrtc import load_ahead
+from tilewright.runtime.building.translations import translated
 from tilewright.runtime.choices import device_target, target_of
 from tilewright.runtime.compiled import CompiledKernel, Origin
 from tilewright.runtime.forks import ForkLock, preparing
 from tilewright.runtime.log import log, reason
-from tilewright.runtime.nvrtc import load_ahead
-from tilewright.runtime.specialise import Call, describe_argument, key_of
-from tilewright.runtime.translations import translated
 
 if TYPE_CHECKING:
     from tilewright.runtime.jit import JITFunction

@@ -17,23 +17,23 @@ from tilewright.frozen import frozen
 from tilewright.kernel_function import KernelFunction
 from tilewright.language.constexpr import unwrap
 from tilewright.outside import outer_value
-from tilewright.runtime.arrays import UNKNOWN
-from tilewright.runtime.assembly import Assembly
+from tilewright.runtime.arguments.arrays import UNKNOWN
+from tilewright.runtime.arguments.specialise import Call
+from tilewright.runtime.building.assembly import Assembly
 from tilewright.runtime.choices import check_can_wait
-from tilewright.runtime.fast_text import hold
 from tilewright.runtime.hooks import LAUNCH_HOOKS, LOAD_HOOKS, LaunchMetadata
-from tilewright.runtime.host_expressions import condition
+from tilewright.runtime.launching.fast_text import hold
+from tilewright.runtime.launching.host_expressions import condition
+from tilewright.runtime.launching.tensor_maps import integer_places
 from tilewright.runtime.specialisations import Specialisation
-from tilewright.runtime.specialise import Call
-from tilewright.runtime.tensor_maps import integer_places
 from tilewright.runtime.tracing import RecordedLaunch, recording
 
 if TYPE_CHECKING:
+    from tilewright.runtime.building.nvrtc import Cubin
     from tilewright.runtime.cpu import Buffer
-    from tilewright.runtime.fast_path import FastPath
     from tilewright.runtime.jit import JITFunction
-    from tilewright.runtime.launcher import Launcher
-    from tilewright.runtime.nvrtc import Cubin
+    from tilewright.runtime.launching.fast_path import FastPath
+    from tilewright.runtime.launching.launcher import Launcher
 
 
 @frozen
@@ -100,7 +100,7 @@ class CompiledKernel:
         from tilewright.runtime.cache import compiled
         from tilewright.runtime.choices import device_target
         from tilewright.runtime.driver import load
-        from tilewright.runtime.launcher import Launcher
+        from tilewright.runtime.launching.launcher import Launcher
 
         cubin = compiled(self.artifact, device_target(self.device).name)
         self._cubin = cubin
@@ -162,7 +162,7 @@ class CompiledKernel:
         return self.launcher.function if self.launcher is not None else None
 
     def _machine_code(self) -> Cubin | None:
-        from tilewright.runtime import nvrtc
+        from tilewright.runtime.building import nvrtc
         from tilewright.runtime.cache import compiled
 
         if self._cubin is None and nvrtc.is_available():
@@ -175,7 +175,7 @@ class CompiledKernel:
     def __getitem__(self, grid: Any) -> Callable[..., CompiledKernel]:
         """`compiled[grid]`: launches this specialisation on all arguments of the kernel, compile-time ones included."""
         if self._fast is None:
-            from tilewright.runtime.fast_path import FastPath
+            from tilewright.runtime.launching.fast_path import FastPath
 
             self._fast = FastPath(self._origin.function, self)
         return hold(self._fast.function, () if grid is None else grid)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import tilewright as triton
 import tilewright.language as tl
-from tilewright.runtime import driver, nvrtc
+from tilewright.runtime import driver
+from tilewright.runtime.building import nvrtc
 from tilewright.runtime.cpu import has_compiler
 
 N_COLS = 781

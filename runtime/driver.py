@@ -10,6 +10,7 @@ from typing import Any
 
 from tilewright.artifact import Artifact
 from tilewright.diagnostics import OutOfResources, ToolchainError
+from tilewright.runtime.building.nvrtc import Cubin
 from tilewright.runtime.driver_library import (
     CAPABILITY_MAJOR,
     CAPABILITY_MINOR,
@@ -19,7 +20,6 @@ from tilewright.runtime.driver_library import (
     SHARED_MEMORY_OPTIN,
     Driver,
 )
-from tilewright.runtime.nvrtc import Cubin
 
 STATIC_SHARED_LIMIT = 48 * 1024
 NOT_INITIALIZED = 3

@@ -14,8 +14,8 @@ from tilewright.kernel_function import KernelFunction, KernelParameter
 from tilewright.language.constexpr import constexpr, plain, unwrap
 from tilewright.language.dtypes import PointerType, float32
 from tilewright.ops.casts import numpy_type
-from tilewright.runtime.arrays import UNKNOWN, describe
-from tilewright.runtime.specialise import annotated_type, integer_type
+from tilewright.runtime.arguments.arrays import UNKNOWN, describe
+from tilewright.runtime.arguments.specialise import annotated_type, integer_type
 from tilewright.tools.tensor_descriptor import array_of, is_descriptor
 
 

@@ -17,7 +17,9 @@ from tilewright.artifact import Argument, Artifact, Options, Target
 from tilewright.diagnostics import ArgumentKindError, LaunchError, MissingArgumentError
 from tilewright.host import constexpr_function
 from tilewright.kernel_function import KernelFunction
-from tilewright.runtime.arrays import HOST, NOWHERE
+from tilewright.runtime.arguments.arrays import HOST, NOWHERE
+from tilewright.runtime.arguments.signature import parse_signature
+from tilewright.runtime.arguments.specialise import Call, specialise
 from tilewright.runtime.async_compile import FutureKernel, active_mode
 from tilewright.runtime.choices import (
     ACCEPTED,
@@ -35,16 +37,14 @@ from tilewright.runtime.choices import (
 from tilewright.runtime.compilations import Compilations
 from tilewright.runtime.compiled import CompiledKernel
 from tilewright.runtime.devices import current_device
-from tilewright.runtime.fast_path import FastPath, untraced
-from tilewright.runtime.fast_text import hold
 from tilewright.runtime.forks import preparing
 from tilewright.runtime.hooks import COMPILE_HOOKS, Hook
 from tilewright.runtime.kernel_interface import KernelInterface, QuickLaunches
+from tilewright.runtime.launching.fast_path import FastPath, untraced
+from tilewright.runtime.launching.fast_text import hold
 from tilewright.runtime.mock_tensor import MockTensor
 from tilewright.runtime.reinterpreted import TensorWrapper, reinterpret
-from tilewright.runtime.signature import parse_signature
 from tilewright.runtime.specialisations import DeviceCaches, Specialisation, read
-from tilewright.runtime.specialise import Call, specialise
 from tilewright.runtime.tracing import launches_nothing, opaque
 from tilewright.schedule.targets import find_target
 
@@ -124,7 +124,7 @@ class JITFunction(KernelInterface, KernelFunction, metaclass=QuickLaunches):
     @property
     def cache_key(self) -> str:
         """A digest of the kernel's text, of the line where it stands, and of the kernels and numbers that it uses."""
-        from tilewright.runtime.autotune_subject import source_digest
+        from tilewright.runtime.tuning.subject import source_digest
 
         return hashlib.sha256(f"{source_digest(self)}:{self.first_line}".encode()).hexdigest()
 

@@ -12,8 +12,8 @@ import os
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from tilewright.runtime.building.folders import cache_folder
 from tilewright.runtime.environment import is_on
-from tilewright.runtime.folders import cache_folder
 from tilewright.runtime.hooks import COMPILE_HOOKS, LAUNCH_HOOKS, LOAD_HOOKS, TUNING_HOOKS
 
 

@@ -23,9 +23,9 @@ from tilewright.artifact import (
 from tilewright.diagnostics import SpecializationDataError
 from tilewright.frozen import frozen
 from tilewright.language.dtypes import DTYPES_BY_NAME, DType
+from tilewright.runtime.arguments.specialise import describe_argument
+from tilewright.runtime.building.translations import element_of
 from tilewright.runtime.hooks import Hook, JitFunctionInfo
-from tilewright.runtime.specialise import describe_argument
-from tilewright.runtime.translations import element_of
 
 if TYPE_CHECKING:
     from tilewright.runtime.compiled import CompiledKernel

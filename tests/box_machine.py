@@ -31,7 +31,7 @@ from tilewright.ir.nodes import (
     Variable,
     While,
 )
-from tilewright.runtime.signature import parse_signature
+from tilewright.runtime.arguments.signature import parse_signature
 from tilewright.schedule.targets import find_target
 
 Values = dict[Variable, Any]

@@ -39,7 +39,7 @@ def _has_gpu() -> bool:
 @pytest.fixture(autouse=True)
 def own_translations(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
     """Every test translates anew: what one makes of a kernel, patched translators included, is not found by others."""
-    from tilewright.runtime import translations
+    from tilewright.runtime.building import translations
 
     folder = tmp_path_factory.mktemp("translations")
     monkeypatch.setattr(translations, "root", lambda: folder)

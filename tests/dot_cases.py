@@ -340,7 +340,7 @@ def small_rings(monkeypatch: Any) -> None:
 
     Translations are checked and made anew: what is kept on disk has other stages.
     """
-    monkeypatch.setattr("tilewright.schedule.rings.MOST_STAGES", 2)
+    monkeypatch.setattr("tilewright.schedule.staging.rings.MOST_STAGES", 2)
     monkeypatch.setenv("TILEWRIGHT_VERIFY", "1")
 
 

@@ -11,7 +11,7 @@ from tilewright.artifact import Artifact, LaunchParameter, TensorMap
 from tilewright.emit.helpers import order_helpers
 from tilewright.emit.render import _render_helper
 from tilewright.language.dtypes import Element
-from tilewright.lower.unit import Helper
+from tilewright.lower.text.unit import Helper
 from tilewright.runtime.cpu import check, run
 from tilewright.runtime.cpu.check import Buffer
 

@@ -141,4 +141,4 @@ def test_the_wheel_needs_no_compiler(tmp_path: Path) -> None:
     (wheel,) = tmp_path.glob("*.whl")
     names = zipfile.ZipFile(wheel).namelist()
     assert wheel.name.endswith("-py3-none-any.whl")
-    assert "tilewright/runtime/launcher.py" in names and not any("quick_launch" in name for name in names)
+    assert "tilewright/runtime/launching/launcher.py" in names and not any("quick_launch" in name for name in names)

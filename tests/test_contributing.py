@@ -32,7 +32,7 @@ def test_a_step_names_what_is_there(step: str) -> None:
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
 def test_the_files_of_a_document_exist(document: Path) -> None:
-    """A path is one of the project, or of a package of it, as `schedule/rings.py` is."""
+    """A path is one of the project, or of a package of it, as `schedule/staging/rings.py` is."""
     missing = [
         file
         for file in files_of(document.read_text("utf-8"))

@@ -12,7 +12,7 @@ from exported_programs import build_flags, exported, nvcc
 from golden_cases import GOLDEN_CASES, GoldenCase
 from tilewright.artifact import Artifact
 from tilewright.cli import load_kernel
-from tilewright.runtime import nvrtc
+from tilewright.runtime.building import nvrtc
 
 ROOT = Path(__file__).resolve().parent.parent
 GOLDENS = ROOT / "tests" / "goldens"

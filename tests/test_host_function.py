@@ -18,8 +18,8 @@ from tilewright.artifact import Artifact
 from tilewright.cli import main
 from tilewright.diagnostics import SignatureError
 from tilewright.emit.host import host_function
-from tilewright.runtime import nvrtc
-from tilewright.runtime.grids import started
+from tilewright.runtime.building import nvrtc
+from tilewright.runtime.launching.grids import started
 from unit.test_launching import artifact
 
 GOLDEN = Path(__file__).resolve().parent / "goldens" / "host_function.txt"

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import tilewright as triton
 import tilewright.language as tl
-from tilewright.runtime import autotune_measure
+from tilewright.runtime.tuning import measure as autotune_measure
 
 BLOCKS = [triton.Config({"BLOCK": 32}), triton.Config({"BLOCK": 128}, num_warps=2)]
 N = 300

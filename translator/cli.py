@@ -149,8 +149,8 @@ def innermost(value: Any) -> Any:
 
 
 def _stages(options: Any) -> Any:
+    from tilewright.runtime.arguments.signature import parse_signature
     from tilewright.runtime.choices import check_options
-    from tilewright.runtime.signature import parse_signature
 
     from .artifact import Options
     from .pipeline import translate_stages
@@ -203,7 +203,7 @@ def _explain(options: Any) -> None:
 
 
 def _build(options: Any) -> None:
-    from tilewright.runtime.nvrtc import compile_text
+    from tilewright.runtime.building.nvrtc import compile_text
 
     artifact = _stages(options).artifact
     cubin = compile_text(artifact)
@@ -216,7 +216,8 @@ def _build(options: Any) -> None:
 def _cache_list(options: Any) -> None:
     import time
 
-    from tilewright.runtime import cache, folders
+    from tilewright.runtime import cache
+    from tilewright.runtime.building import folders
 
     kernels = cache.listed()
     for one in kernels:
@@ -248,7 +249,7 @@ def _cache_clear(options: Any) -> None:
 
 
 def _tune(options: Any) -> None:
-    from tilewright.runtime.autotune_store import read_tuned, recording, tuned_text
+    from tilewright.runtime.tuning.store import read_tuned, recording, tuned_text
 
     output = Path(options.save)
     if output.exists() and not (options.force or options.update):

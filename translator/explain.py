@@ -5,7 +5,7 @@ from __future__ import annotations
 from .analysis.axis_info import AxisInfo
 from .ir.printer import print_kernel
 from .ir.walk import statements
-from .lower.header import distribution
+from .lower.text.header import distribution
 from .pipeline import Translation
 
 

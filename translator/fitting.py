@@ -17,23 +17,23 @@ from .diagnostics import OutOfResources
 from .frozen import frozen
 from .ir.nodes import Kernel
 from .lower.kernel import lower_kernel
-from .lower.unit import Unit
-from .schedule import rings
-from .schedule.copies import without_copies
-from .schedule.dots import dot_statements, plan_dots
-from .schedule.early_loads import with_early_loads
-from .schedule.early_products import serves, with_early_products
-from .schedule.joint_reductions import join_reductions
-from .schedule.layouts import choose_layouts
-from .schedule.loaded_names import with_loaded_names
-from .schedule.narrow_reductions import with_narrow_reductions
-from .schedule.operands import prepare_dots
-from .schedule.own_stages import loads_more, may_load_more
+from .lower.text.unit import Unit
 from .schedule.plan import Schedule
-from .schedule.second_block import half_of, serves_two
-from .schedule.settled_masks import with_settled_masks
-from .schedule.unused_results import without_unused_results
-from .schedule.wraps import without_wraps
+from .schedule.products.dots import dot_statements, plan_dots
+from .schedule.products.second_block import half_of, serves_two
+from .schedule.rewrites.copies import without_copies
+from .schedule.rewrites.early_loads import with_early_loads
+from .schedule.rewrites.early_products import serves, with_early_products
+from .schedule.rewrites.joint_reductions import join_reductions
+from .schedule.rewrites.loaded_names import with_loaded_names
+from .schedule.rewrites.narrow_reductions import with_narrow_reductions
+from .schedule.rewrites.operands import prepare_dots
+from .schedule.rewrites.settled_masks import with_settled_masks
+from .schedule.rewrites.unused_results import without_unused_results
+from .schedule.rewrites.wraps import without_wraps
+from .schedule.staging import rings
+from .schedule.staging.own_stages import loads_more, may_load_more
+from .schedule.tiles.layouts import choose_layouts
 
 
 @frozen

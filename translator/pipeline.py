@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from .analysis.facts import Facts
     from .ir.nodes import Kernel
     from .kernel_function import KernelFunction
-    from .lower.unit import Unit
+    from .lower.text.unit import Unit
     from .schedule.plan import Schedule
 
 STAGES = ("kernel", "facts", "schedule", "unit", "text")

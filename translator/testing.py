@@ -1,6 +1,7 @@
-"""`tilewright.testing`: measuring and comparing; see `tilewright.runtime.testing`."""
+"""`tilewright.testing`: measuring and comparing; see `tilewright.runtime.measuring.testing`."""
 
-from tilewright.runtime.testing import (
+from tilewright.runtime.measuring.peaks import get_dram_gbps, get_max_simd_tflops, get_max_tensorcore_tflops, nvsmi
+from tilewright.runtime.measuring.testing import (
     Benchmark,
     Mark,
     assert_close,
@@ -8,7 +9,6 @@ from tilewright.runtime.testing import (
     do_bench_cudagraph,
     perf_report,
 )
-from tilewright.runtime.testing_peaks import get_dram_gbps, get_max_simd_tflops, get_max_tensorcore_tflops, nvsmi
 
 __all__ = [
     "Benchmark", "Mark", "assert_close", "do_bench", "do_bench_cudagraph", "get_dram_gbps", "get_max_simd_tflops",

@@ -20,9 +20,9 @@ from pathlib import Path
 from tilewright.artifact import Artifact
 from tilewright.diagnostics import ToolchainError
 from tilewright.language.dtypes import DType, PointerType
-from tilewright.runtime import store
+from tilewright.runtime.building import store
+from tilewright.runtime.building.folders import bound_bytes, cache_folder
 from tilewright.runtime.cpu.ptx import without_ptx
-from tilewright.runtime.folders import bound_bytes, cache_folder
 from tilewright.runtime.forks import preparing
 
 COMPILERS = ("c++", "g++", "clang++")

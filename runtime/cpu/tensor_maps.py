@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from tilewright.artifact import Artifact, TensorMap
 from tilewright.language.dtypes import PointerType
-from tilewright.runtime.host_expressions import evaluate
+from tilewright.runtime.launching.host_expressions import evaluate
 
 MAX_RANK = 5
 MAP_BYTES = 128

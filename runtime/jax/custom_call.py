@@ -19,10 +19,10 @@ from tilewright.frozen import frozen
 from tilewright.jax import wire
 from tilewright.language.dtypes import PointerType
 from tilewright.runtime.choices import device_target
-from tilewright.runtime.grids import started
-from tilewright.runtime.host_expressions import evaluator
-from tilewright.runtime.packing import in_range
-from tilewright.runtime.tensor_maps import Shape, integer_places
+from tilewright.runtime.launching.grids import started
+from tilewright.runtime.launching.host_expressions import evaluator
+from tilewright.runtime.launching.packing import in_range
+from tilewright.runtime.launching.tensor_maps import Shape, integer_places
 from tilewright.runtime.tracing import RecordedLaunch
 
 TARGET = "triton_kernel_call_ffi"

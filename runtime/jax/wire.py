@@ -15,7 +15,7 @@ from tilewright.artifact import TENSOR_MAP_TYPES
 from tilewright.frozen import frozen
 from tilewright.language.dtypes import DType
 from tilewright.runtime.driver_library import ELEMENTS, SWIZZLES
-from tilewright.runtime.tensor_maps import Shape
+from tilewright.runtime.launching.tensor_maps import Shape
 
 VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5  # wire types
 ALIGNMENT = 16  # of all pointers that the kernel takes to be so aligned; XLA's are at least

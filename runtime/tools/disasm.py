@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tilewright.runtime.assembly import disassemble
+from tilewright.runtime.building.assembly import disassemble
 
 
 def get_sass(cubin_asm: bytes) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tilewright.diagnostics import ArgumentKindError, DescriptorError
-from tilewright.runtime.arrays import Array, describe
+from tilewright.runtime.arguments.arrays import Array, describe
 
 MAX_RANK = 5
 ALIGNMENT = 16

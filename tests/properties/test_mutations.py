@@ -21,7 +21,7 @@ from tilewright.diagnostics import (
     TilewrightError,
     UndefinedVariableError,
 )
-from tilewright.runtime import nvrtc
+from tilewright.runtime.building import nvrtc
 from tilewright.runtime.jit import JITFunction
 
 SAMPLES = Path(__file__).resolve().parents[2] / "samples"

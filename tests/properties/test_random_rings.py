@@ -14,8 +14,8 @@ from ring_simulator import Simulation
 from tilewright.artifact import Options
 from tilewright.diagnostics import OutOfResources
 from tilewright.pipeline import Translation, translate_stages
+from tilewright.runtime.arguments.signature import parse_signature
 from tilewright.runtime.jit import JITFunction
-from tilewright.runtime.signature import parse_signature
 from tilewright.schedule.targets import find_target
 
 AHEAD = re.compile("cp_async|tma_load")  # in no text whose tiles all come by way of registers
@@ -113,7 +113,7 @@ def translated(plan: Plan) -> Translation:
 )
 @given(plans(), st.integers(0, 1000))
 def test_no_plan_blocks_or_overwrites(monkeypatch: pytest.MonkeyPatch, plan: Plan, seed: int) -> None:
-    monkeypatch.setattr("tilewright.schedule.rings.MOST_STAGES", 3)
+    monkeypatch.setattr("tilewright.schedule.staging.rings.MOST_STAGES", 3)
     try:
         found = translated(plan)
     except OutOfResources:

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from random_tiles import Program, arguments, copied, differences, make, program
 from tilewright.artifact import Artifact
-from tilewright.runtime import cpu, nvrtc
+from tilewright.runtime import cpu
+from tilewright.runtime.building import nvrtc
 
 QUIET = 40  # of the first seeds, those that NVRTC compiles, too
 KNOWN = ("#186-D",)  # a comparison of an unsigned number with zero stands so in the kernel

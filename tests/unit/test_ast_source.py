@@ -11,7 +11,7 @@ import tilewright.language as tl
 from tilewright.backends.compiler import GPUTarget
 from tilewright.compiler import ASTSource, CompiledKernel
 from tilewright.diagnostics import LaunchError, SignatureError
-from tilewright.runtime import nvrtc
+from tilewright.runtime.building import nvrtc
 
 
 @triton.jit

@@ -11,7 +11,7 @@ import tilewright.language as tl
 from numpy.typing import NDArray
 from tilewright.artifact import Artifact, Options
 from tilewright.pipeline import translate
-from tilewright.runtime.signature import parse_signature
+from tilewright.runtime.arguments.signature import parse_signature
 from tilewright.schedule.targets import find_target
 
 

@@ -19,7 +19,7 @@ from tilewright.diagnostics import (
     TuningNameError,
     UnknownNameError,
 )
-from tilewright.runtime import autotune_store
+from tilewright.runtime.tuning import store as autotune_store
 from tilewright.tools.tensor_descriptor import TensorDescriptor
 from tuned_kernels import BLOCKS, N, copy, count_measurements, grid, increment, tuned
 
@@ -156,7 +156,8 @@ def test_one_config_is_not_measured() -> None:
 
 
 def test_gpus_of_several_kinds_are_tuned_apart(monkeypatch: pytest.MonkeyPatch) -> None:
-    from tilewright.runtime import autotune, devices
+    from tilewright.runtime import devices
+    from tilewright.runtime.tuning import autotune
 
     kernel = triton.autotune([triton.Config({"BLOCK": block}) for block in (32, 64)], key=["n"])(increment)
     arrays = [SimpleNamespace(dtype="torch.float32", device=f"cuda:{device}") for device in (0, 1)]

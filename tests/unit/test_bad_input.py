@@ -15,7 +15,7 @@ import stub
 import tilewright as triton
 import tilewright.language as tl
 from tilewright import diagnostics as errors
-from tilewright.runtime.folders import bound_bytes
+from tilewright.runtime.building.folders import bound_bytes
 from written_kernels import written_kernel
 
 HEADER = """import tilewright as triton

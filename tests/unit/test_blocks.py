@@ -13,7 +13,7 @@ from tilewright.artifact import Options
 from tilewright.frontend import build_kernel
 from tilewright.ir.printer import print_kernel
 from tilewright.ir.verify import verify
-from tilewright.runtime.signature import parse_signature
+from tilewright.runtime.arguments.signature import parse_signature
 from tilewright.schedule.targets import find_target
 from tilewright.tools.tensor_descriptor import TensorDescriptor
 
@@ -253,7 +253,7 @@ def test_host_descriptors_become_parameters() -> None:
 
 def test_specialisations_of_host_descriptors(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TILEWRIGHT_MODE", "cpu")
-    from tilewright.runtime.specialise import specialise
+    from tilewright.runtime.arguments.specialise import specialise
 
     def key(x: Any, **options: Any) -> Any:
         described = TensorDescriptor.from_tensor(x, [16, 16], **options)

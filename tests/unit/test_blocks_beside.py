@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import tilewright as triton
 import tilewright.language as tl
-from tilewright.runtime import nvrtc
+from tilewright.runtime.building import nvrtc
 
 
 @triton.jit

@@ -17,10 +17,11 @@ import tilewright as triton
 import tilewright.language as tl
 from tilewright.cli import main
 from tilewright.diagnostics import TilewrightError
-from tilewright.runtime import cache, folders, store
+from tilewright.runtime import cache
+from tilewright.runtime.building import folders, store
+from tilewright.runtime.building.nvrtc import Cubin
 from tilewright.runtime.cpu.build import build_library
 from tilewright.runtime.log import reason
-from tilewright.runtime.nvrtc import Cubin
 
 from unit.test_launching import artifact
 

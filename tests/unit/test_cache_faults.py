@@ -17,8 +17,9 @@ import pytest
 import tilewright as triton
 import tilewright.language as tl
 from tilewright.artifact import Options
-from tilewright.runtime import cache, folders, store, translations
-from tilewright.runtime.nvrtc import Cubin
+from tilewright.runtime import cache
+from tilewright.runtime.building import folders, store, translations
+from tilewright.runtime.building.nvrtc import Cubin
 from tilewright.schedule.targets import find_target
 
 from unit.test_launching import artifact

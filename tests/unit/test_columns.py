@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tilewright as triton
 import tilewright.language as tl
-from tilewright.schedule.layout import Layout, blocked
+from tilewright.schedule.tiles.layout import Layout, blocked
 
 
 @triton.jit

@@ -10,7 +10,8 @@ import tilewright
 import tilewright.language as tl
 from tilewright.cli import main
 from tilewright.diagnostics import LaunchError
-from tilewright.runtime import cache, nvrtc
+from tilewright.runtime import cache
+from tilewright.runtime.building import nvrtc
 
 
 @tilewright.jit

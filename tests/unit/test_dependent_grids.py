@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import tilewright as triton
 import tilewright.language as tl
-from tilewright.runtime import nvrtc
+from tilewright.runtime.building import nvrtc
 
 
 @triton.jit

@@ -9,8 +9,9 @@ import ml_dtypes
 import numpy as np
 import pytest
 from tilewright.diagnostics import ArgumentKindError
-from tilewright.runtime import arrays, dlpack, driver
-from tilewright.runtime.arrays import describe
+from tilewright.runtime import driver
+from tilewright.runtime.arguments import arrays, dlpack
+from tilewright.runtime.arguments.arrays import describe
 
 
 class Elsewhere:

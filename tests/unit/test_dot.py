@@ -15,7 +15,7 @@ from tilewright.artifact import Options
 from tilewright.frontend import build_kernel
 from tilewright.ir.printer import print_kernel
 from tilewright.ir.verify import verify
-from tilewright.runtime.signature import parse_signature
+from tilewright.runtime.arguments.signature import parse_signature
 from tilewright.schedule.targets import find_target
 
 RNG = np.random.default_rng(3)

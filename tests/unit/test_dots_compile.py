@@ -9,7 +9,7 @@ import pytest
 import tilewright as triton
 import tilewright.language as tl
 from dot_cases import Case, all_cases
-from tilewright.runtime import nvrtc
+from tilewright.runtime.building import nvrtc
 
 pytestmark = pytest.mark.skipif(not nvrtc.is_available(), reason="NVRTC is not installed")
 # The tiles that matter on Hopper: BM, BN, BK, warps.

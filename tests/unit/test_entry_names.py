@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 import tilewright as triton
 import tilewright.language as tl
-from tilewright.lower.names import entry_name
-from tilewright.runtime import nvrtc
+from tilewright.lower.text.names import entry_name
+from tilewright.runtime.building import nvrtc
 
 TAKEN = (
     "double",

@@ -253,7 +253,7 @@ def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
 
 
 def test_a_damaged_cache_is_a_miss(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from tilewright.runtime import nvrtc
+    from tilewright.runtime.building import nvrtc
     from tilewright.runtime.cache import compiled
 
     if not nvrtc.is_available():

@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 import tilewright as triton
 import tilewright.language as tl
-from tilewright.runtime import nvrtc
-from tilewright.schedule.exchange import LANE_BITS, exchange_swizzle, lane_swaps, shuffles
-from tilewright.schedule.instructions import fma_layout, warp_layout, warpgroup_layout
-from tilewright.schedule.layout import REGISTER, Layout, blocked, elements
-from tilewright.schedule.warp_copies import LINE_BYTES, SECTOR_BYTES, warp_copy
+from tilewright.runtime.building import nvrtc
+from tilewright.schedule.products.instructions import fma_layout, warp_layout, warpgroup_layout
+from tilewright.schedule.staging.warp_copies import LINE_BYTES, SECTOR_BYTES, warp_copy
+from tilewright.schedule.tiles.exchange import LANE_BITS, exchange_swizzle, lane_swaps, shuffles
+from tilewright.schedule.tiles.layout import REGISTER, Layout, blocked, elements
 
 SHAPES = ((64,), (1024,), (8, 8), (16, 128), (64, 64), (128, 4), (2, 256), (4, 16, 32), (1, 64), (32, 2))
 BANKS = 32

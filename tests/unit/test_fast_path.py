@@ -57,8 +57,8 @@ class CudaArray:
 def without_compiler() -> list[Any]:
     """Kernels are translated but not compiled; the list gets every call of the long way."""
     from tilewright.runtime import cache
+    from tilewright.runtime.building.nvrtc import Cubin
     from tilewright.runtime.jit import JITFunction
-    from tilewright.runtime.nvrtc import Cubin
 
     stub.load_torch()
     cache.compiled = lambda artifact, target: Cubin(b"", 0, 0, 0, "")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from tilewright.diagnostics import HostExpressionError
-from tilewright.runtime.host_expressions import evaluate
+from tilewright.runtime.launching.host_expressions import evaluate
 
 VALUES = {"M": 130, "N": -7, "stride_am": 64}
 

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 import tilewright as triton
 import tilewright.language as tl
-from tilewright.runtime import driver, nvrtc
+from tilewright.runtime import driver
+from tilewright.runtime.building import nvrtc
 from tilewright.runtime.driver import is_available
 
 

@@ -9,9 +9,9 @@ import pytest
 import tilewright as triton
 import tilewright.language as tl
 import tilewright.runtime.cpu as cpu
-from tilewright.lower.index_tiles import settle_index_tiles
-from tilewright.lower.unit import Branch, IndexTile, Line, Loop, Node
-from tilewright.runtime import nvrtc
+from tilewright.lower.accesses.index_tiles import settle_index_tiles
+from tilewright.lower.text.unit import Branch, IndexTile, Line, Loop, Node
+from tilewright.runtime.building import nvrtc
 
 SIGNATURE = "*fp32:16, *fp32:16, *i32:16, i32, 1024"
 needs_compiler = pytest.mark.skipif(not cpu.has_compiler(), reason="no C++ compiler")

@@ -11,7 +11,7 @@ import tilewright.language as tl
 import tilewright.language.core as core
 from tilewright.diagnostics import UnknownNameError
 from tilewright.language.standard import _is_power_of_two, _log2, zeros_like
-from tilewright.runtime.arrays import HOST, describe
+from tilewright.runtime.arguments.arrays import HOST, describe
 
 
 @triton.jit

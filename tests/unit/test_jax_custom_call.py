@@ -17,7 +17,7 @@ import tilewright as triton
 import tilewright.language as tl
 from tilewright.artifact import TensorMap
 from tilewright.language import dtypes
-from tilewright.runtime.tensor_maps import Shape
+from tilewright.runtime.launching.tensor_maps import Shape
 
 HERE = Path(__file__).resolve().parent
 Fields = dict[int, list[Any]]

@@ -10,7 +10,7 @@ import tilewright as triton
 import tilewright.language as tl
 from tilewright import diagnostics as errors
 from tilewright.ir.reshapes import keeps_places
-from tilewright.runtime import nvrtc
+from tilewright.runtime.building import nvrtc
 
 RNG = np.random.default_rng(11)
 

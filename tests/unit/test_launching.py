@@ -27,9 +27,11 @@ from tilewright.diagnostics import (
 )
 from tilewright.language import dtypes
 from tilewright.language.dtypes import PointerType
-from tilewright.runtime import assembly, driver, nvrtc, tensor_maps
-from tilewright.runtime.packing import in_range, lay_out
-from tilewright.runtime.tensor_maps import Encoder, Shape, check_rules
+from tilewright.runtime import driver
+from tilewright.runtime.building import assembly, nvrtc
+from tilewright.runtime.launching import tensor_maps
+from tilewright.runtime.launching.packing import in_range, lay_out
+from tilewright.runtime.launching.tensor_maps import Encoder, Shape, check_rules
 
 HERE = Path(__file__).resolve().parent
 HALF = PointerType(dtypes.float16)
@@ -62,7 +64,7 @@ def with_stub(code: str, tmp_path: Path, sizes: tuple[int, ...]) -> list[list[st
 
 def test_arguments_and_tensor_maps_reach_the_driver(tmp_path: Path) -> None:
     code = (
-        "from test_launching import artifact\nfrom tilewright.runtime.launcher import Launcher\n"
+        "from test_launching import artifact\nfrom tilewright.runtime.launching.launcher import Launcher\n"
         "launcher = Launcher(artifact(), 0x4000, 0)\n"
         "for m in (256, 256, 512): launcher.launch_anywhere(3, 2, 1, 77, (0x10000, m, 80, 1.5))\n"
     )
@@ -78,7 +80,7 @@ def test_arguments_and_tensor_maps_reach_the_driver(tmp_path: Path) -> None:
 
 def test_persistent_kernels_get_no_more_blocks_than_fit(tmp_path: Path) -> None:
     code = (
-        "from test_launching import artifact\nfrom tilewright.runtime.launcher import Launcher\n"
+        "from test_launching import artifact\nfrom tilewright.runtime.launching.launcher import Launcher\n"
         "launcher = Launcher(artifact(tensor_maps=(), program_axes=1), 0x4000, 0)\n"
         "for grid in ((100, 1, 1), (1000, 2, 1), (5, 200, 1), (9, 70, 1)): launcher.launch_anywhere(*grid, 0, (16, 2, 3, 1.0))\n"
     )
@@ -97,7 +99,7 @@ def test_persistent_kernels_get_no_more_blocks_than_fit(tmp_path: Path) -> None:
 )
 def test_programs_of_several_axes_share_blocks(axes: int, expected: list[tuple[int, ...]], tmp_path: Path) -> None:
     code = (
-        "from test_launching import artifact\nfrom tilewright.runtime.launcher import Launcher\n"
+        "from test_launching import artifact\nfrom tilewright.runtime.launching.launcher import Launcher\n"
         f"launcher = Launcher(artifact(tensor_maps=(), program_axes={axes}), 0x4000, 0)\n"
         "for grid in ((4, 4, 64), (3, 5, 7), (1, 1, 1)): launcher.launch_anywhere(*grid, 0, (16, 2, 3, 1.0))\n"
     )
@@ -108,7 +110,7 @@ def test_programs_of_several_axes_share_blocks(axes: int, expected: list[tuple[i
 
 def test_a_thread_without_a_context_gets_one(tmp_path: Path) -> None:
     code = (
-        "from test_launching import artifact\nfrom tilewright.runtime.launcher import Launcher\n"
+        "from test_launching import artifact\nfrom tilewright.runtime.launching.launcher import Launcher\n"
         "from tilewright.runtime.driver import bindings\n"
         "launcher = Launcher(artifact(tensor_maps=()), 0x4000, 0)\nbindings().cuCtxSetCurrent(0)\n"
         "launcher.launch_anywhere(1, 1, 1, 0, (16, 2, 3, 1.0))\n"

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from tilewright import deep
 from tilewright.diagnostics import CompilationError
-from tilewright.lower.names import SPARE_SUFFIXES, Names
+from tilewright.lower.text.names import SPARE_SUFFIXES, Names
 
 HEAD = "import tilewright as triton\nimport tilewright.language as tl\n\n\n@triton.jit\n"
 SIGNATURE = "*fp32:16, *fp32:16, i32, 1024"

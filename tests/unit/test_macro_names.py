@@ -11,7 +11,7 @@ import pytest
 import tilewright as triton
 import tilewright.language as tl
 from tilewright.ir.c_names import can_be_local
-from tilewright.runtime import nvrtc
+from tilewright.runtime.building import nvrtc
 
 
 @triton.jit

@@ -15,8 +15,8 @@ import tilewright.runtime.cpu as cpu
 from tilewright.artifact import Options
 from tilewright.diagnostics import KernelFaultError
 from tilewright.pipeline import Translation, translate_stages
-from tilewright.runtime import nvrtc
-from tilewright.runtime.signature import parse_signature
+from tilewright.runtime.arguments.signature import parse_signature
+from tilewright.runtime.building import nvrtc
 from tilewright.schedule.targets import find_target
 
 WAYS = (("greedy_low", "late"), ("reverse", "early"), ("random", "mixed"))

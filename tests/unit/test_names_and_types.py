@@ -49,7 +49,7 @@ def swap_all_kernel(i16, u16, f16, b16, i64, f32, f64):
 
 
 def test_swaps_of_all_types_compile() -> None:
-    from tilewright.runtime import nvrtc
+    from tilewright.runtime.building import nvrtc
 
     nvrtc.compile_text(swap_all_kernel.translate("*i16, *u16, *fp16, *bf16, *i64, *fp32, *fp64"))
 
@@ -108,7 +108,7 @@ def checked_reduction_kernel(x_ptr, out_ptr):
 def test_a_combination_may_assert(run_everywhere: Any) -> None:
     _, out = run_everywhere(checked_reduction_kernel, (1,), np.ones(256, np.int32), np.zeros(1, np.int32), debug=True)
     assert out[0] == 256
-    from tilewright.runtime import nvrtc
+    from tilewright.runtime.building import nvrtc
 
     nvrtc.compile_text(checked_reduction_kernel.translate("*i32:16, *i32:16", debug=True))
 
@@ -120,7 +120,7 @@ def idle_kernel(x_ptr, n):
 
 
 def test_a_kernel_that_does_nothing_compiles_without_a_warning() -> None:
-    from tilewright.runtime import nvrtc
+    from tilewright.runtime.building import nvrtc
 
     artifact = idle_kernel.translate("*i32:16, i32")
     assert "tid" not in artifact.source and "warning" not in nvrtc.compile_text(artifact).log
@@ -259,7 +259,7 @@ def extremes_kernel(x_ptr, small_ptr, large_ptr, old_ptr):
 
 @pytest.mark.parametrize("dtype", ["float16", ml_dtypes.bfloat16])
 def test_extremes_of_16_bit_floats(dtype: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    from tilewright.runtime import nvrtc
+    from tilewright.runtime.building import nvrtc
 
     x = np.random.default_rng(5).standard_normal(64).astype(dtype)
     for mode in ("cpu", "interpret"):
@@ -306,7 +306,7 @@ def attributes_kernel(x_ptr, count_ptr, n, NAME: tl.constexpr = "dtype"):
 
 
 def test_attributes_of_run_time_values_and_results_that_nobody_reads(run_everywhere: Any) -> None:
-    from tilewright.runtime import nvrtc
+    from tilewright.runtime.building import nvrtc
 
     _, count = run_everywhere(attributes_kernel, (2,), np.zeros(1, np.int32), np.zeros(1, np.int32), 3)
     assert count[0] == 6
@@ -367,7 +367,7 @@ def test_compile_time_floats_keep_the_precision_of_doubles(run_everywhere: Any) 
     *_, out = run_everywhere(doubles_kernel, (1,), x, y, np.zeros(4), 0.1, 0.7, 16777217)
     wanted = [3 * 0.1 + 16777217, np.fmod(3.0, 0.1), float(y[0] * np.float32(0.1)), float(y[0] + np.float32(0.7))]
     assert out.tolist() == wanted
-    from tilewright.runtime import nvrtc
+    from tilewright.runtime.building import nvrtc
 
     nvrtc.compile_text(doubles_kernel.translate("*fp64, *fp32, *fp64, 0.1, 0.7, 16777217"))
 

@@ -12,7 +12,7 @@ from tilewright.language.dtypes import DTYPES_BY_WORD, float32, float64, int32, 
 from tilewright.language.extra import libdevice
 from tilewright.ops import OPS
 from tilewright.ops.registry import Operand
-from tilewright.runtime import nvrtc
+from tilewright.runtime.building import nvrtc
 from tilewright.runtime.jit import JITFunction
 
 NAMES = sorted(name.removeprefix("libdevice.") for name in OPS if name.startswith("libdevice."))

@@ -9,7 +9,8 @@ import pytest
 import tilewright as triton
 import tilewright.language as tl
 from tilewright.diagnostics import KernelFaultError
-from tilewright.runtime import cpu, nvrtc
+from tilewright.runtime import cpu
+from tilewright.runtime.building import nvrtc
 
 needs_compiler = pytest.mark.skipif(not cpu.has_compiler(), reason="no C++ compiler")
 MODES = [pytest.param("cpu", marks=needs_compiler), "interpret"]

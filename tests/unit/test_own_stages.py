@@ -11,7 +11,7 @@ import tilewright.language as tl
 import tilewright.runtime.cpu as cpu
 from tilewright.artifact import Options
 from tilewright.pipeline import Translation, translate_stages
-from tilewright.runtime.signature import parse_signature
+from tilewright.runtime.arguments.signature import parse_signature
 from tilewright.schedule.targets import find_target
 
 WAYS = (("greedy_low", "late"), ("reverse", "early"), ("random", "mixed"))

@@ -14,9 +14,10 @@ import pytest
 import tilewright as triton
 import tilewright.language as tl
 from tilewright.diagnostics import ToolchainError
-from tilewright.runtime import cache, file_lock, folders, store
+from tilewright.runtime import cache
+from tilewright.runtime.building import file_lock, folders, store
+from tilewright.runtime.building.nvrtc import Cubin
 from tilewright.runtime.cpu import build
-from tilewright.runtime.nvrtc import Cubin
 
 from unit.test_launching import artifact
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import tilewright as triton
 import tilewright.language as tl
-from tilewright.runtime import nvrtc
+from tilewright.runtime.building import nvrtc
 
 WORDS = {"float16": "fp16", "int16": "i16", "float32": "fp32", "uint32": "u32", "int64": "i64", "float64": "fp64"}
 

@@ -14,7 +14,7 @@ import test_computed_operands as computed
 import tilewright as triton
 import tilewright.language as tl
 from test_rings import PLAIN, TILE, USUAL, planned
-from tilewright.runtime.grids import started
+from tilewright.runtime.launching.grids import started
 
 SIGNATURE = "*fp16:16, *fp16:16, *fp32:16, *i32:16, i32, i32:16, i32:16, 64, 16, 32"
 

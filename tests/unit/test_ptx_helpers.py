@@ -9,8 +9,8 @@ from ptx_kernels import Asked, helper_text, kernel
 from tilewright.emit.helpers import REQUIRES, TEMPLATES
 from tilewright.emit.wrap import WIDTH
 from tilewright.language.dtypes import PointerType, int32
-from tilewright.runtime import nvrtc
-from tilewright.schedule.instructions import SPLITS as SPLITS_OF
+from tilewright.runtime.building import nvrtc
+from tilewright.schedule.products.instructions import SPLITS as SPLITS_OF
 
 COPIES: list[Asked] = [
     *(("cp_async", f"cp_async_{size}", {"bytes": size}) for size in (4, 8, 16)),

@@ -202,7 +202,7 @@ def losses() -> None:
 
 def dropped() -> None:
     """What a kernel's launches in C hold goes when the kernel gets other ones: it holds itself in a circle."""
-    from tilewright.runtime.fast_path import FastPath
+    from tilewright.runtime.launching.fast_path import FastPath
 
     without_compiler()
     x = stub.exchanged()(0x1000)

@@ -13,8 +13,8 @@ from tilewright.ir.nodes import Call, Expr, Literal, Use, Variable
 from tilewright.ir.types import ValueType
 from tilewright.language.dtypes import int8, int32, uint8
 from tilewright.ops.registry import OPS
-from tilewright.schedule.held_operands import ROWS_OF_LANES
-from tilewright.schedule.shared_tiles import SharedTile
+from tilewright.schedule.products.held_operands import ROWS_OF_LANES
+from tilewright.schedule.products.shared_tiles import SharedTile
 
 SIDES = ((-3, 5), (0, 6), (2, 9), (-7, -1), (4, 5))
 TILE = ValueType(int32, (8,))

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import tilewright as triton
 import tilewright.language as tl
-from tilewright.lower.needs import Needs
-from tilewright.runtime import nvrtc
+from tilewright.lower.text.needs import Needs
+from tilewright.runtime.building import nvrtc
 
 
 @triton.jit

@@ -61,7 +61,7 @@ def simulate(artifact: Artifact, trips: int, seed: int) -> int:
 
 def copied(name: str, stages: int, monkeypatch: pytest.MonkeyPatch) -> Artifact:
     """The text of one of COPIES."""
-    monkeypatch.setattr("tilewright.schedule.rings.MOST_STAGES", 2)
+    monkeypatch.setattr("tilewright.schedule.staging.rings.MOST_STAGES", 2)
     kernel, signature, arch, kinds, num_rows, num_own = COPIES[name]
     found = planned(kernel, signature, arch, num_stages=stages, guards=name != "wgmma")
     plans = found.schedule.rings.rings
@@ -73,7 +73,7 @@ def copied(name: str, stages: int, monkeypatch: pytest.MonkeyPatch) -> Artifact:
 @pytest.mark.parametrize("stages", (2, 3, 4, 5))
 @pytest.mark.parametrize("name", BOXES)
 def test_boxes(name: str, stages: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tilewright.schedule.rings.MOST_STAGES", 2)
+    monkeypatch.setattr("tilewright.schedule.staging.rings.MOST_STAGES", 2)
     kernel, signature = BOXES[name]
     found = planned(kernel, signature, num_stages=stages)
     assert all(ring.kind == "tma" and ring.stages == stages for ring in found.schedule.rings.rings)
@@ -163,7 +163,7 @@ def test_nothing_can_be_left_out_of_copies(name: str, stages: int, monkeypatch: 
 
 @pytest.mark.parametrize("name", ("overlapped", "not overlapped", "inner loop", "shared operand", "transposed"))
 def test_nothing_can_be_left_out_of_boxes(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tilewright.schedule.rings.MOST_STAGES", 2)
+    monkeypatch.setattr("tilewright.schedule.staging.rings.MOST_STAGES", 2)
     artifact = planned(*BOXES[name]).artifact
     text = artifact.source
     parts = [part for part in kernel_parts(text) if "__syncwarp" not in part[0]]  # a wait for products does as well
@@ -202,7 +202,7 @@ def test_a_stage_too_few_is_noticed(name: str, stages: int, monkeypatch: pytest.
     ],
 )
 def test_the_simulator_notices(right: str, wrong: str, told: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tilewright.schedule.rings.MOST_STAGES", 2)
+    monkeypatch.setattr("tilewright.schedule.staging.rings.MOST_STAGES", 2)
     artifact = planned(kernels.product, PLAIN).artifact
     assert right in artifact.source
     broken = dataclasses.replace(artifact, source=artifact.source.replace(right, wrong))

@@ -13,9 +13,9 @@ import tilewright.language as tl
 from tilewright.artifact import Options
 from tilewright.diagnostics import OutOfResources
 from tilewright.pipeline import Translation, translate_stages
-from tilewright.runtime import nvrtc
-from tilewright.runtime.signature import parse_signature
-from tilewright.schedule.rings import MOST_STAGES
+from tilewright.runtime.arguments.signature import parse_signature
+from tilewright.runtime.building import nvrtc
+from tilewright.schedule.staging.rings import MOST_STAGES
 from tilewright.schedule.targets import find_target
 
 USUAL = "*fp16:16, *fp16:16, *fp32:16, i32:16, i32:16, i32:16"
@@ -242,7 +242,7 @@ def test_the_multiplying_warps_compute_no_places_of_copies() -> None:
 
 def test_tensor_copies_fill_aligned_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where a line is a single chunk, so that none change places, and few stages are declared as arrays."""
-    monkeypatch.setattr("tilewright.schedule.rings.MOST_STAGES", 2)
+    monkeypatch.setattr("tilewright.schedule.staging.rings.MOST_STAGES", 2)
     text = planned(kernels.product, f"{USUAL}, 0, 1, 64, 8, 64", num_stages=2).artifact.source
     (declared,) = re.findall(r"__shared__ (.*)\bb\[NUM_STAGES\]", text)
     assert "tma_load_2d(b[stage]" in text and "b [64, 8]: shared, 2 stages of 1024 bytes, no swizzle" in text

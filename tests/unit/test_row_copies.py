@@ -16,8 +16,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tilewright.artifact import Artifact, Options
 from tilewright.pipeline import translate_stages
-from tilewright.runtime import nvrtc
-from tilewright.runtime.signature import parse_signature
+from tilewright.runtime.arguments.signature import parse_signature
+from tilewright.runtime.building import nvrtc
 from tilewright.schedule.targets import find_target
 
 WAYS = (("greedy_low", "late"), ("reverse", "early"), ("random", "mixed"))

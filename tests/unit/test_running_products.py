@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import tilewright as triton
 import tilewright.language as tl
-from tilewright.runtime import nvrtc
+from tilewright.runtime.building import nvrtc
 
 POINTERS = "*fp16:16, *fp16:16, *fp16:16, *fp32:16, *fp32:16, *fp32:16"
 

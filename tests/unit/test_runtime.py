@@ -13,8 +13,8 @@ import pytest
 import tilewright as triton
 import tilewright.language as tl
 from tilewright.artifact import ConstantArgument
-from tilewright.runtime import nvrtc
-from tilewright.runtime.specialise import specialise
+from tilewright.runtime.arguments.specialise import specialise
+from tilewright.runtime.building import nvrtc
 
 
 @triton.jit

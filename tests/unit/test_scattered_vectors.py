@@ -8,7 +8,7 @@ import tilewright as triton
 import tilewright.language as tl
 from tilewright.artifact import Options
 from tilewright.pipeline import translate_stages
-from tilewright.runtime.signature import parse_signature
+from tilewright.runtime.arguments.signature import parse_signature
 from tilewright.schedule.targets import find_target
 
 

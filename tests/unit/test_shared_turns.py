@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import tilewright as triton
 import tilewright.language as tl
-from tilewright.lower.shared_plan import bytes_of
-from tilewright.lower.unit import Shared
+from tilewright.lower.shared.arrays.plan import bytes_of
+from tilewright.lower.text.unit import Shared
 
 
 @triton.jit

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import tilewright as triton
 import tilewright.language as tl
-from tilewright.runtime import nvrtc
+from tilewright.runtime.building import nvrtc
 
 SIGNATURE = "*fp8e4nv, *fp8e4nv, *i32, i32, 32"
 

@@ -10,8 +10,8 @@ import tilewright as triton
 import tilewright.language as tl
 from tilewright.artifact import Artifact, Options
 from tilewright.pipeline import translate
-from tilewright.runtime import nvrtc
-from tilewright.runtime.signature import parse_signature
+from tilewright.runtime.arguments.signature import parse_signature
+from tilewright.runtime.building import nvrtc
 from tilewright.schedule.targets import find_target
 
 

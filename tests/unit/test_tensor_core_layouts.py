@@ -12,15 +12,15 @@ from pathlib import Path
 
 import pytest
 from ptx_kernels import helper_text
-from tilewright.schedule.instructions import (
+from tilewright.schedule.products.instructions import (
     OTHER_REGISTERS,
     consumer_registers,
     fma_layout,
     warp_layout,
     warpgroup_layout,
 )
-from tilewright.schedule.layout import Layout, elements
-from tilewright.schedule.shared_tiles import CHUNK_BYTES, SharedTile, fits
+from tilewright.schedule.products.shared_tiles import CHUNK_BYTES, SharedTile, fits
+from tilewright.schedule.tiles.layout import Layout, elements
 
 SIDES = (8, 16, 32, 64, 128, 256)
 WARPS = (1, 2, 4, 8, 16)

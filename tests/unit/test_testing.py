@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 import tilewright.testing as testing
 from tilewright.diagnostics import ToolchainError
-from tilewright.runtime import testing_report
-from tilewright.runtime.autotune_timing import Trial, time_in_turns
-from tilewright.runtime.testing_clock import HostClock, quantile
+from tilewright.runtime.measuring import report as testing_report
+from tilewright.runtime.measuring.clock import HostClock, quantile
+from tilewright.runtime.tuning.timing import Trial, time_in_turns
 
 
 def test_do_bench_takes_wall_time_without_a_gpu() -> None:

@@ -13,7 +13,7 @@ from ptx_kernels import Asked, check_probe, kernel, run_probe
 from tilewright.artifact import Artifact, TensorMap
 from tilewright.diagnostics import KernelFaultError
 from tilewright.language.dtypes import PointerType, bfloat16, float32, int32
-from tilewright.runtime import nvrtc
+from tilewright.runtime.building import nvrtc
 from tilewright.runtime.cpu.run import DELIVERIES, SCHEDULES
 
 ASKED: list[Asked] = [

@@ -20,9 +20,9 @@ import tilewright.language as tl
 from tilewright import pipeline
 from tilewright.artifact import Artifact, Options
 from tilewright.diagnostics import ArgumentError
-from tilewright.runtime import store, translations
-from tilewright.runtime.signature import parse_signature
-from tilewright.runtime.translations import translated
+from tilewright.runtime.arguments.signature import parse_signature
+from tilewright.runtime.building import store, translations
+from tilewright.runtime.building.translations import translated
 from tilewright.schedule.targets import find_target
 
 SIGNATURE = "*fp32:16, i32, 64"

@@ -13,8 +13,8 @@ import tilewright.runtime.cpu as cpu
 from dot_cases import small_rings
 from tilewright.artifact import Options
 from tilewright.pipeline import Translation, translate_stages
-from tilewright.runtime.signature import parse_signature
-from tilewright.schedule.shared_tiles import SharedTile
+from tilewright.runtime.arguments.signature import parse_signature
+from tilewright.schedule.products.shared_tiles import SharedTile
 from tilewright.schedule.targets import find_target
 
 WAYS = (("greedy_low", "late"), ("reverse", "early"), ("random", "mixed"))

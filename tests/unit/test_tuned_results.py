@@ -13,7 +13,7 @@ import tilewright as triton
 import tilewright.language as tl
 from tilewright.cli import main
 from tilewright.diagnostics import TunedFileError
-from tilewright.runtime import autotune_store
+from tilewright.runtime.tuning import store as autotune_store
 from tuned_kernels import BLOCKS, N, copy, count_measurements, grid, increment, tuned
 
 
@@ -47,7 +47,7 @@ def test_results_stay_on_disk(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -
 
 
 def test_a_change_of_what_is_called_counts(monkeypatch: pytest.MonkeyPatch) -> None:
-    from tilewright.runtime.autotune_subject import source_digest
+    from tilewright.runtime.tuning.subject import source_digest
 
     before = source_digest(calling)
     monkeypatch.setattr(helper, "_raw", helper.raw_src.replace("+ 1", "+ 2"))
@@ -71,7 +71,7 @@ def calling(x_ptr):
 
 PROGRAM = """
 import sys, numpy as np, tilewright as triton, tilewright.language as tl
-from tilewright.runtime import autotune_measure
+from tilewright.runtime.tuning import measure as autotune_measure
 real = autotune_measure.time_in_turns
 autotune_measure.time_in_turns = lambda *a, **k: print("measured") or real(*a, **k)
 
@@ -100,7 +100,7 @@ def test_one_of_eight_processes_measures(tmp_path: Path) -> None:
 
 
 def test_the_lock_does_not_wait_for_ever(tmp_path: Path) -> None:
-    from tilewright.runtime.file_lock import locked
+    from tilewright.runtime.building.file_lock import locked
 
     with locked(tmp_path / "lock", 1.0) as first, locked(tmp_path / "lock", 0.02) as second:
         assert first and not second

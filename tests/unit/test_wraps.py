@@ -15,9 +15,9 @@ from tilewright.artifact import Options
 from tilewright.ir.nodes import Call, Effect, Expr, Kernel
 from tilewright.ir.walk import expressions, statements, subexpressions
 from tilewright.pipeline import translate
-from tilewright.runtime.signature import parse_signature
+from tilewright.runtime.arguments.signature import parse_signature
+from tilewright.schedule.rewrites.wraps import WRAPS, without_wraps
 from tilewright.schedule.targets import find_target
-from tilewright.schedule.wraps import WRAPS, without_wraps
 
 
 class Memory(Machine):

@@ -17,7 +17,7 @@ from ..frozen import frozen
 from ..ir.nodes import Call, Expr, Literal, Use, Variable
 from ..ir.types import ValueType
 from ..language.dtypes import PointerType
-from ..schedule.layout import padded
+from ..schedule.tiles.layout import padded
 
 LARGE = 1 << 30  # the divisor of zero
 

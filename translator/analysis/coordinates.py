@@ -13,7 +13,7 @@ from dataclasses import replace
 from ..ir.nodes import Call, Expr, Literal, Use, Variable
 from ..ir.types import ValueType
 from ..language.dtypes import DType, PointerType, int1, int32, int64
-from ..schedule.layout import padded
+from ..schedule.tiles.layout import padded
 from .affine import NotAffineError, Sum, Term, along, build, plus, scalar_part, times
 from .axis_info import AxisInfo, axis_info
 

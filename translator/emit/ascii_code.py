@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from ..lower.names import ascii_word
+from ..lower.text.names import ascii_word
 
 TOKENS = re.compile(r'//[^\n]*|"(?:[^"\\\n]|\\.)*"|(?:\w|[^\x00-\x7f])+')
 

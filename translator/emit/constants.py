@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from ..lower.unit import TOPICS, Constant
+from ..lower.text.unit import TOPICS, Constant
 from .wrap import WIDTH, wrap_comment
 
 COMMENT_COLUMN = 64

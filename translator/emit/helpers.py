@@ -6,7 +6,7 @@ import re
 from dataclasses import replace
 from typing import Any
 
-from ..lower.unit import Helper
+from ..lower.text.unit import Helper
 from .ptx_values import PTX_VALUES
 
 # Order in the file; a helper may call only helpers above it.

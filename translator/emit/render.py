@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import groupby
 from typing import Any
 
-from ..lower.unit import (
+from ..lower.text.unit import (
     Blank,
     Branch,
     Comment,

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from ..ir.nodes import Assign, Call, Expr, Literal, Use, Variable
 from ..ir.walk import subexpressions
-from ..schedule.layout import Layout
-from ..schedule.layout_problem import tile_uses
+from ..schedule.tiles.layout import Layout
+from ..schedule.tiles.layout_problem import tile_uses
+from .accesses.index_tiles import index_tile
+from .accesses.recompute import function_of_index
 from .context import Context
 from .crossed_tiles import unless_all_hold
-from .element import indexed
-from .index_tiles import index_tile
-from .pairs import lower_by_pairs
-from .point import Point
-from .recompute import function_of_index
-from .rounding import is_rounded_by_pairs, round_by_pairs
-from .spell import assigned
-from .unit import Line, Node, Spelled
+from .text.element import indexed
+from .text.pairs import lower_by_pairs
+from .text.point import Point
+from .text.rounding import is_rounded_by_pairs, round_by_pairs
+from .text.spell import assigned
+from .text.unit import Line, Node, Spelled
 
 
 def lower_assign(context: Context, statement: Assign) -> tuple[Node, ...]:

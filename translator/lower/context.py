@@ -14,19 +14,19 @@ from ..ir.c_names import LIBRARY_NAMES
 from ..ir.nodes import DeviceFunction, Kernel, Statement, Variable
 from ..ir.types import ValueType
 from ..language.dtypes import PointerType
-from ..schedule.instructions import LANE_BITS, WARPGROUP_BITS
-from ..schedule.layout import REGISTER, Layout
 from ..schedule.plan import Schedule
-from .names import Names
-from .needs import Needs
-from .point import Index, Point, point_of, register_index
-from .roles import Roles
-from .scopes import Scopes
-from .shared_memory import SharedMemory
-from .spell import Speller, Text, coordinate_speller
+from ..schedule.products.instructions import LANE_BITS, WARPGROUP_BITS
+from ..schedule.tiles.layout import REGISTER, Layout
+from .accesses.vector_starts import coarser, first_of_vector
+from .shared.memory import SharedMemory
 from .state import AccessOrder, Role, Stages
-from .unit import Constant, Line, Loop, Node, Place
-from .vector_starts import coarser, first_of_vector
+from .text.names import Names
+from .text.needs import Needs
+from .text.point import Index, Point, point_of, register_index
+from .text.roles import Roles
+from .text.scopes import Scopes
+from .text.spell import Speller, Text, coordinate_speller
+from .text.unit import Constant, Line, Loop, Node, Place
 
 FALLBACK_INDICES = ("p", "r", "c", "k", "m", "n")
 

@@ -1,15 +1,15 @@
-"""The test in front of a choice that most trips of a loop need not make (`schedule/crossed_tiles.py`)."""
+"""The test in front of a choice that most trips of a loop need not make (`schedule/tiles/crossed_tiles.py`)."""
 
 from __future__ import annotations
 
 import math
 
 from ..ir.nodes import Assign
-from ..schedule.crossed_tiles import Comparison, Run, crossed
-from ..schedule.layout import Layout
+from ..schedule.tiles.crossed_tiles import Comparison, Run, crossed
+from ..schedule.tiles.layout import Layout
 from .context import Context
-from .shared import side_text
-from .unit import Branch, Node
+from .shared.arrays import side_text
+from .text.unit import Branch, Node
 
 FEWEST = 16  # elements of a thread that are worth a branch
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from ..ir.nodes import Effect, Expr
 from ..language.dtypes import PointerType
 from ..language.printing import printed_prefix
-from ..schedule.access import padding_tests
-from ..schedule.layout import Layout
-from .conditions import conjunction, copies_guard
+from ..schedule.accesses.access import padding_tests
+from ..schedule.tiles.layout import Layout
+from .accesses.conditions import conjunction, copies_guard
 from .context import Context
-from .point import Point, coordinate
-from .unit import Branch, Line, Node
+from .text.point import Point, coordinate
+from .text.unit import Branch, Line, Node
 
 # What stands in a string for the backslash, the quote, and what would end the line; octal, since it ends after 3 digits.
 NAMED = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t"}

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from ..analysis.facts import body_facts
 from ..ir.c_names import MATH_NAMES
 from ..ir.nodes import DeviceFunction, Statement, Variable
-from .names import Names
-from .scopes import find_scopes
-from .unit import Function, Node
+from .text.names import Names
+from .text.scopes import find_scopes
+from .text.unit import Function, Node
 
 if TYPE_CHECKING:
     from .context import Context

@@ -16,24 +16,24 @@ from ..ir.walk import expressions, statements, subexpressions
 from ..language.dtypes import DType, PointerType, float32, float64, int32
 from ..ops.promotion import literal_type
 from ..ops.registry import OPS
-from ..schedule.agreed_loads import agreed_loads
-from ..schedule.layout import Layout
+from ..schedule.accesses.agreed_loads import agreed_loads
+from ..schedule.accesses.pointers import read_only_pointers
 from ..schedule.plan import Schedule
-from ..schedule.pointers import read_only_pointers
-from ..schedule.stagger import without_copied_operands
+from ..schedule.products.stagger import without_copied_operands
+from ..schedule.tiles.layout import Layout
+from .accesses.index_tiles import settle_index_tiles
 from .context import Context
 from .functions import lower_function
-from .header import header_fields, needed_architecture, title
-from .index_tiles import settle_index_tiles
-from .literals import literal_text
-from .made_maps import count_map_slots
-from .names import Names, entry_name
-from .roles import UNNAMED_TILE, Roles
-from .scopes import Scopes, find_scopes
-from .shared_plan import loops_of_tiles, names_of_arrays, plan_shared, shared_alignment
-from .spell import WRAPS
-from .unit import COMMENT_ROOM, Blank, Constant, Function, Line, Node, Shared, Unit, rewritten, words
-from .warp_roles import lower_body
+from .shared.plan import loops_of_tiles, names_of_arrays, plan_shared, shared_alignment
+from .staging.made_maps import count_map_slots
+from .staging.warp_roles import lower_body
+from .text.header import header_fields, needed_architecture, title
+from .text.literals import literal_text
+from .text.names import Names, entry_name
+from .text.roles import UNNAMED_TILE, Roles
+from .text.scopes import Scopes, find_scopes
+from .text.spell import WRAPS
+from .text.unit import COMMENT_ROOM, Blank, Constant, Function, Line, Node, Shared, Unit, rewritten, words
 
 TYPE_HEADERS = {"fp16": "cuda_fp16.h", "bf16": "cuda_bf16.h", "fp8e5": "cuda_fp8.h", "fp8e4nv": "cuda_fp8.h"}
 LAUNCH_WORD = re.compile(r"static_cast<int>\((blockIdx|gridDim)\.([xyz])\)")

@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ..ir.nodes import Assign, Expr, Variable
-from ..schedule.layout import Layout
-from ..schedule.producer import SharedLines
-from ..schedule.shared_tiles import SharedTile
-from .unit import Node
+from ..schedule.products.shared_tiles import SharedTile
+from ..schedule.staging.producer import SharedLines
+from ..schedule.tiles.layout import Layout
+from .text.unit import Node
 
 if TYPE_CHECKING:
-    from .dot_parts import PartsAhead
+    from .products.dot_parts import PartsAhead
 
 # Pointers, how often each variable in them was assigned (None of what an earlier trip loaded), and the layout.
 Loaded = tuple[Expr, tuple[int, ...] | None, Layout | None]

@@ -20,36 +20,36 @@ from ..ir.nodes import (
     While,
 )
 from ..ir.walk import assigned_variables, bodies
-from ..schedule.layout import Layout
-from ..schedule.ring_plan import Ring
-from ..schedule.unrolled import unroll_factor
-from .arrivals import arrival, wait_for_tiles
+from ..schedule.accesses.unrolled import unroll_factor
+from ..schedule.staging.ring_plan import Ring
+from ..schedule.tiles.layout import Layout
+from .accesses.atomics import FUNCTIONS, lower_atomic
+from .accesses.memory import lower_load, lower_store
+from .accesses.recompute import forget_tiles
 from .assignments import lower_assign
-from .atomics import FUNCTIONS, lower_atomic
-from .box_read import lower_box_read
-from .box_store import lower_box_store
 from .context import Context, ctype
-from .convert import lower_conversions
 from .debug import lower_assert, lower_print
-from .dot import lower_dot
-from .lasting_operands import copies_before_loop, lasting_for
-from .loop_bounds import Bounds, find_bounds, for_header, loop_stop
-from .made_maps import lower_make_map
-from .memory import lower_load, lower_store
-from .own_stages import lower_own_loop
-from .read_ahead import take_value
-from .recompute import forget_tiles
-from .reduce import lower_reduce
-from .repack import lower_repack
-from .ring_copies import lower_copying_loop
-from .rings import lower_box_load, lower_consumer_loop, lower_producer_loop
-from .row_copies import lower_row_load
-from .running_products import dots_behind, wait_before, wait_for_all
-from .spell import Text, inverse
-from .staggered import lower_staggered_loop
+from .products.dot import lower_dot
+from .products.lasting_operands import copies_before_loop, lasting_for
+from .products.running_products import dots_behind, wait_before, wait_for_all
+from .products.staggered import lower_staggered_loop
+from .reductions.reduce import lower_reduce
+from .shared.convert import lower_conversions
+from .shared.repack import lower_repack
+from .staging.arrivals import arrival, wait_for_tiles
+from .staging.box_read import lower_box_read
+from .staging.box_store import lower_box_store
+from .staging.loop_bounds import Bounds, find_bounds, for_header, loop_stop
+from .staging.made_maps import lower_make_map
+from .staging.own_stages import lower_own_loop
+from .staging.read_ahead import take_value
+from .staging.ring_copies import lower_copying_loop
+from .staging.rings import lower_box_load, lower_consumer_loop, lower_producer_loop
+from .staging.row_copies import lower_row_load
 from .state import Accesses
-from .tags import again, is_elsewhere, is_repeated, is_second_part, part, remark, same_source, source_of, tag
-from .unit import Branch, Comment, Line, Loop, Node
+from .text.spell import Text, inverse
+from .text.tags import again, is_elsewhere, is_repeated, is_second_part, part, remark, same_source, source_of, tag
+from .text.unit import Branch, Comment, Line, Loop, Node
 
 
 def _lower_barrier(context: Context, statement: Statement) -> tuple[Node, ...]:

@@ -1,18 +1,18 @@
-"""What was decided: the tables that the text is written from. See `layouts.py` for how they come about."""
+"""What was decided: the tables that the text is written from. See `schedule/tiles/layouts.py` for how they come about."""
 
 from __future__ import annotations
 
 from ..artifact import Options, Target
 from ..frozen import frozen
 from ..ir.nodes import Variable
-from .block_copies import BlockCopy
-from .dot_plan import DotPlan
-from .instructions import MOST_OF_THREAD, REGISTER_FILE
-from .layout import Layout
-from .recomputed import Recomputed
-from .ring_plan import Rings
-from .shared_tiles import SharedTile
-from .warp_copies import WarpCopy
+from .products.dot_plan import DotPlan
+from .products.instructions import MOST_OF_THREAD, REGISTER_FILE
+from .products.shared_tiles import SharedTile
+from .staging.block_copies import BlockCopy
+from .staging.ring_plan import Rings
+from .staging.warp_copies import WarpCopy
+from .tiles.layout import Layout
+from .tiles.recomputed import Recomputed
 
 
 @frozen
@@ -46,7 +46,7 @@ class Schedule:
       block_copies: those that all threads copy for one another.
       blocks_per_multiprocessor: how many the register allocation must leave room for; None leaves it to ptxas. 1 keeps
         ptxas from spilling in pursuit of an occupancy that the tiles rule out.
-      wants_second_block: whether a schedule for two of them should be tried (`second_block.py`).
+      wants_second_block: whether a schedule for two of them should be tried (`schedule/products/second_block.py`).
       spare_registers: of a multiplying thread, beside those of tiles where these are most; negative where tiles want more.
     """
 

@@ -1,0 +1,216 @@
+"""From a call's arguments to the specialisation that it needs.
+
+In: the parameters of a kernel and the values bound to them. Out: a `Call`: the `Argument`s of the translation, the values
+to pass, the arrays among them, and the cache key. The rules are Triton's: pointers and integers divisible by 16 and
+integers equal to 1 get kernels of their own, everything else shares one per type.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from tilewright.artifact import Argument, ConstantArgument, DescriptorArgument, RuntimeArgument, TupleArgument
+from tilewright.diagnostics import ArgumentKindError, IntegerRangeError
+from tilewright.frozen import frozen
+from tilewright.kernel_function import KernelFunction, KernelParameter
+from tilewright.language.constexpr import constexpr, plain, unwrap
+from tilewright.language.dtypes import (
+    DTYPES_BY_NAME,
+    DTYPES_BY_WORD,
+    DType,
+    PointerType,
+    float32,
+    int1,
+    int32,
+    int64,
+    uint64,
+)
+from tilewright.language.hints import shown as in_words
+from tilewright.runtime.arguments.arrays import Array, describe
+from tilewright.tools.tensor_descriptor import array_of, is_descriptor
+
+ALIGNMENT = 16
+ANNOTATED = {"int": int32, "float": float32, "bool": int1}
+
+
+@frozen
+class Call:
+    """See the module docstring. `values` are in the order of the kernel's run-time parameters."""
+
+    arguments: tuple[Argument, ...]
+    values: tuple[Any, ...]
+    arrays: tuple[tuple[str, Array], ...]
+    key: tuple[Any, ...]
+
+
+class Watched(NamedTuple):
+    """What of a parameter's value gets a kernel of its own: that an integer is 1, that 16 divides it or the address."""
+
+    one: bool = True
+    divisible: bool = True
+
+
+def watched(parameter: KernelParameter) -> Watched:
+    """What is looked at of a parameter."""
+    one = not parameter.do_not_specialize
+    return Watched(one, one and not parameter.do_not_specialize_on_alignment)
+
+
+def specialise(function: KernelFunction, bound: dict[str, Any]) -> Call:
+    """The specialisation of a call.
+
+    Raises:
+      ArgumentKindError: for an argument that is no array, number or compile-time value.
+    """
+    arguments: list[Argument] = []
+    values: list[Any] = []
+    arrays: list[tuple[str, Array]] = []
+    for parameter in function.params:
+        value = bound[parameter.name]
+        arguments.append(_argument(parameter, parameter.name, value, watched(parameter), values, arrays))
+    return Call(tuple(arguments), tuple(values), tuple(arrays), key_of(tuple(arguments)))
+
+
+def key_of(arguments: tuple[Argument, ...]) -> tuple[Any, ...]:
+    """What tells one specialisation from another."""
+    return tuple(_key(argument) for argument in arguments)
+
+
+def describe_argument(argument: Argument) -> str:
+    """An argument as in a signature: "*fp32:16", "i32", or a value."""
+    if isinstance(argument, RuntimeArgument):
+        return f"{argument.element}{':16' if argument.divisible_by_16 else ''}"
+    if isinstance(argument, TupleArgument):
+        return f"({', '.join(describe_argument(item) for item in argument.items)})"
+    if isinstance(argument, DescriptorArgument):
+        padding = "" if argument.padding == "zero" else f", {argument.padding}"
+        padding += ", tf32" if argument.rounds_to_tf32 else ""
+        fact = ":16" if all(argument.divisible_by_16) else ""
+        return f"tensordesc<{argument.element}{list(argument.block_shape)}{padding}>{fact}"
+    return repr(argument.value)
+
+
+def _key(argument: Argument) -> Any:
+    if isinstance(argument, RuntimeArgument):
+        return argument.element, argument.divisible_by_16
+    if isinstance(argument, TupleArgument):
+        return argument.fields, *(_key(item) for item in argument.items)
+    if isinstance(argument, DescriptorArgument):
+        facts = (argument.block_shape, argument.divisible_by_16, argument.padding, argument.rounds_to_tf32)
+        return "descriptor", argument.element, *facts
+    return "constant", _constant_key(unwrap(argument.value))
+
+
+def _constant_key(value: Any) -> Any:
+    """What tells a compile-time value from others: its type and content, or which object it is.
+
+    Functions of one name may differ in what is around them, and objects without a text of their own in anything.
+    """
+    if isinstance(value, (tuple, list)):
+        return type(value), *(_constant_key(unwrap(item)) for item in value)
+    if isinstance(value, (int, str)):
+        return type(value), value
+    if isinstance(value, KernelFunction):
+        return value, value.raw_src
+    has_text = not callable(value) and any("__repr__" in vars(one) for one in type(value).__mro__[:-1])
+    return type(value), repr(value) if has_text or type(value).__hash__ is None else value
+
+
+def _argument(
+    parameter: KernelParameter,
+    name: str,
+    value: Any,
+    seen: Watched,
+    values: list[Any],
+    arrays: list[tuple[str, Array]],
+) -> Argument:
+    if parameter.is_constexpr or value is None or isinstance(value, (constexpr, KernelFunction)):
+        if hasattr(value, "dtype") and getattr(value, "ndim", 0) > 0:
+            raise ArgumentKindError(
+                f"argument {name} is an array, but {name} is annotated tl.constexpr: leave that out"
+            )
+        return ConstantArgument(name, plain(unwrap(value)))
+    if isinstance(value, (tuple, list)):
+        items = (_argument(parameter, f"{name}[{i}]", item, seen, values, arrays) for i, item in enumerate(value))
+        return TupleArgument(name, tuple(items), getattr(value, "_fields", ()))
+    annotated = annotated_type(parameter.annotation)
+    if isinstance(value, (bool, int, float)) or _is_number(value):
+        return _number(name, value if isinstance(value, (bool, int, float)) else value.item(), annotated, seen, values)
+    if is_descriptor(value):
+        return _descriptor(name, value, seen, values, arrays)
+    array = describe(value, name)
+    if array is not None:
+        values.append(array.address)
+        arrays.append((name, array))
+        element = PointerType(array.dtype, parameter.is_const)
+        return RuntimeArgument(name, element, seen.divisible and array.address % ALIGNMENT == 0)
+    if isinstance(value, (str, DType)) or callable(value):
+        raise ArgumentKindError(
+            f"argument {name} is {in_words(value)}, which only a compile-time parameter can take: "
+            f"annotate it as {name}: tl.constexpr"
+        )
+    raise ArgumentKindError(
+        f"argument {name} is of type {type(value).__name__}; a kernel takes arrays (torch, CuPy, JAX, NumPy or anything with "
+        "an array interface), tensor descriptors, numbers, tuples of these, None, and compile-time values"
+    )
+
+
+def _descriptor(
+    name: str, value: Any, seen: Watched, values: list[Any], arrays: list[tuple[str, Array]]
+) -> DescriptorArgument:
+    """A `TensorDescriptor`: its address, then its shape, then its strides but the last."""
+    array = array_of(value, name)
+    arrays.append((name, array))
+    values += [array.address, *value.shape, *value.strides[:-1]]
+    divisible = tuple(seen.divisible and side % ALIGNMENT == 0 for side in value.shape)
+    padding = getattr(value, "padding", "zero")
+    rounds = bool(getattr(value, "round_f32_to_tf32", False)) and array.dtype == float32
+    return DescriptorArgument(name, array.dtype, tuple(value.block_shape), divisible, padding, rounds)
+
+
+def _is_number(value: Any) -> bool:
+    """A NumPy scalar; an array without axes is an array."""
+    is_scalar = type(value).__module__ == "numpy" and hasattr(value, "item") and not hasattr(value, "ctypes")
+    return is_scalar and value.dtype.kind in "biuf"
+
+
+def annotated_type(annotation: str) -> DType | None:
+    """The type that a parameter's annotation forces on its argument."""
+    word = annotation.strip("\"'").rpartition(".")[2]
+    return DTYPES_BY_WORD.get(word) or ANNOTATED.get(word) or DTYPES_BY_NAME.get(word)
+
+
+def _number(
+    name: str, value: int | float | bool, annotated: DType | None, seen: Watched, values: list[Any]
+) -> Argument:
+    if annotated is not None:
+        is_whole = annotated.is_int() and not annotated.is_bool()
+        if is_whole and isinstance(value, float) and not value.is_integer():
+            raise ArgumentKindError(
+                f"argument {name} is {value}, but its annotation makes it a {annotated}: pass an integer"
+            )
+        values.append(value)
+        divisible = is_whole and seen.divisible and int(value) % ALIGNMENT == 0
+        return RuntimeArgument(name, annotated, divisible)
+    if isinstance(value, bool):
+        values.append(value)
+        return RuntimeArgument(name, int1)
+    if isinstance(value, float):
+        values.append(value)
+        return RuntimeArgument(name, float32)
+    if value == 1 and seen.one:
+        return ConstantArgument(name, 1)
+    values.append(value)
+    return RuntimeArgument(name, integer_type(name, value), seen.divisible and value % ALIGNMENT == 0)
+
+
+def integer_type(name: str, value: int) -> DType:
+    """The type of an argument that is an integer: not always that of a literal of this value, which may be uint32.
+
+    Raises:
+      IntegerRangeError: when 64 bits do not hold it.
+    """
+    for dtype, low, high in ((int32, -(2**31), 2**31), (int64, -(2**63), 2**63), (uint64, 0, 2**64)):
+        if low <= value < high:
+            return dtype
+    raise IntegerRangeError(f"argument {name} is {in_words(value)}, which does not fit in 64 bits")

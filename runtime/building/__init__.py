@@ -1,0 +1,1 @@
+"""From text to machine code, and what is kept of it on disk."""

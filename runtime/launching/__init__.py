@@ -1,0 +1,1 @@
+"""From arguments to the driver: packing, tensor maps, grids, and the quick way for launches that recur."""

@@ -1,0 +1,199 @@
+"""The quick way from `kernel[grid](...)` to the driver, for launches whose like has been before.
+
+For the argument types of a call a Python function is written (`fast_text.py`) that computes, from cheap properties of each
+argument, keys under which it looks the launch up. What it finds is started at once; everything else goes the long way
+(`JITFunction.launch`), which also words all errors, and is remembered. Arguments that the quick way knows: torch tensors, arrays
+with an interface for CUDA, numbers, None, and compile-time values that are numbers, strings, types or kernels.
+"""
+
+from __future__ import annotations
+
+import operator
+import struct
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from tilewright.kernel_function import KernelParameter
+from tilewright.runtime.choices import ACCEPTED, unrecognised
+from tilewright.runtime.driver import stream_source
+from tilewright.runtime.launching.fast_text import MISSING, PREFIX, Writer, in_c
+from tilewright.runtime.launching.ready import changes, make_ready
+
+if TYPE_CHECKING:
+    from tilewright.runtime.compiled import CompiledKernel
+    from tilewright.runtime.jit import JITFunction
+    from tilewright.runtime.launching.launcher import Launcher
+
+Call = TypeVar("Call", bound=Callable[..., Any])
+KEPT = 4096  # launches remembered per kernel and combination of types
+KEPT_READY = 1024  # of them ready, and per ready launch with tensor maps, sets of pointers
+
+
+def untraced(function: Call) -> Call:
+    """The function, marked so that torch.compile ends its graph in front of it instead of tracing what it does."""
+    function._torchdynamo_disable = True  # type: ignore[attr-defined]
+    function._torchdynamo_disable_msg = (  # type: ignore[attr-defined]
+        "a launch of tilewright; a function decorated with tilewright.torch.op can be part of a graph"
+    )
+    return function
+
+
+class Prepared:
+    """A launch that is ready but for its values; `otherwise` is the one for values that the guards exclude."""
+
+    __slots__ = ("_compiled", "_fits", "_numbers", "_pick", "_start", "_streams", "otherwise")
+
+    def __init__(self, compiled: CompiledKernel, launcher: Launcher, writer: Writer) -> None:
+        """For the function that `writer` wrote."""
+        runtime = writer.runtime
+        self._compiled = compiled
+        self._numbers = [parameter.path[0] for parameter in compiled.artifact.parameters]
+        places = [runtime.index(number) for number in self._numbers]
+        self._pick: Any = None
+        if places != list(range(len(runtime))):
+            one = operator.itemgetter(*places) if places else lambda values: ()
+            self._pick = one if len(places) != 1 else lambda values: (one(values),)
+        self._fits, self._start, self._streams = compiled.conditions, launcher.launch, stream_source(writer.libraries)
+        self.otherwise: Prepared | None = None
+
+    def start(self, grid: tuple[Any, ...], stream: Any, collected: tuple[Any, ...]) -> CompiledKernel | None:
+        """Starts the kernel; None when the long way must be taken."""
+        values = collected if self._pick is None else self._pick(collected)
+        if self._fits is not None and not self._fits(values):
+            return self.otherwise.start(grid, stream, collected) if self.otherwise is not None else None
+        compiled = self._compiled
+        if not 1 <= len(grid) <= 3:
+            return None
+        x, y, z = (*grid, 1, 1)[:3]
+        if not (x and y and z):
+            return compiled
+        if stream is None:
+            stream = self._streams(compiled.device)
+        elif type(stream) is not int:
+            return None
+        if compiled.artifact.globals:
+            compiled.check_globals()
+        try:
+            status = self._start(x, y, z, stream, values)
+        except (struct.error, OverflowError, TypeError):  # a grid that is none
+            return None
+        return None if status else compiled
+
+    def made_ready(self, grid: tuple[Any, ...], collected: tuple[Any, ...], writer: Writer) -> Any:
+        """The `Ready` launch with these values, and whether it is for their pointers alone; None where that cannot be."""
+        values = collected if self._pick is None else self._pick(collected)
+        if self._fits is not None and not self._fits(values):
+            return self.otherwise.made_ready(grid, collected, writer) if self.otherwise is not None else None
+        artifact = self._compiled.artifact
+        if [p.path[0] for p in artifact.parameters if changes(p.element)] != writer.changing:
+            return None
+        x, y, z = (*grid, 1, 1)[:3]
+        made = make_ready(self._compiled, (x, y, z), values, self._streams)
+        return None if made is None else (made, bool(artifact.tensor_maps))
+
+
+class FastPath:
+    """The quick way for one kernel. `function` takes the grid and then what the kernel takes.
+
+    With `only` it is the quick way for one specialisation, whose `launch` takes the place of the kernel's.
+    """
+
+    def __init__(self, kernel: JITFunction, only: CompiledKernel | None = None) -> None:
+        """Nothing is written before the first call."""
+        self.kernel, self._only, self.is_bound = kernel, only, only is not None
+        self._names = kernel.arg_names
+        self._written: dict[tuple[type, ...], Callable[..., Any] | None] = {}
+        self.function: Callable[..., Any] = in_c(self._first if self._is_plain() else self._long_way)
+
+    def _is_plain(self) -> bool:
+        def clashes(parameter: KernelParameter) -> bool:
+            name = parameter.name
+            return parameter.variadic or name.startswith(PREFIX) or (name in ACCEPTED and not parameter.is_constexpr)
+
+        is_watched = bool(self.kernel.pre_run_hooks) and self._only is None
+        return (
+            not is_watched
+            and "stream" not in self._names
+            and not any(clashes(parameter) for parameter in self.kernel.params)
+        )
+
+    def _launch(self, grid: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if "grid" in kwargs:
+            raise unrecognised("grid", ())
+        launch = self.kernel.launch if self._only is None else self._only.launch_checked
+        return launch(*args, grid=grid, **kwargs)
+
+    @untraced
+    def _long_way(self, grid: Any, /, *args: Any, **kwargs: Any) -> Any:
+        return self._launch(grid, args, kwargs)
+
+    @untraced
+    def _first(self, grid: Any, /, *args: Any, **kwargs: Any) -> Any:
+        """Writes the function for these types and calls it; the long way for types that the quick one does not know."""
+        given = dict(zip(self._names, args, strict=False)) | kwargs
+        arguments = [given.get(p.name, p.default if p.has_default else MISSING) for p in self.kernel.params]
+        types = tuple(map(type, arguments))
+        if types not in self._written:
+            self._written[types] = self._write(types)
+        function = self._written[types]
+        if function is None:
+            return self._launch(grid, args, kwargs)
+        self.function = function
+        return function(grid, *args, **kwargs)
+
+    def other(self, grid: Any, arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:
+        """A call whose types are not those of the written function, or that is not right."""
+        if len(arguments) > len(self._names):
+            return self._launch(grid, arguments, options)
+        given = {n: value for n, value in zip(self._names, arguments, strict=True) if value is not MISSING}
+        return self._first(grid, **given, **options)
+
+    def _write(self, types: tuple[type, ...]) -> Callable[..., Any] | None:
+        writer = Writer(self)
+        for parameter, kind in zip(self.kernel.params, types, strict=True):
+            if not writer.add(parameter, kind):
+                return None
+        return writer.quickened(untraced(writer.function()))
+
+    def missed(self, key: Any, entry: Prepared | None, grid: Any, options: Any, arguments: Any, writer: Writer) -> Any:
+        """The long way for a call that the written function did not find, which it will find the next time."""
+        compiled = self._launch(grid, arguments, options)
+        if key is not None and compiled is not None and compiled.launcher is not None:
+            prepared = Prepared(compiled, compiled.launcher, writer)
+            if entry is None:
+                table, own = key
+                if len(table) >= KEPT:
+                    table.clear()
+                table[own] = prepared
+            elif not compiled.metadata.guards:
+                entry.otherwise = prepared
+        return compiled
+
+    def repeated(
+        self,
+        ready: dict[Any, Any],
+        key: Any,
+        entry: Prepared,
+        grid: Any,
+        values: Any,
+        pointers: Any,
+        writer: Writer,
+    ) -> None:
+        """After a launch whose values were not known: the second launch with the same ones makes the next ones ready."""
+        if key not in ready:
+            if len(ready) >= KEPT_READY:
+                ready.clear()
+            ready[key] = None
+            return
+        found = entry.made_ready(grid, values, writer)
+        if found is None:
+            return
+        launch, is_for_pointers = found
+        if not is_for_pointers:
+            ready[key] = launch
+            return
+        by_pointers = ready[key] or {}
+        if len(by_pointers) >= KEPT_READY:
+            by_pointers.clear()
+        by_pointers[pointers] = launch
+        ready[key] = by_pointers

@@ -1,0 +1,1 @@
+"""`triton.testing`: clocks, comparisons, reports."""

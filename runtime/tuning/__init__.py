@@ -1,0 +1,1 @@
+"""`@autotune` and `@heuristics`: what is tried, measured, kept and shared."""

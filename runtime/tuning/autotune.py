@@ -1,0 +1,302 @@
+"""`@autotune`: tries the configs of a kernel once per key and keeps the fastest.
+
+Triton's arguments and hooks, and beyond them: configs are compiled several at a time, those that cannot run are left out
+with the reason, timing goes in turns, every launch finds the arguments as the caller passed them, and results stay on disk.
+The interpreter and the checking run take the first config that can run: time means nothing there.
+"""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tilewright.diagnostics import NoConfigLeftError, TuningNameError
+from tilewright.runtime.devices import devices_differ
+from tilewright.runtime.environment import is_on
+from tilewright.runtime.forks import ForkLock
+from tilewright.runtime.hooks import TUNING_HOOKS
+from tilewright.runtime.kernel_interface import parameters_below
+from tilewright.runtime.tracing import in_earnest, launches_nothing
+from tilewright.runtime.tuning.config import Config
+from tilewright.runtime.tuning.measure import NEVER, Measuring
+from tilewright.runtime.tuning.place import find_place
+from tilewright.runtime.tuning.prepare import check_dropped, prepare
+from tilewright.runtime.tuning.store import Result, is_recording, loaded, record, stored_or_measured
+from tilewright.runtime.tuning.subject import Subject
+
+
+class Autotuner(Measuring):
+    """A kernel with several configs. Libraries derive from it: arguments, attributes and methods are Triton's.
+
+    Attributes:
+      fn: what is launched; `base_fn` the Python function innermost.
+      configs, keys, arg_names: the candidates, the names that they are tuned for, the kernel's parameters.
+      cache: the config of every key so far; `best_config` the one of the last launch.
+      nargs: the positional arguments by name, while a call is tuned.
+      configs_timings: median, 20th and 80th percentile of milliseconds by config; `bench_time` the seconds it took.
+      dropped: why configs of the last tuning could not run.
+    """
+
+    def __init__(
+        self,
+        fn: Any,
+        arg_names: list[str],
+        configs: list[Config] | None,
+        key: Sequence[str] | None,
+        reset_to_zero: Sequence[str] | None,
+        restore_value: Sequence[str] | None,
+        pre_hook: Callable[..., Any] | None = None,
+        post_hook: Callable[..., Any] | None = None,
+        prune_configs_by: dict[str, Any] | None = None,
+        warmup: float | None = None,
+        rep: float | None = None,
+        use_cuda_graph: bool = False,
+        do_bench: Callable[..., Any] | None = None,
+        cache_results: bool | None = None,
+    ) -> None:
+        """See `autotune`.
+
+        Raises:
+          TuningNameError: for a name of an array that is no parameter of the kernel.
+        """
+        super().__init__()
+        self.fn, self.arg_names, self.configs = fn, arg_names, configs or [Config({})]
+        self.keys, self._known_names = list(key or ()), frozenset(arg_names)
+        self.reset_to_zero, self.restore_value = list(reset_to_zero or ()), list(restore_value or ())
+        self.user_defined_pre_hook, self.user_defined_post_hook = pre_hook is not None, post_hook is not None
+        self.pre_hook = pre_hook or self._reset_and_copy
+        self.post_hook = post_hook or self._put_back
+        pruning = prune_configs_by or {}
+        self.perf_model, self.configs_top_k = pruning.get("perf_model"), pruning.get("top_k", 1.0)
+        self.early_config_prune = pruning.get("early_config_prune")
+        self.num_warmups, self.num_reps = warmup, rep
+        self.use_cuda_graph, self.do_bench, self.cache_results = use_cuda_graph, do_bench, cache_results
+        self.base_fn = fn
+        while not inspect.isfunction(self.base_fn):
+            self.base_fn = self.base_fn.fn
+        self.__name__ = self.base_fn.__name__
+        self.cache: dict[Any, Config] = {}
+        self.best_config: Config | None = None
+        self.nargs: dict[str, Any] | None = None
+        self._passed: dict[str, Any] = {}
+        self._lock = ForkLock()
+        self._check_names()
+
+    def _check_names(self) -> None:
+        for what, names in (
+            ("key", self.keys),
+            ("reset_to_zero", self.reset_to_zero),
+            ("restore_value", self.restore_value),
+        ):
+            unknown = [name for name in names if name not in self.arg_names]
+            if not unknown:
+                continue
+            text = (
+                f"{what} of autotune names {unknown[0]!r}, which is no parameter of {self.__name__}; its parameters are "
+                f"{', '.join(self.arg_names)}"
+            )
+            if what != "key":
+                raise TuningNameError(text)
+            # Triton passes over such a name, and public kernels carry some: the key is only coarser for it.
+            warnings.warn(f"{text}; the name is passed over", RuntimeWarning, stacklevel=4)
+
+    def run(self, *args: Any, **kwargs: Any) -> Any:
+        """Launches with the best config for these arguments, which the first launch of a key finds out."""
+        if launches_nothing():
+            return None
+        if kwargs.get("warmup"):
+            return self.warmup(*args, **kwargs)
+        named = {**dict(zip(self.arg_names, args, strict=False)), **kwargs}
+        if len(self.configs) == 1:
+            config = self.configs[0]
+        else:
+            key = self._key(named)
+            config = self.cache.get(key) or self._tuned(key, args, kwargs)
+        self.best_config = config
+        added = config.all_kwargs()
+        self._check_conflict(kwargs, added)
+        if config.pre_hook is not None:
+            config.pre_hook({**named, **added})
+        return self.fn.run(*args, **kwargs, **added)
+
+    def warmup(self, *args: Any, **kwargs: Any) -> list[Any]:
+        """Compiles all configs that can run, without launching or timing.
+
+        Raises:
+          NoConfigLeftError: when none can.
+        """
+        kwargs = {**kwargs, "warmup": True, "grid": kwargs.get("grid", (1,))}
+        with self._lock:
+            self.nargs = dict(zip(self.arg_names, args, strict=False))
+            try:
+                compiled, dropped = prepare(
+                    lambda config: self._compile(args, kwargs, config), self.prune_configs(kwargs)
+                )
+            finally:
+                self.nargs = None
+        check_dropped(self.__name__, compiled, dropped)
+        return list(compiled.values())
+
+    def _key(self, named: dict[str, Any]) -> tuple[Any, ...]:
+        """Values of the key's arguments, and element types of all arrays; where GPUs differ, the place of the first one."""
+        values = [named[name] for name in self.keys if name in named]
+        known = self._known_names
+        arrays = [v for name, v in named.items() if name in known and hasattr(v, "dtype")]
+        place = [str(getattr(array, "device", "")) for array in arrays[:1]] if devices_differ() else []
+        return (*values, *[str(array.dtype) for array in arrays], *place)
+
+    def _tuned(self, key: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Config:
+        """The config of a key, found out by one thread while the others wait."""
+        with self._lock:
+            if key not in self.cache:
+                with in_earnest(args, kwargs) as (args, kwargs):
+                    self.nargs = dict(zip(self.arg_names, args, strict=False))
+                    try:
+                        self._tune(key, args, kwargs)
+                    finally:
+                        self.nargs = None
+            return self.cache[key]
+
+    def prune_configs(self, kwargs: dict[str, Any]) -> list[Config]:
+        """The configs that are worth measuring: what `early_config_prune` leaves, the best by `perf_model` of these.
+
+        Raises:
+          NoConfigLeftError: when `early_config_prune` leaves none.
+        """
+        configs = self.configs
+        if self.early_config_prune:
+            configs = list(self.early_config_prune(configs, self.nargs, **kwargs))
+            if not configs:
+                raise NoConfigLeftError(
+                    "Autotuner error: No valid autotuner configs after pruning. `early_config_prune` should return at least "
+                    "one config."
+                )
+        if self.perf_model:
+            top_k = self.configs_top_k
+            if isinstance(top_k, float) and top_k <= 1.0:
+                top_k = max(1, int(len(configs) * top_k))
+            elif not isinstance(top_k, int) or top_k < 1:
+                raise TypeError(f"top_k of prune_configs_by is {top_k!r}; it must be a count, or a fraction up to 1.0")
+            if len(configs) > top_k:
+                costs = {c: self.perf_model(**(self.nargs or {}), **kwargs, **c.all_kwargs()) for c in configs}
+                configs = sorted(costs, key=costs.__getitem__)[:top_k]
+        return configs
+
+    def _tune(self, key: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Finds the config of a key: from a loaded file, from the disk, or by measuring."""
+        self._passed = kwargs
+        configs = self.prune_configs(kwargs)
+        for config in configs:
+            self._check_conflict(kwargs, config.all_kwargs())
+        place = find_place(self.fn, {**(self.nargs or {}), **kwargs})
+        subject = place.subject(key) if place.is_timed else None
+        known = loaded(subject) if subject is not None and not is_recording() else None
+        named = {str(config): config for config in configs}
+        if len(configs) == 1:
+            self.cache[key] = configs[0]
+        elif not place.is_timed and place.kernel is not None and self.do_bench is None:
+            compiled, dropped = prepare(lambda config: self._compile(args, kwargs, config), configs)
+            check_dropped(self.__name__, compiled, dropped)
+            self.cache[key] = next(iter(compiled))
+        elif known in named:
+            self.cache[key] = named[known or ""]
+            self._tell(key, is_known=True)
+        elif subject is not None and self._keeps_results():
+            is_known = self.check_disk_cache(key, configs, lambda: self._measure(key, configs, args, kwargs, place))
+            self._tell(key, is_known)
+        else:
+            self._measure(key, configs, args, kwargs, place)
+            if subject is not None:
+                record(self._result(key, subject))
+            self._tell(key, is_known=False)
+
+    def _tell(self, key: Any, is_known: bool) -> None:
+        """Calls those who listen to tunings, after one that was measured or found on the disk."""
+        fn = self.fn
+        while TUNING_HOOKS and not inspect.isfunction(fn.fn):
+            fn = fn.fn
+        for listener in TUNING_HOOKS:
+            listener(
+                fn=fn, key=key, best_config=self.cache[key], configs_timings=getattr(self, "configs_timings", {}),
+                duration=None if is_known else self.bench_time, cache_hit=is_known,
+            )  # fmt: skip
+
+    def _keeps_results(self) -> bool:
+        """By default, unless code of the user takes part in the measurement: its effects would be missed."""
+        if not is_on("TRITON_CACHE_AUTOTUNING", default=True):
+            return False
+        if self.cache_results is not None:
+            return self.cache_results
+        return self.do_bench is None and not (self.user_defined_pre_hook or self.user_defined_post_hook)
+
+    def check_disk_cache(self, tuning_key: Any, configs: list[Config], bench_fn: Callable[[], None]) -> bool:
+        """Sets the cache's entry for a key from the disk, else by `bench_fn`; returns whether it was on the disk."""
+        place = find_place(self.fn, {**(self.nargs or {}), **self._passed})
+        subject, named = place.subject(tuning_key), {str(config): config for config in configs}
+
+        def measure() -> Result:
+            bench_fn()
+            return self._result(tuning_key, subject)
+
+        result = stored_or_measured(subject, named, measure)
+        record(result)
+        if not result.measured:
+            self.cache[tuning_key], self.bench_time = named[result.best], 0.0
+            self.configs_timings = {named[name]: row for name, row in result.milliseconds.items() if name in named}
+            self.dropped = {named[name]: why for name, why in result.dropped.items() if name in named}
+        return not result.measured
+
+    def _result(self, key: Any, subject: Subject) -> Result:
+        rows = {str(config): row if isinstance(row, list) else [row] for config, row in self.configs_timings.items()}
+        rows = {name: row for name, row in rows.items() if row[0] != NEVER[0]}
+        dropped = {str(config): why for config, why in self.dropped.items()}
+        return Result(subject, str(self.cache[key]), rows, dropped)
+
+
+def autotune(
+    configs: list[Config],
+    key: Sequence[str],
+    prune_configs_by: dict[str, Any] | None = None,
+    reset_to_zero: Sequence[str] | None = None,
+    restore_value: Sequence[str] | None = None,
+    pre_hook: Callable[..., Any] | None = None,
+    post_hook: Callable[..., Any] | None = None,
+    warmup: float | None = None,
+    rep: float | None = None,
+    use_cuda_graph: bool = False,
+    do_bench: Callable[..., Any] | None = None,
+    cache_results: bool | None = None,
+) -> Callable[[Any], Autotuner]:
+    """Decorates a kernel with configs to choose from.
+
+    Args:
+      configs: the candidates.
+      key: parameters for whose values the choice is made anew; the arrays' element types always count. A name that is no
+        parameter is passed over with a warning.
+      prune_configs_by: `early_config_prune(configs, named_args, **kwargs)` returns those to try; `perf_model(**arguments)`
+        estimates a time, and the `top_k` best (a count, or a fraction) are tried.
+      reset_to_zero: arrays that are zero before every launch while tuning.
+      restore_value: arrays that are restored after every launch while tuning. What the kernel writes always is.
+      pre_hook: `pre_hook(arguments, reset_only=False)` before every launch while tuning, in place of the two above.
+      post_hook: `post_hook(arguments, exception=None)` after it.
+      warmup: milliseconds that a config runs before it is measured.
+      rep: milliseconds that it is measured for.
+      use_cuda_graph: times replays of graphs, which is for kernels of a few microseconds; needs torch.
+      do_bench: `do_bench(call, quantiles=...)` measures in place of the tuner, one config after the other.
+      cache_results: whether results stay on disk; None: unless the user has a `do_bench` or hooks.
+
+    Raises:
+      TuningNameError: for a name of an array that is no parameter of the kernel.
+      NoSourceError: above what is no kernel.
+    """
+
+    def decorate(fn: Any) -> Autotuner:
+        names = parameters_below("autotune", fn)
+        return Autotuner(
+            fn, names, configs, key, reset_to_zero, restore_value, pre_hook, post_hook, prune_configs_by, warmup,
+            rep, use_cuda_graph, do_bench, cache_results,
+        )  # fmt: skip
+
+    return decorate

@@ -1,0 +1,78 @@
+"""The contents of arguments, kept while launches are timed, so that each finds what the caller passed.
+
+Arrays that can copy themselves do so (torch, NumPy, CuPy); of others the bytes are kept.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from typing import Any
+
+from tilewright.runtime.arguments.arrays import HOST, UNKNOWN, Array, describe
+
+Restore = Callable[[], None]
+
+
+def keep(value: Any, name: str) -> Restore:
+    """Copies an array's content; the result puts it back, as often as it is called."""
+    if hasattr(value, "clone") and hasattr(value, "copy_"):
+        return _keep_tensor(value)
+    if hasattr(value, "copy") and hasattr(value, "__setitem__"):
+        copied = value.copy()
+
+        def put_back() -> None:
+            value[...] = copied
+
+        return put_back
+    array = describe(value, name)
+    if array is None:
+        return lambda: None
+    if array.size == UNKNOWN:
+        return lambda: None
+    return _keep_host_bytes(array) if array.device == HOST else _keep_device_bytes(array)
+
+
+def set_to_zero(value: Any) -> None:
+    """Fills an array with zeros."""
+    if hasattr(value, "zero_"):
+        value.zero_()
+    else:
+        value[...] = 0
+
+
+def _keep_tensor(tensor: Any) -> Restore:
+    # Autograd must not see what the tuner writes: `data` shares the memory but not the version.
+    plain = tensor.data if hasattr(tensor, "data") and hasattr(tensor, "requires_grad") else tensor
+    try:
+        copied = plain.clone()
+    except RuntimeError as error:
+        if type(error).__name__ not in ("OutOfMemoryError", "AcceleratorError"):
+            raise
+        copied = plain.cpu()  # slower to put back, but it always fits
+    return lambda: _discard(plain.copy_(copied))
+
+
+def _keep_host_bytes(array: Array) -> Restore:
+    copied = ctypes.string_at(array.address, array.size)
+    return lambda: _discard(ctypes.memmove(array.address, copied, array.size))
+
+
+def _keep_device_bytes(array: Array) -> Restore:
+    from tilewright.runtime.driver import bindings, checked, in_context
+
+    driver, copied = bindings(), ctypes.create_string_buffer(array.size)
+    with in_context(array.device):
+        checked(driver.cuCtxSynchronize())
+        checked(driver.cuMemcpyDtoH(copied, array.address, array.size))
+
+    def put_back() -> None:
+        with in_context(array.device):
+            checked(driver.cuCtxSynchronize())
+            checked(driver.cuMemcpyHtoD(array.address, copied, array.size))
+
+    return put_back
+
+
+def _discard(result: Any) -> None:
+    """Nothing; for calls whose result is not wanted in a lambda."""

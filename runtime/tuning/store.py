@@ -1,0 +1,183 @@
+"""Results of tunings on disk: one file a subject in the cache, and files that people keep, review and load."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import re
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict, fields
+from pathlib import Path
+from typing import Any
+
+from tilewright.diagnostics import TunedFileError
+from tilewright.frozen import frozen
+from tilewright.runtime.building.file_lock import locked
+from tilewright.runtime.building.folders import cache_folder
+from tilewright.runtime.building.store import write_file
+from tilewright.runtime.tuning.subject import Subject
+
+FORMAT = 1
+PATIENCE = 600.0  # seconds to wait for a process that tunes the same; then everyone for himself
+DIGITS = 5  # of a time in a file
+
+
+@frozen
+class Result:
+    """What a tuning found. Configs stand as their text.
+
+    Attributes:
+      best: the fastest.
+      milliseconds: median, 20th and 80th percentile of every config that ran.
+      dropped: why the others did not.
+      measured: False for a result that was read.
+    """
+
+    subject: Subject
+    best: str
+    milliseconds: dict[str, list[float]]
+    dropped: dict[str, str]
+    measured: bool = True
+
+
+_recordings: list[list[Result]] = []
+_loaded: dict[tuple[str, str, str], tuple[str, str]] = {}
+_loaded_files: set[str] = set()
+
+
+@contextlib.contextmanager
+def recording() -> Iterator[list[Result]]:
+    """Collects the results of all tunings inside; stored results are not read there."""
+    found: list[Result] = []
+    _recordings.append(found)
+    try:
+        yield found
+    finally:
+        _recordings.remove(found)
+
+
+def is_recording() -> bool:
+    """Whether results are being collected."""
+    return bool(_recordings)
+
+
+def record(result: Result) -> None:
+    """Hands a result to those who collect."""
+    for found in _recordings:
+        found.append(result)
+
+
+def stored_or_measured(subject: Subject, configs: Iterable[str], measure: Callable[[], Result]) -> Result:
+    """The result of a subject: from the cache, or measured here, or by the process that is measuring it now.
+
+    A result counts for the same list of configs only. What cannot be read is measured; what cannot be written is not kept.
+    """
+    listed = "\n".join(configs)
+    name = hashlib.sha256("\0".join((repr(asdict(subject)), listed)).encode()).hexdigest()
+    folder = cache_folder() / "tuned"
+    path = folder / f"{name}.json"
+    fresh = is_recording()
+    found = None if fresh else _read(path, subject)
+    if found is not None:
+        return found
+    with contextlib.suppress(OSError):
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with locked(path.with_suffix(".lock"), PATIENCE):
+        found = None if fresh else _read(path, subject)  # another process may have come first
+        if found is None:
+            found = measure()
+            _write(path, found)
+    return found
+
+
+def _read(path: Path, subject: Subject) -> Result | None:
+    try:
+        entry = json.loads(path.read_text(encoding="utf-8"))
+        return Result(subject, entry["best"], entry["milliseconds"], entry["dropped"], measured=False)
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _write(path: Path, result: Result) -> None:
+    try:
+        write_file(path, _json(_entry(result)).encode())
+    except OSError as error:
+        warnings.warn(f"the tuning cannot be stored ({error}); every process tunes anew", stacklevel=2)
+
+
+def _entry(result: Result) -> dict[str, Any]:
+    times = {name: [float(f"{value:.{DIGITS}g}") for value in row] for name, row in result.milliseconds.items()}
+    return {**asdict(result.subject), "best": result.best, "milliseconds": times, "dropped": result.dropped}
+
+
+# ---------------------------------------------------------------------------------------------------- files of people
+
+
+def tuned_text(results: Iterable[Result], others: Iterable[dict[str, Any]] = ()) -> str:
+    """A file of results as JSON, in an order of its own; `others` are entries that stay unless a result replaces them."""
+    entries = {_place(entry): entry for entry in (*others, *map(_entry, results))}
+    return _json({"format": FORMAT, "results": [entries[place] for place in sorted(entries)]}) + "\n"
+
+
+def _json(content: Any) -> str:
+    """Indented, but for rows of numbers."""
+    text = json.dumps(content, indent=1)
+    return re.sub(
+        r"\[[\d\s.,e+-]+\]", lambda row: re.sub(r"\s+", " ", row[0]).replace("[ ", "[").replace(" ]", "]"), text
+    )
+
+
+def _place(entry: dict[str, Any]) -> tuple[str, str, str]:
+    return entry["kernel"], entry["device"], entry["key"]
+
+
+def read_tuned(path: str | Path) -> list[dict[str, Any]]:
+    """The entries of a file.
+
+    Raises:
+      TunedFileError: when it is not there or not such a file.
+    """
+    try:
+        content = json.loads(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise TunedFileError(f"{path} cannot be read: {error.strerror}") from error
+    except ValueError as error:
+        raise TunedFileError(f"{path} is no JSON: {error}") from error
+    needed = {field.name for field in fields(Subject)} | {"best", "milliseconds", "dropped"}
+    entries = content.get("results") if isinstance(content, dict) else None
+    if not isinstance(entries, list) or content.get("format") != FORMAT:
+        raise TunedFileError(
+            f"{path} is no file of tuned configs (format {FORMAT}); `tilewright tune --save` writes one"
+        )
+    for number, entry in enumerate(entries):
+        if not isinstance(entry, dict) or not needed <= entry.keys():
+            raise TunedFileError(f"{path}: result {number} lacks one of {', '.join(sorted(needed))}")
+    return entries
+
+
+def load_tuned(path: str | Path) -> None:
+    """Takes the configs of a file for every kernel, device and key that stands in it; nothing is measured for these.
+
+    Raises:
+      TunedFileError: when it is not there or not such a file.
+    """
+    for entry in read_tuned(path):
+        _loaded[_place(entry)] = entry["source"], entry["best"]
+
+
+def loaded(subject: Subject) -> str | None:
+    """The config that a loaded file, or the one that $TILEWRIGHT_TUNED names, has for a subject."""
+    named = os.environ.get("TILEWRIGHT_TUNED")
+    if named and named not in _loaded_files:
+        _loaded_files.add(named)
+        load_tuned(named)
+    source, best = _loaded.get((subject.kernel, subject.device, subject.key), ("", ""))
+    if best and source != subject.source:
+        warnings.warn(
+            f"{subject.kernel} has changed since it was tuned for {subject.key}; it is tuned anew", stacklevel=4
+        )
+        return None
+    return best or None

@@ -1,0 +1,225 @@
+"""Atomic operations on tiles and scalars.
+
+Ordering is Triton's: `acq_rel` unless said otherwise. The operations themselves are relaxed, as CUDA's functions are; a
+fence before them releases, one after them acquires, which orders the same and costs once per statement.
+"""
+
+from __future__ import annotations
+
+import math
+
+from ...analysis.masks import conjuncts
+from ...ir.nodes import Assign, Call, Effect, Expr, Literal, Use, Variable
+from ...language.dtypes import DType, PointerType
+from ...schedule.accesses.access import padding_tests, plan_access
+from ...schedule.tiles.layout import Layout, padded
+from ..context import Context, ctype
+from ..shared.arrays import dimensions, place
+from ..text.element import indexed, run_at
+from ..text.point import Point
+from ..text.rounding import materialised
+from ..text.spell import Text
+from ..text.unit import Branch, Line, Node, Shared
+from .conditions import conjunction, copies_guard, uniform_test
+from .memory_order import note_atomic, order_after_loads, order_among_stores
+from .told import told_by_one
+from .vectors import vectors, width_name
+
+FENCES = {"cta": "__threadfence_block();", "gpu": "__threadfence();", "sys": "__threadfence_system();"}
+SCOPES = {"cta": "_block", "gpu": "", "sys": "_system"}
+FUNCTIONS = {
+    "atomic_add": "atomicAdd",
+    "atomic_max": "atomicMax",
+    "atomic_min": "atomicMin",
+    "atomic_and": "atomicAnd",
+    "atomic_or": "atomicOr",
+    "atomic_xor": "atomicXor",
+    "atomic_xchg": "atomicExch",
+    "atomic_cas": "atomicCAS",
+}
+
+
+def lower_atomic(context: Context, statement: Assign | Effect) -> tuple[Node, ...]:
+    """`[target =] atomic(pointer, value[, mask])`."""
+    call = statement.value if isinstance(statement, Assign) else statement.call
+    if not isinstance(call, Call):
+        raise TypeError("not an atomic")
+    target = statement.targets[0] if isinstance(statement, Assign) else None
+    if target is not None and target in context.facts.unused:
+        target = None
+    values = 2 if call.op == "atomic_cas" else 1
+    mask = call.args[values + 1] if len(call.args) > values + 1 else None
+    pointer = call.args[0]
+    scalar = not pointer.type.is_tile
+    layout = None if scalar else context.schedule.statement_layouts[id(statement)]
+    before = order_after_loads(context, pointer, layout) or order_among_stores(context, pointer, atomic=True)
+    note_atomic(context, pointer, layout)
+    return (*before, *(_scalar if scalar else _tile)(context, statement, call, mask, target))
+
+
+def _fences(call: Call, used: bool) -> tuple[tuple[Node, ...], tuple[Node, ...]]:
+    """The fences before and after, by the operation's ordering and scope."""
+    order = call.attribute("sem") or "acq_rel"
+    fence = FENCES[call.attribute("scope") or "gpu"]
+    before = (
+        (Line(fence, "releases: earlier writes are seen before the atomic"),)
+        if "rel" in order and order != "relaxed"
+        else ()
+    )
+    after = (Line(fence, "acquires: later reads come after the atomic"),) if used and order.startswith("acq") else ()
+    return before, after
+
+
+def _operation(context: Context, call: Call, address: str, values: list[str]) -> str:
+    """The call of the atomic; types that CUDA's functions do not take go through a helper."""
+    element = _pointee(call.args[0])
+    # Of elements of 16 bits CUDA's atomics are those of the device only.
+    scope = "" if element.bits == 16 else SCOPES[call.attribute("scope") or "gpu"]
+    function = f"{FUNCTIONS[call.op]}{scope}"
+    if _is_native(call.op, element):
+        return f"{function}({', '.join([address, *values])})"
+    helper = f"{call.op}_{element.word}{scope}"
+    ordered = element.is_floating() and call.op in ("atomic_max", "atomic_min")
+    context.use_helper(
+        ("atomic_half" if element.bits == 16 else "atomic_float") if ordered else "atomic_bits",
+        helper,
+        function=function,
+        ctype=element.cuda,
+        bits=element.bits,
+        maximum=call.op == "atomic_max",
+        parameters=["compare", "value"] if call.op == "atomic_cas" else ["value"],
+    )
+    return f"{helper}({', '.join([address, *values])})"
+
+
+def _is_native(op: str, element: DType) -> bool:
+    """Whether CUDA has the function for this type."""
+    name = element.short
+    if op == "atomic_add":
+        return name in ("i32", "u32", "u64", "fp16", "bf16", "fp32", "fp64")
+    if op == "atomic_xchg":
+        return name in ("i32", "u32", "u64", "fp32")
+    if op == "atomic_cas":
+        return name in ("i32", "u32", "u64", "u16")
+    if op in ("atomic_max", "atomic_min"):
+        return name in ("i32", "u32", "i64", "u64")
+    return name in ("i32", "u32", "u64")
+
+
+def _pointee(pointer: Expr) -> DType:
+    element = pointer.type.element
+    if not isinstance(element, PointerType):
+        raise TypeError("not a pointer")
+    return element.element_ty
+
+
+def _scalar(
+    context: Context, statement: Assign | Effect, call: Call, mask: Expr | None, target: Variable | None
+) -> tuple[Node, ...]:
+    """One thread acts for the block; the result reaches the others through shared memory."""
+    values = [context.speller.text(arg) for arg in call.args[1 : 3 if call.op == "atomic_cas" else 2]]
+    operation = _operation(context, call, context.speller.text(call.args[0]), values)
+    condition = Text(f"{context.roles.tid} == 0", 9)
+    if mask is not None and not (isinstance(mask, Literal) and mask.value):
+        condition = Text(f"{condition.text} && {context.speller.spell(mask).within(6, '&&')}", 5)
+    before, after = _fences(call, target is not None)
+    if target is None:
+        return (Branch(condition.text, (*before, Line(f"{operation};"), *after)),)
+    what = "the atomic's result"
+    return told_by_one(context, statement, target, condition.text, operation, what, (before, after))
+
+
+def _tile(
+    context: Context, statement: Assign | Effect, call: Call, mask: Expr | None, target: Variable | None
+) -> tuple[Node, ...]:
+    layout = context.schedule.statement_layouts[id(statement)]
+    pointer = call.args[0]
+    tests = [*conjuncts(mask, context.facts), *padding_tests(pointer.type.shape)]
+    before, after = _fences(call, target is not None)
+    guard = copies_guard(context, layout)
+    if target is not None and guard:
+        return (*before, *_through_shared(context, statement, call, tests, target, layout, guard), *after)
+    if target is None and (added := _by_vectors(context, statement, call, mask, layout)):
+        return (*before, *((Branch(guard, added),) if guard else added), *after)
+    name = context.names.variable(target) if target is not None else ""
+
+    def one(point: Point) -> tuple[Node, ...]:
+        node: Node = Line(f"{_at(context, call, point)};")
+        if target is not None:
+            node = Line(f"{indexed(context, name, target, point)} = {_at(context, call, point)};")
+        condition = conjunction([context.speller.spell(test, point) for test in tests])
+        return (node,) if condition is None else (Branch(condition.text, (node,)),)
+
+    declare = context.declare(statement, target, layout) if target is not None else ()
+    nodes = context.each_register(layout, one)
+    if guard:
+        nodes = (Branch(guard, nodes),)
+    return (*declare, *before, *nodes, *after)
+
+
+def _by_vectors(
+    context: Context, statement: Assign | Effect, call: Call, mask: Expr | None, layout: Layout
+) -> tuple[Node, ...]:
+    """Sums whose results nobody reads, several neighbours at a time; nothing where memory or the mask does not allow that."""
+    pointer, value = call.args[:2]
+    plain = call.op == "atomic_add" and (call.attribute("scope") or "gpu") == "gpu"
+    if not plain or _pointee(pointer).name != "fp32" or not context.schedule.target.has_vector_atomics:
+        return ()
+    access = plan_access(pointer, mask, layout, context.facts, context.facts.environments[id(statement)])
+    if access.width == 1 or access.bounds:
+        return ()
+    elsewhere = context.facts.index | context.schedule.in_shared | context.schedule.functions
+    ready = isinstance(value, Use) and value.variable not in elsewhere
+    source, prepare = (None, ()) if ready else materialised(context, statement, value, layout)
+    helper = context.use_helper("atomic_add_vec")
+
+    def one(point: Point) -> tuple[Node, ...]:
+        tile = source or value.variable  # type: ignore[attr-defined]
+        name = context.array_name(tile, point.pattern()) if source is None else context.names.variable(source)
+        place, width = context.speller.text(pointer, point), width_name(context, layout, access)
+        node = Line(f"{helper}<{width}>({place}, {run_at(indexed(context, name, tile, point))});")
+        test = uniform_test(context, access, point)
+        return (node,) if test is None else (Branch(test.text, (node,)),)
+
+    return (*prepare, *vectors(context, layout, access, one))
+
+
+def _at(context: Context, call: Call, point: Point) -> str:
+    values = [context.speller.text(arg, point) for arg in call.args[1 : 3 if call.op == "atomic_cas" else 2]]
+    return _operation(context, call, context.speller.text(call.args[0], point), values)
+
+
+def _through_shared(
+    context: Context,
+    statement: Assign | Effect,
+    call: Call,
+    tests: list[Expr],
+    target: Variable,
+    layout: Layout,
+    guard: str,
+) -> tuple[Node, ...]:
+    """Threads that hold copies get the old elements from the one that did the atomic."""
+    shape = target.type.shape
+    shared = context.shared.scratch_name(id(statement), "result", f"{target.name}_shared")
+    size = math.prod(padded(side) for side in shape) * target.type.dtype.itemsize
+    array = Shared(shared, ctype(target.type), dimensions(context, shape), size, "old elements")
+    context.shared.scratch(id(statement), "result", array)
+    name = context.names.variable(target)
+
+    def act(point: Point) -> tuple[Node, ...]:
+        node = Line(f"{shared}{place(context, point, shape)} = {_at(context, call, point)};")
+        condition = conjunction([context.speller.spell(test, point) for test in tests])
+        return (node,) if condition is None else (Branch(condition.text, (node,)),)
+
+    def read(point: Point) -> tuple[Node, ...]:
+        return (Line(f"{indexed(context, name, target, point)} = {shared}{place(context, point, shape)};"),)
+
+    nodes = (
+        *context.declare(statement, target, layout),
+        *context.before_write(shared),
+        Branch(guard, context.each_register(layout, act)),
+        *context.barrier("the old elements are there for everyone"),
+        *context.each_register(layout, read),
+    )
+    context.shared.being_read.add(shared)
+    return nodes

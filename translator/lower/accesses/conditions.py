@@ -1,0 +1,72 @@
+"""Masks as conditions: of an element, of a whole vector, of a scalar, and of the threads that act for others."""
+
+from __future__ import annotations
+
+from ...ir.nodes import Expr, Literal
+from ...schedule.accesses.access import Access, Bound
+from ...schedule.tiles.layout import Layout
+from ..context import Context
+from ..text.point import Point
+from ..text.spell import Text
+
+
+def uniform_test(context: Context, access: Access, point: Point) -> Text | None:
+    """The part of the mask that decides for a whole vector; None when there is none."""
+    return conjunction([context.speller.spell(test, point) for test in access.tests])
+
+
+def valid_count(context: Context, access: Access, point: Point) -> Text | None:
+    """How many elements of the vector may be touched; None when all may."""
+    counts = []
+    for bound in access.bounds:
+        limit, index = context.speller.spell(bound.bound, point), context.speller.spell(bound.index, point)
+        counts.append(
+            limit if index.text == "0" else Text(f"{limit.within(12, '-')} - {index.within(13, '-')}", 12, "-")
+        )
+    if not counts:
+        return None
+    text = counts[0]
+    for count in counts[1:]:
+        text = Text(f"min({text.text}, {count.text})")
+    return text
+
+
+def all_tests(context: Context, access: Access, point: Point) -> Text | None:
+    """The whole mask at one element."""
+    tests = [context.speller.spell(test, point) for test in access.tests]
+    tests += [_bound_test(context, bound, point) for bound in access.bounds]
+    return conjunction(tests)
+
+
+def _bound_test(context: Context, bound: Bound, point: Point) -> Text:
+    index, limit = context.speller.spell(bound.index, point), context.speller.spell(bound.bound, point)
+    return Text(f"{index.within(10, '<')} < {limit.within(11, '<')}", 10, "<")
+
+
+def conjunction(tests: list[Text]) -> Text | None:
+    """All of several conditions."""
+    if not tests:
+        return None
+    if len(tests) == 1:
+        return tests[0]
+    return Text(" && ".join(test.within(5, "&&") for test in tests), 5, "&&")
+
+
+def copies_guard(context: Context, layout: Layout) -> str:
+    """The condition under which a thread acts for all that hold copies of its elements; "" when there are none."""
+    free = layout.free_thread_bits()
+    terms: list[str] = []
+    runs: list[list[int]] = []
+    for bit in free:
+        if runs and bit == runs[-1][-1] + 1:
+            runs[-1].append(bit)
+        else:
+            runs.append([bit])
+    for run in runs:
+        terms.append(context.roles.first_of(range(run[0], run[-1] + 1), layout.thread_bits))
+    return " && ".join(terms)
+
+
+def scalar_test(context: Context, mask: Expr | None) -> Text | None:
+    """The mask of a scalar access; None where there is none or it is always true."""
+    return None if mask is None or (isinstance(mask, Literal) and mask.value) else context.speller.spell(mask)

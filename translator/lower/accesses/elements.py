@@ -1,0 +1,100 @@
+"""Elements of tiles and scalars in memory, one by one: what is loaded, what is stored, under which condition.
+
+Where a thread has many masked elements, the accesses are predicated instructions (`schedule/accesses/predicated.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ...ir.nodes import Assign, Expr, Variable
+from ...ir.types import ValueType
+from ...language.dtypes import DType, PointerType
+from ...schedule.accesses.access import Access
+from ...schedule.accesses.predicated import is_predicated
+from ..context import Context, ctype
+from ..text.element import element_text, indexed
+from ..text.literals import literal_text
+from ..text.point import Point
+from ..text.spell import Text
+from ..text.unit import Branch, Line, Node, Spelled
+from .conditions import all_tests
+from .vectors import load_operands
+
+
+def loaded_element(context: Context, statement: Assign, access: Access) -> Callable[..., Text]:
+    """What one element of a loaded tile is, at a point: from memory, or from the place it was copied to, if there is one."""
+    target = statement.target
+    pointer, _, other = load_operands(statement.value)  # type: ignore[arg-type]
+    bools, ahead = pointee(pointer).is_bool(), target in context.stages.own
+    layout, environment = context.schedule.layouts[target], context.facts.environments[id(statement)]
+    predicated = not ahead and is_predicated(access, pointer, target.type, layout, context.facts, environment)
+    load = _load_if(context, target.type) if predicated else ""
+
+    def one(point: Point, place: str = "") -> Text:
+        condition = all_tests(context, access, point)
+        otherwise = fallback_text(context, other, target.type, point) if condition else Text("")
+        if condition and load:
+            return Text(f"{load}({context.speller.text(pointer, point)}, {condition.text}, {otherwise.text})")
+        value = Text(place) if place else element_text(context, pointer, point)
+        if bools:
+            value = Text(f"{value.within(9)} != 0", 9)
+        if condition:
+            value = Text(f"{condition.within(4)} ? {value.within(4)} : {otherwise.within(3)}", 3)
+        return value
+
+    return one
+
+
+def _load_if(context: Context, type_: ValueType) -> str:
+    return context.needs.overload("load_if", ctype(type_), {})
+
+
+def store_if(context: Context, type_: ValueType, modifier: str) -> str:
+    """The helper that stores an element under a condition, with this cache hint."""
+    name = "_".join(filter(None, ("store_if", modifier)))
+    return context.needs.overload(name, ctype(type_), {"modifier": modifier}, "store_if")
+
+
+def store_element(
+    context: Context, pointer: Expr, value: Expr, access: Access, source: Variable | None, predicated: str
+) -> Callable[[Point], tuple[Node, ...]]:
+    """One element: of registers that hold the computed tile, or of the value itself; by a helper if one is named."""
+
+    def one(point: Point) -> tuple[Node, ...]:
+        if source is not None:
+            spelled = Text(indexed(context, context.names.variable(source), source, point))
+        else:
+            spelled = context.speller.spell(value, point)
+        condition = all_tests(context, access, point)
+        if predicated and condition:
+            return (Line(f"{predicated}({context.speller.text(pointer, point)}, {spelled.text}, {condition.text});"),)
+        values = {"target": element_text(context, pointer, point).text, "value": memory_value(value.type, spelled)}
+        return guarded(condition, Spelled("assign", values))
+
+    return one
+
+
+def guarded(condition: Text | None, node: Node) -> tuple[Node, ...]:
+    """A statement under a condition, if there is one."""
+    return (node,) if condition is None else (Branch(condition.text, (node,)),)
+
+
+def pointee(pointer: Expr) -> DType:
+    """The type of what a pointer, or a tile of them, points to."""
+    element = pointer.type.element
+    if not isinstance(element, PointerType):
+        raise TypeError("not a pointer")
+    return element.element_ty
+
+
+def memory_value(type_: ValueType, text: Text) -> str:
+    """A value as it is written to memory; booleans become bytes."""
+    return f"{text.within(4)} ? 1 : 0" if not type_.is_pointer and type_.dtype.is_bool() else text.text
+
+
+def fallback_text(context: Context, other: Expr | None, type_: ValueType, point: Point | None) -> Text:
+    """What stands for an element outside of the mask."""
+    if other is None:
+        return Text(literal_text(0, type_.dtype) if not type_.is_pointer else "nullptr")
+    return context.speller.spell(other, point)

@@ -1,0 +1,166 @@
+"""Index tiles, in as many elements as the text turns out to use.
+
+Loads and stores of vectors ask for the index of their first element only. Whether anything asks for the others is known when
+everything is written: a tile of which only element 0 is used becomes a scalar, one of which only the starts of vectors are
+used an array of these, and one that nothing asks for, such as the index in a mask that copies have seen to, goes. Further
+index tiles that are computed from it are looked at first.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+
+from ...ir.nodes import Expr, Variable
+from ...schedule.tiles.layout import Layout
+from ..context import Context, ctype
+from ..text.point import Index, point_of
+from ..text.unit import Branch, IndexTile, Line, Loop, Node, Spelled
+
+USE = re.compile(r"(&?)\b([A-Za-z_]\w*)\b(?:\[([^\[\]]*)\])?")
+OTHER = ""  # a use of another kind than one element's index
+
+
+def index_tile(
+    context: Context, target: Variable, value: Expr, layout: Layout, name: str, whole: tuple[Node, ...]
+) -> tuple[Node, ...]:
+    """The array of an index tile, with the shorter ways to have it; `whole` is all of it, where that is the only way."""
+    axes = layout.array_axes()
+    if not axes:
+        return (IndexTile(name, "", whole, whole, ()),)
+    if len(axes) != 1:
+        return whole
+    (axis,) = axes
+    kind, role = ctype(target.type), context.roles.find(layout.axes[axis])
+
+    def at(index: Index) -> str:
+        return context.speller.text(
+            value, point_of(layout, tuple(index if a == axis else Index("0") for a in range(layout.rank)))
+        )
+
+    first = (Line(f"const {kind} {name} = {at(Index('0'))};", "this thread's first"),)
+    if role is None or not 1 < role.run < role.num_registers:
+        return (IndexTile(name, "", whole, first, ()),)
+    v = context.names.shared_index("v")
+    start = Line(f"{name}[{v}] = {at(Index(f'{v} * {role.vector}', v, role.vector))};")
+    starts = (
+        Line(f"{kind} {name}[{role.vectors}];", "the first of each vector"),
+        Loop(f"for (int {v} = 0; {v} < {role.vectors}; ++{v})", (start,), unroll=True),
+    )
+    return (IndexTile(name, role.vector, whole, first, starts),)
+
+
+def settle_index_tiles(body: tuple[Node, ...], alone: Callable[[str], bool]) -> tuple[Node, ...]:
+    """The body with every index tile written as short as its uses allow; `alone` is whether a name is an index tile's only."""
+    tiles: dict[str, list[IndexTile]] = {}
+    for tile in _tiles(body):
+        tiles.setdefault(tile.name, []).append(tile)
+    if not tiles:
+        return body
+    uses: dict[str, Counter[str]] = {name: Counter() for name in tiles}
+    _count(uses, body, 1)
+    chosen: dict[str, tuple[str, str]] = {}
+    for name in reversed(tiles):
+        group = tiles[name]
+        way = _shortest(group, uses[name]) if alone(name) else "whole"
+        chosen[name] = way, group[0].vector
+        for tile in group if way != "whole" else ():
+            _count(uses, tile.whole, -1)
+            _count(uses, getattr(tile, way), 1)
+    return _written(body, chosen)
+
+
+def _shortest(group: list[IndexTile], uses: Counter[str]) -> str:
+    """How much of a tile its uses ask for: "nothing", "first", "starts" of vectors, or the "whole"."""
+    own: Counter[str] = Counter()
+    for tile in group:
+        _count({tile.name: own}, tile.whole, 1)
+    asked = {index for index, count in (uses - own).items() if count > 0}
+    if asked <= {"0"}:
+        return "first" if asked else "nothing"
+    vector = group[0].vector
+    if vector and all(tile.vector == vector for tile in group) and all(_vector_of(index, vector) for index in asked):
+        return "starts"
+    return "whole"
+
+
+def _vector_of(index: str, vector: str) -> str:
+    """The number of the vector that starts at an index; "" where none does."""
+    found = re.fullmatch(rf"(\w+)(?: / {vector})? \* {vector}", index)
+    if index == "0" or found is None:
+        return "0" if index == "0" else ""
+    return index.removesuffix(f" * {vector}")
+
+
+def _tiles(nodes: Iterable[Node]) -> Iterator[IndexTile]:
+    for node in nodes:
+        match node:
+            case IndexTile():
+                yield node
+            case Loop(body=body):
+                yield from _tiles(body)
+            case Branch(then=then, otherwise=otherwise):
+                yield from _tiles((*then, *otherwise))
+
+
+def _texts(nodes: Iterable[Node]) -> Iterator[str]:
+    """The code in some nodes; of index tiles, all of their elements'."""
+    for node in nodes:
+        match node:
+            case Line(text=text):
+                yield text
+            case Loop(header=header, body=body):
+                yield header
+                yield from _texts(body)
+            case Branch(condition=condition, then=then, otherwise=otherwise):
+                yield condition
+                yield from _texts((*then, *otherwise))
+            case Spelled(values=values):
+                yield from map(str, values.values())
+            case IndexTile(whole=whole):
+                yield from _texts(whole)
+
+
+def _count(uses: dict[str, Counter[str]], nodes: Iterable[Node], sign: int) -> None:
+    for text in _texts(nodes):
+        for address, name, index in USE.findall(text):
+            if name in uses:
+                uses[name][OTHER if address else index] += sign
+            for inner in re.findall(r"[A-Za-z_]\w*", index):  # such as the index of this thread's only element
+                if inner in uses:
+                    uses[inner][OTHER] += sign
+
+
+def _written(nodes: Iterable[Node], chosen: dict[str, tuple[str, str]], own: str = "") -> tuple[Node, ...]:
+    """The nodes with every index tile as `chosen`: the way, and the constant that its vectors have as many elements as."""
+
+    def one(match: re.Match[str]) -> str:
+        way, vector = chosen.get(match[2], ("whole", ""))
+        if way == "whole" or match[2] == own or match[3] is None:
+            return match[0]
+        return match[2] if way == "first" else f"{match[2]}[{_vector_of(match[3], vector)}]"
+
+    def text(code: str) -> str:
+        return USE.sub(one, code)
+
+    found: list[Node] = []
+    for node in nodes:
+        match node:
+            case IndexTile(name=name):
+                found += _written(getattr(node, chosen[name][0]), chosen, name)
+            case Line():
+                found.append(replace(node, text=text(node.text)))
+            case Loop():
+                found.append(replace(node, header=text(node.header), body=_written(node.body, chosen, own)))
+            case Branch():
+                then, otherwise = (_written(block, chosen, own) for block in (node.then, node.otherwise))
+                found.append(replace(node, condition=text(node.condition), then=then, otherwise=otherwise))
+            case Spelled():
+                found.append(
+                    replace(node, values={k: text(v) if isinstance(v, str) else v for k, v in node.values.items()})
+                )
+            case _:
+                found.append(node)
+    return tuple(found)

@@ -1,0 +1,298 @@
+"""Loads and stores of tiles and scalars."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from ...ir.nodes import Assign, Call, Effect, Expr, Literal, Use, Variable
+from ...ir.walk import MOVES
+from ...language.dtypes import DType
+from ...schedule.accesses.access import Access, plan_access
+from ...schedule.accesses.cache_hints import load_hint, store_hint
+from ...schedule.accesses.predicated import is_predicated
+from ...schedule.tiles.layout import Layout
+from ..context import Context, ctype
+from ..staging.own_places import place_of_scalar, place_read
+from ..text.element import element_text, indexed, run_at
+from ..text.literals import literal_text
+from ..text.point import Index, Point, point_of
+from ..text.rounding import materialised
+from ..text.spell import Text
+from ..text.unit import Branch, Line, Node, Spelled
+from .conditions import copies_guard, scalar_test, uniform_test, valid_count
+from .elements import fallback_text, guarded, loaded_element, memory_value, pointee, store_element, store_if
+from .memory_order import note_load, note_store, order_after_loads, order_after_stores, order_among_stores
+from .recompute import function_of_index
+from .told import told_by_one
+from .vectors import (
+    access_of,
+    copies_of_repeated,
+    load_operands,
+    vectors,
+    width_name,
+)
+
+
+def lower_load(context: Context, statement: Assign) -> tuple[Node, ...]:
+    """`target = load(pointer, mask, other)`."""
+    call, target = statement.value, statement.target
+    if not isinstance(call, Call):
+        raise TypeError("not a load")
+    pointer, mask, other = load_operands(call)
+    if not pointer.type.is_tile:
+        return _load_scalar(context, statement, call)
+    if target in context.stages.stage_of:
+        return ()  # the loop around it has loaded it
+    if target in context.schedule.staged:
+        from ..staging.copies import lower_staged_load
+
+        return lower_staged_load(context, statement)
+    layout = context.schedule.layouts[target]
+    access = access_of(context, statement)
+    modifier = "" if target in context.stages.own else load_hint(call)
+    after = context.stages.after_load.get(id(statement), ())
+    if access.width > 1 and not (other is None or _is_uniform(other)):
+        access = plan_access_by_element(access, pointer, mask, layout, context, id(statement))
+    if target in context.stages.own and _is_zero(other):
+        access = replace(access, tests=(), bounds=())  # its copies left zeros where the mask is false
+    before, declare = order_after_stores(context, pointer, layout), context.declare(statement, target, layout)
+    note_load(context, pointer, layout)
+    name = context.names.variable(target)
+    load: Callable[[Point], tuple[Node, ...]]
+    if access.width == 1 and not modifier:
+        element, ahead = loaded_element(context, statement, access), target in context.stages.own
+        if target in context.schedule.late_loads:
+            return (*order_after_stores(context, pointer, layout), *function_of_index(context, target, element))
+
+        def one(point: Point) -> tuple[Node, ...]:
+            naming, place = place_read(context, statement, point) if ahead else ((), "")
+            values = {"target": indexed(context, name, target, point), "value": element(point, place).text}
+            return (*naming, Spelled("assign", values))
+
+        if not access.repeats:
+            return (*before, *with_value(context, statement, declare, context.each_register(layout, one)), *after)
+        load = one
+    else:
+        load = _load_vector(context, statement, call, access, name, modifier)
+
+    def all_of_it(point: Point) -> tuple[Node, ...]:
+        whole: tuple[Node, ...] = ()
+        if access.scattered:
+            loaded = context.names.shared_index("loaded")
+            whole = (Line(f"{ctype(target.type)} {loaded}[{width_name(context, layout, access)}];"),)
+        return (*whole, *load(point), *copies_of_repeated(context, name, target, access, point))
+
+    return (*before, *declare, *vectors(context, layout, access, all_of_it), *after)
+
+
+def with_value(
+    context: Context, statement: Assign, declare: tuple[Node, ...], nodes: tuple[Node, ...]
+) -> tuple[Node, ...]:
+    """A declaration and what is assigned after it, in a line of their own where that is a single element."""
+    if len(declare) != 1 or len(nodes) != 1 or not isinstance(nodes[0], Spelled) or not isinstance(declare[0], Line):
+        return (*declare, *nodes)
+    once = context.facts.assignments[statement.target] == 1 and not statement.target.type.is_pointer
+    return (Line(f"{'const ' if once else ''}{declare[0].text[:-1]} = {nodes[0].values['value']};"),)
+
+
+def _is_uniform(other: Expr) -> bool:
+    """Whether all elements outside a mask get the same value."""
+    if isinstance(other, Call) and other.op in ("broadcast", "cast"):
+        return _is_uniform(other.args[0])
+    return isinstance(other, Literal) or not other.type.is_tile
+
+
+def _is_zero(other: Expr | None) -> bool:
+    """Whether what stands for elements outside a mask is all zero bits, or nothing."""
+    return other is None or (isinstance(other, Literal) and str(other.value) in ("0", "0.0", "False"))
+
+
+def plan_access_by_element(
+    access: Access, pointer: Expr, mask: Expr | None, layout: Layout, context: Context, statement: int
+) -> Access:
+    """The same access without vectors: where each element has a replacement of its own."""
+    from ...analysis.masks import conjuncts
+    from ...schedule.accesses.access import padding_tests
+
+    return Access(access.axis, 1, tuple([*conjuncts(mask, context.facts), *padding_tests(pointer.type.shape)]), ())
+
+
+def lower_store(context: Context, statement: Effect) -> tuple[Node, ...]:
+    """`store(pointer, value, mask)`."""
+    call = statement.call
+    pointer, value = call.args[:2]
+    mask = call.args[2] if len(call.args) > 2 else None
+    if not pointer.type.is_tile:
+        return _store_scalar(context, call, pointer, value, mask)
+    layout = context.schedule.statement_layouts[id(statement)]
+    access = plan_access(pointer, mask, layout, context.facts, context.facts.environments[id(statement)])
+    modifier = store_hint(call)
+    ready = isinstance(moved_from(value), (Use, Literal)) or layout.register_shape() == (1,) * layout.rank
+    predicated = is_predicated(
+        access, pointer, value.type, layout, context.facts, context.facts.environments[id(statement)]
+    )
+    by_vectors = not predicated and (access.width > 1 or bool(modifier))
+    if by_vectors:
+        ready = _lies_in_order(context, value, layout, access)
+    # The whole tile is computed before the first element is stored: in a branch, element would wait for element.
+    source, prepare = (None, ()) if ready else materialised(context, statement, value, layout)
+    nodes: tuple[Node, ...]
+    if by_vectors:
+        nodes = vectors(context, layout, access, _store_vector(context, call, access, source, modifier))
+    else:
+        store = store_if(context, value.type, modifier) if predicated else ""
+        nodes = context.each_register(layout, store_element(context, pointer, value, access, source, store))
+    nodes = (*prepare, *nodes)
+    guard = copies_guard(context, layout)
+    if guard:
+        nodes = (_both(guard, nodes, "" if guard == f"{context.roles.tid} == 0" else "the other threads hold copies"),)
+    before = order_after_loads(context, pointer, layout) or order_among_stores(context, pointer)
+    note_store(context, pointer, layout)
+    return (*before, *nodes)
+
+
+def moved_from(value: Expr) -> Expr:
+    """The expression whose elements a value has, in other places perhaps."""
+    while isinstance(value, Call) and value.op in MOVES:
+        value = value.args[0]
+    return value
+
+
+def _lies_in_order(context: Context, value: Expr, layout: Layout, access: Access) -> bool:
+    """Whether registers hold a value, the elements of each of the access's vectors side by side."""
+    tile = moved_from(value)
+    elsewhere = context.facts.index | context.schedule.in_shared | context.schedule.functions
+    if not isinstance(tile, Use) or tile.variable in elsewhere | context.facts.absorbed:
+        return False
+    probe = point_of(layout, tuple(Index(f"axis{axis}") for axis in range(layout.rank)))
+    return access.width == 1 or context.speller.text(value, probe).endswith(f"[axis{access.axis}]")
+
+
+def _both(guard: str, nodes: tuple[Node, ...], said: str) -> Branch:
+    """Statements under a condition, and under their own one besides where that is all they are; `said` explains it."""
+    inner = nodes[0]
+    if len(nodes) > 1 or not isinstance(inner, Branch) or inner.otherwise or inner.comment:
+        return Branch(guard, nodes, comment=said)
+    loose = any(mark in inner.condition for mark in (" || ", " ? "))
+    return Branch(f"{guard} && {f'({inner.condition})' if loose else inner.condition}", inner.then, comment=said)
+
+
+# ------------------------------------------------------------------------------------------------------- scalars
+
+
+def _load_scalar(context: Context, statement: Assign, call: Call) -> tuple[Node, ...]:
+    pointer, mask, other = load_operands(call)
+    target = statement.target
+    element = pointee(pointer)
+    modifier = load_hint(call)
+    if target in context.stages.own:
+        text = Text(place_of_scalar(context, target))
+    elif modifier:
+        text = Text(f"{_scalar_reader(context, modifier, element)}({context.speller.text(pointer)})")
+    else:
+        text = element_text(context, pointer, None)
+    if element.is_bool():
+        text = Text(f"{text.within(9)} != 0", 9)
+    condition = scalar_test(context, mask)
+    if condition is not None and not (target in context.stages.own and _is_zero(other)):
+        fallback = fallback_text(context, other, target.type, None)
+        text = Text(f"{condition.within(4)} ? {text.within(4)} : {fallback.within(3)}", 3)
+    before = order_after_stores(context, pointer, None)
+    if target in context.agreed:
+        first, what = f"{context.roles.tid} == 0", "loaded by one thread, so that all go the same way"
+        return (*before, *told_by_one(context, statement, target, first, text.text, what))
+    note_load(context, pointer, None)
+    return (
+        *before,
+        *context.bind_scalar(statement, target, text.text),
+        *context.stages.after_load.get(id(statement), ()),
+    )
+
+
+def _scalar_reader(context: Context, modifier: str, element: DType) -> str:
+    """The helper that loads one element; CUDA has such loads for all types but 8-bit floats, which go as bytes."""
+    as_byte = element.is_fp8()
+    return context.use_helper("load_one", f"load_{modifier}{'_byte' * as_byte}", modifier=modifier, as_byte=as_byte)
+
+
+def _store_scalar(context: Context, call: Call, pointer: Expr, value: Expr, mask: Expr | None) -> tuple[Node, ...]:
+    condition, test = Text(f"{context.roles.tid} == 0", 9), scalar_test(context, mask)
+    if test is not None:
+        condition = Text(f"{condition.text} && {test.within(6, '&&')}", 5, "&&")
+    text = memory_value(value.type, context.speller.spell(value))
+    target = element_text(context, pointer, None).text
+    before = order_after_loads(context, pointer, None) or order_among_stores(context, pointer)
+    note_store(context, pointer, None)
+    return (*before, *guarded(condition, Line(f"{target} = {text};")))
+
+
+# ------------------------------------------------------------------------------------------------------- vectors
+
+
+def _load_vector(
+    context: Context, statement: Assign, call: Call, access: Access, name: str, modifier: str
+) -> Callable[[Point], tuple[Node, ...]]:
+    pointer, _, other = load_operands(call)
+    target = statement.target
+    width = width_name(context, context.schedule.layouts[target], access)
+
+    def one(point: Point) -> tuple[Node, ...]:
+        naming: tuple[Node, ...] = ()
+        if target in context.stages.own:
+            naming, place = place_read(context, statement, point)
+            source = f"&{place}"
+        else:
+            source = context.speller.text(pointer, point)
+        values = {
+            "width": width,
+            "target": context.names.shared_index("loaded")
+            if access.scattered
+            else run_at(indexed(context, name, target, point)),
+            "source": source,
+            "suffix": f"_{modifier}" if modifier else "",
+        }
+        test, count = uniform_test(context, access, point), valid_count(context, access, point)
+        kind = "bounded" if count else "if" if test else ""
+        bools = target.type.dtype.is_bool()
+        helper = "_".join(filter(None, ("load_bools" if bools else "load_vec", kind, modifier)))
+        context.use_helper("load_vec", helper, kind=kind, modifier=modifier, bools=bools)
+        context.needs.packets |= {access.width * target.type.dtype.itemsize}
+        fill = literal_text(other.value if isinstance(other, Literal) else 0, target.type.dtype)
+        if other is not None and not isinstance(other, Literal):
+            fill = context.speller.text(other, point)
+        if count is not None:
+            values["count"] = f"{test.within(4)} ? {count.within(4)} : 0" if test else count.text
+        elif test is not None:
+            values["condition"] = test.text
+        return (*naming, Spelled("load_vec", {**values, "helper": helper, "kind": kind, "fill": fill}))
+
+    return one
+
+
+def _store_vector(context: Context, call: Call, access: Access, source: Variable | None, modifier: str) -> object:
+    pointer, value = call.args[:2]
+
+    def one(point: Point) -> tuple[Node, ...]:
+        test, count = uniform_test(context, access, point), valid_count(context, access, point)
+        kind = "bounded" if count else ""
+        bools = value.type.dtype.is_bool()
+        helper = "_".join(filter(None, ("store_bools" if bools else "store_vec", kind, modifier)))
+        context.use_helper("store_vec", helper, kind=kind, modifier=modifier, bools=bools)
+        context.needs.packets |= {access.width * value.type.dtype.itemsize}
+        first = (
+            context.speller.text(value, point)
+            if source is None
+            else indexed(context, context.names.variable(source), source, point)
+        )
+        values = {
+            "helper": helper,
+            "kind": kind,
+            "width": width_name(context, point.layout, access),
+            "target": context.speller.text(pointer, point),
+            "source": run_at(first),
+            "count": count.text if count else "",
+        }
+        return guarded(test, Spelled("store_vec", values))
+
+    return one

@@ -1,0 +1,43 @@
+"""The text of tiles that are computed again wherever they are used; `schedule/tiles/recomputed.py` says which and why."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ...ir.nodes import Statement, Variable
+from ..context import Context
+from ..text.point import Index, Point, point_of
+from ..text.spell import Text
+from ..text.unit import Line, Loop, Node
+
+ONE_LINE = 80  # columns of a function that stands in one line
+
+
+def function_of_index(context: Context, target: Variable, element: Callable[[Point], Text]) -> tuple[Node, ...]:
+    """A tile that is computed, or loaded, where it is used: a function instead of an array; `element` spells it."""
+    layout = context.schedule.layouts[target]
+    indices = context.axis_indices(layout)
+    parameters = ", ".join(f"int {indices[axis]}" for axis in layout.array_axes())
+    point = point_of(layout, tuple(Index(indices[a] if layout.registers(a) > 1 else "0") for a in range(layout.rank)))
+    text = element(point).text
+    head = f"const auto {context.names.variable(target)} = [&]({parameters})"
+    if len(head) + len(text) > ONE_LINE:
+        return (Loop(head, (Line(f"return {text};"),), closing="};"),)
+    return (Line(f"{head} {{ return {text}; }};"),)
+
+
+def forget_tiles(context: Context, statement: Statement) -> tuple[Node, ...]:
+    """Makes the compiler compute anew what follows from narrow tiles; see `schedule/tiles/recomputed.py`."""
+    nodes: list[Node] = []
+    for tile in context.schedule.recomputed.forgotten.get(id(statement), ()):
+        context.use_helper("forget")
+        layout = context.schedule.layouts[tile]
+        names = context.axis_indices(layout)
+        outer = layout.array_axes()[:-1]
+        row = "".join(f"[{names[axis]}]" for axis in outer)
+        node: Node = Line(f"forget({context.names.variable(tile)}{row});")
+        for axis in reversed(outer):
+            count = context.count(layout.axes[axis])
+            node = Loop(f"for (int {names[axis]} = 0; {names[axis]} < {count}; ++{names[axis]})", (node,), unroll=True)
+        nodes.append(node)
+    return tuple(nodes)

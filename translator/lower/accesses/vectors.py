@@ -1,0 +1,109 @@
+"""How the vectors of an access follow each other: loops over them, their names, and where a thread finds its own.
+
+In: a statement's access and layout. Out: loops around what is done with each vector, and the constants that count them.
+"""
+
+from __future__ import annotations
+
+from ...ir.nodes import Assign, Call, Expr, Variable
+from ...schedule.accesses.access import Access, plan_load
+from ...schedule.tiles.layout import Layout
+from ..context import Context
+from ..text.point import Index, Point, point_of
+from ..text.unit import Line, Loop, Node
+
+
+def load_operands(call: Call) -> tuple[Expr, Expr | None, Expr | None]:
+    """Pointer, mask and other of a load."""
+    args = call.args
+    return args[0], args[1] if len(args) > 1 else None, args[2] if len(args) > 2 else None
+
+
+def access_of(context: Context, statement: Assign, layout: Layout | None = None) -> Access:
+    """How a load of a tile touches memory, in another layout than the tile's where one is given."""
+    pointer, mask, _ = load_operands(statement.value)  # type: ignore[arg-type]
+    layout, environment = (
+        layout or context.schedule.layouts[statement.target],
+        context.facts.environments[id(statement)],
+    )
+    return plan_load(pointer, mask, layout, context.facts, environment)
+
+
+def copy_helper(context: Context, load: Assign, size: int) -> str:
+    """The helper that copies `size` bytes of a load to shared memory, past which L2 keeps them as the load wishes."""
+    name, read_once = f"cp_async_{size}", load.value.attribute("eviction_policy") == "evict_first"  # type: ignore[attr-defined]
+    if not read_once:
+        return context.use_helper("cp_async", name, bytes=size)
+    return context.use_helper("cp_async", f"{name}_evict_first", bytes=size, read_once=True)
+
+
+def copies_of_repeated(context: Context, name: str, target: Variable, access: Access, point: Point) -> tuple[Node, ...]:
+    """Copies of what one access has loaded: for registers whose elements are the same in memory, or that lie elsewhere."""
+    if not access.repeats and not access.scattered:
+        return ()
+    words = [context.inner_index("i", point.layout), *map(context.names.shared_index, ("copy", "other"))]
+    turns = dict(zip((axis for axis, _ in access.repeats), words[1:], strict=False))
+    if access.width > 1:
+        turns[access.axis] = words[0]
+    along = access.axis if access.width > 1 else None
+    first = {axis: 1 if len(access.repeats) == 1 and axis != along and not access.scattered else 0
+             for axis, _ in access.repeats}  # fmt: skip
+    only = {axis for axis, run in access.repeats if run - first[axis] == 1}  # a single copy takes no loop
+    turns |= dict.fromkeys(only, "1")
+    to, source = "", ""
+    for axis in point.layout.array_axes():
+        text, turn = point.indices[axis].text, turns.get(axis)
+        moved = text if turn is None else turn if text == "0" else f"{text} + {turn}"
+        to, source = f"{to}[{moved}]", f"{source}[{moved if axis == along else text}]"
+    column = context.column(target, name)
+    loaded = f"{context.names.shared_index('loaded')}[{words[0]}]" if access.scattered else f"{name}{source}{column}"
+    nodes: tuple[Node, ...] = (Line(f"{name}{to}{column} = {loaded};"),)
+    limits = [(access.axis, width_name(context, point.layout, access))] if access.width > 1 else []
+    for axis, limit in [*limits, *((axis, str(run)) for axis, run in access.repeats if axis not in only)]:
+        header = f"for (int {turns[axis]} = {first.get(axis, 0)}; {turns[axis]} < {limit}; ++{turns[axis]})"
+        nodes = (Loop(header, nodes, unroll=True),)
+    return nodes
+
+
+def vectors(context: Context, layout: Layout, access: Access, body: object) -> tuple[Node, ...]:
+    """Loops over the vectors of a tile: along the access's axis by vectors, along the others by registers."""
+    names = context.axis_indices(layout)
+    count = layout.registers(access.axis) // access.width
+    width = width_name(context, layout, access)
+    vector = context.names.shared_index("v")
+    stride = vector if access.width == 1 else f"{vector} * {width}"
+    repeats = dict(access.repeats)
+    steps = [repeats.get(axis, 1) for axis in range(layout.rank)]
+    start = Index(stride, vector, width) if count > steps[access.axis] else Index("0", "0", width)
+    indices = tuple(
+        start if axis == access.axis else Index(names[axis] if layout.registers(axis) > steps[axis] else "0")
+        for axis in range(layout.rank)
+    )
+    nodes = body(point_of(layout, indices))  # type: ignore[operator]
+    for axis in reversed(range(layout.rank)):
+        limit, name = (count, vector) if axis == access.axis else (layout.registers(axis), names[axis])
+        if limit > steps[axis]:
+            text = vectors_name(context, layout, access) if axis == access.axis else context.count(layout.axes[axis])
+            advance = f"++{name}" if steps[axis] == 1 else f"{name} += {steps[axis]}"
+            nodes = (Loop(f"for (int {name} = 0; {name} < {text}; {advance})", nodes, unroll=True),)
+    return tuple(nodes)
+
+
+def width_name(context: Context, layout: Layout, access: Access) -> str:
+    """The constant that counts the elements of one access."""
+    if access.width == 1:
+        return "1"
+    role = context.roles.find(layout.axes[access.axis])
+    if role and role.run == access.width:
+        return role.vector
+    return context.width_constant(access.width, role.vector if role else "")
+
+
+def vectors_name(context: Context, layout: Layout, access: Access) -> str:
+    """How many accesses a thread makes along the vector axis, as text."""
+    if access.width == 1:
+        return context.count(layout.axes[access.axis])
+    role = context.roles.find(layout.axes[access.axis])
+    if role and role.run == access.width:
+        return role.vectors
+    return f"{context.count(layout.axes[access.axis])} / {width_name(context, layout, access)}"

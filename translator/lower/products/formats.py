@@ -1,0 +1,95 @@
+"""The constants that describe how shared tiles lie, each computed from the user's sides and the hardware's sizes."""
+
+from __future__ import annotations
+
+import math
+
+from ...ir.nodes import Variable
+from ...schedule.products.shared_tiles import CHUNK_BYTES, LINE_BYTES, SharedTile
+from ..context import Context, ctype
+from ..shared.arrays import side_text
+
+
+def line_elements(context: Context, tile: SharedTile, variable: Variable, word: str) -> str:
+    """The elements of a line of a box: the tile's side where that is one line."""
+    if tile.boxes == 1:
+        return side_text(context, tile.shape[tile.fast])
+    text = f"{LINE_BYTES} / sizeof({ctype(variable.type)})"
+    return context.constant(f"{word}_LINE", tile.line, "elements of 128 bytes, the width of a box", text, "operands")
+
+
+def box_elements(context: Context, tile: SharedTile, variable: Variable, word: str) -> str:
+    """The elements of a box."""
+    text = f"{side_text(context, tile.shape[tile.slow])} * {line_elements(context, tile, variable, word)}"
+    return context.constant(f"{word}_BOX", tile.lines * tile.line, "elements of a box", text, "operands")
+
+
+def box_count(context: Context, tile: SharedTile, variable: Variable, word: str) -> str:
+    """The boxes side by side in a tile."""
+    text = f"{side_text(context, tile.shape[tile.fast])} / {line_elements(context, tile, variable, word)}"
+    return context.constant(f"{word}_BOXES", tile.boxes, "boxes side by side", text, "operands")
+
+
+def swizzle_bytes(context: Context, tile: SharedTile, word: str) -> str:
+    """The bytes of a line, over which the swizzle goes."""
+    name = "SWIZZLE"
+    return context.constant(name, tile.swizzle, "bytes of a swizzled line", "", "operands", f"{word}_{name}")
+
+
+def pattern_bytes(context: Context) -> str:
+    """The bytes of 8 lines of one chunk each, which no swizzle exchanges."""
+    return context.constant("PATTERN_BYTES", 8 * CHUNK_BYTES, "8 lines of 16 bytes", "", "operands")
+
+
+def box_bytes(context: Context, tile: SharedTile, word: str) -> str:
+    """The bytes of a box."""
+    text = f"{side_text(context, tile.shape[tile.slow])} * {swizzle_bytes(context, tile, word)}"
+    value = tile.lines * tile.line * tile.itemsize
+    return context.constant(f"{word}_BOX_BYTES", value, "from a box to the next", text, "operands")
+
+
+def chunk_elements(context: Context, tile: SharedTile, variable: Variable, word: str) -> str:
+    """The elements of 16 bytes."""
+    text = f"{CHUNK_BYTES} / sizeof({ctype(variable.type)})"
+    comment = "elements of 16 bytes, a descriptor's unit"
+    return context.constant("CHUNK", tile.chunk, comment, text, "operands", f"{word}_CHUNK")
+
+
+def line_chunks(context: Context, tile: SharedTile, word: str) -> str:
+    """The 16-byte chunks of a line."""
+    text = f"{swizzle_bytes(context, tile, word)} / {CHUNK_BYTES}" if tile.swizzle else ""
+    name = "LINE_CHUNKS"
+    return context.constant(name, tile.chunks, "16-byte chunks of a line", text, "operands", f"{word}_{name}")
+
+
+def box_chunks(context: Context, tile: SharedTile, word: str) -> str:
+    """The 16-byte chunks of a box."""
+    text = f"{side_text(context, tile.shape[tile.slow])} * {line_chunks(context, tile, word)}"
+    return context.constant(f"{word}_BOX_CHUNKS", tile.lines * tile.chunks, "16-byte chunks of a box", text, "operands")
+
+
+def stage_bytes(
+    context: Context, tiles: tuple[Variable, ...], name: str = "STAGE_BYTES", what: str = "all tiles"
+) -> str:
+    """The bytes of one stage of some tiles."""
+    total = sum(context.schedule.staged[tile].stage_bytes for tile in tiles)
+    counts: dict[str, list[str]] = {}
+    for tile in tiles:
+        sides = " * ".join(side_text(context, side) for side in tile.type.shape if side > 1)
+        counts.setdefault(ctype(tile.type), []).append(sides)
+    terms = [
+        f"({' + '.join(products)}) * sizeof({element})" if len(products) > 1 else f"{products[0]} * sizeof({element})"
+        for element, products in counts.items()
+    ]
+    return context.constant(name, total, f"bytes of {what} of a stage", " + ".join(terms), "stages")
+
+
+def part_elements(context: Context, tile: SharedTile, variable: Variable, word: str, axis: int, parts: int) -> str:
+    """The elements from one warpgroup's part of a tile to the next one's, along an axis of which each has a share."""
+    share = f"{side_text(context, tile.shape[axis])} / {parts}"
+    other = side_text(context, tile.shape[tile.slow])
+    if axis == tile.slow:
+        other = line_elements(context, tile, variable, word)
+    value = math.prod(tile.shape) // parts if axis == tile.fast else tile.shape[axis] // parts * tile.line
+    comment = f"elements of {variable.name} per warpgroup"
+    return context.constant(f"{word}_PART", value, comment, f"{share} * {other}", "operands")

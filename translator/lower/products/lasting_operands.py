@@ -1,0 +1,71 @@
+"""Operands of dots in a loop that the loop does not change: they are copied to shared memory once, before it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from ...ir.nodes import For, Variable, While
+from ...ir.walk import assigned_variables, bodies, statements
+from ...schedule.products.dot_plan import DotPlan, Operand
+from ...schedule.products.operand_tiles import copied_tile
+from ...schedule.products.shared_tiles import SharedTile
+from ..context import Context
+from ..text.unit import Line, Node
+from .operand import operand_place
+
+Lasting = dict[tuple[Variable, SharedTile], str]
+
+
+def copied_operands(context: Context, plan: DotPlan) -> list[tuple[Operand, bool]]:
+    """The operands that a dot on tensor cores reads from shared memory, as (operand, whether it is A); that of rows first."""
+    rows, columns = (plan.rows, not plan.exchanged), (plan.columns, plan.exchanged)
+    return [rows] * (not plan.rows_in_registers) + [columns] * (plan.held is None)
+
+
+def copies_before_loop(context: Context, loop: For | While) -> tuple[tuple[Node, ...], Lasting]:
+    """The copies of tiles in registers that a loop's dots read and its statements do not assign; the names of their arrays.
+
+    None in a kernel whose arrays take turns: the copies would keep their memory for the whole loop.
+    """
+    inner = [statement for body in bodies(loop) for statement in statements(body)]
+    dots = [statement for statement in inner if id(statement) in context.schedule.dots]
+    if not dots or context.shared.in_turns or context.role.name == "producer":
+        return (), {}
+    assigned = {variable for statement in inner for variable in assigned_variables(statement)}
+    nodes: list[Node] = []
+    lasting: Lasting = {}
+    kinds: set[str] = set()
+    for statement in dots:
+        plan = context.schedule.dots[id(statement)]
+        for operand, is_a in copied_operands(context, plan) if plan.instruction.kind != "fma" else ():
+            if operand.variable in assigned | set(context.schedule.staged):
+                continue
+            tile = copied_tile(operand, context.schedule.layouts[operand.variable], is_a, plan.instruction)
+            if (operand.variable, tile) in {**context.stages.lasting, **lasting}:
+                continue
+            code, place = operand_place(context, statement, operand, is_a, plan.instruction)
+            nodes += code
+            lasting[operand.variable, tile] = place.base
+            kinds.add(plan.instruction.kind)
+    return (*nodes, *operands_are_there(context, kinds)) if nodes else (), lasting
+
+
+def operands_are_there(context: Context, kinds: set[str]) -> tuple[Node, ...]:
+    """What stands between copies of operands by threads and the instructions of these kinds that read them."""
+    fence: tuple[Node, ...] = ()
+    if "wgmma" in kinds:
+        context.use_helper("async_proxy_fence")
+        fence = (Line("async_proxy_fence();", "the tensor cores read through the asynchronous proxy"),)
+    return (*fence, *context.barrier("the operands are in shared memory"))
+
+
+@contextmanager
+def lasting_for(context: Context, lasting: Lasting) -> Iterator[None]:
+    """Lets the dots of a loop find the copies that were made before it."""
+    before = context.stages.lasting
+    context.stages.lasting = {**before, **lasting}
+    try:
+        yield
+    finally:
+        context.stages.lasting = before

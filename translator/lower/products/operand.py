@@ -1,0 +1,223 @@
+"""Dot operands in shared memory: their arrays, the place of an element, and how they get there."""
+
+from __future__ import annotations
+
+import math
+import re
+
+from ...ir.nodes import Statement, Variable
+from ...schedule.accesses.access import Access
+from ...schedule.products.dot_plan import Operand
+from ...schedule.products.dots import k_axis
+from ...schedule.products.instructions import Instruction
+from ...schedule.products.operand_tiles import copied_tile, turned_tile
+from ...schedule.products.shared_tiles import ALIGNMENT, CHUNK_BYTES, SharedTile
+from ...schedule.tiles.layout import padded
+from ..accesses.conditions import copies_guard
+from ..accesses.vectors import vectors, width_name
+from ..context import Context, ctype
+from ..shared.arrays import side_text
+from ..text.element import indexed, run_at
+from ..text.literals import literal_text
+from ..text.point import Point, coordinate
+from ..text.unit import Branch, Comment, Line, Loop, Node, Shared
+from .formats import line_elements
+
+TURNED_STAGES = 2
+COPY_ALIGNMENT = 128  # bytes: of what a tensor copy fills
+
+
+def shared_array(
+    context: Context, owner: int, purpose: str, name: str, variable: Variable, tile: SharedTile, comment: str
+) -> None:
+    """Asks for the array of a tile, with all its stages: for a `purpose` of a statement, or of a variable (by its key)."""
+    sides = " * ".join(side_text(context, side) for side in tile.shape)
+    stages = (
+        f"[{context.constant('NUM_STAGES', tile.stages, 'tiles in shared memory at once', topic='stages')}]"
+        if tile.stages > 1
+        else ""
+    )
+    size = tile.stage_bytes * tile.stages
+    align = ALIGNMENT if tile.swizzle else COPY_ALIGNMENT
+    context.shared.scratch(
+        owner, purpose, Shared(name, ctype(variable.type), f"{stages}[{sides}]", size, comment, align)
+    )
+
+
+def place_text(context: Context, tile: SharedTile, element: str, slow: str, fast: str, batch: str = "0") -> str:
+    """The offset of an element (of C++ type `element`) within one stage, as text."""
+    if tile.swizzle:
+        helper = context.use_helper("swizzled")
+        width, lines = (side_text(context, tile.shape[axis]) for axis in (tile.fast, tile.slow))
+        text = f"{helper}<{element}, {width}, {lines}>({slow}, {fast})"
+    else:
+        text = f"({slow}) * {tile.line} + {fast}" if slow != "0" else fast
+    if len(tile.shape) == 3 and tile.shape[0] > 1:
+        text = f"({batch}) * {tile.shape[1] * tile.shape[2]} + {text}"
+    return text
+
+
+def element_place(context: Context, tile: SharedTile, variable: Variable, point: Point) -> str:
+    """The offset of the element at a point of a variable's tile."""
+    axes = [coordinate(Point(point.layout, point.indices, (bits,)), 0, context.roles) for bits in point.axes]
+    return place_text(context, tile, ctype(variable.type), axes[tile.slow], axes[tile.fast], axes[0])
+
+
+def place_line(context: Context, text: str, of: str, in_loop: bool) -> tuple[tuple[Node, ...], str]:
+    """Gives an offset a name where it is more than a name: (the line that does so, the name).
+
+    Only in a loop's body, where no other line can have declared it.
+    """
+    if not in_loop or re.fullmatch(r"\w+", text):
+        return (), text
+    name = context.names.shared_index(f"{of}_place")
+    return (Line(f"const int {name} = {text};"),), name
+
+
+class OperandPlace:
+    """An operand as the instructions see it: the text of its first element, and its format.
+
+    `k_fast` says that K is the contiguous axis, `by_matrices` that ldmatrix can read it.
+    """
+
+    def __init__(self, base: str, tile: SharedTile, operand: Operand, is_a: bool) -> None:
+        """`base` is an expression of pointer type."""
+        self.base, self.tile, self.variable = base, tile, operand.variable
+        self.k_axis = k_axis(operand, is_a)
+        self.mn_axis = 2 * len(tile.shape) - 3 - self.k_axis
+        self.k_fast = tile.fast == self.k_axis
+        self.by_matrices = tile.itemsize == 2 or (tile.itemsize < 8 and self.k_fast)
+
+    def depth(self, context: Context, instruction: Instruction) -> str:
+        """The elements of K that the instructions take, by the user's name for the side where that is all."""
+        side = self.variable.type.shape[self.k_axis]
+        depth = instruction.depth(side)
+        return side_text(context, side) if depth == side and padded(side) == side else str(depth)
+
+    def place(self, context: Context, mn: str, k: str, batch: str = "0", lines: str = "") -> str:
+        """The offset of an element by its coordinates along M or N, and along K; and so many lines further.
+
+        `lines` is a multiple of 8, after which the order of chunks repeats: places so far apart share one computation.
+        """
+        slow, fast = (mn, k) if self.k_fast else (k, mn)
+        text = place_text(context, self.tile, ctype(self.variable.type), slow, fast, batch)
+        if not lines:
+            return text
+        line = line_elements(context, self.tile, self.variable, self.variable.name.upper())
+        return f"{text} + {f'({lines})' if '+' in lines else lines} * {line}"
+
+
+def operand_place(
+    context: Context, statement: Statement, operand: Operand, is_a: bool, instruction: Instruction
+) -> tuple[tuple[Node, ...], OperandPlace]:
+    """Where a dot finds an operand, and the code that brings it there when it is in registers."""
+    variable = operand.variable
+    if variable in context.schedule.staged:
+        tile = context.schedule.staged[variable]
+        stage = context.stages.stage_of.get(variable)
+        name = context.names.variable(variable)
+        base = f"{name}[{stage}]" if stage else name
+        turned = turned_tile(operand, tile, is_a, instruction)
+        if turned is not None:
+            return _turned(context, statement, operand, is_a, base, turned)
+        return (), OperandPlace(base, tile, operand, is_a)
+    layout = context.schedule.layouts[variable]
+    tile = copied_tile(operand, layout, is_a, instruction)
+    if (variable, tile) in context.stages.lasting:
+        return (), OperandPlace(context.stages.lasting[variable, tile], tile, operand, is_a)
+    if (variable, tile) in context.stages.copied:
+        return (), OperandPlace(context.stages.copied[variable, tile], tile, operand, is_a)
+    purpose = "a" if is_a else "b"
+    name = context.shared.scratch_name(id(statement), purpose, f"{variable.name}_shared")
+    shared_array(context, id(statement), purpose, name, variable, tile, f"{variable.name}, for the dot")
+    place = OperandPlace(name, tile, operand, is_a)
+    if not context.shared.in_turns:
+        context.stages.copied[variable, tile] = name
+    return (*context.before_write(name), *_copy(context, place), *_zeros(context, place, instruction)), place
+
+
+def _turned(
+    context: Context, statement: Statement, operand: Operand, is_a: bool, source: str, tile: SharedTile
+) -> tuple[tuple[Node, ...], OperandPlace]:
+    """Transposes a tile of bytes in shared memory: instructions read these along K only.
+
+    Where products run on into the next iteration, they read one tile while the next is written.
+    """
+    variable, purpose = operand.variable, "a" if is_a else "b"
+    choices = f"{variable.name}_turned", f"{variable.name}_turned_for_dot"
+    runs_on = context.stages.trip_count != "" and id(statement) in context.stages.in_flight
+    name = context.shared.scratch_name(id(statement), purpose, *choices, lasting=runs_on)
+    before, array = context.before_write(name), name
+    outer, stages = "", 1
+    if runs_on:
+        comment = "of transposed tiles: one is read while the next is written"
+        count, stages = context.constant("TURNED_STAGES", TURNED_STAGES, comment, topic="stages"), TURNED_STAGES
+        outer, array = f"[{count}]", f"{name}[{context.stages.trip_count} % {count}]"
+    sides = " * ".join(side_text(context, side) for side in tile.shape)
+    alignment = ALIGNMENT if tile.swizzle else CHUNK_BYTES
+    several = f"{stages} of " if stages > 1 else ""
+    context.stages.turned[variable] = f"; transposed into {several}{tile.stage_bytes} bytes"
+    size, comment = stages * tile.stage_bytes, f"{variable.name}, contiguous along K"
+    context.shared.scratch(
+        id(statement), purpose, Shared(name, ctype(variable.type), f"{outer}[{sides}]", size, comment, alignment)
+    )
+    context.use_helper("swizzled")
+    context.use_helper("ldmatrix", "ldmatrix_x4_trans", count=4, trans=True)
+    matrices = context.schedule.target.has_matrix_stores
+    if matrices:
+        context.use_helper("stmatrix", "stmatrix_x4", count=4)
+    helper = context.use_helper("transpose_bytes", matrices=matrices)
+    lines, width = (side_text(context, tile.shape[axis]) for axis in (tile.fast, tile.slow))
+    turn = Line(f"{helper}<{lines}, {width}>({array}, {source});")
+    return (*before, turn), OperandPlace(array, tile, operand, is_a)
+
+
+def _copy(context: Context, place: OperandPlace) -> tuple[Node, ...]:
+    """Writes a tile from registers to its place, consecutive elements at once."""
+    variable, tile, name = place.variable, place.tile, place.base
+    layout = context.schedule.layouts[variable]
+    source = context.names.variable(variable)
+    side = variable.type.shape[place.k_axis]
+    width = min(layout.vector(tile.fast), tile.chunk)
+    if place.k_fast:
+        width = math.gcd(width, side)
+    access = Access(tile.fast, width, (), ())
+    context.needs.packets |= {access.width * tile.itemsize} if access.width > 1 else set()
+
+    in_loop = math.prod(layout.register_shape()) > access.width
+
+    def write(point: Point) -> tuple[Node, ...]:
+        naming, offset = place_line(context, element_place(context, tile, variable, point), variable.name, in_loop)
+        value = indexed(context, source, variable, point)
+        line = Line(f"{name}[{offset}] = {value};")
+        if access.width > 1:
+            helper = context.use_helper("store_vec", "store_vec", kind="", modifier="", bools=False)
+            line = Line(f"{helper}<{width_name(context, layout, access)}>(&{name}[{offset}], {run_at(value)});")
+        if padded(side) == side:
+            return (*naming, line)
+        k = coordinate(Point(point.layout, point.indices, (point.axes[place.k_axis],)), 0, context.roles)
+        return (Branch(f"{k} < {int(side)}", (*naming, line)),)
+
+    nodes = vectors(context, layout, access, write)
+    if guard := copies_guard(context, layout):
+        return (Branch(guard, nodes),)
+    return nodes
+
+
+def _zeros(context: Context, place: OperandPlace, instruction: Instruction) -> tuple[Node, ...]:
+    """Writes the zeros that a short tile lacks along K."""
+    variable, tile = place.variable, place.tile
+    side = int(variable.type.shape[place.k_axis])
+    rest = instruction.depth(side) - side
+    if not rest:
+        return ()
+    others = int(tile.shape[place.mn_axis])
+    e, tid = context.names.shared_index("e"), context.roles.tid
+    count = math.prod(tile.shape[:-2]) * others * rest
+    mn, batch = f"{e} / {rest} % {others}", f"{e} / {rest * others}"
+    if len(tile.shape) == 2:
+        mn = f"{e} / {rest}"
+    at = place.place(context, mn, f"{side} + {e} % {rest}", batch)
+    line = Line(f"{place.base}[{at}] = {literal_text(0, variable.type.dtype)};")
+    header = f"for (int {e} = {tid}; {e} < {count}; {e} += NUM_THREADS)"
+    return (Comment(f"The instruction takes {instruction.k} elements of K: zeros for the rest."), Loop(header, (line,)))

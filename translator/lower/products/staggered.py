@@ -1,0 +1,247 @@
+"""Loops whose products are started ahead of those of the iteration before: what the multiplying warps do.
+
+An iteration starts its first products, behind them the late one of the iteration before, waits for its own, and computes
+while the other runs on (`schedule/products/stagger.py`). The first iteration has none before it, and the late product of the
+last one is left for the end of the loop, so that what an iteration computes stands in a function, called at two places.
+
+All products that are on their way are waited for within the iteration that starts them. ptxas does not keep the registers
+that a product reads from being written again behind a loop's end, and if a branch leads around a product it serialises all.
+It also moves a wait up across arithmetic, but not into another block of instructions: the wait for the stage, a loop, stands
+between.
+"""
+
+from __future__ import annotations
+
+from ...ir.nodes import Assign, For, Variable
+from ...schedule.products.instructions import WARPGROUP, WARPGROUP_BITS
+from ...schedule.staging.ring_plan import Ring, Stagger
+from ..context import Context, ctype
+from ..staging.own_stages import lower_body, stage_word
+from ..staging.ring_barriers import barrier_name, has, position_name, stages_name
+from ..staging.rings import Body, counting
+from ..text.tags import tag
+from ..text.unit import Branch, Comment, Line, Loop, Node
+from .dot import start_dot
+from .dot_wgmma import fragments_of, pin
+
+TURN_BARRIER = 8  # behind those of the warpgroups' stores
+FIRST, LATE = "the product alone", "the product, an iteration later"
+
+
+def lower_staggered_loop(
+    context: Context, statement: For, ring: Ring, bounds: tuple[str, str, str], header: str, body: Body
+) -> tuple[Node, ...]:
+    """The loop, with its first iteration before it and the last late product behind it."""
+    stagger = ring.stagger
+    if stagger is None:
+        raise TypeError("a loop whose products are in step")
+    for helper in ("mbarrier_wait", "mbarrier_arrive", "wgmma_commit", "wgmma_wait"):
+        context.use_helper(helper)
+    context.shared.in_functions = True
+    index, (start, stop, step) = context.names.variable(ring.loop), bounds
+    first, turn = (position_name(context, ring), position_name(context, ring)) if ring.counted else (start, index)
+    last = f"{turn} - 1" if ring.counted else f"{stop} - 1"
+    start_function, start_name = _start_function(context, ring, stagger)
+    late_function, late_name = _late_function(context, ring, stagger)
+    compute_function, compute_name = _compute_function(context, statement, ring, stagger, body)
+    done = _pins(context, stagger.ahead)
+    free_early = [_release(context, ring, "early_empty", turn)] if stagger.early else []
+    next_one = f"{start} {'-' if statement.descending else '+'} {step.removeprefix('-')}".removeprefix("0 + ")
+    compare = ">" if statement.descending else "<"
+    wait_turn, pass_turn = _turns(context)
+    begin: list[Node] = [
+        *wait_turn,
+        Line(f"{start_name}({first});"),
+        *pass_turn,
+        Line("wgmma_wait<0>();", "the first iteration's product is complete"),
+        *done,
+        *([_release(context, ring, "early_empty", first)] if stagger.early else []),
+        Line(f"{compute_name}({start}, {first});"),
+        *([Line(f"++{turn};")] if ring.counted else []),
+    ]
+    trip: list[Node] = [
+        *wait_turn,
+        Line(f"{start_name}({turn});"),
+        Line(f"{late_name}({turn} - 1);"),
+        *pass_turn,
+        Line("wgmma_wait<1>();", "this iteration's product is complete, the late one runs on"),
+        *done,
+        *free_early,
+        Line(f"{compute_name}({index}, {turn});"),
+        _release(context, ring, "empty", f"{turn} - 1"),
+    ]
+    end: list[Node] = [
+        Line(f"{late_name}({last});"),
+        Line("wgmma_wait<0>();", "all products are complete"),
+        *_pins(context, (stagger.late,)),
+        *([_release(context, ring, "empty", last)] if ring.counted else []),
+    ]
+    from_second = header.replace(f"{index} = {start};", f"{index} = {next_one};", 1)
+    nodes: tuple[Node, ...] = (
+        *_declarations(context, stagger), *start_function, *late_function, *compute_function, *begin,
+        Loop(counting(context, ring, from_second), tuple(trip)), *end,
+    )  # fmt: skip
+    return (Branch(f"{start} {compare} {stop}", nodes),)
+
+
+def first_turn(context: Context) -> tuple[Node, ...]:
+    """What lets the first warpgroup begin, where several take turns to start products."""
+    if all(ring.stagger is None for ring in context.schedule.rings.rings):
+        return ()
+    warpgroups, barrier, threads = _turn_barriers(context)
+    if warpgroups == 1:
+        return ()
+    context.use_helper("named_barrier_arrive")
+    number = _warpgroup(context, warpgroups)
+    arrive = Line(f"named_barrier_arrive({barrier}, {threads});")
+    return (Branch(f"{number} == {warpgroups - 1}", (arrive,), comment="the first warpgroup may start products"),)
+
+
+def _turns(context: Context) -> tuple[tuple[Node, ...], tuple[Node, ...]]:
+    """The wait for this warpgroup's turn to start products, and what passes the turn on.
+
+    One warpgroup then computes while another's products run. Without an order both would do the same at the same time.
+    """
+    warpgroups, barrier, threads = _turn_barriers(context)
+    if warpgroups == 1:
+        return (), ()
+    for helper in ("named_barrier_sync", "named_barrier_arrive"):
+        context.use_helper(helper)
+    number = _warpgroup(context, warpgroups)
+    wait = Line(f"named_barrier_sync({barrier} + {number}, {threads});", "this warpgroup's turn to multiply")
+    after = f"({number} + 1) % {warpgroups}"
+    return (wait,), (Line(f"named_barrier_arrive({barrier} + {after}, {threads});", "the next one's"),)
+
+
+def _turn_barriers(context: Context) -> tuple[int, str, str]:
+    """How many warpgroups multiply; the first of their barriers, and the threads that meet at each."""
+    warpgroups = context.schedule.num_threads // WARPGROUP
+    if warpgroups == 1:
+        return 1, "", ""
+    comment = "the first of those at which warpgroups take turns"
+    barrier = context.constant("TURN_BARRIER", TURN_BARRIER, comment, topic="threads")
+    threads = context.constant(
+        "TURN_THREADS",
+        2 * WARPGROUP,
+        "one warpgroup waits, another arrives",
+        f"2 * {context.warpgroup_size()}",
+        "threads",
+    )
+    return warpgroups, barrier, threads
+
+
+def _warpgroup(context: Context, warpgroups: int) -> str:
+    return context.warpgroup(list(range(WARPGROUP_BITS, WARPGROUP_BITS + warpgroups.bit_length() - 1)))
+
+
+def _declarations(context: Context, stagger: Stagger) -> tuple[Node, ...]:
+    """The sums of the first products, and the registers that the late one reads."""
+    plans = context.schedule.dots
+    nodes: list[Node] = []
+    for dot in stagger.ahead:
+        nodes += [
+            Line(f"{context.declaration(dot.target, plans[id(dot)].layout)};")
+            for _ in range(context.declares(dot, dot.target))
+        ]
+    if plans[id(stagger.late)].rows_in_registers:
+        declaration = fragments_of(context, stagger.late, plans[id(stagger.late)]).declaration
+        nodes.append(Line(f"{declaration};", f"what the product for {stagger.late.target.name} reads"))
+    return tuple(nodes)
+
+
+def _stage(context: Context, ring: Ring, turn: str) -> Line:
+    """The stage of a turn, where the tiles of the ring are read from."""
+    word = stage_word(context, ring)
+    context.stages.stage_of |= dict.fromkeys(ring.tiles, word)
+    return Line(f"const int {word} = {turn} % {stages_name(context, ring)};")
+
+
+def _arrival(context: Context, ring: Ring, word: str, tiles: tuple[Variable, ...], turn: str, stage: str) -> Line:
+    """The wait for some tiles of a turn."""
+    words, full = " and ".join(tile.name for tile in tiles), barrier_name(context, ring, word)
+    text = f"mbarrier_wait(&{full}[{stage}], {turn} / {stages_name(context, ring)} % 2);"
+    return Line(text, f"{words} {has(words)} arrived")
+
+
+def _start_function(context: Context, ring: Ring, stagger: Stagger) -> tuple[tuple[Node, Node], str]:
+    """The function that starts the first products of a turn, and its name."""
+    name = _name(context, "start", stagger.ahead)
+    turn, others = context.names.shared_index("turn"), _others(ring, stagger)
+    nodes: list[Node] = [_stage(context, ring, turn)]
+    for word, tiles in (("early_full", stagger.early), ("full", others)):
+        if _reads(context, stagger, tiles):
+            nodes.append(_arrival(context, ring, word, tiles, turn, stage_word(context, ring)))
+    for dot in stagger.ahead:
+        nodes += [*tag(dot.origin, FIRST, True, again=True), *start_dot(context, dot, from_zero=True)]
+    nodes.append(Line("wgmma_commit();"))
+    what = "Starts what an iteration multiplies first, as soon as its tiles are there."
+    return (Comment(what), Loop(f"const auto {name} = [&](int {turn})", tuple(nodes), closing="};")), name
+
+
+def _late_function(context: Context, ring: Ring, stagger: Stagger) -> tuple[tuple[Node, Node], str]:
+    """The function that starts the late product of a turn, and its name."""
+    name, turn = _name(context, "add_to", (stagger.late,)), context.names.shared_index("turn")
+    nodes = (
+        _stage(context, ring, turn),
+        *tag(stagger.late.origin, LATE, True, again=True),
+        *start_dot(context, stagger.late, from_zero=False),
+        Line("wgmma_commit();"),
+    )
+    what = (
+        "Starts what an iteration multiplies last, behind the first products of the next one: the tensor cores are busy "
+        "with it while that is computed."
+    )
+    return (Comment(what), Loop(f"const auto {name} = [&](int {turn})", nodes, closing="};")), name
+
+
+def _compute_function(
+    context: Context, statement: For, ring: Ring, stagger: Stagger, body: Body
+) -> tuple[tuple[Node, Node], str]:
+    """The function with all else that an iteration does, and its name."""
+    name, turn = context.names.shared_index("compute"), context.names.shared_index("turn")
+    stage = f"{turn} % {stages_name(context, ring)}"
+    settled: tuple[Node, ...] = (
+        _arrival(context, ring, "full", _others(ring, stagger), turn, stage),
+        Line("wgmma_wait<0>();", "the late product of the last iteration is complete, too"),
+        *_pins(context, (stagger.late,)),
+    )
+    stages = context.stages
+    before = stages.before, stages.started, stages.postponed
+    stages.before = {**before[0], id(stagger.settled): settled}
+    stages.started = before[1] | {id(dot) for dot in stagger.ahead}
+    stages.postponed = before[2] | {id(stagger.late)}
+    nodes = lower_body(context, statement, body)
+    stages.before, stages.started, stages.postponed = before
+    index = f"{ctype(statement.variable.type)} {context.names.variable(ring.loop)}"
+    header = f"const auto {name} = [&]({index}, int {turn})"
+    return (Comment("What an iteration computes."), Loop(header, nodes, closing="};")), name
+
+
+def _name(context: Context, word: str, dots: tuple[Assign, ...]) -> str:
+    return context.names.shared_index(f"{word}_{dots[0].target.name}" if len(dots) == 1 else f"{word}_products")
+
+
+def _others(ring: Ring, stagger: Stagger) -> tuple[Variable, ...]:
+    """The tiles of a ring that are not early."""
+    return tuple(tile for tile in ring.tiles if tile not in stagger.early)
+
+
+def _reads(context: Context, stagger: Stagger, tiles: tuple[Variable, ...]) -> bool:
+    """Whether a dot ahead reads one of some tiles."""
+    plans = [context.schedule.dots[id(dot)] for dot in stagger.ahead]
+    return any(operand.variable in tiles for plan in plans for operand in (plan.a, plan.b))
+
+
+def _release(context: Context, ring: Ring, word: str, turn: str) -> Branch:
+    """What tells the loading thread that the tiles of a turn are no longer needed."""
+    stage = (
+        f"{turn} % {stages_name(context, ring)}" if turn.isidentifier() else f"({turn}) % {stages_name(context, ring)}"
+    )
+    arrive = Line(f"mbarrier_arrive(&{barrier_name(context, ring, word)}[{stage}]);")
+    return Branch(f"{context.lane()} == 0", (arrive,))
+
+
+def _pins(context: Context, dots: tuple[Assign, ...]) -> tuple[Node, ...]:
+    """Makes the sums of dots ordinary registers again."""
+    plans, names = context.schedule.dots, context.names
+    return tuple(pin(context, names.variable(dot.target), plans[id(dot)].instruction.accumulator) for dot in dots)

@@ -1,0 +1,1 @@
+"""Reductions: of a thread, a warp, a block."""

@@ -1,0 +1,81 @@
+"""What a reduction combines: the state of a partial result, and the text that combines two of them.
+
+In: a `Combine` of the IR and the element types of the reduced tiles. Out: a `Combination`, which names a struct of the
+generated text with a `combine` function, how a value enters it and how it leaves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ...frozen import frozen
+from ...ir.nodes import Combine
+from ...language.dtypes import DType
+from ..text.literals import literal_text
+
+
+@frozen
+class Combination:
+    """A way to combine partial results.
+
+    Attributes:
+      struct: the C++ struct that holds `combine`.
+      state: the C++ type of a partial result: the element type, or `<struct>::State` when it has several fields.
+      fields: the fields of the state, empty for a plain element.
+      expression: spells the combination of two plain elements; None for states of several fields.
+      identity: the element that changes nothing, or None when there is none.
+    """
+
+    struct: str
+    state: str
+    fields: tuple[tuple[str, str], ...]
+    expression: Callable[[str, str], str] | None
+    identity: str | None
+
+
+def _call(name: str) -> Callable[[str, str], str]:
+    return lambda left, right: f"{name}({left}, {right})"
+
+
+def _infix(operator: str) -> Callable[[str, str], str]:
+    return lambda left, right: f"{left} {operator} {right}"
+
+
+def extremum(word: str, dtype: DType) -> Callable[[str, str], str]:
+    """`max` or `min` of two elements; NaN gives way to a number."""
+    match dtype.name:
+        case "fp32":
+            return _call(f"f{word}f")
+        case "fp64":
+            return _call(f"f{word}")
+        case "fp16" | "bf16":
+            return _call(f"__h{word}")
+    return _call(word)
+
+
+def neutral(word: str, dtype: DType) -> str:
+    """What changes no `max` or `min`: of floats NaN, which gives way to numbers, and is the answer where all are NaN."""
+    if dtype.is_floating():
+        return literal_text(float("nan"), dtype)
+    low = -(1 << (dtype.bits - 1)) if dtype.is_int_signed() else 0
+    return literal_text(low if word == "max" else low + (1 << dtype.bits) - 1, dtype)
+
+
+def known_combination(combine: Combine, dtypes: tuple[DType, ...]) -> Combination | None:
+    """The combination of one tile by a known operation; None for any other."""
+    dtype = dtypes[0]
+    cuda = dtype.cuda
+    match combine.op:
+        case "sum" if dtype.is_bool():  # one bit wraps
+            return Combination("Xor", cuda, (), _infix("^"), literal_text(0, dtype))
+        case "sum":
+            return Combination("Sum", cuda, (), _infix("+"), literal_text(0, dtype))
+        case "max" | "min":
+            return Combination(
+                combine.op.capitalize(), cuda, (), extremum(combine.op, dtype), neutral(combine.op, dtype)
+            )
+        case "xor" | "or" | "and":
+            operator = {"xor": "^", "or": "|", "and": "&"}[combine.op]
+            identity = literal_text(-1 if combine.op == "and" else 0, dtype)
+            return Combination(combine.op.capitalize(), cuda, (), _infix(operator), identity)
+    return None

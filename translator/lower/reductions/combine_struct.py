@@ -1,0 +1,176 @@
+"""The structs that reductions combine through: asked for as helpers, one per combination and state."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from ...ir.nodes import Call, Combine
+from ...language.dtypes import DType
+from ..functions import lower_scalar_body
+from ..text.names import Names, type_word
+from ..text.unit import Line, Node, words
+from .combine import Combination, extremum, known_combination
+
+if TYPE_CHECKING:
+    from ..context import Context
+
+NARROW_INTEGERS = ("bool", "signed char", "unsigned char", "short", "unsigned short")
+INT_OF_NARROW = re.compile(r"\b(?:max|min|abs)\(| [&|^%] ")  # what C computes in int and leaves uncast
+ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth")
+
+
+def combination_of(context: Context, call: Call, padding: bool) -> Combination:
+    """The combination of a `reduce`; `padding` says that some elements may be no part of the tile."""
+    combine: Combine = call.attribute("combine")
+    dtypes = tuple(arg.type.dtype for arg in call.args)
+    known = known_combination(combine, dtypes)
+    if known is not None:
+        name = _struct_name(context, known.struct, (dtypes[0],), (combine.op,))
+        text = known.expression("a", "b") if known.expression else ""
+        body = (Line(f"return {text};"),)
+        context.use_helper("combine_element", name, state=known.state, left="a", right="b", body=body)
+        return Combination(name, known.state, (), known.expression, known.identity)
+    if combine.parts:
+        return _joint(context, combine, dtypes)
+    words = {"argmax": "ArgMax", "argmin": "ArgMin"}
+    base = words.get(combine.op or "", "".join(word.capitalize() for word in combine.name.split("_") if word))
+    left_first = bool(call.attribute("tie_break_left", True))
+    base = base if left_first else f"{base}Any"
+    meaning = (combine.op or id(combine.body), padding)
+    name = _struct_name(context, base, dtypes, meaning, f"{base}OfPart" if padding else f"{base}OfWhole")
+    fields: tuple[tuple[str, str], ...]
+    if combine.op in words:
+        fields = ((dtypes[0].cuda, "value"), (dtypes[1].cuda, "index"))
+        return _states(context, name, fields, _argument_body(combine.op, dtypes[0], left_first, padding), padding)
+    if len(dtypes) == 1 and not padding:
+        return _custom_element(context, name, combine, dtypes[0])
+    fields = tuple((dtype.cuda, field) for dtype, field in zip(dtypes, _field_names(combine), strict=True))
+    return _states(context, name, fields, _custom_body(context, combine, fields, padding), padding)
+
+
+def _struct_name(
+    context: Context, base: str, dtypes: tuple[DType, ...], meaning: tuple[object, ...], other: str = ""
+) -> str:
+    """One struct per combination and element types; the first keeps the plain name.
+
+    `meaning` is all else that its text depends on, `other` a second choice of a name that says so.
+    """
+    key = (base, dtypes, meaning)
+    if key not in context.needs.structs:
+        word = "".join(type_word(_value_type(dtype)).capitalize() for dtype in dtypes)
+        choices = dict.fromkeys((base, other or base, f"{base}{word}", f"{other or base}{word}"))
+        context.needs.structs[key] = context.names.fresh(*choices)
+    return context.needs.structs[key]
+
+
+def _value_type(dtype: DType):  # type: ignore[no-untyped-def]
+    from ...ir.types import ValueType
+
+    return ValueType(dtype)
+
+
+def _states(
+    context: Context, name: str, fields: tuple[tuple[str, str], ...], body: tuple[Node, ...], padding: bool
+) -> Combination:
+    if padding:
+        fields = (*fields, ("bool", "present"))
+        body = (
+            Line("if (!right.present) return left;", "padding past the tile's side"),
+            Line("if (!left.present) return right;"),
+            *body,
+        )
+    context.use_helper("shuffle_xor")
+    context.use_helper("combine_state", name, fields=fields, body=body)
+    return Combination(name, name, tuple((field, field) for _, field in fields), None, None)
+
+
+def _joint(context: Context, combine: Combine, dtypes: tuple[DType, ...]) -> Combination:
+    """Reductions that share an exchange: a field for each."""
+    names = Names([])
+    fields, values = [], []
+    for (op, target), dtype in zip(combine.parts, dtypes, strict=True):
+        known = known_combination(Combine(op, op), (dtype,))
+        field = names.fresh(target, *(f"{target}_{ordinal}" for ordinal in ORDINALS))
+        fields.append((dtype.cuda, field))
+        if known is None or known.expression is None:
+            raise ValueError(f"{op} is no combination of elements")
+        values.append(known.expression(f"left.{field}", f"right.{field}"))
+    base = "".join(word.capitalize() for word in combine.name.split("_"))
+    key = (base, tuple(fields))
+    if key not in context.needs.structs:
+        context.needs.structs[key] = context.names.fresh(
+            base, f"{base}Together", *(f"{base}{o.capitalize()}" for o in ORDINALS)
+        )
+    return _states(
+        context, context.needs.structs[key], tuple(fields), (Line(f"return {{{', '.join(values)}}};"),), False
+    )
+
+
+def _argument_body(op: str, dtype: DType, tie_break_left: bool, padding: bool) -> tuple[Node, ...]:
+    """The better value wins; NaN loses to every number; among equals the lower index, or any.
+
+    The better value is what a maximum or minimum of the same tile is too, so that the compiler shares them.
+    """
+    better = extremum("max" if op == "argmax" else "min", dtype)("left.value", "right.value")
+    value = Line(f"const {dtype.cuda} value = {better};", "NaN only if both are")
+    wins, present = "left.value == value", ", true" if padding else ""
+    if not tie_break_left:
+        return (value, Line(f"return {{value, {wins} ? left.index : right.index{present}}};"))
+    earlier = Line("const bool earlier = right.value == value && right.index < left.index;", "right's, among equals")
+    return (value, earlier, Line(f"return {{value, {wins} && !earlier ? left.index : right.index{present}}};"))
+
+
+def _custom_element(context: Context, name: str, combine: Combine, dtype: DType) -> Combination:
+    names = Names([])
+    left, right = names.variable(combine.left[0]), names.variable(combine.right[0])
+    body = lower_scalar_body(context, combine.body, names, combine.results)
+    body, (result,) = _returned(body, [names.variable(combine.results[0])])
+    body = (*body, Line(f"return {result};"))
+    context.use_helper("combine_element", name, state=dtype.cuda, left=left, right=right, body=body)
+    return Combination(name, dtype.cuda, (), lambda one, other: f"{name}::combine({one}, {other})", None)
+
+
+def _custom_body(
+    context: Context, combine: Combine, fields: tuple[tuple[str, str], ...], padding: bool
+) -> tuple[Node, ...]:
+    names = Names(["left", "right"])
+    nodes: list[Node] = []
+    for side, variables in (("left", combine.left), ("right", combine.right)):
+        for (ctype, field), variable in zip(fields, variables, strict=False):
+            nodes.append(Line(f"const {ctype} {names.variable(variable)} = {side}.{field};"))
+    body = lower_scalar_body(context, combine.body, names, combine.results)
+    body, values = _returned(body, [names.variable(result) for result in combine.results])
+    values = [in_braces(value, ctype) for value, (ctype, _) in zip(values, fields, strict=False)]
+    result = ", ".join([*values, *(["true"] if padding else [])])
+    return (*nodes, *body, Line(f"return {{{result}}};"))
+
+
+def in_braces(value: str, ctype: str) -> str:
+    """A value as a member of a list in braces, where C++ lets no int become narrower unsaid: `max(x, y)`, `x & 3`."""
+    is_int = ctype in NARROW_INTEGERS and INT_OF_NARROW.search(value) and not value.startswith("static_cast<")
+    return f"static_cast<{ctype}>({value})" if is_int else value
+
+
+def _returned(body: tuple[Node, ...], names: list[str]) -> tuple[tuple[Node, ...], list[str]]:
+    """The body and what it returns: where its last lines do nothing but name the results, these without their names."""
+    last = body[len(body) - len(names) :]
+    found = [
+        re.fullmatch(rf"const [\w ]+ {name} = (.*);", getattr(line, "text", ""))
+        for line, name in zip(last, names, strict=False)
+    ]
+    texts = [match[1] for match in found if match]
+    if len(texts) < len(names) or set(names) & words([Line(text) for text in texts]):
+        return body, names
+    return body[: -len(names)], texts
+
+
+def _field_names(combine: Combine) -> tuple[str, ...]:
+    """Names of a state's fields: what the two parameters for each have in common, "mean" of mean_1 and mean_2."""
+    names, found = Names(["left", "right"]), []
+    for one, other, ordinal in zip(combine.left, combine.right, ORDINALS, strict=False):
+        shared = "_".join(word for word in one.name.split("_") if word in other.name.split("_"))
+        if not shared and one.name.rstrip("0123456789") == other.name.rstrip("0123456789"):
+            shared = one.name.rstrip("0123456789")
+        found.append(names.fresh(shared if shared.isidentifier() else ordinal, ordinal))
+    return tuple(found)

@@ -1,0 +1,140 @@
+"""The levels of a reduction beyond a thread: each warp by shuffles, the block through shared memory.
+
+The partial results of the warps meet in a shared array with one slot per warp along the axis and per kept element.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+
+from ...ir.nodes import Assign
+from ...schedule.tiles.layout import Layout, padded
+from ..accesses.conditions import copies_guard
+from ..context import Context
+from ..shared.arrays import dimensions, number_of, place
+from ..text.element import indexed
+from ..text.point import Point
+from ..text.spell import Text
+from ..text.unit import Branch, Constant, Line, Loop, Node, Shared
+from .reduction import LANE_BITS, Reduction
+
+
+def over_lanes(context: Context, plan: Reduction, result: str, own: tuple[Node, ...]) -> tuple[Node, ...]:
+    """The thread's `own` part and the warp's, by shuffles: one line for each run of consecutive lane bits."""
+    if plan.over_block or plan.over_block_by_rows:
+        return own
+    nodes = list(own)
+    for first, last in reversed(_runs(plan.lane_bits)):
+        context.use_helper("shuffle_xor")
+        context.use_helper("warp_reduce")
+        reduce = f"warp_reduce<{plan.combination.struct}, {1 << last}, {1 << first}>"
+        alone = len(nodes) == 1 and isinstance(nodes[0], Line) and re.fullmatch(r"(.*?) = ([^{}]*);", nodes[0].text)
+        if alone:  # an element of the thread's own, which needs no line
+            nodes = [Line(f"{alone[1]} = {reduce}({alone[2]});")]
+        else:
+            nodes.append(Line(f"{result} = {reduce}({result});"))
+    return tuple(nodes)
+
+
+def _runs(bits: tuple[int, ...]) -> list[tuple[int, int]]:
+    """Consecutive thread bits as (lowest, highest)."""
+    runs: list[tuple[int, int]] = []
+    for bit in bits:
+        if runs and bit == runs[-1][1] + 1:
+            runs[-1] = (runs[-1][0], bit)
+        else:
+            runs.append((bit, bit))
+    return runs
+
+
+def over_warps(context: Context, statement: Assign, plan: Reduction, name: str) -> tuple[Node, ...]:
+    """Through shared memory: a slot per warp along the axis and per kept element."""
+    warps = 1 << len(plan.warp_bits)
+    kept = _kept_shape(plan)
+    shared_name = context.shared.scratch_name(id(statement), "partial", f"{name}_partial")
+    state = plan.combination.state
+    size = warps * math.prod(padded(side) for side in kept) * context.needs.size_of(state)
+    comment = "partial results by warp"
+    leading = _warps_text(context, plan, name)
+    array = Shared(shared_name, state, dimensions(context, kept, leading), size, comment)
+    context.shared.scratch(id(statement), "partial", array)
+    before = context.before_write(shared_name)
+    if plan.over_block or plan.over_block_by_rows:
+        helper = "block_reduce" if plan.over_block else "block_reduce_rows"
+        for needed in ("shuffle_xor", "warp_reduce", *(() if plan.over_block else ("combine_warps",))):
+            context.use_helper(needed)
+        context.use_helper(helper, barrier=context.block_barrier())
+        text = f"{helper}<{plan.combination.struct}>({name}, {shared_name});"
+        node = Line(
+            f"{name} = {text}" if plan.over_block else text,
+            "a barrier inside",
+        )
+        context.after_barrier()
+        context.shared.being_read.add(shared_name)
+        return (*before, node)
+    nodes = _exchange(context, plan, statement, name, shared_name)
+    context.shared.being_read.add(shared_name)
+    return (*before, *nodes)
+
+
+def _kept_shape(plan: Reduction) -> tuple[int, ...]:
+    shape = plan.operands[0].type.shape
+    return tuple(side for axis, side in enumerate(shape) if axis not in plan.axes)
+
+
+def _warps_text(context: Context, plan: Reduction, name: str) -> str:
+    """How many warps share the reduced axes, by name."""
+    warps = 1 << len(plan.warp_bits)
+    if len(plan.warp_bits) == plan.source.thread_bits - LANE_BITS:
+        return "NUM_WARPS"
+    text = context.names.once("SHARING_WARPS", ("warps", warps), f"{name.upper()}_SHARING_WARPS")
+    constant = Constant(text, str(warps), "warps that have parts of the same result")
+    if constant not in context.roles.constants:
+        context.roles.constants.append(constant)
+    return text
+
+
+def _exchange(context: Context, plan: Reduction, statement: Assign, name: str, shared: str) -> tuple[Node, ...]:
+    target = statement.targets[0]
+    kept = _kept_shape(plan)
+    warp = number_of(context, plan.warp_bits, plan.source.thread_bits)
+    index = context.names.shared_index("w")
+    kept_sides = [side for side in kept if padded(side) > 1]
+
+    def slot(point: Point) -> str:
+        return place(context, point, kept) if math.prod(kept) > 1 else ""
+
+    def write(point: Point) -> tuple[Node, ...]:
+        return (Line(f"{shared}[{warp}]{slot(point)} = {indexed(context, name, target, point)};"),)
+
+    def read(point: Point) -> tuple[Node, ...]:
+        if len(kept_sides) == 1:
+            context.use_helper("combine_warps")
+            place_text = slot(point)[1:-1]
+            text = f"combine_warps<{plan.combination.struct}>({shared}, {place_text})"
+            return (Line(f"{indexed(context, name, target, point)} = {text};"),)
+        result, other = indexed(context, name, target, point), f"{shared}[{index}]{slot(point)}"
+        struct = plan.combination.struct
+        expression = plan.combination.expression or (lambda left, right: f"{struct}::combine({left}, {right})")
+        header = f"for (int {index} = 1; {index} < {_warps_text(context, plan, name)}; ++{index})"
+        loop = Loop(header, (Line(combine_line(expression, result, Text(other))),), unroll=True)
+        return (Line(f"{result} = {shared}[0]{slot(point)};"), loop)
+
+    writers = Layout((*plan.kept.axes, plan.warp_bits), plan.source.thread_bits)
+    nodes = context.each_register(plan.kept, write)
+    if guard := copies_guard(context, writers):
+        nodes = (Branch(guard, nodes),)
+    barrier = context.barrier("every warp has written its partial results")
+    return (*nodes, *barrier, *context.each_register(plan.kept, read))
+
+
+def combine_line(expression: Callable[[str, str], str], result: str, value: Text) -> str:
+    """The line that combines a value into a result, with C's own shorthand where there is one."""
+    operand = value.within(13)
+    text = expression(result, operand)
+    for operator in ("+", "^", "|", "&"):
+        if text == f"{result} {operator} {operand}":
+            return f"{result} {operator}= {value.text};"
+    return f"{result} = {text};"

@@ -1,0 +1,166 @@
+"""Reductions: each thread over its registers, then what `levels.py` has for warps and the block.
+
+Several tiles that are reduced together are in `states.py`.
+"""
+
+from __future__ import annotations
+
+from ...ir.nodes import Assign, Call, Use
+from ...schedule.accesses.access import inside_test
+from ...schedule.tiles.layout import REGISTER, Layout, drop_axis, padded
+from ..context import Context
+from ..shared.convert import Move, moved
+from ..text.element import indexed
+from ..text.point import Point
+from ..text.spell import Text
+from ..text.unit import Line, Loop, Node
+from .combine_struct import combination_of
+from .levels import combine_line, over_lanes, over_warps
+from .reduction import LANE_BITS, Reduction, source_point
+from .states import reduce_states
+
+LEAST_OF_TWO_CHAINS = 16  # elements of a thread
+
+
+def lower_reduce(context: Context, statement: Assign) -> tuple[Node, ...]:
+    """`targets = reduce(operands)` along one axis or all."""
+    call = statement.value
+    if not isinstance(call, Call):
+        raise TypeError("not a reduction")
+    source = context.schedule.statement_layouts[id(statement)]
+    axis = call.attribute("axis")
+    axes = tuple(range(source.rank)) if axis is None else (axis,)
+    kept = Layout((), source.thread_bits) if axis is None else drop_axis(source, axis)
+    shape = call.args[0].type.shape
+    threads = sorted(bit for a in axes for bit in source.axes[a] if bit != REGISTER)
+    plan = Reduction(
+        operands=call.args,
+        source=source,
+        axes=axes,
+        kept=kept,
+        lane_bits=tuple(bit for bit in threads if bit < LANE_BITS),
+        warp_bits=tuple(bit for bit in threads if bit >= LANE_BITS),
+        combination=combination_of(context, call, any(padded(shape[a]) != shape[a] for a in axes)),
+    )
+    if plan.combination.fields:
+        return reduce_states(context, statement, plan)
+    target = statement.target
+    layout = context.schedule.layouts[target] if target.type.is_tile else None
+    if layout is not None and layout != kept:
+        return _reduce_and_move(context, statement, plan, layout)
+    name = context.names.variable(target)
+    single = all(count == 1 for count in kept.register_shape())
+    declare = () if single and context.declares(statement, target) else context.declare(statement, target, layout)
+    return (
+        *declare,
+        *_reduce_into(context, statement, plan, name, bool(single and context.declares(statement, target))),
+    )
+
+
+def _reduce_and_move(context: Context, statement: Assign, plan: Reduction, layout: Layout) -> tuple[Node, ...]:
+    """A reduction whose result lives in another layout than the one that the reduced tile leaves it in.
+
+    That is so where the result's other neighbours, such as the running sum that it is added to, were settled first.
+    """
+    target = statement.target
+    own = context.temporary(id(statement), f"{target.name}_reduced", target.type)
+    name = context.names.variable(own)
+    move = Move(target, name, plan.kept, layout, context.names.variable(target))
+    return (
+        Line(f"{context.declaration(own, plan.kept)};"),
+        *_reduce_into(context, statement, plan, name, False),
+        *context.declare(statement, target, layout),
+        *moved(context, statement, move, "result", declares=False),
+    )
+
+
+def _reduce_into(context: Context, statement: Assign, plan: Reduction, name: str, declares: bool) -> tuple[Node, ...]:
+    """All levels of a reduction of one tile into the registers `name`."""
+    target = statement.target
+    prefix = f"{plan.combination.state} " if declares else ""
+
+    def one_kept(point: Point) -> tuple[Node, ...]:
+        result = indexed(context, name, target, point)
+        nodes = _over_two_chains(context, statement, plan, point, result, prefix)
+        nodes = nodes or _over_registers(context, plan, point, result, prefix)
+        return over_lanes(context, plan, result, nodes)
+
+    nodes = context.each_register(plan.kept, one_kept)
+    if not plan.warp_bits:
+        return nodes
+    return (*nodes, *over_warps(context, statement, plan, name))
+
+
+def _over_two_chains(
+    context: Context, statement: Assign, plan: Reduction, kept: Point, result: str, prefix: str
+) -> tuple[Node, ...]:
+    """The thread's own part of a long row, every second element apart; () where that is no use.
+
+    Beside a loading warpgroup a scheduler has two or three warps: one chain of dependent operations leaves it idle, and the
+    tensor cores with it.
+    """
+    operand, expression = plan.operands[0], plan.combination.expression
+    looped = [axis for axis in plan.axes if plan.source.registers(axis) > 1]
+    is_array = isinstance(operand, Use) and operand.variable not in context.facts.absorbed | context.facts.index
+    shape = operand.type.shape
+    if not context.schedule.rings.has_producer or not is_array or len(looped) != 1 or expression is None:
+        return ()
+    (axis,) = looped
+    if plan.source.registers(axis) < LEAST_OF_TWO_CHAINS or any(padded(shape[a]) != shape[a] for a in plan.axes):
+        return ()
+    taken, index = {one.text for one in kept.indices}, context.axis_indices(plan.source)[axis]
+    index = f"{index}{index}" if index in taken else index
+    zero = {a: "0" for a in plan.axes}
+
+    def element(place: str) -> Text:
+        return _masked(context, plan, source_point(context, plan, kept, zero | {axis: place}))
+
+    odd = context.names.once(f"{statement.target.name}_odd", ("odd", id(statement)))
+    header = f"for (int {index} = 2; {index} < {context.count(plan.source.axes[axis])}; {index} += 2)"
+    both = (
+        Line(combine_line(expression, result, element(index))),
+        Line(combine_line(expression, odd, element(f"{index} + 1"))),
+    )
+    return (
+        Line(f"{prefix}{result} = {element('0').text};"),
+        Line(f"{plan.combination.state} {odd} = {element('1').text};", "apart, so that two chains are under way"),
+        Loop(header, both, unroll=True),
+        Line(combine_line(expression, result, Text(odd))),
+    )
+
+
+def _over_registers(context: Context, plan: Reduction, kept: Point, result: str, prefix: str) -> tuple[Node, ...]:
+    """The thread's own part: the first element, then the others in a loop."""
+    names = context.axis_indices(plan.source)
+    taken = {index.text for index in kept.indices}
+    names = [name if axis not in plan.axes or name not in taken else f"{name}{name}" for axis, name in enumerate(names)]
+    looped = [axis for axis in plan.axes if plan.source.registers(axis) > 1]
+    zero = {axis: "0" for axis in plan.axes}
+    first = _masked(context, plan, source_point(context, plan, kept, zero))
+    if not looped:
+        return (Line(f"{prefix}{result} = {first.text};"),)
+    expression = plan.combination.expression
+    if expression is None:
+        raise TypeError("a state is combined by its struct")
+    many = len(looped) > 1
+    point = source_point(context, plan, kept, zero | {axis: names[axis] for axis in looped})
+    start = plan.combination.identity if many and plan.combination.identity else first.text
+    value = _masked(context, plan, point)
+    node: Node = Line(combine_line(expression, result, value))
+    for axis in reversed(looped):
+        begin = "0" if many else "1"
+        count = context.count(plan.source.axes[axis])
+        header = f"for (int {names[axis]} = {begin}; {names[axis]} < {count}; ++{names[axis]})"
+        node = Loop(header, (node,), unroll=True)
+    return (Line(f"{prefix}{result} = {start};"), node)
+
+
+def _masked(context: Context, plan: Reduction, point: Point) -> Text:
+    """An element of the operand, or the identity where the coordinate is padding."""
+    value = context.speller.spell(plan.operands[0], point)
+    shape = plan.operands[0].type.shape
+    for axis in plan.axes:
+        if padded(shape[axis]) != shape[axis]:
+            test = context.speller.spell(inside_test(shape, axis), point)
+            value = Text(f"{test.within(4)} ? {value.within(4)} : {plan.combination.identity}", 3)
+    return value

@@ -1,0 +1,53 @@
+"""One reduction: what it reduces, which of its levels are a warp's and which the block's."""
+
+from __future__ import annotations
+
+from ...frozen import frozen
+from ...ir.nodes import Expr
+from ...schedule.tiles.layout import Layout
+from ..context import Context
+from ..text.point import Index, Point, point_of
+from .combine import Combination
+
+LANE_BITS = 5
+
+
+@frozen
+class Reduction:
+    """One reduction: its operands, layouts, and which thread bits of the reduced axes are lanes and warps."""
+
+    operands: tuple[Expr, ...]
+    source: Layout
+    axes: tuple[int, ...]
+    kept: Layout
+    lane_bits: tuple[int, ...]
+    warp_bits: tuple[int, ...]
+    combination: Combination
+
+    @property
+    def over_block(self) -> bool:
+        """Whether every thread of the block, and nothing else, is reduced: the helper `block_reduce` does that."""
+        return self._every_thread and not any(self.kept.axes)
+
+    @property
+    def over_block_by_rows(self) -> bool:
+        """The same where each thread keeps an array of elements: the helper `block_reduce_rows`."""
+        return self._every_thread and len(self.kept.array_axes()) == 1
+
+    @property
+    def _every_thread(self) -> bool:
+        every_bit = len(self.lane_bits) + len(self.warp_bits) == self.source.thread_bits
+        return every_bit and bool(self.warp_bits)
+
+
+def source_point(context: Context, plan: Reduction, kept: Point, indices: dict[int, str]) -> Point:
+    """The element of the source at a kept element and at given registers along the reduced axes."""
+    chosen: list[Index] = []
+    position = 0
+    for axis in range(plan.source.rank):
+        if axis in plan.axes:
+            chosen.append(Index(indices[axis]))
+        else:
+            chosen.append(kept.indices[position])
+            position += 1
+    return point_of(plan.source, tuple(chosen))

@@ -1,0 +1,103 @@
+"""Reductions of several tiles together, such as a value and its index: they travel as one state with several fields."""
+
+from __future__ import annotations
+
+from ...ir.nodes import Assign, Combine, Variable
+from ...schedule.accesses.access import inside_test
+from ...schedule.tiles.layout import padded
+from ..context import Context
+from ..shared.convert import Move, moved
+from ..text.element import indexed
+from ..text.point import Point
+from ..text.unit import Branch, Line, Loop, Node
+from .combine_struct import in_braces
+from .levels import over_lanes, over_warps
+from .reduction import Reduction, source_point
+
+
+def reduce_states(context: Context, statement: Assign, plan: Reduction) -> tuple[Node, ...]:
+    """The same levels for several tiles that are combined together: one state per kept element."""
+    combine: Combine = statement.value.attribute("combine")  # type: ignore[attr-defined]
+    purpose = combine.name if combine.parts else f"{statement.targets[0].name}_state"
+    state = context.temporary(id(statement), purpose, statement.targets[0].type)
+    name = context.names.variable(state)
+    layout = plan.kept if plan.kept.rank else None
+    single = layout is None or not layout.array_axes()
+    nodes: list[Node] = [] if single else [Line(f"{plan.combination.state} {name}{context.dimensions(layout)};")]
+
+    def fields(point: Point) -> str:
+        texts = [context.speller.text(operand, point) for operand in plan.operands]
+        values = [in_braces(text, one.type.dtype.cuda) for text, one in zip(texts, plan.operands, strict=True)]
+        if len(plan.combination.fields) > len(values):
+            shape = plan.operands[0].type.shape
+            tests = [
+                context.speller.text(inside_test(shape, axis), point)
+                for axis in plan.axes
+                if padded(shape[axis]) != shape[axis]
+            ]
+            values.append(" && ".join(tests))
+        return f"{{{', '.join(values)}}}"
+
+    def one_kept(point: Point) -> tuple[Node, ...]:
+        result = indexed(context, name, state, point)
+        declared = f"{plan.combination.state} " if single else ""
+        own = _states_over_registers(context, plan, point, result, fields, declared)
+        return over_lanes(context, plan, result, own)
+
+    nodes += context.each_register(plan.kept, one_kept)
+    if plan.warp_bits:
+        nodes += over_warps(context, statement, plan, name)
+    for number, target in enumerate(statement.targets):
+        if target not in context.facts.unused:
+            nodes += _unpack(context, statement, plan, target, name, plan.combination.fields[number][1])
+    return tuple(nodes)
+
+
+def _states_over_registers(
+    context: Context, plan: Reduction, kept: Point, result: str, fields: object, declared: str
+) -> tuple[Node, ...]:
+    names = context.axis_indices(plan.source)
+    looped = [axis for axis in plan.axes if plan.source.registers(axis) > 1]
+    zero = {axis: "0" for axis in plan.axes}
+    first = Line(f"{declared}{result} = {fields(source_point(context, plan, kept, zero))};")  # type: ignore[operator]
+    if not looped:
+        return (first,)
+    point = source_point(context, plan, kept, zero | {a: names[a] for a in looped})
+    struct = plan.combination.struct
+    node: Node = Line(f"{result} = {struct}::combine({result}, {fields(point)});")  # type: ignore[operator]
+    if len(looped) > 1:  # the very first element is the start
+        node = Branch(" || ".join(f"{names[axis]} > 0" for axis in looped), (node,))
+    for axis in reversed(looped):
+        count = context.count(plan.source.axes[axis])
+        begin = "1" if len(looped) == 1 else "0"
+        node = Loop(f"for (int {names[axis]} = {begin}; {names[axis]} < {count}; ++{names[axis]})", (node,), True)
+    return (first, node)
+
+
+def _unpack(
+    context: Context, statement: Assign, plan: Reduction, target: Variable, state: str, field: str
+) -> tuple[Node, ...]:
+    name = context.names.variable(target)
+    layout = context.schedule.layouts[target] if target.type.is_tile else None
+
+    def one(point: Point) -> tuple[Node, ...]:
+        left, right = indexed(context, name, target, point), indexed(context, state, target, point)
+        return (Line(f"{left} = {right}.{field};"),)
+
+    if layout is None:
+        return context.bind_scalar(statement, target, f"{state}.{field}")
+    if layout == plan.kept:
+        declare, values = context.declare(statement, target, layout), context.each_register(plan.kept, one)
+        if declare and layout.register_shape() == (1,) * layout.rank:
+            once = "const " if context.facts.assignments[target] == 1 else ""
+            return (Line(f"{once}{context.declaration(target, layout)} = {state}.{field};"),)
+        return (*declare, *values)
+    own = context.temporary(id(statement), f"{target.name}_reduced", target.type)
+    name = context.names.variable(own)
+    move = Move(target, name, plan.kept, layout, context.names.variable(target))
+    return (
+        Line(f"{context.declaration(own, plan.kept)};"),
+        *context.each_register(plan.kept, one),
+        *context.declare(statement, target, layout),
+        *moved(context, statement, move, f"result_{field}", declares=False),
+    )

@@ -1,0 +1,1 @@
+"""Shared memory: which arrays lie there, and the ways of a tile from one layout to another."""

@@ -1,0 +1,46 @@
+"""Shared arrays in the shape of tiles: their dimensions, and the place of an element, as text."""
+
+from __future__ import annotations
+
+from ...ir.types import Dim
+from ...schedule.tiles.layout import Layout, padded
+from ..context import Context
+from ..text.point import Index, Point, coordinate, point_of
+from ..text.unit import Constant
+
+
+def dimensions(context: Context, shape: tuple[int, ...], leading: str = "") -> str:
+    """The dimensions of an array with one slot per element, sides of 1 left out: "[BLOCK_M][BLOCK_N]"."""
+    sides = [side_text(context, side) for side in shape if padded(side) > 1]
+    return "".join(f"[{side}]" for side in filter(None, (leading, *sides))) or "[1]"
+
+
+def side_text(context: Context, side: int) -> str:
+    """A side, padded to a power of two, by the name that the user gave it where it has one."""
+    symbol = side.symbol if isinstance(side, Dim) else None
+    if symbol and padded(side) == side:
+        return symbol
+    number = padded(side)
+    if number <= 32:
+        return str(number)
+    name = context.names.once(f"PADDED_{symbol}" if symbol and symbol.isidentifier() else "TILE_SIDE", ("side", number))
+    constant = Constant(name, str(number), f"a side of {int(side)}, padded" if number != side else "a side of a tile")
+    if constant not in context.roles.constants:
+        context.roles.constants.append(constant)
+    return name
+
+
+def place(context: Context, point: Point, shape: tuple[int, ...]) -> str:
+    """The subscripts of an element in such an array."""
+    subscripts = []
+    for axis, side in enumerate(shape):
+        if padded(side) > 1:
+            one = Point(point.layout, point.indices, (point.axes[axis],))
+            subscripts.append(f"[{coordinate(one, 0, context.roles)}]")
+    return "".join(subscripts) or "[0]"
+
+
+def number_of(context: Context, bits: tuple[int, ...], thread_bits: int) -> str:
+    """The number that some bits of the thread's index spell, as text."""
+    layout = Layout((bits,), thread_bits)
+    return coordinate(point_of(layout, (Index("0"),)), 0, context.roles)

@@ -1,0 +1,205 @@
+"""Moves a tile from one layout to another: by shuffles within warps, or through shared memory."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from ...frozen import frozen
+from ...ir.nodes import Statement, Variable
+from ...schedule.tiles.exchange import LANE_BITS, Swizzle, exchange_swizzle, lane_swaps, shuffles
+from ...schedule.tiles.layout import REGISTER, Layout, padded
+from ..accesses.conditions import copies_guard
+from ..context import Context
+from ..text.element import indexed
+from ..text.point import KNOWN, Point, PointBit, coordinate, register_index
+from ..text.unit import Branch, Comment, Line, Loop, Node, Shared
+from .arrays import dimensions
+
+WORD_BYTES = 4  # of a shuffle
+
+
+@frozen
+class Move:
+    """A tile on its way from the registers `source`, in the layout `held`, to the registers `name`, in `wanted`.
+
+    `variable` has its type and its name in comments.
+    """
+
+    variable: Variable
+    source: str
+    held: Layout
+    wanted: Layout
+    name: str
+
+
+def lower_conversions(
+    context: Context, statement: Statement
+) -> tuple[tuple[Node, ...], dict[tuple[Variable, Layout], str]]:
+    """The text that brings tiles into the layouts that a statement needs, and the names it gives them."""
+    nodes: list[Node] = []
+    names: dict[tuple[Variable, Layout], str] = {}
+    for number, conversion in enumerate(context.schedule.conversions.get(id(statement), ())):
+        variable = conversion.variable
+        if (variable, conversion.layout) in context.moved:
+            names[variable, conversion.layout] = context.moved[variable, conversion.layout]
+            continue
+        again = sum(variable is other for other, _ in names)
+        copy = context.temporary(id(statement), f"{variable.name}_moved{'_again' * again}", variable.type)
+        name = context.names.variable(copy)
+        names[variable, conversion.layout] = name
+        move = Move(
+            variable, context.names.variable(variable), context.schedule.layouts[variable], conversion.layout, name
+        )
+        nodes += moved(context, statement, move, f"convert{number}", declares=True)
+    context.moved = {**context.moved, **names}
+    return tuple(nodes), names
+
+
+def conversions_before(
+    context: Context, loads: Sequence[Statement]
+) -> tuple[tuple[Node, ...], dict[tuple[Variable, Layout], str]]:
+    """The same for loads that a loop starts ahead: the tiles are brought once, before the loop."""
+    needed = [lower_conversions(context, load) for load in loads]
+    names = {key: name for _, found in needed for key, name in found.items()}
+    return tuple(node for nodes, _ in needed for node in nodes), names
+
+
+def moved(context: Context, statement: Statement, move: Move, purpose: str, declares: bool) -> list[Node]:
+    """The text of a move; `purpose` tells the moves of one statement apart, `declares` is whether the result is new."""
+    if shuffles(move.held, move.wanted) and _can_be_shuffled(context, move.variable):
+        return _shuffle(context, move, declares)
+    if _can_be_shuffled(context, move.variable) and (swaps := _swaps_of_runs(move)):
+        return _swap(context, move, swaps, declares)
+    return _exchange(context, statement, move, purpose, declares)
+
+
+def _can_be_shuffled(context: Context, variable: Variable) -> bool:
+    """Whether CUDA has shuffles of the elements, and they are in registers."""
+    numbers = not variable.type.is_pointer and not variable.type.dtype.is_fp8()
+    return numbers and variable not in context.schedule.in_shared
+
+
+# ------------------------------------------------------------------------------------------------------- shuffles
+
+
+def _shuffle(context: Context, move: Move, declares: bool) -> list[Node]:
+    variable, held, wanted = move.variable, move.held, move.wanted
+
+    def one(point: Point) -> tuple[Node, ...]:
+        registers = tuple(
+            tuple(bit for bit, before in zip(bits, axis, strict=True) if before == REGISTER)
+            for bits, axis in zip(point.axes, held.axes, strict=True)
+        )
+        kept = Point(point.layout, point.indices, registers)
+        index = "".join(f"[{register_index(kept, axis)}]" for axis in held.array_axes())
+        target = f"const {declaration}" if at_once else indexed(context, move.name, variable, point)
+        return (
+            Line(f"{target} = __shfl_sync(ALL_LANES, {move.source}{index}, {_source_lane(context, point, held)});"),
+        )
+
+    declaration = context.declaration(variable, wanted, move.name)
+    at_once = declares and math.prod(wanted.register_shape()) == 1
+    return [
+        Comment(f"{variable.name} moves within each warp to the lanes that use it below."),
+        *([Line(f"{declaration};")] if declares and not at_once else []),
+        *context.each_register(wanted, one),
+    ]
+
+
+def _swaps_of_runs(move: Move) -> tuple[tuple[int, int, int], ...]:
+    """Exchanges between lanes of the registers of a row, words at a time, that make the move; none if others are needed."""
+    swaps = lane_swaps(move.held, move.wanted)
+    arrays = [layout.array_axes() for layout in (move.held, move.wanted)]
+    item = move.variable.type.dtype.itemsize
+    rows = all(axis == arrays[0][-1] and item << place >= WORD_BYTES for axis, _, place in swaps)
+    return swaps if arrays[0] == arrays[1] and item <= WORD_BYTES and rows else ()
+
+
+def _swap(context: Context, move: Move, swaps: tuple[tuple[int, int, int], ...], declares: bool) -> list[Node]:
+    helper, lane = context.use_helper("swap_with_lane"), context.lane()
+    outer, names = move.wanted.array_axes()[:-1], context.axis_indices(move.wanted)
+    index = "".join(f"[{names[axis]}]" for axis in outer)
+    nodes: tuple[Node, ...] = tuple(
+        Line(f"{helper}<{1 << place}, {1 << bit}>({move.name}{index}, {source}{index}, {lane});")
+        for source, (_, bit, place) in zip((move.source, *[move.name] * len(swaps)), swaps, strict=False)
+    )
+    for axis in reversed(outer):
+        count, name = context.count(move.wanted.axes[axis]), names[axis]
+        nodes = (Loop(f"for (int {name} = 0; {name} < {count}; ++{name})", nodes, unroll=True),)
+    return [
+        Comment(f"{move.variable.name} moves between neighbouring lanes, so that each has a longer run of it."),
+        *([Line(f"{context.declaration(move.variable, move.wanted, move.name)};")] if declares else []),
+        *nodes,
+    ]
+
+
+def _source_lane(context: Context, point: Point, held: Layout) -> str:
+    """The lane that holds the element at a point of the wanted layout."""
+    bits: list[PointBit] = [(KNOWN, 0)] * LANE_BITS
+    for axis, sources in enumerate(held.axes):
+        for bit, source in enumerate(sources):
+            if 0 <= source < LANE_BITS:
+                bits[source] = point.axes[axis][bit]
+    return coordinate(Point(point.layout, point.indices, (tuple(bits),)), 0, context.roles)
+
+
+# -------------------------------------------------------------------------------------------------- shared memory
+
+
+def _exchange(context: Context, statement: Statement, move: Move, purpose: str, declares: bool) -> list[Node]:
+    variable, held, wanted = move.variable, move.held, move.wanted
+    shape = variable.type.shape
+    shared = context.shared.scratch_name(id(statement), purpose, f"{variable.name}_shared")
+    itemsize = 8 if variable.type.is_pointer else variable.type.dtype.itemsize
+    size = math.prod(padded(side) for side in shape) * itemsize
+    swizzle = exchange_swizzle(held, wanted, itemsize)
+    comment = f"{variable.name} on its way to other threads"
+    array = Shared(shared, context.element_ctype(variable), dimensions(context, shape), size, comment)
+    context.shared.scratch(id(statement), purpose, array)
+
+    def write(point: Point) -> tuple[Node, ...]:
+        value = indexed(context, move.source, variable, point)
+        return (Line(f"{shared}{_place(context, point, shape, swizzle)} = {value};"),)
+
+    def read(point: Point) -> tuple[Node, ...]:
+        place = _place(context, point, shape, swizzle)
+        return (Line(f"{indexed(context, move.name, variable, point)} = {shared}{place};"),)
+
+    writes = context.each_register(held, write)
+    if guard := copies_guard(context, held):
+        writes = (Branch(guard, writes),)
+    said = f"{variable.name} moves through shared memory to the threads that use it below"
+    said += "; the exclusive or spreads a warp's accesses over the banks." if swizzle.pairs else "."
+    nodes: list[Node] = [
+        Comment(said),
+        *context.before_write(shared),
+        *writes,
+        *context.barrier(f"all of {variable.name} is in shared memory"),
+        *([Line(f"{context.declaration(variable, wanted, move.name)};")] if declares else []),
+        *context.each_register(wanted, read),
+    ]
+    context.shared.being_read.add(shared)
+    return nodes
+
+
+def _place(context: Context, point: Point, shape: tuple[int, ...], swizzle: Swizzle) -> str:
+    """The subscripts of an element's place."""
+    subscripts = []
+    for axis, side in enumerate(shape):
+        if padded(side) == 1:
+            continue
+        texts = [_text(context, point, point.axes[axis])]
+        for term in swizzle.terms(axis):
+            bits = tuple(
+                point.axes[term[bit][0]][term[bit][1]] if bit in term else (KNOWN, 0) for bit in range(max(term) + 1)
+            )
+            texts.append(_text(context, point, bits))
+        texts = [text for text in texts if text != "0"]
+        several = len(texts) > 1
+        subscripts.append(" ^ ".join(f"({text})" if several and " + " in text else text for text in texts) or "0")
+    return "".join(f"[{text}]" for text in subscripts) or "[0]"
+
+
+def _text(context: Context, point: Point, bits: tuple[PointBit, ...]) -> str:
+    return coordinate(Point(point.layout, point.indices, (bits,)), 0, context.roles)

@@ -1,0 +1,73 @@
+"""The arrays in shared memory that a lowering has asked for, and which of them may still be read.
+
+Arrays that only one statement or one loop needs may share their memory with those of others (`plan.py`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ...ir.nodes import Variable
+from ..text.names import Names
+from ..text.unit import Shared
+
+# Areas of shared memory, whose arrays take turns.
+STATEMENTS, LOOPS, PARTS, STORES = "statements", "loops", "parts", "stores"
+
+
+class SharedMemory:
+    """See the module docstring. One per kernel."""
+
+    def __init__(self, names: Names) -> None:
+        """No arrays yet; `names` gives them theirs."""
+        self.arrays: dict[tuple[int, str], Shared] = {}  # by (statement's `id` or tile's key, purpose)
+        self.being_read: set[str] = set()  # arrays that some thread may still be reading
+        self.barriers = 0  # that have been written so far
+        self.in_functions = False  # whether functions within the kernel use arrays
+        self.in_turns = False  # whether arrays that only one statement or one loop needs share their memory
+        self.turns_of: dict[int, tuple[str, int]] = {}  # of staged tiles that do, by key: (area, what needs them)
+        self._turns: dict[str, tuple[str, int]] = {}  # the same of all arrays that do, by name
+        self._names = names
+
+    def scratch(self, owner: int, purpose: str, shared: Shared) -> Shared:
+        """A shared array for one purpose of a statement or of a tile (by its key), however often that is lowered."""
+        if shared.name in self._turns and (owner, purpose) not in self.arrays:
+            area, place = self._turns[shared.name]
+            mates = [one.turn for one in self.arrays.values() if self._turns.get(one.name) == (area, place)]
+            turn = mates[0] if mates else self._names.fresh(f"for_{shared.name.removesuffix('_shared')}")
+            shared = replace(shared, turn=turn, area=area)
+        return self.arrays.setdefault((owner, purpose), shared)
+
+    def scratch_name(
+        self, statement: int, purpose: str, *choices: str, lasting: bool = False, area: str = STATEMENTS
+    ) -> str:
+        """The name of an array of a statement; one that is `lasting` is still in use when its statement is over.
+
+        Of an `area` that is not that of all statements, what writes the arrays knows when their memory is free.
+        """
+        if (statement, purpose) in self.arrays:
+            return self.arrays[statement, purpose].name
+        name = self._names.fresh(*choices)
+        if self.in_turns and not lasting:
+            self._turns[name] = (area, statement)
+        return name
+
+    def tile_name(self, variable: Variable) -> str:
+        """The name of the shared array of a staged tile."""
+        name = self._names.variable(variable)
+        if variable.key in self.turns_of:
+            self._turns[name] = self.turns_of[variable.key]
+        return name
+
+    def takes_turns(self, name: str) -> bool:
+        """Whether an array may share its memory with others."""
+        return name in self._turns
+
+    def why_not_yet(self, name: str) -> str:
+        """Why writing an array must wait until everyone has read what its memory holds; "" where nobody reads that."""
+        if name in self.being_read:
+            return f"everyone has read {name} before it is written again"
+        area, own = self._turns.get(name, ("", 0))
+        places = {read: self._turns[read] for read in self.being_read if read in self._turns}
+        others = [read for read, (other, place) in places.items() if other == area and place != own]
+        return f"everyone has read {min(others)}, whose memory {name} takes" if others else ""

@@ -1,0 +1,67 @@
+"""Where a `for` loop starts, ends and how far it steps, as text.
+
+As in Python, bounds are taken once: what the body changes of them is kept in front of the loop.
+"""
+
+from __future__ import annotations
+
+from ...frozen import frozen
+from ...ir.nodes import For, Literal, Statement, Variable
+from ...ir.walk import assigned_variables, bodies, statements, used_variables
+from ..context import Context, ctype
+from ..text.spell import Text, assigned
+from ..text.unit import Line, Node
+
+
+@frozen
+class Bounds:
+    """The three bounds of a loop."""
+
+    start: Text
+    stop: Text
+    step: Text
+
+    def operands(self) -> tuple[str, str, str]:
+        """The bounds as operands: the start of a sum, the stop of a comparison, the step of a product."""
+        step = self.step.within(13 if self.step.operator == "*" else 14, "*")
+        return self.start.within(12, "+"), self.stop.within(11, "<"), step
+
+
+def loop_stop(context: Context, statement: For) -> str:
+    """The name for where a loop ends."""
+    return context.names.once(f"{context.names.variable(statement.variable)}_stop", ("stop", statement.variable))
+
+
+def find_bounds(context: Context, statement: For) -> tuple[list[Node], Bounds]:
+    """Start, stop and step of a loop, and the lines in front of it that keep those which the loop would change."""
+    nodes: list[Node] = []
+    changed, variable = _assigned_in(statement), statement.variable
+    texts = []
+    for word, bound in (("start", statement.start), ("stop", statement.stop), ("step", statement.step)):
+        text = context.speller.spell(bound)
+        if changed.intersection(used_variables(bound)):
+            name = context.names.variable(context.temporary(id(statement), f"{variable.name}_{word}", variable.type))
+            nodes.append(
+                Line(f"const {ctype(variable.type)} {name} = {text.text};", "the loop's bounds are taken once")
+            )
+            text = Text(name)
+        texts.append(text)
+    return nodes, Bounds(*texts)
+
+
+def for_header(statement: For, counter: str, bounds: Bounds) -> str:
+    """The head of a loop that counts in `counter`."""
+    start, stop, step = bounds.start.text, bounds.stop.within(11), bounds.step.text
+    kind = ctype(statement.variable.type)
+    compare = ">" if statement.descending else "<"
+    if isinstance(statement.step, Literal) and abs(int(statement.step.value)) == 1:
+        advance = f"--{counter}" if statement.descending else f"++{counter}"
+    elif isinstance(statement.step, Literal) and int(statement.step.value) < 0:
+        advance = f"{counter} -= {-int(statement.step.value)}"
+    else:
+        advance = f"{counter} += {assigned(step)}"
+    return f"for ({kind} {counter} = {assigned(start)}; {counter} {compare} {stop}; {advance})"
+
+
+def _assigned_in(statement: Statement) -> set[Variable]:
+    return {v for block in bodies(statement) for inner in statements(block) for v in assigned_variables(inner)}

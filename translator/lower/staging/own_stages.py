@@ -1,0 +1,282 @@
+"""Loads that every thread makes ahead for itself: asynchronous copies to places that no other thread touches.
+
+A place holds one access of one thread, those of neighbouring threads lie side by side: no two lanes meet in a bank, and
+neither the copies nor the reads need a barrier. `schedule/staging/own_stages.py` decides which loads these are, and
+`schedule/staging/warp_copies.py` where a lane copies for another one of its warp. What all threads copy for one another
+(`schedule/staging/block_copies.py`) goes the same way, in loops that have a barrier in every iteration.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from ...frozen import frozen
+from ...ir.nodes import Assign, Call, For, Literal, Statement
+from ...schedule.accesses.access import COPY_BYTES
+from ...schedule.staging.ring_plan import Ring
+from ...schedule.staging.rings import top_statements
+from ...schedule.tiles.exchange import LANE_BITS
+from ..accesses.conditions import copies_guard, scalar_test, uniform_test, valid_count
+from ..accesses.memory_order import note_load
+from ..accesses.vectors import (
+    access_of,
+    copy_helper,
+    load_operands,
+    vectors,
+    width_name,
+)
+from ..context import Context, ctype
+from ..products.operand import shared_array
+from ..shared.convert import conversions_before
+from ..text.point import Point
+from ..text.tags import tag
+from ..text.unit import Branch, Comment, Line, Loop, Node, Shared
+from .copies import tile_comment
+from .own_places import place_in_tile, place_of_own, place_of_scalar, places_of_all, slot_filled
+from .read_ahead import read_ahead, read_values
+
+AHEAD = "its copies, made ahead"  # what is said of a load's line where the other part of its code stands
+Body = Callable[[tuple[Statement, ...]], tuple[Node, ...]]
+
+
+def stage_word(context: Context, ring: Ring) -> str:
+    """What the stage is called that a loop is at: a loop within another's body reads the tiles of both.
+
+    It is first asked for at the beginning of the loop, in each role.
+    """
+    key = context.role.name, ring.loop
+    if key not in context.stages.words:
+        inner = context.stages.rings_around > 0
+        context.stages.words[key] = context.names.once("inner_stage", ("stage", ring.loop)) if inner else "stage"
+    return context.stages.words[key]
+
+
+def lower_body(context: Context, statement: For, body: Body) -> tuple[Node, ...]:
+    """The body of a loop with stages."""
+    context.stages.rings_around += 1
+    nodes = body(statement.body)
+    context.stages.rings_around -= 1
+    return nodes
+
+
+def own_of(context: Context, statement: For, ring: Ring) -> list[Assign]:
+    """The loads of a loop that threads make ahead for themselves: those that `cp.async` can take."""
+    loads = [s for s in top_statements(statement.body) if isinstance(s, Assign) and s.targets[0] in ring.own]
+    loads = [s for s in loads if isinstance(s.value, Call) and s.value.op == "load"]
+    return [s for s in loads if s.target in context.schedule.block_copies or _copied_whole(context, s)]
+
+
+def _copied_whole(context: Context, load: Assign) -> bool:
+    """Whether `cp.async` can make the copies of what a thread holds of a load."""
+    return _width(context, load) * load.target.type.dtype.itemsize in COPY_BYTES
+
+
+def _width(context: Context, load: Assign) -> int:
+    """Elements of one access."""
+    return access_of(context, load).width if load.target.type.is_tile else 1
+
+
+def declare_own(context: Context, load: Assign, ring: Ring, stages: str) -> None:
+    """Asks for the places of a load's elements, and has the load read them there."""
+    target = load.target
+    name = context.names.once(f"{target.name}_ahead", ("ahead", target))
+    context.stages.own[target] = f"{name}[{stage_word(context, ring)}]" if ring.stages > 1 else name
+    if target in context.schedule.block_copies:
+        tile = context.schedule.block_copies[target].tile
+        shared_array(context, target.key, "own", name, target, tile, f"{target.name} on its way, {tile_comment(tile)}")
+        return
+    counts, elements = _counts(context, load) if target.type.is_tile else ((), 1)
+    copy = context.schedule.warp_copies.get(target)
+    threads = context.schedule.num_threads >> (LANE_BITS - copy.lane_bits if copy else 0)
+    sides = " * ".join([*counts, places_of_all(context, target)])
+    size = elements * threads * target.type.dtype.itemsize * ring.stages
+    comment = f"{target.name} on its way, each {'warp' if copy else 'thread'}'s own"
+    outer = f"[{stages}]" if ring.stages > 1 else ""
+    context.shared.arrays.setdefault(
+        (target.key, "own"), Shared(name, ctype(target.type), f"{outer}[{sides}]", size, comment)
+    )
+
+
+def _counts(context: Context, load: Assign) -> tuple[tuple[str, ...], int]:
+    """How many elements of a tile a thread loads: along each axis, as text, and together."""
+    layout, repeats = context.schedule.layouts[load.target], dict(access_of(context, load).repeats)
+    counts = (
+        f"({context.count(layout.axes[axis])} / {repeats[axis]})"
+        if axis in repeats
+        else context.count(layout.axes[axis])
+        for axis in layout.array_axes()
+    )
+    return tuple(counts), math.prod(layout.register_shape()) // math.prod(repeats.values())
+
+
+def _scalar_copy(context: Context, load: Assign) -> tuple[Node, ...]:
+    """This thread's copy of a scalar."""
+    pointer, mask, _ = load_operands(load.value)  # type: ignore[arg-type]
+    note_load(context, pointer, None)
+    size = load.target.type.dtype.itemsize
+    helper = copy_helper(context, load, size)
+    test = scalar_test(context, mask)
+    valid = f"{test.within(4)} ? {size} : 0" if test is not None else str(size)
+    return (Line(f"{helper}(&{place_of_scalar(context, load.target)}, {context.speller.text(pointer)}, {valid});"),)
+
+
+def own_copies(context: Context, load: Assign) -> tuple[Node, ...]:
+    """This thread's copies of a tile or a scalar to `stage`: of what it will hold, or another lane of its warp."""
+    target = load.target
+    if not target.type.is_tile:
+        return _scalar_copy(context, load)
+    copy, by_all = context.schedule.warp_copies.get(target), context.schedule.block_copies.get(target)
+    layout = by_all.layout if by_all else copy.layout if copy else context.schedule.layouts[target]
+    access, slot = access_of(context, load, layout), slot_filled(context, target)
+    pointer, _, _ = load_operands(load.value)  # type: ignore[arg-type]
+    note_load(context, pointer, layout)
+    size = access.width * target.type.dtype.itemsize
+    helper = copy_helper(context, load, size)
+
+    def one(point: Point) -> tuple[Node, ...]:
+        test, count = uniform_test(context, access, point), valid_count(context, access, point)
+        valid = str(size)
+        if count is not None:
+            context.use_helper("valid_bytes")
+            valid = f"valid_bytes<{target.type.dtype.itemsize}, {width_name(context, layout, access)}>({count.text})"
+        if test is not None:
+            valid = f"{test.within(4)} ? {valid} : 0"
+        source = context.speller.text(pointer, point)
+        naming: tuple[Node, ...] = ()
+        if by_all:
+            naming, place = place_in_tile(context, target, point, access.width)
+        else:
+            place = place_of_own(context, load, point, slot)
+        return (*naming, Line(f"{helper}(&{place}, {source}, {valid});"))
+
+    nodes = vectors(context, layout, access, one)
+    if by_all and (guard := copies_guard(context, layout)):
+        return (Branch(guard, nodes, comment="the other threads would copy the same"),)
+    if copy is None or copy.lane_bits == LANE_BITS:
+        return nodes
+    return (Branch(f"{context.lane()} < {1 << copy.lane_bits}", nodes, comment="the other lanes want the same"),)
+
+
+@frozen
+class OwnCopies:
+    """The text of what threads load ahead for themselves in a loop.
+
+    Attributes:
+      functions: the function that starts the copies of an iteration, before the loop.
+      first: the copies of the first iterations.
+      arrival: the wait at the top of an iteration.
+    """
+
+    functions: tuple[Node, ...] = ()
+    first: tuple[Node, ...] = ()
+    arrival: tuple[Node, ...] = ()
+
+
+def copies_ahead(
+    context: Context,
+    statement: For,
+    ring: Ring,
+    bounds: tuple[str, str, str],
+    stages: str,
+    position: str = "",
+) -> OwnCopies:
+    """The copies of a loop whose threads, having read their elements of an iteration, start those of a later one.
+
+    `bounds` are start, stop and step of the loop, `stages` the constant that counts the ring's stages ("" for a single one),
+    and `position` is the count of stages with which the loop begins, where that is not 0.
+    """
+    loads = own_of(context, statement, ring)
+    if not loads:
+        return OwnCopies()
+    once, loop = context.names.once, ring.loop
+    _, stop, step = bounds
+    name, several = context.names.variable(loop), bool(stages)
+    ahead, load_tiles = once("ahead", ("ahead", loop)), once("load_tiles", ("load", loop))
+    for helper in ("cp_async_commit", "cp_async_wait"):
+        context.use_helper(helper)
+    copies: list[Node] = []
+    reading = read_ahead(context, statement, ring, loads, bounds)
+    values = read_values(context, statement, ring, loads, bounds)
+    prepare, names = conversions_before(context, loads)
+    for load in loads:
+        declare_own(context, load, ring, stages)
+        with context.conversions(names):
+            copies += [*tag(load.origin, AHEAD, bool(copies), again=True), *own_copies(context, load)]
+    copies += reading.behind_copies(name)
+    kind, compare = ctype(statement.variable.type), ">" if statement.descending else "<"
+    word = stage_word(context, ring)
+    parameters, stage = f"{kind} {name}{f', int {word}' if several else ''}", f", {word}" if several else ""
+    functions = [
+        *prepare,
+        *reading.before,
+        *values.before,
+        Comment(f"Starts the loads of iteration {name}{' into a stage' if several else ''}."),
+        Loop(f"const auto {load_tiles} = [&]({parameters})", tuple(copies), closing="};"),
+    ]
+    many = _product(stages or "1", step, statement)
+    more = (
+        Line(f"const {kind} {ahead} = {name} + {many};"),
+        Branch(f"{ahead} {compare} {stop}", (Line(f"{load_tiles}({ahead}{stage});"),)),
+        Line("cp_async_commit();", "possibly of nothing: one group per iteration"),
+    )
+    for_others = any(load.target in context.schedule.warp_copies for load in loads)
+    free = (Line("__syncwarp();", "every lane has read what is overwritten next"),) if for_others else ()
+    context.stages.after_load[id(loads[-1])] = (*free, *more)
+    arrival = [
+        Line(f"cp_async_wait<{f'{stages} - 1' if several else '0'}>();", "what this thread has copied has arrived"),
+        *((Line("__syncwarp();", "and what other lanes have copied for it"),) if for_others else ()),
+    ]
+    first = _first_copies(statement, bounds, ahead, load_tiles, stages, position)
+    return OwnCopies(tuple(functions), (*reading.at_first(), *values.at_first(), *first), tuple(arrival))
+
+
+def lower_own_loop(
+    context: Context, statement: For, ring: Ring, bounds: tuple[str, str, str], header: str, body: Body
+) -> tuple[Node, ...]:
+    """A loop in which threads load for themselves alone."""
+    if not own_of(context, statement, ring):
+        return (Loop(header, body(statement.body)),)
+    loop, several = ring.loop, ring.stages > 1
+    stages = ""
+    if several:
+        stages = context.constant("NUM_STAGES", ring.stages, "tiles in shared memory at once", topic="stages")
+    name = context.names.variable(loop)
+    used = context.names.once("used", ("position", loop, "")) if several and ring.counted else ""
+    copies = copies_ahead(context, statement, ring, bounds, stages)
+    trip = [
+        *copies.arrival,
+        *((Line(f"const int {stage_word(context, ring)} = {used or name} % {stages};"),) if several else ()),
+        *lower_body(context, statement, body),
+        *((Line(f"++{used};"),) if used else ()),
+    ]
+    count = (Line(f"int {used} = 0;", "stages so far"),) if used else ()
+    return (*copies.functions, *copies.first, *count, Loop(header, tuple(trip)))
+
+
+def _first_copies(
+    statement: For, bounds: tuple[str, str, str], ahead: str, load_tiles: str, stages: str, position: str
+) -> tuple[Node, ...]:
+    """The copies of the first iterations, as many as there are stages."""
+    start, stop, step = bounds
+    commit, compare = Line("cp_async_commit();"), ">" if statement.descending else "<"
+    if not stages:
+        return (Branch(f"{start} {compare} {stop}", (Line(f"{load_tiles}({start});"),)), commit)
+    count = "trip" if position else "stage"
+    offset = _product(count, step, statement)
+    naming, iteration = named_iteration(statement, ahead, f"{start} + {offset}" if start != "0" else offset)
+    stage = f"({position} + {count}) % {stages}" if position else count
+    some = Branch(f"{iteration} {compare} {stop}", (Line(f"{load_tiles}({iteration}, {stage});"),))
+    return (Loop(f"for (int {count} = 0; {count} < {stages}; ++{count})", (*naming, some, commit)),)
+
+
+def named_iteration(loop: For, name: str, text: str) -> tuple[tuple[Line, ...], str]:
+    """Gives an iteration a name where it is a sum: (the line that does so, the name)."""
+    return ((Line(f"const {ctype(loop.variable.type)} {name} = {text};"),), name) if " + " in text else ((), text)
+
+
+def _product(count: str, step: str, statement: For) -> str:
+    """So many steps of a loop, as text."""
+    if isinstance(statement.step, Literal) and statement.step.value == 1:
+        return count
+    return step if count == "1" else f"{count} * {step}"

@@ -1,0 +1,39 @@
+"""The programs that a block runs one after another: a loop around a role's statements for each axis of the grid they lie along.
+
+Where the user keeps a program's number along an axis, the loop counts it under the user's name.
+"""
+
+from __future__ import annotations
+
+from ...ir.nodes import Assign, Call, Kernel, Statement, Variable
+from ..context import Context
+from ..statements import lower_program, repeated
+from ..text.unit import Loop, Node
+
+
+def program_variables(context: Context, kernel: Kernel) -> dict[int, Variable]:
+    """By axis, the variable that is the program's number along it and nothing else, always: it can count the programs."""
+    found: dict[int, Variable] = {}
+    for statement in kernel.body:
+        if not isinstance(statement, Assign) or not isinstance(statement.value, Call):
+            continue
+        target, value = statement.target, statement.value
+        always = context.facts.assignments[target] == 1 and target not in context.facts.unused
+        if always and value.op == "program_id" and value.attribute("axis") < context.schedule.rings.program_axes:
+            found.setdefault(value.attribute("axis"), target)
+    return found
+
+
+def each_program(context: Context, block: tuple[Statement, ...]) -> tuple[Node, ...]:
+    """A role's statements, in loops over the programs of a block where it runs several, those along x in the innermost."""
+    axes = context.schedule.rings.program_axes
+    if not axes:
+        return lower_program(context, block)
+    body = repeated(
+        context, None, lambda: lower_program(context, block), ordered=True
+    )  # programs do not wait for others
+    for axis in range(axes):
+        program, count = (context.launch_word(op, axis) for op in ("program_id", "num_programs"))
+        first, step = f"blockIdx.{'xyz'[axis]}", f"gridDim.{'xyz'[axis]}"
+        body = (Loop(f"for (int {program} = {first}; {program} < {count}; {program} += {step})", body),)
+    return body

@@ -1,0 +1,108 @@
+"""The barriers of rings that tensor copies fill, the names of their stages, and the counts of their uses (`rings.py`)."""
+
+from __future__ import annotations
+
+from ...ir.nodes import Variable
+from ...schedule.staging.ring_plan import Ring
+from ..context import Context
+from ..text.unit import Branch, Line, Node, Shared
+from .own_stages import stage_word
+
+BARRIER_BYTES = 8
+WARP = 32
+READY_BARRIER = 15  # the last one: the first belong to those that multiply
+
+
+def announce_rings(context: Context, maps: list[str]) -> list[Node]:
+    """Declares the barriers of all rings; the thread that loads fetches the tensor maps and initialises the barriers.
+
+    It need not wait for the others, and starts its first copies while they are still on their way (`ready`).
+    """
+    if maps:
+        context.use_helper("tensor_map_prefetch")
+    nodes: list[Node] = [Line(f"tensor_map_prefetch({name});") for name in dict.fromkeys(maps)]
+    for ring in context.schedule.rings.rings:
+        if ring.kind != "tma" or ring.like is not None:
+            continue
+        stages = stages_name(context, ring)
+        early = ring.stagger.early if ring.stagger else ()
+        others = " and ".join(tile.name for tile in ring.tiles if tile not in early) if early else "the tiles"
+        for prefix, what in (("early_", " and ".join(tile.name for tile in early)), ("", others)):
+            if not what:
+                continue
+            for word, comment in (
+                ("full", f"completes when {what} of a stage {has(what)} arrived"),
+                ("empty", f"completes when every multiplying warp is done with {what if early else 'a stage'}"),
+            ):
+                name = barrier_name(context, ring, prefix + word)
+                size = BARRIER_BYTES * ring.stages
+                key = ring.loop.key, prefix + word
+                context.shared.arrays[key] = Shared(name, "Barrier", f"[{stages}]", size, comment)
+            full, empty = (barrier_name(context, ring, prefix + word) for word in ("full", "empty"))
+            nodes += [
+                Line(f"mbarrier_init<{stages}>({full}, 1);", "the loading thread arrives"),
+                Line(f"mbarrier_init<{stages}>({empty}, NUM_WARPS);", "a lane of each multiplying warp does"),
+            ]
+        for helper in ("mbarrier_init", "mbarrier_init_fence"):
+            context.use_helper(helper)
+    tid = context.roles.tid
+    return [
+        Branch(f"{tid} == NUM_THREADS", (*nodes, Line("mbarrier_init_fence();"))),
+    ]
+
+
+def ready(context: Context) -> tuple[Node, Node]:
+    """What the loading warpgroup and what the others do before anybody uses the barriers."""
+    number = context.constant(
+        "READY_BARRIER", READY_BARRIER, "named barrier: mbarriers are initialised", topic="threads"
+    )
+    value = context.schedule.num_threads + WARP
+    comment = "those that multiply, and the loading warp"
+    threads = context.constant("READY_THREADS", value, comment, "NUM_THREADS + WARP_SIZE", topic="threads")
+    for helper in ("named_barrier_arrive", "named_barrier_sync"):
+        context.use_helper(helper)
+    arrive = Branch(
+        f"{context.roles.tid} < {threads}", (Line(f"named_barrier_arrive({number}, {threads});"),), (), "the first warp"
+    )
+    return arrive, Line(f"named_barrier_sync({number}, {threads});", "the mbarriers are initialised")
+
+
+def stages_name(context: Context, ring: Ring) -> str:
+    """The constant that counts a ring's stages."""
+    return context.constant("NUM_STAGES", ring.stages, "tiles in shared memory at once", topic="stages")
+
+
+def barrier_name(context: Context, ring: Ring, word: str) -> str:
+    """The array of a ring's "full" or "empty" barriers."""
+    return context.names.once(word, ("barrier", ring.like or ring.loop, word))
+
+
+def position_name(context: Context, ring: Ring) -> str:
+    """What counts the uses of a ring's stages: the loop's variable, or a count that goes on from loop to loop."""
+    if not ring.counted:
+        return context.names.variable(ring.loop)
+    key = ("position", ring.like or ring.loop, context.role.name)
+    return context.names.once("filled" if context.role.name == "producer" else "used", key)
+
+
+def ring_counters(context: Context) -> tuple[Node, ...]:
+    """The counts that a role starts with."""
+    rings = [ring for ring in context.schedule.rings.rings if ring.kind == "tma" and ring.counted and not ring.like]
+    return tuple(Line(f"int {position_name(context, ring)} = 0;", "stages so far, over all loops") for ring in rings)
+
+
+def stage_lines(context: Context, ring: Ring) -> tuple[Line, str]:
+    """The declaration of `stage`, and the text of the parity of this use."""
+    position, stages = position_name(context, ring), stages_name(context, ring)
+    return Line(f"const int {stage_word(context, ring)} = {position} % {stages};"), f"{position} / {stages} % 2"
+
+
+def barrier_of(context: Context, ring: Ring, tile: Variable, word: str) -> str:
+    """The "full" or "empty" barriers that a tile has part in."""
+    early = ring.stagger is not None and tile in ring.stagger.early
+    return barrier_name(context, ring, f"early_{word}" if early else word)
+
+
+def has(what: str) -> str:
+    """The verb of what is counted in words."""
+    return "have" if " and " in what or what.endswith("tiles") else "has"

@@ -1,0 +1,306 @@
+"""Loops whose threads load ahead themselves: a barrier per iteration says that tiles are there, and that places are free.
+
+What `cp.async` can take goes straight to its stage, `stages - 1` iterations ahead; where that is two or more, behind this
+iteration's products: between those of `mma.sync` the compiler then puts the copies (`_Filling.late`), and those of wgmma run
+while the threads of several warpgroups copy. Rows that are not aligned go to shared memory as they lie, and are shifted into
+their tile one iteration ahead (`row_copies.py`). Anything else is loaded into registers before the products of an iteration
+and written to its stage behind them. Products that run by themselves (wgmma) are waited for when all that is done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ...frozen import frozen
+from ...ir.nodes import Assign, For, Literal, Statement
+from ...schedule.products.instructions import WARPGROUP
+from ...schedule.staging.ring_plan import Ring
+from ...schedule.staging.rings import top_statements
+from ..context import Context, ctype
+from ..shared.convert import conversions_before
+from ..text.tags import tag
+from ..text.unit import Branch, Comment, Line, Loop, Node, words
+from .copies import ahead_registers, copy_tile, declare_tile, fetch_tile, is_asynchronous, proxy_fence, put_tile
+from .own_stages import AHEAD, declare_own, lower_body, named_iteration, own_copies, own_of, stage_word
+from .read_ahead import ReadingAhead, read_ahead, read_values
+from .ring_barriers import stages_name
+from .rings import only_sums, products_complete, products_in
+from .row_copies import align_rows, copy_rows, declare_rows, indexed, is_row_load, rows_name, tile_stage
+
+Body = Callable[[tuple[Statement, ...]], tuple[Node, ...]]
+
+
+@frozen
+class _Names:
+    """The words of one loop.
+
+    Attributes:
+      stages: the constant that counts the ring's stages.
+      load_tiles, put_tiles, align_tiles: the functions that start loads and finish them.
+      ahead: the iteration that is loaded next.
+      used: the count of iterations so far; "" where the loop's variable is that.
+      turn: what counts the iterations: one or the other.
+      stage: the variable with the stage of an iteration.
+    """
+
+    stages: str
+    load_tiles: str
+    put_tiles: str
+    align_tiles: str
+    ahead: str
+    used: str
+    turn: str
+    stage: str
+
+    @property
+    def position(self) -> str:
+        """The stage that is read."""
+        return f"{self.turn} % {self.stages}"
+
+    @property
+    def later(self) -> str:
+        """The count of the iteration that is loaded next."""
+        return f"{self.used} + {self.stages} - 1" if self.used else self.ahead
+
+    @property
+    def refill(self) -> str:
+        """The stage that is filled next."""
+        return f"({self.later}) % {self.stages}" if self.used else f"{self.later} % {self.stages}"
+
+
+@frozen
+class _Filling:
+    """How tiles get to their stages: the functions that do it, and what has a part: `cp.async`, registers, unaligned rows.
+
+    `late` says that copies stand behind the products and have no branch around them: what reads fragments cannot be moved
+    across copies, while products can, if all is one block of instructions. Past the last iteration they bring zeros.
+    """
+
+    functions: tuple[Node, ...]
+    direct: bool
+    through_registers: bool
+    rows: bool
+    late: bool
+
+    @property
+    def asynchronous(self) -> bool:
+        """Whether threads must wait for their own copies."""
+        return self.direct or self.rows
+
+    def start(self, names: _Names, iteration: str, stage: str, turn: str, more: str, *then: Node) -> Node:
+        """Starts the loads of an iteration where the condition `more` says that there is one; does `then` where it is."""
+        arguments = [iteration, *([stage] if self.direct else ()), *([turn] if self.rows and names.used else ())]
+        if self.late:
+            return Line(f"{names.load_tiles}({', '.join((*arguments, more))});")
+        return Branch(more, (Line(f"{names.load_tiles}({', '.join(arguments)});"), *then))
+
+    def finish(self, names: _Names, stage: str) -> tuple[Line, ...]:
+        """Writes what came into registers."""
+        return (Line(f"{names.put_tiles}({stage});"),) if self.through_registers else ()
+
+    def align(self, names: _Names, iteration: str, turn: str) -> Line:
+        """Shifts the rows of an iteration, which have arrived, into their tiles."""
+        return Line(f"{names.align_tiles}({iteration}{f', {turn}' if names.used else ''});")
+
+
+def lower_copying_loop(
+    context: Context, statement: For, ring: Ring, bounds: tuple[str, str, str], header: str, body: Body
+) -> tuple[Node, ...]:
+    """A loop with the loads of its first iterations before it, and in each iteration those of a later one."""
+    names = _names(context, ring)
+    loads = [s for s in top_statements(statement.body) if isinstance(s, Assign) and s.target in ring.tiles]
+    rows = [load for load in loads if is_row_load(load)]
+    arrays = [declare_rows(context, s) if s in rows else declare_tile(context, s) for s in loads]
+    arrays += [rows_name(context, load) for load in rows]
+    before = [node for array in arrays for node in context.before_write(array)]
+    own = own_of(context, statement, ring)
+    for load in own:
+        declare_own(context, load, ring, names.stages)
+    reading = read_ahead(context, statement, ring, [*loads, *own], bounds)
+    values = read_values(context, statement, ring, own, bounds)
+    prepare, moved = conversions_before(context, [*loads, *own])
+    with context.conversions(moved):
+        filling = _filling(context, statement, ring, loads, arrays, own, names, reading)
+    first = _first_loads(context, statement, ring, bounds, names, filling)
+    context.stages.stage_of |= dict.fromkeys(ring.tiles, names.stage)
+    context.stages.stage_of |= {load.target: tile_stage(context, names.turn) for load in rows}
+    flying = products_in(context, statement) if ring.overlapped else ()
+    outer, context.stages.in_flight = (
+        context.stages.in_flight,
+        context.stages.in_flight | {id(product) for product in flying},
+    )
+    order, being_read = context.order.snapshot(), set(context.shared.being_read)
+    head = context.barrier("everyone's share is there, and nobody reads the stage that is filled next")
+    inner = lower_body(context, statement, body)
+    context.stages.in_flight = outer
+    if flying:
+        for helper in ("wgmma_commit", "wgmma_wait"):
+            context.use_helper(helper)
+        inner = (*inner, Line("wgmma_commit();"))
+    trip = _trip(context, statement, ring, bounds, names, filling, (head, inner, products_complete(context, flying)))
+    context.order.merge(order)  # there may be no trip, and no barrier
+    context.shared.being_read |= {*being_read, *arrays}
+    zeros = (Line("cp_async_wait<0>();", "no copy of zeros is left behind"),) if filling.late else ()
+    ready = (*before, *prepare, *reading.before, *values.before, *filling.functions)
+    return (*ready, *reading.at_first(), *values.at_first(), *first, Loop(header, trip), *zeros)
+
+
+def _names(context: Context, ring: Ring) -> _Names:
+    once, stages, loop = context.names.once, stages_name(context, ring), ring.loop
+    ahead = once("ahead", ("ahead", loop))
+    used = once("used", ("position", loop, "")) if ring.counted else ""
+    load, put, align = (once(f"{word}_tiles", (word, loop)) for word in ("load", "put", "align"))
+    position = used or context.names.variable(loop)
+    return _Names(stages, load, put, align, ahead, used, position, stage_word(context, ring))
+
+
+def _filling(
+    context: Context,
+    statement: For,
+    ring: Ring,
+    loads: list[Assign],
+    arrays: list[str],
+    own: list[Assign],
+    names: _Names,
+    reading: ReadingAhead,
+) -> _Filling:
+    """The functions that load an iteration's tiles; the loop's variable is their parameter."""
+    before: list[Node] = []
+    loading: list[Node] = []
+    putting: list[Node] = []
+    aligning: list[Node] = []
+    direct, late = False, _can_be_late(context, statement, ring, loads, own)
+    name = context.names.variable(statement.variable)
+    turn = "turn" if names.used else name
+    for load, array in zip(loads, arrays, strict=False):
+        loading += tag(load.origin, "", bool(loading))
+        if is_row_load(load):
+            first, definition = indexed(context, load, statement)
+            before += definition
+            loading.append(copy_rows(context, load, f"{first}({name})", turn))
+            aligning.append(align_rows(context, load, f"{first}({name})", turn))
+        elif is_asynchronous(context, load):
+            direct = True
+            loading += copy_tile(context, load, f"{array}[{names.stage}]", "more" if late else "")
+        else:
+            variable = ahead_registers(context, load)
+            layout = context.schedule.layouts[load.target]
+            text = context.declaration(variable, layout, context.names.variable(variable))
+            before.append(Line(f"{text};", f"{array} on its way: no asynchronous copy can take it"))
+            loading += fetch_tile(context, load)
+            putting += put_tile(context, load, f"{array}[{names.stage}]")
+    for load in own:
+        loading += [*tag(load.origin, AHEAD, bool(loading), again=True), *own_copies(context, load)]
+    loading += reading.behind_copies(name)
+    direct = direct or bool(own)
+    for helper in ("cp_async_commit", "cp_async_wait") if direct or aligning else ():
+        context.use_helper(helper)
+    kind = ctype(statement.variable.type)
+    parameters = [
+        f"{kind} {name}",
+        *([f"int {names.stage}"] if direct else ()),
+        *(["int turn"] if aligning and names.used else ()),
+        *(["bool more"] if late else ()),
+    ]
+    rest = "; if there are no more, zeros" if late else ""
+    what = f"Starts the loads of iteration {name}{' into a stage' if direct else ''}{rest}."
+    functions = [*before, *_function(what, names.load_tiles, parameters, loading)]
+    if putting:
+        what = "Puts what has come into registers into its stage."
+        functions += _function(what, names.put_tiles, [f"int {names.stage}"], putting)
+    if aligning:
+        parameters = [f"{kind} {name}", *(["int turn"] if names.used else ())]
+        what = f"Shifts the rows of iteration {name} into their tiles."
+        functions += _function(what, names.align_tiles, parameters, aligning)
+    return _Filling(tuple(functions), direct, bool(putting), bool(aligning), late)
+
+
+def _function(what: str, name: str, parameters: list[str], body: list[Node]) -> tuple[Node, Node]:
+    """A function within the kernel, under what it does."""
+    return Comment(what), Loop(f"const auto {name} = [&]({', '.join(parameters)})", tuple(body), closing="};")
+
+
+def _can_be_late(context: Context, loop: For, ring: Ring, loads: list[Assign], own: list[Assign]) -> bool:
+    """Whether copies may wait for the products of their iteration: there is another one in which they can arrive.
+
+    Where a loop computes with its products, copies ahead of them are what the computing hides.
+    """
+    simple = not own and all(not is_row_load(load) and is_asynchronous(context, load) for load in loads)
+    return simple and ring.stages > 2 and not ring.overlapped and only_sums(context, loop)
+
+
+def _first_loads(
+    context: Context, statement: For, ring: Ring, bounds: tuple[str, str, str], names: _Names, filling: _Filling
+) -> tuple[Node, ...]:
+    """The loads of the first `stages - 1` iterations; of the first one, rows are aligned too."""
+    start, stop, step = bounds
+    iteration = stage = names.stage
+    if ring.counted:
+        iteration = f"{start} + {stage} * {step}" if start != "0" else f"{stage} * {step}"
+    compare = ">" if statement.descending else "<"
+    naming, iteration = named_iteration(statement, names.ahead, iteration)
+    more, finish = f"{iteration} {compare} {stop}", filling.finish(names, stage)
+    loads = filling.start(names, iteration, stage, stage, more, *finish)
+    commit = (Line("cp_async_commit();"),) if filling.asynchronous else ()
+    header = f"for (int {stage} = 0; {stage} < {names.stages} - 1; ++{stage})"
+    nodes: list[Node] = [Loop(header, (*naming, loads, *commit))]
+    if filling.rows:
+        nodes += [
+            Line(f"cp_async_wait<{names.stages} - 2>();", "this thread's share of the first rows has arrived"),
+            *context.barrier("everyone's share is there"),
+            Branch(f"{stop} {'<' if statement.descending else '>'} {start}", (filling.align(names, start, "0"),)),
+        ]
+    return (*nodes, *((Line(f"int {names.used} = 0;", "stages so far"),) if ring.counted else ()))
+
+
+def _trip(
+    context: Context, statement: For, ring: Ring, bounds: tuple[str, str, str], names: _Names, filling: _Filling,
+    parts: tuple[tuple[Node, ...], tuple[Node, ...], tuple[Node, ...]],
+) -> tuple[Node, ...]:  # fmt: skip
+    """One iteration: wait for its tiles, start the loads of a later one, compute.
+
+    Its `parts` are the barrier at its head, what it computes, and the wait for products that run on.
+    """
+    (head, inner, complete), (_, stop, step) = parts, bounds
+    unit = isinstance(statement.step, Literal) and statement.step.value == 1
+    many, one = (f"{names.stages} - 1", "1") if unit else (f"({names.stages} - 1) * {step}", step)
+    compare = ">" if statement.descending else "<"
+    kind, name = ctype(statement.variable.type), context.names.variable(ring.loop)
+    more = f"{names.ahead} {compare} {stop}"
+    late = filling.rows and ring.stages == 2  # the next iteration's rows have no time to arrive but this iteration
+    arrival = Line(f"cp_async_wait<{names.stages} - 2>();", "this thread's share of the tiles has arrived")
+    if filling.rows:
+        comment = "this thread's share of the next iteration's rows has arrived"
+        arrival = Line("cp_async_wait<0>();" if late else f"cp_async_wait<{names.stages} - 3>();", comment)
+    commit = Line("cp_async_commit();", "possibly of nothing: one group per iteration")
+    loads: list[Node] = [
+        Line(f"const {kind} {names.ahead} = {name} + {many};"),
+        filling.start(names, names.ahead, names.refill, names.later, more),
+        *((commit,) if filling.asynchronous else ()),
+    ]
+    read = words((*inner, *loads))  # tiles whose rows are shifted have stages of their own
+    stage = [Line(f"const int {names.stage} = {names.position};")] if names.stage in read else []
+    # Products that run by themselves do so while their threads start copies, which a single warpgroup gains nothing by.
+    several = context.schedule.num_threads > WARPGROUP
+    running = several and ring.overlapped and ring.stages > 2 and not filling.rows and not filling.through_registers
+    behind = filling.late or running
+    nodes: list[Node] = [
+        *((arrival,) if filling.asynchronous and not late else ()),
+        *proxy_fence(context),
+        *head,
+        *(() if behind else loads),
+        *stage,
+        *inner,
+        *(loads if behind else ()),
+    ]
+    if filling.rows:
+        following = f"{name} + {one}"
+        aligned = filling.align(names, following, f"{names.turn} + 1")
+        nodes += [arrival, *context.barrier("everyone's share of them is there")] if late else []
+        nodes.append(Branch(f"{following} {compare} {stop}", (aligned,)))
+    if filling.through_registers:
+        nodes.append(Branch(more, filling.finish(names, names.refill)))
+    nodes += complete
+    if ring.counted:
+        nodes.append(Line(f"++{names.used};"))
+    return tuple(nodes)

@@ -1,0 +1,1 @@
+"""Words, numbers and places as CUDA C++ spells them, and the render model that they end in."""

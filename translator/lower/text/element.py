@@ -1,0 +1,57 @@
+"""One element: in memory, as a reader expects it (`x_ptr[offset]` rather than `*(x_ptr + offset)`), and in registers."""
+
+from __future__ import annotations
+
+import re
+
+from ...ir.nodes import Call, Expr, Use, Variable
+from ...ir.walk import MOVES
+from ...language.dtypes import DType
+from ..context import Context
+from .point import Point
+from .spell import ATOM, UNARY, Text, outside_parentheses
+
+OTHER_THAN_SUMS = re.compile(r" (?![-+*] )[^\w ]+ ")
+
+
+def element_text(context: Context, pointer: Expr, point: Point | None) -> Text:
+    """The element that a pointer points to: `x_ptr[offset]`, or `*(…)` where no one index leads to it."""
+    offsets: list[tuple[Expr, Text]] = []
+    base, at = _resolve(context, pointer), point
+    while isinstance(base, Call) and base.op in ("ptr_add", *MOVES):
+        below = [at and at.operand(base, arg) if arg.type.is_tile else None for arg in base.args]
+        if base.op == "ptr_add":
+            offsets.insert(0, (base.args[1], context.speller.spell(base.args[1], below[1], wide=True)))
+        base, at = _resolve(context, base.args[0]), below[0]
+    start = context.speller.spell(base, at)
+    # A pointer moves by 64 bits at each step; a sum of two offsets in 32 bits might not hold what they come to.
+    one_index = len(offsets) == 1 or any(_is_long(offset, text.text) for offset, text in offsets[:2])
+    if offsets and one_index and start.precedence == ATOM:
+        terms = [text.within(12, "+") for _, text in offsets] if len(offsets) > 1 else [offsets[0][1].text]
+        return Text(f"{start.text}[{' + '.join(terms)}]")
+    address = context.speller.spell(pointer, point)
+    return Text(f"*{address.within(UNARY)}" if not address.operator else f"*({address.text})", UNARY)
+
+
+def _resolve(context: Context, pointer: Expr) -> Expr:
+    while isinstance(pointer, Use) and pointer.variable in context.facts.absorbed:
+        pointer = context.facts.definitions[pointer.variable]
+    return pointer
+
+
+def _is_long(expr: Expr, text: str) -> bool:
+    """Whether C computes the text of an offset in 64 bits: by its type, or as sums and products with a widened part."""
+    outside = outside_parentheses(text)
+    widened = "static_cast<long long>" in outside and not OTHER_THAN_SUMS.search(outside)
+    return widened or (isinstance(expr.type.element, DType) and expr.type.element.bits == 64)
+
+
+def run_at(element: str) -> str:
+    """The run of registers that starts at an element: "x[r]" rather than "&x[r][0]"."""
+    return element.removesuffix("[0]") if element.endswith("[0]") else f"&{element}"
+
+
+def indexed(context: Context, name: str, variable: Variable, point: Point) -> str:
+    """The register of a tile at a point of its own layout."""
+    subscripts = (f"[{point.indices[axis].text}]" for axis in point.layout.array_axes())
+    return name + "".join(subscripts) + context.column(variable, name)

@@ -1,0 +1,85 @@
+"""Numbers as CUDA C++ spells them, typed, without any header beyond CUDA's own."""
+
+from __future__ import annotations
+
+import math
+
+from ...language.dtypes import DType
+
+SUFFIX = {"int": "", "unsigned": "u", "long long": "ll", "unsigned long long": "ull"}
+INFINITY_BITS = {False: "0x7f800000", True: "0xff800000"}
+
+
+def literal_text(value: int | float | bool, dtype: DType) -> str:
+    """The literal of `dtype` with this value, such as "0.5f", "5ll" or "__float2half(2.0f)"."""
+    if dtype.is_bool():
+        return "true" if value else "false"
+    if dtype.is_int():
+        return _integer_text(int(value), dtype)
+    number = float(value)
+    if dtype.name == "fp64":
+        return _double_text(number)
+    single = _float_text(number)
+    match dtype.name:
+        case "fp32":
+            return single
+        case "fp16":
+            return f"__float2half({single})"
+        case "bf16":
+            return f"__float2bfloat16({single})"
+    return f"{dtype.cuda}({single})"
+
+
+def _integer_text(value: int, dtype: DType) -> str:
+    value &= (1 << dtype.bits) - 1
+    if dtype.is_int_signed() and value >> (dtype.bits - 1):
+        value -= 1 << dtype.bits
+    suffix = SUFFIX.get(dtype.cuda)
+    if suffix is None:
+        return f"static_cast<{dtype.cuda}>({value})"
+    if value == -(1 << (dtype.bits - 1)) and dtype.is_int_signed():
+        return f"(-{(1 << (dtype.bits - 1)) - 1}{suffix} - 1)"  # the literal 2147483648 is no int
+    return f"{value}{suffix}"
+
+
+def _float_text(number: float) -> str:
+    if math.isinf(number):
+        return f"__int_as_float({INFINITY_BITS[number < 0]})"
+    if math.isnan(number):
+        return "__int_as_float(0x7fc00000)"
+    single = _single(number)
+    return f"{_shortest_single(single)}f" if math.isfinite(single) else _float_text(single)
+
+
+def _double_text(number: float) -> str:
+    if math.isinf(number):
+        bits = "0xfff0000000000000ll" if number < 0 else "0x7ff0000000000000ll"
+        return f"__longlong_as_double({bits})"
+    if math.isnan(number):
+        return "__longlong_as_double(0x7ff8000000000000ll)"
+    return _with_point(repr(number))
+
+
+def _single(number: float) -> float:
+    """The fp32 that is next to a number: infinite beyond the largest, 0 next to it."""
+    import struct
+
+    try:
+        return float(struct.unpack("<f", struct.pack("<f", number))[0])
+    except OverflowError:
+        return math.copysign(math.inf, number)
+
+
+def _shortest_single(number: float) -> str:
+    """The shortest decimal that rounds to a number of fp32."""
+    for digits in range(1, 18):
+        text = f"{number:.{digits}g}"
+        if _single(float(text)) == number:
+            return _with_point(text)
+    return _with_point(repr(number))
+
+
+def _with_point(text: str) -> str:
+    if "e" in text or "." in text:
+        return text
+    return f"{text}.0"

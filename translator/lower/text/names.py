@@ -1,0 +1,137 @@
+"""Final identifiers: the user's first, then derived words; C++ and CUDA words avoided; never a serial number."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Callable, Iterable, Iterator
+
+from ...ir.c_names import MATH_NAMES, can_be_global, can_be_local
+from ...ir.nodes import Variable
+from ...ir.types import ValueType
+
+SPARE_SUFFIXES = ("next", "other", "further", "last", "extra", "value")
+UNNAMED = "iteration"  # what Python calls `_`: the variable of a loop that says nothing with it
+# Of loops over columns, rows, vectors and so on, where the user has a variable of that name, such as a matrix c.
+OTHER_LETTERS = {"c": "j", "r": "i", "e": "i", "p": "g", "v": "vec", "w": "other_warp"}
+
+
+def entry_name(name: str, constants: Iterable[str] = ()) -> str:
+    """The `extern "C"` name of a kernel: the user's, with `_kernel` where C++, CUDA or a constexpr parameter has it.
+
+    Letters that are not ASCII, which assemblers do not take, are spelled as `ascii_word` has it.
+    """
+    taken = set(constants)
+    found = ascii_word(name)
+    while found in taken or not can_be_global(found):
+        found = f"{found.lstrip('_')}_kernel"
+    return found
+
+
+def ascii_word(name: str) -> str:
+    """An identifier in ASCII: a Greek letter by its name, another by its code, as "u00f6"."""
+    return name if name.isascii() else "".join(c if c.isascii() else _ascii_letter(c) for c in name)
+
+
+def _ascii_letter(letter: str) -> str:
+    import unicodedata
+
+    called = re.fullmatch(r"GREEK SMALL LETTER (\w+)", unicodedata.name(letter, ""))
+    return called[1].lower() if called else f"u{ord(letter):04x}"
+
+
+class Names:
+    """Gives every variable, and every derived thing, an identifier of its own.
+
+    A variable's first choice is the user's name; a second variable of that name (its type changed) gets its type's word
+    as a suffix: `x`, then `x_float`. Variables that no line sees both of share a name.
+    """
+
+    def __init__(self, user_names: Iterable[str], avoided: Iterable[str] = MATH_NAMES) -> None:
+        """`user_names` are kept free for the variables that bear them; `avoided` are given to nothing."""
+        self._of: dict[object, str] = {}
+        self._bearers: dict[str, list[Variable]] = {}
+        self.apart: Callable[[Variable, Variable], bool] = lambda one, other: False  # whether two may have one name
+        self.avoided = frozenset(avoided)
+        self._taken: set[str] = set(avoided)
+        self._users = set(user_names)
+        self._spare: dict[str, Iterator[str]] = {}
+
+    def variable(self, variable: Variable, role: str = "") -> str:
+        """The identifier of a variable; `role` tells apart the arrays of an index tile in several layouts."""
+        key = (variable, role)
+        if key not in self._of:
+            word = variable.name if variable.name.strip("_") else UNNAMED
+            word = f"_{word.lstrip('_')}" if word.startswith("__") else word
+            base = f"{word}_{role}" if role else word
+            bearers = self._bearers.get(base, [])
+            if bearers and all(self.apart(variable, other) for other in bearers):
+                self._of[key] = base
+            else:
+                kinds = {type_word(other.type) for other in bearers}
+                kind = type_word(variable.type)
+                self._of[key] = self._claim([base, *([] if kind in kinds else [f"{base}_{kind}"])], own=base)
+            self._bearers.setdefault(self._of[key], []).append(variable)
+        return self._of[key]
+
+    def share(self, variable: Variable, other: Variable) -> None:
+        """Gives a variable the identifier of another: what both stand for is one array."""
+        self._of[variable, ""] = self.variable(other)
+        self._bearers[self._of[variable, ""]].append(variable)
+
+    def bearers(self, name: str) -> set[Variable]:
+        """The variables that have an identifier."""
+        return set(self._bearers.get(name, ()))
+
+    def reserve(self, name: str) -> None:
+        """Takes an identifier that stands for something that is no variable: a constexpr parameter."""
+        self._taken.add(name)
+
+    def once(self, choice: str, key: object, *others: str) -> str:
+        """The identifier of a thing of the translator's own, the same for the same key."""
+        if key not in self._of:
+            self._of[key] = self.fresh(choice, *others)
+        return self._of[key]
+
+    def shared_index(self, letter: str) -> str:
+        """A loop index: the letter, or another while the user has a variable of that name. Loops may share it."""
+        letter = OTHER_LETTERS.get(letter, letter) if letter in self._users else letter
+        while letter in self._users:
+            letter = f"{letter}{letter}" if len(letter) == 1 else f"the_{letter}"
+        return letter
+
+    def fresh(self, *choices: str) -> str:
+        """An identifier that nothing else has: the first free choice, or the first with a word appended."""
+        return self._claim(list(choices), own="")
+
+    def _claim(self, choices: list[str], own: str) -> str:
+        for choice in choices:
+            if self._is_free(choice, own):
+                return self._take(choice)
+        # What was taken once stays taken, so that the search goes on where it ended the last time.
+        spare = self._spare.setdefault(choices[0], _spare_names(choices[0]))
+        return self._take(next(name for name in spare if self._is_free(name, own)))
+
+    def _is_free(self, choice: str, own: str) -> bool:
+        if choice in self._taken or not can_be_local(choice):
+            return False
+        return choice == own or choice not in self._users
+
+    def _take(self, choice: str) -> str:
+        self._taken.add(choice)
+        return choice
+
+
+def _spare_names(base: str) -> Iterator[str]:
+    """The base with one of the spare words appended, with two, with three, and so on."""
+    for count in itertools.count(1):
+        for words in itertools.product(SPARE_SUFFIXES, repeat=count):
+            yield "_".join((base, *words))
+
+
+def type_word(type_: ValueType) -> str:
+    """A word for a type, for names: "float", "half", "ptr"."""
+    if type_.is_pointer:
+        return "ptr"
+    word = type_.dtype.cuda.replace("__nv_", "").replace("signed char", "char").replace("unsigned", "uint")
+    return word.replace("long long", "long").replace(" ", "").replace("bfloat16", "bf").replace("fp8_", "")

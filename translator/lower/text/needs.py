@@ -1,0 +1,52 @@
+"""What the file must hold beside the kernel's body: helpers, structs, and the packets of vector accesses."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from ...language.dtypes import DTYPES
+from .unit import Helper
+
+
+@dataclass
+class Needs:
+    """See the module docstring. The kernel and its device functions share one."""
+
+    helpers: dict[str, Helper] = field(default_factory=dict)
+    structs: dict[tuple[object, ...], str] = field(default_factory=dict)  # names, by what each is made for
+    packets: set[int] = field(default_factory=set)  # sizes of vector accesses, in bytes
+    functions: dict[int, str] = field(default_factory=dict)  # names of device functions, by `id`
+
+    def helper(self, template: str, name: str, values: dict[str, object]) -> str:
+        """Asks for a helper and returns its name; a name stands for one text."""
+        known = self.helpers.setdefault(name, Helper(template, name, values))
+        if known.template != template or known.values != values:
+            raise ValueError(f"two helpers would be called {name}")
+        return name
+
+    def overload(self, name: str, ctype: str, values: dict[str, object], template: str = "") -> str:
+        """Asks for a helper of which there is one for each type of elements, all of the same name; returns the name."""
+        self.helper(template or name, f"{name} {ctype}", {**values, "name": name, "ctype": ctype})
+        return name
+
+    def distinct_helper(self, template: str, name: str, values: dict[str, object], difference: str = "") -> str:
+        """A helper whose name is its own where another has other values; `difference` is a word for what differs."""
+        words = filter(None, (difference, values.get("a_type") or values.get("acc"), "next", "other"))
+        for candidate in (name, *(f"{name}_{word}" for word in words)):
+            known = self.helpers.get(candidate)
+            if known is None or known.values == values:
+                return self.helper(template, candidate, values)
+        raise ValueError(f"no name left for {name}")
+
+    def size_of(self, state: str) -> int:
+        """Bytes of a C++ type: of an element, or of a state struct (every field takes at most 8)."""
+        sizes = {dtype.cuda: dtype.itemsize for dtype in DTYPES}
+        if state in sizes:
+            return sizes[state]
+        fields = self.helpers[state].values["fields"]
+        total = 0
+        for field_type, _ in fields:
+            size = sizes[field_type]
+            total = -(-total // size) * size + size
+        widest = max(sizes[field_type] for field_type, _ in fields)
+        return -(-total // widest) * widest

@@ -1,0 +1,197 @@
+"""One element of a tile, as a place in the text: which registers, whose thread, and how its coordinates are spelled."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from ...frozen import frozen
+from ...ir.nodes import Expr
+from ...schedule.tiles.layout import REGISTER, Layout
+from ...schedule.tiles.paths import operand_axes
+from .roles import AxisRole, Roles
+
+
+@frozen
+class Index:
+    """The register index along one axis: a loop variable, or the start of vector `vector` of `width` registers."""
+
+    text: str
+    vector: str = ""
+    width: str = ""
+
+
+# A coordinate bit: a thread bit, (axis of the statement, bit of its register index), or (KNOWN, its value).
+PointBit = int | tuple[int, int]
+KNOWN = -1
+
+
+@frozen
+class Point:
+    """An element of a statement's tile.
+
+    Attributes:
+      layout: the statement's layout.
+      indices: the register index along each of its axes.
+      axes: the coordinate bits of the element in the tile being spelled (an operand further down, after slices and
+        transposes); those of `layout` at first.
+      apart: of the second element of a pair, the bit of the register index that the first has as 0.
+    """
+
+    layout: Layout
+    indices: tuple[Index, ...]
+    axes: tuple[tuple[PointBit, ...], ...]
+    apart: int | None = None
+
+    def operand(self, call: Expr, operand: Expr) -> Point | None:
+        """The same element seen from an operand; None where no permutation of bits leads there."""
+        axes = operand_axes(call, operand, self.axes, lambda value: (KNOWN, value))
+        return None if axes is None else replace(self, axes=axes)
+
+    def pattern(self) -> Layout:
+        """The layout that a register tile must have to be read at this point."""
+        axes = tuple(tuple(bit if isinstance(bit, int) else REGISTER for bit in axis) for axis in self.axes)
+        return Layout(axes, self.layout.thread_bits)
+
+
+def point_of(layout: Layout, indices: tuple[Index, ...]) -> Point:
+    """The element of a statement's own tile at the given register indices."""
+    axes = []
+    for number, axis in enumerate(layout.axes):
+        bits: list[PointBit] = []
+        taken = 0
+        for source in axis:
+            if source == REGISTER:
+                bits.append((number, taken))
+                taken += 1
+            else:
+                bits.append(source)
+        axes.append(tuple(bits))
+    return Point(layout, indices, tuple(axes))
+
+
+def register_index(point: Point, axis: int) -> str | None:
+    """The text of the register index along one axis of the tile at this point; None when there is one register."""
+    bits = [bit for bit in point.axes[axis] if not isinstance(bit, int)]
+    if not bits:
+        return None
+    whole = _whole_index(point, bits)
+    return whole.text if whole else " + ".join(_segments(point, tuple(bits), None)) or "0"
+
+
+def coordinate(point: Point, axis: int, roles: Roles) -> str:
+    """The text of the coordinate along one axis of the tile at this point."""
+    bits = point.axes[axis]
+    if not bits:
+        return "0"
+    pattern = tuple(bit if isinstance(bit, int) else REGISTER for bit in bits)
+    role = roles.find(pattern)
+    registers = [bit for bit in bits if not isinstance(bit, int)]
+    if any(number == KNOWN for number, _ in registers):
+        return " + ".join(_segments(point, bits, roles)) or "0"
+    index = _whole_index(point, registers) if registers else Index("0")
+    if role and role.thread_range is not None and index:
+        return _blocked_coordinate(role, index, bool(registers))
+    if role and role.thread_range is None and role.place:
+        terms = [role.place, *_register_segments(point, bits, role)]
+        return " + ".join(term for term in terms if term != "0")
+    return " + ".join(_segments(point, bits, roles))
+
+
+def _blocked_coordinate(role: AxisRole, index: Index, has_registers: bool) -> str:
+    if not has_registers:
+        return role.place
+    if not role.threads:
+        return index.text
+    if index.text == "0":
+        return role.place if role.run == 1 else f"{role.place} * {role.vector}"
+    if role.run == 1:
+        return f"{_factor(index.text)} * {role.threads} + {role.place}"
+    if role.num_registers == role.run:
+        start = f"{role.place} * {role.vector}"
+        return start if index.text == "0" else f"{start} + {index.text}"
+    if index.vector and index.width == role.vector:
+        return f"({index.vector} * {role.threads} + {role.place}) * {role.vector}"
+    text = _factor(index.text)
+    return f"({text} / {role.vector} * {role.threads} + {role.place}) * {role.vector} + {text} % {role.vector}"
+
+
+def _factor(text: str) -> str:
+    return text if text.isidentifier() else f"({text})"
+
+
+def _whole_index(point: Point, bits: list[tuple[int, int]]) -> Index | None:
+    """The index variable whose bits these are, all of them and in order."""
+    number = bits[0][0]
+    if number == KNOWN:
+        return None
+    count = point.layout.axes[number].count(REGISTER)
+    return point.indices[number] if bits == [(number, k) for k in range(count)] else None
+
+
+def _register_segments(point: Point, bits: tuple[PointBit, ...], role: AxisRole) -> Iterator[str]:
+    """What the registers of a scattered axis add to the thread's own place."""
+    registers = [bit for bit in bits if not isinstance(bit, int)]
+    index = _whole_index(point, registers) if registers else None
+    if index is not None and index.text == "0" and not index.vector:
+        return
+    run = role.run.bit_length() - 1
+    if index is not None and run and index.width == role.vector and registers == list(bits[:run]) + registers[run:]:
+        # The start of a vector: the bits within it are zero, the others are the vector's number.
+        if index.text != "0":
+            point = replace(point, indices=tuple(Index(i.vector) if i is index else i for i in point.indices))
+            number = registers[0][0]
+            shifted = tuple(bit if isinstance(bit, int) else (number, bit[1] - run) for bit in bits[run:])
+            placed = ((k + run, bit) for k, bit in enumerate(shifted) if not isinstance(bit, int))
+            yield from _segments_at(point, placed, run)
+        return
+    yield from _segments_at(point, ((k, bit) for k, bit in enumerate(bits) if not isinstance(bit, int)))
+
+
+def _segments_at(point: Point, placed: Iterable[tuple[int, tuple[int, int]]], dropped: int = 0) -> Iterator[str]:
+    """Runs of register bits, each shifted to its place, highest first; `dropped` low bits are not in the index."""
+    runs: list[tuple[int, list[tuple[int, int]]]] = []
+    for position, bit in placed:
+        last = runs[-1] if runs else None
+        if last and last[0] + len(last[1]) == position and _follows(last[1][-1], bit):
+            last[1].append(bit)
+        else:
+            runs.append((position, [bit]))
+    for position, run in reversed(runs):
+        number, low = run[0]
+        total = point.layout.axes[number].count(REGISTER) - dropped
+        source = _factor(point.indices[number].text)
+        text = source if low == 0 else f"{source} / {1 << low}"
+        text = text if low + len(run) == total else f"{text} % {1 << len(run)}"
+        yield text if position == 0 else f"{text} * {1 << position}"
+
+
+def _segments(point: Point, bits: tuple[PointBit, ...], roles: Roles | None) -> Iterator[str]:
+    """Runs of bits from one source, each shifted to its place, highest first."""
+    runs: list[tuple[int, list[PointBit]]] = []
+    for position, bit in enumerate(bits):
+        if runs and _follows(runs[-1][1][-1], bit):
+            runs[-1][1].append(bit)
+        else:
+            runs.append((position, [bit]))
+    for position, run in reversed(runs):
+        first = run[0]
+        if not isinstance(first, int) and first[0] == KNOWN:
+            if first[1]:
+                yield str(1 << position)
+            continue
+        if isinstance(first, int):
+            source, low, total = (roles.tid if roles else "tid"), first, point.layout.thread_bits
+        else:
+            source, low = _factor(point.indices[first[0]].text), first[1]
+            total = point.layout.axes[first[0]].count(REGISTER)
+        below = roles.threads_below(low) if roles and isinstance(first, int) and low > 5 else Roles.power(1 << low)
+        text = source if low == 0 else f"{source} / {below}"
+        text = text if low + len(run) == total else f"{text} % {Roles.power(1 << len(run))}"
+        yield text if position == 0 else f"{text} * {1 << position}"
+
+
+def _follows(before: PointBit, bit: PointBit) -> bool:
+    if isinstance(before, int) or isinstance(bit, int):
+        return isinstance(before, int) and isinstance(bit, int) and bit == before + 1
+    return before[0] != KNOWN and bit == (before[0], before[1] + 1)

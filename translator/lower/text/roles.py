@@ -1,0 +1,259 @@
+"""How the axes of layouts are spelled: loop index, place of a thread, and the constants behind them.
+
+Every distinct axis pattern of the schedule gets one `AxisRole`. For a [16, 128] tile over 128 threads:
+
+  rows     `r < ROWS`, `row = tid / COL_THREADS`, coordinate `r * ROW_THREADS + row`
+  columns  `c < COLS`, `col = tid % COL_THREADS`, coordinate `(c / VEC * COL_THREADS + col) * VEC + c % VEC`
+"""
+
+from __future__ import annotations
+
+import copy
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import replace
+
+from ...frozen import frozen
+from ...ir.types import Dim
+from ...schedule.products.instructions import LANE_BITS
+from ...schedule.tiles.layout import REGISTER, Layout, padded
+from .names import Names
+from .unit import COMMENT_ROOM, Constant, Place
+
+# Per rank, per axis: loop index, registers, thread's place, the word for one and for several coordinates.
+WORDS = {
+    1: (("e", "ELEMS", "slot", "element"),),
+    2: (("r", "ROWS", "row", "row"), ("c", "COLS", "col", "column")),
+    3: (("p", "PLANES", "plane", "plane"), ("r", "ROWS", "row", "row"), ("c", "COLS", "col", "column")),
+}
+
+
+UNNAMED_TILE = "tile"  # of a statement that computes in a layout of its own
+
+
+@frozen
+class AxisRole:
+    """Names for one axis pattern.
+
+    Attributes:
+      bits: the pattern, as in `Layout.axes`.
+      side: coordinates along the axis, padding not counted.
+      index, vector_index: loop variables over registers and over vectors of registers.
+      count, vector, vectors: constants: registers along the axis, consecutive ones, vectors of those.
+      threads: constant: threads along the axis, or "" when there is one.
+      place: variable: which of these threads this one is.
+      tile: the user's name of the first tile that has the pattern.
+      plain: whether that name is left out of the others.
+    """
+
+    bits: tuple[int, ...]
+    side: int
+    index: str
+    count: str
+    vector: str
+    vectors: str
+    threads: str
+    place: str
+    tile: str
+    plain: bool
+
+    @property
+    def num_registers(self) -> int:
+        """Registers along the axis."""
+        return 1 << self.bits.count(REGISTER)
+
+    @property
+    def run(self) -> int:
+        """Consecutive coordinates in consecutive registers."""
+        return 1 << next((k for k, bit in enumerate(self.bits) if bit != REGISTER), len(self.bits))
+
+    @property
+    def thread_range(self) -> range | None:
+        """The thread bits of a blocked axis as a range (possibly empty); None when the axis is not blocked."""
+        used = [bit for bit in self.bits if bit != REGISTER]
+        low = self.run.bit_length() - 1
+        consecutive = used == list(range(used[0], used[0] + len(used))) if used else True
+        together = list(self.bits[low : low + len(used)]) == used
+        return range(used[0], used[-1] + 1) if used and consecutive and together else None if used else range(0)
+
+
+class Roles:
+    """All axis roles of a kernel, and the constants and coordinate variables that they need."""
+
+    def __init__(
+        self,
+        layouts: Iterable[tuple[Layout, tuple[int, ...], str]],
+        names: Names,
+        num_warps: int,
+        producer: bool = False,
+    ) -> None:
+        """`layouts` are (layout, shape, name of a tile that has it), the ones that give names first.
+
+        `producer` is whether further threads load.
+        """
+        self._names = names
+        self._roles: dict[tuple[int, ...], AxisRole] = {}
+        self.num_threads = num_warps * 32
+        self.tid = names.fresh("tid", "thread")
+        self.constants = [
+            Constant("NUM_WARPS", str(num_warps), "those that multiply" if producer else "", topic="threads"),
+            Constant("WARP_SIZE", "32", topic="threads"),
+            Constant("ALL_LANES", "0xffffffff", "shuffle mask", "unsigned", "threads"),
+            Constant("NUM_THREADS", "NUM_WARPS * WARP_SIZE", f"{self.num_threads}", topic="threads"),
+        ]
+        self.places: list[Place] = []
+        self._words: dict[str, str] = {}
+        ordered = sorted(layouts, key=lambda entry: -entry[0].rank)
+        patterns = {(WORDS[min(layout.rank, 3)][min(axis, 2)][3], bits) for layout, _, _ in ordered
+                    for axis, bits in enumerate(layout.axes) if bits}  # fmt: skip
+        self._patterns = Counter(noun for noun, _ in patterns)  # ways in which an axis is shared out
+        self._named: set[str] = set()  # nouns of which a pattern has the plain names; others have their tile's in front
+        for layout, shape, name in ordered:
+            for axis, bits in reversed(list(enumerate(layout.axes))):
+                if bits and bits not in self._roles:
+                    self._add(bits, shape[axis], min(layout.rank, 3), min(axis, 2), name, layout.thread_bits)
+
+    def in_function(self) -> Roles:
+        """The same for a function of its own, where no variable has the thread's number."""
+        roles = copy.copy(self)
+        roles.tid = "threadIdx.x"
+        return roles
+
+    def find(self, bits: tuple[int, ...]) -> AxisRole | None:
+        """The role of an axis pattern."""
+        return self._roles.get(bits)
+
+    def first_of(self, span: range, thread_bits: int) -> str:
+        """The condition that picks one thread along a range of thread bits."""
+        for role in self._roles.values():
+            if role.thread_range == span and role.place and role.place != self.tid:
+                return f"{role.place} == 0"
+        if span == range(thread_bits):
+            return f"{self.tid} == 0"
+        if span.stop == thread_bits:
+            return f"{self.tid} < {self.threads_below(span.start)}"
+        text = f"{self.tid} / {self.threads_below(span.start)}" if span.start else self.tid
+        return f"{text} % {self.power(1 << len(span))} == 0"
+
+    @staticmethod
+    def power(number: int) -> str:
+        """A power of two among thread numbers, by name where it has one."""
+        return "WARP_SIZE" if number == 32 else str(number)
+
+    def _add(self, bits: tuple[int, ...], side: int, rank: int, axis: int, name: str, thread_bits: int) -> None:
+        index, count, place, noun = WORDS[rank][axis]
+        symbol = side.symbol if isinstance(side, Dim) and side.symbol and side.symbol.isidentifier() else None
+        prefix = f"{name}_" if noun in self._named else ""
+        self._named.add(noun)
+        if symbol and padded(side) == side and set(bits) == {REGISTER}:
+            count = symbol  # a thread has the whole axis
+        else:
+            count = self._fresh(count, prefix, name)
+        index = self._names.shared_index(index)
+        role = AxisRole(
+            bits, side, index, count, vector="", vectors="", threads="", place="", tile=name, plain=not prefix
+        )
+        if role.run > 1:
+            long = f"{place.upper()}_VEC"
+            vector = self._names.fresh(f"{prefix.upper()}VEC", f"{prefix.upper()}{long}", f"{name.upper()}_{long}")
+            role = replace(role, vector=vector, vectors=self._names.fresh(f"{vector}S"))
+        threads, place = self._threads(role, place, noun, prefix, thread_bits)
+        role = self._roles[bits] = replace(role, threads=threads, place=place)
+        self._add_constants(role, symbol, noun)
+
+    def _fresh(self, word: str, prefix: str, name: str) -> str:
+        """An identifier for one of a pattern's words, in capitals where the word is."""
+        choices = (f"{prefix}{word}", f"{name}_{word}")
+        return self._names.fresh(*(choice.upper() if word.isupper() else choice for choice in choices))
+
+    def _threads(self, role: AxisRole, word: str, noun: str, prefix: str, thread_bits: int) -> tuple[str, str]:
+        """The constant that counts the threads along an axis, and the variable that says which of them this one is."""
+        span, tile = role.thread_range, self._tile(role, noun)
+        if span is None:
+            place = self._fresh(word, prefix, role.tile)
+            subject = "where this thread's part begins"
+            self.places.append(Place(place, self.thread_text(role.bits), f"the first {noun} of this thread", subject))
+            return "", place
+        if not span:
+            return "", ""
+        if len(span) == thread_bits:
+            return "NUM_THREADS", self.tid
+        threads = self._fresh(f"{word.upper()}_THREADS", prefix, role.tile)
+        place = self._fresh(word, prefix, role.tile)
+        self.constants.append(Constant(threads, str(1 << len(span)), f"threads along the {noun}s of {tile}"))
+        text = self.tid
+        if span.start:
+            text += f" / {self.threads_below(span.start)}"
+        if span.stop < thread_bits:
+            text += f" % {threads}"
+        comment = f"this thread's place along the {noun}s of {tile}"
+        self.places.append(Place(place, text, comment, f"this thread's place in {tile}"))
+        return threads, place
+
+    def thread_text(self, bits: tuple[int, ...]) -> str:
+        """What the thread bits of a scattered axis add up to, highest first; "0" without any."""
+        thread_bits = self.num_threads.bit_length() - 1
+        runs: list[tuple[int, int, int]] = []  # (position, first thread bit, how many)
+        for position, bit in enumerate(bits):
+            if bit == REGISTER:
+                continue
+            start, first, count = runs[-1] if runs else (0, 0, 0)
+            if runs and (position, bit) == (start + count, first + count):
+                runs[-1] = (start, first, count + 1)
+            else:
+                runs.append((position, bit, 1))
+        terms = []
+        for position, first, count in reversed(runs):
+            source, low, high = self._source(first, count, thread_bits)
+            text = f"{source} / {self.power(1 << low)}" if low else source
+            text += f" % {self.power(1 << count)}" if low + count < high else ""
+            terms.append(f"{text} * {1 << position}" if position else text)
+        return " + ".join(terms) or "0"
+
+    def _source(self, first: int, count: int, thread_bits: int) -> tuple[str, int, int]:
+        """What some bits of a thread's number are taken from, the first of them there, and how many it has."""
+        if first + count <= LANE_BITS:
+            return self.place_of("lane"), first, LANE_BITS
+        if first >= LANE_BITS:
+            return self.place_of("warp"), first - LANE_BITS, thread_bits - LANE_BITS
+        return self.tid, first, thread_bits
+
+    def place_of(self, word: str) -> str:
+        """The variable that holds the thread's number within its warp ("lane"), or the warp's ("warp")."""
+        if word not in self._words:
+            self._words[word] = self._names.fresh(word, f"{word}_of_block")
+            place = Place(self._words[word], f"{self.tid} {'%' if word == 'lane' else '/'} WARP_SIZE")
+            self.places.insert(len(self._words) - 1, place)
+        return self._words[word]
+
+    def threads_below(self, bits: int) -> str:
+        """How many threads so many low bits of a thread's number count, by name where axes are shared out so."""
+        spans = [(role.thread_range, role.threads) for role in self._roles.values() if role.threads]
+        for span, threads in spans:
+            if span == range(bits):
+                return threads
+            beside = next((more for other, more in spans if span and other == range(span.stop, bits)), "")
+            if span and span.start == 0 and beside and 1 << bits > 32:
+                return f"({threads} * {beside})"
+        return self.power(1 << bits)
+
+    def _tile(self, role: AxisRole, noun: str) -> str:
+        """What comments call a tile that has the pattern: by its name where there are others with another pattern."""
+        return role.tile if self._patterns[noun] > 1 and role.tile != UNNAMED_TILE else "a tile"
+
+    def _add_constants(self, role: AxisRole, symbol: str | None, noun: str) -> None:
+        count, span, tile = role.num_registers, role.thread_range, self._tile(role, noun)
+        value, known = str(count), ""
+        if span is not None and symbol and padded(role.side) == role.side:
+            value, known = (f"{symbol} / {role.threads}", f"{count} ") if role.threads else (symbol, "")
+        comment = f"{known}{noun}s of {tile} per thread"
+        if padded(role.side) != role.side:
+            comment = f"{noun}s per thread: {role.side} padded to {padded(role.side)}"
+        if count > 1 and role.count != symbol:
+            self.constants.append(Constant(role.count, value, comment))
+        if role.run > 1:
+            of_tile = "" if tile == "a tile" else f" of {tile}"
+            comment = f"consecutive {noun}s{of_tile} per thread"
+            comment = comment if len(comment) <= COMMENT_ROOM else f"consecutive {noun}s{of_tile}"
+            self.constants.append(Constant(role.vector, str(role.run), comment))
+            self.constants.append(Constant(role.vectors, f"{role.count} / {role.vector}", str(count // role.run)))

@@ -1,0 +1,53 @@
+"""Tiles that are computed for a store; those that are rounded to 16 bits, two elements at a time.
+
+A pair shares a register from the start; rounded one by one, each element keeps the register of its float until then.
+"""
+
+from __future__ import annotations
+
+from ...ir.nodes import Assign, Call, Effect, Expr, Variable
+from ...schedule.tiles.layout import Layout
+from ..context import Context
+from .pair_types import PAIR_TYPES, rounds_floats
+from .point import Index, Point, point_of
+from .unit import Line, Loop, Node, Spelled
+
+
+def is_rounded_by_pairs(value: Expr, layout: Layout) -> bool:
+    """Whether a tile is the rounding of floats to 16 bits, several of them side by side in a thread's array."""
+    return rounds_floats(value) and bool(layout.array_axes())
+
+
+def round_by_pairs(context: Context, name: str, variable: Variable, value: Call, layout: Layout) -> tuple[Node, ...]:
+    """Fills the registers `name` of a tile with `value`; see `is_rounded_by_pairs`."""
+    names = context.axis_indices(layout)
+    *outer, innermost = layout.array_axes()
+    dtype = variable.type.dtype
+    pair = PAIR_TYPES[dtype.name]
+    values: dict[str, object] = {"ctype": dtype.cuda, "pair": pair.name, "function": pair.of_floats, "acc": dtype.name}
+    helper = context.needs.distinct_helper("round_pairs", "round_pairs", values)
+    indices = tuple(Index(names[a] if layout.registers(a) > 1 else "0") for a in range(layout.rank))
+    text = context.speller.text(value.args[0], point_of(layout, indices))
+    row = name + "".join(f"[{names[axis]}]" for axis in outer)
+    node: Node = Line(f"{helper}({row}, [&](int {names[innermost]}) {{ return {text}; }});")
+    for axis in reversed(outer):
+        count = context.count(layout.axes[axis])
+        node = Loop(f"for (int {names[axis]} = 0; {names[axis]} < {count}; ++{names[axis]})", (node,), unroll=True)
+    return (node,)
+
+
+def materialised(
+    context: Context, statement: Assign | Effect, value: Expr, layout: Layout
+) -> tuple[Variable, tuple[Node, ...]]:
+    """Computes the value of a store into registers of its own."""
+    variable = context.temporary(id(statement), "stored", value.type)
+    name = context.names.variable(variable)
+
+    def one(point: Point) -> tuple[Node, ...]:
+        place = name + "".join(f"[{point.indices[axis].text}]" for axis in layout.array_axes())
+        return (Spelled("assign", {"target": place, "value": context.speller.text(value, point)}),)
+
+    declare = Line(f"{context.declaration(variable, layout, name)};")
+    if isinstance(value, Call) and is_rounded_by_pairs(value, layout):
+        return variable, (declare, *round_by_pairs(context, name, variable, value, layout))
+    return variable, (declare, *context.each_register(layout, one))

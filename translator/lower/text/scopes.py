@@ -1,0 +1,130 @@
+"""Where each variable is declared in C++: at its first assignment, or before the statement that all its uses share.
+
+In: the statements of a kernel or function and the expressions that absorbed variables stand for. Out: `Scopes`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from ...frozen import frozen
+from ...ir.nodes import Assign, Expr, For, Inlined, Statement, Variable, While
+from ...ir.walk import bodies, read_variables, used_variables
+
+BlockPath = tuple[tuple[int, int], ...]  # (id of a compound statement, number of its block), outermost first
+
+
+@frozen
+class Scopes:
+    """Declarations that cannot stand at the first assignment.
+
+    Attributes:
+      before: variables to declare before a statement, by its `id`.
+      hoisted: all of these variables.
+      outliving: loop variables that are used after their loop.
+      first: the statement that assigns each variable first, by `id`.
+      blocks: the block in which each variable is declared.
+    """
+
+    before: dict[int, tuple[Variable, ...]]
+    hoisted: frozenset[Variable]
+    outliving: frozenset[Variable]
+    first: dict[Variable, int]
+    blocks: dict[Variable, BlockPath]
+
+    def apart(self, one: Variable, other: Variable) -> bool:
+        """Whether no line sees both variables, so that they may have the same name."""
+        if one not in self.blocks or other not in self.blocks:
+            return False
+        paths = self.blocks[one], self.blocks[other]
+        return _common(*paths) not in paths
+
+
+def find_scopes(body: tuple[Statement, ...], definitions: Mapping[Variable, Expr]) -> Scopes:
+    """Finds declarations; `definitions` has the expressions of variables that are spelled where they are used."""
+    occurrences: dict[Variable, list[tuple[BlockPath, int, bool]]] = {}
+    for path, statement, variable, assigns in _occurrences(body, (), definitions):
+        occurrences.setdefault(variable, []).append((path, statement, assigns))
+    loop_variables = {s.variable: id(s) for s in _all(body) if isinstance(s, For)}
+    before: dict[int, list[Variable]] = {}
+    blocks: dict[Variable, BlockPath] = {}
+    outliving = set()
+    for variable, places in occurrences.items():
+        if variable in loop_variables:
+            inside = loop_variables[variable]
+            if all(any(step[0] == inside for step in path) for path, _, assigns in places if not assigns):
+                blocks[variable] = (*places[0][0], (inside, 0))
+                continue
+            outliving.add(variable)
+        elif not any(assigns for _, _, assigns in places):
+            continue  # a parameter
+        home, statement, _ = next(place for place in places if place[2])
+        shared = home
+        for path, _, _ in places:
+            shared = _common(shared, path)
+        blocks[variable] = shared
+        if shared != home or not places[0][2]:
+            first_path, first_statement, _ = places[0]
+            anchor = first_path[len(shared)][0] if len(first_path) > len(shared) else first_statement
+            before.setdefault(anchor, []).append(variable)
+        elif variable in outliving:
+            before.setdefault(statement, []).append(variable)
+    first = {
+        v: next(s for _, s, assigns in places if assigns)
+        for v, places in occurrences.items()
+        if any(p[2] for p in places)
+    }
+    hoisted = frozenset(v for group in before.values() for v in group)
+    return Scopes({key: tuple(group) for key, group in before.items()}, hoisted, frozenset(outliving), first, blocks)
+
+
+def _all(body: tuple[Statement, ...]) -> Iterator[Statement]:
+    for statement in body:
+        yield statement
+        for block in bodies(statement):
+            yield from _all(block)
+
+
+def _common(left: BlockPath, right: BlockPath) -> BlockPath:
+    length = 0
+    while length < min(len(left), len(right)) and left[length] == right[length]:
+        length += 1
+    return left[:length]
+
+
+def _occurrences(
+    body: tuple[Statement, ...], path: BlockPath, definitions: Mapping[Variable, Expr]
+) -> Iterator[tuple[BlockPath, int, Variable, bool]]:
+    """(block, statement, variable, whether it is assigned) in text order."""
+    for statement in body:
+        inside = isinstance(statement, While) and bool(statement.prelude)
+        if not inside:
+            for variable in _reads(statement, definitions):
+                yield path, id(statement), variable, False
+        if isinstance(statement, For):
+            yield path, id(statement), statement.variable, True
+        elif isinstance(statement, Assign):
+            for target in statement.targets:
+                yield path, id(statement), target, True
+        for number, block in enumerate(bodies(statement)):
+            if isinstance(statement, Inlined):  # its statements stand in the caller's block
+                yield from _occurrences(block, path, definitions)
+                continue
+            step = (id(statement), 0 if isinstance(statement, While) else number)
+            yield from _occurrences(block, (*path, step), definitions)
+            if inside and number == 0:
+                for variable in _reads(statement, definitions):
+                    yield (*path, step), id(statement), variable, False
+
+
+def _reads(statement: Statement, definitions: Mapping[Variable, Expr]) -> Iterator[Variable]:
+    pending = list(read_variables(statement))
+    seen = set()
+    while pending:
+        variable = pending.pop(0)
+        if variable in seen:
+            continue
+        seen.add(variable)
+        yield variable
+        if variable in definitions:
+            pending.extend(used_variables(definitions[variable]))

@@ -1,0 +1,382 @@
+"""Expressions as CUDA C++ text, at one element of a tile.
+
+In: an expression and the `Point` at which it is evaluated. Out: text with the parentheses that C needs and no others.
+The spelling of every operation comes from the op table; this file only places operands.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+
+from ...analysis.ranges import fits
+from ...diagnostics import CompilationError
+from ...frozen import frozen
+from ...ir.nodes import Call, CallFunction, DeviceFunction, Expr, Literal, Use, Variable
+from ...ir.walk import MOVES, subexpressions, used_variables
+from ...language.dtypes import DType, Element, PointerType, float32, float64
+from ...ops.casts import TOWARD_ZERO, cuda_cast
+from ...ops.registry import OPS
+from .literals import literal_text
+from .point import Point, coordinate
+
+ATOM = 16
+UNARY = 15
+PRECEDENCE = (
+    dict.fromkeys(("*", "/", "%"), 13)
+    | dict.fromkeys(("+", "-"), 12)
+    | dict.fromkeys(("<<", ">>"), 11)
+    | dict.fromkeys(("<", "<=", ">", ">="), 10)
+    | dict.fromkeys(("==", "!="), 9)
+    | {"&": 8, "^": 7, "|": 6, "&&": 5, "||": 4, "?": 3}
+)
+MIXED = frozenset(("&", "^", "|", "<<", ">>", "&&", "||"))  # operators whose mixtures compilers warn about
+INFIX = re.compile(r"^(\{\w+\}) (\S+) (\{\w+\}|[\w.]+)$")
+PREFIX = re.compile(r"^([-!~])(\{\w+\})$")
+TERNARY = re.compile(r"^(\{\w+\}) \? (\{\w+\}) : (\{\w+\})$")
+WIDENED = re.compile(r"static_cast<long long>\(([\w\[\]. +*/%-]+)\)")
+WIDENING = frozenset(("add", "sub", "mul", "lt", "le", "gt", "ge", "eq", "ne"))  # C widens the narrower operand
+INNERMOST = re.compile(r"\([^()]*\)|\[[^][]*\]")
+FUNCTIONS = ("exp", "exp2", "log", "log2", "sin", "cos", "sqrt", "sqrt_rn", "rsqrt", "erf", "sigmoid")
+LONG = frozenset((*FUNCTIONS, "div", "fdiv", "div_rn"))  # on floats, several instructions each
+WRAPS = {"wrap_add": "+", "wrap_sub": "-", "wrap_mul": "*"}
+WRAPPED = {"add": "wrap_add", "sub": "wrap_sub", "neg": "wrap_sub", "mul": "wrap_mul"}
+NARROW = frozenset(("add", "sub", "mul", "neg", "shl", "invert"))  # C computes these in int
+
+
+@frozen
+class Text:
+    """Spelled text and how tightly its outermost operator binds."""
+
+    text: str
+    precedence: int = ATOM
+    operator: str = ""
+
+    def within(self, precedence: int, operator: str = "") -> str:
+        """The text as an operand of an operator of this precedence."""
+        both = bool(self.operator) and bool(operator) and self.operator != operator
+        mixed = both and (operator in MIXED or self.operator in MIXED)
+        comparison = self.precedence in (9, 10) and operator in ("&&", "||")
+        if self.precedence < precedence or (mixed and not comparison):
+            return f"({self.text})"
+        return self.text
+
+
+VariableText = Callable[[Variable, Point | None, bool], Text]
+
+
+class Speller:
+    """Spells expressions. `variable_text` gives the text of a variable at a point (None for scalars)."""
+
+    def __init__(
+        self,
+        variable_text: VariableText,
+        coordinate_of: Callable[[Point], str],
+        function_name: Callable[[DeviceFunction], str],
+        launch_word: Callable[[str, int], str],
+    ) -> None:
+        """How to spell the coordinate of a one-axis point, a device function, and a program's index or their number."""
+        self.definitions: Mapping[Variable, Expr] = {}  # of variables that are assigned once
+        self.wrapping: frozenset[Call] = frozenset()  # of what overflows, what must wrap
+        self.doubles: frozenset[str] = frozenset()  # constants of the file that are doubles
+        self.is_const: Callable[[Variable], bool] = lambda pointer: False  # whether it points to what is only read
+        # Where to find once what neighbours have in common, and what to add to their remainders.
+        self.first_of_vector: Callable[[Call, Point], tuple[Point, str] | None] = lambda call, point: None
+        self._launch_word = launch_word
+        self._function_name = function_name
+        self._variable_text = variable_text
+        self._coordinate_of = coordinate_of
+        self.used_ops: dict[str, None] = {}
+        self.used_helpers: dict[str, None] = {}
+        self.used_functions: dict[int, CallFunction] = {}
+
+    def text(self, expr: Expr, point: Point | None = None, wide: bool = False) -> str:
+        """The text of an expression as a whole statement's right side, or as an argument."""
+        return self.spell(expr, point, wide).text
+
+    def spell(self, expr: Expr, point: Point | None = None, wide: bool = False) -> Text:
+        """The text of an expression; `wide` multiplies integers in 64 bits (offsets of pointers)."""
+        match expr:
+            case Literal():
+                return self._literal(expr)
+            case Use(variable=variable):
+                return self._variable_text(variable, point if expr.type.is_tile else None, wide)
+            case CallFunction():
+                self.used_functions.setdefault(id(expr.function), expr)
+                args = ", ".join(self.text(arg, self._down(expr, arg, point)) for arg in expr.args)
+                return Text(f"{self._function_name(expr.function)}({args})")
+            case Call():
+                return self._call(expr, point, wide)
+        raise CompilationError(f"cannot write {type(expr).__name__}", expr.span)
+
+    def _down(self, call: Expr, operand: Expr, point: Point | None) -> Point | None:
+        if point is None or not operand.type.is_tile:
+            return None
+        below = point.operand(call, operand)
+        if below is None:
+            raise ValueError(f"{call.type} and {operand.type} do not hold their elements in the same places")
+        return below
+
+    def _literal(self, literal: Literal) -> Text:
+        element = literal.type.element
+        if isinstance(element, PointerType):
+            return Text("nullptr")
+        if literal.symbol is not None and element.is_int() and not element.is_bool():
+            loosest = _loosest(literal.symbol) if re.fullmatch(r"[\w +*/%()-]+", literal.symbol) else 12
+            inner = Text(literal.symbol, loosest, {12: "+", 13: "*"}.get(loosest, ""))
+            if element.short == "i32":
+                return inner
+            return Text(f"static_cast<{element.cuda}>({literal.symbol})")
+        word = re.fullmatch(r"\w+|static_cast<\w+>\(.*\)", literal.symbol or "")
+        if word and element.short in ("fp32", "fp64", "i1"):
+            return Text(self._float_constant(word[0], element))
+        text = literal_text(literal.value, element)
+        return Text(text, UNARY if text.startswith("-") else ATOM)
+
+    def _float_constant(self, word: str, element: DType) -> str:
+        """A constant of the file, or an integer one as a float, in the type that it is needed in."""
+        if word.startswith("static_cast<float>") and element.name == "fp64":
+            return word.replace("float", "double", 1)
+        if word in self.doubles and element.name == "fp32":
+            return f"static_cast<float>({word})"
+        return word
+
+    def _call(self, call: Call, point: Point | None, wide: bool) -> Text:
+        below = [self._down(call, arg, point) for arg in call.args]
+        match call.op:
+            case "program_id" | "num_programs":
+                word = self._launch_word(call.op, call.attribute("axis"))
+                return Text(word if word.isidentifier() else f"static_cast<int>({word})")
+            case "arange":
+                return self._arange(call, point)
+            case op if op in MOVES or op == "select":
+                return self.spell(call.args[0], below[0], wide)
+            case "cast":
+                return self._cast(call, below[0], wide)
+            case "ptr_add":
+                left = self.spell(call.args[0], below[0])
+                right = self.spell(call.args[1], below[1], wide=True)
+                return Text(f"{left.within(12, '+')} + {right.within(12, '+')}", 12, "+")
+        shared = self.first_of_vector(call, point) if point is not None and _may_be_common(call) else None
+        if shared is None:
+            return self._operation(call, below, wide)
+        start, further = shared
+        first = self._operation(call, [self._down(call, arg, start) for arg in call.args], wide)
+        return Text(f"{first.within(12, '+')} + {further}", 12, "+") if further else first
+
+    def _arange(self, call: Call, point: Point | None) -> Text:
+        if point is None:
+            raise CompilationError("tl.arange outside a tile", call.span)
+        text = self._coordinate_of(point)
+        start = call.attribute("start")
+        if start:
+            text = f"{text} + {start}" if start > 0 else f"{text} - {-start}"
+        return Text(text, _loosest(text), "+" if _loosest(text) == 12 else "*")
+
+    def _cast(self, call: Call, below: Point | None, wide: bool) -> Text:
+        source, wanted = call.args[0].type.element, call.type.element
+        widening = wide and isinstance(source, DType) and isinstance(wanted, DType) and wanted.short == "i64"
+        if widening and isinstance(source, DType) and source.short == "i32" and _has_product(call.args[0]):
+            return self.spell(call.args[0], below, wide=True)
+        index = _launch_call(call.args[0]) if isinstance(wanted, DType) and wanted.short == "i64" else None
+        if index:
+            return Text(f"static_cast<long long>({self._launch_word(*index)})")
+        if isinstance(wanted, PointerType) and any(
+            v.type.is_pointer and self.is_const(v) for v in used_variables(call.args[0])
+        ):
+            wanted = PointerType(wanted.element_ty, const=True)
+        spelling = cuda_cast(source, wanted, call.attribute("rounding"), bool(call.attribute("bitcast")))
+        if spelling.startswith(TOWARD_ZERO):
+            self.used_helpers.setdefault(TOWARD_ZERO)
+        return _place(spelling, {"x": self.spell(call.args[0], below)})
+
+    def as_int(self, expr: Expr, point: Point | None) -> Text | None:
+        """An integer narrower than int as C has it, in int, where that is the same number; None for anything else."""
+        if not _is_narrow(expr.type.element):
+            return None
+        if isinstance(expr, Literal):
+            return _plain(expr)
+        if not isinstance(expr, Call) or not fits(expr, self.definitions):
+            return None
+        below = [self._down(expr, arg, point) for arg in expr.args]
+        source = expr.args[0].type.element
+        if expr.op == "cast" and isinstance(source, DType) and (source.bits < 32 or source.kind == "signed"):
+            return self.as_int(expr.args[0], below[0]) or self.spell(expr.args[0], below[0])
+        return self._operation(expr, below, False, narrowed=False) if expr.op in NARROW else None
+
+    def _operation(self, call: Call, below: list[Point | None], wide: bool, narrowed: bool = True) -> Text:
+        if call.op == "mul" and (factor := _factor_of_one(call)) is not None:
+            return self.spell(call.args[factor], below[factor], wide)
+        if call.op in ("add", "sub") and _is_only_zero(call.args[1]):
+            return self.spell(call.args[0], below[0], wide)
+        if call.op == "add" and _is_only_zero(call.args[0]):
+            return self.spell(call.args[1], below[1], wide)
+        if not wide and call in self.wrapping:
+            return self._wrapped(call, below)
+        op = OPS[call.op]
+        element = call.args[0].type.element if call.args else call.type.element
+        if call.op == "where":
+            element = call.args[1].type.element
+        self.used_ops.setdefault(call.op)
+        if op.helper and (called := re.search(rf"\b{op.helper}\w*", op.spelling(element))):
+            self.used_helpers.setdefault(called[0])
+        keep_wide = wide and call.op in ("add", "sub", "mul") and element == _int32()
+        operands = [self.spell(arg, at, keep_wide) for arg, at in zip(call.args, below, strict=True)]
+        if INFIX.match(op.spelling(element)):  # C computes in int what is narrower
+            whole = [self.as_int(arg, at) for arg, at in zip(call.args, below, strict=True)]
+            operands = [text or narrow for text, narrow in zip(whole, operands, strict=True)]
+        if keep_wide and call.op == "mul":
+            first = operands[0].text
+            if not first.startswith("static_cast<long long>") and not operands[1].text.startswith("static_cast<long"):
+                operands[0] = Text(f"static_cast<long long>({first})")
+        if call.op in WIDENING and _is_widened(call.args[1]) and (narrow := WIDENED.fullmatch(operands[1].text)):
+            operands[1] = Text(narrow[1], _loosest(narrow[1]))  # C widens it, as the other operand has 64 bits
+        if call.op == "add" and element.is_int() and operands[1].operator == "+":
+            # Sums of integers need no parentheses: (a + b) + c and a + (b + c) are the same number.
+            operands[1] = Text(operands[1].text, 13, "+")
+        if call.op == "where" and element in (float32, float64) and any(map(_takes_long, call.args[1:])):
+            self.used_helpers.setdefault("choose")
+            return Text(f"choose({', '.join(operand.text for operand in operands)})")
+        text = _place(op.spelling(element), dict(zip(op.parameters, operands, strict=True)))
+        result = call.type.element
+        if narrowed and call.op in NARROW and isinstance(result, DType) and _is_narrow(result):
+            return Text(f"static_cast<{result.cuda}>({text.text})")
+        return text
+
+    def _wrapped(self, call: Call, below: list[Point | None]) -> Text:
+        """A sum, difference or product that wraps where it overflows."""
+        operands = [self.text(arg, at) for arg, at in zip(call.args, below, strict=True)]
+        name = WRAPPED[call.op]
+        self.used_helpers.setdefault(name)
+        ctype = call.type.dtype.cuda
+        return Text(f"{name}<{ctype}>({', '.join(operands if len(operands) > 1 else ['0', *operands])})")
+
+
+def _may_be_common(call: Call) -> bool:
+    """Whether a call compares integers, or divides them by more than a shift: neighbours may have the answer in common."""
+    element = call.args[1].type.element if len(call.args) == 2 else None
+    if call.op in ("lt", "le", "gt", "ge"):
+        return isinstance(element, DType) and element.is_int()
+    if call.op not in ("floordiv", "mod"):
+        return False
+    divisor = call.args[1]
+    while isinstance(divisor, Call) and divisor.op in MOVES:
+        divisor = divisor.args[0]
+    value = int(divisor.value) if isinstance(divisor, Literal) else 0
+    power = value > 0 and value & (value - 1) == 0
+    return isinstance(element, DType) and element.is_int() and not power
+
+
+def _takes_long(expr: Expr) -> bool:
+    """Whether an expression computes a function or a quotient of floats, which the compiler would branch around."""
+    return any(isinstance(part, Call) and (part.op in LONG or "." in part.op) for part in subexpressions(expr))
+
+
+def inverse(test: Text) -> str:
+    """The opposite of a condition."""
+    match = re.fullmatch(r"([^=!&|?<>]+) ([=!])= ([^=!&|?<>]+)", test.text)
+    if match and f" {match[2]}= " in outside_parentheses(test.text):
+        return f"{match[1]} {'!' if match[2] == '=' else '='}= {match[3]}"
+    return f"!{test.within(15)}"
+
+
+def _launch_call(expr: Expr) -> tuple[str, int] | None:
+    """(operation, axis) of an expression that is a program's index or their number."""
+    known = isinstance(expr, Call) and expr.op in ("program_id", "num_programs")
+    return (expr.op, expr.attribute("axis")) if known else None  # type: ignore[attr-defined]
+
+
+def assigned(text: str) -> str:
+    """What is assigned to an integer: CUDA's own indices, which are unsigned but small, without a cast."""
+    word = r"static_cast<int>\(((?:block|grid)(?:Idx|Dim)\.[xyz])\)"
+    if wide := re.fullmatch(r"static_cast<long long>\(((?:block|grid)(?:Idx|Dim)\.[xyz])\)", text):
+        return f"static_cast<int>({wide[1]})"  # as an int, whose products with ints of 64 bits are cheaper
+    return re.sub(f"^{word}$", r"\1", text)
+
+
+def _is_widened(expr: Expr) -> bool:
+    """Whether an expression is an integer that is cast to 64 bits, or a number's name."""
+    while isinstance(expr, Call) and expr.op in MOVES:
+        expr = expr.args[0]
+    wanted = expr.type.element
+    if isinstance(expr, Literal):
+        return isinstance(wanted, DType) and wanted.short == "i64" and bool(expr.symbol)
+    if not isinstance(expr, Call) or expr.op != "cast" or expr.attribute("bitcast"):
+        return False
+    source = expr.args[0].type.element
+    narrow = isinstance(source, DType) and source.is_int() and not source.is_bool() and source.bits <= 32
+    return narrow and isinstance(wanted, DType) and wanted.short == "i64"
+
+
+def _is_narrow(element: Element) -> bool:
+    """Whether a type is one of integers narrower than int."""
+    return isinstance(element, DType) and element.kind in ("signed", "unsigned") and element.bits < 32
+
+
+def _plain(number: Literal) -> Text | None:
+    """A number without the cast to its type; None for one that has a name or is negative."""
+    return Text(str(int(number.value))) if number.symbol is None and number.value >= 0 else None
+
+
+def _is_only_zero(expr: Expr) -> bool:
+    """Whether an operand is an integer 0: a number, a product with one, or the positions of an axis that has a single one."""
+    element = expr.type.element
+    if isinstance(expr, Literal):
+        return isinstance(element, DType) and element.is_int() and not element.is_bool() and expr.value == 0
+    if isinstance(expr, Call) and expr.op == "mul":
+        return any(isinstance(arg, Literal) and _is_only_zero(arg) for arg in expr.args)
+    return isinstance(expr, Call) and expr.op == "arange" and expr.type.shape == (1,) and not expr.attribute("start")
+
+
+def _factor_of_one(call: Call) -> int | None:
+    """Which operand of a product of integers is multiplied with a literal 1: a stride that is folded."""
+    for number, arg in enumerate(call.args):
+        element = arg.type.element
+        if isinstance(arg, Literal) and isinstance(element, DType) and element.is_int() and arg.value == 1:
+            return 1 - number
+    return None
+
+
+def _int32() -> DType:
+    from ...language.dtypes import int32
+
+    return int32
+
+
+def _has_product(expr: Expr) -> bool:
+    return isinstance(expr, Call) and (expr.op == "mul" or any(_has_product(arg) for arg in expr.args))
+
+
+def _loosest(text: str) -> int:
+    """Precedence of the loosest operator outside parentheses of an index text."""
+    operators = re.findall(r"(?<= )[-+*/%](?= )", outside_parentheses(text))
+    return min((PRECEDENCE[operator] for operator in operators), default=ATOM)
+
+
+def outside_parentheses(text: str) -> str:
+    """The text without what stands in parentheses and brackets."""
+    while (shorter := INNERMOST.sub("", text)) != text:
+        text = shorter
+    return text
+
+
+def _place(spelling: str, operands: dict[str, Text]) -> Text:
+    """Puts operands into a spelling of the op table, parenthesised where its outermost operator requires it."""
+    if match := INFIX.match(spelling):
+        left, operator, right = match.groups()
+        precedence = PRECEDENCE[operator]
+        first = operands[left[1:-1]].within(precedence, operator)
+        second = operands[right[1:-1]].within(precedence + 1, operator) if right.startswith("{") else right
+        return Text(f"{first} {operator} {second}", precedence, operator)
+    if match := PREFIX.match(spelling):
+        operator, operand = match.groups()
+        return Text(f"{operator}{operands[operand[1:-1]].within(ATOM)}", UNARY, operator)
+    if match := TERNARY.match(spelling):
+        condition, yes, no = (operands[name[1:-1]] for name in match.groups())
+        return Text(f"{condition.within(4)} ? {yes.within(4)} : {no.within(3)}", 3, "?")
+    return Text(re.sub(r"\{(\w+)\}", lambda found: operands[found[1]].text, spelling), ATOM)
+
+
+def coordinate_speller(roles: object) -> Callable[[Point], str]:
+    """The function that spells the coordinate of a one-axis point with the names of `roles`."""
+    return lambda point: coordinate(point, 0, roles)  # type: ignore[arg-type]

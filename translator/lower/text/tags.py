@@ -1,0 +1,132 @@
+"""Quotes of the source: the user's comments and lines, and what the translator has to say about them.
+
+Where two roles share a kernel, a line whose code both execute is quoted at the first of them; at the other, one comment
+names all such lines that follow. A loop or branch around code of both is quoted twice, and says whose part it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ...ir.nodes import Assign, Call, Effect, Origin, Statement
+from ...ir.walk import statements
+from ..context import Context
+from .unit import Blank, Comment, Node
+
+PARTS = {"producer": "the loading thread's part", "consumer": "the multiplying warps' part"}
+
+
+def same_source(one: Origin, other: Origin) -> bool:
+    """Whether two statements came from one statement of the source."""
+    return (one.span, one.text, one.note) == (other.span, other.text, other.note)
+
+
+def is_repeated(context: Context, group: list[Statement]) -> bool:
+    """Whether the other role has shown the same code under its tag already."""
+    lines = _lines(group)
+    return context.role.name == "consumer" and bool(lines) and set(lines) <= context.role.shared_lines.same
+
+
+def is_elsewhere(context: Context, group: list[Statement]) -> bool:
+    """Whether the code of some statements stands, under its tag, where their loads are started."""
+    if not all(isinstance(s, Assign) for s in group):
+        return False
+    targets = [s.targets[0] for s in group if isinstance(s, Assign)]
+    if any(target in context.stages.read_ahead for target in targets):
+        return all(target in context.stages.read_ahead | context.facts.unused for target in targets)
+    started = (
+        isinstance(s, Assign)
+        and (s.targets[0] in context.stages.stage_of or (context.role.name == "consumer" and _is_copy(s)))
+        for s in group
+    )
+    return all(started)
+
+
+def _is_copy(statement: Assign) -> bool:
+    return isinstance(statement.value, Call) and statement.value.op == "box_load"
+
+
+def again(groups: list[list[Statement]]) -> Comment:
+    """The comment above code that the other role has shown already."""
+    lines = sorted({line for group in groups for line in _lines(group)})
+    return Comment(f"{', '.join(_ranges(lines))} again, for the multiplying warps.")
+
+
+def _lines(group: list[Statement]) -> list[int]:
+    return [s.origin.span.line for s in statements(tuple(group))]
+
+
+def _ranges(lines: list[int]) -> Iterator[str]:
+    runs: list[list[int]] = []
+    for line in lines:
+        if runs and line == runs[-1][-1] + 1:
+            runs[-1].append(line)
+        else:
+            runs.append([line])
+    for run in runs:
+        yield f"L{run[0]}" if len(run) == 1 else f"L{run[0]}-L{run[-1]}"
+
+
+def source_of(group: list[Statement], tagged: bool) -> list[Node]:
+    """What says where code without a tag came from."""
+    return [] if tagged else [Comment("", group[0].origin.span.line)]
+
+
+def tag(origin: Origin, note: str, separated: bool = True, again: bool = False) -> list[Node]:
+    """The user's comments and the quoted source lines, with what the translator has to say about them.
+
+    The comments are not said `again`.
+    """
+    nodes: list[Node] = [Blank()] if origin.blank_before and separated else []
+    nodes += [Comment(comment) for comment in origin.comments if not again]
+    remark = origin.note or (f"({note})" if note else "")
+    lines = origin.text.splitlines()
+    for number, line in enumerate(lines):
+        last = number == len(lines) - 1
+        text = f"L{origin.span.line + number}: {line.strip()}" + (f"    {remark}" if remark and last else "")
+        nodes.append(Comment(text, origin.span.line + number))
+    return nodes
+
+
+def remark(context: Context, group: list[Statement], code: list[Node]) -> str:
+    """What the tag of a source line says about its code: why there is none, or who executes it."""
+    if not code:
+        notes = (note for statement in group for note in _notes(context, statement))
+        return next(notes, "no code")
+    if any(isinstance(s, Assign) and s.targets[0] in context.stages.own for s in group):
+        return "from where it was copied"
+    if any(isinstance(s, Assign) and s.targets[0] in context.stages.values for s in group):
+        return "read an iteration ago"
+    return part(context, group[0].origin)
+
+
+def is_second_part(context: Context, group: list[Statement]) -> bool:
+    """Whether the other role has quoted the line for its own part."""
+    return context.role.name == "consumer" and group[0].origin.span.line in context.role.shared_lines.parts
+
+
+def part(context: Context, origin: Origin) -> str:
+    """Whose part of a line this is; "" where there is only one."""
+    return PARTS[context.role.name] if context.role.name and origin.span.line in context.role.shared_lines.parts else ""
+
+
+def _notes(context: Context, statement: Statement) -> Iterator[str]:
+    """Why a statement became no code."""
+    if isinstance(statement, Effect) and statement.call.op == "assume":
+        yield "taken into account"
+    if not isinstance(statement, Assign) or len(statement.targets) != 1:
+        return
+    target = statement.target
+    if id(statement) in context.stages.started:
+        yield "its product is there"
+    if target in context.role.program_variables.values():
+        yield "the loop above counts it"
+    mask = not target.type.is_pointer and target.type.dtype.is_bool()
+    if target in context.facts.unused:
+        if isinstance(statement.value, Call) and statement.value.op == "permute":
+            yield "the same tile seen from another side"
+        if target not in context.schedule.rings.folded:
+            yield "its value is not used"
+        yield "the copies keep to it" if mask else "folded into the copies"
+    if target in context.facts.absorbed:
+        yield "tested where it is used" if mask else "formed where it is used"

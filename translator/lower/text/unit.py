@@ -1,0 +1,237 @@
+"""The render model: the generated file as plain values, nested as the text is nested.
+
+`lower/` builds a `Unit`, `emit/` writes it through the templates. Nothing here knows about tiles.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import field, replace
+from typing import Any
+
+from ...frozen import frozen
+
+
+@frozen
+class Spelled:
+    """A statement that the template `statements/<template>.cu.j2` writes from `values`."""
+
+    template: str
+    values: Mapping[str, Any] = field(default_factory=dict)
+
+
+@frozen
+class Line:
+    """One line of code; `comment` explains it at its end."""
+
+    text: str
+    comment: str = ""
+
+
+@frozen
+class Place:
+    """`const int <name> = <value>;   // <comment>`: where a thread stands, as far as anything mentions it.
+
+    Places that follow each other and have one `subject` share a line, which it explains.
+    """
+
+    name: str
+    value: str
+    comment: str = ""
+    subject: str = ""
+
+
+@frozen
+class Comment:
+    """A comment line. `source_line` is the Python line that it quotes, 0 for an explanation.
+
+    With an empty text it is not written: it only says which Python line the code that follows came from.
+    """
+
+    text: str
+    source_line: int = 0
+
+
+@frozen
+class Blank:
+    """An empty line."""
+
+
+@frozen
+class Loop:
+    """`for`/`while` with its header; `unroll` puts `#pragma unroll` above it, with the `factor` that the user gave.
+
+    Of a lambda, `closing` is "};".
+    """
+
+    header: str
+    body: tuple[Node, ...]
+    unroll: bool = False
+    closing: str = "}"
+    factor: int | None = None
+
+
+@frozen
+class Branch:
+    """`if (condition) { then } else { otherwise }`, with comments that explain the two parts."""
+
+    condition: str
+    then: tuple[Node, ...]
+    otherwise: tuple[Node, ...] = ()
+    comment: str = ""
+    else_comment: str = ""
+
+
+@frozen
+class IndexTile:
+    """The array of an index tile before its uses are known: all of it, its first element, the starts of vectors, nothing.
+
+    `vector` is the constant that counts the elements of a vector, "" where there is one vector or none.
+    """
+
+    name: str
+    vector: str
+    whole: tuple[Node, ...]
+    first: tuple[Node, ...]
+    starts: tuple[Node, ...]
+    nothing: tuple[Node, ...] = ()
+
+
+Node = Spelled | Line | Place | Comment | Blank | Loop | Branch | IndexTile
+
+
+def words(nodes: Iterable[Node]) -> frozenset[str]:
+    """The identifiers in some lines of code, comments left out."""
+    found: set[str] = set()
+    for node in nodes:
+        texts: list[str] = []
+        match node:
+            case Line(text=text):
+                texts.append(text)
+            case Place(name=name, value=value):
+                texts += [name, value]
+            case Loop(header=header, body=body):
+                texts.append(header)
+                found |= words(body)
+            case Branch(condition=condition, then=then, otherwise=otherwise):
+                texts.append(condition)
+                found |= words(then) | words(otherwise)
+            case Spelled(values=values):
+                texts += map(str, values.values())
+        found.update(word for text in texts for word in re.findall(r"[A-Za-z_]\w*", text))
+    return frozenset(found)
+
+
+def rewritten(nodes: Iterable[Node], text: Callable[[str], str]) -> tuple[Node, ...]:
+    """The same lines of code with every piece of text changed, comments left as they are."""
+    found: list[Node] = []
+    for node in nodes:
+        match node:
+            case Line():
+                found.append(replace(node, text=text(node.text)))
+            case Loop():
+                found.append(replace(node, header=text(node.header), body=rewritten(node.body, text)))
+            case Branch():
+                then, otherwise = rewritten(node.then, text), rewritten(node.otherwise, text)
+                found.append(replace(node, condition=text(node.condition), then=then, otherwise=otherwise))
+            case Spelled():
+                values = {key: text(value) if isinstance(value, str) else value for key, value in node.values.items()}
+                found.append(replace(node, values=values))
+            case _:
+                found.append(node)
+    return tuple(found)
+
+
+COMMENT_ROOM = 43  # columns for the comment beside a constant
+TOPICS = ("user", "threads", "tiles", "stages", "operands", "stores")
+
+
+@frozen
+class Constant:
+    """`constexpr <ctype> <name> = <value>;   // <comment>`. Constants of a topic stand together, in the order of `TOPICS`."""
+
+    name: str
+    value: str
+    comment: str = ""
+    ctype: str = "int"
+    topic: str = "tiles"
+
+
+@frozen
+class Helper:
+    """A helper template under `templates/helpers` with its values; `name` orders and identifies it."""
+
+    template: str
+    name: str
+    values: Mapping[str, Any] = field(default_factory=dict)
+
+
+@frozen
+class Shared:
+    """A shared array: `<ctype> <name><dimensions>`, with the sentence that explains it. `size` and `align` are in bytes.
+
+    Arrays of one `turn` lie side by side, in the memory that their `area` has for all its turns: see `lower/shared/plan.py`.
+    """
+
+    name: str
+    ctype: str
+    dimensions: str
+    size: int
+    comment: str = ""
+    align: int = 16
+    turn: str = ""
+    area: str = ""
+
+
+@frozen
+class Function:
+    """A device function that a called jit function became."""
+
+    signature: str
+    comments: tuple[str, ...]
+    body: tuple[Node, ...]
+
+
+@frozen
+class HeaderField:
+    """A field of the header block: a word and its lines."""
+
+    word: str
+    lines: tuple[str, ...]
+
+
+@frozen
+class Unit:
+    """A generated file.
+
+    Attributes:
+      title: the first line of the header block.
+      header: its fields.
+      includes: CUDA's headers, without brackets.
+      constants, helpers, functions: in the order in which they are written.
+      dynamic_shared: the arrays of the struct in dynamic shared memory; empty when `static_shared` is enough.
+      dynamic_bytes, dynamic_alignment: the size and the alignment of that struct.
+      static_shared: arrays declared `__shared__` in the kernel.
+      packets: sizes of vector accesses, in bytes.
+      name, parameters, bounds: of the kernel; the last is the qualifier that bounds its threads or their registers.
+      body: its statements.
+      needs: the first architecture that has its instructions; of "sm_90a" it is the only one.
+    """
+
+    title: str
+    header: tuple[HeaderField, ...]
+    includes: tuple[str, ...]
+    constants: tuple[Constant, ...]
+    helpers: tuple[Helper, ...]
+    functions: tuple[Function, ...]
+    dynamic_shared: tuple[Shared, ...]
+    dynamic_bytes: int
+    dynamic_alignment: int
+    static_shared: tuple[Shared, ...]
+    packets: tuple[int, ...]
+    name: str
+    parameters: tuple[str, ...]
+    bounds: str
+    body: tuple[Node, ...]
+    needs: str = "sm_80"

@@ -1,0 +1,1 @@
+"""How statements touch memory: widths, masks, hints, and how many loads are under way."""

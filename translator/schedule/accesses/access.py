@@ -1,0 +1,160 @@
+"""How a statement touches memory: how wide, along which axis, and which tests decide.
+
+In: the pointer and mask of a load or store, and the layout it runs in. Out: an `Access`. A mask is a conjunction; each
+part either cannot split a vector (one test per vector), or bounds the vector's index (a count of valid elements), or
+forces element by element access.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from ...analysis.axis_info import AxisInfo, axis_info
+from ...analysis.facts import Facts
+from ...analysis.masks import conjuncts
+from ...frozen import frozen
+from ...ir.nodes import Call, Expr, Literal, Variable
+from ...ir.types import ValueType
+from ...language.dtypes import PointerType, int1, int32
+from ..tiles.layout import REGISTER, Layout, bits_of, padded
+
+ACCESS_BYTES = 16  # the widest access of one thread
+COPY_BYTES = (4, 8, 16)  # what cp.async moves
+
+
+@frozen
+class Bound:
+    """`bound - index` elements, counted from the vector's first, may be touched."""
+
+    bound: Expr
+    index: Expr
+
+
+@frozen
+class Access:
+    """One tile-wide load or store.
+
+    Attributes:
+      axis: the axis along which vectors lie.
+      width: elements per access; 1 when vectors are not possible.
+      tests: conditions that are the same for all elements of a vector.
+      bounds: limits along the vector.
+      repeats: along axes on which neighbouring registers hold the same element of memory: how many of them.
+      scattered: whether the elements of a vector do not lie side by side in the thread's array.
+    """
+
+    axis: int
+    width: int
+    tests: tuple[Expr, ...]
+    bounds: tuple[Bound, ...]
+    repeats: tuple[tuple[int, int], ...] = ()
+    scattered: bool = False
+
+
+def plan_load(
+    pointer: Expr, mask: Expr | None, layout: Layout, facts: Facts, environment: Mapping[Variable, AxisInfo]
+) -> Access:
+    """An access that loads what several of a thread's elements have in common once, as wide as memory allows."""
+    access = with_repeats(plan_access(pointer, mask, layout, facts, environment), pointer, layout, environment)
+    wide = plan_access(pointer, mask, layout, facts, environment, layout.run)
+    if wide.width <= access.width:
+        return access
+    wide = with_repeats(wide, pointer, layout, environment)
+    return replace(wide, scattered=wide.axis != layout.array_axes()[-1])
+
+
+def plan_access(
+    pointer: Expr,
+    mask: Expr | None,
+    layout: Layout,
+    facts: Facts,
+    environment: Mapping[Variable, AxisInfo],
+    widest: Callable[[int], int] | None = None,
+) -> Access:
+    """Chooses the width of an access and sorts the parts of its mask.
+
+    `widest` is the number of elements that may be accessed at once along an axis: those side by side in the thread's array.
+    """
+    widest = widest or layout.vector
+    element = pointer.type.element
+    if not isinstance(element, PointerType):
+        raise TypeError("a load or store needs a pointer")
+    parts = [*conjuncts(mask, facts), *padding_tests(pointer.type.shape)]
+    info = axis_info(pointer, environment)
+    itemsize = element.element_ty.itemsize
+    best = Access(layout.rank - 1, 1, tuple(parts), ())
+    for axis in range(layout.rank):
+        aligned = max(info.divisibility[axis] // itemsize, 1)
+        width = min(widest(axis), info.contiguity[axis], aligned, ACCESS_BYTES // itemsize)
+        while width > best.width:
+            access = _try_width(axis, width, parts, environment)
+            if access is not None:
+                best = access
+                break
+            width //= 2
+    return best
+
+
+def with_repeats(access: Access, pointer: Expr, layout: Layout, environment: Mapping[Variable, AxisInfo]) -> Access:
+    """The access with the runs of a thread's registers that are the same in memory, and whose mask is the same."""
+    parts = [pointer, *access.tests, *(part for bound in access.bounds for part in (bound.bound, bound.index))]
+    infos = [axis_info(part, environment) for part in parts]
+    found = []
+    for axis in range(layout.rank):
+        same = min(info.constancy[axis] for info in infos)
+        run = 1 << layout.axes[axis][: bits_of(same)].count(REGISTER)
+        if run > 1 and (axis != access.axis or access.width == 1):
+            found.append((axis, run))
+    return replace(access, repeats=tuple(found))
+
+
+def _try_width(axis: int, width: int, parts: list[Expr], environment: Mapping[Variable, AxisInfo]) -> Access | None:
+    tests, bounds = [], []
+    for part in parts:
+        if axis_info(part, environment).constancy[axis] % width == 0:
+            tests.append(part)
+        elif bound := as_bound(part, axis, width, environment):
+            bounds.append(bound)
+        else:
+            return None
+    return Access(axis, width, tuple(tests), tuple(bounds))
+
+
+def as_bound(part: Expr, axis: int, width: int, environment: Mapping[Variable, AxisInfo]) -> Bound | None:
+    """A comparison of a rising index with a limit that is the same for the whole vector, as a `Bound`."""
+    if not isinstance(part, Call) or part.op not in ("lt", "le", "gt", "ge"):
+        return None
+    left, right = part.args
+    if part.op in ("gt", "ge"):
+        left, right = right, left
+    if left.type.is_pointer or left.type.dtype != int32:
+        return None
+    index, limit = axis_info(left, environment), axis_info(right, environment)
+    if index.contiguity[axis] % width or limit.constancy[axis] % width:
+        return None
+    if part.op in ("le", "ge"):
+        right = Call(right.type, "add", (right, Literal(right.type, 1)))
+    return Bound(right, left)
+
+
+def padding_tests(shape: tuple[int, ...]) -> list[Expr]:
+    """The tests that keep padded coordinates, past a side that is no power of two, out of memory."""
+    return [inside_test(shape, axis) for axis, side in enumerate(shape) if padded(side) != side]
+
+
+def inside_test(shape: tuple[int, ...], axis: int) -> Expr:
+    """Whether the coordinate along `axis` is a real one, as a tile of booleans of the given shape."""
+    side = shape[axis]
+    line = tuple(side if a == axis else 1 for a in range(len(shape)))
+    coordinate: Expr = Call(ValueType(int32, (side,)), "arange", (), (("start", 0), ("end", int(side))))
+    for a in range(len(shape)):
+        if a != axis:
+            before = coordinate.type.shape
+            kept = (*before[:a], 1, *before[a:])
+            coordinate = Call(ValueType(int32, kept), "expand_dims", (coordinate,), (("axis", a),))
+    symbol = getattr(side, "symbol", None)
+    below = Call(
+        ValueType(int1, line), "lt", (coordinate, Literal(ValueType(int32, line), int(side), symbol=symbol))
+    )  # fmt: skip
+    return below if line == shape else Call(ValueType(int1, shape), "broadcast", (below,))

@@ -1,0 +1,48 @@
+"""Loaded scalars on which the threads of a block must agree.
+
+Every thread loads a scalar for itself. Where this program or another one writes to that memory meanwhile, threads may get
+different values; of those that decide control flow they would part, and meet at different barriers. One thread loads such
+a scalar for all.
+
+In: a kernel. Out: the variables.
+"""
+
+from __future__ import annotations
+
+from ...ir.nodes import Assign, Call, For, If, Kernel, Variable, While
+from ...ir.walk import read_variables, statements
+from .pointers import pointer_sources, roots_of, roots_written
+
+
+def agreed_loads(kernel: Kernel) -> frozenset[Variable]:
+    """Scalars that control flow follows from, loaded through pointers that the kernel also writes through."""
+    loads: dict[Variable, list[Call]] = {}
+    made_of: dict[Variable, set[Variable]] = {}
+    deciding: set[Variable] = set()
+    for statement in statements(kernel.body):
+        read = set(read_variables(statement))
+        if isinstance(statement, (If, While, For)):
+            deciding |= read
+        if not isinstance(statement, Assign):
+            continue
+        for target in statement.targets:
+            made_of.setdefault(target, set()).update(read)
+            if isinstance(statement.value, Call) and statement.value.op == "load" and not target.type.is_tile:
+                loads.setdefault(target, []).append(statement.value)
+    if not loads:
+        return frozenset()
+    written, sources = roots_written(kernel), pointer_sources(kernel)
+    return frozenset(
+        variable
+        for variable in _closure(deciding, made_of)
+        if any(roots_of(load.args[0], sources) & written for load in loads.get(variable, ()))
+    )
+
+
+def _closure(start: set[Variable], made_of: dict[Variable, set[Variable]]) -> set[Variable]:
+    found, pending = set(start), list(start)
+    while pending:
+        new = made_of.get(pending.pop(), set()) - found
+        found |= new
+        pending += new
+    return found

@@ -1,0 +1,88 @@
+"""Stores in which the layout of the stored tile would have neighbouring threads write to distant places.
+
+In: a problem with all its answers. Out: other answers for such stores: a layout of their own, along the axis that memory has
+contiguous. The tile is converted for it, which costs a pass through shared memory; scattered elements cost a sector of 32
+bytes each. Transposes are stored so, and tiles whose loads have another axis contiguous than their stores. Of a tile that a
+warp writes in pieces below a sector, as the sums of tensor cores are held, neighbouring lanes exchange registers instead:
+
+  held    axis 1: REGISTER 0 1 REGISTER REGISTER    halves: 4 lanes write 16 bytes together
+  stored  axis 1: REGISTER REGISTER REGISTER 0 1    each lane 16 bytes, together 64
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ...ir.nodes import Effect, Kernel, Variable
+from ...ir.walk import statements
+from ..tiles.layout import REGISTER, Layout, bits_of
+from ..tiles.layout_problem import Access, Node, Path, Problem
+from .access import ACCESS_BYTES
+
+LANE_BITS = 5
+SECTOR = 32  # bytes that memory writes at once
+WORD = 4  # bytes that a shuffle moves
+GAIN = 2  # times as many bytes side by side make up for the conversion
+MOST_BYTES = 64 << 10  # of a tile that is converted: its way leads through shared memory
+
+
+def coalesce_stores(
+    problem: Problem,
+    kernel: Kernel,
+    own_layout: Callable[[Node], Layout],
+    follow: Callable[[Layout, Path], Layout | None],
+) -> None:
+    """Answers anew for scattered stores; `own_layout` is the best layout of a statement's accesses alone.
+
+    `follow` gives the layout of what is reached through a path.
+    """
+    for statement in statements(kernel.body):
+        node = id(statement)
+        if not isinstance(statement, Effect) or statement.call.op != "store" or node not in problem.answers:
+            continue
+        (access,) = problem.accesses[node]
+        shape = problem.shapes[node]
+        if access.itemsize << sum(map(bits_of, shape)) > MOST_BYTES:
+            continue
+        now, own = _bytes_side_by_side(problem.answers[node], access), own_layout(node)
+        if now < SECTOR and _bytes_side_by_side(own, access) >= GAIN * now:
+            problem.answers[node] = own
+        else:
+            pieces = _in_whole_pieces(problem.answers[node], access)
+            read = problem.relations_of.get(node, ())
+            moved = [r.variable for r in read if follow(pieces, r.path) != problem.answers[r.variable]]
+            if all(_is_shuffled(variable, pieces) for variable in moved):
+                problem.answers[node] = pieces
+
+
+def _bytes_side_by_side(layout: Layout, access: Access) -> int:
+    """What a warp writes from one place on, at the most, along an axis that is contiguous in memory."""
+    found = access.itemsize
+    for axis, bits in enumerate(layout.axes):
+        if access.info.contiguity[axis] > 1 or axis in access.side_by_side:
+            length = next((k for k, bit in enumerate(bits) if bit != REGISTER and bit >= LANE_BITS), len(bits))
+            found = max(found, access.itemsize << length)
+    return found
+
+
+def _in_whole_pieces(layout: Layout, access: Access) -> Layout:
+    """The layout with some bits of lanes and registers exchanged, where a warp would write less than a sector in a piece."""
+    for axis, bits in enumerate(layout.axes):
+        run = next((k for k, bit in enumerate(bits) if bit != REGISTER), len(bits))
+        lanes = next((k for k, bit in enumerate(bits[run:]) if not REGISTER < bit < LANE_BITS), len(bits) - run)
+        most = min(access.info.contiguity[axis], access.info.divisibility[axis] // access.itemsize)
+        wider = min(min(most, ACCESS_BYTES // access.itemsize).bit_length() - 1 - run, lanes)
+        rest = bits[run + lanes :]
+        if access.itemsize << run < WORD or access.itemsize << (run + lanes) >= SECTOR:
+            continue
+        if wider <= 0 or rest[:wider] != (REGISTER,) * wider:
+            continue
+        moved = (*bits[:run], *rest[:wider], *bits[run : run + lanes], *rest[wider:])
+        return Layout((*layout.axes[:axis], moved, *layout.axes[axis + 1 :]), layout.thread_bits)
+    return layout
+
+
+def _is_shuffled(variable: Variable, layout: Layout) -> bool:
+    """Whether lanes can exchange a tile for a layout: a row of it, words at a time."""
+    numbers = not variable.type.is_pointer and not variable.type.dtype.is_fp8() and variable.type.rank == layout.rank
+    return numbers and variable.type.dtype.itemsize in (WORD // 2, WORD)

@@ -1,0 +1,68 @@
+"""How many registers a thread should have so that the loads of a loop are all under way before the first is used.
+
+In: a kernel whose loops load tiles and only add them up, or the like: in no iteration threads wait for each other. Out: how
+many blocks the register allocation must leave room for. Left to itself ptxas takes as few registers as it can, for more
+blocks at a time, and puts the use of one load before the next load: every iteration then waits for memory several times. With
+room for so many blocks named it takes what these leave, and starts all loads first.
+
+Where threads wait for each other in every iteration, or for the places that they load from, more blocks hide that better than
+longer iterations would. In kernels without loops the same is done where a thread loads much.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Set
+
+from ...analysis.facts import Facts
+from ...ir.nodes import Assign, Call, For, Kernel, Variable, While
+from ...ir.walk import statements
+from ..staging.warp_copies import is_computed_anywhere
+from ..tiles.layout import Layout
+from ..tiles.registers import REGISTER_FILE
+
+THREADS_AT_ONCE = 768  # on a multiprocessor: 80 registers each
+LEAST_BYTES = 16  # that a thread loads in an iteration
+ADDRESSES = 32  # registers beside those of tiles
+MUCH_LOADED = 64  # registers of a thread, without a loop
+FEW_OTHERS = 16  # registers beside those, without a loop
+
+
+def blocks_for_loads(
+    kernel: Kernel, facts: Facts, layouts: Mapping[Variable, Layout], exchanges: Set[int], peak: int, num_threads: int
+) -> int | None:
+    """Blocks to leave room for; None where no loop is such a one.
+
+    `exchanges` are the `id`s of statements in which threads wait for each other, `peak` the registers of the tiles.
+    """
+    loops = [statement for statement in statements(kernel.body) if isinstance(statement, (For, While))]
+    waiting = any(id(inner) in exchanges for loop in loops for inner in statements(loop.body))
+    if waiting or not any(_adds_up(loop, facts, layouts) for loop in loops):
+        return None
+    fit = REGISTER_FILE // ((peak + ADDRESSES) * num_threads)
+    return max(min(THREADS_AT_ONCE // num_threads, fit), 1)
+
+
+def blocks_for_all_loads(at_once: int, num_threads: int) -> int | None:
+    """Blocks to leave room for where all that is loaded, `at_once` registers a thread, can be under way; None for few loads.
+
+    Two blocks are worth it even if not all of it fits: while one computes, the other loads.
+    """
+    if at_once < MUCH_LOADED:
+        return None
+    fit = REGISTER_FILE // ((at_once + FEW_OTHERS) * num_threads)
+    return max(fit, min(REGISTER_FILE // (at_once * num_threads), 2), 1)
+
+
+def _adds_up(loop: For | While, facts: Facts, layouts: Mapping[Variable, Layout]) -> bool:
+    inner = list(statements(loop.body))
+    loads = [s for s in inner if isinstance(s, Assign) and isinstance(s.value, Call) and s.value.op == "load"]
+    if not all(is_computed_anywhere(load.value.args[0], facts, {}) for load in loads):  # type: ignore[attr-defined]
+        return False
+    return sum(_bytes_of_thread(load.targets[0], layouts) for load in loads) >= LEAST_BYTES
+
+
+def _bytes_of_thread(tile: Variable, layouts: Mapping[Variable, Layout]) -> int:
+    if tile not in layouts:
+        return 0
+    return math.prod(layouts[tile].register_shape()) * tile.type.dtype.itemsize

@@ -1,0 +1,62 @@
+"""Which pointer arguments an address may derive from, and through which of them nothing is written."""
+
+from __future__ import annotations
+
+from ...ir.nodes import Assign, Call, Expr, Kernel, Variable
+from ...ir.walk import expressions, statements, used_variables
+
+
+def pointer_sources(kernel: Kernel) -> dict[Variable, set[Variable]]:
+    """For every pointer variable, the pointer variables that its values are made of."""
+    sources: dict[Variable, set[Variable]] = {
+        p.variable: set() for p in kernel.parameters if p.variable.type.is_pointer
+    }
+    for statement in statements(kernel.body):
+        if isinstance(statement, Assign):
+            for target in statement.targets:
+                if target.type.is_pointer:
+                    sources.setdefault(target, set()).update(pointers_in(statement.value))
+    return sources
+
+
+def roots_of(pointer: Expr, sources: dict[Variable, set[Variable]]) -> set[Variable]:
+    """The pointer variables that an address may derive from, arguments and what stands between; `sources` of its kernel."""
+    return _closure(pointers_in(pointer), sources)
+
+
+def read_only_pointers(kernel: Kernel) -> frozenset[Variable]:
+    """Pointers through which nothing is written: arguments and what is derived from them."""
+    return frozenset(set(pointer_sources(kernel)) - roots_written(kernel))
+
+
+def roots_written(kernel: Kernel) -> set[Variable]:
+    """Pointers through which something is written."""
+    sources = pointer_sources(kernel)
+    written: set[Variable] = set()
+    for statement in statements(kernel.body):
+        for expr in expressions(statement):
+            if isinstance(expr, Call) and (expr.op == "store" or expr.op.startswith("atomic_")):
+                written |= pointers_in(expr.args[0])
+            elif isinstance(expr, Call) and expr.op == "box_store":
+                written.add(expr.attribute("base"))
+    return _closure(written, sources)
+
+
+def _closure(start: set[Variable], sources: dict[Variable, set[Variable]]) -> set[Variable]:
+    found, pending = set(start), list(start)
+    while pending:
+        for source in sources.get(pending.pop(), ()):
+            if source not in found:
+                found.add(source)
+                pending.append(source)
+    return found
+
+
+def may_move(load: Call, read_only: frozenset[Variable]) -> bool:
+    """Whether a load brings the same wherever in the kernel it stands: from what nothing writes, and not `volatile`."""
+    return pointers_in(load.args[0]) <= read_only and not load.attribute("volatile")
+
+
+def pointers_in(expr: Expr) -> set[Variable]:
+    """The pointer variables that stand in an expression."""
+    return {v for v in used_variables(expr) if v.type.is_pointer}

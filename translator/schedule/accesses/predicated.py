@@ -1,0 +1,57 @@
+"""Which masked accesses of single elements are predicated instructions, spelled as PTX.
+
+In: an access and the layout that it runs in. The compiler branches around each of many such accesses, keeps an address for
+each of them, and spills; a predicated instruction has no branch, and what its address has in common with others is computed
+once, outside. Where masks are settled at compile time, or the same for all elements, it does as well by itself.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+from ...analysis.axis_info import AxisInfo, axis_info
+from ...analysis.facts import Facts
+from ...analysis.masks import compares_with_number
+from ...ir.nodes import Expr, Variable
+from ...ir.types import ValueType
+from ..staging.warp_copies import is_computed_anywhere
+from ..tiles.layout import Layout
+from ..tiles.registers import OTHER_REGISTERS, REGISTER_FILE
+from .access import Access
+
+FEWEST = 16  # elements of a thread
+# The same where each has an address of its own, computed from what registers hold: in a branch, nothing of it is shared.
+FEWEST_FOUND = 4
+MOST_REGISTERS = 255  # of a thread
+
+
+def is_predicated(
+    access: Access,
+    pointer: Expr,
+    type_: ValueType,
+    layout: Layout,
+    facts: Facts,
+    environment: Mapping[Variable, AxisInfo],
+) -> bool:
+    """Whether the elements of a tile of this type, at these places, are accessed so.
+
+    Where a thread has registers to spare, the compiler predicates plain accesses to neighbours, which share an address.
+    """
+    if type_.is_pointer or type_.dtype.itemsize == 1 or type_.dtype.is_bool():
+        return False  # PTX has no registers of a byte
+    if access.width > 1 or len(layout.array_axes()) > 1:
+        return False  # along several axes, the compiler shares addresses better where it sees plain accesses
+    if is_computed_anywhere(pointer, facts, {}):
+        registers = min(REGISTER_FILE >> layout.thread_bits, MOST_REGISTERS) - OTHER_REGISTERS
+        fewest = max(FEWEST, registers // 2)
+    else:
+        fewest = FEWEST_FOUND
+    if math.prod(layout.register_shape()) < fewest:
+        return False
+    return any(not (compares_with_number(part, facts) or _is_uniform(part, environment)) for part in access.tests)
+
+
+def _is_uniform(part: Expr, environment: Mapping[Variable, AxisInfo]) -> bool:
+    constancy = axis_info(part, environment).constancy
+    return all(same >= side for same, side in zip(constancy, part.type.shape, strict=True))

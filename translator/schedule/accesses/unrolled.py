@@ -1,0 +1,89 @@
+"""How many trips of a loop stand behind each other, so that the loads of several are under way before the first is used.
+
+In: a loop without a ring. Out: a factor. A thread that loads a few elements a trip waits for memory in every one of them;
+where the number of trips is known, and no trip has threads wait for each other, several are written as one. Where trips
+divide by what only counts them, such as the weights of Welford's sums, all are, so that divisors are numbers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from itertools import chain
+
+from ...analysis.facts import Facts
+from ...analysis.structured import is_elementwise
+from ...ir.nodes import Assign, Call, Effect, Expr, For, If, Inlined, Literal, Note, Statement, Use, Variable
+from ...ir.walk import assigned_variables, bodies, statements, subexpressions, used_variables
+from ..tiles.layout import Layout
+
+ALL_TRIPS = 8  # are written out if there are no more
+ALL_COUNTED_TRIPS = 32  # of trips that divide by what counts them
+TRIPS_AT_ONCE = 4
+MOST_ELEMENTS = 8  # that a thread loads of a tile in a trip: with more, a trip has enough loads of its own
+MOST_STATEMENTS = 40
+DIVISIONS = ("div", "fdiv", "div_rn")
+
+
+def unroll_factor(loop: For, facts: Facts, layouts: Mapping[Variable, Layout]) -> int | None:
+    """The factor; None where the loop stays as it is."""
+    bounds = [_number(bound, facts) for bound in (loop.start, loop.stop, loop.step)]
+    if None in bounds or not bounds[2]:
+        return None
+    start, stop, step = map(int, bounds)  # type: ignore[arg-type]
+    trips = -(-(stop - start) // step)
+    inner = list(statements(loop.body))
+    loads = [s.targets[0] for s in inner if _is_load(s)]  # type: ignore[attr-defined]
+    sizes = [math.prod(layouts[tile].register_shape()) for tile in loads if tile in layouts]
+    if trips < TRIPS_AT_ONCE or not sizes or max(sizes) > MOST_ELEMENTS or len(inner) > MOST_STATEMENTS:
+        return None
+    if not all(_is_simple(statement) for statement in inner):
+        return None
+    all_trips = ALL_COUNTED_TRIPS if _divides_by_counters(loop, facts) else ALL_TRIPS
+    return trips if trips <= all_trips else TRIPS_AT_ONCE
+
+
+def _divides_by_counters(loop: For, facts: Facts) -> bool:
+    """Whether a trip divides by what follows from numbers and from how many trips there have been."""
+    values: dict[Variable, list[Expr]] = {loop.variable: []}
+    counters: set[Variable] = {loop.variable}
+    for statement in statements(loop.body):
+        if isinstance(statement, Assign) and is_elementwise(statement.value):
+            values.setdefault(statement.target, []).append(statement.value)
+            counters.add(statement.target)
+        elif isinstance(statement, If):
+            for inner in chain.from_iterable(map(statements, bodies(statement))):
+                for target in assigned_variables(inner):
+                    values.setdefault(target, []).append(statement.condition)
+
+    def counts(expr: Expr) -> bool:
+        return all(v in counters or _number(Use(v.type, v), facts) is not None for v in used_variables(expr))
+
+    while others := {v for v in counters if not all(map(counts, values[v]))}:
+        counters -= others
+    divisors = (
+        part.args[1]
+        for value in chain.from_iterable(values.values())
+        for part in subexpressions(value)
+        if isinstance(part, Call) and part.op in DIVISIONS
+    )
+    return any(counts(divisor) and counters & set(used_variables(divisor)) for divisor in divisors)
+
+
+def _is_load(statement: Statement) -> bool:
+    return isinstance(statement, Assign) and isinstance(statement.value, Call) and statement.value.op == "load"
+
+
+def _is_simple(statement: Statement) -> bool:
+    """Whether a statement is arithmetic, an access to memory, or a choice between such."""
+    if isinstance(statement, Effect):
+        return statement.call.op == "store"
+    if isinstance(statement, Assign):
+        return _is_load(statement) or is_elementwise(statement.value)
+    return isinstance(statement, (If, Inlined, Note))
+
+
+def _number(expr: Expr, facts: Facts) -> int | None:
+    while isinstance(expr, Use) and expr.variable in facts.definitions:
+        expr = facts.definitions[expr.variable]
+    return int(expr.value) if isinstance(expr, Literal) else None

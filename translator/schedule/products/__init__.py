@@ -1,0 +1,1 @@
+"""Dots: instructions, operands and their formats, and when products run."""

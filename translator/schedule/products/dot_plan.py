@@ -1,0 +1,86 @@
+"""What is decided about a kernel's dots: the values that `dots.py` finds, others complete and the text is written from."""
+
+from __future__ import annotations
+
+from ...frozen import frozen
+from ...ir.nodes import Variable
+from ..tiles.layout import Layout
+from .instructions import Instruction
+from .shared_tiles import SharedTile
+
+
+@frozen
+class Operand:
+    """A tile that a dot reads; `swapped` when it reads the last two axes the other way round."""
+
+    variable: Variable
+    swapped: bool
+
+
+@frozen
+class HeldOperand:
+    """A B that stays in registers (`held_operands.py`).
+
+    Attributes:
+      layout: who holds what of it.
+      k_axis: the axis of its variable that is K.
+      run: consecutive elements of K in a lane.
+      apart: from the first to the second element of a pair, in elements of K.
+      columns: neighbouring columns in a lane.
+    """
+
+    layout: Layout
+    k_axis: int
+    run: int
+    apart: int
+    columns: int
+
+
+@frozen
+class DotPlan:
+    """One dot: its instruction, the layout of its accumulator, its operands and where they lie.
+
+    The tiles are in shared memory: of a staged variable, or of a copy that the dot makes of a tile in registers; a `held`
+    B is in registers, as is the operand of the instruction's rows where `rows_in_registers` (`register_operands.py`).
+
+    Attributes:
+      exchanged: whether the instruction computes the transpose: its rows are columns of B, its columns rows of A.
+      fragment: the layout in which the operand of its rows is computed, so that it stays in registers; None for any.
+    """
+
+    instruction: Instruction
+    layout: Layout
+    a: Operand
+    b: Operand
+    held: HeldOperand | None = None
+    rows_in_registers: bool = False
+    exchanged: bool = False
+    fragment: Layout | None = None
+
+    @property
+    def runs_by_itself(self) -> bool:
+        """Whether products are on their way while their warps do something else."""
+        return self.instruction.kind == "wgmma" and self.instruction.split is None
+
+    @property
+    def rows(self) -> Operand:
+        """The operand that the instruction has its rows from, the only one that it can take from registers."""
+        return self.b if self.exchanged else self.a
+
+    @property
+    def columns(self) -> Operand:
+        """The operand that it has its columns from."""
+        return self.a if self.exchanged else self.b
+
+    @property
+    def frame(self) -> Layout:
+        """The layout of the sum as the instruction sees it: its rows, then its columns."""
+        return Layout(self.layout.axes[::-1], self.layout.thread_bits) if self.exchanged else self.layout
+
+
+@frozen
+class Dots:
+    """The plans of all dots by `id` of the statement, and the staged variables with the format of their tile."""
+
+    plans: dict[int, DotPlan]
+    staged: dict[Variable, SharedTile]

@@ -1,0 +1,237 @@
+"""What every dot of a kernel multiplies with, and where its operands lie.
+
+In: a kernel whose dots have named operands (`schedule/rewrites/operands.py`) and its facts. Out: per dot statement an
+instruction and the layout of the accumulator; the loaded tiles that go to shared memory without passing through anybody's
+registers.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+
+from ...analysis.axis_info import axis_info
+from ...analysis.facts import Facts
+from ...analysis.induction import Induction, closed_forms
+from ...analysis.unit_stride import unit_axes
+from ...artifact import Options, Target
+from ...ir.nodes import Assign, Call, Expr, Kernel, Literal, Statement, Use, Variable
+from ...ir.walk import read_inside, statements
+from ..tiles.layout import Layout
+from .dot_plan import DotPlan, Dots, Operand
+from .instructions import (
+    OTHER_REGISTERS,
+    Instruction,
+    consumer_registers,
+    fma_layout,
+    tensor_core,
+    warp_layout,
+    warpgroup_layout,
+    whole_pieces,
+)
+from .shared_tiles import CHUNK_BYTES, SharedTile, has_chunks
+
+KINDS = ("wgmma", "mma", "fma")  # the fastest first
+SUMS_APART = 2  # of a tile's products, where wgmma multiplies parts: of the highest ones, and of the others
+TURNED_LINES = 32  # of K, that a warp transposes at a time
+LOADS = ("load", "box_load", "row_load")
+
+
+def dot_statements(kernel: Kernel) -> Iterator[tuple[Assign, Call]]:
+    """Every dot of a kernel, in source order."""
+    for statement in statements(kernel.body):
+        if isinstance(statement, Assign) and isinstance(statement.value, Call) and statement.value.op == "dot":
+            yield statement, statement.value
+
+
+def is_box_read(statement: Statement) -> bool:
+    """Whether a statement takes a tile to registers from where a tensor copy has brought it (`computed_operands.py`)."""
+    return isinstance(statement, Assign) and isinstance(statement.value, Call) and statement.value.op == "box_read"
+
+
+def operand_of(expr: Expr) -> Operand | None:
+    """The variable that an operand is, through transposes of its last two axes."""
+    swapped = False
+    while isinstance(expr, Call) and expr.op == "permute":
+        order = expr.attribute("order")
+        rank = len(order)
+        if tuple(order) == (*range(rank - 2), rank - 1, rank - 2):
+            swapped = not swapped
+        elif tuple(order) != tuple(range(rank)):
+            return None
+        expr = expr.args[0]
+    return Operand(expr.variable, swapped) if isinstance(expr, Use) else None
+
+
+def plan_dots(kernel: Kernel, facts: Facts, options: Options, target: Target) -> Dots:
+    """Chooses instructions and staged tiles."""
+    kinds: dict[Variable, str] = {}
+    for statement, call in dot_statements(kernel):
+        best = next(kind for kind in KINDS if _instruction(kind, call, options, target))
+        kinds[statement.target] = max(kinds.get(statement.target, best), best, key=KINDS.index)
+    dots = _planned(kernel, facts, kinds, options, target)
+    in_parts = {s.target for s, _ in dot_statements(kernel) if _wants_parts_elsewhere(dots, s)}
+    if in_parts:
+        kinds |= dict.fromkeys(in_parts, "mma")
+        dots = _planned(kernel, facts, kinds, options, target)
+    turned = {
+        statement.target
+        for statement, _ in dot_statements(kernel)
+        if kinds[statement.target] == "wgmma" and _turned_operands(dots, statement)
+    }
+    if not turned:
+        return dots
+    by_warps = _planned(kernel, facts, {**kinds, **dict.fromkeys(turned, "mma")}, options, target)
+    before, after = (
+        sum(_turned_operands(plan, statement) for statement, _ in dot_statements(kernel) if statement.target in turned)
+        for plan in (dots, by_warps)
+    )
+    # Faster than wgmma: loads run ahead, and nothing is transposed by a copy.
+    return by_warps if after < before else dots
+
+
+def _wants_parts_elsewhere(dots: Dots, statement: Assign) -> bool:
+    """Whether a dot of parts has an operand that does not lie in shared memory, where threads find it and write its parts."""
+    plan = dots.plans[id(statement)]
+    if plan.instruction.kind != "wgmma" or plan.instruction.split is None:
+        return False
+    return any(operand.variable not in dots.staged for operand in (plan.a, plan.b))
+
+
+def _turned_operands(dots: Dots, statement: Assign) -> int:
+    """How many operands of 32 bits do not lie in shared memory from the start as the dot's instruction needs them."""
+    plan, count = dots.plans[id(statement)], 0
+    for operand, is_a in ((plan.a, True), (plan.b, False)):
+        itemsize, tile = operand.variable.type.dtype.itemsize, dots.staged.get(operand.variable)
+        ready = tile is not None and (tile.fast == k_axis(operand, is_a) or reads_columns(plan.instruction, itemsize))
+        count += itemsize == 4 and not ready and plan.instruction.split is None
+    return count
+
+
+def _planned(kernel: Kernel, facts: Facts, kinds: Mapping[Variable, str], options: Options, target: Target) -> Dots:
+    """The plans for given kinds of instructions."""
+    uses = Counter(read_inside(kernel.body))
+    plans: dict[int, DotPlan] = {}
+    for statement, call in dot_statements(kernel):
+        kind = kinds[statement.target]
+        layout = _layout(kind, statement.target.type.shape, options.num_warps)
+        instruction = _instruction(kind, call, options, target)
+        a, b = (operand_of(arg) for arg in call.args[:2])
+        if layout is None or instruction is None or a is None or b is None:
+            raise TypeError("a dot whose operands have no name")
+        plans[id(statement)] = DotPlan(instruction, layout, a, b)
+    return Dots(plans, _staged(kernel, facts, plans, uses) if kinds else {})
+
+
+def _layout(kind: str, shape: tuple[int, ...], num_warps: int) -> Layout | None:
+    if kind == "fma":
+        return fma_layout(shape, num_warps)
+    return warpgroup_layout(shape, num_warps) if kind == "wgmma" else warp_layout(shape, num_warps)
+
+
+def _instruction(kind: str, call: Call, options: Options, target: Target) -> Instruction | None:
+    """The instruction of a kind for a dot; None where the target has none for its types and sides."""
+    a, b = call.args[:2]
+    if kind == "fma":
+        return Instruction(kind)
+    k, types = a.type.shape[-1], (a.type.dtype, b.type.dtype)
+    found = tensor_core(kind, types, call.type.dtype, call.attribute("input_precision"), target.capability)
+    if found is None or kind == "mma":
+        return found
+    whole = all(whole_pieces(operand.type.shape) for operand in (a, b)) and k % found.k == 0
+    layout = _layout(kind, call.type.shape, options.num_warps)
+    if not whole or layout is None:
+        return None
+    per_warpgroup = 4 * layout.registers(1)
+    line_bytes = per_warpgroup * b.type.dtype.itemsize
+    if found.split is not None:
+        line_bytes = per_warpgroup * found.split.itemsize
+        sums = (1 + SUMS_APART) * layout.registers(0) * layout.registers(1)
+        if sums + OTHER_REGISTERS > consumer_registers(options.num_warps):
+            return None
+    # A warpgroup's columns begin at a box of their own.
+    fits = line_bytes >= 16 and (per_warpgroup == b.type.shape[1] or line_bytes >= 128)
+    return found if fits else None
+
+
+def _staged(
+    kernel: Kernel, facts: Facts, plans: Mapping[int, DotPlan], uses: Mapping[Variable, int]
+) -> dict[Variable, SharedTile]:
+    """The loaded tiles that tensor-core dots alone read, with the axis along which memory is contiguous."""
+    reads: dict[Variable, list[tuple[int, Instruction]]] = {}  # the axis of K, for every use
+    for plan in plans.values():
+        for operand, is_a in ((plan.a, True), (plan.b, False)):
+            axis = k_axis(operand, is_a)
+            shape = operand.variable.type.shape
+            whole = whole_pieces(shape) and shape[axis] % plan.instruction.k == 0
+            if plan.instruction.kind != "fma" and whole:
+                reads.setdefault(operand.variable, []).append((axis, plan.instruction))
+    staged: dict[Variable, SharedTile] = {}
+    read = {s.value.args[0].variable for s in statements(kernel.body) if is_box_read(s)}  # type: ignore[attr-defined]
+    induction = closed_forms(kernel, facts)
+    for candidate in statements(kernel.body):
+        load = candidate.value if isinstance(candidate, Assign) else None
+        if not isinstance(candidate, Assign) or not isinstance(load, Call) or load.op not in LOADS:
+            continue
+        variable = candidate.target
+        if variable not in read and (uses.get(variable, 0) != len(reads.get(variable, ())) or not reads.get(variable)):
+            continue
+        if load.op == "box_load":
+            axes = [axis for axis in load.attribute("axes") if axis is not None]
+            staged[variable] = SharedTile(variable.type.shape, axes[-1], variable.type.dtype.itemsize)
+        elif load.op == "row_load":
+            staged[variable] = SharedTile(variable.type.shape, load.attribute("fast"), variable.type.dtype.itemsize)
+        elif facts.assignments[variable] == 1 and not load.attribute("volatile") and _fills_with_zeros(load):
+            fast = _contiguous_axis(candidate, load, facts, induction)
+            itemsize = variable.type.dtype.itemsize
+            readable = all(
+                axis == fast or reads_columns(how, itemsize) or can_turn(variable.type.shape, axis, itemsize)
+                for axis, how in reads[variable]
+            )
+            if readable and has_chunks(variable.type.shape, fast, itemsize):
+                staged[variable] = SharedTile(variable.type.shape, fast, itemsize)
+    return staged
+
+
+def _fills_with_zeros(load: Call) -> bool:
+    """Whether masked elements may be zeros: asynchronous copies fill with nothing else."""
+    return len(load.args) < 3 or (isinstance(load.args[2], Literal) and load.args[2].value == 0)
+
+
+def _contiguous_axis(statement: Statement, load: Call, facts: Facts, induction: Induction) -> int:
+    pointer = induction.value_at(load.args[0], statement) or load.args[0]  # what loops add does not hide the axes
+    info = axis_info(pointer, facts.environments[id(statement)])
+    rank = load.type.rank
+    runs = info.contiguity
+    if runs[rank - 2] == runs[rank - 1]:
+        side_by_side = unit_axes(pointer, facts.definitions)
+        return rank - 2 if rank - 2 in side_by_side and rank - 1 not in side_by_side else rank - 1
+    return rank - 2 if runs[rank - 2] > runs[rank - 1] else rank - 1
+
+
+def k_axis(operand: Operand, is_a: bool) -> int:
+    """The axis of an operand's variable that is K."""
+    rank = operand.variable.type.rank
+    return rank - 1 if is_a != operand.swapped else rank - 2
+
+
+def reads_columns(instruction: Instruction, itemsize: int) -> bool:
+    """Whether an operand of elements of so many bytes may be contiguous along M or N instead of K.
+
+    Elements of 16 bits are transposed by ldmatrix and wgmma, larger ones are read one by one; of smaller ones a register
+    holds several along K. What wgmma reads in parts is written for it, along K where it must be.
+    """
+    if instruction.kind == "wgmma" and instruction.split is not None:
+        return True
+    return itemsize == 2 or (itemsize > 2 and instruction.kind == "mma")
+
+
+def sums_apart(dots: Dots) -> int:
+    """Registers for the sums of one tile's products, of dots whose parts wgmma multiplies: the most that one has."""
+    plans = (plan for plan in dots.plans.values() if plan.instruction.kind == "wgmma" and plan.instruction.split)
+    return SUMS_APART * max((plan.layout.registers(0) * plan.layout.registers(1) for plan in plans), default=0)
+
+
+def can_turn(shape: tuple[int, ...], axis: int, itemsize: int) -> bool:
+    """Whether a tile of bytes in shared memory can be transposed there, so that it is contiguous along `axis` (of K)."""
+    return itemsize == 1 and len(shape) == 2 and shape[axis] % TURNED_LINES == 0 and shape[1 - axis] % CHUNK_BYTES == 0

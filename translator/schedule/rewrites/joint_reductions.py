@@ -1,0 +1,122 @@
+"""Reductions of the same block that can share one exchange between warps become one reduction with several results.
+
+In: a typed kernel. Out: the same kernel, in which a later reduction to a scalar stands beside an earlier one when all that it
+reads is known there. Each exchange costs a barrier and two chains of shuffles, one after the other; together they cost one.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Iterator, Mapping, Set
+from dataclasses import replace
+
+from ...ir.nodes import Assign, Call, Combine, For, If, Inlined, Kernel, Note, Statement, Variable, While
+from ...ir.walk import assigned_variables, expressions, statements, used_variables
+from ..tiles.layout import padded
+
+JOINED = ("sum", "max", "min")  # combinations that are spelled field by field
+LANES = 32
+WIDEST_RUN = 16  # elements that one thread holds side by side, at most: 16 bytes of bytes
+
+
+def join_reductions(kernel: Kernel, num_warps: int) -> Kernel:
+    """See the module docstring; a block of one warp exchanges nothing and is returned as it is."""
+    if num_warps == 1:
+        return kernel
+    assignments = Counter(v for s in statements(kernel.body) for v in assigned_variables(s))
+    return replace(kernel, body=_joined(kernel.body, assignments))
+
+
+def _joined(block: tuple[Statement, ...], assignments: Counter[Variable]) -> tuple[Statement, ...]:
+    """A block whose reductions stand as early as those that they can join: one scan, whatever the length."""
+    statements_ = [_inside(statement, assignments) for statement in block]
+    assigned: dict[Variable, int] = {}  # where in the block each variable was assigned last
+    leaders: dict[tuple[int, ...], list[int]] = {}  # by shape: where reductions stand that others may join
+    groups: dict[int, list[Assign]] = {}
+    joined: set[int] = set()
+    for here, statement in enumerate(statements_):
+        if isinstance(statement, Assign) and _can_join(statement, assignments):
+            known = max((assigned.get(v, -1) for v in _reads(statement)), default=-1)
+            same = leaders.setdefault(_shape(statement), [])
+            earliest = bisect_right(same, known)
+            if earliest < len(same):
+                groups[same[earliest]].append(statement)
+                joined.add(here)
+            else:
+                same.append(here)
+                groups[here] = [statement]
+        for inner in statements((statement,)):
+            assigned |= dict.fromkeys(assigned_variables(inner), here)
+    if not joined:
+        return tuple(statements_)
+    kept = [_together(groups[k]) if len(groups.get(k, ())) > 1 else s for k, s in enumerate(statements_)]
+    return tuple(_noted(kept, statements_, groups, joined))
+
+
+def _noted(
+    kept: list[Statement], before: list[Statement], groups: Mapping[int, list[Assign]], joined: Set[int]
+) -> Iterator[Statement]:
+    """The block without the reductions that are done elsewhere; their lines say where."""
+    elsewhere = {
+        other.origin: group[0].origin.span.line
+        for group in groups.values()
+        for other in group[1:]
+        if other.origin != group[0].origin
+    }
+    left = Counter(s.origin for k, s in enumerate(before) if k not in joined)
+    for here, statement in enumerate(kept):
+        line = elsewhere.get(statement.origin)
+        origin = statement.origin if line is None else replace(statement.origin, note=f"(reduced at L{line})")
+        if here not in joined:
+            yield statement if line is None else replace(statement, origin=origin)
+        elif line is not None and not left[statement.origin]:
+            yield Note(origin)
+
+
+def _inside(statement: Statement, assignments: Counter[Variable]) -> Statement:
+    match statement:
+        case If():
+            then, otherwise = _joined(statement.then, assignments), _joined(statement.otherwise, assignments)
+            return replace(statement, then=then, otherwise=otherwise)
+        case For() | While() | Inlined():
+            return replace(statement, body=_joined(statement.body, assignments))
+    return statement
+
+
+def _can_join(statement: Statement, assignments: Counter[Variable]) -> bool:
+    """Whether a statement reduces one tile of several warps to a scalar, in a way that can be spelled by fields."""
+    if not (isinstance(statement, Assign) and isinstance(statement.value, Call) and statement.value.op == "reduce"):
+        return False
+    call, combine = statement.value, statement.value.attribute("combine")
+    if len(call.args) != 1 or combine.op not in JOINED or call.type.is_tile or assignments[statement.target] != 1:
+        return False
+    shape = call.args[0].type.shape
+    return len(shape) == 1 and shape[0] == padded(shape[0]) and shape[0] > LANES * WIDEST_RUN
+
+
+def _reads(statement: Statement) -> Iterator[Variable]:
+    for expr in expressions(statement):
+        yield from used_variables(expr)
+
+
+def _shape(statement: Assign) -> tuple[int, ...]:
+    return _call(statement).args[0].type.shape
+
+
+def _call(reduction: Assign) -> Call:
+    if not isinstance(reduction.value, Call):
+        raise TypeError("not a reduction")
+    return reduction.value
+
+
+def _together(reductions: list[Assign]) -> Assign:
+    """One reduction with the results of several."""
+    calls = [_call(reduction) for reduction in reductions]
+    targets = tuple(reduction.target for reduction in reductions)
+    ops = [call.attribute("combine").op for call in calls]
+    word = f"{ops[0]}s" if len(set(ops)) == 1 else "_".join(ops)
+    combine = Combine("together", word, parts=tuple(zip(ops, (target.name for target in targets), strict=True)))
+    arguments = tuple(call.args[0] for call in calls)
+    call = replace(calls[0], args=arguments, attributes=(("axis", None), ("combine", combine)))
+    return replace(reductions[0], targets=targets, value=call)

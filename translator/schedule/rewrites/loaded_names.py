@@ -1,0 +1,89 @@
+"""Gives what a loop loads a name of its own where the loop assigns the loaded variable again.
+
+In: a typed kernel. Out: the same kernel; of `v = tl.load(p)` and, further down in a trip, `v = (v * scale).to(tl.bfloat16)`
+the first and what reads it are about `v_loaded`. A variable that is assigned once can be loaded ahead, and lie in another
+layout than what is made of it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ...ir.nodes import Assign, Call, For, If, Inlined, Kernel, Statement, Use, Variable, While
+from ...ir.rewrite import substituted_in
+from ...ir.walk import assigned_variables, statements
+
+
+def with_loaded_names(kernel: Kernel) -> Kernel:
+    """See the module docstring."""
+    if not any(isinstance(statement, (For, While)) for statement in statements(kernel.body)):
+        return kernel
+    keys = [v.key for s in statements(kernel.body) for v in assigned_variables(s)]
+    naming = _Naming(max([*keys, *(p.variable.key for p in kernel.parameters)]) + 1)
+    return replace(kernel, body=naming.block(kernel.body, False))
+
+
+class _Naming:
+    """Rewrites blocks; `next_key` numbers the variables that it adds."""
+
+    def __init__(self, next_key: int) -> None:
+        """Starts numbering at `next_key`."""
+        self.next_key = next_key
+
+    def block(self, body: tuple[Statement, ...], in_loop: bool) -> tuple[Statement, ...]:
+        """A block, in a loop or not, with all that is inside of it."""
+        result = [self._inside(statement, in_loop) for statement in body]
+        for place in range(len(result)) if in_loop else ():
+            statement = result[place]
+            if isinstance(statement, Assign) and _is_load(statement):
+                again = _assigned_again(result, place)
+                if again is not None:
+                    self._rename(result, place, again)
+        return tuple(result)
+
+    def _inside(self, statement: Statement, in_loop: bool) -> Statement:
+        match statement:
+            case For():
+                return replace(statement, body=self.block(statement.body, True))
+            case While():
+                return replace(
+                    statement, prelude=self.block(statement.prelude, True), body=self.block(statement.body, True)
+                )
+            case If():
+                then, otherwise = (self.block(part, in_loop) for part in (statement.then, statement.otherwise))
+                return replace(statement, then=then, otherwise=otherwise)
+            case Inlined():
+                return replace(statement, body=self.block(statement.body, in_loop))
+        return statement
+
+    def _rename(self, block: list[Statement], first: int, again: int) -> None:
+        load = block[first]
+        if not isinstance(load, Assign):
+            raise TypeError("not a load")
+        old = load.target
+        new = Variable(f"{old.name}_loaded", old.type, self.next_key)
+        self.next_key += 1
+        block[first] = replace(load, targets=(new,))
+        for place in range(first + 1, again + 1):
+            statement = block[place]
+            changed = substituted_in(statement, {old: Use(new.type, new)})
+            if isinstance(statement, Assign) and isinstance(changed, Assign):
+                changed = replace(changed, targets=statement.targets)
+            block[place] = changed
+
+
+def _is_load(statement: Assign) -> bool:
+    value = statement.value
+    return isinstance(value, Call) and value.op == "load" and not value.type.is_pointer
+
+
+def _assigned_again(block: list[Statement], place: int) -> int | None:
+    """Where the variable that a load assigns is next assigned, if that is always so, and in one statement of this block."""
+    target = block[place].target  # type: ignore[attr-defined]
+    for later in range(place + 1, len(block)):
+        statement = block[later]
+        if target in assigned_variables(statement):
+            return later if isinstance(statement, Assign) and statement.targets == (target,) else None
+        if any(target in assigned_variables(inner) for inner in statements((statement,))):
+            return None
+    return None

@@ -1,0 +1,58 @@
+"""Maxima and minima of widened tiles are taken of the narrow ones and widened afterwards: the order is the same.
+
+In: a typed kernel. Out: the same kernel, in which `max(x.to(fp32))` of a 16-bit tile reads `x` itself, which saves widening
+every element once more where the wide tile is not kept.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+from ...ir.nodes import Assign, Call, Expr, Kernel, Statement, Use, Variable
+from ...ir.rewrite import substituted_in, with_replaced
+from ...ir.walk import assigned_variables, statements
+
+NARROW = ("fp16", "bf16")  # both have maxima of their own, which treat NaN as those of fp32 do
+
+
+def with_narrow_reductions(kernel: Kernel) -> Kernel:
+    """See the module docstring."""
+    assignments = Counter(v for s in statements(kernel.body) for v in assigned_variables(s))
+    definitions = {
+        s.target: s.value
+        for s in statements(kernel.body)
+        if isinstance(s, Assign) and len(s.targets) == 1 and assignments[s.target] == 1
+    }
+    keys = [v.key for v in assignments] + [p.variable.key for p in kernel.parameters]
+    next_key = max(keys, default=0) + 1
+    replaced: dict[int, Statement] = {}
+    widened: dict[Variable, Expr] = {}
+    for statement in statements(kernel.body):
+        source = _narrow_source(statement, definitions)
+        if source is not None and isinstance(statement, Assign) and isinstance(statement.value, Call):
+            target = statement.target
+            narrow = Variable(target.name, target.type.with_element(source.type.element), next_key)
+            next_key += 1
+            value = replace(statement.value, args=(source,), type=narrow.type)
+            replaced[id(statement)] = replace(statement, targets=(narrow,), value=value)
+            widened[target] = Call(target.type, "cast", (Use(narrow.type, narrow),), ())
+    return replace(kernel, body=substituted_in(with_replaced(kernel.body, replaced), widened)) if replaced else kernel
+
+
+def _narrow_source(statement: Statement, definitions: dict[Variable, Expr]) -> Use | None:
+    """The 16-bit tile whose widened elements a statement reduces to their largest or smallest; None for any other."""
+    call = statement.value if isinstance(statement, Assign) and len(statement.targets) == 1 else None
+    if not isinstance(call, Call) or call.op != "reduce" or call.attribute("combine").op not in ("max", "min"):
+        return None
+    if statement.targets[0] not in definitions:  # type: ignore[attr-defined]
+        return None
+    operand = call.args[0]
+    if isinstance(operand, Use):
+        operand = definitions.get(operand.variable, operand)
+    if not isinstance(operand, Call) or operand.op != "cast" or operand.type.dtype.name != "fp32":
+        return None
+    source = operand.args[0]
+    if not isinstance(source, Use) or source.type.is_pointer or source.type.dtype.name not in NARROW:
+        return None
+    return source if source.variable in definitions else None

@@ -1,0 +1,141 @@
+"""Prepares dots: operands get names, narrow results are accumulated in fp32, types that the target lacks are widened.
+
+In: a typed kernel. Out: the same kernel in which both operands of every dot are variables or transposes of variables, and
+every result is fp32, fp64 or int32.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+from ...artifact import Target
+from ...ir.nodes import Assign, Call, Expr, For, If, Inlined, Kernel, Note, Statement, Use, Variable, While
+from ...ir.types import ValueType
+from ...ir.walk import assigned_variables, expressions, statements, used_variables
+from ...language.dtypes import DType, float16, float32
+from ..products.dots import operand_of
+from ..products.instructions import mma_takes
+
+
+def prepare_dots(kernel: Kernel, target: Target) -> Kernel:
+    """See the module docstring; a kernel without dots is returned as it is."""
+    if not any(_is_dot(statement) for statement in statements(kernel.body)):
+        return kernel
+    keys = [v.key for s in statements(kernel.body) for v in assigned_variables(s)]
+    keys += [p.variable.key for p in kernel.parameters]
+    preparation = _Preparation(max(keys) + 1, target, _views(kernel), _read_outside_dots(kernel))
+    return replace(kernel, body=preparation.block(kernel.body))
+
+
+def _read_outside_dots(kernel: Kernel) -> frozenset[Variable]:
+    """Variables that something reads besides dots, as operands; an operand of a dot may be an expression of its own."""
+    found: set[Variable] = set()
+    for statement in statements(kernel.body):
+        for expr in expressions(statement):
+            parts: tuple[Expr, ...] = (expr,)
+            if isinstance(expr, Call) and expr.op == "dot":
+                parts = (*expr.args[2:], *(arg for arg in expr.args[:2] if operand_of(arg) is None))
+            if isinstance(statement, Assign) and operand_of(expr) is not None and isinstance(expr, Call):
+                continue  # a view: what it shows is read where the view is
+            found |= {v for part in parts for v in used_variables(part)}
+    return frozenset(found)
+
+
+def _views(kernel: Kernel) -> dict[Variable, Expr]:
+    """Names that stand for another tile seen from another side: `b_columns = b_rows.T`."""
+    assignments = Counter(v for s in statements(kernel.body) for v in assigned_variables(s))
+    views: dict[Variable, Expr] = {}
+    for statement in statements(kernel.body):
+        if isinstance(statement, Assign) and len(statement.targets) == 1 and assignments[statement.target] == 1:
+            seen = operand_of(statement.value)
+            if seen is not None and assignments[seen.variable] == 1:
+                views[statement.target] = statement.value
+    return views
+
+
+def _is_dot(statement: Statement) -> bool:
+    return isinstance(statement, Assign) and isinstance(statement.value, Call) and statement.value.op == "dot"
+
+
+class _Preparation:
+    """Rewrites blocks; `next_key` numbers the variables that it adds."""
+
+    def __init__(
+        self, next_key: int, target: Target, views: dict[Variable, Expr], read_elsewhere: frozenset[Variable]
+    ) -> None:
+        """Starts numbering at `next_key`; `views` are the names to look through, which others than dots may read too."""
+        self.next_key, self.target = next_key, target
+        self.views, self.read_elsewhere = views, read_elsewhere
+
+    def block(self, body: tuple[Statement, ...]) -> tuple[Statement, ...]:
+        """A block with all its dots prepared."""
+        result: list[Statement] = []
+        for statement in body:
+            match statement:
+                case Assign(value=Call(op="dot") as call):
+                    result += self._dot(statement, call)
+                case Assign(targets=(target,)) if target in self.views and target not in self.read_elsewhere:
+                    origin = replace(statement.origin, note="(the same tile seen from another side)")
+                    if not result or result[-1].origin.span != origin.span:
+                        result.append(Note(origin))
+                case If():
+                    result.append(
+                        replace(statement, then=self.block(statement.then), otherwise=self.block(statement.otherwise))
+                    )
+                case For() | Inlined():
+                    result.append(replace(statement, body=self.block(statement.body)))
+                case While():
+                    result.append(
+                        replace(statement, prelude=self.block(statement.prelude), body=self.block(statement.body))
+                    )
+                case _:
+                    result.append(statement)
+        return tuple(result)
+
+    def _variable(self, name: str, type_: ValueType) -> Variable:
+        self.next_key += 1
+        return Variable(name, type_, self.next_key - 1)
+
+    def _dot(self, statement: Assign, call: Call) -> list[Statement]:
+        before: list[Statement] = []
+        words = ("left", "right")
+        operands = [self._operand(statement, arg, word, before) for arg, word in zip(call.args[:2], words, strict=True)]
+        target, result = statement.target, call.type.dtype
+        accumulators = call.args[2:]
+        if not result.is_floating() or result.bits >= 32:
+            return [*before, replace(statement, value=replace(call, args=(*operands, *accumulators)))]
+        wide = call.type.with_element(float32)
+        total = self._variable(f"{target.name}_sum", wide)
+        widened = tuple(Call(wide, "cast", (acc,), span=call.span) for acc in accumulators)
+        product = Call(wide, "dot", (*operands, *widened), call.attributes, span=call.span)
+        narrowed = Call(call.type, "cast", (Use(wide, total),), span=call.span)
+        return [*before, Assign(statement.origin, (total,), product), replace(statement, value=narrowed)]
+
+    def _seen_through(self, expr: Expr) -> Expr:
+        if isinstance(expr, Use) and expr.variable in self.views:
+            return self._seen_through(self.views[expr.variable])
+        if isinstance(expr, Call) and expr.op == "permute":
+            return replace(expr, args=(self._seen_through(expr.args[0]),))
+        return expr
+
+    def _operand(self, statement: Assign, operand: Expr, word: str, before: list[Statement]) -> Expr:
+        operand = self._seen_through(operand)
+        wanted = self._operand_type(operand.type.dtype)
+        if wanted == operand.type.dtype and operand_of(operand) is not None:
+            return operand
+        value = operand
+        if wanted != operand.type.dtype:
+            value = Call(operand.type.with_element(wanted), "cast", (operand,), span=operand.span)
+        named = operand_of(operand)
+        if isinstance(operand, Call) and operand.op == "cast" and isinstance(operand.args[0], Use):
+            word = operand.args[0].variable.name  # of another type: names tell the two apart
+        name = f"{named.variable.name if named else word}_{wanted.short}" if wanted != operand.type.dtype else word
+        variable = self._variable(name, value.type)
+        before.append(Assign(statement.origin, (variable,), value))
+        return Use(value.type, variable, span=operand.span)
+
+    def _operand_type(self, dtype: DType) -> DType:
+        """The type in which an operand is multiplied: 8-bit floats widen to fp16, exactly, where mma lacks them."""
+        narrow = dtype.is_floating() and dtype.bits == 8
+        return float16 if narrow and not mma_takes(dtype, self.target.capability) else dtype

@@ -1,0 +1,61 @@
+"""Which tiles of a loop all threads copy for one another: those that their holders could only copy in crumbs.
+
+In: the layouts in which tiles that a loop loads ahead are used. Out: for each whose holders' pieces are too small for an
+asynchronous copy, the layout in which threads copy it instead, in pieces of up to 16 bytes along the axis that memory has
+contiguous, and how it lies in shared memory. A barrier must stand between the copies and the reads, so this is for rings
+that have one in every iteration anyway.
+
+Worked example, 8-bit weights [128, 64], contiguous along axis 1, that become B of `mma.sync` over 4 warps: a lane holds
+columns 2 by 2, two bytes. 128 threads copy 4 pieces of 16 bytes each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ...analysis.axis_info import axis_info
+from ...analysis.facts import Facts
+from ...frozen import frozen
+from ...ir.nodes import Assign, Call, Kernel, Variable
+from ...ir.walk import statements
+from ..accesses.access import ACCESS_BYTES, COPY_BYTES, plan_access, plan_load
+from ..products.shared_tiles import SharedTile, has_chunks
+from ..tiles.layout import Layout, blocked, padded
+from .ring_plan import Rings
+from .warp_copies import is_computed_anywhere, numbers_ahead
+
+
+@frozen
+class BlockCopy:
+    """How all threads copy a tile: the layout of the copies, and how the tile lies in shared memory."""
+
+    layout: Layout
+    tile: SharedTile
+
+
+def choose_block_copies(
+    kernel: Kernel, facts: Facts, layouts: Mapping[Variable, Layout], rings: Rings, num_threads: int
+) -> dict[Variable, BlockCopy]:
+    """The tiles of rings with a barrier that all threads copy for those who hold them."""
+    held = {v: ring for ring in rings.rings if ring.kind == "cp_async" for v in ring.own if v.type.is_tile}
+    found: dict[Variable, BlockCopy] = {}
+    numbers = numbers_ahead(kernel, rings)
+    for statement in statements(kernel.body):
+        if not isinstance(statement, Assign) or statement.targets[0] not in held:
+            continue
+        target, call, environment = statement.target, statement.value, facts.environments[id(statement)]
+        if not isinstance(call, Call) or call.op != "load":
+            continue
+        shape, itemsize = target.type.shape, target.type.dtype.itemsize
+        mask = call.args[1] if len(call.args) > 1 else None
+        access = plan_load(call.args[0], mask, layouts[target], facts, environment)
+        if access.width * itemsize in COPY_BYTES or len(shape) not in (2, 3) or any(padded(s) != s for s in shape):
+            continue
+        info = axis_info(call.args[0], environment)
+        fast = max((len(shape) - 1, len(shape) - 2), key=lambda axis: info.contiguity[axis])
+        layout = blocked(shape, num_threads, fast, ACCESS_BYTES // itemsize)
+        copied = plan_access(call.args[0], mask, layout, facts, environment)
+        possible = copied.axis == fast and copied.width * itemsize in COPY_BYTES and has_chunks(shape, fast, itemsize)
+        if possible and all(is_computed_anywhere(operand, facts, numbers) for operand in call.args[:2]):
+            found[target] = BlockCopy(layout, SharedTile(shape, fast, itemsize, held[target].stages))
+    return found

@@ -1,0 +1,162 @@
+"""Which loads of a loop threads make ahead for themselves: tiles that are used in registers, not by dots from shared memory.
+
+In: the plan of a kernel's rings and a loop. Out: the loads, and how many stages pay. Every thread copies the elements that
+it will hold to places of its own and reads them back when the load's turn comes, so that nobody waits for anybody. A scalar
+goes the same way: it is one element that all threads hold, and loaded in its turn it would have all of them wait for memory.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from ...analysis.structured import is_elementwise
+from ...ir.nodes import Assign, Call, For, Kernel, Literal, Statement, Variable
+from ...ir.walk import statements, used_variables
+from ...language.dtypes import PointerType
+from ..accesses.pointers import roots_of
+from ..tiles.layout import Layout, blocked, padded
+from ..tiles.recomputed import choose_recomputed, is_exchange
+from ..tiles.registers import blocks_that_fit, peak_registers
+from .read_ahead import Found, load_in_any_trip
+from .ring_plan import RingPlan
+
+if TYPE_CHECKING:
+    from ..plan import Schedule
+
+LANES = 32
+FEW_BLOCKS = 2  # with more blocks on a multiprocessor, one loads while another computes
+SHARED_FOR_REDUCTIONS = 4096  # bytes of a block that stages leave to reductions that end in one number
+ROOM_FOR_ADDRESSES = 40  # registers that a thread has beside its tiles: it takes about half of them to load ahead
+LEAST_BYTES = 4096  # of a stage, in a loop without dots: less is on its way soon enough
+
+
+def may_load_ahead(loop: For, top: list[Statement]) -> bool:
+    """Whether loading ahead could pay in a loop without dots, by the sizes of its tiles alone."""
+    calls = [s.value for s in top if isinstance(s, Assign) and isinstance(s.value, Call)]
+    tiles = [call.type for call in calls if call.op == "load" and call.type.is_tile and not call.type.is_pointer]
+    size = sum(math.prod(map(padded, type_.shape)) * type_.dtype.itemsize for type_ in tiles)
+    return size >= LEAST_BYTES or (bool(tiles) and dict(loop.options).get("num_stages") is not None)
+
+
+def own_loads(plan: RingPlan, loop: For, top: list[Statement]) -> list[Found]:
+    """The loads among the `top` statements of a loop that can be made ahead."""
+    found: list[Found] = []
+    for statement in top:
+        if not isinstance(statement, Assign) or not _is_plain_load(plan, statement):
+            continue
+        one = load_in_any_trip(plan, statement, loop, top)
+        if one is not None and any(loop.variable in used_variables(call.args[0]) for call in one.calls):
+            found.append(one)
+    return found
+
+
+def large_loads(own: list[Found]) -> list[Found]:
+    """The loads, if tiles among them are so large that it pays beside tensor copies: weights that a dot's operand is made of.
+
+    A row of statistics is there soon enough, unless the loop has several products, which wait for one another, and registers to
+    spare (`loads_more`).
+    """
+    return own if any(_tile_bytes(one.statement.target) >= LEAST_BYTES for one in own) else []
+
+
+def several_products(block: Iterable[Statement]) -> bool:
+    """Whether there is more than one dot in a block."""
+    values = [s.value for s in block if isinstance(s, Assign)]
+    return sum(isinstance(value, Call) and value.op == "dot" for value in values) > 1
+
+
+def may_load_more(kernel: Kernel, schedule: Schedule) -> bool:
+    """Whether a loop of tensor copies with several products has small loads, and registers for the addresses of their places."""
+    copied = {ring.loop for ring in schedule.rings.rings if ring.kind == "tma" and not ring.own}
+    if schedule.spare_registers < ROOM_FOR_ADDRESSES or not copied:
+        return False
+    loops = [s.body for s in statements(kernel.body) if isinstance(s, For) and s.variable in copied]
+    values = [s.value for body in loops if several_products(body) for s in body if isinstance(s, Assign)]
+    return any(isinstance(value, Call) and value.op == "load" for value in values)
+
+
+def loads_more(more: Schedule, less: Schedule) -> bool:
+    """Whether a plan with small loads ahead has any, and pays with nothing but stages, of which there are enough."""
+
+    def rest(plan: Schedule) -> list[tuple[Variable, bool]]:
+        return [(ring.loop, ring.stagger is not None) for ring in plan.rings.rings]
+
+    own = [[ring.own for ring in plan.rings.rings] for plan in (more, less)]
+    enough = all(ring.stages >= FEW_BLOCKS for ring in more.rings.rings)
+    same = rest(more) == rest(less) and more.blocks_per_multiprocessor == less.blocks_per_multiprocessor
+    return same and enough and own[0] != own[1]
+
+
+def _tile_bytes(variable: Variable) -> int:
+    """Bytes of a tile, with its padding; none of a scalar."""
+    type_ = variable.type
+    return math.prod(map(padded, type_.shape)) * type_.dtype.itemsize if type_.is_tile else 0
+
+
+def _is_plain_load(plan: RingPlan, statement: Assign) -> bool:
+    """Whether a load brings elements into registers, from memory that the kernel does not write, without special wishes."""
+    call, target = statement.value, statement.targets[0]
+    if not isinstance(call, Call) or call.op != "load" or target in plan.dots.staged:
+        return False
+    pointee = call.args[0].type.element
+    if plan.facts.assignments[target] != 1 or target in plan.facts.unused:
+        return False
+    if not isinstance(pointee, PointerType) or pointee.element_ty.is_bool():
+        return False
+    if call.attribute("volatile") or call.attribute("cache_modifier"):
+        return False
+    if len(call.args) > 2 and not isinstance(call.args[2], Literal):
+        return False
+    return roots_of(call.args[0], plan.sources) <= plan.read_only
+
+
+def own_stages(plan: RingPlan, loop: For, held: tuple[Variable, ...]) -> int:
+    """How many trips ahead threads load what they will hold in a loop without dots; 0 where it does not pay.
+
+    One tile less than `num_stages` asks for: the last is in registers. Blocks hide each other's loads where several fit on
+    a multiprocessor, so stages take no more than what the registers leave unused, unless the loop itself asks for them.
+    """
+    threads = plan.options.num_warps * LANES
+    dots = any(id(inner) in plan.dots.plans for inner in statements(loop.body))
+    asked = dict(loop.options).get("num_stages")
+    bytes_of_tiles = sum(map(_tile_bytes, held))
+    bytes_of_stage = bytes_of_tiles + sum(threads * v.type.dtype.itemsize for v in held if not v.type.is_tile)
+    wanted = (plan.options.num_stages if asked is None else int(asked)) - 1
+    plan.blocks = plan.blocks or _blocks(plan, threads)  # the same for every loop
+    blocks = plan.blocks
+    if not bytes_of_tiles or (asked is None and not dots and (blocks > FEW_BLOCKS or bytes_of_tiles < LEAST_BYTES)):
+        return 0
+    room = plan.target.max_dynamic_shared_bytes // (blocks if asked is None else 1) - SHARED_FOR_REDUCTIONS
+    return max(min(wanted, room // bytes_of_stage), 0)
+
+
+def _blocks(plan: RingPlan, threads: int) -> int:
+    """How many blocks fit on a multiprocessor, each tile shared out evenly among the threads."""
+    layouts: dict[Variable, Layout] = {}
+    exchanges: list[Assign] = []
+    nowhere = plan.facts.index | plan.facts.absorbed | plan.facts.unused
+    for statement in statements(plan.kernel.body):
+        if not isinstance(statement, Assign):
+            continue
+        value = statement.value
+        if is_elementwise(value) or len(statement.targets) == 1:
+            for target in statement.targets:
+                if target.type.is_tile and target not in nowhere:
+                    layouts[target] = _shared_out(target.type.shape, threads)
+        reduces = isinstance(value, Call) and value.op == "reduce"
+        if reduces and is_exchange(statement, _shared_out(value.args[0].type.shape, threads)):  # type: ignore[attr-defined]
+            exchanges.append(statement)
+    in_loops = {id(inner) for s in statements(plan.kernel.body) if isinstance(s, For) for inner in statements(s.body)}
+    outside = any(id(exchange) not in in_loops for exchange in exchanges)
+    blocks = choose_recomputed(plan.kernel, plan.facts, layouts, exchanges, frozenset()).blocks or 0
+    # Room is made for a block more, and has none left for addresses of stages; but loops over rows are often launched with
+    # few blocks, so that a third one may never come.
+    if blocks and (outside or blocks <= FEW_BLOCKS):
+        return FEW_BLOCKS + 1
+    return blocks_that_fit(peak_registers(plan.kernel, plan.facts, layouts), threads) or 1
+
+
+def _shared_out(shape: tuple[int, ...], threads: int) -> Layout:
+    return blocked(shape, threads, len(shape) - 1, 1)

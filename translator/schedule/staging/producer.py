@@ -1,0 +1,203 @@
+"""What the loading warpgroup of a kernel executes: the control flow around tensor copies, and the scalars they need.
+
+It also waits for earlier grids where the kernel does: what it loads after that, they may have written.
+
+In: blocks of statements. Out: the same blocks without everything else.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+
+from ...analysis.structured import is_elementwise
+from ...frozen import frozen
+from ...ir.nodes import Assign, Call, Effect, Expr, For, If, Inlined, Kernel, Return, Statement, Variable, While
+from ...ir.walk import bodies, read_variables, statements, used_variables
+from ..accesses.pointers import pointer_sources, roots_of, roots_written
+
+
+@frozen
+class SharedLines:
+    """Source lines of which the producer and the others both execute something: all of it, or parts."""
+
+    same: frozenset[int] = frozenset()
+    parts: frozenset[int] = frozenset()
+
+
+def shared_lines(loading: tuple[Statement, ...], everything: tuple[Statement, ...]) -> SharedLines:
+    """Compares the producer's statements, a selection, with all of them."""
+    selected, whole = (Counter(s.origin.span.line for s in statements(block)) for block in (loading, everything))
+    parts = {line for line in selected if whole[line] and selected[line] != whole[line]}
+    for statement in reversed(list(statements(loading))):
+        inner = {s.origin.span.line for body in bodies(statement) for s in statements(body)}
+        if isinstance(statement, (For, If, While)) or inner & parts:
+            parts.add(statement.origin.span.line)
+    return SharedLines(frozenset(selected.keys() - parts), frozenset(parts))
+
+
+def producible(kernel: Kernel, loop: For, starts: tuple[Expr, ...]) -> bool:
+    """Whether one thread can compute the control flow down to a loop, and the scalars `starts`."""
+    around = [
+        s for s in statements(kernel.body)
+        if any(o is loop or isinstance(o, Return) or waits_for_grids(o) for b in bodies(s) for o in statements(b))
+    ]  # fmt: skip
+    needed = {v for s in (*around, loop) for v in read_variables(s)}
+    needed |= {v for expr in starts for v in used_variables(expr)}
+    written, sources = roots_written(kernel), pointer_sources(kernel)
+    return all(_scalar_definition(kernel, variable, written, sources) for variable in _closure(kernel.body, needed))
+
+
+def _scalar_definition(
+    kernel: Kernel, variable: Variable, written: set[Variable], sources: dict[Variable, set[Variable]]
+) -> bool:
+    """Whether every assignment of a variable is one that a single thread can make, ahead of what is written to memory."""
+    for statement in statements(kernel.body):
+        if isinstance(statement, Assign) and variable in statement.targets:
+            value = statement.value
+            loads_scalar = isinstance(value, Call) and value.op == "load" and not value.type.is_tile
+            if loads_scalar and written & roots_of(value.args[0], sources):  # type: ignore[attr-defined]
+                return False
+            if variable.type.is_tile or not (is_elementwise(value) or loads_scalar):
+                return False
+    return True
+
+
+def producer_block(block: tuple[Statement, ...]) -> tuple[Statement, ...]:
+    """The producer's part of a block."""
+    needed = _needed(block)
+    return _filtered(block, needed)
+
+
+def consumer_block(block: tuple[Statement, ...], loading: tuple[Statement, ...]) -> tuple[Statement, ...]:
+    """A block without the scalars that the producer's part of it, `loading`, computes and nobody else needs."""
+    needed: set[Variable] = set()
+    sources: dict[Variable, set[Variable]] = {}
+    for statement in statements(block):
+        read = set(read_variables(statement))
+        if isinstance(statement, Assign) and _only_gives_values(statement.value):
+            for target in statement.targets:
+                sources.setdefault(target, set()).update(read)
+        elif not _copies(statement) and not makes_load_map(statement):
+            needed |= read
+    pending = list(needed)
+    while pending:
+        found = sources.get(pending.pop(), set()) - needed
+        needed |= found
+        pending += found
+    computed = {id(statement) for statement in statements(loading)}
+    return _without(
+        block,
+        lambda s: (
+            makes_load_map(s)
+            or (
+                id(s) in computed
+                and isinstance(s, Assign)
+                and _only_gives_values(s.value)
+                and not any(target.type.is_tile or target in needed for target in s.targets)
+            )
+        ),
+    )
+
+
+def _only_gives_values(value: Expr) -> bool:
+    """Whether an assigned expression is missed by nobody if its value is not used: computed, or a scalar that is loaded."""
+    loads_scalar = isinstance(value, Call) and value.op == "load" and not value.type.is_tile
+    return is_elementwise(value) or (loads_scalar and not value.attribute("volatile"))  # type: ignore[attr-defined]
+
+
+def _without(block: tuple[Statement, ...], is_left_out: Callable[[Statement], bool]) -> tuple[Statement, ...]:
+    kept: list[Statement] = []
+    for statement in block:
+        inner = tuple(_without(body, is_left_out) for body in bodies(statement))
+        match statement:
+            case For() | Inlined():
+                kept.append(replace(statement, body=inner[0]))
+            case While():
+                kept.append(replace(statement, prelude=inner[0], body=inner[1]))
+            case If():
+                kept.append(replace(statement, then=inner[0], otherwise=inner[1]))
+            case _ if not is_left_out(statement):
+                kept.append(statement)
+    return tuple(kept)
+
+
+def waits_for_grids(statement: Statement) -> bool:
+    """Whether a statement waits for the grids that this one depends on."""
+    return isinstance(statement, Effect) and statement.call.op == "gdc_wait"
+
+
+def makes_load_map(statement: Statement) -> bool:
+    """Whether a statement makes a tensor map that loads use."""
+    return isinstance(statement, Effect) and statement.call.op == "make_map" and bool(statement.call.attribute("loads"))
+
+
+def _copies(statement: Statement) -> bool:
+    return isinstance(statement, Assign) and isinstance(statement.value, Call) and statement.value.op == "box_load"
+
+
+def _holds_copies(statement: Statement) -> bool:
+    inside = (inner for body in bodies(statement) for inner in statements(body))
+    return any(_is_kept(inner) or isinstance(inner, Return) for inner in inside)
+
+
+def _is_kept(statement: Statement) -> bool:
+    """Whether a statement is the producer's business, whatever else it executes."""
+    return _copies(statement) or makes_load_map(statement) or waits_for_grids(statement)
+
+
+def _needed(block: tuple[Statement, ...]) -> frozenset[Variable]:
+    """Variables that tensor copies, and the control flow around them, depend on."""
+    needed: set[Variable] = set()
+    for statement in statements(block):
+        if _copies(statement) or makes_load_map(statement) or _holds_copies(statement):
+            needed |= set(read_variables(statement))
+    return _closure(block, needed)
+
+
+def _closure(block: tuple[Statement, ...], start: set[Variable]) -> frozenset[Variable]:
+    needed, changed = set(start), True
+    while changed:
+        changed = False
+        for statement in statements(block):
+            assigns = isinstance(statement, Assign) and needed & set(statement.targets)
+            if assigns or _assigns(statement, needed):
+                read = set(read_variables(statement))
+                changed |= not read <= needed
+                needed |= read
+    return frozenset(needed)
+
+
+def _filtered(block: tuple[Statement, ...], needed: frozenset[Variable]) -> tuple[Statement, ...]:
+    kept: list[Statement] = []
+    for statement in block:
+        match statement:
+            case Assign() if _copies(statement) or (needed & set(statement.targets)):
+                kept.append(statement)
+            case Return():
+                kept.append(statement)
+            case Effect() if waits_for_grids(statement) or makes_load_map(statement):
+                kept.append(statement)
+            case For() if _holds_copies(statement) or _assigns(statement, needed):
+                kept.append(replace(statement, body=_filtered(statement.body, needed)))
+            case While() if _holds_copies(statement) or _assigns(statement, needed):
+                prelude, body = _filtered(statement.prelude, needed), _filtered(statement.body, needed)
+                kept.append(replace(statement, prelude=prelude, body=body))
+            case If() if _holds_copies(statement) or _assigns(statement, needed):
+                then, otherwise = _filtered(statement.then, needed), _filtered(statement.otherwise, needed)
+                kept.append(replace(statement, then=then, otherwise=otherwise))
+            case Inlined():
+                if body := _filtered(statement.body, needed):
+                    kept.append(replace(statement, body=body))
+    return tuple(kept)
+
+
+def _assigns(statement: Statement, needed: frozenset[Variable] | set[Variable]) -> bool:
+    """Whether what stands inside of a statement gives some variable a value; the variable of a loop keeps its last one."""
+    inside = (statement, *(inner for body in bodies(statement) for inner in statements(body)))
+    return any(
+        (isinstance(inner, Assign) and inner is not statement and bool(needed & set(inner.targets)))
+        or (isinstance(inner, For) and inner.variable in needed)
+        for inner in inside
+    )

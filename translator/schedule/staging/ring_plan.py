@@ -1,0 +1,148 @@
+"""What is decided about a kernel's rings: the values that the other stages read, and the table that planning fills."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from ...analysis.facts import Facts
+from ...analysis.induction import Induction
+from ...artifact import Options, Target, TensorMap
+from ...frozen import frozen
+from ...ir.nodes import Assign, Kernel, Statement, Variable
+from ..products.dot_plan import Dots
+
+ALIGNED_STAGES = 2  # of a tile that unaligned rows are shifted into: one is read, the next is written
+
+
+@frozen
+class Stagger:
+    """How the products of a loop overlap what it computes (`schedule/products/stagger.py`).
+
+    Attributes:
+      ahead: the dots that an iteration starts first, ahead of the late one of the iteration before.
+      late: the dot that is started in the next iteration.
+      settled: the statement of an iteration before which the late products of the last one must be complete: the first that
+        touches their sum, or registers that they read.
+      early: the tiles of the ring that only dots ahead read: they are free earlier than the others, and have barriers of
+        their own; none where other dots read these tiles too.
+    """
+
+    ahead: tuple[Assign, ...]
+    late: Assign
+    settled: Statement
+    early: tuple[Variable, ...]
+
+
+@frozen
+class ReadAhead:
+    """A `variable` that the copies of `tile` find their addresses by, read so many iterations before they are started."""
+
+    variable: Variable
+    distance: int
+    tile: Variable
+
+
+@frozen
+class Ring:
+    """The tiles that a loop loads ahead.
+
+    Attributes:
+      loop: the loop's variable.
+      kind: "tma", "cp_async" or "own".
+      tiles: the staged variables, in the order of their loads.
+      rows: those of them whose rows are not aligned: copied as they lie, and shifted into a tile behind that.
+      stages: tiles of each that are in shared memory at once; of `rows`, the tile that is read and rows that wait.
+      counted: whether the stage follows from a running count, because the loop runs more than once or not from 0 by 1;
+        otherwise from the loop's variable.
+      overlapped: whether a dot may run on while the loop does other things: nothing but dots touches its sum.
+      own: tiles that threads hold in registers; each thread copies and reads its own elements.
+      ahead: the numbers that copies find their addresses by, in an order in which they can be read (`read_ahead.py`).
+      like: the loop of an earlier ring whose stages and barriers this one goes on with (`shared_rings.py`).
+      stagger: how its products are started ahead, where they are.
+    """
+
+    loop: Variable
+    kind: str
+    tiles: tuple[Variable, ...]
+    stages: int
+    counted: bool
+    overlapped: bool
+    rows: tuple[Variable, ...] = ()
+    own: tuple[Variable, ...] = ()
+    ahead: tuple[ReadAhead, ...] = ()
+    like: Variable | None = None
+    stagger: Stagger | None = None
+
+
+@frozen
+class Rings:
+    """All rings of a kernel, the tensor maps that its copies use, and the conditions under which they are right."""
+
+    rings: tuple[Ring, ...] = ()
+    maps: tuple[TensorMap, ...] = ()
+    guards: tuple[str, ...] = ()
+    reasons: tuple[str, ...] = ()  # why loads are not tensor copies, for the header
+    program_axes: int = 0  # along how many axes of the grid lie the programs of a block; 0 where it runs a single one
+    once: bool = (
+        False  # whether a block with tensor copies runs one program, and has no loop around the one that copies
+    )
+    folded: frozenset[Variable] = frozenset()  # what the places of loads and stores were computed from
+
+    def of(self, loop: Variable) -> Ring | None:
+        """The ring of the loop with this variable."""
+        return next((ring for ring in self.rings if ring.loop is loop), None)
+
+    @property
+    def persistent(self) -> bool:
+        """Whether a block runs one program after another."""
+        return self.program_axes > 0
+
+    @property
+    def encoded(self) -> tuple[TensorMap, ...]:
+        """The maps that the launcher encodes and passes."""
+        return tuple(one for one in self.maps if not one.made)
+
+    @property
+    def made(self) -> tuple[TensorMap, ...]:
+        """The maps that the kernel makes itself."""
+        return tuple(one for one in self.maps if one.made)
+
+    @property
+    def twins(self) -> dict[Variable, Variable]:
+        """Of the tiles of rings that go on with an earlier one, those whose memory they take."""
+        pairs = [(ring, self.of(ring.like)) for ring in self.rings if ring.like is not None]
+        return {tile: first for ring, like in pairs if like for tile, first in zip(ring.tiles, like.tiles, strict=True)}
+
+    @property
+    def ahead(self) -> tuple[ReadAhead, ...]:
+        """What the copies of all rings find their addresses by."""
+        return tuple(one for ring in self.rings for one in ring.ahead)
+
+    @property
+    def has_producer(self) -> bool:
+        """Whether a warpgroup of its own loads."""
+        return any(ring.kind == "tma" for ring in self.rings)
+
+
+@dataclass(slots=True)
+class RingPlan:
+    """What has been decided so far."""
+
+    kernel: Kernel
+    facts: Facts
+    dots: Dots
+    induction: Induction
+    options: Options
+    target: Target
+    sources: dict[Variable, set[Variable]]
+    read_only: frozenset[Variable]
+    replaced: dict[int, Statement]
+    rings: list[Ring]
+    maps: dict[tuple[object, ...], TensorMap]
+    guards: dict[str, None]
+    reasons: dict[str, None]
+    settled: frozenset[Variable]  # scalars from memory, of which the kernel may make tensor maps
+    added: dict[tuple[int, bool], list[Statement]] = field(default_factory=dict)  # what makes them: see `with_replaced`
+    last_key: int = 0  # of the variables so far
+    small_loads: bool = False
+    blocks: int | None = None  # that fit on a multiprocessor, once somebody has asked

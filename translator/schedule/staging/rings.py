@@ -1,0 +1,275 @@
+"""Which loops load ahead, and how.
+
+In: a typed kernel with prepared dots. Out: the kernel in which such loads say where their elements lie in terms of the
+loop's variable alone, so that any iteration's loads can be started from any other, and a `Ring` per loop:
+
+- "tma": one thread of a warpgroup of its own starts tensor copies of whole boxes; the others wait for bytes, not threads.
+  For loads that are boxes of a tensor (analysis/boxes.py), however the program spells them; on sm_90 with wgmma.
+- "cp_async": every thread starts its share of the copies, `stages - 1` iterations ahead; of rows that are not aligned as
+  they lie in memory (row_copies.py).
+- "own": no tile of the loop is for a dot; every thread starts copies of what it will hold itself, `stages` ahead.
+
+Tiles that are used in registers are loaded ahead too (`own_stages.py`), beside tensor copies where they are large, and loads
+may find their addresses by numbers from memory (`read_ahead.py`). A load that depends on anything else that an iteration
+computes is in no ring: it is made when its turn comes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from ...analysis.boxes import Box, NotABox
+from ...analysis.facts import find_facts
+from ...analysis.induction import closed_forms
+from ...analysis.settled import settled_scalars
+from ...artifact import Options, Target
+from ...ir.nodes import (
+    Assign,
+    Call,
+    For,
+    If,
+    Inlined,
+    Kernel,
+    Literal,
+    Statement,
+    Use,
+    Variable,
+    While,
+)
+from ...ir.rewrite import with_replaced
+from ...ir.walk import assigned_variables, read_variables, statements, used_variables
+from ..accesses.outliving import Reads, find_reads
+from ..accesses.pointers import pointer_sources, read_only_pointers, roots_of
+from ..products.computed_operands import read_boxes
+from ..products.dot_plan import Dots
+from ..products.dots import dot_statements, operand_of, plan_dots
+from ..products.instructions import WGMMA_CAPABILITY
+from .own_stages import large_loads, may_load_ahead, own_loads, own_stages, several_products
+from .persistence import axes_of_programs
+from .producer import producible, waits_for_grids
+from .read_ahead import Found, load_in_any_trip, take, without_numbers
+from .ring_plan import ALIGNED_STAGES, Ring, RingPlan, Rings
+from .row_copies import row_load
+from .shared_rings import share_rings
+from .tensor_copies import box_load, boxed_tile, copy_stores, find_any_box, why_not_copied
+
+MOST_STAGES = 8  # of tensor copies: more do not hide more latency
+LEAST_STAGES = 2  # with fewer nothing is loaded ahead
+
+
+def plan_rings(
+    kernel: Kernel, options: Options, target: Target, most_stages: int, small_loads: bool = False
+) -> tuple[Kernel, Rings]:
+    """See the module docstring; `most_stages` bounds every ring; `small_loads` go with those of several products, too."""
+    loops = list(_loops(kernel.body, False))
+    dots = any(True for _ in dot_statements(kernel))
+    may_pay = dots or any(may_load_ahead(loop, list(top_statements(loop.body))) for loop, _ in loops)
+    if not loops or most_stages < LEAST_STAGES or not may_pay:
+        return kernel, Rings()
+    facts = find_facts(kernel)
+    plan = RingPlan(
+        kernel, facts, plan_dots(kernel, facts, options, target), closed_forms(kernel, facts), options, target,
+        pointer_sources(kernel), read_only_pointers(kernel), {}, [], {}, {}, {}, settled_scalars(kernel, facts),
+        last_key=max(v.key for s in statements(kernel.body) for v in assigned_variables(s)), small_loads=small_loads,
+    )  # fmt: skip
+    reads = find_reads(kernel, facts)
+    for loop, nested in loops:
+        _plan_loop(plan, loop, nested, most_stages, reads)
+    if any(ring.kind == "tma" for ring in plan.rings):
+        copy_stores(plan)
+    repeated = sum(ring.kind == "tma" for ring in plan.rings) > 1
+    axes = axes_of_programs(kernel, loops, plan)
+    rings = tuple(
+        replace(ring, counted=ring.counted or repeated or axes > 0) for ring in share_rings(plan.rings, plan.replaced)
+    )
+    body = with_replaced(kernel.body, plan.replaced, plan.added)
+    folded = _sources(kernel, [s for s in statements(kernel.body) if id(s) in plan.replaced])
+    repeats = any(nested for loop, nested in loops if any(ring.loop is loop.variable for ring in rings))
+    found = Rings(
+        rings=rings,
+        maps=tuple(plan.maps.values()),
+        guards=tuple(plan.guards),
+        reasons=tuple(plan.reasons),
+        program_axes=axes,
+        once=not axes and not repeats,
+        folded=frozenset(folded),
+    )
+    return replace(kernel, body=body), found
+
+
+def _sources(kernel: Kernel, replaced: list[Statement]) -> set[Variable]:
+    """The variables that the operands of some statements were computed from."""
+    found = {v for s in replaced for v in read_variables(s)}
+    changed = True
+    while changed:
+        changed = False
+        for statement in statements(kernel.body):
+            if isinstance(statement, Assign) and found & set(statement.targets):
+                read = set(used_variables(statement.value))
+                changed |= not read <= found
+                found |= read
+    return found
+
+
+def with_stages(dots: Dots, rings: Rings) -> Dots:
+    """The dots with as many stages of every staged tile as its ring has."""
+    stages = {tile: ring.stages for ring in rings.rings for tile in ring.tiles}
+    stages |= {tile: ALIGNED_STAGES for ring in rings.rings for tile in ring.rows}
+    staged = {v: replace(tile, stages=stages.get(v, 1)) for v, tile in dots.staged.items()}
+    return replace(dots, staged=staged)
+
+
+def _loops(block: tuple[Statement, ...], inside: bool) -> Iterator[tuple[For, bool]]:
+    for statement in block:
+        match statement:
+            case For():
+                yield statement, inside
+                yield from _loops(statement.body, True)
+            case While():
+                yield from _loops(statement.body, True)
+            case If():
+                yield from _loops(statement.then, inside)
+                yield from _loops(statement.otherwise, inside)
+            case Inlined():
+                yield from _loops(statement.body, inside)
+
+
+def top_statements(block: tuple[Statement, ...]) -> Iterator[Statement]:
+    """The statements that every run of a block passes once: inlined functions are part of it."""
+    for statement in block:
+        if isinstance(statement, Inlined):
+            yield from top_statements(statement.body)
+        else:
+            yield statement
+
+
+def _plan_loop(plan: RingPlan, loop: For, nested: bool, most_stages: int, reads: Reads) -> None:
+    outside = reads.outside(loop)
+    if loop.variable in outside:
+        return
+    if any(waits_for_grids(statement) for statement in statements(loop.body)):
+        return  # what an earlier grid writes must not be loaded ahead of the wait for it
+    top = list(top_statements(loop.body))
+    loads = [s for s in top if isinstance(s, Assign) and _is_staged_load(plan, s) and s.target not in outside]
+    plain = isinstance(loop.start, Literal) and loop.start.value == 0
+    plain = plain and isinstance(loop.step, Literal) and loop.step.value == 1
+    boxes = _boxes(plan, loop, loads) if loads else None
+    if boxes is not None:
+        for statement, box in zip(loads, boxes, strict=True):
+            plan.replaced[id(statement)] = box_load(
+                plan, statement, box, boxed_tile(plan, statement.target, box), loop.variable
+            )
+        tiles = (*(statement.target for statement in loads), *read_boxes(plan, loop, top))
+        own = without_numbers(plan, own_loads(plan, loop, top), [])
+        own = own if plan.small_loads and several_products(top) else large_loads(own)
+        own = [one for one in own if id(one.statement) not in plan.replaced]
+        ahead = take(plan, own)
+        held = tuple(one.statement.target for one in own)
+        stages = min(_wanted_stages(plan, tiles), most_stages)
+        counted = nested or not plain
+        overlapped = _overlapped(plan, loop, tiles)
+        plan.rings.append(Ring(loop.variable, "tma", tiles, stages, counted, overlapped, own=held, ahead=ahead))
+        return
+    moved: list[Found] = []
+    rows = []
+    for statement in loads:
+        if not roots_of(statement.value.args[0], plan.sources) <= plan.read_only:  # type: ignore[attr-defined]
+            continue  # an earlier trip may store what this one loads
+        by_rows = row_load(plan, statement, loop)
+        if by_rows is not None:
+            moved.append(Found(statement, replace(statement, value=by_rows)))
+            rows.append(statement.target)
+        elif (found := load_in_any_trip(plan, statement, loop, top)) is not None:
+            moved.append(found)
+    ahead, tiles = take(plan, moved), tuple(one.statement.target for one in moved)
+    own = without_numbers(plan, own_loads(plan, loop, top), moved)
+    held = tuple(one.statement.target for one in own)
+    stages = min(max(plan.options.num_stages, LEAST_STAGES), most_stages)
+    if held and not moved:
+        stages = min(own_stages(plan, loop, held), most_stages - 1)
+    if (moved or held) and stages:
+        ahead += take(plan, own)
+        kind = "cp_async" if moved else "own"
+        overlapped = bool(moved) and _all_wgmma(plan, loads) and _overlapped(plan, loop, tiles)
+        plan.rings.append(Ring(loop.variable, kind, tiles, stages, not plain, overlapped, tuple(rows), held, ahead))
+
+
+def _is_staged_load(plan: RingPlan, statement: Statement) -> bool:
+    if not isinstance(statement, Assign) or statement.targets[0] not in plan.dots.staged:
+        return False
+    if statement.targets[0] in plan.facts.unused:
+        return False
+    return isinstance(statement.value, Call) and statement.value.op == "load"
+
+
+def _wanted_stages(plan: RingPlan, tiles: tuple[Variable, ...]) -> int:
+    """As many stages as shared memory has room for, up to what hides its latency, and at least as many as asked for.
+
+    Large sums leave no registers for a second block; for small tiles a deep ring does what two blocks would.
+    """
+    stage = sum(plan.dots.staged[tile].stage_bytes for tile in tiles)
+    return max(plan.options.num_stages, min(MOST_STAGES, plan.target.max_dynamic_shared_bytes // stage))
+
+
+def _boxes(plan: RingPlan, loop: For, loads: list[Assign]) -> list[Box] | None:
+    """The boxes of all loads of a loop; None, with the reason noted, when one is not."""
+    if plan.target.capability != WGMMA_CAPABILITY or not _all_wgmma(plan, loads):
+        return None
+    if any(
+        isinstance(s, For) and any(_is_staged_load(plan, inner) for inner in top_statements(s.body))
+        for s in statements(loop.body)
+    ):
+        # The inner loop would wait for tiles that are loaded after it, or the other way round.
+        plan.reasons.setdefault(f"{loads[0].target.name}: the loop around its load holds another one that loads ahead")
+        return None
+    boxes: list[Box] = []
+    for statement in loads:
+        box = find_any_box(plan, statement, loop)
+        if isinstance(box, Box):
+            starts = (*(dim.start for dim in box.dims), *(Use(v.type, v) for v in box.made_of))
+            reason = why_not_copied(
+                plan, box, plan.dots.staged[statement.target], boxed_tile(plan, statement.target, box)
+            )
+            if not producible(plan.kernel, loop, starts):
+                reason = "its place depends on what the block computes together"
+            box = NotABox(reason) if reason else box
+        if isinstance(box, NotABox):
+            plan.reasons.setdefault(f"{statement.target.name}: {box.reason}")
+            return None
+        boxes.append(box)
+    return boxes
+
+
+def _all_wgmma(plan: RingPlan, loads: list[Assign]) -> bool:
+    wanted = {statement.target for statement in loads}
+    for statement, call in dot_statements(plan.kernel):
+        operands = {operand.variable for operand in map(operand_of, call.args[:2]) if operand}
+        if operands & wanted and plan.dots.plans[id(statement)].instruction.kind != "wgmma":
+            return False
+    return True
+
+
+def _overlapped(plan: RingPlan, loop: For, tiles: tuple[Variable, ...]) -> bool:
+    """Whether nothing in the loop but its dots touches their sums, and all operands are loaded by the ring."""
+    dots = [(s, c) for s, c in dot_statements(plan.kernel) if any(s is other for other in statements(loop.body))]
+    sums = {statement.target for statement, _ in dots}
+    own = {id(statement) for statement, _ in dots}
+    if not all(any(s is other for other in top_statements(loop.body)) for s, _ in dots):
+        return False
+    for dot, call in dots:
+        if plan.dots.plans[id(dot)].instruction.split is not None:
+            return False  # threads write the parts, and add the sums of a tile
+        operands = [operand_of(arg) for arg in call.args[:2]]
+        if any(operand is None or operand.variable not in tiles for operand in operands):
+            return False
+    for dot, call in dots:  # a copy from sum to sum would read what is on its way
+        if len(call.args) < 3 or not isinstance(call.args[2], Use) or call.args[2].variable is not dot.target:
+            return False
+    for statement in statements(loop.body):
+        if id(statement) in own:
+            continue
+        read = set(read_variables(statement))
+        if sums & (read | set(assigned_variables(statement))):
+            return False
+    return True

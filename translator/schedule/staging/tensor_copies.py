@@ -1,0 +1,232 @@
+"""Loads and stores of boxes as tensor copies: the maps that they need, and the operations that take their place.
+
+In: the plan of a kernel's rings. Out: statements for `RingPlan.replaced`, maps and guards in the plan.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import replace
+
+from ...analysis.boxes import Box, NotABox, find_box, parameter_text
+from ...analysis.settled import Place, place_of_making
+from ...artifact import TensorMap
+from ...ir.nodes import Assign, Call, Effect, Expr, For, If, Literal, Note, Statement, Use, Variable, While
+from ...ir.types import ValueType
+from ...ir.walk import assigned_variables, bodies, expressions, statements
+from ...language.dtypes import PointerType, int32, void
+from ..accesses.pointers import roots_of
+from ..products.dots import dot_statements
+from ..products.instructions import whole_pieces
+from ..products.shared_tiles import SharedTile, fits
+from .persistence import programs_are_apart
+from .read_once import boxes_across
+from .ring_plan import RingPlan
+
+UNBOUNDED = str(1 << 31)  # the size of a dimension that the kernel does not bound
+MADE_RANK = 2  # dimensions of maps that the kernel makes
+LOOPS_THAT_PAY = 1  # for which a map is made once, besides the one that loads ahead: for a tile alone it costs more
+LARGE_SUM = 128 * 256  # elements of a tile whose products take long enough to make the next one's map meanwhile
+SHORT_ROWS = "(rows end within 16 bytes, which a tensor copy writes whole)"
+NO_BOUND = (1 << 31) - 1  # the same where the kernel makes the map, of sizes that are ints
+
+
+def boxed_tile(plan: RingPlan, variable: Variable, box: Box) -> SharedTile:
+    """The format of a tile that is a box: contiguous as the tensor is."""
+    tile = plan.dots.staged[variable]
+    return replace(tile, fast=box.dims[0].axis if box.dims[0].axis is not None else tile.fast)
+
+
+def why_not_copied(plan: RingPlan, box: Box, assumed: SharedTile, tile: SharedTile) -> str:
+    """Why a box cannot be copied to (or from) a shared tile; "" when it can."""
+    if not _holds_without_guards(box) and not plan.options.guards:  # any box needs sizes and strides that are not zero
+        return f"needs {parameter_text(box.guards[0]) if box.guards else 'sizes and strides above zero'}"
+    if box.base not in plan.read_only:
+        return f"{box.base.name} is written by the kernel"
+    other = tile.fast != assumed.fast and (tile.itemsize != 2 or not fits(tile.shape, tile.fast, tile.itemsize))
+    if box.dims[0].axis != tile.fast or other:
+        return "not contiguous along the axis that the instruction needs"
+    return ""
+
+
+def _holds_without_guards(box: Box) -> bool:
+    """Whether a box is right whatever the arguments are: maps that the kernel makes may be of empty tensors."""
+    return bool(box.made_of) and not box.guards
+
+
+def find_any_box(plan: RingPlan, statement: Assign | Effect, loop: For | None) -> Box | NotABox:
+    """The box of a load or store: of a map that the launcher encodes, or else of one that the kernel makes."""
+    box = find_box(statement, plan.kernel, plan.facts, plan.induction)
+    changed = {v for s in statements(loop.body) for v in assigned_variables(s)} if loop else set()
+    fixed = plan.settled - changed
+    if isinstance(box, Box) or not fixed:
+        return box
+    made = find_box(statement, plan.kernel, plan.facts, plan.induction, fixed=fixed)
+    if not isinstance(made, Box) or len(made.dims) != MADE_RANK or made.made_of & changed:
+        return box
+    if any(plan.facts.assignments[variable] != 1 for variable in made.made_of):
+        return box
+    place = _place(plan, made, statement)
+    if place is not None and place.loops - (loop is not None) < LOOPS_THAT_PAY and not _tile_pays(plan):
+        return NotABox("its tensor map, made in the kernel, would serve one tile")
+    return box if place is None else made
+
+
+def _tile_pays(plan: RingPlan) -> bool:
+    """Whether even a map for one tile pays: it is made under the products of the tile before, and these take long enough."""
+    loops = [s for s in statements(plan.kernel.body) if isinstance(s, (For, While))]
+    largest = max((math.prod(call.type.shape) for _, call in dot_statements(plan.kernel)), default=0)
+    return len(loops) == 1 and largest >= LARGE_SUM and programs_are_apart(plan.kernel, plan)
+
+
+def _place(plan: RingPlan, box: Box, statement: Statement) -> Place | None:
+    """Where the kernel can make the map of a box."""
+    line = box.place.span.line if box.place is not None and box.place.span is not None else 0
+    return place_of_making(plan.kernel, box.made_of, line, statement)
+
+
+def box_load(plan: RingPlan, statement: Assign, box: Box, tile: SharedTile, loop: Variable) -> Statement:
+    """The tensor copy that takes the place of a load in a ring's loop, whose variable is `loop`."""
+    name = _map(plan, box, tile, statement)
+    starts = tuple(dim.start for dim in reversed(box.dims))
+    axes = tuple(dim.axis for dim in reversed(box.dims))
+    call = Call(
+        statement.target.type,
+        "box_load",
+        starts,
+        (("map", name), ("base", box.base), ("axes", axes), *_eviction(plan, statement, box, loop)),
+        span=statement.value.span,
+    )
+    return replace(statement, value=call)
+
+
+def _eviction(plan: RingPlan, statement: Assign, box: Box, loop: Variable) -> tuple[tuple[str, object], ...]:
+    """What is known of how long L2 should keep a loaded tile: by the program's own word, or by who else reads it."""
+    policy = statement.value.attribute("eviction_policy") if isinstance(statement.value, Call) else ""
+    across = () if policy or box.made_of else boxes_across(plan, box, loop)  # sizes that are not known beforehand
+    return (("eviction_policy", policy), ("across", across))
+
+
+def _map(plan: RingPlan, box: Box, tile: SharedTile, statement: Assign | Effect) -> str:
+    """The tensor map of a box that a statement copies, one for all boxes that can share it."""
+    element = box.base.type.element
+    if not isinstance(element, PointerType):
+        raise TypeError("not a pointer")
+    itemsize = element.element_ty.itemsize
+    sides = {tile.fast: tile.line, tile.slow: tile.lines}
+    lengths = tuple(sides.get(dim.axis, 1) if dim.axis is not None else 1 for dim in box.dims)
+    place = _place(plan, box, statement) if box.made_of else None
+    sizes, strides = _in_parameters(box, itemsize) if place is None else ((), ())
+    key: tuple[object, ...] = (box.base, lengths, sizes, strides, tile.swizzle)
+    if place is not None:
+        described = tuple((dim.size, dim.stride) for dim in box.dims)
+        key = (box.place, lengths, described, tile.swizzle, id(place.statement), place.behind)
+    if key not in plan.maps:
+        stem = box.base.name.removesuffix("_base").removesuffix("_ptr").removesuffix("_desc")
+        names = {known.name for known in plan.maps.values()}
+        words = (f"{stem}_{'further_' * count}map" for count in itertools.count())
+        name = next(
+            choice
+            for choice in (f"{stem}_map", f"{stem}_other_map", *itertools.islice(words, 1, len(names) + 2))
+            if choice not in names
+        )
+        made = place is not None
+        one = TensorMap(name, element.element_ty, box.base.name, sizes, strides, lengths, tile.swizzle, made)
+        plan.maps[key] = one
+        if place is not None:
+            _add_making(plan, one, box, isinstance(statement, Assign), place)
+    for guard in box.guards:
+        plan.guards.setdefault(parameter_text(guard))
+    return plan.maps[key].name
+
+
+def _add_making(plan: RingPlan, one: TensorMap, box: Box, loads: bool, place: Place) -> None:
+    """Adds the statement that makes a map, as part of the line that it stands beside."""
+    beside, origin = place.statement, replace(place.statement.origin, note="")
+    if isinstance(beside, Note):  # that line became no code; now it does
+        plan.replaced[id(beside)] = Note(origin)
+    sizes = (dim.size or Literal(ValueType(int32), NO_BOUND) for dim in reversed(box.dims))
+    strides = (dim.stride for dim in reversed(box.dims[1:]))
+    args = (box.place or Use(box.base.type, box.base), *sizes, *strides)
+    call = Call(ValueType(void), "make_map", args, (("map", one.name), ("loads", loads)))
+    plan.added.setdefault((id(beside), place.behind), []).append(Effect(origin, call))
+
+
+def _in_parameters(box: Box, itemsize: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Sizes in elements and strides in bytes, for the launcher."""
+    sizes = tuple(parameter_text(dim.size) if dim.size is not None else UNBOUNDED for dim in box.dims)
+    return sizes, tuple(_bytes(dim.stride, itemsize) for dim in box.dims[1:])
+
+
+def _bytes(stride: Expr, itemsize: int) -> str:
+    text = parameter_text(stride)
+    return f"{text if text.isidentifier() or text.isdigit() else f'({text})'} * {itemsize}"
+
+
+def copy_stores(plan: RingPlan) -> None:
+    """Stores of tiles that are boxes become tensor copies too, where nothing else touches the tensor."""
+    boxes: dict[int, tuple[Effect, Box]] = {}
+    for statement in statements(plan.kernel.body):
+        if not isinstance(statement, Effect) or statement.call.op != "store" or statement.call.args[0].type.rank != 2:
+            continue
+        box = find_any_box(plan, statement, None)
+        if isinstance(box, Box) and not _lies_in_shared_memory(statement.call.args[1].type, box):
+            box = NotABox("a side is no power of two, or too short for whole chunks of shared memory")
+        if isinstance(box, Box) and box.whole is not None and not box.made_of:
+            size = parameter_text(box.dims[0].size) if box.dims[0].size is not None else ""
+            box = NotABox(f"rows of {size} elements may end within 16 bytes, which a tensor copy writes whole")
+        if isinstance(box, NotABox):
+            plan.reasons.setdefault(f"store: {box.reason}")
+        elif not (plan.options.guards or _holds_without_guards(box)):
+            continue
+        elif box.dims[0].axis is not None and not _is_read(plan, box.base):
+            boxes[id(statement)] = (statement, box)
+    for statement, box in list(boxes.values()):
+        if all(id(other) in boxes for other in _stores(plan, box.base)):  # threads' own stores would overtake copies
+            plan.replaced[id(statement)] = _box_store(plan, statement, box)
+
+
+def _lies_in_shared_memory(type_: ValueType, box: Box) -> bool:
+    """Whether a tile that is to be copied out has a format there."""
+    fast = box.dims[0].axis
+    return fast is not None and whole_pieces(type_.shape) and fits(type_.shape, fast, type_.dtype.itemsize)
+
+
+def _box_store(plan: RingPlan, statement: Effect, box: Box) -> Statement:
+    value = statement.call.args[1]
+    tile = SharedTile(tuple(map(int, value.type.shape)), box.dims[0].axis or 0, value.type.dtype.itemsize)
+    name = _map(plan, box, tile, statement)
+    starts = tuple(dim.start for dim in reversed(box.dims))
+    axes = tuple(dim.axis for dim in reversed(box.dims))
+    in_loop = any(
+        isinstance(s, (For, While)) and any(inner is statement for body in bodies(s) for inner in statements(body))
+        for s in statements(plan.kernel.body)
+    )
+    repeated = in_loop or len(_stores(plan, box.base)) > 1
+    attributes = (("map", name), ("base", box.base), ("axes", axes), ("repeated", repeated))
+    call = Call(ValueType(void), "box_store", (value, *starts), attributes, span=statement.call.span)
+    copy = replace(statement, call=call)
+    if box.whole is None:
+        return copy
+    # Of 16 bytes that reach beyond the end of a row, hardware writes what lies behind it too.
+    by_threads = replace(statement, origin=replace(statement.origin, note=SHORT_ROWS))
+    return If(statement.origin, box.whole, (copy,), (by_threads,))
+
+
+def _stores(plan: RingPlan, base: Variable) -> list[Effect]:
+    """All stores through a pointer argument."""
+    return [
+        s for s in statements(plan.kernel.body)
+        if isinstance(s, Effect) and s.call.op == "store" and base in roots_of(s.call.args[0], plan.sources)
+    ]  # fmt: skip
+
+
+def _is_read(plan: RingPlan, pointer: Variable) -> bool:
+    """Whether the kernel loads through a pointer argument, or changes what it points to by atomics."""
+    for statement in statements(plan.kernel.body):
+        for expr in expressions(statement):
+            reads = isinstance(expr, Call) and (expr.op == "load" or expr.op.startswith("atomic_"))
+            if reads and pointer in roots_of(expr.args[0], plan.sources):  # type: ignore[attr-defined]
+                return True
+    return False

@@ -1,0 +1,66 @@
+"""Which tiles are kept as arrays in registers, and which are functions of the register's index.
+
+In: the layouts of all tiles that could be arrays. Out: `Kept`. Tiles that are computed again (`recomputed.py`) or loaded where
+they are used (`late_loads.py`) have no registers of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ...analysis.facts import Facts
+from ...frozen import frozen
+from ...ir.nodes import Assign, Kernel, Variable
+from ...ir.walk import statements
+from ..plan import Conversion
+from ..staging.ring_plan import Rings
+from .late_loads import choose_late_loads
+from .layout import Layout
+from .recomputed import ENOUGH_BLOCKS, Recomputed, choose_recomputed, is_exchange
+
+
+@frozen
+class Kept:
+    """See the module docstring.
+
+    Attributes:
+      layouts: of the tiles that are arrays.
+      facts: as they are for who counts registers: what is computed again has none.
+    """
+
+    layouts: dict[Variable, Layout]
+    facts: Facts
+    recomputed: Recomputed
+    late_loads: frozenset[Variable]
+
+
+def choose_kept(
+    kernel: Kernel,
+    facts: Facts,
+    layouts: Mapping[Variable, Layout],
+    answers: Mapping[Variable | int, Layout],
+    conversions: Mapping[int, list[Conversion]],
+    rings: Rings,
+    has_dots: bool,
+) -> Kept:
+    """Decides for `layouts`; `answers` has those of statements as well, by `id`. With dots, every tile is an array."""
+    fixed = {one.variable for wanted in conversions.values() for one in wanted}
+    # Threads that load ahead need no other block.
+    enough = 1 if any(ring.own for ring in rings.rings) else ENOUGH_BLOCKS
+    recomputed = Recomputed()
+    if not has_dots:
+        recomputed = choose_recomputed(kernel, facts, layouts, exchanges_of(kernel, answers), fixed, enough)
+    counted = recomputed.seen_by(facts)
+    kept = {variable: layout for variable, layout in layouts.items() if variable not in recomputed.variables}
+    late_loads = frozenset() if has_dots else choose_late_loads(kernel, counted, kept, answers, fixed, rings)
+    kept = {variable: layout for variable, layout in kept.items() if variable not in late_loads}
+    return Kept(kept, counted, recomputed, late_loads)
+
+
+def exchanges_of(kernel: Kernel, answers: Mapping[Variable | int, Layout]) -> list[Assign]:
+    """The reductions in which warps wait for each other."""
+    return [
+        statement
+        for statement in statements(kernel.body)
+        if isinstance(statement, Assign) and is_exchange(statement, answers.get(id(statement)))
+    ]

@@ -1,0 +1,142 @@
+"""Which tiles are loaded where they are used, element by element, because they would take too many registers.
+
+In: a kernel, its facts, the layouts. Out: the tiles. Elements that are loaded one by one have a register each until they are
+used, and an address. Where one statement alone reads such a tile, with nothing but loads and arithmetic in between, the tile
+becomes a function of the register's index, which loads; the compiler then has as many on their way as there is room for.
+The kernel must not write to where such a tile is loaded from: all threads wait for the loads before a store overwrites them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Set
+
+from ...analysis.facts import Facts
+from ...analysis.structured import is_elementwise
+from ...ir.nodes import Assign, Call, Effect, Expr, Kernel, Literal, Note, Statement, Use, Variable
+from ...ir.walk import MOVES, bodies, children, expressions, statements
+from ..accesses.access import COPY_BYTES, plan_load
+from ..accesses.cache_hints import load_hint
+from ..accesses.pointers import pointer_sources, roots_of, roots_written
+from ..accesses.predicated import MOST_REGISTERS, is_predicated
+from ..staging.ring_plan import Rings
+from .layout import Layout
+from .registers import OTHER_REGISTERS, REGISTER_FILE, peak_registers
+
+
+def choose_late_loads(
+    kernel: Kernel,
+    facts: Facts,
+    layouts: Mapping[Variable, Layout],
+    answers: Mapping[Variable | int, Layout],
+    fixed: Set[Variable],
+    rings: Rings,
+) -> frozenset[Variable]:
+    """Decides for the tiles in registers, `layouts`; `answers` has the layouts that stores run in as well, by `id`.
+
+    The `fixed` tiles are arrays whatever is done with them, and so are those that a ring copies ahead.
+    Those that are many predicated loads are loaded where they are used, all of them where the registers cannot hold them.
+    """
+    found: set[Variable] = set()
+    if not layouts:
+        return frozenset()
+    # Of elements that are loaded one by one, cp.async takes those of 4 and 8 bytes.
+    arrays = fixed | {v for ring in rings.rings for v in ring.own if v.type.dtype.itemsize in COPY_BYTES}
+    threads = 1 << next(iter(layouts.values())).thread_bits
+    room = min(REGISTER_FILE // threads, MOST_REGISTERS) - OTHER_REGISTERS - peak_registers(kernel, facts, layouts)
+    written, sources = roots_written(kernel), pointer_sources(kernel)
+    reads = Counter(
+        variable for statement in statements(kernel.body) for variable in _reads(expressions(statement), facts)
+    )
+    for block in _blocks(kernel.body):
+        waiting: dict[Variable, bool] = {}  # loaded above, with no effect in between; whether that is predicated
+        for statement in block:
+            if isinstance(statement, Assign) and _is_call(statement, "load"):
+                target = statement.targets[0]
+                if roots_of(statement.value.args[0], sources) & written:  # type: ignore[attr-defined]
+                    continue  # a store's barrier stands in front of what it computes
+                if target in layouts and target not in arrays and _one_by_one(statement, layouts[target], facts):
+                    waiting[target] = _is_predicated(statement, layouts[target], facts)
+                continue
+            if isinstance(statement, Note):
+                continue
+            late: set[Variable] = set()
+            computed, same = _computed(statement, layouts, answers)
+            if computed is not None:
+                here = [v for v in _reads([computed], facts) if v in waiting and reads[v] == 1 and layouts[v] == same]
+                crowded = sum(_more_registers(v, layouts[v]) for v in here) > room
+                late = {v for v in here if crowded or waiting[v]}
+                found |= late
+            if computed is None or not isinstance(statement, Assign):
+                waiting = {}
+            elif late and facts.assignments[target := statement.targets[0]] == 1 and target not in arrays:
+                waiting[target] = True  # what follows from such elements can wait for its use as they do
+    return frozenset(found)
+
+
+def _blocks(body: tuple[Statement, ...]) -> list[tuple[Statement, ...]]:
+    return [body, *(block for statement in statements(body) for block in bodies(statement))]
+
+
+def _computed(
+    statement: Statement, layouts: Mapping[Variable, Layout], answers: Mapping[Variable | int, Layout]
+) -> tuple[Expr | None, Layout | None]:
+    """What a statement computes element by element, if it does, and in which layout.
+
+    A store does so before the first element is stored, unless its value is only read or moved.
+    """
+    if isinstance(statement, Assign):
+        return (statement.value, layouts.get(statement.targets[0])) if is_elementwise(statement.value) else (None, None)
+    call = statement.call if isinstance(statement, Effect) else None
+    if call is None or call.op != "store" or not call.args[1].type.is_tile:
+        return None, None
+    value = call.args[1]
+    while isinstance(value, Call) and value.op in MOVES:
+        value = value.args[0]
+    return (None if isinstance(value, (Use, Literal)) else value), answers.get(id(statement))
+
+
+def _is_call(statement: Statement, op: str) -> bool:
+    return isinstance(statement, Assign) and isinstance(statement.value, Call) and statement.value.op == op
+
+
+def _one_by_one(statement: Assign, layout: Layout, facts: Facts) -> bool:
+    """Whether each register of a loaded tile costs an access of its own, without special wishes."""
+    call, target = statement.value, statement.target
+    if not isinstance(call, Call) or load_hint(call) or facts.assignments[target] != 1 or target.type.is_pointer:
+        return False
+    access = plan_load(call.args[0], _mask(call), layout, facts, facts.environments[id(statement)])
+    return access.width == 1 and not access.repeats and not access.scattered
+
+
+def _is_predicated(statement: Assign, layout: Layout, facts: Facts) -> bool:
+    call, environment = statement.value, facts.environments[id(statement)]
+    if not isinstance(call, Call):
+        return False
+    access = plan_load(call.args[0], _mask(call), layout, facts, environment)
+    return is_predicated(access, call.args[0], statement.target.type, layout, facts, environment)
+
+
+def _mask(load: Call) -> Expr | None:
+    return load.args[1] if len(load.args) > 1 else None
+
+
+def _more_registers(variable: Variable, layout: Layout) -> int:
+    """How many registers more a tile takes while each element has its own."""
+    elements = math.prod(layout.register_shape())
+    return elements - elements * min(variable.type.dtype.bits, 32) // 32
+
+
+def _reads(read: Iterable[Expr], facts: Facts) -> list[Variable]:
+    """The variables that expressions read, one that is read twice two times; through those that stand at their use."""
+    found: list[Variable] = []
+    pending = list(read)
+    while pending:
+        part = pending.pop()
+        if isinstance(part, Use) and part.variable in facts.absorbed:
+            pending.append(facts.definitions[part.variable])
+        elif isinstance(part, Use):
+            found.append(part.variable)
+        pending += children(part)
+    return found

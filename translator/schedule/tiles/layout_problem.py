@@ -1,0 +1,164 @@
+"""What layouts must be chosen for: the tiles of a kernel, and how its statements hang them together.
+
+In: a typed kernel and its facts. Out: a `Problem`, which `layouts.py` fills with answers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from ...analysis.axis_info import AxisInfo, axis_info
+from ...analysis.facts import Facts
+from ...analysis.unit_stride import unit_axes
+from ...frozen import frozen
+from ...ir.nodes import Assign, Call, Effect, Expr, For, Kernel, Statement, Use, Variable, While
+from ...ir.walk import children, expressions, statements
+from ...language.dtypes import PointerType
+from .layout import Layout
+
+# A tile that needs a layout: a variable, or the statement that evaluates tiles without assigning any.
+Node = Variable | int
+Path = tuple[tuple[Expr, Expr], ...]  # (call, operand) from a statement's value down to a use
+
+
+@frozen
+class Relation:
+    """Statement `statement` runs in the layout of `node` and reads `variable`, reached through `path`."""
+
+    node: Node
+    variable: Variable
+    path: Path
+    statement: int
+
+
+@frozen
+class Access:
+    """A load or store: what is known of its addresses, bytes of an element, axes along which neighbours are neighbours.
+
+    `repeated` says that it stands in a loop.
+    """
+
+    info: AxisInfo
+    itemsize: int
+    side_by_side: frozenset[int]
+    loads: bool
+    repeated: bool
+
+
+@dataclass(slots=True)
+class Problem:
+    """The tiles, how they hang together, and the answers so far."""
+
+    shapes: dict[Node, tuple[int, ...]] = field(default_factory=dict)
+    relations: list[Relation] = field(default_factory=list)
+    reductions: list[tuple[Node, int, Variable]] = field(default_factory=list)
+    accesses: dict[Node, list[Access]] = field(default_factory=dict)
+    answers: dict[Node, Layout] = field(default_factory=dict)
+    relations_of: dict[Node, list[Relation]] = field(default_factory=dict)
+    reductions_of: dict[Node, list[tuple[int, Variable]]] = field(default_factory=dict)
+
+    def index(self) -> None:
+        """Fills the tables by tile, once everything is collected."""
+        for relation in self.relations:
+            self.relations_of.setdefault(relation.node, []).append(relation)
+            if relation.variable is not relation.node:
+                self.relations_of.setdefault(relation.variable, []).append(relation)
+        for source, axis, target in self.reductions:
+            self.reductions_of.setdefault(source, []).append((axis, target))
+
+
+def find_problem(kernel: Kernel, facts: Facts) -> Problem:
+    """Everything that the layouts of a kernel's tiles depend on, without answers."""
+    problem = Problem()
+    loops = [statement for statement in statements(kernel.body) if isinstance(statement, (For, While))]
+    repeated = {id(inner) for loop in loops for inner in statements(loop.body)}
+    for statement in statements(kernel.body):
+        _collect(problem, statement, facts, id(statement) in repeated)
+    problem.index()
+    return problem
+
+
+def statement_node(statement: Statement, facts: Facts) -> Node | None:
+    """The tile in whose layout a statement runs; None for a statement of scalars."""
+    match statement:
+        case Assign(value=Call(op="reduce" | "load" | "repack", args=args)) | Effect(call=Call(args=args)):
+            if not any(arg.type.is_tile for arg in args):
+                return None
+            if isinstance(statement, Assign) and statement.value.op == "load":  # type: ignore[attr-defined]
+                return statement.target
+            return id(statement)
+        case Assign(value=Call(op="box_load" | "row_load")):
+            return None
+        case Assign(value=value, targets=(target, *_)):
+            if not target.type.is_tile or target in facts.index or target in facts.absorbed:
+                return None
+            return id(statement) if isinstance(value, Call) and value.op.startswith("atomic_") else target
+    return None
+
+
+def _collect(problem: Problem, statement: Statement, facts: Facts, repeated: bool) -> None:
+    targets = statement.targets if isinstance(statement, Assign) else ()
+    if targets and all(target in facts.unused for target in targets):
+        return
+    value = statement.value if isinstance(statement, Assign) else None
+    boxed = isinstance(value, Call) and value.op in ("box_load", "row_load")
+    for target in () if boxed else targets:
+        if target.type.is_tile and target not in facts.index and target not in facts.absorbed:
+            problem.shapes[target] = target.type.shape
+    node = statement_node(statement, facts)
+    if node is None:
+        return
+    for expr in expressions(statement):
+        roots = expr.args if isinstance(expr, Call) and isinstance(node, int) else (expr,)
+        if isinstance(expr, Call) and expr.op == "load":
+            roots = expr.args
+        elif isinstance(expr, Call) and expr.op == "dot":
+            roots = expr.args[2:]  # the operands are read from shared memory
+        elif isinstance(expr, Call) and expr.op == "box_read":
+            roots = ()  # in whatever layout
+        for root in roots:
+            if root.type.is_tile:
+                problem.shapes[node] = root.type.shape
+                for variable, path in tile_uses(root, facts):
+                    problem.relations.append(Relation(node, variable, path, id(statement)))
+        _collect_structure(problem, statement, expr, node, facts, repeated)
+
+
+def _collect_structure(
+    problem: Problem, statement: Statement, expr: Expr, node: Node, facts: Facts, repeated: bool
+) -> None:
+    """What a structured operation adds: its access to memory, its results' layouts."""
+    if not isinstance(expr, Call):
+        return
+    if expr.op in ("load", "store") or expr.op.startswith("atomic_"):
+        pointer = expr.args[0]
+        if isinstance(pointer.type.element, PointerType):
+            info = axis_info(pointer, facts.environments[id(statement)])
+            side_by_side = unit_axes(pointer, facts.definitions)
+            itemsize = pointer.type.element.element_ty.itemsize
+            access = Access(info, itemsize, side_by_side, expr.op == "load", repeated)
+            problem.accesses.setdefault(node, []).append(access)
+    targets = statement.targets if isinstance(statement, Assign) else ()
+    if expr.op == "reduce" and expr.attribute("axis") is not None:
+        problem.reductions += [(node, expr.attribute("axis"), target) for target in targets if target.type.is_tile]
+    elif expr.op.startswith("atomic_"):
+        problem.relations += [Relation(node, target, (), id(statement)) for target in targets]
+
+
+def tile_uses(expr: Expr, facts: Facts) -> Iterator[tuple[Variable, Path]]:
+    """The register tiles that an expression reads, through absorbed and index tiles, with the path to each.
+
+    Of a path only the calls are kept that change what a coordinate means; all others have operands like themselves.
+    """
+    pending: list[tuple[Expr, Path]] = [(expr, ())]
+    while pending:
+        one, path = pending.pop()
+        if isinstance(one, Use) and one.type.is_tile:
+            if one.variable in facts.absorbed or one.variable in facts.index:
+                pending.append((facts.definitions[one.variable], path))
+            else:
+                yield one.variable, path
+        below = [child for child in children(one) if child.type.is_tile]
+        changes = isinstance(one, Call) and one.op in ("broadcast", "expand_dims", "permute", "reshape", "select")
+        pending += [(child, (*path, (one, child)) if changes else path) for child in reversed(below)]

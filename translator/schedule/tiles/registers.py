@@ -1,0 +1,142 @@
+"""How many registers the tiles of a kernel keep busy, and what that says about blocks per multiprocessor.
+
+In: a kernel, its facts, the layouts. Out: the peak number of 32-bit registers per thread that hold live tiles. It is an
+estimate from below: addresses, masks and temporaries come on top.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ...analysis.facts import Facts
+from ...analysis.structured import is_elementwise
+from ...ir.nodes import Assign, Call, Expr, For, If, Kernel, Statement, Variable, While
+from ...ir.walk import assigned_variables, bodies, expressions, statements, used_variables
+from .layout import Layout
+
+REGISTER_FILE = 65536  # 32-bit registers per multiprocessor
+MOST_THREADS = 2048  # per multiprocessor
+OTHER_REGISTERS = 24  # per thread: addresses, loop counters, temporaries
+
+
+def peak_registers(
+    kernel: Kernel, facts: Facts, layouts: Mapping[Variable, Layout], across: frozenset[int] | None = None
+) -> int:
+    """The peak over all statements, or of what is kept across the statements with these `id`s."""
+    sizes = {variable: register_count(variable, layout) for variable, layout in layouts.items()}
+    for statement in statements(kernel.body):
+        # A widened load is kept narrow until it is used: the conversion costs nothing where it is needed.
+        if isinstance(statement, Assign) and isinstance(statement.value, Call) and statement.value.op == "cast":
+            sources = [v for v in used_variables(statement.value) if v in sizes]
+            if sources and statement.target in sizes:
+                sizes[statement.target] = min(sizes[statement.target], sizes[sources[0]])
+                sizes[sources[0]] = 0
+    _, peak = _walk(kernel.body, frozenset(), sizes, facts, across)
+    return peak
+
+
+def blocks_that_fit(registers: int, num_threads: int) -> int:
+    """Blocks on a multiprocessor whose threads hold so many registers of tiles."""
+    return min(REGISTER_FILE // ((registers + OTHER_REGISTERS) * num_threads), MOST_THREADS // num_threads)
+
+
+def choose_shared(
+    kernel: Kernel, facts: Facts, layouts: Mapping[Variable, Layout], num_threads: int, shared_bytes: int
+) -> frozenset[Variable]:
+    """Tiles that live in shared memory because the registers cannot hold everything.
+
+    Candidates are accumulators: tiles of 32 bits that elementwise statements assign more than once. Each thread keeps its
+    own elements there, so that no barrier is needed; what they cost is one read and one write per update.
+    """
+    budget = REGISTER_FILE // num_threads - OTHER_REGISTERS
+    chosen: set[Variable] = set()
+    for variable in _accumulators(kernel, facts, layouts):
+        kept = {v: layout for v, layout in layouts.items() if v not in chosen}
+        if peak_registers(kernel, facts, kept) <= budget:
+            break
+        needed = register_count(variable, layouts[variable]) * num_threads * 4
+        if needed <= shared_bytes:
+            chosen.add(variable)
+            shared_bytes -= needed
+    return frozenset(chosen)
+
+
+def blocks_beside(in_shared: frozenset[Variable], layouts: Mapping[Variable, Layout], threads: int, room: int) -> int:
+    """Blocks on a multiprocessor with `room` bytes of shared memory for the tiles that `choose_shared` has put there."""
+    needed = sum(register_count(variable, layouts[variable]) for variable in in_shared) * threads * 4
+    return room // needed if needed else MOST_THREADS // threads
+
+
+def _accumulators(kernel: Kernel, facts: Facts, layouts: Mapping[Variable, Layout]) -> list[Variable]:
+    structured = {
+        target
+        for statement in statements(kernel.body)
+        if isinstance(statement, Assign) and not is_elementwise(statement.value)
+        for target in statement.targets
+    }
+    return [
+        v for v in layouts
+        if facts.assignments[v] > 1 and v not in structured and not v.type.is_pointer and v.type.dtype.bits == 32
+    ]  # fmt: skip
+
+
+def needs_whole_multiprocessor(peak: int, num_threads: int) -> bool:
+    """Whether the tiles alone leave no room for a second block."""
+    return peak * num_threads * 2 > REGISTER_FILE
+
+
+def register_count(variable: Variable, layout: Layout) -> int:
+    """The 32-bit registers of a thread that a tile takes."""
+    count = 1
+    for registers in layout.register_shape():
+        count *= registers
+    bits = 64 if variable.type.is_pointer else max(variable.type.dtype.bits, 8)
+    return -(-count * bits // 32)
+
+
+def _walk(
+    block: tuple[Statement, ...],
+    after: frozenset[Variable],
+    sizes: Mapping[Variable, int],
+    facts: Facts,
+    across: frozenset[int] | None,
+) -> tuple[frozenset[Variable], int]:
+    """(live before the block, peak inside), from the last statement to the first."""
+    live, peak = after, 0
+    for statement in reversed(block):
+        if inner := bodies(statement):
+            repeated = isinstance(statement, (For, While))
+            again = (
+                frozenset(v for body in inner for v in _read_before_written(body, facts)) if repeated else frozenset()
+            )
+            found = [_walk(body, live | again, sizes, facts, across) for body in inner]
+            peak = max(peak, *(inside for _, inside in found))
+            skipped = live if repeated or isinstance(statement, If) else frozenset()
+            live = frozenset().union(skipped, *(before for before, _ in found))
+        used = frozenset(v for expr in expressions(statement) for v in _reads(expr, facts))
+        kept = live - frozenset(assigned_variables(statement))
+        live = kept | used
+        counted = live if across is None else kept if id(statement) in across else frozenset()
+        peak = max(peak, sum(sizes.get(variable, 0) for variable in counted))
+    return live, peak
+
+
+def _read_before_written(body: tuple[Statement, ...], facts: Facts) -> set[Variable]:
+    """Variables whose value comes from before the block, or from a loop's previous iteration."""
+    written: set[Variable] = set()
+    found: set[Variable] = set()
+    for statement in statements(body):
+        for expr in expressions(statement):
+            found |= {v for v in _reads(expr, facts) if v not in written}
+        written |= set(assigned_variables(statement))
+    return found
+
+
+def _reads(expr: Expr, facts: Facts) -> set[Variable]:
+    found: set[Variable] = set()
+    for variable in used_variables(expr):
+        if variable in facts.absorbed:
+            found |= _reads(facts.definitions[variable], facts)
+        else:
+            found.add(variable)
+    return found
