@@ -12,6 +12,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from random_lines import Lines
+
 PARAMETERS = (
     "a_ptr, b_ptr, w_ptr, x_ptr, i_ptr, j_ptr, c_ptr, d_ptr, M, N, K, sa, sb, sw, sc, "
     "BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr"
@@ -20,7 +22,7 @@ SUM = {"tl.int8": "tl.int32", "tl.float64": "tl.float64"}
 EIGHT = ("tl.float8e4nv", "tl.float8e5", "tl.int8")
 
 
-class Writer:
+class Writer(Lines):
     """Lines of a kernel, and the choices that made them."""
 
     def __init__(self, seed: int) -> None:
@@ -35,24 +37,6 @@ class Writer:
         self.zeroed: set[str] = set()
         self.aligned, self.precision = True, "tf32"
         self.sides: dict[str, int] = {}
-
-    def pick(self, *options: Any) -> Any:
-        """One of several."""
-        return self.random.choice(options)
-
-    def chance(self, share: float) -> bool:
-        """Whether something happens that happens so often."""
-        return self.random.random() < share
-
-    def put(self, *lines: str) -> None:
-        """Lines at the present depth; one that ends in a colon goes a level deeper."""
-        for line in lines:
-            self.lines.append("    " * self.indent + line)
-            self.indent += line.endswith(":")
-
-    def leave(self, depth: int) -> None:
-        """Ends what was opened at a depth."""
-        self.indent = depth
 
 
 @dataclass(frozen=True)

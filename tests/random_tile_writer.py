@@ -6,8 +6,8 @@ import math
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any
 
+from random_lines import Lines
 from random_tile_values import Value, wrapped
 
 SIDES = (1, 2, 3, 4, 5, 8, 8, 16, 16, 24, 32, 32, 50, 64)
@@ -43,7 +43,7 @@ class Trip:
 
 
 @dataclass
-class Writer:
+class Writer(Lines):
     """See the module docstring; a seed decides everything."""
 
     seed: int
@@ -85,27 +85,9 @@ class Writer:
         self.largest = max(math.prod(shape) for shape in self.shapes)
         self.ranges: dict[int, str] = {}
 
-    def pick(self, *options: Any) -> Any:
-        """One of several."""
-        return self.random.choice(options)
-
-    def chance(self, share: float) -> bool:
-        """Whether something happens that happens so often."""
-        return self.random.random() < share
-
     def number(self, low: int, high: int) -> int:
         """A whole number; both ends can come."""
         return self.random.randint(low, high)
-
-    def put(self, *lines: str) -> None:
-        """Lines at the present depth; one that ends in a colon goes a level deeper."""
-        for line in lines:
-            self.lines.append("    " * self.indent + line)
-            self.indent += line.endswith(":")
-
-    def leave(self, depth: int) -> None:
-        """Ends what was opened at a depth."""
-        self.indent = depth
 
     def name(self, letter: str = "v") -> str:
         """A name that nothing has."""
