@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -83,7 +84,8 @@ def test_the_environment_asks_for_all_launches(mode: str, monkeypatch: pytest.Mo
 
 def test_assertions_are_cudas() -> None:
     artifact = computed.translate("*i32:16, *i32:16, *i32:16, '+', 8", debug=True)
-    assert ' && "test_overflow.py:23: int32 overflow detected for operation add");' in artifact.source
+    line = Path(__file__).read_text().split("z = x + y")[0].count("\n") + 1
+    assert f' && "test_overflow.py:{line}: int32 overflow detected for operation add");' in artifact.source
     assert "#include <cassert>" in artifact.source  # for nvcc alone
     if nvrtc.is_available():
         assert "warning" not in nvrtc.compile_text(artifact).log

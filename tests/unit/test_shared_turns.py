@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import tilewright as triton
 import tilewright.language as tl
-from tilewright.lower.shared.arrays.plan import bytes_of
+from tilewright.lower.shared.plan import bytes_of
 from tilewright.lower.text.unit import Shared
 
 
