@@ -92,3 +92,30 @@ def test_a_loop_along_the_diagonal_has_no_test() -> None:
 def test_few_elements_are_chosen_without_a_branch() -> None:
     source = sums_below.translate("*fp32:16, *fp32:16, i32:16, i32, 16, 64, 'below'").source
     assert "for the whole tile" not in source
+
+
+@triton.jit
+def sums_from_the_end(x_ptr, out_ptr, N, BM: tl.constexpr, BN: tl.constexpr):
+    # The columns begin at another place when the choice is made than when the condition was computed.
+    first = tl.program_id(0) * BM
+    rows = first + tl.arange(0, BM)
+    total = tl.zeros((BM,), tl.float32)
+    start = N - BN
+    while start >= 0:
+        mask = (first + tl.arange(0, BM))[:, None] >= (start + tl.arange(0, BN))[None, :]
+        x = tl.load(x_ptr + rows[:, None] * N + (start + tl.arange(0, BN))[None, :]) * 2.0
+        start -= BN
+        x = tl.where(mask, x, 0.0)
+        total += tl.sum(x, axis=1)
+    tl.store(out_ptr + rows, total)
+
+
+def test_places_that_move_before_the_choice(run_everywhere: Any) -> None:
+    n = 128
+    x = np.random.default_rng(1).standard_normal((n, n)).astype(np.float32)
+    options = {"BM": 32, "BN": 64, "tolerance": 1e-5}
+    _, out = run_everywhere(sums_from_the_end, (n // 32,), x, np.zeros(n, np.float32), n, **options)
+    kept = np.arange(n)[:, None] >= np.arange(n)[None, :]
+    assert np.allclose(out, np.where(kept, 2.0 * x.astype(np.float64), 0.0).sum(axis=1), rtol=1e-4, atol=1e-4)
+    source = sums_from_the_end.translate("*fp32:16, *fp32:16, i32:16, 32, 64").source
+    assert "for the whole tile" not in source

@@ -51,6 +51,10 @@ def crossed(kernel: Kernel, statement: Assign, facts: Facts) -> tuple[Comparison
     found = _comparisons(value.args[0], facts)
     if found is None:
         return ()
+    firsts = [run.first for one in found for run in (one.larger, one.smaller) if run.first is not None]
+    used = {variable for first in firsts for variable in used_variables(first)}
+    if any(facts.assignments[v] > 1 for v in used):
+        return ()  # the condition may have been computed from other values
     along_tile = {s.variable for s in statements(kernel.body) if isinstance(s, For) and _is_short(s, facts)}
     return found if all(_changes(one, facts, along_tile) for one in found) else ()
 
