@@ -260,6 +260,8 @@ def python(expression: str, scope: dict[str, str] | None = None) -> str:
     expression = expression.replace("blockIdx.x", "own_block").replace("gridDim.x", "num_blocks")
     expression = expression.replace("&&", " and ").replace("||", " or ").replace("/", "//")
     expression = re.sub(r"(?<![.\w])[A-Za-z_]\w*", lambda m: (scope or {}).get(m[0], m[0]), expression)
+    if expression.lstrip().startswith("*"):  # what lies at an address: data, and in Python the star would unpack
+        return "None"
     try:
         compile(f"({expression},)", "", "eval")
     except SyntaxError:
