@@ -114,3 +114,22 @@ def test_what_is_computed_when_it_is_stored_needs_no_multiprocessor_for_itself()
         return plan.schedule.blocks_per_multiprocessor
 
     assert (blocks(0), blocks(2)) == (None, 1)
+
+
+@triton.jit
+def remainders(out_ptr, trips, SIDE: tl.constexpr):
+    # At the end all elements of a row are equal; when the remainders are taken, they are not.
+    i = tl.arange(0, SIDE)
+    x = (i[:, None] % 3 - i[None, :] % 2).to(tl.float32)
+    for _ in range(trips):
+        x = (x.to(tl.int32) % 11).to(tl.float32)
+    tl.store(out_ptr + i[:, None] * SIDE + i[None, :], x)
+    x = tl.zeros((SIDE, SIDE), tl.float32)
+    tl.store(out_ptr + (SIDE + i)[:, None] * SIDE + i[None, :], x)
+
+
+def test_what_is_known_at_the_end_is_not_known_before(run_everywhere: Any) -> None:
+    (out,) = run_everywhere(remainders, (1,), np.full((32, 16), np.nan, np.float32), 2, SIDE=16)
+    i = np.arange(16)
+    np.testing.assert_array_equal(out[:16], i[:, None] % 3 - i % 2)
+    np.testing.assert_array_equal(out[16:], 0)
