@@ -24,11 +24,12 @@ def prepare_dots(kernel: Kernel, target: Target) -> Kernel:
         return kernel
     keys = [v.key for s in statements(kernel.body) for v in assigned_variables(s)]
     keys += [p.variable.key for p in kernel.parameters]
-    preparation = _Preparation(max(keys) + 1, target, _views(kernel), _read_outside_dots(kernel))
+    views = _views(kernel)
+    preparation = _Preparation(max(keys) + 1, target, views, _read_outside_dots(kernel, views))
     return replace(kernel, body=preparation.block(kernel.body))
 
 
-def _read_outside_dots(kernel: Kernel) -> frozenset[Variable]:
+def _read_outside_dots(kernel: Kernel, views: dict[Variable, Expr]) -> frozenset[Variable]:
     """Variables that something reads besides dots, as operands; an operand of a dot may be an expression of its own."""
     found: set[Variable] = set()
     for statement in statements(kernel.body):
@@ -36,9 +37,12 @@ def _read_outside_dots(kernel: Kernel) -> frozenset[Variable]:
             parts: tuple[Expr, ...] = (expr,)
             if isinstance(expr, Call) and expr.op == "dot":
                 parts = (*expr.args[2:], *(arg for arg in expr.args[:2] if operand_of(arg) is None))
-            if isinstance(statement, Assign) and operand_of(expr) is not None and isinstance(expr, Call):
-                continue  # a view: what it shows is read where the view is
+            if isinstance(statement, Assign) and statement.targets[0] in views:
+                continue  # what a view shows is read where the view is
             found |= {v for part in parts for v in used_variables(part)}
+    for view, shown in reversed(views.items()):  # a view of a view stands behind it
+        if view in found:
+            found |= set(used_variables(shown))
     return frozenset(found)
 
 
