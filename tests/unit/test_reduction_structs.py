@@ -20,11 +20,14 @@ def best_of_both_axes(x_ptr, row_ptr, col_ptr, M: tl.constexpr, N: tl.constexpr)
 
 
 @triton.jit
-def any_and_the_first(x_ptr, any_ptr, first_ptr, N: tl.constexpr):
-    x = tl.load(x_ptr + tl.arange(0, N))
-    found = tl.argmin(x, axis=0, tie_break_left=False)
-    tl.store(any_ptr, tl.load(x_ptr + found))
-    tl.store(first_ptr, tl.argmin(x, axis=0, tie_break_left=True))
+def largest_one_by_one(x_ptr, out_ptr, N: tl.constexpr, COUNT: tl.constexpr):
+    # Each time the one that was found goes: all threads must have found the same.
+    i = tl.arange(0, N)
+    x = tl.load(x_ptr + i)
+    for t in range(COUNT):
+        best = tl.argmax(x, axis=0, tie_break_left=False)
+        tl.store(out_ptr + t, tl.max(x, axis=0))
+        x = tl.where(i == best, -1, x)
 
 
 @pytest.mark.parametrize("shape", ((64, 33), (33, 64), (2, 5)))
@@ -36,14 +39,11 @@ def test_an_axis_that_is_padded_beside_one_that_is_not(run_everywhere: Any, shap
     assert np.array_equal(cols, x.argmax(1))
 
 
-def test_ties_are_broken_as_each_reduction_asks(run_everywhere: Any) -> None:
-    x = np.random.default_rng(4).integers(0, 3, 512).astype(np.int32)
-    _, least, first = run_everywhere(any_and_the_first, (1,), x, np.ones(1, np.int32), np.zeros(1, np.int32), 512)
-    assert least[0] == 0
-    assert first[0] == x.argmin()
-    text = any_and_the_first.translate("*i32:16, *i32:16, *i32:16, 512").source
-    assert "struct ArgMin {" in text
-    assert "struct ArgMinAny {" in text
+@pytest.mark.parametrize("warps", (1, 4))
+def test_all_threads_find_the_same_among_equals(run_everywhere: Any, warps: int) -> None:
+    x = np.random.default_rng(4).integers(0, 3, 256).astype(np.int32)
+    _, found = run_everywhere(largest_one_by_one, (1,), x, np.zeros(9, np.int32), 256, 9, num_warps=warps)
+    assert np.array_equal(found, np.sort(x)[::-1][:9])
 
 
 def test_one_name_for_two_helpers_is_a_mistake_of_the_translator() -> None:
