@@ -87,3 +87,41 @@ def of_conditions(x_ptr, out_ptr, N: tl.constexpr):
 @pytest.mark.skipif(not nvrtc.is_available(), reason="NVRTC is not installed")
 def test_conditions_in_states_compile_without_a_warning() -> None:
     assert "warning" not in nvrtc.compile_text(of_conditions.translate("*fp32:16, *i32:16, 256")).log
+
+
+@triton.jit
+def nearest(a_ptr, b_ptr, best_ptr, place_ptr, N, K, S: tl.constexpr, INSIDE: tl.constexpr):
+    # The largest of every row of a product, and where it is: of one tile at a time, or behind the loop.
+    i, n, k = tl.program_id(0) * S + tl.arange(0, S), tl.arange(0, S), tl.arange(0, S)
+    best = tl.full((S,), float("-inf"), tl.float32)
+    place = tl.zeros((S,), tl.int32)
+    if INSIDE:
+        a = tl.load(a_ptr + i[:, None] * S + k[None, :])
+        for n0 in range(0, N, S):
+            b = tl.load(b_ptr + (n0 + n)[:, None] * S + k[None, :])
+            top, at = tl.max(tl.dot(a, b.T), axis=1, return_indices=True)
+            place = tl.where(top > best, n0 + at, place)
+            best = tl.maximum(best, top)
+    else:
+        c = tl.zeros((S, S), tl.float32)
+        for k0 in range(0, K, S):
+            a = tl.load(a_ptr + i[:, None] * K + (k0 + k)[None, :])
+            b = tl.load(b_ptr + n[:, None] * K + (k0 + k)[None, :])
+            c = tl.dot(a, b.T, c)
+        best, place = tl.max(c, axis=1, return_indices=True)
+    tl.store(best_ptr + i, best)
+    tl.store(place_ptr + i, place)
+
+
+@pytest.mark.parametrize(("inside", "arch"), ((True, "sm_80"), (False, "sm_90a")))
+def test_where_products_are_largest(
+    run_everywhere: Any, monkeypatch: pytest.MonkeyPatch, inside: bool, arch: str
+) -> None:
+    monkeypatch.setenv("TILEWRIGHT_ARCH", arch)
+    n, k = (192, 64) if inside else (64, 192)
+    a, b = (np.random.default_rng(rows).integers(-2, 3, (rows, k)).astype(np.float16) for rows in (64, n))
+    outs = np.zeros(64, np.float32), np.zeros(64, np.int32)
+    *_, best, place = run_everywhere(nearest, (1,), a, b, *outs, n, k, S=64, INSIDE=inside)
+    products = a.astype(np.float32) @ b.astype(np.float32).T
+    assert np.array_equal(best, products.max(1))
+    assert np.array_equal(place, products.argmax(1))
