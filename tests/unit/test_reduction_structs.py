@@ -54,6 +54,16 @@ def test_one_name_for_two_helpers_is_a_mistake_of_the_translator() -> None:
         needs.helper("divide", "divide", {"ctype": "double"})
 
 
+def test_as_many_helpers_of_a_kind_as_a_kernel_has_instructions() -> None:
+    needs = Needs()
+    values = [
+        {"a_type": type_, "b_transposed": turned, "n": n} for type_ in "xy" for turned in (0, 1) for n in (1, 2, 3)
+    ]
+    names = [needs.distinct_helper("wgmma", "wgmma", one, "registers") for one in values]
+    assert len(set(names)) == len(values)
+    assert names == [needs.distinct_helper("wgmma", "wgmma", one, "registers") for one in values]
+
+
 @triton.jit
 def smaller_and_larger(small, large, other_small, other_large):
     return tl.minimum(small, other_small), tl.maximum(large, other_large)
