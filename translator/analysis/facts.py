@@ -42,7 +42,7 @@ class Facts:
       absorbed: tiles of pointers, masks, further index tiles and integers that are converted once, which get no registers:
         their expression stands at its use.
       unused: variables that nothing with an effect depends on; their statements become no code.
-      known: what is known everywhere, of each variable that is assigned once at most.
+      known: what is known of each variable wherever it is read.
       environments: what is known of variables at each statement that accesses memory, by `id` of the statement.
     """
 
@@ -75,8 +75,7 @@ def body_facts(
     }
     index, absorbed = _index_variables(body, definitions, assignments)
     absorbed |= converted_once(body, definitions) - index
-    final, environments = follow(body, known or {})
-    everywhere = {variable: info for variable, info in final.items() if assignments[variable] <= 1}
+    everywhere, environments = follow(body, known or {})
     return Facts(assignments, definitions, index, absorbed, unused_variables(body, results), everywhere, environments)
 
 
