@@ -121,8 +121,10 @@ def _follow_branches(statement: If, journal: Journal, environments: Environments
 
 
 def _follow_loop(statement: For | While, journal: Journal, environments: Environments) -> None:
+    skipped: AxisInfo | None = None  # what the loop's variable holds behind a loop without a trip
     if isinstance(statement, For):
         place = journal.now()
+        skipped = axis_info(statement.previous, place) if statement.previous is not None else None
         first = axis_info(statement.start, place).meet(axis_info(statement.step, place))
         journal.write(statement.variable, replace(first, value=None))  # divisible as its first value and its step are
     settled = False
@@ -136,6 +138,8 @@ def _follow_loop(statement: For | While, journal: Journal, environments: Environ
             met = _meet(old, after)
             settled = settled and met == old
             journal.write(variable, met)
+    if isinstance(statement, For) and skipped is not None:
+        journal.write(statement.variable, _meet(journal.latest(statement.variable), skipped))
 
 
 def _meet(left: AxisInfo | None, right: AxisInfo | None) -> AxisInfo | None:

@@ -30,7 +30,7 @@ from ..ir.walk import statements
 from .affine import Sum, Term, plus, times
 from .coordinates import Reader
 from .facts import Facts
-from .induction import Induction
+from .induction import Induction, Source
 from .structured import is_elementwise
 
 Needed = frozenset[Variable] | None  # parameters that must not be negative; None: unknown
@@ -102,7 +102,10 @@ class Signs:
         return _all([self.needed(first), NOTHING if loop.descending else self._at_loop(loop.step, loop)])
 
     def _first(self, loop: For) -> Expr | None:
-        """The least value of a loop's variable, or less."""
+        """The least value of a loop's variable, or less; behind the loop it may also hold what it held before."""
+        inside = self.induction.versions[id(self.statement)].get(loop.variable)
+        if loop.previous is not None and (inside is None or inside.source is not Source.ASSIGNED):
+            return None
         if not loop.descending:
             return self.induction.value_from(loop.start, loop, self.statement)
         stop = self.induction.value_from(loop.stop, loop, self.statement)
