@@ -5,8 +5,25 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 import tilewright as triton
 import tilewright.language as tl
+
+
+@triton.jit
+def through_another_pointer(a_ptr, b_ptr, rest_ptr, out_ptr, trips, N: tl.constexpr):
+    # What is stored by one name is loaded by another.
+    places = tl.arange(0, N)[:, None] * N + tl.arange(0, N)[None, :]
+    tail_ptr = rest_ptr + N * N
+    total = tl.zeros([N, N], tl.float32)
+    products = tl.zeros([N, N], tl.float32)
+    for trip in range(trips):
+        a, b = tl.load(a_ptr + trip * N * N + places), tl.load(b_ptr + trip * N * N + places)
+        total += tl.dot(tl.maximum(tl.dot(a, b), 0).to(tl.float16), b)
+        tl.store(rest_ptr + N * N + places, (a * 0 + trip).to(tl.float16))
+        products += tl.dot(a, tl.load(tail_ptr + places))
+    tail = tl.load(tail_ptr + places)
+    tl.store(out_ptr + places, tl.dot(total.to(tl.float16), tail) + products)
 
 
 @triton.jit
@@ -87,3 +104,16 @@ def test_tiles_share_a_wait(run_everywhere: Any) -> None:
     source = chained.translate("*fp16:16, *fp16:16, *fp16:16, *fp32:16, 64").source
     assert source.count("cp_async_commit();") == 3 and source.count("cp_async_wait<0>();") == 1
     assert "// all of a, b and c is in shared memory" in source
+
+
+@pytest.mark.parametrize("arch", ["sm_80", "sm_90a"])
+def test_one_array_may_have_several_names(run_everywhere: Any, monkeypatch: pytest.MonkeyPatch, arch: str) -> None:
+    monkeypatch.setenv("TILEWRIGHT_ARCH", arch)
+    n, trips = 64, 3
+    a, b = (np.random.default_rng(5).integers(-1, 2, (trips, n, n)).astype(np.float16) for _ in range(2))
+    out = np.zeros((n, n), np.float32)
+    *_, out = run_everywhere(through_another_pointer, (1,), a, b, np.zeros((2, n, n), np.float16), out, trips, N=n)
+    sums = a.astype(np.float32) @ b
+    total = (np.maximum(sums, 0) @ b).sum(0)
+    products = sum(a[trip] @ np.full((n, n), trip, np.float32) for trip in range(trips))
+    np.testing.assert_array_equal(out, total @ np.full((n, n), trips - 1, np.float32) + products)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from ...ir.nodes import Assign, Call, Expr, Kernel, Variable
 from ...ir.walk import expressions, statements, used_variables
 
@@ -25,7 +27,7 @@ def roots_of(pointer: Expr, sources: dict[Variable, set[Variable]]) -> set[Varia
 
 
 def read_only_pointers(kernel: Kernel) -> frozenset[Variable]:
-    """Pointers through which nothing is written: arguments and what is derived from them."""
+    """Pointers through which nothing is written, though it may be through others that point to the same array."""
     return frozenset(set(pointer_sources(kernel)) - roots_written(kernel))
 
 
@@ -52,9 +54,10 @@ def _closure(start: set[Variable], sources: dict[Variable, set[Variable]]) -> se
     return found
 
 
-def may_move(load: Call, read_only: frozenset[Variable]) -> bool:
+def lasting_loads(kernel: Kernel) -> Callable[[Call], bool]:
     """Whether a load brings the same wherever in the kernel it stands: from what nothing writes, and not `volatile`."""
-    return pointers_in(load.args[0]) <= read_only and not load.attribute("volatile")
+    written, sources = roots_written(kernel), pointer_sources(kernel)
+    return lambda load: not load.attribute("volatile") and not roots_of(load.args[0], sources) & written
 
 
 def pointers_in(expr: Expr) -> set[Variable]:
