@@ -117,3 +117,33 @@ def test_one_array_may_have_several_names(run_everywhere: Any, monkeypatch: pyte
     total = (np.maximum(sums, 0) @ b).sum(0)
     products = sum(a[trip] @ np.full((n, n), trip, np.float32) for trip in range(trips))
     np.testing.assert_array_equal(out, total @ np.full((n, n), trips - 1, np.float32) + products)
+
+
+@triton.jit
+def behind_something(a_ptr, v_ptr, out_ptr, flag_ptr, trips, N: tl.constexpr, WHAT: tl.constexpr):
+    places = tl.arange(0, N)[:, None] * N + tl.arange(0, N)[None, :]
+    total = tl.zeros([N, N], tl.float32)
+    if WHAT == "flag before":
+        while tl.atomic_add(flag_ptr, 0) == 0:
+            pass
+    for trip in range(trips):
+        a = tl.load(a_ptr + trip * N * N + places)
+        total += tl.dot(a, a)
+    if WHAT == "end" and trips == 0:
+        return
+    if WHAT == "grid":
+        tl.extra.cuda.gdc_wait()
+    if WHAT == "flag":
+        while tl.atomic_add(flag_ptr, 0) == 0:
+            pass
+    v = tl.load(v_ptr + places)
+    tl.store(out_ptr + places, tl.dot(total.to(tl.float16), v))
+
+
+@pytest.mark.parametrize("what", ["nothing", "end", "grid", "flag", "flag before"])
+def test_nothing_is_loaded_before_the_kernel_may_read_it(monkeypatch: pytest.MonkeyPatch, what: str) -> None:
+    """A flag that another grid sets is no business of the loading warpgroup's: all threads wait for it, and load."""
+    monkeypatch.setenv("TILEWRIGHT_ARCH", "sm_90a")
+    text = behind_something.translate(f"*fp16:16, *fp16:16, *fp32:16, *i32:16, i32, 64, '{what}'").source
+    assert ("moved up" in text) == (what in ("nothing", "flag before"))
+    assert ("tid >= NUM_THREADS" in text) == (what != "flag before")

@@ -23,6 +23,8 @@ from .nodes import (
 # Operations whose result has the elements of their operand, in other places or more often.
 MOVES = frozenset(("broadcast", "expand_dims", "permute", "reshape", "hint"))
 
+Path = list[tuple[tuple[Statement, ...], int]]  # (block, place in it), from a body to a statement
+
 
 def children(expr: Expr) -> tuple[Expr, ...]:
     """The direct operands of an expression."""
@@ -76,6 +78,27 @@ def statements(block: tuple[Statement, ...]) -> Iterator[Statement]:
         yield statement
         for body in bodies(statement):
             yield from statements(body)
+
+
+def top_statements(block: tuple[Statement, ...]) -> Iterator[Statement]:
+    """The statements that every run of a block passes once: inlined functions are part of it."""
+    for statement in block:
+        if isinstance(statement, Inlined):
+            yield from top_statements(statement.body)
+        else:
+            yield statement
+
+
+def path_to(block: tuple[Statement, ...], wanted: Statement) -> Path | None:
+    """The blocks around a statement, outermost first, each with the place of what holds it; None if it is nowhere."""
+    for place, statement in enumerate(block):
+        if statement is wanted:
+            return [(block, place)]
+        for body in bodies(statement):
+            below = path_to(body, wanted)
+            if below is not None:
+                return [(block, place), *below]
+    return None
 
 
 def used_variables(expr: Expr) -> Iterator[Variable]:

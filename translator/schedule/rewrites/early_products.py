@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING
 from ...ir.nodes import Assign, Call, For, If, Inlined, Kernel, Note, Origin, Statement, Use, Variable, While
 from ...ir.walk import MOVES, assigned_variables, read_inside, statements, subexpressions, used_variables
 from ..accesses.pointers import lasting_loads
+from ..accesses.waiting import holds_loads_back
 
 if TYPE_CHECKING:
     from ..plan import Schedule
@@ -127,7 +128,8 @@ class _Order:
                 continue
             for mover in (*sorted(other for other in needed if other > k), place):
                 adds_on = mover == place and k in followed and self._adds_on(block[k], block[place])
-                if not adds_on and _conflict(block[mover], block[k]):
+                held = _is_load(block[mover]) and holds_loads_back(block[k])
+                if held or (not adds_on and _conflict(block[mover], block[k])):
                     return None
         return needed
 
