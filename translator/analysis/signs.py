@@ -26,7 +26,7 @@ from ..ir.nodes import (
     Variable,
 )
 from ..ir.rewrite import substituted
-from ..ir.walk import statements
+from ..ir.walk import path_to, statements, top_statements
 from .affine import Sum, Term, plus, times
 from .coordinates import Reader
 from .facts import Facts
@@ -45,7 +45,7 @@ class Signs:
       facts, induction: of the kernel.
       statement: where the scalars are used.
       loops: the loop of every loop variable.
-      assumed: variables that `tl.assume` promises not to be negative.
+      assumed: variables that `tl.assume` promises not to be negative, wherever the statement is reached.
       loaded: variables whose values come from memory or from a reduction.
       readable, numeric: readers of scalars at the statement.
     """
@@ -173,7 +173,8 @@ def find_signs(
     """Prepares questions about signs at a statement; `readers(numeric)` makes a reader of scalars there."""
     all_statements = list(statements(kernel.body))
     loops = {s.variable: s for s in all_statements if isinstance(s, For)}
-    conditions = [s.call.args[0] for s in all_statements if isinstance(s, Effect) and s.call.op == "assume"]
+    always = (s for block, _ in path_to(kernel.body, statement) or () for s in top_statements(block))
+    conditions = [s.call.args[0] for s in always if isinstance(s, Effect) and s.call.op == "assume"]
     loaded = {v for s in all_statements if isinstance(s, Assign) and not is_elementwise(s.value) for v in s.targets}
     once = frozenset(v for v in loaded if facts.assignments[v] == 1)
     promised = frozenset(v for condition in conditions for v in _promised(condition) if facts.assignments[v] <= 1)
