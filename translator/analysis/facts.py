@@ -42,7 +42,7 @@ class Facts:
       absorbed: tiles of pointers, masks, further index tiles and integers that are converted once, which get no registers:
         their expression stands at its use.
       unused: variables that nothing with an effect depends on; their statements become no code.
-      known: what is known of each variable at the end; of one that is assigned once, everywhere.
+      known: what is known of each variable wherever it is read.
       environments: what is known of variables at each statement that accesses memory, by `id` of the statement.
     """
 
@@ -75,8 +75,8 @@ def body_facts(
     }
     index, absorbed = _index_variables(body, definitions, assignments)
     absorbed |= converted_once(body, definitions) - index
-    final, environments = follow(body, known or {})
-    return Facts(assignments, definitions, index, absorbed, unused_variables(body, results), final, environments)
+    everywhere, environments = follow(body, known or {})
+    return Facts(assignments, definitions, index, absorbed, unused_variables(body, results), everywhere, environments)
 
 
 def _index_variables(
