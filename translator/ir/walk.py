@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from .nodes import (
@@ -13,6 +14,7 @@ from .nodes import (
     For,
     If,
     Inlined,
+    Kernel,
     Return,
     Statement,
     Use,
@@ -128,6 +130,27 @@ def assigned_variables(statement: Statement) -> tuple[Variable, ...]:
         case For():
             return (statement.variable,)
     return ()
+
+
+def assignment_counts(block: tuple[Statement, ...]) -> Counter[Variable]:
+    """How often each variable is assigned in a block and in the blocks inside."""
+    return Counter(v for s in statements(block) for v in assigned_variables(s))
+
+
+def only_values(block: tuple[Statement, ...]) -> dict[Variable, Expr]:
+    """The value of every variable that one assignment of its own, and nothing else, assigns in a block."""
+    counts = assignment_counts(block)
+    return {
+        s.target: s.value
+        for s in statements(block)
+        if isinstance(s, Assign) and len(s.targets) == 1 and counts[s.target] == 1
+    }
+
+
+def next_key(kernel: Kernel) -> int:
+    """The first serial number that no variable of a kernel has."""
+    assigned = (v.key for s in statements(kernel.body) for v in assigned_variables(s))
+    return max((*assigned, *(p.variable.key for p in kernel.parameters)), default=-1) + 1
 
 
 def where_from(body: tuple[Statement, ...], variables: Iterable[Variable]) -> frozenset[Variable]:
