@@ -11,10 +11,11 @@ import tilewright.language as tl
 
 
 @triton.jit
-def through_another_pointer(a_ptr, b_ptr, rest_ptr, out_ptr, trips, N: tl.constexpr):
+def through_another_pointer(a_ptr, b_ptr, rest_ptr, out_ptr, trips, N: tl.constexpr, BY_NUMBER: tl.constexpr):
     # What is stored by one name is loaded by another.
     places = tl.arange(0, N)[:, None] * N + tl.arange(0, N)[None, :]
-    tail_ptr = rest_ptr + N * N
+    address = rest_ptr.to(tl.int64) + 2 * N * N
+    tail_ptr = address.to(tl.pointer_type(tl.float16)) if BY_NUMBER else rest_ptr + N * N
     total = tl.zeros([N, N], tl.float32)
     products = tl.zeros([N, N], tl.float32)
     for trip in range(trips):
@@ -106,13 +107,17 @@ def test_tiles_share_a_wait(run_everywhere: Any) -> None:
     assert "// all of a, b and c is in shared memory" in source
 
 
-@pytest.mark.parametrize("arch", ["sm_80", "sm_90a"])
-def test_one_array_may_have_several_names(run_everywhere: Any, monkeypatch: pytest.MonkeyPatch, arch: str) -> None:
+@pytest.mark.parametrize("arch, by_number", [("sm_80", True), ("sm_90a", False)])
+def test_one_array_may_have_several_names(
+    run_everywhere: Any, monkeypatch: pytest.MonkeyPatch, arch: str, by_number: bool
+) -> None:
     monkeypatch.setenv("TILEWRIGHT_ARCH", arch)
     n, trips = 64, 3
     a, b = (np.random.default_rng(5).integers(-1, 2, (trips, n, n)).astype(np.float16) for _ in range(2))
     out = np.zeros((n, n), np.float32)
-    *_, out = run_everywhere(through_another_pointer, (1,), a, b, np.zeros((2, n, n), np.float16), out, trips, N=n)
+    *_, out = run_everywhere(
+        through_another_pointer, (1,), a, b, np.zeros((2, n, n), np.float16), out, trips, n, by_number
+    )
     sums = a.astype(np.float32) @ b
     total = (np.maximum(sums, 0) @ b).sum(0)
     products = sum(a[trip] @ np.full((n, n), trip, np.float32) for trip in range(trips))
