@@ -27,7 +27,7 @@ from tilewright.runtime.forks import preparing
 
 COMPILERS = ("c++", "g++", "clang++")
 FLAGS = ("-std=c++17", "-O1", "-fwrapv", "-fno-strict-aliasing", "-ffp-contract=off", "-w", "-fPIC")
-FIRST_HEADER = "all_words.h"
+RUN_HEADER, CHECK_HEADER = "all_words.h", "check_main.h"  # what comes before the text
 RUN_FLAGS = ("-fstack-clash-protection",)  # a stack that is full is met at its guard, not behind it
 SANITIZERS = {
     "memory": ("-g", "-fsanitize=address,alignment", "-fno-sanitize-recover=alignment", "-fno-omit-frame-pointer"),
@@ -126,27 +126,32 @@ def host_text(artifact: Artifact) -> str:
 @preparing()
 def build_library(artifact: Artifact) -> Path:
     """The shared library of a kernel."""
-    first = ("-I", str(_precompiled()), "-I", str(headers()), "-include", FIRST_HEADER)
-    return _build(host_text(artifact), (*FLAGS, *RUN_FLAGS, "-shared", *first), ".so")
+    return _build(host_text(artifact), (*FLAGS, *RUN_FLAGS, "-shared", *_first(RUN_HEADER, FLAGS)), ".so")
 
 
 @preparing()
 def build_check(artifact: Artifact, sanitizer: str) -> Path:
     """The checking program of a kernel; `sanitizer` is "memory" or "races"."""
     text = host_text(artifact) + "\nint main(int, char** arguments) { return tilewright::check_main(arguments[1]); }\n"
-    before = (option for name in ("check_main.h", "kernel_names.h") for option in ("-include", str(headers() / name)))
-    return _build(text, (*FLAGS, *SANITIZERS[sanitizer], *before), "")
+    flags = (*FLAGS, *SANITIZERS[sanitizer])
+    return _build(text, (*flags, *_first(CHECK_HEADER, flags), "-include", "kernel_names.h"), "")
 
 
-def _precompiled() -> Path:
-    """A folder with the first header, compiled beforehand where the compiler can do that; it finds ours if it is not there."""
-    folder = cache_folder() / f"headers-{hashlib.sha256((fingerprint() + repr(FLAGS)).encode()).hexdigest()[:16]}"
-    header = folder / f"{FIRST_HEADER}.gch"
+def _first(header: str, flags: tuple[str, ...]) -> tuple[str, ...]:
+    """The options that put a header before the text, compiled beforehand where the compiler can do that."""
+    return ("-I", str(_precompiled(header, flags)), "-I", str(headers()), "-include", header)
+
+
+def _precompiled(name: str, flags: tuple[str, ...]) -> Path:
+    """A folder with the header as these flags compile it; the compiler finds ours if it is not there."""
+    folder = cache_folder() / f"headers-{hashlib.sha256((fingerprint() + repr(flags)).encode()).hexdigest()[:16]}"
+    header = folder / f"{name}.gch"
     if not header.exists():
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=folder, prefix=store.UNFINISHED) as scratch:
             result = Path(scratch) / header.name
-            command = [compiler(), *FLAGS, "-x", "c++-header", str(headers() / FIRST_HEADER), "-o", str(result)]
+            include = ("-I", str(headers() / "include"))
+            command = [compiler(), *include, *flags, "-x", "c++-header", str(headers() / name), "-o", str(result)]
             done = subprocess.run(command, capture_output=True, check=False)
             if done.returncode == 0:
                 os.replace(result, header)
