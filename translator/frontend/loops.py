@@ -19,10 +19,9 @@ from .builder import Builder
 from .carried import find_changes, find_changing_constant, forget_changing_constants, own_variables, settled
 from .conditionals import scalar_condition
 from .joined import copy_over
-from .operators import is_static
 from .ranges import is_nonnegative
 from .shapes import cast_to, elementwise, to_expr
-from .values import Const, Tuple, Undefined, Value
+from .values import Const, Tuple, Undefined, Value, is_static
 
 MOST_UNROLLED = 1 << 16  # iterations that tl.static_range writes out: more would take hours to compile
 

@@ -14,9 +14,9 @@ from .calls import once
 from .conditionals import visit_if
 from .expressions import evaluate
 from .loops import visit_for, visit_while
-from .operators import binary, is_static
+from .operators import binary
 from .returns import visit_return
-from .values import Const, Method, Tuple, Value
+from .values import Const, Method, Tuple, Value, is_static
 
 REMEDIES = {
     cst.Break: "put the condition into the loop's bounds or use a while loop",

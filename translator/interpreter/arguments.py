@@ -8,7 +8,7 @@ from ..diagnostics import ArgumentError, DTypeError, NotConstexprError
 from ..language.constexpr import unwrap
 from ..language.dtypes import DTYPES_BY_NAME, DType, Element, PointerType, of_this_gpu
 from ..language.hints import check_size, no_axis, shown
-from .tile import Tile, as_tile
+from .tile import Known, Tile, as_tile
 
 Arguments = dict[str, Any]
 
@@ -20,6 +20,8 @@ def constant(value: Any, what: str) -> Any:
       NotConstexprError: for a run-time value.
     """
     value = unwrap(value)
+    if isinstance(value, Known):
+        return value.known
     if isinstance(value, Tile):
         raise NotConstexprError(
             f"{what} must be known when the kernel is translated, but it is a value of type {value.element}",

@@ -161,6 +161,11 @@ class _Rewriter(ast.NodeTransformer):
         node.iter = self._call("loop", node.iter)
         return node
 
+    def visit_While(self, node: ast.While) -> ast.AST:
+        self.generic_visit(node)
+        node.test = self._call("repeats", node.test)
+        return node
+
     def visit_Call(self, node: ast.Call) -> ast.AST:
         self.generic_visit(node)
         if not node.args and not node.keywords:
