@@ -8,8 +8,8 @@ from ..diagnostics import ArgumentError, DTypeError, ShapeError, Span
 from ..ir.nodes import Assign, Call, Expr, Use
 from ..ir.reshapes import keeps_places
 from ..ir.types import Dim, ValueType
-from ..language.dtypes import DTYPES_BY_NAME, DTYPES_BY_WORD, DType, Element, PointerType, float32, int32, of_this_gpu
-from ..language.hints import no_axis, shown
+from ..language.dtypes import Element, float32, int32
+from ..language.hints import element_type, no_axis, shown
 from .builder import Builder
 from .operators import binary
 from .ranges import is_nonnegative
@@ -25,14 +25,8 @@ def dtype_argument(builder: Builder, value: Value, span: Span) -> Element:
     Raises:
       DTypeError: for anything else.
     """
-    dtype = builder.constant(value, "dtype", span)
-    if isinstance(dtype, str):
-        dtype = DTYPES_BY_NAME.get(dtype, dtype)
-    if not isinstance(dtype, (DType, PointerType)):
-        remedy = f"write tl.{dtype}" if isinstance(dtype, str) and dtype in DTYPES_BY_WORD else ""
-        raise DTypeError(f"expected a type such as tl.float32, got {shown(dtype)}", span, remedy, builder.calls)
     try:
-        return of_this_gpu(dtype)
+        return element_type(builder.constant(value, "dtype", span))
     except DTypeError as error:
         raise placed(error, span) from None
 

@@ -6,8 +6,8 @@ from typing import Any
 
 from ..diagnostics import ArgumentError, DTypeError, NotConstexprError
 from ..language.constexpr import unwrap
-from ..language.dtypes import DTYPES_BY_NAME, DType, Element, PointerType, of_this_gpu
-from ..language.hints import check_size, no_axis, shown
+from ..language.dtypes import Element
+from ..language.hints import check_size, element_type, no_axis, shown
 from .tile import Known, Tile, as_tile
 
 Arguments = dict[str, Any]
@@ -37,12 +37,7 @@ def dtype_of(value: Any) -> Element:
     Raises:
       DTypeError: for anything else.
     """
-    dtype = constant(value, "dtype")
-    if isinstance(dtype, str):
-        dtype = DTYPES_BY_NAME.get(dtype, dtype)
-    if not isinstance(dtype, (DType, PointerType)):
-        raise DTypeError(f"expected a type such as tl.float32, got {shown(dtype)}")
-    return of_this_gpu(dtype)
+    return element_type(constant(value, "dtype"))
 
 
 def shape_of(value: Any) -> tuple[int, ...]:

@@ -16,7 +16,7 @@ from ..language import control, values
 from ..language.builtin import Builtin
 from ..language.constexpr import constexpr, unwrap
 from ..language.dtypes import DType
-from ..language.hints import check_ordered, uncallable
+from ..language.hints import NO_RANGE, check_ordered, no_statement, uncallable
 from ..language.targets import cuda_capability_geq
 from ..ops.casts import numpy_type
 from ..ops.promotion import promote
@@ -188,16 +188,27 @@ def loop(iterable: Any) -> Iterator[Any]:
     """The indices of a loop: typed scalars, or compile-time values for `tl.static_range`.
 
     Raises:
+      UnsupportedLanguageConstruct: for anything but a range.
       DTypeError: for bounds that are no integer scalars.
       NotConstexprError: for run-time bounds of `tl.static_range`.
     """
     if not isinstance(iterable, control.range):
-        return iter(iterable)
+        raise UnsupportedLanguageConstruct(NO_RANGE[0], None, NO_RANGE[1])
     bounds = (iterable.start, iterable.stop, iterable.step)
     if isinstance(iterable, control.static_range):
         numbers = (constant(bound, "a bound of tl.static_range") for bound in bounds)
         return map(constexpr, builtins.range(*numbers))
     return _typed_indices([as_tile(bound) for bound in bounds])
+
+
+def refused(kind: str) -> None:
+    """Stops at a statement that kernels do not have.
+
+    Raises:
+      UnsupportedLanguageConstruct: says what to write instead.
+    """
+    cause, remedy = no_statement(kind)
+    raise UnsupportedLanguageConstruct(cause, None, remedy)
 
 
 def repeats(condition: Any) -> Any:

@@ -98,6 +98,9 @@ class Tile(tensor):
             )
         return self.like(values)
 
+    def __iter__(self) -> Any:
+        raise DTypeError("a single value cannot be taken apart", None, "only tuples have items")
+
     def __bool__(self) -> bool:
         if self.values.size != 1:
             raise AmbiguousTruthError(
