@@ -53,9 +53,9 @@ struct launch {
 
 /* Starts the launch that is ready for these arguments: the compiled kernel, a new reference; NULL, with or without an
    error set, where the written function is to do it. The values of `keywords`, a tuple of names or NULL, stand behind
-   the `given` ones. */
+   the `given` ones. A grid that is a function is called, and what it gave is in `sizes`, a new reference; otherwise NULL. */
 PyObject *quick_attempt(struct launch *self, PyObject *grid, PyObject *const *args, Py_ssize_t given,
-                        PyObject *keywords);
+                        PyObject *keywords, PyObject **sizes);
 
 /* A tensor's address; and all else that counts of it, its element type and device. */
 uint64_t quick_address(const struct dl_tensor *tensor);
