@@ -44,8 +44,9 @@ def describe(value: Any, name: str) -> Array | None:
       ArgumentKindError: for an element type that kernels do not know.
       ContiguityError: for memory without a plain layout.
     """
-    if isinstance(value, type):
-        return None
+    numpy = sys.modules.get("numpy")
+    if isinstance(value, type) or (numpy is not None and isinstance(value, numpy.generic)):
+        return None  # NumPy's scalars have the interface of arrays, but no memory that lasts
     module = type(value).__module__.partition(".")[0]
     if type(value).__name__ == "TensorWrapper":  # ours or Triton's
         found = describe(value.base, name)
