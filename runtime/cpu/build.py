@@ -21,7 +21,7 @@ from tilewright.artifact import Artifact
 from tilewright.diagnostics import ToolchainError
 from tilewright.language.dtypes import DType, PointerType
 from tilewright.runtime.building import store
-from tilewright.runtime.building.folders import bound_bytes, cache_folder
+from tilewright.runtime.building.folders import bound_bytes, cache_folder, temporary_folder
 from tilewright.runtime.cpu.ptx import without_ptx
 from tilewright.runtime.forks import preparing
 
@@ -34,6 +34,7 @@ SANITIZERS = {
     "races": ("-g", "-fsanitize=thread"),
 }
 PROXY_READS = re.compile(r"\b(?:tma_store|wgmma)_")  # what reads shared memory through the asynchronous proxy
+IN_USE_SECONDS = 60.0  # what was used so lately may be about to be opened
 DYNAMIC_SHARED = re.compile(r"extern __shared__ __align__\((\d+)\) unsigned char (\w+)\[\];")
 
 
@@ -126,8 +127,8 @@ def host_text(artifact: Artifact) -> str:
 @preparing()
 def build_library(artifact: Artifact) -> Path:
     """The shared library of a kernel."""
-    first = ("-I", str(_precompiled()), "-I", str(headers()), "-include", FIRST_HEADER)
-    return _build(host_text(artifact), (*FLAGS, *RUN_FLAGS, "-shared", *first), ".so")
+    flags = (*FLAGS, *RUN_FLAGS, "-shared", "-I", str(headers()), "-include", FIRST_HEADER)
+    return _build(host_text(artifact), flags, "kernel.so", is_quick=True)
 
 
 @preparing()
@@ -135,41 +136,72 @@ def build_check(artifact: Artifact, sanitizer: str) -> Path:
     """The checking program of a kernel; `sanitizer` is "memory" or "races"."""
     text = host_text(artifact) + "\nint main(int, char** arguments) { return tilewright::check_main(arguments[1]); }\n"
     before = (option for name in ("check_main.h", "kernel_names.h") for option in ("-include", str(headers() / name)))
-    return _build(text, (*FLAGS, *SANITIZERS[sanitizer], *before), "")
+    return _build(text, (*FLAGS, *SANITIZERS[sanitizer], *before), "kernel.run")
+
+
+def _build(text: str, flags: tuple[str, ...], name: str, is_quick: bool = False) -> Path:
+    """What the compiler makes of a text, as a file of this name, built once; `is_quick` takes the precompiled header.
+
+    Raises:
+      ToolchainError: when the compiler rejects the text, or nothing can be written.
+    """
+    try:
+        return _found_or_built(text, flags, name, is_quick)
+    except OSError as error:
+        raise ToolchainError(f"the CPU run has to write what the compiler makes, and cannot: {error}") from error
+
+
+def _found_or_built(text: str, flags: tuple[str, ...], name: str, is_quick: bool) -> Path:
+    key = hashlib.sha256("\0".join((text, repr(flags), fingerprint())).encode()).hexdigest()
+    root = cache_folder() / "cpu"
+    built = store.place(root, key) / name
+    if store.read(root, key) is not None:
+        return built
+    with store.sole_maker(root, key):
+        if store.read(root, key) is not None:  # another process has made it meanwhile
+            return built
+        code = _compiled(text, flags, _precompiled() if is_quick else None)
+        try:
+            store.write(root, key, {}, {name: code}, executable=True)
+        except OSError:  # no room, for example
+            root = temporary_folder(str(root))
+            store.write(root, key, {}, {name: code}, executable=True)
+    store.shrink(root, bound_bytes(), IN_USE_SECONDS)
+    return store.place(root, key) / name
+
+
+def _compiled(text: str, flags: tuple[str, ...], ahead: Path | None) -> bytes:
+    """The compiler's result, by a precompiled header in `ahead` if that can be read.
+
+    Raises:
+      ToolchainError: with the compiler's words.
+    """
+    with tempfile.TemporaryDirectory(prefix="tilewright-") as scratch:
+        source, result = Path(scratch) / "kernel.cu", Path(scratch) / "built"
+        source.write_text(text, encoding="utf-8", newline="\n")
+        for folders in ([ahead], []) if ahead is not None else ([],):
+            include = [option for folder in (*folders, headers() / "include") for option in ("-I", str(folder))]
+            command = [compiler(), *include, *flags, "-x", "c++", "kernel.cu", "-o", "built"]
+            done = subprocess.run(command, cwd=scratch, capture_output=True, check=False)
+            if done.returncode == 0:
+                if ahead is not None and not folders:  # it was damaged
+                    shutil.rmtree(ahead, ignore_errors=True)
+                return result.read_bytes()
+    said = done.stderr.decode("utf-8", "replace")
+    raise ToolchainError(f"the host compiler rejects the generated text:\n{said[:4000]}")
 
 
 def _precompiled() -> Path:
     """A folder with the first header, compiled beforehand where the compiler can do that; it finds ours if it is not there."""
     folder = cache_folder() / f"headers-{hashlib.sha256((fingerprint() + repr(FLAGS)).encode()).hexdigest()[:16]}"
     header = folder / f"{FIRST_HEADER}.gch"
-    if not header.exists():
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=folder, prefix=store.UNFINISHED) as scratch:
-            result = Path(scratch) / header.name
-            command = [compiler(), *FLAGS, "-x", "c++-header", str(headers() / FIRST_HEADER), "-o", str(result)]
-            done = subprocess.run(command, capture_output=True, check=False)
-            if done.returncode == 0:
-                os.replace(result, header)
+    with contextlib.suppress(OSError):  # without room
+        if not header.exists():
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with tempfile.TemporaryDirectory(dir=folder, prefix=store.UNFINISHED) as scratch:
+                result = Path(scratch) / header.name
+                command = [compiler(), *FLAGS, "-x", "c++-header", str(headers() / FIRST_HEADER), "-o", str(result)]
+                done = subprocess.run(command, capture_output=True, check=False)
+                if done.returncode == 0:
+                    os.replace(result, header)
     return folder
-
-
-def _build(text: str, flags: tuple[str, ...], suffix: str) -> Path:
-    key = hashlib.sha256("\0".join((text, repr(flags), fingerprint())).encode()).hexdigest()
-    folder = cache_folder() / "cpu"
-    folder.mkdir(parents=True, exist_ok=True)
-    built = folder / f"{key}{suffix or '.run'}"
-    with contextlib.suppress(OSError):
-        os.utime(built)  # used now
-        return built
-    with tempfile.TemporaryDirectory(dir=folder, prefix=store.UNFINISHED) as scratch:
-        source, result = Path(scratch) / "kernel.cu", Path(scratch) / "built"
-        source.write_text(text, encoding="utf-8", newline="\n")
-        include = ["-I", str(headers() / "include")]
-        command = [compiler(), *include, *flags, "-x", "c++", "kernel.cu", "-o", "built"]
-        done = subprocess.run(command, cwd=scratch, capture_output=True, check=False)
-        if done.returncode != 0:
-            said = done.stderr.decode("utf-8", "replace")
-            raise ToolchainError(f"the host compiler rejects the generated text:\n{said[:4000]}")
-        os.replace(result, built)
-    store.shrink_files(folder, bound_bytes())
-    return built

@@ -20,7 +20,7 @@ from tilewright.diagnostics import TilewrightError
 from tilewright.runtime import cache
 from tilewright.runtime.building import folders, store
 from tilewright.runtime.building.nvrtc import Cubin
-from tilewright.runtime.cpu.build import build_library
+from tilewright.runtime.cpu.build import IN_USE_SECONDS, build_library
 from tilewright.runtime.log import reason
 
 from unit.test_launching import artifact
@@ -145,24 +145,21 @@ def test_what_the_cpu_run_built_is_bounded_too(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setenv("TILEWRIGHT_CACHE_DIR", str(tmp_path))
     monkeypatch.setenv("TILEWRIGHT_MODE", "cpu")
     folder = tmp_path / "cpu"
-    folder.mkdir()
-    for age in range(1, 5):  # a megabyte each; the last was used an hour before the first
-        (folder / f"{age}.so").write_bytes(bytes(1 << 20))
-        os.utime(folder / f"{age}.so", (time.time() - age * 1000,) * 2)
+    for age, key in enumerate(keys()[:4], 1):  # a megabyte each; the last was used an hour before the first
+        store.write(folder, key, {}, {"kernel.so": bytes(1 << 20)})
+        os.utime(store.place(folder, key) / store.FACTS, (time.time() - age * 1000,) * 2)
     (folder / f"{store.UNFINISHED}killed").mkdir()
     os.utime(folder / f"{store.UNFINISHED}killed", (0, 0))
     monkeypatch.setenv("TILEWRIGHT_CACHE_MB", "3")
     x = np.ones(8, np.float32)
     doubled[(1,)](x, 8, BLOCK=8)
     assert (x == 2).all()
-    left = {path.name for path in folder.iterdir()}
-    assert {"1.so", "2.so"} < left and len(left) == 3  # and what was just built
-    (own,) = (folder / name for name in left - {"1.so", "2.so"})
-    os.utime(own, (0, 0))
-    build_library(doubled.warmup(x, 8, BLOCK=8).artifact)
-    assert time.time() - own.stat().st_mtime < 100  # using it counts
-    monkeypatch.setenv("TILEWRIGHT_CACHE_MB", "0")
-    assert store.shrink_files(folder, 0) == 2 and [path.name for path in folder.iterdir()] == [own.name]  # in use
+    own, *others = store.entries(folder)  # what was just built comes first
+    assert [entry.key for entry in others] == keys()[:2] and not list(folder.glob(f"{store.UNFINISHED}*"))
+    os.utime(own.folder / store.FACTS, (0, 0))
+    built = build_library(doubled.warmup(x, 8, BLOCK=8).artifact)
+    assert built.parent == own.folder and time.time() - store.entries(folder)[0].used < 100  # using it counts
+    assert store.shrink(folder, 0, IN_USE_SECONDS) == 2 and [one.key for one in store.entries(folder)] == [own.key]
 
 
 def test_changed_facts_are_no_entry(tmp_path: Path) -> None:
