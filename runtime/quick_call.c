@@ -118,7 +118,7 @@ static int add_argument(struct call *call, struct launch *self, char kind, PyObj
 static int bind(struct call *call, struct launch *self, PyObject *const *args, Py_ssize_t given, PyObject *keywords)
 {
     Py_ssize_t count = self->count, named = keywords == NULL ? 0 : PyTuple_Size(keywords);
-    if (given > count || named > MOST)
+    if (given > count || named > MOST || self->sizes == Py_None)
         return 0;
     for (Py_ssize_t i = 0; i < count; ++i)
         call->values[i] = i < given ? args[i] : self->defaults[i];

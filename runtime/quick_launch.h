@@ -41,7 +41,8 @@ struct launch {
     int variable_count;
     PyObject *enter, *exit;    /* lists of hooks */
     PyObject *ready;       /* launches by key, or dictionaries from addresses to launches; None for those seen once */
-    PyObject *sizes;       /* a function from a grid that is no tuple, and a dictionary of the arguments, to the tuple */
+    PyObject *sizes;       /* a function from a grid that is no tuple, and a dictionary of the arguments, to the tuple; None
+                              for a function that no launch can be ready for */
     PyObject *look;        /* a function from an array to its address and all else that counts */
     unsigned long long reader; /* torch's `dl_reader`; 0 if it has none */
     /* Not in `state`, and NULL at first: the key that was found last with what was found, for most launches are like the

@@ -61,7 +61,7 @@ def _environment() -> tuple[Any, list[Any]]:
 
 
 def in_c(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function as a `Launch` that has nothing ready; the function itself where the part in C was not built."""
+    """A function as a `Launch` that never has anything ready; the function itself where the part in C was not built."""
     if quick_launch is None:
         return function
     made: Callable[..., Any] = quick_launch.Launch(function, b"", (), (), {}, (), {}, (), [], [], {}, None, None, 0)

@@ -258,7 +258,9 @@ def grids_of_objects() -> None:
     for number in range(1, 5):
         named[(number,)](x, n=5)
     numbers = itertools.count(5)
-    for _ in range(4):
+    for _ in range(2):
+        filled[lambda meta: (next(numbers), meta["BLOCK"])](x_ptr=x, n=5)
+    for _ in range(2):
         filled[lambda meta: (next(numbers), meta["BLOCK"])](x, 5)
     changing = type("Number", (), {"__index__": lambda self: self.now})()
     for changing.now in range(9, 14):
