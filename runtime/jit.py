@@ -40,7 +40,7 @@ from tilewright.runtime.compiled import CompiledKernel
 from tilewright.runtime.devices import current_device
 from tilewright.runtime.forks import preparing
 from tilewright.runtime.hooks import COMPILE_HOOKS, Hook
-from tilewright.runtime.kernel_interface import KernelInterface, QuickLaunches
+from tilewright.runtime.kernel_interface import FoundByName, KernelInterface, QuickLaunches
 from tilewright.runtime.launching.fast_path import FastPath, untraced
 from tilewright.runtime.launching.fast_text import hold
 from tilewright.runtime.mock_tensor import MockTensor
@@ -58,7 +58,7 @@ Launched = CompiledKernel | FutureKernel | None  # the last one from the interpr
 _KERNELS: weakref.WeakSet[JITFunction] = weakref.WeakSet()
 
 
-class JITFunction(KernelInterface, KernelFunction, metaclass=QuickLaunches):
+class JITFunction(FoundByName, KernelInterface, KernelFunction, metaclass=QuickLaunches):
     """A kernel. Index it with a grid and call it; see the module docstring."""
 
     def __init__(
@@ -92,10 +92,6 @@ class JITFunction(KernelInterface, KernelFunction, metaclass=QuickLaunches):
         self.pre_run_hooks: list[Hook] = []
         self._fast = FastPath(self)
         _KERNELS.add(self)
-
-    def __reduce__(self) -> str:
-        """Other processes find a kernel where this one did: in its module."""
-        return self.fn.__qualname__
 
     def _unsafe_update_src(self, source: str) -> None:
         super()._unsafe_update_src(source)
