@@ -66,7 +66,7 @@ class Specialisation:
         answers = [
             hook(key=self.key, repr=f"{name}[{words}]({self._signature()})", fn=info, compile=facts,
                  is_manual_warmup=warmup, already_compiled=False)
-            for hook in hooks
+            for hook in tuple(hooks)  # one may take itself out
         ]  # fmt: skip
         return any(answers)
 

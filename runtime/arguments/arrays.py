@@ -108,7 +108,7 @@ def _torch(tensor: Any, name: str) -> Array:
 def _is_traced(tensor: Any) -> bool:
     """Whether a tensor of torch stands for one that is computed later, or for several."""
     fakes = sys.modules.get("torch._subclasses.fake_tensor")
-    if tensor.device.type == "meta" or (fakes is not None and isinstance(tensor, fakes.FakeTensor)):
+    if tensor.device.type == "meta" or isinstance(tensor, getattr(fakes, "FakeTensor", ())):
         return True
     try:
         return bool(tensor.data_ptr() == 0 and tensor.numel() > 0)

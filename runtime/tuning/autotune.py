@@ -219,7 +219,7 @@ class Autotuner(FoundByName, Measuring):
         fn = self.fn
         while TUNING_HOOKS and not inspect.isfunction(fn.fn):
             fn = fn.fn
-        for listener in TUNING_HOOKS:
+        for listener in tuple(TUNING_HOOKS):
             listener(
                 fn=fn, key=key, best_config=self.cache[key], configs_timings=getattr(self, "configs_timings", {}),
                 duration=None if is_known else self.bench_time, cache_hit=is_known,
