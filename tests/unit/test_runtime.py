@@ -20,6 +20,7 @@ from tilewright.diagnostics import ArgumentKindError
 from tilewright.runtime.arguments.specialise import specialise
 from tilewright.runtime.building import nvrtc
 from tilewright.runtime.cpu.run import pack
+from tilewright.runtime.forks import ENGINE
 from tilewright.runtime.interpreted import prepare
 
 
@@ -151,6 +152,18 @@ def test_other_processes_launch(method: str) -> None:
     with kernel.compilations._lock, ProcessPoolExecutor(3, mp_context=context) as pool:  # as if a thread were compiling
         found = [pool.submit(launch_with, *arguments) for arguments in ((64,), (32, kernel), (3,))]
         assert [one.result(timeout=300) for one in found] == [128.0, 96.0, 67.0]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_a_handler_of_signals_may_fork_while_a_grid_ends() -> None:
+    """Handlers run in the main thread, which may be the one that has just run a grid and holds the engine."""
+    with ENGINE:
+        assert ENGINE.acquire(timeout=1), "a launch in the handler, or a fork, would wait for ever"
+        ENGINE.release()
+        child = os.fork()
+        if child == 0:
+            os._exit(0)
+        assert os.waitpid(child, 0)[1] == 0
 
 
 @triton.jit
