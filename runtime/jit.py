@@ -95,7 +95,7 @@ class JITFunction(FoundByName, KernelInterface, KernelFunction, metaclass=QuickL
 
     def _unsafe_update_src(self, source: str) -> None:
         super()._unsafe_update_src(source)
-        for kernel in _KERNELS:  # which may take this one as a compile-time value
+        for kernel in tuple(_KERNELS):  # which may take this one as a compile-time value
             kernel._fast = FastPath(kernel)
 
     def add_pre_run_hook(self, hook: Hook) -> None:

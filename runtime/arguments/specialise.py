@@ -85,7 +85,8 @@ def describe_argument(argument: Argument) -> str:
     if isinstance(argument, DescriptorArgument):
         padding = "" if argument.padding == "zero" else f", {argument.padding}"
         padding += ", tf32" if argument.rounds_to_tf32 else ""
-        fact = ":16" if all(argument.divisible_by_16) else ""
+        known = argument.divisible_by_16  # of some sides only: an entry for each
+        fact = "" if not any(known) else ":16" if all(known) else f":{','.join('16' if one else '1' for one in known)}"
         return f"tensordesc<{argument.element}{list(argument.block_shape)}{padding}>{fact}"
     return repr(argument.value)
 

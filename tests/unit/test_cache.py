@@ -209,8 +209,11 @@ def test_people_can_look_into_it(
         line.split(maxsplit=1) for line in capsys.readouterr().out.splitlines() if not line.startswith(("s", "sp"))
     )
     assert shown["registers"] == "42" and Path(shown["file"]).read_text() == "one" and shown["NVRTC"] == "13.1"
-    assert main(["cache", "show", ""]) == 1 and "2 kernels have a key" in capsys.readouterr().err
-    assert main(["cache", "clear"]) == 0 and capsys.readouterr().out.startswith("6 files")
+    store.write(cache.root(), keys()[0], {"key": {"name": "of another version"}}, content(keys()[0], 1))
+    cache.compiled(artifact(source="one", target="sm_80"))
+    assert "the nearest known has sm_90a" in capsys.readouterr().err
+    assert main(["cache", "show", ""]) == 1 and "3 kernels have a key" in capsys.readouterr().err
+    assert main(["cache", "clear"]) == 0 and capsys.readouterr().out.startswith("12 files")
     assert main(["cache", "list"]) == 0 and capsys.readouterr().out.startswith("0 kernels")
     monkeypatch.setenv("TILEWRIGHT_CACHE_MB", "much")
     with pytest.raises(TilewrightError, match="TILEWRIGHT_CACHE_MB is 'much'"):

@@ -102,6 +102,15 @@ def test_all_of_a_descriptor_is_in_the_data() -> None:
     assert data is not None and read(mixed_kernel, data, "cpu", "sm_90a").arguments == call.arguments
 
 
+def test_what_is_known_of_a_descriptor_s_sides_is_in_the_key() -> None:
+    x = np.zeros((32, 32), np.float32)
+    keys = set()
+    for shape in ([8, 8], [16, 8], [8, 16], [16, 16]):
+        call = new_kernel().call_of((TensorDescriptor(x, shape, [32, 1], [8, 8]), 16, 1.0, 16), {})
+        keys.add(Specialisation(mixed_kernel, call.arguments, Options(), "cpu", "sm_90a").key)
+    assert len(keys) == 4
+
+
 def test_data_of_another_kernel_or_place_are_refused() -> None:
     kernel = new_kernel()
     data = data_of(lambda: kernel.warmup(tl.float32, 16, 2.5, N=16))
