@@ -82,6 +82,11 @@ def _dtype(dtype: Any, name: str) -> DType:
 
 
 def _torch(tensor: Any, name: str) -> Array:
+    layout = str(tensor.layout)
+    if layout != "torch.strided":
+        raise ContiguityError(
+            f"argument {name}: a tensor of layout {layout} has no plain memory; call .to_dense() first"
+        )
     if _is_traced(tensor):
         raise TracedArrayError(
             f"argument {name} is a {type(tensor).__name__} of torch without memory, as tracing has them (torch.compile, "
@@ -90,11 +95,6 @@ def _torch(tensor: Any, name: str) -> Array:
     if getattr(tensor, "is_neg", bool)() or getattr(tensor, "is_conj", bool)():
         raise ContiguityError(
             f"argument {name}: a lazily negated or conjugated view; pass x.resolve_neg().resolve_conj()"
-        )
-    layout = str(tensor.layout)
-    if layout != "torch.strided":
-        raise ContiguityError(
-            f"argument {name}: a tensor of layout {layout} has no plain memory; call .to_dense() first"
         )
     device = tensor.device
     number = HOST if device.type == "cpu" else int(device.index or 0)

@@ -47,6 +47,9 @@ def set_to_zero(value: Any) -> None:
 def _keep_tensor(tensor: Any) -> Restore:
     # Autograd must not see what the tuner writes: `data` shares the memory but not the version.
     plain = tensor.data if hasattr(tensor, "data") and hasattr(tensor, "requires_grad") else tensor
+    for axis, stride in enumerate(plain.stride() if hasattr(plain, "narrow") else ()):
+        if stride == 0 and plain.shape[axis]:  # as in an expanded tensor, which torch does not copy to
+            plain = plain.narrow(axis, 0, 1)
     try:
         copied = plain.clone()
     except RuntimeError as error:

@@ -125,6 +125,15 @@ def test_torch_arguments_keep_their_version() -> None:
     assert x._version == 0 and torch.equal(x, torch.ones(N))
 
 
+def test_an_expanded_tensor_is_put_back() -> None:
+    torch = pytest.importorskip("torch")
+    base = torch.zeros(3, 1)
+    put_back = keep(base.expand(3, 4), "x_ptr")
+    base.fill_(7)
+    put_back()
+    assert torch.equal(base, torch.zeros(3, 1))
+
+
 def test_only_what_is_written_is_copied() -> None:
     copied = []
 
