@@ -124,10 +124,11 @@ def _dlpack(value: Any, name: str) -> Array:
         import numpy as np
 
         return _interface(value, np.from_dlpack(value).__array_interface__, HOST, name)
-    from tilewright.runtime.driver import current_stream
+    from tilewright.runtime.driver import current_stream, in_context
 
     _, device = value.__dlpack_device__()
-    view = dlpack.view(value, name, current_stream(int(device)))
+    with in_context(int(device)):  # JAX makes the array's device current for good when it tells the stream to wait
+        view = dlpack.view(value, name, current_stream(int(device)))
     dtype = _dtype(view.dtype, name)
     strides = None if view.strides is None else tuple(stride * dtype.itemsize for stride in view.strides)
     size = _bytes(view.shape, strides, dtype, name)

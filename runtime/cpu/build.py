@@ -27,7 +27,7 @@ from tilewright.runtime.forks import preparing
 
 COMPILERS = ("c++", "g++", "clang++")
 FLAGS = ("-std=c++17", "-O1", "-fwrapv", "-fno-strict-aliasing", "-ffp-contract=off", "-w", "-fPIC")
-FIRST_HEADER = "all_words.h"
+RUN_HEADER, CHECK_HEADER = "all_words.h", "check_main.h"  # what comes before the text
 RUN_FLAGS = ("-fstack-clash-protection",)  # a stack that is full is met at its guard, not behind it
 SANITIZERS = {
     "memory": ("-g", "-fsanitize=address,alignment", "-fno-sanitize-recover=alignment", "-fno-omit-frame-pointer"),
@@ -127,32 +127,33 @@ def host_text(artifact: Artifact) -> str:
 @preparing()
 def build_library(artifact: Artifact) -> Path:
     """The shared library of a kernel."""
-    flags = (*FLAGS, *RUN_FLAGS, "-shared", "-I", str(headers()), "-include", FIRST_HEADER)
-    return _build(host_text(artifact), flags, "kernel.so", is_quick=True)
+    return _build(host_text(artifact), "kernel.so", RUN_HEADER, FLAGS, (*RUN_FLAGS, "-shared"))
 
 
 @preparing()
 def build_check(artifact: Artifact, sanitizer: str) -> Path:
     """The checking program of a kernel; `sanitizer` is "memory" or "races"."""
     text = host_text(artifact) + "\nint main(int, char** arguments) { return tilewright::check_main(arguments[1]); }\n"
-    before = (option for name in ("check_main.h", "kernel_names.h") for option in ("-include", str(headers() / name)))
-    return _build(text, (*FLAGS, *SANITIZERS[sanitizer], *before), "kernel.run")
+    return _build(text, "kernel.run", CHECK_HEADER, (*FLAGS, *SANITIZERS[sanitizer]), ("-include", "kernel_names.h"))
 
 
-def _build(text: str, flags: tuple[str, ...], name: str, is_quick: bool = False) -> Path:
-    """What the compiler makes of a text, as a file of this name, built once; `is_quick` takes the precompiled header.
+def _build(text: str, name: str, header: str, flags: tuple[str, ...], more: tuple[str, ...] = ()) -> Path:
+    """What the compiler makes of a text behind a header, as a file of this name, built once.
+
+    `flags` are those with which the header is compiled beforehand, `more` are other options.
 
     Raises:
       ToolchainError: when the compiler rejects the text, or nothing can be written.
     """
     try:
-        return _found_or_built(text, flags, name, is_quick)
+        return _found_or_built(text, name, header, flags, more)
     except OSError as error:
         raise ToolchainError(f"the CPU run has to write what the compiler makes, and cannot: {error}") from error
 
 
-def _found_or_built(text: str, flags: tuple[str, ...], name: str, is_quick: bool) -> Path:
-    key = hashlib.sha256("\0".join((text, repr(flags), fingerprint())).encode()).hexdigest()
+def _found_or_built(text: str, name: str, header: str, flags: tuple[str, ...], more: tuple[str, ...]) -> Path:
+    options = (*flags, "-I", str(headers()), "-include", header, *more)
+    key = hashlib.sha256("\0".join((text, repr(options), fingerprint())).encode()).hexdigest()
     root = cache_folder() / "cpu"
     built = store.place(root, key) / name
     if store.read(root, key) is not None:
@@ -160,7 +161,7 @@ def _found_or_built(text: str, flags: tuple[str, ...], name: str, is_quick: bool
     with store.sole_maker(root, key):
         if store.read(root, key) is not None:  # another process has made it meanwhile
             return built
-        code = _compiled(text, flags, _precompiled() if is_quick else None)
+        code = _compiled(text, options, _precompiled(header, flags))
         try:
             store.write(root, key, {}, {name: code}, executable=True)
         except OSError:  # no room, for example
@@ -170,8 +171,8 @@ def _found_or_built(text: str, flags: tuple[str, ...], name: str, is_quick: bool
     return store.place(root, key) / name
 
 
-def _compiled(text: str, flags: tuple[str, ...], ahead: Path | None) -> bytes:
-    """The compiler's result, by a precompiled header in `ahead` if that can be read.
+def _compiled(text: str, options: tuple[str, ...], ahead: Path) -> bytes:
+    """The compiler's result, by a precompiled header in `ahead` if there is one that can be read.
 
     Raises:
       ToolchainError: with the compiler's words.
@@ -179,28 +180,29 @@ def _compiled(text: str, flags: tuple[str, ...], ahead: Path | None) -> bytes:
     with tempfile.TemporaryDirectory(prefix="tilewright-") as scratch:
         source, result = Path(scratch) / "kernel.cu", Path(scratch) / "built"
         source.write_text(text, encoding="utf-8", newline="\n")
-        for folders in ([ahead], []) if ahead is not None else ([],):
+        for folders in ([ahead], []):
             include = [option for folder in (*folders, headers() / "include") for option in ("-I", str(folder))]
-            command = [compiler(), *include, *flags, "-x", "c++", "kernel.cu", "-o", "built"]
+            command = [compiler(), *include, *options, "-x", "c++", "kernel.cu", "-o", "built"]
             done = subprocess.run(command, cwd=scratch, capture_output=True, check=False)
             if done.returncode == 0:
-                if ahead is not None and not folders:  # it was damaged
+                if not folders:  # it was damaged
                     shutil.rmtree(ahead, ignore_errors=True)
                 return result.read_bytes()
     said = done.stderr.decode("utf-8", "replace")
     raise ToolchainError(f"the host compiler rejects the generated text:\n{said[:4000]}")
 
 
-def _precompiled() -> Path:
-    """A folder with the first header, compiled beforehand where the compiler can do that; it finds ours if it is not there."""
-    folder = cache_folder() / f"headers-{hashlib.sha256((fingerprint() + repr(FLAGS)).encode()).hexdigest()[:16]}"
-    header = folder / f"{FIRST_HEADER}.gch"
+def _precompiled(name: str, flags: tuple[str, ...]) -> Path:
+    """A folder with the header as these flags compile it; the compiler finds ours if it is not there."""
+    folder = cache_folder() / f"headers-{hashlib.sha256((fingerprint() + repr(flags)).encode()).hexdigest()[:16]}"
+    header = folder / f"{name}.gch"
     with contextlib.suppress(OSError):  # without room
         if not header.exists():
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             with tempfile.TemporaryDirectory(dir=folder, prefix=store.UNFINISHED) as scratch:
                 result = Path(scratch) / header.name
-                command = [compiler(), *FLAGS, "-x", "c++-header", str(headers() / FIRST_HEADER), "-o", str(result)]
+                include = ("-I", str(headers() / "include"))
+                command = [compiler(), *include, *flags, "-x", "c++-header", str(headers() / name), "-o", str(result)]
                 done = subprocess.run(command, capture_output=True, check=False)
                 if done.returncode == 0:
                     os.replace(result, header)

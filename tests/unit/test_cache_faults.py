@@ -150,17 +150,19 @@ def test_what_the_cpu_run_has_built_is_built_anew_when_it_is_damaged(
 ) -> None:
     """A library of which a part is missing would end the process when it is loaded, every time."""
     monkeypatch.setenv("TILEWRIGHT_CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr(build, "_compiled", lambda text, flags, ahead: b"code" * 100)
-    built = build._build("text", (), "kernel.run")
+    monkeypatch.setattr(build, "_compiled", lambda text, options, ahead: b"code" * 100)
+    monkeypatch.setattr(build, "_precompiled", lambda header, flags: tmp_path)
+    built = build._build("text", "kernel.run", "first.h", ())
     DAMAGES[damage](built)
-    assert build._build("text", (), "kernel.run") == built
+    assert build._build("text", "kernel.run", "first.h", ()) == built
     assert built.read_bytes() == b"code" * 100 and os.access(built, os.X_OK)
 
 
 def test_the_cpu_run_builds_elsewhere_on_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TILEWRIGHT_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    monkeypatch.setattr(build, "_compiled", lambda text, flags, ahead: b"code")
+    monkeypatch.setattr(build, "_compiled", lambda text, options, ahead: b"code")
+    monkeypatch.setattr(build, "_precompiled", lambda header, flags: tmp_path)
     writes, full = store.write, [tmp_path / "cache"]
 
     def write(root: Path, *args: Any, **kwargs: Any) -> None:
@@ -170,10 +172,10 @@ def test_the_cpu_run_builds_elsewhere_on_a_full_disk(tmp_path: Path, monkeypatch
 
     monkeypatch.setattr(store, "write", write)
     with pytest.warns(UserWarning, match="cannot be used as a cache"):
-        assert build._build("text", (), "kernel.run").read_bytes() == b"code"
+        assert build._build("text", "kernel.run", "first.h", ()).read_bytes() == b"code"
     full.append(tmp_path)
     with pytest.raises(ToolchainError, match="No space left"):
-        build._build("text", (), "kernel.run")
+        build._build("text", "kernel.run", "first.h", ())
 
 
 def test_a_precompiled_header_that_is_damaged_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -214,7 +214,11 @@ def _wanted_stages(plan: RingPlan, tiles: tuple[Variable, ...]) -> int:
 
 def _boxes(plan: RingPlan, loop: For, loads: list[Assign]) -> list[Box] | None:
     """The boxes of all loads of a loop; None, with the reason noted, when one is not."""
-    if plan.target.capability != WGMMA_CAPABILITY or not _all_wgmma(plan, loads):
+    if plan.target.capability != WGMMA_CAPABILITY:
+        return None
+    if not _all_wgmma(plan, loads):
+        names = ", ".join(statement.target.name for statement in loads)
+        plan.reasons.setdefault(f"{names}: tensor copies serve wgmma alone")
         return None
     if any(
         isinstance(s, For) and any(_is_staged_load(plan, inner) for inner in top_statements(s.body))
