@@ -117,19 +117,20 @@ def test_what_is_computed_when_it_is_stored_needs_no_multiprocessor_for_itself()
 
 
 @triton.jit
-def remainders(out_ptr, trips, SIDE: tl.constexpr):
-    # At the end all elements of a row are equal; when the remainders are taken, they are not.
-    i = tl.arange(0, SIDE)
-    x = (i[:, None] % 3 - i[None, :] % 2).to(tl.float32)
-    for _ in range(trips):
-        x = (x.to(tl.int32) % 11).to(tl.float32)
-    tl.store(out_ptr + i[:, None] * SIDE + i[None, :], x)
-    x = tl.zeros((SIDE, SIDE), tl.float32)
-    tl.store(out_ptr + (SIDE + i)[:, None] * SIDE + i[None, :], x)
+def of_several_values(x_ptr, out_ptr, BLOCK: tl.constexpr):
+    # Of its last value alone, and of that in later trips, a vector's elements lie on one side of `first`.
+    cols, x = tl.arange(0, BLOCK), tl.load(x_ptr + tl.arange(0, BLOCK))
+    first = tl.program_id(0) + 45
+    total = tl.where(cols < first, x, 1.0) + (cols + first) // 4
+    for trip in range(3):
+        total += tl.where(cols < first, x, 2.0)
+        first = tl.program_id(0) * 16 * trip
+    tl.store(out_ptr + cols, total + first)
 
 
-def test_what_is_known_at_the_end_is_not_known_before(run_everywhere: Any) -> None:
-    (out,) = run_everywhere(remainders, (1,), np.full((32, 16), np.nan, np.float32), 2, SIDE=16)
-    i = np.arange(16)
-    np.testing.assert_array_equal(out[:16], i[:, None] % 3 - i % 2)
-    np.testing.assert_array_equal(out[16:], 0)
+def test_what_holds_of_one_value_need_not_hold_of_another(run_everywhere: Any) -> None:
+    x, cols = np.arange(512, dtype=np.float32), np.arange(512)
+    _, out = run_everywhere(of_several_values, (1,), x, np.zeros_like(x), BLOCK=512)
+    below = cols < 45
+    expected = np.where(below, x, 1) + (cols + 45) // 4 + np.where(below, x, 2) + 2 * 2
+    np.testing.assert_array_equal(out, expected)

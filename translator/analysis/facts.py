@@ -19,7 +19,7 @@ from ..ir.nodes import (
     Use,
     Variable,
 )
-from ..ir.walk import assigned_variables, read_variables, statements, subexpressions, used_variables
+from ..ir.walk import assignment_counts, only_values, read_variables, statements, subexpressions, used_variables
 from .axis_info import AxisInfo, known_divisor
 from .flow import Environments, follow
 from .fused import converted_once
@@ -67,12 +67,8 @@ def body_facts(
     results: tuple[Variable, ...] = (),
 ) -> Facts:
     """Computes the facts of a block on its own: a kernel's, or a function's that ends with `results` assigned."""
-    assignments = Counter(v for s in statements(body) for v in assigned_variables(s))
-    definitions = {
-        s.target: s.value
-        for s in statements(body)
-        if isinstance(s, Assign) and len(s.targets) == 1 and assignments[s.target] == 1 and is_elementwise(s.value)
-    }
+    assignments = assignment_counts(body)
+    definitions = {variable: value for variable, value in only_values(body).items() if is_elementwise(value)}
     index, absorbed = _index_variables(body, definitions, assignments)
     absorbed |= converted_once(body, definitions) - index
     everywhere, environments = follow(body, known or {})

@@ -10,6 +10,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from functools import reduce
 
 from ..ir.nodes import Assign, Effect, For, If, Statement, Variable, While
 from ..ir.walk import bodies
@@ -70,12 +71,12 @@ class Journal:
         return self.entries[variable][1][-1]
 
     def everywhere(self) -> dict[Variable, AxisInfo]:
-        """What has been known of each variable at all times."""
-        found: dict[Variable, AxisInfo] = {}
+        """What holds of each variable whichever of its values it has."""
+        found = {}
         for variable, (_, values) in self.entries.items():
-            for info in values:
-                if info is not None:
-                    found[variable] = found[variable].meet(info) if variable in found else info
+            ever = [value for value in dict.fromkeys(values) if value is not None]
+            if ever:
+                found[variable] = reduce(AxisInfo.meet, ever)
         return found
 
     def changed_since(self, time: int) -> dict[Variable, AxisInfo | None]:
@@ -130,8 +131,10 @@ def _follow_branches(statement: If, journal: Journal, environments: Environments
 
 
 def _follow_loop(statement: For | While, journal: Journal, environments: Environments) -> None:
+    skipped: AxisInfo | None = None  # what the loop's variable holds behind a loop without a trip
     if isinstance(statement, For):
         place = journal.now()
+        skipped = axis_info(statement.previous, place) if statement.previous is not None else None
         first = axis_info(statement.start, place).meet(axis_info(statement.step, place))
         journal.write(statement.variable, replace(first, value=None))  # divisible as its first value and its step are
     settled = False
@@ -145,6 +148,8 @@ def _follow_loop(statement: For | While, journal: Journal, environments: Environ
             met = _meet(old, after)
             settled = settled and met == old
             journal.write(variable, met)
+    if isinstance(statement, For) and skipped is not None:
+        journal.write(statement.variable, _meet(journal.latest(statement.variable), skipped))
 
 
 def _meet(left: AxisInfo | None, right: AxisInfo | None) -> AxisInfo | None:
