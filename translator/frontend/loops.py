@@ -138,11 +138,12 @@ def _run_time_loop(
         builder.effect("device_assert", (steps,), span, message="the step of a range is 0")
     origin = builder.here
     variable = builder.variable(node.target.value, start.type)
-    if is_nonnegative(builder, start) and not descending:
-        builder.nonnegative.add(variable)
-
     before = builder.scope.get(node.target.value)
     previous = _number_before(builder, node.target.value, variable.type, span)
+    skipped = previous is None or is_nonnegative(builder, previous)  # what it holds behind a loop without a trip
+    if is_nonnegative(builder, start) and skipped and not descending:
+        builder.nonnegative.add(variable)
+
     if getattr(builder.scope.get(node.target.value), "type", variable.type) != variable.type:
         del builder.scope[node.target.value]  # the loop does not carry what an earlier one of another type left
 
