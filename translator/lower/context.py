@@ -10,8 +10,9 @@ from contextlib import contextmanager
 from functools import partial
 
 from ..analysis.facts import Facts
+from ..analysis.origins import Origins
 from ..ir.c_names import LIBRARY_NAMES
-from ..ir.nodes import DeviceFunction, Kernel, Statement, Variable
+from ..ir.nodes import Call, DeviceFunction, Kernel, Statement, Variable
 from ..ir.types import ValueType
 from ..language.dtypes import PointerType
 from ..schedule.plan import Schedule
@@ -72,6 +73,8 @@ class Context:
         self.needs = Needs()
         self.shared = SharedMemory(names)
         self.order = AccessOrder()
+        self.origins = Origins(())
+        self.lasts: Callable[[Call], bool] = lambda load: False  # whether a load brings the same wherever it stands
         self.stages = Stages()
         self.role = Role()
         self.converted: dict[tuple[Variable, Layout], str] = {}

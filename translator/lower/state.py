@@ -34,9 +34,6 @@ class AccessOrder:
     ever_stored: set[Variable] = field(default_factory=set)
     left_by: dict[int, Accesses] = field(default_factory=dict)  # what a trip leaves, by `id` of the loop
     assigned: Counter[Variable] = field(default_factory=Counter)  # how often, in the order of the text
-    holds_data: set[Variable] = field(default_factory=set)  # what was loaded, reduced or counted
-    data_behind: dict[Variable, frozenset[Variable]] = field(default_factory=dict)  # what others are computed from
-    pointer_roots: dict[Variable, set[Variable]] = field(default_factory=dict)  # the arguments a pointer derives from
 
     def merge(self, other: Accesses) -> None:
         """Adds the accesses of another way through the kernel."""

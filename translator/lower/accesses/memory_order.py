@@ -14,16 +14,12 @@ from .conditions import copies_guard
 
 
 def pointer_roots(context: Context, pointer: Expr) -> set[Variable]:
-    """The pointer arguments that an address may derive from."""
+    """The pointer arguments that an address may derive from; of one that is made of numbers, these."""
     roots: set[Variable] = set()
     for part in subexpressions(pointer):
         if isinstance(part, Use) and part.type.is_pointer:
-            known = context.order.pointer_roots.get(part.variable)
-            if known is None:
-                definition = context.facts.definitions.get(part.variable)
-                known = pointer_roots(context, definition) if definition is not None else {part.variable}
-                context.order.pointer_roots[part.variable] = known
-            roots |= known
+            origins = context.origins.of(part)
+            roots |= {variable for variable in origins if variable.type.is_pointer} or origins
     return roots
 
 
@@ -84,20 +80,7 @@ def order_among_stores(context: Context, pointer: Expr, atomic: bool = False) ->
 
 def _data_in(context: Context, expr: Expr) -> frozenset[Variable]:
     """The variables behind an address that hold data: what was loaded, reduced or counted."""
-    parts = [_data_behind(context, variable) for variable in used_variables(expr)]
-    return frozenset().union(*parts)
-
-
-def _data_behind(context: Context, variable: Variable) -> frozenset[Variable]:
-    if variable in context.order.holds_data:
-        return frozenset((variable,))
-    known = context.order.data_behind
-    if variable not in known:
-        known[variable] = frozenset()  # of a variable that is computed from itself
-        definition = context.facts.definitions.get(variable)
-        if definition is not None:
-            known[variable] = _data_in(context, definition)
-    return known[variable]
+    return context.origins.of(expr) & context.origins.data
 
 
 def order_after_stores(context: Context, pointer: Expr, layout: Layout | None) -> tuple[Node, ...]:

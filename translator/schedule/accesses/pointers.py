@@ -2,30 +2,38 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+from ...analysis.origins import Origins
+from ...analysis.structured import is_elementwise
 from ...ir.nodes import Assign, Call, Expr, Kernel, Variable
 from ...ir.walk import expressions, statements, used_variables
 
 
 def pointer_sources(kernel: Kernel) -> dict[Variable, set[Variable]]:
-    """For every pointer variable, the pointer variables that its values are made of."""
+    """For every pointer variable, and number that is an address, the pointer variables that its values are made of."""
     sources: dict[Variable, set[Variable]] = {
         p.variable: set() for p in kernel.parameters if p.variable.type.is_pointer
     }
+    origins = Origins(kernel.body)
     for statement in statements(kernel.body):
         if isinstance(statement, Assign):
+            made_of = pointers_in(statement.value)
+            if is_elementwise(statement.value):
+                made_of |= {v for v in origins.of(statement.value) if v.type.is_pointer}
             for target in statement.targets:
-                if target.type.is_pointer:
-                    sources.setdefault(target, set()).update(pointers_in(statement.value))
+                if target.type.is_pointer or (made_of and is_elementwise(statement.value)):
+                    sources.setdefault(target, set()).update(made_of)
     return sources
 
 
 def roots_of(pointer: Expr, sources: dict[Variable, set[Variable]]) -> set[Variable]:
     """The pointer variables that an address may derive from, arguments and what stands between; `sources` of its kernel."""
-    return _closure(pointers_in(pointer), sources)
+    return _closure(_addresses_in(pointer, sources), sources)
 
 
 def read_only_pointers(kernel: Kernel) -> frozenset[Variable]:
-    """Pointers through which nothing is written: arguments and what is derived from them."""
+    """Pointers through which nothing is written, though it may be through others that point to the same array."""
     return frozenset(set(pointer_sources(kernel)) - roots_written(kernel))
 
 
@@ -36,7 +44,7 @@ def roots_written(kernel: Kernel) -> set[Variable]:
     for statement in statements(kernel.body):
         for expr in expressions(statement):
             if isinstance(expr, Call) and (expr.op == "store" or expr.op.startswith("atomic_")):
-                written |= pointers_in(expr.args[0])
+                written |= _addresses_in(expr.args[0], sources)
             elif isinstance(expr, Call) and expr.op == "box_store":
                 written.add(expr.attribute("base"))
     return _closure(written, sources)
@@ -52,9 +60,14 @@ def _closure(start: set[Variable], sources: dict[Variable, set[Variable]]) -> se
     return found
 
 
-def may_move(load: Call, read_only: frozenset[Variable]) -> bool:
+def lasting_loads(kernel: Kernel) -> Callable[[Call], bool]:
     """Whether a load brings the same wherever in the kernel it stands: from what nothing writes, and not `volatile`."""
-    return pointers_in(load.args[0]) <= read_only and not load.attribute("volatile")
+    written, sources = roots_written(kernel), pointer_sources(kernel)
+    return lambda load: not load.attribute("volatile") and not roots_of(load.args[0], sources) & written
+
+
+def _addresses_in(expr: Expr, sources: dict[Variable, set[Variable]]) -> set[Variable]:
+    return {v for v in used_variables(expr) if v in sources}
 
 
 def pointers_in(expr: Expr) -> set[Variable]:

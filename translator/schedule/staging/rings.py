@@ -38,16 +38,17 @@ from ...ir.nodes import (
     While,
 )
 from ...ir.rewrite import with_replaced
-from ...ir.walk import assigned_variables, read_variables, statements, used_variables
+from ...ir.walk import assigned_variables, read_variables, statements, top_statements, used_variables
 from ..accesses.outliving import Reads, find_reads
 from ..accesses.pointers import pointer_sources, read_only_pointers, roots_of
+from ..accesses.waiting import waits_for_grids, waits_in_turns
 from ..products.computed_operands import read_boxes
 from ..products.dot_plan import Dots
 from ..products.dots import dot_statements, operand_of, plan_dots
 from ..products.instructions import WGMMA_CAPABILITY
 from .own_stages import large_loads, may_load_ahead, own_loads, own_stages, several_products
 from .persistence import axes_of_programs
-from .producer import producible, waits_for_grids
+from .producer import producible
 from .read_ahead import Found, load_in_any_trip, take, without_numbers
 from .ring_plan import ALIGNED_STAGES, Ring, RingPlan, Rings
 from .row_copies import row_load
@@ -135,21 +136,12 @@ def _loops(block: tuple[Statement, ...], inside: bool) -> Iterator[tuple[For, bo
                 yield from _loops(statement.body, inside)
 
 
-def top_statements(block: tuple[Statement, ...]) -> Iterator[Statement]:
-    """The statements that every run of a block passes once: inlined functions are part of it."""
-    for statement in block:
-        if isinstance(statement, Inlined):
-            yield from top_statements(statement.body)
-        else:
-            yield statement
-
-
 def _plan_loop(plan: RingPlan, loop: For, nested: bool, most_stages: int, reads: Reads) -> None:
     outside = reads.outside(loop)
     if loop.variable in outside:
         return
-    if any(waits_for_grids(statement) for statement in statements(loop.body)):
-        return  # what an earlier grid writes must not be loaded ahead of the wait for it
+    if any(waits_for_grids(statement) or waits_in_turns(statement) for statement in statements(loop.body)):
+        return  # what others write must not be loaded ahead of the wait for it
     top = list(top_statements(loop.body))
     loads = [s for s in top if isinstance(s, Assign) and _is_staged_load(plan, s) and s.target not in outside]
     plain = isinstance(loop.start, Literal) and loop.start.value == 0
