@@ -73,6 +73,14 @@ struct Float16 {
     friend Float16 __hfma(Float16 x, Float16 y, Float16 z) { return Float16(double(float(x)) * float(y) + float(z)); }
 };
 
+// A double that rounds to fewer digits as the integer would: what 53 bits cannot hold becomes one odd bit.
+template <class Integer>
+double odd_double(Integer x) {
+    const Integer low = x & 0x7ff;
+    const bool fits = double(x) < 0x1p53 && double(x) > -0x1p53;
+    return fits ? double(x) : double((x - low) | (Integer(low != 0) << 11));
+}
+
 }  // namespace tilewright
 
 using __half = tilewright::Float16<5, 10>;
@@ -108,8 +116,8 @@ inline half __float2half_rz(float x) { return half::from_bits(tilewright::narrow
 inline half __double2half(double x) { return half(x); }
 inline half __int2half_rn(int x) { return half(double(x)); }
 inline half __uint2half_rn(unsigned x) { return half(double(x)); }
-inline half __ll2half_rn(long long x) { return half(double(x)); }
-inline half __ull2half_rn(unsigned long long x) { return half(double(x)); }
+inline half __ll2half_rn(long long x) { return half(tilewright::odd_double(x)); }
+inline half __ull2half_rn(unsigned long long x) { return half(tilewright::odd_double(x)); }
 inline float __half2float(half x) { return float(x); }
 inline short __half_as_short(half x) { return short(x.bits); }
 inline unsigned short __half_as_ushort(half x) { return x.bits; }
@@ -121,8 +129,8 @@ inline __nv_bfloat16 __float2bfloat16_rz(float x) { return __nv_bfloat16::from_b
 inline __nv_bfloat16 __double2bfloat16(double x) { return __nv_bfloat16(x); }
 inline __nv_bfloat16 __int2bfloat16_rn(int x) { return __nv_bfloat16(double(x)); }
 inline __nv_bfloat16 __uint2bfloat16_rn(unsigned x) { return __nv_bfloat16(double(x)); }
-inline __nv_bfloat16 __ll2bfloat16_rn(long long x) { return __nv_bfloat16(double(x)); }
-inline __nv_bfloat16 __ull2bfloat16_rn(unsigned long long x) { return __nv_bfloat16(double(x)); }
+inline __nv_bfloat16 __ll2bfloat16_rn(long long x) { return __nv_bfloat16(tilewright::odd_double(x)); }
+inline __nv_bfloat16 __ull2bfloat16_rn(unsigned long long x) { return __nv_bfloat16(tilewright::odd_double(x)); }
 inline float __bfloat162float(__nv_bfloat16 x) { return float(x); }
 inline short __bfloat16_as_short(__nv_bfloat16 x) { return short(x.bits); }
 inline unsigned short __bfloat16_as_ushort(__nv_bfloat16 x) { return x.bits; }

@@ -93,3 +93,16 @@ def test_numbers_in_tuples_are_as_those_outside(run_everywhere: Any) -> None:
     x = np.array([1.0009765625], np.float16)
     out = run_everywhere(tuple_kernel, (1,), x, np.zeros(8, np.float32))[-1]
     assert out[:6].tolist() == [float(np.float32(x[0]) * np.float32(1.0009765625)), -3.0, 300.0, 301.0, 302.0, 1.0]
+
+
+@triton.jit
+def narrowed_kernel(x_ptr, out_ptr):
+    i = tl.arange(0, 4)
+    tl.store(out_ptr + i, tl.load(x_ptr + i).to(tl.bfloat16))
+
+
+def test_long_integers_are_rounded_once(run_everywhere: Any) -> None:
+    tie = (1 << 62) + (1 << 54)
+    x = np.array([tie + 1, -tie - 1, tie, (1 << 53) + 1])
+    out = run_everywhere(narrowed_kernel, (1,), x, np.zeros(4, np.float32))[1]
+    assert out.tolist() == [2.0**62 + 2.0**55, -(2.0**62) - 2.0**55, 2.0**62, 2.0**53]

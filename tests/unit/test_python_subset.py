@@ -366,3 +366,29 @@ def look_alike_kernel(out_ptr, n):
 def test_compile_time_arguments_that_look_alike(run_everywhere: Any) -> None:
     (out,) = run_everywhere(look_alike_kernel, (1,), np.zeros(4, np.int32), 5)
     assert out.tolist() == [6, 15, 6, 15]
+
+
+@triton.jit
+def elif_kernel(x_ptr, out_ptr, n):
+    if n == 0:
+        size = 1.0
+    elif n == 5:
+        # Five is special.
+        size = 3.0
+    elif tl.load(x_ptr) > n:  # what a condition loads stands in front of it
+        size = 4.0
+    elif n > 7:
+        size = 5.0
+    else:
+        size = 6.0
+    tl.store(out_ptr, size)
+
+
+@pytest.mark.parametrize(("n", "expected"), [(0, 1.0), (5, 3.0), (2, 4.0), (9, 5.0), (7, 6.0)])
+def test_elif(run_everywhere: Any, n: int, expected: float) -> None:
+    arrays = np.full(1, 4.0, np.float32), np.zeros(1, np.float32)
+    assert run_everywhere(elif_kernel, (1,), *arrays, n)[1] == expected
+    if n == 5:
+        source = elif_kernel.translate("*fp32, *fp32, i32").source
+        assert source.count("} else if (") == 2 and source.count("} else {") == 2
+        assert "    } else if (n == 5) {\n        // L" in source

@@ -160,15 +160,21 @@ def _render_loop(loop: Loop, indent: int, source: int) -> list[tuple[str, int]]:
     return [*lines, *((line, source) for line in head), *inner, (f"{pad}{loop.closing}", source)]
 
 
-def _render_branch(branch: Branch, indent: int, source: int) -> list[tuple[str, int]]:
+def _render_branch(branch: Branch, indent: int, source: int, lead: str = "") -> list[tuple[str, int]]:
     pad = " " * indent
     inner = _render_nodes(branch.then, indent + INDENT, source)
     if not branch.otherwise and len(inner) == 1 and "//" not in inner[0][0]:
-        one = f"{pad}if ({branch.condition}) {inner[0][0].strip()}{_remark(branch.comment)}"
+        one = f"{pad}{lead}if ({branch.condition}) {inner[0][0].strip()}{_remark(branch.comment)}"
         if len(one) <= WIDTH and "if (" not in inner[0][0]:
             return [(one, source)]
-    lines = [(line, source) for line in wrap_code(f"if ({branch.condition}) {{{_remark(branch.comment)}", indent)]
+    lines = [(line, source) for line in wrap_code(f"{lead}if ({branch.condition}) {{{_remark(branch.comment)}", indent)]
     lines += inner
+    remarks = [node for node in branch.otherwise[:-1] if isinstance(node, Comment)]
+    last = branch.otherwise[-1] if len(remarks) + 1 == len(branch.otherwise) and not branch.else_comment else None
+    if isinstance(last, Branch):
+        follows = replace(last, then=(*remarks, *last.then))  # of an elif, whose line is quoted inside of its block
+        quoted = [remark.source_line for remark in remarks if remark.source_line]
+        return [*lines, *_render_branch(follows, indent, quoted[0] if quoted else source, "} else ")]
     if branch.otherwise:
         lines += [
             (f"{pad}}} else {{{_remark(branch.else_comment)}", source),
