@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -37,6 +38,37 @@ def test_one_thread_loads_what_decides() -> None:
     text = mean_kernel.translate("*fp32:16, *fp32:16, i32, 128").source
     assert "if (tid == 0) count_shared[0] = state_ptr[1];" in text
     assert "total_shared" not in text  # decides nothing
+
+
+@triton.jit
+def told_kernel(flag_ptr, out_ptr):
+    while tl.load(flag_ptr, volatile=True) == 0:
+        pass
+    tl.store(out_ptr, tl.load(flag_ptr + 1, volatile=True))
+
+
+def test_one_thread_asks_whether_another_kernel_has_come_so_far(run_everywhere: Any) -> None:
+    *_, out = run_everywhere(told_kernel, (1,), np.array([1, 5], np.int32), np.zeros(1, np.int32))
+    assert out[0] == 5
+    text = told_kernel.translate("*i32:16, *i32:16").source
+    assert len(re.findall(r"if \(tid == 0\) \w+_shared\[0\] = ", text)) == 1
+
+
+@triton.jit
+def told_how_far(a_ptr, out_ptr, trips_ptr, N: tl.constexpr, VOLATILE: tl.constexpr):
+    places = tl.arange(0, N)[:, None] * N + tl.arange(0, N)[None, :]
+    total = tl.zeros([N, N], tl.float32)
+    for trip in range(tl.load(trips_ptr, volatile=VOLATILE)):
+        a = tl.load(a_ptr + trip * N * N + places)
+        total += tl.dot(a, a)
+    tl.store(out_ptr + places, total)
+
+
+@pytest.mark.parametrize("volatile", [False, True])
+def test_a_loading_warpgroup_does_not_ask_for_itself(monkeypatch: pytest.MonkeyPatch, volatile: bool) -> None:
+    monkeypatch.setenv("TILEWRIGHT_ARCH", "sm_90a")
+    text = told_how_far.translate(f"*fp16:16, *fp32:16, *i32:16, 64, {volatile}").source
+    assert ("tid >= NUM_THREADS" in text) != volatile
 
 
 @triton.jit
