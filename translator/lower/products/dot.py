@@ -79,11 +79,9 @@ def _copies_and_sums(context: Context, statement: Assign, plan: DotPlan) -> tupl
         copies += code
         places.append(place)
     parts: list[tuple[OperandPlace, ...]] = []
-    ahead = (
-        context.stages.parts_ahead
-        if context.stages.parts_ahead and context.stages.parts_ahead.dot is statement
-        else None
-    )
+    ahead = context.stages.parts_ahead
+    if ahead and ahead.dot is not statement:
+        ahead = None
     if plan.instruction.kind == "wgmma" and plan.instruction.split:
         for place, is_a in zip(places, (True, False), strict=True):
             code, written = write_parts(context, statement, plan, place, is_a, ahead.turn if ahead else "")

@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from ...ir.nodes import Call, Combine
+from ...ir.types import ValueType
 from ...language.dtypes import DType
 from ..functions import lower_scalar_body
 from ..text.names import Names, type_word
@@ -56,16 +57,10 @@ def _struct_name(
     """
     key = (base, dtypes, meaning)
     if key not in context.needs.structs:
-        word = "".join(type_word(_value_type(dtype)).capitalize() for dtype in dtypes)
+        word = "".join(type_word(ValueType(dtype)).capitalize() for dtype in dtypes)
         choices = dict.fromkeys((base, other or base, f"{base}{word}", f"{other or base}{word}"))
         context.needs.structs[key] = context.names.fresh(*choices)
     return context.needs.structs[key]
-
-
-def _value_type(dtype: DType):  # type: ignore[no-untyped-def]
-    from ...ir.types import ValueType
-
-    return ValueType(dtype)
 
 
 def _states(

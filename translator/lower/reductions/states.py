@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from ...ir.nodes import Assign, Combine, Variable
 from ...schedule.accesses.access import inside_test
 from ...schedule.tiles.layout import padded
@@ -54,17 +56,17 @@ def reduce_states(context: Context, statement: Assign, plan: Reduction) -> tuple
 
 
 def _states_over_registers(
-    context: Context, plan: Reduction, kept: Point, result: str, fields: object, declared: str
+    context: Context, plan: Reduction, kept: Point, result: str, fields: Callable[[Point], str], declared: str
 ) -> tuple[Node, ...]:
     names = context.axis_indices(plan.source)
     looped = [axis for axis in plan.axes if plan.source.registers(axis) > 1]
     zero = {axis: "0" for axis in plan.axes}
-    first = Line(f"{declared}{result} = {fields(source_point(context, plan, kept, zero))};")  # type: ignore[operator]
+    first = Line(f"{declared}{result} = {fields(source_point(context, plan, kept, zero))};")
     if not looped:
         return (first,)
     point = source_point(context, plan, kept, zero | {a: names[a] for a in looped})
     struct = plan.combination.struct
-    node: Node = Line(f"{result} = {struct}::combine({result}, {fields(point)});")  # type: ignore[operator]
+    node: Node = Line(f"{result} = {struct}::combine({result}, {fields(point)});")
     if len(looped) > 1:  # the very first element is the start
         node = Branch(" || ".join(f"{names[axis]} > 0" for axis in looped), (node,))
     for axis in reversed(looped):

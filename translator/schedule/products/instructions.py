@@ -23,10 +23,8 @@ F64_ROWS_SINCE = 90  # the capability from which mma has 16 rows of doubles
 WARPGROUP_BITS = 7
 WARPGROUP = 1 << WARPGROUP_BITS
 REGISTER_FILE = 65536  # 32-bit registers of a multiprocessor
-PRODUCER_REGISTERS, MAKER_REGISTERS = (
-    24,
-    40,
-)  # what a thread of a loading warpgroup keeps; of one that makes tensor maps
+PRODUCER_REGISTERS = 24  # what a thread of a loading warpgroup keeps
+MAKER_REGISTERS = 40  # of one that makes tensor maps
 MOST_OF_THREAD = 255  # registers
 MOST_REGISTERS = 240  # what a multiplying thread can take when another warpgroup gives
 OTHER_REGISTERS = 26  # besides the accumulator: addresses, descriptors, counters
