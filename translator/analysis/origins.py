@@ -1,50 +1,60 @@
-"""Where the values of variables come from in the end: arguments, and what was loaded, reduced or counted."""
+"""Where the values of variables come from in the end: pointer arguments, and what was loaded, reduced or counted."""
 
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Callable
 
 from ..ir.nodes import Assign, Expr, For, Statement, Variable
 from ..ir.walk import assigned_variables, read_variables, statements, used_variables
 from .structured import is_elementwise
 
+Known = dict[Variable, frozenset[Variable]]
+
 
 class Origins:
-    """Answers for the variables of a body, with all that each is ever assigned.
-
-    Attributes:
-      data: the variables that structured operations assign: what was loaded, reduced or counted.
-    """
+    """Answers for the variables of a body, with all that each is ever assigned."""
 
     def __init__(self, body: tuple[Statement, ...]) -> None:
         """Reads the body once; variables are followed when they are asked for."""
-        self.data: set[Variable] = set()
+        self._holds_data: set[Variable] = set()
         self._made_of: dict[Variable, set[Variable]] = defaultdict(set)
-        self._known: dict[Variable, frozenset[Variable]] = {}
+        self._pointers: Known = {}
+        self._data: Known = {}
         for statement in statements(body):
             if isinstance(statement, Assign) and not is_elementwise(statement.value):
-                self.data.update(statement.targets)
+                self._holds_data.update(statement.targets)
             elif isinstance(statement, (Assign, For)):
                 for target in assigned_variables(statement):
                     self._made_of[target].update(read_variables(statement))
 
-    def of(self, expr: Expr) -> frozenset[Variable]:
-        """The arguments and the data that an expression is made of."""
-        return frozenset().union(*map(self._of_variable, used_variables(expr)))
+    def pointers(self, expr: Expr) -> frozenset[Variable]:
+        """The pointers, arguments or from memory, that an expression is made of."""
+        return self._of(expr, self._pointers, lambda variable: variable.type.is_pointer)
 
-    def _of_variable(self, variable: Variable) -> frozenset[Variable]:
-        if variable not in self._known:
-            found: set[Variable] = set()
-            seen, pending = {variable}, [variable]
-            while pending:
-                part = pending.pop()
-                if part in self._known:
-                    found |= self._known[part]
-                    continue
-                if part in self.data or part not in self._made_of:
-                    found.add(part)
-                new = self._made_of.get(part, set()) - seen
-                seen |= new
-                pending += new
-            self._known[variable] = frozenset(found)
-        return self._known[variable]
+    def data(self, expr: Expr) -> frozenset[Variable]:
+        """The variables that structured operations assign and that an expression is made of."""
+        return self._of(expr, self._data, self._holds_data.__contains__)
+
+    def _of(self, expr: Expr, known: Known, wanted: Callable[[Variable], bool]) -> frozenset[Variable]:
+        found: frozenset[Variable] = frozenset()
+        for variable in used_variables(expr):
+            if variable not in known:
+                known[variable] = self._behind(variable, known, wanted)
+            found |= known[variable]
+        return found
+
+    def _behind(self, variable: Variable, known: Known, wanted: Callable[[Variable], bool]) -> frozenset[Variable]:
+        found: set[Variable] = set()
+        seen, pending = {variable}, [variable]
+        while pending:
+            part = pending.pop()
+            if part in known:
+                found |= known[part]
+                continue
+            if (part in self._holds_data or part not in self._made_of) and wanted(part):
+                found.add(part)
+            new = self._made_of.get(part, set()) - seen
+            seen |= new
+            pending += new
+        return frozenset(found)

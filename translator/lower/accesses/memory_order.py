@@ -18,8 +18,7 @@ def pointer_roots(context: Context, pointer: Expr) -> set[Variable]:
     roots: set[Variable] = set()
     for part in subexpressions(pointer):
         if isinstance(part, Use) and part.type.is_pointer:
-            origins = context.origins.of(part)
-            roots |= {variable for variable in origins if variable.type.is_pointer} or origins
+            roots |= context.origins.pointers(part) or context.origins.data(part)
     return roots
 
 
@@ -80,7 +79,7 @@ def order_among_stores(context: Context, pointer: Expr, atomic: bool = False) ->
 
 def _data_in(context: Context, expr: Expr) -> frozenset[Variable]:
     """The variables behind an address that hold data: what was loaded, reduced or counted."""
-    return context.origins.of(expr) & context.origins.data
+    return context.origins.data(expr)
 
 
 def order_after_stores(context: Context, pointer: Expr, layout: Layout | None) -> tuple[Node, ...]:

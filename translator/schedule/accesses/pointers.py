@@ -17,13 +17,15 @@ def pointer_sources(kernel: Kernel) -> dict[Variable, set[Variable]]:
     }
     origins = Origins(kernel.body)
     for statement in statements(kernel.body):
-        if isinstance(statement, Assign):
-            made_of = pointers_in(statement.value)
-            if is_elementwise(statement.value):
-                made_of |= {v for v in origins.of(statement.value) if v.type.is_pointer}
-            for target in statement.targets:
-                if target.type.is_pointer or (made_of and is_elementwise(statement.value)):
-                    sources.setdefault(target, set()).update(made_of)
+        if not isinstance(statement, Assign):
+            continue
+        value, made_of = statement.value, pointers_in(statement.value)
+        address = is_elementwise(value) and not value.type.element.is_floating()
+        if address:
+            made_of |= origins.pointers(value)
+        for target in statement.targets:
+            if target.type.is_pointer or (made_of and address):
+                sources.setdefault(target, set()).update(made_of)
     return sources
 
 
