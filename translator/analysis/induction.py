@@ -173,9 +173,9 @@ def closed_forms(kernel: Kernel, facts: Facts) -> Induction:
             changed[id(loop)] = frozenset((*inside, loop.variable))
             steps[id(loop)] = {
                 update.target: step
-                for update in _top_level(loop.body)
+                for update in top_level(loop.body)
                 if isinstance(update, Assign) and facts.assignments[update.targets[0]] > 1
-                if (step := _as_step(update)) and inside.count(update.target) == 1
+                if (step := as_step(update)) and inside.count(update.target) == 1
             }
     return Induction(versions, steps, changed)
 
@@ -206,14 +206,16 @@ def _follow(block: tuple[Statement, ...], now: Versions, versions: dict[int, Ver
     return now
 
 
-def _top_level(block: tuple[Statement, ...]) -> Iterator[Statement]:
+def top_level(block: tuple[Statement, ...]) -> Iterator[Statement]:
+    """The statements that every run of a block passes, those of inlined functions among them."""
     for statement in block:
         if isinstance(statement, Inlined):
-            yield from _top_level(statement.body)
+            yield from top_level(statement.body)
         yield statement
 
 
-def _as_step(update: Assign) -> Step | None:
+def as_step(update: Assign) -> Step | None:
+    """An assignment as a regular change of its variable, if it is one."""
     value = update.value
     while isinstance(value, Call) and value.op == "hint":
         value = value.args[0]

@@ -10,10 +10,12 @@ from contextlib import contextmanager
 from functools import partial
 
 from ..analysis.facts import Facts
+from ..analysis.meeting import Places
 from ..ir.c_names import LIBRARY_NAMES
 from ..ir.nodes import DeviceFunction, Kernel, Statement, Variable
 from ..ir.types import ValueType
 from ..language.dtypes import PointerType
+from ..schedule.accesses.pointers import pointer_sources
 from ..schedule.plan import Schedule
 from ..schedule.products.instructions import LANE_BITS, WARPGROUP_BITS
 from ..schedule.tiles.layout import REGISTER, Layout
@@ -71,7 +73,7 @@ class Context:
         self.root = self  # the kernel's own lowering, whose names are those of the file
         self.needs = Needs()
         self.shared = SharedMemory(names)
-        self.order = AccessOrder()
+        self.order = AccessOrder(Places(facts.definitions, kernel.body), pointer_sources(kernel))
         self.stages = Stages()
         self.role = Role()
         self.converted: dict[tuple[Variable, Layout], str] = {}

@@ -147,7 +147,7 @@ def lower_store(context: Context, statement: Effect) -> tuple[Node, ...]:
     guard = copies_guard(context, layout)
     if guard:
         nodes = (_both(guard, nodes, "" if guard == f"{context.roles.tid} == 0" else "the other threads hold copies"),)
-    before = order_after_loads(context, pointer, layout) or order_among_stores(context, pointer)
+    before = order_after_loads(context, pointer, layout) or order_among_stores(context, pointer, layout)
     note_store(context, pointer, layout)
     return (*before, *nodes)
 
@@ -222,7 +222,7 @@ def _store_scalar(context: Context, call: Call, pointer: Expr, value: Expr, mask
         condition = Text(f"{condition.text} && {test.within(6, '&&')}", 5, "&&")
     text = memory_value(value.type, context.speller.spell(value))
     target = element_text(context, pointer, None).text
-    before = order_after_loads(context, pointer, None) or order_among_stores(context, pointer)
+    before = order_after_loads(context, pointer, None) or order_among_stores(context, pointer, None)
     note_store(context, pointer, None)
     return (*before, *guarded(condition, Line(f"{target} = {text};")))
 

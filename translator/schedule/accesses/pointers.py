@@ -2,26 +2,38 @@
 
 from __future__ import annotations
 
-from ...ir.nodes import Assign, Call, Expr, Kernel, Variable
-from ...ir.walk import expressions, statements, used_variables
+from ...analysis.structured import is_elementwise
+from ...ir.nodes import Assign, Call, Expr, Kernel, Use, Variable
+from ...ir.walk import MOVES, expressions, statements, subexpressions
+from ...language.dtypes import PointerType
+
+ADDRESS_BITS = 64
+BETWEEN_ADDRESSES = frozenset((*MOVES, "add", "sub", "cast", "where", "hint"))  # operations from addresses to addresses
 
 
 def pointer_sources(kernel: Kernel) -> dict[Variable, set[Variable]]:
-    """For every pointer variable, the pointer variables that its values are made of."""
+    """For every variable that holds addresses, as pointers or as integers, those that its values are made of."""
     sources: dict[Variable, set[Variable]] = {
-        p.variable: set() for p in kernel.parameters if p.variable.type.is_pointer
+        p.variable: set() for p in kernel.parameters if _may_be_address(p.variable)
     }
     for statement in statements(kernel.body):
         if isinstance(statement, Assign):
-            for target in statement.targets:
-                if target.type.is_pointer:
-                    sources.setdefault(target, set()).update(pointers_in(statement.value))
+            for target in filter(_may_be_address, statement.targets):
+                found = sources.setdefault(target, set())
+                if target.type.is_pointer or is_elementwise(statement.value):
+                    found |= pointers_in(statement.value) | _bases(statement.value)
     return sources
 
 
 def roots_of(pointer: Expr, sources: dict[Variable, set[Variable]]) -> set[Variable]:
     """The pointer variables that an address may derive from, arguments and what stands between; `sources` of its kernel."""
     return _closure(pointers_in(pointer), sources)
+
+
+def first_of(variable: Variable, sources: dict[Variable, set[Variable]], kernel: Kernel) -> set[Variable]:
+    """Where a variable's addresses come from in the end: arguments of the kernel, and what it finds in memory."""
+    arguments = {parameter.variable for parameter in kernel.parameters}
+    return {v for v in _closure({variable}, sources) if v in arguments or not sources.get(v, set()) - {v}}
 
 
 def read_only_pointers(kernel: Kernel) -> frozenset[Variable]:
@@ -58,5 +70,25 @@ def may_move(load: Call, read_only: frozenset[Variable]) -> bool:
 
 
 def pointers_in(expr: Expr) -> set[Variable]:
-    """The pointer variables that stand in an expression."""
-    return {v for v in used_variables(expr) if v.type.is_pointer}
+    """The variables that hold the addresses in an expression: pointers, and integers that are cast to some."""
+    found: set[Variable] = set()
+    for part in subexpressions(expr):
+        if isinstance(part, Use) and part.type.is_pointer:
+            found.add(part.variable)
+        elif isinstance(part, Call) and part.op == "cast" and part.type.is_pointer:
+            found |= _bases(part.args[0])
+    return found
+
+
+def _bases(expr: Expr) -> set[Variable]:
+    """The variables that an address as an integer may come from, and not how far it is from there."""
+    if isinstance(expr, Use):
+        return {expr.variable} if _may_be_address(expr.variable) else set()
+    if isinstance(expr, Call) and expr.op in BETWEEN_ADDRESSES:
+        return set().union(*map(_bases, expr.args))
+    return set()
+
+
+def _may_be_address(variable: Variable) -> bool:
+    element = variable.type.element
+    return isinstance(element, PointerType) or (element.is_int() and element.bits == ADDRESS_BITS)
