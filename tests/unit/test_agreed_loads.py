@@ -55,3 +55,18 @@ def test_an_atomic_waits_for_loads_of_what_it_changes(run_everywhere: Any) -> No
     )
     np.testing.assert_array_equal(out[7:135], x)
     assert counter[0] == 135
+
+
+@triton.jit
+def waiting_kernel(flags_ptr, x_ptr, out_ptr, BLOCK: tl.constexpr):
+    # Another kernel may lower the flags.
+    i, row, total = tl.arange(0, BLOCK), 0, 0.0
+    while tl.load(flags_ptr + row, volatile=True) != 0:
+        total += tl.sum(tl.load(x_ptr + row * BLOCK + i))
+        row += 1
+    tl.store(out_ptr, total)
+
+
+def test_one_thread_loads_what_others_change() -> None:
+    text = waiting_kernel.translate("*i32:16, *fp32:16, *fp32:16, 512").source
+    assert "if (tid == 0) flags_shared[0] = load_volatile(flags_ptr + row);" in text

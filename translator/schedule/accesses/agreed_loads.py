@@ -15,7 +15,10 @@ from .pointers import pointer_sources, roots_of, roots_written
 
 
 def agreed_loads(kernel: Kernel) -> frozenset[Variable]:
-    """Scalars that control flow follows from, loaded through pointers that the kernel also writes through."""
+    """Scalars that control flow follows from, of memory that changes meanwhile.
+
+    That is what the kernel also writes through its pointers, and what it says to be `volatile`.
+    """
     loads: dict[Variable, list[Call]] = {}
     made_of: dict[Variable, set[Variable]] = {}
     deciding: set[Variable] = set()
@@ -35,7 +38,9 @@ def agreed_loads(kernel: Kernel) -> frozenset[Variable]:
     return frozenset(
         variable
         for variable in _closure(deciding, made_of)
-        if any(roots_of(load.args[0], sources) & written for load in loads.get(variable, ()))
+        if any(
+            load.attribute("volatile") or roots_of(load.args[0], sources) & written for load in loads.get(variable, ())
+        )
     )
 
 
