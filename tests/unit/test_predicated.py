@@ -106,3 +106,21 @@ def test_a_load_stays_in_front_of_a_store(run_everywhere: Any, middle: bool) -> 
     assert np.all(after[::3] == 2.0) if middle else np.array_equal(after, w)
     text = in_place.translate(f"*fp32, *fp32, i32, 4096, {middle}", num_warps=1).source
     assert ("float w[ELEMS];" in text) == middle
+
+
+@triton.jit
+def row_by_row(x_ptr, places_ptr, out_ptr, n, rows, N: tl.constexpr):
+    i = tl.arange(0, N)
+    places, total = tl.load(places_ptr + i), tl.zeros((N,), tl.float32)
+    for _ in range(rows):
+        x = tl.load(x_ptr + places, mask=i < n, other=0.0)
+        x_ptr += N
+        n -= 3
+        total = total * 0.5 + x
+    tl.store(out_ptr + i, total)
+
+
+def test_elements_are_those_of_where_the_load_stands(run_everywhere: Any) -> None:
+    """Loaded where they are used, they were those of the next row: the pointer had moved on by then."""
+    x, places = np.arange(4 * 1024, dtype=np.float32), np.arange(1024, dtype=np.int32)[::-1].copy()
+    run_everywhere(row_by_row, (1,), x, places, np.zeros(1024, np.float32), 1000, 4, N=1024)

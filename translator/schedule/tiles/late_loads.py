@@ -51,13 +51,16 @@ def choose_late_loads(
     )
     for block in _blocks(kernel.body):
         waiting: dict[Variable, bool] = {}  # loaded above, with no effect in between; whether that is predicated
+        made_of: dict[Variable, set[Variable]] = {}  # what they read, which must be the same where they are used
         for statement in block:
             if isinstance(statement, Assign) and _is_call(statement, "load"):
+                waiting = _still(waiting, made_of, statement)
                 target = statement.targets[0]
                 if roots_of(statement.value.args[0], sources) & written:  # type: ignore[attr-defined]
                     continue  # a store's barrier stands in front of what it computes
                 if target in layouts and target not in arrays and _one_by_one(statement, layouts[target], facts):
                     waiting[target] = _is_predicated(statement, layouts[target], facts)
+                    made_of[target] = set(_reads(expressions(statement), facts))
                 continue
             if isinstance(statement, Note):
                 continue
@@ -70,9 +73,19 @@ def choose_late_loads(
                 found |= late
             if computed is None or not isinstance(statement, Assign):
                 waiting = {}
-            elif late and facts.assignments[target := statement.targets[0]] == 1 and target not in arrays:
+                continue
+            waiting = _still(waiting, made_of, statement)
+            if late and facts.assignments[target := statement.targets[0]] == 1 and target not in arrays:
                 waiting[target] = True  # what follows from such elements can wait for its use as they do
+                made_of[target] = set(_reads([computed], facts)).union(*(made_of[v] for v in late))
     return frozenset(found)
+
+
+def _still(
+    waiting: dict[Variable, bool], made_of: Mapping[Variable, Set[Variable]], statement: Assign
+) -> dict[Variable, bool]:
+    """The tiles that can still be loaded behind a statement: it changes nothing that they are made of."""
+    return {v: predicated for v, predicated in waiting.items() if made_of[v].isdisjoint(statement.targets)}
 
 
 def _blocks(body: tuple[Statement, ...]) -> list[tuple[Statement, ...]]:
