@@ -1,9 +1,9 @@
-"""Which pointer arguments an address may derive from, and through which of them nothing is written."""
+"""Which pointer arguments an address may derive from, through which of them nothing is written, and where others may write."""
 
 from __future__ import annotations
 
 from ...analysis.structured import is_elementwise
-from ...ir.nodes import Assign, Call, Expr, Kernel, Use, Variable
+from ...ir.nodes import Assign, Call, Effect, Expr, Kernel, Statement, Use, Variable
 from ...ir.walk import MOVES, expressions, statements, subexpressions
 from ...language.dtypes import PointerType
 
@@ -67,6 +67,17 @@ def _closure(start: set[Variable], sources: dict[Variable, set[Variable]]) -> se
 def may_move(load: Call, read_only: frozenset[Variable]) -> bool:
     """Whether a load brings the same wherever in the kernel it stands: from what nothing writes, and not `volatile`."""
     return pointers_in(load.args[0]) <= read_only and not load.attribute("volatile")
+
+
+def waits_for_others(statement: Statement) -> bool:
+    """Whether a statement waits for what other programs or kernels write: loads behind it must not come earlier."""
+    if isinstance(statement, Effect):
+        return statement.call.op == "gdc_wait"
+    call = statement.value if isinstance(statement, Assign) and not statement.targets[0].type.is_tile else None
+    if not isinstance(call, Call):
+        return False
+    acquires = call.op.startswith("atomic_") and "acq" in (call.attribute("sem") or "acq_rel")
+    return acquires or (call.op == "load" and bool(call.attribute("volatile")))
 
 
 def pointers_in(expr: Expr) -> set[Variable]:

@@ -4,8 +4,8 @@ In: a kernel, and the loads that go to shared memory for products alone, as copi
 load stands in front of the loops with products that come before it in its block, as far up as its addresses are known.
 
 It costs no registers, and no shared memory that is not the tile's anyway, unless arrays take turns. A load moves only past
-what does not assign what it reads, and only if the kernel does not write through its pointers. Nothing waits for it before
-its tile is used (`lower/staging/arrivals.py`).
+what does not assign what it reads, nor waits for other kernels, and only if this one does not write through its pointers.
+Nothing waits for it before its tile is used (`lower/staging/arrivals.py`).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dataclasses import replace
 
 from ...ir.nodes import Assign, Call, For, Inlined, Kernel, Statement, Variable
 from ...ir.walk import assigned_variables, read_variables, statements, used_variables
-from ..accesses.pointers import may_move, read_only_pointers
+from ..accesses.pointers import may_move, read_only_pointers, waits_for_others
 
 MOVED = "(moved up)"
 
@@ -55,7 +55,7 @@ def _earliest(block: list[Statement], load: Assign) -> int:
     place = len(block)
     for k in reversed(range(len(block))):
         inner = list(statements((block[k],)))
-        if any(own & set(assigned_variables(s)) or _reads(s, load.target) for s in inner):
+        if any(own & set(assigned_variables(s)) or _reads(s, load.target) or waits_for_others(s) for s in inner):
             break
         if isinstance(block[k], For) and any(_is_dot(s) for s in inner):
             place = k

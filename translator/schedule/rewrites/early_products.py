@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 
 from ...ir.nodes import Assign, Call, For, If, Inlined, Kernel, Note, Origin, Statement, Use, Variable, While
 from ...ir.walk import MOVES, assigned_variables, read_inside, statements, subexpressions, used_variables
-from ..accesses.pointers import may_move, read_only_pointers
+from ..accesses.pointers import may_move, read_only_pointers, waits_for_others
 
 if TYPE_CHECKING:
     from ..plan import Schedule
@@ -181,6 +181,8 @@ class _Order:
 
 def _conflict(mover: Statement, other: Statement) -> bool:
     """Whether the order of two statements counts."""
+    if _is_load(mover) and any(map(waits_for_others, statements((other,)))):
+        return True
     return bool(_reads(mover) & _writes(other) or _writes(mover) & (_reads(other) | _writes(other)))
 
 

@@ -38,16 +38,16 @@ from ...ir.nodes import (
     While,
 )
 from ...ir.rewrite import with_replaced
-from ...ir.walk import assigned_variables, read_variables, statements, used_variables
+from ...ir.walk import assigned_variables, bodies, read_variables, statements, used_variables
 from ..accesses.outliving import Reads, find_reads
-from ..accesses.pointers import pointer_sources, read_only_pointers, roots_of
+from ..accesses.pointers import pointer_sources, read_only_pointers, roots_of, waits_for_others
 from ..products.computed_operands import read_boxes
 from ..products.dot_plan import Dots
 from ..products.dots import dot_statements, operand_of, plan_dots
 from ..products.instructions import WGMMA_CAPABILITY
 from .own_stages import large_loads, may_load_ahead, own_loads, own_stages, several_products
 from .persistence import axes_of_programs
-from .producer import producible, waits_for_grids
+from .producer import producible
 from .read_ahead import Found, load_in_any_trip, take, without_numbers
 from .ring_plan import ALIGNED_STAGES, Ring, RingPlan, Rings
 from .row_copies import row_load
@@ -148,8 +148,8 @@ def _plan_loop(plan: RingPlan, loop: For, nested: bool, most_stages: int, reads:
     outside = reads.outside(loop)
     if loop.variable in outside:
         return
-    if any(waits_for_grids(statement) for statement in statements(loop.body)):
-        return  # what an earlier grid writes must not be loaded ahead of the wait for it
+    if any(map(waits_for_others, statements(loop.body))):
+        return  # what others write must not be loaded ahead of the wait for it
     top = list(top_statements(loop.body))
     loads = [s for s in top if isinstance(s, Assign) and _is_staged_load(plan, s) and s.target not in outside]
     plain = isinstance(loop.start, Literal) and loop.start.value == 0
@@ -223,6 +223,9 @@ def _boxes(plan: RingPlan, loop: For, loads: list[Assign]) -> list[Box] | None:
         # The inner loop would wait for tiles that are loaded after it, or the other way round.
         plan.reasons.setdefault(f"{loads[0].target.name}: the loop around its load holds another one that loads ahead")
         return None
+    if _is_behind_wait(plan.kernel, loop):
+        plan.reasons.setdefault(f"{loads[0].target.name}: the kernel waits for others before it loads")
+        return None
     boxes: list[Box] = []
     for statement in loads:
         box = find_any_box(plan, statement, loop)
@@ -239,6 +242,17 @@ def _boxes(plan: RingPlan, loop: For, loads: list[Assign]) -> list[Box] | None:
             return None
         boxes.append(box)
     return boxes
+
+
+def _is_behind_wait(kernel: Kernel, loop: For) -> bool:
+    """Whether threads go round and round before a loop, or in one around it, until others have written: the loader would not."""
+    order = list(statements(kernel.body))
+    place = next(k for k, statement in enumerate(order) if statement is loop)
+    around = [s for s in order[:place] if any(inner is loop for body in bodies(s) for inner in statements(body))]
+    first = next((s for s in around if isinstance(s, (For, While))), None)
+    before = [*order[:place], *(statements((first,)) if first is not None else ())]
+    spins = [s for s in before if isinstance(s, While) and not any(s is one for one in around)]
+    return any(waits_for_others(inner) for spin in spins for inner in statements((spin,)))
 
 
 def _all_wgmma(plan: RingPlan, loads: list[Assign]) -> bool:
