@@ -22,7 +22,7 @@ from types import ModuleType
 
 import torch
 import torch.nn.functional as F
-from contest import FLUSH_BYTES, HEADER, Case, Row, check, conclusion, load_both, run_case, table_line
+from contest import HEADER, Case, Row, check, conclusion, l2_flush, load_both, run_case, table_line
 
 DTYPES = {"fp16": torch.float16, "bf16": torch.bfloat16}
 TOLERANCES = {torch.float16: 2e-3, torch.bfloat16: 1e-2}
@@ -159,7 +159,7 @@ def main() -> None:
                 check(case, row)
                 print(row.case, row.error, row.failed or "", flush=True)
             return
-        flush = torch.empty(FLUSH_BYTES, device="cuda", dtype=torch.uint8)
+        flush = l2_flush()
         rows = []
         print(*HEADER, sep="\n", flush=True)
         for case in cases:

@@ -15,7 +15,8 @@ from typing import Any
 
 import torch
 
-FLUSH_BYTES = 256 << 20
+FLUSH_BYTES = 256 << 20  # several times the L2 cache
+Flush = Callable[[], None]
 FEWEST_ROUNDS, MOST_ROUNDS = 9, 100
 
 
@@ -133,8 +134,25 @@ def capture(run: Callable[[], Any]) -> torch.cuda.CUDAGraph:
     return graph
 
 
-def take_turns(runs: dict[str, Callable[[], Any]], flush: torch.Tensor, milliseconds: float) -> dict[str, list[float]]:
-    """The times of every contender, all in turns, each after the L2 cache was overwritten; about that long in total.
+def l2_flush(clean: bool = False) -> Callable[[], None]:
+    """What fills the L2 cache with other data before a contender runs.
+
+    They were written, so that the contender waits while they are written back: the first 60 MB that it brings cost twice. With
+    `clean` they have been read since, as by a kernel that reads weights, and make room at once.
+    """
+    data = torch.empty(FLUSH_BYTES // 4, device="cuda", dtype=torch.int32)
+    first_half, total = data[: len(data) // 2], torch.empty((), device="cuda", dtype=torch.int64)
+
+    def flush() -> None:
+        data.zero_()
+        if clean:
+            torch.sum(first_half, dim=0, out=total)
+
+    return flush
+
+
+def take_turns(runs: dict[str, Callable[[], Any]], flush: Flush, milliseconds: float) -> dict[str, list[float]]:
+    """The times of every contender, all in turns, each behind `flush` (see `l2_flush`); about that long in total.
 
     Who begins a round changes: after the pause between rounds the first one meets slower clocks.
     """
@@ -147,7 +165,7 @@ def take_turns(runs: dict[str, Callable[[], Any]], flush: torch.Tensor, millisec
         first = number % len(names)
         for name in names[first:] + names[:first]:
             start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-            flush.zero_()
+            flush()
             start.record()
             graphs[name].replay()
             end.record()
@@ -163,7 +181,7 @@ def take_turns(runs: dict[str, Callable[[], Any]], flush: torch.Tensor, millisec
     return times
 
 
-def run_case(case: Case, flush: torch.Tensor, milliseconds: float) -> Row:
+def run_case(case: Case, flush: Flush, milliseconds: float) -> Row:
     """Checks and times a case."""
     row = Row(case.name, unit=case.unit)
     good = check(case, row)

@@ -23,7 +23,7 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from contest import FLUSH_BYTES, load_both, take_turns
+from contest import Flush, l2_flush, load_both, take_turns
 
 SAMPLES = Path(__file__).resolve().parent.parent / "samples"
 MILLISECONDS = 100.0  # of each case: up to 100 rounds
@@ -190,7 +190,7 @@ def copy_bandwidth() -> float:
     return 2 * source.nbytes / statistics.median(times) * 1e3
 
 
-def run_case(name: str, case: Case, flush: torch.Tensor, copy: float) -> dict[str, Any]:
+def run_case(name: str, case: Case, flush: Flush, copy: float) -> dict[str, Any]:
     """Checks, times and reports one case."""
     for contender in ("tilewright", "triton"):
         for output in case.outputs:
@@ -244,7 +244,7 @@ def main() -> None:
     parser.add_argument("--only", action="append", help="run the cases whose name contains this; may be repeated")
     parser.add_argument("--output", type=Path, help="a JSON file for all numbers")
     options = parser.parse_args()
-    flush = torch.empty(FLUSH_BYTES, device="cuda", dtype=torch.uint8)
+    flush = l2_flush()
     copy = copy_bandwidth()
     compiler = "NVRTC {}.{}".format(*nvrtc.version())
     versions = f"tilewright {VERSION}, {compiler}, triton {triton.__version__}, torch {torch.__version__}"

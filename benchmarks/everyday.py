@@ -24,7 +24,7 @@ import everyday_cases
 import everyday_chunk_cases
 import everyday_product_cases
 import torch
-from contest import FLUSH_BYTES, HEADER, Case, Row, check, conclusion, load_both, run_case, table_line
+from contest import HEADER, Case, Row, check, conclusion, l2_flush, load_both, run_case, table_line
 from everyday_cases import DEVICE, Problem
 
 HERE = Path(__file__).parent
@@ -97,7 +97,7 @@ def measure(sources: dict[str, Any], usage: str) -> None:
 
 def timed(wanted: list[tuple[Any, tuple[int, ...], dict[str, ModuleType]]], milliseconds: float) -> list[Row]:
     """All cases beside Triton."""
-    flush = torch.empty(FLUSH_BYTES, device="cuda", dtype=torch.uint8)
+    flush = l2_flush()
     print(*HEADER, sep="\n", flush=True)
     rows = []
     for build, sizes, modules in wanted:

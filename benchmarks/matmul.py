@@ -2,14 +2,15 @@
 
 usage: python benchmarks/matmul.py [--modes plain,descriptor,persistent,spellings,fp8,int4,grouped,precisions]
            [--shapes 8192x8192x8192,...] [--layouts NN,NT,TN] [--dtypes fp16,bf16] [--config 128,256,64,8,3 | --tuned FILE]
-           [--contenders tilewright,triton,torch] [--arch sm_80] [--processes 16] [--seconds 540] [--out FOLDER]
+           [--contenders tilewright,triton,torch] [--arch sm_80] [--l2 clean] [--processes 16] [--seconds 540] [--out FOLDER]
 
 Both tune over the same configs (`matmul_kernels.configs`), or take the one of --config, or those that an earlier run left in
 tuned.json. Every contender is checked against float64 on a poisoned output, captured into a CUDA graph and timed by events,
-in turns, with the L2 cache overwritten before each replay; the median counts. Layouts are BLAS's: N lies by rows, T by
-columns. "spellings" times pointer, persistent and descriptor kernels of both in one run, and compares each of ours with the
-best of Triton's; "int4" reads the packed weights alone as well. --arch has both write for an older architecture. With --out,
-matmul.json, matmul.md, tuned.json and our generated text are written there after every case.
+in turns, with the L2 cache overwritten before each replay (--l2 clean: and its lines written back, see `l2_flush`); the
+median counts. Layouts are BLAS's: N lies by rows, T by columns. "spellings" times pointer, persistent and descriptor kernels
+of both in one run, and compares each of ours with the best of Triton's; "int4" reads the packed weights alone as well. --arch
+has both write for an older architecture. With --out, matmul.json, matmul.md, tuned.json and our generated text are written
+there after every case.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import torch
-from contest import FLUSH_BYTES, HEADER, Case, Row, conclusion, load_both, run_case, table_line
+from contest import HEADER, Case, Row, conclusion, l2_flush, load_both, run_case, table_line
 from matmul_launch import Compilers, Known, Launchers, Modules, compile_in_processes, read_known, write_for
 from more_cases import MODES, more_cases
 
@@ -211,6 +212,9 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--tuned", type=Path, help="tuned.json of an earlier run; cases that it lacks are tuned")
     parser.add_argument("--contenders", default="tilewright,triton,torch")
     parser.add_argument("--arch", help="architecture that both write for, such as sm_80")
+    parser.add_argument(
+        "--l2", default="written", choices=("written", "clean"), help="what the cache holds before a replay"
+    )
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1, help="that compile ahead; 0: none does")
     parser.add_argument("--seconds", type=float, default=540.0, help="no case begins later")
     parser.add_argument("--case-ms", type=float, default=600.0, help="milliseconds of timing a case")
@@ -227,7 +231,7 @@ def machine(modules: Modules) -> str:
 def measure(options: argparse.Namespace, modules: Modules, start: float) -> Iterator[tuple[list[Row], Known]]:
     """Rows of every case that fits into the time, with the configs that were chosen."""
     wanted = options.contenders.split(",")
-    flush = torch.empty(FLUSH_BYTES, device="cuda", dtype=torch.uint8)
+    flush = l2_flush(options.l2 == "clean")
     for build in cases(options, modules):
         if time.monotonic() - start > options.seconds:
             return

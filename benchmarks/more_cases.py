@@ -49,14 +49,14 @@ def int4_product(launchers: Launchers, shape: tuple[int, int, int]) -> Case:
     nibbles = ((packed[:, None, :] >> shifts[None, :, None]) & 15).reshape(k, n) - 8
     weights = nibbles.half() * scale.repeat_interleave(GROUP_K, dim=0)
     del nibbles
-    args = (a, packed, scale, c, m, n, k, a.stride(0), packed.stride(0), scale.stride(0), c.stride(0))
+    args = (a, packed, scale, c, m)
     grid = lambda meta: (-(-n // meta["BLOCK_N"]), meta["PARTS"])
     title = f"int4 spellings {m}x{n}x{k} fp16"
     runs: dict[str, Callable[[], Any]] = {}
     shown: dict[str, Callable[[str], str]] = {}
     for spelling in ("weights scaled", "sums scaled"):
         sums = spelling == "sums scaled"
-        launches, config_of = bound(launchers, title, grid, args, spelling, GROUP=GROUP_K, SCALE_SUMS=sums)
+        launches, config_of = bound(launchers, title, grid, args, spelling, N=n, K=k, GROUP=GROUP_K, SCALE_SUMS=sums)
         runs |= {name: lambda launch=launch: (c.zero_(), launch())[1] for name, launch in launches.items()}
         shown |= dict.fromkeys(launches, config_of)
     moved = packed.nbytes + scale.nbytes + a.nbytes + c.nbytes

@@ -9,9 +9,9 @@ import tilewright.language as tl
 
 def int4_configs():
     """Few rows: wide tiles, of which a warp reads whole lines, and parts of K, so that all multiprocessors have programs."""
-    sizes = [(64, 4, 3), (64, 4, 4), (64, 2, 3), (128, 4, 3), (128, 2, 3), (256, 8, 3), (256, 4, 3)]
+    sizes = [(64, 4, 3), (64, 2, 3), (128, 4, 3), (128, 2, 2), (128, 2, 3), (256, 8, 3), (256, 4, 2)]
     return [triton.Config(dict(BLOCK_M=16, BLOCK_N=n, BLOCK_K=128, PARTS=parts), num_warps=w, num_stages=s)
-            for n, w, s in sizes for parts in (4, 8)]  # fmt: skip
+            for n, w, s in sizes for parts in (4, 7, 8, 12)]  # fmt: skip
 
 
 def reading_configs():
@@ -33,35 +33,36 @@ def precision_configs():
 
 @triton.jit
 def int4_kernel(
-    a_ptr, packed_ptr, scale_ptr, c_ptr, M, N, K, stride_am, stride_pk, stride_sg, stride_cm,
+    a_ptr, packed_ptr, scale_ptr, c_ptr, M, N: tl.constexpr, K: tl.constexpr,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, GROUP: tl.constexpr, PARTS: tl.constexpr,
     SCALE_SUMS: tl.constexpr,
 ):  # fmt: skip
     # Weights of 4 bits, eight along K in an int32, less 8, times a scale per GROUP rows and column: of weights or of sums.
-    # Of PARTS programs for the same tile, each takes every PARTS-th block of K; c starts from zeros.
+    # PARTS programs for the same tile share the blocks of K; c starts from zeros.
     pid_n = tl.program_id(0)
     pid_k = tl.program_id(1)
+    blocks = K // BLOCK_K
+    first = pid_k * blocks // PARTS
     offs_m = tl.arange(0, BLOCK_M)
     offs_n = pid_n * BLOCK_N + tl.arange(0, BLOCK_N)
     offs_k = tl.arange(0, BLOCK_K)
-    a_ptrs = a_ptr + offs_m[:, None] * stride_am + (pid_k * BLOCK_K + offs_k)[None, :]
-    packed_ptrs = packed_ptr + (pid_k * (BLOCK_K // 8) + offs_k // 8)[:, None] * stride_pk + offs_n[None, :]
+    a_ptrs = a_ptr + offs_m[:, None] * K + (first * BLOCK_K + offs_k)[None, :]
+    packed_ptrs = packed_ptr + (first * (BLOCK_K // 8) + offs_k // 8)[:, None] * N + offs_n[None, :]
     shifts = (offs_k % 8) * 4
     accumulator = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
-    for k in range(0, K // BLOCK_K // PARTS):
+    for k in range(first, (pid_k + 1) * blocks // PARTS):
         a = tl.load(a_ptrs, mask=offs_m[:, None] < M, other=0.0)
         # Weights and scales are read by one program alone: L2 need not keep them.
         packed = tl.load(packed_ptrs, eviction_policy="evict_first")
-        scale_ptrs = scale_ptr + ((k * PARTS + pid_k) * BLOCK_K // GROUP) * stride_sg + offs_n
-        scale = tl.load(scale_ptrs, eviction_policy="evict_first")
+        scale = tl.load(scale_ptr + k * BLOCK_K // GROUP * N + offs_n, eviction_policy="evict_first")
         b = (((packed >> shifts[:, None]) & 15) - 8).to(a.dtype)
         if SCALE_SUMS:
             accumulator += tl.dot(a, b) * scale[None, :]
         else:
             accumulator = tl.dot(a, b * scale[None, :], accumulator)
-        a_ptrs += BLOCK_K * PARTS
-        packed_ptrs += BLOCK_K // 8 * PARTS * stride_pk
-    c_ptrs = c_ptr + offs_m[:, None] * stride_cm + offs_n[None, :]
+        a_ptrs += BLOCK_K
+        packed_ptrs += BLOCK_K // 8 * N
+    c_ptrs = c_ptr + offs_m[:, None] * N + offs_n[None, :]
     tl.atomic_add(c_ptrs, accumulator, mask=offs_m[:, None] < M, sem="relaxed")
 
 

@@ -124,7 +124,8 @@ def listed(prefix: str = "") -> list[Listed]:
         if entry.key.startswith(prefix):
             with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
                 facts = json.loads((entry.folder / store.FACTS).read_text(encoding="utf-8"))["facts"]
-                found.append(Listed(entry, {**facts, "key": dict(facts["key"])}))
+                key = dict(facts["key"])
+                found.append(Listed(entry, {**facts, "key": {"kernel": key["kernel"], "target": key["target"], **key}}))
     return found
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from tilewright.artifact import Options, Target
 from tilewright.diagnostics import (
+    ArgumentKindError,
     CooperativeGridError,
     DeviceError,
     GridError,
@@ -35,6 +36,7 @@ WITHOUT_EFFECT = frozenset(("extern_libs", "warp_size", "instrumentation_mode", 
 ACCEPTED = OPTION_NAMES | WITHOUT_EFFECT | {"stream", "arch", "ir_override"}
 HOST_TARGET = "sm_90a"
 MOST_REGISTERS = 255  # that a thread can have
+MOST_PROGRAMS = (2**31 - 1, 65535, 65535)  # along each axis
 
 
 def make_options(given: dict[str, Any], debug: bool | None = None) -> Options:
@@ -112,7 +114,7 @@ def grid_sizes(grid: Any, bound: dict[str, Any]) -> tuple[int, int, int]:
     Raises:
       GridError: when the grid is not one to three non-negative integers.
     """
-    shown = _called(grid, bound) if callable(grid) else grid
+    shown = called(grid, bound) if callable(grid) else grid
     sizes = tuple(shown) if isinstance(shown, (tuple, list)) else (shown,)
     try:
         numbers = [int(size.__index__()) for size in sizes]
@@ -122,16 +124,19 @@ def grid_sizes(grid: Any, bound: dict[str, Any]) -> tuple[int, int, int]:
         ) from None
     if not 1 <= len(numbers) <= 3 or any(number < 0 for number in numbers):
         raise GridError(f"the grid must be one to three non-negative integers, got {shown!r}")
-    limits = (2**31 - 1, 65535, 65535)
-    for axis, (number, limit) in enumerate(zip(numbers, limits, strict=False)):
+    for axis, (number, limit) in enumerate(zip(numbers, MOST_PROGRAMS, strict=False)):
         if number > limit:
             raise GridError(f"the grid's axis {axis} has {number} programs; the hardware takes {limit}")
     x, y, z = (*numbers, *(1,) * (3 - len(numbers)))
     return x, y, z
 
 
-def _called(grid: Callable[..., Any], bound: dict[str, Any]) -> Any:
-    """What a grid that is a function gives for the launch's arguments."""
+def called(grid: Callable[..., Any], bound: dict[str, Any]) -> Any:
+    """What a grid that is a function gives for the launch's arguments.
+
+    Raises:
+      GridError: when it does not take them.
+    """
     try:
         return grid(bound)
     except TypeError as error:
@@ -152,6 +157,17 @@ def check_can_wait(options: Options, sizes: tuple[int, int, int]) -> None:
             f"a cooperative grid of {x * y * z} programs needs a GPU: on the host programs run one after another, and one that "
             "waits for another would wait for ever; launch one program, or without launch_cooperative_grid if none waits"
         )
+
+
+def check_memory(call: Call) -> None:
+    """Rejects a launch on what only stands for arrays.
+
+    Raises:
+      ArgumentKindError: names the first.
+    """
+    for name, array in call.arrays:
+        if array.device == NOWHERE:
+            raise ArgumentKindError(f"argument {name} is a MockTensor, which has no memory: only warmup takes it")
 
 
 def device_of(call: Call) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import hashlib
+import operator
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from pathlib import Path
@@ -12,15 +13,15 @@ from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 from tilewright.artifact import Argument, Artifact, Options, launch_conditions
-from tilewright.diagnostics import ArgumentKindError, GlobalChangedError
+from tilewright.diagnostics import ArgumentKindError, DeviceError, GlobalChangedError, LaunchError
 from tilewright.frozen import frozen
 from tilewright.kernel_function import KernelFunction
 from tilewright.language.constexpr import unwrap
 from tilewright.outside import outer_value
-from tilewright.runtime.arguments.arrays import UNKNOWN
+from tilewright.runtime.arguments.arrays import HOST, UNKNOWN
 from tilewright.runtime.arguments.specialise import Call
 from tilewright.runtime.building.assembly import Assembly
-from tilewright.runtime.choices import check_can_wait
+from tilewright.runtime.choices import check_can_wait, check_memory, device_of
 from tilewright.runtime.hooks import LAUNCH_HOOKS, LOAD_HOOKS, LaunchMetadata
 from tilewright.runtime.launching.fast_text import hold
 from tilewright.runtime.launching.host_expressions import condition
@@ -185,12 +186,14 @@ class CompiledKernel:
 
         Raises:
           ArgumentKindError: when they need another one.
+          DeviceError: when they lie elsewhere.
         """
         from tilewright.runtime.choices import grid_sizes
 
         function = self._origin.function
         args = self._completed(args) if not kwargs else args
         call = function.call_of(args, kwargs)
+        self._check_place(call)
         if call.key != self._origin.key or not self.fits(call):
             raise ArgumentKindError(
                 f"these arguments need another specialisation of {self.name} than the one that was compiled; "
@@ -201,6 +204,18 @@ class CompiledKernel:
         if 0 not in sizes:
             self.launch(sizes, call, stream)
         return self
+
+    def _check_place(self, call: Call) -> None:
+        """Rejects arrays that lie where this kernel does not run.
+
+        Raises:
+          DeviceError: names both places.
+        """
+        check_memory(call)
+        own, device = self.device if self.mode == "gpu" else HOST, device_of(call)
+        if call.arrays and device != own:
+            where, here = ("the CPU" if one == HOST else f"cuda:{one}" for one in (device, own))
+            raise DeviceError(f"{self.name} was compiled for {here}, and the arrays of this launch lie on {where}")
 
     def _completed(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
         """All arguments, where the compile-time ones were left out: their values are known here."""
@@ -261,12 +276,24 @@ class CompiledKernel:
         return LaunchMetadata(own | (describe(grid, self.metadata, values) if describe else {}))
 
     def _stream(self, stream: Any, call: Call) -> int:
+        """The number of a stream, or of the current one.
+
+        Raises:
+          LaunchError: for what is no stream.
+        """
         from tilewright.runtime.driver import current_stream
 
         if stream is None:
             return current_stream(self.device, {type(a.owner).__module__.partition(".")[0] for _, a in call.arrays})
         chosen = getattr(stream, "cuda_stream", stream)
-        return int(getattr(chosen, "ptr", chosen))
+        chosen = getattr(chosen, "ptr", chosen)
+        try:
+            number = operator.index(chosen)
+        except TypeError:
+            number = -1
+        if not 0 <= number < 2**64:
+            raise LaunchError(f"stream is {chosen!r}; it must be a stream of torch or CuPy, or the number of one")
+        return number
 
     def _start(self, grid: tuple[int, int, int], call: Call, stream: Any) -> None:
         if self.launcher is not None:

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import sys
 
-from tilewright.runtime.driver import bindings, checked, current_stream, in_context
+from tilewright.runtime.driver import bindings, checked, current_stream, in_context, torch_on_gpu
 from tilewright.runtime.driver_library import CAPTURE_NONE, MULTIPROCESSOR_COUNT
 
 
 def current_device() -> int:
     """The device that the caller's library uses now."""
     driver = bindings()
-    torch = sys.modules.get("torch")
-    if torch is not None and torch.cuda.is_initialized():
+    torch = torch_on_gpu()
+    if torch is not None:
         return int(torch.cuda.current_device())
     return int(checked(driver.cuCtxGetDevice())) if int(checked(driver.cuCtxGetCurrent())) else 0
 

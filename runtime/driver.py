@@ -122,14 +122,21 @@ def _context(device: int) -> Any:
     return checked(driver.cuDevicePrimaryCtxRetain(checked(driver.cuDeviceGet(device))))
 
 
+def torch_on_gpu() -> Any | None:
+    """The module torch where it has used the GPU; None as well while another thread imports it."""
+    torch = sys.modules.get("torch")
+    is_initialized = getattr(getattr(torch, "cuda", None), "is_initialized", bool)
+    return torch if is_initialized() else None
+
+
 def stream_source(libraries: Collection[str] = ()) -> Callable[[int], int]:
     """A function from a device to the stream that the caller's library uses now, as quick as it can be had.
 
     `libraries` are those that the arrays of a launch come from; CuPy's stream goes before torch's if torch is not among them.
     """
-    torch = sys.modules.get("torch")
+    torch = torch_on_gpu()
     only_cupy = "cupy" in libraries and "torch" not in libraries and sys.modules.get("cupy") is not None
-    if torch is not None and torch.cuda.is_initialized() and not only_cupy:  # and remains so
+    if torch is not None and not only_cupy:  # and remains so
         source: Callable[[int], int] = torch._C._cuda_getCurrentRawStream
         return source
     return _stream_of_cupy if only_cupy else _first_stream

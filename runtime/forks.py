@@ -18,7 +18,7 @@ _busy: dict[int, int] = {}  # threads that make kernels ready, and how deeply
 
 # Held while a grid runs on the CPU. It is here, not with the engine, as handlers that a module registers while a fork waits
 # for its import would be called behind the fork, but not before it.
-ENGINE = threading.Lock()
+ENGINE = threading.RLock()  # which a handler of signals may take while its own thread has it
 
 
 _LOCKS: weakref.WeakSet[ForkLock] = weakref.WeakSet()

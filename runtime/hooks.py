@@ -38,12 +38,12 @@ class Hooks:
 
     def begin(self, *told: Any) -> None:
         """Calls those before."""
-        for hook in self.enter:
+        for hook in tuple(self.enter):  # one may take itself out
             hook(*told)
 
     def end(self, *told: Any) -> None:
         """Calls those after."""
-        for hook in reversed(self.exit):
+        for hook in tuple(reversed(self.exit)):
             hook(*told)
 
 

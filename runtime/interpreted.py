@@ -16,6 +16,7 @@ from tilewright.language.dtypes import PointerType, float32
 from tilewright.ops.casts import numpy_type
 from tilewright.runtime.arguments.arrays import UNKNOWN, describe
 from tilewright.runtime.arguments.specialise import annotated_type, integer_type
+from tilewright.runtime.launching.packing import as_float, fitted
 from tilewright.tools.tensor_descriptor import array_of, is_descriptor
 
 
@@ -49,11 +50,13 @@ def _value(parameter: KernelParameter, name: str, value: Any, general: bool, buf
     if isinstance(value, (tuple, list)):
         items = [_value(parameter, f"{name}[{i}]", item, general, buffers) for i, item in enumerate(value)]
         return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
-    if isinstance(value, (bool, int, float, np.generic)):
-        number = value.item() if isinstance(value, np.generic) else value
+    number = plain(value)
+    if isinstance(number, (bool, int, float)):
         forced = annotated_type(parameter.annotation)
         if forced is not None:
-            return Tile(np.asarray(number).astype(numpy_type(forced)), forced)
+            fits = as_float(number) if forced.is_floating() else fitted(forced, number)
+            with np.errstate(over="ignore"):
+                return Tile(np.asarray(fits).astype(numpy_type(forced)), forced)
         if isinstance(number, float):
             return cast(as_tile(number), float32)
         if isinstance(number, bool):

@@ -14,10 +14,10 @@ from dataclasses import replace
 from typing import Any
 
 from tilewright.artifact import Argument, Artifact, Options, Target
-from tilewright.diagnostics import ArgumentKindError, LaunchError, MissingArgumentError
+from tilewright.diagnostics import LaunchError, MissingArgumentError
 from tilewright.host import constexpr_function
 from tilewright.kernel_function import KernelFunction
-from tilewright.runtime.arguments.arrays import HOST, NOWHERE
+from tilewright.runtime.arguments.arrays import HOST
 from tilewright.runtime.arguments.signature import parse_signature
 from tilewright.runtime.arguments.specialise import Call, specialise
 from tilewright.runtime.async_compile import FutureKernel, active_mode
@@ -25,6 +25,7 @@ from tilewright.runtime.choices import (
     ACCEPTED,
     OPTION_NAMES,
     check_can_wait,
+    check_memory,
     check_unset,
     choose_mode,
     device_of,
@@ -39,7 +40,7 @@ from tilewright.runtime.compiled import CompiledKernel
 from tilewright.runtime.devices import current_device
 from tilewright.runtime.forks import preparing
 from tilewright.runtime.hooks import COMPILE_HOOKS, Hook
-from tilewright.runtime.kernel_interface import KernelInterface, QuickLaunches
+from tilewright.runtime.kernel_interface import FoundByName, KernelInterface, QuickLaunches
 from tilewright.runtime.launching.fast_path import FastPath, untraced
 from tilewright.runtime.launching.fast_text import hold
 from tilewright.runtime.mock_tensor import MockTensor
@@ -57,7 +58,7 @@ Launched = CompiledKernel | FutureKernel | None  # the last one from the interpr
 _KERNELS: weakref.WeakSet[JITFunction] = weakref.WeakSet()
 
 
-class JITFunction(KernelInterface, KernelFunction, metaclass=QuickLaunches):
+class JITFunction(FoundByName, KernelInterface, KernelFunction, metaclass=QuickLaunches):
     """A kernel. Index it with a grid and call it; see the module docstring."""
 
     def __init__(
@@ -92,13 +93,9 @@ class JITFunction(KernelInterface, KernelFunction, metaclass=QuickLaunches):
         self._fast = FastPath(self)
         _KERNELS.add(self)
 
-    def __reduce__(self) -> str:
-        """Other processes find a kernel where this one did: in its module."""
-        return self.fn.__qualname__
-
     def _unsafe_update_src(self, source: str) -> None:
         super()._unsafe_update_src(source)
-        for kernel in _KERNELS:  # which may take this one as a compile-time value
+        for kernel in tuple(_KERNELS):  # which may take this one as a compile-time value
             kernel._fast = FastPath(kernel)
 
     def add_pre_run_hook(self, hook: Hook) -> None:
@@ -178,7 +175,7 @@ class JITFunction(KernelInterface, KernelFunction, metaclass=QuickLaunches):
                 bound |= {p.name: MockTensor.wrap_dtype(bound[p.name]) for p in self.params if not p.is_constexpr}
             call = specialise(self, bound)
             if not warmup:
-                _check_memory(call)
+                check_memory(call)
             mode = choose_mode(call)
             if mode == "interpret":
                 from tilewright.runtime.interpreted import interpret
@@ -284,7 +281,8 @@ class JITFunction(KernelInterface, KernelFunction, metaclass=QuickLaunches):
         bound.apply_defaults()
         for name in OPTION_NAMES & names:  # a parameter of that name is both an argument and the option
             chosen.setdefault(name, bound.arguments[name])
-        return dict(bound.arguments), make_options(chosen, self.debug), kwargs.get("stream")
+        stream = None if "stream" in names else kwargs.get("stream")
+        return dict(bound.arguments), make_options(chosen, self.debug), stream
 
 
 def _mode_here() -> str:
@@ -299,17 +297,6 @@ def _mode_here() -> str:
     if mode == "interpret":
         raise LaunchError("nothing is compiled with TILEWRIGHT_MODE=interpret")
     return mode
-
-
-def _check_memory(call: Call) -> None:
-    """Rejects a launch on what only stands for arrays.
-
-    Raises:
-      ArgumentKindError: names the first.
-    """
-    for name, array in call.arrays:
-        if array.device == NOWHERE:
-            raise ArgumentKindError(f"argument {name} is a MockTensor, which has no memory: only warmup takes it")
 
 
 def jit(fn: Callable[..., Any] | None = None, **options: Any) -> Any:

@@ -40,6 +40,16 @@ class KernelInterface:
         return lambda *args, **kwargs: self.run(*args, grid=grid, warmup=False, **kwargs)
 
 
+class FoundByName:
+    """What stands in a module under a name of its own: it is its own copy, and other processes find it there."""
+
+    __qualname__: str  # and `__module__`, of the Python function
+
+    def __reduce__(self) -> str:
+        """Where it stands."""
+        return self.__qualname__
+
+
 class QuickLaunches(type):
     """A class whose `kernel[grid]` has a quick way of its own, until another `run` is put in the place of its own.
 

@@ -36,7 +36,7 @@ class HookChain:
 
     def __call__(self, *args: Any, **kwargs: Any) -> None:
         """Calls all."""
-        for function in self.calls:
+        for function in tuple(self.calls):
             function(*args, **kwargs)
 
 

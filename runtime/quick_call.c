@@ -118,7 +118,7 @@ static int add_argument(struct call *call, struct launch *self, char kind, PyObj
 static int bind(struct call *call, struct launch *self, PyObject *const *args, Py_ssize_t given, PyObject *keywords)
 {
     Py_ssize_t count = self->count, named = keywords == NULL ? 0 : PyTuple_Size(keywords);
-    if (given > count || named > MOST)
+    if (given > count || named > MOST || self->sizes == Py_None)
         return 0;
     for (Py_ssize_t i = 0; i < count; ++i)
         call->values[i] = i < given ? args[i] : self->defaults[i];
@@ -159,8 +159,8 @@ static void add_world(struct call *call, struct launch *self)
         add_borrowed(call, call->chosen[i]);
 }
 
-/* Adds the grid, as a tuple. */
-static int add_grid(struct call *call, struct launch *self, PyObject *grid)
+/* Adds the grid, as a tuple; `given` is what a function gave, a new reference. */
+static int add_grid(struct call *call, struct launch *self, PyObject *grid, PyObject **given)
 {
     if (PyTuple_CheckExact(grid))
         return add_borrowed(call, grid);
@@ -170,6 +170,10 @@ static int add_grid(struct call *call, struct launch *self, PyObject *grid)
     if (!PyErr_Occurred())
         sizes = PyObject_CallFunctionObjArgs(self->sizes, grid, bound, NULL);
     Py_XDECREF(bound);
+    if (PyCallable_Check(grid)) {
+        Py_XINCREF(sizes);
+        *given = sizes;
+    }
     return add(call, sizes);
 }
 
@@ -220,8 +224,9 @@ static PyObject *look_up(struct call *call, struct launch *self)
     found = same == 0 ? PyDict_GetItemWithError(self->ready, key) : NULL;
     Py_XINCREF(found);
     if (found != NULL && found != Py_None) {
+        PyObject *made = PyTuple_Pack(2, key, found); /* which may collect garbage, and so run Python */
         before = self->last;
-        self->last = PyTuple_Pack(2, key, found);
+        self->last = made;
         self->last_count = self->last == NULL ? -1 : count;
         memcpy(self->last_parts, call->parts, count * sizeof(PyObject *));
         Py_XDECREF(before);
@@ -231,9 +236,9 @@ static PyObject *look_up(struct call *call, struct launch *self)
 }
 
 /* The ready launch for a call, a new reference. */
-static PyObject *find(struct call *call, struct launch *self, PyObject *grid)
+static PyObject *find(struct call *call, struct launch *self, PyObject *grid, PyObject **sizes)
 {
-    int is_known = add_grid(call, self, grid);
+    int is_known = add_grid(call, self, grid, sizes);
     for (int i = 0; is_known && i < self->count; ++i)
         is_known = add_argument(call, self, self->kinds[i], call->values[i]);
     if (!is_known) {
@@ -311,13 +316,13 @@ static int start(struct call *call, PyObject *ready)
 
 /* Launches what is ready; the compiled kernel, a new reference. */
 PyObject *quick_attempt(struct launch *self, PyObject *grid, PyObject *const *args, Py_ssize_t given,
-                        PyObject *keywords)
+                        PyObject *keywords, PyObject **sizes)
 {
     struct call call;
     PyObject *ready, *compiled = NULL;
     call.stream = Py_None;
     call.option_count = call.part_count = call.changing = 0;
-    if (!bind(&call, self, args, given, keywords) || (ready = find(&call, self, grid)) == NULL)
+    if (!bind(&call, self, args, given, keywords) || (ready = find(&call, self, grid, sizes)) == NULL)
         return NULL;
     if (ready != Py_None && PyList_Size(self->enter) == 0 && PyList_Size(self->exit) == 0) {
         PyObject *check = PyTuple_GetItem(ready, CHECK);

@@ -41,18 +41,27 @@ static PyObject *tuple_of(PyObject *first, PyObject *const *others, Py_ssize_t c
     return tuple;
 }
 
-/* Calls the launch; `grid` is NULL where it is the first of the arguments. */
+/* Whether the error that is set is the caller's: what ends programs, as KeyboardInterrupt, or what the grid's own function
+   raised, which is called once. All others are left to the written function, which words them. */
+static int is_final(PyObject *grid, PyObject *sizes)
+{
+    if (!PyErr_Occurred())
+        return 0;
+    return !PyErr_ExceptionMatches(PyExc_Exception) || (sizes == NULL && grid != NULL && PyCallable_Check(grid));
+}
+
+/* Calls the launch; `grid` is NULL where no argument is given. */
 static PyObject *call(struct launch *self, PyObject *grid, PyObject *const *args, Py_ssize_t given, PyObject *keywords)
 {
-    PyObject *result = NULL;
-    if (grid != NULL)
-        result = quick_attempt(self, grid, args, given, keywords);
-    else if (given > 0)
-        result = quick_attempt(self, args[0], args + 1, given - 1, keywords);
-    if (result != NULL || (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_Exception)))
-        return result; /* NULL for what is no error but ends programs, as KeyboardInterrupt */
+    PyObject *sizes = NULL, *result = grid == NULL ? NULL : quick_attempt(self, grid, args, given, keywords, &sizes);
+    if (result != NULL || is_final(grid, sizes)) {
+        Py_XDECREF(sizes);
+        return result;
+    }
     PyErr_Clear();
-    PyObject *positional = tuple_of(grid, args, given), *named = keywords == NULL ? NULL : PyDict_New();
+    PyObject *positional = tuple_of(sizes == NULL ? grid : sizes, args, given);
+    PyObject *named = keywords == NULL ? NULL : PyDict_New();
+    Py_XDECREF(sizes);
     for (Py_ssize_t i = 0; named != NULL && i < PyTuple_Size(keywords); ++i)
         PyDict_SetItem(named, PyTuple_GetItem(keywords, i), args[given + i]);
     if (!PyErr_Occurred())
@@ -64,7 +73,9 @@ static PyObject *call(struct launch *self, PyObject *grid, PyObject *const *args
 
 static PyObject *launch_call(PyObject *self, PyObject *const *args, size_t flagged, PyObject *keywords)
 {
-    return call((struct launch *)self, NULL, args, COUNT_OF(flagged), keywords);
+    Py_ssize_t given = COUNT_OF(flagged);
+    PyObject *grid = given > 0 ? args[0] : NULL;
+    return call((struct launch *)self, grid, args + (grid != NULL), given - (grid != NULL), keywords);
 }
 
 static PyObject *held_call(PyObject *self, PyObject *const *args, size_t flagged, PyObject *keywords)

@@ -41,7 +41,8 @@ struct launch {
     int variable_count;
     PyObject *enter, *exit;    /* lists of hooks */
     PyObject *ready;       /* launches by key, or dictionaries from addresses to launches; None for those seen once */
-    PyObject *sizes;       /* a function from a grid that is no tuple, and a dictionary of the arguments, to the tuple */
+    PyObject *sizes;       /* a function from a grid that is no tuple, and a dictionary of the arguments, to the tuple; None
+                              for a function that no launch can be ready for */
     PyObject *look;        /* a function from an array to its address and all else that counts */
     unsigned long long reader; /* torch's `dl_reader`; 0 if it has none */
     /* Not in `state`, and NULL at first: the key that was found last with what was found, for most launches are like the
@@ -53,9 +54,9 @@ struct launch {
 
 /* Starts the launch that is ready for these arguments: the compiled kernel, a new reference; NULL, with or without an
    error set, where the written function is to do it. The values of `keywords`, a tuple of names or NULL, stand behind
-   the `given` ones. */
+   the `given` ones. A grid that is a function is called, and what it gave is in `sizes`, a new reference; otherwise NULL. */
 PyObject *quick_attempt(struct launch *self, PyObject *grid, PyObject *const *args, Py_ssize_t given,
-                        PyObject *keywords);
+                        PyObject *keywords, PyObject **sizes);
 
 /* A tensor's address; and all else that counts of it, its element type and device. */
 uint64_t quick_address(const struct dl_tensor *tensor);

@@ -66,7 +66,7 @@ class Specialisation:
         answers = [
             hook(key=self.key, repr=f"{name}[{words}]({self._signature()})", fn=info, compile=facts,
                  is_manual_warmup=warmup, already_compiled=False)
-            for hook in hooks
+            for hook in tuple(hooks)  # one may take itself out
         ]  # fmt: skip
         return any(answers)
 
@@ -139,8 +139,8 @@ def _restored(facts: dict[str, Any]) -> Argument:
     if "items" in facts:
         return TupleArgument(name, tuple(_restored(item) for item in facts["items"]), tuple(facts["fields"]))
     if "block_shape" in facts:
-        sides, known = tuple(facts["block_shape"]), tuple(facts["divisible_by_16"])
-        return DescriptorArgument(name, DTYPES_BY_NAME[facts["element"]], sides, known, facts["padding"])
+        lists = {key: tuple(facts[key]) for key in ("block_shape", "divisible_by_16")}
+        return DescriptorArgument(**{**facts, **lists, "element": DTYPES_BY_NAME[facts["element"]]})
     return ConstantArgument(
         name, DTYPES_BY_NAME[facts["dtype"]] if "dtype" in facts else ast.literal_eval(facts["value"])
     )

@@ -5,7 +5,9 @@ from __future__ import annotations
 import argparse
 import importlib
 import importlib.util
+import inspect
 import io
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -25,7 +27,12 @@ def main(arguments: list[str] | None = None) -> int:
         if isinstance(stream, io.TextIOWrapper):  # a terminal may lack a letter of the user's comments
             stream.reconfigure(errors="backslashreplace")
     try:
-        return int(options.run(options) or 0)
+        done = int(options.run(options) or 0)
+        sys.stdout.flush()
+        return done
+    except BrokenPipeError:  # who reads has seen enough, as `| head` does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what Python still has to write
+        return 1
     except TilewrightError as error:
         print(f"tilewright: {error}", file=sys.stderr)
         return 1
@@ -90,8 +97,10 @@ def load_kernel(spec: str) -> Any:
       TilewrightError: when there is no such file or kernel.
     """
     path, _, name = spec.rpartition(":")
-    if not path or not Path(path).is_file():
-        raise TilewrightError(f"{spec}: expected FILE.py:KERNEL, and {path or spec} is no file")
+    if not path:
+        raise TilewrightError(f"{spec}: expected FILE.py:KERNEL")
+    if not Path(path).is_file():
+        raise TilewrightError(f"{spec}: expected FILE.py:KERNEL, and {path} is no file")
     try:
         module = _imported(Path(path).resolve())
     except TilewrightError:
@@ -100,10 +109,9 @@ def load_kernel(spec: str) -> Any:
         raise TilewrightError(f"{path} cannot be imported: {type(error).__name__}: {error}") from error
     from .kernel_function import KernelFunction
 
-    kernels = {key: innermost(value) for key, value in vars(module).items()}
-    kernel = kernels.get(name)
+    kernel = innermost(getattr(module, name, None))
     if not isinstance(kernel, KernelFunction):
-        found = [key for key, value in kernels.items() if isinstance(value, KernelFunction)]
+        found = [key for key, value in vars(module).items() if isinstance(innermost(value), KernelFunction)]
         raise TilewrightError(f"{path} has no kernel {name!r}; it has {', '.join(found) or 'none'}")
     return kernel
 
@@ -143,7 +151,10 @@ def _imported_from_package(path: Path) -> Any:
 
 def innermost(value: Any) -> Any:
     """The kernel beneath decorators such as `autotune`; anything else is itself."""
-    while hasattr(value, "arg_names") and hasattr(value.fn, "arg_names"):
+    from .kernel_function import KernelFunction
+
+    # Without asking the object, for there are some that have every attribute, such as those of unittest.mock.
+    while not isinstance(value, KernelFunction) and inspect.getattr_static(value, "fn", None) is not None:
         value = value.fn
     return value
 
@@ -174,6 +185,8 @@ def _translate(options: Any) -> None:
     if options.header and not options.host:
         raise TilewrightError("--header declares the function that --host adds; pass --host too")
     outputs = [Path(name) for name in (options.output, options.header) if name]
+    if len({output.absolute() for output in outputs}) < len(outputs):
+        raise TilewrightError(f"{options.output} cannot be both the text and the header")
     for output in outputs:
         if output.exists() and not options.force:
             raise OutputExistsError(f"{output} exists; pass --force to overwrite it")

@@ -100,7 +100,7 @@ class KernelFunction:
         fn = inspect.unwrap(fn)  # what a decorator of the user's put around it is not translated
         _check_kind(fn)
         self.fn = fn
-        self.__name__ = fn.__name__
+        self.__name__, self.__qualname__ = fn.__name__, fn.__qualname__
         self.__doc__ = fn.__doc__
         self.__module__ = fn.__module__
         self.path = fn.__code__.co_filename

@@ -44,8 +44,9 @@ def describe(value: Any, name: str) -> Array | None:
       ArgumentKindError: for an element type that kernels do not know.
       ContiguityError: for memory without a plain layout.
     """
-    if isinstance(value, type):
-        return None
+    numpy = sys.modules.get("numpy")
+    if isinstance(value, type) or (numpy is not None and isinstance(value, numpy.generic)):
+        return None  # NumPy's scalars have the interface of arrays, but no memory that lasts
     module = type(value).__module__.partition(".")[0]
     if type(value).__name__ == "TensorWrapper":  # ours or Triton's
         found = describe(value.base, name)
@@ -81,6 +82,11 @@ def _dtype(dtype: Any, name: str) -> DType:
 
 
 def _torch(tensor: Any, name: str) -> Array:
+    layout = str(tensor.layout)
+    if layout != "torch.strided":
+        raise ContiguityError(
+            f"argument {name}: a tensor of layout {layout} has no plain memory; call .to_dense() first"
+        )
     if _is_traced(tensor):
         raise TracedArrayError(
             f"argument {name} is a {type(tensor).__name__} of torch without memory, as tracing has them (torch.compile, "
@@ -89,11 +95,6 @@ def _torch(tensor: Any, name: str) -> Array:
     if getattr(tensor, "is_neg", bool)() or getattr(tensor, "is_conj", bool)():
         raise ContiguityError(
             f"argument {name}: a lazily negated or conjugated view; pass x.resolve_neg().resolve_conj()"
-        )
-    layout = str(tensor.layout)
-    if layout != "torch.strided":
-        raise ContiguityError(
-            f"argument {name}: a tensor of layout {layout} has no plain memory; call .to_dense() first"
         )
     device = tensor.device
     number = HOST if device.type == "cpu" else int(device.index or 0)
@@ -107,7 +108,7 @@ def _torch(tensor: Any, name: str) -> Array:
 def _is_traced(tensor: Any) -> bool:
     """Whether a tensor of torch stands for one that is computed later, or for several."""
     fakes = sys.modules.get("torch._subclasses.fake_tensor")
-    if tensor.device.type == "meta" or (fakes is not None and isinstance(tensor, fakes.FakeTensor)):
+    if tensor.device.type == "meta" or isinstance(tensor, getattr(fakes, "FakeTensor", ())):
         return True
     try:
         return bool(tensor.data_ptr() == 0 and tensor.numel() > 0)
@@ -123,10 +124,11 @@ def _dlpack(value: Any, name: str) -> Array:
         import numpy as np
 
         return _interface(value, np.from_dlpack(value).__array_interface__, HOST, name)
-    from tilewright.runtime.driver import current_stream
+    from tilewright.runtime.driver import current_stream, in_context
 
     _, device = value.__dlpack_device__()
-    view = dlpack.view(value, name, current_stream(int(device)))
+    with in_context(int(device)):  # JAX makes the array's device current for good when it tells the stream to wait
+        view = dlpack.view(value, name, current_stream(int(device)))
     dtype = _dtype(view.dtype, name)
     strides = None if view.strides is None else tuple(stride * dtype.itemsize for stride in view.strides)
     size = _bytes(view.shape, strides, dtype, name)

@@ -85,7 +85,8 @@ def describe_argument(argument: Argument) -> str:
     if isinstance(argument, DescriptorArgument):
         padding = "" if argument.padding == "zero" else f", {argument.padding}"
         padding += ", tf32" if argument.rounds_to_tf32 else ""
-        fact = ":16" if all(argument.divisible_by_16) else ""
+        known = argument.divisible_by_16  # of some sides only: an entry for each
+        fact = "" if not any(known) else ":16" if all(known) else f":{','.join('16' if one else '1' for one in known)}"
         return f"tensordesc<{argument.element}{list(argument.block_shape)}{padding}>{fact}"
     return repr(argument.value)
 
@@ -133,9 +134,9 @@ def _argument(
     if isinstance(value, (tuple, list)):
         items = (_argument(parameter, f"{name}[{i}]", item, seen, values, arrays) for i, item in enumerate(value))
         return TupleArgument(name, tuple(items), getattr(value, "_fields", ()))
-    annotated = annotated_type(parameter.annotation)
-    if isinstance(value, (bool, int, float)) or _is_number(value):
-        return _number(name, value if isinstance(value, (bool, int, float)) else value.item(), annotated, seen, values)
+    value = plain(value)
+    if isinstance(value, (bool, int, float)):
+        return _number(name, value, annotated_type(parameter.annotation), seen, values)
     if is_descriptor(value):
         return _descriptor(name, value, seen, values, arrays)
     array = describe(value, name)
@@ -166,12 +167,6 @@ def _descriptor(
     padding = getattr(value, "padding", "zero")
     rounds = bool(getattr(value, "round_f32_to_tf32", False)) and array.dtype == float32
     return DescriptorArgument(name, array.dtype, tuple(value.block_shape), divisible, padding, rounds)
-
-
-def _is_number(value: Any) -> bool:
-    """A NumPy scalar; an array without axes is an array."""
-    is_scalar = type(value).__module__ == "numpy" and hasattr(value, "item") and not hasattr(value, "ctypes")
-    return is_scalar and value.dtype.kind in "biuf"
 
 
 def annotated_type(annotation: str) -> DType | None:

@@ -25,7 +25,7 @@ def cache_folder() -> Path:
     home = os.path.expanduser("~")  # stays "~" for a user without one
     own_cache = os.path.join(tempfile.gettempdir() if home == "~" else home, ".cache")
     shared = os.environ.get("TRITON_CACHE_DIR") or os.environ.get("XDG_CACHE_HOME") or own_cache
-    folder = Path(wanted) if wanted else Path(shared) / "tilewright"
+    folder = (Path(wanted) if wanted else Path(shared) / "tilewright").absolute()
     own = f"tilewright-{os.getuid()}" if hasattr(os, "getuid") else "tilewright"
     for choice in (folder, folder / own, Path(tempfile.gettempdir()) / own):
         try:
@@ -34,7 +34,7 @@ def cache_folder() -> Path:
                 return choice
         except OSError:
             continue
-    return _temporary(str(folder))
+    return temporary_folder(str(folder))
 
 
 def bound_bytes() -> int:
@@ -50,7 +50,7 @@ def bound_bytes() -> int:
 
 
 @functools.cache
-def _temporary(instead_of: str) -> Path:
+def temporary_folder(instead_of: str) -> Path:
     """A folder for this process alone."""
     folder = Path(tempfile.mkdtemp(prefix="tilewright-"))
     warnings.warn(f"{instead_of} cannot be used as a cache; this process uses {folder}", stacklevel=3)
@@ -58,8 +58,9 @@ def _temporary(instead_of: str) -> Path:
 
 
 def is_private(folder: Path) -> bool:
-    """Whether only we, or the system's administrator, can write to a folder."""
+    """Whether only we, or the system's administrator, can write to a folder, or lead a link of its name elsewhere."""
     if not hasattr(os, "getuid"):
         return True
     found = folder.stat()
-    return found.st_uid in (os.getuid(), 0) and not found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+    owners = {found.st_uid, folder.lstat().st_uid}
+    return owners <= {os.getuid(), 0} and not found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)

@@ -197,4 +197,5 @@ def load_ahead(target: str) -> None:
 
     if not _STARTED:
         _STARTED.append(threading.Thread(target=load, name="tilewright loads NVRTC"))
-        _STARTED[0].start()
+        with contextlib.suppress(RuntimeError):  # no thread can begin while Python ends
+            _STARTED[0].start()

@@ -26,10 +26,9 @@ FACTS = "facts.json"
 UNFINISHED = ".new-"
 LOCKS = ".locks"
 STALE_SECONDS = 3600.0  # an unfinished entry of that age belongs to a process that was killed
-IN_USE_SECONDS = 60.0  # a single file that was used so lately may be about to be opened
 PATIENCE_SECONDS = 120.0  # how long to wait for another process that makes the same entry
 ATTEMPTS, BRIEFLY = 20, 0.005  # the latter in seconds
-OCCUPIED = (errno.ENOTEMPTY, errno.EEXIST, errno.EACCES)  # the last is Windows's
+OCCUPIED = (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR, errno.EACCES)  # the last is Windows's
 KEPT_SHARE = 0.8  # of the bound is left after entries have gone
 
 
@@ -70,8 +69,8 @@ def _facts_digest(facts: Any, digests: Any) -> str:
     return hashlib.sha256(json.dumps([facts, digests], sort_keys=True).encode()).hexdigest()
 
 
-def write(root: Path, key: str, facts: Mapping[str, Any], files: Mapping[str, bytes]) -> None:
-    """Puts an entry into the place of whatever is there.
+def write(root: Path, key: str, facts: Mapping[str, Any], files: Mapping[str, bytes], executable: bool = False) -> None:
+    """Puts an entry into the place of whatever is there; `executable` makes programs of its files.
 
     Raises:
       OSError: when the disk does not take it.
@@ -79,13 +78,19 @@ def write(root: Path, key: str, facts: Mapping[str, Any], files: Mapping[str, by
     digests = {name: hashlib.sha256(content).hexdigest() for name, content in files.items()}
     record = {"facts": dict(facts), "digests": digests, "digest": _facts_digest(dict(facts), digests)}
     folder = place(root, key)
-    for parent in (root, folder.parent):
-        parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    root.mkdir(mode=0o700, parents=True, exist_ok=True)
+    try:
+        folder.parent.mkdir(mode=0o700, exist_ok=True)
+    except FileExistsError:  # and is no folder
+        remove(root, folder.parent)
+        folder.parent.mkdir(mode=0o700, exist_ok=True)
     made = Path(tempfile.mkdtemp(prefix=UNFINISHED, dir=root))  # readable by its owner alone
     try:
         for name, content in {**files, FACTS: json.dumps(record, indent=1).encode()}.items():
             with (made / name).open("xb") as file:
                 file.write(content)
+        for name in files if executable else ():
+            (made / name).chmod(0o700)
         _move_into_place(made, root, key)
     finally:
         shutil.rmtree(made, ignore_errors=True)
@@ -144,12 +149,12 @@ def remove_all(root: Path) -> tuple[int, int]:
     for path in root.iterdir():
         if path.name.startswith(UNFINISHED):
             continue
-        for file in (path, *path.rglob("*")) if path.name != LOCKS else ():
+        for file in (path, *path.rglob("*")) if path.name != LOCKS and not path.is_symlink() else ():
             with contextlib.suppress(OSError):
                 if file.is_file():
                     files, size = files + 1, size + file.stat().st_size
         with contextlib.suppress(OSError):
-            shutil.rmtree(path) if path.is_dir() else path.unlink()
+            shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
     with contextlib.suppress(OSError):  # something is left
         root.rmdir()
     return files, size
@@ -167,10 +172,10 @@ def entries(root: Path) -> list[Entry]:
     return sorted(found, key=lambda entry: -entry.used)
 
 
-def shrink(root: Path, bound: int) -> int:
+def shrink(root: Path, bound: int, in_use: float = 0.0) -> int:
     """Removes what was not used for longest while the store is above `bound` bytes, and what was never finished.
 
-    Returns how many entries went.
+    What was used within the last `in_use` seconds stays. Returns how many entries went.
     """
     _remove_unfinished(root)
     found = entries(root)
@@ -180,32 +185,11 @@ def shrink(root: Path, bound: int) -> int:
     gone = 0
     while found and total > bound * KEPT_SHARE:
         entry = found.pop()
+        if time.time() - entry.used < in_use:
+            break  # and all others later still
         remove(root, entry.folder)
         total -= entry.size
         gone += 1
-    return gone
-
-
-def shrink_files(folder: Path, bound: int) -> int:
-    """The same for a folder of single files, which are used when they are touched; how many went."""
-    _remove_unfinished(folder)
-    found = []
-    for file in folder.iterdir():
-        with contextlib.suppress(OSError):
-            if not file.name.startswith(UNFINISHED):
-                facts = file.stat()
-                found.append((_believed(facts.st_mtime), facts.st_size, file))
-    total = sum(size for _, size, _ in found)
-    if total <= bound:
-        return 0
-    gone = 0
-    for used, size, file in sorted(found):
-        if total <= bound * KEPT_SHARE or time.time() - used < IN_USE_SECONDS:
-            break
-        with contextlib.suppress(OSError):
-            file.unlink()
-            total -= size
-            gone += 1
     return gone
 
 

@@ -21,19 +21,20 @@ from tilewright.artifact import Artifact
 from tilewright.diagnostics import ToolchainError
 from tilewright.language.dtypes import DType, PointerType
 from tilewright.runtime.building import store
-from tilewright.runtime.building.folders import bound_bytes, cache_folder
+from tilewright.runtime.building.folders import bound_bytes, cache_folder, temporary_folder
 from tilewright.runtime.cpu.ptx import without_ptx
 from tilewright.runtime.forks import preparing
 
 COMPILERS = ("c++", "g++", "clang++")
 FLAGS = ("-std=c++17", "-O1", "-fwrapv", "-fno-strict-aliasing", "-ffp-contract=off", "-w", "-fPIC")
-FIRST_HEADER = "all_words.h"
+RUN_HEADER, CHECK_HEADER = "all_words.h", "check_main.h"  # what comes before the text
 RUN_FLAGS = ("-fstack-clash-protection",)  # a stack that is full is met at its guard, not behind it
 SANITIZERS = {
     "memory": ("-g", "-fsanitize=address,alignment", "-fno-sanitize-recover=alignment", "-fno-omit-frame-pointer"),
     "races": ("-g", "-fsanitize=thread"),
 }
 PROXY_READS = re.compile(r"\b(?:tma_store|wgmma)_")  # what reads shared memory through the asynchronous proxy
+IN_USE_SECONDS = 60.0  # what was used so lately may be about to be opened
 DYNAMIC_SHARED = re.compile(r"extern __shared__ __align__\((\d+)\) unsigned char (\w+)\[\];")
 
 
@@ -126,50 +127,83 @@ def host_text(artifact: Artifact) -> str:
 @preparing()
 def build_library(artifact: Artifact) -> Path:
     """The shared library of a kernel."""
-    first = ("-I", str(_precompiled()), "-I", str(headers()), "-include", FIRST_HEADER)
-    return _build(host_text(artifact), (*FLAGS, *RUN_FLAGS, "-shared", *first), ".so")
+    return _build(host_text(artifact), "kernel.so", RUN_HEADER, FLAGS, (*RUN_FLAGS, "-shared"))
 
 
 @preparing()
 def build_check(artifact: Artifact, sanitizer: str) -> Path:
     """The checking program of a kernel; `sanitizer` is "memory" or "races"."""
     text = host_text(artifact) + "\nint main(int, char** arguments) { return tilewright::check_main(arguments[1]); }\n"
-    before = (option for name in ("check_main.h", "kernel_names.h") for option in ("-include", str(headers() / name)))
-    return _build(text, (*FLAGS, *SANITIZERS[sanitizer], *before), "")
+    return _build(text, "kernel.run", CHECK_HEADER, (*FLAGS, *SANITIZERS[sanitizer]), ("-include", "kernel_names.h"))
 
 
-def _precompiled() -> Path:
-    """A folder with the first header, compiled beforehand where the compiler can do that; it finds ours if it is not there."""
-    folder = cache_folder() / f"headers-{hashlib.sha256((fingerprint() + repr(FLAGS)).encode()).hexdigest()[:16]}"
-    header = folder / f"{FIRST_HEADER}.gch"
-    if not header.exists():
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=folder, prefix=store.UNFINISHED) as scratch:
-            result = Path(scratch) / header.name
-            command = [compiler(), *FLAGS, "-x", "c++-header", str(headers() / FIRST_HEADER), "-o", str(result)]
-            done = subprocess.run(command, capture_output=True, check=False)
-            if done.returncode == 0:
-                os.replace(result, header)
-    return folder
+def _build(text: str, name: str, header: str, flags: tuple[str, ...], more: tuple[str, ...] = ()) -> Path:
+    """What the compiler makes of a text behind a header, as a file of this name, built once.
+
+    `flags` are those with which the header is compiled beforehand, `more` are other options.
+
+    Raises:
+      ToolchainError: when the compiler rejects the text, or nothing can be written.
+    """
+    try:
+        return _found_or_built(text, name, header, flags, more)
+    except OSError as error:
+        raise ToolchainError(f"the CPU run has to write what the compiler makes, and cannot: {error}") from error
 
 
-def _build(text: str, flags: tuple[str, ...], suffix: str) -> Path:
-    key = hashlib.sha256("\0".join((text, repr(flags), fingerprint())).encode()).hexdigest()
-    folder = cache_folder() / "cpu"
-    folder.mkdir(parents=True, exist_ok=True)
-    built = folder / f"{key}{suffix or '.run'}"
-    with contextlib.suppress(OSError):
-        os.utime(built)  # used now
+def _found_or_built(text: str, name: str, header: str, flags: tuple[str, ...], more: tuple[str, ...]) -> Path:
+    options = (*flags, "-I", str(headers()), "-include", header, *more)
+    key = hashlib.sha256("\0".join((text, repr(options), fingerprint())).encode()).hexdigest()
+    root = cache_folder() / "cpu"
+    built = store.place(root, key) / name
+    if store.read(root, key) is not None:
         return built
-    with tempfile.TemporaryDirectory(dir=folder, prefix=store.UNFINISHED) as scratch:
+    with store.sole_maker(root, key):
+        if store.read(root, key) is not None:  # another process has made it meanwhile
+            return built
+        code = _compiled(text, options, _precompiled(header, flags))
+        try:
+            store.write(root, key, {}, {name: code}, executable=True)
+        except OSError:  # no room, for example
+            root = temporary_folder(str(root))
+            store.write(root, key, {}, {name: code}, executable=True)
+    store.shrink(root, bound_bytes(), IN_USE_SECONDS)
+    return store.place(root, key) / name
+
+
+def _compiled(text: str, options: tuple[str, ...], ahead: Path) -> bytes:
+    """The compiler's result, by a precompiled header in `ahead` if there is one that can be read.
+
+    Raises:
+      ToolchainError: with the compiler's words.
+    """
+    with tempfile.TemporaryDirectory(prefix="tilewright-") as scratch:
         source, result = Path(scratch) / "kernel.cu", Path(scratch) / "built"
         source.write_text(text, encoding="utf-8", newline="\n")
-        include = ["-I", str(headers() / "include")]
-        command = [compiler(), *include, *flags, "-x", "c++", "kernel.cu", "-o", "built"]
-        done = subprocess.run(command, cwd=scratch, capture_output=True, check=False)
-        if done.returncode != 0:
-            said = done.stderr.decode("utf-8", "replace")
-            raise ToolchainError(f"the host compiler rejects the generated text:\n{said[:4000]}")
-        os.replace(result, built)
-    store.shrink_files(folder, bound_bytes())
-    return built
+        for folders in ([ahead], []):
+            include = [option for folder in (*folders, headers() / "include") for option in ("-I", str(folder))]
+            command = [compiler(), *include, *options, "-x", "c++", "kernel.cu", "-o", "built"]
+            done = subprocess.run(command, cwd=scratch, capture_output=True, check=False)
+            if done.returncode == 0:
+                if not folders:  # it was damaged
+                    shutil.rmtree(ahead, ignore_errors=True)
+                return result.read_bytes()
+    said = done.stderr.decode("utf-8", "replace")
+    raise ToolchainError(f"the host compiler rejects the generated text:\n{said[:4000]}")
+
+
+def _precompiled(name: str, flags: tuple[str, ...]) -> Path:
+    """A folder with the header as these flags compile it; the compiler finds ours if it is not there."""
+    folder = cache_folder() / f"headers-{hashlib.sha256((fingerprint() + repr(flags)).encode()).hexdigest()[:16]}"
+    header = folder / f"{name}.gch"
+    with contextlib.suppress(OSError):  # without room
+        if not header.exists():
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with tempfile.TemporaryDirectory(dir=folder, prefix=store.UNFINISHED) as scratch:
+                result = Path(scratch) / header.name
+                include = ("-I", str(headers() / "include"))
+                command = [compiler(), *include, *flags, "-x", "c++-header", str(headers() / name), "-o", str(result)]
+                done = subprocess.run(command, capture_output=True, check=False)
+                if done.returncode == 0:
+                    os.replace(result, header)
+    return folder

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import math
 import re
 import struct
 from collections.abc import Sequence
 
 from tilewright.artifact import Artifact
 from tilewright.diagnostics import KernelFaultError
-from tilewright.language.dtypes import DType, Element
 from tilewright.runtime.cpu.build import build_library
 from tilewright.runtime.cpu.tensor_maps import MAP_BYTES, encode_tensor_maps
 from tilewright.runtime.forks import ENGINE
+from tilewright.runtime.launching.packing import code_of, in_range
 
 SCHEDULES = {"round_robin": 0, "reverse": 1, "greedy_low": 2, "greedy_high": 3, "random": 4}
 # When asynchronous copies and wgmmas are performed: at once, as late as their waits allow, or now so and now so.
@@ -73,22 +72,10 @@ def _function(artifact: Artifact):  # type: ignore[no-untyped-def]
 
 
 def pack(artifact: Artifact, values: Sequence[int | float | bool]) -> list[int]:
-    """Every argument as an unsigned integer of 8 bytes that starts with its own bytes."""
-    return [
-        _bits(parameter.element, value) for parameter, value in zip(artifact.launch_parameters, values, strict=True)
-    ]
-
-
-def _bits(element: Element, value: int | float | bool) -> int:
-    if isinstance(element, DType) and element.is_floating():
-        code = {"fp64": "<d", "fp32": "<f", "fp16": "<e"}.get(element.name, "<f")
-        try:
-            raw = struct.pack(code, value)
-        except OverflowError:  # too large for the type, as in a conversion by C
-            raw = struct.pack(code, math.copysign(math.inf, value))
-        raw = raw[2:] if element.name == "bf16" else raw
-        return int.from_bytes(raw, "little")
-    return int(value) & (1 << 64) - 1
+    """Every argument as an unsigned integer of 8 bytes that starts with its own bytes, which are those of a launch on a GPU."""
+    parameters = artifact.launch_parameters
+    written = zip(parameters, in_range(parameters, values), strict=True)
+    return [int.from_bytes(struct.pack(f"<{code_of(one.element)}", value), "little") for one, value in written]
 
 
 def explain(report: str, artifact: Artifact) -> str:

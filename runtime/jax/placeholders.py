@@ -37,7 +37,7 @@ class Memory:
     def __init__(self, like: Placeholder) -> None:
         """As large as the array."""
         self.shape, self.dtype, self.device = like.shape, like.dtype, like.device
-        self._bytes = max(like.numel() * self.dtype.itemsize, 1)
+        self._bytes = -(-max(like.numel() * self.dtype.itemsize, 1) // 4) * 4  # whole words, which are set to zero
         self._device = like.device_number
         with in_context(self._device):
             self._address = int(checked(bindings().cuMemAlloc(self._bytes)))
@@ -77,7 +77,11 @@ def record(
     known: dict[int, Memory] = {}
 
     def with_memory(value: Any) -> Any:
-        return known.setdefault(value.address, Memory(value)) if isinstance(value, Placeholder) else value
+        if not isinstance(value, Placeholder):
+            return value
+        if value.address not in known:
+            known[value.address] = Memory(value)
+        return known[value.address]
 
     with recorded(with_memory) as made:
         kernel[grid](*given, **options)

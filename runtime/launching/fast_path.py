@@ -8,13 +8,16 @@ with an interface for CUDA, numbers, None, and compile-time values that are numb
 
 from __future__ import annotations
 
+import inspect
 import operator
 import struct
 from collections.abc import Callable
+from numbers import Integral
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from tilewright.diagnostics import UnknownArgumentError
 from tilewright.kernel_function import KernelParameter
-from tilewright.runtime.choices import ACCEPTED, unrecognised
+from tilewright.runtime.choices import ACCEPTED, MOST_PROGRAMS, unrecognised
 from tilewright.runtime.driver import stream_source
 from tilewright.runtime.launching.fast_text import MISSING, PREFIX, Writer, in_c
 from tilewright.runtime.launching.ready import changes, make_ready
@@ -26,6 +29,7 @@ if TYPE_CHECKING:
 
 Call = TypeVar("Call", bound=Callable[..., Any])
 KEPT = 4096  # launches remembered per kernel and combination of types
+MOST_X, MOST_Y, MOST_Z = MOST_PROGRAMS
 KEPT_READY = 1024  # of them ready, and per ready launch with tensor maps, sets of pointers
 
 
@@ -62,9 +66,12 @@ class Prepared:
         if self._fits is not None and not self._fits(values):
             return self.otherwise.start(grid, stream, collected) if self.otherwise is not None else None
         compiled = self._compiled
-        if not 1 <= len(grid) <= 3:
+        try:
+            x, y, z = map(operator.index, (*grid, 1, 1)[: max(len(grid), 3)])
+        except (TypeError, ValueError):  # a grid that is none
             return None
-        x, y, z = (*grid, 1, 1)[:3]
+        if not (0 <= x <= MOST_X and 0 <= y <= MOST_Y and 0 <= z <= MOST_Z):
+            return None
         if not (x and y and z):
             return compiled
         if stream is None:
@@ -75,7 +82,7 @@ class Prepared:
             compiled.check_globals()
         try:
             status = self._start(x, y, z, stream, values)
-        except (struct.error, OverflowError, TypeError):  # a grid that is none
+        except (struct.error, OverflowError, TypeError):  # values that the long way words an error for
             return None
         return None if status else compiled
 
@@ -102,6 +109,8 @@ class FastPath:
         """Nothing is written before the first call."""
         self.kernel, self._only, self.is_bound = kernel, only, only is not None
         self._names = kernel.arg_names
+        kinds = [parameter.kind for parameter in kernel.signature.parameters.values()]
+        self.positional = sum(kind is not inspect.Parameter.KEYWORD_ONLY for kind in kinds)  # parameters before a `*`
         self._written: dict[tuple[type, ...], Callable[..., Any] | None] = {}
         self.function: Callable[..., Any] = in_c(self._first if self._is_plain() else self._long_way)
 
@@ -118,8 +127,12 @@ class FastPath:
         )
 
     def _launch(self, grid: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        if "grid" in kwargs:
-            raise unrecognised("grid", ())
+        for name in kwargs.keys() & {"grid", "warmup"}:  # which are arguments of `launch`, and not the caller's to pass
+            if name not in self._names:
+                raise unrecognised(name, ())
+            raise UnknownArgumentError(
+                f"{name} is an argument of every kernel's run: pass the parameter {name} by position"
+            )
         launch = self.kernel.launch if self._only is None else self._only.launch_checked
         return launch(*args, grid=grid, **kwargs)
 
@@ -146,7 +159,16 @@ class FastPath:
         if len(arguments) > len(self._names):
             return self._launch(grid, arguments, options)
         given = {n: value for n, value in zip(self._names, arguments, strict=True) if value is not MISSING}
-        return self._first(grid, **given, **options)
+        if len(given) < len(arguments):
+            return self._launch(grid, (), given | options)
+        args, named = self._as_passed(arguments)
+        return self._first(grid, *args, **named, **options)
+
+    def _as_passed(self, arguments: tuple[Any, ...]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """A value for every parameter as a call passes them: by position, and by name behind a `*`."""
+        return arguments[: self.positional], dict(
+            zip(self._names[self.positional :], arguments[self.positional :], strict=True)
+        )
 
     def _write(self, types: tuple[type, ...]) -> Callable[..., Any] | None:
         writer = Writer(self)
@@ -157,7 +179,8 @@ class FastPath:
 
     def missed(self, key: Any, entry: Prepared | None, grid: Any, options: Any, arguments: Any, writer: Writer) -> Any:
         """The long way for a call that the written function did not find, which it will find the next time."""
-        compiled = self._launch(grid, arguments, options)
+        args, named = self._as_passed(arguments)
+        compiled = self._launch(grid, args, named | options)
         if key is not None and compiled is not None and compiled.launcher is not None:
             prepared = Prepared(compiled, compiled.launcher, writer)
             if entry is None:
@@ -179,7 +202,13 @@ class FastPath:
         pointers: Any,
         writer: Writer,
     ) -> None:
-        """After a launch whose values were not known: the second launch with the same ones makes the next ones ready."""
+        """After a launch whose values were not known: the second launch with the same ones makes the next ones ready.
+
+        Not with a grid of objects that may be other numbers by then, such as tensors of one element.
+        """
+        shape: tuple[Any, ...] = key[0]
+        if not all(isinstance(size, Integral) for size in shape):
+            return
         if key not in ready:
             if len(ready) >= KEPT_READY:
                 ready.clear()

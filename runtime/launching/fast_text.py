@@ -20,6 +20,7 @@ from tilewright.language.dtypes import DType, float32
 from tilewright.runtime.arguments.arrays import _device_of
 from tilewright.runtime.arguments.exchange import exchange
 from tilewright.runtime.arguments.specialise import Watched, annotated_type, watched
+from tilewright.runtime.choices import called
 from tilewright.runtime.hooks import LAUNCH_HOOKS
 from tilewright.runtime.launching.ready import STREAM, changes
 
@@ -46,7 +47,7 @@ HELD_OTHERWISE = (
 )  # libraries of arrays that nobody may write to, or that stand for others
 PREFIX = "_tw_"
 # Under names of their own, since a kernel or its parameter may be called `type`.
-BUILTINS = {builtin.__name__: builtin for builtin in (type, tuple, dict, str, Exception)}
+BUILTINS = {builtin.__name__: builtin for builtin in (type, tuple, dict, str, callable, Exception)}
 INT32 = "-2147483648 <= {name} <= 2147483647"
 
 
@@ -60,7 +61,7 @@ def _environment() -> tuple[Any, list[Any]]:
 
 
 def in_c(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function as a `Launch` that has nothing ready; the function itself where the part in C was not built."""
+    """A function as a `Launch` that never has anything ready; the function itself where the part in C was not built."""
     if quick_launch is None:
         return function
     made: Callable[..., Any] = quick_launch.Launch(function, b"", (), (), {}, (), {}, (), [], [], {}, None, None, 0)
@@ -88,7 +89,8 @@ class Writer:
         self._reader = 0  # where the C function of torch lies that reads tensors
         self._plain, variables = _environment()
         self._variables = [] if path.is_bound else variables  # which have decided already where a kernel is bound
-        self._in_c = quick_launch is not None and isinstance(self._plain, dict)
+        all_positional = path.positional == len(self._kernel.params)  # C takes any parameter by position
+        self._in_c = quick_launch is not None and isinstance(self._plain, dict) and all_positional
         self._ready: dict[Any, Any] = {}  # launches by the first key
 
     def add(self, parameter: KernelParameter, kind: type) -> bool:
@@ -191,7 +193,8 @@ class Writer:
         """The written function."""
         around = {
             "E": self._plain.get, "ready": self._ready, "table": {}, "path": self._path, "look": _look, "writer": self,
-            "enter": LAUNCH_HOOKS.enter, "exit": LAUNCH_HOOKS.exit, "wide": _wide_class, "sizes": _sizes, **BUILTINS,
+            "enter": LAUNCH_HOOKS.enter, "exit": LAUNCH_HOOKS.exit, "wide": _wide_class, "sizes": _sizes, "called": called,
+            **BUILTINS,
         }  # fmt: skip
         self._scope |= {PREFIX + name: value for name, value in around.items()}
         reads = [f"{PREFIX}E({variable!r})" for variable in self._variables]
@@ -211,7 +214,7 @@ class Writer:
         made: Any = quick_launch.Launch(
             written, "".join(self._kinds).encode(), tuple(types), tuple(names), numbers, tuple(defaults),
             self._plain, tuple(self._variables), LAUNCH_HOOKS.enter, LAUNCH_HOOKS.exit, self._ready,
-            _sizes, _look, self._reader,
+            _sizes_for, _look, self._reader,
         )  # fmt: skip
         self._scope[f"{PREFIX}read"] = made.read
         quick: Callable[..., Any] = made
@@ -222,16 +225,21 @@ class Writer:
         for parameter in self._kernel.params:
             self._scope[f"{PREFIX}default{parameter.num}"] = parameter.default if parameter.has_default else MISSING
             signature.append(f"{parameter.name}={PREFIX}default{parameter.num}")
+        signature.insert(self._path.positional, "*_tw_more")
         names = self._kernel.arg_names
         bound = ", ".join(f"{name!r}: {name}" for name in names)
         text = f"""
-def {self._kernel.__name__}(_tw_grid, /, {_listed(signature)}*_tw_more, stream=None, **_tw_options):
+def {self._kernel.__name__}(_tw_grid, /, {_listed(signature)}stream=None, **_tw_options):
     if not ({" and ".join((*self._checks, "not _tw_more"))}):
         if stream is not None:
             _tw_options["stream"] = stream
         return _tw_path.other(_tw_grid, ({_listed(names)}*_tw_more,), _tw_options)
+    _tw_shape = _tw_grid
+    if _tw_type(_tw_grid) is not _tw_tuple:
+        if _tw_callable(_tw_grid):
+            _tw_grid = _tw_called(_tw_grid, {{{bound}}})
+        _tw_shape = _tw_sizes(_tw_grid)
     try:
-        _tw_shape = _tw_grid if _tw_type(_tw_grid) is _tw_tuple else _tw_sizes(_tw_grid, {{{bound}}})
         {"; ".join((*self._lines, "pass"))}
         _tw_world = {world}
         _tw_exact = (_tw_shape, {_listed(self._exact)})
@@ -292,7 +300,11 @@ def _look(array: Any) -> tuple[int, tuple[Any, ...]]:
     return int(address), (*facts, _device_of(array))
 
 
-def _sizes(grid: Any, bound: dict[str, Any]) -> tuple[Any, ...]:
-    """A grid that is no tuple."""
-    shown = grid(bound) if callable(grid) else grid
-    return tuple(shown) if isinstance(shown, (tuple, list)) else (shown,)
+def _sizes(grid: Any) -> tuple[Any, ...]:
+    """A grid that is no tuple, as one."""
+    return tuple(grid) if isinstance(grid, (tuple, list)) else (grid,)
+
+
+def _sizes_for(grid: Any, bound: dict[str, Any]) -> tuple[Any, ...]:
+    """The same for a grid that may be a function of the arguments."""
+    return _sizes(called(grid, bound) if callable(grid) else grid)

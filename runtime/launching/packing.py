@@ -8,6 +8,7 @@ attributes of a launch never change; all blocks of a kernel name the same memory
 from __future__ import annotations
 
 import ctypes
+import math
 import struct
 from collections.abc import Sequence
 from typing import Any
@@ -23,6 +24,11 @@ ATTRIBUTE = struct.Struct("<I4xi60x")  # a `CUlaunchAttribute`: which one, and i
 COOPERATIVE, PROGRAMMATIC_SERIALIZATION = 2, 6
 _CODES = {"i1": "?", "i8": "b", "i16": "h", "i32": "i", "i64": "q", "u8": "B", "u16": "H", "u32": "I", "u64": "Q",
           "fp16": "e", "bf16": "H", "fp32": "f", "fp64": "d"}  # fmt: skip
+
+
+def code_of(element: Element) -> str:
+    """How `struct` writes a parameter of a type."""
+    return "Q" if isinstance(element, PointerType) else _CODES[element.short]
 
 
 @frozen
@@ -61,7 +67,7 @@ def lay_out(parameters: Sequence[LaunchParameter], maps: int, attributes: Sequen
     position = config + CONFIG_BYTES
     offsets = []
     for parameter in parameters:
-        one = "Q" if isinstance(parameter.element, PointerType) else _CODES[parameter.element.short]
+        one = code_of(parameter.element)
         width = struct.calcsize(f"<{one}")
         padding = -position % width
         code += f"{padding}x{one}" if padding else one
@@ -81,10 +87,11 @@ def new_block(layout: Layout) -> Block:
 
 def in_range(parameters: Sequence[LaunchParameter], values: Sequence[Any]) -> list[Any]:
     """The values as `struct` takes them, where a parameter's annotation forces a type on them that they do not fit."""
-    return [_in_range(parameter.element, value) for parameter, value in zip(parameters, values, strict=True)]
+    return [fitted(parameter.element, value) for parameter, value in zip(parameters, values, strict=True)]
 
 
-def _in_range(element: Element, value: Any) -> Any:
+def fitted(element: Element, value: Any) -> Any:
+    """The value as a type takes it: integers wrap around, floats that are too large are infinite; the bits of a bfloat16."""
     if isinstance(element, PointerType):
         return int(value)
     if element.is_bool():
@@ -92,8 +99,19 @@ def _in_range(element: Element, value: Any) -> Any:
     if element.is_int():
         wrapped = int(value) & (1 << element.bits) - 1
         return wrapped - (1 << element.bits) if element.is_int_signed() and wrapped >> element.bits - 1 else wrapped
+    number = as_float(value)
     if element.name == "bf16":  # the upper half of the float32, rounded to even
-        (bits,) = struct.unpack("<I", ctypes.c_float(value))
-        return (bits + 0x7FFF + (bits >> 16 & 1)) >> 16 if value == value else 0x7FC0
-    largest = {"fp16": 65520.0, "fp32": 3.4028235677973366e38}.get(element.name)  # from here on rounds to infinity
-    return float("inf") * (1 if value > 0 else -1) if largest is not None and abs(value) >= largest else float(value)
+        (bits,) = struct.unpack("<I", ctypes.c_float(number))
+        return (bits + 0x7FFF + (bits >> 16 & 1)) >> 16 if number == number else 0x7FC0
+    largest = {"fp16": 65520.0, "fp32": 3.4028235677973366e38}.get(
+        element.name, math.inf
+    )  # from here on rounds to infinity
+    return math.copysign(math.inf, number) if abs(number) >= largest else number
+
+
+def as_float(value: float) -> float:
+    """A number of Python's as a float; an integer that is too large for one is infinite."""
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf

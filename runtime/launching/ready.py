@@ -11,12 +11,12 @@ from __future__ import annotations
 import ctypes
 import functools
 import struct
-import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from tilewright.language.dtypes import Element, PointerType
 from tilewright.runtime.arguments.exchange import exchange
+from tilewright.runtime.driver import torch_on_gpu
 from tilewright.runtime.launching.packing import CONFIG_BYTES
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ def make_ready(
 
 def stream_function(streams: Callable[[int], int]) -> int:
     """Where the C function lies that gives the same current streams; 0 if there is none."""
-    torch = sys.modules.get("torch")
-    if torch is None or streams is not getattr(torch._C, "_cuda_getCurrentRawStream", None):
+    torch = torch_on_gpu()
+    if torch is None or streams is not torch._C._cuda_getCurrentRawStream:
         return 0
     return exchange(torch.Tensor)[1]

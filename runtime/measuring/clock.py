@@ -70,9 +70,9 @@ class DeviceClock:
         from tilewright.runtime.driver import checked
         from tilewright.runtime.driver_library import L2_CACHE_SIZE
 
-        self._context.__enter__()
         driver = self._driver
         cache = int(checked(driver.cuDeviceGetAttribute(L2_CACHE_SIZE, checked(driver.cuDeviceGet(self._device)))))
+        self._context.__enter__()
         status, address = driver.cuMemAlloc(FLUSH_TO_CACHE * cache)
         if int(status) == 0:  # without room the cache stays as it is
             self._address, self._flushed = int(address), FLUSH_TO_CACHE * cache

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,9 +41,12 @@ class TensorDescriptor:
           DescriptorError: says what does not hold.
         """
         array = array_of(self, "base")
-        self.shape, self.strides, self.block_shape = (
-            [int(one) for one in items] for items in (self.shape, self.strides, self.block_shape)
-        )
+        try:
+            self.shape, self.strides, self.block_shape = (
+                list(map(operator.index, items)) for items in (self.shape, self.strides, self.block_shape)
+            )
+        except TypeError as error:
+            _reject(f"shape, strides and block_shape must be lists of integers ({error})")
         rank = len(self.shape)
         if not 0 < rank <= MAX_RANK or len(self.strides) != rank or len(self.block_shape) != rank:
             _reject(

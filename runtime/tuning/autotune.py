@@ -17,7 +17,7 @@ from tilewright.runtime.devices import devices_differ
 from tilewright.runtime.environment import is_on
 from tilewright.runtime.forks import ForkLock
 from tilewright.runtime.hooks import TUNING_HOOKS
-from tilewright.runtime.kernel_interface import parameters_below
+from tilewright.runtime.kernel_interface import FoundByName, parameters_below
 from tilewright.runtime.tracing import in_earnest, launches_nothing
 from tilewright.runtime.tuning.config import Config
 from tilewright.runtime.tuning.measure import NEVER, Measuring
@@ -27,7 +27,7 @@ from tilewright.runtime.tuning.store import Result, is_recording, loaded, record
 from tilewright.runtime.tuning.subject import Subject
 
 
-class Autotuner(Measuring):
+class Autotuner(FoundByName, Measuring):
     """A kernel with several configs. Libraries derive from it: arguments, attributes and methods are Triton's.
 
     Attributes:
@@ -76,7 +76,8 @@ class Autotuner(Measuring):
         self.base_fn = fn
         while not inspect.isfunction(self.base_fn):
             self.base_fn = self.base_fn.fn
-        self.__name__ = self.base_fn.__name__
+        for name in ("__name__", "__qualname__", "__module__"):
+            setattr(self, name, getattr(self.base_fn, name))
         self.cache: dict[Any, Config] = {}
         self.best_config: Config | None = None
         self.nargs: dict[str, Any] | None = None
@@ -191,9 +192,10 @@ class Autotuner(Measuring):
         for config in configs:
             self._check_conflict(kwargs, config.all_kwargs())
         place = find_place(self.fn, {**(self.nargs or {}), **kwargs})
-        subject = place.subject(key) if place.is_timed else None
-        known = loaded(subject) if subject is not None and not is_recording() else None
         named = {str(config): config for config in configs}
+        has_names = len(named) == len(set(configs))  # those that differ in a hook alone cannot be told apart in a file
+        subject = place.subject(key) if place.is_timed and has_names else None
+        known = loaded(subject) if subject is not None and not is_recording() else None
         if len(configs) == 1:
             self.cache[key] = configs[0]
         elif not place.is_timed and place.kernel is not None and self.do_bench is None:
@@ -217,7 +219,7 @@ class Autotuner(Measuring):
         fn = self.fn
         while TUNING_HOOKS and not inspect.isfunction(fn.fn):
             fn = fn.fn
-        for listener in TUNING_HOOKS:
+        for listener in tuple(TUNING_HOOKS):
             listener(
                 fn=fn, key=key, best_config=self.cache[key], configs_timings=getattr(self, "configs_timings", {}),
                 duration=None if is_known else self.bench_time, cache_hit=is_known,

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tilewright.runtime.kernel_interface import KernelInterface, parameters_below
+from tilewright.runtime.kernel_interface import FoundByName, KernelInterface, parameters_below
 
 Values = dict[str, Callable[[dict[str, Any]], Any]]
 
 
-class Heuristics(KernelInterface):
+class Heuristics(FoundByName, KernelInterface):
     """A kernel, and functions from the dict of its arguments to the value of a parameter.
 
     They are evaluated in order; each sees the arguments that were passed and what the ones before it gave.
@@ -19,6 +19,7 @@ class Heuristics(KernelInterface):
     def __init__(self, fn: Any, arg_names: list[str], values: Values) -> None:
         """`fn` is a kernel, or what another decorator made of one."""
         self.fn, self.arg_names, self.values = fn, arg_names, values
+        self.__qualname__, self.__module__ = getattr(fn, "__qualname__", type(fn).__qualname__), fn.__module__
 
     def run(self, *args: Any, **kwargs: Any) -> Any:
         """Computes the values, then runs."""

@@ -56,16 +56,19 @@ class Measuring(KernelInterface):
         start = time.perf_counter()
         if place.mode == "gpu":
             self._check_no_capture(key, place)
-        kwargs = {name: value for name, value in kwargs.items() if name != "stream"}  # timing is on the current one
+        if "stream" not in place.arguments:  # of the kernel; timing is on the current one
+            kwargs = {name: value for name, value in kwargs.items() if name != "stream"}
         compiled: dict[Config, Any] = dict.fromkeys(configs)
         dropped: dict[Config, Exception] = {}
         kept = self._keep_for_hooks(configs, place)
-        if place.kernel is not None:
-            compiled, dropped = prepare(lambda config: self._compile(args, kwargs, config), configs)
-            self._tell_hooks(dropped, kwargs)
-            check_dropped(self.__name__, compiled, dropped)
-        for put_back in kept.values():
-            put_back()
+        try:
+            if place.kernel is not None:
+                compiled, dropped = prepare(lambda config: self._compile(args, kwargs, config), configs)
+                self._tell_hooks(dropped, kwargs)
+                check_dropped(self.__name__, compiled, dropped)
+        finally:
+            for put_back in kept.values():
+                put_back()
         written = place.written(list(compiled.values()))
         self._restores = [kept.get(name) or keep(value, name) for name, value in written.items()]
         kept.clear()
@@ -75,8 +78,10 @@ class Measuring(KernelInterface):
             else:
                 timings = {config: self._bench(*args, config=config, **kwargs) for config in compiled}
         finally:
-            self._restore()
-            self._restores = []
+            try:
+                self._restore()
+            finally:
+                self._restores = []
         self.cache[key] = min(timings, key=timings.__getitem__)
         self.pre_hook({**(self.nargs or {}), **kwargs, **self.cache[key].all_kwargs()}, reset_only=True)
         self.configs_timings = {config: timings.get(config, NEVER) for config in configs}

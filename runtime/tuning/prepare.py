@@ -32,13 +32,16 @@ def prepare(
     """
     compiled: dict[Config, Any] = {}
     dropped: dict[Config, Exception] = {}
-    with ThreadPoolExecutor(min(len(configs), os.cpu_count() or 1, MOST_THREADS)) as pool:
+    pool = ThreadPoolExecutor(min(len(configs), os.cpu_count() or 1, MOST_THREADS))
+    try:
         pending = {config: pool.submit(compile_one, config) for config in configs}
         for config, future in pending.items():
             try:
                 compiled[config] = future.result()
             except ILLEGAL as error:
                 dropped[config] = error
+    finally:
+        pool.shutdown(cancel_futures=True)  # after an error, or Ctrl-C, no other is begun
     return compiled, dropped
 
 

@@ -15,7 +15,13 @@ Restore = Callable[[], None]
 
 
 def keep(value: Any, name: str) -> Restore:
-    """Copies an array's content; the result puts it back, as often as it is called."""
+    """Copies an array's content; the result puts it back, as often as it is called.
+
+    An array that nobody may write to stays as it is, and a launch that would write to it says so.
+    """
+    array = describe(value, name)
+    if array is not None and not array.writable:
+        return lambda: None
     if hasattr(value, "clone") and hasattr(value, "copy_"):
         return _keep_tensor(value)
     if hasattr(value, "copy") and hasattr(value, "__setitem__"):
@@ -25,10 +31,7 @@ def keep(value: Any, name: str) -> Restore:
             value[...] = copied
 
         return put_back
-    array = describe(value, name)
-    if array is None:
-        return lambda: None
-    if array.size == UNKNOWN:
+    if array is None or array.size == UNKNOWN:
         return lambda: None
     return _keep_host_bytes(array) if array.device == HOST else _keep_device_bytes(array)
 
@@ -44,6 +47,9 @@ def set_to_zero(value: Any) -> None:
 def _keep_tensor(tensor: Any) -> Restore:
     # Autograd must not see what the tuner writes: `data` shares the memory but not the version.
     plain = tensor.data if hasattr(tensor, "data") and hasattr(tensor, "requires_grad") else tensor
+    for axis, stride in enumerate(plain.stride() if hasattr(plain, "narrow") else ()):
+        if stride == 0 and plain.shape[axis]:  # as in an expanded tensor, which torch does not copy to
+            plain = plain.narrow(axis, 0, 1)
     try:
         copied = plain.clone()
     except RuntimeError as error:

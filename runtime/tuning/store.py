@@ -8,7 +8,7 @@ import json
 import os
 import re
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
@@ -75,30 +75,33 @@ def stored_or_measured(subject: Subject, configs: Iterable[str], measure: Callab
 
     A result counts for the same list of configs only. What cannot be read is measured; what cannot be written is not kept.
     """
+    configs = list(configs)
     listed = "\n".join(configs)
     name = hashlib.sha256("\0".join((repr(asdict(subject)), listed)).encode()).hexdigest()
     folder = cache_folder() / "tuned"
     path = folder / f"{name}.json"
     fresh = is_recording()
-    found = None if fresh else _read(path, subject)
+    found = None if fresh else _read(path, subject, configs)
     if found is not None:
         return found
     with contextlib.suppress(OSError):
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     with locked(path.with_suffix(".lock"), PATIENCE):
-        found = None if fresh else _read(path, subject)  # another process may have come first
+        found = None if fresh else _read(path, subject, configs)  # another process may have come first
         if found is None:
             found = measure()
             _write(path, found)
     return found
 
 
-def _read(path: Path, subject: Subject) -> Result | None:
+def _read(path: Path, subject: Subject, configs: Sequence[str]) -> Result | None:
     try:
         entry = json.loads(path.read_text(encoding="utf-8"))
-        return Result(subject, entry["best"], entry["milliseconds"], entry["dropped"], measured=False)
-    except (OSError, ValueError, KeyError, TypeError):
+        rows = {str(name): [float(value) for value in row] for name, row in entry["milliseconds"].items()}
+        found = Result(subject, entry["best"], rows, dict(entry["dropped"]), measured=False)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
+    return found if found.best in configs else None
 
 
 def _write(path: Path, result: Result) -> None:
@@ -146,15 +149,19 @@ def read_tuned(path: str | Path) -> list[dict[str, Any]]:
         raise TunedFileError(f"{path} cannot be read: {error.strerror}") from error
     except ValueError as error:
         raise TunedFileError(f"{path} is no JSON: {error}") from error
-    needed = {field.name for field in fields(Subject)} | {"best", "milliseconds", "dropped"}
+    texts = {field.name for field in fields(Subject)} | {"best"}
     entries = content.get("results") if isinstance(content, dict) else None
     if not isinstance(entries, list) or content.get("format") != FORMAT:
         raise TunedFileError(
             f"{path} is no file of tuned configs (format {FORMAT}); `tilewright tune --save` writes one"
         )
     for number, entry in enumerate(entries):
-        if not isinstance(entry, dict) or not needed <= entry.keys():
-            raise TunedFileError(f"{path}: result {number} lacks one of {', '.join(sorted(needed))}")
+        if not isinstance(entry, dict) or not texts | {"milliseconds", "dropped"} <= entry.keys():
+            needed = ", ".join(sorted(texts | {"milliseconds", "dropped"}))
+            raise TunedFileError(f"{path}: result {number} lacks one of {needed}")
+        for name in texts:
+            if not isinstance(entry[name], str):
+                raise TunedFileError(f"{path}: {name} of result {number} is no text")
     return entries
 
 
@@ -172,8 +179,8 @@ def loaded(subject: Subject) -> str | None:
     """The config that a loaded file, or the one that $TILEWRIGHT_TUNED names, has for a subject."""
     named = os.environ.get("TILEWRIGHT_TUNED")
     if named and named not in _loaded_files:
-        _loaded_files.add(named)
         load_tuned(named)
+        _loaded_files.add(named)
     source, best = _loaded.get((subject.kernel, subject.device, subject.key), ("", ""))
     if best and source != subject.source:
         warnings.warn(

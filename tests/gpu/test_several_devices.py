@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -27,9 +28,14 @@ pytestmark = [pytest.mark.gpu, pytest.mark.skipif(count() < 2, reason="needs two
 
 
 @pytest.fixture(autouse=True)
-def where_arrays_lie(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def where_arrays_lie(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
+    """Launches run where their arrays lie, and leave this thread's current device as it was."""
+    import torch
+
     monkeypatch.delenv("TILEWRIGHT_MODE", raising=False)
     monkeypatch.setenv("TILEWRIGHT_CACHE_DIR", str(tmp_path))
+    yield
+    assert torch.cuda.current_device() == 0
 
 
 @triton.jit
@@ -216,8 +222,10 @@ def test_jax_on_the_second_device(monkeypatch: pytest.MonkeyPatch) -> None:
         y = run(x)
         assert y.devices() == {device} and jax.numpy.array_equal(y, x * 2)
         out = torch.zeros(N, device=f"cuda:{device.id}")
+        torch.cuda.set_device(0)  # JAX itself changes it
         compiled = scaled[grid](y, out, N, 2.0, BLOCK=1024)
-        assert compiled.device == device.id and bool((out == 4 * torch.arange(N, device=out.device)).all())
+        assert compiled.device == device.id and torch.cuda.current_device() == 0
+        assert bool((out == 4 * torch.arange(N, device=out.device)).all())
 
 
 @triton.jit

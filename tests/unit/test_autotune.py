@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy as copy_module
+import pickle
+import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -13,6 +16,7 @@ import pytest
 import tilewright as triton
 import tilewright.language as tl
 from tilewright.diagnostics import (
+    ArgumentKindError,
     ConfigConflictError,
     NoConfigLeftError,
     OutOfResources,
@@ -20,6 +24,8 @@ from tilewright.diagnostics import (
     UnknownNameError,
 )
 from tilewright.runtime.tuning import store as autotune_store
+from tilewright.runtime.tuning.prepare import prepare
+from tilewright.runtime.tuning.state import keep
 from tilewright.tools.tensor_descriptor import TensorDescriptor
 from tuned_kernels import BLOCKS, N, copy, count_measurements, grid, increment, tuned
 
@@ -117,6 +123,15 @@ def test_torch_arguments_keep_their_version() -> None:
     x = torch.zeros(N)
     tuned(increment)[grid](x, N)
     assert x._version == 0 and torch.equal(x, torch.ones(N))
+
+
+def test_an_expanded_tensor_is_put_back() -> None:
+    torch = pytest.importorskip("torch")
+    base = torch.zeros(3, 1)
+    put_back = keep(base.expand(3, 4), "x_ptr")
+    base.fill_(7)
+    put_back()
+    assert torch.equal(base, torch.zeros(3, 1))
 
 
 def test_only_what_is_written_is_copied() -> None:
@@ -333,6 +348,56 @@ def test_a_config_that_fails_by_mistake_is_reported() -> None:
 
     with pytest.warns(RuntimeWarning, match="config BLOCK: 32.* is left out: UnknownNameError"):
         tuned(sometimes)[(1,)](np.zeros(N, np.float32), N)
+
+
+def test_hooks_of_configs_that_cannot_run_leave_no_trace() -> None:
+    def fill(arguments: dict[str, Any]) -> None:
+        arguments["x_ptr"][:] = 7
+
+    x = np.zeros(N, np.float32)
+    with pytest.raises(NoConfigLeftError):
+        tuned(asserting, [triton.Config({"BLOCK": block}, pre_hook=fill) for block in (16, 32)])[(1,)](x, N)
+    assert (x == 0).all()
+
+
+def test_an_interrupt_begins_no_further_config() -> None:
+    begun, go_on = [], threading.Event()
+
+    def compile_one(config: triton.Config) -> None:
+        begun.append(config)
+        if len(begun) > 1:
+            go_on.wait(10)
+        raise KeyboardInterrupt
+
+    configs = [triton.Config({"BLOCK": 1 << number}) for number in range(100)]
+    threading.Timer(0.1, go_on.set).start()
+    with pytest.raises(KeyboardInterrupt):
+        prepare(compile_one, configs)
+    assert len(begun) < len(configs)
+
+
+def test_a_read_only_array_is_the_launch_s_to_refuse() -> None:
+    x = np.zeros(N, np.float32)
+    x.flags.writeable = False
+    keep(x, "x_ptr")()
+    with pytest.raises(ArgumentKindError, match="x_ptr is written by increment, but the array is read-only"):
+        tuned(increment, do_bench=scripted(1.0, 2.0))[grid](x, N)
+
+
+@triton.autotune(BLOCKS, ["n"])
+@triton.heuristics({"EVEN": lambda arguments: arguments["n"] % 2 == 0})
+@triton.jit
+def decorated(x_ptr, n, BLOCK: tl.constexpr, EVEN: tl.constexpr):
+    tl.store(x_ptr, n)
+
+
+def test_what_decorators_make_is_its_own_copy() -> None:
+    """A module of torch that holds a tuned kernel can be copied, and processes that are spawned find the kernel by its name."""
+    assert pickle.loads(pickle.dumps(decorated)) is decorated
+    for one in (decorated, decorated.fn, decorated.fn.fn):
+        assert copy_module.copy(one) is one and copy_module.deepcopy({"kernel": one})["kernel"] is one
+    with pytest.raises(pickle.PicklingError, match="not the same object"):
+        pickle.dumps(tuned(increment))
 
 
 def test_an_error_while_timing_puts_everything_back() -> None:

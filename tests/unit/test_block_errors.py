@@ -118,6 +118,8 @@ def test_a_loop_keeps_the_form_of_a_block(monkeypatch: pytest.MonkeyPatch) -> No
     [
         ({"shape": [8]}, "one entry per axis"),
         ({"shape": [0, 8]}, "shape must be positive"),
+        ({"shape": [8, 7.5]}, "must be lists of integers"),
+        ({"block_shape": 8}, "must be lists of integers"),
         ({"strides": [8, 2]}, "last stride must be 1"),
         ({"strides": [7, 1]}, "strides must be 16-byte aligned"),
         ({"base": np.zeros((9, 8), np.float32).reshape(-1)[1:]}, "base must be 16-byte aligned"),

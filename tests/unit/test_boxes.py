@@ -421,6 +421,21 @@ def test_starts_are_not_negative() -> None:
 
 
 @triton.jit
+def promised(x_ptr, stride, way, SIDE: tl.constexpr):
+    tile = x_ptr + tl.arange(0, SIDE)[:, None] * stride + tl.arange(0, SIDE)[None, :]
+    back = tl.num_programs(0) - 1 - tl.program_id(0)
+    if way > 0:
+        tl.assume(back >= 0)
+        tl.store(tile + back * SIDE, 0.0)
+    tl.store(tile + back * SIDE, 1.0)
+
+
+def test_a_promise_holds_where_it_is_made() -> None:
+    inside, behind = (described(box) for _, box in outcomes(promised, "*i32:16, i32:16, i32, 16"))
+    assert inside[1] == [] and behind == "the start along axis 1 may be negative"
+
+
+@triton.jit
 def row_of(pid, COUNT: tl.constexpr):
     return pid // COUNT
 

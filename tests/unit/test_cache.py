@@ -20,7 +20,7 @@ from tilewright.diagnostics import TilewrightError
 from tilewright.runtime import cache
 from tilewright.runtime.building import folders, store
 from tilewright.runtime.building.nvrtc import Cubin
-from tilewright.runtime.cpu.build import build_library
+from tilewright.runtime.cpu.build import IN_USE_SECONDS, build_library
 from tilewright.runtime.log import reason
 
 from unit.test_launching import artifact
@@ -145,24 +145,21 @@ def test_what_the_cpu_run_built_is_bounded_too(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setenv("TILEWRIGHT_CACHE_DIR", str(tmp_path))
     monkeypatch.setenv("TILEWRIGHT_MODE", "cpu")
     folder = tmp_path / "cpu"
-    folder.mkdir()
-    for age in range(1, 5):  # a megabyte each; the last was used an hour before the first
-        (folder / f"{age}.so").write_bytes(bytes(1 << 20))
-        os.utime(folder / f"{age}.so", (time.time() - age * 1000,) * 2)
+    for age, key in enumerate(keys()[:4], 1):  # a megabyte each; the last was used an hour before the first
+        store.write(folder, key, {}, {"kernel.so": bytes(1 << 20)})
+        os.utime(store.place(folder, key) / store.FACTS, (time.time() - age * 1000,) * 2)
     (folder / f"{store.UNFINISHED}killed").mkdir()
     os.utime(folder / f"{store.UNFINISHED}killed", (0, 0))
     monkeypatch.setenv("TILEWRIGHT_CACHE_MB", "3")
     x = np.ones(8, np.float32)
     doubled[(1,)](x, 8, BLOCK=8)
     assert (x == 2).all()
-    left = {path.name for path in folder.iterdir()}
-    assert {"1.so", "2.so"} < left and len(left) == 3  # and what was just built
-    (own,) = (folder / name for name in left - {"1.so", "2.so"})
-    os.utime(own, (0, 0))
-    build_library(doubled.warmup(x, 8, BLOCK=8).artifact)
-    assert time.time() - own.stat().st_mtime < 100  # using it counts
-    monkeypatch.setenv("TILEWRIGHT_CACHE_MB", "0")
-    assert store.shrink_files(folder, 0) == 2 and [path.name for path in folder.iterdir()] == [own.name]  # in use
+    own, *others = store.entries(folder)  # what was just built comes first
+    assert [entry.key for entry in others] == keys()[:2] and not list(folder.glob(f"{store.UNFINISHED}*"))
+    os.utime(own.folder / store.FACTS, (0, 0))
+    built = build_library(doubled.warmup(x, 8, BLOCK=8).artifact)
+    assert built.parent == own.folder and time.time() - store.entries(folder)[0].used < 100  # using it counts
+    assert store.shrink(folder, 0, IN_USE_SECONDS) == 2 and [one.key for one in store.entries(folder)] == [own.key]
 
 
 def test_changed_facts_are_no_entry(tmp_path: Path) -> None:
@@ -212,8 +209,11 @@ def test_people_can_look_into_it(
         line.split(maxsplit=1) for line in capsys.readouterr().out.splitlines() if not line.startswith(("s", "sp"))
     )
     assert shown["registers"] == "42" and Path(shown["file"]).read_text() == "one" and shown["NVRTC"] == "13.1"
-    assert main(["cache", "show", ""]) == 1 and "2 kernels have a key" in capsys.readouterr().err
-    assert main(["cache", "clear"]) == 0 and capsys.readouterr().out.startswith("6 files")
+    store.write(cache.root(), keys()[0], {"key": {"name": "of another version"}}, content(keys()[0], 1))
+    cache.compiled(artifact(source="one", target="sm_80"))
+    assert "the nearest known has sm_90a" in capsys.readouterr().err
+    assert main(["cache", "show", ""]) == 1 and "3 kernels have a key" in capsys.readouterr().err
+    assert main(["cache", "clear"]) == 0 and capsys.readouterr().out.startswith("12 files")
     assert main(["cache", "list"]) == 0 and capsys.readouterr().out.startswith("0 kernels")
     monkeypatch.setenv("TILEWRIGHT_CACHE_MB", "much")
     with pytest.raises(TilewrightError, match="TILEWRIGHT_CACHE_MB is 'much'"):

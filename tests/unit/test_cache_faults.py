@@ -17,9 +17,11 @@ import pytest
 import tilewright as triton
 import tilewright.language as tl
 from tilewright.artifact import Options
+from tilewright.diagnostics import ToolchainError
 from tilewright.runtime import cache
 from tilewright.runtime.building import folders, store, translations
 from tilewright.runtime.building.nvrtc import Cubin
+from tilewright.runtime.cpu import build
 from tilewright.schedule.targets import find_target
 
 from unit.test_launching import artifact
@@ -116,6 +118,77 @@ def test_kernels_are_translated_and_compiled_on_a_full_disk(tmp_path: Path, monk
         )
 
 
+def as_nothing(file: Path) -> None:
+    file.unlink()
+    file.symlink_to(file.parent / "nothing")
+
+
+def as_folder(file: Path) -> None:
+    file.unlink()
+    file.mkdir()
+
+
+def as_file(folder: Path) -> None:
+    shutil.rmtree(folder)
+    folder.write_text("in the way")
+
+
+DAMAGES: dict[str, Callable[[Path], Any]] = {
+    "a part is left": lambda file: file.write_bytes(b"code"),
+    "it is empty": lambda file: file.write_bytes(b""),
+    "it is altered": lambda file: file.write_bytes(b"edoc" * 100),
+    "a link to nothing": as_nothing,
+    "a folder in its place": as_folder,
+    "its folder is a file": lambda file: as_file(file.parent),
+    "that one's folder, too": lambda file: as_file(file.parent.parent),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_what_the_cpu_run_has_built_is_built_anew_when_it_is_damaged(
+    damage: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A library of which a part is missing would end the process when it is loaded, every time."""
+    monkeypatch.setenv("TILEWRIGHT_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(build, "_compiled", lambda text, options, ahead: b"code" * 100)
+    monkeypatch.setattr(build, "_precompiled", lambda header, flags: tmp_path)
+    built = build._build("text", "kernel.run", "first.h", ())
+    DAMAGES[damage](built)
+    assert build._build("text", "kernel.run", "first.h", ()) == built
+    assert built.read_bytes() == b"code" * 100 and os.access(built, os.X_OK)
+
+
+def test_the_cpu_run_builds_elsewhere_on_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TILEWRIGHT_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(build, "_compiled", lambda text, options, ahead: b"code")
+    monkeypatch.setattr(build, "_precompiled", lambda header, flags: tmp_path)
+    writes, full = store.write, [tmp_path / "cache"]
+
+    def write(root: Path, *args: Any, **kwargs: Any) -> None:
+        if any(root.is_relative_to(folder) for folder in full):
+            raise OSError(errno.ENOSPC, "No space left on device")
+        writes(root, *args, **kwargs)
+
+    monkeypatch.setattr(store, "write", write)
+    with pytest.warns(UserWarning, match="cannot be used as a cache"):
+        assert build._build("text", "kernel.run", "first.h", ()).read_bytes() == b"code"
+    full.append(tmp_path)
+    with pytest.raises(ToolchainError, match="No space left"):
+        build._build("text", "kernel.run", "first.h", ())
+
+
+def test_a_precompiled_header_that_is_damaged_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ahead, compiler = tmp_path / "ahead", tmp_path / "compiler"
+    ahead.mkdir()
+    compiler.write_text(
+        f'#!/bin/sh\ncase "$*" in *{ahead}*) echo "cannot read PCH file" >&2; exit 1;; esac\ncp kernel.cu built\n'
+    )
+    compiler.chmod(0o700)
+    monkeypatch.setattr(build, "compiler", lambda: str(compiler))
+    assert build._compiled("text", (), ahead) == b"text" and not ahead.exists()
+
+
 def test_entries_of_a_wrong_clock_go_first(tmp_path: Path) -> None:
     """One that is dated in the future would otherwise stay for ever, and what was just written would go in its place."""
     keys = [f"{number:02x}" + "cd" * 19 for number in range(5)]
@@ -127,15 +200,10 @@ def test_entries_of_a_wrong_clock_go_first(tmp_path: Path) -> None:
     assert store.shrink(tmp_path, size * 4) == 2
     assert {entry.key for entry in store.entries(tmp_path)} == {keys[0], keys[1], keys[2]}
     assert store.read(tmp_path, keys[0]) is not None and store.entries(tmp_path)[0].key == keys[0]  # used now
-    files = tmp_path / "files"
-    files.mkdir()
-    for number in range(4):
-        (files / f"{number}.so").write_bytes(bytes(1000))
-        os.utime(files / f"{number}.so", (time.time() + 1e8,) * 2)
-    unfinished = files / f"{store.UNFINISHED}killed"
+    unfinished = tmp_path / f"{store.UNFINISHED}killed"
     unfinished.mkdir()
     os.utime(unfinished, (time.time() + 1e8,) * 2)
-    assert store.shrink_files(files, 2000) == 3 and not unfinished.exists()
+    assert store.shrink(tmp_path, size * 4) == 0 and not unfinished.exists()
 
 
 def test_two_versions_share_a_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

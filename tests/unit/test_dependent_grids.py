@@ -98,39 +98,3 @@ def test_a_cooperative_grid_is_not_persistent() -> None:
     assert (
         made.cooperative and not made.persistent and "cooperative: all blocks are on the device at once" in made.source
     )
-
-
-@triton.jit
-def two_products(a_ptr, b_ptr, w_ptr, flag_ptr, c_ptr, K, B: tl.constexpr, WAIT: tl.constexpr, FIRST: tl.constexpr):
-    i, k = tl.arange(0, B), tl.arange(0, 32)
-    acc = tl.zeros((B, B), tl.float32)
-    if FIRST:
-        while tl.atomic_cas(flag_ptr, 1, 1) != 1:
-            pass
-    for start in range(0, K, 32):
-        a = tl.load(a_ptr + i[:, None] * K + (start + k)[None, :])
-        b = tl.load(b_ptr + (start + k)[:, None] * B + i[None, :])
-        acc = tl.dot(a, b, acc)
-    if WAIT == "grid":
-        tl.extra.cuda.gdc_wait()
-    if WAIT == "flag":
-        while tl.load(flag_ptr, volatile=True) == 0:
-            pass
-    w = tl.load(w_ptr + i[:, None] * B + i[None, :])
-    tl.store(c_ptr + i[:, None] * B + i[None, :], tl.dot(acc.to(tl.float16), w))
-
-
-@pytest.mark.parametrize("wait", ["", "grid", "flag"])
-def test_no_load_moves_in_front_of_a_wait(wait: str) -> None:
-    """The copy of `w` was started before the loop, in front of the wait for who writes it."""
-    signature = f"*fp16:16, *fp16:16, *fp16:16, *i32:16, *fp32:16, i32:16, 64, '{wait}', False"
-    assert ("moved up" in two_products.translate(signature).source) == (not wait)
-
-
-@pytest.mark.parametrize("first", [False, True])
-def test_nobody_loads_while_the_others_wait_for_a_flag(first: bool) -> None:
-    """The loading warpgroup passed the loop by in which the others look at the flag."""
-    signature = f"*fp16:16, *fp16:16, *fp16:16, *i32:16, *fp32:16, i32:16, 64, '', {first}"
-    text = two_products.translate(signature, arch="sm_90a").source
-    assert ("the loading thread's part" in text) == (not first)
-    assert ("the kernel waits for others before it loads" in text) == first

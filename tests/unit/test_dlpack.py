@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import types
+from collections.abc import Iterator
 from typing import Any
 
 import ml_dtypes
@@ -33,7 +35,19 @@ def stream(monkeypatch: pytest.MonkeyPatch) -> dict[int, int]:
     """The current stream by device."""
     streams = {0: 0, 1: 77}
     monkeypatch.setattr(driver, "current_stream", lambda device: streams[device])
+    monkeypatch.setattr(driver, "in_context", current)
     return streams
+
+
+CURRENT = [0]
+
+
+@contextlib.contextmanager
+def current(device: int) -> Iterator[None]:
+    """The driver's stack of contexts: a library may replace the last one, which is gone afterwards."""
+    CURRENT.append(device)
+    yield
+    CURRENT.pop()
 
 
 @pytest.mark.parametrize("name", ("float32", "float16", "float64", "int8", "uint16", "int64", "bool"))
@@ -47,6 +61,19 @@ def test_arrays_are_read_off_their_capsules(name: str, stream: dict[int, int]) -
     stream[1] = 0  # CUDA's stream 0 has the number 1 in DLPack
     describe(value, "x_ptr")
     assert value.streams == [77, 1]
+
+
+def test_the_current_device_stays(stream: dict[int, int]) -> None:
+    """JAX makes the array's device current when it is told of a stream, and leaves it so."""
+    value = Elsewhere(np.zeros(4, np.float32))
+    made = value.array.__dlpack__
+
+    def changing(**_: Any) -> Any:
+        CURRENT[-1] = 1
+        return made()
+
+    value.array = types.SimpleNamespace(__dlpack__=changing)  # type: ignore
+    assert describe(value, "x_ptr") is not None and CURRENT == [0]
 
 
 def test_an_array_stays_as_long_as_its_description(stream: dict[int, int]) -> None:

@@ -5,8 +5,26 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 import tilewright as triton
 import tilewright.language as tl
+
+
+@triton.jit
+def through_another_pointer(a_ptr, b_ptr, rest_ptr, out_ptr, trips, N: tl.constexpr, BY_NUMBER: tl.constexpr):
+    # What is stored by one name is loaded by another.
+    places = tl.arange(0, N)[:, None] * N + tl.arange(0, N)[None, :]
+    address = rest_ptr.to(tl.int64) + 2 * N * N
+    tail_ptr = address.to(tl.pointer_type(tl.float16)) if BY_NUMBER else rest_ptr + N * N
+    total = tl.zeros([N, N], tl.float32)
+    products = tl.zeros([N, N], tl.float32)
+    for trip in range(trips):
+        a, b = tl.load(a_ptr + trip * N * N + places), tl.load(b_ptr + trip * N * N + places)
+        total += tl.dot(tl.maximum(tl.dot(a, b), 0).to(tl.float16), b)
+        tl.store(rest_ptr + N * N + places, (a * 0 + trip).to(tl.float16))
+        products += tl.dot(a, tl.load(tail_ptr + places))
+    tail = tl.load(tail_ptr + places)
+    tl.store(out_ptr + places, tl.dot(total.to(tl.float16), tail) + products)
 
 
 @triton.jit
@@ -87,3 +105,50 @@ def test_tiles_share_a_wait(run_everywhere: Any) -> None:
     source = chained.translate("*fp16:16, *fp16:16, *fp16:16, *fp32:16, 64").source
     assert source.count("cp_async_commit();") == 3 and source.count("cp_async_wait<0>();") == 1
     assert "// all of a, b and c is in shared memory" in source
+
+
+@pytest.mark.parametrize("arch, by_number", [("sm_80", True), ("sm_90a", False)])
+def test_one_array_may_have_several_names(
+    run_everywhere: Any, monkeypatch: pytest.MonkeyPatch, arch: str, by_number: bool
+) -> None:
+    monkeypatch.setenv("TILEWRIGHT_ARCH", arch)
+    n, trips = 64, 3
+    a, b = (np.random.default_rng(5).integers(-1, 2, (trips, n, n)).astype(np.float16) for _ in range(2))
+    out = np.zeros((n, n), np.float32)
+    *_, out = run_everywhere(
+        through_another_pointer, (1,), a, b, np.zeros((2, n, n), np.float16), out, trips, n, by_number
+    )
+    sums = a.astype(np.float32) @ b
+    total = (np.maximum(sums, 0) @ b).sum(0)
+    products = sum(a[trip] @ np.full((n, n), trip, np.float32) for trip in range(trips))
+    np.testing.assert_array_equal(out, total @ np.full((n, n), trips - 1, np.float32) + products)
+
+
+@triton.jit
+def behind_something(a_ptr, v_ptr, out_ptr, flag_ptr, trips, N: tl.constexpr, WHAT: tl.constexpr):
+    places = tl.arange(0, N)[:, None] * N + tl.arange(0, N)[None, :]
+    total = tl.zeros([N, N], tl.float32)
+    if WHAT == "flag before":
+        while tl.atomic_add(flag_ptr, 0) == 0:
+            pass
+    for trip in range(trips):
+        a = tl.load(a_ptr + trip * N * N + places)
+        total += tl.dot(a, a)
+    if WHAT == "end" and trips == 0:
+        return
+    if WHAT == "grid":
+        tl.extra.cuda.gdc_wait()
+    if WHAT == "flag":
+        while tl.atomic_add(flag_ptr, 0) == 0:
+            pass
+    v = tl.load(v_ptr + places)
+    tl.store(out_ptr + places, tl.dot(total.to(tl.float16), v))
+
+
+@pytest.mark.parametrize("what", ["nothing", "end", "grid", "flag", "flag before"])
+def test_nothing_is_loaded_before_the_kernel_may_read_it(monkeypatch: pytest.MonkeyPatch, what: str) -> None:
+    """A flag that another grid sets is no business of the loading warpgroup's: all threads wait for it, and load."""
+    monkeypatch.setenv("TILEWRIGHT_ARCH", "sm_90a")
+    text = behind_something.translate(f"*fp16:16, *fp16:16, *fp32:16, *i32:16, i32, 64, '{what}'").source
+    assert ("moved up" in text) == (what in ("nothing", "flag before"))
+    assert ("tid >= NUM_THREADS" in text) == (what != "flag before")

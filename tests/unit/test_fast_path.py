@@ -14,6 +14,7 @@ import types
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import stub
 import tilewright as triton
@@ -40,6 +41,18 @@ def product(a_ptr, b_ptr, c_ptr, M, N, K, stride_am, stride_bk, stride_cm, scale
         total = tl.dot(a, b, total)
     mask = (rows[:, None] < M) & (cols[None, :] < N)
     tl.store(c_ptr + rows[:, None] * stride_cm + cols[None, :], (total * scale).to(tl.float16), mask=mask)
+
+
+@triton.jit
+def filled(x_ptr, n, BLOCK: tl.constexpr = 16):
+    i = tl.arange(0, BLOCK)
+    tl.store(x_ptr + i, 1.0, mask=i < n)
+
+
+@triton.jit
+def named(x_ptr, *, n, BLOCK: tl.constexpr = 16):
+    i = tl.arange(0, BLOCK)
+    tl.store(x_ptr + i, 1.0, mask=i < n)
 
 
 class CudaArray:
@@ -80,16 +93,19 @@ def agreement() -> None:
     pointers = [stub.Tensor(0x1000), stub.Tensor(0x2008), stub.Tensor(0x3000, "float16")]
     integers = [0, 1, 2, 16, -16, 2**31 - 1, 2**31, 2**40, 2**63, True]
     found = 0
-    for _ in range(1500):
+    sets: list[tuple[list[Any], dict[str, Any]]] = []
+    for _ in range(250):
         wide = rng.choice([1, 5, 32, -(2**40)])
         arguments = [rng.choice(pointers), rng.choice(pointers), rng.choice(integers), wide, rng.choice([1.5, 3, 1]),
                      rng.choice([True, False, None])]  # fmt: skip
-        options: dict[str, Any] = rng.choice([{}, {"BLOCK": 32}, {"EPS": -0.0}, {"EPS": 1}, {"num_warps": 8}])
+        sets.append((arguments, rng.choice([{}, {"BLOCK": 32}, {"EPS": -0.0}, {"EPS": 1}, {"num_warps": 8}])))
+    for _ in range(1500):
+        arguments, options = rng.choice(sets)
         before = len(seen)
         compiled = kernel[(rng.randint(1, 3), 2)](*arguments, **options)
         found += len(seen) == before
         assert compiled is kernel.launch(*arguments, grid=(0,), **options), (arguments, options)
-    assert found > 150, found
+    assert found > 1000, found
 
 
 def repeated() -> None:
@@ -142,7 +158,7 @@ def with_maps() -> None:
 
 def specialised() -> None:
     """`compiled[grid]` launches its specialisation, quickly from the second time on, and refuses all others."""
-    from tilewright.diagnostics import ArgumentKindError
+    from tilewright.diagnostics import ArgumentKindError, DeviceError
 
     without_compiler()
     x, y = stub.Tensor(0x1000), stub.Tensor(0x2000)
@@ -153,6 +169,12 @@ def specialised() -> None:
     for number in range(5):
         assert compiled[(number % 2 + 1,)](x, y, 5, 6, number + 0.5, True) is compiled
     assert len(calls) == 1
+    for elsewhere in (np.zeros(16, np.float32), stub.Tensor(0x1000, device=1)):  # whose address means nothing here
+        try:
+            compiled[(1,)](elsewhere, elsewhere, 5, 6, 1.5, True)
+        except DeviceError:
+            continue
+        raise AssertionError(elsewhere)
     for wrong in ((x, y, 16, 6, 1.5, True), (stub.Tensor(0x1008), y, 5, 6, 1.5, True), (x, y, 5, 6, 1.5, True, 32)):
         for _ in range(2):
             try:
@@ -197,7 +219,7 @@ def twice() -> None:
 
 def wrong() -> None:
     """What is not right goes the long way, which says what is wrong; so does what another mode is to run."""
-    from tilewright.diagnostics import ArgumentKindError, DeviceError, GridError
+    from tilewright.diagnostics import ArgumentKindError, DeviceError, GridError, LaunchError
 
     without_compiler()
     x, y, far = stub.Tensor(0x1000), stub.Tensor(0x2000), stub.Tensor(0x3000, device=1)
@@ -206,6 +228,11 @@ def wrong() -> None:
         ((1.5,), (x, y, 5, 6, 1.5, True), {}, GridError, "must be integers"),
         ((1, 2, 3, 4), (x, y, 5, 6, 1.5, True), {}, GridError, "one to three"),
         ((-1,), (x, y, 5, 6, 1.5, True), {}, GridError, "non-negative"),
+        ((None,), (x, y, 5, 6, 1.5, True), {}, GridError, "must be integers"),
+        ((1, 65536), (x, y, 5, 6, 1.5, True), {}, GridError, "the hardware takes 65535"),
+        (lambda: (1,), (x, y, 5, 6, 1.5, True), {}, GridError, "a function of the dict"),
+        ((1,), (x, y, 5, 6, 1.5, True), {"stream": "main"}, LaunchError, "must be a stream"),
+        ((1,), (x, y, 5, 6, 1.5, True), {"warmup": True}, KeyError, "warmup"),
         ((1,), (x, y, 5), {}, TypeError, "missing a required argument: 'wide'; its parameters are x_ptr"),
         ((1,), (x, y, 5, 6, 1.5, True, 16, 0.0, 1), {}, TypeError, "too many positional"),
         ((1,), (x, y, 5, 6, 1.5, True), {"nowarps": 2}, KeyError, "nowarps"),
@@ -225,6 +252,37 @@ def wrong() -> None:
     except DeviceError:
         return
     raise AssertionError("the mode was not looked at")
+
+
+def grids_of_objects() -> None:
+    """A function is called once for a launch, whatever it does; objects in a grid count with the number that they are now."""
+    seen = without_compiler()
+    x = stub.Tensor(0x1000)
+    for number in range(1, 5):
+        named[(number,)](x, n=5)
+    numbers = itertools.count(5)
+    for _ in range(2):
+        filled[lambda meta: (next(numbers), meta["BLOCK"])](x_ptr=x, n=5)
+    for _ in range(2):
+        filled[lambda meta: (next(numbers), meta["BLOCK"])](x, 5)
+    changing = type("Number", (), {"__index__": lambda self: self.now})()
+    for changing.now in range(9, 14):
+        filled[(changing,)](x, 5)
+    assert len(seen) == 2
+
+    def failing(meta: Any) -> Any:
+        raise ValueError(next(numbers))
+
+    for expected in (9, 10):
+        try:
+            filled[failing](x, 5)
+        except ValueError as error:
+            assert error.args == (expected,)
+    try:
+        named[(1,)](x, 5)
+    except TypeError:
+        return
+    raise AssertionError("a parameter behind a star was passed by position")
 
 
 def guards() -> None:
@@ -296,6 +354,11 @@ def test_what_is_ready_arrives_as_the_long_way_sends_it(
 ) -> None:
     launches = with_stub(way + f"from test_fast_path import {name} as f; f()", tmp_path, sizes)
     assert len(launches) in (1200, 240) and launches[::2] == launches[1::2]
+
+
+def test_grids_are_looked_at_once_in_every_launch(tmp_path: Path, way: str) -> None:
+    launches = with_stub(way + "from test_fast_path import grids_of_objects as f; f()", tmp_path, (8, 4))
+    assert [int(words[0]) for words in launches] == list(range(1, 14)) and launches[7][1] == "16"
 
 
 def test_a_compiled_kernel_launches_itself_alone(tmp_path: Path, way: str) -> None:

@@ -90,3 +90,15 @@ def test_a_shift_by_an_unsigned_count_keeps_the_sign(run_everywhere: Any, monkey
     out, floats = run_everywhere(shifted, (1,), *given, N=4)[2:]
     expected = (x >> count.astype(np.int32)).astype(np.uint32)
     assert np.array_equal(out, expected // 3) and np.array_equal(floats, expected.astype(np.float32))
+
+
+@triton.jit
+def widened(x_ptr, out_ptr, N: tl.constexpr):
+    i = tl.arange(0, N)
+    x = tl.load(x_ptr + i).to(tl.int32)
+    tl.store(out_ptr + i, (x * 71234567 > 5).to(tl.int32))
+
+
+def test_what_is_made_of_other_numbers_overflows_too() -> None:
+    for dtype in ("u8", "u32", "fp32"):
+        assert "wrap_mul<int>(" in widened.translate(f"*{dtype}:16, *i32:16, 256").source

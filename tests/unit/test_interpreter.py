@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections import namedtuple
+from pathlib import Path
 from typing import Any
 
 import ml_dtypes
@@ -11,6 +13,7 @@ import pytest
 import tilewright as triton
 import tilewright.language as tl
 from tilewright import diagnostics as errors
+from written_kernels import written_kernel
 
 RNG = np.random.default_rng(11)
 
@@ -354,3 +357,53 @@ def test_kernels_see_closures_and_present_globals() -> None:
 
 
 GLOBAL = 0
+
+
+# ------------------------------------------------------------------------------------------------- what is refused
+
+HEADER = """import tilewright as triton
+import tilewright.language as tl
+@triton.jit
+def kernel(x_ptr, n, C: tl.constexpr = 4):
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "kind", "said"),
+    [
+        ("for i in range(3):\n    break", errors.UnsupportedLanguageConstruct, "Break statements cannot stand"),
+        ("while n > 0:\n    continue", errors.UnsupportedLanguageConstruct, "Continue statements cannot stand"),
+        ("for i in range(3):\n    pass\nelse:\n    pass", errors.UnsupportedLanguageConstruct, "else of a loop"),
+        ("while n > 9:\n    pass\nelse:\n    pass", errors.UnsupportedLanguageConstruct, "else of a loop"),
+        ("for i in (1, 2):\n    pass", errors.UnsupportedLanguageConstruct, "runs over range, tl.range or"),
+        ("while True:\n    pass", errors.NotConstexprError, "is a compile-time value"),
+        ("while tl.condition(C > 3):\n    pass", errors.NotConstexprError, "is a compile-time value"),
+        ("kernel(x_ptr, n)", errors.UnsupportedLanguageConstruct, "end the recursion by a compile-time condition"),
+        ("a, b = n", errors.DTypeError, "cannot be taken apart"),
+        ("a = n.to(float)", errors.DTypeError, "write tl.float32"),
+        ("a = n.to('int8')", errors.DTypeError, "write tl.int8"),
+    ],
+)
+def test_what_a_translation_refuses_is_refused_here(
+    tmp_path: Path, body: str, kind: Any, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kernel = written_kernel(tmp_path / "refused.py", HEADER, body)
+    for mode in ("interpret", "cpu"):
+        monkeypatch.setenv("TILEWRIGHT_MODE", mode)
+        with pytest.raises(kind) as caught:
+            kernel[(1,)](np.zeros(4, np.float32), 7)
+        if mode == "interpret":
+            assert said in str(caught.value)
+
+
+def test_errors_show_the_line_that_ran(tmp_path: Path) -> None:
+    path = tmp_path / "changed.py"
+    kernel = written_kernel(path, HEADER, "tl.store(x_ptr, 'äöü' if C < 3 else (größe + 1))")
+    path.write_text("another = file\n" * 20)
+    with pytest.raises(errors.UndefinedVariableError) as caught:
+        kernel[(1,)](np.zeros(4, np.float32), 7)
+    place, line, caret, _help = str(caught.value).split("\n")
+    assert place.startswith(f"{path}:5:")
+    assert "tl.store(x_ptr" in line
+    if sys.version_info >= (3, 11):  # before, Python does not say which part of a line ran
+        assert caret.count("^") == 5 and line.index("größe") == caret.index("^")

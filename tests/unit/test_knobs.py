@@ -12,6 +12,7 @@ import pytest
 import tilewright as triton
 import tilewright.language as tl
 from tilewright import knobs
+from tilewright.runtime.hooks import Hooks
 
 
 @triton.jit
@@ -56,6 +57,20 @@ def test_functions_around_launches() -> None:
     knobs.runtime.launch_exit_hook = None
     doubled[(1,)](x, 8, BLOCK=8)
     assert len(seen) == 6 and knobs.runtime.launch_exit_hook.calls == []
+
+
+def test_a_function_that_takes_itself_out() -> None:
+    seen: list[str] = []
+    hooks = Hooks()
+
+    def once(about: str) -> None:
+        seen.append(f"once {about}")
+        hooks.enter.remove(once)
+
+    hooks.enter += [once, lambda about: seen.append(f"always {about}")]
+    for about in ("a", "b"):
+        hooks.begin(about)
+    assert seen == ["once a", "always a", "always b"]
 
 
 def test_a_function_after_compilations() -> None:

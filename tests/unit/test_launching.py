@@ -214,6 +214,9 @@ def test_whose_stream_is_current(monkeypatch: pytest.MonkeyPatch) -> None:
         found = {library: driver.current_stream(1, {library} if library else ()) for library in expected}
         assert found == expected, modules
     assert driver.current_stream(1, {"torch", "cupy"}) == 101
+    for half in (SimpleNamespace(), SimpleNamespace(cuda=SimpleNamespace())):  # while another thread imports it
+        monkeypatch.setitem(sys.modules, "torch", half)
+        assert driver.current_stream(1) == 201 and driver.torch_on_gpu() is None
 
 
 @pytest.mark.parametrize("mode", ("cpu", "check", "interpret"))

@@ -125,3 +125,23 @@ def test_two_loops_that_read_ahead(run_everywhere: Any) -> None:
     *_, c = run_everywhere(lists_kernel, (1,), a, b, order, np.zeros((SIDE, SIDE), np.float32), 256, SIDE)
     whole = b.astype(np.float64) + b.reshape(SIDE, 256).T
     np.testing.assert_array_equal(c, 2 * a[order].astype(np.float64) @ whole)
+
+
+@triton.jit
+def behind_a_loop(x_ptr, out_ptr, n, before, ROWS: tl.constexpr, BLOCK: tl.constexpr):
+    i = before
+    trips = 0
+    for i in range(0, n, 16):
+        trips += 1
+    cols = tl.arange(0, BLOCK)
+    block = tl.make_block_ptr(x_ptr, (ROWS, BLOCK), (BLOCK, 1), (i, 0), (ROWS, BLOCK), (1, 0))
+    rows = tl.load(block, boundary_check=(0,), padding_option="zero")
+    tl.store(out_ptr + cols, tl.load(x_ptr + BLOCK + i + cols) + tl.sum(rows, axis=0) + trips)
+
+
+@pytest.mark.parametrize("n", [0, 48])
+def test_a_loop_without_a_trip_leaves_what_was_there(run_everywhere: Any, n: int) -> None:
+    x = RNG.integers(-9, 10, 4 * 512).astype(np.float32)
+    _, out = run_everywhere(behind_a_loop, (1,), x, np.zeros(512, np.float32), n, -1, ROWS=4, BLOCK=512)
+    i, inside = (32, 0) if n else (-1, x[: 3 * 512].reshape(3, 512).sum(0))
+    np.testing.assert_array_equal(out, x[512 + i : 1024 + i] + inside + n // 16)

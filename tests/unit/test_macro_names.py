@@ -42,6 +42,20 @@ def test_names_of_the_text(run_everywhere: Any, n: int) -> None:
         assert "warning" not in nvrtc.compile_text(artifact).log
 
 
+@triton.jit
+def later_words(char16_t, concept, n):
+    unix = tl.load(char16_t + concept) + n
+    requires = unix * 2
+    tl.store(char16_t, requires)
+
+
+def test_words_of_later_standards_and_systems(run_everywhere: Any) -> None:
+    (out,) = run_everywhere(later_words, (1,), np.arange(4, dtype=np.float32), 3, 2)
+    assert out[0] == 10
+    body = later_words.translate("*fp32, i32, i32").source
+    assert not re.search(r"\b(char16_t|concept|requires|unix)\b(?!_)(?=[ ,;)*+=])", re.sub("//.*", "", body))
+
+
 def test_no_variable_is_called_like_a_helper() -> None:
     texts = [path.read_text() for path in (Path(__file__).parent.parent / "goldens").rglob("*.cu")]
     functions = {

@@ -94,3 +94,18 @@ def test_addresses_that_are_integers_meet(run_everywhere: Any) -> None:
 )
 def test_no_cast_takes_const_away(kernel: Any, signature: str) -> None:
     assert "warning" not in nvrtc.compile_text(kernel.translate(signature)).log
+
+
+@triton.jit
+def halves_kernel(x_ptr, out_ptr, BLOCK: tl.constexpr):
+    # Of neighbouring words, pointers to halves point to every other half; their addresses are four bytes apart.
+    i = tl.arange(0, BLOCK)
+    tl.store(out_ptr + i, tl.load((x_ptr + i).to(tl.pointer_type(tl.int16))))
+    places = (x_ptr + i).to(tl.int64) - x_ptr.to(tl.int64)
+    tl.store(out_ptr + BLOCK + i, tl.load(x_ptr + places).to(tl.int16))
+
+
+def test_neighbours_of_one_type_are_none_of_another(run_everywhere: Any) -> None:
+    x = np.arange(2048, dtype=np.int32) * 0x10001
+    _, out = run_everywhere(halves_kernel, (1,), x, np.zeros(1024, np.int16), BLOCK=512)
+    np.testing.assert_array_equal(out, np.concatenate([x[:512], x[::4]]).astype(np.int16))

@@ -97,6 +97,29 @@ def test_elements_that_one_statement_reads_are_loaded_there(run_everywhere: Any)
     assert all(re.search(rf"const auto {name} =\s+\[&\]\(int", text) for name in "wb")
 
 
+@triton.jit
+def moving_on(x_ptr, factors_ptr, out_ptr, n, TRIPS: tl.constexpr, BLOCK: tl.constexpr):
+    cols = tl.arange(0, BLOCK)
+    offset, end, factor = tl.program_id(0), n, 1.0
+    for trip in range(TRIPS):
+        x = tl.load(x_ptr + offset + cols * 3, mask=cols < end, other=1.0)
+        offset += 7
+        y = x * factor
+        end -= 3
+        factor = tl.load(factors_ptr + trip)
+        tl.store(out_ptr + trip * BLOCK + cols, y + factor)
+
+
+def test_a_load_stays_in_front_of_what_changes_its_place(run_everywhere: Any) -> None:
+    x, factors = np.arange(4200 * 3, dtype=np.float32), np.array([2, 3, 5], np.float32)
+    out = np.zeros((3, 4096), np.float32)
+    *_, out = run_everywhere(moving_on, (1,), x, factors, out, 4001, 3, BLOCK=4096, num_warps=1)
+    for trip, factor in enumerate((1, 2, 3)):
+        places = np.arange(4096)
+        kept = np.where(places < 4001 - 3 * trip, x[7 * trip + 3 * places], 1)
+        np.testing.assert_array_equal(out[trip], kept * factor + factors[trip])
+
+
 @pytest.mark.parametrize("middle", [False, True])
 def test_a_load_stays_in_front_of_a_store(run_everywhere: Any, middle: bool) -> None:
     n = 4001
@@ -106,21 +129,3 @@ def test_a_load_stays_in_front_of_a_store(run_everywhere: Any, middle: bool) -> 
     assert np.all(after[::3] == 2.0) if middle else np.array_equal(after, w)
     text = in_place.translate(f"*fp32, *fp32, i32, 4096, {middle}", num_warps=1).source
     assert ("float w[ELEMS];" in text) == middle
-
-
-@triton.jit
-def row_by_row(x_ptr, places_ptr, out_ptr, n, rows, N: tl.constexpr):
-    i = tl.arange(0, N)
-    places, total = tl.load(places_ptr + i), tl.zeros((N,), tl.float32)
-    for _ in range(rows):
-        x = tl.load(x_ptr + places, mask=i < n, other=0.0)
-        x_ptr += N
-        n -= 3
-        total = total * 0.5 + x
-    tl.store(out_ptr + i, total)
-
-
-def test_elements_are_those_of_where_the_load_stands(run_everywhere: Any) -> None:
-    """Loaded where they are used, they were those of the next row: the pointer had moved on by then."""
-    x, places = np.arange(4 * 1024, dtype=np.float32), np.arange(1024, dtype=np.int32)[::-1].copy()
-    run_everywhere(row_by_row, (1,), x, places, np.zeros(1024, np.float32), 1000, 4, N=1024)

@@ -211,10 +211,9 @@ def test_copies_follow_products_only_where_nothing_else_is_computed() -> None:
         assert (text.rindex("load_tiles(") > text.rindex("mma_m16n8k16(")) == late == ("bool more" in text)
 
 
-@pytest.mark.parametrize(("m", "num_warps"), [(16, 4), (128, 8)])
-@pytest.mark.parametrize("count", [1, 64, 129, 300])
-@pytest.mark.parametrize("step", [64, -64])
-def test_listed_rows(step: int, count: int, m: int, num_warps: int, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("m", "num_warps", "step"), [(16, 4, 64), (16, 4, -64), (128, 8, 64), (128, 8, -64)])
+@pytest.mark.parametrize("count", [1, 129, 320])
+def test_listed_rows(count: int, m: int, num_warps: int, step: int, monkeypatch: pytest.MonkeyPatch) -> None:
     n, lda, bk = 64, 320, 64
     a, b = (RNG.integers(-2, 3, shape).astype(np.float16) for shape in ((m, lda), (50, n)))
     rows = RNG.integers(0, 50, count).astype(np.int32)

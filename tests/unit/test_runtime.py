@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import math
 import multiprocessing
 import os
+import struct
 import threading
 from concurrent.futures import ProcessPoolExecutor
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 import tilewright as triton
 import tilewright.language as tl
 from tilewright.artifact import ConstantArgument
+from tilewright.diagnostics import ArgumentKindError
 from tilewright.runtime.arguments.specialise import specialise
 from tilewright.runtime.building import nvrtc
+from tilewright.runtime.cpu.run import pack
+from tilewright.runtime.forks import ENGINE
+from tilewright.runtime.interpreted import prepare
 
 
 @triton.jit
@@ -42,6 +49,40 @@ def test_values_share_a_specialisation_as_in_triton() -> None:
 def test_an_integer_equal_to_one_is_folded() -> None:
     call = specialise(kernel, {"x_ptr": np.zeros(8, np.float32), "n": 1, "scale": 1.0, "BLOCK": 8})
     assert isinstance(call.arguments[1], ConstantArgument) and len(call.values) == 2
+
+
+@triton.jit
+def annotated(out_ptr, whole: tl.int8, half: tl.bfloat16, flag: tl.int1, wide: tl.float64):
+    tl.store(out_ptr, whole + half + flag + wide)
+
+
+def test_scalars_of_other_libraries_are_numbers() -> None:
+    x = np.zeros(8, np.float32)
+    for scalar in (np.longdouble(1.5), ml_dtypes.bfloat16(1.5), ml_dtypes.float8_e5m2(1.5), np.float16(1.5)):
+        call = specialise(kernel, {"x_ptr": x, "n": 5, "scale": scalar, "BLOCK": 8})
+        assert call.values[2] == 1.5 and type(call.values[2]) is float and call.key == key(x, 5, 2.0)[:3] + call.key[3:]
+    for scalar, words in ((np.complex64(1), "complex64"), (np.datetime64("2020"), "datetime64"), (np.str_("a"), "'a'")):
+        with pytest.raises(ArgumentKindError, match=words):
+            key(x, scalar, 2.0)
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ((200, 1.01171875, 0.5, 3), (-56, 1.015625, 1, 3.0)),
+        ((2**70 - 1, 10**400, 0, -(10**400)), (-1, math.inf, 0, -math.inf)),
+    ],
+)
+def test_numbers_get_the_type_of_an_annotation_in_every_mode(
+    values: tuple[Any, ...], expected: tuple[Any, ...]
+) -> None:
+    out = np.zeros(1)
+    bound = dict(zip(annotated.arg_names, (out, *values), strict=True))
+    interpreted = [prepare(annotated, bound)[0][name].values.item() for name in annotated.arg_names[1:]]
+    packed = struct.pack("<4Q", *pack(annotated.translate("*fp64:16, i8, bf16, i1, fp64"), (0, *values))[1:])
+    whole, bits, flag, wide = struct.unpack("<b7xH6x?7xd", packed)
+    (half,) = struct.unpack("<f", struct.pack("<I", bits << 16))
+    assert [float(one) for one in interpreted] == [whole, half, flag, wide] == list(expected)
 
 
 def test_torch_tensors_run_on_the_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -111,6 +152,18 @@ def test_other_processes_launch(method: str) -> None:
     with kernel.compilations._lock, ProcessPoolExecutor(3, mp_context=context) as pool:  # as if a thread were compiling
         found = [pool.submit(launch_with, *arguments) for arguments in ((64,), (32, kernel), (3,))]
         assert [one.result(timeout=300) for one in found] == [128.0, 96.0, 67.0]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_a_handler_of_signals_may_fork_while_a_grid_ends() -> None:
+    """Handlers run in the main thread, which may be the one that has just run a grid and holds the engine."""
+    with ENGINE:
+        assert ENGINE.acquire(timeout=1), "a launch in the handler, or a fork, would wait for ever"
+        ENGINE.release()
+        child = os.fork()
+        if child == 0:
+            os._exit(0)
+        assert os.waitpid(child, 0)[1] == 0
 
 
 @triton.jit

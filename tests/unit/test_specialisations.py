@@ -11,7 +11,9 @@ import pytest
 import tilewright as triton
 import tilewright.language as tl
 from tilewright import knobs
+from tilewright.artifact import Options
 from tilewright.diagnostics import SpecializationDataError
+from tilewright.runtime.specialisations import Specialisation, read
 from tilewright.tools.tensor_descriptor import TensorDescriptor
 
 
@@ -90,6 +92,23 @@ def test_all_kinds_of_arguments_have_data() -> None:
     made = mixed_kernel.preload(data)
     assert launch() is made and made.hash == compiled.hash
     np.testing.assert_array_equal(out, np.arange(16) + 10)
+
+
+def test_all_of_a_descriptor_is_in_the_data() -> None:
+    x, out = np.zeros((16, 32), np.float32), np.zeros(16, np.int32)
+    descriptor = TensorDescriptor(x, [16, 24], [32, 1], [16, 8], "nan", round_f32_to_tf32=True)
+    call = mixed_kernel.call_of((descriptor, (2, (3.0, None)), out, 1, tl.int32, ((0, 4), (5,)), "it's"), {})
+    data = Specialisation(mixed_kernel, call.arguments, Options(), "cpu", "sm_90a").data()
+    assert data is not None and read(mixed_kernel, data, "cpu", "sm_90a").arguments == call.arguments
+
+
+def test_what_is_known_of_a_descriptor_s_sides_is_in_the_key() -> None:
+    x = np.zeros((32, 32), np.float32)
+    keys = set()
+    for shape in ([8, 8], [16, 8], [8, 16], [16, 16]):
+        call = new_kernel().call_of((TensorDescriptor(x, shape, [32, 1], [8, 8]), 16, 1.0, 16), {})
+        keys.add(Specialisation(mixed_kernel, call.arguments, Options(), "cpu", "sm_90a").key)
+    assert len(keys) == 4
 
 
 def test_data_of_another_kernel_or_place_are_refused() -> None:

@@ -240,8 +240,20 @@ def in_an_inner_loop(x_ptr, out_ptr, n, N: tl.constexpr):
             tl.store(x_ptr + (row + 1) * N + (offsets * 3) % N, x * (half + 1))
 
 
+@triton.jit
+def by_an_advancing_pointer(x_ptr, out_ptr, n, N: tl.constexpr):
+    offsets = tl.arange(0, N)
+    row_ptr = x_ptr
+    for row in range(0, n):
+        tl.store(row_ptr + offsets, tl.load(row_ptr + offsets) * 2)
+        row_ptr += N
+    tl.store(out_ptr + offsets, tl.load(x_ptr + (N - 1 - offsets) * n))
+
+
 @pytest.mark.parametrize("warps", [1, 4])
-@pytest.mark.parametrize("kernel", [running_total, counted, passed_on, stored_first, in_an_inner_loop])
+@pytest.mark.parametrize(
+    "kernel", [running_total, counted, passed_on, stored_first, in_an_inner_loop, by_an_advancing_pointer]
+)
 def test_a_trip_finds_what_the_last_one_stored(run_everywhere: Any, kernel: Any, warps: int) -> None:
     arrays = [np.arange(6 * 128, dtype=np.int32), np.zeros(6 * 128, np.int32)]
     if kernel is counted:
@@ -277,6 +289,16 @@ def added_to_zeros(places_ptr, out_ptr, N: tl.constexpr, K: tl.constexpr):
 
 
 @triton.jit
+def at_sums_of_zeros(places_ptr, out_ptr, N: tl.constexpr, K: tl.constexpr):
+    tl.store(out_ptr + tl.arange(0, N), 0)
+    total = 0
+    for row in range(0, K):
+        place = tl.load(places_ptr + row)
+        total = total * 0 + place
+        tl.store(out_ptr + total, 1)
+
+
+@triton.jit
 def two_rows_of_a_slot(places_ptr, out_ptr, N: tl.constexpr, K: tl.constexpr):
     # Both rows begin where memory says; how they lie to each other the kernel says.
     slot = tl.load(places_ptr)
@@ -285,7 +307,7 @@ def two_rows_of_a_slot(places_ptr, out_ptr, N: tl.constexpr, K: tl.constexpr):
     tl.store(row + N // 2 + tl.arange(0, K), 1)
 
 
-@pytest.mark.parametrize("kernel", [some_of_zeros, one_by_one, added_to_zeros])
+@pytest.mark.parametrize("kernel", [some_of_zeros, one_by_one, added_to_zeros, at_sums_of_zeros])
 def test_what_is_stored_last_stays(run_everywhere: Any, kernel: Any) -> None:
     places = np.array([7, 900, 33, 1000, 512, 3, 2, 1], np.int32)
     _, out = run_everywhere(kernel, (1,), places, np.full(1024, 5, np.int32), N=1024, K=8)

@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 import tilewright as triton
 import tilewright.language as tl
+from tilewright.diagnostics import ContiguityError, TracedArrayError
+from tilewright.runtime.arguments.arrays import describe
 from tilewright.runtime.tracing import without_launches
 
 
@@ -50,6 +52,13 @@ def test_launches_can_be_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
 def torch(monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.delenv("TILEWRIGHT_MODE", raising=False)
     return pytest.importorskip("torch")
+
+
+def test_a_tensor_without_plain_memory_is_called_so(torch: Any) -> None:
+    with pytest.raises(ContiguityError, match="layout torch.sparse_coo has no plain memory"):
+        describe(torch.eye(3).to_sparse(), "x_ptr")
+    with pytest.raises(TracedArrayError):
+        describe(torch.empty(3, device="meta"), "x_ptr")
 
 
 @pytest.fixture

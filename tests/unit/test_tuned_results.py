@@ -14,6 +14,8 @@ import tilewright.language as tl
 from tilewright.cli import main
 from tilewright.diagnostics import TunedFileError
 from tilewright.runtime.tuning import store as autotune_store
+from tilewright.runtime.tuning.store import Result
+from tilewright.runtime.tuning.subject import Subject
 from tuned_kernels import BLOCKS, N, copy, count_measurements, grid, increment, tuned
 
 
@@ -44,6 +46,41 @@ def test_results_stay_on_disk(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -
     tuned(increment)[grid](np.zeros(N + 8, np.float32), N)
     assert len(counted) == 6
     assert json.loads(path.read_text())["best"] in {str(config) for config in BLOCKS}
+
+
+SUBJECT = Subject("file.py:kernel", "0", "host", "(1,)", "", "")
+
+
+@pytest.mark.parametrize(
+    "damaged",
+    ['{"best": 3, "milliseconds": {}, "dropped": {}}', '{"best": "c", "milliseconds": {}, "dropped": {}}',
+     '{"best": "a", "milliseconds": [], "dropped": {}}', '{"best": "a", "milliseconds": {"a": 1}, "dropped": {}}', "[]"],
+)  # fmt: skip
+def test_a_result_that_is_none_is_measured_anew(damaged: str, tmp_path: Path) -> None:
+    def measure() -> Result:
+        return Result(SUBJECT, "a", {"a": [1.0, 1.0, 1.0]}, {})
+
+    autotune_store.stored_or_measured(SUBJECT, "ab", measure)
+    (path,) = (tmp_path / "cache" / "tuned").glob("*.json")
+    path.write_text(damaged)
+    assert autotune_store.stored_or_measured(SUBJECT, "ab", measure).measured
+    assert not autotune_store.stored_or_measured(SUBJECT, "ab", measure).measured
+
+
+def test_a_tuned_file_that_is_missing_is_an_error_every_time(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("TILEWRIGHT_TUNED", str(tmp_path / "none.json"))
+    for _ in range(2):
+        with pytest.raises(TunedFileError, match="cannot be read"):
+            autotune_store.loaded(SUBJECT)
+
+
+def test_configs_that_differ_in_a_hook_alone_are_not_kept(tmp_path: Path) -> None:
+    """A file has their text, which is the same: another process would take the last of them."""
+    hooks = [lambda arguments: None, lambda arguments: None]
+    configs = [triton.Config({"BLOCK": 512}, pre_hook=hook) for hook in hooks]
+    kernel = tuned(increment, configs)
+    kernel[grid](np.zeros(N, np.float32), N)
+    assert kernel.best_config in configs and not list((tmp_path / "cache").glob("tuned/*"))
 
 
 def test_a_change_of_what_is_called_counts(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -140,6 +177,7 @@ def test_tuned_files(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         ("", "no JSON"),
         ("[]", "no file of tuned"),
         ('{"format": 1, "results": [{}]}', "lacks"),
+        (json.dumps({**changed, "results": [{**changed["results"][0], "key": 1}]}), "key of result 0 is no text"),
     ):
         path.write_text(content)
         with pytest.raises(TunedFileError, match=complaint):

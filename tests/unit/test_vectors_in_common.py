@@ -114,3 +114,23 @@ def test_what_is_computed_when_it_is_stored_needs_no_multiprocessor_for_itself()
         return plan.schedule.blocks_per_multiprocessor
 
     assert (blocks(0), blocks(2)) == (None, 1)
+
+
+@triton.jit
+def of_several_values(x_ptr, out_ptr, BLOCK: tl.constexpr):
+    # Of its last value alone, and of that in later trips, a vector's elements lie on one side of `first`.
+    cols, x = tl.arange(0, BLOCK), tl.load(x_ptr + tl.arange(0, BLOCK))
+    first = tl.program_id(0) + 45
+    total = tl.where(cols < first, x, 1.0) + (cols + first) // 4
+    for trip in range(3):
+        total += tl.where(cols < first, x, 2.0)
+        first = tl.program_id(0) * 16 * trip
+    tl.store(out_ptr + cols, total + first)
+
+
+def test_what_holds_of_one_value_need_not_hold_of_another(run_everywhere: Any) -> None:
+    x, cols = np.arange(512, dtype=np.float32), np.arange(512)
+    _, out = run_everywhere(of_several_values, (1,), x, np.zeros_like(x), BLOCK=512)
+    below = cols < 45
+    expected = np.where(below, x, 1) + (cols + 45) // 4 + np.where(below, x, 2) + 2 * 2
+    np.testing.assert_array_equal(out, expected)

@@ -181,6 +181,8 @@ def seen(x_ptr, out_ptr, n, m, offset, SIDE: tl.constexpr, CASE: tl.constexpr):
     elif CASE == "the index itself":
         tl.store(out_ptr + places, x, mask=mask)
         tl.store(out_ptr + 4096 + places, wrapped)
+    elif CASE == "of no load":
+        tl.store(out_ptr + 4096 + places, (places + offset) % n, mask=places + offset < n)
     elif CASE == "another way":
         tl.store(out_ptr + places, tl.load(x_ptr + (places + 1) % n), mask=mask)
     elif CASE == "volatile":
@@ -196,7 +198,7 @@ def seen(x_ptr, out_ptr, n, m, offset, SIDE: tl.constexpr, CASE: tl.constexpr):
 
 
 CASES = {"unmasked": 1, "another bound": 1, "reduced": 1, "stored twice": 1, "the index itself": 1, "another way": 2,
-         "volatile": 1, "as a mask": 1, "the next tile": 2, "shifted": 1}  # fmt: skip
+         "of no load": 2, "volatile": 1, "as a mask": 1, "the next tile": 2, "shifted": 1}  # fmt: skip
 
 
 @pytest.mark.parametrize("case", CASES)

@@ -125,9 +125,7 @@ def _program(call: Call, _: list[AxisInfo]) -> AxisInfo:
 def _add(call: Call, args: list[AxisInfo]) -> AxisInfo:
     left, right = args
     axes = range(len(left.contiguity))
-    scale = 1
-    if call.op == "ptr_add" and isinstance(call.type.element, PointerType):
-        scale = call.type.element.element_ty.itemsize  # divisors of addresses count bytes
+    scale = _stride(call.type) if call.op == "ptr_add" else 1
     contiguity = [gcd(left.contiguity[a], right.constancy[a]) for a in axes]
     if call.op != "sub":
         contiguity = [max(contiguity[a], gcd(left.constancy[a], right.contiguity[a])) for a in axes]
@@ -228,10 +226,18 @@ def _extremum(call: Call, args: list[AxisInfo]) -> AxisInfo:
 
 def _cast(call: Call, args: list[AxisInfo]) -> AxisInfo:
     (arg,) = args
-    keeps = call.type.is_pointer or (call.type.dtype.is_int() and call.type.dtype.bits >= 32)
-    source = call.args[0].type
+    wanted, source = call.type, call.args[0].type
+    keeps = wanted.is_pointer or (wanted.dtype.is_int() and wanted.dtype.bits >= 32)
     keeps = keeps and (source.is_pointer or (source.dtype.is_int() and source.dtype.bits >= 8))
-    return arg if keeps else _elementwise(call, args)
+    if not keeps or _stride(wanted) == _stride(source):
+        return arg if keeps else _elementwise(call, args)
+    axes = range(len(arg.contiguity))  # neighbours are as many bytes apart as before, which is no longer one element
+    return replace(_elementwise(call, args), divisibility=tuple(map(arg.everywhere, axes)))
+
+
+def _stride(type_: ValueType) -> int:
+    """How far two consecutive values are apart: as addresses in bytes for pointers."""
+    return type_.element.element_ty.itemsize if isinstance(type_.element, PointerType) else 1
 
 
 def _broadcast(call: Call, args: list[AxisInfo]) -> AxisInfo:

@@ -19,7 +19,7 @@ from ..ir.nodes import (
     Use,
     Variable,
 )
-from ..ir.walk import assigned_variables, read_variables, statements, subexpressions, used_variables
+from ..ir.walk import assignment_counts, only_values, read_variables, statements, subexpressions, used_variables
 from .axis_info import AxisInfo, known_divisor
 from .flow import Environments, follow
 from .fused import converted_once
@@ -42,7 +42,7 @@ class Facts:
       absorbed: tiles of pointers, masks, further index tiles and integers that are converted once, which get no registers:
         their expression stands at its use.
       unused: variables that nothing with an effect depends on; their statements become no code.
-      known: what is known of each variable at the end; of one that is assigned once, everywhere.
+      known: what is known of each variable wherever it is read.
       environments: what is known of variables at each statement that accesses memory, by `id` of the statement.
     """
 
@@ -67,16 +67,12 @@ def body_facts(
     results: tuple[Variable, ...] = (),
 ) -> Facts:
     """Computes the facts of a block on its own: a kernel's, or a function's that ends with `results` assigned."""
-    assignments = Counter(v for s in statements(body) for v in assigned_variables(s))
-    definitions = {
-        s.target: s.value
-        for s in statements(body)
-        if isinstance(s, Assign) and len(s.targets) == 1 and assignments[s.target] == 1 and is_elementwise(s.value)
-    }
+    assignments = assignment_counts(body)
+    definitions = {variable: value for variable, value in only_values(body).items() if is_elementwise(value)}
     index, absorbed = _index_variables(body, definitions, assignments)
     absorbed |= converted_once(body, definitions) - index
-    final, environments = follow(body, known or {})
-    return Facts(assignments, definitions, index, absorbed, unused_variables(body, results), final, environments)
+    everywhere, environments = follow(body, known or {})
+    return Facts(assignments, definitions, index, absorbed, unused_variables(body, results), everywhere, environments)
 
 
 def _index_variables(

@@ -10,6 +10,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from functools import reduce
 
 from ..ir.nodes import Assign, Effect, For, If, Statement, Variable, While
 from ..ir.walk import bodies
@@ -69,6 +70,15 @@ class Journal:
         """What is known of a variable now."""
         return self.entries[variable][1][-1]
 
+    def everywhere(self) -> dict[Variable, AxisInfo]:
+        """What holds of each variable whichever of its values it has."""
+        found = {}
+        for variable, (_, values) in self.entries.items():
+            ever = [value for value in dict.fromkeys(values) if value is not None]
+            if ever:
+                found[variable] = reduce(AxisInfo.meet, ever)
+        return found
+
     def changed_since(self, time: int) -> dict[Variable, AxisInfo | None]:
         """The variables that were written after a moment, with what is known of them now."""
         return {variable: self.latest(variable) for variable in dict.fromkeys(self._written[time:])}
@@ -80,10 +90,10 @@ Environments = dict[int, Mapping[Variable, AxisInfo]]
 def follow(
     block: tuple[Statement, ...], known: Mapping[Variable, AxisInfo]
 ) -> tuple[dict[Variable, AxisInfo], Environments]:
-    """What is known of each variable at a block's end, and at each statement that accesses memory (by its `id`)."""
+    """What is known of each variable wherever it is read, and at each statement that accesses memory (by its `id`)."""
     journal, environments = Journal(known), Environments()
     _follow(block, journal, environments)
-    return dict(journal.now()), environments
+    return journal.everywhere(), environments
 
 
 def _follow(block: tuple[Statement, ...], journal: Journal, environments: Environments) -> None:
@@ -121,8 +131,10 @@ def _follow_branches(statement: If, journal: Journal, environments: Environments
 
 
 def _follow_loop(statement: For | While, journal: Journal, environments: Environments) -> None:
+    skipped: AxisInfo | None = None  # what the loop's variable holds behind a loop without a trip
     if isinstance(statement, For):
         place = journal.now()
+        skipped = axis_info(statement.previous, place) if statement.previous is not None else None
         first = axis_info(statement.start, place).meet(axis_info(statement.step, place))
         journal.write(statement.variable, replace(first, value=None))  # divisible as its first value and its step are
     settled = False
@@ -136,6 +148,8 @@ def _follow_loop(statement: For | While, journal: Journal, environments: Environ
             met = _meet(old, after)
             settled = settled and met == old
             journal.write(variable, met)
+    if isinstance(statement, For) and skipped is not None:
+        journal.write(statement.variable, _meet(journal.latest(statement.variable), skipped))
 
 
 def _meet(left: AxisInfo | None, right: AxisInfo | None) -> AxisInfo | None:

@@ -30,7 +30,7 @@ def wrapping_calls(kernel: Kernel, definitions: Mapping[Variable, Expr]) -> froz
 
 
 def _data(kernel: Kernel) -> set[Variable]:
-    """Tiles of integers that come from memory, and what is made of them."""
+    """Tiles that come from memory, and what is made of them."""
     found: set[Variable] = set()
     readers: dict[Variable, list[Variable]] = defaultdict(list)
     for statement in statements(kernel.body):
@@ -39,7 +39,7 @@ def _data(kernel: Kernel) -> set[Variable]:
         value = statement.value
         loaded = isinstance(value, Call) and _accesses(value)
         for target in statement.targets:
-            if loaded and target.type.is_tile and _is_signed(target.type.element, 8):
+            if loaded and target.type.is_tile and not target.type.is_pointer:
                 found.add(target)
             for part in () if loaded else subexpressions(value):
                 if isinstance(part, Use):
@@ -101,7 +101,7 @@ class _Observed:
             pending += [(child, below) for child in children(part)]
 
     def _can_overflow(self, call: Call) -> bool:
-        if call.op not in WRAPPING or not _is_signed(call.type.element, 32) or fits(call, self.definitions):
+        if call.op not in WRAPPING or not _is_signed(call.type.element) or fits(call, self.definitions):
             return False
         return any(isinstance(part, Use) and part.variable in self.data for part in subexpressions(call))
 
@@ -123,5 +123,6 @@ def _is_blind(expr: Expr) -> bool:
     return expr.op in BLIND
 
 
-def _is_signed(element: object, least: int) -> bool:
-    return isinstance(element, DType) and element.kind == "signed" and element.bits >= least
+def _is_signed(element: object) -> bool:
+    """Whether integers of a type are computed as such in C++, where narrow ones become `int` and do not overflow."""
+    return isinstance(element, DType) and element.kind == "signed" and element.bits >= 32

@@ -9,12 +9,10 @@ from collections.abc import Iterable
 
 from ..frozen import frozen
 from ..ir.nodes import Assign, Call, Expr, For, If, Inlined, Kernel, Statement, Use, Variable, While
-from ..ir.walk import assigned_variables, bodies, statements, subexpressions
+from ..ir.walk import Path, assigned_variables, path_to, statements, subexpressions
 from .axis_info import axis_info
 from .box_dimensions import ALIGNMENT
 from .facts import Facts
-
-Path = list[tuple[tuple[Statement, ...], int]]  # (block, place in it), from the kernel's body to a statement
 
 
 def settled_scalars(kernel: Kernel, facts: Facts) -> frozenset[Variable]:
@@ -104,15 +102,3 @@ def _last_assignment(path: Path, missing: set[Variable]) -> tuple[int, int] | No
 
 def _holds_loop(statement: Statement) -> bool:
     return any(isinstance(s, (For, While)) for s in statements((statement,)))
-
-
-def path_to(block: tuple[Statement, ...], wanted: Statement) -> Path | None:
-    """The blocks around a statement, outermost first, each with the place of what holds it; None if it is nowhere."""
-    for place, statement in enumerate(block):
-        if statement is wanted:
-            return [(block, place)]
-        for body in bodies(statement):
-            below = path_to(body, wanted)
-            if below is not None:
-                return [(block, place), *below]
-    return None

@@ -26,11 +26,11 @@ from ..ir.nodes import (
     Variable,
 )
 from ..ir.rewrite import substituted
-from ..ir.walk import statements
+from ..ir.walk import path_to, statements, top_statements
 from .affine import Sum, Term, plus, times
 from .coordinates import Reader
 from .facts import Facts
-from .induction import Induction
+from .induction import Induction, Source
 from .structured import is_elementwise
 
 Needed = frozenset[Variable] | None  # parameters that must not be negative; None: unknown
@@ -45,7 +45,7 @@ class Signs:
       facts, induction: of the kernel.
       statement: where the scalars are used.
       loops: the loop of every loop variable.
-      assumed: variables that `tl.assume` promises not to be negative.
+      assumed: variables that `tl.assume` promises not to be negative, wherever the statement is reached.
       loaded: variables whose values come from memory or from a reduction.
       readable, numeric: readers of scalars at the statement.
     """
@@ -102,7 +102,10 @@ class Signs:
         return _all([self.needed(first), NOTHING if loop.descending else self._at_loop(loop.step, loop)])
 
     def _first(self, loop: For) -> Expr | None:
-        """The least value of a loop's variable, or less."""
+        """The least value of a loop's variable, or less; behind the loop it may also hold what it held before."""
+        inside = self.induction.versions[id(self.statement)].get(loop.variable)
+        if loop.previous is not None and (inside is None or inside.source is not Source.ASSIGNED):
+            return None
         if not loop.descending:
             return self.induction.value_from(loop.start, loop, self.statement)
         stop = self.induction.value_from(loop.stop, loop, self.statement)
@@ -170,7 +173,8 @@ def find_signs(
     """Prepares questions about signs at a statement; `readers(numeric)` makes a reader of scalars there."""
     all_statements = list(statements(kernel.body))
     loops = {s.variable: s for s in all_statements if isinstance(s, For)}
-    conditions = [s.call.args[0] for s in all_statements if isinstance(s, Effect) and s.call.op == "assume"]
+    always = (s for block, _ in path_to(kernel.body, statement) or () for s in top_statements(block))
+    conditions = [s.call.args[0] for s in always if isinstance(s, Effect) and s.call.op == "assume"]
     loaded = {v for s in all_statements if isinstance(s, Assign) and not is_elementwise(s.value) for v in s.targets}
     once = frozenset(v for v in loaded if facts.assignments[v] == 1)
     promised = frozenset(v for condition in conditions for v in _promised(condition) if facts.assignments[v] <= 1)

@@ -13,7 +13,7 @@ from typing import Any
 from ..diagnostics import DTypeError, Span
 from ..frozen import frozen
 from ..ir.nodes import Expr
-from .shapes import describe
+from .shapes import describe, to_expr
 from .values import BlockPointer, Const, Descriptor, Tuple, Undefined, Value
 
 WORDS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth")
@@ -69,6 +69,13 @@ def _rebuilt(value: Value, parts: Iterator[Value]) -> Value:
             return replace(value, **groups, offsets=tuple(next(parts) for _ in value.offsets))
         return replace(value, **groups)
     return next(parts)
+
+
+def decayed(value: Value, span: Span) -> Value:
+    """A value as an assignment keeps it: numbers in tuples become scalars of their own type, as those outside of tuples do."""
+    if isinstance(value, Tuple):
+        return replace(value, items=tuple(decayed(item, span) for item in value.items))
+    return to_expr(value, span) if isinstance(value, Const) and value.is_number else value
 
 
 def form_of(value: Value) -> Any:

@@ -21,6 +21,7 @@ from ..ir.nodes import (
     Effect,
     Expr,
     Inlined,
+    Literal,
     Note,
     Origin,
     Statement,
@@ -32,12 +33,12 @@ from ..ir.types import Dim, ValueType
 from ..ir.walk import assigned_variables, read_inside, statements
 from ..language.hints import shown
 from ..outside import WATCHED, Outside, as_read, outer_value
-from .aggregates import AGGREGATES
+from .aggregates import AGGREGATES, decayed
 from .carried import bind_parts
 from .ranges import is_nonnegative
 from .shapes import describe, of_fair_size, to_expr
 from .source import Source
-from .values import Const, Method, NotElementwiseError, Tuple, Undefined, Value
+from .values import Const, Method, NotElementwiseError, Tuple, Undefined, Value, is_static
 from .watched import is_watched_function
 
 Scope = dict[str, "Value | Undefined"]
@@ -126,20 +127,13 @@ class Builder:
 
     def bind(self, name: str, value: Value, span: Span) -> None:
         """`name = value` as a plain assignment: numbers become scalars, run-time values get a variable."""
-        if name in self.constexpr_names and isinstance(value, Const):
-            self.scope[name] = value
-            self.note("compile-time value")
-            return
-        if isinstance(value, Const) and not value.is_number:
-            self.scope[name] = value
-            self.note("compile-time value")
-            return
-        if isinstance(value, Method):
+        stays = is_static(value) if name in self.constexpr_names else isinstance(value, Const) and not value.is_number
+        if stays or isinstance(value, Method):
             self.scope[name] = value
             self.note("compile-time value")
             return
         if isinstance(value, AGGREGATES):
-            bind_parts(self, name, value, span)
+            bind_parts(self, name, decayed(value, span), span)
             return
         self.assign(name, to_expr(value, span), span)
 
@@ -288,7 +282,7 @@ class Builder:
         Raises:
           NotConstexprError: when it is not.
         """
-        if isinstance(value, Const):
+        if isinstance(value, Const) or (isinstance(value, Literal) and not value.type.is_tile):  # an item of a tuple
             return value.value
         if isinstance(value, Tuple):
             items = [self.constant(item, what, span) for item in value.items]
@@ -309,7 +303,7 @@ class Builder:
         number = self.constant(value, what, span)
         if isinstance(number, bool) or not isinstance(number, int) or number < 1:
             raise DTypeError(f"{what} must be a positive integer, not {shown(number)}", span, "", self.calls)
-        symbol = value.symbol if isinstance(value, Const) else None
+        symbol = value.symbol if isinstance(value, (Const, Literal)) else None
         return Dim(number, symbol)
 
     def shape(self, value: Value, span: Span) -> tuple[int, ...]:

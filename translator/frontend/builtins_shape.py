@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ..diagnostics import ArgumentError, DTypeError, ShapeError, Span
-from ..ir.nodes import Assign, Call, Expr, Literal, Use
+from ..ir.nodes import Assign, Call, Expr, Use
 from ..ir.reshapes import keeps_places
 from ..ir.types import Dim, ValueType
-from ..language.dtypes import DTYPES_BY_NAME, DTYPES_BY_WORD, DType, Element, PointerType, float32, int32, of_this_gpu
-from ..language.hints import no_axis, shown
+from ..language.dtypes import Element, float32, int32
+from ..language.hints import element_type, no_axis, shown
 from .builder import Builder
 from .operators import binary
 from .ranges import is_nonnegative
@@ -25,14 +25,8 @@ def dtype_argument(builder: Builder, value: Value, span: Span) -> Element:
     Raises:
       DTypeError: for anything else.
     """
-    dtype = builder.constant(value, "dtype", span)
-    if isinstance(dtype, str):
-        dtype = DTYPES_BY_NAME.get(dtype, dtype)
-    if not isinstance(dtype, (DType, PointerType)):
-        remedy = f"write tl.{dtype}" if isinstance(dtype, str) and dtype in DTYPES_BY_WORD else ""
-        raise DTypeError(f"expected a type such as tl.float32, got {shown(dtype)}", span, remedy, builder.calls)
     try:
-        return of_this_gpu(dtype)
+        return element_type(builder.constant(value, "dtype", span))
     except DTypeError as error:
         raise placed(error, span) from None
 
@@ -80,17 +74,11 @@ def _full(builder: Builder, a: Arguments, span: Span) -> Value:
     if shape:
         builder.not_elementwise()
     dtype = dtype_argument(builder, a["dtype"], span)
-    expr = _of_type(to_expr(a.get("value", Const(0)), span), dtype, span)
+    value = a.get("value", Const(0))
+    expr = cast_to(to_expr(value, span, dtype if dtype.is_floating() else None), dtype, span)  # no float is in between
     if expr.type.is_tile:
         raise ShapeError("tl.full takes one value, not a tile", span, "use tl.broadcast_to", builder.calls)
     return broadcast_to(expr, shape, span)
-
-
-def _of_type(expr: Expr, element: Element, span: Span) -> Expr:
-    """A value in the type of the tile that is made of it; 8-bit floats, which no integer is cast to, take any number."""
-    if isinstance(expr, Literal) and isinstance(element, DType) and element.is_fp8():
-        expr = cast_to(expr, float32, span)
-    return cast_to(expr, element, span)
 
 
 def _is_empty(value: Value) -> bool:
@@ -99,15 +87,13 @@ def _is_empty(value: Value) -> bool:
 
 def _zeros_like(builder: Builder, a: Arguments, span: Span) -> Value:
     type_ = to_expr(a["input"], span).type
-    return broadcast_to(_of_type(Literal(ValueType(int32), 0, span=span), type_.element, span), type_.shape, span)
+    return broadcast_to(to_expr(Const(0), span, type_.element), type_.shape, span)
 
 
 def _cast(builder: Builder, a: Arguments, span: Span) -> Value:
     dtype = dtype_argument(builder, a["dtype"], span)
     rounding = builder.constant(a["fp_downcast_rounding"], "fp_downcast_rounding", span)
     bitcast = bool(builder.constant(a["bitcast"], "bitcast", span))
-    if isinstance(a["input"], Const) and a["input"].is_number and not bitcast:
-        return cast_to(to_expr(a["input"], span), dtype, span)
     return cast_to(to_expr(a["input"], span), dtype, span, rounding, bitcast)
 
 

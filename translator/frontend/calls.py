@@ -17,13 +17,13 @@ from ..language.dtypes import DType
 from ..language.hints import uncallable
 from .aggregates import AGGREGATES, parts_of
 from .builder import Builder
-from .operators import boolean, is_static
+from .operators import boolean
 from .python_functions import NOTHING, PYTHON, WITH_KEYWORDS
 from .ranges import is_nonnegative
 from .returns import Result
 from .shapes import broadcast_to, cast_to, common_shape, describe, elementwise, to_expr
 from .source import Source
-from .values import Const, Method, NotElementwiseError, Tuple, Value
+from .values import Const, Method, NotElementwiseError, Tuple, Value, is_static
 from .watched import watch_function
 
 DEEPEST_CALL = 64  # functions within functions; who goes further has forgotten to end a recursion

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..diagnostics import DTypeError, Span
-from ..ir.nodes import Assign, Expr, Use, Variable
+from ..ir.nodes import Assign, Expr, Literal, Use, Variable
 from ..ir.walk import used_variables
 from .aggregates import AGGREGATES, Part, differing_parts, form_of, is_run_time, parts_of, with_parts
 from .ranges import is_nonnegative
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-def bind_parts(builder: Builder, name: str, value: Tuple | BlockPointer | Descriptor, span: Span) -> None:
+def bind_parts(builder: Builder, name: str, value: Value, span: Span) -> None:
     """`name = value`: each part keeps its variable, gets one, or stays an expression."""
     old = builder.scope.get(name)
     same_form = isinstance(old, AGGREGATES) and form_of(old) == form_of(value)
@@ -81,7 +81,7 @@ def _bound(
 
 def _may_stay(builder: Builder, part: Part, expr: Expr) -> bool:
     """Whether an expression means the same wherever the bundle is used."""
-    return (part.stays_expression or isinstance(expr, Use)) and all(
+    return (part.stays_expression or isinstance(expr, (Use, Literal))) and all(
         variable in builder.protected
         or (variable in builder.block_of and variable.name in builder.source.assigned_once)
         for variable in used_variables(expr)

@@ -15,11 +15,10 @@ from .assigned import assigned_names
 from .builder import Builder, Scope
 from .carried import own_variables, settled
 from .joined import merged
-from .operators import is_static
 from .returns import in_loop, to_the_end
 from .shapes import as_bool, elementwise, to_expr
 from .tree import below
-from .values import Const, Undefined, Value
+from .values import Const, Undefined, Value, is_static
 
 
 def scalar_condition(builder: Builder, value: Value, span: Span) -> Expr:

@@ -13,9 +13,9 @@ from ..ir.nodes import Call, Expr
 from ..language.hints import shown, too_few_axes
 from .attributes import attribute_of
 from .builder import Builder
-from .operators import binary, boolean, compare, is_static, unary
+from .operators import binary, boolean, compare, unary
 from .shapes import describe
-from .values import Const, Tuple, Value
+from .values import Const, Tuple, Value, is_static
 
 CONVERSIONS: dict[str, Callable[[Any], str]] = {"r": repr, "s": str, "a": ascii}  # of f-strings
 

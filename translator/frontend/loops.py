@@ -13,16 +13,16 @@ from ..ir.types import ValueType
 from ..ir.walk import used_variables
 from ..language import control as loops
 from ..language.dtypes import DType
+from ..language.hints import NO_RANGE, no_statement
 from ..ops.promotion import promote
 from .assigned import assigned_names
 from .builder import Builder
 from .carried import find_changes, find_changing_constant, forget_changing_constants, own_variables, settled
 from .conditionals import scalar_condition
 from .joined import copy_over
-from .operators import is_static
 from .ranges import is_nonnegative
 from .shapes import cast_to, elementwise, to_expr
-from .values import Const, Tuple, Undefined, Value
+from .values import Const, Tuple, Undefined, Value, is_static
 
 MOST_UNROLLED = 1 << 16  # iterations that tl.static_range writes out: more would take hours to compile
 
@@ -45,12 +45,7 @@ def visit_for(builder: Builder, node: Any) -> bool:
     function = evaluate(builder, call.func) if call is not None else None
     kind = function.value if isinstance(function, Const) else None
     if call is None or kind not in (range, loops.range, loops.static_range):
-        raise UnsupportedLanguageConstruct(
-            "a kernel's for loop runs over range, tl.range or tl.static_range only",
-            span,
-            "index with a range, or write the iterations out",
-            builder.calls,
-        )
+        raise UnsupportedLanguageConstruct(NO_RANGE[0], span, NO_RANGE[1], builder.calls)
     bounds, options = _range_arguments(builder, call, kind, span)
     if kind is loops.static_range:
         return _unroll(builder, node, [builder.constant(b, "a bound of tl.static_range", span) for b in bounds])
@@ -143,11 +138,12 @@ def _run_time_loop(
         builder.effect("device_assert", (steps,), span, message="the step of a range is 0")
     origin = builder.here
     variable = builder.variable(node.target.value, start.type)
-    if is_nonnegative(builder, start) and not descending:
-        builder.nonnegative.add(variable)
-
     before = builder.scope.get(node.target.value)
     previous = _number_before(builder, node.target.value, variable.type, span)
+    skipped = previous is None or is_nonnegative(builder, previous)  # what it holds behind a loop without a trip
+    if is_nonnegative(builder, start) and skipped and not descending:
+        builder.nonnegative.add(variable)
+
     if getattr(builder.scope.get(node.target.value), "type", variable.type) != variable.type:
         del builder.scope[node.target.value]  # the loop does not carry what an earlier one of another type left
 
@@ -240,9 +236,8 @@ def _loop_body(builder: Builder, node: Any, enter: Callable[[], None]) -> tuple[
 
 
 def _else_of_loop(builder: Builder, node: Any) -> UnsupportedLanguageConstruct:
-    span = builder.source.span(node.orelse)
-    remedy = "loops of kernels have no break, so write what stands there behind the loop"
-    return UnsupportedLanguageConstruct("else of a loop", span, remedy, builder.calls)
+    cause, remedy = no_statement("Else")
+    return UnsupportedLanguageConstruct(cause, builder.source.span(node.orelse), remedy, builder.calls)
 
 
 def _translated_body(builder: Builder, node: Any, enter: Callable[[], None]) -> tuple[Statement, ...]:

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import operator
+from functools import reduce
 from typing import Any
 
 from ..diagnostics import DTypeError, Span, UnsupportedLanguageConstruct
-from ..ir.nodes import Call, Expr
+from ..ir.nodes import Call, Expr, Literal
 from ..ir.types import ValueType
 from ..language.dtypes import PointerType
 from .accumulate import accumulated
 from .builder import Builder
 from .overflow import checked
 from .shapes import broadcast_to, common_shape, describe, elementwise, to_expr
-from .values import Const, Tuple, Value
+from .values import Const, Tuple, Value, is_static
 
 # LibCST operator: (op of the table, Python's function, how it composes in a C expression of constexprs).
 MOST_BITS = 1 << 16  # of integers at compile time; larger ones take long and fit nowhere
@@ -46,11 +47,6 @@ UNARY: dict[str, tuple[str, Any]] = {
     "BitInvert": ("invert", operator.invert),
     "Not": ("logical_not", operator.not_),
 }
-
-
-def is_static(value: Value) -> bool:
-    """Whether a value is known at compile time."""
-    return isinstance(value, Const) or (isinstance(value, Tuple) and all(is_static(item) for item in value.items))
 
 
 def binary(builder: Builder, word: str, left: Value, right: Value, span: Span, wraps: bool = False) -> Value:
@@ -159,6 +155,9 @@ def compare(builder: Builder, word: str, left: Value, right: Value, span: Span) 
             return Const(bool(python(builder.constant(left, "", span), builder.constant(right, "", span))))
         except TypeError as error:
             raise DTypeError(f"cannot compare: {error}", span, "", builder.calls) from None
+    if isinstance(left, Tuple) and isinstance(right, Tuple) and word in ("Equal", "NotEqual"):
+        equal = _same_items(builder, left, right, span)
+        return equal if word == "Equal" else unary(builder, "Not", equal, span)
     if (isinstance(left, Const) and not left.is_number) or (isinstance(right, Const) and not right.is_number):
         if word not in ("Equal", "NotEqual"):
             raise DTypeError(
@@ -169,6 +168,20 @@ def compare(builder: Builder, word: str, left: Value, right: Value, span: Span) 
             )
         return Const(word == "NotEqual")  # a tile is never equal to None, a string or a type
     return elementwise(op, [left, right], span)
+
+
+def _same_items(builder: Builder, left: Tuple, right: Tuple, span: Span) -> Value:
+    """Whether tuples are equal, which is known at compile time where all of their numbers are."""
+    if len(left.items) != len(right.items):
+        return Const(False)
+    pairs = zip(map(_number, left.items), map(_number, right.items), strict=True)
+    same = [compare(builder, "Equal", one, other, span) for one, other in pairs]
+    return reduce(lambda one, other: boolean(builder, "And", one, other, span), same or [Const(True)])
+
+
+def _number(item: Value) -> Value:
+    """An item of a tuple; a number as the compile-time value that it was when the tuple got it."""
+    return Const(item.value, item.symbol) if isinstance(item, Literal) and not item.type.is_tile else item
 
 
 def unary(builder: Builder, word: str, value: Value, span: Span) -> Value:

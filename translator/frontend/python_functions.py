@@ -13,9 +13,8 @@ from ..language.hints import check_ordered
 from ..language.targets import LANES, GPUTarget, cuda_capability_geq, current_target
 from .attributes import attribute_of
 from .builder import Builder
-from .operators import is_static
 from .shapes import elementwise
-from .values import Const, Descriptor, Tuple, Value
+from .values import Const, Descriptor, Tuple, Value, is_static
 
 
 def _extremum(op: str):  # type: ignore[no-untyped-def]

@@ -7,7 +7,7 @@ from ..ir.nodes import Call, Expr, Literal
 from ..ir.types import ValueType
 from ..language.dtypes import DType, Element
 from ..language.hints import check_size, instead_of, shown
-from ..ops.casts import check_cast
+from ..ops.casts import check_cast, rounded
 from ..ops.promotion import literal_type
 from ..ops.registry import OPS, Operand
 from .values import Const, Tuple, Value
@@ -119,7 +119,8 @@ def cast_to(expr: Expr, element: Element, span: Span, rounding: str | None = Non
         check_cast(expr.type.element, element, rounding, bitcast)
     except DTypeError as error:
         raise placed(error, span) from None
-    if isinstance(expr, Literal) and isinstance(element, DType) and not bitcast and not element.is_bool():
+    is_plain = not bitcast and rounding != "rtz"
+    if is_plain and isinstance(expr, Literal) and isinstance(element, DType) and not element.is_bool():
         return _cast_literal(expr, element, span)
     attributes = tuple(
         (name, value) for name, value in (("rounding", rounding), ("bitcast", bitcast)) if value
@@ -134,15 +135,18 @@ def _as_float(symbol: str | None, value: object, element: DType) -> str | None:
 
 
 def _cast_literal(expr: Literal, element: DType, span: Span) -> Expr:
-    type_ = expr.type.with_element(element)
+    type_, source = expr.type.with_element(element), expr.type.dtype
+    held = rounded(expr.value, source) if source.is_floating() else expr.value
     if element.is_floating():
-        return Literal(type_, float(expr.value), symbol=_as_float(expr.symbol, expr.value, element), span=span)
-    if isinstance(expr.value, float) and not expr.value.is_integer():
+        same = rounded(float(expr.value), element) == rounded(float(held), element)
+        number = float(expr.value if same else held)  # as it was written, where that comes to the same
+        return Literal(type_, number, symbol=_as_float(expr.symbol, expr.value, element), span=span)
+    if isinstance(held, float) and not held.is_integer():
         return Call(type_, "cast", (expr,), (), span=span)
-    value = int(expr.value) & ((1 << element.bits) - 1)
+    value = int(held) & ((1 << element.bits) - 1)
     if element.is_int_signed() and value >> (element.bits - 1):
         value -= 1 << element.bits
-    if isinstance(expr.value, float) and value != expr.value:
+    if isinstance(held, float) and value != held:
         return Call(type_, "cast", (expr,), (), span=span)  # out of range: the machine says what comes of it
     symbol = expr.symbol if value == expr.value else None
     return Literal(type_, value, symbol=symbol, span=span)
@@ -167,7 +171,8 @@ def elementwise(op_name: str, values: list[Value], span: Span) -> Expr:
         raise placed(error, span) from None
     exprs = []
     for value, element in zip(values, resolved.operands, strict=True):
-        expr = to_expr(value, span, element if isinstance(value, Const) and not _is_bool(element) else None)
+        adapts = isinstance(value, Const) and resolved.literals_adapt and not _is_bool(element)
+        expr = to_expr(value, span, element if adapts else None)
         exprs.append(as_bool(expr, span) if _is_bool(element) else cast_to(expr, element, span))
     shape = common_shape([expr.type.shape for expr in exprs], span)
     args = tuple(broadcast_to(expr, shape, span) for expr in exprs)

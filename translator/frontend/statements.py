@@ -9,32 +9,15 @@ import libcst as cst
 
 from ..diagnostics import ArgumentError, DTypeError, UnsupportedLanguageConstruct
 from ..ir.nodes import Note, Origin
+from ..language.hints import no_statement
 from .builder import Builder
 from .calls import once
 from .conditionals import visit_if
 from .expressions import evaluate
 from .loops import visit_for, visit_while
-from .operators import binary, is_static
+from .operators import binary
 from .returns import visit_return
-from .values import Const, Method, Tuple, Value
-
-REMEDIES = {
-    cst.Break: "put the condition into the loop's bounds or use a while loop",
-    cst.Continue: "put the rest of the body under an if",
-    cst.Try: "check the condition outside the kernel",
-    cst.With: "open it outside the kernel",
-    cst.FunctionDef: "define the function outside and mark it @triton.jit",
-    cst.Import: "import at the top of the file",
-    cst.ImportFrom: "import at the top of the file",
-    cst.Global: "pass the value as a parameter",
-    cst.Raise: "use tl.static_assert or tl.device_assert",
-    cst.ClassDef: "define the class outside the kernel",
-    cst.Match: "write it with if and elif",
-    cst.Del: "leave it out: names end with the kernel",
-    cst.Nonlocal: "pass the value as a parameter",
-}
-
-STATEMENTS = {cst.FunctionDef: "def", cst.ClassDef: "class", cst.Del: "del", cst.ImportFrom: "from ... import"}
+from .values import Const, Method, Tuple, Value, is_static
 
 
 def visit_block(builder: Builder, body: Any) -> bool:
@@ -82,12 +65,8 @@ def _visit_compound(builder: Builder, node: Any, rest: Sequence[Any]) -> bool:
 
 def unsupported(builder: Builder, node: cst.CSTNode) -> UnsupportedLanguageConstruct:
     """The error for a statement that kernels cannot contain."""
-    return UnsupportedLanguageConstruct(
-        f"{STATEMENTS.get(type(node), type(node).__name__)} statements cannot stand in a kernel",
-        builder.source.span(node),
-        REMEDIES.get(type(node), ""),
-        builder.calls,
-    )
+    cause, remedy = no_statement(type(node).__name__)
+    return UnsupportedLanguageConstruct(cause, builder.source.span(node), remedy, builder.calls)
 
 
 # ------------------------------------------------------------------------------------------------- small statements

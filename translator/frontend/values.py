@@ -80,5 +80,10 @@ class Undefined:
 Value = Const | Tuple | BlockPointer | Descriptor | Method | Expr
 
 
+def is_static(value: Value) -> bool:
+    """Whether a value is known at compile time."""
+    return isinstance(value, Const) or (isinstance(value, Tuple) and all(is_static(item) for item in value.items))
+
+
 class NotElementwiseError(Exception):
     """The function being tried as a device function of scalars does something to whole tiles."""

@@ -6,9 +6,9 @@ from typing import Any
 
 from ..diagnostics import ArgumentError, DTypeError, NotConstexprError
 from ..language.constexpr import unwrap
-from ..language.dtypes import DTYPES_BY_NAME, DType, Element, PointerType, of_this_gpu
-from ..language.hints import check_size, no_axis, shown
-from .tile import Tile, as_tile
+from ..language.dtypes import Element
+from ..language.hints import check_size, element_type, no_axis, shown
+from .tile import Known, Tile, as_tile
 
 Arguments = dict[str, Any]
 
@@ -20,6 +20,8 @@ def constant(value: Any, what: str) -> Any:
       NotConstexprError: for a run-time value.
     """
     value = unwrap(value)
+    if isinstance(value, Known):
+        return value.known
     if isinstance(value, Tile):
         raise NotConstexprError(
             f"{what} must be known when the kernel is translated, but it is a value of type {value.element}",
@@ -35,12 +37,7 @@ def dtype_of(value: Any) -> Element:
     Raises:
       DTypeError: for anything else.
     """
-    dtype = constant(value, "dtype")
-    if isinstance(dtype, str):
-        dtype = DTYPES_BY_NAME.get(dtype, dtype)
-    if not isinstance(dtype, (DType, PointerType)):
-        raise DTypeError(f"expected a type such as tl.float32, got {shown(dtype)}")
-    return of_this_gpu(dtype)
+    return element_type(constant(value, "dtype"))
 
 
 def shape_of(value: Any) -> tuple[int, ...]:

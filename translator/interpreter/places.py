@@ -5,14 +5,13 @@ A frame is the user's when its globals hold `SUPPORT`, the name under which rewr
 
 from __future__ import annotations
 
-import linecache
-import os
 import sys
 from types import FrameType, TracebackType
 
 from ..diagnostics import CompilationError, Span, UndefinedVariableError, UnknownNameError, UnsupportedLanguageConstruct
 
 SUPPORT = "__tilewright__"
+KERNEL = f"{SUPPORT}kernel"  # the name of the `KernelFunction` beside it
 # What Python raises for a kernel that asks for something that is not there. Others (a debugger's exit, an interrupt, an
 # exception that a kernel raises on purpose) pass through.
 PYTHON_ERRORS = (
@@ -49,6 +48,9 @@ def placed(error: Exception) -> CompilationError:
         return UndefinedVariableError(str(error), span, "assign it before this line", calls)
     if isinstance(error, AttributeError):
         return UnknownNameError(str(error), span, "", calls)
+    if isinstance(error, RecursionError):
+        cause, remedy = "functions call each other without an end", "end the recursion by a compile-time condition"
+        return UnsupportedLanguageConstruct(cause, span, remedy, calls)
     return UnsupportedLanguageConstruct(f"{type(error).__name__}: {error}", span, "", calls)
 
 
@@ -65,10 +67,18 @@ def _user_spans(traceback: TracebackType | None) -> list[Span]:
 def _span(traceback: TracebackType) -> Span:
     """The expression that was being evaluated; the whole line where Python (3.10) does not record expressions."""
     code, line = traceback.tb_frame.f_code, traceback.tb_lineno
-    text = linecache.getline(code.co_filename, line).rstrip("\n")
+    function = traceback.tb_frame.f_globals[KERNEL]
+    lines = function.raw_src.split("\n")  # the file may be another one by now
+    text = lines[line - function.first_line]
     column, end_line, end_column = len(text) - len(text.lstrip()), line, len(text)
     if hasattr(code, "co_positions"):
         start, stop, first, last = list(code.co_positions())[traceback.tb_lasti // 2]
         if start == line and None not in (stop, first, last):
-            column, end_line, end_column = first, stop, last
-    return Span(os.path.basename(code.co_filename), line, column, end_line, end_column, text)
+            column, end_line = _characters(text, first), stop
+            end_column = _characters(lines[stop - function.first_line], last)
+    return Span(code.co_filename, line, column, end_line, end_column, text)
+
+
+def _characters(text: str, count: int) -> int:
+    """How many characters the first bytes of a line are, in which Python counts columns."""
+    return len(text.encode()[:count].decode(errors="ignore"))

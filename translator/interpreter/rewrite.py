@@ -13,7 +13,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from ..kernel_function import KernelFunction
-from .places import SUPPORT
+from .places import KERNEL, SUPPORT
 
 # The name that a rewritten function is defined under: not its own, by which it may call the kernel that it came from.
 DEFINED = f"{SUPPORT}function"
@@ -25,7 +25,7 @@ def python_function(function: KernelFunction, support: Any) -> Any:
     known = _compiled.get(function)
     if known is None or known[0] != function.raw_src:
         known = _compiled[function] = (function.raw_src, _compile(function))
-    namespace = function.outer_names() | {SUPPORT: support}
+    namespace = function.outer_names() | {SUPPORT: support, KERNEL: function}
     exec(known[1], namespace)
     return namespace[DEFINED]
 
@@ -156,9 +156,26 @@ class _Rewriter(ast.NodeTransformer):
             left = again
         return self._joined("and", list(parts), node)
 
+    def _refused(self, kind: str, node: ast.stmt) -> ast.stmt:
+        """An error, when it is reached, in place of a statement that changes the flow as kernels cannot."""
+        return ast.copy_location(ast.Expr(self._call("refused", ast.copy_location(ast.Constant(kind), node))), node)
+
+    def visit_Break(self, node: ast.Break) -> ast.AST:
+        return self._refused("Break", node)
+
+    def visit_Continue(self, node: ast.Continue) -> ast.AST:
+        return self._refused("Continue", node)
+
     def visit_For(self, node: ast.For) -> ast.AST:
         self.generic_visit(node)
         node.iter = self._call("loop", node.iter)
+        node.orelse = [self._refused("Else", one) for one in node.orelse[:1]]
+        return node
+
+    def visit_While(self, node: ast.While) -> ast.AST:
+        self.generic_visit(node)
+        node.test = self._call("repeats", node.test)
+        node.orelse = [self._refused("Else", one) for one in node.orelse[:1]]
         return node
 
     def visit_Call(self, node: ast.Call) -> ast.AST:

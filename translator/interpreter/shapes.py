@@ -14,7 +14,7 @@ from ..language.hints import check_size, shown
 from ..ops.casts import numpy_type
 from .arguments import Arguments, axis_of, constant, dtype_of, shape_of
 from .program import running
-from .tile import Tile, apply, as_tile, broadcast, cast
+from .tile import Tile, apply, as_tile, broadcast, cast, number_tile
 
 
 def _program(a: Arguments, indices: Callable[[], tuple[int, int, int]], name: str) -> Tile:
@@ -39,8 +39,10 @@ def _arange(a: Arguments) -> Tile:
 def _full(a: Arguments) -> Tile:
     shape = shape_of(a["shape"]) if constant(a["shape"], "the shape") != () else ()
     given, dtype = unwrap(a.get("value", 0)), dtype_of(a["dtype"])
-    is_number = isinstance(given, int) and isinstance(dtype, DType) and dtype.is_fp8()
-    value = cast(as_tile(float(given) if is_number else given), dtype)
+    if isinstance(given, (int, float)) and isinstance(dtype, DType) and dtype.is_floating():
+        value = number_tile(given, dtype)  # without passing through the type of its own
+    else:
+        value = cast(as_tile(given), dtype)
     if value.shape:
         raise ShapeError("tl.full takes one value, not a tile", None, "use tl.broadcast_to")
     return value.like(np.full(shape, value.values))
@@ -56,8 +58,7 @@ def _zeros_like(a: Arguments) -> Tile:
 def _cast(a: Arguments) -> Tile:
     rounding = constant(a["fp_downcast_rounding"], "fp_downcast_rounding")
     bitcast = bool(constant(a["bitcast"], "bitcast"))
-    is_literal = not isinstance(unwrap(a["input"]), Tile)
-    return cast(as_tile(a["input"]), dtype_of(a["dtype"]), None if is_literal and not bitcast else rounding, bitcast)
+    return cast(as_tile(a["input"]), dtype_of(a["dtype"]), rounding, bitcast)
 
 
 def _item(a: Arguments) -> Tile:

@@ -16,25 +16,26 @@ from ..language import control, values
 from ..language.builtin import Builtin
 from ..language.constexpr import constexpr, unwrap
 from ..language.dtypes import DType
-from ..language.hints import check_ordered, uncallable
+from ..language.hints import NO_RANGE, check_ordered, no_statement, uncallable
 from ..language.targets import cuda_capability_geq
 from ..ops.casts import numpy_type
 from ..ops.promotion import promote
+from .arguments import constant
 from .blocks import BlockPointer, Descriptor
 from .places import user_line
 from .program import running
-from .tile import Tile, apply, as_tile
+from .tile import Known, Tile, apply, as_tile
 
 plain = unwrap
 
 
 def assigned(value: Any) -> Any:
-    """What a plain assignment binds: numbers become typed scalars, in tuples too."""
+    """What a plain assignment binds: numbers become typed scalars, in tuples too, whose items may be sides all the same."""
     value = unwrap(value)
     if isinstance(value, (bool, int, float)):
         return as_tile(value)
     if isinstance(value, (builtins.tuple, list)):
-        items = [assigned(item) for item in value]
+        items = [Known(item) if isinstance(unwrap(item), (bool, int, float)) else assigned(item) for item in value]
         return type(value)(*items) if hasattr(value, "_fields") else builtins.tuple(items)
     return value
 
@@ -187,19 +188,39 @@ def loop(iterable: Any) -> Iterator[Any]:
     """The indices of a loop: typed scalars, or compile-time values for `tl.static_range`.
 
     Raises:
+      UnsupportedLanguageConstruct: for anything but a range.
       DTypeError: for bounds that are no integer scalars.
       NotConstexprError: for run-time bounds of `tl.static_range`.
     """
     if not isinstance(iterable, control.range):
-        return iter(iterable)
-    bounds = [unwrap(bound) for bound in (iterable.start, iterable.stop, iterable.step)]
+        raise UnsupportedLanguageConstruct(NO_RANGE[0], None, NO_RANGE[1])
+    bounds = (iterable.start, iterable.stop, iterable.step)
     if isinstance(iterable, control.static_range):
-        if any(isinstance(bound, Tile) for bound in bounds):
-            raise NotConstexprError(
-                "a bound of tl.static_range must be known when the kernel is translated", None, "use range or tl.range"
-            )
-        return map(constexpr, builtins.range(*bounds))
+        numbers = (constant(bound, "a bound of tl.static_range") for bound in bounds)
+        return map(constexpr, builtins.range(*numbers))
     return _typed_indices([as_tile(bound) for bound in bounds])
+
+
+def refused(kind: str) -> None:
+    """Stops at a statement that kernels do not have.
+
+    Raises:
+      UnsupportedLanguageConstruct: says what to write instead.
+    """
+    cause, remedy = no_statement(kind)
+    raise UnsupportedLanguageConstruct(cause, None, remedy)
+
+
+def repeats(condition: Any) -> Any:
+    """The condition of a `while` loop.
+
+    Raises:
+      NotConstexprError: for a compile-time value, which no trip of the loop can change.
+    """
+    test = condition.value if isinstance(condition, control.condition) else condition
+    if not isinstance(test, Tile):
+        raise NotConstexprError("the condition of a while loop is a compile-time value", None, "use for or if")
+    return test
 
 
 def _typed_indices(bounds: list[Tile]) -> Iterator[Tile]:

@@ -16,7 +16,7 @@ from ..language.constexpr import unwrap
 from ..language.dtypes import DType, Element, PointerType, int1, int64
 from ..language.hints import check_size, instead_of, shown, too_few_axes
 from ..language.values import block_type, tensor
-from ..ops.casts import check_cast, numpy_cast, numpy_type
+from ..ops.casts import check_cast, numpy_cast, numpy_type, rounded
 from ..ops.promotion import literal_type
 from ..ops.registry import OPS, Operand
 from .overflow import check_overflow
@@ -98,6 +98,9 @@ class Tile(tensor):
             )
         return self.like(values)
 
+    def __iter__(self) -> Any:
+        raise DTypeError("a single value cannot be taken apart", None, "only tuples have items")
+
     def __bool__(self) -> bool:
         if self.values.size != 1:
             raise AmbiguousTruthError(
@@ -130,6 +133,21 @@ class Tile(tensor):
         raise AttributeError(f"a value of type {self.element} has no attribute {name!r}{later}")
 
 
+class Known(Tile):
+    """A scalar in a tuple, which functions that need a compile-time value take as one."""
+
+    __slots__ = ("known",)
+
+    def __init__(self, value: Any) -> None:
+        """A number, in the type of its own."""
+        self.known = unwrap(value)
+        tile = as_tile(value)
+        super().__init__(tile.values, tile.element)
+
+    def __index__(self) -> int:
+        return self.known.__index__()  # type: ignore[no-any-return]
+
+
 def as_tile(value: Any) -> Tile:
     """A value as a tile; numbers get the type that they have on their own.
 
@@ -140,8 +158,7 @@ def as_tile(value: Any) -> Tile:
     if isinstance(value, Tile):
         return value
     if isinstance(value, (bool, int, float)):
-        dtype = literal_type(value)
-        return Tile(np.asarray(value).astype(numpy_type(dtype)), dtype)
+        return number_tile(value, literal_type(value))
     raise DTypeError(f"expected a number or a tile, got {shown(value)}", None, instead_of(value))
 
 
@@ -197,7 +214,8 @@ def apply(op_name: str, values: list[Any], wraps: bool = True) -> Tile:
         for value in values
     ]
     resolved = op.rule(tuple(operands))
-    tiles = [_operand(value, element) for value, element in zip(values, resolved.operands, strict=True)]
+    number = _adapted if resolved.literals_adapt else _typed
+    tiles = [number(value, element) for value, element in zip(values, resolved.operands, strict=True)]
     tiles = broadcast(tiles)
     with np.errstate(all="ignore"):
         result = np.asarray(op.numpy(*(tile.values for tile in tiles)))
@@ -210,11 +228,22 @@ def apply(op_name: str, values: list[Any], wraps: bool = True) -> Tile:
     return Tile(result, resolved.result, origin)
 
 
-def _operand(value: Any, element: Element) -> Tile:
-    """A tile cast to `element`; a literal takes the type directly, without passing through the one of its own."""
+def _typed(value: Any, element: Element) -> Tile:
+    """A tile or a number, of which a number passes through the type of its own."""
+    return cast(as_tile(value), element)
+
+
+def _adapted(value: Any, element: Element) -> Tile:
+    """A tile cast to `element`; a number takes the type directly, without passing through the one of its own."""
     if isinstance(value, Tile) or not isinstance(element, DType) or element.is_bool():
-        return cast(as_tile(value), element)
-    return Tile(np.asarray(value).astype(numpy_type(element)), element)
+        return _typed(value, element)
+    return number_tile(value, element)
+
+
+def number_tile(value: int | float, dtype: DType) -> Tile:
+    """A number as a scalar of a type that can hold it."""
+    number = rounded(value, dtype) if dtype.is_floating() else value
+    return Tile(np.asarray(number).astype(numpy_type(dtype)), dtype)
 
 
 def binary(op_name: str, left: Any, right: Any, wraps: bool = False) -> Tile:

@@ -5,15 +5,16 @@ from __future__ import annotations
 import re
 
 RESERVED = frozenset(
-    """alignas alignof and and_eq asm auto bitand bitor bool break case catch char class compl const constexpr
-    const_cast continue decltype default delete do double dynamic_cast else enum explicit export extern false float
-    for friend goto if inline int long mutable namespace new noexcept not not_eq nullptr operator or or_eq private
-    protected public register reinterpret_cast return short signed sizeof static static_assert static_cast struct
-    switch template this thread_local throw true try typedef typeid typename union unsigned using virtual void
-    volatile wchar_t while xor xor_eq _Alignas _Alignof _Atomic _Bool _Complex _Float16 _Generic _Imaginary _Noreturn
-    _Pragma _Static_assert _Thread_local half half2 dim3 warpSize threadIdx blockIdx blockDim gridDim main printf min max
-    abs fmaxf fminf fmaf fabsf NUM_THREADS NUM_WARPS WARP_SIZE ALL_LANES SharedArrays TensorMap MadeMaps Barrier
-    Packet""".split()
+    """alignas alignof and and_eq asm auto bitand bitor bool break case catch char char8_t char16_t char32_t class
+    co_await co_return co_yield compl concept const consteval constexpr constinit const_cast continue decltype
+    default delete do double dynamic_cast else enum explicit export extern false float for friend goto if inline int
+    long mutable namespace new noexcept not not_eq nullptr operator or or_eq private protected public register
+    reinterpret_cast requires return short signed sizeof static static_assert static_cast struct switch template
+    this thread_local throw true try typedef typeid typename typeof union unsigned using virtual void volatile linux
+    unix wchar_t while xor xor_eq _Alignas _Alignof _Atomic _Bool _Complex _Float16 _Generic _Imaginary _Noreturn
+    _Pragma _Static_assert _Thread_local half half2 dim3 warpSize threadIdx blockIdx blockDim gridDim main printf
+    min max abs fmaxf fminf fmaf fabsf NUM_THREADS NUM_WARPS WARP_SIZE ALL_LANES SharedArrays TensorMap MadeMaps
+    Barrier Packet""".split()
 )
 # What the functions of `templates/helpers` are called.
 HELPER = re.compile(

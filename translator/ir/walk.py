@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from .nodes import (
@@ -13,6 +14,7 @@ from .nodes import (
     For,
     If,
     Inlined,
+    Kernel,
     Return,
     Statement,
     Use,
@@ -22,6 +24,8 @@ from .nodes import (
 
 # Operations whose result has the elements of their operand, in other places or more often.
 MOVES = frozenset(("broadcast", "expand_dims", "permute", "reshape", "hint"))
+
+Path = list[tuple[tuple[Statement, ...], int]]  # (block, place in it), from a body to a statement
 
 
 def children(expr: Expr) -> tuple[Expr, ...]:
@@ -78,6 +82,27 @@ def statements(block: tuple[Statement, ...]) -> Iterator[Statement]:
             yield from statements(body)
 
 
+def top_statements(block: tuple[Statement, ...]) -> Iterator[Statement]:
+    """The statements that every run of a block passes once: inlined functions are part of it."""
+    for statement in block:
+        if isinstance(statement, Inlined):
+            yield from top_statements(statement.body)
+        else:
+            yield statement
+
+
+def path_to(block: tuple[Statement, ...], wanted: Statement) -> Path | None:
+    """The blocks around a statement, outermost first, each with the place of what holds it; None if it is nowhere."""
+    for place, statement in enumerate(block):
+        if statement is wanted:
+            return [(block, place)]
+        for body in bodies(statement):
+            below = path_to(body, wanted)
+            if below is not None:
+                return [(block, place), *below]
+    return None
+
+
 def used_variables(expr: Expr) -> Iterator[Variable]:
     """The variables that an expression reads, with repetition."""
     for part in subexpressions(expr):
@@ -105,6 +130,27 @@ def assigned_variables(statement: Statement) -> tuple[Variable, ...]:
         case For():
             return (statement.variable,)
     return ()
+
+
+def assignment_counts(block: tuple[Statement, ...]) -> Counter[Variable]:
+    """How often each variable is assigned in a block and in the blocks inside."""
+    return Counter(v for s in statements(block) for v in assigned_variables(s))
+
+
+def only_values(block: tuple[Statement, ...]) -> dict[Variable, Expr]:
+    """The value of every variable that one assignment of its own, and nothing else, assigns in a block."""
+    counts = assignment_counts(block)
+    return {
+        s.target: s.value
+        for s in statements(block)
+        if isinstance(s, Assign) and len(s.targets) == 1 and counts[s.target] == 1
+    }
+
+
+def next_key(kernel: Kernel) -> int:
+    """The first serial number that no variable of a kernel has."""
+    assigned = (v.key for s in statements(kernel.body) for v in assigned_variables(s))
+    return max((*assigned, *(p.variable.key for p in kernel.parameters)), default=-1) + 1
 
 
 def where_from(body: tuple[Statement, ...], variables: Iterable[Variable]) -> frozenset[Variable]:

@@ -76,12 +76,14 @@ def unwrap(value: Any) -> Any:
 
 
 def plain(value: Any) -> Any:
-    """The number of Python's that a NumPy scalar is; anything else is itself."""
+    """The number of Python's that a scalar of NumPy or ml_dtypes is; anything else is itself."""
     numpy = sys.modules.get("numpy")
     if numpy is None or not isinstance(value, numpy.generic):
         return value
     number = value.item()
-    return number if isinstance(number, (bool, int, float)) else value
+    if isinstance(number, (bool, int, float)):
+        return number
+    return float(value) if value.dtype.kind == "f" else value  # a longdouble's item is a longdouble
 
 
 def _forward(name: str) -> Callable[..., Any]:

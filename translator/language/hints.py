@@ -7,15 +7,35 @@ from collections.abc import Iterable, Sequence
 from types import ModuleType, NoneType
 from typing import Any
 
-from ..diagnostics import ArgumentError, ShapeError
+from ..diagnostics import ArgumentError, DTypeError, ShapeError
 from . import control
 from .constexpr import constexpr
-from .dtypes import DType
+from .dtypes import DTYPES_BY_NAME, DTYPES_BY_WORD, DType, Element, PointerType, of_this_gpu
 from .limits import MOST_ELEMENTS
 
 _CONVERSIONS = {"int": "int32", "float": "float32", "bool": "int1"}
 _MODULES = {"tilewright": "triton", "tilewright.language": "tl"}  # as kernels call them
 LONGEST = 60  # characters of a value that a message shows
+NO_RANGE = (
+    "a kernel's for loop runs over range, tl.range or tl.static_range only",
+    "index with a range, or write the iterations out",
+)
+_STATEMENTS = {"FunctionDef": "def", "ClassDef": "class", "Del": "del", "ImportFrom": "from ... import"}
+_INSTEAD_OF_STATEMENTS = {
+    "Break": "put the condition into the loop's bounds or use a while loop",
+    "Continue": "put the rest of the body under an if",
+    "Try": "check the condition outside the kernel",
+    "With": "open it outside the kernel",
+    "FunctionDef": "define the function outside and mark it @triton.jit",
+    "Import": "import at the top of the file",
+    "ImportFrom": "import at the top of the file",
+    "Global": "pass the value as a parameter",
+    "Raise": "use tl.static_assert or tl.device_assert",
+    "ClassDef": "define the class outside the kernel",
+    "Match": "write it with if and elif",
+    "Del": "leave it out: names end with the kernel",
+    "Nonlocal": "pass the value as a parameter",
+}
 _LIBRARIES = frozenset(("builtins", "math", "cmath", "numpy", "torch", "tilewright"))
 
 
@@ -41,6 +61,20 @@ def shown(value: Any) -> str:
     return f"an object of type {type(value).__name__}" if " at 0x" in text or len(text) > LONGEST else text
 
 
+def element_type(value: Any) -> Element:
+    """The element type that a kernel gives as a type, or by its short name.
+
+    Raises:
+      DTypeError: for anything else, and for types of other GPUs.
+    """
+    dtype = DTYPES_BY_NAME.get(value, value) if isinstance(value, str) else value
+    if isinstance(dtype, (DType, PointerType)):
+        return of_this_gpu(dtype)
+    word = _CONVERSIONS.get(dtype.__name__) if isinstance(dtype, type) else dtype
+    remedy = f"write tl.{word}" if isinstance(word, str) and word in DTYPES_BY_WORD else ""
+    raise DTypeError(f"expected a type such as tl.float32, got {shown(dtype)}", None, remedy)
+
+
 def instead_of(value: Any) -> str:
     """What to write where a number or a tile is needed and something else stands."""
     if value is None:
@@ -52,6 +86,13 @@ def instead_of(value: Any) -> str:
     if isinstance(value, ModuleType):
         return f"write a name of it, as {_MODULES.get(value.__name__, value.__name__)}.name"
     return "call it, with parentheses" if callable(value) and not isinstance(value, type) else ""
+
+
+def no_statement(kind: str) -> tuple[str, str]:
+    """What is wrong with a statement that kernels do not have, and what to do about it; `kind` is Python's word for its node."""
+    if kind == "Else":
+        return "else of a loop", "loops of kernels have no break, so write what stands there behind the loop"
+    return f"{_STATEMENTS.get(kind, kind)} statements cannot stand in a kernel", _INSTEAD_OF_STATEMENTS.get(kind, "")
 
 
 def only_scalars(name: str, shape: Sequence[int]) -> tuple[str, str]:

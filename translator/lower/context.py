@@ -11,11 +11,11 @@ from functools import partial
 
 from ..analysis.facts import Facts
 from ..analysis.meeting import Places
+from ..analysis.origins import Origins
 from ..ir.c_names import LIBRARY_NAMES
-from ..ir.nodes import DeviceFunction, Kernel, Statement, Variable
+from ..ir.nodes import Call, DeviceFunction, Kernel, Statement, Variable
 from ..ir.types import ValueType
 from ..language.dtypes import PointerType
-from ..schedule.accesses.pointers import pointer_sources
 from ..schedule.plan import Schedule
 from ..schedule.products.instructions import LANE_BITS, WARPGROUP_BITS
 from ..schedule.tiles.layout import REGISTER, Layout
@@ -73,7 +73,9 @@ class Context:
         self.root = self  # the kernel's own lowering, whose names are those of the file
         self.needs = Needs()
         self.shared = SharedMemory(names)
-        self.order = AccessOrder(Places(facts.definitions, kernel.body), pointer_sources(kernel))
+        self.order = AccessOrder(Places(facts.definitions, kernel.body))
+        self.origins = Origins(())
+        self.lasts: Callable[[Call], bool] = lambda load: False  # whether a load brings the same wherever it stands
         self.stages = Stages()
         self.role = Role()
         self.converted: dict[tuple[Variable, Layout], str] = {}

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from ..analysis.facts import Facts
 from ..analysis.masks import compares_with_number
+from ..analysis.origins import Origins
 from ..analysis.overflow import wrapping_calls
 from ..ir.c_names import MATH_NAMES, can_be_global
 from ..ir.nodes import Call, Expr, For, Kernel, Literal, Statement, Variable
@@ -17,7 +18,7 @@ from ..language.dtypes import DType, PointerType, float32, float64, int32
 from ..ops.promotion import literal_type
 from ..ops.registry import OPS
 from ..schedule.accesses.agreed_loads import agreed_loads
-from ..schedule.accesses.pointers import read_only_pointers
+from ..schedule.accesses.pointers import lasting_loads, read_only_pointers
 from ..schedule.plan import Schedule
 from ..schedule.products.stagger import without_copied_operands
 from ..schedule.tiles.layout import Layout
@@ -140,6 +141,7 @@ def _context(kernel: Kernel, facts: Facts, schedule: Schedule, in_turns: bool) -
         if tile.name == first.name:
             names.share(tile, first)
     context.read_only = read_only_pointers(kernel)
+    context.origins, context.lasts = Origins(kernel.body), lasting_loads(kernel)
     context.agreed = agreed_loads(kernel)
     for variable in sorted(schedule.in_shared, key=lambda v: v.key):
         context.shared.arrays[variable.key, "tile"] = _tile_in_shared(context, variable)

@@ -31,7 +31,6 @@ class AccessOrder:
     """Which arrays of the user's have been read and written, and in which layouts, since the last barrier."""
 
     places: Places  # what addresses are
-    sources: dict[Variable, set[Variable]]  # of every variable that holds addresses, those that these come from
     loaded_from: dict[Variable, set[Accessed]] = field(default_factory=dict)  # by argument
     stored_to: dict[Data, set[Accessed]] = field(default_factory=dict)
     ever_loaded: set[Variable] = field(default_factory=set)  # arguments, whatever barriers there were
@@ -40,9 +39,6 @@ class AccessOrder:
     )  # and through which pointers
     left_by: dict[int, Accesses] = field(default_factory=dict)  # what a trip leaves, by `id` of the loop
     assigned: Counter[Variable] = field(default_factory=Counter)  # how often, in the order of the text
-    holds_data: set[Variable] = field(default_factory=set)  # what was loaded, reduced or counted
-    data_behind: dict[Variable, frozenset[Variable]] = field(default_factory=dict)  # what others are computed from
-    pointer_roots: dict[Variable, set[Variable]] = field(default_factory=dict)  # the arguments a pointer derives from
 
     def merge(self, other: Accesses) -> None:
         """Adds the accesses of another way through the kernel."""

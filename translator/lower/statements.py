@@ -194,7 +194,6 @@ def _lower_alone(context: Context, statement: Statement) -> tuple[Node, ...]:
             prepare = (*prepare, *forget_tiles(context, statement))
             with context.conversions(names):
                 if isinstance(statement.value, Call) and statement.value.op in STRUCTURED:
-                    context.order.holds_data.update(statement.targets)
                     return (*prepare, *STRUCTURED[statement.value.op](context, statement))
                 return (*prepare, *lower_assign(context, statement))
         case Effect():

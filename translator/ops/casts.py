@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 from ..diagnostics import DTypeError, ToolchainError
-from ..language.dtypes import DType, Element, PointerType, int1
+from ..language.dtypes import DType, Element, PointerType, float32, int1
 
 if TYPE_CHECKING:
     import numpy as np
 
 FP8_LARGEST = {"fp8e4nv": 448.0, "fp8e5": 57344.0}
+LARGEST = FP8_LARGEST | {"fp16": 65504.0, "bf16": (2 - 2**-7) * 2.0**127, "fp32": (2 - 2**-23) * 2.0**127}
 BIT_CASTS = {
     ("fp32", "i32"): "__float_as_int({x})",
     ("fp32", "u32"): "__float_as_uint({x})",
@@ -146,6 +148,30 @@ def _float_to_float(source: DType, wanted: DType, to_zero: bool) -> str:
         return direct[wanted.name]
     table = FROM_FLOAT_RTZ if to_zero else FROM_FLOAT
     return table[wanted.name].format(x=_to_float(source))
+
+
+# ------------------------------------------------------------------------------------------------------- numbers
+
+
+def rounded(number: float, dtype: DType) -> float:
+    """What a value of a type of floats holds of a number, which literals of 16 and 8 bits come to by way of fp32."""
+    if dtype.bits == 64 or number == 0 or not math.isfinite(number):
+        return math.copysign(LARGEST[dtype.name], number) if dtype.is_fp8() and math.isinf(number) else number
+    if dtype.bits < 32:
+        number = _nearest(number, float32)
+        if number == 0 or math.isinf(number):
+            return rounded(number, dtype)
+    near = _nearest(number, dtype)
+    return math.copysign(LARGEST[dtype.name], number) if dtype.is_fp8() and math.isinf(near) else near
+
+
+def _nearest(number: float, dtype: DType) -> float:
+    """The number of a type of floats that is next to one; infinite beyond the largest."""
+    largest = LARGEST[dtype.name]
+    size = min(abs(number), 2 * largest)
+    exponent = max(math.frexp(size)[1] - 1, 1 - dtype.exponent_bias) - dtype.mantissa_bits
+    near = math.ldexp(round(math.ldexp(size, -exponent)), exponent)  # ties go to the even one
+    return math.copysign(near if near <= largest else math.inf, number)
 
 
 # -------------------------------------------------------------------------------------------------------- NumPy

@@ -158,7 +158,7 @@ def arithmetic(operands: tuple[Operand, ...]) -> Resolved:
     common = computation_type(operands)
     if common.is_fp8():
         raise DTypeError(f"arithmetic on {common} is not possible: cast to a wider float first, as x.to(tl.float32)")
-    return Resolved((common, common), common)
+    return Resolved((common, common), common, literals_adapt=True)
 
 
 def true_division(operands: tuple[Operand, ...]) -> Resolved:
@@ -169,7 +169,7 @@ def true_division(operands: tuple[Operand, ...]) -> Resolved:
         common = float32
     if common.bits < 32:
         common = float32
-    return Resolved((common, common), common)
+    return Resolved((common, common), common, literals_adapt=True)
 
 
 def integer_division(operands: tuple[Operand, ...]) -> Resolved:
@@ -188,7 +188,7 @@ def modulo(operands: tuple[Operand, ...]) -> Resolved:
         _require_integer_division(operands)
     elif common.bits < 32:
         common = float32
-    return Resolved((common, common), common)
+    return Resolved((common, common), common, literals_adapt=True)
 
 
 def _require_integer_division(operands: tuple[Operand, ...]) -> None:
@@ -261,7 +261,7 @@ def selection(operands: tuple[Operand, ...]) -> Resolved:
             raise DTypeError(f"tl.where between {values[0].element} and {values[1].element}")
         return Resolved((int1, values[0].element, values[0].element), values[0].element)
     common = computation_type((values[0], values[1]))
-    return Resolved((int1, common, common), common)
+    return Resolved((int1, common, common), common, literals_adapt=True)
 
 
 def logical(operands: tuple[Operand, ...]) -> Resolved:

@@ -9,6 +9,8 @@
 //   tiles      accumulator [64, 64]: registers, 32 x 32 per warp, by mma.m16n8k8
 //              a [64, 32]: shared, 3 stages of 8192 bytes, 128-byte swizzle
 //              b [32, 64]: shared, 3 stages of 8192 bytes, 128-byte swizzle
+//   no wgmma   accumulator: an operand does not lie in memory as wgmma reads it
+//   no TMA     a, b: tensor copies serve wgmma alone
 
 constexpr int BLOCK_M = 64;                                     // rows of a
 constexpr int BLOCK_N = 64;                                     // columns of b

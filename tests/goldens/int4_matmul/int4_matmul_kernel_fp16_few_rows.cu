@@ -9,6 +9,8 @@
 //              packed, b [64, 128]: rows: 2 x 4 threads x 8 consecutive; columns: 32 threads x 4 consecutive
 //              scale [1, 128]: columns: 32 threads x 4 consecutive; each element in 4 threads
 //              a [16, 64]: shared, 4 stages of 2048 bytes, 128-byte swizzle
+//   no wgmma   accumulator: a warpgroup multiplies 64 rows, and these are 16
+//   no TMA     a: tensor copies serve wgmma alone
 
 #include <cuda_fp16.h>
 

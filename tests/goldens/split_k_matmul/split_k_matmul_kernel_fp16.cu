@@ -9,6 +9,8 @@
 //   tiles      accumulator [16, 64]: registers, 16 x 16 per warp, by mma.m16n8k16
 //              a [16, 64]: shared, 3 stages of 2048 bytes, 128-byte swizzle
 //              b [64, 64]: shared, 3 stages of 8192 bytes, 128-byte swizzle
+//   no wgmma   accumulator: a warpgroup multiplies 64 rows, and these are 16
+//   no TMA     a, b: tensor copies serve wgmma alone
 
 #include <cuda_fp16.h>
 

@@ -6,9 +6,8 @@ And which were stored to: a load finds what other threads have stored before, in
 from __future__ import annotations
 
 from ...analysis.meeting import Trips
-from ...ir.nodes import Expr, Variable
-from ...ir.walk import used_variables
-from ...schedule.accesses.pointers import first_of, pointers_in
+from ...ir.nodes import Call, Expr, Use, Variable
+from ...ir.walk import subexpressions, used_variables
 from ...schedule.tiles.layout import Layout
 from ..context import Context
 from ..state import ANOTHER, Accessed
@@ -17,13 +16,18 @@ from .conditions import copies_guard
 
 
 def pointer_roots(context: Context, pointer: Expr) -> list[Variable]:
-    """The arguments, or addresses from memory, that a pointer may derive from."""
-    order, roots = context.order, set[Variable]()
-    for variable in pointers_in(pointer):
-        if variable not in order.pointer_roots:
-            order.pointer_roots[variable] = first_of(variable, order.sources, context.kernel)
-        roots |= order.pointer_roots[variable]
+    """The pointer arguments that an address may derive from; of one that is made of numbers, these."""
+    roots: set[Variable] = set()
+    for part in subexpressions(pointer):
+        if part.type.is_pointer and (isinstance(part, Use) or _is_number(part)):
+            origins = context.origins.of(part)
+            roots |= {variable for variable in origins if variable.type.is_pointer} or origins
     return sorted(roots, key=lambda root: root.key)
+
+
+def _is_number(pointer: Expr) -> bool:
+    """Whether an address is made of a number here."""
+    return isinstance(pointer, Call) and pointer.op == "cast" and not pointer.args[0].type.is_pointer
 
 
 def note_load(context: Context, pointer: Expr, layout: Layout | None) -> None:
@@ -129,20 +133,7 @@ def _meet(context: Context, earlier: Accessed, pointer: Expr) -> bool | None:
 
 def _data_in(context: Context, expr: Expr) -> frozenset[Variable]:
     """The variables behind an address that hold data: what was loaded, reduced or counted."""
-    parts = [_data_behind(context, variable) for variable in used_variables(expr)]
-    return frozenset().union(*parts)
-
-
-def _data_behind(context: Context, variable: Variable) -> frozenset[Variable]:
-    if variable in context.order.holds_data:
-        return frozenset((variable,))
-    known = context.order.data_behind
-    if variable not in known:
-        known[variable] = frozenset()  # of a variable that is computed from itself
-        definition = context.facts.definitions.get(variable)
-        if definition is not None:
-            known[variable] = _data_in(context, definition)
-    return known[variable]
+    return context.origins.of(expr) & context.origins.data
 
 
 def order_after_stores(context: Context, pointer: Expr, layout: Layout | None) -> tuple[Node, ...]:

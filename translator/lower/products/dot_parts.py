@@ -12,13 +12,12 @@ from __future__ import annotations
 from ...frozen import frozen
 from ...ir.nodes import Assign, For
 from ...ir.types import ValueType
-from ...ir.walk import statements
+from ...ir.walk import statements, top_statements
 from ...language.dtypes import uint16
 from ...schedule.products.dot_plan import DotPlan, Operand
 from ...schedule.products.dots import k_axis
 from ...schedule.products.shared_tiles import ALIGNMENT, SharedTile
 from ...schedule.staging.ring_plan import Ring
-from ...schedule.staging.rings import top_statements
 from ..context import Context
 from ..shared.arrays import side_text
 from ..staging.own_stages import stage_word

@@ -6,7 +6,6 @@ import math
 
 from ...ir.nodes import Assign, Call, Variable
 from ...schedule.accesses.access import COPY_BYTES, Access, plan_access
-from ...schedule.accesses.pointers import pointers_in
 from ...schedule.products.shared_tiles import SharedTile
 from ...schedule.tiles.layout import Layout
 from ..accesses.conditions import all_tests, copies_guard, uniform_test, valid_count
@@ -35,18 +34,13 @@ def lower_staged_load(context: Context, statement: Assign) -> tuple[Node, ...]:
         for helper in ("cp_async_commit", "cp_async_wait"):
             context.use_helper(helper)
         nodes.append(Line("cp_async_commit();"))
-    if _only_read(context, statement) and note_arriving(context, target, asynchronous):
+    if context.lasts(_call(statement)) and note_arriving(context, target, asynchronous):
         return tuple(nodes)
     if asynchronous:
         nodes.append(Line("cp_async_wait<0>();", "this thread's share has arrived"))
     nodes += [*proxy_fence(context), *context.barrier(f"all of {target.name} is in shared memory")]
     context.shared.being_read.add(name)
     return tuple(nodes)
-
-
-def _only_read(context: Context, statement: Assign) -> bool:
-    """Whether the kernel writes nothing through the pointers of a load."""
-    return pointers_in(_call(statement).args[0]) <= context.read_only
 
 
 def proxy_fence(context: Context) -> tuple[Node, ...]:

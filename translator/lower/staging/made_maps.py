@@ -6,10 +6,9 @@ anybody. Before a map is made anew, and before the slot is given back, the threa
 
 from __future__ import annotations
 
-from ...analysis.settled import path_to
 from ...artifact import TensorMap
 from ...ir.nodes import Assign, Call, Effect, For, Statement, While
-from ...ir.walk import statements
+from ...ir.walk import path_to, statements
 from ...schedule.products.instructions import WARPGROUP
 from ...schedule.products.shared_tiles import SharedTile
 from ...schedule.staging.producer import makes_load_map

@@ -13,9 +13,9 @@ from collections.abc import Callable
 
 from ...frozen import frozen
 from ...ir.nodes import Assign, Call, For, Literal, Statement
+from ...ir.walk import top_statements
 from ...schedule.accesses.access import COPY_BYTES
 from ...schedule.staging.ring_plan import Ring
-from ...schedule.staging.rings import top_statements
 from ...schedule.tiles.exchange import LANE_BITS
 from ..accesses.conditions import copies_guard, scalar_test, uniform_test, valid_count
 from ..accesses.memory_order import note_load

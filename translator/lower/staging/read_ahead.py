@@ -12,8 +12,8 @@ from dataclasses import replace
 from ...frozen import frozen
 from ...ir.nodes import Assign, Expr, For, Use, Variable
 from ...ir.rewrite import substituted
+from ...ir.walk import top_statements
 from ...schedule.staging.ring_plan import Ring
-from ...schedule.staging.rings import top_statements
 from ..accesses.memory import lower_load
 from ..context import Context, ctype
 from ..shared.convert import conversions_before

@@ -13,9 +13,9 @@ from collections.abc import Callable
 
 from ...frozen import frozen
 from ...ir.nodes import Assign, For, Literal, Statement
+from ...ir.walk import top_statements
 from ...schedule.products.instructions import WARPGROUP
 from ...schedule.staging.ring_plan import Ring
-from ...schedule.staging.rings import top_statements
 from ..context import Context, ctype
 from ..shared.convert import conversions_before
 from ..text.tags import tag

@@ -10,10 +10,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from ...ir.nodes import Assign, Call, Expr, For, Literal, Statement, Use, Variable
-from ...ir.walk import assigned_variables, expressions, read_variables, statements, subexpressions, used_variables
+from ...ir.walk import (
+    assigned_variables,
+    expressions,
+    read_variables,
+    statements,
+    subexpressions,
+    top_statements,
+    used_variables,
+)
 from ...schedule.products.shared_tiles import SharedTile
 from ...schedule.staging.ring_plan import Ring
-from ...schedule.staging.rings import top_statements
 from ..context import Context, ctype
 from ..products.dot_parts import parts_ahead
 from ..products.dot_wgmma import pin

@@ -99,6 +99,8 @@ def _of_one_word(
     first, second = _halves(tile, *place)
     if (second - first != HALF).any():
         return None
+    if word.type.dtype.kind == "signed" and second.max() + mask.bit_length() > word.type.dtype.bits:
+        return None  # shifted to the right, such a word has copies of its sign above
     step = 1
     if all(_is_same(tile, axis, bit) for axis, bit in _thread_places(at_shift[0])):
         fits = (step for step in STEPS if (mask << int((first % step).max())) < 1 << room)

@@ -11,7 +11,8 @@ from ...ir.types import Dim
 from ...ir.walk import expressions, statements, subexpressions
 from ...ops.registry import OPS
 from ...schedule.products.dot_plan import DotPlan
-from ...schedule.products.instructions import LANE_BITS, WARPGROUP_BITS
+from ...schedule.products.dots import dot_statements, wgmma_of
+from ...schedule.products.instructions import LANE_BITS, WARPGROUP_BITS, WGMMA_CAPABILITY
 from ...schedule.staging.tensor_copies import UNBOUNDED
 from ...schedule.tiles.layout import Layout
 from ..context import Context, ctype
@@ -47,6 +48,7 @@ def header_fields(context: Context, dynamic_bytes: int, mentioned: frozenset[str
         HeaderField("maps", tuple(_tensor_map(context, one) for one in rings.maps)),
         HeaderField("warps", _warps(context)),
         HeaderField("tiles", _tiles(context, mentioned)),
+        HeaderField("no wgmma", tuple(_without_wgmma(context))),
         HeaderField("no TMA", rings.reasons),
         HeaderField("numerics", _numerics(context)),
     )
@@ -245,6 +247,22 @@ def fragments(plan: DotPlan) -> str:
     if plan.fragment is not None:
         text += f"{' of the transposes' * plan.exchanged}, {plan.rows.variable.name} from registers"
     return text + (f"; each part in {1 << copies} {owner}s" if copies else "")
+
+
+def _without_wgmma(context: Context) -> Iterator[str]:
+    """Why dots are multiplied otherwise on a target that has wgmma: by result, each reason once."""
+    schedule, reasons = context.schedule, dict[str, list[str]]()
+    if schedule.target.capability != WGMMA_CAPABILITY:
+        return
+    for statement, call in dot_statements(context.kernel):
+        if schedule.dots[id(statement)].instruction.kind == "wgmma":
+            continue
+        found = wgmma_of(call, schedule.options, schedule.target)
+        reason = found if isinstance(found, str) else "an operand does not lie in memory as wgmma reads it"
+        names = reasons.setdefault(reason, [])
+        if statement.target.name not in names:
+            names.append(statement.target.name)
+    yield from (f"{', '.join(names)}: {reason}" for reason, names in reasons.items())
 
 
 def _numerics(context: Context) -> tuple[str, ...]:

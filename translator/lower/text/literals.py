@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 
-from ...language.dtypes import DType
+from ...language.dtypes import DType, float32
+from ...ops.casts import rounded
 
 SUFFIX = {"int": "", "unsigned": "u", "long long": "ll", "unsigned long long": "ull"}
 INFINITY_BITS = {False: "0x7f800000", True: "0xff800000"}
@@ -47,7 +48,7 @@ def _float_text(number: float) -> str:
         return f"__int_as_float({INFINITY_BITS[number < 0]})"
     if math.isnan(number):
         return "__int_as_float(0x7fc00000)"
-    single = _single(number)
+    single = rounded(number, float32)
     return f"{_shortest_single(single)}f" if math.isfinite(single) else _float_text(single)
 
 
@@ -60,21 +61,11 @@ def _double_text(number: float) -> str:
     return _with_point(repr(number))
 
 
-def _single(number: float) -> float:
-    """The fp32 that is next to a number: infinite beyond the largest, 0 next to it."""
-    import struct
-
-    try:
-        return float(struct.unpack("<f", struct.pack("<f", number))[0])
-    except OverflowError:
-        return math.copysign(math.inf, number)
-
-
 def _shortest_single(number: float) -> str:
     """The shortest decimal that rounds to a number of fp32."""
     for digits in range(1, 18):
         text = f"{number:.{digits}g}"
-        if _single(float(text)) == number:
+        if rounded(float(text), float32) == number:
             return _with_point(text)
     return _with_point(repr(number))
 

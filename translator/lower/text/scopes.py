@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 
 from ...frozen import frozen
 from ...ir.nodes import Assign, Expr, For, Inlined, Statement, Variable, While
-from ...ir.walk import bodies, read_variables, used_variables
+from ...ir.walk import bodies, read_variables, statements, used_variables
 
 BlockPath = tuple[tuple[int, int], ...]  # (id of a compound statement, number of its block), outermost first
 
@@ -45,7 +45,7 @@ def find_scopes(body: tuple[Statement, ...], definitions: Mapping[Variable, Expr
     occurrences: dict[Variable, list[tuple[BlockPath, int, bool]]] = {}
     for path, statement, variable, assigns in _occurrences(body, (), definitions):
         occurrences.setdefault(variable, []).append((path, statement, assigns))
-    loop_variables = {s.variable: id(s) for s in _all(body) if isinstance(s, For)}
+    loop_variables = {s.variable: id(s) for s in statements(body) if isinstance(s, For)}
     before: dict[int, list[Variable]] = {}
     blocks: dict[Variable, BlockPath] = {}
     outliving = set()
@@ -76,13 +76,6 @@ def find_scopes(body: tuple[Statement, ...], definitions: Mapping[Variable, Expr
     }
     hoisted = frozenset(v for group in before.values() for v in group)
     return Scopes({key: tuple(group) for key, group in before.items()}, hoisted, frozenset(outliving), first, blocks)
-
-
-def _all(body: tuple[Statement, ...]) -> Iterator[Statement]:
-    for statement in body:
-        yield statement
-        for block in bodies(statement):
-            yield from _all(block)
 
 
 def _common(left: BlockPath, right: BlockPath) -> BlockPath:

@@ -257,14 +257,13 @@ def _may_be_common(call: Call) -> bool:
     element = call.args[1].type.element if len(call.args) == 2 else None
     if call.op in ("lt", "le", "gt", "ge"):
         return isinstance(element, DType) and element.is_int()
-    if call.op not in ("floordiv", "mod"):
+    if call.op not in ("floordiv", "mod") or not isinstance(element, DType) or not element.is_int():
         return False
     divisor = call.args[1]
     while isinstance(divisor, Call) and divisor.op in MOVES:
         divisor = divisor.args[0]
     value = int(divisor.value) if isinstance(divisor, Literal) else 0
-    power = value > 0 and value & (value - 1) == 0
-    return isinstance(element, DType) and element.is_int() and not power
+    return value <= 0 or value & (value - 1) != 0
 
 
 def _takes_long(expr: Expr) -> bool:

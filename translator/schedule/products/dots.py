@@ -35,6 +35,7 @@ KINDS = ("wgmma", "mma", "fma")  # the fastest first
 SUMS_APART = 2  # of a tile's products, where wgmma multiplies parts: of the highest ones, and of the others
 TURNED_LINES = 32  # of K, that a warp transposes at a time
 LOADS = ("load", "box_load", "row_load")
+WARPS_OF_WARPGROUP, ROWS_OF_WARPGROUP = 4, 64
 
 
 def dot_statements(kernel: Kernel) -> Iterator[tuple[Assign, Call]]:
@@ -131,27 +132,50 @@ def _layout(kind: str, shape: tuple[int, ...], num_warps: int) -> Layout | None:
 
 def _instruction(kind: str, call: Call, options: Options, target: Target) -> Instruction | None:
     """The instruction of a kind for a dot; None where the target has none for its types and sides."""
-    a, b = call.args[:2]
     if kind == "fma":
         return Instruction(kind)
-    k, types = a.type.shape[-1], (a.type.dtype, b.type.dtype)
-    found = tensor_core(kind, types, call.type.dtype, call.attribute("input_precision"), target.capability)
-    if found is None or kind == "mma":
-        return found
-    whole = all(whole_pieces(operand.type.shape) for operand in (a, b)) and k % found.k == 0
-    layout = _layout(kind, call.type.shape, options.num_warps)
-    if not whole or layout is None:
-        return None
+    if kind == "mma":
+        return _tensor_core(kind, call, target)
+    found = wgmma_of(call, options, target)
+    return found if isinstance(found, Instruction) else None
+
+
+def _tensor_core(kind: str, call: Call, target: Target) -> Instruction | None:
+    a, b = call.args[:2]
+    types = a.type.dtype, b.type.dtype
+    return tensor_core(kind, types, call.type.dtype, call.attribute("input_precision"), target.capability)
+
+
+def wgmma_of(call: Call, options: Options, target: Target) -> Instruction | str:
+    """The wgmma that multiplies a dot, or why there is none, in words for the header."""
+    a, b = call.args[:2]
+    k, shape, found = a.type.shape[-1], call.type.shape, _tensor_core("wgmma", call, target)
+    if found is None:
+        full = a.type.dtype.name == "fp32" and call.attribute("input_precision") == "ieee"
+        return f"there is none for {'full precision of ' if full else ''}{a.type.dtype.name}"
+    if len(shape) != 2:
+        return "it has no batches"
+    if not all(whole_pieces(operand.type.shape) for operand in (a, b)):
+        return "it has no sides like these"
+    if k % found.k:
+        return f"K is {k}, of which it takes {found.k} at a time"
+    if options.num_warps % WARPS_OF_WARPGROUP:
+        return f"num_warps is {options.num_warps}, and {WARPS_OF_WARPGROUP} warps make a warpgroup"
+    if shape[0] < ROWS_OF_WARPGROUP:
+        return f"a warpgroup multiplies {ROWS_OF_WARPGROUP} rows, and these are {shape[0]}"
+    layout = _layout("wgmma", shape, options.num_warps)
+    if layout is None:
+        return f"{options.num_warps} warps cannot divide it so that its sums fit in registers"
     per_warpgroup = 4 * layout.registers(1)
     line_bytes = per_warpgroup * b.type.dtype.itemsize
     if found.split is not None:
         line_bytes = per_warpgroup * found.split.itemsize
         sums = (1 + SUMS_APART) * layout.registers(0) * layout.registers(1)
         if sums + OTHER_REGISTERS > consumer_registers(options.num_warps):
-            return None
+            return "the sums of its parts do not fit in registers"
     # A warpgroup's columns begin at a box of their own.
     fits = line_bytes >= 16 and (per_warpgroup == b.type.shape[1] or line_bytes >= 128)
-    return found if fits else None
+    return found if fits else f"a warpgroup would have {per_warpgroup} columns of {b.type.shape[1]}"
 
 
 def _staged(

@@ -21,9 +21,8 @@ from dataclasses import replace
 
 from ...analysis.facts import Facts
 from ...ir.nodes import Assign, Call, Expr, For, Kernel, Literal, Return, Statement, Variable
-from ...ir.walk import assigned_variables, bodies, expressions, statements, used_variables
+from ...ir.walk import assigned_variables, bodies, expressions, statements, top_statements, used_variables
 from ..staging.ring_plan import Ring, Rings, Stagger
-from ..staging.rings import top_statements
 from ..tiles.layout import Layout
 from ..tiles.registers import register_count
 from .dot_plan import DotPlan, Dots, Operand

@@ -5,17 +5,16 @@ In: a typed kernel. Out: the kernel in which whatever read such a tile reads the
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import replace
 
 from ...ir.nodes import Assign, Call, Expr, Kernel, Note, Statement, Use, Variable
 from ...ir.rewrite import substituted_in, with_replaced
-from ...ir.walk import assigned_variables, statements
+from ...ir.walk import assignment_counts, statements
 
 
 def without_copies(kernel: Kernel) -> Kernel:
     """See the module docstring; names that are assigned more than once stay, but for those that get their own elements."""
-    times = Counter(v for s in statements(kernel.body) for v in assigned_variables(s))
+    times = assignment_counts(kernel.body)
     values: dict[Variable, Expr] = {}
     notes: dict[int, Statement] = {}
     for statement in statements(kernel.body):

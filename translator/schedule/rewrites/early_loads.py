@@ -4,37 +4,38 @@ In: a kernel, and the loads that go to shared memory for products alone, as copi
 load stands in front of the loops with products that come before it in its block, as far up as its addresses are known.
 
 It costs no registers, and no shared memory that is not the tile's anyway, unless arrays take turns. A load moves only past
-what does not assign what it reads, nor waits for other kernels, and only if this one does not write through its pointers.
-Nothing waits for it before its tile is used (`lower/staging/arrivals.py`).
+what does not assign what it reads, nor waits for others or ends the program, and only if the kernel does not write to its
+array. Nothing waits for it before its tile is used (`lower/staging/arrivals.py`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Callable, Container
 from dataclasses import replace
 
 from ...ir.nodes import Assign, Call, For, Inlined, Kernel, Statement, Variable
 from ...ir.walk import assigned_variables, read_variables, statements, used_variables
-from ..accesses.pointers import may_move, read_only_pointers, waits_for_others
+from ..accesses.pointers import lasting_loads
+from ..accesses.waiting import holds_loads_back
 
 MOVED = "(moved up)"
 
 
 def with_early_loads(kernel: Kernel, staged: Container[Variable]) -> Kernel:
     """See the module docstring; `staged` tiles are read by products only."""
-    body = _reordered(kernel.body, staged, read_only_pointers(kernel))
+    body = _reordered(kernel.body, staged, lasting_loads(kernel))
     return kernel if body == kernel.body else replace(kernel, body=body)
 
 
 def _reordered(
-    block: tuple[Statement, ...], staged: Container[Variable], read_only: frozenset[Variable]
+    block: tuple[Statement, ...], staged: Container[Variable], lasts: Callable[[Call], bool]
 ) -> tuple[Statement, ...]:
     result: list[Statement] = []
     for statement in block:
         if isinstance(statement, Inlined):
-            statement = replace(statement, body=_reordered(statement.body, staged, read_only))
+            statement = replace(statement, body=_reordered(statement.body, staged, lasts))
         place = len(result)
-        if isinstance(statement, Assign) and _is_copy(statement, staged, read_only):
+        if isinstance(statement, Assign) and _is_copy(statement, staged, lasts):
             place = _earliest(result, statement)
         if place < len(result):
             statement = replace(statement, origin=replace(statement.origin, note=statement.origin.note or MOVED))
@@ -42,11 +43,9 @@ def _reordered(
     return tuple(result)
 
 
-def _is_copy(statement: Assign, staged: Container[Variable], read_only: frozenset[Variable]) -> bool:
+def _is_copy(statement: Assign, staged: Container[Variable], lasts: Callable[[Call], bool]) -> bool:
     value = statement.value
-    if not isinstance(value, Call) or value.op != "load" or statement.targets[0] not in staged:
-        return False
-    return may_move(value, read_only)
+    return isinstance(value, Call) and value.op == "load" and statement.targets[0] in staged and lasts(value)
 
 
 def _earliest(block: list[Statement], load: Assign) -> int:
@@ -55,7 +54,7 @@ def _earliest(block: list[Statement], load: Assign) -> int:
     place = len(block)
     for k in reversed(range(len(block))):
         inner = list(statements((block[k],)))
-        if any(own & set(assigned_variables(s)) or _reads(s, load.target) or waits_for_others(s) for s in inner):
+        if holds_loads_back(block[k]) or any(own & set(assigned_variables(s)) or _reads(s, load.target) for s in inner):
             break
         if isinstance(block[k], For) and any(_is_dot(s) for s in inner):
             place = k

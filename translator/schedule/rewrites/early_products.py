@@ -12,7 +12,7 @@ started right behind `s`: the tensor cores multiply while `p` is computed. What 
 to 16 bits, moves in front of both, so that copies to shared memory share a barrier.
 
 A statement moves past others only if it neither reads what they write nor writes what they read or write; what it is made of
-may be loaded only through pointers that the kernel does not write through. The tensor cores work in order: a dot that adds to
+may be loaded only from arrays that the kernel does not write to. The tensor cores work in order: a dot that adds to
 the sum of the one that it follows can do so at once.
 """
 
@@ -24,7 +24,8 @@ from typing import TYPE_CHECKING
 
 from ...ir.nodes import Assign, Call, For, If, Inlined, Kernel, Note, Origin, Statement, Use, Variable, While
 from ...ir.walk import MOVES, assigned_variables, read_inside, statements, subexpressions, used_variables
-from ..accesses.pointers import may_move, read_only_pointers, waits_for_others
+from ..accesses.pointers import lasting_loads
+from ..accesses.waiting import holds_loads_back
 
 if TYPE_CHECKING:
     from ..plan import Schedule
@@ -35,7 +36,7 @@ STARTED, PREPARED, MOVED = "its product starts here", "what its product reads", 
 
 def with_early_products(kernel: Kernel, runs: Callable[[Assign], bool]) -> Kernel:
     """See the module docstring; `runs` says whether a dot's products run by themselves."""
-    order = _Order(runs, read_only_pointers(kernel))
+    order = _Order(runs, lasting_loads(kernel))
     body = order.inside(kernel.body)
     return replace(kernel, body=body) if order.moved else kernel
 
@@ -50,9 +51,9 @@ def serves(early: Schedule, plain: Schedule) -> bool:
 class _Order:
     """Rewrites blocks."""
 
-    def __init__(self, runs: Callable[[Assign], bool], read_only: frozenset[Variable]) -> None:
-        """`read_only` pointers are not written through."""
-        self.runs, self.read_only, self.moved = runs, read_only, False
+    def __init__(self, runs: Callable[[Assign], bool], lasts: Callable[[Call], bool]) -> None:
+        """`lasts` says whether a load brings the same wherever it stands."""
+        self.runs, self.lasts, self.moved = runs, lasts, False
 
     def inside(self, block: tuple[Statement, ...]) -> tuple[Statement, ...]:
         """A block with the loops in it reordered."""
@@ -127,7 +128,8 @@ class _Order:
                 continue
             for mover in (*sorted(other for other in needed if other > k), place):
                 adds_on = mover == place and k in followed and self._adds_on(block[k], block[place])
-                if not adds_on and _conflict(block[mover], block[k]):
+                held = _is_load(block[mover]) and holds_loads_back(block[k])
+                if held or (not adds_on and _conflict(block[mover], block[k])):
                     return None
         return needed
 
@@ -136,7 +138,7 @@ class _Order:
             return False
         value = statement.value
         if isinstance(value, Call) and value.op == "load":
-            return may_move(value, self.read_only)
+            return self.lasts(value)
         return all(not isinstance(part, Call) or part.op in PREPARING for part in subexpressions(value))
 
     def _adds_on(self, earlier: Statement, product: Statement) -> bool:
@@ -181,8 +183,6 @@ class _Order:
 
 def _conflict(mover: Statement, other: Statement) -> bool:
     """Whether the order of two statements counts."""
-    if _is_load(mover) and any(map(waits_for_others, statements((other,)))):
-        return True
     return bool(_reads(mover) & _writes(other) or _writes(mover) & (_reads(other) | _writes(other)))
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Set
 from dataclasses import replace
 
 from ...ir.nodes import Assign, Call, Combine, For, If, Inlined, Kernel, Note, Statement, Variable, While
-from ...ir.walk import assigned_variables, expressions, statements, used_variables
+from ...ir.walk import assigned_variables, assignment_counts, read_variables, statements
 from ..tiles.layout import padded
 
 JOINED = ("sum", "max", "min")  # combinations that are spelled field by field
@@ -24,8 +24,7 @@ def join_reductions(kernel: Kernel, num_warps: int) -> Kernel:
     """See the module docstring; a block of one warp exchanges nothing and is returned as it is."""
     if num_warps == 1:
         return kernel
-    assignments = Counter(v for s in statements(kernel.body) for v in assigned_variables(s))
-    return replace(kernel, body=_joined(kernel.body, assignments))
+    return replace(kernel, body=_joined(kernel.body, assignment_counts(kernel.body)))
 
 
 def _joined(block: tuple[Statement, ...], assignments: Counter[Variable]) -> tuple[Statement, ...]:
@@ -37,7 +36,7 @@ def _joined(block: tuple[Statement, ...], assignments: Counter[Variable]) -> tup
     joined: set[int] = set()
     for here, statement in enumerate(statements_):
         if isinstance(statement, Assign) and _can_join(statement, assignments):
-            known = max((assigned.get(v, -1) for v in _reads(statement)), default=-1)
+            known = max((assigned.get(v, -1) for v in read_variables(statement)), default=-1)
             same = leaders.setdefault(_shape(statement), [])
             earliest = bisect_right(same, known)
             if earliest < len(same):
@@ -93,11 +92,6 @@ def _can_join(statement: Statement, assignments: Counter[Variable]) -> bool:
         return False
     shape = call.args[0].type.shape
     return len(shape) == 1 and shape[0] == padded(shape[0]) and shape[0] > LANES * WIDEST_RUN
-
-
-def _reads(statement: Statement) -> Iterator[Variable]:
-    for expr in expressions(statement):
-        yield from used_variables(expr)
 
 
 def _shape(statement: Assign) -> tuple[int, ...]:

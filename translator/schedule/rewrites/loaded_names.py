@@ -11,16 +11,14 @@ from dataclasses import replace
 
 from ...ir.nodes import Assign, Call, For, If, Inlined, Kernel, Statement, Use, Variable, While
 from ...ir.rewrite import substituted_in
-from ...ir.walk import assigned_variables, statements
+from ...ir.walk import assigned_variables, next_key, statements
 
 
 def with_loaded_names(kernel: Kernel) -> Kernel:
     """See the module docstring."""
     if not any(isinstance(statement, (For, While)) for statement in statements(kernel.body)):
         return kernel
-    keys = [v.key for s in statements(kernel.body) for v in assigned_variables(s)]
-    naming = _Naming(max([*keys, *(p.variable.key for p in kernel.parameters)]) + 1)
-    return replace(kernel, body=naming.block(kernel.body, False))
+    return replace(kernel, body=_Naming(next_key(kernel)).block(kernel.body, False))
 
 
 class _Naming:

@@ -6,34 +6,26 @@ every element once more where the wide tile is not kept.
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import replace
 
 from ...ir.nodes import Assign, Call, Expr, Kernel, Statement, Use, Variable
 from ...ir.rewrite import substituted_in, with_replaced
-from ...ir.walk import assigned_variables, statements
+from ...ir.walk import next_key, only_values, statements
 
 NARROW = ("fp16", "bf16")  # both have maxima of their own, which treat NaN as those of fp32 do
 
 
 def with_narrow_reductions(kernel: Kernel) -> Kernel:
     """See the module docstring."""
-    assignments = Counter(v for s in statements(kernel.body) for v in assigned_variables(s))
-    definitions = {
-        s.target: s.value
-        for s in statements(kernel.body)
-        if isinstance(s, Assign) and len(s.targets) == 1 and assignments[s.target] == 1
-    }
-    keys = [v.key for v in assignments] + [p.variable.key for p in kernel.parameters]
-    next_key = max(keys, default=0) + 1
+    definitions, key = only_values(kernel.body), next_key(kernel)
     replaced: dict[int, Statement] = {}
     widened: dict[Variable, Expr] = {}
     for statement in statements(kernel.body):
         source = _narrow_source(statement, definitions)
         if source is not None and isinstance(statement, Assign) and isinstance(statement.value, Call):
             target = statement.target
-            narrow = Variable(target.name, target.type.with_element(source.type.element), next_key)
-            next_key += 1
+            narrow = Variable(target.name, target.type.with_element(source.type.element), key)
+            key += 1
             value = replace(statement.value, args=(source,), type=narrow.type)
             replaced[id(statement)] = replace(statement, targets=(narrow,), value=value)
             widened[target] = Call(target.type, "cast", (Use(narrow.type, narrow),), ())

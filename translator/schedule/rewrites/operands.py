@@ -6,13 +6,12 @@ every result is fp32, fp64 or int32.
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import replace
 
 from ...artifact import Target
 from ...ir.nodes import Assign, Call, Expr, For, If, Inlined, Kernel, Note, Statement, Use, Variable, While
 from ...ir.types import ValueType
-from ...ir.walk import assigned_variables, expressions, statements, used_variables
+from ...ir.walk import assignment_counts, expressions, next_key, statements, used_variables
 from ...language.dtypes import DType, float16, float32
 from ..products.dots import operand_of
 from ..products.instructions import mma_takes
@@ -22,9 +21,7 @@ def prepare_dots(kernel: Kernel, target: Target) -> Kernel:
     """See the module docstring; a kernel without dots is returned as it is."""
     if not any(_is_dot(statement) for statement in statements(kernel.body)):
         return kernel
-    keys = [v.key for s in statements(kernel.body) for v in assigned_variables(s)]
-    keys += [p.variable.key for p in kernel.parameters]
-    preparation = _Preparation(max(keys) + 1, target, _views(kernel), _read_outside_dots(kernel))
+    preparation = _Preparation(next_key(kernel), target, _views(kernel), _read_outside_dots(kernel))
     return replace(kernel, body=preparation.block(kernel.body))
 
 
@@ -44,7 +41,7 @@ def _read_outside_dots(kernel: Kernel) -> frozenset[Variable]:
 
 def _views(kernel: Kernel) -> dict[Variable, Expr]:
     """Names that stand for another tile seen from another side: `b_columns = b_rows.T`."""
-    assignments = Counter(v for s in statements(kernel.body) for v in assigned_variables(s))
+    assignments = assignment_counts(kernel.body)
     views: dict[Variable, Expr] = {}
     for statement in statements(kernel.body):
         if isinstance(statement, Assign) and len(statement.targets) == 1 and assignments[statement.target] == 1:

@@ -6,12 +6,11 @@ and N is a constexpr, or `row < M` in a loop whose head has tested that: loads a
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import replace
 
 from ...ir.nodes import Assign, Call, Effect, Expr, Kernel, Literal, Statement, Use, Variable
 from ...ir.rewrite import with_replaced
-from ...ir.walk import MOVES, assigned_variables, statements
+from ...ir.walk import MOVES, only_values, statements
 from .loop_limits import LoopLimit, loop_limits
 
 REMARK = "(always true)"
@@ -19,13 +18,8 @@ REMARK = "(always true)"
 
 def with_settled_masks(kernel: Kernel) -> Kernel:
     """See the module docstring."""
-    assignments = Counter(v for s in statements(kernel.body) for v in assigned_variables(s))
-    definitions = {
-        s.target: s.value
-        for s in statements(kernel.body)
-        if isinstance(s, Assign) and len(s.targets) == 1 and assignments[s.target] == 1
-    }
-    fixed = frozenset(definitions) | {p.variable for p in kernel.parameters if not assignments[p.variable]}
+    definitions = only_values(kernel.body)
+    fixed = frozenset(definitions) | {p.variable for p in kernel.parameters}
     settling = _Settling(definitions, loop_limits(kernel, definitions, fixed))
     replaced: dict[int, Statement] = {}
     for statement in statements(kernel.body):

@@ -133,9 +133,11 @@ class _Removal:
     def refused(self) -> set[Wrap]:
         """The wrap-arounds that must stay."""
         refused = set(self.stale) | {wrap for wrap in self.wraps.values() if not self._is_unseen(wrap)}
+        masked: set[Wrap] = set()
         for statement in statements(self.kernel.body):
-            refused |= {wrap for wrap, axis in self._followed(statement) if not self._can_mask(statement, wrap, axis)}
-        return refused
+            for wrap, axis in self._followed(statement):
+                (masked if self._can_mask(statement, wrap, axis) else refused).add(wrap)
+        return refused | {wrap for wrap in self.wraps.values() if wrap not in masked}  # no load, nothing to gain
 
     def replaced(self) -> dict[int, Statement]:
         """Every statement that changes, by `id` of the one in the kernel."""

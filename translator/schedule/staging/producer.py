@@ -16,6 +16,7 @@ from ...frozen import frozen
 from ...ir.nodes import Assign, Call, Effect, Expr, For, If, Inlined, Kernel, Return, Statement, Variable, While
 from ...ir.walk import bodies, read_variables, statements, used_variables
 from ..accesses.pointers import pointer_sources, roots_of, roots_written
+from ..accesses.waiting import waits_for_grids, waits_in_turns
 
 
 @frozen
@@ -38,7 +39,9 @@ def shared_lines(loading: tuple[Statement, ...], everything: tuple[Statement, ..
 
 
 def producible(kernel: Kernel, loop: For, starts: tuple[Expr, ...]) -> bool:
-    """Whether one thread can compute the control flow down to a loop, and the scalars `starts`."""
+    """Whether one thread can compute the control flow down to a loop, and the scalars `starts`, and need not wait in turns."""
+    if _waits_before(kernel.body, loop):
+        return False
     around = [
         s for s in statements(kernel.body)
         if any(o is loop or isinstance(o, Return) or waits_for_grids(o) for b in bodies(s) for o in statements(b))
@@ -47,6 +50,21 @@ def producible(kernel: Kernel, loop: For, starts: tuple[Expr, ...]) -> bool:
     needed |= {v for expr in starts for v in used_variables(expr)}
     written, sources = roots_written(kernel), pointer_sources(kernel)
     return all(_scalar_definition(kernel, variable, written, sources) for variable in _closure(kernel.body, needed))
+
+
+def _waits_before(block: tuple[Statement, ...], loop: For) -> bool:
+    """Whether something waits in turns before a loop, be it in the last trip of one around it."""
+    for statement in block:
+        inside = list(statements((statement,)))
+        waits = any(map(waits_in_turns, inside))
+        if not any(inner is loop for inner in inside):
+            if waits:
+                return True
+        elif isinstance(statement, (For, While)):
+            return waits
+        else:
+            return any(_waits_before(body, loop) for body in bodies(statement))
+    return False
 
 
 def _scalar_definition(
@@ -122,11 +140,6 @@ def _without(block: tuple[Statement, ...], is_left_out: Callable[[Statement], bo
             case _ if not is_left_out(statement):
                 kept.append(statement)
     return tuple(kept)
-
-
-def waits_for_grids(statement: Statement) -> bool:
-    """Whether a statement waits for the grids that this one depends on."""
-    return isinstance(statement, Effect) and statement.call.op == "gdc_wait"
 
 
 def makes_load_map(statement: Statement) -> bool:

@@ -38,9 +38,10 @@ from ...ir.nodes import (
     While,
 )
 from ...ir.rewrite import with_replaced
-from ...ir.walk import assigned_variables, bodies, read_variables, statements, used_variables
+from ...ir.walk import assigned_variables, read_variables, statements, top_statements, used_variables
 from ..accesses.outliving import Reads, find_reads
-from ..accesses.pointers import pointer_sources, read_only_pointers, roots_of, waits_for_others
+from ..accesses.pointers import pointer_sources, read_only_pointers, roots_of
+from ..accesses.waiting import waits_for_grids, waits_in_turns
 from ..products.computed_operands import read_boxes
 from ..products.dot_plan import Dots
 from ..products.dots import dot_statements, operand_of, plan_dots
@@ -135,20 +136,11 @@ def _loops(block: tuple[Statement, ...], inside: bool) -> Iterator[tuple[For, bo
                 yield from _loops(statement.body, inside)
 
 
-def top_statements(block: tuple[Statement, ...]) -> Iterator[Statement]:
-    """The statements that every run of a block passes once: inlined functions are part of it."""
-    for statement in block:
-        if isinstance(statement, Inlined):
-            yield from top_statements(statement.body)
-        else:
-            yield statement
-
-
 def _plan_loop(plan: RingPlan, loop: For, nested: bool, most_stages: int, reads: Reads) -> None:
     outside = reads.outside(loop)
     if loop.variable in outside:
         return
-    if any(map(waits_for_others, statements(loop.body))):
+    if any(waits_for_grids(statement) or waits_in_turns(statement) for statement in statements(loop.body)):
         return  # what others write must not be loaded ahead of the wait for it
     top = list(top_statements(loop.body))
     loads = [s for s in top if isinstance(s, Assign) and _is_staged_load(plan, s) and s.target not in outside]
@@ -214,7 +206,11 @@ def _wanted_stages(plan: RingPlan, tiles: tuple[Variable, ...]) -> int:
 
 def _boxes(plan: RingPlan, loop: For, loads: list[Assign]) -> list[Box] | None:
     """The boxes of all loads of a loop; None, with the reason noted, when one is not."""
-    if plan.target.capability != WGMMA_CAPABILITY or not _all_wgmma(plan, loads):
+    if plan.target.capability != WGMMA_CAPABILITY:
+        return None
+    if not _all_wgmma(plan, loads):
+        names = ", ".join(statement.target.name for statement in loads)
+        plan.reasons.setdefault(f"{names}: tensor copies serve wgmma alone")
         return None
     if any(
         isinstance(s, For) and any(_is_staged_load(plan, inner) for inner in top_statements(s.body))
@@ -222,9 +218,6 @@ def _boxes(plan: RingPlan, loop: For, loads: list[Assign]) -> list[Box] | None:
     ):
         # The inner loop would wait for tiles that are loaded after it, or the other way round.
         plan.reasons.setdefault(f"{loads[0].target.name}: the loop around its load holds another one that loads ahead")
-        return None
-    if _is_behind_wait(plan.kernel, loop):
-        plan.reasons.setdefault(f"{loads[0].target.name}: the kernel waits for others before it loads")
         return None
     boxes: list[Box] = []
     for statement in loads:
@@ -242,17 +235,6 @@ def _boxes(plan: RingPlan, loop: For, loads: list[Assign]) -> list[Box] | None:
             return None
         boxes.append(box)
     return boxes
-
-
-def _is_behind_wait(kernel: Kernel, loop: For) -> bool:
-    """Whether threads go round and round before a loop, or in one around it, until others have written: the loader would not."""
-    order = list(statements(kernel.body))
-    place = next(k for k, statement in enumerate(order) if statement is loop)
-    around = [s for s in order[:place] if any(inner is loop for body in bodies(s) for inner in statements(body))]
-    first = next((s for s in around if isinstance(s, (For, While))), None)
-    before = [*order[:place], *(statements((first,)) if first is not None else ())]
-    spins = [s for s in before if isinstance(s, While) and not any(s is one for one in around)]
-    return any(waits_for_others(inner) for spin in spins for inner in statements((spin,)))
 
 
 def _all_wgmma(plan: RingPlan, loads: list[Assign]) -> bool:

@@ -4,6 +4,7 @@ In: a kernel, its facts, the layouts. Out: the tiles. Elements that are loaded o
 used, and an address. Where one statement alone reads such a tile, with nothing but loads and arithmetic in between, the tile
 becomes a function of the register's index, which loads; the compiler then has as many on their way as there is room for.
 The kernel must not write to where such a tile is loaded from: all threads wait for the loads before a store overwrites them.
+Nor may it assign anew, in between, what the address or the mask is made of.
 """
 
 from __future__ import annotations
@@ -14,8 +15,9 @@ from collections.abc import Iterable, Mapping, Set
 
 from ...analysis.facts import Facts
 from ...analysis.structured import is_elementwise
+from ...frozen import frozen
 from ...ir.nodes import Assign, Call, Effect, Expr, Kernel, Literal, Note, Statement, Use, Variable
-from ...ir.walk import MOVES, bodies, children, expressions, statements
+from ...ir.walk import MOVES, assigned_variables, bodies, children, expressions, statements
 from ..accesses.access import COPY_BYTES, plan_load
 from ..accesses.cache_hints import load_hint
 from ..accesses.pointers import pointer_sources, roots_of, roots_written
@@ -23,6 +25,19 @@ from ..accesses.predicated import MOST_REGISTERS, is_predicated
 from ..staging.ring_plan import Rings
 from .layout import Layout
 from .registers import OTHER_REGISTERS, REGISTER_FILE, peak_registers
+
+
+@frozen
+class _Waiting:
+    """A tile that is loaded above, with no effect in between.
+
+    Attributes:
+      predicated: whether its elements are loaded by predicated instructions.
+      changing: the variables that it is made of and that are assigned more than once.
+    """
+
+    predicated: bool
+    changing: frozenset[Variable]
 
 
 def choose_late_loads(
@@ -50,42 +65,39 @@ def choose_late_loads(
         variable for statement in statements(kernel.body) for variable in _reads(expressions(statement), facts)
     )
     for block in _blocks(kernel.body):
-        waiting: dict[Variable, bool] = {}  # loaded above, with no effect in between; whether that is predicated
-        made_of: dict[Variable, set[Variable]] = {}  # what they read, which must be the same where they are used
+        waiting: dict[Variable, _Waiting] = {}
         for statement in block:
+            if isinstance(statement, Note):
+                continue
+            changed = {v for v in assigned_variables(statement) if facts.assignments[v] > 1}
+            if changed:
+                waiting = {v: one for v, one in waiting.items() if not changed & one.changing}
             if isinstance(statement, Assign) and _is_call(statement, "load"):
-                waiting = _still(waiting, made_of, statement)
                 target = statement.targets[0]
                 if roots_of(statement.value.args[0], sources) & written:  # type: ignore[attr-defined]
                     continue  # a store's barrier stands in front of what it computes
                 if target in layouts and target not in arrays and _one_by_one(statement, layouts[target], facts):
-                    waiting[target] = _is_predicated(statement, layouts[target], facts)
-                    made_of[target] = set(_reads(expressions(statement), facts))
-                continue
-            if isinstance(statement, Note):
+                    predicated = _is_predicated(statement, layouts[target], facts)
+                    waiting[target] = _Waiting(predicated, _changing(statement.value, facts))
                 continue
             late: set[Variable] = set()
             computed, same = _computed(statement, layouts, answers)
             if computed is not None:
                 here = [v for v in _reads([computed], facts) if v in waiting and reads[v] == 1 and layouts[v] == same]
                 crowded = sum(_more_registers(v, layouts[v]) for v in here) > room
-                late = {v for v in here if crowded or waiting[v]}
+                late = {v for v in here if crowded or waiting[v].predicated}
                 found |= late
             if computed is None or not isinstance(statement, Assign):
                 waiting = {}
-                continue
-            waiting = _still(waiting, made_of, statement)
-            if late and facts.assignments[target := statement.targets[0]] == 1 and target not in arrays:
-                waiting[target] = True  # what follows from such elements can wait for its use as they do
-                made_of[target] = set(_reads([computed], facts)).union(*(made_of[v] for v in late))
+            elif late and facts.assignments[target := statement.targets[0]] == 1 and target not in arrays:
+                # What follows from such elements can wait for its use as they do.
+                changing = _changing(computed, facts).union(*(waiting[v].changing for v in late))
+                waiting[target] = _Waiting(True, changing)
     return frozenset(found)
 
 
-def _still(
-    waiting: dict[Variable, bool], made_of: Mapping[Variable, Set[Variable]], statement: Assign
-) -> dict[Variable, bool]:
-    """The tiles that can still be loaded behind a statement: it changes nothing that they are made of."""
-    return {v: predicated for v, predicated in waiting.items() if made_of[v].isdisjoint(statement.targets)}
+def _changing(expr: Expr, facts: Facts) -> frozenset[Variable]:
+    return frozenset(variable for variable in _reads([expr], facts) if facts.assignments[variable] > 1)
 
 
 def _blocks(body: tuple[Statement, ...]) -> list[tuple[Statement, ...]]:

@@ -1,0 +1,95 @@
+"""Numbers as they are written: the type that each has, and what becomes of it where it is assigned, cast and compared."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import tilewright as triton
+import tilewright.language as tl
+from tilewright.ops.casts import FP8_LARGEST, numpy_type, rounded
+
+FLOATS = [tl.float16, tl.bfloat16, tl.float32, tl.float64, tl.float8e4nv, tl.float8e5]
+
+
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+def test_what_a_type_holds_of_a_number(dtype: Any) -> None:
+    random = np.random.default_rng(0)
+    sizes = np.ldexp(random.uniform(-2, 2, 3000), random.integers(-160, 140, 3000))
+    near = np.ldexp(random.integers(-(2**12), 2**12, 3000), random.integers(-16, 8, 3000))  # has ties
+    edges = [0.0, -0.0, np.inf, -np.inf, 65519.99, 65520.0, 464.0, 465.0, 1.7976931348623157e308, 5e-324, -1e-300]
+    numbers = np.array([*sizes, *near, *edges])
+    with np.errstate(all="ignore"):
+        wanted = numbers if dtype.bits >= 32 else numbers.astype(np.float32)
+        if dtype.is_fp8():
+            wanted = np.clip(wanted, -FP8_LARGEST[dtype.name], FP8_LARGEST[dtype.name])
+        wanted = wanted.astype(numpy_type(dtype)).astype(np.float64)
+    found = np.array([rounded(float(number), dtype) for number in numbers])
+    np.testing.assert_array_equal(found.view(np.int64), wanted.view(np.int64))
+
+
+@triton.jit
+def number_kernel(out_ptr):
+    zero = tl.load(out_ptr + 15)
+    tl.store(out_ptr, 0.1)  # a number has a type of its own, ...
+    tl.store(out_ptr + 1, zero + 0.1)  # ... but adapts in arithmetic
+    tl.store(out_ptr + 2, tl.cast(0.1, tl.float64))
+    tl.store(out_ptr + 3, tl.full((), 0.1, tl.float64))
+    tl.store(out_ptr + 4, tl.where(zero == 0, 0.1, zero))
+    tl.store(out_ptr + 5, tl.maximum(zero, 0.1))
+    tl.store(out_ptr + 6, (zero + 0.1 < 0.1).to(tl.int32))
+    tl.store(out_ptr + 7, tl.cast(0.1, tl.float16).to(tl.float32))
+    tl.store(out_ptr + 8, tl.cast(16777217, tl.float32).to(tl.int32))
+    tl.store(out_ptr + 9, tl.cast(0.7, tl.float16, fp_downcast_rounding="rtz"))
+    tl.store(
+        out_ptr + 10, tl.full((2,), 0.2, tl.float32).to(tl.bfloat16, fp_downcast_rounding="rtz").to(tl.float32).max()
+    )
+    tl.store(out_ptr + 11, tl.load(out_ptr + 15 + tl.arange(0, 1), mask=zero > 0, other=0.1).max())
+
+
+def test_literals_have_types(run_everywhere: Any) -> None:
+    single, half = float(np.float32(0.1)), float(np.float16(0.1))
+    expected = [single, 0.1, single, 0.1, 0.1, single, 1.0, half, 16777216, 0.69970703125, 0.19921875, single]
+    (out,) = run_everywhere(number_kernel, (1,), np.zeros(16))
+    np.testing.assert_array_equal(out[:12], expected)
+
+
+@triton.jit
+def endless_kernel(out_ptr, n):
+    tl.store(out_ptr, n % float("inf"))
+    tl.store(out_ptr + 1, (n < float("inf")).to(tl.float32))
+
+
+def test_a_remainder_of_infinity(run_everywhere: Any) -> None:
+    (out,) = run_everywhere(endless_kernel, (1,), np.zeros(2, np.float32), 7)
+    assert out.tolist() == [7.0, 1.0]
+
+
+@triton.jit
+def pair_of_numbers(x):
+    return x, 300
+
+
+@triton.jit
+def tuple_kernel(x_ptr, out_ptr):
+    x = tl.load(x_ptr)
+    pair = (1.0009765625, 3)
+    single = pair_of_numbers(x.to(tl.int8))
+    tl.static_assert((x * pair[0]).dtype == tl.float32)  # as of `scale = 1.0009765625`
+    tl.static_assert((x.to(tl.int8) + single[1]).dtype == tl.int32)
+    tl.store(out_ptr, x * pair[0])
+    tl.store(out_ptr + 1, (pair[1] - 10) // 2)  # as of any integer at run time
+    tile = tl.zeros((2, 4), tl.float32)
+    shape = tile.shape  # sides remain known
+    turned = tl.reshape(tile, (shape[1], shape[0]))
+    tl.static_assert(turned.shape == (4, 2) and shape == (2, 4) and shape != (4, 2))
+    for i in tl.static_range(pair[1]):
+        tl.store(out_ptr + 2 + i, single[1] + i)
+    tl.store(out_ptr + 5, (pair == (1.0, 3)) * 2 + ((x, 1) == (x, 1)))
+
+
+def test_numbers_in_tuples_are_as_those_outside(run_everywhere: Any) -> None:
+    x = np.array([1.0009765625], np.float16)
+    out = run_everywhere(tuple_kernel, (1,), x, np.zeros(8, np.float32))[-1]
+    assert out[:6].tolist() == [float(np.float32(x[0]) * np.float32(1.0009765625)), -3.0, 300.0, 301.0, 302.0, 1.0]
