@@ -9,7 +9,6 @@ by adding something that the loop does not change.
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterator
 from dataclasses import replace
 from enum import Enum, auto
 
@@ -21,7 +20,6 @@ from ..ir.nodes import (
     Expr,
     For,
     If,
-    Inlined,
     Kernel,
     Literal,
     Statement,
@@ -30,7 +28,7 @@ from ..ir.nodes import (
     While,
 )
 from ..ir.types import ValueType
-from ..ir.walk import assigned_variables, bodies, statements, used_variables
+from ..ir.walk import assigned_variables, bodies, statements, top_statements, used_variables
 from ..language.dtypes import DType
 from .affine import build, divide, minus, times
 from .coordinates import Reader
@@ -173,7 +171,7 @@ def closed_forms(kernel: Kernel, facts: Facts) -> Induction:
             changed[id(loop)] = frozenset((*inside, loop.variable))
             steps[id(loop)] = {
                 update.target: step
-                for update in top_level(loop.body)
+                for update in top_statements(loop.body)
                 if isinstance(update, Assign) and facts.assignments[update.targets[0]] > 1
                 if (step := as_step(update)) and inside.count(update.target) == 1
             }
@@ -204,14 +202,6 @@ def _follow(block: tuple[Statement, ...], now: Versions, versions: dict[int, Ver
                 for body in bodies(statement):
                     now = _follow(body, now, versions)
     return now
-
-
-def top_level(block: tuple[Statement, ...]) -> Iterator[Statement]:
-    """The statements that every run of a block passes, those of inlined functions among them."""
-    for statement in block:
-        if isinstance(statement, Inlined):
-            yield from top_level(statement.body)
-        yield statement
 
 
 def as_step(update: Assign) -> Step | None:

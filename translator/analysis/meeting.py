@@ -16,10 +16,10 @@ from collections.abc import Mapping, Sequence, Set
 
 from ..frozen import frozen
 from ..ir.nodes import Assign, Expr, For, Statement, Use, Variable, While
-from ..ir.walk import assigned_variables, bodies, statements, used_variables
+from ..ir.walk import assigned_variables, bodies, statements, top_statements, used_variables
 from .affine import NotAffineError, Sum, Term, along, minus, plus, quotient, scalar_part, times
 from .coordinates import Reader
-from .induction import as_step, top_level
+from .induction import as_step
 
 EVER = 1 << 31  # more trips than a loop has
 MOST_TRIED = 1 << 10  # numbers of steps along an axis that are tried
@@ -88,7 +88,7 @@ class Places:
         changed, moves = frozenset(inside), {}
         if isinstance(loop, For) and inside.count(loop.variable) == 1:
             moves[loop.variable] = self._sum(loop.step)
-        for update in top_level(bodies(loop)[-1]):
+        for update in top_statements(bodies(loop)[-1]):
             step = as_step(update) if isinstance(update, Assign) and inside.count(update.targets[0]) == 1 else None
             if step is not None and not changed & set(used_variables(step.amount)):
                 amount = self._sum(step.amount)

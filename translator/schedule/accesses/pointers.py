@@ -9,6 +9,8 @@ from ...analysis.structured import is_elementwise
 from ...ir.nodes import Assign, Call, Expr, Kernel, Variable
 from ...ir.walk import expressions, statements, used_variables
 
+ADDRESS_BITS = 64
+
 
 def pointer_sources(kernel: Kernel) -> dict[Variable, set[Variable]]:
     """For every pointer variable, and number that is an address, the pointer variables that its values are made of."""
@@ -17,7 +19,7 @@ def pointer_sources(kernel: Kernel) -> dict[Variable, set[Variable]]:
     }
     origins = Origins(kernel.body)
     for statement in statements(kernel.body):
-        if isinstance(statement, Assign):
+        if isinstance(statement, Assign) and any(map(_may_be_address, statement.targets)):
             made_of = pointers_in(statement.value)
             if is_elementwise(statement.value):
                 made_of |= {v for v in origins.of(statement.value) if v.type.is_pointer}
@@ -68,6 +70,10 @@ def lasting_loads(kernel: Kernel) -> Callable[[Call], bool]:
 
 def _addresses_in(expr: Expr, sources: dict[Variable, set[Variable]]) -> set[Variable]:
     return {v for v in used_variables(expr) if v in sources}
+
+
+def _may_be_address(variable: Variable) -> bool:
+    return variable.type.is_pointer or variable.type.dtype.bits == ADDRESS_BITS
 
 
 def pointers_in(expr: Expr) -> set[Variable]:
