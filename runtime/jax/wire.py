@@ -15,6 +15,7 @@ from tilewright.artifact import TENSOR_MAP_TYPES
 from tilewright.frozen import frozen
 from tilewright.language.dtypes import DType
 from tilewright.runtime.driver_library import ELEMENTS, SWIZZLES
+from tilewright.runtime.launching.packing import code_of
 from tilewright.runtime.launching.tensor_maps import Shape
 
 VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5  # wire types
@@ -64,8 +65,7 @@ def scalar(element: DType, value: Any) -> bytes:
     if name in ("fp32", "fp64"):
         return _float(F32, "<f", value) if name == "fp32" else _float(F64, "<d", value)
     if name in ("fp16", "bf16"):  # by its bits
-        bits = value if name == "bf16" else struct.unpack("<H", struct.pack("<e", value))[0]
-        return _number(U32, bits)
+        return _number(U32, int.from_bytes(struct.pack(f"<{code_of(element)}", value), "little"))
     fields = {"i1": BOOL, "i64": I64, "u64": U64, "u8": U32, "u16": U32, "u32": U32}
     return _number(fields.get(name, I32), int(value))
 

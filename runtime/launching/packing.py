@@ -23,11 +23,11 @@ _CONFIG, _NO_ATTRIBUTES, _SOME_ATTRIBUTES = "7I4xQ", "16x", "QI4x"
 ATTRIBUTE = struct.Struct("<I4xi60x")  # a `CUlaunchAttribute`: which one, and its value
 COOPERATIVE, PROGRAMMATIC_SERIALIZATION = 2, 6
 _CODES = {"i1": "?", "i8": "b", "i16": "h", "i32": "i", "i64": "q", "u8": "B", "u16": "H", "u32": "I", "u64": "Q",
-          "fp16": "e", "bf16": "H", "fp32": "f", "fp64": "d"}  # fmt: skip
+          "fp16": "e", "bf16": "2s", "fp32": "f", "fp64": "d"}  # fmt: skip
 
 
 def code_of(element: Element) -> str:
-    """How `struct` writes a parameter of a type."""
+    """How `struct` writes a parameter of a type; a bfloat16 as bytes, so that it refuses numbers, which `fitted` is for."""
     return "Q" if isinstance(element, PointerType) else _CODES[element.short]
 
 
@@ -91,7 +91,7 @@ def in_range(parameters: Sequence[LaunchParameter], values: Sequence[Any]) -> li
 
 
 def fitted(element: Element, value: Any) -> Any:
-    """The value as a type takes it: integers wrap around, floats that are too large are infinite; the bits of a bfloat16."""
+    """The value as a type takes it: integers wrap around, floats that are too large are infinite; a bfloat16 is bytes."""
     if isinstance(element, PointerType):
         return int(value)
     if element.is_bool():
@@ -102,7 +102,8 @@ def fitted(element: Element, value: Any) -> Any:
     number = as_float(value)
     if element.name == "bf16":  # the upper half of the float32, rounded to even
         (bits,) = struct.unpack("<I", ctypes.c_float(number))
-        return (bits + 0x7FFF + (bits >> 16 & 1)) >> 16 if number == number else 0x7FC0
+        rounded = (bits + 0x7FFF + (bits >> 16 & 1)) >> 16 if number == number else 0x7FC0
+        return rounded.to_bytes(2, "little")
     largest = {"fp16": 65520.0, "fp32": 3.4028235677973366e38}.get(
         element.name, math.inf
     )  # from here on rounds to infinity

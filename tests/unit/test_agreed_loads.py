@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -40,6 +41,37 @@ def test_one_thread_loads_what_decides() -> None:
 
 
 @triton.jit
+def told_kernel(flag_ptr, out_ptr):
+    while tl.load(flag_ptr, volatile=True) == 0:
+        pass
+    tl.store(out_ptr, tl.load(flag_ptr + 1, volatile=True))
+
+
+def test_one_thread_asks_whether_another_kernel_has_come_so_far(run_everywhere: Any) -> None:
+    *_, out = run_everywhere(told_kernel, (1,), np.array([1, 5], np.int32), np.zeros(1, np.int32))
+    assert out[0] == 5
+    text = told_kernel.translate("*i32:16, *i32:16").source
+    assert len(re.findall(r"if \(tid == 0\) \w+_shared\[0\] = ", text)) == 1
+
+
+@triton.jit
+def told_how_far(a_ptr, out_ptr, trips_ptr, N: tl.constexpr, VOLATILE: tl.constexpr):
+    places = tl.arange(0, N)[:, None] * N + tl.arange(0, N)[None, :]
+    total = tl.zeros([N, N], tl.float32)
+    for trip in range(tl.load(trips_ptr, volatile=VOLATILE)):
+        a = tl.load(a_ptr + trip * N * N + places)
+        total += tl.dot(a, a)
+    tl.store(out_ptr + places, total)
+
+
+@pytest.mark.parametrize("volatile", [False, True])
+def test_a_loading_warpgroup_does_not_ask_for_itself(monkeypatch: pytest.MonkeyPatch, volatile: bool) -> None:
+    monkeypatch.setenv("TILEWRIGHT_ARCH", "sm_90a")
+    text = told_how_far.translate(f"*fp16:16, *fp32:16, *i32:16, 64, {volatile}").source
+    assert ("tid >= NUM_THREADS" in text) != volatile
+
+
+@triton.jit
 def append_kernel(x_ptr, out_ptr, counter_ptr, BLOCK: tl.constexpr):
     # Not for several programs at once: what is loaded is added to afterwards.
     i = tl.arange(0, BLOCK)
@@ -55,18 +87,3 @@ def test_an_atomic_waits_for_loads_of_what_it_changes(run_everywhere: Any) -> No
     )
     np.testing.assert_array_equal(out[7:135], x)
     assert counter[0] == 135
-
-
-@triton.jit
-def waiting_kernel(flags_ptr, x_ptr, out_ptr, BLOCK: tl.constexpr):
-    # Another kernel may lower the flags.
-    i, row, total = tl.arange(0, BLOCK), 0, 0.0
-    while tl.load(flags_ptr + row, volatile=True) != 0:
-        total += tl.sum(tl.load(x_ptr + row * BLOCK + i))
-        row += 1
-    tl.store(out_ptr, total)
-
-
-def test_one_thread_loads_what_others_change() -> None:
-    text = waiting_kernel.translate("*i32:16, *fp32:16, *fp32:16, 512").source
-    assert "if (tid == 0) flags_shared[0] = load_volatile(flags_ptr + row);" in text

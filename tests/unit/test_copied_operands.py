@@ -49,3 +49,23 @@ def test_a_tile_is_copied_again_only_where_it_has_changed(changed: bool, copies:
     found = translate(twice, parse_signature(twice, signature), Options(num_warps=4), find_target("sm_90a"))
     declared = next(line for line in found.source.splitlines() if "b, for the dot" in line)
     assert declared.count("[SIDE * SIDE]") == copies
+
+
+@triton.jit
+def seen_twice(x_ptr, product_ptr, same_ptr, SIDE: tl.constexpr):
+    # The second view is stored, and it shows the first, which nothing else but the dot reads.
+    i = tl.arange(0, SIDE)
+    places = i[:, None] * SIDE + i[None, :]
+    x = tl.load(x_ptr + places)
+    turned = tl.trans(x)
+    same = tl.trans(turned)
+    tl.store(product_ptr + places, tl.dot(x, turned))
+    tl.store(same_ptr + places, same)
+
+
+def test_a_view_stays_for_another_one_that_is_stored(run_everywhere: Any) -> None:
+    x = np.random.default_rng(1).integers(-2, 3, (32, 32)).astype(np.float16)
+    outs = np.zeros((32, 32), np.float32), np.zeros_like(x)
+    *_, product, same = run_everywhere(seen_twice, (1,), x, *outs, SIDE=32)
+    np.testing.assert_array_equal(product, x.astype(float) @ x.T.astype(float))
+    np.testing.assert_array_equal(same, x)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 import tilewright as triton
@@ -51,3 +53,28 @@ def test_an_operand_is_read_before_the_sum_starts(
     for _ in range(2):
         x = FORMS[form](x, y)
     np.testing.assert_array_equal(out, x)
+
+
+@triton.jit
+def exchanged(a_ptr, b_ptr, c_ptr, trips, S: tl.constexpr, K: tl.constexpr):
+    # The sum goes on from other elements of itself, which the same thread holds.
+    i, k = tl.arange(0, S), tl.arange(0, K)
+    a = tl.load(a_ptr + i[:, None] * K + k[None, :])
+    b = tl.load(b_ptr + k[:, None] * S + i[None, :])
+    c = tl.zeros((S, S), tl.float32)
+    for _ in range(trips):
+        c = tl.dot(a, b, tl.reshape(tl.permute(tl.reshape(c, (S, S // 32, 2, 2, 8)), (0, 1, 3, 2, 4)), (S, S)))
+    tl.store(c_ptr + i[:, None] * S + i[None, :], c)
+
+
+def test_a_sum_that_starts_from_other_elements_of_itself(run_everywhere: Any) -> None:
+    side, depth, trips = 64, 16, 2
+    a, b = (
+        np.random.default_rng(7).integers(-2, 3, shape).astype(np.float16) for shape in ((side, depth), (depth, side))
+    )
+    *_, found = run_everywhere(exchanged, (1,), a, b, np.zeros((side, side), np.float32), trips, S=side, K=depth)
+    wanted = np.zeros((side, side))
+    for _ in range(trips):
+        groups = wanted.reshape(side, side // 32, 2, 2, 8)
+        wanted = groups.transpose(0, 1, 3, 2, 4).reshape(side, side) + a.astype(float) @ b.astype(float)
+    np.testing.assert_array_equal(found, wanted)

@@ -70,7 +70,7 @@ def packed(numbers: bytes) -> list[int]:
 def test_a_launch_is_described_as_jaxlib_s_messages_are(wire: Any) -> None:
     elements = [
         (dtypes.int32, -5), (dtypes.int64, -(2**40)), (dtypes.uint64, 2**63), (dtypes.uint8, 200), (dtypes.int8, -1),
-        (dtypes.int1, True), (dtypes.float32, 1.5), (dtypes.float64, -2.5), (dtypes.float16, 1.0), (dtypes.bfloat16, 0x3F80),
+        (dtypes.int1, True), (dtypes.float32, 1.5), (dtypes.float64, -2.5), (dtypes.float16, 1.0), (dtypes.bfloat16, b"\x80\x3f"),
     ]  # fmt: skip
     parameters = [wire.array(), *(wire.scalar(element, value) for element, value in elements)]
     launch = wire.Launch("k", b"\x7fELF", "digest", 90, 384, 200_000, (3, 4, 5), tuple(parameters))

@@ -30,7 +30,7 @@ from tilewright.language.dtypes import PointerType
 from tilewright.runtime import driver
 from tilewright.runtime.building import assembly, nvrtc
 from tilewright.runtime.launching import tensor_maps
-from tilewright.runtime.launching.packing import in_range, lay_out
+from tilewright.runtime.launching.packing import code_of, in_range, lay_out
 from tilewright.runtime.launching.tensor_maps import Encoder, Shape, check_rules
 
 HERE = Path(__file__).resolve().parent
@@ -272,8 +272,11 @@ def test_values_that_do_not_fit_wrap_and_round() -> None:
     elements = [dtypes.int8, dtypes.uint16, dtypes.bfloat16, dtypes.float16, dtypes.int1, dtypes.float64]
     parameters = [LaunchParameter(str(element), element, (0,)) for element in elements]
     values = in_range(parameters, [200, -1, 1.00390625, -1e9, 7, 1])
-    assert values == [-56, 65535, 0x3F80, float("-inf"), True, 1.0]
-    assert in_range([parameters[2]] * 3, [1.01171875, float("nan"), float("inf")]) == [0x3F82, 0x7FC0, 0x7F80]
+    assert values == [-56, 65535, b"\x80\x3f", float("-inf"), True, 1.0]
+    halves = in_range([parameters[2]] * 4, [1.01171875, float("nan"), float("inf"), 3])
+    assert halves == [b"\x82\x3f", b"\xc0\x7f", b"\x80\x7f", b"\x40\x40"]
+    with pytest.raises(struct.error):  # what is packed first, values as they are, must not take an integer for the bits
+        struct.pack(code_of(dtypes.bfloat16), 3)
     assert lay_out(parameters, 0).packer.size == lay_out(parameters, 0).size - 8 * len(parameters)
 
 

@@ -14,6 +14,7 @@ import pytest
 from tilewright import deep
 from tilewright.diagnostics import CompilationError
 from tilewright.lower.text.names import SPARE_SUFFIXES, Names
+from written_kernels import written_kernel
 
 HEAD = "import tilewright as triton\nimport tilewright.language as tl\n\n\n@triton.jit\n"
 SIGNATURE = "*fp32:16, *fp32:16, i32, 1024"
@@ -123,6 +124,19 @@ def test_what_nests_without_end_is_an_error_of_ours(monkeypatch: pytest.MonkeyPa
         return "made"
 
     assert deep.with_room(recover) == "made" and done[1] == "tilewright-deep"
+
+
+@pytest.mark.parametrize("ifs", (3, 12))
+def test_ways_through_a_function_that_double(ifs: int, tmp_path: Path) -> None:
+    maybe = "".join(f"    if x > {k}:\n        y += {k}\n        if y > 9:\n            return y\n" for k in range(ifs))
+    helper = f"def f(p, x):\n    y = x\n    tl.store(p, 1.0)\n{maybe}    return y\n\n\n"
+    header = f"{HEAD}{helper}@triton.jit\ndef kernel(x_ptr, y_ptr, n, B: tl.constexpr):\n"
+    kernel = written_kernel(tmp_path / "ways.py", header, "tl.store(x_ptr, f(y_ptr, n))")
+    if ifs == 3:
+        assert kernel.translate(SIGNATURE).source.count("return y") == 1 + 2 + 4 + 8
+    else:
+        with pytest.raises(CompilationError, match="more than 64 ways lead through f to line"):
+            kernel.translate(SIGNATURE)
 
 
 def test_names_do_not_run_out() -> None:

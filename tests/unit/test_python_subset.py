@@ -320,3 +320,49 @@ def test_an_empty_array_has_no_address_to_be_true(monkeypatch: pytest.MonkeyPatc
     x, out = torch.arange(6, dtype=torch.int32), torch.zeros(6, dtype=torch.int32)
     truth_of_pointers_kernel[(1,)](x, torch.empty(0, dtype=torch.int32), out, 6, BLOCK=8)
     assert out.tolist() == (x + 20).tolist()
+
+
+def adding(amount: int) -> Any:
+    amount = tl.constexpr(amount)
+
+    @triton.jit
+    def added(x):
+        return x + amount
+
+    return added
+
+
+class Amount:
+    """Objects with one text."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+
+    def __repr__(self) -> str:
+        return "Amount"
+
+
+ADD_1, ADD_10, ONE, TEN = adding(1), adding(10), Amount(1), Amount(10)
+
+
+@triton.jit
+def applied(function: tl.constexpr, x):
+    return function(x)
+
+
+@triton.jit
+def amounted(amount: tl.constexpr, x):
+    return x + amount.size
+
+
+@triton.jit
+def look_alike_kernel(out_ptr, n):
+    tl.store(out_ptr, applied(ADD_1, n))
+    tl.store(out_ptr + 1, applied(ADD_10, n))
+    tl.store(out_ptr + 2, amounted(ONE, n))
+    tl.store(out_ptr + 3, amounted(TEN, n))
+
+
+def test_compile_time_arguments_that_look_alike(run_everywhere: Any) -> None:
+    (out,) = run_everywhere(look_alike_kernel, (1,), np.zeros(4, np.int32), 5)
+    assert out.tolist() == [6, 15, 6, 15]

@@ -20,11 +20,14 @@ def best_of_both_axes(x_ptr, row_ptr, col_ptr, M: tl.constexpr, N: tl.constexpr)
 
 
 @triton.jit
-def any_and_the_first(x_ptr, any_ptr, first_ptr, N: tl.constexpr):
-    x = tl.load(x_ptr + tl.arange(0, N))
-    found = tl.argmin(x, axis=0, tie_break_left=False)
-    tl.store(any_ptr, tl.load(x_ptr + found))
-    tl.store(first_ptr, tl.argmin(x, axis=0, tie_break_left=True))
+def largest_one_by_one(x_ptr, out_ptr, N: tl.constexpr, COUNT: tl.constexpr):
+    # Each time the one that was found goes: all threads must have found the same.
+    i = tl.arange(0, N)
+    x = tl.load(x_ptr + i)
+    for t in range(COUNT):
+        best = tl.argmax(x, axis=0, tie_break_left=False)
+        tl.store(out_ptr + t, tl.max(x, axis=0))
+        x = tl.where(i == best, -1, x)
 
 
 @pytest.mark.parametrize("shape", ((64, 33), (33, 64), (2, 5)))
@@ -36,14 +39,11 @@ def test_an_axis_that_is_padded_beside_one_that_is_not(run_everywhere: Any, shap
     assert np.array_equal(cols, x.argmax(1))
 
 
-def test_ties_are_broken_as_each_reduction_asks(run_everywhere: Any) -> None:
-    x = np.random.default_rng(4).integers(0, 3, 512).astype(np.int32)
-    _, least, first = run_everywhere(any_and_the_first, (1,), x, np.ones(1, np.int32), np.zeros(1, np.int32), 512)
-    assert least[0] == 0
-    assert first[0] == x.argmin()
-    text = any_and_the_first.translate("*i32:16, *i32:16, *i32:16, 512").source
-    assert "struct ArgMin {" in text
-    assert "struct ArgMinAny {" in text
+@pytest.mark.parametrize("warps", (1, 4))
+def test_all_threads_find_the_same_among_equals(run_everywhere: Any, warps: int) -> None:
+    x = np.random.default_rng(4).integers(0, 3, 256).astype(np.int32)
+    _, found = run_everywhere(largest_one_by_one, (1,), x, np.zeros(9, np.int32), 256, 9, num_warps=warps)
+    assert np.array_equal(found, np.sort(x)[::-1][:9])
 
 
 def test_one_name_for_two_helpers_is_a_mistake_of_the_translator() -> None:
@@ -52,6 +52,16 @@ def test_one_name_for_two_helpers_is_a_mistake_of_the_translator() -> None:
     assert needs.helper("divide", "divide", {"ctype": "float"}) == "divide"
     with pytest.raises(ValueError, match="two helpers would be called divide"):
         needs.helper("divide", "divide", {"ctype": "double"})
+
+
+def test_as_many_helpers_of_a_kind_as_a_kernel_has_instructions() -> None:
+    needs = Needs()
+    values = [
+        {"a_type": type_, "b_transposed": turned, "n": n} for type_ in "xy" for turned in (0, 1) for n in (1, 2, 3)
+    ]
+    names = [needs.distinct_helper("wgmma", "wgmma", one, "registers") for one in values]
+    assert len(set(names)) == len(values)
+    assert names == [needs.distinct_helper("wgmma", "wgmma", one, "registers") for one in values]
 
 
 @triton.jit
@@ -87,3 +97,41 @@ def of_conditions(x_ptr, out_ptr, N: tl.constexpr):
 @pytest.mark.skipif(not nvrtc.is_available(), reason="NVRTC is not installed")
 def test_conditions_in_states_compile_without_a_warning() -> None:
     assert "warning" not in nvrtc.compile_text(of_conditions.translate("*fp32:16, *i32:16, 256")).log
+
+
+@triton.jit
+def nearest(a_ptr, b_ptr, best_ptr, place_ptr, N, K, S: tl.constexpr, INSIDE: tl.constexpr):
+    # The largest of every row of a product, and where it is: of one tile at a time, or behind the loop.
+    i, n, k = tl.program_id(0) * S + tl.arange(0, S), tl.arange(0, S), tl.arange(0, S)
+    best = tl.full((S,), float("-inf"), tl.float32)
+    place = tl.zeros((S,), tl.int32)
+    if INSIDE:
+        a = tl.load(a_ptr + i[:, None] * S + k[None, :])
+        for n0 in range(0, N, S):
+            b = tl.load(b_ptr + (n0 + n)[:, None] * S + k[None, :])
+            top, at = tl.max(tl.dot(a, b.T), axis=1, return_indices=True)
+            place = tl.where(top > best, n0 + at, place)
+            best = tl.maximum(best, top)
+    else:
+        c = tl.zeros((S, S), tl.float32)
+        for k0 in range(0, K, S):
+            a = tl.load(a_ptr + i[:, None] * K + (k0 + k)[None, :])
+            b = tl.load(b_ptr + n[:, None] * K + (k0 + k)[None, :])
+            c = tl.dot(a, b.T, c)
+        best, place = tl.max(c, axis=1, return_indices=True)
+    tl.store(best_ptr + i, best)
+    tl.store(place_ptr + i, place)
+
+
+@pytest.mark.parametrize(("inside", "arch"), ((True, "sm_80"), (False, "sm_90a")))
+def test_where_products_are_largest(
+    run_everywhere: Any, monkeypatch: pytest.MonkeyPatch, inside: bool, arch: str
+) -> None:
+    monkeypatch.setenv("TILEWRIGHT_ARCH", arch)
+    n, k = (192, 64) if inside else (64, 192)
+    a, b = (np.random.default_rng(rows).integers(-2, 3, (rows, k)).astype(np.float16) for rows in (64, n))
+    outs = np.zeros(64, np.float32), np.zeros(64, np.int32)
+    *_, best, place = run_everywhere(nearest, (1,), a, b, *outs, n, k, S=64, INSIDE=inside)
+    products = a.astype(np.float32) @ b.astype(np.float32).T
+    assert np.array_equal(best, products.max(1))
+    assert np.array_equal(place, products.argmax(1))

@@ -72,6 +72,7 @@ class Builder:
         self.block = 0
         self.result: Any = None  # where an inlined function's returns go
         self.following: tuple[Sequence[Any], ...] = ()  # what stands behind the blocks around, outermost first
+        self.written_out: dict[int, int] = {}  # how often statements behind an `if` with a `return` were, by their ids
         self.unrolled = 0  # loops around the statement that are written out
         self.returned: list[Value] = []  # what a device function returns
         self.results: set[Variable] = set()  # what functions inlined in this statement return, each in one place

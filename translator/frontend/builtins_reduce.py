@@ -30,13 +30,12 @@ def reduce_tiles(
     keep_dims: bool,
     names: tuple[str, ...],
     span: Span,
-    **attributes: bool,
 ) -> tuple[Expr, ...]:
     """The reduction of tiles of one shape along an axis, or along all."""
     shape = exprs[0].type.shape
     kept = () if axis is None else shape[:axis] + shape[axis + 1 :]
     types = tuple(ValueType(expr.type.element, kept) for expr in exprs)
-    results = builder.structured_many("reduce", types, exprs, names, span, axis=axis, combine=combine, **attributes)
+    results = builder.structured_many("reduce", types, exprs, names, span, axis=axis, combine=combine)
     if not keep_dims:
         return results
     axes = range(len(shape)) if axis is None else (axis,)
@@ -121,8 +120,8 @@ def _ordered(op: str):  # type: ignore[no-untyped-def]
     def handler(builder: Builder, a: Arguments, span: Span) -> Value:
         expr = _tile(builder, a["input"], op, span)
         if builder.constant(a["return_indices"], "return_indices", span):
-            ties = bool(builder.constant(a["return_indices_tie_break_left"], "return_indices_tie_break_left", span))
-            return Tuple(_with_indices(builder, a, expr, op, ties, span))
+            builder.constant(a["return_indices_tie_break_left"], "return_indices_tie_break_left", span)
+            return Tuple(_with_indices(builder, a, expr, op, span))
         return _simple(builder, a, cast_to(expr, ordered_type(expr.type.dtype), span), op, op, span)
 
     return handler
@@ -131,14 +130,17 @@ def _ordered(op: str):  # type: ignore[no-untyped-def]
 def _argument(op: str):  # type: ignore[no-untyped-def]
     def handler(builder: Builder, a: Arguments, span: Span) -> Value:
         expr = _tile(builder, a["input"], f"arg{op}", span)
-        ties = bool(builder.constant(a["tie_break_left"], "tie_break_left", span))
-        return _with_indices(builder, a, expr, op, ties, span)[1]
+        builder.constant(a["tie_break_left"], "tie_break_left", span)
+        return _with_indices(builder, a, expr, op, span)[1]
 
     return handler
 
 
-def _with_indices(builder: Builder, a: Arguments, expr: Expr, op: str, ties: bool, span: Span) -> tuple[Expr, Expr]:
-    """The extreme value and its index along the axis (in the flattened tile for None)."""
+def _with_indices(builder: Builder, a: Arguments, expr: Expr, op: str, span: Span) -> tuple[Expr, Expr]:
+    """The extreme value and its index along the axis (in the flattened tile for None), the lowest of equal ones.
+
+    It is the lowest whether ties are to be broken so or not: were any to do, every thread would have found another one.
+    """
     axis = _axis(builder, a["axis"], expr, span)
     keep = bool(builder.constant(a["keep_dims"], "keep_dims", span))
     name = _name(expr, op)
@@ -157,10 +159,8 @@ def _with_indices(builder: Builder, a: Arguments, expr: Expr, op: str, ties: boo
             shape = (*index.type.shape[:other], 1, *index.type.shape[other:])
             index = Call(index.type.with_shape(shape), "expand_dims", (index,), (("axis", other),), span=span)
     index = broadcast_to(index, expr.type.shape, span)
-    results = reduce_tiles(
-        builder, (expr, index), along, Combine(f"arg{op}", f"arg{op}"), keep and not flat, (name, index_name), span,
-        tie_break_left=ties,
-    )  # fmt: skip
+    combine = Combine(f"arg{op}", f"arg{op}")
+    results = reduce_tiles(builder, (expr, index), along, combine, keep and not flat, (name, index_name), span)
     if keep and flat:
         return _with_axes(results[0], tuple(range(rank)), span), _with_axes(results[1], tuple(range(rank)), span)
     return results[0], results[1]

@@ -13,7 +13,7 @@ from ..ir.walk import read_inside, used_variables, what_decides, where_from
 from ..kernel_function import KernelFunction
 from ..language.builtin import Builtin, without_annotations
 from ..language.constexpr import unwrap
-from ..language.dtypes import DType
+from ..language.dtypes import DType, PointerType
 from ..language.hints import uncallable
 from .aggregates import AGGREGATES, parts_of
 from .builder import Builder
@@ -166,7 +166,7 @@ def _as_device_function(builder: Builder, target: KernelFunction, bound: dict[st
     key = (
         id(target),
         tuple((name, value.type.element) for name, value in runtime.items()),
-        repr([(name, value) for name, value in static.items()]),
+        tuple((name, _told_apart(value)) for name, value in static.items()),
     )
     if key not in builder.functions:
         known = dict(builder.functions)
@@ -185,6 +185,33 @@ def _as_device_function(builder: Builder, target: KernelFunction, bound: dict[st
     shape = common_shape([value.type.shape for value in given], span)
     exprs = tuple(broadcast_to(value, shape, span) for value in given)
     return CallFunction(function.result.with_shape(shape), function, exprs, span=span)
+
+
+class _Same:
+    """An object that is equal to nothing but itself, kept as long as the key that it is part of."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and self.value is other.value
+
+    def __hash__(self) -> int:
+        return id(self.value)
+
+
+def _told_apart(value: Value) -> Any:
+    """What tells compile-time arguments apart: numbers, texts and types by content, else which object it is.
+
+    Two functions may have one name, and two objects one text.
+    """
+    if isinstance(value, Tuple):
+        return value.fields, *map(_told_apart, value.items)
+    if isinstance(value, Const):
+        content = value.value
+        plain = content is None or isinstance(content, (bool, int, float, str, DType, PointerType))
+        return (type(content), repr(content), value.symbol) if plain else _Same(content)
+    return repr(value)
 
 
 def _build_function(

@@ -18,6 +18,8 @@ from .builder import Builder
 from .shapes import to_expr
 from .values import Const, Value
 
+MOST_WAYS = 64  # through an inlined function to one of its statements
+
 
 def visit_return(builder: Builder, node: Any) -> None:
     """`return`: ends the program, or gives a function's value."""
@@ -69,11 +71,30 @@ def to_the_end(builder: Builder, first: Callable[[], bool], following: tuple[Seq
     for position in reversed(range(len(following) + 1)):
         builder.following = following[:position]
         here = following[position : position + 1]
+        _count(builder, here, span)
         if visit_block(builder, cst.IndentedBlock(list(here[0]))) if here else first():
             break
     else:
         builder.result.give(builder, Const(None), span)
     builder.following = kept
+
+
+def _count(builder: Builder, here: tuple[Sequence[Any], ...], span: Span) -> None:
+    """Counts how often statements are written out, which each `if` that only may return doubles.
+
+    Raises:
+      UnsupportedLanguageConstruct: for more than anybody would read or compile.
+    """
+    for first in (statements[0] for statements in here if statements):
+        times = builder.written_out[id(first)] = builder.written_out.get(id(first), 0) + 1
+        if times > MOST_WAYS:
+            raise UnsupportedLanguageConstruct(
+                f"more than {MOST_WAYS} ways lead through {builder.source.function.__name__} to line "
+                f"{builder.source.span(first).line}, for each of which what follows would be written out",
+                span,
+                "assign the result in the branches, and return it once at the end",
+                builder.calls,
+            )
 
 
 class Result:

@@ -284,12 +284,12 @@ def min(
 
 @builtin(method=True)
 def argmax(input: Any, axis: Any, tie_break_left: bool = True, keep_dims: bool = False) -> Any:
-    """The index of the largest element along `axis`, int32."""
+    """The index of the largest element along `axis`, int32; of equal ones the lowest, also without `tie_break_left`."""
 
 
 @builtin(method=True)
 def argmin(input: Any, axis: Any, tie_break_left: bool = True, keep_dims: bool = False) -> Any:
-    """The index of the smallest element along `axis`, int32."""
+    """The index of the smallest element along `axis`, int32; of equal ones the lowest, also without `tie_break_left`."""
 
 
 @builtin(method=True)

@@ -62,13 +62,8 @@ def _fill(context: Context, statement: Assign, layout: Layout, name: str) -> lis
     single = all(count == 1 for count in layout.register_shape())
     if declares and not single and _is_zero(value):
         return [Line(f"{declarator} = {{}};")]
-    if _reads_elsewhere(context, target, value):
-        copy = context.temporary(id(statement), f"{target.name}_next", target.type)
-        fresh = context.names.variable(copy)
-        nodes: list[Node] = [Line(f"{context.declaration(copy, layout, fresh)};")]
-        nodes += context.each_register(layout, lambda at: _store_element(context, fresh, target, value, at))
-        nodes += context.each_register(layout, lambda at: _copy_element(name, fresh, target, at))
-        return nodes
+    if reads_elsewhere(context, target, value):
+        return fill_by_copy(context, statement, layout, name, value)
     if declares and single:
         nodes = list(context.each_register(layout, lambda at: _store_element(context, name, target, value, at)))
         once = context.facts.assignments[target] == 1 and not target.type.is_pointer
@@ -80,6 +75,18 @@ def _fill(context: Context, statement: Assign, layout: Layout, name: str) -> lis
     if pairs := lower_by_pairs(context, statement, layout, name):
         return [*declare, *pairs]
     return [*declare, *context.each_register(layout, lambda at: _store_element(context, name, target, value, at))]
+
+
+def fill_by_copy(context: Context, statement: Assign, layout: Layout, name: str, value: Expr) -> list[Node]:
+    """A register tile that is computed from other elements of itself: all of them before the first one changes."""
+    target = statement.target
+    copy = context.temporary(id(statement), f"{target.name}_next", target.type)
+    fresh = context.names.variable(copy)
+    return [
+        Line(f"{context.declaration(copy, layout, fresh)};"),
+        *context.each_register(layout, lambda at: _store_element(context, fresh, target, value, at)),
+        *context.each_register(layout, lambda at: _copy_element(name, fresh, target, at)),
+    ]
 
 
 def _store_element(context: Context, name: str, target: Variable, value: Expr, point: Point) -> tuple[Node, ...]:
@@ -111,7 +118,7 @@ def _is_minus_zero(value: float) -> bool:
     return str(value).startswith("-")
 
 
-def _reads_elsewhere(context: Context, target: Variable, value: Expr) -> bool:
+def reads_elsewhere(context: Context, target: Variable, value: Expr) -> bool:
     """Whether the value reads other elements of the target than the one it is assigned to."""
     if not any(isinstance(part, Use) and part.variable is target for part in subexpressions(value)):
         return False

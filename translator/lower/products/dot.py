@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from ...ir.nodes import Assign, Call, Literal, Use
 from ...schedule.products.dot_plan import DotPlan
 from ...schedule.tiles.layout import REGISTER
+from ..assignments import fill_by_copy, reads_elsewhere
 from ..context import Context
 from ..text.element import indexed
 from ..text.literals import literal_text
@@ -131,6 +132,8 @@ def _first_value(context: Context, statement: Assign, plan: DotPlan) -> tuple[No
     zero = isinstance(value, Literal) and value.value == 0
     if zero and declare and REGISTER in {bit for axis in layout.axes for bit in axis}:
         return (Line(f"{context.declaration(target, layout)} = {{}};"),)
+    if reads_elsewhere(context, target, value):
+        return (*declare, *fill_by_copy(context, statement, layout, name, value))
 
     def one(point: Point) -> tuple[Node, ...]:
         text = context.speller.text(value, point)

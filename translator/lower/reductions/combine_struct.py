@@ -35,14 +35,12 @@ def combination_of(context: Context, call: Call, padding: bool) -> Combination:
         return _joint(context, combine, dtypes)
     words = {"argmax": "ArgMax", "argmin": "ArgMin"}
     base = words.get(combine.op or "", "".join(word.capitalize() for word in combine.name.split("_") if word))
-    left_first = bool(call.attribute("tie_break_left", True))
-    base = base if left_first else f"{base}Any"
     meaning = (combine.op or id(combine.body), padding)
     name = _struct_name(context, base, dtypes, meaning, f"{base}OfPart" if padding else f"{base}OfWhole")
     fields: tuple[tuple[str, str], ...]
     if combine.op in words:
         fields = ((dtypes[0].cuda, "value"), (dtypes[1].cuda, "index"))
-        return _states(context, name, fields, _argument_body(combine.op, dtypes[0], left_first, padding), padding)
+        return _states(context, name, fields, _argument_body(combine.op, dtypes[0], padding), padding)
     if len(dtypes) == 1 and not padding:
         return _custom_element(context, name, combine, dtypes[0])
     fields = tuple((dtype.cuda, field) for dtype, field in zip(dtypes, _field_names(combine), strict=True))
@@ -107,18 +105,16 @@ def _joint(context: Context, combine: Combine, dtypes: tuple[DType, ...]) -> Com
     )
 
 
-def _argument_body(op: str, dtype: DType, tie_break_left: bool, padding: bool) -> tuple[Node, ...]:
-    """The better value wins; NaN loses to every number; among equals the lower index, or any.
+def _argument_body(op: str, dtype: DType, padding: bool) -> tuple[Node, ...]:
+    """The better value wins; NaN loses to every number; among equals the lower index, so that all lanes find the same one.
 
     The better value is what a maximum or minimum of the same tile is too, so that the compiler shares them.
     """
     better = extremum("max" if op == "argmax" else "min", dtype)("left.value", "right.value")
     value = Line(f"const {dtype.cuda} value = {better};", "NaN only if both are")
-    wins, present = "left.value == value", ", true" if padding else ""
-    if not tie_break_left:
-        return (value, Line(f"return {{value, {wins} ? left.index : right.index{present}}};"))
     earlier = Line("const bool earlier = right.value == value && right.index < left.index;", "right's, among equals")
-    return (value, earlier, Line(f"return {{value, {wins} && !earlier ? left.index : right.index{present}}};"))
+    chosen, present = "left.value == value && !earlier ? left.index : right.index", ", true" if padding else ""
+    return (value, earlier, Line(f"return {{value, {chosen}{present}}};"))
 
 
 def _custom_element(context: Context, name: str, combine: Combine, dtype: DType) -> Combination:

@@ -15,12 +15,13 @@ def program_variables(context: Context, kernel: Kernel) -> dict[int, Variable]:
     """By axis, the variable that is the program's number along it and nothing else, always: it can count the programs."""
     found: dict[int, Variable] = {}
     for statement in kernel.body:
-        if not isinstance(statement, Assign) or not isinstance(statement.value, Call):
+        value = statement.value if isinstance(statement, Assign) else None
+        if not isinstance(statement, Assign) or not isinstance(value, Call) or value.op != "program_id":
             continue
-        target, value = statement.target, statement.value
+        target, axis = statement.target, value.attribute("axis")
         always = context.facts.assignments[target] == 1 and target not in context.facts.unused
-        if always and value.op == "program_id" and value.attribute("axis") < context.schedule.rings.program_axes:
-            found.setdefault(value.attribute("axis"), target)
+        if always and axis < context.schedule.rings.program_axes:
+            found.setdefault(axis, target)
     return found
 
 

@@ -108,7 +108,7 @@ def lower_copying_loop(
 ) -> tuple[Node, ...]:
     """A loop with the loads of its first iterations before it, and in each iteration those of a later one."""
     names = _names(context, ring)
-    loads = [s for s in top_statements(statement.body) if isinstance(s, Assign) and s.target in ring.tiles]
+    loads = [s for s in top_statements(statement.body) if isinstance(s, Assign) and s.targets[0] in ring.tiles]
     rows = [load for load in loads if is_row_load(load)]
     arrays = [declare_rows(context, s) if s in rows else declare_tile(context, s) for s in loads]
     arrays += [rows_name(context, load) for load in rows]

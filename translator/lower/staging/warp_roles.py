@@ -127,7 +127,7 @@ def _is_fixed_value(context: Context, value: Expr, known: set[Variable]) -> bool
 
 def _copies(block: tuple[Statement, ...]) -> dict[Variable, Call]:
     """The tensor copies in a block, by the tile that they fill."""
-    assigned = [(s.target, s.value) for s in statements(block) if isinstance(s, Assign)]
+    assigned = [(s.targets[0], s.value) for s in statements(block) if isinstance(s, Assign)]
     return {target: value for target, value in assigned if isinstance(value, Call) and value.op == "box_load"}
 
 

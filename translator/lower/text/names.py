@@ -109,7 +109,7 @@ class Names:
             if self._is_free(choice, own):
                 return self._take(choice)
         # What was taken once stays taken, so that the search goes on where it ended the last time.
-        spare = self._spare.setdefault(choices[0], _spare_names(choices[0]))
+        spare = self._spare.setdefault(choices[0], spare_names(choices[0]))
         return self._take(next(name for name in spare if self._is_free(name, own)))
 
     def _is_free(self, choice: str, own: str) -> bool:
@@ -122,7 +122,7 @@ class Names:
         return choice
 
 
-def _spare_names(base: str) -> Iterator[str]:
+def spare_names(base: str) -> Iterator[str]:
     """The base with one of the spare words appended, with two, with three, and so on."""
     for count in itertools.count(1):
         for words in itertools.product(SPARE_SUFFIXES, repeat=count):

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import chain
 
 from ...language.dtypes import DTYPES
+from .names import spare_names
 from .unit import Helper
 
 
@@ -31,12 +33,11 @@ class Needs:
 
     def distinct_helper(self, template: str, name: str, values: dict[str, object], difference: str = "") -> str:
         """A helper whose name is its own where another has other values; `difference` is a word for what differs."""
-        words = filter(None, (difference, values.get("a_type") or values.get("acc"), "next", "other"))
-        for candidate in (name, *(f"{name}_{word}" for word in words)):
-            known = self.helpers.get(candidate)
-            if known is None or known.values == values:
-                return self.helper(template, candidate, values)
-        raise ValueError(f"no name left for {name}")
+        words = filter(None, (difference, values.get("a_type") or values.get("acc")))
+        candidates = chain((name,), (f"{name}_{word}" for word in words), spare_names(name))
+        known = self.helpers
+        free = (one for one in candidates if one not in known or known[one].values == values)
+        return self.helper(template, next(free), values)
 
     def size_of(self, state: str) -> int:
         """Bytes of a C++ type: of an element, or of a state struct (every field takes at most 8)."""

@@ -2,7 +2,7 @@
 
 Every thread loads a scalar for itself. Where this program or another one writes to that memory meanwhile, threads may get
 different values; of those that decide control flow they would part, and meet at different barriers. One thread loads such
-a scalar for all.
+a scalar for all. That another kernel writes there is what a volatile load says.
 
 In: a kernel. Out: the variables.
 """
@@ -15,10 +15,7 @@ from .pointers import pointer_sources, roots_of, roots_written
 
 
 def agreed_loads(kernel: Kernel) -> frozenset[Variable]:
-    """Scalars that control flow follows from, of memory that changes meanwhile.
-
-    That is what the kernel also writes through its pointers, and what it says to be `volatile`.
-    """
+    """Scalars that control flow follows from, loaded from where the kernel also writes, or by volatile loads."""
     loads: dict[Variable, list[Call]] = {}
     made_of: dict[Variable, set[Variable]] = {}
     deciding: set[Variable] = set()

@@ -21,11 +21,12 @@ def prepare_dots(kernel: Kernel, target: Target) -> Kernel:
     """See the module docstring; a kernel without dots is returned as it is."""
     if not any(_is_dot(statement) for statement in statements(kernel.body)):
         return kernel
-    preparation = _Preparation(next_key(kernel), target, _views(kernel), _read_outside_dots(kernel))
+    views = _views(kernel)
+    preparation = _Preparation(next_key(kernel), target, views, _read_outside_dots(kernel, views))
     return replace(kernel, body=preparation.block(kernel.body))
 
 
-def _read_outside_dots(kernel: Kernel) -> frozenset[Variable]:
+def _read_outside_dots(kernel: Kernel, views: dict[Variable, Expr]) -> frozenset[Variable]:
     """Variables that something reads besides dots, as operands; an operand of a dot may be an expression of its own."""
     found: set[Variable] = set()
     for statement in statements(kernel.body):
@@ -33,9 +34,12 @@ def _read_outside_dots(kernel: Kernel) -> frozenset[Variable]:
             parts: tuple[Expr, ...] = (expr,)
             if isinstance(expr, Call) and expr.op == "dot":
                 parts = (*expr.args[2:], *(arg for arg in expr.args[:2] if operand_of(arg) is None))
-            if isinstance(statement, Assign) and operand_of(expr) is not None and isinstance(expr, Call):
-                continue  # a view: what it shows is read where the view is
+            if isinstance(statement, Assign) and statement.targets[0] in views:
+                continue  # what a view shows is read where the view is
             found |= {v for part in parts for v in used_variables(part)}
+    for view, shown in reversed(views.items()):  # a view of a view stands behind it
+        if view in found:
+            found |= set(used_variables(shown))
     return frozenset(found)
 
 

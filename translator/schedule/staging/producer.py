@@ -75,8 +75,7 @@ def _scalar_definition(
         if isinstance(statement, Assign) and variable in statement.targets:
             value = statement.value
             loads_scalar = isinstance(value, Call) and value.op == "load" and not value.type.is_tile
-            changes = loads_scalar and value.attribute("volatile")  # type: ignore[attr-defined]
-            if changes or (loads_scalar and written & roots_of(value.args[0], sources)):  # type: ignore[attr-defined]
+            if loads_scalar and (value.attribute("volatile") or written & roots_of(value.args[0], sources)):  # type: ignore[attr-defined]
                 return False
             if variable.type.is_tile or not (is_elementwise(value) or loads_scalar):
                 return False
