@@ -66,6 +66,41 @@ def test_addresses_lie_in_a_table_that_is_only_read(monkeypatch: pytest.MonkeyPa
     np.testing.assert_array_equal(out, np.concatenate(sources))
 
 
+@triton.jit
+def integers_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    # A row is read where the trip before has written, by way of an address that is an integer.
+    i = tl.arange(0, BLOCK)
+    address = x_ptr.to(tl.int64)
+    for row in tl.range(n, num_stages=3):
+        x = tl.load((address + row * 4 * BLOCK).to(tl.pointer_type(tl.float32)) + BLOCK - 1 - i)
+        tl.store((address + (row + 1) * 4 * BLOCK).to(tl.pointer_type(tl.float32)) + i, x + 1)
+        tl.store(out_ptr + row * BLOCK + i, x)
+
+
+def test_addresses_that_are_integers_meet(run_everywhere: Any) -> None:
+    x = np.arange(4 * 1024, dtype=np.float32)
+    run_everywhere(integers_kernel, (1,), x, np.zeros(3 * 1024, np.float32), 3, BLOCK=1024)
+    assert "integers_kernel(float* x_ptr" in integers_kernel.translate("*fp32:16, *fp32:16, i32, 1024").source
+
+
+@triton.jit
+def passed_kernel(address, out_ptr, n, BLOCK: tl.constexpr):
+    # The same, of an address that is an argument.
+    i = tl.arange(0, BLOCK)
+    for row in range(n):
+        x = tl.load((address + row * 4 * BLOCK).to(tl.pointer_type(tl.float32)) + BLOCK - 1 - i)
+        tl.store((address + (row + 1) * 4 * BLOCK).to(tl.pointer_type(tl.float32)) + i, x + 1)
+        tl.store(out_ptr + row * BLOCK + i, x)
+
+
+def test_addresses_that_are_passed_as_integers_meet(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TILEWRIGHT_MODE", "cpu")
+    x, out = np.arange(4 * 1024, dtype=np.float32), np.zeros(3 * 1024, np.float32)
+    first = x[:1024].copy()
+    passed_kernel[(1,)](x.ctypes.data, out, 3, BLOCK=1024)
+    np.testing.assert_array_equal(out, np.concatenate([first[::-1], first + 1, first[::-1] + 2]))
+
+
 @pytest.mark.skipif(not nvrtc.is_available(), reason="NVRTC is not installed")
 @pytest.mark.parametrize(
     ("kernel", "signature"),

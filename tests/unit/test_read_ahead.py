@@ -310,3 +310,23 @@ def test_boxes_by_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
     names = dict(zip(("BM", "BK", "BN"), block, strict=True))
     for result in run_everyhow(monkeypatch, sparse_product, (3, 2), arguments, **names):
         np.testing.assert_array_equal(result[0], expected.reshape(-1, n))
+
+
+@triton.jit
+def some_rows(x_ptr, rows_ptr, out_ptr, n, N: tl.constexpr):
+    i = tl.arange(0, N)
+    total = tl.zeros((N,), tl.float32)
+    for k in tl.range(0, n, num_stages=2):
+        row = tl.load(rows_ptr + k)
+        x = tl.load(x_ptr + row * N + i, mask=row != 2, other=1.0)
+        y = tl.load(x_ptr + row * N + i, mask=row != 1, other=0.0)
+        total = total * 0.5 + x + y
+    tl.store(out_ptr + i, total)
+
+
+def test_what_lies_outside_of_a_mask_of_numbers(run_everywhere: Any) -> None:
+    """It was put there by the mask of the iteration whose copies had been started last."""
+    x, rows = np.arange(4 * 1024, dtype=np.float32) % 7, np.array([3, 2, 0, 1, 2], np.int32)
+    run_everywhere(some_rows, (1,), x, rows, np.zeros(1024, np.float32), 5, N=1024)
+    text = some_rows.translate("*fp32:16, *i32:16, *fp32:16, i32, 1024").source
+    assert "y_ahead" in text and "x_ahead" not in text

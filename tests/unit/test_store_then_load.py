@@ -105,6 +105,27 @@ def assigned_twice(x_ptr, N: tl.constexpr):
         tl.store(x_ptr + 1 + offsets, x + 1)
 
 
+@triton.jit
+def through_a_moving_pointer(x_ptr, y_ptr, out_ptr, n, N: tl.constexpr):
+    # Stored through pointers that advance and take turns, loaded through the arguments that they come from.
+    i = tl.arange(0, N)
+    row_ptr, first_ptr = x_ptr, y_ptr
+    for row in range(n):
+        tl.store(row_ptr + i, i + row)
+        tl.store(out_ptr + row * N + i, tl.load(x_ptr + row * N + (N - 1 - i)))
+        row_ptr += N
+        tl.store(first_ptr + i, row)
+        tl.store(out_ptr + (n + row) * N + i, tl.load(y_ptr + N - 1 - i))
+        first_ptr, y_ptr = y_ptr, first_ptr
+
+
+def test_every_pointer_that_comes_from_an_argument_counts(run_everywhere: Any) -> None:
+    *_, out = run_everywhere(
+        through_a_moving_pointer, (1,), *(np.zeros(size, np.float32) for size in (768, 256, 1536)), 3, N=256
+    )
+    assert out[:768:256].tolist() == [255, 256, 257] and out[768::256].tolist() == [0, 1, 2]
+
+
 def test_a_variable_that_is_loaded_again_waits(run_everywhere: Any) -> None:
     x = np.arange(100, 165, dtype=np.float32)
     (found, *_) = run_everywhere(assigned_twice, (1,), x, N=32, num_warps=1)

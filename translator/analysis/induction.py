@@ -9,7 +9,6 @@ by adding something that the loop does not change.
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterator
 from dataclasses import replace
 from enum import Enum, auto
 
@@ -21,7 +20,6 @@ from ..ir.nodes import (
     Expr,
     For,
     If,
-    Inlined,
     Kernel,
     Literal,
     Statement,
@@ -30,7 +28,7 @@ from ..ir.nodes import (
     While,
 )
 from ..ir.types import ValueType
-from ..ir.walk import assigned_variables, bodies, statements, used_variables
+from ..ir.walk import assigned_variables, bodies, statements, top_statements, used_variables
 from ..language.dtypes import DType
 from .affine import build, divide, minus, times
 from .coordinates import Reader
@@ -173,9 +171,9 @@ def closed_forms(kernel: Kernel, facts: Facts) -> Induction:
             changed[id(loop)] = frozenset((*inside, loop.variable))
             steps[id(loop)] = {
                 update.target: step
-                for update in _top_level(loop.body)
+                for update in top_statements(loop.body)
                 if isinstance(update, Assign) and facts.assignments[update.targets[0]] > 1
-                if (step := _as_step(update)) and inside.count(update.target) == 1
+                if (step := as_step(update)) and inside.count(update.target) == 1
             }
     return Induction(versions, steps, changed)
 
@@ -206,14 +204,8 @@ def _follow(block: tuple[Statement, ...], now: Versions, versions: dict[int, Ver
     return now
 
 
-def _top_level(block: tuple[Statement, ...]) -> Iterator[Statement]:
-    for statement in block:
-        if isinstance(statement, Inlined):
-            yield from _top_level(statement.body)
-        yield statement
-
-
-def _as_step(update: Assign) -> Step | None:
+def as_step(update: Assign) -> Step | None:
+    """An assignment as a regular change of its variable, if it is one."""
     value = update.value
     while isinstance(value, Call) and value.op == "hint":
         value = value.args[0]

@@ -1,4 +1,4 @@
-"""Where the values of variables come from in the end: pointer arguments, and what was loaded, reduced or counted."""
+"""Where the values of variables come from in the end: arguments, and what was loaded, reduced or counted."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ class Origins:
         self._made_of: dict[Variable, set[Variable]] = defaultdict(set)
         self._pointers: Known = {}
         self._data: Known = {}
+        self._numbers: Known = {}
         for statement in statements(body):
             if isinstance(statement, Assign) and not is_elementwise(statement.value):
                 self._holds_data.update(statement.targets)
@@ -35,6 +36,10 @@ class Origins:
     def data(self, expr: Expr) -> frozenset[Variable]:
         """The variables that structured operations assign and that an expression is made of."""
         return self._of(expr, self._data, self._holds_data.__contains__)
+
+    def numbers(self, expr: Expr) -> frozenset[Variable]:
+        """The arguments that are no pointers and that an expression is made of."""
+        return self._of(expr, self._numbers, lambda v: v not in self._holds_data and not v.type.is_pointer)
 
     def _of(self, expr: Expr, known: Known, wanted: Callable[[Variable], bool]) -> frozenset[Variable]:
         found: frozenset[Variable] = frozenset()

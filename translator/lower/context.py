@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from functools import partial
 
 from ..analysis.facts import Facts
+from ..analysis.meeting import Places
 from ..analysis.origins import Origins
 from ..ir.c_names import LIBRARY_NAMES
 from ..ir.nodes import Call, DeviceFunction, Kernel, Statement, Variable
@@ -72,7 +73,7 @@ class Context:
         self.root = self  # the kernel's own lowering, whose names are those of the file
         self.needs = Needs()
         self.shared = SharedMemory(names)
-        self.order = AccessOrder()
+        self.order = AccessOrder(Places(facts.definitions, kernel.body))
         self.origins = Origins(())
         self.lasts: Callable[[Call], bool] = lambda load: False  # whether a load brings the same wherever it stands
         self.stages = Stages()

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from ..analysis.meeting import Places, Trips
 from ..ir.nodes import Assign, Expr, Variable
 from ..schedule.products.shared_tiles import SharedTile
 from ..schedule.staging.producer import SharedLines
@@ -17,21 +18,25 @@ from .text.unit import Node
 if TYPE_CHECKING:
     from .products.dot_parts import PartsAhead
 
-# Pointers, how often each variable in them was assigned (None of what an earlier trip loaded), and the layout.
-Loaded = tuple[Expr, tuple[int, ...] | None, Layout | None]
-Stored = tuple[Expr, bool, Layout | None]  # pointers, whether they stay the same, and the layout; None of scalars
-Places = tuple[Variable, frozenset[Variable]]  # an argument, and the data that addresses in it are computed from
-Accesses = tuple[dict[Variable, set[Loaded]], dict[Places, set[Stored]]]  # loads by argument, stores by places
+# Pointers, how often each variable in them was assigned (or the loop in an earlier trip of which that was), and the layout,
+# None of scalars.
+Accessed = tuple[Expr, tuple[int, ...] | Trips, Layout | None]
+ANOTHER: tuple[int, ...] = (-1,)  # of an atomic's places, instead: several threads may touch one of them
+Data = tuple[Variable, frozenset[Variable]]  # an argument, and the data that addresses in it are computed from
+Accesses = tuple[dict[Variable, set[Accessed]], dict[Data, set[Accessed]]]  # loads by argument, stores by data
 
 
 @dataclass
 class AccessOrder:
     """Which arrays of the user's have been read and written, and in which layouts, since the last barrier."""
 
-    loaded_from: dict[Variable, set[Loaded]] = field(default_factory=dict)  # by argument
-    stored_to: dict[Places, set[Stored]] = field(default_factory=dict)
+    places: Places  # what addresses are
+    loaded_from: dict[Variable, set[Accessed]] = field(default_factory=dict)  # by argument
+    stored_to: dict[Data, set[Accessed]] = field(default_factory=dict)
     ever_loaded: set[Variable] = field(default_factory=set)  # arguments, whatever barriers there were
-    ever_stored: set[Variable] = field(default_factory=set)
+    ever_stored: dict[Variable, set[tuple[Expr, Layout | None]]] = field(
+        default_factory=dict
+    )  # and through which pointers
     left_by: dict[int, Accesses] = field(default_factory=dict)  # what a trip leaves, by `id` of the loop
     assigned: Counter[Variable] = field(default_factory=Counter)  # how often, in the order of the text
 
@@ -40,34 +45,43 @@ class AccessOrder:
         loads, stores = other
         for root, some in loads.items():
             self.loaded_from.setdefault(root, set()).update(some)
-        for places, others in stores.items():
-            self.stored_to.setdefault(places, set()).update(others)
+        for data, others in stores.items():
+            self.stored_to.setdefault(data, set()).update(others)
 
     def snapshot(self) -> Accesses:
         """The accesses so far."""
         loads = {root: set(some) for root, some in self.loaded_from.items()}
-        return loads, {places: set(some) for places, some in self.stored_to.items()}
+        return loads, {data: set(some) for data, some in self.stored_to.items()}
 
     def restore(self, before: Accesses) -> None:
         """Goes back to a snapshot, for another way through the kernel."""
         loads, stores = before
         self.loaded_from = {root: set(some) for root, some in loads.items()}
-        self.stored_to = {places: set(some) for places, some in stores.items()}
+        self.stored_to = {data: set(some) for data, some in stores.items()}
 
-    def carried(self) -> Accesses:
-        """What a trip of a loop leaves for the next: accesses to arguments that it loads from and stores to.
+    def carried(self, trips: Trips) -> Accesses:
+        """What a trip of a loop leaves for the next: accesses to arguments that it may have to wait for.
 
-        Where the next one has the same expression, it is taken to go on where this one stopped: loops in place.
+        Where the next one has the same expression, it is taken to go on where this one stopped, unless its address says
+        otherwise: loops in place.
         """
-        loads: dict[Variable, set[Loaded]] = {}
-        stores: dict[Places, set[Stored]] = {}
-        both = self.ever_loaded & self.ever_stored
-        for root in both:
-            loads[root] = {(pointer, None, layout) for pointer, _, layout in self.loaded_from.get(root, ())}
+        loads: dict[Variable, set[Accessed]] = {}
+        stores: dict[Data, set[Accessed]] = {}
+        for root, some in self.loaded_from.items():
+            if root in self.ever_stored:
+                loads[root] = {(pointer, trips, layout) for pointer, _, layout in some}
         for (root, data), some in self.stored_to.items():
-            if root in both:
-                stores[root, data] = {(pointer, True, layout) for pointer, _, layout in some}
+            left = {(pointer, when if when == ANOTHER else trips, layout) for pointer, when, layout in some}
+            several = root in self.ever_loaded or len(self.ever_stored[root]) > 1
+            if several or any(self.goes_back(one) for one in left):
+                stores[root, data] = left
         return loads, stores
+
+    def goes_back(self, access: Accessed) -> bool:
+        """Whether an access of an earlier trip touches what the same one touches in a later trip, from another thread."""
+        pointer, trips, _ = access
+        place = self.places.of(pointer)
+        return place is not None and isinstance(trips, Trips) and self.places.goes_back(place, trips)
 
 
 @dataclass

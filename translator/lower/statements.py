@@ -259,7 +259,9 @@ def repeated(
         context.order.restore(before)
         context.order.merge(last)
         nodes = blocks()
-        left: Accesses = ({}, {}) if ordered else context.order.carried()
+        left: Accesses = (
+            ({}, {}) if ordered or loop is None else context.order.carried(context.order.places.trips(loop))
+        )
         context.order.merge(before)  # there may be no trip, and no barrier
         if context.shared.being_read <= entry and _within(left, last):
             context.shared.being_read = set(entry)

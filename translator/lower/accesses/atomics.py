@@ -52,7 +52,8 @@ def lower_atomic(context: Context, statement: Assign | Effect) -> tuple[Node, ..
     pointer = call.args[0]
     scalar = not pointer.type.is_tile
     layout = None if scalar else context.schedule.statement_layouts[id(statement)]
-    before = order_after_loads(context, pointer, layout) or order_among_stores(context, pointer, atomic=True)
+    before = order_after_loads(context, pointer, layout, atomic=True)
+    before = before or order_among_stores(context, pointer, layout, atomic=True)
     note_atomic(context, pointer, layout)
     return (*before, *(_scalar if scalar else _tile)(context, statement, call, mask, target))
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from ...ir.nodes import Assign, Call, Effect, Expr, Literal, Use, Variable
 from ...ir.walk import MOVES
 from ...language.dtypes import DType
-from ...schedule.accesses.access import Access, plan_access
+from ...schedule.accesses.access import Access, is_zero, plan_access
 from ...schedule.accesses.cache_hints import load_hint, store_hint
 from ...schedule.accesses.predicated import is_predicated
 from ...schedule.tiles.layout import Layout
@@ -54,7 +54,7 @@ def lower_load(context: Context, statement: Assign) -> tuple[Node, ...]:
     after = context.stages.after_load.get(id(statement), ())
     if access.width > 1 and not (other is None or _is_uniform(other)):
         access = plan_access_by_element(access, pointer, mask, layout, context, id(statement))
-    if target in context.stages.own and _is_zero(other):
+    if target in context.stages.own and is_zero(other):
         access = replace(access, tests=(), bounds=())  # its copies left zeros where the mask is false
     before, declare = order_after_stores(context, pointer, layout), context.declare(statement, target, layout)
     note_load(context, pointer, layout)
@@ -63,7 +63,7 @@ def lower_load(context: Context, statement: Assign) -> tuple[Node, ...]:
     if access.width == 1 and not modifier:
         element, ahead = loaded_element(context, statement, access), target in context.stages.own
         if target in context.schedule.late_loads:
-            return (*order_after_stores(context, pointer, layout), *function_of_index(context, target, element))
+            return (*before, *function_of_index(context, target, element))
 
         def one(point: Point) -> tuple[Node, ...]:
             naming, place = place_read(context, statement, point) if ahead else ((), "")
@@ -101,11 +101,6 @@ def _is_uniform(other: Expr) -> bool:
     if isinstance(other, Call) and other.op in ("broadcast", "cast"):
         return _is_uniform(other.args[0])
     return isinstance(other, Literal) or not other.type.is_tile
-
-
-def _is_zero(other: Expr | None) -> bool:
-    """Whether what stands for elements outside a mask is all zero bits, or nothing."""
-    return other is None or (isinstance(other, Literal) and str(other.value) in ("0", "0.0", "False"))
 
 
 def plan_access_by_element(
@@ -147,7 +142,7 @@ def lower_store(context: Context, statement: Effect) -> tuple[Node, ...]:
     guard = copies_guard(context, layout)
     if guard:
         nodes = (_both(guard, nodes, "" if guard == f"{context.roles.tid} == 0" else "the other threads hold copies"),)
-    before = order_after_loads(context, pointer, layout) or order_among_stores(context, pointer)
+    before = order_after_loads(context, pointer, layout) or order_among_stores(context, pointer, layout)
     note_store(context, pointer, layout)
     return (*before, *nodes)
 
@@ -195,7 +190,7 @@ def _load_scalar(context: Context, statement: Assign, call: Call) -> tuple[Node,
     if element.is_bool():
         text = Text(f"{text.within(9)} != 0", 9)
     condition = scalar_test(context, mask)
-    if condition is not None and not (target in context.stages.own and _is_zero(other)):
+    if condition is not None and not (target in context.stages.own and is_zero(other)):
         fallback = fallback_text(context, other, target.type, None)
         text = Text(f"{condition.within(4)} ? {text.within(4)} : {fallback.within(3)}", 3)
     before = order_after_stores(context, pointer, None)
@@ -222,7 +217,7 @@ def _store_scalar(context: Context, call: Call, pointer: Expr, value: Expr, mask
         condition = Text(f"{condition.text} && {test.within(6, '&&')}", 5, "&&")
     text = memory_value(value.type, context.speller.spell(value))
     target = element_text(context, pointer, None).text
-    before = order_after_loads(context, pointer, None) or order_among_stores(context, pointer)
+    before = order_after_loads(context, pointer, None) or order_among_stores(context, pointer, None)
     note_store(context, pointer, None)
     return (*before, *guarded(condition, Line(f"{target} = {text};")))
 

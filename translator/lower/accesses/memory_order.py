@@ -5,21 +5,28 @@ And which were stored to: a load finds what other threads have stored before, in
 
 from __future__ import annotations
 
-from ...ir.nodes import Expr, Use, Variable
+from ...analysis.meeting import Trips
+from ...ir.nodes import Call, Expr, Use, Variable
 from ...ir.walk import subexpressions, used_variables
 from ...schedule.tiles.layout import Layout
 from ..context import Context
+from ..state import ANOTHER, Accessed
 from ..text.unit import Node
 from .conditions import copies_guard
 
 
-def pointer_roots(context: Context, pointer: Expr) -> set[Variable]:
+def pointer_roots(context: Context, pointer: Expr) -> list[Variable]:
     """The pointer arguments that an address may derive from; of one that is made of numbers, these."""
-    roots: set[Variable] = set()
+    origins, roots = context.origins, set[Variable]()
     for part in subexpressions(pointer):
-        if isinstance(part, Use) and part.type.is_pointer:
-            roots |= context.origins.pointers(part) or context.origins.data(part)
-    return roots
+        if part.type.is_pointer and (isinstance(part, Use) or _is_number(part)):
+            roots |= origins.pointers(part) or origins.data(part) or origins.numbers(part)
+    return sorted(roots, key=lambda root: root.key)
+
+
+def _is_number(pointer: Expr) -> bool:
+    """Whether an address is made of a number here."""
+    return isinstance(pointer, Call) and pointer.op == "cast" and not pointer.args[0].type.is_pointer
 
 
 def note_load(context: Context, pointer: Expr, layout: Layout | None) -> None:
@@ -35,46 +42,92 @@ def _assigned(context: Context, pointer: Expr) -> tuple[int, ...]:
     return tuple(context.order.assigned[variable] for variable in used_variables(pointer))
 
 
-def order_after_loads(context: Context, pointer: Expr, layout: Layout | None) -> tuple[Node, ...]:
+def order_after_loads(context: Context, pointer: Expr, layout: Layout | None, atomic: bool = False) -> tuple[Node, ...]:
     """A barrier where other threads may still read what this store overwrites: each has read its own elements alone."""
-    now = _assigned(context, pointer)
     for root in pointer_roots(context, pointer):
-        # What every thread loads, or several hold copies of, one thread overwrites.
+        # What every thread loads, or several hold copies of, one thread overwrites; an atomic's place is that of several.
         if any(
-            at is None or (place, at) != (pointer, layout) or when not in (now, None) or copies_guard(context, at)
-            for place, when, at in context.order.loaded_from.get(root, ())
+            atomic
+            or loaded[2] is None
+            or copies_guard(context, loaded[2])
+            or not _is_own(context, loaded, pointer, layout)
+            for loaded in context.order.loaded_from.get(root, ())
         ):
             return context.barrier(f"every thread has loaded from {root.name} before it is overwritten")
     return ()
 
 
+def _is_own(context: Context, earlier: Accessed, pointer: Expr, layout: Layout | None) -> bool:
+    """Whether every thread touches only what it touched itself in an earlier access, or what none did."""
+    place, when, at = earlier
+    gathered = any(variable.type.is_tile for variable in _data_in(context, pointer))  # one place may be that of several
+    if (place, at) != (pointer, layout) or gathered:
+        return False
+    return not context.order.goes_back(earlier) if isinstance(when, Trips) else when == _assigned(context, pointer)
+
+
 def note_store(context: Context, pointer: Expr, layout: Layout | None) -> None:
-    """Remembers which argument is stored to, in which layout, and through which pointers as long as they stay the same."""
-    fixed = all(context.facts.assignments[v] <= 1 for v in used_variables(pointer))
+    """Remembers which argument is stored to, in which layout, and through which pointers."""
     for root in pointer_roots(context, pointer):
-        context.order.ever_stored.add(root)
-        places = root, _data_in(context, pointer)
-        context.order.stored_to.setdefault(places, set()).add((pointer, fixed, layout))
+        context.order.ever_stored.setdefault(root, set()).add((pointer, layout))
+        data = root, _data_in(context, pointer)
+        context.order.stored_to.setdefault(data, set()).add((pointer, _assigned(context, pointer), layout))
 
 
 def note_atomic(context: Context, pointer: Expr, layout: Layout | None) -> None:
     """The same of an atomic, which other atomics need not wait for: the argument itself is what its places follow from."""
     for root in pointer_roots(context, pointer):
-        context.order.ever_stored.add(root)
-        context.order.stored_to.setdefault((root, frozenset((root,))), set()).add((pointer, False, layout))
+        context.order.ever_stored.setdefault(root, set()).add((pointer, layout))
+        context.order.stored_to.setdefault((root, frozenset((root,))), set()).add((pointer, ANOTHER, layout))
 
 
-def order_among_stores(context: Context, pointer: Expr, atomic: bool = False) -> tuple[Node, ...]:
+def order_among_stores(
+    context: Context, pointer: Expr, layout: Layout | None, atomic: bool = False
+) -> tuple[Node, ...]:
     """A barrier where this store may overwrite what another thread has yet to store: a row of zeros, then some places of it.
 
-    Stores whose places the kernel computes are taken to be apart; those that differ by something it has loaded are not.
+    Stores of tiles whose places the kernel computes are taken to be apart where these do not tell; those that differ by
+    something it has loaded, and a scalar among tiles, are not.
     """
     data = _data_in(context, pointer)
     for root in pointer_roots(context, pointer):
-        same = {data, frozenset((root,))} if atomic else {data}
-        if any(owner == root and others not in same for owner, others in context.order.stored_to):
-            return context.barrier(f"every thread has stored to {root.name} before some of it is stored again")
+        atomics = frozenset((root,))
+        for (owner, others), some in context.order.stored_to.items():
+            if owner is not root or (atomic and others == atomics):
+                continue
+            if others != data or any(_overwrites(context, stored, pointer, layout, atomic) for stored in some):
+                return context.barrier(f"every thread has stored to {root.name} before some of it is stored again")
     return ()
+
+
+def _overwrites(context: Context, stored: Accessed, pointer: Expr, layout: Layout | None, atomic: bool) -> bool:
+    """Whether a store may touch what another thread stored earlier, in the layout `stored[2]`."""
+    place, when, at = stored
+    if at is None and layout is None:
+        return False  # one thread stores both
+    if (place, at) == (pointer, layout):
+        if isinstance(when, Trips):
+            return context.order.goes_back(stored)
+        return when != _assigned(context, pointer) and bool(_data_in(context, pointer))
+    found = _meet(context, stored, pointer)
+    return found if found is not None else atomic or None in (at, layout)
+
+
+def _meet(context: Context, earlier: Accessed, pointer: Expr) -> bool | None:
+    """Whether an access touches what an earlier one touched, as far as their places tell."""
+    (expr, when, _), places = earlier, context.order.places
+    one, other = places.of(expr), places.of(pointer)
+    if one is None or other is None or one.unknown != other.unknown:
+        return None
+    if isinstance(when, Trips):
+        return places.meet(one, other, when)
+    now = _assigned(context, expr)
+    others = {
+        variable for variable, before, after in zip(used_variables(expr), when, now, strict=False) if before != after
+    }
+    if others & set(used_variables(pointer)) or not places.count_trips(others):
+        return None
+    return places.meet(one, other)
 
 
 def _data_in(context: Context, expr: Expr) -> frozenset[Variable]:
@@ -86,7 +139,7 @@ def order_after_stores(context: Context, pointer: Expr, layout: Layout | None) -
     """A barrier where this load may read what other threads have stored: each knows its own elements of a tile alone."""
     for root in pointer_roots(context, pointer):
         if any(
-            layout is None or (pointer, True, layout) != stored or copies_guard(context, layout)
+            layout is None or copies_guard(context, layout) or not _is_own(context, stored, pointer, layout)
             for (owner, _), some in context.order.stored_to.items()
             if owner == root
             for stored in some

@@ -138,6 +138,11 @@ def as_bound(part: Expr, axis: int, width: int, environment: Mapping[Variable, A
     return Bound(right, left)
 
 
+def is_zero(other: Expr | None) -> bool:
+    """Whether what stands for elements outside a mask is all zero bits, or nothing."""
+    return other is None or (isinstance(other, Literal) and str(other.value) in ("0", "0.0", "False"))
+
+
 def padding_tests(shape: tuple[int, ...]) -> list[Expr]:
     """The tests that keep padded coordinates, past a side that is no power of two, out of memory."""
     return [inside_test(shape, axis) for axis, side in enumerate(shape) if padded(side) != side]

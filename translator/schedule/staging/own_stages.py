@@ -15,6 +15,7 @@ from ...analysis.structured import is_elementwise
 from ...ir.nodes import Assign, Call, For, Kernel, Literal, Statement, Variable
 from ...ir.walk import statements, used_variables
 from ...language.dtypes import PointerType
+from ..accesses.access import is_zero
 from ..accesses.pointers import roots_of
 from ..tiles.layout import Layout, blocked, padded
 from ..tiles.recomputed import choose_recomputed, is_exchange
@@ -47,9 +48,21 @@ def own_loads(plan: RingPlan, loop: For, top: list[Statement]) -> list[Found]:
         if not isinstance(statement, Assign) or not _is_plain_load(plan, statement):
             continue
         one = load_in_any_trip(plan, statement, loop, top)
-        if one is not None and any(loop.variable in used_variables(call.args[0]) for call in one.calls):
+        if one is None or _asks_again(one):
+            continue
+        if any(loop.variable in used_variables(call.args[0]) for call in one.calls):
             found.append(one)
     return found
+
+
+def _asks_again(one: Found) -> bool:
+    """Whether the load's turn needs a mask of numbers that are those of a later iteration by then.
+
+    Copies leave zeros outside of the mask; anything else is put there when the elements are read.
+    """
+    _, *rest = next(one.calls).args
+    numbers = {own.target for _, own in one.numbers}
+    return len(rest) > 1 and not is_zero(rest[1]) and bool(numbers & set(used_variables(rest[0])))
 
 
 def large_loads(own: list[Found]) -> list[Found]:
