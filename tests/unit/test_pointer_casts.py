@@ -87,8 +87,9 @@ def test_addresses_that_are_integers_meet(run_everywhere: Any) -> None:
 def passed_kernel(address, out_ptr, n, BLOCK: tl.constexpr):
     # The same, of an address that is an argument.
     i = tl.arange(0, BLOCK)
-    for row in range(n):
-        x = tl.load((address + row * 4 * BLOCK).to(tl.pointer_type(tl.float32)) + BLOCK - 1 - i)
+    for row in tl.range(n, num_stages=3):
+        source = (address + row * 4 * BLOCK).to(tl.pointer_type(tl.float32))
+        x = tl.load(source + BLOCK - 1 - i)
         tl.store((address + (row + 1) * 4 * BLOCK).to(tl.pointer_type(tl.float32)) + i, x + 1)
         tl.store(out_ptr + row * BLOCK + i, x)
 

@@ -6,8 +6,9 @@ And which were stored to: a load finds what other threads have stored before, in
 from __future__ import annotations
 
 from ...analysis.meeting import Trips
-from ...ir.nodes import Call, Expr, Use, Variable
+from ...ir.nodes import Expr, Use, Variable
 from ...ir.walk import subexpressions, used_variables
+from ...schedule.accesses.pointers import is_number
 from ...schedule.tiles.layout import Layout
 from ..context import Context
 from ..state import ANOTHER, Accessed
@@ -19,14 +20,9 @@ def pointer_roots(context: Context, pointer: Expr) -> list[Variable]:
     """The pointer arguments that an address may derive from; of one that is made of numbers, these."""
     origins, roots = context.origins, set[Variable]()
     for part in subexpressions(pointer):
-        if part.type.is_pointer and (isinstance(part, Use) or _is_number(part)):
-            roots |= origins.pointers(part) or origins.data(part) or origins.numbers(part)
+        if part.type.is_pointer and (isinstance(part, Use) or is_number(part)):
+            roots |= origins.pointers(part) or origins.data(part) | origins.numbers(part)
     return sorted(roots, key=lambda root: root.key)
-
-
-def _is_number(pointer: Expr) -> bool:
-    """Whether an address is made of a number here."""
-    return isinstance(pointer, Call) and pointer.op == "cast" and not pointer.args[0].type.is_pointer
 
 
 def note_load(context: Context, pointer: Expr, layout: Layout | None) -> None:

@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from ...analysis.origins import Origins
 from ...analysis.structured import is_elementwise
-from ...ir.nodes import Assign, Call, Expr, Kernel, Variable
-from ...ir.walk import expressions, statements, used_variables
+from ...ir.nodes import Assign, Call, Expr, Kernel, Statement, Use, Variable
+from ...ir.walk import expressions, statements, subexpressions, used_variables
+
+ADDRESS_BITS = 64
 
 
 def pointer_sources(kernel: Kernel) -> dict[Variable, set[Variable]]:
-    """For every pointer variable, and number that is an address, the pointer variables that its values are made of."""
+    """For every pointer variable, and number that is an address, those that its values are made of."""
     sources: dict[Variable, set[Variable]] = {
         p.variable: set() for p in kernel.parameters if p.variable.type.is_pointer
     }
     origins = Origins(kernel.body)
     for statement in statements(kernel.body):
+        numbers = set(_numbers_as_addresses(statement))
+        for variable in numbers:
+            passed = set(filter(_has_room, origins.numbers(Use(variable.type, variable))))
+            sources.setdefault(variable, set()).update(passed)
+            sources |= {one: set() for one in passed - sources.keys()}
         if not isinstance(statement, Assign):
             continue
-        value, made_of = statement.value, pointers_in(statement.value)
+        value, made_of = statement.value, pointers_in(statement.value) | numbers
         address = is_elementwise(value) and not value.type.element.is_floating()
         if address:
             made_of |= origins.pointers(value)
@@ -27,6 +34,24 @@ def pointer_sources(kernel: Kernel) -> dict[Variable, set[Variable]]:
             if target.type.is_pointer or (made_of and address):
                 sources.setdefault(target, set()).update(made_of)
     return sources
+
+
+def is_number(pointer: Expr) -> bool:
+    """Whether an address is made of a number here."""
+    return isinstance(pointer, Call) and pointer.op == "cast" and not pointer.args[0].type.is_pointer
+
+
+def _numbers_as_addresses(statement: Statement) -> Iterator[Variable]:
+    """The integers that a statement makes addresses of."""
+    for expr in expressions(statement):
+        for part in subexpressions(expr):
+            if part.type.is_pointer and is_number(part):
+                yield from filter(_has_room, used_variables(part))
+
+
+def _has_room(variable: Variable) -> bool:
+    """Whether an integer can hold an address."""
+    return not variable.type.is_pointer and variable.type.dtype.bits == ADDRESS_BITS
 
 
 def roots_of(pointer: Expr, sources: dict[Variable, set[Variable]]) -> set[Variable]:
