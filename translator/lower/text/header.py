@@ -255,7 +255,8 @@ def _without_wgmma(context: Context) -> Iterator[str]:
     if schedule.target.capability != WGMMA_CAPABILITY:
         return
     for statement, call in dot_statements(context.kernel):
-        if schedule.dots[id(statement)].instruction.kind == "wgmma":
+        plan = schedule.dots.get(id(statement))
+        if plan is None or plan.instruction.kind == "wgmma":  # None: nothing depends on it
             continue
         found = wgmma_of(call, schedule.options, schedule.target)
         reason = found if isinstance(found, str) else "an operand does not lie in memory as wgmma reads it"

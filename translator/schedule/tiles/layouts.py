@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Mapping
+from dataclasses import replace
 
 from ...analysis.facts import Facts
 from ...artifact import Options, Target
@@ -22,7 +23,7 @@ from ..accesses.loads_in_flight import blocks_for_all_loads, blocks_for_loads
 from ..plan import Conversion, Schedule
 from ..products.computed_operands import with_computed_operands
 from ..products.dot_plan import Dots
-from ..products.dots import plan_dots, sums_apart
+from ..products.dots import dot_statements, plan_dots, sums_apart
 from ..products.held_operands import Words, held_operands
 from ..products.instructions import spare_registers
 from ..products.register_operands import with_register_operands
@@ -64,6 +65,7 @@ def choose_layouts(
     _solve(problem, thread_bits)
     coalesce_stores(problem, kernel, lambda node: _anchor(problem, node, thread_bits, alone=True), _follow)
     dots = with_register_operands(dots, {v: one for v, one in problem.answers.items() if isinstance(v, Variable)})
+    dots = _of_used(dots, kernel, facts)
     _settle_numbers(problem, rings, {})
     conversions = _conversions(problem)
     layouts = {node: layout for node, layout in problem.answers.items() if isinstance(node, Variable)}
@@ -111,6 +113,12 @@ def choose_layouts(
         options=options,
         target=target,
     )
+
+
+def _of_used(dots: Dots, kernel: Kernel, facts: Facts) -> Dots:
+    """The dots that something depends on; others become no code, and their operands may have no layout."""
+    used = (id(statement) for statement, _ in dot_statements(kernel) if statement.target not in facts.unused)
+    return replace(dots, plans={key: dots.plans[key] for key in used})
 
 
 def _conversions(problem: Problem) -> dict[int, list[Conversion]]:
