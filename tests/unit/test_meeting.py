@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
+import random
 from typing import Any
 
 import numpy as np
 import pytest
 import tilewright as triton
 import tilewright.language as tl
+from tilewright.analysis.meeting import _reaches
 from tilewright.runtime import cpu
 
 WAITS = "before some of it is stored again"
@@ -132,3 +135,17 @@ def test_what_meets_is_stored_in_order(run_everywhere: Any, kernel: Any, monkeyp
 @pytest.mark.parametrize("kernel", APART)
 def test_what_lies_apart_needs_no_barrier(kernel: Any) -> None:
     assert "__syncthreads" not in kernel.translate("*i32:16, *i32:16, i32, 512", num_warps=2).source
+
+
+def test_steps_that_add_up_are_found() -> None:
+    """Every number of steps is tried here, and those of long loops are left alone in time."""
+    generator = random.Random(1)
+    for _ in range(1000):
+        bounds = [sorted(generator.choices(range(-6, 7), k=2)) for _ in range(generator.randint(0, 3))]
+        steps = [(generator.choice([-12, -7, -3, -1, 1, 2, 4, 5, 16]), low, high) for low, high in bounds]
+        target = generator.randint(-60, 60)
+        taken = itertools.product(*(range(low, high + 1) for _, low, high in steps))
+        sums = {sum(step[0] * number for step, number in zip(steps, numbers, strict=True)) for numbers in taken}
+        assert _reaches(target, steps) == (target in sums), (target, steps)
+    assert _reaches(1, [(6, -(2**31), 2**31), (4, 0, 2**31)]) is False
+    assert _reaches(1, [(30, -(2**20), 2**20), (15, -(2**20), 2**20), (9, 0, 0), (5, 0, 0)]) is None

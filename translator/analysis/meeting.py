@@ -12,7 +12,8 @@ Masks are not looked at, and how far a stride reaches that is no number is not k
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+import math
+from collections.abc import Iterator, Mapping, Sequence, Set
 
 from ..frozen import frozen
 from ..ir.nodes import Assign, Expr, For, Statement, Use, Variable, While
@@ -22,7 +23,7 @@ from .coordinates import Reader
 from .induction import as_step
 
 EVER = 1 << 31  # more trips than a loop has
-MOST_TRIED = 1 << 10  # numbers of steps along an axis that are tried
+MOST_TRIED = 1 << 12  # numbers of steps that are tried
 Steps = list[tuple[int, int, int]]  # (distance, least and greatest number of steps)
 
 
@@ -109,7 +110,8 @@ class Places:
         if gap is None or lanes is None:
             return None
         steps, strided = lanes
-        found = _reaches(-gap.number, sorted((*gap.steps, *steps), key=lambda step: -abs(step[0])))
+        apart = [step for step in (*gap.steps, *steps) if step[0]]
+        found = _reaches(-gap.number, sorted(apart, key=lambda step: -abs(step[0])))
         return found if found or (gap.sure and not strided) else None
 
     def goes_back(self, place: Place, trips: Trips) -> bool:
@@ -220,18 +222,21 @@ def _number(terms: Sum) -> int | None:
     return None if any(term.unknowns for term in terms) else sum(term.number for term in terms)
 
 
-def _reaches(target: int, steps: Sequence[tuple[int, int, int]]) -> bool | None:
+def _reaches(target: int, steps: Sequence[tuple[int, int, int]], tries: Iterator[int] | None = None) -> bool | None:
     """Whether some numbers of steps, each within its bounds, add up to a target; None where too many would be tried."""
     if not steps:
         return target == 0
+    tries = iter(range(MOST_TRIED)) if tries is None else tries
     (distance, low, high), *rest = steps
+    if target % math.gcd(*(one for one, _, _ in steps)):
+        return False
     if distance < 0:
         distance, low, high = -distance, -high, -low
     ends = [sorted((one * least, one * most)) for one, least, most in rest]
     first = max(low, -(-(target - sum(most for _, most in ends)) // distance))
     last = min(high, (target - sum(least for least, _ in ends)) // distance)
-    tried = range(first, min(last, first + MOST_TRIED) + 1)
-    answers = {_reaches(target - distance * number, rest) for number in tried}
-    if True in answers:
-        return True
-    return None if None in answers or last > tried.stop else False
+    for number in range(first, last + 1):
+        found = _reaches(target - distance * number, rest, tries) if next(tries, None) is not None else None
+        if found is not False:
+            return found
+    return False
