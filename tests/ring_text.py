@@ -257,7 +257,7 @@ def python(expression: str, scope: dict[str, str] | None = None) -> str:
     """A C++ expression of non-negative integers in Python; None where it is not one."""
     expression = re.sub(r"sizeof\((\w+)\)", lambda match: str(SIZES.get(match[1], 1)), expression)
     expression = re.sub(r"static_cast<[\w ]+>", "", expression)
-    expression = expression.replace("blockIdx.x", "own_block").replace("gridDim.x", "num_blocks")
+    expression = re.sub(r"blockIdx\.[xyz]", "own_block", re.sub(r"gridDim\.[xyz]", "num_blocks", expression))
     expression = expression.replace("&&", " and ").replace("||", " or ").replace("/", "//")
     expression = re.sub(r"(?<![.\w])[A-Za-z_]\w*", lambda m: (scope or {}).get(m[0], m[0]), expression)
     if expression.lstrip().startswith("*"):  # what lies at an address: data, and in Python the star would unpack

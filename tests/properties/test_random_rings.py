@@ -108,6 +108,7 @@ def translated(plan: Plan) -> Translation:
 @settings(
     max_examples=40,
     deadline=None,
+    derandomize=True,
     phases=(Phase.explicit, Phase.reuse, Phase.generate),
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
@@ -123,7 +124,8 @@ def test_no_plan_blocks_or_overwrites(monkeypatch: pytest.MonkeyPatch, plan: Pla
     event(" and ".join(sorted(kinds)) or "none")
     deep = int(plan.signature.split(", ")[-1])
     for trips in (0, 1, 2, *(ring.stages + seed % 3 for ring in rings), 11) if rings else ():
-        values = dict(M=64, N=96, K=deep * trips, num_programs=2, own_block=0, num_blocks=1)
+        values = dict(M=64, N=96, K=deep * trips, own_block=0, num_blocks=1)
+        values |= dict.fromkeys(("num_programs", "num_programs_x", "num_programs_y"), 2)
         try:
             copies = Simulation(found.artifact, values, seed).run()
         except Exception as error:

@@ -157,7 +157,7 @@ def test_no_sanitizer_has_a_complaint(product: Product, monkeypatch: pytest.Monk
     product.launch(triton.jit(more.by_strides.fn))
 
 
-@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=12, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
 def test_anywhere_in_memory(monkeypatch: pytest.MonkeyPatch, data: st.DataObject) -> None:
     sides = st.integers(1, 90)

@@ -64,11 +64,10 @@ def choose_layouts(
     _settle_accumulators(problem, kernel, dots)
     _solve(problem, thread_bits)
     coalesce_stores(problem, kernel, lambda node: _anchor(problem, node, thread_bits, alone=True), _follow)
-    dots = with_register_operands(dots, {v: one for v, one in problem.answers.items() if isinstance(v, Variable)})
-    dots = _of_used(dots, kernel, facts)
+    dots = _of_used(with_register_operands(dots, _of_variables(problem)), kernel, facts)
     _settle_numbers(problem, rings, {})
     conversions = _conversions(problem)
-    layouts = {node: layout for node, layout in problem.answers.items() if isinstance(node, Variable)}
+    layouts = _of_variables(problem)
     in_registers = {variable: layout for variable, layout in layouts.items() if variable not in dots.staged}
     num_threads = options.num_warps * LANES
     tiles = [tile for variable, tile in dots.staged.items() if variable not in rings.twins]
@@ -113,6 +112,10 @@ def choose_layouts(
         options=options,
         target=target,
     )
+
+
+def _of_variables(problem: Problem) -> dict[Variable, Layout]:
+    return {node: layout for node, layout in problem.answers.items() if isinstance(node, Variable)}
 
 
 def _of_used(dots: Dots, kernel: Kernel, facts: Facts) -> Dots:
