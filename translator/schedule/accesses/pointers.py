@@ -61,12 +61,16 @@ def roots_of(pointer: Expr, sources: dict[Variable, set[Variable]]) -> set[Varia
 
 def read_only_pointers(kernel: Kernel) -> frozenset[Variable]:
     """Pointers through which nothing is written, though it may be through others that point to the same array."""
-    return frozenset(set(pointer_sources(kernel)) - roots_written(kernel))
+    sources = pointer_sources(kernel)
+    return frozenset(set(sources) - _written(kernel, sources))
 
 
 def roots_written(kernel: Kernel) -> set[Variable]:
     """Pointers through which something is written."""
-    sources = pointer_sources(kernel)
+    return _written(kernel, pointer_sources(kernel))
+
+
+def _written(kernel: Kernel, sources: dict[Variable, set[Variable]]) -> set[Variable]:
     written: set[Variable] = set()
     for statement in statements(kernel.body):
         for expr in expressions(statement):
@@ -89,7 +93,8 @@ def _closure(start: set[Variable], sources: dict[Variable, set[Variable]]) -> se
 
 def lasting_loads(kernel: Kernel) -> Callable[[Call], bool]:
     """Whether a load brings the same wherever in the kernel it stands: from what nothing writes, and not `volatile`."""
-    written, sources = roots_written(kernel), pointer_sources(kernel)
+    sources = pointer_sources(kernel)
+    written = _written(kernel, sources)
     return lambda load: not load.attribute("volatile") and not roots_of(load.args[0], sources) & written
 
 
