@@ -63,7 +63,7 @@ def choose_layouts(
     dots = with_computed_operands(kernel, facts, dots, options.num_warps)
     _settle_accumulators(problem, kernel, dots)
     _solve(problem, thread_bits)
-    coalesce_stores(problem, kernel, lambda node: _anchor(problem, node, thread_bits, alone=True), _follow)
+    coalesce_stores(problem, kernel, target, lambda node: _anchor(problem, node, thread_bits, alone=True), _follow)
     dots = _of_used(with_register_operands(dots, _of_variables(problem)), kernel, facts)
     _settle_numbers(problem, rings, {})
     conversions = _conversions(problem)
