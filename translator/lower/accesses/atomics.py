@@ -195,7 +195,7 @@ def _vector_helper(context: Context, call: Call, bounded: bool) -> str:
     element, scope = _pointee(call.args[0]), call.attribute("scope") or "gpu"
     name = f"atomic_add_vec{SCOPES[scope]}"
     template = "atomic_add_vec" if context.schedule.target.has_vector_atomics else "atomic_add_pair"
-    values = {"scope": scope, "suffix": SCOPES[scope], "packed": f"{element.short.replace('fp', 'f')}x2"}
+    values = {"scope": scope, "suffix": SCOPES[scope]}
     whole = context.needs.overload(name, element.cuda, values, template)
     if not bounded:
         return whole
