@@ -51,6 +51,8 @@ template <typename Packet> void load_packet_if_cv(Packet& packet, const Packet* 
 {
     if (inside) packet = *source;
 }
+
+// No vector is added as a whole: each of its elements is, wherever others may look in between.
 template <int N, typename T> void atomic_add_vec(T* target, const T* source)
 {
     tilewright::add_elements<N>(target, source);
@@ -63,6 +65,7 @@ template <int N, typename T> void atomic_add_vec_system(T* target, const T* sour
 {
     tilewright::add_elements<N>(target, source);
 }
+
 inline unsigned in_register(unsigned number) { return number; }
 
 // Ten bits of the mantissa are kept, ties away from zero; what is no number stays none.
