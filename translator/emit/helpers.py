@@ -48,6 +48,7 @@ TEMPLATES = (
     "combine_warps",
     "forget",
     "swizzled",
+    "count_below",
     "valid_bytes",
     "shared_address",
     "tensor_map",
