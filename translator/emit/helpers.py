@@ -44,6 +44,8 @@ TEMPLATES = (
     "shuffle_xor",
     "combine_state",
     "warp_reduce",
+    "reduce_to_first_lane",
+    "warp_reduce_in_order",
     "swap_with_lane",
     "combine_warps",
     "forget",
