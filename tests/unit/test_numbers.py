@@ -106,3 +106,18 @@ def test_long_integers_are_rounded_once(run_everywhere: Any) -> None:
     x = np.array([tie + 1, -tie - 1, tie, (1 << 53) + 1])
     out = run_everywhere(narrowed_kernel, (1,), x, np.zeros(4, np.float32))[1]
     assert out.tolist() == [2.0**62 + 2.0**55, -(2.0**62) - 2.0**55, 2.0**62, 2.0**53]
+
+
+@triton.jit
+def filled(x_ptr, out_ptr, FILL: tl.constexpr, N: tl.constexpr):
+    i = tl.arange(0, N)
+    tl.store(out_ptr + i, tl.load(x_ptr + i, mask=i < 3, other=FILL))
+    tl.store(out_ptr + N, FILL)
+
+
+@pytest.mark.parametrize("fill", (float("nan"), float("inf"), -float("inf"), 0.1))
+@pytest.mark.parametrize("dtype", (np.float16, np.float32, np.float64))
+def test_compile_time_floats_that_are_no_numbers(run_everywhere: Any, fill: float, dtype: Any) -> None:
+    """CUDA's words for infinity and NaN make no constant: they stand where the value is used."""
+    _, out = run_everywhere(filled, (1,), np.ones(8, dtype), np.zeros(9, dtype), fill, N=8)
+    assert np.array_equal(out[3:], np.full(6, fill, np.float32).astype(dtype), equal_nan=True)
