@@ -121,3 +121,29 @@ def test_compile_time_floats_that_are_no_numbers(run_everywhere: Any, fill: floa
     """CUDA's words for infinity and NaN make no constant: they stand where the value is used."""
     _, out = run_everywhere(filled, (1,), np.ones(8, dtype), np.zeros(9, dtype), fill, N=8)
     assert np.array_equal(out[3:], np.full(6, fill, np.float32).astype(dtype), equal_nan=True)
+
+
+@triton.jit
+def as_integers(x_ptr, out_ptr, N: tl.constexpr):
+    i = tl.arange(0, N)
+    tl.store(out_ptr + i, tl.load(x_ptr + i).to(out_ptr.dtype.element_ty))
+
+
+NOT_IN_RANGE = (
+    0.0, -0.5, 1.9, -1.9, 127.9, 128.0, 300.0, -300.0, 40000.0, 65535.5, 70000.0, 2.0**31 - 1, 2.0**31, -(2.0**31),
+    -(2.0**31) - 1024, 2.0**32, 2.0**33 + 4096, 2.0**63, -(2.0**63), 2.0**64, 1e30, -1e30, np.inf, -np.inf, np.nan, -1.0,
+    255.0, 256.0, -129.0, 1e-30, 3e9, -3e9,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("source", (np.float16, np.float32, np.float64))
+def test_floats_that_no_integer_holds(run_everywhere: Any, source: Any) -> None:
+    """The nearest end of 32 or 64 bits, as GPUs convert them; what C++ leaves open differs between compilers."""
+    with np.errstate(over="ignore"):
+        x = np.array(NOT_IN_RANGE, source)
+    for bits in (8, 16, 32, 64):
+        for name in (f"int{bits}", f"uint{bits}"):
+            _, found = run_everywhere(as_integers, (1,), x, np.zeros(len(x), name), N=len(x))
+            assert found[NOT_IN_RANGE.index(-1.0)] == (0 if name.startswith("u") else -1)
+            of_nan = 0 if bits < 32 or (bits == 32 and source != np.float64) else 2 ** (bits - 1)
+            assert int(found[NOT_IN_RANGE.index(np.nan)]) % 2**bits == of_nan
