@@ -61,7 +61,8 @@ def lower_load(context: Context, statement: Assign) -> tuple[Node, ...]:
     name = context.names.variable(target)
     load: Callable[[Point], tuple[Node, ...]]
     if access.width == 1 and not modifier:
-        element, ahead = loaded_element(context, statement, access), target in context.stages.own
+        offsets, element = loaded_element(context, statement, access)
+        ahead, before = target in context.stages.own, (*before, *offsets)
         if target in context.schedule.late_loads:
             return (*before, *function_of_index(context, target, element))
 
@@ -267,6 +268,8 @@ def _load_vector(
 
 def _store_vector(context: Context, call: Call, access: Access, source: Variable | None, modifier: str) -> object:
     pointer, value = call.args[:2]
+    if not modifier and access.width > 1 and context.speller.is_taken_apart(pointer):
+        modifier = "wb"  # what plain stores do, in one piece
 
     def one(point: Point) -> tuple[Node, ...]:
         test, count = uniform_test(context, access, point), valid_count(context, access, point)

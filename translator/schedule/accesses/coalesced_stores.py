@@ -1,7 +1,7 @@
-"""Stores in which the layout of the stored tile would have neighbouring threads write to distant places.
+"""Accesses in which the layout of the tile would have neighbouring threads write to, or read from, distant places.
 
-In: a problem with all its answers. Out: other answers for such stores: a layout of their own, along the axis that memory has
-contiguous. The tile is converted for it, which costs a pass through shared memory; scattered elements cost a sector of 32
+In: a problem with all its answers. Out: other answers for such accesses: a layout of their own, along the axis that memory
+has contiguous. The tile is converted for it, which costs a pass through shared memory; scattered elements cost a sector of 32
 bytes each. Transposes are stored so, and tiles whose loads have another axis contiguous than their stores. Of a tile that a
 warp writes in pieces below a sector, as the sums of tensor cores are held, neighbouring lanes exchange registers instead:
 
@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ...ir.nodes import Effect, Kernel, Variable
+from ...ir.nodes import Assign, Call, Effect, For, Kernel, Variable, While
 from ...ir.walk import statements
 from ..tiles.layout import REGISTER, Layout, bits_of
 from ..tiles.layout_problem import Access, Node, Path, Problem
@@ -23,7 +23,24 @@ LANE_BITS = 5
 SECTOR = 32  # bytes that memory writes at once
 WORD = 4  # bytes that a shuffle moves
 GAIN = 2  # times as many bytes side by side make up for the conversion
+GAIN_OF_LOADS = 8  # the cache has what a warp has not taken of a sector
 MOST_BYTES = 64 << 10  # of a tile that is converted: its way leads through shared memory
+
+
+def coalesce(
+    problem: Problem,
+    kernel: Kernel,
+    own_layout: Callable[[Node], Layout],
+    follow: Callable[[Layout, Path], Layout | None],
+    loads: bool,
+) -> None:
+    """Answers anew for scattered stores, and loads on demand; `own_layout` is the best layout of a statement's accesses alone.
+
+    `follow` gives the layout of what is reached through a path.
+    """
+    coalesce_stores(problem, kernel, own_layout, follow)
+    if loads:
+        coalesce_loads(problem, kernel, own_layout)
 
 
 def coalesce_stores(
@@ -32,10 +49,7 @@ def coalesce_stores(
     own_layout: Callable[[Node], Layout],
     follow: Callable[[Layout, Path], Layout | None],
 ) -> None:
-    """Answers anew for scattered stores; `own_layout` is the best layout of a statement's accesses alone.
-
-    `follow` gives the layout of what is reached through a path.
-    """
+    """Answers anew for scattered stores."""
     for statement in statements(kernel.body):
         node = id(statement)
         if not isinstance(statement, Effect) or statement.call.op != "store" or node not in problem.answers:
@@ -53,6 +67,30 @@ def coalesce_stores(
             moved = [r.variable for r in read if follow(pieces, r.path) != problem.answers[r.variable]]
             if all(_is_shuffled(variable, pieces) for variable in moved):
                 problem.answers[node] = pieces
+
+
+def coalesce_loads(problem: Problem, kernel: Kernel, own_layout: Callable[[Node], Layout]) -> None:
+    """Answers anew for loads of distant elements, where one statement reads the tile.
+
+    In loops they stay: the way through shared memory would be one of every trip.
+    """
+    loops = [statement for statement in statements(kernel.body) if isinstance(statement, (For, While))]
+    repeated = {id(inner) for loop in loops for inner in statements(loop.body)}
+    for statement in statements(kernel.body):
+        call = statement.value if isinstance(statement, Assign) else None
+        if not isinstance(statement, Assign) or not isinstance(call, Call) or call.op != "load":
+            continue
+        node, readers = statement.target, problem.relations_of.get(statement.target, ())
+        (access,) = problem.accesses.get(node) or (None,)
+        if node not in problem.answers or access is None or access.repeated:
+            continue
+        if len(readers) != 1 or readers[0].variable is not node or readers[0].statement in repeated:
+            continue
+        if access.itemsize << sum(map(bits_of, problem.shapes[node])) > MOST_BYTES:
+            continue
+        now, own = _bytes_side_by_side(problem.answers[node], access), own_layout(node)
+        if now < SECTOR and _bytes_side_by_side(own, access) >= GAIN_OF_LOADS * now:
+            problem.answers[node] = own
 
 
 def _bytes_side_by_side(layout: Layout, access: Access) -> int:

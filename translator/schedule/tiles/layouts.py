@@ -12,13 +12,14 @@ import math
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 
 from ...analysis.facts import Facts
 from ...artifact import Options, Target
 from ...ir.nodes import Assign, Call, Expr, Kernel, Variable
 from ...ir.walk import statements
 from ..accesses.access import ACCESS_BYTES
-from ..accesses.coalesced_stores import coalesce_stores
+from ..accesses.coalesced_stores import coalesce
 from ..accesses.loads_in_flight import blocks_for_all_loads, blocks_for_loads
 from ..plan import Conversion, Schedule
 from ..products.computed_operands import with_computed_operands
@@ -63,7 +64,7 @@ def choose_layouts(
     dots = with_computed_operands(kernel, facts, dots, options.num_warps)
     _settle_accumulators(problem, kernel, dots)
     _solve(problem, thread_bits)
-    coalesce_stores(problem, kernel, lambda node: _anchor(problem, node, thread_bits, alone=True), _follow)
+    coalesce(problem, kernel, partial(_anchor, problem, thread_bits=thread_bits, alone=True), _follow, not dots.plans)
     dots = _of_used(with_register_operands(dots, _of_variables(problem)), kernel, facts)
     _settle_numbers(problem, rings, {})
     conversions = _conversions(problem)
