@@ -131,14 +131,14 @@ TILEWRIGHT_THROUGH(long long, long long)
 template <> struct Through<signed char> : Through<char> {};
 
 // What `static_cast` is in a kernel's text: C++ leaves open which integer a float is that none holds.
-template <typename T, typename Real> constexpr T converted_real(Real x)
+template <typename T, typename Real> constexpr __forceinline__ T converted_real(Real x)
 {
     if constexpr (Through<T>::is_known) return static_cast<T>(saturated<typename Through<T>::Type>(x));
     else return static_cast<T>(x);
 }
-template <typename T> constexpr T converted(float x) { return converted_real<T>(x); }
-template <typename T> constexpr T converted(double x) { return converted_real<T>(x); }
-template <typename T, typename From> constexpr T converted(From&& from) { return static_cast<T>(static_cast<From&&>(from)); }
+template <typename T> constexpr __forceinline__ T converted(float x) { return converted_real<T>(x); }
+template <typename T> constexpr __forceinline__ T converted(double x) { return converted_real<T>(x); }
+template <typename T, typename From> constexpr __forceinline__ T converted(From&& from) { return static_cast<T>(static_cast<From&&>(from)); }
 }
 #define TILEWRIGHT_TO_INTEGER(suffix, function)                                                                      \
     inline int __float2int_##suffix(float x) { return tilewright::saturated<int>(float(function(x))); }             \
