@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from ...artifact import Target
 from ...ir.nodes import Assign, Call, Effect, For, Kernel, Variable, While
 from ...ir.walk import statements
 from ..tiles.layout import REGISTER, Layout, bits_of
@@ -30,6 +31,7 @@ MOST_BYTES = 64 << 10  # of a tile that is converted: its way leads through shar
 def coalesce(
     problem: Problem,
     kernel: Kernel,
+    target: Target,
     own_layout: Callable[[Node], Layout],
     follow: Callable[[Layout, Path], Layout | None],
     loads: bool,
@@ -38,7 +40,7 @@ def coalesce(
 
     `follow` gives the layout of what is reached through a path.
     """
-    coalesce_stores(problem, kernel, own_layout, follow)
+    coalesce_stores(problem, kernel, target, own_layout, follow)
     if loads:
         coalesce_loads(problem, kernel, own_layout)
 
@@ -46,13 +48,15 @@ def coalesce(
 def coalesce_stores(
     problem: Problem,
     kernel: Kernel,
+    target: Target,
     own_layout: Callable[[Node], Layout],
     follow: Callable[[Layout, Path], Layout | None],
 ) -> None:
-    """Answers anew for scattered stores."""
+    """Answers anew for scattered stores, and for sums where these go to memory by vectors as stores do."""
+    ops = ("store", "atomic_add") if target.has_vector_atomics else ("store",)
     for statement in statements(kernel.body):
         node = id(statement)
-        if not isinstance(statement, Effect) or statement.call.op != "store" or node not in problem.answers:
+        if not isinstance(statement, Effect) or statement.call.op not in ops or node not in problem.answers:
             continue
         (access,) = problem.accesses[node]
         shape = problem.shapes[node]

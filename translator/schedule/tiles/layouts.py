@@ -64,7 +64,8 @@ def choose_layouts(
     dots = with_computed_operands(kernel, facts, dots, options.num_warps)
     _settle_accumulators(problem, kernel, dots)
     _solve(problem, thread_bits)
-    coalesce(problem, kernel, partial(_anchor, problem, thread_bits=thread_bits, alone=True), _follow, not dots.plans)
+    alone = partial(_anchor, problem, thread_bits=thread_bits, alone=True)
+    coalesce(problem, kernel, target, alone, _follow, loads=not dots.plans)
     dots = _of_used(with_register_operands(dots, _of_variables(problem)), kernel, facts)
     _settle_numbers(problem, rings, {})
     conversions = _conversions(problem)
@@ -91,8 +92,7 @@ def choose_layouts(
         crowded, loading = False, blocks_for_all_loads(needed_at_once(kernel, kept.facts, kept.layouts), num_threads)
     warp_copies = choose_warp_copies(kernel, facts, layouts, rings)
     block_copies = choose_block_copies(kernel, facts, layouts, rings, num_threads)
-    copied = {tile: copy.layout for tile, copy in warp_copies.items()}
-    copied |= {tile: copy.layout for tile, copy in block_copies.items()}
+    copied = {tile: copy.layout for tile, copy in (*warp_copies.items(), *block_copies.items())}
     return Schedule(
         layouts=layouts | _settle_numbers(problem, rings, copied),
         statement_layouts={node: layout for node, layout in problem.answers.items() if isinstance(node, int)},
