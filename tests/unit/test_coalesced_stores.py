@@ -157,3 +157,20 @@ def test_a_vector_is_stored_in_one_piece_where_numbers_multiply_several_terms() 
     text = channels_last.translate("*fp16:16, *fp16:16, 4, 256, 100, 1024").source
     assert "store_vec_wb<VEC>(" in text and "__stwb(reinterpret_cast<uint4*>(target), packet);" in text
     assert "_wb" not in transposed_by_pointers.translate(SIGNATURE.format("fp16")).source
+
+
+@triton.jit
+def one_or_the_other(x_ptr, y_ptr, out_ptr, turned, SIDE: tl.constexpr):
+    rows, columns = tl.arange(0, SIDE)[:, None], tl.arange(0, SIDE)[None, :]
+    if turned > 0:
+        tile = tl.load(x_ptr + columns * SIDE + rows)
+    else:
+        tile = tl.load(y_ptr + rows * SIDE + columns)
+    tl.store(out_ptr + rows * SIDE + columns, tile * 2)
+
+
+@pytest.mark.parametrize("turned", (0, 1))
+def test_a_tile_that_is_loaded_in_two_places(run_everywhere: Any, turned: int) -> None:
+    x = np.random.default_rng(9).integers(-9, 9, (2, 32, 32)).astype(np.float32)
+    *_, out = run_everywhere(one_or_the_other, (1,), x[0], x[1], np.zeros((32, 32), np.float32), turned, SIDE=32)
+    assert np.array_equal(out, 2 * (x[0].T if turned else x[1]))

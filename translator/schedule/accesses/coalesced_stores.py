@@ -85,9 +85,10 @@ def coalesce_loads(problem: Problem, kernel: Kernel, own_layout: Callable[[Node]
         if not isinstance(statement, Assign) or not isinstance(call, Call) or call.op != "load":
             continue
         node, readers = statement.target, problem.relations_of.get(statement.target, ())
-        (access,) = problem.accesses.get(node) or (None,)
-        if node not in problem.answers or access is None or access.repeated:
+        accesses = problem.accesses.get(node, ())
+        if node not in problem.answers or len(accesses) != 1 or accesses[0].repeated:
             continue
+        (access,) = accesses
         if len(readers) != 1 or readers[0].variable is not node or readers[0].statement in repeated:
             continue
         if access.itemsize << sum(map(bits_of, problem.shapes[node])) > MOST_BYTES:
