@@ -26,16 +26,24 @@ def over_lanes(context: Context, plan: Reduction, result: str, own: tuple[Node, 
     if plan.over_block or plan.over_block_by_rows:
         return own
     nodes = list(own)
-    for first, last in reversed(_runs(plan.lane_bits)):
-        context.use_helper("shuffle_xor")
-        context.use_helper("warp_reduce")
-        reduce = f"warp_reduce<{plan.combination.struct}, {1 << last}, {1 << first}>"
+    runs = _runs(plan.lane_bits)
+    for first, last in reversed(runs) if plan.combination.commutes else runs:
+        reduce = f"{_warp_helper(context, plan)}<{plan.combination.struct}, {1 << last}, {1 << first}>"
         alone = len(nodes) == 1 and isinstance(nodes[0], Line) and re.fullmatch(r"(.*?) = ([^{}]*);", nodes[0].text)
         if alone:  # an element of the thread's own, which needs no line
             nodes = [Line(f"{alone[1]} = {reduce}({alone[2]});")]
         else:
             nodes.append(Line(f"{result} = {reduce}({result});"))
     return tuple(nodes)
+
+
+def _warp_helper(context: Context, plan: Reduction) -> str:
+    """The helper that combines over lanes; of warps that meet in shared memory, the first lane writes what it has."""
+    context.use_helper("shuffle_xor")
+    if plan.combination.commutes:
+        return context.use_helper("warp_reduce")
+    context.use_helper("reduce_to_first_lane")
+    return "reduce_to_first_lane" if plan.warp_bits else context.use_helper("warp_reduce_in_order")
 
 
 def _runs(bits: tuple[int, ...]) -> list[tuple[int, int]]:
@@ -63,9 +71,10 @@ def over_warps(context: Context, statement: Assign, plan: Reduction, name: str) 
     before = context.before_write(shared_name)
     if plan.over_block or plan.over_block_by_rows:
         helper = "block_reduce" if plan.over_block else "block_reduce_rows"
-        for needed in ("shuffle_xor", "warp_reduce", *(() if plan.over_block else ("combine_warps",))):
+        for needed in ("shuffle_xor", *_within_warps(plan)):
             context.use_helper(needed)
-        context.use_helper(helper, barrier=context.block_barrier())
+        in_order = "" if plan.combination.commutes else "_in_order"
+        helper = context.use_helper(helper, helper + in_order, barrier=context.block_barrier(), in_order=in_order)
         text = f"{helper}<{plan.combination.struct}>({name}, {shared_name});"
         node = Line(
             f"{name} = {text}" if plan.over_block else text,
@@ -77,6 +86,14 @@ def over_warps(context: Context, statement: Assign, plan: Reduction, name: str) 
     nodes = _exchange(context, plan, statement, name, shared_name)
     context.shared.being_read.add(shared_name)
     return (*before, *nodes)
+
+
+def _within_warps(plan: Reduction) -> tuple[str, ...]:
+    """What the helpers that reduce a block call."""
+    last = "combine_warps" if plan.over_block_by_rows else "warp_reduce_in_order"
+    if plan.combination.commutes:
+        return ("warp_reduce", last) if plan.over_block_by_rows else ("warp_reduce",)
+    return "reduce_to_first_lane", last
 
 
 def _kept_shape(plan: Reduction) -> tuple[int, ...]:
