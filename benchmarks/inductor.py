@@ -26,6 +26,7 @@ import torch
 import torch._dynamo
 import torch._inductor.runtime.triton_helpers as torch_helpers
 from contest import Row, conclusion, facts, l2_flush, take_turns
+from torch._inductor.async_compile import AsyncCompile
 from torch._inductor.runtime.triton_heuristics import CachingAutotuner, GridExpr
 
 HEADS = {
@@ -69,10 +70,15 @@ class Recorder:
 
     graph: str = ""
     launches: dict[tuple[str, str], Launch] = field(default_factory=dict)
+    sources: dict[str, str] = field(default_factory=dict)
 
     def install(self) -> None:
-        """From now on, launches by torch.compile are recorded."""
-        run = CachingAutotuner.run
+        """From now on, what torch.compile writes and launches is recorded."""
+        run, compile_source = CachingAutotuner.run, AsyncCompile.triton
+
+        def noted(compiler: Any, name: str, source: str, *args: Any, **kwargs: Any) -> Any:
+            self.sources[name] = source
+            return compile_source(compiler, name, source, *args, **kwargs)
 
         def recorded(tuner: Any, *args: Any, **kwargs: Any) -> Any:
             before = copied(args)
@@ -80,7 +86,7 @@ class Recorder:
             self.note(tuner, before)
             return result
 
-        CachingAutotuner.run = recorded
+        CachingAutotuner.run, AsyncCompile.triton = recorded, noted
 
     def note(self, tuner: Any, args: tuple[Any, ...]) -> None:
         """Takes down a launch with these arguments."""
@@ -96,7 +102,7 @@ class Recorder:
         launch = Launch(
             self.graph,
             name,
-            Path(tuner.filename).read_text(),
+            self.sources[name],
             tuple(grid.eval_slow({**taken, **config.kwargs})),
             args,
             options | {"num_warps": config.num_warps, "num_stages": config.num_stages},
@@ -192,7 +198,7 @@ def main() -> None:
         for graph, run in inductor_graphs.GRAPHS.items():
             if options.only and not any(word in graph for word in options.only):
                 continue
-            recorder.graph, recorder.launches = graph, {}
+            recorder.graph, recorder.launches, recorder.sources = graph, {}, {}
             run()
             torch.cuda.synchronize()
             for launch in recorder.launches.values():

@@ -10,9 +10,8 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import partial
 
 from ...analysis.facts import Facts
 from ...artifact import Options, Target
@@ -64,8 +63,7 @@ def choose_layouts(
     dots = with_computed_operands(kernel, facts, dots, options.num_warps)
     _settle_accumulators(problem, kernel, dots)
     _solve(problem, thread_bits)
-    alone = partial(_anchor, problem, thread_bits=thread_bits, alone=True)
-    coalesce(problem, kernel, target, alone, _follow, loads=not dots.plans)
+    coalesce(problem, kernel, target, _own_layouts(problem, thread_bits), _follow, loads=not dots.plans)
     dots = _of_used(with_register_operands(dots, _of_variables(problem)), kernel, facts)
     _settle_numbers(problem, rings, {})
     conversions = _conversions(problem)
@@ -92,7 +90,8 @@ def choose_layouts(
         crowded, loading = False, blocks_for_all_loads(needed_at_once(kernel, kept.facts, kept.layouts), num_threads)
     warp_copies = choose_warp_copies(kernel, facts, layouts, rings)
     block_copies = choose_block_copies(kernel, facts, layouts, rings, num_threads)
-    copied = {tile: copy.layout for tile, copy in (*warp_copies.items(), *block_copies.items())}
+    copied = {key: copy.layout for key, copy in warp_copies.items()}
+    copied |= {key: copy.layout for key, copy in block_copies.items()}
     return Schedule(
         layouts=layouts | _settle_numbers(problem, rings, copied),
         statement_layouts={node: layout for node, layout in problem.answers.items() if isinstance(node, int)},
@@ -224,6 +223,11 @@ def _anchor(problem: Problem, node: Node, thread_bits: int, alone: bool = False)
                 if (contiguity > 1, run, axis in access.side_by_side) > best:
                     best_axis, best = axis, (contiguity > 1, run, axis in access.side_by_side)
     return blocked(shape, num_threads, best_axis, best[1], _repeats(problem, node, best_axis, per_thread // best[1]))
+
+
+def _own_layouts(problem: Problem, thread_bits: int) -> Callable[[Node], Layout]:
+    """The best layout of a statement's accesses alone."""
+    return lambda node: _anchor(problem, node, thread_bits, alone=True)
 
 
 def _longest_run(accesses: list[Access]) -> int:
