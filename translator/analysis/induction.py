@@ -64,6 +64,9 @@ class Step:
     negative: bool
 
 
+LONGEST = 1000  # variables that stand in a value
+
+
 class _NoClosedFormError(Exception):
     pass
 
@@ -98,7 +101,7 @@ class Induction:
     def value_from(self, expr: Expr, place: Statement, statement: Statement) -> Expr | None:
         """The value that an expression has at an earlier `place`, in terms of what variables hold at `statement`."""
         try:
-            return self._value(expr, place, statement, frozenset())
+            return _Values(self).of(expr, place, statement, frozenset())
         except _NoClosedFormError:
             return None
 
@@ -112,33 +115,42 @@ class Induction:
         value = version and _assigned_value(version)
         return self.value_from(value, version.statement, statement) if value and version else None
 
-    # ------------------------------------------------------------------------------------------------------- values
 
-    def _value(self, expr: Expr, at: Statement, wanted: Statement, avoid: frozenset[Variable]) -> Expr:
+class _Values:
+    """The value of one expression, unless it is too long: a chain whose links mention the one before twice doubles."""
+
+    def __init__(self, induction: Induction) -> None:
+        self.induction, self.room = induction, LONGEST
+
+    def of(self, expr: Expr, at: Statement, wanted: Statement, avoid: frozenset[Variable]) -> Expr:
+        """The value that an expression has before `at`, in terms of what variables hold at `wanted`."""
         if isinstance(expr, Use):
             return self._variable(expr, at, wanted, avoid)
         if isinstance(expr, (Call, CallFunction)):
-            args = tuple(self._value(arg, at, wanted, avoid) for arg in expr.args)
+            args = tuple(self.of(arg, at, wanted, avoid) for arg in expr.args)
             return expr if all(map(operator.is_, args, expr.args)) else replace(expr, args=args)
         return expr
 
     def _variable(self, use: Use, at: Statement, wanted: Statement, avoid: frozenset[Variable]) -> Expr:
         """The value of a variable before `at`; not in terms of the variables in `avoid`."""
-        version = self.versions[id(at)].get(use.variable)
+        version = self.induction.versions[id(at)].get(use.variable)
         if version is None:
             return use  # a parameter
-        holds = self.versions[id(wanted)].get(use.variable) is version and use.variable not in avoid
+        self.room -= 1
+        if self.room < 0:
+            raise _NoClosedFormError
+        holds = self.induction.versions[id(wanted)].get(use.variable) is version and use.variable not in avoid
         if version.source is Source.CARRIED:
             return self._closed_form(use, version.statement, wanted, avoid)
         value = _assigned_value(version)
         is_result = version.source is Source.ASSIGNED and value is None  # of a structured operation
-        by_name = is_result or use.variable in self.kept or not (use.type.is_tile or self._is_update(version))
+        by_name = is_result or use.variable in self.induction.kept or not (use.type.is_tile or self._is_update(version))
         if holds and by_name:
             return use
         if value is None:
             raise _NoClosedFormError
         try:
-            found = self._value(value, version.statement, wanted, avoid)
+            found = self.of(value, version.statement, wanted, avoid)
             return _simplified(found) if self._is_update(version) else found
         except _NoClosedFormError:
             if holds and not use.type.is_tile:
@@ -146,17 +158,23 @@ class Induction:
             raise
 
     def _is_update(self, version: Version) -> bool:
-        return any(step.update is version.statement for steps in self.steps.values() for step in steps.values())
+        return any(
+            step.update is version.statement for steps in self.induction.steps.values() for step in steps.values()
+        )
 
     def _closed_form(self, use: Use, loop: Statement, wanted: Statement, avoid: frozenset[Variable]) -> Expr:
-        step = self.steps.get(id(loop), {}).get(use.variable)
+        step = self.induction.steps.get(id(loop), {}).get(use.variable)
         if step is None or not isinstance(loop, For) or loop.variable in avoid:
             raise _NoClosedFormError
-        if self.versions[id(wanted)].get(loop.variable) is not self.versions[id(step.update)].get(loop.variable):
+        if self.induction.versions[id(wanted)].get(loop.variable) is not self.induction.versions[id(step.update)].get(
+            loop.variable
+        ):
             raise _NoClosedFormError
         first = self._variable(use, loop, wanted, avoid)
-        amount = self._value(step.amount, step.update, wanted, avoid | self.changed[id(loop)])
-        start, stride = (self._value(e, loop, wanted, avoid | self.changed[id(loop)]) for e in (loop.start, loop.step))
+        amount = self.of(step.amount, step.update, wanted, avoid | self.induction.changed[id(loop)])
+        start, stride = (
+            self.of(e, loop, wanted, avoid | self.induction.changed[id(loop)]) for e in (loop.start, loop.step)
+        )
         return _advanced(first, amount, step.negative, Use(loop.variable.type, loop.variable), start, stride)
 
 

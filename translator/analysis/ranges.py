@@ -19,29 +19,46 @@ Range = tuple[int, int]
 DEEPEST = 16  # definitions that are looked into, one inside the other
 
 
-def integer_range(expr: Expr, definitions: Mapping[Variable, Expr], depth: int = 0, within: bool = False) -> Range:
+def integer_range(expr: Expr, definitions: Mapping[Variable, Expr], within: bool = False) -> Range:
     """The range of an expression of integers."""
-    whole = _of_type(expr)
-    found = whole
-    match expr:
-        case Literal(value=int() as value):
-            found = (int(value), int(value))
-        case Use(variable=variable) if variable in definitions and depth < DEEPEST:
-            found = integer_range(definitions[variable], definitions, depth + 1, within)
-        case Call(op="arange"):
-            found = (expr.attribute("start"), expr.attribute("end") - 1)
-        case Call(op="program_id" | "num_programs"):
-            found = (0, whole[1])
-        case Call(op="where", args=(_, yes, no)):
-            ways = [integer_range(way, definitions, depth, within) for way in (yes, no)]
-            found = (min(least for least, _ in ways), max(most for _, most in ways))
-        case Call(op=op, args=args) if args and all(_is_integer(arg) for arg in args):
-            ranges = [integer_range(arg, definitions, depth, within) for arg in args]
-            found = ranges[0] if op in MOVES or op == "cast" else _operation(op, ranges) or whole
-    if whole[0] <= found[0] and found[1] <= whole[1]:
-        return found
-    kept = max(found[0], whole[0]), min(found[1], whole[1])
-    return kept if within and kept[0] <= kept[1] else whole
+    return _Ranges(definitions, within).of(expr, 0)
+
+
+class _Ranges:
+    """Ranges that are looked up once for each variable and depth: what is made of a variable may mention it many times."""
+
+    def __init__(self, definitions: Mapping[Variable, Expr], within: bool) -> None:
+        self.definitions, self.within = definitions, within
+        self.known: dict[tuple[Variable, int], Range] = {}
+
+    def of(self, expr: Expr, depth: int) -> Range:
+        """The range of an expression so many definitions below the one that is asked for."""
+        whole = _of_type(expr)
+        found = whole
+        match expr:
+            case Literal(value=int() as value):
+                found = (int(value), int(value))
+            case Use(variable=variable) if variable in self.definitions and depth < DEEPEST:
+                found = self._of_variable(variable, depth + 1)
+            case Call(op="arange"):
+                found = (expr.attribute("start"), expr.attribute("end") - 1)
+            case Call(op="program_id" | "num_programs"):
+                found = (0, whole[1])
+            case Call(op="where", args=(_, yes, no)):
+                ways = [self.of(way, depth) for way in (yes, no)]
+                found = (min(least for least, _ in ways), max(most for _, most in ways))
+            case Call(op=op, args=args) if args and all(_is_integer(arg) for arg in args):
+                ranges = [self.of(arg, depth) for arg in args]
+                found = ranges[0] if op in MOVES or op == "cast" else _operation(op, ranges) or whole
+        if whole[0] <= found[0] and found[1] <= whole[1]:
+            return found
+        kept = max(found[0], whole[0]), min(found[1], whole[1])
+        return kept if self.within and kept[0] <= kept[1] else whole
+
+    def _of_variable(self, variable: Variable, depth: int) -> Range:
+        if (variable, depth) not in self.known:
+            self.known[variable, depth] = self.of(self.definitions[variable], depth)
+        return self.known[variable, depth]
 
 
 def fits(call: Call, definitions: Mapping[Variable, Expr], within: bool = False) -> bool:

@@ -15,15 +15,22 @@ THROUGH = ("hint", "cast", "mod", "minimum", "maximum")  # the first operand's n
 
 def unit_axes(expr: Expr, definitions: Mapping[Variable, Expr]) -> frozenset[int]:
     """The axes along which an expression mostly rises by 1."""
+    return _axes(expr, definitions, {})
+
+
+def _axes(expr: Expr, definitions: Mapping[Variable, Expr], known: dict[Variable, frozenset[int]]) -> frozenset[int]:
+    """The same; `known` keeps what has been found for variables, which may be mentioned many times."""
     if not expr.type.is_tile:
         return frozenset()
     if isinstance(expr, Use):
-        return unit_axes(definitions[expr.variable], definitions) if expr.variable in definitions else frozenset()
+        if expr.variable not in known and expr.variable in definitions:
+            known[expr.variable] = _axes(definitions[expr.variable], definitions, known)
+        return known.get(expr.variable, frozenset())
     if not isinstance(expr, Call):
         return frozenset()
     if expr.op == "arange":
         return frozenset((0,))
-    below = [unit_axes(arg, definitions) for arg in expr.args]
+    below = [_axes(arg, definitions, known) for arg in expr.args]
     match expr.op:
         case "add" | "ptr_add":
             return below[0] | below[1]

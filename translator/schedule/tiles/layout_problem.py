@@ -152,9 +152,13 @@ def tile_uses(expr: Expr, facts: Facts) -> Iterator[tuple[Variable, Path]]:
     Of a path only the calls are kept that change what a coordinate means; all others have operands like themselves.
     """
     pending: list[tuple[Expr, Path]] = [(expr, ())]
+    seen: set[tuple[Variable, Path]] = set()
     while pending:
         one, path = pending.pop()
         if isinstance(one, Use) and one.type.is_tile:
+            if (one.variable, path) in seen:
+                continue
+            seen.add((one.variable, path))
             if one.variable in facts.absorbed or one.variable in facts.index:
                 pending.append((facts.definitions[one.variable], path))
             else:
