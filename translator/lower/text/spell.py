@@ -13,7 +13,7 @@ from ...analysis.ranges import fits
 from ...diagnostics import CompilationError
 from ...frozen import frozen
 from ...ir.nodes import Call, CallFunction, DeviceFunction, Expr, Literal, Use, Variable
-from ...ir.walk import MOVES, subexpressions, used_variables
+from ...ir.walk import MOVES, expressions, statements, subexpressions, used_variables
 from ...language.dtypes import DType, Element, PointerType, float32, float64
 from ...ops.casts import TOWARD_ZERO, cuda_cast
 from ...ops.registry import OPS
@@ -268,7 +268,14 @@ def _may_be_common(call: Call) -> bool:
 
 def _takes_long(expr: Expr) -> bool:
     """Whether an expression computes a function or a quotient of floats, which the compiler would branch around."""
-    return any(isinstance(part, Call) and (part.op in LONG or "." in part.op) for part in subexpressions(expr))
+    for part in subexpressions(expr):
+        if isinstance(part, Call) and (part.op in LONG or "." in part.op):
+            return True
+        if isinstance(part, CallFunction):
+            inner = [expr for statement in statements(part.function.body) for expr in expressions(statement)]
+            if any(map(_takes_long, inner)):
+                return True
+    return False
 
 
 def inverse(test: Text) -> str:
