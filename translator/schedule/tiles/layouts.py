@@ -79,15 +79,19 @@ def choose_layouts(
     spare = spare_registers(peak, options.num_warps, blocks, rings.has_producer)
     if rings.has_producer:
         rings = stagger_rings(kernel, kept.facts, dots, kept.layouts, rings, spare)
-    waiting = frozenset(map(id, exchanges_of(kernel, problem.answers))) | conversions.keys()
+    exchanges = exchanges_of(kernel, problem.answers)
+    waiting = frozenset(map(id, exchanges)) | conversions.keys()
     crowded = needs_whole_multiprocessor(peak, num_threads)
     beside = blocks_beside(in_shared, kept.layouts, num_threads, target.max_dynamic_shared_bytes)
     made_room_for = kept.recomputed.blocks and min(kept.recomputed.blocks, beside)
     planned = blocks if rings.has_producer or blocks > 1 else None
     unknown = dots.plans or kept.late_loads  # what these take, peak does not tell
     loading = None if unknown else blocks_for_loads(kernel, facts, kept.layouts, waiting, peak, num_threads)
-    if not waiting and not unknown and is_straight(kernel):
-        crowded, loading = False, blocks_for_all_loads(needed_at_once(kernel, kept.facts, kept.layouts), num_threads)
+    if not unknown and is_straight(kernel, ("reduce",)):
+        at_once = needed_at_once(kernel, kept.facts, kept.layouts, exchanges)
+        crowded = needs_whole_multiprocessor(at_once, num_threads)
+        if not waiting and is_straight(kernel):
+            crowded, loading = False, blocks_for_all_loads(at_once, num_threads)
     warp_copies = choose_warp_copies(kernel, facts, layouts, rings)
     block_copies = choose_block_copies(kernel, facts, layouts, rings, num_threads)
     copied = {tile: copy.layout for tile, copy in warp_copies.items()}
