@@ -20,13 +20,21 @@ from ..text.spell import Text
 from ..text.unit import Branch, Constant, Line, Loop, Node, Shared
 from .reduction import LANE_BITS, Reduction
 
+LEAST_BY_LANES = 2  # bits of warps whose parts lanes combine
+
 
 def over_lanes(context: Context, plan: Reduction, result: str, own: tuple[Node, ...]) -> tuple[Node, ...]:
     """The thread's `own` part and the warp's, by shuffles: one line for each run of consecutive lane bits."""
     if plan.over_block or plan.over_block_by_rows:
         return own
+    return _by_shuffles(context, plan, plan.lane_bits, result, own)
+
+
+def _by_shuffles(
+    context: Context, plan: Reduction, bits: tuple[int, ...], result: str, own: tuple[Node, ...]
+) -> tuple[Node, ...]:
     nodes = list(own)
-    for first, last in reversed(_runs(plan.lane_bits)):
+    for first, last in reversed(_runs(bits)):
         context.use_helper("shuffle_xor")
         context.use_helper("warp_reduce")
         reduce = f"warp_reduce<{plan.combination.struct}, {1 << last}, {1 << first}>"
@@ -102,6 +110,8 @@ def _exchange(context: Context, plan: Reduction, statement: Assign, name: str, s
     warp = number_of(context, plan.warp_bits, plan.source.thread_bits)
     index = context.names.shared_index("w")
     kept_sides = [side for side in kept if padded(side) > 1]
+    lanes = _lanes_for_warps(plan)
+    lane = number_of(context, lanes, plan.source.thread_bits) if lanes else ""
 
     def slot(point: Point) -> str:
         return place(context, point, kept) if math.prod(kept) > 1 else ""
@@ -110,17 +120,21 @@ def _exchange(context: Context, plan: Reduction, statement: Assign, name: str, s
         return (Line(f"{shared}[{warp}]{slot(point)} = {indexed(context, name, target, point)};"),)
 
     def read(point: Point) -> tuple[Node, ...]:
-        if len(kept_sides) == 1:
+        result = indexed(context, name, target, point)
+        if len(kept_sides) == 1 and not lanes:
             context.use_helper("combine_warps")
             place_text = slot(point)[1:-1]
             text = f"combine_warps<{plan.combination.struct}>({shared}, {place_text})"
-            return (Line(f"{indexed(context, name, target, point)} = {text};"),)
-        result, other = indexed(context, name, target, point), f"{shared}[{index}]{slot(point)}"
-        struct = plan.combination.struct
+            return (Line(f"{result} = {text};"),)
+        struct, step = plan.combination.struct, 1 << len(lanes)
         expression = plan.combination.expression or (lambda left, right: f"{struct}::combine({left}, {right})")
-        header = f"for (int {index} = 1; {index} < {_warps_text(context, plan, name)}; ++{index})"
-        loop = Loop(header, (Line(combine_line(expression, result, Text(other))),), unroll=True)
-        return (Line(f"{result} = {shared}[0]{slot(point)};"), loop)
+        other = Text(f"{shared}[{index} + {lane}]{slot(point)}" if lanes else f"{shared}[{index}]{slot(point)}")
+        advance = f"{index} += {step}" if lanes else f"++{index}"
+        header = f"for (int {index} = {step}; {index} < {_warps_text(context, plan, name)}; {advance})"
+        loop = Loop(header, (Line(combine_line(expression, result, other)),), unroll=True)
+        first = Line(f"{result} = {shared}[{lane or 0}]{slot(point)};")
+        own = (first, loop) if len(lanes) < len(plan.warp_bits) else (first,)
+        return _by_shuffles(context, plan, lanes, result, own)
 
     writers = Layout((*plan.kept.axes, plan.warp_bits), plan.source.thread_bits)
     nodes = context.each_register(plan.kept, write)
@@ -128,6 +142,14 @@ def _exchange(context: Context, plan: Reduction, statement: Assign, name: str, s
         nodes = (Branch(guard, nodes),)
     barrier = context.barrier("every warp has written its partial results")
     return (*nodes, *barrier, *context.each_register(plan.kept, read))
+
+
+def _lanes_for_warps(plan: Reduction) -> tuple[int, ...]:
+    """The bits of lanes that hold the same element, no more than there are of warps: each lane reads its share of the parts.
+
+    () where a few warps' parts are combined as fast one after the other.
+    """
+    return plan.lane_bits[: len(plan.warp_bits)] if len(plan.warp_bits) >= LEAST_BY_LANES else ()
 
 
 def combine_line(expression: Callable[[str, str], str], result: str, value: Text) -> str:
