@@ -30,6 +30,7 @@ from .schedule.rewrites.narrow_reductions import with_narrow_reductions
 from .schedule.rewrites.operands import prepare_dots
 from .schedule.rewrites.settled_masks import with_settled_masks
 from .schedule.rewrites.single_trips import without_single_trips
+from .schedule.rewrites.uniform_tiles import with_uniform_tiles
 from .schedule.rewrites.unused_results import without_unused_results
 from .schedule.rewrites.wraps import without_wraps
 from .schedule.staging import rings
@@ -76,7 +77,7 @@ def _prepared(kernel: Kernel, options: Options, target: Target) -> Kernel:
     kernel = without_wraps(with_settled_masks(without_single_trips(kernel)))
     kernel = with_loaded_names(without_copies(kernel))
     kernel = prepare_dots(kernel, target)
-    kernel = with_narrow_reductions(kernel)
+    kernel = with_uniform_tiles(with_narrow_reductions(kernel))
     return join_reductions(without_unused_results(kernel), options.num_warps)
 
 

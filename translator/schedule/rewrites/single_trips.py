@@ -11,16 +11,13 @@ from __future__ import annotations
 import operator
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import TypeVar
 
 from ...analysis.ranges import integer_range
 from ...analysis.structured import is_elementwise
 from ...ir.nodes import Assign, Call, Expr, For, If, Inlined, Kernel, Literal, Note, Statement, Use, Variable
-from ...ir.rewrite import substituted_in, with_replaced
+from ...ir.rewrite import substituted, substituted_in, with_replaced
 from ...ir.walk import assigned_variables, assignment_counts, next_key, only_values, statements, top_statements
 from ...language.dtypes import DType
-
-T = TypeVar("T")
 
 COMPARISONS = {
     "eq": operator.eq,
@@ -68,7 +65,7 @@ class _Straightening:
                 case Assign() if inside:
                     yield self.assigned(statement)
                 case _:
-                    yield self.renamed(statement)
+                    yield self.with_names(statement)
 
     def taken(self, branch: If, truth: bool) -> Iterator[Statement]:
         """What is left of a branch whose condition is known."""
@@ -90,16 +87,19 @@ class _Straightening:
             self.definitions[targets[0]] = value
         return replace(statement, targets=targets, value=value)
 
-    def renamed(self, part: T) -> T:
-        """A statement or an expression with the names that hold here."""
-        result = substituted_in(part, {old: Use(new.type, new) for old, new in self.names.items()})
-        if not isinstance(result, Statement):
-            return result
-        changed: dict[int, Statement] = {}
-        for statement in statements((result,)):
-            if not self.names.keys().isdisjoint(assigned_variables(statement)):
-                changed[id(statement)] = self._with_targets(statement)
-        (result,) = with_replaced((result,), changed)
+    def renamed(self, expr: Expr) -> Expr:
+        """An expression with the names that hold here."""
+        return substituted(expr, {old: Use(new.type, new) for old, new in self.names.items()})
+
+    def with_names(self, statement: Statement) -> Statement:
+        """A statement, and all that is inside of it, with the names that hold here."""
+        read = substituted_in(statement, {old: Use(new.type, new) for old, new in self.names.items()})
+        changed = {
+            id(inner): self._with_targets(inner)
+            for inner in statements((read,))
+            if not self.names.keys().isdisjoint(assigned_variables(inner))
+        }
+        (result,) = with_replaced((read,), changed)
         return result
 
     def _with_targets(self, statement: Statement) -> Statement:
