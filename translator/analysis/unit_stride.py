@@ -1,11 +1,13 @@
-"""Along which axes of a pointer tile neighbours lie side by side in memory, if not in every place.
+"""How far apart in memory neighbours along the axes of a pointer tile lie, if not in every place.
 
 `(offs % M)[:, None] + offs_k[None, :] * stride`: neighbours along axis 0 are neighbours in memory except where the
-remainder wraps around. That is no reason to load several at once, but one to give them to neighbouring threads.
+remainder wraps around. That is no reason to load several at once, but one to give them to neighbouring threads; so is
+`2 * offs`, of which a sector holds as many elements as it can.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 
 from ..ir.nodes import Call, Expr, Literal, Use, Variable
@@ -15,28 +17,33 @@ THROUGH = ("hint", "cast", "mod", "minimum", "maximum")  # the first operand's n
 
 def unit_axes(expr: Expr, definitions: Mapping[Variable, Expr]) -> frozenset[int]:
     """The axes along which an expression mostly rises by 1."""
+    return frozenset(axis for axis, step in steps(expr, definitions).items() if step == 1)
+
+
+def steps(expr: Expr, definitions: Mapping[Variable, Expr]) -> dict[int, int]:
+    """By how much an expression mostly rises along its axes, where numbers tell."""
     if not expr.type.is_tile:
-        return frozenset()
+        return {}
     if isinstance(expr, Use):
-        return unit_axes(definitions[expr.variable], definitions) if expr.variable in definitions else frozenset()
+        return steps(definitions[expr.variable], definitions) if expr.variable in definitions else {}
     if not isinstance(expr, Call):
-        return frozenset()
+        return {}
     if expr.op == "arange":
-        return frozenset((0,))
-    below = [unit_axes(arg, definitions) for arg in expr.args]
+        return {0: 1}
+    below = [steps(arg, definitions) for arg in expr.args]
     match expr.op:
         case "add" | "ptr_add":
-            return below[0] | below[1]
-        case "sub":
-            return below[0]
+            return dict(Counter(below[0]) + Counter(below[1]))
         case "mul":
-            ones = [isinstance(arg, Literal) and arg.value == 1 for arg in expr.args]
-            return below[1] if ones[0] else below[0] if ones[1] else frozenset()
+            for factor, factors in zip(expr.args, reversed(below), strict=True):
+                if isinstance(factor, Literal) and factor.value > 0:
+                    return {axis: step * int(factor.value) for axis, step in factors.items()}
         case "broadcast":
-            return frozenset(axis for axis in below[0] if expr.args[0].type.shape[axis] == expr.type.shape[axis])
+            sides = expr.args[0].type.shape
+            return {axis: step for axis, step in below[0].items() if sides[axis] == expr.type.shape[axis]}
         case "expand_dims":
             new = expr.attribute("axis")
-            return frozenset(axis + (axis >= new) for axis in below[0])
+            return {axis + (axis >= new): step for axis, step in below[0].items()}
         case "permute":
-            return frozenset(expr.attribute("order").index(axis) for axis in below[0])
-    return below[0] if expr.op in THROUGH else frozenset()
+            return {expr.attribute("order").index(axis): step for axis, step in below[0].items()}
+    return below[0] if expr.op in ("sub", *THROUGH) else {}

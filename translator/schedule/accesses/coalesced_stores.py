@@ -16,11 +16,10 @@ from collections.abc import Callable
 from ...ir.nodes import Effect, Kernel, Variable
 from ...ir.walk import statements
 from ..tiles.layout import REGISTER, Layout, bits_of
-from ..tiles.layout_problem import Access, Node, Path, Problem
+from ..tiles.layout_problem import SECTOR, Access, Node, Path, Problem
 from .access import ACCESS_BYTES
 
 LANE_BITS = 5
-SECTOR = 32  # bytes that memory writes at once
 WORD = 4  # bytes that a shuffle moves
 GAIN = 2  # times as many bytes side by side make up for the conversion
 MANY_COPIES = 4  # of each element: one thread in so many stores anything, so little that a barrier for all costs more
