@@ -118,3 +118,22 @@ def test_rows_of_one_are_reduced_together(run_everywhere: Any) -> None:
     wide = x.astype(np.float64)
     np.testing.assert_allclose(out, [wide.sum(), (wide * wide).sum(), *(2 * wide)], rtol=1e-5)
     assert exchanges(sums_of_a_row, "*fp32:16, *fp32:16, 1024", 8) == 1
+
+
+@triton.jit
+def sums_of_columns(x_ptr, y_ptr, out_ptr, M: tl.constexpr, N: tl.constexpr):
+    cols = tl.arange(0, N)
+    x = tl.load(x_ptr + tl.arange(0, M)[:, None] * N + cols[None, :])
+    y = tl.load(y_ptr + tl.arange(0, M)[:, None] * N + cols[None, :])
+    tl.store(out_ptr + cols, tl.sum(x, axis=0))
+    tl.store(out_ptr + N + cols, tl.max(y, axis=0))
+
+
+@pytest.mark.parametrize("num_warps", (1, 4))
+def test_columns_are_reduced_together(run_everywhere: Any, num_warps: int) -> None:
+    x, y = np.random.default_rng(10).standard_normal((2, 32, 64)).astype(np.float32)
+    options = {"M": 32, "N": 64, "num_warps": num_warps, "tolerance": 1e-5}
+    *_, out = run_everywhere(sums_of_columns, (1,), x, y, np.zeros((2, 64), np.float32), **options)
+    np.testing.assert_allclose(out, [x.astype(np.float64).sum(0), y.max(0)], rtol=1e-4, atol=1e-5)
+    signature = "*fp32:16, *fp32:16, *fp32:16, 32, 64"
+    assert sums_of_columns.translate(signature, num_warps=num_warps).source.count("__syncthreads()") == (num_warps > 1)

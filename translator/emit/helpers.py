@@ -43,6 +43,7 @@ TEMPLATES = (
     "combine_element",
     "shuffle_xor",
     "combine_state",
+    "shuffle_state",
     "warp_reduce",
     "swap_with_lane",
     "combine_warps",

@@ -1,6 +1,6 @@
 """Reductions of the same block that can share one exchange between warps become one reduction with several results.
 
-In: a typed kernel. Out: the same kernel, in which a later reduction to one element stands beside an earlier one when all that it
+In: a typed kernel. Out: the same kernel, in which a later reduction stands beside an earlier one when all that it
 reads is known there. Each exchange costs a barrier and two chains of shuffles, one after the other; together they cost one.
 """
 
@@ -85,14 +85,15 @@ def _inside(statement: Statement, assignments: Counter[Variable]) -> Statement:
 
 
 def _can_join(statement: Statement, assignments: Counter[Variable]) -> bool:
-    """Whether a statement reduces one tile of several warps to one element, in a way that can be spelled by fields."""
+    """Whether a statement reduces one tile, in a way that can be spelled by fields, and several warps may have parts of it."""
     if not (isinstance(statement, Assign) and isinstance(statement.value, Call) and statement.value.op == "reduce"):
         return False
     call, combine = statement.value, statement.value.attribute("combine")
     if len(call.args) != 1 or combine.op not in JOINED or assignments[statement.target] != 1:
         return False
-    size = math.prod(call.args[0].type.shape)
-    return math.prod(call.type.shape) == 1 and size == padded(size) and size > LANES * WIDEST_RUN
+    shape = call.args[0].type.shape
+    is_large = math.prod(call.type.shape) > 1 or math.prod(shape) > LANES * WIDEST_RUN
+    return is_large and all(side == padded(side) for side in shape)
 
 
 def _kind(statement: Assign) -> tuple[int | None, ...]:
