@@ -260,6 +260,15 @@ def embedding_bag(bags: int, each: int, vocabulary: int, n: int) -> Problem:
     return Problem((bags,), (ids, offsets, table, out, n), {"BLOCK": power(n)}, out, reference, work)
 
 
+def embedding_backward(tokens: int, vocabulary: int, n: int) -> Problem:
+    ids, grad, out = integers(vocabulary, tokens), randn(tokens, n), empty(vocabulary, n)
+    reference = lambda: torch.zeros(vocabulary, n, dtype=torch.float64, device=ids.device).index_add_(
+        0, ids, grad.double()
+    )
+    args, meta = (ids, grad, out, tokens * n), {"N": n, "BLOCK": 1024}
+    return Problem((cdiv(tokens * n, 1024),), args, meta, out, reference, 4 * tokens * n, zeroed=True)
+
+
 def segment_sum(m: int, segments: int, n: int) -> Problem:
     x, segment, out = randn(m, n, dtype=torch.float32), integers(segments, m), empty(segments, n, dtype=torch.float32)
     reference = lambda: torch.zeros(segments, n, dtype=torch.float64, device=x.device).index_add_(
@@ -326,6 +335,7 @@ CASES: tuple[tuple[Callable[..., Problem], tuple[int, ...], tuple[int, ...]], ..
     (batch_norm_stats, (32, 256, 3136), (2, 3, 1100)),
     (embedding, (16384, 50257, 2048), (5, 50, 100)),
     (embedding_bag, (4096, 32, 100000, 512), (5, 4, 50, 60)),
+    (embedding_backward, (16384, 50257, 1024), (9, 5, 100)),
     (segment_sum, (65536, 1000, 256), (40, 5, 30)),
     (csr_times_vector, (65536, 200, 65536), (20, 100, 50)),
     (write_cache, (8192, 32768, 1024), (5, 9, 100)),

@@ -330,6 +330,14 @@ def embedding_bag(ids_ptr, offsets_ptr, table_ptr, out_ptr, N, BLOCK: tl.constex
 
 
 @triton.jit
+def embedding_backward(ids_ptr, grad_ptr, out_ptr, total, N: tl.constexpr, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    row = tl.load(ids_ptr + i // N, mask=i < total, other=0)
+    grad = tl.load(grad_ptr + i, mask=i < total)
+    tl.atomic_add(out_ptr + row * N + i % N, grad, mask=i < total, sem="relaxed")
+
+
+@triton.jit
 def segment_sum(x_ptr, segment_ptr, out_ptr, M, N, ROWS: tl.constexpr, BLOCK: tl.constexpr):
     rows = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     cols = tl.arange(0, BLOCK)

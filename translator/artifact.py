@@ -120,7 +120,7 @@ class Target:
 
     @property
     def has_vector_atomics(self) -> bool:
-        """Whether one instruction adds several neighbouring floats to memory."""
+        """Whether one instruction adds 16 bytes of neighbouring floats to memory, each of them atomically."""
         return self.capability >= 90
 
 

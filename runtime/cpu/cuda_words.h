@@ -122,17 +122,22 @@ T atomic_change(T* address, Change change)
 TILEWRIGHT_ATOMICS()
 TILEWRIGHT_ATOMICS(_block)
 TILEWRIGHT_ATOMICS(_system)
-inline void atomicAdd(float2* address, float2 value)
+
+namespace tilewright {
+// Adds to N elements at an address that is aligned to all of them, to each atomically.
+template <int N, typename T> void add_elements(void* address, const T* values)
 {
-    if (reinterpret_cast<uintptr_t>(address) % sizeof(float2)) tilewright::fail("misaligned atomic access", 0);
-    atomicAdd(&address->x, value.x), atomicAdd(&address->y, value.y);
+    if (reinterpret_cast<uintptr_t>(address) % (N * sizeof(T))) fail("misaligned atomic access", 0);
+    for (int i = 0; i < N; ++i) atomicAdd(static_cast<T*>(address) + i, values[i]);
 }
-inline void atomicAdd(float4* address, float4 value)
-{
-    if (reinterpret_cast<uintptr_t>(address) % sizeof(float4)) tilewright::fail("misaligned atomic access", 0);
-    atomicAdd(&address->x, value.x), atomicAdd(&address->y, value.y);
-    atomicAdd(&address->z, value.z), atomicAdd(&address->w, value.w);
 }
+
+#define TILEWRIGHT_VECTOR_ATOMIC(name)                                                                             \
+    inline void name(float2* address, float2 value) { tilewright::add_elements<2>(address, &value.x); }            \
+    inline void name(float4* address, float4 value) { tilewright::add_elements<4>(address, &value.x); }
+TILEWRIGHT_VECTOR_ATOMIC(atomicAdd)
+TILEWRIGHT_VECTOR_ATOMIC(atomicAdd_block)
+TILEWRIGHT_VECTOR_ATOMIC(atomicAdd_system)
 
 // ----------------------------------------------------------------------------------------------- loads with hints
 

@@ -51,6 +51,21 @@ template <typename Packet> void load_packet_if_cv(Packet& packet, const Packet* 
 {
     if (inside) packet = *source;
 }
+
+// No vector is added as a whole: each of its elements is, wherever others may look in between.
+template <int N, typename T> void atomic_add_vec(T* target, const T* source)
+{
+    tilewright::add_elements<N>(target, source);
+}
+template <int N, typename T> void atomic_add_vec_block(T* target, const T* source)
+{
+    tilewright::add_elements<N>(target, source);
+}
+template <int N, typename T> void atomic_add_vec_system(T* target, const T* source)
+{
+    tilewright::add_elements<N>(target, source);
+}
+
 inline unsigned in_register(unsigned number) { return number; }
 
 // Ten bits of the mantissa are kept, ties away from zero; what is no number stays none.

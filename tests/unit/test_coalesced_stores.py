@@ -119,3 +119,73 @@ def test_what_few_threads_store_is_stored_as_it_is(run_everywhere: Any) -> None:
     _, out = run_everywhere(sums_of_rows, (2,), x, np.zeros(64, np.float32), M=32, N=64, num_warps=8, tolerance=1e-5)
     np.testing.assert_allclose(out, x.astype(np.float64).sum(1), rtol=1e-4, atol=1e-5)
     assert "__shared__" not in sums_of_rows.translate("*fp32:16, *fp32:16, 32, 64", num_warps=8).source
+
+
+@triton.jit
+def sum_with_transposed(x_ptr, y_ptr, out_ptr, M, N, SIDE: tl.constexpr):
+    rows = tl.program_id(0) * SIDE + tl.arange(0, SIDE)[:, None]
+    columns = tl.program_id(1) * SIDE + tl.arange(0, SIDE)[None, :]
+    inside = (rows < M) & (columns < N)
+    x = tl.load(x_ptr + rows * N + columns, mask=inside)
+    y = tl.load(y_ptr + columns * M + rows, mask=inside)
+    tl.store(out_ptr + rows * N + columns, x + y, mask=inside)
+
+
+@triton.jit
+def sums_with_transposed(x_ptr, out_ptr, SIDE: tl.constexpr, STEPS: tl.constexpr):
+    rows, columns = tl.arange(0, SIDE)[:, None], tl.arange(0, SIDE)[None, :]
+    total = tl.zeros((SIDE, SIDE), dtype=tl.float32)
+    for step in range(STEPS):
+        total += tl.load(x_ptr + step * SIDE * SIDE + columns * SIDE + rows)
+    tl.store(out_ptr + rows * SIDE + columns, total)
+
+
+@pytest.mark.parametrize("dtype", ("int8", "float16", "float32"))
+@pytest.mark.parametrize(("m", "n"), [(64, 128), (37, 75)])
+def test_a_transposed_load_goes_through_shared_memory(run_everywhere: Any, dtype: str, m: int, n: int) -> None:
+    rng = np.random.default_rng(m)
+    x, y = (rng.integers(-50, 50, shape).astype(dtype) for shape in ((m, n), (n, m)))
+    grid = (triton.cdiv(m, 32), triton.cdiv(n, 32))
+    *_, out = run_everywhere(sum_with_transposed, grid, x, y, np.zeros((m, n), dtype), m, n, SIDE=32)
+    assert np.array_equal(out, x + y.T)
+    text = sum_with_transposed.translate("*fp16:16, *fp16:16, *fp16:16, i32:16, i32:16, 64").source
+    assert text.count("load_vec_if<") == 2 and "y_shared[SIDE][SIDE]" in text
+
+
+def test_a_transposed_load_of_a_loop_stays(run_everywhere: Any) -> None:
+    x = np.random.default_rng(8).integers(-9, 9, (3, 32, 32)).astype(np.float32)
+    _, out = run_everywhere(sums_with_transposed, (1,), x, np.zeros((32, 32), np.float32), SIDE=32, STEPS=3)
+    assert np.array_equal(out, x.sum(0).T)
+    assert "x_shared" not in sums_with_transposed.translate("*fp16:16, *fp32:16, 64, 3").source
+
+
+@triton.jit
+def channels_last(x_ptr, y_ptr, BATCHES: tl.constexpr, C: tl.constexpr, HW: tl.constexpr, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    channel, batch = at % C, at // C
+    for place in range(HW):
+        x = tl.load(x_ptr + batch * C * HW + channel * HW + place)
+        tl.store(y_ptr + channel + C * place + C * HW * 7000 * batch, x)
+
+
+def test_a_vector_is_stored_in_one_piece_where_numbers_multiply_several_terms() -> None:
+    text = channels_last.translate("*fp16:16, *fp16:16, 4, 256, 100, 1024").source
+    assert "store_vec_wb<VEC>(" in text and "__stwb(reinterpret_cast<uint4*>(target), packet);" in text
+    assert "_wb" not in transposed_by_pointers.translate(SIGNATURE.format("fp16")).source
+
+
+@triton.jit
+def one_or_the_other(x_ptr, y_ptr, out_ptr, turned, SIDE: tl.constexpr):
+    rows, columns = tl.arange(0, SIDE)[:, None], tl.arange(0, SIDE)[None, :]
+    if turned > 0:
+        tile = tl.load(x_ptr + columns * SIDE + rows)
+    else:
+        tile = tl.load(y_ptr + rows * SIDE + columns)
+    tl.store(out_ptr + rows * SIDE + columns, tile * 2)
+
+
+@pytest.mark.parametrize("turned", (0, 1))
+def test_a_tile_that_is_loaded_in_two_places(run_everywhere: Any, turned: int) -> None:
+    x = np.random.default_rng(9).integers(-9, 9, (2, 32, 32)).astype(np.float32)
+    *_, out = run_everywhere(one_or_the_other, (1,), x[0], x[1], np.zeros((32, 32), np.float32), turned, SIDE=32)
+    assert np.array_equal(out, 2 * (x[0].T if turned else x[1]))

@@ -17,6 +17,7 @@ from ..frozen import frozen
 from ..ir.nodes import Call, Expr, Literal, Use, Variable
 from ..ir.types import ValueType
 from ..language.dtypes import PointerType
+from ..ops.registry import OPS
 from ..schedule.tiles.layout import padded
 
 LARGE = 1 << 30  # the divisor of zero
@@ -104,6 +105,8 @@ def axis_info(expr: Expr, environment: Environment) -> AxisInfo:
             return environment.get(variable) or unknown(expr.type)
         case Call(op=op) if op in RULES:
             return RULES[op](expr, [axis_info(arg, environment) for arg in expr.args])
+        case Call(op=op) if op in OPS:
+            return _elementwise(expr, [axis_info(arg, environment) for arg in expr.args])
     return unknown(expr.type)
 
 
@@ -187,6 +190,23 @@ def _mod(call: Call, args: list[AxisInfo]) -> AxisInfo:
     runs = tuple(gcd(gcd(left.contiguity[a], steady[a]), right.constancy[a]) for a in axes)
     divisors = tuple(gcd(left.start_divisor(a, runs[a]), right.everywhere(a)) for a in axes)
     return AxisInfo(runs, divisors, _gcds(left.constancy, right.constancy), None, True)
+
+
+def _shift(call: Call, args: list[AxisInfo]) -> AxisInfo:
+    """A shift to the right by a known number of bits is a quotient."""
+    left, bits = args
+    if bits.value is None or not 0 <= bits.value < 31:
+        return _elementwise(call, args)
+    return _floordiv(call, [left, constant(call.args[1].type, 1 << bits.value)])
+
+
+def _and(call: Call, args: list[AxisInfo]) -> AxisInfo:
+    """The low bits alone are a remainder."""
+    left, mask = args if args[1].value is not None else reversed(args)
+    value = mask.value
+    if value is None or value < 0 or value & (value + 1) or not left.nonnegative:
+        return _elementwise(call, args)
+    return _mod(call, [left, constant(call.type, value + 1)])
 
 
 def _compare(call: Call, args: list[AxisInfo]) -> AxisInfo:
@@ -322,6 +342,8 @@ RULES: dict[str, Rule] = {
     "mul": _mul,
     "floordiv": _floordiv,
     "mod": _mod,
+    "shr": _shift,
+    "and": _and,
     "minimum": _extremum,
     "maximum": _extremum,
     "cast": _cast,
@@ -331,6 +353,4 @@ RULES: dict[str, Rule] = {
     "reshape": _reshape,
     "hint": _hint,
     "load": _load,
-} | dict.fromkeys(("lt", "le", "gt", "ge", "eq", "ne"), _compare) | dict.fromkeys(
-    ("and", "or", "xor", "logical_and", "logical_or", "where", "invert", "logical_not"), _elementwise
-)  # fmt: skip
+} | dict.fromkeys(("lt", "le", "gt", "ge", "eq", "ne"), _compare)

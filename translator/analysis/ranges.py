@@ -2,11 +2,14 @@
 
 In: an expression and the definitions of variables that are assigned once. Out: (least, greatest), both included; what is
 not known in more detail has the bounds of its type. `(packed >> shifts) & 15` is from 0 to 15.
+
+What overflows wraps, and can be anything. Not so indices, `within` their type: the text computes them as C's ints, which
+may not overflow.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from ..ir.nodes import Call, Expr, Literal, Use, Variable
 from ..ir.walk import MOVES
@@ -16,7 +19,7 @@ Range = tuple[int, int]
 DEEPEST = 16  # definitions that are looked into, one inside the other
 
 
-def integer_range(expr: Expr, definitions: Mapping[Variable, Expr], depth: int = 0) -> Range:
+def integer_range(expr: Expr, definitions: Mapping[Variable, Expr], depth: int = 0, within: bool = False) -> Range:
     """The range of an expression of integers."""
     whole = _of_type(expr)
     found = whole
@@ -24,22 +27,57 @@ def integer_range(expr: Expr, definitions: Mapping[Variable, Expr], depth: int =
         case Literal(value=int() as value):
             found = (int(value), int(value))
         case Use(variable=variable) if variable in definitions and depth < DEEPEST:
-            found = integer_range(definitions[variable], definitions, depth + 1)
+            found = integer_range(definitions[variable], definitions, depth + 1, within)
         case Call(op="arange"):
             found = (expr.attribute("start"), expr.attribute("end") - 1)
+        case Call(op="program_id" | "num_programs"):
+            found = (0, whole[1])
+        case Call(op="where", args=(_, yes, no)):
+            ways = [integer_range(way, definitions, depth, within) for way in (yes, no)]
+            found = (min(least for least, _ in ways), max(most for _, most in ways))
         case Call(op=op, args=args) if args and all(_is_integer(arg) for arg in args):
-            ranges = [integer_range(arg, definitions, depth) for arg in args]
+            ranges = [integer_range(arg, definitions, depth, within) for arg in args]
             found = ranges[0] if op in MOVES or op == "cast" else _operation(op, ranges) or whole
-    return found if whole[0] <= found[0] and found[1] <= whole[1] else whole  # what overflows can be anything
+    if whole[0] <= found[0] and found[1] <= whole[1]:
+        return found
+    kept = max(found[0], whole[0]), min(found[1], whole[1])
+    return kept if within and kept[0] <= kept[1] else whole
 
 
-def fits(call: Call, definitions: Mapping[Variable, Expr]) -> bool:
+def fits(call: Call, definitions: Mapping[Variable, Expr], within: bool = False) -> bool:
     """Whether a cast or an operation of integers gives the number that it would give without a limit of bits."""
     if not call.args or not all(_is_integer(arg) for arg in (call, *call.args)):
         return False
-    ranges = [integer_range(arg, definitions) for arg in call.args]
+    ranges = [integer_range(arg, definitions, within=within) for arg in call.args]
     found, whole = ranges[0] if call.op == "cast" else _operation(call.op, ranges), _of_type(call)
     return found is not None and whole[0] <= found[0] and found[1] <= whole[1]
+
+
+def never_overflows(expr: Expr, definitions: Mapping[Variable, Expr], written_out: Mapping[Variable, Expr]) -> bool:
+    """Whether no sum, difference or product of an offset, down to what else it is made of, needs more bits than an int has.
+
+    `written_out` are the definitions of variables that the text has no name for.
+    """
+    if isinstance(expr, Use) and expr.variable in written_out:
+        return never_overflows(written_out[expr.variable], definitions, written_out)
+    if not isinstance(expr, Call) or expr.op not in ("add", "sub", "mul", *MOVES):
+        return True
+    if not all(never_overflows(arg, definitions, written_out) for arg in expr.args):
+        return False
+    return expr.op in MOVES or fits(expr, definitions, within=True)
+
+
+def sums_fit(terms: Sequence[Expr], definitions: Mapping[Variable, Expr]) -> bool:
+    """Whether integers of 32 bits can be added up in as many, from the first one on."""
+    least, most = 0, 0
+    for term in terms:
+        if not _is_integer(term) or term.type.dtype.bits != 32:
+            return False
+        whole, (low, high) = _of_type(term), integer_range(term, definitions, within=True)
+        least, most = least + low, most + high
+        if least < whole[0] or most > whole[1]:
+            return False
+    return True
 
 
 def _is_integer(expr: Expr) -> bool:
@@ -61,7 +99,7 @@ def _of_type(expr: Expr) -> Range:
 def _operation(op: str, ranges: list[Range]) -> Range | None:
     """The range of an operation's result, before it wraps; None where no rule says more than its type does."""
     if len(ranges) == 1:
-        return (-ranges[0][1], -ranges[0][0]) if op == "neg" else None
+        return _of_one(op, ranges[0])
     (a, b), (c, d) = ranges[0], ranges[1]
     match op:
         case "add":
@@ -77,10 +115,27 @@ def _operation(op: str, ranges: list[Range]) -> Range | None:
             return 0, (1 << max(b, d).bit_length()) - 1
         case "shr" if a >= 0 and c >= 0:
             return 0, b >> min(c, 63)
-        case "mod" if a >= 0 and c > 0:
-            return 0, min(b, d - 1)
+        case "mod" if c > 0:  # of the dividend's sign
+            return max(min(a, 0), 1 - d), min(max(b, 0), d - 1)
+        case "floordiv" if c > 0:  # towards zero
+            return min(_quotients(a, c, d)), max(_quotients(b, c, d))
         case "minimum":
             return min(a, c), min(b, d)
         case "maximum":
             return max(a, c), max(b, d)
     return None
+
+
+def _of_one(op: str, whole: Range) -> Range | None:
+    """The range of an operation of one operand."""
+    least, most = whole
+    match op:
+        case "neg":
+            return -most, -least
+        case "abs":
+            return max(least, -most, 0), max(-least, most)
+    return None
+
+
+def _quotients(dividend: int, *divisors: int) -> list[int]:
+    return [abs(dividend) // divisor * (1 if dividend >= 0 else -1) for divisor in divisors]

@@ -22,7 +22,9 @@ TEMPLATES = (
     "atomic_float",
     "atomic_bits",
     "atomic_half",
+    "atomic_add_pair",
     "atomic_add_vec",
+    "atomic_add_bounded",
     "choose",
     "wrapping",
     "divide",
@@ -138,7 +140,7 @@ REQUIRES = {
 }
 
 READS = {"cg": "__ldcg", "cs": "__ldcs", "cv": "__ldcv", "volatile": "__ldcv"}
-WRITES = {"cg": "__stcg", "cs": "__stcs", "wt": "__stwt"}
+WRITES = {"cg": "__stcg", "cs": "__stcs", "wt": "__stwt", "wb": "__stwb"}
 EVICTION_READS = {"evict_first": "__ldcs"}
 EVICTION_WRITES = {"evict_first": "__stcs"}
 # From a float's bits and back.

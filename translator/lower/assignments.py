@@ -8,6 +8,7 @@ from ..schedule.tiles.layout import Layout
 from ..schedule.tiles.layout_problem import tile_uses
 from .accesses.index_tiles import index_tile
 from .accesses.recompute import function_of_index
+from .accesses.vector_starts import is_one_value
 from .context import Context
 from .crossed_tiles import unless_all_hold
 from .text.element import indexed
@@ -16,6 +17,8 @@ from .text.point import Point
 from .text.rounding import is_rounded_by_pairs, round_by_pairs
 from .text.spell import assigned
 from .text.unit import Line, Node, Spelled
+
+EQUAL = "equal for all of a thread's elements"
 
 
 def lower_assign(context: Context, statement: Assign) -> tuple[Node, ...]:
@@ -39,12 +42,18 @@ def lower_assign(context: Context, statement: Assign) -> tuple[Node, ...]:
             name = context.array_name(target, layout)
             whole = tuple(_fill(context, statement, layout, name))
             once = context.declares(statement, target) and context.facts.assignments[target] == 1
-            arrays += index_tile(context, target, value, layout, name, whole) if once else whole
+            equal = is_one_value(context.roles, context.facts, target, layout)
+            said = EQUAL if equal else "this thread's first"
+            arrays += index_tile(context, target, value, layout, name, whole, said) if once else whole
         return tuple(arrays)
     if target in context.schedule.functions:
         return function_of_index(context, target, lambda point: context.speller.spell(value, point))
     layout = context.schedule.layouts[target]
-    nodes = tuple(_fill(context, statement, layout, context.names.variable(target)))
+    name = context.names.variable(target)
+    nodes = tuple(_fill(context, statement, layout, name))
+    once = context.declares(statement, target) and context.facts.assignments[target] == 1
+    if once and target not in context.schedule.in_shared and is_one_value(context.roles, context.facts, target, layout):
+        return index_tile(context, target, value, layout, name, nodes, EQUAL)
     return unless_all_hold(context, statement, layout, nodes)
 
 

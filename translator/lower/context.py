@@ -67,7 +67,7 @@ class Context:
         self.spelled = {variable: facts.definitions[variable] for variable in facts.absorbed}
         self.names, self.roles = names, roles
         self.speller = Speller(self._variable_text, coordinate_speller(roles), self.function_name, self.launch_word)
-        self.speller.definitions = facts.definitions
+        self.speller.definitions, self.speller.written_out = facts.definitions, self.spelled
         self.speller.first_of_vector = partial(first_of_vector, roles, facts)
         self.speller.is_const = lambda pointer: not self._writes_through(pointer)
         self.root = self  # the kernel's own lowering, whose names are those of the file
@@ -110,10 +110,9 @@ class Context:
             return Text(self.names.variable(variable))
         if point is None:
             raise ValueError(f"{variable} is a tile and needs a point")
+        point = coarser(self.roles, self.facts, variable, point)
         if variable in self.facts.absorbed:
-            return self.speller.spell(
-                self.facts.definitions[variable], coarser(self.roles, self.facts, variable, point), wide
-            )
+            return self.speller.spell(self.facts.definitions[variable], point, wide)
         wanted = point.pattern()
         name = self.array_name(variable, wanted)
         indices = (register_index(point, axis) for axis in wanted.array_axes())

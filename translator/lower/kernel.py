@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from ..analysis.facts import Facts
-from ..analysis.masks import compares_with_number
 from ..analysis.origins import Origins
 from ..analysis.overflow import wrapping_calls
 from ..ir.c_names import MATH_NAMES, can_be_global
@@ -23,6 +22,7 @@ from ..schedule.plan import Schedule
 from ..schedule.products.stagger import without_copied_operands
 from ..schedule.tiles.layout import Layout
 from .accesses.index_tiles import settle_index_tiles
+from .assumptions import of_program, of_thread
 from .context import Context
 from .functions import lower_function
 from .shared.plan import loops_of_tiles, names_of_arrays, plan_shared, shared_alignment
@@ -53,8 +53,8 @@ def lower_kernel(kernel: Kernel, facts: Facts, schedule: Schedule, in_turns: boo
         rings = without_copied_operands(schedule.rings, schedule.dots, schedule.staged)
         schedule = replace(schedule, rings=rings)
     context = _context(kernel, facts, schedule, in_turns)
-    names = context.names
-    body = settle_index_tiles(lower_body(context, kernel), lambda name: names.bearers(name) <= facts.index)
+    names, settled = context.names, facts.index | facts.definitions.keys()
+    body = settle_index_tiles(lower_body(context, kernel), lambda name: names.bearers(name) <= settled)
     body = _name_launch_words(context, body)
     functions = _functions(context, kernel)
     for helper in context.speller.used_helpers:
@@ -326,20 +326,7 @@ def _prologue(context: Context, dynamic: tuple[Shared, ...], body: Iterable[Node
             used |= words((place,))
     if tid in used:
         nodes.append(Line(f"const int {tid} = threadIdx.x;"))
-    # With tensor copies there is little that it would save.
-    divided = any(re.search(rf"\b{tid}\b", place.value) for place in places)
-    if tid in used and (divided or _tests_constants(context)) and not context.schedule.rings.has_producer:
-        known = f"__builtin_assume({tid} >= 0 && {tid} < NUM_THREADS);"
-        nodes.append(Line(known, "quotients are shifts, known tests vanish"))
-    nodes += reversed(places)
+    places.reverse()
+    nodes += of_thread(context, places) if tid in used else ()
+    nodes += [*places, *of_program(context, places)]
     return [*nodes, *context.role.set_up]
-
-
-def _tests_constants(context: Context) -> bool:
-    """Whether indices are compared with numbers: a thread's range then decides some of it, such as all of a last vector."""
-    return any(
-        compares_with_number(part, context.facts)
-        for statement in statements(context.kernel.body)
-        for expr in expressions(statement)
-        for part in subexpressions(expr)
-    )

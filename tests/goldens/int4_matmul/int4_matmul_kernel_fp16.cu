@@ -409,14 +409,12 @@ int4_matmul_kernel(const half* a_ptr, const int* packed_ptr, const half* scale_p
             // L16: offs_n = tl.program_id(1) * BLOCK_N + tl.arange(0, BLOCK_N)
             const int offs_n = program_y * BLOCK_N + packed_col * PACKED_VEC;   // this thread's first
             // L17: offs_k = tl.arange(0, BLOCK_K)
-            int offs_k[PACKED_ROWS];
-            #pragma unroll
-            for (int r = 0; r < PACKED_ROWS; ++r) offs_k[r] = packed_row * PACKED_ROW_VEC + r;
+            const int offs_k = packed_row * PACKED_ROW_VEC;   // this thread's first
             // Eight rows of B share a word: the weight of the first is in its lowest four bits, and so on.
             // L19: shift = offs_k % 8 * 4
             int shift[PACKED_ROWS];
             #pragma unroll
-            for (int r = 0; r < PACKED_ROWS; ++r) shift[r] = offs_k[r] % 8 * 4;
+            for (int r = 0; r < PACKED_ROWS; ++r) shift[r] = (offs_k % 8 + r) * 4;
             // L20: n_mask = offs_n[None, :] < N    (the copies keep to it)
 
             // L22: accumulator = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
@@ -428,8 +426,8 @@ int4_matmul_kernel(const half* a_ptr, const int* packed_ptr, const half* scale_p
                 //     other=0)
                 //         (its copies, made ahead)
                 cp_async_16(&packed_ahead[stage][tid * PACKED_VEC],
-                            packed_ptr + static_cast<long long>((k + offs_k[0]) / 8) * N + offs_n,
-                            k + offs_k[0] < K && offs_n < N ? 16 : 0);
+                            packed_ptr + static_cast<long long>((k + offs_k) / 8) * N + offs_n,
+                            k + offs_k < K && offs_n < N ? 16 : 0);
                 // L30: scale = tl.load(scale_ptr + (k // GROUP) * N + offs_n[None, :], mask=n_mask,
                 //     other=0.0)
                 //         (its copies, made ahead)

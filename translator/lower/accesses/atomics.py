@@ -9,22 +9,23 @@ from __future__ import annotations
 import math
 
 from ...analysis.masks import conjuncts
-from ...ir.nodes import Assign, Call, Effect, Expr, Literal, Use, Variable
+from ...ir.nodes import Assign, Call, Effect, Expr, Literal, Variable
 from ...language.dtypes import DType, PointerType
-from ...schedule.accesses.access import padding_tests, plan_access
+from ...schedule.accesses.access import ACCESS_BYTES, padding_tests, plan_access
 from ...schedule.tiles.layout import Layout, padded
 from ..context import Context, ctype
 from ..shared.arrays import dimensions, place
-from ..text.element import indexed, run_at
+from ..text.element import indexed
 from ..text.point import Point
-from ..text.rounding import materialised
 from ..text.spell import Text
 from ..text.unit import Branch, Line, Node, Shared
-from .conditions import conjunction, copies_guard, uniform_test
+from .conditions import conjunction, copies_guard, uniform_test, valid_count
+from .elements import guarded
 from .memory_order import note_atomic, order_after_loads, order_among_stores
 from .told import told_by_one
-from .vectors import vectors, width_name
+from .vectors import registers_of_runs, vectors, width_name
 
+PAIR_BYTES = 4  # of two elements of 16 bits
 FENCES = {"cta": "__threadfence_block();", "gpu": "__threadfence();", "sys": "__threadfence_system();"}
 SCOPES = {"cta": "_block", "gpu": "", "sys": "_system"}
 FUNCTIONS = {
@@ -163,26 +164,43 @@ def _by_vectors(
 ) -> tuple[Node, ...]:
     """Sums whose results nobody reads, several neighbours at a time; nothing where memory or the mask does not allow that."""
     pointer, value = call.args[:2]
-    plain = call.op == "atomic_add" and (call.attribute("scope") or "gpu") == "gpu"
-    if not plain or _pointee(pointer).name != "fp32" or not context.schedule.target.has_vector_atomics:
+    most = _most_at_once(context, call)
+    if most == 1:
         return ()
-    access = plan_access(pointer, mask, layout, context.facts, context.facts.environments[id(statement)])
-    if access.width == 1 or access.bounds:
+    environment = context.facts.environments[id(statement)]
+    access = plan_access(pointer, mask, layout, context.facts, environment, lambda axis: min(layout.vector(axis), most))
+    if access.width == 1:
         return ()
-    elsewhere = context.facts.index | context.schedule.in_shared | context.schedule.functions
-    ready = isinstance(value, Use) and value.variable not in elsewhere
-    source, prepare = (None, ()) if ready else materialised(context, statement, value, layout)
-    helper = context.use_helper("atomic_add_vec")
+    prepare, run = registers_of_runs(context, statement, value, layout, access)
+    helper, width = _vector_helper(context, call, bool(access.bounds)), width_name(context, layout, access)
 
     def one(point: Point) -> tuple[Node, ...]:
-        tile = source or value.variable  # type: ignore[attr-defined]
-        name = context.array_name(tile, point.pattern()) if source is None else context.names.variable(source)
-        place, width = context.speller.text(pointer, point), width_name(context, layout, access)
-        node = Line(f"{helper}<{width}>({place}, {run_at(indexed(context, name, tile, point))});")
-        test = uniform_test(context, access, point)
-        return (node,) if test is None else (Branch(test.text, (node,)),)
+        count = valid_count(context, access, point)
+        arguments = [context.speller.text(pointer, point), run(point), *([count.text] if count else [])]
+        return guarded(uniform_test(context, access, point), Line(f"{helper}<{width}>({', '.join(arguments)});"))
 
     return (*prepare, *vectors(context, layout, access, one))
+
+
+def _most_at_once(context: Context, call: Call) -> int:
+    """How many neighbours one instruction adds, each atomically: a packet from sm_90 on, before that a pair of 16 bits."""
+    element = _pointee(call.args[0])
+    if call.op != "atomic_add" or element.name not in ("fp16", "bf16", "fp32"):
+        return 1
+    return (ACCESS_BYTES if context.schedule.target.has_vector_atomics else PAIR_BYTES) // element.itemsize
+
+
+def _vector_helper(context: Context, call: Call, bounded: bool) -> str:
+    """The helper that adds a vector, or as much of it as a bound allows."""
+    element, scope = _pointee(call.args[0]), call.attribute("scope") or "gpu"
+    name = f"atomic_add_vec{SCOPES[scope]}"
+    template = "atomic_add_vec" if context.schedule.target.has_vector_atomics else "atomic_add_pair"
+    values = {"scope": scope, "suffix": SCOPES[scope]}
+    whole = context.needs.overload(name, element.cuda, values, template)
+    if not bounded:
+        return whole
+    one = _operation(context, call, "target + i", ["source[i]"])
+    return context.needs.overload(f"{name}_bounded", element.cuda, {"whole": whole, "one": one}, "atomic_add_bounded")
 
 
 def _at(context: Context, call: Call, point: Point) -> str:

@@ -19,31 +19,37 @@ from ..text.point import Point
 from ..text.spell import Text
 from ..text.unit import Branch, Line, Node, Spelled
 from .conditions import all_tests
+from .found_offsets import found_offsets
 from .vectors import load_operands
 
 
-def loaded_element(context: Context, statement: Assign, access: Access) -> Callable[..., Text]:
-    """What one element of a loaded tile is, at a point: from memory, or from the place it was copied to, if there is one."""
+def loaded_element(context: Context, statement: Assign, access: Access) -> tuple[tuple[Node, ...], Callable[..., Text]]:
+    """What must stand ahead of all, and what one element of a loaded tile is, at a point.
+
+    It is in memory, or in the place that it was copied to, if there is one.
+    """
     target = statement.target
     pointer, _, other = load_operands(statement.value)  # type: ignore[arg-type]
     bools, ahead = pointee(pointer).is_bool(), target in context.stages.own
     layout, environment = context.schedule.layouts[target], context.facts.environments[id(statement)]
     predicated = not ahead and is_predicated(access, pointer, target.type, layout, context.facts, environment)
     load = _load_if(context, target.type) if predicated else ""
+    plain = not (predicated or ahead or target in context.schedule.functions) and bool(access.tests)
+    found = found_offsets(context, id(statement), target, pointer, layout) if plain else None
 
     def one(point: Point, place: str = "") -> Text:
         condition = all_tests(context, access, point)
         otherwise = fallback_text(context, other, target.type, point) if condition else Text("")
         if condition and load:
             return Text(f"{load}({context.speller.text(pointer, point)}, {condition.text}, {otherwise.text})")
-        value = Text(place) if place else element_text(context, pointer, point)
+        value = Text(place) if place else found[1](point) if found else element_text(context, pointer, point)
         if bools:
             value = Text(f"{value.within(9)} != 0", 9)
         if condition:
             value = Text(f"{condition.within(4)} ? {value.within(4)} : {otherwise.within(3)}", 3)
         return value
 
-    return one
+    return found[0] if found else (), one
 
 
 def _load_if(context: Context, type_: ValueType) -> str:

@@ -3,7 +3,8 @@
 Loads and stores of vectors ask for the index of their first element only. Whether anything asks for the others is known when
 everything is written: a tile of which only element 0 is used becomes a scalar, one of which only the starts of vectors are
 used an array of these, and one that nothing asks for, such as the index in a mask that copies have seen to, goes. Further
-index tiles that are computed from it are looked at first.
+index tiles that are computed from it are looked at first. So are tiles whose elements are equal for a thread: what reads them
+asks for the first.
 """
 
 from __future__ import annotations
@@ -24,9 +25,18 @@ OTHER = ""  # a use of another kind than one element's index
 
 
 def index_tile(
-    context: Context, target: Variable, value: Expr, layout: Layout, name: str, whole: tuple[Node, ...]
+    context: Context,
+    target: Variable,
+    value: Expr,
+    layout: Layout,
+    name: str,
+    whole: tuple[Node, ...],
+    said: str,
 ) -> tuple[Node, ...]:
-    """The array of an index tile, with the shorter ways to have it; `whole` is all of it, where that is the only way."""
+    """The array of an index tile, with the shorter ways to have it; `whole` is all of it, where that is the only way.
+
+    `said` explains what the scalar is that may stand for it.
+    """
     axes = layout.array_axes()
     if not axes:
         return (IndexTile(name, "", whole, whole, ()),)
@@ -40,7 +50,7 @@ def index_tile(
             value, point_of(layout, tuple(index if a == axis else Index("0") for a in range(layout.rank)))
         )
 
-    first = (Line(f"const {kind} {name} = {at(Index('0'))};", "this thread's first"),)
+    first = (Line(f"const {kind} {name} = {at(Index('0'))};", said),)
     if role is None or not 1 < role.run < role.num_registers:
         return (IndexTile(name, "", whole, first, ()),)
     v = context.names.shared_index("v")

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from ...ir.nodes import Assign, Call, Effect, Expr, Literal, Use, Variable
-from ...ir.walk import MOVES
+from ...ir.nodes import Assign, Call, Effect, Expr, Literal, Use
 from ...language.dtypes import DType
 from ...schedule.accesses.access import Access, is_zero, plan_access
 from ...schedule.accesses.cache_hints import load_hint, store_hint
@@ -16,7 +15,7 @@ from ..context import Context, ctype
 from ..staging.own_places import place_of_scalar, place_read
 from ..text.element import element_text, indexed, run_at
 from ..text.literals import literal_text
-from ..text.point import Index, Point, point_of
+from ..text.point import Point
 from ..text.rounding import materialised
 from ..text.spell import Text
 from ..text.unit import Branch, Line, Node, Spelled
@@ -29,6 +28,8 @@ from .vectors import (
     access_of,
     copies_of_repeated,
     load_operands,
+    moved_from,
+    registers_of_runs,
     vectors,
     width_name,
 )
@@ -61,7 +62,8 @@ def lower_load(context: Context, statement: Assign) -> tuple[Node, ...]:
     name = context.names.variable(target)
     load: Callable[[Point], tuple[Node, ...]]
     if access.width == 1 and not modifier:
-        element, ahead = loaded_element(context, statement, access), target in context.stages.own
+        offsets, element = loaded_element(context, statement, access)
+        ahead, before = target in context.stages.own, (*before, *offsets)
         if target in context.schedule.late_loads:
             return (*before, *function_of_index(context, target, element))
 
@@ -127,15 +129,13 @@ def lower_store(context: Context, statement: Effect) -> tuple[Node, ...]:
     predicated = is_predicated(
         access, pointer, value.type, layout, context.facts, context.facts.environments[id(statement)]
     )
-    by_vectors = not predicated and (access.width > 1 or bool(modifier))
-    if by_vectors:
-        ready = _lies_in_order(context, value, layout, access)
-    # The whole tile is computed before the first element is stored: in a branch, element would wait for element.
-    source, prepare = (None, ()) if ready else materialised(context, statement, value, layout)
     nodes: tuple[Node, ...]
-    if by_vectors:
-        nodes = vectors(context, layout, access, _store_vector(context, call, access, source, modifier))
+    if not predicated and (access.width > 1 or modifier):
+        prepare, run = registers_of_runs(context, statement, value, layout, access)
+        nodes = vectors(context, layout, access, _store_vector(context, call, access, run, modifier))
     else:
+        # The whole tile is computed before the first element is stored: in a branch, element would wait for element.
+        source, prepare = (None, ()) if ready else materialised(context, statement, value, layout)
         store = store_if(context, value.type, modifier) if predicated else ""
         nodes = context.each_register(layout, store_element(context, pointer, value, access, source, store))
     nodes = (*prepare, *nodes)
@@ -145,23 +145,6 @@ def lower_store(context: Context, statement: Effect) -> tuple[Node, ...]:
     before = order_after_loads(context, pointer, layout) or order_among_stores(context, pointer, layout)
     note_store(context, pointer, layout)
     return (*before, *nodes)
-
-
-def moved_from(value: Expr) -> Expr:
-    """The expression whose elements a value has, in other places perhaps."""
-    while isinstance(value, Call) and value.op in MOVES:
-        value = value.args[0]
-    return value
-
-
-def _lies_in_order(context: Context, value: Expr, layout: Layout, access: Access) -> bool:
-    """Whether registers hold a value, the elements of each of the access's vectors side by side."""
-    tile = moved_from(value)
-    elsewhere = context.facts.index | context.schedule.in_shared | context.schedule.functions
-    if not isinstance(tile, Use) or tile.variable in elsewhere | context.facts.absorbed:
-        return False
-    probe = point_of(layout, tuple(Index(f"axis{axis}") for axis in range(layout.rank)))
-    return access.width == 1 or context.speller.text(value, probe).endswith(f"[axis{access.axis}]")
 
 
 def _both(guard: str, nodes: tuple[Node, ...], said: str) -> Branch:
@@ -265,8 +248,10 @@ def _load_vector(
     return one
 
 
-def _store_vector(context: Context, call: Call, access: Access, source: Variable | None, modifier: str) -> object:
+def _store_vector(context: Context, call: Call, access: Access, run: Callable[[Point], str], modifier: str) -> object:
     pointer, value = call.args[:2]
+    if not modifier and access.width > 1 and context.speller.is_taken_apart(pointer):
+        modifier = "wb"  # what plain stores do, in one piece
 
     def one(point: Point) -> tuple[Node, ...]:
         test, count = uniform_test(context, access, point), valid_count(context, access, point)
@@ -275,17 +260,12 @@ def _store_vector(context: Context, call: Call, access: Access, source: Variable
         helper = "_".join(filter(None, ("store_bools" if bools else "store_vec", kind, modifier)))
         context.use_helper("store_vec", helper, kind=kind, modifier=modifier, bools=bools)
         context.needs.packets |= {access.width * value.type.dtype.itemsize}
-        first = (
-            context.speller.text(value, point)
-            if source is None
-            else indexed(context, context.names.variable(source), source, point)
-        )
         values = {
             "helper": helper,
             "kind": kind,
             "width": width_name(context, point.layout, access),
             "target": context.speller.text(pointer, point),
-            "source": run_at(first),
+            "source": run(point),
             "count": count.text if count else "",
         }
         return guarded(test, Spelled("store_vec", values))

@@ -7,18 +7,47 @@ from dataclasses import replace
 from ...analysis.axis_info import axis_info
 from ...analysis.facts import Facts
 from ...ir.nodes import Call, Variable
+from ...schedule.tiles.layout import Layout
 from ..text.point import Index, Point, point_of
 from ..text.roles import Roles
+from ..text.spell import is_power_of_two
+
+COMPARISONS = ("lt", "le", "gt", "ge")
 
 
 def coarser(roles: Roles, facts: Facts, variable: Variable, point: Point) -> Point:
-    """The point at which to test a mask: the start of the vector, where the whole vector shares the answer."""
-    if variable.type.is_pointer or not variable.type.dtype.is_bool() or point.layout.rank != variable.type.rank:
+    """The point at which to test a mask, or to read a tile: the start of the vector, where the whole vector is equal.
+
+    An element of an array is read there only where it is the thread's only vector: others would be harder to name.
+    """
+    if variable.type.is_pointer or variable not in facts.definitions or point.layout.rank != variable.type.rank:
+        return point
+    test = variable.type.dtype.is_bool() and variable in facts.absorbed
+    if not test and point.apart is not None:
         return point
     constancy = axis_info(facts.definitions[variable], facts.known).constancy
+    own = point_of(point.layout, point.indices).axes
     for axis in range(len(point.indices)):
-        point = _start(roles, point, axis, constancy[axis]) or point
+        here = point.axes[axis] == own[axis]  # not along an axis that has been moved
+        if here and (test or _is_only_vector(roles, point.layout, axis)):
+            point = _start(roles, point, axis, constancy[axis]) or point
     return point
+
+
+def is_one_value(roles: Roles, facts: Facts, variable: Variable, layout: Layout) -> bool:
+    """Whether all of a thread's elements of a tile are equal, along the one axis on which it has several."""
+    axes = layout.array_axes()
+    if variable not in facts.definitions or variable.type.is_pointer or len(axes) != 1:
+        return False
+    (axis,) = axes
+    role, info = roles.find(layout.axes[axis]), axis_info(facts.definitions[variable], facts.known)
+    return role is not None and _is_only_vector(roles, layout, axis) and info.constancy[axis] % role.run == 0
+
+
+def _is_only_vector(roles: Roles, layout: Layout, axis: int) -> bool:
+    """Whether a thread has a single vector along an axis."""
+    role = roles.find(layout.axes[axis])
+    return role is not None and role.num_registers == role.run > 1
 
 
 def first_of_vector(roles: Roles, facts: Facts, call: Call, point: Point) -> tuple[Point, str] | None:
@@ -31,15 +60,18 @@ def first_of_vector(roles: Roles, facts: Facts, call: Call, point: Point) -> tup
         return None
     info = axis_info(call, facts.known)
     for axis, index in enumerate(point.indices):
-        remainder = call.op == "mod" and info.constancy[axis] == 1
+        remainder = call.op in ("mod", "and") and info.constancy[axis] == 1
         start = _start(roles, point, axis, info.contiguity[axis] if remainder else info.constancy[axis])
         role = roles.find(point.layout.axes[axis])
         if start is None or role is None:
             continue
         alone = role.num_registers == role.run  # a thread's only vector
-        if remainder:
-            return start, index.text if alone else f"{index.text} % {role.vector}"
-        if alone or call.op in ("floordiv", "mod"):  # a comparison is cheaper than to say where a vector starts
+        if remainder and alone:
+            return start, "" if index.text == "0" else index.text
+        if remainder:  # one by a power of two is cheaper than to say where a vector starts
+            cheap = call.op == "and" or is_power_of_two(call.args[1])
+            return None if cheap else (start, f"{index.text} % {role.vector}")
+        if alone or call.op not in COMPARISONS:  # a comparison is cheaper than to say where a vector starts
             return start, ""
     return None
 
@@ -47,10 +79,12 @@ def first_of_vector(roles: Roles, facts: Facts, call: Call, point: Point) -> tup
 def _start(roles: Roles, point: Point, axis: int, run: int) -> Point | None:
     """The point at the start of its vector along an axis, where the vector lies in a run of so many elements."""
     role, index = roles.find(point.layout.axes[axis]), point.indices[axis]
-    if role is None or role.run < 2 or run % role.run or index.text != role.index:
+    if role is None or role.run < 2 or run % role.run:
         return None
     start = Index("0", "0", role.vector)
     if role.num_registers != role.run:
+        if index.text != role.index:
+            return None
         number = f"{index.text} / {role.vector}"
         start = Index(f"{number} * {role.vector}", number, role.vector)
     return replace(point, indices=(*point.indices[:axis], start, *point.indices[axis + 1 :]))

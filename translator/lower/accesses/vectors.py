@@ -1,15 +1,20 @@
-"""How the vectors of an access follow each other: loops over them, their names, and where a thread finds its own.
+"""How the vectors of an access follow each other: loops over them, their names, and where a thread finds and holds its own.
 
 In: a statement's access and layout. Out: loops around what is done with each vector, and the constants that count them.
 """
 
 from __future__ import annotations
 
-from ...ir.nodes import Assign, Call, Expr, Variable
+from collections.abc import Callable
+
+from ...ir.nodes import Assign, Call, Effect, Expr, Use, Variable
+from ...ir.walk import MOVES
 from ...schedule.accesses.access import Access, plan_load
 from ...schedule.tiles.layout import Layout
 from ..context import Context
+from ..text.element import indexed, run_at
 from ..text.point import Index, Point, point_of
+from ..text.rounding import materialised
 from ..text.unit import Line, Loop, Node
 
 
@@ -63,6 +68,33 @@ def copies_of_repeated(context: Context, name: str, target: Variable, access: Ac
         header = f"for (int {turns[axis]} = {first.get(axis, 0)}; {turns[axis]} < {limit}; ++{turns[axis]})"
         nodes = (Loop(header, nodes, unroll=True),)
     return nodes
+
+
+def moved_from(value: Expr) -> Expr:
+    """The expression whose elements a value has, in other places perhaps."""
+    while isinstance(value, Call) and value.op in MOVES:
+        value = value.args[0]
+    return value
+
+
+def registers_of_runs(
+    context: Context, statement: Assign | Effect, value: Expr, layout: Layout, access: Access
+) -> tuple[tuple[Node, ...], Callable[[Point], str]]:
+    """What computes a value that goes to memory by vectors, if anything must, and where each vector's registers begin."""
+    if _lies_in_order(context, value, layout, access):
+        return (), lambda point: run_at(context.speller.text(value, point))
+    source, prepare = materialised(context, statement, value, layout)
+    return prepare, lambda point: run_at(indexed(context, context.names.variable(source), source, point))
+
+
+def _lies_in_order(context: Context, value: Expr, layout: Layout, access: Access) -> bool:
+    """Whether registers hold a value, the elements of each of the access's vectors side by side."""
+    tile = moved_from(value)
+    elsewhere = context.facts.index | context.schedule.in_shared | context.schedule.functions
+    if not isinstance(tile, Use) or tile.variable in elsewhere | context.facts.absorbed:
+        return False
+    probe = point_of(layout, tuple(Index(f"axis{axis}") for axis in range(layout.rank)))
+    return access.width == 1 or context.speller.text(value, probe).endswith(f"[axis{access.axis}]")
 
 
 def vectors(context: Context, layout: Layout, access: Access, body: object) -> tuple[Node, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from ...analysis.ranges import sums_fit
 from ...ir.nodes import Call, Expr, Use, Variable
 from ...ir.walk import MOVES
 from ...language.dtypes import DType
@@ -21,11 +22,12 @@ def element_text(context: Context, pointer: Expr, point: Point | None) -> Text:
     while isinstance(base, Call) and base.op in ("ptr_add", *MOVES):
         below = [at and at.operand(base, arg) if arg.type.is_tile else None for arg in base.args]
         if base.op == "ptr_add":
-            offsets.insert(0, (base.args[1], context.speller.spell(base.args[1], below[1], wide=True)))
+            offsets.insert(0, (base.args[1], context.speller.offset(base.args[1], below[1])))
         base, at = _resolve(context, base.args[0]), below[0]
     start = context.speller.spell(base, at)
     # A pointer moves by 64 bits at each step; a sum of two offsets in 32 bits might not hold what they come to.
     one_index = len(offsets) == 1 or any(_is_long(offset, text.text) for offset, text in offsets[:2])
+    one_index = one_index or sums_fit([offset for offset, _ in offsets], context.facts.definitions)
     if offsets and one_index and start.precedence == ATOM:
         terms = [text.within(12, "+") for _, text in offsets] if len(offsets) > 1 else [offsets[0][1].text]
         return Text(f"{start.text}[{' + '.join(terms)}]")

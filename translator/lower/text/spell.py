@@ -9,12 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 
-from ...analysis.ranges import fits
+from ...analysis.ranges import fits, never_overflows
 from ...diagnostics import CompilationError
 from ...frozen import frozen
 from ...ir.nodes import Call, CallFunction, DeviceFunction, Expr, Literal, Use, Variable
 from ...ir.walk import MOVES, expressions, statements, subexpressions, used_variables
-from ...language.dtypes import DType, Element, PointerType, float32, float64
+from ...language.dtypes import DType, Element, PointerType
 from ...ops.casts import TOWARD_ZERO, cuda_cast
 from ...ops.registry import OPS
 from .literals import literal_text
@@ -41,6 +41,7 @@ FUNCTIONS = ("exp", "exp2", "log", "log2", "sin", "cos", "sqrt", "sqrt_rn", "rsq
 LONG = frozenset((*FUNCTIONS, "div", "fdiv", "div_rn"))  # on floats, several instructions each
 WRAPS = {"wrap_add": "+", "wrap_sub": "-", "wrap_mul": "*"}
 WRAPPED = {"add": "wrap_add", "sub": "wrap_sub", "neg": "wrap_sub", "mul": "wrap_mul"}
+COMMON = frozenset(("lt", "le", "gt", "ge", "floordiv", "mod", "shr", "and"))  # neighbours may share the result
 NARROW = frozenset(("add", "sub", "mul", "neg", "shl", "invert"))  # C computes these in int
 
 
@@ -77,6 +78,7 @@ class Speller:
     ) -> None:
         """How to spell the coordinate of a one-axis point, a device function, and a program's index or their number."""
         self.definitions: Mapping[Variable, Expr] = {}  # of variables that are assigned once
+        self.written_out: Mapping[Variable, Expr] = {}  # of those that have no name in the text
         self.wrapping: frozenset[Call] = frozenset()  # of what overflows, what must wrap
         self.doubles: frozenset[str] = frozenset()  # constants of the file that are doubles
         self.is_const: Callable[[Variable], bool] = lambda pointer: False  # whether it points to what is only read
@@ -108,6 +110,43 @@ class Speller:
             case Call():
                 return self._call(expr, point, wide)
         raise CompilationError(f"cannot write {type(expr).__name__}", expr.span)
+
+    def offset(self, expr: Expr, point: Point | None) -> Text:
+        """The text of an offset of a pointer, in 64 bits where it might overflow."""
+        return self.spell(expr, point, wide=self.offset_is_wide(expr))
+
+    def is_taken_apart(self, pointer: Expr) -> bool:
+        """Whether the compiler makes a store for each word of a vector at such an address, a sum with several multiples.
+
+        It adds the words' places to what is multiplied with numbers in 64 bits, and no longer sees that they are neighbours.
+        """
+        multiples, wide = 0, False
+        pending = [pointer]
+        while pending:
+            part = pending.pop()
+            if isinstance(part, Use) and part.variable in self.written_out:
+                pending.append(self.written_out[part.variable])
+            elif isinstance(part, Call) and part.op in ("ptr_add", "add", "sub", *MOVES):
+                pending += part.args
+                wide = wide or (part.op == "ptr_add" and self.offset_is_wide(part.args[1]))
+            elif isinstance(part, Call) and part.op == "mul":
+                multiples += any(self._is_multiplier(factor) for factor in part.args)
+        return wide and multiples > 1
+
+    def _is_multiplier(self, expr: Expr) -> bool:
+        """Whether a factor is a number, and not that of a contiguous axis."""
+        while not isinstance(expr, Literal):
+            if isinstance(expr, Use) and expr.variable in self.definitions:
+                expr = self.definitions[expr.variable]
+            elif isinstance(expr, Call) and expr.op in (*MOVES, "cast"):
+                expr = expr.args[0]
+            else:
+                return False
+        return expr.value != 1
+
+    def offset_is_wide(self, expr: Expr) -> bool:
+        """Whether an offset of a pointer might overflow in 32 bits."""
+        return not never_overflows(expr, self.definitions, self.written_out)
 
     def _down(self, call: Expr, operand: Expr, point: Point | None) -> Point | None:
         if point is None or not operand.type.is_tile:
@@ -155,7 +194,7 @@ class Speller:
                 return self._cast(call, below[0], wide)
             case "ptr_add":
                 left = self.spell(call.args[0], below[0])
-                right = self.spell(call.args[1], below[1], wide=True)
+                right = self.offset(call.args[1], below[1])
                 return Text(f"{left.within(12, '+')} + {right.within(12, '+')}", 12, "+")
         shared = self.first_of_vector(call, point) if point is not None and _may_be_common(call) else None
         if shared is None:
@@ -221,7 +260,8 @@ class Speller:
         if op.helper and (called := re.search(rf"\b{op.helper}\w*", op.spelling(element))):
             self.used_helpers.setdefault(called[0])
         keep_wide = wide and call.op in ("add", "sub", "mul") and element == _int32()
-        operands = [self.spell(arg, at, keep_wide) for arg, at in zip(call.args, below, strict=True)]
+        keeps = [keep_wide and self._needs_wide(call, arg) for arg in call.args]
+        operands = [self.spell(*operand) for operand in zip(call.args, below, keeps, strict=True)]
         if INFIX.match(op.spelling(element)):  # C computes in int what is narrower
             whole = [self.as_int(arg, at) for arg, at in zip(call.args, below, strict=True)]
             operands = [text or narrow for text, narrow in zip(whole, operands, strict=True)]
@@ -234,14 +274,23 @@ class Speller:
         if call.op == "add" and element.is_int() and operands[1].operator == "+":
             # Sums of integers need no parentheses: (a + b) + c and a + (b + c) are the same number.
             operands[1] = Text(operands[1].text, 13, "+")
-        if call.op == "where" and element in (float32, float64) and any(map(_takes_long, call.args[1:])):
+        if call.op == "where" and isinstance(element, DType) and any(map(_takes_long, call.args[1:])):
             self.used_helpers.setdefault("choose")
-            return Text(f"choose({', '.join(operand.text for operand in operands)})")
+            type_ = f"<{element.cuda}>" if element.is_int() else ""  # C computes in int what is narrower
+            return Text(f"choose{type_}({', '.join(operand.text for operand in operands)})")
         text = _place(op.spelling(element), dict(zip(op.parameters, operands, strict=True)))
         result = call.type.element
         if narrowed and call.op in NARROW and isinstance(result, DType) and _is_narrow(result):
             return Text(f"static_cast<{result.cuda}>({text.text})")
         return text
+
+    def _needs_wide(self, call: Call, operand: Expr) -> bool:
+        """Whether an operand of a sum or product in 64 bits is computed in as many: one that might overflow in 32.
+
+        So is a product that is a term of a sum, since one instruction multiplies and adds to 64 bits.
+        """
+        term = call.op != "mul" and isinstance(operand, Call) and operand.op == "mul"
+        return term or self.offset_is_wide(operand)
 
     def _wrapped(self, call: Call, below: list[Point | None]) -> Text:
         """A sum, difference or product that wraps where it overflows."""
@@ -253,29 +302,34 @@ class Speller:
 
 
 def _may_be_common(call: Call) -> bool:
-    """Whether a call compares integers, or divides them by more than a shift: neighbours may have the answer in common."""
+    """Whether a call compares integers, or divides them: neighbours may have the answer in common."""
     element = call.args[1].type.element if len(call.args) == 2 else None
-    if call.op in ("lt", "le", "gt", "ge"):
-        return isinstance(element, DType) and element.is_int()
-    if call.op not in ("floordiv", "mod") or not isinstance(element, DType) or not element.is_int():
-        return False
-    divisor = call.args[1]
-    while isinstance(divisor, Call) and divisor.op in MOVES:
-        divisor = divisor.args[0]
-    value = int(divisor.value) if isinstance(divisor, Literal) else 0
-    return value <= 0 or value & (value - 1) != 0
+    return call.op in COMMON and isinstance(element, DType) and element.is_int()
 
 
 def _takes_long(expr: Expr) -> bool:
-    """Whether an expression computes a function or a quotient of floats, which the compiler would branch around."""
+    """Whether an expression computes a function or a quotient, which the compiler would branch around."""
     for part in subexpressions(expr):
-        if isinstance(part, Call) and (part.op in LONG or "." in part.op):
+        if isinstance(part, Call) and (part.op in LONG or "." in part.op or _is_quotient(part)):
             return True
         if isinstance(part, CallFunction):
             inner = [expr for statement in statements(part.function.body) for expr in expressions(statement)]
             if any(map(_takes_long, inner)):
                 return True
     return False
+
+
+def _is_quotient(call: Call) -> bool:
+    """Whether integers are divided by more than a shift."""
+    return call.op in ("floordiv", "mod") and not is_power_of_two(call.args[1])
+
+
+def is_power_of_two(expr: Expr) -> bool:
+    """Whether an expression is a number that is a power of two."""
+    while isinstance(expr, Call) and expr.op in MOVES:
+        expr = expr.args[0]
+    value = int(expr.value) if isinstance(expr, Literal) else 0
+    return value > 0 and value & (value - 1) == 0
 
 
 def inverse(test: Text) -> str:

@@ -1,7 +1,7 @@
-"""Stores in which the layout of the stored tile would have neighbouring threads write to distant places.
+"""Accesses in which the layout of the tile would have neighbouring threads write to, or read from, distant places.
 
-In: a problem with all its answers. Out: other answers for such stores: a layout of their own, along the axis that memory has
-contiguous. The tile is converted for it, which costs a pass through shared memory; scattered elements cost a sector of 32
+In: a problem with all its answers. Out: other answers for such accesses: a layout of their own, along the axis that memory
+has contiguous. The tile is converted for it, which costs a pass through shared memory; scattered elements cost a sector of 32
 bytes each. Transposes are stored so, and tiles whose loads have another axis contiguous than their stores. Of a tile that a
 warp writes in pieces below a sector, as the sums of tensor cores are held, neighbouring lanes exchange registers instead:
 
@@ -13,7 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ...ir.nodes import Effect, Kernel, Variable
+from ...artifact import Target
+from ...ir.nodes import Assign, Call, Effect, For, Kernel, Variable, While
 from ...ir.walk import statements
 from ..tiles.layout import REGISTER, Layout, bits_of
 from ..tiles.layout_problem import SECTOR, Access, Node, Path, Problem
@@ -23,28 +24,45 @@ LANE_BITS = 5
 WORD = 4  # bytes that a shuffle moves
 GAIN = 2  # times as many bytes side by side make up for the conversion
 MANY_COPIES = 4  # of each element: one thread in so many stores anything, so little that a barrier for all costs more
+GAIN_OF_LOADS = 8  # the cache has what a warp has not taken of a sector
 MOST_BYTES = 64 << 10  # of a tile that is converted: its way leads through shared memory
+
+
+def coalesce(
+    problem: Problem,
+    kernel: Kernel,
+    target: Target,
+    own_layout: Callable[[Node], Layout],
+    follow: Callable[[Layout, Path], Layout | None],
+    loads: bool,
+) -> None:
+    """Answers anew for scattered stores, and loads on demand; `own_layout` is the best layout of a statement's accesses alone.
+
+    `follow` gives the layout of what is reached through a path.
+    """
+    coalesce_stores(problem, kernel, target, own_layout, follow)
+    if loads:
+        coalesce_loads(problem, kernel, own_layout)
 
 
 def coalesce_stores(
     problem: Problem,
     kernel: Kernel,
+    target: Target,
     own_layout: Callable[[Node], Layout],
     follow: Callable[[Layout, Path], Layout | None],
 ) -> None:
-    """Answers anew for scattered stores; `own_layout` is the best layout of a statement's accesses alone.
-
-    `follow` gives the layout of what is reached through a path.
-    """
+    """Answers anew for scattered stores, and for sums where these go to memory by vectors as stores do."""
+    ops = ("store", "atomic_add") if target.has_vector_atomics else ("store",)
     for statement in statements(kernel.body):
         node = id(statement)
-        if not isinstance(statement, Effect) or statement.call.op != "store" or node not in problem.answers:
+        if not isinstance(statement, Effect) or statement.call.op not in ops or node not in problem.answers:
             continue
         (access,) = problem.accesses[node]
         shape = problem.shapes[node]
         if access.itemsize << sum(map(bits_of, shape)) > MOST_BYTES:
             continue
-        if _copies(problem.answers[node]) >= MANY_COPIES:
+        if statement.call.op == "store" and _copies(problem.answers[node]) >= MANY_COPIES:
             continue
         now, own = _bytes_side_by_side(problem.answers[node], access), own_layout(node)
         if now < SECTOR and _bytes_side_by_side(own, access) >= GAIN * now:
@@ -60,6 +78,31 @@ def coalesce_stores(
 def _copies(layout: Layout) -> int:
     """How many threads hold the same element."""
     return 1 << layout.thread_bits - sum(bit != REGISTER for bits in layout.axes for bit in bits)
+
+
+def coalesce_loads(problem: Problem, kernel: Kernel, own_layout: Callable[[Node], Layout]) -> None:
+    """Answers anew for loads of distant elements, where one statement reads the tile.
+
+    In loops they stay: the way through shared memory would be one of every trip.
+    """
+    loops = [statement for statement in statements(kernel.body) if isinstance(statement, (For, While))]
+    repeated = {id(inner) for loop in loops for inner in statements(loop.body)}
+    for statement in statements(kernel.body):
+        call = statement.value if isinstance(statement, Assign) else None
+        if not isinstance(statement, Assign) or not isinstance(call, Call) or call.op != "load":
+            continue
+        node, readers = statement.target, problem.relations_of.get(statement.target, ())
+        accesses = problem.accesses.get(node, ())
+        if node not in problem.answers or len(accesses) != 1 or accesses[0].repeated:
+            continue
+        (access,) = accesses
+        if len(readers) != 1 or readers[0].variable is not node or readers[0].statement in repeated:
+            continue
+        if access.itemsize << sum(map(bits_of, problem.shapes[node])) > MOST_BYTES:
+            continue
+        now, own = _bytes_side_by_side(problem.answers[node], access), own_layout(node)
+        if now < SECTOR and _bytes_side_by_side(own, access) >= GAIN_OF_LOADS * now:
+            problem.answers[node] = own
 
 
 def _bytes_side_by_side(layout: Layout, access: Access) -> int:

@@ -12,13 +12,14 @@ import math
 from collections import deque
 from collections.abc import Iterable, Mapping, Set
 from dataclasses import replace
+from functools import partial
 
 from ...analysis.facts import Facts
 from ...artifact import Options, Target
 from ...ir.nodes import Assign, Call, Expr, Kernel, Variable
 from ...ir.walk import statements
 from ..accesses.access import ACCESS_BYTES
-from ..accesses.coalesced_stores import coalesce_stores
+from ..accesses.coalesced_stores import coalesce
 from ..accesses.loads_in_flight import blocks_for_all_loads, blocks_for_loads
 from ..plan import Conversion, Schedule
 from ..products.computed_operands import with_computed_operands
@@ -63,7 +64,8 @@ def choose_layouts(
     dots = with_computed_operands(kernel, facts, dots, options.num_warps)
     _settle_accumulators(problem, kernel, dots)
     _solve(problem, thread_bits)
-    coalesce_stores(problem, kernel, lambda node: _anchor(problem, node, thread_bits, alone=True), _follow)
+    alone = partial(_anchor, problem, thread_bits=thread_bits, alone=True)
+    coalesce(problem, kernel, target, alone, _follow, loads=not dots.plans)
     dots = _of_used(with_register_operands(dots, _of_variables(problem)), kernel, facts)
     _settle_numbers(problem, rings, {})
     conversions = _conversions(problem)
@@ -85,8 +87,7 @@ def choose_layouts(
     loading = _blocks_for_tiles(kernel, facts, kept, problem, conversions.keys(), peak, num_threads, bool(dots.plans))
     warp_copies = choose_warp_copies(kernel, facts, layouts, rings)
     block_copies = choose_block_copies(kernel, facts, layouts, rings, num_threads)
-    copied = {tile: copy.layout for tile, copy in warp_copies.items()}
-    copied |= {tile: copy.layout for tile, copy in block_copies.items()}
+    copied = {tile: copy.layout for tile, copy in (*warp_copies.items(), *block_copies.items())}
     return Schedule(
         layouts=layouts | _settle_numbers(problem, rings, copied),
         statement_layouts={node: layout for node, layout in problem.answers.items() if isinstance(node, int)},
