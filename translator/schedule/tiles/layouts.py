@@ -87,7 +87,8 @@ def choose_layouts(
     loading = _blocks_for_tiles(kernel, facts, kept, problem, conversions.keys(), peak, num_threads, bool(dots.plans))
     warp_copies = choose_warp_copies(kernel, facts, layouts, rings)
     block_copies = choose_block_copies(kernel, facts, layouts, rings, num_threads)
-    copied = {tile: copy.layout for tile, copy in (*warp_copies.items(), *block_copies.items())}
+    copied = {tile: copy.layout for tile, copy in warp_copies.items()}
+    copied |= {tile: copy.layout for tile, copy in block_copies.items()}
     return Schedule(
         layouts=layouts | _settle_numbers(problem, rings, copied),
         statement_layouts={node: layout for node, layout in problem.answers.items() if isinstance(node, int)},
