@@ -32,6 +32,7 @@ from .schedule.rewrites.settled_masks import with_settled_masks
 from .schedule.rewrites.single_trips import without_single_trips
 from .schedule.rewrites.uniform_tiles import with_uniform_tiles
 from .schedule.rewrites.unused_results import without_unused_results
+from .schedule.rewrites.waiting_loads import with_waiting_loads
 from .schedule.rewrites.wraps import without_wraps
 from .schedule.staging import rings
 from .schedule.staging.own_stages import loads_more, may_load_more
@@ -74,7 +75,8 @@ def fitted(kernel: Kernel, options: Options, target: Target) -> Plan:
 
 def _prepared(kernel: Kernel, options: Options, target: Target) -> Kernel:
     """The kernel without what only looks like work, in the form that the schedule takes."""
-    kernel = without_wraps(with_settled_masks(without_single_trips(kernel)))
+    kernel = with_waiting_loads(without_single_trips(kernel))
+    kernel = without_wraps(with_settled_masks(kernel))
     kernel = with_loaded_names(without_copies(kernel))
     kernel = prepare_dots(kernel, target)
     kernel = with_uniform_tiles(with_narrow_reductions(kernel))

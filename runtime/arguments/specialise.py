@@ -103,18 +103,44 @@ def _key(argument: Argument) -> Any:
 
 
 def _constant_key(value: Any) -> Any:
-    """What tells a compile-time value from others: its type and content, or which object it is.
-
-    Functions of one name may differ in what is around them, and objects without a text of their own in anything.
-    """
+    """What tells a compile-time value from others: its type and content; of a kernel's function also its text."""
     if isinstance(value, (tuple, list)):
         return type(value), *(_constant_key(unwrap(item)) for item in value)
     if isinstance(value, (int, str)):
         return type(value), value
+    if value is None or type(value) is float or isinstance(value, DType):  # by the text, since -0.0 is equal to 0.0
+        return type(value), repr(value)
     if isinstance(value, KernelFunction):
         return value, value.raw_src
-    has_text = not callable(value) and any("__repr__" in vars(one) for one in type(value).__mro__[:-1])
-    return type(value), repr(value) if has_text or type(value).__hash__ is None else value
+    return _Content(value)
+
+
+class _Content:
+    """An object as a part of a key: the same as any other of its type that is equal to it and has the same text.
+
+    Objects of one text may differ in what it does not show, and those that are equal in what they do not compare. An object
+    whose text has changed since is another one; it need not be hashable.
+    """
+
+    __slots__ = ("_text", "_value")
+
+    def __init__(self, value: Any) -> None:
+        """Takes the text as it is now."""
+        self._value, self._text = value, repr(value)
+
+    def __hash__(self) -> int:
+        return hash((type(self._value), self._text))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, _Content):
+            return False
+        one, another = self._value, other._value
+        if type(one) is not type(another) or self._text != other._text:
+            return False
+        try:
+            return one is another or bool(one == another)
+        except Exception:  # arrays have no truth
+            return False
 
 
 def _argument(

@@ -1,5 +1,5 @@
 // Names that a kernel's variables may have and that the system's headers, which the kernel's text does not include, define
-// as macros: forgotten after the last use of ours.
+// as macros: forgotten after the last use of ours. And a word that means more than it says.
 #pragma once
 
 #undef sa_handler
@@ -26,3 +26,5 @@
 #undef si_value
 #undef sigev_notify_attributes
 #undef sigev_notify_function
+
+#define static_cast tilewright::converted   // see math_words.h

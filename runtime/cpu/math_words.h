@@ -108,22 +108,43 @@ inline double __int2double_rn(int x) { return x; }
 inline double __uint2double_rn(unsigned x) { return x; }
 
 namespace tilewright {
-// The hardware's conversion to an integer: NaN gives 0, what does not fit gives the nearest end.
-template <typename T> T saturated(double x)
+// The hardware's conversion to an integer of 32 or 64 bits: what does not fit gives the nearest end. NaN gives 0 from a float to
+// 32 bits, otherwise the highest bit alone.
+template <typename T, typename Real> constexpr T saturated(Real x)
 {
-    constexpr double low = double(T(-1) < T(0) ? T(T(1) << (sizeof(T) * 8 - 1)) : T(0));
-    const double high = T(-1) < T(0) ? -low : ldexp(1.0, sizeof(T) * 8);
-    if (!(x == x)) return 0;
-    if (x <= low) return T(low);
-    if (x >= high) return T(~(T(-1) < T(0) ? T(T(1) << (sizeof(T) * 8 - 1)) : T(0)));
-    return T(x);
+    constexpr T highest = T(T(1) << (sizeof(T) * 8 - 1)), low = T(-1) < T(0) ? highest : T(0);
+    constexpr Real end = Real(1ull << (sizeof(T) * 8 - 1)) * (T(-1) < T(0) ? 1 : 2);
+    if (!(x == x)) return sizeof(T) == 8 || sizeof(Real) == 8 ? highest : T(0);
+    return x <= Real(low) ? low : x >= end ? T(~low) : T(x);
 }
+
+// By way of which integers the compilers for GPUs convert a float to others: fewer bits are the last ones of 32.
+template <typename T> struct Through { static constexpr bool is_known = false; };
+#define TILEWRIGHT_THROUGH(type, wide)                                                                                 \
+    template <> struct Through<type> { static constexpr bool is_known = true; using Type = wide; };                    \
+    template <> struct Through<unsigned type> { static constexpr bool is_known = true; using Type = unsigned wide; };
+TILEWRIGHT_THROUGH(char, int)
+TILEWRIGHT_THROUGH(short, int)
+TILEWRIGHT_THROUGH(int, int)
+TILEWRIGHT_THROUGH(long, long)
+TILEWRIGHT_THROUGH(long long, long long)
+template <> struct Through<signed char> : Through<char> {};
+
+// What `static_cast` is in a kernel's text: C++ leaves open which integer a float is that none holds.
+template <typename T, typename Real> constexpr __forceinline__ T converted_real(Real x)
+{
+    if constexpr (Through<T>::is_known) return static_cast<T>(saturated<typename Through<T>::Type>(x));
+    else return static_cast<T>(x);
+}
+template <typename T> constexpr __forceinline__ T converted(float x) { return converted_real<T>(x); }
+template <typename T> constexpr __forceinline__ T converted(double x) { return converted_real<T>(x); }
+template <typename T, typename From> constexpr __forceinline__ T converted(From&& from) { return static_cast<T>(static_cast<From&&>(from)); }
 }
 #define TILEWRIGHT_TO_INTEGER(suffix, function)                                                                      \
-    inline int __float2int_##suffix(float x) { return tilewright::saturated<int>(function(double(x))); }             \
-    inline unsigned __float2uint_##suffix(float x) { return tilewright::saturated<unsigned>(function(double(x))); }  \
-    inline long long __float2ll_##suffix(float x) { return tilewright::saturated<long long>(function(double(x))); }  \
-    inline unsigned long long __float2ull_##suffix(float x) { return tilewright::saturated<unsigned long long>(function(double(x))); } \
+    inline int __float2int_##suffix(float x) { return tilewright::saturated<int>(float(function(x))); }             \
+    inline unsigned __float2uint_##suffix(float x) { return tilewright::saturated<unsigned>(float(function(x))); }  \
+    inline long long __float2ll_##suffix(float x) { return tilewright::saturated<long long>(float(function(x))); }  \
+    inline unsigned long long __float2ull_##suffix(float x) { return tilewright::saturated<unsigned long long>(float(function(x))); } \
     inline int __double2int_##suffix(double x) { return tilewright::saturated<int>(function(x)); }                   \
     inline unsigned __double2uint_##suffix(double x) { return tilewright::saturated<unsigned>(function(x)); }        \
     inline long long __double2ll_##suffix(double x) { return tilewright::saturated<long long>(function(x)); }        \

@@ -44,7 +44,7 @@ class Result:
 
 
 _recordings: list[list[Result]] = []
-_loaded: dict[tuple[str, str, str], tuple[str, str]] = {}
+_loaded: dict[tuple[str, str, str], dict[str, str]] = {}  # the best configs by the digest of the kernel's text
 _loaded_files: set[str] = set()
 
 
@@ -120,9 +120,15 @@ def _entry(result: Result) -> dict[str, Any]:
 
 
 def tuned_text(results: Iterable[Result], others: Iterable[dict[str, Any]] = ()) -> str:
-    """A file of results as JSON, in an order of its own; `others` are entries that stay unless a result replaces them."""
-    entries = {_place(entry): entry for entry in (*others, *map(_entry, results))}
-    return _json({"format": FORMAT, "results": [entries[place] for place in sorted(entries)]}) + "\n"
+    """A file of results as JSON, in an order of its own; `others` are entries that stay unless a result replaces them.
+
+    Kernels of one name in files of one name stand beside each other where one program has tuned them. An entry of another
+    text that was there before is taken for what the kernel was then.
+    """
+    found = {(_place(entry), entry["source"]): entry for entry in map(_entry, results)}
+    places = {place for place, _ in found}
+    found |= {(_place(entry), entry["source"]): entry for entry in others if _place(entry) not in places}
+    return _json({"format": FORMAT, "results": [found[one] for one in sorted(found)]}) + "\n"
 
 
 def _json(content: Any) -> str:
@@ -168,11 +174,13 @@ def read_tuned(path: str | Path) -> list[dict[str, Any]]:
 def load_tuned(path: str | Path) -> None:
     """Takes the configs of a file for every kernel, device and key that stands in it; nothing is measured for these.
 
+    Those of files that were loaded before stay, but where they are of the same text.
+
     Raises:
       TunedFileError: when it is not there or not such a file.
     """
     for entry in read_tuned(path):
-        _loaded[_place(entry)] = entry["source"], entry["best"]
+        _loaded.setdefault(_place(entry), {})[entry["source"]] = entry["best"]
 
 
 def loaded(subject: Subject) -> str | None:
@@ -181,10 +189,9 @@ def loaded(subject: Subject) -> str | None:
     if named and named not in _loaded_files:
         load_tuned(named)
         _loaded_files.add(named)
-    source, best = _loaded.get((subject.kernel, subject.device, subject.key), ("", ""))
-    if best and source != subject.source:
+    found = _loaded.get((subject.kernel, subject.device, subject.key), {})
+    if found and subject.source not in found:
         warnings.warn(
             f"{subject.kernel} has changed since it was tuned for {subject.key}; it is tuned anew", stacklevel=4
         )
-        return None
-    return best or None
+    return found.get(subject.source)

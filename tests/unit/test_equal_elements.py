@@ -146,3 +146,31 @@ def test_pools(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
     )
     pooled[(4,)](x, out, 900, SIDE=30, BLOCK=256)
     np.testing.assert_array_equal(out, x.repeat(2, 0).repeat(2, 1))
+
+
+@triton.jit
+def turned_pairs(x_ptr, cos_ptr, sin_ptr, out_ptr, PAIRS: tl.constexpr, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    pair, second = i // 2, i % 2 == 1
+    cos, sin = tl.load(cos_ptr + pair % PAIRS), tl.load(sin_ptr + pair % PAIRS)
+    first_x, second_x = tl.load(x_ptr + 2 * pair), tl.load(x_ptr + 2 * pair + 1)
+    tl.store(out_ptr + i, tl.where(second, first_x * sin + second_x * cos, first_x * cos - second_x * sin))
+
+
+def test_parts_of_a_vector_divide_once() -> None:
+    body = body_of(turned_pairs, "*fp32:16, *fp32:16, *fp32:16, *fp32:16, 32, 512")
+    assert "pair[e] = i[e / 2 * 2] / 2;" in body
+    wide = body_of(turned_pairs, "*fp32:16, *fp32:16, *fp32:16, *fp32:16, 32, 2048")
+    assert "pair[e] = i[e / 2 * 2] / 2;" in wide
+
+
+@pytest.mark.parametrize("mode", ["cpu", "interpret"])
+@pytest.mark.parametrize("block", [512, 2048])
+def test_pairs(mode: str, block: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TILEWRIGHT_MODE", mode)
+    rng = np.random.default_rng(7)
+    x, angle = rng.standard_normal((64, 32, 2), dtype=np.float32), rng.standard_normal(32, dtype=np.float32)
+    cos, sin, out = np.cos(angle), np.sin(angle), np.full_like(x, np.nan)
+    turned_pairs[(x.size // block,)](x, cos, sin, out, PAIRS=32, BLOCK=block)
+    expected = np.stack((x[..., 0] * cos - x[..., 1] * sin, x[..., 0] * sin + x[..., 1] * cos), -1)
+    np.testing.assert_allclose(out, expected, rtol=1e-5, atol=1e-6)

@@ -245,7 +245,7 @@ def test_casts(source: DType, wanted: DType) -> None:
         if wanted.is_bool():
             assert bool(got) == (number != 0)
         elif wanted.is_int():
-            assert int(got) == (saturated(number, wanted) if source.is_floating() else wrapped(number, wanted))
+            assert int(got) == (saturated(number, source, wanted) if source.is_floating() else wrapped(number, wanted))
         elif wanted.is_fp8() and not math.isnan(number):
             largest = float(ml_dtypes.finfo(numpy_type(wanted)).max)
             expected = np.float32(min(max(number, -largest), largest)).astype(numpy_type(wanted))
@@ -255,11 +255,13 @@ def test_casts(source: DType, wanted: DType) -> None:
                 np.testing.assert_equal(float(got), float(np.float64(number).astype(numpy_type(wanted))))
 
 
-def saturated(value: float, dtype: DType) -> int:
+def saturated(value: float, source: DType, wanted: DType) -> int:
+    """Which integer CUDA makes of a float: the nearest of 32 or 64 bits, of which fewer are the last ones."""
+    bits = max(wanted.bits, 32)
+    low, high = (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if wanted.is_int_signed() else (0, 2**bits - 1)
     if math.isnan(value):
-        return 0
-    low, high = dtype.get_int_min_value(), dtype.get_int_max_value()
-    return low if value < low else high if value > high else int(value)
+        return wrapped(0 if bits == 32 and source.bits < 64 else 2 ** (bits - 1), wanted)
+    return wrapped(low if value < low else high if value > high else int(value), wanted)
 
 
 @pytest.mark.parametrize(

@@ -106,3 +106,44 @@ def test_long_integers_are_rounded_once(run_everywhere: Any) -> None:
     x = np.array([tie + 1, -tie - 1, tie, (1 << 53) + 1])
     out = run_everywhere(narrowed_kernel, (1,), x, np.zeros(4, np.float32))[1]
     assert out.tolist() == [2.0**62 + 2.0**55, -(2.0**62) - 2.0**55, 2.0**62, 2.0**53]
+
+
+@triton.jit
+def filled(x_ptr, out_ptr, FILL: tl.constexpr, N: tl.constexpr):
+    i = tl.arange(0, N)
+    tl.store(out_ptr + i, tl.load(x_ptr + i, mask=i < 3, other=FILL))
+    tl.store(out_ptr + N, FILL)
+
+
+@pytest.mark.parametrize("fill", (float("nan"), float("inf"), -float("inf"), 0.1))
+@pytest.mark.parametrize("dtype", (np.float16, np.float32, np.float64))
+def test_compile_time_floats_that_are_no_numbers(run_everywhere: Any, fill: float, dtype: Any) -> None:
+    """CUDA's words for infinity and NaN make no constant: they stand where the value is used."""
+    _, out = run_everywhere(filled, (1,), np.ones(8, dtype), np.zeros(9, dtype), fill, N=8)
+    assert np.array_equal(out[3:], np.full(6, fill, np.float32).astype(dtype), equal_nan=True)
+
+
+@triton.jit
+def as_integers(x_ptr, out_ptr, N: tl.constexpr):
+    i = tl.arange(0, N)
+    tl.store(out_ptr + i, tl.load(x_ptr + i).to(out_ptr.dtype.element_ty))
+
+
+NOT_IN_RANGE = (
+    0.0, -0.5, 1.9, -1.9, 127.9, 128.0, 300.0, -300.0, 40000.0, 65535.5, 70000.0, 2.0**31 - 1, 2.0**31, -(2.0**31),
+    -(2.0**31) - 1024, 2.0**32, 2.0**33 + 4096, 2.0**63, -(2.0**63), 2.0**64, 1e30, -1e30, np.inf, -np.inf, np.nan, -1.0,
+    255.0, 256.0, -129.0, 1e-30, 3e9, -3e9,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("source", (np.float16, np.float32, np.float64))
+def test_floats_that_no_integer_holds(run_everywhere: Any, source: Any) -> None:
+    """The nearest end of 32 or 64 bits, as GPUs convert them; what C++ leaves open differs between compilers."""
+    with np.errstate(over="ignore"):
+        x = np.array(NOT_IN_RANGE, source)
+    for bits in (8, 16, 32, 64):
+        for name in (f"int{bits}", f"uint{bits}"):
+            _, found = run_everywhere(as_integers, (1,), x, np.zeros(len(x), name), N=len(x))
+            assert found[NOT_IN_RANGE.index(-1.0)] == (0 if name.startswith("u") else -1)
+            of_nan = 0 if bits < 32 or (bits == 32 and source != np.float64) else 2 ** (bits - 1)
+            assert int(found[NOT_IN_RANGE.index(np.nan)]) % 2**bits == of_nan

@@ -158,7 +158,7 @@ def row_variances(x_ptr, mean_ptr, var_ptr, M: tl.constexpr, N: tl.constexpr, TU
     ("shape", "turned", "warps", "read"),
     [
         ((2, 1024), False, 16, "_partial[tid % 8]"),  # each of eight lanes reads one warp's part
-        ((32, 64), True, 8, "_partial[w + tid / 8 % 4]"),  # four lanes share each element, and take two warps' each
+        ((32, 64), True, 8, "_partial[tid / 8 % 4 * 2 + w]"),  # four lanes share each element, and take two warps' each
         ((2, 256), False, 4, "combine_warps<Welford>"),  # two warps' parts
     ],
 )
@@ -174,3 +174,87 @@ def test_lanes_share_the_parts_of_warps(
     np.testing.assert_allclose(variance, x.astype(np.float64).var(1), rtol=1e-4)
     signature = f"*fp32:16, *fp32:16, *fp32:16, {m}, {n}, {turned}"
     assert read in row_variances.translate(signature, num_warps=warps).source
+
+
+@triton.jit
+def last_but_zero(x, y):
+    return tl.where(y != 0, y, x)
+
+
+@triton.jit
+def one_after_the_other(slope, offset, other_slope, other_offset):
+    return slope * other_slope, offset * other_slope + other_offset
+
+
+@triton.jit
+def crossed(a, b, c, d):
+    return a * d + c * b, tl.maximum(b, d)
+
+
+@triton.jit
+def in_order(x_ptr, y_ptr, last_ptr, slope_ptr, offset_ptr, N: tl.constexpr):
+    i = tl.arange(0, N)
+    x = tl.load(x_ptr + i)
+    zeros = i * 0  # so that every thread stores what it has
+    tl.store(last_ptr + i, zeros + tl.reduce(x, 0, last_but_zero))
+    slope, offset = tl.reduce((tl.load(y_ptr + i), x), 0, one_after_the_other)
+    tl.store(slope_ptr + i, zeros + slope)
+    tl.store(offset_ptr + i, zeros + offset)
+
+
+@triton.jit
+def rows_in_order(x_ptr, out_ptr, M: tl.constexpr, N: tl.constexpr):
+    places = tl.arange(0, M)[:, None] * N + tl.arange(0, N)[None, :]
+    x = tl.load(x_ptr + places)
+    tl.store(out_ptr + places, x * 0 + tl.reduce(x, 1, last_but_zero)[:, None])
+
+
+@triton.jit
+def by_two_functions(x_ptr, out_ptr, N: tl.constexpr):
+    x = tl.load(x_ptr + tl.arange(0, N))
+    total, _ = tl.reduce((x, x), 0, crossed)
+    tl.store(out_ptr, total)
+
+
+@triton.jit
+def best_of_nothing(x_ptr, out_ptr, row_ptr, M: tl.constexpr, N: tl.constexpr):
+    i = tl.arange(0, M * N)
+    best = tl.argmax(tl.load(x_ptr + i), 0)
+    tl.store(out_ptr + i, tl.where(i == best, -1, best))
+    places = tl.arange(0, M)[:, None] * N + tl.arange(0, N)[None, :]
+    rows = tl.argmin(tl.load(x_ptr + places), 1)
+    tl.store(row_ptr + places, places * 0 + rows[:, None])
+
+
+@pytest.mark.parametrize("warps", (1, 4))
+@pytest.mark.parametrize("n", (32, 128))
+def test_lanes_combine_in_their_order(run_everywhere: Any, n: int, warps: int) -> None:
+    random = np.random.default_rng(n)
+    x, y = random.integers(0, 2, n).astype(np.int32) * np.arange(1, n + 1, dtype=np.int32), random.integers(-1, 2, n)
+    zeros = np.zeros(n, np.int32)
+    _, _, last, _, _ = run_everywhere(
+        in_order, (1,), x, y.astype(np.int32), zeros, zeros, zeros, N=n, num_warps=warps
+    )  # fmt: skip
+    assert np.array_equal(last, np.full(n, x[x != 0][-1]))
+
+
+@pytest.mark.parametrize("warps", (1, 4))
+def test_lanes_that_share_a_row_agree(run_everywhere: Any, warps: int) -> None:
+    x = np.random.default_rng(5).integers(0, 2, (16, 64)).astype(np.int32) * np.arange(1, 65, dtype=np.int32)
+    _, rows = run_everywhere(rows_in_order, (1,), x, np.zeros_like(x), 16, 64, num_warps=warps)
+    assert all(len(set(row)) == 1 for row in rows.tolist())
+
+
+@pytest.mark.parametrize("shape", ((4, 16), (8, 64), (16, 2)))
+@pytest.mark.parametrize("warps", (1, 4))
+def test_all_threads_find_the_first_of_nothing_but_nan(run_everywhere: Any, shape: tuple[int, int], warps: int) -> None:
+    x = np.full(shape, np.nan, np.float32)
+    out = np.zeros(shape, np.int32)
+    run_everywhere(best_of_nothing, (1,), x, out, out, *shape, num_warps=warps)
+
+
+def test_only_what_does_not_commute_takes_the_first_lanes_result() -> None:
+    text = by_two_functions.translate("*fp32, *fp32, 256").source
+    assert "block_reduce_in_order<" in text  # an fma rounds one of the two products and not the other
+    integers = by_two_functions.translate("*i32, *i32, 256").source
+    assert "block_reduce<" in integers and "in_order" not in integers

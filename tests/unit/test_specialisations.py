@@ -230,3 +230,62 @@ def test_a_compiled_kernel_knows_its_compile_time_values() -> None:
     for wrong in ((1, x, 8, 5), (2, x, 8, 5, 4), (x, 16)):
         with pytest.raises(triton.LaunchError, match="another specialisation"):
             compiled[(1,)](*wrong)
+
+
+class Shown:
+    """An object that shows less than it has."""
+
+    def __init__(self, step: int) -> None:
+        self.step = step
+
+    def __repr__(self) -> str:
+        return "Shown()"
+
+
+class Compared(Shown):
+    """The same that can be compared, and not hashed."""
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Compared) and other.step == self.step
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+@triton.jit
+def stepping(x_ptr, CONFIG: tl.constexpr):
+    tl.store(x_ptr, CONFIG.step)
+
+
+@triton.jit
+def stepping_many(x_ptr, CONFIGS: tl.constexpr):
+    tl.store(x_ptr, CONFIGS["one"].step)
+
+
+@pytest.mark.parametrize("kind", (Shown, Compared))
+def test_objects_of_one_text_are_told_apart(kind: type[Shown]) -> None:
+    x = np.zeros(1, np.int32)
+    for step in (3, 4, 3):
+        stepping[(1,)](x, kind(step))
+        assert x[0] == step
+        stepping_many[(1,)](x, {"one": kind(step)})
+        assert x[0] == step
+
+
+def test_equal_objects_share_a_specialisation() -> None:
+    kernel = triton.JITFunction(stepping.fn)
+    x = np.zeros(1, np.int32)
+    for config in (Compared(3), Compared(3), Compared(5)):
+        kernel[(1,)](x, config)
+    assert len(kernel.compilations.made) == 2
+
+
+def test_zeros_and_nan_count_by_their_text() -> None:
+    @triton.jit
+    def kernel(x_ptr, VALUE: tl.constexpr):
+        tl.store(x_ptr, VALUE)
+
+    x = np.zeros(1, np.float32)
+    for value in (0.0, -0.0, float("nan"), float("nan")):
+        kernel[(1,)](x, value)
+        assert np.signbit(x[0]) == np.signbit(value) and np.isnan(x[0]) == np.isnan(value)
+    assert len(kernel.compilations.made) == 3

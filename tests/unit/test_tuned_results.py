@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import subprocess
 import sys
@@ -170,6 +171,7 @@ def test_tuned_files(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         entry["source"] = "0"
     path.write_text(json.dumps(changed))
     monkeypatch.setenv("TILEWRIGHT_TUNED", str(path))
+    monkeypatch.setattr(autotune_store, "_loaded", {})
     with pytest.warns(UserWarning, match="has changed since it was tuned"):
         tuned(increment, cache_results=False)[grid](x, N)
     assert len(counted) == 1
@@ -204,3 +206,49 @@ def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str], mo
     script.write_text(PROGRAM)
     assert main(["translate", f"{script}:twice", "--signature", "*fp32, i32, 64"]) == 0
     assert "twice(float*" in capsys.readouterr().out
+
+
+SAME_NAMES = """
+import tilewright as triton
+import tilewright.language as tl
+
+@triton.autotune([triton.Config({"BLOCK": 32}), triton.Config({"BLOCK": 64})], ["n"], cache_results=False)
+@triton.jit
+def scaled(x_ptr, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(x_ptr + i, tl.load(x_ptr + i, mask=i < n) * FACTOR, mask=i < n)
+"""
+
+
+def test_kernels_of_one_name_in_files_of_one_name(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    x, kernels = np.zeros(N, np.float32), []
+    for factor in ("2", "3"):
+        path = tmp_path / factor / "scales.py"
+        path.parent.mkdir()
+        path.write_text(SAME_NAMES.replace("FACTOR", factor))
+        spec = importlib.util.spec_from_file_location(f"scales_{factor}", path)
+        assert spec is not None and spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        kernels.append(module.scaled)
+    with autotune_store.recording() as results:
+        for kernel in kernels:
+            kernel[grid](x, N)
+    configs = [str(config) for config in kernels[0].configs]
+    first, second = (
+        Result(one.subject, best, {best: [1.0] * 3}, {}) for one, best in zip(results, configs, strict=True)
+    )
+    text = autotune_store.tuned_text([first, second])
+    entries = json.loads(text)["results"]
+    assert sorted(entry["best"] for entry in entries) == sorted(configs)
+    assert json.loads(autotune_store.tuned_text([first], entries))["results"] == [
+        entry for entry in entries if entry["best"] == first.best
+    ]  # of a kernel by itself, other texts are what it was before
+    (tmp_path / "tuned.json").write_text(text)
+    counted = count_measurements(monkeypatch)
+    triton.load_tuned(tmp_path / "tuned.json")
+    for kernel, best in zip(kernels, configs, strict=True):
+        kernel.cache.clear()
+        kernel[grid](x, N)
+        assert str(kernel.best_config) == best
+    assert counted == []

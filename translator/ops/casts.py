@@ -214,7 +214,7 @@ def numpy_cast(values: Any, source: DType, wanted: DType, rounding: str | None =
     if wanted.is_bool():
         return values != np.zeros((), values.dtype)
     if wanted.is_int() and source.is_floating():
-        return _float_to_integer(values, wanted, target)
+        return _float_to_integer(values, source, wanted).astype(target)
     if wanted.is_fp8():
         largest = FP8_LARGEST[wanted.name]
         values = np.clip(
@@ -261,17 +261,23 @@ def _double_for_rounding(values: Any) -> Any:
     )
 
 
-def _float_to_integer(values: Any, wanted: DType, target: Any) -> Any:
-    """Towards zero; out of range to the nearest end and NaN to 0, as the hardware's `cvt.rzi` does."""
+def _float_to_integer(values: Any, source: DType, wanted: DType) -> Any:
+    """Towards zero, as the hardware does: to 32 or 64 bits, of which fewer are the last ones.
+
+    What does not fit gives the nearest end. NaN gives 0 from fp32 and narrower floats to 32 bits, otherwise the highest bit
+    alone.
+    """
     import numpy as np
 
-    low, high = wanted.get_int_min_value(), wanted.get_int_max_value()
+    bits = max(wanted.bits, 32)
+    between = np.dtype(f"{'int' if wanted.is_int_signed() else 'uint'}{bits}")
+    low, high = int(np.iinfo(between).min), int(np.iinfo(between).max)
     wide = np.trunc(values.astype(np.float64))
     inside = (wide >= float(low)) & (wide < float(high) + 1.0)
-    converted = np.where(inside, wide, 0.0).astype(target)
-    return np.where(
-        wide >= float(high) + 1.0, target.type(high), np.where(wide < float(low), target.type(low), converted)
-    )
+    converted = np.where(inside, wide, 0.0).astype(between)
+    ends = np.where(wide < float(low), between.type(low), between.type(high))
+    of_nan = between.type(0 if bits == 32 and source.bits < 64 else low or 1 << (bits - 1))
+    return np.where(np.isnan(wide), of_nan, np.where(inside, converted, ends))
 
 
 def _single_toward_zero(values: Any) -> Any:

@@ -137,7 +137,10 @@ row_reductions_kernel(const float* x_ptr, float* sum_ptr, float* max_ptr, int* a
     for (int r = 0; r < ROWS_PER_PROGRAM; ++r) largest[r] = largest_state[r].value;
     int place[ROWS_PER_PROGRAM];
     #pragma unroll
-    for (int r = 0; r < ROWS_PER_PROGRAM; ++r) place[r] = largest_state[r].index;
+    for (int r = 0; r < ROWS_PER_PROGRAM; ++r) {
+        // 0 where all are NaN
+        place[r] = largest_state[r].value == largest_state[r].value ? largest_state[r].index : 0;
+    }
     // L20: tl.store(sum_ptr + rows, total, mask=inside)
     if (tid == 0) store_vec_bounded<VEC>(sum_ptr + rows[0], total, M - rows[0]);
     // L21: tl.store(max_ptr + rows, largest, mask=inside)

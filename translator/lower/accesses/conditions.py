@@ -8,6 +8,7 @@ from ...schedule.tiles.layout import Layout
 from ..context import Context
 from ..text.point import Point
 from ..text.spell import Text
+from .vectors import width_name
 
 
 def uniform_test(context: Context, access: Access, point: Point) -> Text | None:
@@ -17,18 +18,22 @@ def uniform_test(context: Context, access: Access, point: Point) -> Text | None:
 
 def valid_count(context: Context, access: Access, point: Point) -> Text | None:
     """How many elements of the vector may be touched; None when all may."""
-    counts = []
-    for bound in access.bounds:
-        limit, index = context.speller.spell(bound.bound, point), context.speller.spell(bound.index, point)
-        counts.append(
-            limit if index.text == "0" else Text(f"{limit.within(12, '-')} - {index.within(13, '-')}", 12, "-")
-        )
+    counts = [_count(context, access, bound, point) for bound in access.bounds]
     if not counts:
         return None
     text = counts[0]
     for count in counts[1:]:
         text = Text(f"min({text.text}, {count.text})")
     return text
+
+
+def _count(context: Context, access: Access, bound: Bound, point: Point) -> Text:
+    limit, index = context.speller.spell(bound.bound, point), context.speller.spell(bound.index, point)
+    if bound.wraps:
+        helper = "count_up_to" if bound.included else "count_below"
+        context.use_helper("count_below", helper, included=bound.included)
+        return Text(f"{helper}<{width_name(context, point.layout, access)}>({limit.text}, {index.text})")
+    return limit if index.text == "0" else Text(f"{limit.within(12, '-')} - {index.within(13, '-')}", 12, "-")
 
 
 def all_tests(context: Context, access: Access, point: Point) -> Text | None:
@@ -40,7 +45,8 @@ def all_tests(context: Context, access: Access, point: Point) -> Text | None:
 
 def _bound_test(context: Context, bound: Bound, point: Point) -> Text:
     index, limit = context.speller.spell(bound.index, point), context.speller.spell(bound.bound, point)
-    return Text(f"{index.within(10, '<')} < {limit.within(11, '<')}", 10, "<")
+    word = "<=" if bound.included else "<"
+    return Text(f"{index.within(10, word)} {word} {limit.within(11, word)}", 10, word)
 
 
 def conjunction(tests: list[Text]) -> Text | None:

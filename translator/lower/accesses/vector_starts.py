@@ -51,7 +51,9 @@ def _is_only_vector(roles: Roles, layout: Layout, axis: int) -> bool:
 
 
 def first_of_vector(roles: Roles, facts: Facts, call: Call, point: Point) -> tuple[Point, str] | None:
-    """Where to divide or compare for a whole vector: (the point at its start, what an element's remainder is greater by).
+    """Where to divide or compare for a whole vector, or for a part of it that has one quotient.
+
+    Returns the point at its start, and what an element's remainder is greater by.
 
     Neighbours that are aligned as the divisor is have one quotient, and remainders that go up by one; those aligned as a bound
     is lie on one side of it. The compiler does not know what indices are aligned to.
@@ -63,6 +65,8 @@ def first_of_vector(roles: Roles, facts: Facts, call: Call, point: Point) -> tup
         remainder = call.op in ("mod", "and") and info.constancy[axis] == 1
         start = _start(roles, point, axis, info.contiguity[axis] if remainder else info.constancy[axis])
         role = roles.find(point.layout.axes[axis])
+        if start is None and call.op in ("floordiv", "shr"):
+            start = _start_of_run(roles, point, axis, info.constancy[axis])
         if start is None or role is None:
             continue
         alone = role.num_registers == role.run  # a thread's only vector
@@ -87,4 +91,13 @@ def _start(roles: Roles, point: Point, axis: int, run: int) -> Point | None:
             return None
         number = f"{index.text} / {role.vector}"
         start = Index(f"{number} * {role.vector}", number, role.vector)
+    return replace(point, indices=(*point.indices[:axis], start, *point.indices[axis + 1 :]))
+
+
+def _start_of_run(roles: Roles, point: Point, axis: int, run: int) -> Point | None:
+    """The same for a run that is a part of a vector."""
+    role, index = roles.find(point.layout.axes[axis]), point.indices[axis]
+    if role is None or not 1 < run < role.run or role.run % run or index.text != role.index:
+        return None
+    start = Index(f"{index.text} / {run} * {run}")
     return replace(point, indices=(*point.indices[:axis], start, *point.indices[axis + 1 :]))

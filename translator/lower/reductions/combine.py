@@ -24,6 +24,8 @@ class Combination:
       fields: the fields of the state, empty for a plain element.
       expression: spells the combination of two plain elements; None for states of several fields.
       identity: the element that changes nothing, or None when there is none.
+      commutes: whether two operands in either order give the same, bit by bit. Lanes that exchange partial results
+        combine them in different orders; where that tells, they must take over what one of them has found.
     """
 
     struct: str
@@ -31,6 +33,7 @@ class Combination:
     fields: tuple[tuple[str, str], ...]
     expression: Callable[[str, str], str] | None
     identity: str | None
+    commutes: bool = True
 
 
 def _call(name: str) -> Callable[[str, str], str]:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from ...analysis.commuting import commutes
 from ...ir.nodes import Call, Combine
 from ...ir.types import ValueType
 from ...language.dtypes import DType
@@ -42,10 +44,12 @@ def combination_of(context: Context, call: Call, padding: bool) -> Combination:
     if combine.op in words:
         fields = ((dtypes[0].cuda, "value"), (dtypes[1].cuda, "index"))
         return _states(context, name, fields, _argument_body(combine.op, dtypes[0], padding), padding)
+    order_is_free = commutes(combine)
     if len(dtypes) == 1 and not padding:
-        return _custom_element(context, name, combine, dtypes[0])
+        return replace(_custom_element(context, name, combine, dtypes[0]), commutes=order_is_free)
     fields = tuple((dtype.cuda, field) for dtype, field in zip(dtypes, _field_names(combine), strict=True))
-    return _states(context, name, fields, _custom_body(context, combine, fields, padding), padding)
+    states = _states(context, name, fields, _custom_body(context, combine, fields, padding), padding)
+    return replace(states, commutes=order_is_free)
 
 
 def _struct_name(
@@ -104,7 +108,8 @@ def _joint(context: Context, combine: Combine, dtypes: tuple[DType, ...]) -> Com
 def _argument_body(op: str, dtype: DType, padding: bool) -> tuple[Node, ...]:
     """The better value wins; NaN loses to every number; among equals the lower index, so that all lanes find the same one.
 
-    The better value is what a maximum or minimum of the same tile is too, so that the compiler shares them.
+    The better value is what a maximum or minimum of the same tile is too, so that the compiler shares them. Of two NaN it
+    may be either's index, which gives way to a number's: `reduce_states` has what stands for a tile of nothing but NaN.
     """
     better = extremum("max" if op == "argmax" else "min", dtype)("left.value", "right.value")
     value = Line(f"const {dtype.cuda} value = {better};", "NaN only if both are")

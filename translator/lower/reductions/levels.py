@@ -27,23 +27,35 @@ def over_lanes(context: Context, plan: Reduction, result: str, own: tuple[Node, 
     """The thread's `own` part and the warp's, by shuffles: one line for each run of consecutive lane bits."""
     if plan.over_block or plan.over_block_by_rows:
         return own
-    return _by_shuffles(context, plan, plan.lane_bits, result, own)
+    return _by_shuffles(context, plan, plan.lane_bits, result, own, everywhere=not plan.warp_bits)
 
 
 def _by_shuffles(
-    context: Context, plan: Reduction, bits: tuple[int, ...], result: str, own: tuple[Node, ...]
+    context: Context, plan: Reduction, bits: tuple[int, ...], result: str, own: tuple[Node, ...], everywhere: bool
 ) -> tuple[Node, ...]:
+    """The same over some bits of the lanes; unless every lane needs the result, the first one's is enough."""
+    if not bits:
+        return own
     nodes = list(own)
-    for first, last in reversed(_runs(bits)):
-        context.use_helper("shuffle_xor")
-        context.use_helper("warp_reduce")
-        reduce = f"warp_reduce<{plan.combination.struct}, {1 << last}, {1 << first}>"
+    helper = _warp_helper(context, plan, everywhere)
+    runs = _runs(bits)
+    for first, last in reversed(runs) if plan.combination.commutes else runs:
+        reduce = f"{helper}<{plan.combination.struct}, {1 << last}, {1 << first}>"
         alone = len(nodes) == 1 and isinstance(nodes[0], Line) and re.fullmatch(r"(.*?) = ([^{}]*);", nodes[0].text)
         if alone:  # an element of the thread's own, which needs no line
             nodes = [Line(f"{alone[1]} = {reduce}({alone[2]});")]
         else:
             nodes.append(Line(f"{result} = {reduce}({result});"))
     return tuple(nodes)
+
+
+def _warp_helper(context: Context, plan: Reduction, everywhere: bool) -> str:
+    """The helper that combines over lanes; of warps that meet in shared memory, the first lane writes what it has."""
+    context.use_helper("shuffle_xor")
+    if plan.combination.commutes:
+        return context.use_helper("warp_reduce")
+    context.use_helper("reduce_to_first_lane")
+    return context.use_helper("warp_reduce_in_order") if everywhere else "reduce_to_first_lane"
 
 
 def _runs(bits: tuple[int, ...]) -> list[tuple[int, int]]:
@@ -71,9 +83,10 @@ def over_warps(context: Context, statement: Assign, plan: Reduction, name: str) 
     before = context.before_write(shared_name)
     if plan.over_block or plan.over_block_by_rows:
         helper = "block_reduce" if plan.over_block else "block_reduce_rows"
-        for needed in ("shuffle_xor", "warp_reduce", *(() if plan.over_block else ("combine_warps",))):
+        for needed in ("shuffle_xor", *_within_warps(plan)):
             context.use_helper(needed)
-        context.use_helper(helper, barrier=context.block_barrier())
+        in_order = "" if plan.combination.commutes else "_in_order"
+        helper = context.use_helper(helper, helper + in_order, barrier=context.block_barrier(), in_order=in_order)
         text = f"{helper}<{plan.combination.struct}>({name}, {shared_name});"
         node = Line(
             f"{name} = {text}" if plan.over_block else text,
@@ -85,6 +98,14 @@ def over_warps(context: Context, statement: Assign, plan: Reduction, name: str) 
     nodes = _exchange(context, plan, statement, name, shared_name)
     context.shared.being_read.add(shared_name)
     return (*before, *nodes)
+
+
+def _within_warps(plan: Reduction) -> tuple[str, ...]:
+    """What the helpers that reduce a block call."""
+    last = "combine_warps" if plan.over_block_by_rows else "warp_reduce_in_order"
+    if plan.combination.commutes:
+        return ("warp_reduce", last) if plan.over_block_by_rows else ("warp_reduce",)
+    return "reduce_to_first_lane", last
 
 
 def _kept_shape(plan: Reduction) -> tuple[int, ...]:
@@ -126,15 +147,16 @@ def _exchange(context: Context, plan: Reduction, statement: Assign, name: str, s
             place_text = slot(point)[1:-1]
             text = f"combine_warps<{plan.combination.struct}>({shared}, {place_text})"
             return (Line(f"{result} = {text};"),)
-        struct, step = plan.combination.struct, 1 << len(lanes)
+        struct, share = plan.combination.struct, 1 << len(plan.warp_bits) - len(lanes)
         expression = plan.combination.expression or (lambda left, right: f"{struct}::combine({left}, {right})")
-        other = Text(f"{shared}[{index} + {lane}]{slot(point)}" if lanes else f"{shared}[{index}]{slot(point)}")
-        advance = f"{index} += {step}" if lanes else f"++{index}"
-        header = f"for (int {index} = {step}; {index} < {_warps_text(context, plan, name)}; {advance})"
+        count = str(share) if lanes else _warps_text(context, plan, name)
+        start = lane if share == 1 or not lanes else f"{lane} * {share}"
+        other = Text(f"{shared}[{f'{start} + ' if lanes else ''}{index}]{slot(point)}")
+        header = f"for (int {index} = 1; {index} < {count}; ++{index})"
         loop = Loop(header, (Line(combine_line(expression, result, other)),), unroll=True)
-        first = Line(f"{result} = {shared}[{lane or 0}]{slot(point)};")
-        own = (first, loop) if len(lanes) < len(plan.warp_bits) else (first,)
-        return _by_shuffles(context, plan, lanes, result, own)
+        first = Line(f"{result} = {shared}[{start or 0}]{slot(point)};")
+        own = (first, loop) if share > 1 else (first,)
+        return _by_shuffles(context, plan, lanes, result, own, everywhere=True)
 
     writers = Layout((*plan.kept.axes, plan.warp_bits), plan.source.thread_bits)
     nodes = context.each_register(plan.kept, write)

@@ -103,7 +103,9 @@ def _over_two_chains(
     looped = [axis for axis in plan.axes if plan.source.registers(axis) > 1]
     is_array = isinstance(operand, Use) and operand.variable not in context.facts.absorbed | context.facts.index
     shape = operand.type.shape
-    if not context.schedule.rings.has_producer or not is_array or len(looped) != 1 or expression is None:
+    if not context.schedule.rings.has_producer or not is_array or len(looped) != 1:
+        return ()
+    if expression is None or not plan.combination.commutes:
         return ()
     (axis,) = looped
     if plan.source.registers(axis) < LEAST_OF_TWO_CHAINS or any(padded(shape[a]) != shape[a] for a in plan.axes):

@@ -81,18 +81,30 @@ def _unpack(
 ) -> tuple[Node, ...]:
     name = context.names.variable(target)
     layout = context.schedule.layouts[target] if target.type.is_tile else None
+    combine: Combine = statement.value.attribute("combine")  # type: ignore[attr-defined]
+    of_floats = combine.op in ("argmax", "argmin") and plan.operands[0].type.dtype.is_floating()
+
+    # Of two NaN, lanes may keep either's index: of nothing but NaN, every lane would have another one.
+    settled, comment = of_floats and field == "index", "0 where all are NaN"
+
+    def found(state: str) -> str:
+        return f"{state}.value == {state}.value ? {state}.index : 0" if settled else f"{state}.{field}"
+
+    def found_line(text: str) -> Line:
+        return Line(text, comment) if settled else Line(text)
 
     def one(point: Point) -> tuple[Node, ...]:
         left, right = indexed(context, name, target, point), indexed(context, state, target, point)
-        return (Line(f"{left} = {right}.{field};"),)
+        return (found_line(f"{left} = {found(right)};"),)
 
     if layout is None:
-        return context.bind_scalar(statement, target, f"{state}.{field}")
+        (bound,) = context.bind_scalar(statement, target, found(state))
+        return (found_line(bound.text),) if isinstance(bound, Line) else (bound,)
     if layout == plan.kept:
         declare, values = context.declare(statement, target, layout), context.each_register(plan.kept, one)
         if declare and layout.register_shape() == (1,) * layout.rank:
             once = "const " if context.facts.assignments[target] == 1 else ""
-            return (Line(f"{once}{context.declaration(target, layout)} = {state}.{field};"),)
+            return (found_line(f"{once}{context.declaration(target, layout)} = {found(state)};"),)
         return (*declare, *values)
     own = context.temporary(id(statement), f"{target.name}_reduced", target.type)
     name = context.names.variable(own)

@@ -167,9 +167,10 @@ class Speller:
                 return inner
             return Text(f"static_cast<{element.cuda}>({literal.symbol})")
         word = re.fullmatch(r"\w+|static_cast<\w+>\(.*\)", literal.symbol or "")
-        if word and element.short in ("fp32", "fp64", "i1"):
-            return Text(self._float_constant(word[0], element))
         text = literal_text(literal.value, element)
+        is_number = not text.startswith("__")  # of infinity and NaN, CUDA's words make no constant of the file
+        if word and is_number and element.short in ("fp32", "fp64", "i1"):
+            return Text(self._float_constant(word[0], element))
         return Text(text, UNARY if text.startswith("-") else ATOM)
 
     def _float_constant(self, word: str, element: DType) -> str:

@@ -14,21 +14,33 @@ from ...analysis.axis_info import AxisInfo, axis_info
 from ...analysis.facts import Facts
 from ...analysis.masks import conjuncts
 from ...frozen import frozen
-from ...ir.nodes import Call, Expr, Literal, Variable
+from ...ir.nodes import Call, Expr, Literal, Use, Variable
 from ...ir.types import ValueType
+from ...ir.walk import MOVES
 from ...language.dtypes import PointerType, int1, int32
 from ..tiles.layout import REGISTER, Layout, bits_of, padded
 
 ACCESS_BYTES = 16  # the widest access of one thread
 COPY_BYTES = (4, 8, 16)  # what cp.async moves
+LARGEST = 2**31 - 1
+LEAST_SIZE = -(2**30)  # a difference of sizes may be negative, but not so that an index less leaves 32 bits
+SIZES = MOVES | {"sub", "mul", "neg", "minimum", "maximum", "floordiv", "mod"}  # what makes sizes of sizes
 
 
 @frozen
 class Bound:
-    """`bound - index` elements, counted from the vector's first, may be touched."""
+    """The elements of a vector whose index is below a bound may be touched.
+
+    Attributes:
+      bound, index: the two sides.
+      included: whether the element at the bound may be touched as well.
+      wraps: whether `bound - index`, which says how many elements there are, can leave 32 bits.
+    """
 
     bound: Expr
     index: Expr
+    included: bool = False
+    wraps: bool = False
 
 
 @frozen
@@ -88,7 +100,7 @@ def plan_access(
         aligned = max(info.divisibility[axis] // itemsize, 1)
         width = min(widest(axis), info.contiguity[axis], aligned, ACCESS_BYTES // itemsize)
         while width > best.width:
-            access = _try_width(axis, width, parts, environment)
+            access = _try_width(axis, width, parts, facts, environment)
             if access is not None:
                 best = access
                 break
@@ -109,19 +121,23 @@ def with_repeats(access: Access, pointer: Expr, layout: Layout, environment: Map
     return replace(access, repeats=tuple(found))
 
 
-def _try_width(axis: int, width: int, parts: list[Expr], environment: Mapping[Variable, AxisInfo]) -> Access | None:
+def _try_width(
+    axis: int, width: int, parts: list[Expr], facts: Facts, environment: Mapping[Variable, AxisInfo]
+) -> Access | None:
     tests, bounds = [], []
     for part in parts:
         if axis_info(part, environment).constancy[axis] % width == 0:
             tests.append(part)
-        elif bound := as_bound(part, axis, width, environment):
+        elif bound := _as_bound(part, axis, width, facts, environment):
             bounds.append(bound)
         else:
             return None
     return Access(axis, width, tuple(tests), tuple(bounds))
 
 
-def as_bound(part: Expr, axis: int, width: int, environment: Mapping[Variable, AxisInfo]) -> Bound | None:
+def _as_bound(
+    part: Expr, axis: int, width: int, facts: Facts, environment: Mapping[Variable, AxisInfo]
+) -> Bound | None:
     """A comparison of a rising index with a limit that is the same for the whole vector, as a `Bound`."""
     if not isinstance(part, Call) or part.op not in ("lt", "le", "gt", "ge"):
         return None
@@ -133,9 +149,28 @@ def as_bound(part: Expr, axis: int, width: int, environment: Mapping[Variable, A
     index, limit = axis_info(left, environment), axis_info(right, environment)
     if index.contiguity[axis] % width or limit.constancy[axis] % width:
         return None
-    if part.op in ("le", "ge"):
-        right = Call(right.type, "add", (right, Literal(right.type, 1)))
-    return Bound(right, left)
+    included = part.op in ("le", "ge")
+    if included and limit.value is not None and limit.value < LARGEST:
+        right, included = Literal(right.type, limit.value + 1), False
+    if index.nonnegative and not (included or _is_size(right, facts, environment)):
+        right = Call(right.type, "maximum", (right, Literal(right.type, 0)))
+    return Bound(right, left, included, wraps=included or not index.nonnegative)
+
+
+def _is_size(expr: Expr, facts: Facts, environment: Mapping[Variable, AxisInfo]) -> bool:
+    """Whether a limit is made of arguments, or is not negative: of all others the least number of 32 bits may be one."""
+    if axis_info(expr, environment).nonnegative:
+        return True
+    match expr:
+        case Literal(value=int() as value):
+            return value >= LEAST_SIZE
+        case Use(variable=variable) if variable in facts.definitions:
+            return _is_size(facts.definitions[variable], facts, environment)
+        case Use(variable=variable):
+            return not facts.assignments[variable]  # an argument
+        case Call(op=op, args=args) if op in SIZES:
+            return all(_is_size(arg, facts, environment) for arg in args)
+    return False
 
 
 def is_zero(other: Expr | None) -> bool:

@@ -62,17 +62,18 @@ def roots_of(pointer: Expr, sources: dict[Variable, set[Variable]]) -> set[Varia
 def read_only_pointers(kernel: Kernel) -> frozenset[Variable]:
     """Pointers through which nothing is written, though it may be through others that point to the same array."""
     sources = pointer_sources(kernel)
-    return frozenset(set(sources) - _written(kernel, sources))
+    return frozenset(set(sources) - written_in(kernel.body, sources))
 
 
 def roots_written(kernel: Kernel) -> set[Variable]:
     """Pointers through which something is written."""
-    return _written(kernel, pointer_sources(kernel))
+    return written_in(kernel.body, pointer_sources(kernel))
 
 
-def _written(kernel: Kernel, sources: dict[Variable, set[Variable]]) -> set[Variable]:
+def written_in(block: tuple[Statement, ...], sources: dict[Variable, set[Variable]]) -> set[Variable]:
+    """Pointers through which a block writes something; `sources` of its kernel."""
     written: set[Variable] = set()
-    for statement in statements(kernel.body):
+    for statement in statements(block):
         for expr in expressions(statement):
             if isinstance(expr, Call) and (expr.op == "store" or expr.op.startswith("atomic_")):
                 written |= _addresses_in(expr.args[0], sources)
@@ -94,7 +95,7 @@ def _closure(start: set[Variable], sources: dict[Variable, set[Variable]]) -> se
 def lasting_loads(kernel: Kernel) -> Callable[[Call], bool]:
     """Whether a load brings the same wherever in the kernel it stands: from what nothing writes, and not `volatile`."""
     sources = pointer_sources(kernel)
-    written = _written(kernel, sources)
+    written = written_in(kernel.body, sources)
     return lambda load: not load.attribute("volatile") and not roots_of(load.args[0], sources) & written
 
 

@@ -10,9 +10,8 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import replace
-from functools import partial
 
 from ...analysis.facts import Facts
 from ...artifact import Options, Target
@@ -64,8 +63,7 @@ def choose_layouts(
     dots = with_computed_operands(kernel, facts, dots, options.num_warps)
     _settle_accumulators(problem, kernel, dots)
     _solve(problem, thread_bits)
-    alone = partial(_anchor, problem, thread_bits=thread_bits, alone=True)
-    coalesce(problem, kernel, target, alone, _follow, loads=not dots.plans)
+    coalesce(problem, kernel, target, _own_layouts(problem, thread_bits), _follow, loads=not dots.plans)
     dots = _of_used(with_register_operands(dots, _of_variables(problem)), kernel, facts)
     _settle_numbers(problem, rings, {})
     conversions = _conversions(problem)
@@ -87,8 +85,8 @@ def choose_layouts(
     loading = _blocks_for_tiles(kernel, facts, kept, problem, conversions.keys(), peak, num_threads, bool(dots.plans))
     warp_copies = choose_warp_copies(kernel, facts, layouts, rings)
     block_copies = choose_block_copies(kernel, facts, layouts, rings, num_threads)
-    copied = {tile: copy.layout for tile, copy in warp_copies.items()}
-    copied |= {tile: copy.layout for tile, copy in block_copies.items()}
+    copied = {key: copy.layout for key, copy in warp_copies.items()}
+    copied |= {key: copy.layout for key, copy in block_copies.items()}
     return Schedule(
         layouts=layouts | _settle_numbers(problem, rings, copied),
         statement_layouts={node: layout for node, layout in problem.answers.items() if isinstance(node, int)},
@@ -252,6 +250,11 @@ def _distances(problem: Problem, members: Iterable[Node]) -> dict[int, float]:
     accesses = [access for member in members for access in problem.accesses.get(member, ())]
     axes = [set(access.steps) for access in accesses]
     return {axis: max(access.steps[axis] for access in accesses) for axis in set().union(*axes[:1]).intersection(*axes)}
+
+
+def _own_layouts(problem: Problem, thread_bits: int) -> Callable[[Node], Layout]:
+    """The best layout of a statement's accesses alone."""
+    return lambda node: _anchor(problem, node, thread_bits, alone=True)
 
 
 def _longest_run(accesses: list[Access]) -> int:
