@@ -91,6 +91,8 @@ class Recorder:
     def note(self, tuner: Any, args: tuple[Any, ...]) -> None:
         """Takes down a launch with these arguments."""
         name, config = tuner.inductor_meta["kernel_name"], tuner.launchers[0].config
+        extra = tuner.inductor_meta.get("extra_launcher_args", [])  # behind the kernel's own: a template's grid
+        args, further = args[: len(args) - len(extra)], args[len(args) - len(extra) :]
         signature, constants = tuner.triton_meta["signature"], tuner.triton_meta["constants"]
         given = list(signature)[: len(args)]
         values = {**constants, **config.kwargs}
@@ -98,7 +100,8 @@ class Recorder:
             key: value for key, value in values.items() if signature.get(key) == "constexpr" and key not in given
         }
         grid = GridExpr.from_meta(tuner.inductor_meta, config, mode="python")
-        taken = {key: value for key, value in zip(signature, args, strict=False) if key not in config.kwargs}
+        taken = dict(zip(extra, further, strict=True))
+        taken |= {key: value for key, value in zip(signature, args, strict=False) if key not in config.kwargs}
         launch = Launch(
             self.graph,
             name,
