@@ -29,6 +29,8 @@ from .schedule.rewrites.loaded_names import with_loaded_names
 from .schedule.rewrites.narrow_reductions import with_narrow_reductions
 from .schedule.rewrites.operands import prepare_dots
 from .schedule.rewrites.settled_masks import with_settled_masks
+from .schedule.rewrites.single_trips import without_single_trips
+from .schedule.rewrites.uniform_tiles import with_uniform_tiles
 from .schedule.rewrites.unused_results import without_unused_results
 from .schedule.rewrites.waiting_loads import with_waiting_loads
 from .schedule.rewrites.wraps import without_wraps
@@ -73,10 +75,11 @@ def fitted(kernel: Kernel, options: Options, target: Target) -> Plan:
 
 def _prepared(kernel: Kernel, options: Options, target: Target) -> Kernel:
     """The kernel without what only looks like work, in the form that the schedule takes."""
-    kernel = without_wraps(with_settled_masks(with_waiting_loads(kernel)))
+    kernel = with_waiting_loads(without_single_trips(kernel))
+    kernel = without_wraps(with_settled_masks(kernel))
     kernel = with_loaded_names(without_copies(kernel))
     kernel = prepare_dots(kernel, target)
-    kernel = with_narrow_reductions(kernel)
+    kernel = with_uniform_tiles(with_narrow_reductions(kernel))
     return join_reductions(without_unused_results(kernel), options.num_warps)
 
 

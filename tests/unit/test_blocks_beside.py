@@ -40,3 +40,25 @@ def test_accumulators_in_shared_memory_leave_one_block(run_everywhere: Any) -> N
     x = np.random.default_rng(5).normal(size=(2, 5000)).astype(np.float16)
     out = run_everywhere(logsumexp_kernel, (2,), x, np.zeros(2, np.float32), 5000, BLOCK=4096, tolerance=1e-5)[1]
     np.testing.assert_allclose(out, np.log(np.exp(x.astype(np.float64)).sum(1)), rtol=1e-5)
+
+
+@triton.jit
+def rows_kernel(x_ptr, y_ptr, out_ptr, N: tl.constexpr, BLOCK: tl.constexpr, STORES: tl.constexpr):
+    row, base = tl.program_id(0), tl.arange(0, BLOCK)
+    total = tl.zeros((BLOCK,), tl.float32)
+    for start in range(0, N, BLOCK):
+        x = tl.load(x_ptr + row * N + start + base)
+        total += x
+        if STORES:
+            tl.store(y_ptr + row * N + start + base, x * 2)
+    tl.store(out_ptr + row, tl.sum(total, 0))
+
+
+def test_loads_wait_for_the_stores_of_the_trip_before() -> None:
+    """Registers for the loads of several trips are of no use then: more blocks are."""
+    signature = "*fp32:16, *fp32:16, *fp32:16, 4096, 2048"
+    bounds = [
+        rows_kernel.translate(f"{signature}, {stores}", num_warps=16).source.count("__launch_bounds__(NUM_THREADS, 1)")
+        for stores in (False, True)
+    ]
+    assert bounds == [1, 0]

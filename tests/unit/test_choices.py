@@ -70,6 +70,24 @@ def test_no_element_has_a_branch_of_its_own() -> None:
     assert ptx.count("ex2.approx") >= 16 and len(re.findall(r"\bbra\b", ptx)) * 4 < ptx.count("ex2.approx")
 
 
+@triton.jit
+def grown(x, FAST: tl.constexpr):
+    if FAST:
+        return tl.exp2(x)
+    return tl.exp(x)
+
+
+@triton.jit
+def grown_rows(x_ptr, out_ptr, BLOCK: tl.constexpr):
+    x = tl.load(x_ptr + tl.arange(0, BLOCK))
+    tl.store(out_ptr + tl.arange(0, BLOCK), tl.where(x == float("-inf"), 1.0, grown(x, False)))
+
+
+def test_what_a_function_computes_is_computed_on_both_sides() -> None:
+    text = grown_rows.translate("*fp32:16, *fp32:16, 1024").source
+    assert "choose(" in text and "exp(x)" in text.partition("extern")[0]
+
+
 def test_values_that_are_known_already_are_chosen_in_c() -> None:
     text = place_of_largest.translate("*fp32:16, *i32:16, 4000, 1024").source
     assert "choose(" not in text and " ? " in text

@@ -107,6 +107,21 @@ def test_neighbouring_lanes_exchange_what_tensor_cores_leave(
 
 
 @triton.jit
+def sums_of_rows(x_ptr, out_ptr, M: tl.constexpr, N: tl.constexpr):
+    rows = tl.program_id(0) * M + tl.arange(0, M)[:, None]
+    x = tl.load(x_ptr + rows * N + tl.arange(0, N)[None, :])
+    tl.store(out_ptr + rows, tl.sum(x, 1)[:, None])
+
+
+def test_what_few_threads_store_is_stored_as_it_is(run_everywhere: Any) -> None:
+    """A row that many threads share has one element to store: an exchange would have all of them wait."""
+    x = np.random.default_rng(0).standard_normal((64, 64)).astype(np.float32)
+    _, out = run_everywhere(sums_of_rows, (2,), x, np.zeros(64, np.float32), M=32, N=64, num_warps=8, tolerance=1e-5)
+    np.testing.assert_allclose(out, x.astype(np.float64).sum(1), rtol=1e-4, atol=1e-5)
+    assert "__shared__" not in sums_of_rows.translate("*fp32:16, *fp32:16, 32, 64", num_warps=8).source
+
+
+@triton.jit
 def sum_with_transposed(x_ptr, y_ptr, out_ptr, M, N, SIDE: tl.constexpr):
     rows = tl.program_id(0) * SIDE + tl.arange(0, SIDE)[:, None]
     columns = tl.program_id(1) * SIDE + tl.arange(0, SIDE)[None, :]

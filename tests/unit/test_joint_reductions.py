@@ -98,3 +98,42 @@ def test_a_thread_s_rows_are_reduced_over_the_block_together(run_everywhere: Any
     assert np.array_equal(place, x.argmax(axis=1))
     source = blocks_of_rows.translate(f"*fp32, *fp32, *i32, i32, {rows}, 1024", num_warps=4).source
     assert source.count("    block_reduce_rows<") == 3
+
+
+@triton.jit
+def sums_of_a_row(x_ptr, out_ptr, N: tl.constexpr):
+    # Tiles of one row, as compilers write them.
+    x = tl.load(x_ptr + tl.arange(0, 1)[:, None] * N + tl.arange(0, N)[None, :])
+    first = tl.sum(x, 1)[:, None]
+    second = tl.sum(x * x, 1)[:, None]
+    across = tl.sum(x * 2.0, 0)[None, :]
+    tl.store(out_ptr + tl.arange(0, 1)[:, None], first)
+    tl.store(out_ptr + 1 + tl.arange(0, 1)[:, None], second)
+    tl.store(out_ptr + 2 + tl.arange(0, N)[None, :], across)
+
+
+def test_rows_of_one_are_reduced_together(run_everywhere: Any) -> None:
+    x = np.random.default_rng(9).uniform(1, 2, 1024).astype(np.float32)
+    _, out = run_everywhere(sums_of_a_row, (1,), x, np.zeros(1026, np.float32), N=1024, tolerance=1e-5)
+    wide = x.astype(np.float64)
+    np.testing.assert_allclose(out, [wide.sum(), (wide * wide).sum(), *(2 * wide)], rtol=1e-5)
+    assert exchanges(sums_of_a_row, "*fp32:16, *fp32:16, 1024", 8) == 1
+
+
+@triton.jit
+def sums_of_columns(x_ptr, y_ptr, out_ptr, M: tl.constexpr, N: tl.constexpr):
+    cols = tl.arange(0, N)
+    x = tl.load(x_ptr + tl.arange(0, M)[:, None] * N + cols[None, :])
+    y = tl.load(y_ptr + tl.arange(0, M)[:, None] * N + cols[None, :])
+    tl.store(out_ptr + cols, tl.sum(x, axis=0))
+    tl.store(out_ptr + N + cols, tl.max(y, axis=0))
+
+
+@pytest.mark.parametrize("num_warps", (1, 4))
+def test_columns_are_reduced_together(run_everywhere: Any, num_warps: int) -> None:
+    x, y = np.random.default_rng(10).standard_normal((2, 32, 64)).astype(np.float32)
+    options = {"M": 32, "N": 64, "num_warps": num_warps, "tolerance": 1e-5}
+    *_, out = run_everywhere(sums_of_columns, (1,), x, y, np.zeros((2, 64), np.float32), **options)
+    np.testing.assert_allclose(out, [x.astype(np.float64).sum(0), y.max(0)], rtol=1e-4, atol=1e-5)
+    signature = "*fp32:16, *fp32:16, *fp32:16, 32, 64"
+    assert sums_of_columns.translate(signature, num_warps=num_warps).source.count("__syncthreads()") == (num_warps > 1)

@@ -73,6 +73,22 @@ def test_booleans_are_bytes_in_memory(run_everywhere: Any, policy: str, n: int) 
     assert len(re.findall(r" load_bools\w*<VEC>", text)) == len(re.findall(r" store_bools\w*<VEC>", text)) == 2
 
 
+@triton.jit
+def chosen_kernel(flags_ptr, x_ptr, out_ptr, rows, BLOCK: tl.constexpr):
+    row, i = tl.program_id(0), tl.arange(0, BLOCK)
+    flags = tl.load(flags_ptr + row * BLOCK + i, mask=row < rows, other=True)
+    tl.store(out_ptr + row * BLOCK + i, tl.where(flags, tl.load(x_ptr + i), 0.0))
+
+
+def test_booleans_that_are_not_loaded(run_everywhere: Any) -> None:
+    """What is loaded or not stays bytes until after the choice, so that the choice is one for all elements."""
+    flags, x = RNG.random((2, 512)) < 0.5, RNG.standard_normal(512).astype(np.float32)
+    out = run_everywhere(chosen_kernel, (3,), flags, x, np.zeros((3, 512), np.float32), 2, BLOCK=512)[2]
+    np.testing.assert_array_equal(out, np.where(np.vstack([flags, np.ones((1, 512), bool)]), x, 0))
+    text = chosen_kernel.translate("*i1:16, *fp32:16, *fp32:16, i32, 512").source
+    assert "if (inside) packet = *" in text
+
+
 INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 
 

@@ -138,6 +138,45 @@ def test_where_products_are_largest(
 
 
 @triton.jit
+def welford(mean_1, m2_1, weight_1, mean_2, m2_2, weight_2):
+    delta = mean_2 - mean_1
+    weight = weight_1 + weight_2
+    share = tl.where(weight == 0.0, 0.0, weight_2 / weight)
+    return mean_1 + delta * share, m2_1 + m2_2 + delta * delta * weight_1 * share, weight
+
+
+@triton.jit
+def row_variances(x_ptr, mean_ptr, var_ptr, M: tl.constexpr, N: tl.constexpr, TURNED: tl.constexpr):
+    rows, cols = tl.arange(0, M)[:, None], tl.arange(0, N)[None, :]
+    x = tl.load(x_ptr + (rows + cols * M if TURNED else rows * N + cols))
+    mean, m2, _ = tl.reduce((x, tl.zeros([M, N], tl.float32), tl.full([M, N], 1, tl.float32)), 1, welford)
+    tl.store(mean_ptr + tl.arange(0, M), mean)
+    tl.store(var_ptr + tl.arange(0, M), m2 / N)
+
+
+@pytest.mark.parametrize(
+    ("shape", "turned", "warps", "read"),
+    [
+        ((2, 1024), False, 16, "_partial[tid % 8]"),  # each of eight lanes reads one warp's part
+        ((32, 64), True, 8, "_partial[tid / 8 % 4 * 2 + w]"),  # four lanes share each element, and take two warps' each
+        ((2, 256), False, 4, "combine_warps<Welford>"),  # two warps' parts
+    ],
+)
+def test_lanes_share_the_parts_of_warps(
+    run_everywhere: Any, shape: tuple[int, int], turned: bool, warps: int, read: str
+) -> None:
+    m, n = shape
+    x = np.random.default_rng(m).standard_normal(shape).astype(np.float32) + 3
+    data, zeros = np.ascontiguousarray(x.T if turned else x), np.zeros(m, np.float32)
+    arguments = (data, zeros, zeros.copy(), m, n, turned)
+    _, mean, variance = run_everywhere(row_variances, (1,), *arguments, num_warps=warps, tolerance=1e-5)
+    np.testing.assert_allclose(mean, x.astype(np.float64).mean(1), rtol=1e-5)
+    np.testing.assert_allclose(variance, x.astype(np.float64).var(1), rtol=1e-4)
+    signature = f"*fp32:16, *fp32:16, *fp32:16, {m}, {n}, {turned}"
+    assert read in row_variances.translate(signature, num_warps=warps).source
+
+
+@triton.jit
 def last_but_zero(x, y):
     return tl.where(y != 0, y, x)
 

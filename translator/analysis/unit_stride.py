@@ -1,49 +1,57 @@
-"""Along which axes of a pointer tile neighbours lie side by side in memory, if not in every place.
+"""How far apart in memory neighbours along the axes of a pointer tile lie, if not in every place.
 
 `(offs % M)[:, None] + offs_k[None, :] * stride`: neighbours along axis 0 are neighbours in memory except where the
-remainder wraps around. That is no reason to load several at once, but one to give them to neighbouring threads.
+remainder wraps around. That is no reason to load several at once, but one to give them to neighbouring threads; so is
+`2 * offs`, of which a sector holds as many elements as it can.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 
 from ..ir.nodes import Call, Expr, Literal, Use, Variable
 
+Steps = dict[int, int]  # by axis
 THROUGH = ("hint", "cast", "mod", "minimum", "maximum")  # the first operand's neighbours mostly stay neighbours
 
 
 def unit_axes(expr: Expr, definitions: Mapping[Variable, Expr]) -> frozenset[int]:
     """The axes along which an expression mostly rises by 1."""
-    return _axes(expr, definitions, {})
+    return frozenset(axis for axis, step in steps(expr, definitions).items() if step == 1)
 
 
-def _axes(expr: Expr, definitions: Mapping[Variable, Expr], known: dict[Variable, frozenset[int]]) -> frozenset[int]:
+def steps(expr: Expr, definitions: Mapping[Variable, Expr]) -> Steps:
+    """By how much an expression mostly rises along its axes, where numbers tell."""
+    return _steps(expr, definitions, {})
+
+
+def _steps(expr: Expr, definitions: Mapping[Variable, Expr], known: dict[Variable, Steps]) -> Steps:
     """The same; `known` keeps what has been found for variables, which may be mentioned many times."""
     if not expr.type.is_tile:
-        return frozenset()
+        return {}
     if isinstance(expr, Use):
         if expr.variable not in known and expr.variable in definitions:
-            known[expr.variable] = _axes(definitions[expr.variable], definitions, known)
-        return known.get(expr.variable, frozenset())
+            known[expr.variable] = _steps(definitions[expr.variable], definitions, known)
+        return known.get(expr.variable, {})
     if not isinstance(expr, Call):
-        return frozenset()
+        return {}
     if expr.op == "arange":
-        return frozenset((0,))
-    below = [_axes(arg, definitions, known) for arg in expr.args]
+        return {0: 1}
+    below = [_steps(arg, definitions, known) for arg in expr.args]
     match expr.op:
         case "add" | "ptr_add":
-            return below[0] | below[1]
-        case "sub":
-            return below[0]
+            return dict(Counter(below[0]) + Counter(below[1]))
         case "mul":
-            ones = [isinstance(arg, Literal) and arg.value == 1 for arg in expr.args]
-            return below[1] if ones[0] else below[0] if ones[1] else frozenset()
+            for factor, factors in zip(expr.args, reversed(below), strict=True):
+                if isinstance(factor, Literal) and factor.value > 0:
+                    return {axis: step * int(factor.value) for axis, step in factors.items()}
         case "broadcast":
-            return frozenset(axis for axis in below[0] if expr.args[0].type.shape[axis] == expr.type.shape[axis])
+            sides = expr.args[0].type.shape
+            return {axis: step for axis, step in below[0].items() if sides[axis] == expr.type.shape[axis]}
         case "expand_dims":
             new = expr.attribute("axis")
-            return frozenset(axis + (axis >= new) for axis in below[0])
+            return {axis + (axis >= new): step for axis, step in below[0].items()}
         case "permute":
-            return frozenset(expr.attribute("order").index(axis) for axis in below[0])
-    return below[0] if expr.op in THROUGH else frozenset()
+            return {expr.attribute("order").index(axis): step for axis, step in below[0].items()}
+    return below[0] if expr.op in ("sub", *THROUGH) else {}

@@ -45,6 +45,7 @@ TEMPLATES = (
     "combine_element",
     "shuffle_xor",
     "combine_state",
+    "shuffle_state",
     "warp_reduce",
     "reduce_to_first_lane",
     "warp_reduce_in_order",

@@ -47,8 +47,16 @@ __device__ __forceinline__ void store_vec(T* target, const T* source)
     *reinterpret_cast<uint4*>(target) = packet;
 }
 
-// How two partial results become one.
-struct Sum { static __device__ __forceinline__ float combine(float a, float b) { return a + b; } };
+// A partial result, and how two of them become one.
+struct Sums {
+    float dw_sum;
+    float db_sum;
+
+    static __device__ __forceinline__ Sums combine(Sums left, Sums right)
+    {
+        return {left.dw_sum + right.dw_sum, left.db_sum + right.db_sum};
+    }
+};
 
 // Combines the partial results of all warps for one kept element.
 template <typename Op, typename State, int WARPS, int SLOTS>
@@ -64,8 +72,7 @@ extern "C" __global__ void __launch_bounds__(NUM_THREADS, 4)
 layer_norm_bwd_dwdb(const float* dw_part_ptr, const float* db_part_ptr, float* dw_ptr, float* db_ptr, int G,
                     int N)
 {
-    __shared__ float dw_sum_partial[NUM_WARPS][BLOCK_N];   // partial results by warp
-    __shared__ float db_sum_partial[NUM_WARPS][BLOCK_N];   // partial results by warp
+    __shared__ Sums sums_partial[NUM_WARPS][BLOCK_N];   // partial results by warp
     const int tid = threadIdx.x;
     __builtin_assume(tid >= 0 && tid < NUM_THREADS);   // quotients are shifts, known tests vanish
     const int col = tid % COL_THREADS, row = tid / COL_THREADS;   // this thread's place in a tile
@@ -111,31 +118,25 @@ layer_norm_bwd_dwdb(const float* dw_part_ptr, const float* db_part_ptr, float* d
         }
     }
     // L80: tl.store(dw_ptr + cols, tl.sum(dw, axis=0), mask=cols < N)
+    Sums sums[COLS];
+    #pragma unroll
+    for (int c = 0; c < COLS; ++c) {
+        sums[c] = {dw[0][c], db[0][c]};
+        #pragma unroll
+        for (int r = 1; r < ROWS; ++r) sums[c] = Sums::combine(sums[c], {dw[r][c], db[r][c]});
+    }
+    #pragma unroll
+    for (int c = 0; c < COLS; ++c) sums_partial[tid / WARP_SIZE][col * VEC + c] = sums[c];
+    __syncthreads();   // every warp has written its partial results
+    #pragma unroll
+    for (int c = 0; c < COLS; ++c) sums[c] = combine_warps<Sums>(sums_partial, col * VEC + c);
     float dw_sum[COLS];
     #pragma unroll
-    for (int c = 0; c < COLS; ++c) {
-        dw_sum[c] = dw[0][c];
-        #pragma unroll
-        for (int r = 1; r < ROWS; ++r) dw_sum[c] += dw[r][c];
-    }
-    #pragma unroll
-    for (int c = 0; c < COLS; ++c) dw_sum_partial[tid / WARP_SIZE][col * VEC + c] = dw_sum[c];
-    __syncthreads();   // every warp has written its partial results
-    #pragma unroll
-    for (int c = 0; c < COLS; ++c) dw_sum[c] = combine_warps<Sum>(dw_sum_partial, col * VEC + c);
-    if (row == 0 && cols < N) store_vec<VEC>(dw_ptr + cols, dw_sum);   // the other threads hold copies
-    // L81: tl.store(db_ptr + cols, tl.sum(db, axis=0), mask=cols < N)
+    for (int c = 0; c < COLS; ++c) dw_sum[c] = sums[c].dw_sum;
     float db_sum[COLS];
     #pragma unroll
-    for (int c = 0; c < COLS; ++c) {
-        db_sum[c] = db[0][c];
-        #pragma unroll
-        for (int r = 1; r < ROWS; ++r) db_sum[c] += db[r][c];
-    }
-    #pragma unroll
-    for (int c = 0; c < COLS; ++c) db_sum_partial[tid / WARP_SIZE][col * VEC + c] = db_sum[c];
-    __syncthreads();   // every warp has written its partial results
-    #pragma unroll
-    for (int c = 0; c < COLS; ++c) db_sum[c] = combine_warps<Sum>(db_sum_partial, col * VEC + c);
+    for (int c = 0; c < COLS; ++c) db_sum[c] = sums[c].db_sum;
+    if (row == 0 && cols < N) store_vec<VEC>(dw_ptr + cols, dw_sum);   // the other threads hold copies
+    // L81: tl.store(db_ptr + cols, tl.sum(db, axis=0), mask=cols < N)    (reduced at L80)
     if (row == 0 && cols < N) store_vec<VEC>(db_ptr + cols, db_sum);   // the other threads hold copies
 }

@@ -79,6 +79,7 @@ def _states(
         )
     context.use_helper("shuffle_xor")
     context.use_helper("combine_state", name, fields=fields, body=body)
+    context.use_helper("shuffle_state", f"shuffle_xor of {name}", state=name, fields=fields)
     return Combination(name, name, tuple((field, field) for _, field in fields), None, None)
 
 

@@ -20,15 +20,27 @@ from ..text.spell import Text
 from ..text.unit import Branch, Constant, Line, Loop, Node, Shared
 from .reduction import LANE_BITS, Reduction
 
+LEAST_BY_LANES = 2  # bits of warps whose parts lanes combine
+
 
 def over_lanes(context: Context, plan: Reduction, result: str, own: tuple[Node, ...]) -> tuple[Node, ...]:
     """The thread's `own` part and the warp's, by shuffles: one line for each run of consecutive lane bits."""
     if plan.over_block or plan.over_block_by_rows:
         return own
+    return _by_shuffles(context, plan, plan.lane_bits, result, own, everywhere=not plan.warp_bits)
+
+
+def _by_shuffles(
+    context: Context, plan: Reduction, bits: tuple[int, ...], result: str, own: tuple[Node, ...], everywhere: bool
+) -> tuple[Node, ...]:
+    """The same over some bits of the lanes; unless every lane needs the result, the first one's is enough."""
+    if not bits:
+        return own
     nodes = list(own)
-    runs = _runs(plan.lane_bits)
+    helper = _warp_helper(context, plan, everywhere)
+    runs = _runs(bits)
     for first, last in reversed(runs) if plan.combination.commutes else runs:
-        reduce = f"{_warp_helper(context, plan)}<{plan.combination.struct}, {1 << last}, {1 << first}>"
+        reduce = f"{helper}<{plan.combination.struct}, {1 << last}, {1 << first}>"
         alone = len(nodes) == 1 and isinstance(nodes[0], Line) and re.fullmatch(r"(.*?) = ([^{}]*);", nodes[0].text)
         if alone:  # an element of the thread's own, which needs no line
             nodes = [Line(f"{alone[1]} = {reduce}({alone[2]});")]
@@ -37,13 +49,13 @@ def over_lanes(context: Context, plan: Reduction, result: str, own: tuple[Node, 
     return tuple(nodes)
 
 
-def _warp_helper(context: Context, plan: Reduction) -> str:
+def _warp_helper(context: Context, plan: Reduction, everywhere: bool) -> str:
     """The helper that combines over lanes; of warps that meet in shared memory, the first lane writes what it has."""
     context.use_helper("shuffle_xor")
     if plan.combination.commutes:
         return context.use_helper("warp_reduce")
     context.use_helper("reduce_to_first_lane")
-    return "reduce_to_first_lane" if plan.warp_bits else context.use_helper("warp_reduce_in_order")
+    return context.use_helper("warp_reduce_in_order") if everywhere else "reduce_to_first_lane"
 
 
 def _runs(bits: tuple[int, ...]) -> list[tuple[int, int]]:
@@ -119,6 +131,8 @@ def _exchange(context: Context, plan: Reduction, statement: Assign, name: str, s
     warp = number_of(context, plan.warp_bits, plan.source.thread_bits)
     index = context.names.shared_index("w")
     kept_sides = [side for side in kept if padded(side) > 1]
+    lanes = _lanes_for_warps(plan)
+    lane = number_of(context, lanes, plan.source.thread_bits) if lanes else ""
 
     def slot(point: Point) -> str:
         return place(context, point, kept) if math.prod(kept) > 1 else ""
@@ -127,17 +141,22 @@ def _exchange(context: Context, plan: Reduction, statement: Assign, name: str, s
         return (Line(f"{shared}[{warp}]{slot(point)} = {indexed(context, name, target, point)};"),)
 
     def read(point: Point) -> tuple[Node, ...]:
-        if len(kept_sides) == 1:
+        result = indexed(context, name, target, point)
+        if len(kept_sides) == 1 and not lanes:
             context.use_helper("combine_warps")
             place_text = slot(point)[1:-1]
             text = f"combine_warps<{plan.combination.struct}>({shared}, {place_text})"
-            return (Line(f"{indexed(context, name, target, point)} = {text};"),)
-        result, other = indexed(context, name, target, point), f"{shared}[{index}]{slot(point)}"
-        struct = plan.combination.struct
+            return (Line(f"{result} = {text};"),)
+        struct, share = plan.combination.struct, 1 << len(plan.warp_bits) - len(lanes)
         expression = plan.combination.expression or (lambda left, right: f"{struct}::combine({left}, {right})")
-        header = f"for (int {index} = 1; {index} < {_warps_text(context, plan, name)}; ++{index})"
-        loop = Loop(header, (Line(combine_line(expression, result, Text(other))),), unroll=True)
-        return (Line(f"{result} = {shared}[0]{slot(point)};"), loop)
+        count = str(share) if lanes else _warps_text(context, plan, name)
+        start = lane if share == 1 or not lanes else f"{lane} * {share}"
+        other = Text(f"{shared}[{f'{start} + ' if lanes else ''}{index}]{slot(point)}")
+        header = f"for (int {index} = 1; {index} < {count}; ++{index})"
+        loop = Loop(header, (Line(combine_line(expression, result, other)),), unroll=True)
+        first = Line(f"{result} = {shared}[{start or 0}]{slot(point)};")
+        own = (first, loop) if share > 1 else (first,)
+        return _by_shuffles(context, plan, lanes, result, own, everywhere=True)
 
     writers = Layout((*plan.kept.axes, plan.warp_bits), plan.source.thread_bits)
     nodes = context.each_register(plan.kept, write)
@@ -145,6 +164,14 @@ def _exchange(context: Context, plan: Reduction, statement: Assign, name: str, s
         nodes = (Branch(guard, nodes),)
     barrier = context.barrier("every warp has written its partial results")
     return (*nodes, *barrier, *context.each_register(plan.kept, read))
+
+
+def _lanes_for_warps(plan: Reduction) -> tuple[int, ...]:
+    """The bits of lanes that hold the same element, no more than there are of warps: each lane reads its share of the parts.
+
+    () where a few warps' parts are combined as fast one after the other.
+    """
+    return plan.lane_bits[: len(plan.warp_bits)] if len(plan.warp_bits) >= LEAST_BY_LANES else ()
 
 
 def combine_line(expression: Callable[[str, str], str], result: str, value: Text) -> str:

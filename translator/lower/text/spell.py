@@ -13,7 +13,7 @@ from ...analysis.ranges import fits, never_overflows
 from ...diagnostics import CompilationError
 from ...frozen import frozen
 from ...ir.nodes import Call, CallFunction, DeviceFunction, Expr, Literal, Use, Variable
-from ...ir.walk import MOVES, subexpressions, used_variables
+from ...ir.walk import MOVES, expressions, statements, subexpressions, used_variables
 from ...language.dtypes import DType, Element, PointerType
 from ...ops.casts import TOWARD_ZERO, cuda_cast
 from ...ops.registry import OPS
@@ -310,10 +310,14 @@ def _may_be_common(call: Call) -> bool:
 
 def _takes_long(expr: Expr) -> bool:
     """Whether an expression computes a function or a quotient, which the compiler would branch around."""
-    return any(
-        isinstance(part, Call) and (part.op in LONG or "." in part.op or _is_quotient(part))
-        for part in subexpressions(expr)
-    )
+    for part in subexpressions(expr):
+        if isinstance(part, Call) and (part.op in LONG or "." in part.op or _is_quotient(part)):
+            return True
+        if isinstance(part, CallFunction):
+            inner = [expr for statement in statements(part.function.body) for expr in expressions(statement)]
+            if any(map(_takes_long, inner)):
+                return True
+    return False
 
 
 def _is_quotient(call: Call) -> bool:

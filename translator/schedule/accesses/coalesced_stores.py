@@ -17,13 +17,13 @@ from ...artifact import Target
 from ...ir.nodes import Assign, Call, Effect, For, Kernel, Variable, While
 from ...ir.walk import statements
 from ..tiles.layout import REGISTER, Layout, bits_of
-from ..tiles.layout_problem import Access, Node, Path, Problem
+from ..tiles.layout_problem import SECTOR, Access, Node, Path, Problem
 from .access import ACCESS_BYTES
 
 LANE_BITS = 5
-SECTOR = 32  # bytes that memory writes at once
 WORD = 4  # bytes that a shuffle moves
 GAIN = 2  # times as many bytes side by side make up for the conversion
+MANY_COPIES = 4  # of each element: one thread in so many stores anything, so little that a barrier for all costs more
 GAIN_OF_LOADS = 8  # the cache has what a warp has not taken of a sector
 MOST_BYTES = 64 << 10  # of a tile that is converted: its way leads through shared memory
 
@@ -62,6 +62,8 @@ def coalesce_stores(
         shape = problem.shapes[node]
         if access.itemsize << sum(map(bits_of, shape)) > MOST_BYTES:
             continue
+        if statement.call.op == "store" and _copies(problem.answers[node]) >= MANY_COPIES:
+            continue
         now, own = _bytes_side_by_side(problem.answers[node], access), own_layout(node)
         if now < SECTOR and _bytes_side_by_side(own, access) >= GAIN * now:
             problem.answers[node] = own
@@ -71,6 +73,11 @@ def coalesce_stores(
             moved = [r.variable for r in read if follow(pieces, r.path) != problem.answers[r.variable]]
             if all(_is_shuffled(variable, pieces) for variable in moved):
                 problem.answers[node] = pieces
+
+
+def _copies(layout: Layout) -> int:
+    """How many threads hold the same element."""
+    return 1 << layout.thread_bits - sum(bit != REGISTER for bits in layout.axes for bit in bits)
 
 
 def coalesce_loads(problem: Problem, kernel: Kernel, own_layout: Callable[[Node], Layout]) -> None:

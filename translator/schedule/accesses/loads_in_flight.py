@@ -15,7 +15,7 @@ import math
 from collections.abc import Mapping, Set
 
 from ...analysis.facts import Facts
-from ...ir.nodes import Assign, Call, For, Kernel, Variable, While
+from ...ir.nodes import Assign, Call, Effect, For, Kernel, Variable, While
 from ...ir.walk import statements
 from ..staging.warp_copies import is_computed_anywhere
 from ..tiles.layout import Layout
@@ -23,6 +23,7 @@ from ..tiles.registers import REGISTER_FILE
 
 THREADS_AT_ONCE = 768  # on a multiprocessor: 80 registers each
 LEAST_BYTES = 16  # that a thread loads in an iteration
+LEAST_BESIDE_STORES = 64  # in one that stores as well: the next one's loads stay behind that
 ADDRESSES = 32  # registers beside those of tiles
 MUCH_LOADED = 64  # registers of a thread, without a loop
 FEW_OTHERS = 16  # registers beside those, without a loop
@@ -59,7 +60,9 @@ def _adds_up(loop: For | While, facts: Facts, layouts: Mapping[Variable, Layout]
     loads = [s for s in inner if isinstance(s, Assign) and isinstance(s.value, Call) and s.value.op == "load"]
     if not all(is_computed_anywhere(load.value.args[0], facts, {}) for load in loads):  # type: ignore[attr-defined]
         return False
-    return sum(_bytes_of_thread(load.targets[0], layouts) for load in loads) >= LEAST_BYTES
+    stores = any(isinstance(s, Effect) and s.call.op == "store" for s in inner)
+    least = LEAST_BESIDE_STORES if stores else LEAST_BYTES
+    return sum(_bytes_of_thread(load.targets[0], layouts) for load in loads) >= least
 
 
 def _bytes_of_thread(tile: Variable, layouts: Mapping[Variable, Layout]) -> int:

@@ -1,11 +1,12 @@
 """Reductions of the same block that can share one exchange between warps become one reduction with several results.
 
-In: a typed kernel. Out: the same kernel, in which a later reduction to a scalar stands beside an earlier one when all that it
+In: a typed kernel. Out: the same kernel, in which a later reduction stands beside an earlier one when all that it
 reads is known there. Each exchange costs a barrier and two chains of shuffles, one after the other; together they cost one.
 """
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator, Mapping, Set
@@ -31,13 +32,13 @@ def _joined(block: tuple[Statement, ...], assignments: Counter[Variable]) -> tup
     """A block whose reductions stand as early as those that they can join: one scan, whatever the length."""
     statements_ = [_inside(statement, assignments) for statement in block]
     assigned: dict[Variable, int] = {}  # where in the block each variable was assigned last
-    leaders: dict[tuple[int, ...], list[int]] = {}  # by shape: where reductions stand that others may join
+    leaders: dict[tuple[int | None, ...], list[int]] = {}  # by kind: where reductions stand that others may join
     groups: dict[int, list[Assign]] = {}
     joined: set[int] = set()
     for here, statement in enumerate(statements_):
         if isinstance(statement, Assign) and _can_join(statement, assignments):
             known = max((assigned.get(v, -1) for v in read_variables(statement)), default=-1)
-            same = leaders.setdefault(_shape(statement), [])
+            same = leaders.setdefault(_kind(statement), [])
             earliest = bisect_right(same, known)
             if earliest < len(same):
                 groups[same[earliest]].append(statement)
@@ -84,18 +85,21 @@ def _inside(statement: Statement, assignments: Counter[Variable]) -> Statement:
 
 
 def _can_join(statement: Statement, assignments: Counter[Variable]) -> bool:
-    """Whether a statement reduces one tile of several warps to a scalar, in a way that can be spelled by fields."""
+    """Whether a statement reduces one tile, in a way that can be spelled by fields, and several warps may have parts of it."""
     if not (isinstance(statement, Assign) and isinstance(statement.value, Call) and statement.value.op == "reduce"):
         return False
     call, combine = statement.value, statement.value.attribute("combine")
-    if len(call.args) != 1 or combine.op not in JOINED or call.type.is_tile or assignments[statement.target] != 1:
+    if len(call.args) != 1 or combine.op not in JOINED or assignments[statement.target] != 1:
         return False
     shape = call.args[0].type.shape
-    return len(shape) == 1 and shape[0] == padded(shape[0]) and shape[0] > LANES * WIDEST_RUN
+    is_large = math.prod(call.type.shape) > 1 or math.prod(shape) > LANES * WIDEST_RUN
+    return is_large and all(side == padded(side) for side in shape)
 
 
-def _shape(statement: Assign) -> tuple[int, ...]:
-    return _call(statement).args[0].type.shape
+def _kind(statement: Assign) -> tuple[int | None, ...]:
+    """What reductions have in common that can share an exchange: the axis, and the sides of their tiles."""
+    call = _call(statement)
+    return (call.attribute("axis"), *call.args[0].type.shape)
 
 
 def _call(reduction: Assign) -> Call:
@@ -112,5 +116,5 @@ def _together(reductions: list[Assign]) -> Assign:
     word = f"{ops[0]}s" if len(set(ops)) == 1 else "_".join(ops)
     combine = Combine("together", word, parts=tuple(zip(ops, (target.name for target in targets), strict=True)))
     arguments = tuple(call.args[0] for call in calls)
-    call = replace(calls[0], args=arguments, attributes=(("axis", None), ("combine", combine)))
+    call = replace(calls[0], args=arguments, attributes=(("axis", calls[0].attribute("axis")), ("combine", combine)))
     return replace(reductions[0], targets=targets, value=call)

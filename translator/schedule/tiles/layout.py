@@ -101,16 +101,23 @@ class Layout:
 
 
 def blocked(
-    shape: tuple[int, ...], num_threads: int, fast_axis: int, run: int, other_runs: Mapping[int, int] | None = None
+    shape: tuple[int, ...],
+    num_threads: int,
+    fast_axis: int,
+    run: int,
+    other_runs: Mapping[int, int] | None = None,
+    distances: Mapping[int, float] | None = None,
 ) -> Layout:
     """Threads side by side along `fast_axis`, `run` consecutive elements each, then along the other axes, last first.
 
+    Those come first whose neighbours lie at the least of the known `distances` from each other.
     `other_runs` are the consecutive elements of a thread along other axes. What the threads cannot cover at once goes into
     further registers; threads that find nothing left hold copies.
     """
     runs = {**(other_runs or {}), fast_axis: run}
     thread_bits = int(math.log2(num_threads))
-    order = [fast_axis, *(axis for axis in reversed(range(len(shape))) if axis != fast_axis)]
+    others = [axis for axis in reversed(range(len(shape))) if axis != fast_axis]
+    order = [fast_axis, *sorted(others, key=lambda axis: (distances or {}).get(axis, math.inf))]
     axes: list[tuple[int, ...]] = [()] * len(shape)
     next_bit = 0
     for axis in order:

@@ -5,12 +5,12 @@ In: a typed kernel and its facts. Out: a `Problem`, which `layouts.py` fills wit
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from ...analysis.axis_info import AxisInfo, axis_info
 from ...analysis.facts import Facts
-from ...analysis.unit_stride import unit_axes
+from ...analysis.unit_stride import steps
 from ...frozen import frozen
 from ...ir.nodes import Assign, Call, Effect, Expr, For, Kernel, Statement, Use, Variable, While
 from ...ir.walk import children, expressions, statements
@@ -19,6 +19,7 @@ from .layout import Layout
 
 # A tile that needs a layout: a variable, or the statement that evaluates tiles without assigning any.
 Node = Variable | int
+SECTOR = 32  # bytes that memory reads or writes at once
 Path = tuple[tuple[Expr, Expr], ...]  # (call, operand) from a statement's value down to a use
 
 
@@ -34,16 +35,26 @@ class Relation:
 
 @frozen
 class Access:
-    """A load or store: what is known of its addresses, bytes of an element, axes along which neighbours are neighbours.
+    """A load or store: what is known of its addresses, bytes of an element, how far neighbours lie apart along axes.
 
     `repeated` says that it stands in a loop.
     """
 
     info: AxisInfo
     itemsize: int
-    side_by_side: frozenset[int]
+    steps: Mapping[int, int]
     loads: bool
     repeated: bool
+
+    @property
+    def side_by_side(self) -> frozenset[int]:
+        """The axes along which neighbours are neighbours in memory, if not in every place."""
+        return frozenset(axis for axis, step in self.steps.items() if step == 1)
+
+    def closeness(self, axis: int) -> int:
+        """2 where neighbours along an axis are neighbours in memory, 1 where a sector holds several of them, else 0."""
+        step = self.steps.get(axis, 0)
+        return 2 if step == 1 else int(0 < step * self.itemsize < SECTOR)
 
 
 @dataclass(slots=True)
@@ -135,9 +146,9 @@ def _collect_structure(
         pointer = expr.args[0]
         if isinstance(pointer.type.element, PointerType):
             info = axis_info(pointer, facts.environments[id(statement)])
-            side_by_side = unit_axes(pointer, facts.definitions)
+            apart = steps(pointer, facts.definitions)
             itemsize = pointer.type.element.element_ty.itemsize
-            access = Access(info, itemsize, side_by_side, expr.op == "load", repeated)
+            access = Access(info, itemsize, apart, expr.op == "load", repeated)
             problem.accesses.setdefault(node, []).append(access)
     targets = statement.targets if isinstance(statement, Assign) else ()
     if expr.op == "reduce" and expr.attribute("axis") is not None:

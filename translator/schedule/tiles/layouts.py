@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import replace
 
 from ...analysis.facts import Facts
@@ -35,7 +35,7 @@ from ..staging.ring_plan import Rings
 from ..staging.rings import with_stages
 from ..staging.warp_copies import choose_warp_copies
 from .index_layouts import index_layouts
-from .kept_tiles import choose_kept, exchanges_of
+from .kept_tiles import Kept, choose_kept, exchanges_of
 from .layout import Layout, blocked, drop_axis, padded
 from .layout_problem import Access, Node, Path, Problem, find_problem
 from .paths import operand_axes, result_axes
@@ -79,15 +79,10 @@ def choose_layouts(
     spare = spare_registers(peak, options.num_warps, blocks, rings.has_producer)
     if rings.has_producer:
         rings = stagger_rings(kernel, kept.facts, dots, kept.layouts, rings, spare)
-    waiting = frozenset(map(id, exchanges_of(kernel, problem.answers))) | conversions.keys()
-    crowded = needs_whole_multiprocessor(peak, num_threads)
     beside = blocks_beside(in_shared, kept.layouts, num_threads, target.max_dynamic_shared_bytes)
     made_room_for = kept.recomputed.blocks and min(kept.recomputed.blocks, beside)
     planned = blocks if rings.has_producer or blocks > 1 else None
-    unknown = dots.plans or kept.late_loads  # what these take, peak does not tell
-    loading = None if unknown else blocks_for_loads(kernel, facts, kept.layouts, waiting, peak, num_threads)
-    if not waiting and not unknown and is_straight(kernel):
-        crowded, loading = False, blocks_for_all_loads(needed_at_once(kernel, kept.facts, kept.layouts), num_threads)
+    loading = _blocks_for_tiles(kernel, facts, kept, problem, conversions.keys(), peak, num_threads, bool(dots.plans))
     warp_copies = choose_warp_copies(kernel, facts, layouts, rings)
     block_copies = choose_block_copies(kernel, facts, layouts, rings, num_threads)
     copied = {key: copy.layout for key, copy in warp_copies.items()}
@@ -106,12 +101,36 @@ def choose_layouts(
         rings=rings,
         warp_copies=warp_copies,
         block_copies=block_copies,
-        blocks_per_multiprocessor=made_room_for or planned or (1 if crowded else loading),
+        blocks_per_multiprocessor=made_room_for or planned or loading,
         wants_second_block=blocks == 1 and wants_second_block(kernel, rings, dots, peak, options.num_warps),
         spare_registers=spare,
         options=options,
         target=target,
     )
+
+
+def _blocks_for_tiles(
+    kernel: Kernel,
+    facts: Facts,
+    kept: Kept,
+    problem: Problem,
+    conversions: Set[int],
+    peak: int,
+    num_threads: int,
+    has_dots: bool,
+) -> int | None:
+    """The blocks that what threads hold and load leaves room for; None where ptxas may decide."""
+    exchanges = exchanges_of(kernel, problem.answers)
+    waiting = frozenset(map(id, exchanges)) | conversions
+    crowded = needs_whole_multiprocessor(peak, num_threads)
+    if has_dots or kept.late_loads:  # what these take, peak does not tell
+        return 1 if crowded else None
+    if is_straight(kernel, ("reduce",)):
+        at_once = needed_at_once(kernel, kept.facts, kept.layouts, exchanges)
+        if not waiting and is_straight(kernel):
+            return blocks_for_all_loads(at_once, num_threads)
+        crowded = needs_whole_multiprocessor(at_once, num_threads)
+    return 1 if crowded else blocks_for_loads(kernel, facts, kept.layouts, waiting, peak, num_threads)
 
 
 def _of_variables(problem: Problem) -> dict[Variable, Layout]:
@@ -208,7 +227,7 @@ def _anchor(problem: Problem, node: Node, thread_bits: int, alone: bool = False)
     for side in shape:
         per_thread *= padded(side)
     per_thread = max(per_thread // num_threads, 1)
-    best_axis, best = len(shape) - 1, (False, 1, False)
+    best_axis, best = len(shape) - 1, (False, 1, 0)
     members = (node,) if alone else _alike(problem, node)
     longest = min(
         per_thread, _longest_run([access for member in members for access in problem.accesses.get(member, ())])
@@ -220,9 +239,17 @@ def _anchor(problem: Problem, node: Node, thread_bits: int, alone: bool = False)
                 contiguity = min(info.contiguity[axis], padded(shape[axis]))
                 aligned = max(info.divisibility[axis] // itemsize, 1) if contiguity > 1 else 1
                 run = min(contiguity, aligned, max(ACCESS_BYTES // itemsize, 1), longest)
-                if (contiguity > 1, run, axis in access.side_by_side) > best:
-                    best_axis, best = axis, (contiguity > 1, run, axis in access.side_by_side)
-    return blocked(shape, num_threads, best_axis, best[1], _repeats(problem, node, best_axis, per_thread // best[1]))
+                if (contiguity > 1, run, access.closeness(axis)) > best:
+                    best_axis, best = axis, (contiguity > 1, run, access.closeness(axis))
+    repeats = _repeats(problem, node, best_axis, per_thread // best[1])
+    return blocked(shape, num_threads, best_axis, best[1], repeats, _distances(problem, members))
+
+
+def _distances(problem: Problem, members: Iterable[Node]) -> dict[int, float]:
+    """How far apart in memory neighbours along axes lie, at the most, where numbers tell for all accesses."""
+    accesses = [access for member in members for access in problem.accesses.get(member, ())]
+    axes = [set(access.steps) for access in accesses]
+    return {axis: max(access.steps[axis] for access in accesses) for axis in set().union(*axes[:1]).intersection(*axes)}
 
 
 def _own_layouts(problem: Problem, thread_bits: int) -> Callable[[Node], Layout]:

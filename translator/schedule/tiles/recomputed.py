@@ -87,20 +87,28 @@ def choose_recomputed(
     return replace(chosen, forgotten=forgotten, blocks=after if more else None)
 
 
-def is_straight(kernel: Kernel) -> bool:
-    """Whether a kernel loads, computes element by element and stores, and nothing repeats."""
+def is_straight(kernel: Kernel, others: tuple[str, ...] = ()) -> bool:
+    """Whether a kernel loads, computes element by element and stores, and nothing repeats; it may do some `others` as well."""
     values = [statement.value for statement in statements(kernel.body) if isinstance(statement, Assign)]
     if any(isinstance(statement, (For, While)) for statement in statements(kernel.body)):
         return False
-    return all(is_elementwise(value) or (isinstance(value, Call) and value.op == "load") for value in values)
+    known = ("load", *others)
+    return all(is_elementwise(value) or (isinstance(value, Call) and value.op in known) for value in values)
 
 
-def needed_at_once(kernel: Kernel, facts: Facts, layouts: Mapping[Variable, Layout]) -> int:
+def needed_at_once(kernel: Kernel, facts: Facts, layouts: Mapping[Variable, Layout], exchanges: list[Assign]) -> int:
     """The registers that the tiles of a straight kernel take together.
 
-    What follows element by element from what is loaded needs none there: the compiler computes it when it is stored.
+    What follows element by element from what is loaded needs none there: the compiler computes it when it is stored, or
+    reduced, unless it is used again behind an exchange.
     """
-    found = _formulas(facts, layouts, frozenset(), _Order(kernel), MOST_WRITTEN_OUT)
+    order = _Order(kernel)
+    places = [order.place[id(exchange)] for exchange in exchanges]
+    found = {
+        variable: formula
+        for variable, formula in _formulas(facts, layouts, frozenset(), order, MOST_WRITTEN_OUT).items()
+        if not any(order.assigned[variable] < place < max(order.read.get(variable, (0,))) for place in places)
+    }
     loaded = {variable: layout for variable, layout in layouts.items() if variable not in found}
     return peak_registers(kernel, Recomputed(frozenset(found)).seen_by(facts), loaded)
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from ...analysis.facts import Facts
 from ...analysis.structured import is_elementwise
-from ...ir.nodes import Assign, Call, Expr, For, If, Kernel, Statement, Variable, While
+from ...ir.nodes import Assign, Call, Expr, For, If, Kernel, Literal, Statement, Variable, While
 from ...ir.walk import assigned_variables, bodies, expressions, statements, used_variables
 from .layout import Layout
 
@@ -24,6 +24,7 @@ def peak_registers(
 ) -> int:
     """The peak over all statements, or of what is kept across the statements with these `id`s."""
     sizes = {variable: register_count(variable, layout) for variable, layout in layouts.items()}
+    sizes |= {v: 0 for v in layouts if isinstance(facts.definitions.get(v), Literal)}  # a number stands at its use
     for statement in statements(kernel.body):
         # A widened load is kept narrow until it is used: the conversion costs nothing where it is needed.
         if isinstance(statement, Assign) and isinstance(statement.value, Call) and statement.value.op == "cast":
