@@ -35,10 +35,11 @@ def _moved(move: Call, part: Expr) -> Expr:
 
 def compares_with_number(part: Expr, facts: Facts) -> bool:
     """Whether a condition compares something with a number, or with a variable that is never anything else."""
-    return isinstance(part, Call) and part.op in COMPARISONS and any(_is_number(side, facts) for side in part.args)
+    return isinstance(part, Call) and part.op in COMPARISONS and any(is_number(side, facts) for side in part.args)
 
 
-def _is_number(expr: Expr, facts: Facts) -> bool:
+def is_number(expr: Expr, facts: Facts) -> bool:
+    """Whether an expression is a number, or a variable that is never anything else."""
     while True:
         if isinstance(expr, Call) and expr.op in ("broadcast", "expand_dims", "cast"):
             expr = expr.args[0]

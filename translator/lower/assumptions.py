@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from ..analysis.masks import compares_with_number
+from ..analysis.masks import compares_with_number, is_number
 from ..ir.nodes import Call, Expr, Use, Variable
 from ..ir.walk import expressions, statements, subexpressions
 from ..language.dtypes import DType
@@ -28,10 +28,14 @@ def of_thread(context: Context, places: list[Place]) -> tuple[Line, ...]:
 
 
 def of_program(context: Context, places: list[Place]) -> tuple[Line, ...]:
-    """That no program's number is negative, where indices that are made of it are divided."""
+    """That no program's number is negative, where indices that are made of it are divided by numbers.
+
+    Of quotients by anything else little is saved, and the schedule that ptxas makes of them may want more registers.
+    """
     if context.schedule.rings.has_producer:
         return ()
-    dividends = [part.args[0] for part in _parts(context) if isinstance(part, Call) and _divides_indices(part)]
+    calls = [part for part in _parts(context) if isinstance(part, Call) and _divides_indices(part)]
+    dividends = [call.args[0] for call in calls if is_number(call.args[1], context.facts)]
     words = [f"blockIdx.{'xyz'[axis]}" for axis in sorted(_program_axes(dividends, context.facts.definitions))]
     named = {place.value: place.name for place in places}
     tests = [f"{named.get(word, f'static_cast<int>({word})')} >= 0" for word in words]
