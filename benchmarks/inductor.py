@@ -76,9 +76,9 @@ class Recorder:
         """From now on, what torch.compile writes and launches is recorded."""
         run, compile_source = CachingAutotuner.run, AsyncCompile.triton
 
-        def noted(compiler: Any, name: str, source: str, *args: Any, **kwargs: Any) -> Any:
-            self.sources[name] = source
-            return compile_source(compiler, name, source, *args, **kwargs)
+        def noted(compiler: Any, kernel_name: str, source_code: str, *args: Any, **kwargs: Any) -> Any:
+            self.sources[kernel_name] = source_code
+            return compile_source(compiler, kernel_name, source_code, *args, **kwargs)
 
         def recorded(tuner: Any, *args: Any, **kwargs: Any) -> Any:
             before = copied(args)
@@ -202,8 +202,11 @@ def main() -> None:
             if options.only and not any(word in graph for word in options.only):
                 continue
             recorder.graph, recorder.launches, recorder.sources = graph, {}, {}
-            run()
-            torch.cuda.synchronize()
+            try:
+                run()
+                torch.cuda.synchronize()
+            except Exception:
+                traceback.print_exc()  # the others count all the same
             for launch in recorder.launches.values():
                 rows.append(compare(launch, len(rows), folder, flush, options.case_ms))
             recorder.launches = {}
