@@ -666,17 +666,3 @@ def flex_attention_alibi() -> None:
     slopes = torch.exp2(-torch.arange(1, 17, device="cuda") / 2)
     q, k, v = (normal(4, 16, 2048, 128, dtype=BRAIN) for _ in range(3))
     forward(lambda q, k, v: flex_attention(q, k, v, lambda s, b, h, i, j: s + slopes[h] * (j - i)), q, k, v)
-
-
-@graph
-def matmul_template() -> None:
-    with torch._inductor.config.patch(max_autotune_gemm=True, max_autotune_gemm_backends="TRITON"):
-        forward(lambda x, w, c: F.relu(x @ w + c), normal(4096, 4096), normal(4096, 4096), normal(4096))
-
-
-@graph
-def batched_matmul_template() -> None:
-    with torch._inductor.config.patch(max_autotune_gemm=True, max_autotune_gemm_backends="TRITON"):
-        forward(
-            lambda x, y: torch.bmm(x, y) * 0.5, normal(64, 512, 512, dtype=BRAIN), normal(64, 512, 512, dtype=BRAIN)
-        )
