@@ -7,7 +7,6 @@ remainder wraps around. That is no reason to load several at once, but one to gi
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 
 from ..ir.nodes import Call, Expr, Literal, Use, Variable
@@ -21,27 +20,26 @@ def unit_axes(expr: Expr, definitions: Mapping[Variable, Expr]) -> frozenset[int
     return frozenset(axis for axis, step in steps(expr, definitions).items() if step == 1)
 
 
-def steps(expr: Expr, definitions: Mapping[Variable, Expr]) -> Steps:
-    """By how much an expression mostly rises along its axes, where numbers tell."""
-    return _steps(expr, definitions, {})
+def steps(expr: Expr, definitions: Mapping[Variable, Expr], known: dict[Variable, Steps] | None = None) -> Steps:
+    """By how much an expression mostly rises along its axes, where numbers tell.
 
-
-def _steps(expr: Expr, definitions: Mapping[Variable, Expr], known: dict[Variable, Steps]) -> Steps:
-    """The same; `known` keeps what has been found for variables, which may be mentioned many times."""
+    `known` keeps what is found for variables: they are mentioned many times, by each other too.
+    """
+    known = {} if known is None else known
     if not expr.type.is_tile:
         return {}
     if isinstance(expr, Use):
         if expr.variable not in known and expr.variable in definitions:
-            known[expr.variable] = _steps(definitions[expr.variable], definitions, known)
+            known[expr.variable] = steps(definitions[expr.variable], definitions, known)
         return known.get(expr.variable, {})
     if not isinstance(expr, Call):
         return {}
     if expr.op == "arange":
         return {0: 1}
-    below = [_steps(arg, definitions, known) for arg in expr.args]
+    below = [steps(arg, definitions, known) for arg in expr.args]
     match expr.op:
         case "add" | "ptr_add":
-            return dict(Counter(below[0]) + Counter(below[1]))
+            return {axis: below[0].get(axis, 0) + below[1].get(axis, 0) for axis in (*below[0], *below[1])}
         case "mul":
             for factor, factors in zip(expr.args, reversed(below), strict=True):
                 if isinstance(factor, Literal) and factor.value > 0:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from ...analysis.axis_info import AxisInfo, axis_info
 from ...analysis.facts import Facts
-from ...analysis.unit_stride import steps
+from ...analysis.unit_stride import Steps, steps
 from ...frozen import frozen
 from ...ir.nodes import Assign, Call, Effect, Expr, For, Kernel, Statement, Use, Variable, While
 from ...ir.walk import children, expressions, statements
@@ -59,7 +59,7 @@ class Access:
 
 @dataclass(slots=True)
 class Problem:
-    """The tiles, how they hang together, and the answers so far."""
+    """The tiles, how they hang together, and the answers so far; `steps` is what has been found of pointers."""
 
     shapes: dict[Node, tuple[int, ...]] = field(default_factory=dict)
     relations: list[Relation] = field(default_factory=list)
@@ -68,6 +68,7 @@ class Problem:
     answers: dict[Node, Layout] = field(default_factory=dict)
     relations_of: dict[Node, list[Relation]] = field(default_factory=dict)
     reductions_of: dict[Node, list[tuple[int, Variable]]] = field(default_factory=dict)
+    steps: dict[Variable, Steps] = field(default_factory=dict)
 
     def index(self) -> None:
         """Fills the tables by tile, once everything is collected."""
@@ -146,7 +147,7 @@ def _collect_structure(
         pointer = expr.args[0]
         if isinstance(pointer.type.element, PointerType):
             info = axis_info(pointer, facts.environments[id(statement)])
-            apart = steps(pointer, facts.definitions)
+            apart = steps(pointer, facts.definitions, problem.steps)
             itemsize = pointer.type.element.element_ty.itemsize
             access = Access(info, itemsize, apart, expr.op == "load", repeated)
             problem.accesses.setdefault(node, []).append(access)
