@@ -1,4 +1,4 @@
-"""Times the kernels that torch.compile writes for the graphs in inductor_graphs.py, through tilewright and through Triton.
+"""Times the kernels that torch.compile writes for the graphs in inductor_graphs, through tilewright and through Triton.
 
 usage: python benchmarks/inductor.py [--only WORD ...] [--case-ms 30] [--lowest 40] [--output RESULT.json]
 
