@@ -18,7 +18,7 @@ from ...artifact import Options, Target
 from ...ir.nodes import Assign, Call, Expr, Kernel, Variable
 from ...ir.walk import statements
 from ..accesses.access import ACCESS_BYTES
-from ..accesses.coalesced_stores import coalesce
+from ..accesses.coalesced import coalesce_loads, coalesce_stores
 from ..accesses.loads_in_flight import blocks_for_all_loads, blocks_for_loads
 from ..plan import Conversion, Schedule
 from ..products.computed_operands import with_computed_operands
@@ -63,7 +63,10 @@ def choose_layouts(
     dots = with_computed_operands(kernel, facts, dots, options.num_warps)
     _settle_accumulators(problem, kernel, dots)
     _solve(problem, thread_bits)
-    coalesce(problem, kernel, target, _own_layouts(problem, thread_bits), _follow, loads=not dots.plans)
+    own_layout = _own_layouts(problem, thread_bits)
+    coalesce_stores(problem, kernel, target, own_layout, _follow)
+    if not dots.plans:
+        coalesce_loads(problem, kernel, own_layout)
     dots = _of_used(with_register_operands(dots, _of_variables(problem)), kernel, facts)
     _settle_numbers(problem, rings, {})
     conversions = _conversions(problem)

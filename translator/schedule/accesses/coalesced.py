@@ -28,23 +28,6 @@ GAIN_OF_LOADS = 8  # the cache has what a warp has not taken of a sector
 MOST_BYTES = 64 << 10  # of a tile that is converted: its way leads through shared memory
 
 
-def coalesce(
-    problem: Problem,
-    kernel: Kernel,
-    target: Target,
-    own_layout: Callable[[Node], Layout],
-    follow: Callable[[Layout, Path], Layout | None],
-    loads: bool,
-) -> None:
-    """Answers anew for scattered stores, and loads on demand; `own_layout` is the best layout of a statement's accesses alone.
-
-    `follow` gives the layout of what is reached through a path.
-    """
-    coalesce_stores(problem, kernel, target, own_layout, follow)
-    if loads:
-        coalesce_loads(problem, kernel, own_layout)
-
-
 def coalesce_stores(
     problem: Problem,
     kernel: Kernel,
@@ -52,7 +35,10 @@ def coalesce_stores(
     own_layout: Callable[[Node], Layout],
     follow: Callable[[Layout, Path], Layout | None],
 ) -> None:
-    """Answers anew for scattered stores, and for sums where these go to memory by vectors as stores do."""
+    """Answers anew for scattered stores, and for sums where these go to memory by vectors as stores do.
+
+    `own_layout` is the best layout of a statement's accesses alone; `follow` gives the layout of what a path leads to.
+    """
     ops = ("store", "atomic_add") if target.has_vector_atomics else ("store",)
     for statement in statements(kernel.body):
         node = id(statement)
@@ -106,7 +92,7 @@ def coalesce_loads(problem: Problem, kernel: Kernel, own_layout: Callable[[Node]
 
 
 def _bytes_side_by_side(layout: Layout, access: Access) -> int:
-    """What a warp writes from one place on, at the most, along an axis that is contiguous in memory."""
+    """What a warp writes or reads from one place on, at the most, along an axis that is contiguous in memory."""
     found = access.itemsize
     for axis, bits in enumerate(layout.axes):
         if access.info.contiguity[axis] > 1 or axis in access.side_by_side:
