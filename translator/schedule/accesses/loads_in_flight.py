@@ -19,7 +19,8 @@ from ...ir.nodes import Assign, Call, Effect, For, Kernel, Variable, While
 from ...ir.walk import statements
 from ..staging.warp_copies import is_computed_anywhere
 from ..tiles.layout import Layout
-from ..tiles.registers import REGISTER_FILE
+from ..tiles.layout_problem import Access, Problem
+from ..tiles.registers import REGISTER_FILE, register_count
 
 THREADS_AT_ONCE = 768  # on a multiprocessor: 80 registers each
 LEAST_BYTES = 16  # that a thread loads in an iteration
@@ -44,15 +45,23 @@ def blocks_for_loads(
     return max(min(THREADS_AT_ONCE // num_threads, fit), 1)
 
 
-def blocks_for_all_loads(at_once: int, num_threads: int) -> int | None:
+def blocks_for_all_loads(at_once: int, problem: Problem, layouts: Mapping[Variable, Layout], num_threads: int) -> int | None:
     """Blocks to leave room for where all that is loaded, `at_once` registers a thread, can be under way; None for few loads.
 
-    Two blocks are worth it even if not all of it fits: while one computes, the other loads.
+    Two blocks are worth it even if not all of it fits: while one computes, the other loads. What is loaded element by
+    element does not count: these are so many loads that enough of them are under way in any order, and each one's address
+    takes more registers than what it loads.
     """
-    if at_once < MUCH_LOADED:
+    single = (variable for variable in layouts if any(map(_is_single, problem.accesses.get(variable, ()))))
+    if at_once - sum(register_count(variable, layouts[variable]) for variable in single) < MUCH_LOADED:
         return None
     fit = REGISTER_FILE // ((at_once + FEW_OTHERS) * num_threads)
     return max(fit, min(REGISTER_FILE // (at_once * num_threads), 2), 1)
+
+
+def _is_single(access: Access) -> bool:
+    """Whether each element is loaded from a place of its own."""
+    return access.loads and not access.side_by_side and max(access.info.contiguity) == 1
 
 
 def _adds_up(loop: For | While, facts: Facts, layouts: Mapping[Variable, Layout]) -> bool:

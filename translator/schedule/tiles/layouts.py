@@ -131,7 +131,7 @@ def _blocks_for_tiles(
     if is_straight(kernel, ("reduce",)):
         at_once = needed_at_once(kernel, kept.facts, kept.layouts, exchanges)
         if not waiting and is_straight(kernel):
-            return blocks_for_all_loads(at_once, num_threads)
+            return blocks_for_all_loads(at_once, problem, kept.layouts, num_threads)
         crowded = needs_whole_multiprocessor(at_once, num_threads)
     return 1 if crowded else blocks_for_loads(kernel, facts, kept.layouts, waiting, peak, num_threads)
 

@@ -1,4 +1,4 @@
-"""Stores along another axis than the tile is held by: the tile changes hands first, and whole vectors are written."""
+"""Stores and loads along another axis than the tile is held by: it changes hands before or after, and whole vectors move."""
 
 from __future__ import annotations
 
