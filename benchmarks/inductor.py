@@ -1,6 +1,6 @@
 """Times the kernels that torch.compile writes for the graphs in inductor_graphs, through tilewright and through Triton.
 
-usage: python benchmarks/inductor.py [--only WORD ...] [--case-ms 30] [--lowest 40] [--output RESULT.json]
+usage: python benchmarks/inductor.py [--only WORD ...] [--case-ms 30] [--lowest 40] [--output RESULT.json] [--keep FOLDER]
 
 Each graph is compiled by torch, which writes kernels in Triton's language and launches them. Every kernel, with the arguments,
 the grid and the options of that launch, then runs through both compilers: results are compared with each other, and times are
@@ -160,7 +160,7 @@ def differs(left: torch.Tensor, right: torch.Tensor) -> bool:
 
 def compare(launch: Launch, number: int, folder: Path, flush: Callable[[], None], milliseconds: float) -> Row:
     """Runs a kernel through both, compares what it leaves, and times it."""
-    row = Row(f"{launch.graph}: {launch.name}")
+    row = Row(f"{launch.graph}: {launch.name}", config={key: str(value) for key, value in launch.options.items()})
     runs, left = {}, {}
     for who, kernel in kernels_of(launch, number, folder).items():
         args = copied(launch.arguments)
@@ -175,6 +175,7 @@ def compare(launch: Launch, number: int, folder: Path, flush: Callable[[], None]
         left[who] = [arg for arg in copied(args) if isinstance(arg, torch.Tensor)]
         if who == "tilewright":
             row.ours[who] = facts(compiled)
+            (folder / f"tilewright_{number}.cu").write_text(compiled.asm["cu"])
     if len(left) == 2 and any(map(differs, left["tilewright"], left["triton"])):
         row.failed["tilewright"] = "the results differ"
     if not row.failed:
@@ -190,13 +191,16 @@ def main() -> None:
     parser.add_argument("--case-ms", type=float, default=30.0, help="milliseconds of timing a kernel")
     parser.add_argument("--lowest", type=int, default=40, help="how many kernels to print")
     parser.add_argument("--output", type=Path, help="a JSON file for times and failures")
+    parser.add_argument(
+        "--keep", type=Path, help="an empty folder for the kernels, as both read them, and for our text"
+    )
     options = parser.parse_args()
     torch.manual_seed(0)
     torch._dynamo.config.recompile_limit = 1000
     recorder, flush, rows = Recorder(), l2_flush(), []
     recorder.install()
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
+        folder = options.keep or Path(name)
         load_helpers(folder)
         for graph, run in inductor_graphs.GRAPHS.items():
             if options.only and not any(word in graph for word in options.only):
@@ -218,7 +222,7 @@ def main() -> None:
         print(f"| {row.case} | {row.ms['tilewright']:.4f} | {row.ms['triton']:.4f} | {ratio:.3f} |")
     print("\n".join(conclusion(rows)))
     if options.output:
-        found = [{"case": row.case, "ms": row.ms, "failed": row.failed} for row in rows]
+        found = [{"case": row.case, "ms": row.ms, "failed": row.failed, "options": row.config} for row in rows]
         options.output.write_text(json.dumps(found, indent=1))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -63,5 +63,35 @@ def run_everywhere(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[Any]]:
             left, right = one.astype(np.float64), other.astype(np.float64)
             np.testing.assert_allclose(left, right, rtol=tolerance, atol=tolerance)
         return results[0]
+
+    return run
+
+
+@pytest.fixture
+def run_everyhow(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[list[Any]]]:
+    """Runs a kernel on the CPU with threads and asynchronous copies in several orders, and where addresses are checked.
+
+    `run(kernel, grid, arguments, **options)`: the arguments of every run, each with its own copies of the arrays.
+    """
+    import tilewright.runtime.cpu as cpu
+
+    launch = cpu.run
+
+    def run(kernel: Any, grid: Any, arguments: Sequence[Any], **options: Any) -> list[list[Any]]:
+        results = []
+        for schedule, delivery in (("greedy_low", "late"), ("reverse", "early"), ("random", "mixed"), ("", "")):
+            with monkeypatch.context() as patch:
+                patch.setenv("TILEWRIGHT_MODE", "cpu" if schedule else "check")
+
+                def with_way(
+                    artifact: Any, grid: Any, values: Any, how: tuple[str, str] = (schedule, delivery)
+                ) -> None:
+                    launch(artifact, grid, values, schedule=how[0], seed=3, delivery=how[1])
+
+                if schedule:
+                    patch.setattr(cpu, "run", with_way)
+                results.append([one.copy() if isinstance(one, np.ndarray) else one for one in arguments])
+                kernel[grid](*results[-1], **options)
+        return results
 
     return run

@@ -8,13 +8,10 @@ import numpy as np
 import pytest
 import tilewright as triton
 import tilewright.language as tl
-import tilewright.runtime.cpu as cpu
 from tilewright.artifact import Options
 from tilewright.pipeline import Translation, translate_stages
 from tilewright.runtime.arguments.signature import parse_signature
 from tilewright.schedule.targets import find_target
-
-WAYS = (("greedy_low", "late"), ("reverse", "early"), ("random", "mixed"))
 
 
 @triton.jit
@@ -111,26 +108,9 @@ def planned(kernel: Any, signature: str, arch: str = "sm_90a", **options: Any) -
     return translate_stages(kernel, parse_signature(kernel, signature), Options(**options), find_target(arch))
 
 
-def run_everyhow(monkeypatch: pytest.MonkeyPatch, kernel: Any, grid: Any, arguments: Any, **options: Any) -> list[Any]:
-    """Launches a kernel on fresh copies of its arguments in all ways; returns these copies."""
-    run, results = cpu.run, []
-    monkeypatch.setenv("TILEWRIGHT_MODE", "cpu")
-    for schedule, delivery in WAYS:
-
-        def with_way(artifact: Any, grid: Any, values: Any, how: tuple[str, str] = (schedule, delivery)) -> None:
-            run(artifact, grid, values, schedule=how[0], seed=3, delivery=how[1])
-
-        monkeypatch.setattr(cpu, "run", with_way)
-        results.append([one.copy() if isinstance(one, np.ndarray) else one for one in arguments])
-        kernel[grid](*results[-1], **options)
-    return results
-
-
 @pytest.mark.parametrize("stages", [2, 3, 5])
 @pytest.mark.parametrize(("rows", "cols", "programs"), [(7, 250, 2), (1, 256, 3), (5, 256, 1)])
-def test_rows_are_loaded_ahead(
-    stages: int, rows: int, cols: int, programs: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_rows_are_loaded_ahead(stages: int, rows: int, cols: int, programs: int, run_everyhow: Any) -> None:
     rng = np.random.default_rng(1)
     x, y = (rng.standard_normal((rows, 256)).astype(np.float32) for _ in range(2))
     out = np.full((rows, 256), np.nan, np.float32)
@@ -141,14 +121,14 @@ def test_rows_are_loaded_ahead(
     expected = np.stack([products[row % programs : row + 1 : programs].sum(axis=0) for row in range(rows)])
     for *_, found, _, _, _ in (
         r[:6] for r in run_everyhow(
-            monkeypatch, row_sums, (programs,), [x, y, out, rows, cols, 256], BLOCK=256, STAGES=stages
+            row_sums, (programs,), [x, y, out, rows, cols, 256], BLOCK=256, STAGES=stages
         )
     ):  # fmt: skip
         np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("stages", [2, 4])
-def test_scalars_are_loaded_ahead_with_tiles(stages: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_scalars_are_loaded_ahead_with_tiles(stages: int, run_everyhow: Any) -> None:
     rng = np.random.default_rng(4)
     x, scale, shift = (rng.standard_normal(shape).astype(np.float32) for shape in ((9, 256), 9, 9))
     half, out = rng.standard_normal(9).astype(np.float16), np.full((9, 256), np.nan, np.float32)
@@ -158,12 +138,12 @@ def test_scalars_are_loaded_ahead_with_tiles(stages: int, monkeypatch: pytest.Mo
     expected = x * scale[:, None] + np.where(np.arange(9) > 1, shift, -3)[:, None]
     expected += np.where(np.arange(9) != 3, half, 7)[:, None]
     arguments = [x, scale, shift, half, out, 9]
-    for result in run_everyhow(monkeypatch, scaled_rows, (2,), arguments, BLOCK=256, STAGES=stages):
+    for result in run_everyhow(scaled_rows, (2,), arguments, BLOCK=256, STAGES=stages):
         np.testing.assert_allclose(result[4], expected, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("cols", [0, 3, 250, 256])
-def test_copies_leave_zeros_where_a_mask_is_false(cols: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_copies_leave_zeros_where_a_mask_is_false(cols: int, run_everyhow: Any) -> None:
     rng = np.random.default_rng(5)
     x, scale = rng.standard_normal((5, 256)).astype(np.float32), rng.standard_normal(5).astype(np.float32)
     text = planned(sums_of_what_is_there, "*fp32:16, *fp32:16, *fp32:16, i32, i32, 256").artifact.source
@@ -171,7 +151,7 @@ def test_copies_leave_zeros_where_a_mask_is_false(cols: int, monkeypatch: pytest
     there = np.where((np.arange(256) < cols) & (np.arange(5) != 2)[:, None], x, 0)
     expected = (there * (np.where(np.arange(5) != 1, scale, 0) + 1)[:, None]).sum(axis=0)
     arguments = [x, scale, np.full(256, np.nan, np.float32), 5, cols]
-    for result in run_everyhow(monkeypatch, sums_of_what_is_there, (1,), arguments, BLOCK=256):
+    for result in run_everyhow(sums_of_what_is_there, (1,), arguments, BLOCK=256):
         np.testing.assert_allclose(result[2], expected, rtol=1e-5, atol=1e-5)
 
 
@@ -220,7 +200,7 @@ DEQUANTISED = [
 @pytest.mark.parametrize(("bits", "by_columns", "dtype", "shape", "warps"), DEQUANTISED)
 def test_dequantised_operands_stay_in_registers(
     bits: int, by_columns: bool, dtype: Any, shape: tuple[int, int, int], warps: int, arch: str,
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, run_everyhow: Any,
 ) -> None:  # fmt: skip
     monkeypatch.setenv("TILEWRIGHT_ARCH", arch)
     rng = np.random.default_rng(2)
@@ -242,12 +222,14 @@ def test_dequantised_operands_stay_in_registers(
     assert plan.held is not None and plan.held.run >= 4
     assert {tile.name for ring in schedule.rings.rings for tile in ring.own} >= {"word"}
     expected = a.astype(np.float64) @ weights.astype(np.float64)
-    for result in run_everyhow(monkeypatch, dequantised, (2, 1), [a, words, scale, c, m, n, k], **options):
+    for result in run_everyhow(dequantised, (2, 1), [a, words, scale, c, m, n, k], **options):
         np.testing.assert_allclose(result[3], expected, rtol=2e-3, atol=2e-2)
 
 
 @pytest.mark.parametrize("mode", ["everyhow", "check"])
-def test_large_tiles_are_loaded_ahead_beside_tensor_copies(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_tiles_are_loaded_ahead_beside_tensor_copies(
+    mode: str, monkeypatch: pytest.MonkeyPatch, run_everyhow: Any
+) -> None:
     """Weights of a product by wgmma: the loading warpgroup brings A, those who multiply their words and scales."""
     rng = np.random.default_rng(6)
     bm, bn, bk = 64, 128, 128
@@ -268,7 +250,7 @@ def test_large_tiles_are_loaded_ahead_beside_tensor_copies(mode: str, monkeypatc
         dequantised[(2, 2)](*arguments, **options)
         results = [arguments]
     else:
-        results = run_everyhow(monkeypatch, dequantised, (2, 2), arguments, **options)
+        results = run_everyhow(dequantised, (2, 2), arguments, **options)
     for result in results:
         np.testing.assert_allclose(result[3], a.astype(np.float64) @ weights.astype(np.float64), rtol=3e-3, atol=0.5)
 
@@ -285,7 +267,7 @@ def test_a_word_is_loaded_once() -> None:
 
 
 @pytest.mark.parametrize("mode", ["everyhow", "check"])
-def test_lanes_copy_for_others(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lanes_copy_for_others(mode: str, monkeypatch: pytest.MonkeyPatch, run_everyhow: Any) -> None:
     """Of a ring that needs no barrier, a warp's lanes wait for each other: before they read, and before they overwrite."""
     rng = np.random.default_rng(4)
     n, bn = 5 * 128, 128
@@ -304,7 +286,7 @@ def test_lanes_copy_for_others(mode: str, monkeypatch: pytest.MonkeyPatch) -> No
         columns[(2,)](*arguments, **options)
         results = [arguments]
     else:
-        results = run_everyhow(monkeypatch, columns, (2,), arguments, **options)
+        results = run_everyhow(columns, (2,), arguments, **options)
     for result in results:
         np.testing.assert_allclose(result[2], a.astype(np.float64) @ weights, rtol=1e-3, atol=1e-2)
 
@@ -332,7 +314,7 @@ def scaled_product_of_listed_rows(
     tl.store(out_ptr + rows[:, None] * N + columns[None, :], total, mask=there[:, None])
 
 
-def test_lanes_do_not_copy_for_others_from_places_that_only_those_know(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lanes_do_not_copy_for_others_from_places_that_only_those_know(run_everyhow: Any) -> None:
     rng = np.random.default_rng(6)
     m, n, k, bk = 100, 64, 256, 64
     a, b = (rng.integers(-3, 4, size).astype(np.float16) for size in ((m, k), (n, k)))
@@ -340,9 +322,7 @@ def test_lanes_do_not_copy_for_others_from_places_that_only_those_know(monkeypat
     b_scale = rng.integers(1, 9, (n // 32, k // bk)).astype(np.float32)
     rows = np.concatenate([rng.permutation(m), np.full(28, m)]).astype(np.int32)
     arguments = [a, b, rows, a_scale, b_scale, np.full((m, n), np.nan, np.float32), n, k, m]
-    results = run_everyhow(
-        monkeypatch, scaled_product_of_listed_rows, (2, 2), arguments, BM=64, BN=32, BK=bk, num_warps=4
-    )
+    results = run_everyhow(scaled_product_of_listed_rows, (2, 2), arguments, BM=64, BN=32, BK=bk, num_warps=4)
     blocks = np.einsum("mks,nks->mnk", a.reshape(m, -1, bk).astype(np.float64), b.reshape(n, -1, bk))
     expected = np.einsum("mnk,mk,nk->mn", blocks, a_scale, b_scale.repeat(32, 0))
     for result in results:

@@ -8,14 +8,12 @@ import numpy as np
 import pytest
 import tilewright as triton
 import tilewright.language as tl
-import tilewright.runtime.cpu as cpu
 from tilewright.artifact import Options
 from tilewright.pipeline import Translation, translate_stages
 from tilewright.runtime.arguments.signature import parse_signature
 from tilewright.schedule.targets import find_target
 
 RNG = np.random.default_rng(21)
-WAYS = (("greedy_low", "late"), ("reverse", "early"), ("random", "mixed"))
 
 
 @triton.jit
@@ -150,26 +148,9 @@ def ahead_of(kernel: Any, signature: str, **options: Any) -> list[tuple[str, int
     return [(one.variable.name, one.distance) for one in rings.ahead]
 
 
-def run_everyhow(monkeypatch: pytest.MonkeyPatch, kernel: Any, grid: Any, arguments: Any, **options: Any) -> list[Any]:
-    """Launches a kernel on fresh copies of its arguments in all ways, and where addresses are checked; returns these."""
-    run, results = cpu.run, []
-    for schedule, delivery in (*WAYS, ("", "")):
-        with monkeypatch.context() as patch:
-            patch.setenv("TILEWRIGHT_MODE", "cpu" if schedule else "check")
-
-            def with_way(artifact: Any, grid: Any, values: Any, how: tuple[str, str] = (schedule, delivery)) -> None:
-                run(artifact, grid, values, schedule=how[0], seed=3, delivery=how[1])
-
-            if schedule:
-                patch.setattr(cpu, "run", with_way)
-            results.append([one.copy() if isinstance(one, np.ndarray) else one for one in arguments])
-            kernel[grid](*results[-1], **options)
-    return results
-
-
 @pytest.mark.parametrize(("m", "num_warps"), [(16, 4), (64, 4), (16, 1)])
 @pytest.mark.parametrize("lengths", [(1, 100, 0), (64, 33, 31)])
-def test_pages(lengths: tuple[int, ...], m: int, num_warps: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pages(lengths: tuple[int, ...], m: int, num_warps: int, run_everyhow: Any) -> None:
     page, d, stride = 32, 64, 4
     sequences, pages = len(lengths), 9
     q, k, v = (
@@ -187,9 +168,7 @@ def test_pages(lengths: tuple[int, ...], m: int, num_warps: int, monkeypatch: py
         expected[own] = q[own].astype(float) @ k[rows].T.astype(float) @ v[rows]
     out = np.full(expected.shape, np.nan, np.float32)
     arguments = [q, k, v, table, np.array(lengths, np.int32), out, stride]
-    for result in run_everyhow(
-        monkeypatch, paged, (sequences,), arguments, M=m, PAGE=page, D=d, num_warps=num_warps, num_stages=3
-    ):
+    for result in run_everyhow(paged, (sequences,), arguments, M=m, PAGE=page, D=d, num_warps=num_warps, num_stages=3):
         np.testing.assert_array_equal(result[5], expected)
 
 
@@ -213,7 +192,7 @@ def test_copies_follow_products_only_where_nothing_else_is_computed() -> None:
 
 @pytest.mark.parametrize(("m", "num_warps", "step"), [(16, 4, 64), (16, 4, -64), (128, 8, 64), (128, 8, -64)])
 @pytest.mark.parametrize("count", [1, 129, 320])
-def test_listed_rows(count: int, m: int, num_warps: int, step: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_listed_rows(count: int, m: int, num_warps: int, step: int, run_everyhow: Any) -> None:
     n, lda, bk = 64, 320, 64
     a, b = (RNG.integers(-2, 3, shape).astype(np.float16) for shape in ((m, lda), (50, n)))
     rows = RNG.integers(0, 50, count).astype(np.int32)
@@ -222,13 +201,13 @@ def test_listed_rows(count: int, m: int, num_warps: int, step: int, monkeypatch:
     options = {"M": m, "N": n, "BK": bk, "STEP": step, "num_warps": num_warps}
     signature = f"*fp16:16, *fp16:16, *i32:16, *fp32:16, i32, i32:16, {m}, {n}, {bk}, {step}"
     assert ahead_of(listed_rows, signature, num_warps=num_warps) == [("next_rows", 1)]
-    for result in run_everyhow(monkeypatch, listed_rows, (1,), arguments, **options):
+    for result in run_everyhow(listed_rows, (1,), arguments, **options):
         np.testing.assert_array_equal(result[3], expected)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float16])
 @pytest.mark.parametrize("stages", [2, 3, 5])
-def test_bags(stages: int, dtype: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bags(stages: int, dtype: Any, run_everyhow: Any) -> None:
     d, sizes = 250, [0, 1, 7, 2]
     offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32)
     table, weight = RNG.integers(-4, 5, (20, d)).astype(dtype), RNG.integers(-4, 5, 20).astype(dtype)
@@ -236,12 +215,12 @@ def test_bags(stages: int, dtype: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     values = table.astype(float) * weight.astype(float)[:, None] + np.arange(20)[:, None]
     expected = np.stack([values[index[a:b]].sum(0) for a, b in zip(offsets[:-1], offsets[1:], strict=True)])
     arguments = [table, index, offsets, weight, np.full(expected.shape, np.nan, np.float32), d]
-    for result in run_everyhow(monkeypatch, bags, (len(sizes),), arguments, BLOCK=256, STAGES=stages):
+    for result in run_everyhow(bags, (len(sizes),), arguments, BLOCK=256, STAGES=stages):
         np.testing.assert_array_equal(result[4], expected)
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 3, 11])
-def test_several_steps(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_several_steps(count: int, run_everyhow: Any) -> None:
     signature = "*fp32:16, *i32:16, *i32:16, *fp32:16, i32, i32:16, 128"
     assert ahead_of(in_several_steps, signature) == [("later_slot", 2), ("next_row", 1), ("next_slot", 1)]
     x, rows = RNG.integers(-9, 10, (8, 160)).astype(np.float32), RNG.integers(0, 8, 30).astype(np.int32)
@@ -250,29 +229,29 @@ def test_several_steps(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
     for i, slot in enumerate(slots):
         expected[i % 2] += x[rows[slot], slot : slot + 128]
     arguments = [x, rows, slots, np.full((2, 128), np.nan, np.float32), count, 160]
-    for result in run_everyhow(monkeypatch, in_several_steps, (2,), arguments, BLOCK=128):
+    for result in run_everyhow(in_several_steps, (2,), arguments, BLOCK=128):
         np.testing.assert_array_equal(result[3], expected)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float16])
-def test_elements(dtype: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_elements(dtype: Any, run_everyhow: Any) -> None:
     """Elements of two bytes, which cp.async cannot copy, are loaded in their turn, by the numbers of that iteration."""
     x, index = RNG.integers(-9, 10, 400).astype(dtype), RNG.integers(0, 400, (5, 256)).astype(np.int32)
     arguments = [x, index, np.full((5, 256), np.nan, dtype), 5]
-    for result in run_everyhow(monkeypatch, elements, (1,), arguments, BLOCK=256):
+    for result in run_everyhow(elements, (1,), arguments, BLOCK=256):
         np.testing.assert_array_equal(result[2], x[index])
 
 
-def test_numbers_along_two_axes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_numbers_along_two_axes(run_everyhow: Any) -> None:
     assert not ahead_of(squares, "*fp32:16, *i32:16, *fp32:16, i32, i32, 64")
     x, index = RNG.integers(-9, 10, (40, 40)).astype(np.float32), RNG.integers(0, 40, (4, 64)).astype(np.int32)
     arguments = [x, index, np.full((64, 64), np.nan, np.float32), 4, 40]
     expected = sum(x[np.ix_(each, each)] for each in index)
-    for result in run_everyhow(monkeypatch, squares, (1,), arguments, BLOCK=64):
+    for result in run_everyhow(squares, (1,), arguments, BLOCK=64):
         np.testing.assert_array_equal(result[2], expected)
 
 
-def test_what_the_kernel_writes_is_not_read_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_the_kernel_writes_is_not_read_ahead(run_everyhow: Any) -> None:
     assert not ahead_of(list_in_the_making, "*fp32:16, *i32:16, *fp32:16, i32, 128")
     x, index = RNG.integers(0, 4, (6, 128)).astype(np.float32), np.zeros(7, np.int32)
     arguments = [x, index, np.full(128, np.nan, np.float32), 6]
@@ -280,21 +259,21 @@ def test_what_the_kernel_writes_is_not_read_ahead(monkeypatch: pytest.MonkeyPatc
     for _ in range(6):
         expected += x[row]
         row = int(x[row].sum()) % 6
-    for result in run_everyhow(monkeypatch, list_in_the_making, (1,), arguments, BLOCK=128):
+    for result in run_everyhow(list_in_the_making, (1,), arguments, BLOCK=128):
         np.testing.assert_array_equal(result[2], expected)
 
 
-def test_numbers_of_one_branch_are_read_in_their_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_numbers_of_one_branch_are_read_in_their_turn(run_everyhow: Any) -> None:
     assert not ahead_of(either_list, "*fp32:16, *i32:16, *i32:16, *fp32:16, i32, 128")
     x = RNG.integers(-9, 10, (9, 128)).astype(np.float32)
     one, other = (RNG.integers(0, 9, 5).astype(np.int32) for _ in range(2))
     expected = x[np.where(np.arange(5) % 2 == 0, other, one)].sum(0)
     arguments = [x, one, other, np.full(128, np.nan, np.float32), 5]
-    for result in run_everyhow(monkeypatch, either_list, (1,), arguments, BLOCK=128):
+    for result in run_everyhow(either_list, (1,), arguments, BLOCK=128):
         np.testing.assert_array_equal(result[3], expected)
 
 
-def test_boxes_by_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_boxes_by_numbers(run_everyhow: Any) -> None:
     """The loading thread reads where a box lies while it waits for a stage."""
     counts, n, block = [3, 0, 1], 136, (64, 64, 128)
     signature = "*fp32:16, *fp16:16, *i32:16, *i32:16, *fp16:16, i32:16, 64, 64, 128"
@@ -308,7 +287,7 @@ def test_boxes_by_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
             expected[row] += values[i].astype(float) @ b[column[i] * 64 : column[i] * 64 + 64].astype(float)
     arguments = [np.full((3 * 64, n), np.nan, np.float32), values, column, start, b, n]
     names = dict(zip(("BM", "BK", "BN"), block, strict=True))
-    for result in run_everyhow(monkeypatch, sparse_product, (3, 2), arguments, **names):
+    for result in run_everyhow(sparse_product, (3, 2), arguments, **names):
         np.testing.assert_array_equal(result[0], expected.reshape(-1, n))
 
 

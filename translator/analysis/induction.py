@@ -80,12 +80,14 @@ class Induction:
       steps: the regular changes of a loop, by `id` of the loop.
       changed: the variables that a loop assigns, by `id` of the loop.
       kept: tiles that stay by name where they hold their value.
+      totals: what stands for the sum of a step's amounts in all trips so far, where they differ, by `id` of its update.
     """
 
     versions: dict[int, Versions]
     steps: dict[int, dict[Variable, Step]]
     changed: dict[int, frozenset[Variable]]
     kept: frozenset[Variable] = frozenset()
+    totals: tuple[tuple[int, Expr], ...] = ()
 
     def value_at(self, expr: Expr, statement: Statement) -> Expr | None:
         """The value of an expression at a statement that it stands in.
@@ -94,7 +96,7 @@ class Induction:
         Scalars that hold their value at the statement stay as they are.
 
         Returns:
-          None when a variable changes from trip to trip and has no closed form.
+          None when a tile, or what does not hold its value, changes from trip to trip and has no closed form.
         """
         return self.value_from(expr, statement, statement)
 
@@ -141,7 +143,12 @@ class _Values:
             raise _NoClosedFormError
         holds = self.induction.versions[id(wanted)].get(use.variable) is version and use.variable not in avoid
         if version.source is Source.CARRIED:
-            return self._closed_form(use, version.statement, wanted, avoid)
+            try:
+                return self._closed_form(use, version.statement, wanted, avoid)
+            except _NoClosedFormError:
+                if holds and not use.type.is_tile:
+                    return use
+                raise
         value = _assigned_value(version)
         is_result = version.source is Source.ASSIGNED and value is None  # of a structured operation
         by_name = is_result or use.variable in self.induction.kept or not (use.type.is_tile or self._is_update(version))
@@ -171,6 +178,9 @@ class _Values:
         ):
             raise _NoClosedFormError
         first = self._variable(use, loop, wanted, avoid)
+        total = dict(self.induction.totals).get(id(step.update))
+        if total is not None:
+            return _moved(first, _broadcast(total, step.amount.type), negative=False)
         amount = self.of(step.amount, step.update, wanted, avoid | self.induction.changed[id(loop)])
         start, stride = (
             self.of(e, loop, wanted, avoid | self.induction.changed[id(loop)]) for e in (loop.start, loop.step)
@@ -253,9 +263,7 @@ def _advanced(first: Expr, amount: Expr, negative: bool, trip: Use, start: Expr,
     if first.type.is_pointer and trip.type.dtype.bits > amount.type.dtype.bits:
         amount = _cast(amount, trip.type.dtype)
     scalar = amount.type.with_shape(())
-    each = amount
-    while isinstance(each, Call) and each.op == "broadcast":
-        each = each.args[0]
+    each = without_broadcasts(amount)
     if isinstance(each, Literal):
         each = replace(each, type=scalar)
     if each.type.is_tile:
@@ -263,9 +271,21 @@ def _advanced(first: Expr, amount: Expr, negative: bool, trip: Use, start: Expr,
         total: Expr = Call(amount.type, "mul", (trips, amount))
     else:
         total = _broadcast(_product(each, trip, start, step), amount.type)
+    return _moved(first, total, negative)
+
+
+def _moved(first: Expr, total: Expr, negative: bool) -> Expr:
+    """`first ± total`."""
     if first.type.is_pointer:
         return Call(first.type, "ptr_add", (first, Call(total.type, "neg", (total,)) if negative else total))
     return _simplified(Call(first.type, "sub" if negative else "add", (first, total)))
+
+
+def without_broadcasts(amount: Expr) -> Expr:
+    """What the elements of a tile that are all the same are, or the tile."""
+    while isinstance(amount, Call) and amount.op == "broadcast":
+        amount = amount.args[0]
+    return amount
 
 
 def _simplified(expr: Expr) -> Expr:

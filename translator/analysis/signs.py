@@ -1,7 +1,8 @@
 """Whether an index can be negative: copies of boxes fill with zeros what lies before a tensor's start, loads do not.
 
 In: a scalar. Out: the parameters that must not be negative for the scalar not to be, or None where it cannot be told.
-Taken for granted: divisors are positive, and what is loaded from memory to be used as an index is not negative.
+Taken for granted: divisors are positive, and what is loaded from memory to be used as an index is not negative; nor is what a
+loop adds up to an index from what it loads, such as the distances from one block of a list to the next.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from ..ir.nodes import (
     Variable,
 )
 from ..ir.rewrite import substituted
-from ..ir.walk import path_to, statements, top_statements
+from ..ir.walk import path_to, statements, top_statements, used_variables
 from .affine import Sum, Term, plus, times
 from .coordinates import Reader
 from .facts import Facts
@@ -93,7 +94,26 @@ class Signs:
         if definition is not None:
             return self.needed(definition)
         known = self.facts.environments.get(id(self.statement), {}).get(variable)
-        return NOTHING if known is not None and known.nonnegative else None
+        return NOTHING if (known is not None and known.nonnegative) or self._adds_up_loaded(variable) else None
+
+    def _adds_up_loaded(self, variable: Variable) -> bool:
+        """Whether a loop changes a variable by numbers from memory, and by no other; or whether it is a total of such."""
+        updates = [update for update, total in self.induction.totals if variable in used_variables(total)]
+        steps = [
+            step for steps in self.induction.steps.values() for changed, step in steps.items()
+            if changed is variable or id(step.update) in updates
+        ]  # fmt: skip
+        return bool(steps) and all(self._is_from_memory(step.amount) for step in steps)
+
+    def _is_from_memory(self, expr: Expr) -> bool:
+        found: set[Variable] = set()
+        pending = list(used_variables(expr))
+        while pending:
+            variable = pending.pop()
+            if variable not in found:
+                found.add(variable)
+                pending += used_variables(self.facts.definitions.get(variable, Use(variable.type, variable)))
+        return bool(found & self.loaded)
 
     def _loop_variable(self, loop: For) -> Needed:
         first = self._first(loop)

@@ -91,6 +91,7 @@ class Stages:
     stage_of: dict[Variable, str] = field(default_factory=dict)  # which stage of its ring a staged tile is read from
     own: dict[Variable, str] = field(default_factory=dict)  # where each thread finds what it has copied for itself
     read_ahead: set[Variable] = field(default_factory=set)  # what copies find their addresses by
+    behind_copies: set[int] = field(default_factory=set)  # `id`s of what a loop has there, and not in its turn
     values: dict[Variable, str] = field(default_factory=dict)  # registers that scalars were read into an iteration ago
     after_load: dict[int, tuple[Node, ...]] = field(default_factory=dict)  # what follows a load, by `id` of it
     fixed_starts: dict[tuple[Variable, int], str] = field(default_factory=dict)  # coordinates of boxes, fixed in a loop

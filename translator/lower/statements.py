@@ -185,7 +185,7 @@ def _lower_alone(context: Context, statement: Statement) -> tuple[Node, ...]:
         case Assign():
             if all(target in context.facts.unused for target in statement.targets):
                 return ()
-            if statement.targets[0] in context.stages.read_ahead:
+            if statement.targets[0] in context.stages.read_ahead or id(statement) in context.stages.behind_copies:
                 return ()  # the loop around it reads it, in another iteration
             if statement.targets[0] in context.stages.values:
                 return take_value(context, statement)

@@ -34,7 +34,7 @@ from ..text.tags import tag
 from ..text.unit import Branch, Comment, Line, Loop, Node, Shared
 from .copies import tile_comment
 from .own_places import place_in_tile, place_of_own, place_of_scalar, places_of_all, slot_filled
-from .read_ahead import read_ahead, read_values
+from .read_ahead import read_ahead, read_values, running_totals
 
 AHEAD = "its copies, made ahead"  # what is said of a load's line where the other part of its code stands
 Body = Callable[[tuple[Statement, ...]], tuple[Node, ...]]
@@ -179,6 +179,7 @@ def copies_ahead(
     ring: Ring,
     bounds: tuple[str, str, str],
     stages: str,
+    body: Body,
     position: str = "",
 ) -> OwnCopies:
     """The copies of a loop whose threads, having read their elements of an iteration, start those of a later one.
@@ -203,7 +204,7 @@ def copies_ahead(
         declare_own(context, load, ring, stages)
         with context.conversions(names):
             copies += [*tag(load.origin, AHEAD, bool(copies), again=True), *own_copies(context, load)]
-    copies += reading.behind_copies(name)
+    copies += [*running_totals(context, statement, ring, body), *reading.behind_copies(name)]
     kind, compare = ctype(statement.variable.type), ">" if statement.descending else "<"
     word = stage_word(context, ring)
     parameters, stage = f"{kind} {name}{f', int {word}' if several else ''}", f", {word}" if several else ""
@@ -243,7 +244,7 @@ def lower_own_loop(
         stages = context.constant("NUM_STAGES", ring.stages, "tiles in shared memory at once", topic="stages")
     name = context.names.variable(loop)
     used = context.names.once("used", ("position", loop, "")) if several and ring.counted else ""
-    copies = copies_ahead(context, statement, ring, bounds, stages)
+    copies = copies_ahead(context, statement, ring, bounds, stages, body)
     trip = [
         *copies.arrival,
         *((Line(f"const int {stage_word(context, ring)} = {used or name} % {stages};"),) if several else ()),

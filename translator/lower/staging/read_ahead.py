@@ -6,11 +6,11 @@ one's, which have a whole iteration to arrive. `schedule/staging/read_ahead.py` 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from ...frozen import frozen
-from ...ir.nodes import Assign, Expr, For, Use, Variable
+from ...ir.nodes import Assign, Expr, For, Statement, Use, Variable
 from ...ir.rewrite import substituted
 from ...ir.walk import top_statements
 from ...schedule.staging.ring_plan import Ring
@@ -20,6 +20,8 @@ from ..shared.convert import conversions_before
 from ..text.literals import literal_text
 from ..text.tags import tag
 from ..text.unit import Branch, Comment, Line, Loop, Node
+
+Body = Callable[[tuple[Statement, ...]], tuple[Node, ...]]
 
 
 @frozen
@@ -88,6 +90,15 @@ def read_ahead(
                 Loop(f"const auto {function} = [&]({kind} {name})", tuple(reading), closing="};"),
             ]
     return ReadingAhead((*prepare, *registers, *filling), tuple(functions), loop, bounds)
+
+
+def running_totals(context: Context, loop: For, ring: Ring, body: Body) -> tuple[Node, ...]:
+    """What is assigned behind the copies of an iteration, in their order, so that those of the next find their addresses."""
+    own = tuple(s for s in top_statements(loop.body) if isinstance(s, Assign) and s.targets[0] in ring.running)
+    context.stages.behind_copies -= set(map(id, own))  # where a loop is lowered a second time
+    nodes = body(own)
+    context.stages.behind_copies |= set(map(id, own))
+    return nodes
 
 
 def read_values(

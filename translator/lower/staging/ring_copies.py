@@ -22,7 +22,7 @@ from ..text.tags import tag
 from ..text.unit import Branch, Comment, Line, Loop, Node, words
 from .copies import ahead_registers, copy_tile, declare_tile, fetch_tile, is_asynchronous, proxy_fence, put_tile
 from .own_stages import AHEAD, declare_own, lower_body, named_iteration, own_copies, own_of, stage_word
-from .read_ahead import ReadingAhead, read_ahead, read_values
+from .read_ahead import read_ahead, read_values, running_totals
 from .ring_barriers import stages_name
 from .rings import only_sums, products_complete, products_in
 from .row_copies import align_rows, copy_rows, declare_rows, indexed, is_row_load, rows_name, tile_stage
@@ -107,7 +107,7 @@ def lower_copying_loop(
     context: Context, statement: For, ring: Ring, bounds: tuple[str, str, str], header: str, body: Body
 ) -> tuple[Node, ...]:
     """A loop with the loads of its first iterations before it, and in each iteration those of a later one."""
-    names = _names(context, ring)
+    names, loop = _names(context, ring), context.names.variable(statement.variable)
     loads = [s for s in top_statements(statement.body) if isinstance(s, Assign) and s.targets[0] in ring.tiles]
     rows = [load for load in loads if is_row_load(load)]
     arrays = [declare_rows(context, s) if s in rows else declare_tile(context, s) for s in loads]
@@ -119,8 +119,11 @@ def lower_copying_loop(
     reading = read_ahead(context, statement, ring, [*loads, *own], bounds)
     values = read_values(context, statement, ring, own, bounds)
     prepare, moved = conversions_before(context, [*loads, *own])
+    running = running_totals(context, statement, ring, body)
     with context.conversions(moved):
-        filling = _filling(context, statement, ring, loads, arrays, own, names, reading)
+        filling = _filling(
+            context, statement, ring, loads, arrays, own, names, (*running, *reading.behind_copies(loop))
+        )
     first = _first_loads(context, statement, ring, bounds, names, filling)
     context.stages.stage_of |= dict.fromkeys(ring.tiles, names.stage)
     context.stages.stage_of |= {load.target: tile_stage(context, names.turn) for load in rows}
@@ -162,9 +165,9 @@ def _filling(
     arrays: list[str],
     own: list[Assign],
     names: _Names,
-    reading: ReadingAhead,
+    behind: tuple[Node, ...],
 ) -> _Filling:
-    """The functions that load an iteration's tiles; the loop's variable is their parameter."""
+    """The functions that load an iteration's tiles; the loop's variable is their parameter, `behind` follows all copies."""
     before: list[Node] = []
     loading: list[Node] = []
     putting: list[Node] = []
@@ -191,7 +194,7 @@ def _filling(
             putting += put_tile(context, load, f"{array}[{names.stage}]")
     for load in own:
         loading += [*tag(load.origin, AHEAD, bool(loading), again=True), *own_copies(context, load)]
-    loading += reading.behind_copies(name)
+    loading += behind
     direct = direct or bool(own)
     for helper in ("cp_async_commit", "cp_async_wait") if direct or aligning else ():
         context.use_helper(helper)
@@ -225,7 +228,9 @@ def _can_be_late(context: Context, loop: For, ring: Ring, loads: list[Assign], o
 
     Where a loop computes with its products, copies ahead of them are what the computing hides.
     """
-    simple = not own and all(not is_row_load(load) and is_asynchronous(context, load) for load in loads)
+    simple = (
+        not own and not ring.running and all(not is_row_load(load) and is_asynchronous(context, load) for load in loads)
+    )
     return simple and ring.stages > 2 and not ring.overlapped and only_sums(context, loop)
 
 

@@ -131,7 +131,7 @@ def lower_consumer_loop(
         position if ring.overlapped else "",
     )
     context.stages.stage_of |= dict.fromkeys(ring.tiles, word)
-    copies = copies_ahead(context, statement, ring, bounds, stages, position if ring.counted else "")
+    copies = copies_ahead(context, statement, ring, bounds, stages, body, position if ring.counted else "")
     context.stages.parts_ahead = parts = parts_ahead(context, statement, ring, bounds)
     order, being_read = context.order.snapshot(), set(context.shared.being_read)
     inner = lower_body(context, statement, body)

@@ -31,6 +31,8 @@ def is_elsewhere(context: Context, group: list[Statement]) -> bool:
     """Whether the code of some statements stands, under its tag, where their loads are started."""
     if not all(isinstance(s, Assign) for s in group):
         return False
+    if all(id(s) in context.stages.behind_copies for s in group):
+        return True
     targets = [s.targets[0] for s in group if isinstance(s, Assign)]
     if any(target in context.stages.read_ahead for target in targets):
         return all(target in context.stages.read_ahead | context.facts.unused for target in targets)

@@ -45,7 +45,9 @@ def blocks_for_loads(
     return max(min(THREADS_AT_ONCE // num_threads, fit), 1)
 
 
-def blocks_for_all_loads(at_once: int, problem: Problem, layouts: Mapping[Variable, Layout], num_threads: int) -> int | None:
+def blocks_for_all_loads(
+    at_once: int, problem: Problem, layouts: Mapping[Variable, Layout], num_threads: int
+) -> int | None:
     """Blocks to leave room for where all that is loaded, `at_once` registers a thread, can be under way; None for few loads.
 
     Two blocks are worth it even if not all of it fits: while one computes, the other loads. What is loaded element by

@@ -50,7 +50,8 @@ def own_loads(plan: RingPlan, loop: For, top: list[Statement]) -> list[Found]:
         one = load_in_any_trip(plan, statement, loop, top)
         if one is None or _asks_again(one):
             continue
-        if any(loop.variable in used_variables(call.args[0]) for call in one.calls):
+        changing = {loop.variable, *(total.variable for total in one.totals)}
+        if any(changing & set(used_variables(call.args[0])) for call in one.calls):
             found.append(one)
     return found
 
@@ -61,7 +62,7 @@ def _asks_again(one: Found) -> bool:
     Copies leave zeros outside of the mask; anything else is put there when the elements are read.
     """
     _, *rest = next(one.calls).args
-    numbers = {own.target for _, own in one.numbers}
+    numbers = {own.target for _, own in one.numbers} | {total.variable for total in one.totals}
     return len(rest) > 1 and not is_zero(rest[1]) and bool(numbers & set(used_variables(rest[0])))
 
 

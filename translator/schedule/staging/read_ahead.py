@@ -7,6 +7,7 @@ an address is found in several steps, each step is read an iteration before the 
   iteration j starts the copies of iteration t, reads the rows of t + 1 from a list, and the place in the list of t + 2.
 
 A number gets a variable of its own for every load that needs it, and for every step: its value is that of another iteration.
+Sums of such numbers are kept for the copies alone (`running_totals.py`).
 """
 
 from __future__ import annotations
@@ -19,11 +20,11 @@ from ...analysis.induction import Source
 from ...frozen import frozen
 from ...ir.nodes import Assign, Call, Expr, For, Statement, Use, Variable
 from ...ir.rewrite import with_replaced
-from ...ir.walk import children
-from ..accesses.pointers import roots_of
+from ...ir.walk import children, used_variables
 from ..tiles.layout import bits_of
 from ..tiles.paths import Axes, operand_axes
 from .ring_plan import ReadAhead, RingPlan
+from .running_totals import RunningTotal, is_read_only, knowing, running_totals
 from .trips import in_any_trip
 
 
@@ -36,12 +37,14 @@ class Found:
       ahead: the same with operands for any trip.
       numbers: the loads of what these are found by: (as it stands, into a variable of its own).
       read: the same, as the ring has it.
+      totals: sums of numbers that it is found by.
     """
 
     statement: Assign
     ahead: Assign
     numbers: tuple[tuple[Assign, Assign], ...] = ()
     read: tuple[ReadAhead, ...] = ()
+    totals: tuple[RunningTotal, ...] = ()
 
     @property
     def calls(self) -> Iterator[Call]:
@@ -51,11 +54,21 @@ class Found:
 
 def load_in_any_trip(plan: RingPlan, statement: Assign, loop: For, top: list[Statement]) -> Found | None:
     """See the module docstring; `top` has the statements that every iteration passes once. None where a load cannot be ahead."""
-    return _found(plan, statement, loop, top, statement.target, 1)
+    found = _found(plan, statement, loop, top, statement.target, 1)
+    if found is not None or not statement.target.type.is_tile:
+        return found
+    totals = running_totals(plan, loop, top)
+    return _found(plan, statement, loop, top, statement.target, 1, totals) if totals else None
 
 
 def _found(
-    plan: RingPlan, statement: Assign, loop: For, top: list[Statement], tile: Variable, distance: int
+    plan: RingPlan,
+    statement: Assign,
+    loop: For,
+    top: list[Statement],
+    tile: Variable,
+    distance: int,
+    totals: tuple[RunningTotal, ...] = (),
 ) -> Found | None:
     numbers: list[tuple[Assign, Assign]] = []
     read: list[ReadAhead] = []
@@ -63,7 +76,7 @@ def _found(
     def of_its_own(variable: Variable) -> Expr | None:
         version = plan.induction.versions[id(statement)].get(variable)
         load = version.statement if version and version.source is Source.ASSIGNED else None
-        if not isinstance(load, Assign) or not any(load is other for other in top) or not _is_read_only(plan, load):
+        if not isinstance(load, Assign) or not any(load is other for other in top) or not is_read_only(plan, load):
             return None
         below = _found(plan, load, loop, top, tile, distance + 1)
         if below is None:
@@ -74,20 +87,12 @@ def _found(
         read.extend((*below.read, ReadAhead(own, distance, tile)))
         return Use(own.type, own)
 
-    call = in_any_trip(plan.induction, plan.facts, statement, loop, of_its_own)
+    call = in_any_trip(knowing(plan, totals).induction, plan.facts, statement, loop, of_its_own)
     if call is None or not all(_seen_one_way(call, own.target) for _, own in numbers):
         return None
-    return Found(statement, Assign(statement.origin, statement.targets, call), tuple(numbers), tuple(read))
-
-
-def _is_read_only(plan: RingPlan, load: Assign) -> bool:
-    """Whether a statement loads what the kernel does not write, so that it may be read in another iteration."""
-    call = load.value
-    if not isinstance(call, Call) or call.op != "load" or load.target in plan.dots.staged:
-        return False
-    if call.attribute("volatile") or call.attribute("cache_modifier"):
-        return False
-    return roots_of(call.args[0], plan.sources) <= plan.read_only
+    used = {v for arg in call.args for v in used_variables(arg)}
+    needed = tuple(one for one in totals if one.variable in used)
+    return Found(statement, Assign(statement.origin, statement.targets, call), tuple(numbers), tuple(read), needed)
 
 
 def _seen_one_way(call: Call, number: Variable) -> bool:
@@ -126,3 +131,8 @@ def take(plan: RingPlan, found: Iterable[Found]) -> tuple[ReadAhead, ...]:
         for load, own in one.numbers:
             plan.added.setdefault((id(load), False), []).append(own)
     return tuple(read for one in found for read in one.read)
+
+
+def totals_of(found: Iterable[Found]) -> list[RunningTotal]:
+    """The sums of numbers that some loads are found by, each once."""
+    return list({one.variable: one for load in found for one in load.totals}.values())

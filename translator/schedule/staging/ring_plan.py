@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from ...analysis.facts import Facts
 from ...analysis.induction import Induction
@@ -10,6 +11,9 @@ from ...artifact import Options, Target, TensorMap
 from ...frozen import frozen
 from ...ir.nodes import Assign, Kernel, Statement, Variable
 from ..products.dot_plan import Dots
+
+if TYPE_CHECKING:
+    from .running_totals import RunningTotal
 
 ALIGNED_STAGES = 2  # of a tile that unaligned rows are shifted into: one is read, the next is written
 
@@ -57,6 +61,7 @@ class Ring:
       overlapped: whether a dot may run on while the loop does other things: nothing but dots touches its sum.
       own: tiles that threads hold in registers; each thread copies and reads its own elements.
       ahead: the numbers that copies find their addresses by, in an order in which they can be read (`read_ahead.py`).
+      running: what is assigned behind the copies of an iteration for those of the next (`running_totals.py`).
       like: the loop of an earlier ring whose stages and barriers this one goes on with (`shared_rings.py`).
       stagger: how its products are started ahead, where they are.
     """
@@ -70,6 +75,7 @@ class Ring:
     rows: tuple[Variable, ...] = ()
     own: tuple[Variable, ...] = ()
     ahead: tuple[ReadAhead, ...] = ()
+    running: tuple[Variable, ...] = ()
     like: Variable | None = None
     stagger: Stagger | None = None
 
@@ -144,5 +150,6 @@ class RingPlan:
     settled: frozenset[Variable]  # scalars from memory, of which the kernel may make tensor maps
     added: dict[tuple[int, bool], list[Statement]] = field(default_factory=dict)  # what makes them: see `with_replaced`
     last_key: int = 0  # of the variables so far
+    totals: dict[int, tuple[RunningTotal, ...]] = field(default_factory=dict)  # of irregular steps, by `id` of the loop
     small_loads: bool = False
     blocks: int | None = None  # that fit on a multiprocessor, once somebody has asked

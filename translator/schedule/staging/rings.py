@@ -24,6 +24,7 @@ from ...analysis.facts import find_facts
 from ...analysis.induction import closed_forms
 from ...analysis.settled import settled_scalars
 from ...artifact import Options, Target
+from ...frozen import frozen
 from ...ir.nodes import (
     Assign,
     Call,
@@ -38,7 +39,7 @@ from ...ir.nodes import (
     While,
 )
 from ...ir.rewrite import with_replaced
-from ...ir.walk import assigned_variables, read_variables, statements, top_statements, used_variables
+from ...ir.walk import assigned_variables, expressions, read_variables, statements, top_statements, used_variables
 from ..accesses.outliving import Reads, find_reads
 from ..accesses.pointers import pointer_sources, read_only_pointers, roots_of
 from ..accesses.waiting import waits_for_grids, waits_in_turns
@@ -49,9 +50,10 @@ from ..products.instructions import WGMMA_CAPABILITY
 from .own_stages import large_loads, may_load_ahead, own_loads, own_stages, several_products
 from .persistence import axes_of_programs
 from .producer import producible
-from .read_ahead import Found, load_in_any_trip, take, without_numbers
+from .read_ahead import Found, load_in_any_trip, take, totals_of, without_numbers
 from .ring_plan import ALIGNED_STAGES, Ring, RingPlan, Rings
 from .row_copies import row_load
+from .running_totals import RunningTotal, assigned_for, keep_totals, knowing, running_totals
 from .shared_rings import share_rings
 from .tensor_copies import box_load, boxed_tile, copy_stores, find_any_box, why_not_copied
 
@@ -146,9 +148,9 @@ def _plan_loop(plan: RingPlan, loop: For, nested: bool, most_stages: int, reads:
     loads = [s for s in top if isinstance(s, Assign) and _is_staged_load(plan, s) and s.target not in outside]
     plain = isinstance(loop.start, Literal) and loop.start.value == 0
     plain = plain and isinstance(loop.step, Literal) and loop.step.value == 1
-    boxes = _boxes(plan, loop, loads) if loads else None
+    boxes = _boxes(plan, loop, loads, top) if loads else None
     if boxes is not None:
-        for statement, box in zip(loads, boxes, strict=True):
+        for statement, box in zip(loads, boxes.of_loads, strict=True):
             plan.replaced[id(statement)] = box_load(
                 plan, statement, box, boxed_tile(plan, statement.target, box), loop.variable
             )
@@ -158,10 +160,13 @@ def _plan_loop(plan: RingPlan, loop: For, nested: bool, most_stages: int, reads:
         own = [one for one in own if id(one.statement) not in plan.replaced]
         ahead = take(plan, own)
         held = tuple(one.statement.target for one in own)
+        keep_totals(plan, loop, [*boxes.totals, *totals_of(own)])
+        running = assigned_for(totals_of(own))
         stages = min(_wanted_stages(plan, tiles), most_stages)
         counted = nested or not plain
         overlapped = _overlapped(plan, loop, tiles)
-        plan.rings.append(Ring(loop.variable, "tma", tiles, stages, counted, overlapped, own=held, ahead=ahead))
+        ring = Ring(loop.variable, "tma", tiles, stages, counted, overlapped, own=held, ahead=ahead, running=running)
+        plan.rings.append(ring)
         return
     moved: list[Found] = []
     rows = []
@@ -184,7 +189,12 @@ def _plan_loop(plan: RingPlan, loop: For, nested: bool, most_stages: int, reads:
         ahead += take(plan, own)
         kind = "cp_async" if moved else "own"
         overlapped = bool(moved) and _all_wgmma(plan, loads) and _overlapped(plan, loop, tiles)
-        plan.rings.append(Ring(loop.variable, kind, tiles, stages, not plain, overlapped, tuple(rows), held, ahead))
+        totals = totals_of([*moved, *own])
+        keep_totals(plan, loop, totals)
+        running = assigned_for(totals)
+        plan.rings.append(
+            Ring(loop.variable, kind, tiles, stages, not plain, overlapped, tuple(rows), held, ahead, running)
+        )
 
 
 def _is_staged_load(plan: RingPlan, statement: Statement) -> bool:
@@ -204,7 +214,15 @@ def _wanted_stages(plan: RingPlan, tiles: tuple[Variable, ...]) -> int:
     return max(plan.options.num_stages, min(MOST_STAGES, plan.target.max_dynamic_shared_bytes // stage))
 
 
-def _boxes(plan: RingPlan, loop: For, loads: list[Assign]) -> list[Box] | None:
+@frozen
+class _Boxes:
+    """The boxes of a loop's loads, and the totals of irregular steps that they begin by."""
+
+    of_loads: tuple[Box, ...]
+    totals: tuple[RunningTotal, ...]
+
+
+def _boxes(plan: RingPlan, loop: For, loads: list[Assign], top: list[Statement]) -> _Boxes | None:
     """The boxes of all loads of a loop; None, with the reason noted, when one is not."""
     if plan.target.capability != WGMMA_CAPABILITY:
         return None
@@ -220,10 +238,17 @@ def _boxes(plan: RingPlan, loop: For, loads: list[Assign]) -> list[Box] | None:
         plan.reasons.setdefault(f"{loads[0].target.name}: the loop around its load holds another one that loads ahead")
         return None
     boxes: list[Box] = []
+    totals: list[RunningTotal] = []
     for statement in loads:
         box = find_any_box(plan, statement, loop)
+        sums = running_totals(plan, loop, top) if isinstance(box, NotABox) else ()
+        if sums and isinstance(other := find_any_box(knowing(plan, sums), statement, loop), Box):
+            box = other
         if isinstance(box, Box):
             starts = (*(dim.start for dim in box.dims), *(Use(v.type, v) for v in box.made_of))
+            used = [one for one in sums if any(one.variable in used_variables(start) for start in starts)]
+            totals += used
+            starts += tuple(expr for one in used for s in one.statements for expr in expressions(s))
             reason = why_not_copied(
                 plan, box, plan.dots.staged[statement.target], boxed_tile(plan, statement.target, box)
             )
@@ -234,7 +259,7 @@ def _boxes(plan: RingPlan, loop: For, loads: list[Assign]) -> list[Box] | None:
             plan.reasons.setdefault(f"{statement.target.name}: {box.reason}")
             return None
         boxes.append(box)
-    return boxes
+    return _Boxes(tuple(boxes), tuple(totals))
 
 
 def _all_wgmma(plan: RingPlan, loads: list[Assign]) -> bool:
