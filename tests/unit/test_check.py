@@ -11,7 +11,7 @@ import tilewright as triton
 import tilewright.language as tl
 from tilewright.diagnostics import KernelFaultError
 from tilewright.runtime.cpu import check, run
-from tilewright.runtime.cpu.check import Buffer
+from tilewright.runtime.cpu.check import SANITIZER_OPTIONS, Buffer
 
 
 @triton.jit
@@ -87,6 +87,17 @@ def test_check_mode_runs_from_a_launch(monkeypatch: pytest.MonkeyPatch) -> None:
     np.testing.assert_allclose(out, 0.01, rtol=1e-6)
     with pytest.raises(KernelFaultError, match="out of bounds"):
         sums[(3,)](x, out, 100, BLOCK=128)
+
+
+def test_what_the_sanitizer_does_to_itself_is_no_access_of_the_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Frames that AddressSanitizer keeps elsewhere, its default behind GCC 13, end with their fiber, and the check with them."""
+    artifact = sums.translate("*fp32:16, *fp32:16, i32, 256")
+    with monkeypatch.context() as patch:
+        patch.setitem(SANITIZER_OPTIONS, "ASAN_OPTIONS", "detect_leaks=0 detect_stack_use_after_return=1")
+        with pytest.raises(KernelFaultError, match="the check ended with status"):
+            launch(artifact, 200)
+    monkeypatch.setenv("ASAN_OPTIONS", "detect_stack_use_after_return=1")
+    launch(artifact, 200)
 
 
 def test_the_interpreter_finds_accesses_out_of_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
