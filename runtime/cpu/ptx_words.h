@@ -39,6 +39,11 @@ template <typename T, typename Value> void store_if_evict_first(T* target, Value
 {
     store_if(target, value, inside);
 }
+template <typename Packet> Packet load_packet_kept(const Packet* source) { return *source; }
+template <typename Packet> void load_packet_if_kept(Packet& packet, const Packet* source, bool inside)
+{
+    if (inside) packet = *source;
+}
 template <typename Packet> void load_packet_if_cg(Packet& packet, const Packet* source, bool inside)
 {
     if (inside) packet = *source;

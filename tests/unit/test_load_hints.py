@@ -22,7 +22,7 @@ def hinted(x_ptr, out_ptr, n, BLOCK: tl.constexpr, CACHE: tl.constexpr, EVICT: t
 
 
 HINTS = [(".cg", "", "cg"), (".cv", "", "cv"), ("", "evict_first", "cs")]
-USUAL = [(".ca", ""), ("", "evict_last")]  # what loads do anyway
+KEPT = ("", "evict_last", "")  # by vectors alone
 
 
 @pytest.mark.parametrize("dtype", WORDS)
@@ -30,7 +30,7 @@ USUAL = [(".ca", ""), ("", "evict_last")]  # what loads do anyway
 def test_elements_inside_are_read_and_others_replaced(run_everywhere: Any, dtype: str, aligned: bool) -> None:
     n = 304 if aligned else 301
     x = np.random.default_rng(n).integers(-100, 100, n).astype(dtype)
-    for cache, evict, _ in HINTS:
+    for cache, evict, _ in (*HINTS, KEPT):
         given, out = x if aligned else np.resize(x, n + 1)[1:], np.zeros(512, dtype)
         _, out = run_everywhere(hinted, (2,), given, out, n, BLOCK=256, CACHE=cache, EVICT=evict)
         assert np.array_equal(out[:n], given) and np.all(out[n:] == 3)
@@ -49,10 +49,41 @@ def test_the_instruction_has_the_hint(word: str, cache: str, evict: str, instruc
     assert ("load_packet_if_" in artifact.source) == (word != "i8" or n == "i32:16")
 
 
-@pytest.mark.parametrize(("cache", "evict"), USUAL)
-def test_what_loads_do_anyway_is_a_plain_load(cache: str, evict: str) -> None:
-    text = hinted.translate(f"*fp16:16, *fp16:16, i32:16, 256, {cache!r}, {evict!r}").source
-    assert "load_packet_if" not in text and "__ldca" not in text
+def test_what_loads_do_anyway_is_a_plain_load() -> None:
+    text = hinted.translate("*fp16:16, *fp16:16, i32:16, 256, '.ca', ''").source
+    assert "load_packet" not in text and "__ldca" not in text
+
+
+@triton.jit
+def kept(x_ptr, out_ptr, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out_ptr + offsets, tl.load(x_ptr + offsets, eviction_policy="evict_last"))
+
+
+@pytest.mark.skipif(not nvrtc.is_available(), reason="NVRTC is not installed")
+@pytest.mark.parametrize("word", (*WORDS.values(), "i1", "bf16"))
+@pytest.mark.parametrize("arch", ["sm_80", "sm_90a", "sm_100", "sm_120"])
+@pytest.mark.parametrize(("kernel", "more"), [(kept, ""), (hinted, "i32:16, ")])
+def test_what_shall_stay_is_told_to_the_caches(kernel: Any, more: str, arch: str, word: str) -> None:
+    values = "512" if kernel is kept else "512, '', 'evict_last'"
+    artifact = kernel.translate(f"*{word}:16, *{word}:16, {more}{values}", arch=arch)
+    assert "warning" not in nvrtc.compile_text(artifact).log
+    ptx = nvrtc.compile_ptx(artifact)
+    assert "ld.global.L1::evict_last.L2::cache_hint" in ptx and "createpolicy.fractional.L2::evict_last" in ptx
+
+
+@pytest.mark.parametrize("word", WORDS.values())
+def test_of_single_elements_and_of_many_vectors_nothing_is_said(word: str) -> None:
+    single = hinted.translate(f"*{word}, *{word}, i32, 256, '', 'evict_last'").source
+    many = kept.translate(f"*{word}:16, *{word}:16, 8192", num_warps=1).source
+    assert "load_packet" not in single + many
+
+
+def test_vectors_that_shall_stay(run_everywhere: Any) -> None:
+    for dtype in (*WORDS, "bool"):
+        x = np.random.default_rng(8).integers(0, 100, 1024).astype(dtype)
+        _, out = run_everywhere(kept, (2,), x, np.zeros(1024, dtype), BLOCK=512)
+        assert np.array_equal(out, x)
 
 
 @triton.jit

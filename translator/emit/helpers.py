@@ -14,6 +14,7 @@ TEMPLATES = (
     "packet",
     "load_one",
     "load_if",
+    "load_packet_kept",
     "load_packet_if",
     "load_vec",
     "store_vec",
@@ -144,7 +145,8 @@ REQUIRES = {
 
 READS = {"cg": "__ldcg", "cs": "__ldcs", "cv": "__ldcv", "volatile": "__ldcv"}
 WRITES = {"cg": "__stcg", "cs": "__stcs", "wt": "__stwt", "wb": "__stwb"}
-EVICTION_READS = {"evict_first": "__ldcs"}
+KEPT = "load_packet_kept"  # CUDA has no function for it
+EVICTION_READS = {"evict_first": "__ldcs", "evict_last": KEPT}
 EVICTION_WRITES = {"evict_first": "__stcs"}
 # From a float's bits and back.
 FLOAT_BITS = {
@@ -182,12 +184,14 @@ def _with_requirements(helper: Helper, packets: tuple[int, ...]) -> list[tuple[s
         whole = helper.name.replace("_bounded", "").replace("_if", "")
         single = PACKETS[packets[0]] if len(packets) == 1 else ""
         common = {"whole": whole, "packet": single or "Whole", "single": bool(single)} | _access(modifier)
-        hint = str(common["read"]).removeprefix("__ld")
+        hint = str(common["read"]).removeprefix("__ld").removeprefix("load_packet_")
         masked = helper.template == "load_vec" and values["kind"] == "if" and not values["bools"]
         own = f"load_packet_if_{hint}" if hint and masked and 1 not in packets else ""  # PTX has no registers of a byte
         entries = [(helper.name, helper.template, values | common | {"predicated": own})]
         entries.insert(0, (whole, helper.template, values | {"name": whole, "kind": ""} | common))
-        entries += [(f"{own} {size}", "load_packet_if", _packet_if(own, hint, size)) for size in packets if own]
+        entries += [(f"{own} {size}", "load_packet_if", _packet_by_ptx(own, hint, size)) for size in packets if own]
+        if common["read"] == KEPT:
+            entries += [(f"{KEPT} {size}", KEPT, _packet_by_ptx(KEPT, hint, size)) for size in packets]
         sizes = [(size, PACKETS[size]) for size in packets]
         return entries if single else [("packet", "packet", {"sizes": sizes}), *entries]
     if helper.template == "load_one":
@@ -211,16 +215,17 @@ def _with_requirements(helper: Helper, packets: tuple[int, ...]) -> list[tuple[s
     return [*required, (helper.name, helper.template, values)]
 
 
-def _packet_if(name: str, hint: str, size: int) -> dict[str, Any]:
-    """The spelling of a predicated load of so many bytes."""
-    words = max(size // 4, 1)
+def _packet_by_ptx(name: str, hint: str, size: int) -> dict[str, Any]:
+    """The spelling of a load of so many bytes, predicated or with a policy for the caches."""
+    words, kept = max(size // 4, 1), hint == "kept"
     fields = ["packet"] if words == 1 else [f"packet.{field}" for field in "xyzw"[:words]]
     registers = ", ".join(f"%{number}" for number in range(words))
     return {
-        "name": name, "hint": hint, "packet": PACKETS[size], "words": words,
+        "name": name, "packet": PACKETS[size], "words": words,
+        "kept": kept, "hint": "L1::evict_last.L2::cache_hint" if kept else hint,
         "type": (f"v{words}." if words > 1 else "") + f"u{8 * min(size, 4)}",
         "registers": f"{{{registers}}}" if words > 1 else registers,
-        "outputs": ", ".join(f'"+{"r" if size >= 4 else "h"}"({field})' for field in fields),
+        "outputs": ", ".join(f'"{"=" if name == KEPT else "+"}{"r" if size >= 4 else "h"}"({field})' for field in fields),
     }  # fmt: skip
 
 

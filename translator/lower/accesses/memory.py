@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 
 from ...ir.nodes import Assign, Call, Effect, Expr, Literal, Use
 from ...language.dtypes import DType
 from ...schedule.accesses.access import Access, is_zero, plan_access
-from ...schedule.accesses.cache_hints import load_hint, store_hint
+from ...schedule.accesses.cache_hints import load_hint, store_hint, vector_hint
 from ...schedule.accesses.predicated import is_predicated
 from ...schedule.tiles.layout import Layout
 from ..context import Context, ctype
@@ -76,6 +77,9 @@ def lower_load(context: Context, statement: Assign) -> tuple[Node, ...]:
             return (*before, *with_value(context, statement, declare, context.each_register(layout, one)), *after)
         load = one
     else:
+        if target not in context.stages.own:
+            accesses = math.prod(layout.register_shape()) // access.width
+            modifier = vector_hint(call, access.width * target.type.dtype.itemsize, accesses)
         load = _load_vector(context, statement, call, access, name, modifier)
 
     def all_of_it(point: Point) -> tuple[Node, ...]:
