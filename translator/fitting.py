@@ -26,6 +26,7 @@ from .schedule.rewrites.early_loads import with_early_loads
 from .schedule.rewrites.early_products import serves, with_early_products
 from .schedule.rewrites.joint_reductions import join_reductions
 from .schedule.rewrites.loaded_names import with_loaded_names
+from .schedule.rewrites.narrow_integers import with_narrow_integers
 from .schedule.rewrites.narrow_reductions import with_narrow_reductions
 from .schedule.rewrites.operands import prepare_dots
 from .schedule.rewrites.settled_masks import with_settled_masks
@@ -77,7 +78,7 @@ def _prepared(kernel: Kernel, options: Options, target: Target) -> Kernel:
     """The kernel without what only looks like work, in the form that the schedule takes."""
     kernel = with_waiting_loads(without_single_trips(kernel))
     kernel = without_wraps(with_settled_masks(kernel))
-    kernel = with_loaded_names(without_copies(kernel))
+    kernel = with_narrow_integers(with_loaded_names(without_copies(kernel)))
     kernel = prepare_dots(kernel, target)
     kernel = with_uniform_tiles(with_narrow_reductions(kernel))
     return join_reductions(without_unused_results(kernel), options.num_warps)

@@ -11,7 +11,7 @@ from tilewright.analysis.fixed_tiles import fixed_tile
 from tilewright.analysis.ranges import integer_range
 from tilewright.ir.nodes import Call, Expr, Literal, Use, Variable
 from tilewright.ir.types import ValueType
-from tilewright.language.dtypes import int8, int32, uint8
+from tilewright.language.dtypes import int1, int8, int32, uint8
 from tilewright.ops.registry import OPS
 from tilewright.schedule.products.held_operands import ROWS_OF_LANES
 from tilewright.schedule.products.shared_tiles import SharedTile
@@ -37,6 +37,26 @@ def test_ranges_hold_every_result(op: str) -> None:
         left, right = np.meshgrid(np.arange(a, b), np.arange(c, d))
         results = OPS[op].numpy(left, right)
         assert least <= results.min() and results.max() <= greatest, (op, a, b, c, d)
+
+
+@pytest.mark.parametrize("op", ["lt", "le", "gt", "ge"])
+def test_ranges_of_choices_between_what_is_compared(op: str) -> None:
+    for left, right in itertools.permutations((arange(*side) for side in SIDES), 2):
+        condition = Call(ValueType(int1, (8,)), op, (left, right))
+        x, y = np.meshgrid(np.arange(*_ends(left)), np.arange(*_ends(right)))
+        holds = OPS[op].numpy(x, y)
+        for yes, no, results in ((left, right, np.where(holds, x, y)), (right, left, np.where(holds, y, x))):
+            least, greatest = integer_range(Call(left.type, "where", (condition, yes, no)), {})
+            assert least <= results.min() and results.max() <= greatest, (op, left, right)
+    number = Literal(TILE, 5)
+    word = Use(TILE, Variable("word", TILE, 1))
+    known = {"lt": (-(1 << 31), 5), "le": (-(1 << 31), 5), "gt": (5, (1 << 31) - 1), "ge": (5, (1 << 31) - 1)}
+    condition = Call(ValueType(int1, (8,)), op, (word, number))
+    assert integer_range(Call(TILE, "where", (condition, word, number)), {}) == known[op]
+
+
+def _ends(tile: Call) -> tuple[int, int]:
+    return tile.attribute("start"), tile.attribute("end")
 
 
 def test_ranges_that_matter() -> None:

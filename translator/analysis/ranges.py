@@ -16,6 +16,8 @@ from ..ir.walk import MOVES
 from ..language.dtypes import DType
 
 Range = tuple[int, int]
+NEGATED = {"lt": "ge", "ge": "lt", "le": "gt", "gt": "le"}
+MIRRORED = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le"}
 DEEPEST = 16  # definitions that are looked into, one inside the other
 
 
@@ -44,8 +46,8 @@ class _Ranges:
                 found = (expr.attribute("start"), expr.attribute("end") - 1)
             case Call(op="program_id" | "num_programs"):
                 found = (0, whole[1])
-            case Call(op="where", args=(_, yes, no)):
-                ways = [self.of(way, depth) for way in (yes, no)]
+            case Call(op="where", args=(condition, yes, no)):
+                ways = [self._where(condition, yes, True, depth), self._where(condition, no, False, depth)]
                 found = (min(least for least, _ in ways), max(most for _, most in ways))
             case Call(op=op, args=args) if args and all(_is_integer(arg) for arg in args):
                 ranges = [self.of(arg, depth) for arg in args]
@@ -54,6 +56,28 @@ class _Ranges:
             return found
         kept = max(found[0], whole[0]), min(found[1], whole[1])
         return kept if self.within and kept[0] <= kept[1] else whole
+
+    def _where(self, condition: Expr, way: Expr, holds: bool, depth: int) -> Range:
+        """The range of one way of a choice: of `where(a > b, a, b)`, a is above the least that b can be."""
+        while isinstance(condition, Use) and condition.variable in self.definitions:
+            condition = self.definitions[condition.variable]
+        if not isinstance(condition, Call) or condition.op not in NEGATED:
+            return self.of(way, depth)
+        relation = condition.op if holds else NEGATED[condition.op]
+        left, right = condition.args
+        return self._compared(way, ((left, relation, right), (right, MIRRORED[relation], left)), depth)
+
+    def _compared(self, expr: Expr, relations: tuple[tuple[Expr, str, Expr], ...], depth: int) -> Range:
+        """The range of an expression where these comparisons hold."""
+        found = self.of(expr, depth)
+        if isinstance(expr, Call) and expr.op == "cast" and _is_integer(expr.args[0]):
+            least, most = self._compared(expr.args[0], relations, depth)
+            whole = _of_type(expr)
+            return (least, most) if whole[0] <= least and most <= whole[1] else found
+        for one, relation, other in relations:
+            if one == expr:
+                found = _bounded(found, relation, self.of(other, depth))
+        return found
 
     def _of_variable(self, variable: Variable, depth: int) -> Range:
         if (variable, depth) not in self.known:
@@ -141,6 +165,21 @@ def _operation(op: str, ranges: list[Range]) -> Range | None:
         case "maximum":
             return max(a, c), max(b, d)
     return None
+
+
+def _bounded(found: Range, op: str, other: Range) -> Range:
+    """The range of a number that compares so with another one; as it was where none could."""
+    least, most = found
+    match op:
+        case "lt":
+            most = min(most, other[1] - 1)
+        case "le":
+            most = min(most, other[1])
+        case "gt":
+            least = max(least, other[0] + 1)
+        case "ge":
+            least = max(least, other[0])
+    return (least, most) if least <= most else found
 
 
 def _of_one(op: str, whole: Range) -> Range | None:

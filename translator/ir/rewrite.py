@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, replace
 from types import MappingProxyType
 from typing import Any, TypeVar
@@ -52,13 +52,18 @@ def substituted(expr: Expr, values: Mapping[Variable, Expr]) -> Expr:
 
 def substituted_in(part: T, values: Mapping[Variable, Expr]) -> T:
     """A block, or any part of it, in which every expression has others in the place of some variables."""
+    return mapped_in(part, lambda expr: substituted(expr, values))
+
+
+def mapped_in(part: T, change: Callable[[Expr], Expr]) -> T:
+    """A block, or any part of it, in which every expression of a statement is changed as a whole."""
     found: Any = part
     if isinstance(part, Expr):
-        found = substituted(part, values)
+        found = change(part)
     elif isinstance(part, Statement):
-        found = replace(part, **{f.name: substituted_in(getattr(part, f.name), values) for f in fields(part)})
+        found = replace(part, **{f.name: mapped_in(getattr(part, f.name), change) for f in fields(part)})
     elif isinstance(part, tuple):
-        found = tuple(substituted_in(item, values) for item in part)
+        found = tuple(mapped_in(item, change) for item in part)
     return found  # type: ignore[no-any-return]
 
 

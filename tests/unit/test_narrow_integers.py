@@ -1,0 +1,120 @@
+"""Tiles of 64-bit integers that fit in 32 bits are computed in 32, with the same values."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import tilewright as triton
+import tilewright.language as tl
+
+EDGES = np.array(
+    [0, 1, -1, 5, 99, 100, 101, -(2**31), 2**31 - 1, -(2**31) + 1, 2**31 - 2, 7, 2**30, -(2**30), 64, 31], np.int32
+)
+WIDE = np.array(
+    [0, -1, 2**31, -(2**31) - 1, 2**62, -(2**63), 2**63 - 1, 77, 100, 99, 2**32, 2**33 + 5, 3, -9, 1, 2], np.int64
+)
+
+
+@triton.jit
+def clamped(x_ptr, table_ptr, out_ptr, BLOCK: tl.constexpr):
+    # As torch resizes a picture: places in 64 bits, clamped to its sides.
+    i = tl.arange(0, BLOCK)
+    place = tl.load(x_ptr + i) - tl.full([1], 1, tl.int64)
+    above = tl.where(place > 0, place, 0)
+    row = tl.where(above < 99, above, 99)
+    column = tl.where(row >= 50, row - 50, row)
+    tl.store(out_ptr + i, tl.load(table_ptr + (column + 100 * row)) + 1000000 * row)
+
+
+def test_clamped_places(run_everywhere: Any) -> None:
+    table = np.arange(10000, dtype=np.int64)
+    _, _, out = run_everywhere(clamped, (1,), EDGES, table, np.zeros(16, np.int64), BLOCK=16)
+    row = np.clip(EDGES.astype(np.int64) - 1, 0, 99)
+    column = np.where(row >= 50, row - 50, row)
+    np.testing.assert_array_equal(out, column + 100 * row + 1000000 * row)
+
+
+def test_clamped_places_in_the_text() -> None:
+    text = clamped.translate("*i32:16, *i64:16, *i64:16, 1024").source
+    assert "long long place[" in text  # of any 32-bit number, one less may need more
+    assert all(f"int {name}[" in text and f"long long {name}[" not in text for name in ("above", "row", "column"))
+    assert "table_ptr[column[e] + 100 * row[e]]" in text and "1000000ll * row[e]" in text
+    assert text.count("(fits in 32 bits)") == 3
+
+
+@triton.jit
+def chosen(x_ptr, out_ptr, BLOCK: tl.constexpr, WAY: tl.constexpr, LIMIT: tl.constexpr):
+    # Every way to write a maximum or a minimum, from both sides.
+    i = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + i)
+    if WAY == 0:
+        y = tl.where(x > LIMIT, LIMIT, x)
+    elif WAY == 1:
+        y = tl.where(x >= LIMIT, x, LIMIT)
+    elif WAY == 2:
+        y = tl.where(LIMIT < x, x, LIMIT)
+    elif WAY == 3:
+        y = tl.where(LIMIT <= x, LIMIT, x)
+    elif WAY == 4:
+        y = tl.where(x < LIMIT, x, -x)  # bounds one way alone
+    else:
+        y = tl.minimum(tl.maximum(x, -LIMIT), LIMIT)
+    tl.store(out_ptr + i, y)
+    tl.store(out_ptr + BLOCK + i, tl.minimum(tl.maximum(y, -LIMIT), LIMIT) * 2 + 1)
+    tl.store(out_ptr + 2 * BLOCK + i, (y < LIMIT).to(tl.int64) + (y <= 2147483647).to(tl.int64))
+
+
+@pytest.mark.parametrize("limit", [0, 99, 2**30, 2**31 - 1, 2**31, 2**40])
+@pytest.mark.parametrize("way", range(6))
+def test_choices(way: int, limit: int, run_everywhere: Any) -> None:
+    _, out = run_everywhere(chosen, (1,), WIDE, np.zeros((3, 16), np.int64), BLOCK=16, WAY=way, LIMIT=limit)
+    least = np.maximum(WIDE, limit)
+    with np.errstate(over="ignore"):
+        below = np.where(WIDE < limit, WIDE, -WIDE)
+    ways = [np.minimum(WIDE, limit), least, least, np.minimum(WIDE, limit), below, np.clip(WIDE, -limit, limit)]
+    np.testing.assert_array_equal(out[0], ways[way])
+    np.testing.assert_array_equal(out[1], np.clip(ways[way], -limit, limit) * 2 + 1)
+    np.testing.assert_array_equal(out[2], (ways[way] < limit).astype(int) + (ways[way] <= 2**31 - 1))
+
+
+@triton.jit
+def bits(x_ptr, y_ptr, out_ptr, BLOCK: tl.constexpr):
+    # What fits before does not behind it, and the other way round.
+    i = tl.arange(0, BLOCK)
+    x, y = tl.load(x_ptr + i), tl.load(y_ptr + i).to(tl.int64)
+    low = x & 0x7FFFFFFF
+    small = x & 63
+    tl.store(out_ptr + i, low * 2 - low)
+    tl.store(out_ptr + BLOCK + i, (low >> 40) + (low >> small))
+    tl.store(out_ptr + 2 * BLOCK + i, (small - 64) * (small + 33554432))
+    tl.store(out_ptr + 3 * BLOCK + i, (y * 2) // 2 + (-y) % 7 + (y ^ small))
+    tl.store(out_ptr + 4 * BLOCK + i, tl.abs(y) + (small * -(1 << 40)) // (1 << 38))
+
+
+def test_bits(run_everywhere: Any) -> None:
+    _, _, out = run_everywhere(bits, (1,), WIDE, EDGES, np.zeros((5, 16), np.int64), BLOCK=16)
+    y, low, small = EDGES.astype(np.int64), WIDE & 0x7FFFFFFF, WIDE & 63
+    np.testing.assert_array_equal(out[0], low)
+    np.testing.assert_array_equal(out[1], (low >> 40) + (low >> small))
+    np.testing.assert_array_equal(out[2], (small - 64) * (small + 33554432))
+    np.testing.assert_array_equal(out[3], y + np.fmod(-y, 7) + (y ^ small))
+    np.testing.assert_array_equal(out[4], np.abs(y) - small * 4)
+
+
+@triton.jit
+def within_bounds(x_ptr, out_ptr, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    first, last = tl.full([1], 100, tl.int64), tl.full([1], 3000, tl.int64)
+    inside = (i >= first) & (i < last)
+    tl.store(out_ptr + i, tl.load(x_ptr + i, mask=inside, other=0.0))
+
+
+def test_comparisons_with_numbers(run_everywhere: Any) -> None:
+    text = within_bounds.translate("*fp32:16, *fp32:16, 1024").source
+    assert ">= 100 " in text and "< 3000" in text and "long long" not in text
+    x = np.random.default_rng(5).standard_normal(4096).astype(np.float32)
+    _, out = run_everywhere(within_bounds, (4,), x, np.ones(4096, np.float32), BLOCK=1024)
+    places = np.arange(4096)
+    np.testing.assert_array_equal(out, np.where((places >= 100) & (places < 3000), x, 0))
