@@ -33,7 +33,7 @@ def test_what_equal_addresses_bring_is_equal(run_everywhere: Any) -> None:
     out = run_everywhere(gather_kernel, (4,), index, x, np.zeros((30, 64), np.float32), 30 * 64, COLS=64, BLOCK=512)[2]
     np.testing.assert_array_equal(out, x[index])
     text = gather_kernel.translate("*i64:16, *fp32:16, *fp32:16, i32:16, 64, 512").source
-    assert "load_vec_if<VEC>(x," in text and "__ldca" not in text
+    assert "load_vec_if_evict_last<VEC>(x," in text and "__ldca" not in text
     assert "x_ptr + static_cast<long long>(i % COLS) + static_cast<long long>(COLS) * row_next" in text
 
 
