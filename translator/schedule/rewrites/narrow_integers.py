@@ -52,11 +52,15 @@ def _is_lower_half(expr: Expr) -> bool:
 
 
 class _Narrowing:
-    """Expressions with what is `chosen` in the place of tiles of 64 bits."""
+    """Expressions with what is `chosen` in the place of tiles of 64 bits.
+
+    `narrowed` has what is known of parts, by `id`: what does not fit after all would be looked through again at each level.
+    """
 
     def __init__(self, definitions: Mapping[Variable, Expr], first_key: int) -> None:
         self.definitions, self.next_key = definitions, first_key
         self.chosen: dict[Variable, Variable] = {}
+        self.narrowed: dict[int, tuple[Expr, Expr | None]] = {}
 
     def chosen_value(self, statement: Assign) -> Expr | None:
         """The value of a tile that is computed in 32 bits from here on; None for one that stays, or is a wider copy."""
@@ -77,17 +81,24 @@ class _Narrowing:
         if not isinstance(expr, Call):
             return expr
         if expr.op in COMPARISONS and expr.args[0].type.element == int64:
-            narrow = [self.narrow(arg) for arg in expr.args]
+            compared = self._all_narrow(expr.args)
             saves = any(self._number(arg) is None for arg in expr.args)
-            if saves and not any(one is None or _is_lower_half(one) for one in narrow):
-                return replace(expr, args=tuple(narrow))
-        pointer, *rest = expr.args or (None,)
-        if expr.op == "ptr_add" and rest[0].type.element == int64 and (offset := self.narrow(rest[0])) is not None:
-            return replace(expr, args=(self.of(pointer), offset))
+            if compared and saves and not any(map(_is_lower_half, compared)):
+                return replace(expr, args=compared)
+        if expr.op == "ptr_add" and expr.args[1].type.element == int64:
+            pointer, offset = expr.args
+            moved = self.narrow(offset)
+            if moved is not None:
+                return replace(expr, args=(self.of(pointer), moved))
         return replace(expr, args=tuple(map(self.of, expr.args)))
 
     def narrow(self, expr: Expr) -> Expr | None:
         """The same numbers in 32 bits; None where that is not known to be possible."""
+        if id(expr) not in self.narrowed:
+            self.narrowed[id(expr)] = expr, self._narrow(expr)
+        return self.narrowed[id(expr)][1]
+
+    def _narrow(self, expr: Expr) -> Expr | None:
         type_ = expr.type.with_element(int32)
         if expr.type.element == int32:
             return self.of(expr)
@@ -104,12 +115,16 @@ class _Narrowing:
                 ways = [self.narrow(way) or self._lower_half(way) for way in (yes, no)]
                 return Call(type_, "where", (self.of(condition), *ways))
             case Call(op=op, args=args) if op in ARITHMETIC or op in MOVES:
-                narrow = [self.narrow(arg) for arg in args]
-                if None not in narrow:
-                    return replace(expr, type=type_, args=tuple(narrow))
+                if operands := self._all_narrow(args):
+                    return replace(expr, type=type_, args=operands)
             case Call(op="cast", args=(arg,)) if arg.type.element == int32:
                 return self.of(arg)
         return self._lower_half(expr)
+
+    def _all_narrow(self, args: tuple[Expr, ...]) -> tuple[Expr, ...]:
+        """All of some operands in 32 bits; () where one is not known to fit."""
+        found = tuple(narrow for narrow in map(self.narrow, args) if narrow is not None)
+        return found if len(found) == len(args) else ()
 
     def _number(self, expr: Expr) -> int | None:
         """The number that all elements of an expression are, as it stands or by name."""
