@@ -22,6 +22,7 @@ from .schedule.plan import Schedule
 from .schedule.products.dots import dot_statements, plan_dots
 from .schedule.products.second_block import half_of, serves_two
 from .schedule.rewrites.copies import without_copies
+from .schedule.rewrites.counted_whiles import with_counted_whiles
 from .schedule.rewrites.early_loads import with_early_loads
 from .schedule.rewrites.early_products import serves, with_early_products
 from .schedule.rewrites.joint_reductions import join_reductions
@@ -76,7 +77,7 @@ def fitted(kernel: Kernel, options: Options, target: Target) -> Plan:
 
 def _prepared(kernel: Kernel, options: Options, target: Target) -> Kernel:
     """The kernel without what only looks like work, in the form that the schedule takes."""
-    kernel = with_waiting_loads(without_single_trips(kernel))
+    kernel = with_counted_whiles(with_waiting_loads(without_single_trips(kernel)))
     kernel = without_wraps(with_settled_masks(kernel))
     kernel = with_narrow_integers(with_loaded_names(without_copies(kernel)))
     kernel = prepare_dots(kernel, target)

@@ -9,6 +9,7 @@ may not overflow.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Mapping, Sequence
 
 from ..ir.nodes import Call, Expr, Literal, Use, Variable
@@ -16,6 +17,14 @@ from ..ir.walk import MOVES
 from ..language.dtypes import DType
 
 Range = tuple[int, int]
+COMPARISONS = {
+    "eq": operator.eq,
+    "ne": operator.ne,
+    "lt": operator.lt,
+    "le": operator.le,
+    "gt": operator.gt,
+    "ge": operator.ge,
+}
 NEGATED = {"lt": "ge", "ge": "lt", "le": "gt", "gt": "le"}
 MIRRORED = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le"}
 DEEPEST = 16  # definitions that are looked into, one inside the other
@@ -24,6 +33,26 @@ DEEPEST = 16  # definitions that are looked into, one inside the other
 def integer_range(expr: Expr, definitions: Mapping[Variable, Expr], within: bool = False) -> Range:
     """The range of an expression of integers."""
     return _Ranges(definitions, within).of(expr, 0)
+
+
+def number_of(expr: Expr, definitions: Mapping[Variable, Expr]) -> int | None:
+    """The only number that a scalar of integers can be; None where it can be several."""
+    if expr.type.is_tile or not _is_integer(expr):
+        return None
+    least, greatest = integer_range(expr, definitions)
+    return least if least == greatest else None
+
+
+def truth_of(condition: Expr, definitions: Mapping[Variable, Expr]) -> bool | None:
+    """Whether a condition holds, if numbers decide that."""
+    while isinstance(condition, Use) and condition.variable in definitions:
+        condition = definitions[condition.variable]
+    if isinstance(condition, Literal):
+        return bool(condition.value)
+    if not isinstance(condition, Call) or condition.op not in COMPARISONS:
+        return None
+    left, right = (number_of(arg, definitions) for arg in condition.args)
+    return None if left is None or right is None else COMPARISONS[condition.op](left, right)
 
 
 class _Ranges:

@@ -191,11 +191,15 @@ class For(Statement):
 
 @frozen
 class While(Statement):
-    """`while condition`: `prelude` runs before every test and computes what the condition needs."""
+    """`while condition`: `prelude` runs before every test and computes what the condition needs.
+
+    `trips` is how many there are, where numbers say it.
+    """
 
     prelude: tuple[Statement, ...]
     condition: Expr
     body: tuple[Statement, ...]
+    trips: int | None = None
 
 
 @frozen

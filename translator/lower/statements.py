@@ -20,7 +20,7 @@ from ..ir.nodes import (
     While,
 )
 from ..ir.walk import assigned_variables, bodies
-from ..schedule.accesses.unrolled import unroll_factor
+from ..schedule.accesses.unrolled import is_written_out, unroll_factor
 from ..schedule.staging.ring_plan import Ring
 from ..schedule.tiles.layout import Layout
 from .accesses.atomics import FUNCTIONS, lower_atomic
@@ -353,7 +353,8 @@ def _lower_ring(context: Context, statement: For, ring: Ring, bounds: Bounds) ->
 def _lower_while(context: Context, statement: While) -> tuple[Node, ...]:
     if not statement.prelude:
         condition = context.speller.text(statement.condition)
-        return (Loop(f"while ({condition})", repeated(context, statement, lambda: _trip(context, statement.body))),)
+        body = repeated(context, statement, lambda: _trip(context, statement.body))
+        return (Loop(f"while ({condition})", body, unroll=is_written_out(statement, context.schedule.layouts)),)
 
     def blocks() -> tuple[Node, ...]:
         prelude = _untagged(context, statement.prelude)

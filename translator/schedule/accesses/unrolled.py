@@ -2,7 +2,8 @@
 
 In: a loop without a ring. Out: a factor. A thread that loads a few elements a trip waits for memory in every one of them;
 where the number of trips is known, and no trip has threads wait for each other, several are written as one. Where trips
-divide by what only counts them, such as the weights of Welford's sums, all are, so that divisors are numbers.
+divide by what only counts them, such as the weights of Welford's sums, all are, so that divisors are numbers. So are those of a
+loop with a condition that numbers decide (`schedule/rewrites/counted_whiles.py`): what counts them is no variable then.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from itertools import chain
 
 from ...analysis.facts import Facts
 from ...analysis.structured import is_elementwise
-from ...ir.nodes import Assign, Call, Effect, Expr, For, If, Inlined, Literal, Note, Statement, Use, Variable
+from ...ir.nodes import Assign, Call, Effect, Expr, For, If, Inlined, Literal, Note, Statement, Use, Variable, While
 from ...ir.walk import assigned_variables, bodies, statements, subexpressions, used_variables
 from ..tiles.layout import Layout
 
@@ -41,6 +42,16 @@ def unroll_factor(loop: For, facts: Facts, layouts: Mapping[Variable, Layout]) -
         return None
     all_trips = ALL_COUNTED_TRIPS if _divides_by_counters(loop, facts) else ALL_TRIPS
     return trips if trips <= all_trips else TRIPS_AT_ONCE
+
+
+def is_written_out(loop: While, layouts: Mapping[Variable, Layout]) -> bool:
+    """Whether all trips of a loop with a condition are written behind each other: few, and of simple statements."""
+    inner = [*statements(loop.prelude), *statements(loop.body)]
+    sizes = [
+        math.prod(layouts[tile].register_shape()) for s in inner for tile in assigned_variables(s) if tile in layouts
+    ]
+    few = loop.trips is not None and loop.trips <= ALL_TRIPS and len(inner) <= MOST_STATEMENTS
+    return few and max(sizes, default=1) <= MOST_ELEMENTS and all(_is_simple(statement) for statement in inner)
 
 
 def _divides_by_counters(loop: For, facts: Facts) -> bool:

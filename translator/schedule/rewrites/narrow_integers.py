@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 
-from ...analysis.ranges import integer_range
+from ...analysis.ranges import COMPARISONS, integer_range
 from ...analysis.structured import is_elementwise
 from ...ir.nodes import Assign, Call, Expr, Kernel, Literal, Statement, Use, Variable
 from ...ir.rewrite import mapped_in, with_replaced
@@ -19,7 +19,6 @@ from ...ir.walk import MOVES, next_key, only_values, statements
 from ...language.dtypes import int32, int64
 
 ARITHMETIC = frozenset("add sub mul neg abs minimum maximum floordiv mod and or xor".split())
-COMPARISONS = frozenset("eq ne lt le gt ge".split())
 INT32 = (-(2**31), 2**31 - 1)
 
 

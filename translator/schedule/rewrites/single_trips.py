@@ -8,25 +8,14 @@ Loops and branches inside of others stay what they are.
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Iterator
 from dataclasses import replace
 
-from ...analysis.ranges import integer_range
+from ...analysis.ranges import number_of, truth_of
 from ...analysis.structured import is_elementwise
-from ...ir.nodes import Assign, Call, Expr, For, If, Inlined, Kernel, Literal, Note, Statement, Use, Variable
+from ...ir.nodes import Assign, Expr, For, If, Inlined, Kernel, Note, Statement, Use, Variable
 from ...ir.rewrite import substituted, substituted_in, with_replaced
 from ...ir.walk import assigned_variables, assignment_counts, next_key, only_values, statements, top_statements
-from ...language.dtypes import DType
-
-COMPARISONS = {
-    "eq": operator.eq,
-    "ne": operator.ne,
-    "lt": operator.lt,
-    "le": operator.le,
-    "gt": operator.gt,
-    "ge": operator.ge,
-}
 
 
 def without_single_trips(kernel: Kernel) -> Kernel:
@@ -60,7 +49,7 @@ class _Straightening:
                     origin = replace(statement.origin, note="(one trip)")
                     yield self.assigned(Assign(origin, (statement.variable,), statement.start))
                     yield from self.block(statement.body, True)
-                case If() if (truth := self.truth(self.renamed(statement.condition))) is not None:
+                case If() if (truth := self.truth(statement.condition)) is not None:
                     yield from self.taken(statement, truth)
                 case Assign() if inside:
                     yield self.assigned(statement)
@@ -116,19 +105,8 @@ class _Straightening:
 
     def number(self, expr: Expr) -> int | None:
         """The only number that a scalar of integers can be."""
-        element = expr.type.element
-        if expr.type.is_tile or not isinstance(element, DType) or not element.is_int():
-            return None
-        least, greatest = integer_range(self.renamed(expr), self.definitions)
-        return least if least == greatest else None
+        return number_of(self.renamed(expr), self.definitions)
 
     def truth(self, condition: Expr) -> bool | None:
         """Whether a condition holds, if numbers decide that."""
-        while isinstance(condition, Use) and condition.variable in self.definitions:
-            condition = self.definitions[condition.variable]
-        if isinstance(condition, Literal):
-            return bool(condition.value)
-        if not isinstance(condition, Call) or condition.op not in COMPARISONS:
-            return None
-        left, right = map(self.number, condition.args)
-        return None if left is None or right is None else COMPARISONS[condition.op](left, right)
+        return truth_of(self.renamed(condition), self.definitions)
