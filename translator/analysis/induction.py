@@ -80,7 +80,7 @@ class Induction:
       steps: the regular changes of a loop, by `id` of the loop.
       changed: the variables that a loop assigns, by `id` of the loop.
       kept: tiles that stay by name where they hold their value.
-      totals: what stands for the sum of a step's amounts in all trips so far, where they differ, by `id` of its update.
+      totals: (`id` of a step's update, what stands for the sum of its amounts in all trips so far), where these differ.
     """
 
     versions: dict[int, Versions]
@@ -180,7 +180,7 @@ class _Values:
         first = self._variable(use, loop, wanted, avoid)
         total = dict(self.induction.totals).get(id(step.update))
         if total is not None:
-            return _moved(first, _broadcast(total, step.amount.type), negative=False)
+            return _moved(first, _broadcast(total, step.amount.type.with_element(total.type.element)), negative=False)
         amount = self.of(step.amount, step.update, wanted, avoid | self.induction.changed[id(loop)])
         start, stride = (
             self.of(e, loop, wanted, avoid | self.induction.changed[id(loop)]) for e in (loop.start, loop.step)

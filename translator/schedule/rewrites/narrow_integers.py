@@ -116,8 +116,8 @@ class _Narrowing:
             case Call(op=op, args=args) if op in ARITHMETIC or op in MOVES:
                 if operands := self._all_narrow(args):
                     return replace(expr, type=type_, args=operands)
-            case Call(op="cast", args=(arg,)) if arg.type.element == int32:
-                return self.of(arg)
+            case Call(op="cast", args=(arg,)) if arg.type.dtype.bits <= int32.bits:
+                return self.of(arg) if arg.type.element == int32 else Call(type_, "cast", (self.of(arg),))
         return self._lower_half(expr)
 
     def _all_narrow(self, args: tuple[Expr, ...]) -> tuple[Expr, ...]:
