@@ -138,6 +138,27 @@ def test_starts_are_not_negative() -> None:
 
 
 @triton.jit
+def added_up(x_ptr, steps_ptr, n, stride, SIDE: tl.constexpr):
+    tile = x_ptr + tl.arange(0, SIDE)[:, None] * stride + tl.arange(0, SIDE)[None, :]
+    listed, counted, both = 0, 0, 0
+    for k in range(n):
+        tl.store(tile + listed * stride, 0.0)
+        tl.store(tile + counted * stride, 0.0)
+        tl.store(tile + both * stride, 0.0)
+        step = tl.load(steps_ptr + k)
+        listed += step * SIDE
+        counted += k * k - 3
+        both -= k * k
+
+
+def test_sums_of_what_is_loaded_are_not_negative() -> None:
+    """As what is loaded itself; sums of anything else may be."""
+    listed, *others = (described(box) for _, box in outcomes(added_up, "*fp32:16, *i32:16, i32, i32:16, 16"))
+    assert listed[0][1][2] == "listed" and listed[1] == []
+    assert others == ["the start along axis 0 may be negative"] * 2
+
+
+@triton.jit
 def promised(x_ptr, stride, way, SIDE: tl.constexpr):
     tile = x_ptr + tl.arange(0, SIDE)[:, None] * stride + tl.arange(0, SIDE)[None, :]
     back = tl.num_programs(0) - 1 - tl.program_id(0)
