@@ -69,7 +69,7 @@ def run_everywhere(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[Any]]:
 
 @pytest.fixture
 def run_everyhow(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[list[Any]]]:
-    """Runs a kernel on the CPU with threads and asynchronous copies in several orders, and where addresses are checked.
+    """Runs a kernel on the CPU with threads and asynchronous copies in several orders, and, if `checked`, under sanitizers.
 
     `run(kernel, grid, arguments, **options)`: the arguments of every run, each with its own copies of the arrays.
     """
@@ -77,9 +77,10 @@ def run_everyhow(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[list[Any
 
     launch = cpu.run
 
-    def run(kernel: Any, grid: Any, arguments: Sequence[Any], **options: Any) -> list[list[Any]]:
+    def run(kernel: Any, grid: Any, arguments: Sequence[Any], checked: bool = True, **options: Any) -> list[list[Any]]:
         results = []
-        for schedule, delivery in (("greedy_low", "late"), ("reverse", "early"), ("random", "mixed"), ("", "")):
+        ways = [("greedy_low", "late"), ("reverse", "early"), ("random", "mixed"), *([("", "")] if checked else [])]
+        for schedule, delivery in ways:
             with monkeypatch.context() as patch:
                 patch.setenv("TILEWRIGHT_MODE", "cpu" if schedule else "check")
 

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.gpu
 def run_everyhow(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[list[Any]]]:
     """As in `conftest.py`, but once, on the GPU."""
 
-    def run(kernel: Any, grid: Any, arguments: Sequence[Any], **options: Any) -> list[list[Any]]:
+    def run(kernel: Any, grid: Any, arguments: Sequence[Any], checked: bool = True, **options: Any) -> list[list[Any]]:
         monkeypatch.setenv("TILEWRIGHT_MODE", "gpu")
         moved = [to_gpu(one) if isinstance(one, np.ndarray) else one for one in arguments]
         kernel[grid](*moved, **options)

@@ -121,7 +121,7 @@ def test_rows_are_loaded_ahead(stages: int, rows: int, cols: int, programs: int,
     expected = np.stack([products[row % programs : row + 1 : programs].sum(axis=0) for row in range(rows)])
     for *_, found, _, _, _ in (
         r[:6] for r in run_everyhow(
-            row_sums, (programs,), [x, y, out, rows, cols, 256], BLOCK=256, STAGES=stages
+            row_sums, (programs,), [x, y, out, rows, cols, 256], BLOCK=256, STAGES=stages, checked=False
         )
     ):  # fmt: skip
         np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
@@ -138,7 +138,7 @@ def test_scalars_are_loaded_ahead_with_tiles(stages: int, run_everyhow: Any) -> 
     expected = x * scale[:, None] + np.where(np.arange(9) > 1, shift, -3)[:, None]
     expected += np.where(np.arange(9) != 3, half, 7)[:, None]
     arguments = [x, scale, shift, half, out, 9]
-    for result in run_everyhow(scaled_rows, (2,), arguments, BLOCK=256, STAGES=stages):
+    for result in run_everyhow(scaled_rows, (2,), arguments, BLOCK=256, STAGES=stages, checked=False):
         np.testing.assert_allclose(result[4], expected, rtol=1e-5, atol=1e-6)
 
 
@@ -151,7 +151,7 @@ def test_copies_leave_zeros_where_a_mask_is_false(cols: int, run_everyhow: Any) 
     there = np.where((np.arange(256) < cols) & (np.arange(5) != 2)[:, None], x, 0)
     expected = (there * (np.where(np.arange(5) != 1, scale, 0) + 1)[:, None]).sum(axis=0)
     arguments = [x, scale, np.full(256, np.nan, np.float32), 5, cols]
-    for result in run_everyhow(sums_of_what_is_there, (1,), arguments, BLOCK=256):
+    for result in run_everyhow(sums_of_what_is_there, (1,), arguments, BLOCK=256, checked=False):
         np.testing.assert_allclose(result[2], expected, rtol=1e-5, atol=1e-5)
 
 
@@ -222,7 +222,7 @@ def test_dequantised_operands_stay_in_registers(
     assert plan.held is not None and plan.held.run >= 4
     assert {tile.name for ring in schedule.rings.rings for tile in ring.own} >= {"word"}
     expected = a.astype(np.float64) @ weights.astype(np.float64)
-    for result in run_everyhow(dequantised, (2, 1), [a, words, scale, c, m, n, k], **options):
+    for result in run_everyhow(dequantised, (2, 1), [a, words, scale, c, m, n, k], **options, checked=False):
         np.testing.assert_allclose(result[3], expected, rtol=2e-3, atol=2e-2)
 
 
@@ -250,7 +250,7 @@ def test_large_tiles_are_loaded_ahead_beside_tensor_copies(
         dequantised[(2, 2)](*arguments, **options)
         results = [arguments]
     else:
-        results = run_everyhow(dequantised, (2, 2), arguments, **options)
+        results = run_everyhow(dequantised, (2, 2), arguments, **options, checked=False)
     for result in results:
         np.testing.assert_allclose(result[3], a.astype(np.float64) @ weights.astype(np.float64), rtol=3e-3, atol=0.5)
 
@@ -286,7 +286,7 @@ def test_lanes_copy_for_others(mode: str, monkeypatch: pytest.MonkeyPatch, run_e
         columns[(2,)](*arguments, **options)
         results = [arguments]
     else:
-        results = run_everyhow(columns, (2,), arguments, **options)
+        results = run_everyhow(columns, (2,), arguments, **options, checked=False)
     for result in results:
         np.testing.assert_allclose(result[2], a.astype(np.float64) @ weights, rtol=1e-3, atol=1e-2)
 
@@ -322,7 +322,9 @@ def test_lanes_do_not_copy_for_others_from_places_that_only_those_know(run_every
     b_scale = rng.integers(1, 9, (n // 32, k // bk)).astype(np.float32)
     rows = np.concatenate([rng.permutation(m), np.full(28, m)]).astype(np.int32)
     arguments = [a, b, rows, a_scale, b_scale, np.full((m, n), np.nan, np.float32), n, k, m]
-    results = run_everyhow(scaled_product_of_listed_rows, (2, 2), arguments, BM=64, BN=32, BK=bk, num_warps=4)
+    results = run_everyhow(
+        scaled_product_of_listed_rows, (2, 2), arguments, BM=64, BN=32, BK=bk, num_warps=4, checked=False
+    )
     blocks = np.einsum("mks,nks->mnk", a.reshape(m, -1, bk).astype(np.float64), b.reshape(n, -1, bk))
     expected = np.einsum("mnk,mk,nk->mn", blocks, a_scale, b_scale.repeat(32, 0))
     for result in results:
