@@ -80,6 +80,25 @@ def test_choices(way: int, limit: int, run_everywhere: Any) -> None:
 
 
 @triton.jit
+def asked_before(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    # What was compared is not what is chosen: the name has another value since.
+    i = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + i)
+    for _ in range(n):
+        small = x < 100
+        x = x * 65536 * 65536 + 5
+        below = tl.where(small, x, 100)
+        between = tl.where(below > 0, below, 0)
+        tl.store(out_ptr + i, between)
+
+
+def test_a_name_that_has_another_value_since(run_everywhere: Any) -> None:
+    x = np.arange(-120, 136, 1, dtype=np.int64)
+    _, out = run_everywhere(asked_before, (1,), x, np.zeros(256, np.int64), 2, BLOCK=256)
+    np.testing.assert_array_equal(out, np.where(x * 2**32 + 5 < 100, 5 * 2**32 + 5, 100))
+
+
+@triton.jit
 def bits(x_ptr, y_ptr, out_ptr, BLOCK: tl.constexpr):
     # What fits before does not behind it, and the other way round.
     i = tl.arange(0, BLOCK)

@@ -26,15 +26,27 @@ def next_distance(list_ptr, i, count, BLOCK: tl.constexpr):
 
 
 @triton.jit
+def of_program(q_ptr, list_ptr, count_ptr, stride, M: tl.constexpr, D: tl.constexpr):
+    # Queries of a sequence, the list of its blocks, and how many these are.
+    sequence = tl.program_id(0)
+    rows = sequence * M + tl.arange(0, M)
+    q = tl.load(q_ptr + rows[:, None] * D + tl.arange(0, D)[None, :])
+    return q, list_ptr + sequence * stride, tl.load(count_ptr + sequence)
+
+
+@triton.jit
+def store_rows(out_ptr, total, M: tl.constexpr, D: tl.constexpr):
+    rows = tl.program_id(0) * M + tl.arange(0, M)
+    tl.store(out_ptr + rows[:, None] * D + tl.arange(0, D)[None, :], total)
+
+
+@triton.jit
 def listed_blocks(
     q_ptr, k_ptr, v_ptr, list_ptr, count_ptr, out_ptr, stride, M: tl.constexpr, BLOCK: tl.constexpr, D: tl.constexpr
 ):
     # Blocks of keys and values from a list, as torch's flex_attention finds them.
-    sequence = tl.program_id(0)
-    m, n, d = tl.arange(0, M), tl.arange(0, BLOCK), tl.arange(0, D)
-    q = tl.load(q_ptr + (sequence * M + m[:, None]) * D + d[None, :])
-    own_list = list_ptr + sequence * stride
-    count = tl.load(count_ptr + sequence)
+    q, own_list, count = of_program(q_ptr, list_ptr, count_ptr, stride, M, D)
+    n, d = tl.arange(0, BLOCK), tl.arange(0, D)
     first = tl.load(own_list) * BLOCK
     total = tl.zeros((M, D), dtype=tl.float32)
     offset = 0
@@ -45,7 +57,7 @@ def listed_blocks(
         p = tl.dot(q, tl.trans(k))
         total += tl.dot(p.to(tl.float16), v)
         offset += next_distance(own_list, i, count, BLOCK)
-    tl.store(out_ptr + (sequence * M + m[:, None]) * D + d[None, :], total)
+    store_rows(out_ptr, total, M, D)
 
 
 @triton.jit
@@ -53,11 +65,8 @@ def moved_pointers(
     q_ptr, k_ptr, v_ptr, list_ptr, count_ptr, out_ptr, stride, M: tl.constexpr, BLOCK: tl.constexpr, D: tl.constexpr
 ):
     # The same with tiles of pointers, moved backwards along the list by subtraction.
-    sequence = tl.program_id(0)
-    m, n, d = tl.arange(0, M), tl.arange(0, BLOCK), tl.arange(0, D)
-    q = tl.load(q_ptr + (sequence * M + m[:, None]) * D + d[None, :])
-    own_list = list_ptr + sequence * stride
-    count = tl.load(count_ptr + sequence)
+    q, own_list, count = of_program(q_ptr, list_ptr, count_ptr, stride, M, D)
+    n, d = tl.arange(0, BLOCK), tl.arange(0, D)
     rows = tl.load(own_list) * BLOCK + n
     k_ptrs = k_ptr + rows[None, :] * D + d[:, None]
     v_ptrs = v_ptr + rows[:, None] * D + d[None, :]
@@ -68,7 +77,7 @@ def moved_pointers(
         distance = next_distance(own_list, i, count, BLOCK)
         k_ptrs += distance * D
         v_ptrs -= -distance * D
-    tl.store(out_ptr + (sequence * M + m[:, None]) * D + d[None, :], total)
+    store_rows(out_ptr, total, M, D)
 
 
 @triton.jit
@@ -76,11 +85,7 @@ def block_pointers(
     q_ptr, k_ptr, v_ptr, list_ptr, count_ptr, out_ptr, stride, M: tl.constexpr, BLOCK: tl.constexpr, D: tl.constexpr
 ):
     # The same with block pointers.
-    sequence = tl.program_id(0)
-    m, d = tl.arange(0, M), tl.arange(0, D)
-    q = tl.load(q_ptr + (sequence * M + m[:, None]) * D + d[None, :])
-    own_list = list_ptr + sequence * stride
-    count = tl.load(count_ptr + sequence)
+    q, own_list, count = of_program(q_ptr, list_ptr, count_ptr, stride, M, D)
     first = tl.load(own_list) * BLOCK
     k_block = tl.make_block_ptr(k_ptr, (D, 1 << 20), (1, D), (0, first), (D, BLOCK), (0, 1))
     v_block = tl.make_block_ptr(v_ptr, (1 << 20, D), (D, 1), (first, 0), (BLOCK, D), (1, 0))
@@ -91,7 +96,7 @@ def block_pointers(
         distance = next_distance(own_list, i, count, BLOCK)
         k_block = tl.advance(k_block, (0, distance))
         v_block = tl.advance(v_block, (distance, 0))
-    tl.store(out_ptr + (sequence * M + m[:, None]) * D + d[None, :], total)
+    store_rows(out_ptr, total, M, D)
 
 
 def schedule_of(kernel: Any, signature: str, **options: Any) -> Schedule:

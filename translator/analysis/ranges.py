@@ -13,7 +13,7 @@ import operator
 from collections.abc import Mapping, Sequence
 
 from ..ir.nodes import Call, Expr, Literal, Use, Variable
-from ..ir.walk import MOVES
+from ..ir.walk import MOVES, used_variables
 from ..language.dtypes import DType
 
 Range = tuple[int, int]
@@ -87,10 +87,16 @@ class _Ranges:
         return kept if self.within and kept[0] <= kept[1] else whole
 
     def _where(self, condition: Expr, way: Expr, holds: bool, depth: int) -> Range:
-        """The range of one way of a choice: of `where(a > b, a, b)`, a is above the least that b can be."""
+        """The range of one way of a choice: of `where(a > b, a, b)`, a is above the least that b can be.
+
+        Where the condition has a name, a must be what it was when that got its value: a variable with one value.
+        """
+        named = isinstance(condition, Use)
         while isinstance(condition, Use) and condition.variable in self.definitions:
             condition = self.definitions[condition.variable]
         if not isinstance(condition, Call) or condition.op not in NEGATED:
+            return self.of(way, depth)
+        if named and not all(variable in self.definitions for variable in used_variables(way)):
             return self.of(way, depth)
         relation = condition.op if holds else NEGATED[condition.op]
         left, right = condition.args
