@@ -92,6 +92,7 @@ def test_a_user_stream_is_waited_for() -> None:
 
     kernel, x = triton.autotune(CONFIGS, ["n"])(increment), torch.zeros(N, device="cuda")
     stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())  # which sets x to zero
     with torch.cuda.stream(stream):
         for _ in range(20):
             x.add_(1)

@@ -45,6 +45,24 @@ def test_only_where_something_would_tell_it_is_spelled() -> None:
 
 
 @triton.jit
+def beside_the_least(x_ptr, y_ptr, out_ptr, n, N: tl.constexpr):
+    i = tl.arange(0, N)
+    x = tl.load(x_ptr + i)
+    tl.store(out_ptr + i, x + tl.load(y_ptr + i, mask=i < n, other=-2147483648))
+    tl.store(out_ptr + N + i, (x * x) & -1610612736)
+
+
+def test_signs_that_a_compiler_infers_are_those_of_what_wraps(run_everywhere: Any) -> None:
+    """What is added to the least number is not negative for NVRTC, nor is a square: so highest bits came out wrong."""
+    x, y = np.random.default_rng(2).integers(-(2**31), 2**31, (2, 64)).astype(np.int32)
+    out = run_everywhere(beside_the_least, (1,), x, y, np.zeros(128, np.int32), 40, N=64)[2]
+    y[40:] = -(2**31)
+    assert np.array_equal(out, np.concatenate([x + y, (x * x) & np.int32(-1610612736)]))
+    text = beside_the_least.translate("*i32:16, *i32:16, *i32:16, i32, 64").source
+    assert "wrap_add<int>(x" in text and "wrap_mul<int>(x" in text
+
+
+@triton.jit
 def gathered(x_ptr, rows_ptr, out_ptr, stride, N: tl.constexpr):
     i = tl.arange(0, N)
     rows = tl.load(rows_ptr + i)

@@ -1,9 +1,11 @@
 """Which sums and products of integers must wrap where they overflow, because something behind them would tell.
 
 In: a typed kernel and the definitions of its variables. Out: the calls. Integers wrap in Triton; in C++ what overflows is
-undefined for signed ones, and compilers conclude that `x * x` is not negative. Bits that are only stored, or combined bit
-by bit, come out right all the same; comparisons, quotients, shifts to the right and conversions to more bits do not. Places,
-and what is made of scalars alone, are left as they are: they are far from overflowing.
+undefined for signed ones, and compilers conclude that `x * x` is not negative. Bits that are only stored come out right all
+the same; comparisons, quotients, shifts to the right, conversions to more bits and, since a sign that is known is left out of
+masks, operations bit by bit do not. Where a kernel names the least number of a type, nothing of that type does: what is
+added to it was not negative, a compiler concludes, so that it sets the highest bit in place of a sum. Places, and what is
+made of scalars alone, are left as they are: they are far from overflowing.
 """
 
 from __future__ import annotations
@@ -11,16 +13,14 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping
 
-from ..ir.nodes import Assign, Call, CallFunction, Effect, Expr, If, Kernel, Use, Variable, While
-from ..ir.walk import MOVES, children, statements, subexpressions
+from ..ir.nodes import Assign, Call, CallFunction, Effect, Expr, If, Kernel, Literal, Use, Variable, While
+from ..ir.walk import MOVES, children, expressions, statements, subexpressions
 from ..language.dtypes import DType
 from .ranges import fits
 
 WRAPPING = ("add", "sub", "mul", "neg")
-BLIND = frozenset(
-    ("and", "or", "xor", "invert", "shl", "where", "select", *WRAPPING, *MOVES)
-)  # low bits follow from low bits
-SUMS = ("sum", "xor_sum", "reduce_or", "add", "or", "xor", "and")
+BLIND = frozenset(("invert", "shl", "where", "select", *WRAPPING, *MOVES))  # low bits follow from low bits
+SUMS = ("sum", "add")
 
 
 def wrapping_calls(kernel: Kernel, definitions: Mapping[Variable, Expr]) -> frozenset[Call]:
@@ -53,12 +53,26 @@ def _data(kernel: Kernel) -> set[Variable]:
     return found
 
 
+def _types_with_their_least(kernel: Kernel) -> set[DType]:
+    """The types of signed integers whose least number stands somewhere in a kernel."""
+    return {
+        part.type.element
+        for statement in statements(kernel.body)
+        for expr in expressions(statement)
+        for part in subexpressions(expr)
+        if isinstance(part, Literal)
+        and _is_signed(part.type.element)
+        and part.value == part.type.dtype.get_int_min_value()
+    }
+
+
 class _Observed:
     """What flows into stored numbers, masks and conditions; `told` says of variables whether more than their low bits matter."""
 
     def __init__(self, kernel: Kernel, definitions: Mapping[Variable, Expr], data: set[Variable]) -> None:
         self.kernel, self.definitions, self.data = kernel, definitions, data
         self.told: dict[Variable, bool] = {}
+        self.least_of = _types_with_their_least(kernel)
         self.pending: list[Variable] = []
         self.calls: set[Call] = set()
         self.values: dict[Variable, list[Expr]] = defaultdict(list)
@@ -95,7 +109,8 @@ class _Observed:
                 continue
             if isinstance(part, Call) and _accesses(part):
                 continue
-            if told and isinstance(part, Call) and part not in self.calls and self._can_overflow(part):
+            matters = told or part.type.element in self.least_of
+            if matters and isinstance(part, Call) and part not in self.calls and self._can_overflow(part):
                 self.calls.add(part)
             below = told if _is_blind(part) else True
             pending += [(child, below) for child in children(part)]
