@@ -198,6 +198,16 @@ def synchronisation_is_explained(golden: Golden) -> Iterator[str]:
             yield f"{number}: {line.strip()}"
 
 
+def vectors_rely_on_a_stated_alignment(golden: Golden) -> Iterator[str]:
+    """A compiler aligns an array in shared memory to its elements, unless told otherwise."""
+    plain = [line for line in golden.lines if re.match(r" +__shared__ (?!__align__)", line)]
+    names = [name for line in plain for name in re.findall(r"(\w+)\[", code(line))]
+    for number, line in enumerate(golden.lines, 1):
+        for name in names:
+            if re.search(rf"(?:_vec\w*|cp_async_\d+|ldmatrix\w*|stmatrix\w*)(?:<[^(]*>)?\(.*\b{name}\b", code(line)):
+                yield f"{number}: {line.strip()}"
+
+
 def casts_are_visible(golden: Golden) -> Iterator[str]:
     for number, line in enumerate(golden.lines, 1):
         if re.search(r"\((?:int|float|half|unsigned|char|void)\s*\*?\)\s*[\w(&]", code(line)):
@@ -221,6 +231,7 @@ POINTS: list[Callable[[Golden], Iterator[str]]] = [
     no_repetition, helpers_and_constants_are_used, comments_name_what_there_is, the_header_names_what_there_is,
     nothing_is_said_twice_or_in_vain,
     the_layout_is_tidy, index_arithmetic_is_flat, synchronisation_is_explained, casts_are_visible,
+    vectors_rely_on_a_stated_alignment,
     the_size_is_in_proportion,
 ]  # fmt: skip
 

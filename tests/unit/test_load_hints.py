@@ -79,6 +79,22 @@ def test_of_single_elements_and_of_many_vectors_nothing_is_said(word: str) -> No
     assert "load_packet" not in single + many
 
 
+@triton.jit
+def kept_beside_bytes(x_ptr, y_ptr, out_ptr, N: tl.constexpr):
+    offsets = tl.arange(0, N)
+    x = tl.load(x_ptr + offsets, eviction_policy="evict_last")
+    tl.store(out_ptr + offsets, x)
+    tl.store(y_ptr + offsets * 3, x.to(tl.int8), cache_modifier=".wt")
+
+
+@pytest.mark.skipif(not nvrtc.is_available(), reason="NVRTC is not installed")
+def test_vectors_that_shall_stay_beside_accesses_of_bytes() -> None:
+    """A helper is written for every size of access that the kernel has, and PTX has no registers of a byte."""
+    artifact = kept_beside_bytes.translate("*fp16:16, *i8:16, *fp16:16, 512")
+    assert "unsigned char load_packet_kept(" in artifact.source
+    assert "warning" not in nvrtc.compile_text(artifact).log
+
+
 def test_vectors_that_shall_stay(run_everywhere: Any) -> None:
     for dtype in (*WORDS, "bool"):
         x = np.random.default_rng(8).integers(0, 100, 1024).astype(dtype)

@@ -56,6 +56,13 @@ def sum_of_scalars(x_ptr, out_ptr, rows):
 
 
 @triton.jit
+def smallest_of_rows(x_ptr, out_ptr, rows, BLOCK: tl.constexpr):
+    offsets = tl.arange(0, BLOCK)
+    for row in tl.range(tl.program_id(0), rows, tl.num_programs(0), num_stages=3):
+        tl.store(out_ptr + row, tl.min(tl.load(x_ptr + row * BLOCK + offsets)))
+
+
+@triton.jit
 def in_place(x_ptr, out_ptr, rows, BLOCK: tl.constexpr):
     offsets = tl.arange(0, BLOCK)
     for row in tl.range(0, rows, num_stages=3):
@@ -153,6 +160,15 @@ def test_copies_leave_zeros_where_a_mask_is_false(cols: int, run_everyhow: Any) 
     arguments = [x, scale, np.full(256, np.nan, np.float32), 5, cols]
     for result in run_everyhow(sums_of_what_is_there, (1,), arguments, BLOCK=256, checked=False):
         np.testing.assert_allclose(result[2], expected, rtol=1e-5, atol=1e-5)
+
+
+def test_copies_of_several_elements_have_the_alignment_that_they_need(run_everyhow: Any) -> None:
+    """Behind the partial minima, two bytes each, a compiler places an array of halves at any multiple of two."""
+    x = np.random.default_rng(6).standard_normal((5, 2048)).astype(np.float16)
+    text = planned(smallest_of_rows, "*fp16:16, *fp16:16, i32, 2048").artifact.source
+    assert "__shared__ __align__(16) half x_ahead" in text and "__shared__ half x_min_partial" in text
+    for result in run_everyhow(smallest_of_rows, (2,), [x, np.zeros(5, np.float16), 5], BLOCK=2048, checked=False):
+        assert np.array_equal(result[1], x.min(axis=1))
 
 
 def test_scalars_alone_need_no_stages() -> None:

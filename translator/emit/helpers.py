@@ -221,7 +221,7 @@ def _packet_by_ptx(name: str, hint: str, size: int) -> dict[str, Any]:
     fields = ["packet"] if words == 1 else [f"packet.{field}" for field in "xyzw"[:words]]
     registers = ", ".join(f"%{number}" for number in range(words))
     return {
-        "name": name, "packet": PACKETS[size], "words": words,
+        "name": name, "packet": PACKETS[size], "held": PACKETS[max(size, 2)], "words": words,
         "kept": kept, "hint": "L1::evict_last.L2::cache_hint" if kept else hint,
         "type": (f"v{words}." if words > 1 else "") + f"u{8 * min(size, 4)}",
         "registers": f"{{{registers}}}" if words > 1 else registers,

@@ -291,9 +291,9 @@ def _together(arrays: tuple[Shared, ...]) -> list[Shared]:
 
 def _shared_lines(array: Shared, static: bool, indent: int = INDENT) -> list[str]:
     """The declaration of a shared array with the sentence that explains it."""
-    align = f"alignas({array.align}) "
+    align = f"alignas({array.alignment}) "
     if static:
-        align = f"__shared__ __align__({array.align}) " if array.align > 16 else "__shared__ "
+        align = f"__shared__ __align__({array.align}) " if array.align else "__shared__ "
     return wrap_code(f"{align}{array.ctype} {array.name}{array.dimensions};   // {array.comment}", indent)
 
 

@@ -172,9 +172,9 @@ int4_matmul_kernel(const half* a_ptr, const int* packed_ptr, const half* scale_p
 {
     __shared__ __align__(1024) half a[NUM_STAGES][BLOCK_M * BLOCK_K];   // 128-byte swizzle
     // packed on its way, each warp's own
-    __shared__ int packed_ahead[NUM_STAGES][PACKED_COLS * (PACKED_ROWS / 8) * NUM_THREADS];
+    __shared__ __align__(16) int packed_ahead[NUM_STAGES][PACKED_COLS * (PACKED_ROWS / 8) * NUM_THREADS];
     // scale on its way, each warp's own
-    __shared__ half scale_ahead[NUM_STAGES][PACKED_COLS * NUM_THREADS / 4];
+    __shared__ __align__(16) half scale_ahead[NUM_STAGES][PACKED_COLS * NUM_THREADS / 4];
     const int tid = threadIdx.x;
     __builtin_assume(tid >= 0 && tid < NUM_THREADS);   // quotients are shifts, known tests vanish
     const int warp = tid / WARP_SIZE;

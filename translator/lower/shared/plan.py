@@ -15,7 +15,7 @@ from ...diagnostics import OutOfResources
 from ...ir.nodes import Expr, Inlined, Kernel, Statement, Variable
 from ...ir.walk import assigned_variables, bodies, expressions, statements, used_variables
 from ..context import Context
-from ..text.unit import Line, Node, Shared
+from ..text.unit import PLAIN_ALIGNMENT, Line, Node, Shared
 from .memory import LOOPS, PARTS
 
 
@@ -69,7 +69,7 @@ def plan_shared(context: Context) -> tuple[tuple[Shared, ...], tuple[Shared, ...
     Raises:
       OutOfResources: when the arrays do not fit in either.
     """
-    arrays = tuple(sorted(_with_areas(context.shared.arrays.values()), key=lambda array: -array.align))
+    arrays = tuple(sorted(_with_areas(context.shared.arrays.values()), key=lambda array: -array.alignment))
     target = context.schedule.target
     total = bytes_of(arrays)
     if total <= target.max_static_shared_bytes and not any(array.area for array in arrays):
@@ -85,15 +85,15 @@ def plan_shared(context: Context) -> tuple[tuple[Shared, ...], tuple[Shared, ...
 
 def shared_alignment(arrays: Iterable[Shared]) -> int:
     """Bytes to which a struct of shared arrays is aligned."""
-    return max((array.align for array in arrays), default=16)
+    return max((array.alignment for array in arrays), default=PLAIN_ALIGNMENT)
 
 
 def bytes_of(arrays: Iterable[Shared]) -> int:
     """Bytes of the struct: lasting arrays one after the other, and of every area once the most that any turn needs."""
     every = tuple(arrays)
-    parts = [(array.size, array.align) for array in every if not array.area]
+    parts = [(array.size, array.alignment) for array in every if not array.area]
     for area in _areas(every):
-        turns = [_side_by_side((one.size, one.align) for one in group) for group in turns_of(every, area)]
+        turns = [_side_by_side((one.size, one.alignment) for one in group) for group in turns_of(every, area)]
         parts.append((max(size for size, _ in turns), max(align for _, align in turns)))
     return _side_by_side(sorted(parts, key=lambda part: -part[1]))[0]
 

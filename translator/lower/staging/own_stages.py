@@ -15,6 +15,7 @@ from ...frozen import frozen
 from ...ir.nodes import Assign, Call, For, Literal, Statement
 from ...ir.walk import top_statements
 from ...schedule.accesses.access import COPY_BYTES
+from ...schedule.products.shared_tiles import CHUNK_BYTES
 from ...schedule.staging.ring_plan import Ring
 from ...schedule.tiles.exchange import LANE_BITS
 from ..accesses.conditions import copies_guard, scalar_test, uniform_test, valid_count
@@ -93,9 +94,9 @@ def declare_own(context: Context, load: Assign, ring: Ring, stages: str) -> None
     size = elements * threads * target.type.dtype.itemsize * ring.stages
     comment = f"{target.name} on its way, each {'warp' if copy else 'thread'}'s own"
     outer = f"[{stages}]" if ring.stages > 1 else ""
-    context.shared.arrays.setdefault(
-        (target.key, "own"), Shared(name, ctype(target.type), f"{outer}[{sides}]", size, comment)
-    )
+    align = CHUNK_BYTES if target.type.is_tile else None
+    array = Shared(name, ctype(target.type), f"{outer}[{sides}]", size, comment, align)
+    context.shared.arrays.setdefault((target.key, "own"), array)
 
 
 def _counts(context: Context, load: Assign) -> tuple[tuple[str, ...], int]:

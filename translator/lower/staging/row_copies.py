@@ -42,7 +42,7 @@ def declare_rows(context: Context, statement: Assign) -> str:
     chunk = chunk_elements(context, tile, target, name.upper())
     dimensions = f"[{row_stages(context, target)}][{lines} * ({width} + {chunk})]"
     size = (_ring(context, target).stages - 1) * _rows_bytes(tile)
-    rows = Shared(rows_name(context, statement), element, dimensions, size, "as they lie in memory")
+    rows = Shared(rows_name(context, statement), element, dimensions, size, "as they lie in memory", CHUNK_BYTES)
     context.shared.arrays.setdefault((target.key, "rows"), rows)
     return name
 

@@ -144,6 +144,7 @@ def rewritten(nodes: Iterable[Node], text: Callable[[str], str]) -> tuple[Node, 
 
 
 COMMENT_ROOM = 43  # columns for the comment beside a constant
+PLAIN_ALIGNMENT = 16  # bytes, of arrays in a struct: any element fits
 TOPICS = ("user", "threads", "tiles", "stages", "operands", "stores")
 
 
@@ -169,9 +170,10 @@ class Helper:
 
 @frozen
 class Shared:
-    """A shared array: `<ctype> <name><dimensions>`, with the sentence that explains it. `size` and `align` are in bytes.
+    """A shared array: `<ctype> <name><dimensions>`, with the sentence that explains it. `size` is in bytes.
 
-    Arrays of one `turn` lie side by side, in the memory that their `area` has for all its turns: see `lower/shared/plan.py`.
+    `align` is what accesses of several elements at once rely on, in bytes; None where each is of one element. Arrays of one
+    `turn` lie side by side, in the memory that their `area` has for all its turns: see `lower/shared/plan.py`.
     """
 
     name: str
@@ -179,9 +181,14 @@ class Shared:
     dimensions: str
     size: int
     comment: str = ""
-    align: int = 16
+    align: int | None = None
     turn: str = ""
     area: str = ""
+
+    @property
+    def alignment(self) -> int:
+        """Bytes to which the array is aligned among others."""
+        return self.align or PLAIN_ALIGNMENT
 
 
 @frozen
