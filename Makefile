@@ -1,6 +1,8 @@
 # Every target makes its own virtual environment; Python 3.10 or later and a C++ compiler are all that must be there.
 PYTHON ?= python3
 VENV := .venv
+# Processes that run tests, a number or auto: one for each processor.
+WORKERS ?= auto
 BIN := $(VENV)/bin
 
 .PHONY: demo test lint goldens clean
@@ -15,7 +17,7 @@ demo: $(VENV)/ready
 	$(BIN)/tilewright demo
 
 test: lint
-	$(BIN)/python -m pytest -q -n 2
+	$(BIN)/python -m pytest -q -n $(WORKERS)
 
 lint: $(VENV)/ready
 	$(BIN)/ruff check .

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from random_tile_lists import lists_kernel
 from random_tile_memory import atomic, in_place, load, store
 from random_tile_places import condition
 from random_tile_rows import rows_kernel
@@ -27,8 +28,8 @@ def kernel(seed: int) -> Writer:
     """Writes the kernel of a seed."""
     w = Writer(seed)
     _head(w)
-    if w.chance(0.3):
-        rows_kernel(w)
+    if seed % 8 == 5 or w.chance(0.3):
+        (lists_kernel if seed % 8 == 5 else rows_kernel)(w)
         return w
     for _ in range(w.number(1, 3)):
         load(w)

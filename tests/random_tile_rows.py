@@ -67,7 +67,7 @@ def _whole(w: Writer, m: Rows) -> None:
         array.length = m.columns
         value = Value("", array.dtype, (m.width,), min(array.low, 0), max(array.high, 0), array.unit)
         w.let(f"tl.load({name}_ptr + cols, mask=cols < {w.integer(m.columns)}, other=0.0)", value)
-    sums = [_sum(w, m) for _ in range(w.pick(0, 1, 1, 2))]
+    sums = [new_total(w, m) for _ in range(w.pick(0, 1, 1, 2))]
     at, mark = w.indent, len(w.values)
     row, ends = _open_rows(w, m)
     if not m.flat:
@@ -81,7 +81,7 @@ def _whole(w: Writer, m: Rows) -> None:
     for _ in range(w.number(0, 9)):
         w.pick(*STEPS)(w)
     for total in sums:
-        _add(w, m, total)
+        add_to_total(w, m, total)
     _store(w, m, row, "cols")
     for value in [v for v in w.values[mark:] if v.name not in w.stored][-w.number(0, 3) :]:
         store(w, value)
@@ -250,13 +250,15 @@ def _store(w: Writer, m: Rows, row: str, cols: str, value: Value | None = None) 
     w.stored.add(value.name)
 
 
-def _sum(w: Writer, m: Rows) -> Value:
+def new_total(w: Writer, m: Rows) -> Value:
+    """Zeros to which the trips of a loop add."""
     shape = w.pick(m.shape, (m.width,))
     reach = TAME * m.side * MOST_TRIPS
     return w.let(f"tl.zeros({list(shape)}, tl.float32)", Value("", "float32", shape, -reach, reach, 2))
 
 
-def _add(w: Writer, m: Rows, total: Value) -> None:
+def add_to_total(w: Writer, m: Rows, total: Value) -> None:
+    """Adds something that the loop has made, if it fits."""
     x = w.some(lambda v: v.shape == m.shape and v.is_float and not v.rough and v.reach <= TAME and v.unit <= 2)
     if x is not None:
         text = f"{x.name}.to(tl.float32)" if x.dtype != "float32" else x.name
@@ -284,7 +286,7 @@ def _pieces(w: Writer, m: Rows) -> None:
         if second:
             _store(w, m, row, "cols")
         else:
-            _add(w, m, total)
+            add_to_total(w, m, total)
         if w.chance(0.3):
             store(w)
         w.trips.pop()

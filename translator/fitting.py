@@ -15,7 +15,7 @@ from .analysis.facts import Facts, find_facts
 from .artifact import Options, Target
 from .diagnostics import OutOfResources
 from .frozen import frozen
-from .ir.nodes import Kernel
+from .ir.nodes import Kernel, Variable
 from .lower.kernel import lower_kernel
 from .lower.text.unit import Unit
 from .schedule.plan import Schedule
@@ -37,7 +37,7 @@ from .schedule.rewrites.unused_results import without_unused_results
 from .schedule.rewrites.waiting_loads import with_waiting_loads
 from .schedule.rewrites.wraps import without_wraps
 from .schedule.staging import rings
-from .schedule.staging.own_stages import loads_more, may_load_more
+from .schedule.staging.own_stages import loads_in_turn, loads_more, may_load_more
 from .schedule.tiles.layouts import choose_layouts
 
 
@@ -118,11 +118,14 @@ def _with_room(kernel: Kernel, options: Options, target: Target, blocks: int, sm
       OutOfResources: when the kernel does not fit even so.
     """
     most = stages = max(options.num_stages, rings.MOST_STAGES)
-    in_turns = False
+    in_turns, not_ahead = False, frozenset[Variable]()
     while True:
-        planned, chosen = rings.plan_rings(kernel, options, target, stages, small_loads)
+        planned, chosen = rings.plan_rings(kernel, options, target, stages, small_loads, not_ahead)
         facts = find_facts(planned)
         schedule = choose_layouts(planned, facts, options, target, chosen, blocks)
+        if late := loads_in_turn(planned, facts, schedule):
+            not_ahead |= late
+            continue
         try:
             return Plan(planned, facts, schedule, lower_kernel(planned, facts, schedule, in_turns))
         except OutOfResources:

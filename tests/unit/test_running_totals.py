@@ -174,6 +174,40 @@ def test_rows_for_registers(count: int, sign: bool, early: bool, run_everyhow: A
 
 
 @triton.jit
+def steps_for_copies_alone(x_ptr, y_ptr, steps_ptr, out_ptr, count, BLOCK: tl.constexpr):
+    # Nothing but the places of rows needs the steps; one of the rows may be too narrow for an asynchronous copy.
+    offsets = tl.arange(0, BLOCK)
+    total = tl.zeros((BLOCK,), dtype=tl.float32)
+    row = 0
+    for i in tl.range(0, count, num_stages=3):
+        total = total * 0.5 + tl.load(x_ptr + row * BLOCK + offsets)
+        total += tl.load(y_ptr + row * BLOCK + offsets)
+        step = tl.load(steps_ptr + i, mask=i + 1 < count, other=0)
+        row += step
+    tl.store(out_ptr + offsets, total)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float16])
+@pytest.mark.parametrize("count", [0, 1, 6])
+def test_rows_that_are_copied_and_rows_that_are_not(dtype: Any, count: int, run_everyhow: Any) -> None:
+    """A thread's two bytes of a row are loaded in their turn, at the loop's own place; 4 are copied ahead."""
+    x, y = RNG.integers(-9, 10, (8, 128)).astype(np.float32), RNG.integers(-9, 10, (8, 128)).astype(dtype)
+    rows = RNG.integers(0, 8, count + 1)
+    rows[0], expected = 0, np.zeros(128, np.float32)
+    for row in rows[:-1]:
+        expected = expected * np.float32(0.5) + x[row] + y[row].astype(np.float32)
+    word = "fp32" if dtype == np.float32 else "fp16"
+    signature = f"*fp32:16, *{word}:16, *i32:16, *fp32:16, i32, 128"
+    (ring,) = schedule_of(steps_for_copies_alone, signature).rings.rings
+    copied = ["x", "y"] if dtype == np.float32 else ["x", "step"]
+    assert [own.name.split("_")[0] for own in ring.own] == copied and ring.running
+    arguments = [x, y, np.diff(rows).astype(np.int32), np.full(128, np.nan, np.float32), count]
+    arguments[2] = np.resize(arguments[2], max(count, 1))
+    for result in run_everyhow(steps_for_copies_alone, (1,), arguments, BLOCK=128):
+        np.testing.assert_array_equal(result[3], expected)
+
+
+@triton.jit
 def lists_in_a_loop(x_ptr, steps_ptr, out_ptr, lists, count, BLOCK: tl.constexpr):
     # The inner loop begins anew for every list; its steps have a place that a number says.
     offsets = tl.arange(0, BLOCK)

@@ -55,15 +55,10 @@ def _data(kernel: Kernel) -> set[Variable]:
 
 def _types_with_their_least(kernel: Kernel) -> set[DType]:
     """The types of signed integers whose least number stands somewhere in a kernel."""
-    return {
-        part.type.element
-        for statement in statements(kernel.body)
-        for expr in expressions(statement)
-        for part in subexpressions(expr)
-        if isinstance(part, Literal)
-        and _is_signed(part.type.element)
-        and part.value == part.type.dtype.get_int_min_value()
-    }
+    written = (expr for statement in statements(kernel.body) for expr in expressions(statement))
+    numbers = (part for expr in written for part in subexpressions(expr) if isinstance(part, Literal))
+    signed = (number for number in numbers if _is_signed(number.type.element))
+    return {number.type.dtype for number in signed if number.value == number.type.dtype.get_int_min_value()}
 
 
 class _Observed:

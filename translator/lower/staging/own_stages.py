@@ -14,8 +14,8 @@ from collections.abc import Callable
 from ...frozen import frozen
 from ...ir.nodes import Assign, Call, For, Literal, Statement
 from ...ir.walk import top_statements
-from ...schedule.accesses.access import COPY_BYTES
 from ...schedule.products.shared_tiles import CHUNK_BYTES
+from ...schedule.staging.own_stages import is_copied_whole
 from ...schedule.staging.ring_plan import Ring
 from ...schedule.tiles.exchange import LANE_BITS
 from ..accesses.conditions import copies_guard, scalar_test, uniform_test, valid_count
@@ -63,19 +63,11 @@ def lower_body(context: Context, statement: For, body: Body) -> tuple[Node, ...]
 
 def own_of(context: Context, statement: For, ring: Ring) -> list[Assign]:
     """The loads of a loop that threads make ahead for themselves: those that `cp.async` can take."""
-    loads = [s for s in top_statements(statement.body) if isinstance(s, Assign) and s.targets[0] in ring.own]
+    own = {*ring.own} - context.facts.unused  # the last one in its turn starts the copies of a later trip
+    loads = [s for s in top_statements(statement.body) if isinstance(s, Assign) and s.targets[0] in own]
     loads = [s for s in loads if isinstance(s.value, Call) and s.value.op == "load"]
-    return [s for s in loads if s.target in context.schedule.block_copies or _copied_whole(context, s)]
-
-
-def _copied_whole(context: Context, load: Assign) -> bool:
-    """Whether `cp.async` can make the copies of what a thread holds of a load."""
-    return _width(context, load) * load.target.type.dtype.itemsize in COPY_BYTES
-
-
-def _width(context: Context, load: Assign) -> int:
-    """Elements of one access."""
-    return access_of(context, load).width if load.target.type.is_tile else 1
+    layouts, by_all = context.schedule.layouts, context.schedule.block_copies
+    return [s for s in loads if s.target in by_all or is_copied_whole(s, layouts, context.facts)]
 
 
 def declare_own(context: Context, load: Assign, ring: Ring, stages: str) -> None:

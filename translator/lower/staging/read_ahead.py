@@ -110,7 +110,8 @@ def read_values(
     """
     taken = {load.target for load in copied} | {one.tile for one in ring.ahead}
     top = [s for s in top_statements(loop.body) if isinstance(s, Assign)]
-    loads = [s for s in top if s.targets[0] in ring.own and s.targets[0] not in taken and not s.target.type.is_tile]
+    own = {*ring.own} - taken - context.facts.unused
+    loads = [s for s in top if s.targets[0] in own and not s.target.type.is_tile]
     if not loads:
         return ReadingAhead((), (), loop, bounds)
     registers: list[Node] = []

@@ -8,14 +8,15 @@ goes the same way: it is one element that all threads hold, and loaded in its tu
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
+from ...analysis.facts import Facts
 from ...analysis.structured import is_elementwise
 from ...ir.nodes import Assign, Call, For, Kernel, Literal, Statement, Variable
 from ...ir.walk import statements, used_variables
 from ...language.dtypes import PointerType
-from ..accesses.access import is_zero
+from ..accesses.access import COPY_BYTES, is_zero, plan_load
 from ..accesses.pointers import roots_of
 from ..tiles.layout import Layout, blocked, padded
 from ..tiles.recomputed import choose_recomputed, is_exchange
@@ -47,6 +48,8 @@ def own_loads(plan: RingPlan, loop: For, top: list[Statement]) -> list[Found]:
     for statement in top:
         if not isinstance(statement, Assign) or not _is_plain_load(plan, statement):
             continue
+        if statement.target in plan.in_turn:
+            continue
         one = load_in_any_trip(plan, statement, loop, top)
         if one is None or _asks_again(one):
             continue
@@ -54,6 +57,33 @@ def own_loads(plan: RingPlan, loop: For, top: list[Statement]) -> list[Found]:
         if any(changing & set(used_variables(call.args[0])) for call in one.calls):
             found.append(one)
     return found
+
+
+def loads_in_turn(kernel: Kernel, facts: Facts, schedule: Schedule) -> frozenset[Variable]:
+    """The tiles that would be loaded in their turn, from places that are known for the copies of later trips alone.
+
+    Threads copy what they hold where `cp.async` has copies of that size, which the layouts decide; the other loads of a ring
+    stay where they are. Their addresses follow from the trip, but for sums of numbers from memory (`running_totals.py`).
+    """
+    sums = {variable for ring in schedule.rings.rings for variable in ring.running}
+    own = {variable for ring in schedule.rings.rings for variable in ring.own if variable.type.is_tile}
+    loads = (
+        s for s in statements(kernel.body) if isinstance(s, Assign) and s.targets[0] in own - {*schedule.block_copies}
+    )
+    by_sums = [
+        s for s in loads if isinstance(s.value, Call) and s.value.op == "load" and sums & set(used_variables(s.value))
+    ]
+    return frozenset(s.target for s in by_sums if not is_copied_whole(s, schedule.layouts, facts))
+
+
+def is_copied_whole(load: Assign, layouts: Mapping[Variable, Layout], facts: Facts) -> bool:
+    """Whether `cp.async` can make the copies of what a thread holds of a load."""
+    width, target = 1, load.target
+    if target.type.is_tile:
+        pointer, *rest = load.value.args  # type: ignore[attr-defined]
+        mask = rest[0] if rest else None
+        width = plan_load(pointer, mask, layouts[target], facts, facts.environments[id(load)]).width
+    return width * target.type.dtype.itemsize in COPY_BYTES
 
 
 def _asks_again(one: Found) -> bool:

@@ -152,4 +152,5 @@ class RingPlan:
     last_key: int = 0  # of the variables so far
     totals: dict[int, tuple[RunningTotal, ...]] = field(default_factory=dict)  # of irregular steps, by `id` of the loop
     small_loads: bool = False
+    in_turn: frozenset[Variable] = frozenset()  # tiles whose loads are not made ahead: see `loads_in_turn`
     blocks: int | None = None  # that fit on a multiprocessor, once somebody has asked

@@ -62,9 +62,17 @@ LEAST_STAGES = 2  # with fewer nothing is loaded ahead
 
 
 def plan_rings(
-    kernel: Kernel, options: Options, target: Target, most_stages: int, small_loads: bool = False
+    kernel: Kernel,
+    options: Options,
+    target: Target,
+    most_stages: int,
+    small_loads: bool = False,
+    in_turn: frozenset[Variable] = frozenset(),
 ) -> tuple[Kernel, Rings]:
-    """See the module docstring; `most_stages` bounds every ring; `small_loads` go with those of several products, too."""
+    """See the module docstring; `most_stages` bounds every ring.
+
+    `small_loads` go with those of several products, too; the tiles `in_turn` are not loaded ahead by threads for themselves.
+    """
     loops = list(_loops(kernel.body, False))
     dots = any(True for _ in dot_statements(kernel))
     may_pay = dots or any(may_load_ahead(loop, list(top_statements(loop.body))) for loop, _ in loops)
@@ -75,6 +83,7 @@ def plan_rings(
         kernel, facts, plan_dots(kernel, facts, options, target), closed_forms(kernel, facts), options, target,
         pointer_sources(kernel), read_only_pointers(kernel), {}, [], {}, {}, {}, settled_scalars(kernel, facts),
         last_key=max(v.key for s in statements(kernel.body) for v in assigned_variables(s)), small_loads=small_loads,
+        in_turn=in_turn,
     )  # fmt: skip
     reads = find_reads(kernel, facts)
     for loop, nested in loops:
