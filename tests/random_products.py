@@ -176,6 +176,15 @@ LOOPS = (
         "for half in range(2):",
         "for k0 in range(half * (K // BK // 2 * BK), (K // BK // 2 * BK) if half == 0 else K, BK):",
     ),
+    # Along K as memory says: blocks from a list; at sums of what memory holds, one block on or the same again.
+    ("for t in range(tl.cdiv(K, BK)):", "k0 = tl.load(j_ptr + t) % tl.cdiv(K, BK) * BK"),
+    ("k0 = 0", "for t in range(tl.cdiv(K, BK) - 1):", "k0 += tl.load(i_ptr + t) % 2 * BK"),
+    (
+        "k0, here = 0, 0",
+        "for t in tl.range(tl.load(j_ptr) * 0, tl.cdiv(K, BK) - 1, num_stages=3):",
+        "k0 = here * BK",
+        "here += tl.load(i_ptr + t) % 2",
+    ),
 )
 PLACES = (  # where a program's tile is; which grid
     (("m0 = tl.program_id(0) * BM", "n0 = tl.program_id(1) * BN"), "(tm, tn)"),
