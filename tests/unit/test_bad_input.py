@@ -35,6 +35,12 @@ def kernel_of(tmp_path: Path, body: str) -> Any:
     ("body", "kind", "said"),
     [
         ("a = (*r, 1)", errors.DTypeError, "takes a tuple apart"),
+        ("a = globals()", errors.UnsupportedLanguageConstruct, "names around its call"),
+        ("a = locals()", errors.UnsupportedLanguageConstruct, "names around its call"),
+        ("a = vars()", errors.UnsupportedLanguageConstruct, "names around its call"),
+        ("a = dir()", errors.UnsupportedLanguageConstruct, "names around its call"),
+        ("a = eval('n')", errors.UnsupportedLanguageConstruct, "names around its call"),
+        ("a = exec('n = 1')", errors.UnsupportedLanguageConstruct, "names around its call"),
         ("tl.store(*s)", errors.DTypeError, "takes a tuple apart"),
         ("a = (1, 2)[::0]", errors.DTypeError, "cannot be zero"),
         ("t = ((1, 2), (3, 4))\na = t[0, 1]", errors.DTypeError, "not tuple"),

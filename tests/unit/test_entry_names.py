@@ -56,6 +56,7 @@ def test_a_plain_name_stays() -> None:
         "softmax", "exp_kernel", "_private", "add",
     ]  # fmt: skip
     assert entry_name("BLOCK", ["BLOCK", "BLOCK_kernel"]) == "BLOCK_kernel_kernel"
+    assert entry_name("load_vec", ["kernel_load_vec"]) == "kernel_load_vec_kernel"
 
 
 @triton.jit

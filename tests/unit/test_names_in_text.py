@@ -140,6 +140,29 @@ def test_moved_and_truncated_elements_are_right() -> None:
     np.testing.assert_array_equal(whole, np.arange(256) + 1 + fractions.astype(np.int64))
 
 
+@triton.jit
+def load_packet(x, load_packet_again):
+    return x + load_packet_again
+
+
+@triton.jit
+def store_one(load_if, out_ptr, n, N: tl.constexpr):
+    load_vec = tl.arange(0, N)
+    the_load_vec = load_vec * 2
+    mbarrier_arrive = tl.load(load_if + load_vec, mask=load_vec < n)
+    tl.store(out_ptr + load_vec, load_packet(mbarrier_arrive, the_load_vec))
+
+
+@needs_compiler
+def test_names_of_helpers_are_the_users_to_take() -> None:
+    """Helpers have every name that begins with `load_vec`: a longer one is none either."""
+    text = text_of(store_one, "*fp32, *fp32, i32, 64")
+    assert "const int the_load_vec = the_load_vec_next * 2;" in text and "float the_mbarrier_arrive = " in text
+    x, out = np.arange(64, dtype=np.float32), np.zeros(64, np.float32)
+    store_one[(1,)](x, out, 64, N=64)
+    assert np.array_equal(out, 3 * x)
+
+
 @needs_compiler
 def test_a_reduction_by_the_users_function_is_right() -> None:
     x = np.random.default_rng(2).random(256).astype(np.float32)

@@ -271,6 +271,19 @@ def test_kernels_that_print_when_they_are_translated_always_do(capsys: pytest.Ca
         assert look(talkative)[1] and capsys.readouterr().out == "block 64\n"
 
 
+@triton.jit
+def talkative_of_all_kinds(x_ptr, d, BLOCK: tl.constexpr):
+    block = tl.make_block_ptr(x_ptr, (BLOCK,), (1,), (0,), (16,), (0,))
+    tl.static_print((1, x_ptr), BLOCK, tl.arange(0, BLOCK), block, d, d.load, sep=" | ")
+    d.store([0, 0], d.load([0, 0]))
+
+
+def test_what_is_printed_of_values_that_are_not_known(capsys: pytest.CaptureFixture[str]) -> None:
+    talkative_of_all_kinds.translate("*fp32:16, tensordesc<fp16[16, 32]>, 64")
+    kinds = "(1, *fp32) | 64 | i32[64] | block pointer *fp32[16] | tensordesc<fp16[16, 32]> | method tensor_descriptor.load\n"
+    assert capsys.readouterr().out == kinds
+
+
 def test_members_of_modules_count(load: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
     import types
 

@@ -6,7 +6,7 @@ from types import ModuleType
 from typing import Any
 
 from ..diagnostics import Span, UnknownNameError
-from ..ir.nodes import Call, Expr
+from ..ir.nodes import Expr
 from ..kernel_function import KernelFunction
 from ..language.constexpr import unwrap
 from ..language.descriptors import BLOCK_POINTER_METHODS
@@ -15,6 +15,7 @@ from ..language.dtypes import PointerType
 from ..language.hints import shown
 from ..language.values import block_type, constexpr_type
 from .builder import Builder
+from .builtins_shape import reversed_axes
 from .values import BlockPointer, Const, Descriptor, Method, Tuple, Value
 from .watched import watch_member
 
@@ -104,10 +105,7 @@ def _property(builder: Builder, expr: Expr, name: str, span: Span) -> Value:
     if name == "numel":
         return Const(type_.numel)
     if name == "T":
-        builder.not_elementwise()
-        shape = tuple(reversed(type_.shape))
-        order = tuple(reversed(range(type_.rank)))
-        return Call(type_.with_shape(shape), "permute", (expr,), (("order", order),), span=span)
+        return reversed_axes(builder, expr, span)
     if name == "to":
         return Method(language.METHODS["cast"], expr)
     if name in ("logical_and", "logical_or"):

@@ -10,7 +10,7 @@ from ..language.hints import only_scalars
 from ..language.targets import LANES
 from .builder import Builder
 from .shapes import as_bool, broadcast_to, common_shape, elementwise, to_expr
-from .values import Const, Tuple, Value
+from .values import BlockPointer, Const, Descriptor, Method, Tuple, Value
 
 Arguments = dict[str, Value]
 
@@ -30,12 +30,27 @@ def _static_assert(builder: Builder, a: Arguments, span: Span) -> Value:
 
 def _static_print(builder: Builder, a: Arguments, span: Span) -> Value:
     values = a["values"].items if isinstance(a["values"], Tuple) else (a["values"],)
-    shown = [str(v.value) if isinstance(v, Const) else str(getattr(v, "type", v)) for v in values]
     separator, end = builder.constant(a["sep"], "sep", span), builder.constant(a["end"], "end", span)
-    sys.stdout.write(str(separator).join(shown) + str(end))
+    sys.stdout.write(str(separator).join(map(_printed, values)) + str(end))
     builder.note("printed at translation")
     builder.outside.untold()  # every process prints
     return Const(None)
+
+
+def _printed(value: Value) -> str:
+    """What `tl.static_print` says of a value: itself where it is known, else its type."""
+    match value:
+        case Const():
+            return str(value.value)
+        case Tuple(items=items):
+            return f"({', '.join(map(_printed, items))}{',' if len(items) == 1 else ''})"
+        case Descriptor(base=base, block_shape=sides):
+            return f"tensordesc<{str(base.type.element)[1:]}{[int(side) for side in sides]}>"
+        case BlockPointer(base=base, block_shape=sides):
+            return f"block pointer {base.type.element}{[int(side) for side in sides]}"
+        case Method(builtin=builtin):
+            return f"method {builtin if isinstance(builtin, str) else builtin.name}"
+    return str(value.type)
 
 
 def device_print(builder: Builder, a: Arguments, span: Span) -> Value:

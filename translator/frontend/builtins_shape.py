@@ -8,7 +8,7 @@ from ..diagnostics import ArgumentError, DTypeError, ShapeError, Span
 from ..ir.nodes import Assign, Call, Expr, Use
 from ..ir.reshapes import keeps_places
 from ..ir.types import Dim, ValueType
-from ..language.dtypes import Element, float32, int32
+from ..language.dtypes import Element, float32, int32, int64
 from ..language.hints import element_type, no_axis, shown
 from .builder import Builder
 from .operators import binary
@@ -87,7 +87,8 @@ def _is_empty(value: Value) -> bool:
 
 def _zeros_like(builder: Builder, a: Arguments, span: Span) -> Value:
     type_ = to_expr(a["input"], span).type
-    return broadcast_to(to_expr(Const(0), span, type_.element), type_.shape, span)
+    zero = to_expr(Const(0), span, int64 if type_.is_pointer else type_.element)
+    return broadcast_to(cast_to(zero, type_.element, span), type_.shape, span)
 
 
 def _cast(builder: Builder, a: Arguments, span: Span) -> Value:
@@ -139,6 +140,17 @@ def permuted(builder: Builder, expr: Expr, order: tuple[int, ...], span: Span) -
     return Call(expr.type.with_shape(shape), "permute", (expr,), (("order", order),), span=span)
 
 
+def reversed_axes(builder: Builder, expr: Expr, span: Span) -> Expr:
+    """`expr.T`."""
+    return permuted(builder, expr, tuple(reversed(range(_rank_of_several(builder, expr, span)))), span)
+
+
+def _rank_of_several(builder: Builder, expr: Expr, span: Span) -> int:
+    if expr.type.rank < 2:
+        raise ShapeError(f"trans of {expr.type}: there are no two axes to exchange", span, "", builder.calls)
+    return expr.type.rank
+
+
 def _permute(builder: Builder, a: Arguments, span: Span) -> Value:
     builder.not_elementwise()
     expr = to_expr(a["input"], span)
@@ -148,9 +160,8 @@ def _permute(builder: Builder, a: Arguments, span: Span) -> Value:
     order = tuple(builder.constant(dims, "the order of axes", span))
     rank = expr.type.rank
     if not order:
-        if rank < 2:
-            raise ShapeError(f"trans of {expr.type}: there are no two axes to exchange", span, "", builder.calls)
-        order = (*range(rank - 2), rank - 1, rank - 2)
+        last = _rank_of_several(builder, expr, span) - 1
+        order = (*range(last - 1), last, last - 1)
     return permuted(builder, expr, tuple(axis_argument(builder, Const(axis), rank, span) for axis in order), span)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..diagnostics import ArgumentError, Span, UnknownNameError
+from ..diagnostics import ArgumentError, Span, UnknownNameError, UnsupportedLanguageConstruct
 from ..ir.nodes import Expr
 from ..language import values as language_values
 from ..language.constexpr import constexpr
@@ -109,6 +109,12 @@ def _hinted(builder: Builder, args: list[Value], kwargs: dict[str, Value], span:
     return args[0]
 
 
+def _of_a_frame(builder: Builder, args: list[Value], kwargs: dict[str, Value], span: Span) -> Value:
+    """`globals` and its like: called from here, they would see the names of the translator."""
+    cause = "a function that looks at the names around its call cannot stand in a kernel"
+    raise UnsupportedLanguageConstruct(cause, span, "write the name that you need", builder.calls)
+
+
 ANY = 1 << 16  # arguments
 # What stands in for a function of Python, and how many positional arguments it takes, at least and at most.
 PYTHON: dict[Any, tuple[Any, int, int]] = {
@@ -125,6 +131,12 @@ PYTHON: dict[Any, tuple[Any, int, int]] = {
     current_target: (_target, 0, 0),
     hasattr: (_has_attribute, 2, 2),
     getattr: (_get_attribute, 2, 3),
+    globals: (_of_a_frame, 0, 0),
+    locals: (_of_a_frame, 0, 0),
+    vars: (_of_a_frame, 0, 0),
+    dir: (_of_a_frame, 0, 0),
+    eval: (_of_a_frame, 1, ANY),
+    exec: (_of_a_frame, 1, ANY),
 }
 NOTHING = (None, 0, 0)  # for a function that nothing stands in for
 WITH_KEYWORDS = (print, condition, cuda_capability_geq)  # those that take arguments by name too

@@ -67,7 +67,13 @@ class Tile(tensor):
 
     @property
     def T(self) -> Tile:
-        """The axes in reverse."""
+        """The axes in reverse.
+
+        Raises:
+          ShapeError: when there are not two.
+        """
+        if len(self.shape) < 2:
+            raise ShapeError(f"trans of {self.element}{list(self.shape) or ''}: there are no two axes to exchange")
         return self.like(self.values.T)
 
     def to(self, dtype: Any, fp_downcast_rounding: Any = None, bitcast: Any = False) -> Tile:

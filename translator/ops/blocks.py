@@ -44,7 +44,7 @@ def check_order(order: Any, rank: int) -> None:
     """
     axes = list(order) if isinstance(order, (tuple, list)) else [order]
     if any(type(axis) is not int for axis in axes) or sorted(axes) != list(range(rank)):
-        raise ArgumentError(f"Expected a permutation of (0, ..., {rank - 1}) in order, got {tuple(axes)}")
+        raise ArgumentError(f"Expected a permutation of (0, ..., {rank - 1}) in order, got {shown(axes)}")
 
 
 def checked_axes(boundary_check: Any, rank: int) -> tuple[int, ...]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..diagnostics import DTypeError, ToolchainError
 from ..language.dtypes import DType, Element, PointerType, float32, int1
+from ..language.hints import shown
 
 if TYPE_CHECKING:
     import numpy as np
@@ -69,7 +70,7 @@ def check_cast(source: Element, wanted: Element, rounding: str | None, bitcast: 
     ):
         raise DTypeError("fp_downcast_rounding should be set only for truncating fp conversions")
     if rounding not in (None, "rtne", "rtz"):
-        raise DTypeError(f"fp_downcast_rounding must be 'rtne' or 'rtz', not {rounding!r}")
+        raise DTypeError(f"fp_downcast_rounding must be 'rtne' or 'rtz', not {shown(rounding)}")
     fp8_and_int = (source.is_fp8() and wanted.is_int()) or (wanted.is_fp8() and source.is_int())
     if fp8_and_int and not bitcast:
         raise DTypeError(f"cannot cast {source} to {wanted}: go through a wider float, as x.to(tl.float32)")

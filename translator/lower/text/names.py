@@ -19,12 +19,14 @@ OTHER_LETTERS = {"c": "j", "r": "i", "e": "i", "p": "g", "v": "vec", "w": "other
 def entry_name(name: str, constants: Iterable[str] = ()) -> str:
     """The `extern "C"` name of a kernel: the user's, with `_kernel` where C++, CUDA or a constexpr parameter has it.
 
-    Letters that are not ASCII, which assemblers do not take, are spelled as `ascii_word` has it.
+    That word stands in front where helpers have all names that begin so: `kernel_load_vec`. Letters that are not ASCII, which
+    assemblers do not take, are spelled as `ascii_word` has it.
     """
     taken = set(constants)
     found = ascii_word(name)
     while found in taken or not can_be_global(found):
-        found = f"{found.lstrip('_')}_kernel"
+        behind = f"{found.lstrip('_')}_kernel"
+        found = behind if can_be_local(behind) else f"kernel_{found}"
     return found
 
 
@@ -108,8 +110,13 @@ class Names:
         for choice in choices:
             if self._is_free(choice, own):
                 return self._take(choice)
+        base = choices[0]
+        if not can_be_local(f"{base}_{SPARE_SUFFIXES[0]}"):  # helpers have all names that begin so, such as load_...
+            base = f"the_{base}"
+            if self._is_free(base, own):
+                return self._take(base)
         # What was taken once stays taken, so that the search goes on where it ended the last time.
-        spare = self._spare.setdefault(choices[0], spare_names(choices[0]))
+        spare = self._spare.setdefault(base, spare_names(base))
         return self._take(next(name for name in spare if self._is_free(name, own)))
 
     def _is_free(self, choice: str, own: str) -> bool:
