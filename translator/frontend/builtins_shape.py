@@ -9,7 +9,7 @@ from ..ir.nodes import Assign, Call, Expr, Use
 from ..ir.reshapes import keeps_places
 from ..ir.types import Dim, ValueType
 from ..language.dtypes import Element, float32, int32, int64
-from ..language.hints import element_type, no_axis, shown
+from ..language.hints import element_type, no_axis, no_two_axes, shown
 from .builder import Builder
 from .operators import binary
 from .ranges import is_nonnegative
@@ -142,12 +142,12 @@ def permuted(builder: Builder, expr: Expr, order: tuple[int, ...], span: Span) -
 
 def reversed_axes(builder: Builder, expr: Expr, span: Span) -> Expr:
     """`expr.T`."""
-    return permuted(builder, expr, tuple(reversed(range(_rank_of_several(builder, expr, span)))), span)
+    return permuted(builder, expr, tuple(reversed(range(_rank_of_transposed(builder, expr, span)))), span)
 
 
-def _rank_of_several(builder: Builder, expr: Expr, span: Span) -> int:
+def _rank_of_transposed(builder: Builder, expr: Expr, span: Span) -> int:
     if expr.type.rank < 2:
-        raise ShapeError(f"trans of {expr.type}: there are no two axes to exchange", span, "", builder.calls)
+        raise ShapeError(no_two_axes(expr.type), span, "", builder.calls)
     return expr.type.rank
 
 
@@ -160,7 +160,7 @@ def _permute(builder: Builder, a: Arguments, span: Span) -> Value:
     order = tuple(builder.constant(dims, "the order of axes", span))
     rank = expr.type.rank
     if not order:
-        last = _rank_of_several(builder, expr, span) - 1
+        last = _rank_of_transposed(builder, expr, span) - 1
         order = (*range(last - 1), last, last - 1)
     return permuted(builder, expr, tuple(axis_argument(builder, Const(axis), rank, span) for axis in order), span)
 

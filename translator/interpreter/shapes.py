@@ -10,7 +10,7 @@ import numpy as np
 from ..diagnostics import ArgumentError, DTypeError, ShapeError
 from ..language.constexpr import unwrap
 from ..language.dtypes import DType, int32
-from ..language.hints import check_size, shown
+from ..language.hints import check_size, no_two_axes, shown
 from ..ops.casts import numpy_type
 from .arguments import Arguments, axis_of, constant, dtype_of, shape_of
 from .program import running
@@ -92,7 +92,7 @@ def _permute(a: Arguments) -> Tile:
         dims = dims[0]
     rank = len(tile.shape)
     if not dims and rank < 2:
-        raise ShapeError(f"trans of {tile.element}{list(tile.shape) or ''}: there are no two axes to exchange")
+        raise ShapeError(no_two_axes(f"{tile.element}{list(tile.shape) or ''}"))
     order = dims or (*range(rank - 2), rank - 1, rank - 2)
     if sorted(axis_of(axis, rank) for axis in order) != list(range(rank)):
         raise ShapeError(f"permute of {list(tile.shape)} by {order}: each axis must occur once")

@@ -14,7 +14,7 @@ import numpy as np
 from ..diagnostics import DTypeError, ShapeError
 from ..language.constexpr import unwrap
 from ..language.dtypes import DType, Element, PointerType, int1, int64
-from ..language.hints import check_size, instead_of, shown, too_few_axes
+from ..language.hints import check_size, instead_of, no_two_axes, shown, too_few_axes
 from ..language.values import block_type, tensor
 from ..ops.casts import check_cast, numpy_cast, numpy_type, rounded
 from ..ops.promotion import literal_type
@@ -73,7 +73,7 @@ class Tile(tensor):
           ShapeError: when there are not two.
         """
         if len(self.shape) < 2:
-            raise ShapeError(f"trans of {self.element}{list(self.shape) or ''}: there are no two axes to exchange")
+            raise ShapeError(no_two_axes(f"{self.element}{list(self.shape) or ''}"))
         return self.like(self.values.T)
 
     def to(self, dtype: Any, fp_downcast_rounding: Any = None, bitcast: Any = False) -> Tile:

@@ -112,6 +112,11 @@ def too_few_axes(element: Any, shape: Sequence[int]) -> tuple[str, str]:
     return f"the index has more : than {axes} of {element}{[int(side) for side in shape]}", "leave one out"
 
 
+def no_two_axes(type_: object) -> str:
+    """What is wrong with a value that is to be transposed."""
+    return f"trans of {type_}: there are no two axes to exchange"
+
+
 def no_axis(axis: Any, rank: int) -> tuple[str, str]:
     """What is wrong with an axis of a tile, and what to do about it."""
     axes = " or ".join(map(str, range(rank)))
