@@ -238,6 +238,20 @@ def test_custom_reduction(run_everywhere: Any, n: int) -> None:
 
 
 @triton.jit
+def zeros_of_all_kinds(x_ptr, out_ptr, N: tl.constexpr):
+    i = tl.arange(0, N)
+    nowhere = tl.zeros_like(i < 3)
+    places = tl.zeros_like(x_ptr + i).to(tl.int64)
+    tl.store(out_ptr + i, tl.where(nowhere | (i < 2), 1, tl.zeros_like(i)) + places.to(tl.int32))
+
+
+def test_zeros_like_tiles_of_conditions_and_pointers(run_everywhere: Any, monkeypatch: Any) -> None:
+    monkeypatch.setenv("TILEWRIGHT_VERIFY", "1")
+    _, out = run_everywhere(zeros_of_all_kinds, (1,), np.ones(8, np.float32), np.full(8, 7, np.int32), N=8)
+    assert out.tolist() == [1, 1, 0, 0, 0, 0, 0, 0]
+
+
+@triton.jit
 def shape_kernel(x_ptr, out_ptr, M: tl.constexpr, N: tl.constexpr):
     r, c = tl.arange(0, M), tl.arange(0, N)
     x = tl.load(x_ptr + r[:, None] * N + c[None, :])

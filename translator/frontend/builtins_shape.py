@@ -87,8 +87,11 @@ def _is_empty(value: Value) -> bool:
 
 def _zeros_like(builder: Builder, a: Arguments, span: Span) -> Value:
     type_ = to_expr(a["input"], span).type
-    zero = to_expr(Const(0), span, int64 if type_.is_pointer else type_.element)
-    return broadcast_to(cast_to(zero, type_.element, span), type_.shape, span)
+    if type_.is_pointer:
+        zero = cast_to(to_expr(Const(0), span, int64), type_.element, span)
+    else:
+        zero = to_expr(Const(False if type_.dtype.is_bool() else 0), span, type_.element)
+    return broadcast_to(zero, type_.shape, span)
 
 
 def _cast(builder: Builder, a: Arguments, span: Span) -> Value:
