@@ -120,7 +120,7 @@ def _render_node(node: Node, indent: int, source: int) -> list[tuple[str, int]]:
             return []
         case Comment():
             if node.source_line:
-                return [(text, source) for text in _quote(node.text, indent)]
+                return [(text, source) for text in _quote(node, indent)]
             return [(text, source) for text in wrap_comment(node.text, indent)]
         case Line():
             text = f"{node.text}   // {node.comment}" if node.comment else node.text
@@ -138,13 +138,13 @@ def _render_node(node: Node, indent: int, source: int) -> list[tuple[str, int]]:
     raise TypeError(f"cannot render {type(node).__name__}")
 
 
-def _quote(text: str, indent: int) -> list[str]:
+def _quote(quote: Comment, indent: int) -> list[str]:
     """A quoted line; where its remark has no room beside it, the remark stands below, further in."""
-    quoted, gap, remark = text.rpartition("    (")
-    if not gap or indent + 3 + len(text) <= WIDTH:
-        return wrap_comment(text, indent, "// ", "//     ")
+    beside = f"{quote.text}    {quote.remark}" if quote.remark else quote.text
+    if not quote.remark or indent + 3 + len(beside) <= WIDTH:
+        return wrap_comment(beside, indent, "// ", "//     ")
     below = "//" + " " * 9
-    return [*wrap_comment(quoted, indent, "// ", "//     "), *wrap_comment(f"({remark}", indent, below, below)]
+    return [*wrap_comment(quote.text, indent, "// ", "//     "), *wrap_comment(quote.remark, indent, below, below)]
 
 
 def _render_loop(loop: Loop, indent: int, source: int) -> list[tuple[str, int]]:

@@ -105,12 +105,16 @@ def _made_variables(names: Sequence[str], before: Scope, after: Scope) -> dict[s
 def _static_note(builder: Builder, node: Any, truth: bool) -> None:
     """Says which way an `if` goes at compile time, and which lines are left out because of that."""
     left_out = getattr(node.orelse, "body", None) if truth else node.body
-    lines = ""
-    if isinstance(left_out, cst.IndentedBlock) and not isinstance(node.orelse if truth else None, cst.If):
-        first = builder.source.span(left_out.body[0]).line
-        last = builder.source.span(left_out.body[-1]).end_line
-        lines = f": without L{first}" if first == last else f": without L{first}-L{last}"
+    lines = "" if isinstance(node.orelse if truth else None, cst.If) else without(builder, left_out)
     builder.note(f"{'true' if truth else 'false'} in this specialisation{lines}")
+
+
+def without(builder: Builder, block: Any) -> str:
+    """What a note says of the lines of a block that the kernel does without; "" where they are no lines of their own."""
+    if not isinstance(block, cst.IndentedBlock):
+        return ""
+    first, last = builder.source.span(block.body[0]).line, builder.source.span(block.body[-1]).end_line
+    return f": without L{first}" if first == last else f": without L{first}-L{last}"
 
 
 def _visit_else(builder: Builder, orelse: Any) -> bool:

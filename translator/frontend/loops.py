@@ -18,7 +18,7 @@ from ..ops.promotion import promote
 from .assigned import assigned_names
 from .builder import Builder
 from .carried import find_changes, find_changing_constant, forget_changing_constants, own_variables, settled
-from .conditionals import scalar_condition
+from .conditionals import scalar_condition, without
 from .joined import copy_over
 from .ranges import is_nonnegative
 from .shapes import cast_to, elementwise, to_expr
@@ -113,7 +113,7 @@ def _unroll(builder: Builder, node: Any, bounds: list[Any]) -> bool:
             "use range",
             builder.calls,
         )
-    builder.note("written out below")
+    builder.note("written out below" if trips else f"no trip{without(builder, node.body)}")
     prefix, returns, before = builder.note_prefix, False, builder.scope.get(node.target.value)
     builder.unrolled += 1
     for value in range(*bounds):

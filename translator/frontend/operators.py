@@ -189,12 +189,19 @@ def unary(builder: Builder, word: str, value: Value, span: Span) -> Value:
     op, python = UNARY[word]
     if is_static(value):
         try:
-            return Const(python(builder.constant(value, "", span)))
+            found = Const(python(builder.constant(value, "", span)))
+            return _negated(value, found) if word == "Minus" else found
         except TypeError as error:
             raise DTypeError(f"cannot compute this at compile time: {error}", span, "", builder.calls) from None
     if not op:
         return value
     return checked(builder, elementwise(op, [value], span), span)
+
+
+def _negated(value: Value, found: Const) -> Const:
+    """The opposite of a compile-time value, by its name where C has it as an int."""
+    named = isinstance(value, Const) and value.symbol and type(value.value) is int and abs(value.value) < 1 << 31
+    return Const(found.value, f"-{_c_operand(value, '-')}") if named else found  # type: ignore[arg-type]
 
 
 def boolean(builder: Builder, word: str, left: Value, right: Value, span: Span) -> Value:

@@ -25,7 +25,7 @@ from .state import AccessOrder, Role, Stages
 from .text.names import Names
 from .text.needs import Needs
 from .text.point import Index, Point, point_of, register_index
-from .text.roles import Roles
+from .text.roles import MOST_BARE, Roles
 from .text.scopes import Scopes
 from .text.spell import Speller, Text, coordinate_speller
 from .text.unit import Constant, Line, Loop, Node, Place
@@ -68,6 +68,7 @@ class Context:
         self.names, self.roles = names, roles
         self.speller = Speller(self._variable_text, coordinate_speller(roles), self.function_name, self.launch_word)
         self.speller.definitions, self.speller.written_out = facts.definitions, self.spelled
+        self.speller.parameters = frozenset(parameter.variable for parameter in kernel.parameters)
         self.speller.first_of_vector = partial(first_of_vector, roles, facts)
         self.speller.is_const = lambda pointer: not self._writes_through(pointer)
         self.root = self  # the kernel's own lowering, whose names are those of the file
@@ -220,6 +221,10 @@ class Context:
             self.roles.constants.append(Constant(self._constants[key], text or str(value), comment, topic=topic))
         return self._constants[key]
 
+    def large(self, name: str, number: int, comment: str) -> str:
+        """A number, by a constant of that name where it is a large one."""
+        return str(number) if number <= MOST_BARE else self.constant(name, number, comment)
+
     def thread_place(self, name: str, text: str, comment: str = "", subject: str = "", *others: str) -> str:
         """A variable of the prologue that says where this thread stands, by a name or one of `others`; see `Place`."""
         key = ("place", name, text)
@@ -234,7 +239,7 @@ class Context:
 
     def warp_place(self, name: str, axis: tuple[int, ...], noun: str, tile: str) -> str:
         """The first coordinate of this warp along an axis of an accumulator."""
-        text = self.roles.thread_text(tuple(bit if bit >= LANE_BITS else REGISTER for bit in axis))
+        text = self.roles.thread_text(tuple(bit if bit >= LANE_BITS else REGISTER for bit in axis), noun)
         if text == "0":
             return text
         subject = "where the warp's part begins"

@@ -31,6 +31,7 @@ from .staging.warp_roles import lower_body
 from .text.header import header_fields, needed_architecture, title
 from .text.literals import literal_text
 from .text.names import Names, entry_name
+from .text.repeats import with_parts_named
 from .text.roles import UNNAMED_TILE, Roles
 from .text.scopes import Scopes, find_scopes
 from .text.spell import WRAPS
@@ -84,7 +85,7 @@ def lower_kernel(kernel: Kernel, facts: Facts, schedule: Schedule, in_turns: boo
             *(f"const __grid_constant__ TensorMap {tensor_map.name}" for tensor_map in schedule.rings.encoded),
         ),
         bounds=bounds,
-        body=(*prologue, Blank(), *body),
+        body=with_parts_named((*prologue, Blank(), *body)),
         needs=needed_architecture(context),
     )
     return unit

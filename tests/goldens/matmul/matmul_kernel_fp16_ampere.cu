@@ -21,6 +21,7 @@ constexpr int WARP_SIZE = 32;
 constexpr unsigned ALL_LANES = 0xffffffff;                      // shuffle mask
 constexpr int NUM_THREADS = NUM_WARPS * WARP_SIZE;              // 256
 constexpr int COLS = 8;                                         // columns of accumulator per thread
+constexpr int WARP_ROWS = 64;                                   // rows from a warp's part to the next
 constexpr int ROWS = 8;                                         // rows of accumulator per thread
 constexpr int A_COL_THREADS = 8;                                // threads along the columns of a
 constexpr int A_VEC = 8;                                        // consecutive columns of a per thread
@@ -163,11 +164,11 @@ matmul_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int M, int N, i
     __builtin_assume(tid >= 0 && tid < NUM_THREADS);   // quotients are shifts, known tests vanish
     const int warp = tid / WARP_SIZE;
     const int lane = tid % WARP_SIZE;
-    const int row = warp / 4 * 64 + lane / 4;   // the first row of this thread
+    const int row = warp / 4 * WARP_ROWS + lane / 4;   // the first row of this thread
     const int a_col = tid % A_COL_THREADS, a_row = tid / A_COL_THREADS;   // this thread's place in a
     const int b_col = tid % B_COL_THREADS, b_row = tid / B_COL_THREADS;   // this thread's place in b
     const int tile_col = warp % 4 * 32 + lane % 4 * 8;   // the first column of this thread
-    const int warp_row = warp / 4 * 64, warp_col = warp % 4 * 32;   // where the warp's part begins
+    const int warp_row = warp / 4 * WARP_ROWS, warp_col = warp % 4 * 32;   // where the warp's part begins
 
     // Programs take the tiles of C in groups of GROUP_M rows, so that neighbours share what they read from
     // L2.

@@ -19,7 +19,7 @@ from ..text.element import indexed
 from ..text.point import Point
 from ..text.spell import Text
 from ..text.unit import Branch, Line, Node, Shared
-from .conditions import conjunction, copies_guard, uniform_test, valid_count
+from .conditions import both, conjunction, copies_guard, uniform_test, valid_count
 from .elements import guarded
 from .memory_order import note_atomic, order_after_loads, order_among_stores
 from .told import told_by_one
@@ -142,7 +142,7 @@ def _tile(
     if target is not None and guard:
         return (*before, *_through_shared(context, statement, call, tests, target, layout, guard), *after)
     if target is None and (added := _by_vectors(context, statement, call, mask, layout)):
-        return (*before, *((Branch(guard, added),) if guard else added), *after)
+        return (*before, *((both(guard, added),) if guard else added), *after)
     name = context.names.variable(target) if target is not None else ""
 
     def one(point: Point) -> tuple[Node, ...]:
@@ -155,7 +155,7 @@ def _tile(
     declare = context.declare(statement, target, layout) if target is not None else ()
     nodes = context.each_register(layout, one)
     if guard:
-        nodes = (Branch(guard, nodes),)
+        nodes = (both(guard, nodes),)
     return (*declare, *before, *nodes, *after)
 
 
@@ -236,7 +236,7 @@ def _through_shared(
     nodes = (
         *context.declare(statement, target, layout),
         *context.before_write(shared),
-        Branch(guard, context.each_register(layout, act)),
+        both(guard, context.each_register(layout, act)),
         *context.barrier("the old elements are there for everyone"),
         *context.each_register(layout, read),
     )

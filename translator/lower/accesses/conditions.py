@@ -8,6 +8,7 @@ from ...schedule.tiles.layout import Layout
 from ..context import Context
 from ..text.point import Point
 from ..text.spell import Text
+from ..text.unit import Branch, Node
 from .vectors import width_name
 
 
@@ -71,6 +72,15 @@ def copies_guard(context: Context, layout: Layout) -> str:
     for run in runs:
         terms.append(context.roles.first_of(range(run[0], run[-1] + 1), layout.thread_bits))
     return " && ".join(terms)
+
+
+def both(guard: str, nodes: tuple[Node, ...], said: str = "") -> Branch:
+    """Statements under a condition, and under their own one besides where that is all they are; `said` explains it."""
+    inner = nodes[0]
+    if len(nodes) > 1 or not isinstance(inner, Branch) or inner.otherwise or inner.comment:
+        return Branch(guard, nodes, comment=said)
+    loose = any(mark in inner.condition for mark in (" || ", " ? "))
+    return Branch(f"{guard} && {f'({inner.condition})' if loose else inner.condition}", inner.then, comment=said)
 
 
 def scalar_test(context: Context, mask: Expr | None) -> Text | None:

@@ -19,8 +19,8 @@ from ..text.literals import literal_text
 from ..text.point import Point
 from ..text.rounding import materialised
 from ..text.spell import Text
-from ..text.unit import Branch, Line, Node, Spelled
-from .conditions import copies_guard, scalar_test, uniform_test, valid_count
+from ..text.unit import Line, Node, Spelled
+from .conditions import both, copies_guard, scalar_test, uniform_test, valid_count
 from .elements import fallback_text, guarded, loaded_element, memory_value, pointee, store_element, store_if
 from .memory_order import note_load, note_store, order_after_loads, order_after_stores, order_among_stores
 from .recompute import function_of_index
@@ -145,19 +145,10 @@ def lower_store(context: Context, statement: Effect) -> tuple[Node, ...]:
     nodes = (*prepare, *nodes)
     guard = copies_guard(context, layout)
     if guard:
-        nodes = (_both(guard, nodes, "" if guard == f"{context.roles.tid} == 0" else "the other threads hold copies"),)
+        nodes = (both(guard, nodes, "" if guard == f"{context.roles.tid} == 0" else "the other threads hold copies"),)
     before = order_after_loads(context, pointer, layout) or order_among_stores(context, pointer, layout)
     note_store(context, pointer, layout)
     return (*before, *nodes)
-
-
-def _both(guard: str, nodes: tuple[Node, ...], said: str) -> Branch:
-    """Statements under a condition, and under their own one besides where that is all they are; `said` explains it."""
-    inner = nodes[0]
-    if len(nodes) > 1 or not isinstance(inner, Branch) or inner.otherwise or inner.comment:
-        return Branch(guard, nodes, comment=said)
-    loose = any(mark in inner.condition for mark in (" || ", " ? "))
-    return Branch(f"{guard} && {f'({inner.condition})' if loose else inner.condition}", inner.then, comment=said)
 
 
 # ------------------------------------------------------------------------------------------------------- scalars

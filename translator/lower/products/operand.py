@@ -6,6 +6,7 @@ import math
 import re
 
 from ...ir.nodes import Statement, Variable
+from ...ir.types import Dim
 from ...schedule.accesses.access import Access
 from ...schedule.products.dot_plan import Operand
 from ...schedule.products.dots import k_axis
@@ -51,10 +52,19 @@ def place_text(context: Context, tile: SharedTile, element: str, slow: str, fast
         width, lines = (side_text(context, tile.shape[axis]) for axis in (tile.fast, tile.slow))
         text = f"{helper}<{element}, {width}, {lines}>({slow}, {fast})"
     else:
-        text = f"({slow}) * {tile.line} + {fast}" if slow != "0" else fast
+        text = _further(slow, context.large("SHARED_LINE", tile.line, "elements of a line in shared memory"), fast)
     if len(tile.shape) == 3 and tile.shape[0] > 1:
-        text = f"({batch}) * {tile.shape[1] * tile.shape[2]} + {text}"
+        plane = tile.shape[1] * tile.shape[2]
+        text = _further(batch, context.large("SHARED_PLANE", plane, "elements of a plane in shared memory"), text)
     return text
+
+
+def _further(number: str, size: str, rest: str) -> str:
+    """The offset `rest` behind so many parts of a size."""
+    if number == "0":
+        return rest
+    parts = f"{number if number.isidentifier() else f'({number})'} * {size}"
+    return parts if rest == "0" else f"{parts} + {rest}"
 
 
 def element_place(context: Context, tile: SharedTile, variable: Variable, point: Point) -> str:
@@ -92,7 +102,9 @@ class OperandPlace:
         """The elements of K that the instructions take, by the user's name for the side where that is all."""
         side = self.variable.type.shape[self.k_axis]
         depth = instruction.depth(side)
-        return side_text(context, side) if depth == side and padded(side) == side else str(depth)
+        if depth == side and isinstance(side, Dim) and side.symbol:
+            return side.symbol
+        return context.large("MMA_DEPTH", depth, "elements of K that the instructions take")
 
     def place(self, context: Context, mn: str, k: str, batch: str = "0", lines: str = "") -> str:
         """The offset of an element by its coordinates along M or N, and along K; and so many lines further.
@@ -196,7 +208,7 @@ def _copy(context: Context, place: OperandPlace) -> tuple[Node, ...]:
         if padded(side) == side:
             return (*naming, line)
         k = coordinate(Point(point.layout, point.indices, (point.axes[place.k_axis],)), 0, context.roles)
-        return (Branch(f"{k} < {int(side)}", (*naming, line)),)
+        return (Branch(f"{k} < {_own_depth(context, variable, side)}", (*naming, line)),)
 
     nodes = vectors(context, layout, access, write)
     if guard := copies_guard(context, layout):
@@ -204,20 +216,30 @@ def _copy(context: Context, place: OperandPlace) -> tuple[Node, ...]:
     return nodes
 
 
+def _own_depth(context: Context, variable: Variable, side: int) -> str:
+    """The elements of K that a tile has itself, by the user's name where there is one."""
+    symbol = side.symbol if isinstance(side, Dim) else None
+    return symbol or context.large(f"{variable.name.upper()}_DEPTH", int(side), f"elements of {variable.name} along K")
+
+
 def _zeros(context: Context, place: OperandPlace, instruction: Instruction) -> tuple[Node, ...]:
     """Writes the zeros that a short tile lacks along K."""
     variable, tile = place.variable, place.tile
-    side = int(variable.type.shape[place.k_axis])
+    side = variable.type.shape[place.k_axis]
     rest = instruction.depth(side) - side
     if not rest:
         return ()
     others = int(tile.shape[place.mn_axis])
     e, tid = context.names.shared_index("e"), context.roles.tid
     count = math.prod(tile.shape[:-2]) * others * rest
-    mn, batch = f"{e} / {rest} % {others}", f"{e} / {rest * others}"
+    lacking = "elements that a tile lacks along K"
     if len(tile.shape) == 2:
-        mn = f"{e} / {rest}"
-    at = place.place(context, mn, f"{side} + {e} % {rest}", batch)
+        mn, batch = f"{e} / {rest}", "0"
+    else:
+        mn = f"{e} / {rest} % {side_text(context, tile.shape[place.mn_axis])}"
+        batch = f"{e} / {context.large('PLANE_ZEROS', rest * others, f'{lacking}, of a plane')}"
+    at = place.place(context, mn, f"{_own_depth(context, variable, side)} + {e} % {rest}", batch)
     line = Line(f"{place.base}[{at}] = {literal_text(0, variable.type.dtype)};")
-    header = f"for (int {e} = {tid}; {e} < {count}; {e} += NUM_THREADS)"
+    zeros = context.large("ZEROS", count, lacking)
+    header = f"for (int {e} = {tid}; {e} < {zeros}; {e} += NUM_THREADS)"
     return (Comment(f"The instruction takes {instruction.k} elements of K: zeros for the rest."), Loop(header, (line,)))

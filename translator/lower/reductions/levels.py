@@ -21,6 +21,7 @@ from ..text.unit import Branch, Constant, Line, Loop, Node, Shared
 from .reduction import LANE_BITS, Reduction
 
 LEAST_BY_LANES = 2  # bits of warps whose parts lanes combine
+PAIR = 2
 
 
 def over_lanes(context: Context, plan: Reduction, result: str, own: tuple[Node, ...]) -> tuple[Node, ...]:
@@ -151,11 +152,13 @@ def _exchange(context: Context, plan: Reduction, statement: Assign, name: str, s
         expression = plan.combination.expression or (lambda left, right: f"{struct}::combine({left}, {right})")
         count = str(share) if lanes else _warps_text(context, plan, name)
         start = lane if share == 1 or not lanes else f"{lane} * {share}"
-        other = Text(f"{shared}[{f'{start} + ' if lanes else ''}{index}]{slot(point)}")
-        header = f"for (int {index} = 1; {index} < {count}; ++{index})"
-        loop = Loop(header, (Line(combine_line(expression, result, other)),), unroll=True)
+        behind = index if share > PAIR else "1"  # of a pair, what is left is no loop
+        other = Text(f"{shared}[{f'{start} + ' if lanes else ''}{behind}]{slot(point)}")
+        more: Node = Line(combine_line(expression, result, other))
+        if share > PAIR:
+            more = Loop(f"for (int {index} = 1; {index} < {count}; ++{index})", (more,), unroll=True)
         first = Line(f"{result} = {shared}[{start or 0}]{slot(point)};")
-        own = (first, loop) if share > 1 else (first,)
+        own = (first, more) if share > 1 else (first,)
         return _by_shuffles(context, plan, lanes, result, own, everywhere=True)
 
     writers = Layout((*plan.kept.axes, plan.warp_bits), plan.source.thread_bits)

@@ -6,7 +6,6 @@ from ...ir.types import Dim
 from ...schedule.tiles.layout import Layout, padded
 from ..context import Context
 from ..text.point import Index, Point, coordinate, point_of
-from ..text.unit import Constant
 
 
 def dimensions(context: Context, shape: tuple[int, ...], leading: str = "") -> str:
@@ -21,13 +20,9 @@ def side_text(context: Context, side: int) -> str:
     if symbol and padded(side) == side:
         return symbol
     number = padded(side)
-    if number <= 32:
-        return str(number)
-    name = context.names.once(f"PADDED_{symbol}" if symbol and symbol.isidentifier() else "TILE_SIDE", ("side", number))
-    constant = Constant(name, str(number), f"a side of {int(side)}, padded" if number != side else "a side of a tile")
-    if constant not in context.roles.constants:
-        context.roles.constants.append(constant)
-    return name
+    if symbol and symbol.isidentifier():
+        return context.large(f"PADDED_{symbol}", number, f"{symbol}, padded to a power of two")
+    return context.large("TILE_SIDE", number, "a side of a tile in shared memory")
 
 
 def place(context: Context, point: Point, shape: tuple[int, ...]) -> str:

@@ -92,7 +92,8 @@ def _byte_pairs(context: Context, target: Variable, layout: Layout, tile: Shared
     element, v, lane = ctype(target.type), context.names.shared_index("v"), context.lane()
     count = layout.registers(tile.slow) // OWN
     first = context.roles.thread_text(
-        (*[REGISTER] * len(PAIRS_IN_PIECE), *layout.axes[tile.fast][len(PAIRS_IN_PIECE) :])
+        (*[REGISTER] * len(PAIRS_IN_PIECE), *layout.axes[tile.fast][len(PAIRS_IN_PIECE) :]),
+        ("row", "column")[tile.fast],
     )
     line = f"{v} * {LINES} + {lane}" if count > 1 else lane
     naming, place = place_line(

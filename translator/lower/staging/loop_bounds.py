@@ -5,6 +5,8 @@ As in Python, bounds are taken once: what the body changes of them is kept in fr
 
 from __future__ import annotations
 
+import re
+
 from ...frozen import frozen
 from ...ir.nodes import For, Literal, Statement, Variable
 from ...ir.walk import assigned_variables, bodies, statements, used_variables
@@ -57,7 +59,8 @@ def for_header(statement: For, counter: str, bounds: Bounds) -> str:
     if isinstance(statement.step, Literal) and abs(int(statement.step.value)) == 1:
         advance = f"--{counter}" if statement.descending else f"++{counter}"
     elif isinstance(statement.step, Literal) and int(statement.step.value) < 0:
-        advance = f"{counter} -= {-int(statement.step.value)}"
+        named = re.fullmatch(r"-(\w+)", step)
+        advance = f"{counter} -= {named[1] if named else -int(statement.step.value)}"
     else:
         advance = f"{counter} += {assigned(step)}"
     return f"for ({kind} {counter} = {assigned(start)}; {counter} {compare} {stop}; {advance})"

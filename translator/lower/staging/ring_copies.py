@@ -241,7 +241,8 @@ def _first_loads(
     start, stop, step = bounds
     iteration = stage = names.stage
     if ring.counted:
-        iteration = f"{start} + {stage} * {step}" if start != "0" else f"{stage} * {step}"
+        further = stage if step == "1" else f"{stage} * {step}"
+        iteration = f"{start} + {further}" if start != "0" else further
     compare = ">" if statement.descending else "<"
     naming, iteration = named_iteration(statement, names.ahead, iteration)
     more, finish = f"{iteration} {compare} {stop}", filling.finish(names, stage)

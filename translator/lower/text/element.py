@@ -21,8 +21,8 @@ def element_text(context: Context, pointer: Expr, point: Point | None) -> Text:
     base, at = _resolve(context, pointer), point
     while isinstance(base, Call) and base.op in ("ptr_add", *MOVES):
         below = [at and at.operand(base, arg) if arg.type.is_tile else None for arg in base.args]
-        if base.op == "ptr_add":
-            offsets.insert(0, (base.args[1], context.speller.offset(base.args[1], below[1])))
+        if base.op == "ptr_add" and (offset := context.speller.offset(base.args[1], below[1])).number != 0:
+            offsets.insert(0, (base.args[1], offset))
         base, at = _resolve(context, base.args[0]), below[0]
     start = context.speller.spell(base, at)
     # A pointer moves by 64 bits at each step; a sum of two offsets in 32 bits might not hold what they come to.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
 from ...frozen import frozen
@@ -93,7 +93,7 @@ def coordinate(point: Point, axis: int, roles: Roles) -> str:
     if role and role.thread_range is not None and index:
         return _blocked_coordinate(role, index, bool(registers))
     if role and role.thread_range is None and role.place:
-        terms = [role.place, *_register_segments(point, bits, role)]
+        terms = [role.place, *_register_segments(point, bits, role, roles)]
         return " + ".join(term for term in terms if term != "0")
     return " + ".join(_segments(point, bits, roles))
 
@@ -129,10 +129,14 @@ def _whole_index(point: Point, bits: list[tuple[int, int]]) -> Index | None:
     return point.indices[number] if bits == [(number, k) for k in range(count)] else None
 
 
-def _register_segments(point: Point, bits: tuple[PointBit, ...], role: AxisRole) -> Iterator[str]:
+def _register_segments(point: Point, bits: tuple[PointBit, ...], role: AxisRole, roles: Roles) -> Iterator[str]:
     """What the registers of a scattered axis add to the thread's own place."""
     registers = [bit for bit in bits if not isinstance(bit, int)]
     index = _whole_index(point, registers) if registers else None
+
+    def stride(number: int) -> str:
+        return roles.stride(number, "STEP", role.noun)
+
     if index is not None and index.text == "0" and not index.vector:
         return
     run = role.run.bit_length() - 1
@@ -143,12 +147,14 @@ def _register_segments(point: Point, bits: tuple[PointBit, ...], role: AxisRole)
             number = registers[0][0]
             shifted = tuple(bit if isinstance(bit, int) else (number, bit[1] - run) for bit in bits[run:])
             placed = ((k + run, bit) for k, bit in enumerate(shifted) if not isinstance(bit, int))
-            yield from _segments_at(point, placed, run)
+            yield from _segments_at(point, placed, stride, run)
         return
-    yield from _segments_at(point, ((k, bit) for k, bit in enumerate(bits) if not isinstance(bit, int)))
+    yield from _segments_at(point, ((k, bit) for k, bit in enumerate(bits) if not isinstance(bit, int)), stride)
 
 
-def _segments_at(point: Point, placed: Iterable[tuple[int, tuple[int, int]]], dropped: int = 0) -> Iterator[str]:
+def _segments_at(
+    point: Point, placed: Iterable[tuple[int, tuple[int, int]]], stride: Callable[[int], str], dropped: int = 0
+) -> Iterator[str]:
     """Runs of register bits, each shifted to its place, highest first; `dropped` low bits are not in the index."""
     runs: list[tuple[int, list[tuple[int, int]]]] = []
     for position, bit in placed:
@@ -163,7 +169,7 @@ def _segments_at(point: Point, placed: Iterable[tuple[int, tuple[int, int]]], dr
         source = _factor(point.indices[number].text)
         text = source if low == 0 else f"{source} / {1 << low}"
         text = text if low + len(run) == total else f"{text} % {1 << len(run)}"
-        yield text if position == 0 else f"{text} * {1 << position}"
+        yield text if position == 0 else f"{text} * {stride(1 << position)}"
 
 
 def _segments(point: Point, bits: tuple[PointBit, ...], roles: Roles | None) -> Iterator[str]:

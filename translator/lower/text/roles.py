@@ -26,7 +26,11 @@ WORDS = {
     2: (("r", "ROWS", "row", "row"), ("c", "COLS", "col", "column")),
     3: (("p", "PLANES", "plane", "plane"), ("r", "ROWS", "row", "row"), ("c", "COLS", "col", "column")),
 }
-
+COUNTS = {noun: count for words in WORDS.values() for _, count, _, noun in words}
+# What a stride of coordinates, in capitals, leads from.
+PARTS = {"LANE": "a lane's", "WARP": "a warp's part", "THREAD": "a thread's part", "STEP": "a part of a thread's"}
+WARP_THREADS = 1 << LANE_BITS
+MOST_BARE = 32  # larger numbers have names
 
 UNNAMED_TILE = "tile"  # of a statement that computes in a layout of its own
 
@@ -42,6 +46,7 @@ class AxisRole:
       count, vector, vectors: constants: registers along the axis, consecutive ones, vectors of those.
       threads: constant: threads along the axis, or "" when there is one.
       place: variable: which of these threads this one is.
+      noun: the word for one coordinate.
       tile: the user's name of the first tile that has the pattern.
       plain: whether that name is left out of the others.
     """
@@ -54,6 +59,7 @@ class AxisRole:
     vectors: str
     threads: str
     place: str
+    noun: str
     tile: str
     plain: bool
 
@@ -103,6 +109,7 @@ class Roles:
         ]
         self.places: list[Place] = []
         self._words: dict[str, str] = {}
+        self._strides: dict[tuple[str, str, int], str] = {}
         ordered = sorted(layouts, key=lambda entry: -entry[0].rank)
         patterns = {(WORDS[min(layout.rank, 3)][min(axis, 2)][3], bits) for layout, _, _ in ordered
                     for axis, bits in enumerate(layout.axes) if bits}  # fmt: skip
@@ -131,14 +138,26 @@ class Roles:
         if span == range(thread_bits):
             return f"{self.tid} == 0"
         if span.stop == thread_bits:
-            return f"{self.tid} < {self.threads_below(span.start)}"
+            return f"{self.tid} < {self.threads_below(span.start).strip('()')}"
         text = f"{self.tid} / {self.threads_below(span.start)}" if span.start else self.tid
         return f"{text} % {self.power(1 << len(span))} == 0"
 
     @staticmethod
     def power(number: int) -> str:
-        """A power of two among thread numbers, by name where it has one."""
-        return "WARP_SIZE" if number == 32 else str(number)
+        """A power of two among thread numbers, as an operand: in warps where it is as many as one."""
+        if number < WARP_THREADS:
+            return str(number)
+        return "WARP_SIZE" if number == WARP_THREADS else f"({number // WARP_THREADS} * WARP_SIZE)"
+
+    def stride(self, number: int, part: str, noun: str) -> str:
+        """How many coordinates of an axis, "" for another, lie from one part to the next, by name where they are many."""
+        if number <= MOST_BARE or not noun:
+            return str(number)
+        key = (part, noun, number)
+        if key not in self._strides:
+            name = self._strides[key] = self._names.fresh(f"{part}_{COUNTS[noun]}", f"FURTHER_{part}_{COUNTS[noun]}")
+            self.constants.append(Constant(name, str(number), f"{noun}s from {PARTS[part]} to the next"))
+        return self._strides[key]
 
     def _add(self, bits: tuple[int, ...], side: int, rank: int, axis: int, name: str, thread_bits: int) -> None:
         index, count, place, noun = WORDS[rank][axis]
@@ -151,7 +170,17 @@ class Roles:
             count = self._fresh(count, prefix, name)
         index = self._names.shared_index(index)
         role = AxisRole(
-            bits, side, index, count, vector="", vectors="", threads="", place="", tile=name, plain=not prefix
+            bits,
+            side,
+            index,
+            count,
+            vector="",
+            vectors="",
+            threads="",
+            place="",
+            noun=noun,
+            tile=name,
+            plain=not prefix,
         )
         if role.run > 1:
             long = f"{place.upper()}_VEC"
@@ -172,7 +201,9 @@ class Roles:
         if span is None:
             place = self._fresh(word, prefix, role.tile)
             subject = "where this thread's part begins"
-            self.places.append(Place(place, self.thread_text(role.bits), f"the first {noun} of this thread", subject))
+            self.places.append(
+                Place(place, self.thread_text(role.bits, noun), f"the first {noun} of this thread", subject)
+            )
             return "", place
         if not span:
             return "", ""
@@ -190,8 +221,8 @@ class Roles:
         self.places.append(Place(place, text, comment, f"this thread's place in {tile}"))
         return threads, place
 
-    def thread_text(self, bits: tuple[int, ...]) -> str:
-        """What the thread bits of a scattered axis add up to, highest first; "0" without any."""
+    def thread_text(self, bits: tuple[int, ...], noun: str = "") -> str:
+        """What the thread bits of a scattered axis of some coordinates add up to, highest first; "0" without any."""
         thread_bits = self.num_threads.bit_length() - 1
         runs: list[tuple[int, int, int]] = []  # (position, first thread bit, how many)
         for position, bit in enumerate(bits):
@@ -204,19 +235,19 @@ class Roles:
                 runs.append((position, bit, 1))
         terms = []
         for position, first, count in reversed(runs):
-            source, low, high = self._source(first, count, thread_bits)
+            source, part, low, high = self._source(first, count, thread_bits)
             text = f"{source} / {self.power(1 << low)}" if low else source
             text += f" % {self.power(1 << count)}" if low + count < high else ""
-            terms.append(f"{text} * {1 << position}" if position else text)
+            terms.append(f"{text} * {self.stride(1 << position, part, noun)}" if position else text)
         return " + ".join(terms) or "0"
 
-    def _source(self, first: int, count: int, thread_bits: int) -> tuple[str, int, int]:
-        """What some bits of a thread's number are taken from, the first of them there, and how many it has."""
+    def _source(self, first: int, count: int, thread_bits: int) -> tuple[str, str, int, int]:
+        """What some bits of a thread's number are taken from, whose part that is, the first bit there, and how many it has."""
         if first + count <= LANE_BITS:
-            return self.place_of("lane"), first, LANE_BITS
+            return self.place_of("lane"), "LANE", first, LANE_BITS
         if first >= LANE_BITS:
-            return self.place_of("warp"), first - LANE_BITS, thread_bits - LANE_BITS
-        return self.tid, first, thread_bits
+            return self.place_of("warp"), "WARP", first - LANE_BITS, thread_bits - LANE_BITS
+        return self.tid, "THREAD", first, thread_bits
 
     def place_of(self, word: str) -> str:
         """The variable that holds the thread's number within its warp ("lane"), or the warp's ("warp")."""

@@ -47,11 +47,12 @@ NARROW = frozenset(("add", "sub", "mul", "neg", "shl", "invert"))  # C computes 
 
 @frozen
 class Text:
-    """Spelled text and how tightly its outermost operator binds."""
+    """Spelled text, how tightly its outermost operator binds, and the integer that it is where that is known."""
 
     text: str
     precedence: int = ATOM
     operator: str = ""
+    number: int | None = None
 
     def within(self, precedence: int, operator: str = "") -> str:
         """The text as an operand of an operator of this precedence."""
@@ -79,6 +80,7 @@ class Speller:
         """How to spell the coordinate of a one-axis point, a device function, and a program's index or their number."""
         self.definitions: Mapping[Variable, Expr] = {}  # of variables that are assigned once
         self.written_out: Mapping[Variable, Expr] = {}  # of those that have no name in the text
+        self.parameters: frozenset[Variable] = frozenset()
         self.wrapping: frozenset[Call] = frozenset()  # of what overflows, what must wrap
         self.doubles: frozenset[str] = frozenset()  # constants of the file that are doubles
         self.is_const: Callable[[Variable], bool] = lambda pointer: False  # whether it points to what is only read
@@ -160,18 +162,20 @@ class Speller:
         element = literal.type.element
         if isinstance(element, PointerType):
             return Text("nullptr")
-        if literal.symbol is not None and element.is_int() and not element.is_bool():
+        if literal.symbol is not None and _is_integer(element):
             loosest = _loosest(literal.symbol) if re.fullmatch(r"[\w +*/%()-]+", literal.symbol) else 12
-            inner = Text(literal.symbol, loosest, {12: "+", 13: "*"}.get(loosest, ""))
+            loosest = min(loosest, UNARY) if literal.symbol.startswith("-") else loosest
+            inner = Text(literal.symbol, loosest, {12: "+", 13: "*"}.get(loosest, ""), int(literal.value))
             if element.short == "i32":
                 return inner
-            return Text(f"static_cast<{element.cuda}>({literal.symbol})")
+            return Text(f"static_cast<{element.cuda}>({literal.symbol})", number=int(literal.value))
         word = re.fullmatch(r"\w+|static_cast<\w+>\(.*\)", literal.symbol or "")
         text = literal_text(literal.value, element)
         is_number = not text.startswith("__")  # of infinity and NaN, CUDA's words make no constant of the file
         if word and is_number and element.short in ("fp32", "fp64", "i1"):
             return Text(self._float_constant(word[0], element))
-        return Text(text, UNARY if text.startswith("-") else ATOM)
+        number = int(literal.value) if _is_integer(element) else None
+        return Text(text, UNARY if text.startswith("-") else ATOM, number=number)
 
     def _float_constant(self, word: str, element: DType) -> str:
         """A constant of the file, or an integer one as a float, in the type that it is needed in."""
@@ -196,7 +200,7 @@ class Speller:
             case "ptr_add":
                 left = self.spell(call.args[0], below[0])
                 right = self.offset(call.args[1], below[1])
-                return Text(f"{left.within(12, '+')} + {right.within(12, '+')}", 12, "+")
+                return left if right.number == 0 else Text(f"{left.within(12, '+')} + {right.within(12, '+')}", 12, "+")
         shared = self.first_of_vector(call, point) if point is not None and _may_be_common(call) else None
         if shared is None:
             return self._operation(call, below, wide)
@@ -209,6 +213,8 @@ class Speller:
             raise CompilationError("tl.arange outside a tile", call.span)
         text = self._coordinate_of(point)
         start = call.attribute("start")
+        if text == "0":
+            return Text(str(start), UNARY if start < 0 else ATOM, number=start)
         if start:
             text = f"{text} + {start}" if start > 0 else f"{text} - {-start}"
         return Text(text, _loosest(text), "+" if _loosest(text) == 12 else "*")
@@ -245,14 +251,6 @@ class Speller:
         return self._operation(expr, below, False, narrowed=False) if expr.op in NARROW else None
 
     def _operation(self, call: Call, below: list[Point | None], wide: bool, narrowed: bool = True) -> Text:
-        if call.op == "mul" and (factor := _factor_of_one(call)) is not None:
-            return self.spell(call.args[factor], below[factor], wide)
-        if call.op in ("add", "sub") and _is_only_zero(call.args[1]):
-            return self.spell(call.args[0], below[0], wide)
-        if call.op == "add" and _is_only_zero(call.args[0]):
-            return self.spell(call.args[1], below[1], wide)
-        if not wide and call in self.wrapping:
-            return self._wrapped(call, below)
         op = OPS[call.op]
         element = call.args[0].type.element if call.args else call.type.element
         if call.op == "where":
@@ -263,6 +261,12 @@ class Speller:
         keep_wide = wide and call.op in ("add", "sub", "mul") and element == _int32()
         keeps = [keep_wide and self._needs_wide(call, arg) for arg in call.args]
         operands = [self.spell(*operand) for operand in zip(call.args, below, keeps, strict=True)]
+        if _is_integer(element) and (same := _kept(call.op, operands)) is not None:
+            return operands[same]
+        if _is_integer(element) and _comes_to_nothing(call.op, operands) and self._leaves_nothing_unused(call):
+            return Text("0", number=0)
+        if not wide and call in self.wrapping:
+            return self._wrapped(call, operands)
         if INFIX.match(op.spelling(element)):  # C computes in int what is narrower
             whole = [self.as_int(arg, at) for arg, at in zip(call.args, below, strict=True)]
             operands = [text or narrow for text, narrow in zip(whole, operands, strict=True)]
@@ -285,6 +289,18 @@ class Speller:
             return Text(f"static_cast<{result.cuda}>({text.text})")
         return text
 
+    def _leaves_nothing_unused(self, call: Call) -> bool:
+        """Whether a call reads no variable of the text but parameters, so that none is without use if it is not written."""
+        pending, seen = set(used_variables(call)), set[Variable]()
+        while pending:
+            variable = pending.pop()
+            if variable in self.written_out and variable not in seen:
+                pending |= set(used_variables(self.written_out[variable]))
+            elif variable not in self.written_out and variable not in self.parameters:
+                return False
+            seen.add(variable)
+        return True
+
     def _needs_wide(self, call: Call, operand: Expr) -> bool:
         """Whether an operand of a sum or product in 64 bits is computed in as many: one that might overflow in 32.
 
@@ -293,13 +309,11 @@ class Speller:
         term = call.op != "mul" and isinstance(operand, Call) and operand.op == "mul"
         return term or self.offset_is_wide(operand)
 
-    def _wrapped(self, call: Call, below: list[Point | None]) -> Text:
+    def _wrapped(self, call: Call, operands: list[Text]) -> Text:
         """A sum, difference or product that wraps where it overflows."""
-        operands = [self.text(arg, at) for arg, at in zip(call.args, below, strict=True)]
-        name = WRAPPED[call.op]
+        name, texts = WRAPPED[call.op], [operand.text for operand in operands]
         self.used_helpers.setdefault(name)
-        ctype = call.type.dtype.cuda
-        return Text(f"{name}<{ctype}>({', '.join(operands if len(operands) > 1 else ['0', *operands])})")
+        return Text(f"{name}<{call.type.dtype.cuda}>({', '.join(texts if len(texts) > 1 else ['0', *texts])})")
 
 
 def _may_be_common(call: Call) -> bool:
@@ -369,6 +383,10 @@ def _is_widened(expr: Expr) -> bool:
     return narrow and isinstance(wanted, DType) and wanted.short == "i64"
 
 
+def _is_integer(element: Element) -> bool:
+    return isinstance(element, DType) and element.is_int() and not element.is_bool()
+
+
 def _is_narrow(element: Element) -> bool:
     """Whether a type is one of integers narrower than int."""
     return isinstance(element, DType) and element.kind in ("signed", "unsigned") and element.bits < 32
@@ -379,23 +397,22 @@ def _plain(number: Literal) -> Text | None:
     return Text(str(int(number.value))) if number.symbol is None and number.value >= 0 else None
 
 
-def _is_only_zero(expr: Expr) -> bool:
-    """Whether an operand is an integer 0: a number, a product with one, or the positions of an axis that has a single one."""
-    element = expr.type.element
-    if isinstance(expr, Literal):
-        return isinstance(element, DType) and element.is_int() and not element.is_bool() and expr.value == 0
-    if isinstance(expr, Call) and expr.op == "mul":
-        return any(isinstance(arg, Literal) and _is_only_zero(arg) for arg in expr.args)
-    return isinstance(expr, Call) and expr.op == "arange" and expr.type.shape == (1,) and not expr.attribute("start")
+def _kept(op: str, operands: list[Text]) -> int | None:
+    """Which operand an operation on integers leaves as it is; None for anything else.
 
-
-def _factor_of_one(call: Call) -> int | None:
-    """Which operand of a product of integers is multiplied with a literal 1: a stride that is folded."""
-    for number, arg in enumerate(call.args):
-        element = arg.type.element
-        if isinstance(arg, Literal) and isinstance(element, DType) and element.is_int() and arg.value == 1:
-            return 1 - number
+    Kernels are full of these once compile-time values are known: strides that are 1, blocks of one row, whose positions are 0.
+    """
+    match op, operands[0].number, operands[-1].number:
+        case ("add", 0, _) | ("mul", 1, _):
+            return 1
+        case ("add" | "sub" | "shl" | "shr" | "or" | "xor", _, 0) | ("mul" | "floordiv", _, 1):
+            return 0
     return None
+
+
+def _comes_to_nothing(op: str, operands: list[Text]) -> bool:
+    """Whether an operation on integers is 0, whatever its other operand is."""
+    return (op == "mul" and 0 in (operands[0].number, operands[1].number)) or (op == "mod" and operands[1].number == 1)
 
 
 def _int32() -> DType:

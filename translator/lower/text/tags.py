@@ -84,9 +84,9 @@ def tag(origin: Origin, note: str, separated: bool = True, again: bool = False) 
     remark = origin.note or (f"({note})" if note else "")
     lines = origin.text.splitlines()
     for number, line in enumerate(lines):
+        text, place = f"L{origin.span.line + number}: {line.strip()}", origin.span.line + number
         last = number == len(lines) - 1
-        text = f"L{origin.span.line + number}: {line.strip()}" + (f"    {remark}" if remark and last else "")
-        nodes.append(Comment(text, origin.span.line + number))
+        nodes.append(Comment(text, place, remark, origin) if last else Comment(text, place))
     return nodes
 
 

@@ -11,6 +11,7 @@ from dataclasses import field, replace
 from typing import Any
 
 from ...frozen import frozen
+from ...ir.nodes import Origin
 
 
 @frozen
@@ -44,13 +45,20 @@ class Place:
 
 @frozen
 class Comment:
-    """A comment line. `source_line` is the Python line that it quotes, 0 for an explanation.
+    """A comment line.
 
     With an empty text it is not written: it only says which Python line the code that follows came from.
+
+    Attributes:
+      source_line: the Python line that it quotes, 0 for an explanation.
+      remark: in brackets, what the translator has to say about the line.
+      origin: of the last line of a quoted statement, that statement.
     """
 
     text: str
     source_line: int = 0
+    remark: str = ""
+    origin: Origin | None = None
 
 
 @frozen
