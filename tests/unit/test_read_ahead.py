@@ -168,7 +168,8 @@ def test_pages(lengths: tuple[int, ...], m: int, num_warps: int, run_everyhow: A
         expected[own] = q[own].astype(float) @ k[rows].T.astype(float) @ v[rows]
     out = np.full(expected.shape, np.nan, np.float32)
     arguments = [q, k, v, table, np.array(lengths, np.int32), out, stride]
-    for result in run_everyhow(paged, (sequences,), arguments, M=m, PAGE=page, D=d, num_warps=num_warps, num_stages=3):
+    options = {"M": m, "PAGE": page, "D": d, "num_warps": num_warps, "num_stages": 3}
+    for result in run_everyhow(paged, (sequences,), arguments, checked=100 in lengths, **options):
         np.testing.assert_array_equal(result[5], expected)
 
 
@@ -201,7 +202,7 @@ def test_listed_rows(count: int, m: int, num_warps: int, step: int, run_everyhow
     options = {"M": m, "N": n, "BK": bk, "STEP": step, "num_warps": num_warps}
     signature = f"*fp16:16, *fp16:16, *i32:16, *fp32:16, i32, i32:16, {m}, {n}, {bk}, {step}"
     assert ahead_of(listed_rows, signature, num_warps=num_warps) == [("next_rows", 1)]
-    for result in run_everyhow(listed_rows, (1,), arguments, **options):
+    for result in run_everyhow(listed_rows, (1,), arguments, checked=count == 129, **options):
         np.testing.assert_array_equal(result[3], expected)
 
 
@@ -215,7 +216,7 @@ def test_bags(stages: int, dtype: Any, run_everyhow: Any) -> None:
     values = table.astype(float) * weight.astype(float)[:, None] + np.arange(20)[:, None]
     expected = np.stack([values[index[a:b]].sum(0) for a, b in zip(offsets[:-1], offsets[1:], strict=True)])
     arguments = [table, index, offsets, weight, np.full(expected.shape, np.nan, np.float32), d]
-    for result in run_everyhow(bags, (len(sizes),), arguments, BLOCK=256, STAGES=stages):
+    for result in run_everyhow(bags, (len(sizes),), arguments, checked=stages == 3, BLOCK=256, STAGES=stages):
         np.testing.assert_array_equal(result[4], expected)
 
 
@@ -229,7 +230,7 @@ def test_several_steps(count: int, run_everyhow: Any) -> None:
     for i, slot in enumerate(slots):
         expected[i % 2] += x[rows[slot], slot : slot + 128]
     arguments = [x, rows, slots, np.full((2, 128), np.nan, np.float32), count, 160]
-    for result in run_everyhow(in_several_steps, (2,), arguments, BLOCK=128):
+    for result in run_everyhow(in_several_steps, (2,), arguments, checked=count == 11, BLOCK=128):
         np.testing.assert_array_equal(result[3], expected)
 
 

@@ -13,8 +13,9 @@ from ..analysis.facts import Facts
 from ..analysis.meeting import Places
 from ..analysis.origins import Origins
 from ..ir.c_names import LIBRARY_NAMES
-from ..ir.nodes import Call, DeviceFunction, Kernel, Statement, Variable
+from ..ir.nodes import Call, DeviceFunction, For, Kernel, Statement, Variable
 from ..ir.types import ValueType
+from ..ir.walk import statements
 from ..language.dtypes import PointerType
 from ..schedule.plan import Schedule
 from ..schedule.products.instructions import LANE_BITS, WARPGROUP_BITS
@@ -68,7 +69,9 @@ class Context:
         self.names, self.roles = names, roles
         self.speller = Speller(self._variable_text, coordinate_speller(roles), self.function_name, self.launch_word)
         self.speller.definitions, self.speller.written_out = facts.definitions, self.spelled
-        self.speller.parameters = frozenset(parameter.variable for parameter in kernel.parameters)
+        counted = {s.variable for s in statements(kernel.body) if isinstance(s, For)}
+        unread = counted.union(facts.index, (parameter.variable for parameter in kernel.parameters))
+        self.speller.needs_no_use = unread.__contains__
         self.speller.first_of_vector = partial(first_of_vector, roles, facts)
         self.speller.is_const = lambda pointer: not self._writes_through(pointer)
         self.root = self  # the kernel's own lowering, whose names are those of the file

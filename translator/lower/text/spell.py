@@ -80,7 +80,7 @@ class Speller:
         """How to spell the coordinate of a one-axis point, a device function, and a program's index or their number."""
         self.definitions: Mapping[Variable, Expr] = {}  # of variables that are assigned once
         self.written_out: Mapping[Variable, Expr] = {}  # of those that have no name in the text
-        self.parameters: frozenset[Variable] = frozenset()
+        self.needs_no_use: Callable[[Variable], bool] = lambda variable: False  # or the compiler warns of it
         self.wrapping: frozenset[Call] = frozenset()  # of what overflows, what must wrap
         self.doubles: frozenset[str] = frozenset()  # constants of the file that are doubles
         self.is_const: Callable[[Variable], bool] = lambda pointer: False  # whether it points to what is only read
@@ -290,13 +290,13 @@ class Speller:
         return text
 
     def _leaves_nothing_unused(self, call: Call) -> bool:
-        """Whether a call reads no variable of the text but parameters, so that none is without use if it is not written."""
+        """Whether all that a call reads may stay without use, if the call is not written."""
         pending, seen = set(used_variables(call)), set[Variable]()
         while pending:
             variable = pending.pop()
             if variable in self.written_out and variable not in seen:
                 pending |= set(used_variables(self.written_out[variable]))
-            elif variable not in self.written_out and variable not in self.parameters:
+            elif variable not in self.written_out and not self.needs_no_use(variable):
                 return False
             seen.add(variable)
         return True
