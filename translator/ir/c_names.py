@@ -14,7 +14,7 @@ RESERVED = frozenset(
     unix wchar_t while xor xor_eq _Alignas _Alignof _Atomic _Bool _Complex _Float16 _Generic _Imaginary _Noreturn
     _Pragma _Static_assert _Thread_local half half2 dim3 warpSize threadIdx blockIdx blockDim gridDim main printf
     min max abs fmaxf fminf fmaf fabsf NUM_THREADS NUM_WARPS WARP_SIZE ALL_LANES SharedArrays TensorMap MadeMaps
-    Barrier Packet""".split()
+    Barrier Packet shared_bytes""".split()
 )
 # What the functions of `templates/helpers` are called.
 HELPER = re.compile(

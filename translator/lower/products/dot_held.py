@@ -23,20 +23,20 @@ def lower_held(context: Context, statement: Assign, plan: DotPlan, a: OperandPla
     run = context.constant("RUN", held.run, "consecutive elements of K in a lane", topic="operands")
     pieces = layout.registers(0) // 2
     rows = context.constant("MMA_ROWS", pieces, "pieces of 16 rows per warp") if pieces > 1 else ""
-    piece = f"[{mi}]" if rows else ""
+    piece, a_run, a_frag = f"[{mi}]" if rows else "", index("a_run"), index("a_frag")
     context.use_helper("pack_pair")
     pairs = [
-        f"pack_pair(a_run{piece}[{half}][{first}], a_run{piece}[{half}][{second}])"
+        f"pack_pair({a_run}{piece}[{half}][{first}], {a_run}{piece}[{half}][{second}])"
         for first, second in _pairs(i, held)
         for half in (0, 1)
     ]
     several = held.layout.registers(held.k_axis) > held.run
     products = _products(context, statement, plan, mi if rows else "", f"{kk} / 4 + {i}" if several else i)
-    each = _each(mi, rows, (Line(f"const unsigned a_frag[4] = {{{', '.join(pairs)}}};"), *products))
+    each = _each(mi, rows, (Line(f"const unsigned {a_frag}[4] = {{{', '.join(pairs)}}};"), *products))
     steps = f"{i} < {run} / 2; {i} += 2" if held.apart > 1 else f"{i} < {run}; {i} += 4"
     body = (
         Line(
-            f"{ctype(plan.a.variable.type)} a_run{f'[{rows}]' * bool(rows)}[2][{run}];",
+            f"{ctype(plan.a.variable.type)} {a_run}{f'[{rows}]' * bool(rows)}[2][{run}];",
             "of a row and of the one 8 below it",
         ),
         *_read_runs(context, plan, a, held, run, rows),
@@ -74,7 +74,7 @@ def _read_runs(
     row = f"{h} * 8 + {context.roles.thread_text(plan.layout.axes[0], 'row')}"
     if plan.layout.registers(0) > 2:
         row = f"{mi} * 16 + {row}"
-    target, first = f"a_run{f'[{mi}]' * bool(rows)}[{h}]", f"{kk} + {lane} % 4 * {run}"
+    target, first = f"{index('a_run')}{f'[{mi}]' * bool(rows)}[{h}]", f"{kk} + {lane} % 4 * {run}"
     read: tuple[Node, ...]
     if a.k_fast:
         naming, offset = place_line(context, a.place(context, row, first), a.variable.name, True)
@@ -117,11 +117,12 @@ def _products(context: Context, statement: Assign, plan: DotPlan, mi: str, k: st
     rows = (f"2 * {mi}", f"2 * {mi} + 1") if mi else ("0", "1")
     columns = _columns_of_sum(ni, pieces, held.columns)
     places = [[f"{sum_}[{row}][{col}]" for col in columns] for row in rows]
-    halves = list(zip(("upper", "lower"), places, strict=True))
+    a_frag, b_frag, upper, lower = map(context.names.shared_index, ("a_frag", "b_frag", "upper", "lower"))
+    halves = list(zip((upper, lower), places, strict=True))
     body = (
-        Line(f"const unsigned b_frag[2] = {{{', '.join(b_pairs)}}};"),
+        Line(f"const unsigned {b_frag}[2] = {{{', '.join(b_pairs)}}};"),
         *(Line(f"{ctype(statement.target.type)} {word}[2] = {{{', '.join(pair)}}};") for word, pair in halves),
-        Line(f"{mma}(upper, lower, a_frag, b_frag);"),
+        Line(f"{mma}({upper}, {lower}, {a_frag}, {b_frag});"),
         *(Line(f"{place} = {word}[{column}];") for word, pair in halves for column, place in enumerate(pair)),
     )
     return _each(ni, count, body)

@@ -27,10 +27,10 @@ def lower_mma(context: Context, statement: Assign, plan: DotPlan, a: OperandPlac
     m_count = context.constant(names[0][0], m_pieces, f"pieces of {rows} rows per warp", "", "tiles", names[0][1])
     n_count = context.constant(names[1][0], n_pieces, "pieces of 8 columns per warp", "", "tiles", names[1][1])
     planes = layout.registers(0) if rank == 3 else 1
-    batch = "0"
+    batch, p = "0", context.names.shared_index("p")
     if rank == 3 and layout.axes[0]:
         place = context.warp_place("warp_plane", layout.axes[0], "plane", target)
-        batch = " + ".join(filter(None, ("p" if planes > 1 else "", place if place != "0" else ""))) or "0"
+        batch = " + ".join(filter(None, (p if planes > 1 else "", place if place != "0" else ""))) or "0"
     mi, ni = context.names.shared_index("mi"), context.names.shared_index("ni")
     kk, s = context.names.shared_index("kk"), context.names.shared_index("s")
     steps = instruction.steps(a.variable.type.shape[a.k_axis])
@@ -38,8 +38,9 @@ def lower_mma(context: Context, statement: Assign, plan: DotPlan, a: OperandPlac
     single_row = m_pieces == 1 and not instruction.split  # the splits have arrays of their own in each loop
     pair, several = n_pieces > 1 and b.by_matrices, n_pieces > 1
     here = f"[{s}]" if steps > 1 else ""
-    b_names = [f"b_frag[{ni if several else 0}]{here}", *([f"b_frag[{ni} + 1]{here}"] * pair)]
-    a_name, a_piece = (f"a_frag{here}", "") if single_row else (f"a_frag[{mi}]{here}", f"{mi} * {rows}")
+    a_frag, b_frag = context.names.shared_index("a_frag"), context.names.shared_index("b_frag")
+    b_names = [f"{b_frag}[{ni if several else 0}]{here}", *([f"{b_frag}[{ni} + 1]{here}"] * pair)]
+    a_name, a_piece = (f"{a_frag}{here}", "") if single_row else (f"{a_frag}[{mi}]{here}", f"{mi} * {rows}")
     read_rows = read_a(context, a, instruction, a_name, row, a_piece, at)
     read_columns = read_b(context, b, instruction, b_names, column, f"{ni} * 8" if several else "", at)
     if steps > 1:
@@ -48,9 +49,9 @@ def lower_mma(context: Context, statement: Assign, plan: DotPlan, a: OperandPlac
     each_row = f"for (int {mi} = 0; {mi} < {m_count}; ++{mi})"
     next_piece = f"{ni} += 2" if pair else f"++{ni}"
     body: list[Node] = [
-        fragment(instruction, "a_frag", "" if single_row else m_count, steps, True),
+        fragment(instruction, a_frag, "" if single_row else m_count, steps, True),
         *(read_rows if single_row else (Loop(each_row, read_rows, unroll=True),)),
-        fragment(instruction, "b_frag", n_count, steps, False),
+        fragment(instruction, b_frag, n_count, steps, False),
         *((Loop(f"for (int {ni} = 0; {ni} < {n_count}; {next_piece})", read_columns, unroll=True),) if several
           else read_columns),
     ]  # fmt: skip
@@ -60,7 +61,7 @@ def lower_mma(context: Context, statement: Assign, plan: DotPlan, a: OperandPlac
     side, stride = a.depth(context, instruction), f"{steps} * {step}" if steps > 1 else step
     nodes: tuple[Node, ...] = (Loop(f"for (int {kk} = 0; {kk} < {side}; {kk} += {stride})", tuple(body), unroll=True),)
     if planes > 1:
-        nodes = (Loop(f"for (int p = 0; p < {context.count(layout.axes[0])}; ++p)", nodes, unroll=True),)
+        nodes = (Loop(f"for (int {p} = 0; {p} < {context.count(layout.axes[0])}; ++{p})", nodes, unroll=True),)
     return nodes
 
 
@@ -92,17 +93,18 @@ def _multiply(context: Context, statement: Assign, plan: DotPlan, mi: str, ni: s
     rows = [f"{each} * {mi}", f"{each} * {mi} + 1"] if each > 1 else [mi]
     if not mi:
         rows = ["0", "1"][:each]
-    pieces = [f"{name}{_subscripts(layout, row, f'2 * {ni}')}" for row in rows]
-    operands = f"a_frag{f'[{mi}]' if mi else ''}, b_frag[{ni}]"
+    index = context.names.shared_index
+    pieces = [f"{name}{_subscripts(layout, index('p'), row, f'2 * {ni}')}" for row in rows]
+    operands = f"{index('a_frag')}{f'[{mi}]' if mi else ''}, {index('b_frag')}[{ni}]"
     if layout.registers(layout.rank - 1) > 1:
         if not short:
             return (Line(f"{mma}({', '.join(f'&{piece}' for piece in pieces)}, {operands});"),)
         return (
-            Line(f"{element} repeated[2] = {{}};", "rows that the tile does not have"),
-            Line(f"{mma}(&{pieces[0]}, repeated, {operands});"),
+            Line(f"{element} {index('repeated')}[2] = {{}};", "rows that the tile does not have"),
+            Line(f"{mma}(&{pieces[0]}, {index('repeated')}, {operands});"),
         )
     kept = pieces[:1] if short else pieces
-    columns = ["upper", "lower"][: len(pieces)]
+    columns = [index("upper"), index("lower")][: len(pieces)]
     return (
         Comment("The instruction has more columns than the tile, whose column it repeats."),
         *(
@@ -114,7 +116,7 @@ def _multiply(context: Context, statement: Assign, plan: DotPlan, mi: str, ni: s
     )
 
 
-def _subscripts(layout: Layout, row: str, column: str) -> str:
+def _subscripts(layout: Layout, plane: str, row: str, column: str) -> str:
     """The place of an element in a thread's array: axes with one register have no subscript."""
-    texts = {layout.rank - 2: row, layout.rank - 1: column, layout.rank - 3: "p"}
+    texts = {layout.rank - 2: row, layout.rank - 1: column, layout.rank - 3: plane}
     return "".join(f"[{texts[axis]}]" for axis in layout.array_axes())

@@ -111,11 +111,12 @@ def _parts(
         registers = [f"{name}[0][{i}]" for name in names for i in range(count)]
         return (*read(registers, step.k), *(Line(f"{helper}({name});") for name in names))
     h = context.names.shared_index("h")
-    wholes = [f"whole[{i}]" if len(names) > 1 else "whole" for i in range(len(names))]
-    registers = [f"{whole}[{added(f'{count} * {h}', str(i))}]" for whole in wholes for i in pairs]
+    whole = context.names.shared_index("whole")
+    wholes = [f"{whole}[{i}]" if len(names) > 1 else whole for i in range(len(names))]
+    registers = [f"{one}[{added(f'{count} * {h}', str(i))}]" for one in wholes for i in pairs]
     body = read(registers, f"{step.k} + {h} * {FLOATS}")
     return (
-        Line(f"unsigned whole{f'[{len(names)}]' * (len(names) > 1)}[{2 * count}];"),
+        Line(f"unsigned {whole}{f'[{len(names)}]' * (len(names) > 1)}[{2 * count}];"),
         Loop(f"for (int {h} = 0; {h} < 2; ++{h})", body, unroll=True),
         *_split_bf16(context, names, wholes),
     )
@@ -146,12 +147,13 @@ def _by_elements(
     naming, offset = place_line(context, at, place.variable.name, count > 1)
     value = f"{place.base}[{offset}]"
     value = value if instruction.a_type == "f64" else f"__float_as_uint({value})"
-    target = "whole" if pairs else f"{name}[0]" if split else name
+    whole = context.names.shared_index("whole")
+    target = whole if pairs else f"{name}[0]" if split else name
     line = Line(f"{target}[{i}] = {value};")
     read = (*naming, line)
     nodes: list[Node] = [Loop(f"for (int {i} = 0; {i} < {count}; ++{i})", read, unroll=True)] if count > 1 else [*read]
     if pairs:
-        return (Line(f"unsigned whole[{count}];"), *nodes, *_split_bf16(context, [name], ["whole"]))
+        return (Line(f"unsigned {whole}[{count}];"), *nodes, *_split_bf16(context, [name], [whole]))
     if split:
         nodes.append(Line(f"{context.use_helper('split_tf32')}({name});"))
     return tuple(nodes)

@@ -139,7 +139,8 @@ def names_of_arrays(context: Context, arrays: tuple[Shared, ...]) -> list[Node]:
     turns = [group for area in _areas(arrays) for group in turns_of(arrays, area)]
     several = {array.name for group in turns if len(group) > 1 for array in group}
     places = {array.name: f"{array.turn}.{array.name}" if array.name in several else array.name for array in arrays}
+    shared = context.names.shared_index("shared")
     return [
-        Line(f"SharedArrays& shared = {cast}"),
-        *(Line(f"auto& {name} = shared.{place};") for name, place in places.items()),
+        Line(f"SharedArrays& {shared} = {cast}"),
+        *(Line(f"auto& {name} = {shared}.{place};") for name, place in places.items()),
     ]

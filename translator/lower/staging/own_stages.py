@@ -49,7 +49,9 @@ def stage_word(context: Context, ring: Ring) -> str:
     key = context.role.name, ring.loop
     if key not in context.stages.words:
         inner = context.stages.rings_around > 0
-        context.stages.words[key] = context.names.once("inner_stage", ("stage", ring.loop)) if inner else "stage"
+        names = context.names
+        word = names.once("inner_stage", ("stage", ring.loop)) if inner else names.shared_index("stage")
+        context.stages.words[key] = word
     return context.stages.words[key]
 
 
@@ -221,7 +223,8 @@ def copies_ahead(
         Line(f"cp_async_wait<{f'{stages} - 1' if several else '0'}>();", "what this thread has copied has arrived"),
         *((Line("__syncwarp();", "and what other lanes have copied for it"),) if for_others else ()),
     ]
-    first = _first_copies(statement, bounds, ahead, load_tiles, stages, position)
+    count = context.names.shared_index("trip" if position else "stage")
+    first = _first_copies(statement, bounds, ahead, load_tiles, stages, position, count)
     return OwnCopies(tuple(functions), (*reading.at_first(), *values.at_first(), *first), tuple(arrival))
 
 
@@ -249,14 +252,13 @@ def lower_own_loop(
 
 
 def _first_copies(
-    statement: For, bounds: tuple[str, str, str], ahead: str, load_tiles: str, stages: str, position: str
+    statement: For, bounds: tuple[str, str, str], ahead: str, load_tiles: str, stages: str, position: str, count: str
 ) -> tuple[Node, ...]:
-    """The copies of the first iterations, as many as there are stages."""
+    """The copies of the first iterations, as many as there are stages; `count` counts them."""
     start, stop, step = bounds
     commit, compare = Line("cp_async_commit();"), ">" if statement.descending else "<"
     if not stages:
         return (Branch(f"{start} {compare} {stop}", (Line(f"{load_tiles}({start});"),)), commit)
-    count = "trip" if position else "stage"
     offset = _product(count, step, statement)
     naming, iteration = named_iteration(statement, ahead, f"{start} + {offset}" if start != "0" else offset)
     stage = f"({position} + {count}) % {stages}" if position else count

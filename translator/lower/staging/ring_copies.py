@@ -174,7 +174,8 @@ def _filling(
     aligning: list[Node] = []
     direct, late = False, _can_be_late(context, statement, ring, loads, own)
     name = context.names.variable(statement.variable)
-    turn = "turn" if names.used else name
+    more = context.names.shared_index("more")
+    turn = context.names.shared_index("turn") if names.used else name
     for load, array in zip(loads, arrays, strict=False):
         loading += tag(load.origin, "", bool(loading))
         if is_row_load(load):
@@ -184,7 +185,7 @@ def _filling(
             aligning.append(align_rows(context, load, f"{first}({name})", turn))
         elif is_asynchronous(context, load):
             direct = True
-            loading += copy_tile(context, load, f"{array}[{names.stage}]", "more" if late else "")
+            loading += copy_tile(context, load, f"{array}[{names.stage}]", more if late else "")
         else:
             variable = ahead_registers(context, load)
             layout = context.schedule.layouts[load.target]
@@ -202,8 +203,8 @@ def _filling(
     parameters = [
         f"{kind} {name}",
         *([f"int {names.stage}"] if direct else ()),
-        *(["int turn"] if aligning and names.used else ()),
-        *(["bool more"] if late else ()),
+        *([f"int {turn}"] if aligning and names.used else ()),
+        *([f"bool {more}"] if late else ()),
     ]
     rest = "; if there are no more, zeros" if late else ""
     what = f"Starts the loads of iteration {name}{' into a stage' if direct else ''}{rest}."
@@ -212,7 +213,7 @@ def _filling(
         what = "Puts what has come into registers into its stage."
         functions += _function(what, names.put_tiles, [f"int {names.stage}"], putting)
     if aligning:
-        parameters = [f"{kind} {name}", *(["int turn"] if names.used else ())]
+        parameters = [f"{kind} {name}", *([f"int {turn}"] if names.used else ())]
         what = f"Shifts the rows of iteration {name} into their tiles."
         functions += _function(what, names.align_tiles, parameters, aligning)
     return _Filling(tuple(functions), direct, bool(putting), bool(aligning), late)

@@ -171,7 +171,8 @@ def _running_on(
         context.use_helper(helper)
     fixed_start = isinstance(statement.start, (Literal, Use)) and statement.variable not in context.scopes.outliving
     later = f"{context.names.variable(ring.loop)} {'<' if statement.descending else '>'} {bounds[0]}"
-    later = later if fixed_start else f"{position} > first_{position}"
+    first = context.names.shared_index(f"first_{position}")
+    later = later if fixed_start else f"{position} > {first}"
     release = Line(f"mbarrier_arrive(&{empty}[({position} - 1) % {stages}]);")
     trip = [
         *trip,
@@ -182,7 +183,7 @@ def _running_on(
     start: list[Node] = []
     end = list(products_complete(context, sums))
     if ring.counted:
-        start += [] if fixed_start else [Line(f"const int first_{position} = {position};")]
+        start += [] if fixed_start else [Line(f"const int {first} = {position};")]
         end.append(Branch(f"{lane} == 0", (release,)))
     some = Branch(
         f"{bounds[1]} {'<' if statement.descending else '>'} {bounds[0]}",
@@ -291,5 +292,7 @@ def box_copies(
     boxes = box_count(context, tile, variable, word)
     at = list(starts)
     fast = list(call.attribute("axes")).index(tile.fast)
-    at[fast] = f"box * {line}" if at[fast] == "0" else f"{at[fast]} + box * {line}"
-    return (Loop(f"for (int box = 0; box < {boxes}; ++box)", (copy(f"{array} + box * {elements}", at),), unroll=True),)
+    box = context.names.shared_index("box")
+    at[fast] = f"{box} * {line}" if at[fast] == "0" else f"{at[fast]} + {box} * {line}"
+    each = copy(f"{array} + {box} * {elements}", at)
+    return (Loop(f"for (int {box} = 0; {box} < {boxes}; ++{box})", (each,), unroll=True),)
