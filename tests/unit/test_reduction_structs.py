@@ -258,3 +258,24 @@ def test_only_what_does_not_commute_takes_the_first_lanes_result() -> None:
     assert "block_reduce_in_order<" in text  # an fma rounds one of the two products and not the other
     integers = by_two_functions.translate("*i32, *i32, 256").source
     assert "block_reduce<" in integers and "in_order" not in integers
+
+
+@triton.jit
+def the_larger(left, right, value, other):
+    # Called as what the struct's own function has: its two sides.
+    first = (left > value) | ((left == value) & (right < other))
+    return tl.where(first, left, value), tl.where(first, right, other)
+
+
+@triton.jit
+def largest_of_pairs(x_ptr, out_ptr, place_ptr, N: tl.constexpr):
+    i = tl.arange(0, N)
+    best, place = tl.reduce((tl.load(x_ptr + i), i), 0, the_larger)
+    tl.store(out_ptr, best)
+    tl.store(place_ptr, place)
+
+
+def test_parameters_may_be_called_as_the_sides(run_everywhere: Any) -> None:
+    x = np.random.default_rng(4).integers(0, 50, 256).astype(np.float32)
+    _, best, place = run_everywhere(largest_of_pairs, (1,), x, np.zeros(1, np.float32), np.zeros(1, np.int32), 256)
+    assert best[0] == x.max() and place[0] == x.argmax()

@@ -32,7 +32,7 @@ def python_function(function: KernelFunction, support: Any) -> Any:
 
 def _compile(function: KernelFunction) -> CodeType:
     source, first_line = function.raw_src, function.first_line
-    if source[:1].isspace():  # the function stands in another one: an `if` above keeps its columns
+    if source[:1] in (" ", "\t"):  # the function stands in another one: an `if` above keeps its columns
         source, first_line = f"if True:\n{source}", first_line - 1
     tree = ast.parse(source)
     definition = next(node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef))

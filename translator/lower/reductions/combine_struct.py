@@ -131,7 +131,9 @@ def _custom_element(context: Context, name: str, combine: Combine, dtype: DType)
 def _custom_body(
     context: Context, combine: Combine, fields: tuple[tuple[str, str], ...], padding: bool
 ) -> tuple[Node, ...]:
-    names = Names(["left", "right"])
+    names = Names([])
+    for parameter in ("left", "right"):
+        names.reserve(parameter)  # of the function around; a variable of the user's has another word behind its name
     nodes: list[Node] = []
     for side, variables in (("left", combine.left), ("right", combine.right)):
         for (ctype, field), variable in zip(fields, variables, strict=False):
