@@ -158,7 +158,7 @@ def row_variances(x_ptr, mean_ptr, var_ptr, M: tl.constexpr, N: tl.constexpr, TU
     ("shape", "turned", "warps", "read"),
     [
         ((2, 1024), False, 16, "_partial[tid % 8]"),  # each of eight lanes reads one warp's part
-        ((32, 64), True, 8, "_partial[tid / 8 % 4 * 2 + w]"),  # four lanes share each element, and take two warps' each
+        ((32, 64), True, 8, "_partial[tid / 8 % 4 * 2 + 1]"),  # four lanes share each element, and take two warps' each
         ((2, 256), False, 4, "combine_warps<Welford>"),  # two warps' parts
     ],
 )
@@ -279,3 +279,24 @@ def test_parameters_may_be_called_as_the_sides(run_everywhere: Any) -> None:
     x = np.random.default_rng(4).integers(0, 50, 256).astype(np.float32)
     _, best, place = run_everywhere(largest_of_pairs, (1,), x, np.zeros(1, np.float32), np.zeros(1, np.int32), 256)
     assert best[0] == x.max() and place[0] == x.argmax()
+
+
+@triton.jit
+def kept_axes(x_ptr, sums_ptr, scaled_ptr, M: tl.constexpr, N: tl.constexpr):
+    rows, cols = tl.arange(0, M)[:, None], tl.arange(0, N)[None, :]
+    x = tl.load(x_ptr + rows * N + cols)
+    total = tl.sum(x, 1)[:, None]
+    tl.store(sums_ptr + rows, total)
+    tl.store(scaled_ptr + rows * N + cols, x / total)
+
+
+def test_a_sum_has_its_name_at_once(run_everywhere: Any) -> None:
+    x = np.random.default_rng(5).random((8, 64), np.float32)
+    _, sums, scaled = run_everywhere(
+        kept_axes, (1,), x, np.zeros(8, np.float32), np.zeros_like(x), 8, 64, tolerance=1e-5
+    )
+    whole = x.astype(np.float64).sum(1, keepdims=True)
+    np.testing.assert_allclose(sums, whole[:, 0], rtol=1e-5)
+    np.testing.assert_allclose(scaled, x / whole, rtol=1e-5)
+    text = kept_axes.translate("*fp32:16, *fp32:16, *fp32:16, 8, 64").source
+    assert "total = warp_reduce<Sum" in text and "x_sum" not in text

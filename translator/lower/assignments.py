@@ -24,7 +24,7 @@ EQUAL = "equal for all of a thread's elements"
 def lower_assign(context: Context, statement: Assign) -> tuple[Node, ...]:
     """`target = value`: a scalar, the arrays of an index tile, or a register tile."""
     target, value = statement.target, statement.value
-    if target in context.role.program_variables.values():
+    if target in context.role.program_variables.values() or target in context.given:
         return ()
     if not target.type.is_tile:
         text = _scalar_text(context, value)

@@ -84,6 +84,7 @@ class Context:
         self.role = Role()
         self.converted: dict[tuple[Variable, Layout], str] = {}
         self.moved: dict[tuple[Variable, Layout], str] = {}  # by the source statement that is being lowered, so far
+        self.given: set[Variable] = set()  # the names of results that are written under them at once
         self.quoting = True  # whether statements stand under tags
         self._temporaries: dict[tuple[int, str], Variable] = {}
         self._widths: dict[int, str] = {}

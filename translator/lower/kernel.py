@@ -25,6 +25,7 @@ from .accesses.index_tiles import settle_index_tiles
 from .assumptions import of_program, of_thread
 from .context import Context
 from .functions import lower_function
+from .given_names import given_names
 from .shared.plan import loops_of_tiles, names_of_arrays, plan_shared, shared_alignment
 from .staging.made_maps import count_map_slots
 from .staging.warp_roles import lower_body
@@ -141,6 +142,9 @@ def _context(kernel: Kernel, facts: Facts, schedule: Schedule, in_turns: bool) -
     for tile, first in schedule.rings.twins.items():
         if tile.name == first.name:
             names.share(tile, first)
+    for result, target in given_names(kernel, facts, schedule, context.scopes).items():
+        names.share(result, target)
+        context.given.add(target)
     context.read_only = read_only_pointers(kernel)
     context.origins, context.lasts = Origins(kernel.body), lasting_loads(kernel)
     context.agreed = agreed_loads(kernel)
