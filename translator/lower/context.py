@@ -48,6 +48,13 @@ def memory_ctype(pointer: PointerType) -> str:
     return "unsigned char" if pointer.element_ty.is_bool() else pointer.element_ty.cuda
 
 
+def only_place(facts: Facts, variable: Variable) -> int | None:
+    """The number that an index tile of a single place has, as `rows = tl.arange(0, BLOCK)` where a block is one row."""
+    value = facts.definitions.get(variable) if variable in facts.index else None
+    place = isinstance(value, Call) and value.op == "arange" and value.type.shape == (1,)
+    return int(value.attribute("start", 0)) if place and isinstance(value, Call) else None
+
+
 class Context:
     """See the module docstring. One per kernel."""
 
@@ -120,6 +127,8 @@ class Context:
             return self.speller.spell(self.facts.definitions[variable], point, wide)
         wanted = point.pattern()
         name = self.array_name(variable, wanted)
+        if (number := only_place(self.facts, variable)) is not None:
+            return Text(name, number=number)
         indices = (register_index(point, axis) for axis in wanted.array_axes())
         if variable in self.schedule.functions:
             return Text(f"{name}({', '.join(index for index in indices if index is not None)})")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from ...analysis.ranges import fits, never_overflows
 from ...diagnostics import CompilationError
@@ -234,7 +235,8 @@ class Speller:
         spelling = cuda_cast(source, wanted, call.attribute("rounding"), bool(call.attribute("bitcast")))
         if spelling.startswith(TOWARD_ZERO):
             self.used_helpers.setdefault(TOWARD_ZERO)
-        return _place(spelling, {"x": self.spell(call.args[0], below)})
+        operand = self.spell(call.args[0], below)
+        return replace(_place(spelling, {"x": operand}), number=operand.number if _is_integer(wanted) else None)
 
     def as_int(self, expr: Expr, point: Point | None) -> Text | None:
         """An integer narrower than int as C has it, in int, where that is the same number; None for anything else."""
@@ -393,8 +395,12 @@ def _is_narrow(element: Element) -> bool:
 
 
 def _plain(number: Literal) -> Text | None:
-    """A number without the cast to its type; None for one that has a name or is negative."""
-    return Text(str(int(number.value))) if number.symbol is None and number.value >= 0 else None
+    """A number without the cast to its type; None for one that has a name, or that its type turns into another."""
+    value, dtype = int(number.value), number.type.dtype
+    least = -(1 << dtype.bits - 1) if dtype.is_int_signed() else 0
+    if number.symbol is not None or not least <= value < least + (1 << dtype.bits):
+        return None
+    return Text(str(value), UNARY if value < 0 else ATOM)
 
 
 def _kept(op: str, operands: list[Text]) -> int | None:
