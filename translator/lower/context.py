@@ -51,8 +51,9 @@ def memory_ctype(pointer: PointerType) -> str:
 def only_place(facts: Facts, variable: Variable) -> int | None:
     """The number that an index tile of a single place has, as `rows = tl.arange(0, BLOCK)` where a block is one row."""
     value = facts.definitions.get(variable) if variable in facts.index else None
-    place = isinstance(value, Call) and value.op == "arange" and value.type.shape == (1,)
-    return int(value.attribute("start", 0)) if place and isinstance(value, Call) else None
+    if isinstance(value, Call) and value.op == "arange" and value.type.shape == (1,):
+        return int(value.attribute("start", 0))
+    return None
 
 
 class Context:
