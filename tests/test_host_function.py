@@ -194,6 +194,9 @@ def test_a_parameter_that_is_called_as_ours() -> None:
     text = host_function(artifact(tensor_maps=(), guards=(), parameters=(one,), program_axes=1))
     assert "launch_fabricated(int num_programs, dim3 grid, cudaStream_t stream)" in text
     assert "const int num_programs_ = static_cast<int>(grid.x);" in text and ", num_programs, num_programs_);" in text
+    both = (dataclasses.replace(one, name="grid"), dataclasses.replace(one, name="grid_"))
+    text = host_function(artifact(tensor_maps=(), guards=(), parameters=both))
+    assert "launch_fabricated(int grid__, int grid_, dim3 grid, cudaStream_t stream)" in text
 
 
 @pytest.mark.skipif(shutil.which("nvcc") is None, reason="nvcc is not installed")

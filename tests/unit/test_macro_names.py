@@ -85,3 +85,19 @@ def test_the_text_compiles_and_keeps_what_it_can() -> None:
     assert "float* si_ptr, int si_value, int sa_handler" in artifact.source, "CUDA's headers have no such macros"
     body = artifact.source[artifact.source.index("{\n") :]
     assert "float errno_float = M_LOG2E_float * 3.0f" in body and "constexpr float M_PI" not in artifact.source
+
+
+@triton.jit
+def words_of_the_runtime(cudaError_t, cudaSuccess, CUtensorMap: tl.constexpr):
+    cudaStream_t = tl.arange(0, CUtensorMap)
+    cuda = tl.load(cudaError_t + cudaStream_t) * 2
+    tl.store(cudaSuccess + cudaStream_t, cuda)
+
+
+def test_words_of_the_runtime(run_everywhere: Any) -> None:
+    x = np.arange(32, dtype=np.float32)
+    np.testing.assert_array_equal(run_everywhere(words_of_the_runtime, (1,), x, np.zeros_like(x), 32)[1], 2 * x)
+    text = words_of_the_runtime.translate("*fp32:16, *fp32:16, 32", host=True).source
+    assert "launch_words_of_the_runtime(const float* cudaError_t_, float* cudaSuccess_, dim3 grid" in text
+    declared = re.findall(r"(?:float\*|constexpr int|const int) (\w+)", text)
+    assert {"cudaError_t", "cudaSuccess", "CUtensorMap", "cudaStream_t"}.isdisjoint(declared)

@@ -14,7 +14,7 @@ from ..artifact import (
     launch_conditions,
     program_counts,
 )
-from ..ir.c_names import RESERVED
+from ..ir.c_names import RESERVED, RUNTIME
 from ..language.dtypes import Element, PointerType
 from ..lower.context import memory_ctype
 from ..lower.kernel import TYPE_HEADERS
@@ -116,8 +116,8 @@ def _taken(artifact: Artifact) -> set[str]:
 
 def _names(artifact: Artifact) -> dict[str, str]:
     """What the function calls the kernel's parameters."""
-    taken = _taken(artifact)
-    return {p.name: _free(p.name, taken) for p in artifact.parameters}
+    taken, own = _taken(artifact), {p.name for p in artifact.parameters}
+    return {name: _free(name, taken | own - {name}) for name in (p.name for p in artifact.parameters)}
 
 
 def _head(artifact: Artifact) -> str:
@@ -139,6 +139,7 @@ def _unfit(needs: str) -> str:
 
 
 def _free(name: str, taken: set[str]) -> str:
+    name += "_" * bool(RUNTIME.fullmatch(name))
     while name in taken:
         name += "_"
     return name

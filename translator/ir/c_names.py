@@ -57,13 +57,14 @@ MACRO = re.compile(
     r"|PTRDIFF|RAND)_(MAX|MIN|BIT|WIDTH)|(FLT|DBL|LDBL)_[A-Z0-9_]+|errno|stdin|stdout|stderr|NULL|NAN|INFINITY|EOF"
 )
 VECTOR_TYPE = re.compile(r"u?(?:char|short|int|long|longlong|float|double)[1-4]")
+RUNTIME = re.compile(r"cuda[A-Z]\w*|CU[a-z]\w*")  # what CUDA's runtime and driver call their types and functions
 
 
 def can_be_local(name: str) -> bool:
     """Whether a variable can have a name without hiding what the text calls or computes with."""
     if name in RESERVED or name.startswith("__"):  # CUDA's own begin with two underscores
         return False
-    return not any(taken.fullmatch(name) for taken in (VECTOR_TYPE, MACRO, HELPER))
+    return not any(taken.fullmatch(name) for taken in (VECTOR_TYPE, RUNTIME, MACRO, HELPER))
 
 
 def can_be_global(name: str) -> bool:
