@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import mmap
 from typing import Any
 
 import numpy as np
@@ -96,7 +97,9 @@ def passed_kernel(address, out_ptr, n, BLOCK: tl.constexpr):
 
 def test_addresses_that_are_passed_as_integers_meet(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TILEWRIGHT_MODE", "cpu")
-    x, out = np.arange(4 * 1024, dtype=np.float32), np.zeros(3 * 1024, np.float32)
+    # Pages of its own lie far up: of an array in the heap, the address may be a number of 32 bits.
+    x, out = np.frombuffer(mmap.mmap(-1, 16 * 1024), np.float32), np.zeros(3 * 1024, np.float32)
+    x[:] = np.arange(4 * 1024)
     first = x[:1024].copy()
     passed_kernel[(1,)](x.ctypes.data, out, 3, BLOCK=1024)
     np.testing.assert_array_equal(out, np.concatenate([first[::-1], first + 1, first[::-1] + 2]))
