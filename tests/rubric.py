@@ -101,17 +101,19 @@ def no_magic_numbers(file: Generated) -> Iterator[str]:
     for number, line in enumerate(file.lines, 1):
         if re.search(r"constexpr|static_assert|alignas|__align__|#include|asm\(|__device__", line):
             continue
-        for literal in re.findall(r"(?<![\w.<-])(\d+)(?![\w.])", code(line)):
+        plain = re.sub(r"\w<-?\d+>\(", "(", code(line))  # of a helper's one number, its comment tells
+        for literal in re.findall(r"(?<![\w.])(\d+)(?![\w.])", plain):
             if int(literal) > 32 and literal not in file.source and literal not in LARGEST:
                 yield f"{number}: {literal}"
 
 
 def no_repetition(file: Generated) -> Iterator[str]:
     lines = [code(line).strip() for line in file.lines]
-    lines = [line for line in lines if line and not re.fullmatch(r"[{}();]+|#pragma unroll|\"\"|constexpr .*", line)]
+    lines = [line for line in lines if line and not re.fullmatch(r"[{}();]+|#pragma unroll|\"\"", line)]
     loops = [line for line in lines if line.startswith(("for (", "if ("))]
     run = 1
-    shapes = [re.sub(r"\d+", "#", line) for line in lines]
+    own = set(re.findall(r"\w+", file.source))  # the user's names differ in what they differ in
+    shapes = [re.sub(r"\w+", lambda m: m[0] if m[0] in own else re.sub(r"\d+", "#", m[0]), line) for line in lines]
     for before, line in zip(shapes, shapes[1:], strict=False):
         run = run + 1 if line == before and line not in loops else 1
         if run == 5:
@@ -152,16 +154,21 @@ def the_header_names_what_there_is(file: Generated) -> Iterator[str]:
 
 
 def quoted_at(file: Generated, number: int) -> str:
-    """What is quoted right above a line, as of the loop that the user wrote there."""
-    above = [line for line in file.lines[: number - 1] if "#pragma" not in line]
-    found = TAG.match(above[-1])
-    return found[2] if found else ""
+    """What was quoted last above a line, as far in as the line is: of the user's own loop, its head."""
+    margin = indent(file.lines[number - 1])
+    quotes = (TAG.match(line) for line in reversed(file.lines[: number - 1]) if indent(line) == margin)
+    return next((quote[2] for quote in quotes if quote), "")
+
+
+def indent(line: str) -> int:
+    """The columns in front of a line."""
+    return len(line) - len(line.lstrip(" "))
 
 
 def nothing_is_said_twice_or_in_vain(file: Generated) -> Iterator[str]:
     for number, line in enumerate(file.lines, 1):
         loop = re.search(r"for \(int (\w+) = (\d+); \1 < (\d+); \+\+\1\)", code(line))
-        if loop and int(loop[3]) - int(loop[2]) == 1 and not quoted_at(file, number).startswith("for "):
+        if loop and int(loop[3]) - int(loop[2]) <= 1 and not quoted_at(file, number).startswith("for "):
             yield f"{number}: a loop of one iteration"
         if re.search(r"[^=]\+ 0\b(?!\.)|\* 1\b|/ 1\b|% 1\b|static_cast<([\w ]+)>\(static_cast<\1>", code(line)):
             yield f"{number}: {line.strip()}"

@@ -28,7 +28,12 @@ WORDS = {
 }
 COUNTS = {noun: count for words in WORDS.values() for _, count, _, noun in words}
 # What a stride of coordinates, in capitals, leads from.
-PARTS = {"LANE": "a lane's", "WARP": "a warp's part", "THREAD": "a thread's part", "STEP": "a part of a thread's"}
+PARTS = {
+    "LANE": "a lane's part",
+    "WARP": "a warp's part",
+    "THREAD": "a thread's part",
+    "STEP": "one of a thread's parts",
+}
 WARP_THREADS = 1 << LANE_BITS
 MOST_BARE = 32  # larger numbers have names
 

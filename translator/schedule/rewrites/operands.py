@@ -48,12 +48,11 @@ def _views(kernel: Kernel) -> dict[Variable, Expr]:
     assignments = assignment_counts(kernel.body)
     views: dict[Variable, Expr] = {}
     for statement in statements(kernel.body):
-        if isinstance(statement, Assign) and len(statement.targets) == 1 and assignments[statement.target] == 1:
-            if not statement.target.type.is_tile:
-                continue
-            seen = operand_of(statement.value)
-            if seen is not None and assignments[seen.variable] == 1:
-                views[statement.target] = statement.value
+        if not isinstance(statement, Assign) or len(statement.targets) != 1 or not statement.target.type.is_tile:
+            continue
+        seen = operand_of(statement.value)
+        if seen is not None and assignments[statement.target] == assignments[seen.variable] == 1:
+            views[statement.target] = statement.value
     return views
 
 
