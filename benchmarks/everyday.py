@@ -23,6 +23,7 @@ from typing import Any
 import everyday_cases
 import everyday_chunk_cases
 import everyday_product_cases
+import everyday_sequence_cases
 import torch
 from contest import HEADER, Case, Row, check, conclusion, l2_flush, load_both, run_case, table_line
 from everyday_cases import DEVICE, Problem
@@ -32,6 +33,7 @@ SOURCES = {
     "everyday_rows.py": everyday_cases.CASES,
     "everyday_products.py": everyday_product_cases.CASES,
     "everyday_chunks.py": everyday_chunk_cases.CASES,
+    "everyday_sequences.py": everyday_sequence_cases.CASES,
 }
 
 

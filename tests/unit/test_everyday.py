@@ -16,7 +16,8 @@ BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
 
 
 @pytest.mark.parametrize(
-    ("script", "word", "number"), [("everyday.py", "cosine", 1), ("computed_operands.py", "int4_weights", 3)]
+    ("script", "word", "number"),
+    [("everyday.py", "cosine", 1), ("everyday.py", "state_update", 1), ("computed_operands.py", "int4_weights", 3)],
 )
 def test_small_cases_are_right(script: str, word: str, number: int) -> None:
     environment = {**os.environ, "TILEWRIGHT_MODE": "interpret"}

@@ -30,7 +30,7 @@ from ..ir.nodes import (
 )
 from ..ir.rewrite import renamed
 from ..ir.types import Dim, ValueType
-from ..ir.walk import assigned_variables, read_inside, statements
+from ..ir.walk import assigned_variables, read_inside, statements, subexpressions
 from ..language.hints import shown
 from ..outside import WATCHED, Outside, as_read, outer_value
 from .aggregates import AGGREGATES, decayed
@@ -146,9 +146,10 @@ class Builder:
             target = old.variable
             straight = self.block_of.get(target) == self.block
             absorbed = target.type.is_tile and (target.type.is_pointer or not target.type.dtype.is_floating())
-            view = isinstance(expr, Call) and expr.op == "permute"
-            if straight and (absorbed or view):
-                target = None  # a version of its own, so that its expression can stand where it is used
+            if straight and (absorbed or (target.type.is_tile and _moves_elements(expr))):
+                target = (
+                    None  # a version of its own: its expression can stand where it is used, other threads can hold it
+                )
         if target is None:
             target = self.reuse(name, expr.type) or self.variable(name, expr.type)
             self.block_of[target] = self.block
@@ -311,3 +312,8 @@ class Builder:
         """A shape: a tuple or list of sides, or one side."""
         items = value.items if isinstance(value, Tuple) else (value,)
         return of_fair_size(tuple(self.side(item, "a side of the shape", span) for item in items), span)
+
+
+def _moves_elements(expr: Expr) -> bool:
+    """Whether elements of a tile come to other coordinates."""
+    return any(isinstance(part, Call) and part.op in ("permute", "reshape", "select") for part in subexpressions(expr))

@@ -41,7 +41,7 @@ def lower_assign(context: Context, statement: Assign) -> tuple[Node, ...]:
         for layout in context.schedule.index_layouts.get(target, ()):
             name = context.array_name(target, layout)
             whole = tuple(_fill(context, statement, layout, name))
-            once = context.declares(statement, target) and context.facts.assignments[target] == 1
+            once = context.declares(statement, target) and context.assigned_once(target)
             equal = is_one_value(context.roles, context.facts, target, layout)
             said = EQUAL if equal else "this thread's first"
             arrays += index_tile(context, target, value, layout, name, whole, said) if once else whole
@@ -51,7 +51,7 @@ def lower_assign(context: Context, statement: Assign) -> tuple[Node, ...]:
     layout = context.schedule.layouts[target]
     name = context.names.variable(target)
     nodes = tuple(_fill(context, statement, layout, name))
-    once = context.declares(statement, target) and context.facts.assignments[target] == 1
+    once = context.declares(statement, target) and context.assigned_once(target)
     if once and target not in context.schedule.in_shared and is_one_value(context.roles, context.facts, target, layout):
         return index_tile(context, target, value, layout, name, nodes, EQUAL)
     return unless_all_hold(context, statement, layout, nodes)
@@ -75,7 +75,7 @@ def _fill(context: Context, statement: Assign, layout: Layout, name: str) -> lis
         return fill_by_copy(context, statement, layout, name, value)
     if declares and single:
         nodes = list(context.each_register(layout, lambda at: _store_element(context, name, target, value, at)))
-        once = context.facts.assignments[target] == 1 and not target.type.is_pointer
+        once = context.assigned_once(target) and not target.type.is_pointer
         text = nodes[0].values["value"] if isinstance(nodes[0], Spelled) else ""
         return [Line(f"{'const ' if once else ''}{declarator} = {assigned(text)};")]
     declare: list[Node] = [Line(f"{declarator};")] if declares else []

@@ -189,7 +189,11 @@ class Context:
     def declares(self, statement: Statement, variable: Variable) -> bool:
         """Whether this statement is where the variable is declared."""
         here = variable not in self.scopes.hoisted and self.scopes.first.get(variable) == id(statement)
-        return here and variable not in self.stages.read_ahead
+        return here and variable not in self.stages.read_ahead and variable not in self.names.array_of
+
+    def assigned_once(self, variable: Variable) -> bool:
+        """Whether nothing is assigned to the variable's name after its declaration."""
+        return self.facts.assignments[variable] == 1 and not self.names.is_version(variable)
 
     def declare(self, statement: Statement, variable: Variable, layout: Layout | None) -> tuple[Node, ...]:
         """The declaration of a statement's target, if it stands here."""
@@ -203,7 +207,7 @@ class Context:
         if not self.declares(statement, variable):
             return (Line(f"{name} = {text};"),)
         declarator = self.declaration(variable, None)
-        once = self.facts.assignments[variable] == 1 and not variable.type.is_pointer
+        once = self.assigned_once(variable) and not variable.type.is_pointer
         return (Line(f"{'const ' if once else ''}{declarator} = {text};"),)
 
     def temporary(self, statement: int, purpose: str, type_: ValueType) -> Variable:

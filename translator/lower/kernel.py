@@ -37,6 +37,7 @@ from .text.roles import UNNAMED_TILE, Roles
 from .text.scopes import Scopes, find_scopes
 from .text.spell import WRAPS
 from .text.unit import COMMENT_ROOM, Blank, Constant, Function, Line, Node, Shared, Unit, rewritten, words
+from .versions import versions_of_one_array
 
 TYPE_HEADERS = {"fp16": "cuda_fp16.h", "bf16": "cuda_bf16.h", "fp8e5": "cuda_fp8.h", "fp8e4nv": "cuda_fp8.h"}
 LAUNCH_WORD = re.compile(r"static_cast<int>\((blockIdx|gridDim)\.([xyz])\)")
@@ -142,9 +143,11 @@ def _context(kernel: Kernel, facts: Facts, schedule: Schedule, in_turns: bool) -
     for tile, first in schedule.rings.twins.items():
         if tile.name == first.name:
             names.share(tile, first)
-    for result, target in given_names(kernel, facts, schedule, context.scopes).items():
+    given = given_names(kernel, facts, schedule, context.scopes)
+    for result, target in given.items():
         names.share(result, target)
         context.given.add(target)
+    names.array_of.update(versions_of_one_array(kernel, facts, schedule, context.scopes, {*given, *given.values()}))
     context.read_only = read_only_pointers(kernel)
     context.origins, context.lasts = Origins(kernel.body), lasting_loads(kernel)
     context.agreed = agreed_loads(kernel)

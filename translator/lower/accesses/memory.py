@@ -98,7 +98,7 @@ def with_value(
     """A declaration and what is assigned after it, in a line of their own where that is a single element."""
     if len(declare) != 1 or len(nodes) != 1 or not isinstance(nodes[0], Spelled) or not isinstance(declare[0], Line):
         return (*declare, *nodes)
-    once = context.facts.assignments[statement.target] == 1 and not statement.target.type.is_pointer
+    once = context.assigned_once(statement.target) and not statement.target.type.is_pointer
     return (Line(f"{'const ' if once else ''}{declare[0].text[:-1]} = {nodes[0].values['value']};"),)
 
 

@@ -103,7 +103,7 @@ def _unpack(
     if layout == plan.kept:
         declare, values = context.declare(statement, target, layout), context.each_register(plan.kept, one)
         if declare and layout.register_shape() == (1,) * layout.rank:
-            once = "const " if context.facts.assignments[target] == 1 else ""
+            once = "const " if context.assigned_once(target) else ""
             return (found_line(f"{once}{context.declaration(target, layout)} = {found(state)};"),)
         return (*declare, *values)
     own = context.temporary(id(statement), f"{target.name}_reduced", target.type)

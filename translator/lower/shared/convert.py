@@ -38,6 +38,7 @@ def lower_conversions(
 ) -> tuple[tuple[Node, ...], dict[tuple[Variable, Layout], str]]:
     """The text that brings tiles into the layouts that a statement needs, and the names it gives them."""
     nodes: list[Node] = []
+    exchanges: list[_Exchange] = []
     names: dict[tuple[Variable, Layout], str] = {}
     for number, conversion in enumerate(context.schedule.conversions.get(id(statement), ())):
         variable = conversion.variable
@@ -51,9 +52,12 @@ def lower_conversions(
         move = Move(
             variable, context.names.variable(variable), context.schedule.layouts[variable], conversion.layout, name
         )
-        nodes += moved(context, statement, move, f"convert{number}", declares=True)
+        if within_warps := _within_warps(context, move, declares=True):
+            nodes += within_warps
+        else:
+            exchanges.append(_exchange(context, statement, move, f"convert{number}", declares=True))
     context.moved = {**context.moved, **names}
-    return tuple(nodes), names
+    return (*nodes, *_together(context, exchanges)), names
 
 
 def conversions_before(
@@ -67,11 +71,17 @@ def conversions_before(
 
 def moved(context: Context, statement: Statement, move: Move, purpose: str, declares: bool) -> list[Node]:
     """The text of a move; `purpose` tells the moves of one statement apart, `declares` is whether the result is new."""
+    within_warps = _within_warps(context, move, declares)
+    return within_warps or _together(context, [_exchange(context, statement, move, purpose, declares)])
+
+
+def _within_warps(context: Context, move: Move, declares: bool) -> list[Node]:
+    """The text of a move that needs no shared memory; empty for others."""
     if shuffles(move.held, move.wanted) and _can_be_shuffled(context, move.variable):
         return _shuffle(context, move, declares)
     if _can_be_shuffled(context, move.variable) and (swaps := _swaps_of_runs(move)):
         return _swap(context, move, swaps, declares)
-    return _exchange(context, statement, move, purpose, declares)
+    return []
 
 
 def _can_be_shuffled(context: Context, variable: Variable) -> bool:
@@ -147,16 +157,48 @@ def _source_lane(context: Context, point: Point, held: Layout) -> str:
 # -------------------------------------------------------------------------------------------------- shared memory
 
 
-def _exchange(context: Context, statement: Statement, move: Move, purpose: str, declares: bool) -> list[Node]:
+@frozen
+class _Exchange:
+    """A move through the array `shared`: its two halves, between which all threads meet."""
+
+    variable: Variable
+    shared: str
+    swizzled: bool
+    writes: tuple[Node, ...]
+    reads: tuple[Node, ...]
+
+
+def _together(context: Context, exchanges: list[_Exchange]) -> list[Node]:
+    """Moves that share one barrier; none for no moves."""
+    if not exchanges:
+        return []
+    names = list(dict.fromkeys(exchange.variable.name for exchange in exchanges))
+    several = len(names) > 1
+    both = f"{', '.join(names[:-1])} and {names[-1]}" if several else names[0]
+    said = f"{both} {'move' if several else 'moves'} through shared memory to the threads that use"
+    said += f" {'them' if several else 'it'} below"
+    swizzled = any(exchange.swizzled for exchange in exchanges)
+    said += "; the exclusive or spreads a warp's accesses over the banks." if swizzled else "."
+    meeting = context.barrier(f"{both} are in shared memory" if several else f"all of {both} is in shared memory")
+    context.shared.being_read.update(exchange.shared for exchange in exchanges)
+    return [
+        Comment(said),
+        *(node for exchange in exchanges for node in exchange.writes),
+        *meeting,
+        *(node for exchange in exchanges for node in exchange.reads),
+    ]
+
+
+def _exchange(context: Context, statement: Statement, move: Move, purpose: str, declares: bool) -> _Exchange:
     variable, held, wanted = move.variable, move.held, move.wanted
     shape = variable.type.shape
-    shared = context.shared.scratch_name(id(statement), purpose, f"{variable.name}_shared")
+    shared = context.shared.exchange_name(id(statement), purpose, variable)
     itemsize = 8 if variable.type.is_pointer else variable.type.dtype.itemsize
     size = math.prod(padded(side) for side in shape) * itemsize
     swizzle = exchange_swizzle(held, wanted, itemsize)
     comment = f"{variable.name} on its way to other threads"
     array = Shared(shared, context.element_ctype(variable), dimensions(context, shape), size, comment)
-    context.shared.scratch(id(statement), purpose, array)
+    context.shared.exchange(id(statement), purpose, variable, array)
 
     def write(point: Point) -> tuple[Node, ...]:
         value = indexed(context, move.source, variable, point)
@@ -169,18 +211,14 @@ def _exchange(context: Context, statement: Statement, move: Move, purpose: str, 
     writes = context.each_register(held, write)
     if guard := copies_guard(context, held):
         writes = (Branch(guard, writes),)
-    said = f"{variable.name} moves through shared memory to the threads that use it below"
-    said += "; the exclusive or spreads a warp's accesses over the banks." if swizzle.pairs else "."
-    nodes: list[Node] = [
-        Comment(said),
-        *context.before_write(shared),
-        *writes,
-        *context.barrier(f"all of {variable.name} is in shared memory"),
-        *([Line(f"{context.declaration(variable, wanted, move.name)};")] if declares else []),
-        *context.each_register(wanted, read),
-    ]
-    context.shared.being_read.add(shared)
-    return nodes
+    declaration = [Line(f"{context.declaration(variable, wanted, move.name)};")] if declares else []
+    return _Exchange(
+        variable,
+        shared,
+        bool(swizzle.pairs),
+        writes=(*context.before_write(shared), *writes),
+        reads=(*declaration, *context.each_register(wanted, read)),
+    )
 
 
 def _place(context: Context, point: Point, shape: tuple[int, ...], swizzle: Swizzle) -> str:

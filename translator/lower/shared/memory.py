@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ...ir.nodes import Variable
+from ...ir.types import ValueType
 from ..text.names import Names
 from ..text.unit import Shared
 
@@ -27,6 +28,9 @@ class SharedMemory:
         self.in_turns = False  # whether arrays that only one statement or one loop needs share their memory
         self.turns_of: dict[int, tuple[str, int]] = {}  # of staged tiles that do, by key: (area, what needs them)
         self._turns: dict[str, tuple[str, int]] = {}  # the same of all arrays that do, by name
+        self._exchanges: dict[
+            tuple[str, ValueType], list[Shared]
+        ] = {}  # arrays through which tiles move to other threads
         self._names = names
 
     def scratch(self, owner: int, purpose: str, shared: Shared) -> Shared:
@@ -51,6 +55,23 @@ class SharedMemory:
         if self.in_turns and not lasting:
             self._turns[name] = (area, statement)
         return name
+
+    def exchange_name(self, statement: int, purpose: str, variable: Variable) -> str:
+        """The name of the array through which a tile moves to other threads: that of an earlier move that everyone has read.
+
+        Nobody needs such an array when the statement is over. Where arrays take turns, each belongs to one statement.
+        """
+        if (statement, purpose) not in self.arrays and not self.in_turns:
+            for array in self._exchanges.get((variable.name, variable.type), ()):
+                if array.name not in self.being_read:
+                    self.arrays[statement, purpose] = array
+        return self.scratch_name(statement, purpose, f"{variable.name}_shared")
+
+    def exchange(self, statement: int, purpose: str, variable: Variable, shared: Shared) -> None:
+        """Makes the array of that name, unless it is there."""
+        array = self.scratch(statement, purpose, shared)
+        if array not in self._exchanges.setdefault((variable.name, variable.type), []):
+            self._exchanges[variable.name, variable.type].append(array)
 
     def tile_name(self, variable: Variable) -> str:
         """The name of the shared array of a staged tile."""

@@ -69,7 +69,9 @@ def plan_shared(context: Context) -> tuple[tuple[Shared, ...], tuple[Shared, ...
     Raises:
       OutOfResources: when the arrays do not fit in either.
     """
-    arrays = tuple(sorted(_with_areas(context.shared.arrays.values()), key=lambda array: -array.alignment))
+    arrays = tuple(
+        sorted(_with_areas(dict.fromkeys(context.shared.arrays.values())), key=lambda array: -array.alignment)
+    )
     target = context.schedule.target
     total = bytes_of(arrays)
     if total <= target.max_static_shared_bytes and not any(array.area for array in arrays):

@@ -54,6 +54,7 @@ class Names:
         self._of: dict[object, str] = {}
         self._bearers: dict[str, list[Variable]] = {}
         self.apart: Callable[[Variable, Variable], bool] = lambda one, other: False  # whether two may have one name
+        self.array_of: dict[Variable, Variable] = {}  # variables that are one array with another, and go by its name
         self.avoided = frozenset(avoided)
         self._taken: set[str] = set(avoided)
         self._users = set(user_names)
@@ -61,6 +62,7 @@ class Names:
 
     def variable(self, variable: Variable, role: str = "") -> str:
         """The identifier of a variable; `role` tells apart the arrays of an index tile in several layouts."""
+        variable = self.array_of.get(variable, variable)
         key = (variable, role)
         if key not in self._of:
             word = variable.name if variable.name.strip("_") else UNNAMED
@@ -80,6 +82,10 @@ class Names:
         """Gives a variable the identifier of another: what both stand for is one array."""
         self._of[variable, ""] = self.variable(other)
         self._bearers[self._of[variable, ""]].append(variable)
+
+    def is_version(self, variable: Variable) -> bool:
+        """Whether a variable is one array with another."""
+        return variable in self.array_of or variable in self.array_of.values()
 
     def bearers(self, name: str) -> set[Variable]:
         """The variables that have an identifier."""

@@ -169,8 +169,12 @@ class Roles:
         symbol = side.symbol if isinstance(side, Dim) and side.symbol and side.symbol.isidentifier() else None
         prefix = f"{name}_" if noun in self._named else ""
         self._named.add(noun)
+        as_many = [r for r in self._roles.values() if (r.tile, r.noun, r.side) == (name, noun, side)]
+        as_many = [r for r in as_many if r.num_registers == 1 << bits.count(REGISTER)]
         if symbol and padded(side) == side and set(bits) == {REGISTER}:
             count = symbol  # a thread has the whole axis
+        elif as_many:  # another version of the tile
+            count = as_many[0].count
         else:
             count = self._fresh(count, prefix, name)
         index = self._names.shared_index(index)
@@ -279,13 +283,13 @@ class Roles:
 
     def _add_constants(self, role: AxisRole, symbol: str | None, noun: str) -> None:
         count, span, tile = role.num_registers, role.thread_range, self._tile(role, noun)
-        value, known = str(count), ""
+        value, said = str(count), ""
         if span is not None and symbol and padded(role.side) == role.side:
-            value, known = (f"{symbol} / {role.threads}", f"{count} ") if role.threads else (symbol, "")
-        comment = f"{known}{noun}s of {tile} per thread"
+            value, said = (f"{symbol} / {role.threads}", f"{count} ") if role.threads else (symbol, "")
+        comment = f"{said}{noun}s of {tile} per thread"
         if padded(role.side) != role.side:
             comment = f"{noun}s per thread: {role.side} padded to {padded(role.side)}"
-        if count > 1 and role.count != symbol:
+        if count > 1 and role.count != symbol and all(known.name != role.count for known in self.constants):
             self.constants.append(Constant(role.count, value, comment))
         if role.run > 1:
             of_tile = "" if tile == "a tile" else f" of {tile}"

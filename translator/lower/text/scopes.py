@@ -42,14 +42,14 @@ class Scopes:
 
 def find_scopes(body: tuple[Statement, ...], definitions: Mapping[Variable, Expr]) -> Scopes:
     """Finds declarations; `definitions` has the expressions of variables that are spelled where they are used."""
-    occurrences: dict[Variable, list[tuple[BlockPath, int, bool]]] = {}
-    for path, statement, variable, assigns in _occurrences(body, (), definitions):
-        occurrences.setdefault(variable, []).append((path, statement, assigns))
+    found: dict[Variable, list[tuple[BlockPath, int, bool]]] = {}
+    for path, statement, variable, assigns in occurrences(body, (), definitions):
+        found.setdefault(variable, []).append((path, statement, assigns))
     loop_variables = {s.variable: id(s) for s in statements(body) if isinstance(s, For)}
     before: dict[int, list[Variable]] = {}
     blocks: dict[Variable, BlockPath] = {}
     outliving = set()
-    for variable, places in occurrences.items():
+    for variable, places in found.items():
         if variable in loop_variables:
             inside = loop_variables[variable]
             if all(any(step[0] == inside for step in path) for path, _, assigns in places if not assigns):
@@ -70,9 +70,7 @@ def find_scopes(body: tuple[Statement, ...], definitions: Mapping[Variable, Expr
         elif variable in outliving:
             before.setdefault(statement, []).append(variable)
     first = {
-        v: next(s for _, s, assigns in places if assigns)
-        for v, places in occurrences.items()
-        if any(p[2] for p in places)
+        v: next(s for _, s, assigns in places if assigns) for v, places in found.items() if any(p[2] for p in places)
     }
     hoisted = frozenset(v for group in before.values() for v in group)
     return Scopes({key: tuple(group) for key, group in before.items()}, hoisted, frozenset(outliving), first, blocks)
@@ -85,7 +83,7 @@ def _common(left: BlockPath, right: BlockPath) -> BlockPath:
     return left[:length]
 
 
-def _occurrences(
+def occurrences(
     body: tuple[Statement, ...], path: BlockPath, definitions: Mapping[Variable, Expr]
 ) -> Iterator[tuple[BlockPath, int, Variable, bool]]:
     """(block, statement, variable, whether it is assigned) in text order."""
@@ -101,10 +99,10 @@ def _occurrences(
                 yield path, id(statement), target, True
         for number, block in enumerate(bodies(statement)):
             if isinstance(statement, Inlined):  # its statements stand in the caller's block
-                yield from _occurrences(block, path, definitions)
+                yield from occurrences(block, path, definitions)
                 continue
             step = (id(statement), 0 if isinstance(statement, While) else number)
-            yield from _occurrences(block, (*path, step), definitions)
+            yield from occurrences(block, (*path, step), definitions)
             if inside and number == 0:
                 for variable in _reads(statement, definitions):
                     yield (*path, step), id(statement), variable, False

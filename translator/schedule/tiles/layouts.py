@@ -38,7 +38,7 @@ from .index_layouts import index_layouts
 from .kept_tiles import Kept, choose_kept, exchanges_of
 from .layout import Layout, blocked, drop_axis, padded
 from .layout_problem import Access, Node, Path, Problem, find_problem
-from .paths import operand_axes, result_axes
+from .paths import is_join, operand_axes, result_axes
 from .recomputed import is_straight, needed_at_once
 from .registers import (
     blocks_beside,
@@ -216,10 +216,24 @@ def _solve(problem: Problem, thread_bits: int) -> None:
     order = sorted(problem.shapes, key=importance, reverse=True)  # stable: source order among equals
     # Larger tiles first whether accessed or not: their slices must follow them, not the other way round.
     order.sort(key=lambda node: importance(node)[1], reverse=True)
-    for node in order:
-        if node not in problem.answers:
-            problem.answers[node] = _anchor(problem, node, thread_bits)
-            _spread(problem, [node])
+    for largest in order:
+        for node in (*_joined_to(problem, largest), largest) if largest not in problem.answers else ():
+            if node not in problem.answers:
+                problem.answers[node] = _anchor(problem, node, thread_bits)
+                _spread(problem, [node])
+
+
+def _joined_to(problem: Problem, node: Node) -> list[Node]:
+    """Halves that are joined to a tile which meets no memory, neither they: it follows them, a thread has both."""
+    relations = [
+        r for r in problem.relations_of.get(node, ()) if r.node == node and any(is_join(*step) for step in r.path)
+    ]
+    meets = any(
+        problem.accesses.get(member)
+        for one in (node, *(r.variable for r in relations))
+        for member in _alike(problem, one)
+    )
+    return [] if meets else [relation.variable for relation in relations]
 
 
 def _anchor(problem: Problem, node: Node, thread_bits: int, alone: bool = False) -> Layout:
@@ -244,8 +258,18 @@ def _anchor(problem: Problem, node: Node, thread_bits: int, alone: bool = False)
                 run = min(contiguity, aligned, max(ACCESS_BYTES // itemsize, 1), longest)
                 if (contiguity > 1, run, access.closeness(axis)) > best:
                     best_axis, best = axis, (contiguity > 1, run, access.closeness(axis))
+    if not any(problem.accesses.get(member) for member in members):
+        return _between(problem, node, num_threads, per_thread)
     repeats = _repeats(problem, node, best_axis, per_thread // best[1])
     return blocked(shape, num_threads, best_axis, best[1], repeats, _distances(problem, members))
+
+
+def _between(problem: Problem, node: Node, num_threads: int, per_thread: int) -> Layout:
+    """A layout for what meets no memory: a long run for each thread where halves are split, so that threads have both."""
+    paths = [relation.path for relation in problem.relations_of.get(node, ())]
+    splits = any(isinstance(call, Call) and call.op == "select" for path in paths for call, _ in path)
+    shape = problem.shapes[node]
+    return blocked(shape, num_threads, len(shape) - 1, per_thread if splits else 1)
 
 
 def _distances(problem: Problem, members: Iterable[Node]) -> dict[int, float]:
@@ -318,7 +342,9 @@ def _spread(problem: Problem, settled: list[Node]) -> None:
         layout = problem.answers[node]
         for relation in problem.relations_of.get(node, ()):
             if relation.node == node:
-                settle(relation.variable, _follow(layout, relation.path))
+                followed = _follow(layout, relation.path)
+                if followed and not _is_crowded(problem, relation.variable, followed, relation.path):
+                    settle(relation.variable, followed)
             else:
                 settle(relation.node, _lead(layout, relation.path))
         for axis, target in problem.reductions_of.get(node, ()):
@@ -333,6 +359,14 @@ def _follow(layout: Layout, path: Path) -> Layout | None:
             return None
         axes = moved
     return Layout(axes, layout.thread_bits)
+
+
+def _is_crowded(problem: Problem, half: Variable, layout: Layout, path: Path) -> bool:
+    """Whether threads would hold twice what they need of a tile that is joined, because each of them uses one half's elements."""
+    if problem.accesses.get(half) or not any(is_join(*step) for step in path):
+        return False
+    needed = math.prod(map(padded, problem.shapes[half])) >> layout.thread_bits
+    return math.prod(layout.register_shape()) > max(needed, 1)
 
 
 def _lead(layout: Layout, path: Path) -> Layout | None:

@@ -49,12 +49,16 @@ def operand_axes(
 
 
 def result_axes(call: Expr, operand: Expr, axes: Axes[Bit]) -> Axes[Bit] | None:
-    """The inverse of `operand_axes`, where the operand determines the whole result; None elsewhere."""
+    """The inverse of `operand_axes`, where the operand determines the whole result; None elsewhere.
+
+    Of two tiles that are joined a thread holds both.
+    """
     if not isinstance(call, Call):
         return axes
     match call.op:
         case "broadcast":
-            return axes if call.type.shape == operand.type.shape else None
+            joined = (*axes[:-1], (REGISTER,)) if is_join(call, operand) else None
+            return axes if call.type.shape == operand.type.shape else joined  # type: ignore[return-value]
         case "expand_dims":
             axis = call.attribute("axis")
             return (*axes[:axis], (), *axes[axis:])
@@ -65,6 +69,17 @@ def result_axes(call: Expr, operand: Expr, axes: Axes[Bit]) -> Axes[Bit] | None:
         case "select":  # only a thread that has all of them has the same elements of every one
             return axes[:-1] if all(bit == REGISTER for bit in axes[-1]) else None
     return axes
+
+
+def is_join(call: Expr, operand: Expr) -> bool:
+    """Whether a tile is repeated along a last axis of two, as for `tl.join`."""
+    return (
+        isinstance(call, Call)
+        and call.op == "broadcast"
+        and operand.type.is_tile
+        and call.type.shape == (*operand.type.shape[:-1], 2)
+        and operand.type.shape[-1] == 1
+    )
 
 
 def regroup(axes: Axes[Bit], shape: tuple[int, ...], new_shape: tuple[int, ...]) -> Axes[Bit] | None:
