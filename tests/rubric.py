@@ -79,6 +79,9 @@ def user_comments_are_kept(file: Generated) -> Iterator[str]:
         inside = min(lines) - 2 <= token.start[0] <= max(lines) and not token.string.startswith(("# fmt:", "# noqa"))
         if token.type == tokenize.COMMENT and inside and token.string.lstrip("# ") not in text:
             yield f"lost: {token.string}"
+    docstring = (ast.get_docstring(file.kernel) or "").split("\n")[0]
+    if docstring not in text:
+        yield f"lost: {docstring}"
 
 
 def no_serial_names(file: Generated) -> Iterator[str]:

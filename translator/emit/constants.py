@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from ..lower.text.unit import TOPICS, Constant
-from .wrap import WIDTH, wrap_comment
+from .wrap import WIDTH, wrap_code, wrap_comment
 
 COMMENT_COLUMN = 64
 OF_FUNCTION = re.compile(r"__forceinline__ [\w:<>,* ]+\(([^()]*)\)")
@@ -61,7 +61,7 @@ def constant_lines(constant: Constant) -> list[str]:
     """The declaration, with its comment beside it or above it."""
     text = f"constexpr {constant.ctype} {constant.name} = {constant.value};"
     line = f"{text:<{COMMENT_COLUMN - 3}}   // {constant.comment}" if constant.comment else text
-    return [line] if len(line) <= WIDTH else [*wrap_comment(constant.comment, 0), text]
+    return [line] if len(line) <= WIDTH else [*wrap_comment(constant.comment, 0), *wrap_code(text, 0)]
 
 
 def words_of(text: str) -> list[str]:

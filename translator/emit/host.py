@@ -24,11 +24,12 @@ from .wrap import wrap_code
 
 NAME = re.compile(r"[A-Za-z_]\w*")
 FIELD = re.compile(r"//   (\w+)")
+BOUNDS = re.compile(r"__launch_bounds__\(([^,)]+)")  # of threads
 GROWS = re.compile(r"[-+*]")  # what only divides and compares stays within its type
 # The function's own words.
 OWN = frozenset(
     """grid stream encode encoded sizes strides box steps status device allowed found blocks multiprocessors others
-    programs resident most config attributes""".split()
+    programs resident most config attributes Count""".split()
 )
 ATTRIBUTES = (  # of a cooperative grid, of one that may start before the last one has ended: name, member of the value
     ("cudaLaunchAttributeCooperative", "cooperative"),
@@ -71,6 +72,7 @@ def _comment(source: str) -> str:
 def host_function(artifact: Artifact) -> str:
     """The text of `launch_<kernel>`, for nvcc; NVRTC and the CPU run pass over it."""
     taken, names = _taken(artifact), _names(artifact)
+    encode_map = _free("encode_map", {*NAME.findall(artifact.source), *names.values()})
     counts = [_free(name, {*taken, *names.values()}) for name in program_counts(artifact.program_axes)]
     conditions = launch_conditions(artifact)
     texts = [text for one in artifact.tensor_maps for text in (*one.sizes, *one.strides)] + [*conditions]
@@ -94,11 +96,12 @@ def host_function(artifact: Artifact) -> str:
                 line for text in conditions if text not in artifact.guards for line in _condition(text, names, wide)
             ],
             wide=[(wide[name], names[name]) for name in wide],
-            maps=[_map(one, names, wide) for one in artifact.tensor_maps],
+            maps=[_map(one, names, wide, encode_map) for one in artifact.tensor_maps],
+            encode_map=encode_map,
             wide_row=WIDE_ROW,
             persistent=[*zip(counts, "xyz", strict=False)],
-            num_threads=artifact.num_threads,
-            shared_bytes=artifact.shared_bytes,
+            num_threads=bounds[1] if (bounds := BOUNDS.search(artifact.source)) else artifact.num_threads,
+            shared_bytes="sizeof(SharedArrays)" if artifact.shared_bytes else 0,
             attributes=attributes,
             needs=artifact.needs,
             unfit=_unfit(artifact.needs),
@@ -170,21 +173,17 @@ def _spelled(text: str, names: dict[str, str], wide: dict[str, str]) -> str:
     return cpp(text, wide if GROWS.search(text) else names)
 
 
-def _map(one: TensorMap, names: dict[str, str], wide: dict[str, str]) -> dict[str, object]:
+def _map(one: TensorMap, names: dict[str, str], wide: dict[str, str], encode_map: str) -> dict[str, object]:
     def number(text: str) -> str:
         return text if text.isdigit() else f"static_cast<cuuint64_t>({_spelled(text, names, wide)})"
 
+    lists = (map(number, one.sizes), map(number, one.strides), map(str, one.box))
+    sizes, strides, box = (f"{{{', '.join(texts)}}}" for texts in lists)
+    kind = f"CU_TENSOR_MAP_DATA_TYPE_{TENSOR_MAP_TYPES.get(one.element.short, 'UINT8')}"
+    swizzle = f"CU_TENSOR_MAP_SWIZZLE_{f'{one.swizzle}B' if one.swizzle else 'NONE'}"
+    values = (one.name, kind, str(one.element.itemsize), names[one.base], sizes, strides, box, swizzle)
     return {
         "name": one.name,
         "comment": f"boxes of {' x '.join(map(str, one.box))} elements, the contiguous dimension first",
-        "type": TENSOR_MAP_TYPES.get(one.element.short, "UINT8"),
-        "rank": len(one.sizes),
-        "base": names[one.base],
-        "sizes": ", ".join(map(number, one.sizes)),
-        "strides": ", ".join(map(number, one.strides)),
-        "box": ", ".join(map(str, one.box)),
-        "steps": ", ".join("1" for _ in one.box),
-        "swizzle": f"{one.swizzle}B" if one.swizzle else "NONE",
-        "itemsize": one.element.itemsize,
-        "rules": f"{one.base} and all strides must be multiples of 16 bytes",
+        "encoding": "\n".join(wrap_code(f"status = {encode_map}({', '.join(values)});", 4)),
     }

@@ -53,6 +53,7 @@ def render(unit: Unit) -> tuple[str, tuple[tuple[int, int], ...]]:
             prints="printf(" in own,
             asserts=re.search(r"\bassert\(", own) is not None,
             title=wrap_comment(unit.title, 0),
+            comments=wrap_comment(unit.docstring, 0) if unit.docstring else (),
             header=list(_header_lines(unit.header)),
             constants=[line for constant in used for line in constant_lines(constant)],
             helpers=_under_one_comment(helpers),

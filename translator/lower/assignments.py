@@ -28,11 +28,7 @@ def lower_assign(context: Context, statement: Assign) -> tuple[Node, ...]:
         return ()
     if not target.type.is_tile:
         text = _scalar_text(context, value)
-        update = (
-            None
-            if context.declares(statement, target)
-            else _update(context.names.variable(target), target, value, text)
-        )
+        update = None if context.declares(statement, target) else _update(context.names.variable(target), value, text)
         return (Line(update),) if update else context.bind_scalar(statement, target, text)
     if target in context.facts.absorbed:
         return ()
@@ -101,15 +97,15 @@ def fill_by_copy(context: Context, statement: Assign, layout: Layout, name: str,
 def _store_element(context: Context, name: str, target: Variable, value: Expr, point: Point) -> tuple[Node, ...]:
     place = indexed(context, name, target, point)
     text = context.speller.text(value, point)
-    update = _update(place, target, value, text)
+    update = _update(place, value, text)
     return (Line(update),) if update else (Spelled("assign", {"target": place, "value": text}),)
 
 
-def _update(place: str, target: Variable, value: Expr, text: str) -> str | None:
+def _update(place: str, value: Expr, text: str) -> str | None:
     """`place += …` for a value that is the target's own and something more."""
     for op, sign in (("add", "+"), ("ptr_add", "+"), ("sub", "-"), ("mul", "*")):
         first = value.args[0] if isinstance(value, Call) and value.op == op else None
-        if isinstance(first, Use) and first.variable is target and text.startswith(f"{place} {sign} "):
+        if isinstance(first, Use) and text.startswith(f"{place} {sign} "):
             return f"{place} {sign}= {text[len(place) + 3 :]};"
     return None
 

@@ -24,7 +24,11 @@ def of_thread(context: Context, places: list[Place]) -> tuple[Line, ...]:
     # With tensor copies there is little that it would save.
     if not (divided or tested) or context.schedule.rings.has_producer:
         return ()
-    return (Line(f"__builtin_assume({tid} >= 0 && {tid} < NUM_THREADS);", "quotients are shifts, known tests vanish"),)
+    return (
+        Line(
+            f"__builtin_assume({tid} >= 0 && {tid} < NUM_THREADS);", "/ and % become shifts, tests that always hold go"
+        ),
+    )
 
 
 def of_program(context: Context, places: list[Place]) -> tuple[Line, ...]:

@@ -21,6 +21,7 @@ from ..schedule.accesses.pointers import lasting_loads, read_only_pointers
 from ..schedule.plan import Schedule
 from ..schedule.products.stagger import without_copied_operands
 from ..schedule.tiles.layout import Layout
+from ..schedule.tiles.registers import REGISTER_FILE
 from .accesses.index_tiles import settle_index_tiles
 from .assumptions import of_program, of_thread
 from .context import Context
@@ -40,6 +41,9 @@ from .text.unit import COMMENT_ROOM, Blank, Constant, Function, Line, Node, Shar
 from .versions import versions_of_one_array
 
 TYPE_HEADERS = {"fp16": "cuda_fp16.h", "bf16": "cuda_bf16.h", "fp8e5": "cuda_fp8.h", "fp8e4nv": "cuda_fp8.h"}
+REGISTER_STEP = 8  # registers of a thread are given out by so many
+NEGATIVE_INFINITY = "__int_as_float(0xff800000)"
+INFINITIES = re.compile(r"__int_as_float\(0x[7f]f800000\)")
 LAUNCH_WORD = re.compile(r"static_cast<int>\((blockIdx|gridDim)\.([xyz])\)")
 
 
@@ -58,7 +62,7 @@ def lower_kernel(kernel: Kernel, facts: Facts, schedule: Schedule, in_turns: boo
     context = _context(kernel, facts, schedule, in_turns)
     names, settled = context.names, facts.index | facts.definitions.keys()
     body = settle_index_tiles(lower_body(context, kernel), lambda name: names.bearers(name) <= settled)
-    body = _name_launch_words(context, body)
+    body, infinities = _name_infinities(context, _name_launch_words(context, body))
     functions = _functions(context, kernel)
     for helper in context.speller.used_helpers:
         if helper in WRAPS:
@@ -70,6 +74,7 @@ def lower_kernel(kernel: Kernel, facts: Facts, schedule: Schedule, in_turns: boo
     prologue, bounds = _prologue(context, dynamic, body), _bounds(context)
     unit = Unit(
         title=title(kernel),
+        docstring=kernel.docstring,
         header=header_fields(context, dynamic_bytes, words(body)),
         includes=_includes(kernel),
         constants=(*_user_constants(context, words((*prologue, *body))), *context.roles.constants),
@@ -87,7 +92,7 @@ def lower_kernel(kernel: Kernel, facts: Facts, schedule: Schedule, in_turns: boo
             *(f"const __grid_constant__ TensorMap {tensor_map.name}" for tensor_map in schedule.rings.encoded),
         ),
         bounds=bounds,
-        body=with_parts_named((*prologue, Blank(), *body)),
+        body=with_parts_named((*prologue, *infinities, Blank(), *body)),
         needs=needed_architecture(context),
     )
     return unit
@@ -110,6 +115,18 @@ def _name_launch_words(context: Context, body: tuple[Node, ...]) -> tuple[Node, 
     return rewritten(body, lambda text: LAUNCH_WORD.sub(lambda match: names[match[1], match[2]], text))
 
 
+def _name_infinities(context: Context, body: tuple[Node, ...]) -> tuple[tuple[Node, ...], tuple[Node, ...]]:
+    """The body with names for infinities, which CUDA spells by their bits, and what declares these."""
+    names: dict[str, str] = {}
+
+    def named(match: re.Match[str]) -> str:
+        word = "neg_inf" if match[0] == NEGATIVE_INFINITY else "inf"
+        return names.setdefault(match[0], names.get(match[0]) or context.names.fresh(word, f"the_{word}"))
+
+    body = rewritten(body, lambda text: INFINITIES.sub(named, text))
+    return body, tuple(Line(f"const float {name} = {text};") for text, name in names.items())
+
+
 def _bounds(context: Context) -> str:
     """The qualifier that bounds the kernel's registers: as the user says, or by the threads that a multiprocessor holds.
 
@@ -119,7 +136,13 @@ def _bounds(context: Context) -> str:
         return f"__maxnreg__({context.schedule.options.maxnreg})"
     threads = " + ".join(filter(None, ("NUM_THREADS", context.producer_threads())))
     blocks = context.schedule.blocks_per_multiprocessor
-    return f"__launch_bounds__({threads}, {blocks})" if blocks else f"__launch_bounds__({threads})"
+    if blocks is None:
+        return f"__launch_bounds__({threads})"
+    if blocks > 1:
+        most = REGISTER_FILE // (blocks * context.schedule.launch_threads) // REGISTER_STEP * REGISTER_STEP
+        comment = f"per multiprocessor: {most} registers a thread"
+        return f"__launch_bounds__({threads}, {context.constant('MIN_BLOCKS', blocks, comment, topic='threads')})"
+    return f"__launch_bounds__({threads}, {blocks})"
 
 
 def _context(kernel: Kernel, facts: Facts, schedule: Schedule, in_turns: bool) -> Context:

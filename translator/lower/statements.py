@@ -236,11 +236,21 @@ def _lower_if(context: Context, statement: If) -> tuple[Node, ...]:
     otherwise = lower_block(context, statement.otherwise)
     if statement.else_origin is not None:
         otherwise = (*tag(statement.else_origin, part(context, statement.else_origin), False), *otherwise)
-    context.shared.being_read |= after_then
-    context.order.merge(stored_then)
+    if _returns(statement.otherwise):
+        context.shared.being_read = after_then
+        context.order.restore(stored_then)
+    elif not _returns(statement.then):
+        context.shared.being_read |= after_then
+        context.order.merge(stored_then)
     if not then and not otherwise:
         return ()
     return (Branch(condition, then, otherwise),)
+
+
+def _returns(block: tuple[Statement, ...]) -> bool:
+    """Whether nothing behind a block runs after it."""
+    last = block[-1] if block else None
+    return isinstance(last, Return) or (isinstance(last, If) and _returns(last.then) and _returns(last.otherwise))
 
 
 def repeated(

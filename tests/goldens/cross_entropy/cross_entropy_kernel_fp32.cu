@@ -51,6 +51,7 @@ cross_entropy_kernel(const float* logits_ptr, const int* labels_ptr, float* loss
 {
     __shared__ float x_max_partial[NUM_WARPS], sum_partial[NUM_WARPS];   // partial results by warp
     const int tid = threadIdx.x;
+    const float neg_inf = __int_as_float(0xff800000);
 
     // L11: row = tl.program_id(0)
     const int row = blockIdx.x;
@@ -58,7 +59,7 @@ cross_entropy_kernel(const float* logits_ptr, const int* labels_ptr, float* loss
     const int label = labels_ptr[row];
     // First pass: the maximum and the sum of exponentials, block by block.
     // L14: largest = -float("inf")
-    float largest = __int_as_float(0xff800000);
+    float largest = neg_inf;
     // L15: total = 0.0
     float total = 0.0f;
     // L16: for start in range(0, n_classes, BLOCK_SIZE):
@@ -72,8 +73,7 @@ cross_entropy_kernel(const float* logits_ptr, const int* labels_ptr, float* loss
         float x[ELEMS];
         #pragma unroll
         for (int e = 0; e < ELEMS; ++e) {
-            x[e] = cols[e] < n_classes ? logits_ptr[static_cast<long long>(row) * stride + cols[e]]
-                : __int_as_float(0xff800000);
+            x[e] = cols[e] < n_classes ? logits_ptr[static_cast<long long>(row) * stride + cols[e]] : neg_inf;
         }
         // L19: larger = tl.maximum(largest, tl.max(x, axis=0))
         float x_max = x[0];
@@ -109,8 +109,7 @@ cross_entropy_kernel(const float* logits_ptr, const int* labels_ptr, float* loss
         float x[ELEMS];
         #pragma unroll
         for (int e = 0; e < ELEMS; ++e) {
-            x[e] = cols[e] < n_classes ? logits_ptr[static_cast<long long>(row) * stride + cols[e]]
-                : __int_as_float(0xff800000);
+            x[e] = cols[e] < n_classes ? logits_ptr[static_cast<long long>(row) * stride + cols[e]] : neg_inf;
         }
         // L30: probability = tl.exp(x - logsumexp)
         float probability[ELEMS];

@@ -385,7 +385,7 @@ fp8_matmul_kernel(const __nv_fp8_e4m3* a_desc, int a_desc_shape_0, int a_desc_sh
                 // L19: accumulator = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
                 float accumulator[ROWS][COLS] = {};
                 // L20: for k in range(0, K, BLOCK_K):    (the multiplying warps' part)
-                if (K > 0) {   // ptxas serialises products if a way leads around the wait for them
+                if (K > 0) {   // ptxas serialises products if a path bypasses the wait for them
                     for (int k = 0; k < K; k += BLOCK_K, ++used) {
                         const int stage = used % NUM_STAGES;
                         mbarrier_wait(&full[stage], used / NUM_STAGES % 2);   // the tiles have arrived

@@ -17,6 +17,7 @@ constexpr int NUM_WARPS = 16;
 constexpr int WARP_SIZE = 32;
 constexpr unsigned ALL_LANES = 0xffffffff;                      // shuffle mask
 constexpr int NUM_THREADS = NUM_WARPS * WARP_SIZE;              // 512
+constexpr int MIN_BLOCKS = 2;                                   // per multiprocessor: 64 registers a thread
 constexpr int COLS = BLOCK_SIZE / NUM_THREADS;                  // 64 columns of a tile per thread
 constexpr int VEC = 8;                                          // consecutive columns per thread
 constexpr int VECS = COLS / VEC;                                // 8
@@ -114,13 +115,14 @@ __device__ __forceinline__ State block_reduce(State state, State* partial)
     return warp_reduce<Op, NUM_WARPS / 2, 1>(partial[lane % NUM_WARPS]);
 }
 
-extern "C" __global__ void __launch_bounds__(NUM_THREADS, 2)
+extern "C" __global__ void __launch_bounds__(NUM_THREADS, MIN_BLOCKS)
 softmax_kernel(half* out_ptr, const half* in_ptr, int in_row_stride, int out_row_stride, int n_rows,
                int n_cols)
 {
     __shared__ half x_max_partial[NUM_WARPS];   // partial results by warp
     __shared__ float denominator_partial[NUM_WARPS];   // partial results by warp
     const int tid = threadIdx.x;
+    const float neg_inf = __int_as_float(0xff800000);
 
     // A row fits in one block: BLOCK_SIZE is a power of two not below n_cols.
     // L14: cols = tl.arange(0, BLOCK_SIZE)
@@ -139,7 +141,7 @@ softmax_kernel(half* out_ptr, const half* in_ptr, int in_row_stride, int out_row
         #pragma unroll
         for (int v = 0; v < VECS; ++v) {
             load_vec_if<VEC>(&x[v * VEC], in_ptr + static_cast<long long>(rows) * in_row_stride + cols[v],
-                             cols[v] < n_cols, __float2half(__int_as_float(0xff800000)));
+                             cols[v] < n_cols, __float2half(neg_inf));
         }
         // L20: x = x.to(tl.float32)
         const auto x_float = [&](int c) { return __half2float(x[c]); };

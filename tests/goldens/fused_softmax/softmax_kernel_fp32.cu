@@ -89,6 +89,7 @@ softmax_kernel(float* out_ptr, const float* in_ptr, int in_row_stride, int out_r
 {
     __shared__ float x_max_partial[NUM_WARPS], denominator_partial[NUM_WARPS];   // partial results by warp
     const int tid = threadIdx.x;
+    const float neg_inf = __int_as_float(0xff800000);
 
     // A row fits in one block: BLOCK_SIZE is a power of two not below n_cols.
     // L14: cols = tl.arange(0, BLOCK_SIZE)
@@ -107,7 +108,7 @@ softmax_kernel(float* out_ptr, const float* in_ptr, int in_row_stride, int out_r
         #pragma unroll
         for (int v = 0; v < VECS; ++v) {
             load_vec_if<VEC>(&x[v * VEC], in_ptr + static_cast<long long>(rows) * in_row_stride + cols[v],
-                             cols[v] < n_cols, __int_as_float(0xff800000));
+                             cols[v] < n_cols, neg_inf);
         }
         // L20: x = x.to(tl.float32)    (the same elements)
         // Subtract the maximum for numerical stability.

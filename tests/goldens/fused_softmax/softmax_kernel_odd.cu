@@ -59,6 +59,7 @@ softmax_kernel(float* out_ptr, const float* in_ptr, int in_row_stride, int out_r
 {
     __shared__ float x_max_partial[NUM_WARPS], denominator_partial[NUM_WARPS];   // partial results by warp
     const int tid = threadIdx.x;
+    const float neg_inf = __int_as_float(0xff800000);
 
     // A row fits in one block: BLOCK_SIZE is a power of two not below n_cols.
     // L14: cols = tl.arange(0, BLOCK_SIZE)
@@ -77,7 +78,7 @@ softmax_kernel(float* out_ptr, const float* in_ptr, int in_row_stride, int out_r
         #pragma unroll
         for (int c = 0; c < COLS; ++c) {
             x[c] = cols[c] < n_cols ? in_ptr[static_cast<long long>(rows) * in_row_stride + cols[c]]
-                : __int_as_float(0xff800000);
+                : neg_inf;
         }
         // L20: x = x.to(tl.float32)    (the same elements)
         // Subtract the maximum for numerical stability.

@@ -29,6 +29,7 @@ constexpr int CONSUMER_REGS = 232;                              // registers per
 constexpr int READY_BARRIER = 15;                               // named barrier: mbarriers are initialised
 constexpr int READY_THREADS = NUM_THREADS + WARP_SIZE;          // those that multiply, and the loading warp
 constexpr int WARPGROUP_SIZE = 128;                             // threads
+constexpr int MIN_BLOCKS = 2;                                   // per multiprocessor: 128 registers a thread
 constexpr int COL_THREADS = 4;                                  // threads along the columns of accumulator
 constexpr int COLS = BLOCK_N / COL_THREADS;                     // 16 columns of accumulator per thread
 constexpr int ROWS = 2;                                         // rows of accumulator per thread
@@ -352,7 +353,7 @@ struct alignas(1024) SharedArrays {
 };
 static_assert(sizeof(SharedArrays) == 103424, "the launch line in the header above");
 
-extern "C" __global__ void __launch_bounds__(NUM_THREADS + WARPGROUP_SIZE, 2)
+extern "C" __global__ void __launch_bounds__(NUM_THREADS + WARPGROUP_SIZE, MIN_BLOCKS)
 int4_matmul_kernel(const half* a_ptr, const int* packed_ptr, const half* scale_ptr, half* c_ptr, int M, int N,
                    int K, int num_programs, const __grid_constant__ TensorMap a_map,
                    const __grid_constant__ TensorMap c_map)
@@ -504,7 +505,7 @@ int4_matmul_kernel(const half* a_ptr, const int* packed_ptr, const half* scale_p
                     wgmma_m64n64k16(accumulator, a_operand + kk / CHUNK, b_operand + kk * LINE_CHUNKS);
                 }
                 wgmma_commit();
-                wgmma_wait<0>();   // the sum is complete
+                wgmma_wait<0>();   // accumulator is complete
                 wgmma_pin(accumulator);
                 __syncwarp();   // every lane is done with the stage
                 if (lane == 0) mbarrier_arrive(&empty[stage]);

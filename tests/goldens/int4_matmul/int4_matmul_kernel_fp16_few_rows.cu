@@ -176,7 +176,7 @@ int4_matmul_kernel(const half* a_ptr, const int* packed_ptr, const half* scale_p
     // scale on its way, each warp's own
     __shared__ __align__(16) half scale_ahead[NUM_STAGES][PACKED_COLS * NUM_THREADS / 4];
     const int tid = threadIdx.x;
-    __builtin_assume(tid >= 0 && tid < NUM_THREADS);   // quotients are shifts, known tests vanish
+    __builtin_assume(tid >= 0 && tid < NUM_THREADS);   // / and % become shifts, tests that always hold go
     const int warp = tid / WARP_SIZE;
     const int lane = tid % WARP_SIZE;
     const int col = warp * 32 + lane % 4 * 8;   // the first column of this thread
@@ -188,7 +188,7 @@ int4_matmul_kernel(const half* a_ptr, const int* packed_ptr, const half* scale_p
     const int packed_ahead_row = tid / A_COL_THREADS % PACKED_AHEAD_ROW_THREADS;
     // where this lane's copies go, so that reads meet different banks
     const int packed_filled = tid ^ lane / 8 * 2;
-    const int scale_filled = warp * 8 + lane % 8;   // where this lane's copies go, one lane's for several
+    const int scale_filled = warp * 8 + lane % 8;   // where this lane's copies go; a lane copies for several
     // where this lane's part of packed is copied to
     const int packed_slot = (warp * 32 + lane % 4 * 8 + lane / 4) ^ lane % 4 * 2;
     const int scale_slot = tid / 4;   // where this lane's part of scale is copied to

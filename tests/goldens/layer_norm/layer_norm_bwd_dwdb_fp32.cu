@@ -13,6 +13,7 @@ constexpr int BLOCK_N = 128;                                    // columns of dw
 constexpr int NUM_WARPS = 4;
 constexpr int WARP_SIZE = 32;
 constexpr int NUM_THREADS = NUM_WARPS * WARP_SIZE;              // 128
+constexpr int MIN_BLOCKS = 4;                                   // per multiprocessor: 128 registers a thread
 constexpr int COL_THREADS = 32;                                 // threads along the columns of a tile
 constexpr int COLS = BLOCK_N / COL_THREADS;                     // 4 columns of a tile per thread
 constexpr int VEC = 4;                                          // consecutive columns per thread
@@ -68,13 +69,13 @@ __device__ __forceinline__ State combine_warps(const State (&partial)[WARPS][SLO
     return state;
 }
 
-extern "C" __global__ void __launch_bounds__(NUM_THREADS, 4)
+extern "C" __global__ void __launch_bounds__(NUM_THREADS, MIN_BLOCKS)
 layer_norm_bwd_dwdb(const float* dw_part_ptr, const float* db_part_ptr, float* dw_ptr, float* db_ptr, int G,
                     int N)
 {
     __shared__ Sums sums_partial[NUM_WARPS][BLOCK_N];   // partial results by warp
     const int tid = threadIdx.x;
-    __builtin_assume(tid >= 0 && tid < NUM_THREADS);   // quotients are shifts, known tests vanish
+    __builtin_assume(tid >= 0 && tid < NUM_THREADS);   // / and % become shifts, tests that always hold go
     const int col = tid % COL_THREADS, row = tid / COL_THREADS;   // this thread's place in a tile
     const int program_x = blockIdx.x;
 

@@ -63,7 +63,7 @@ __device__ __forceinline__ float divide(float x, float y)
     return quotient;
 }
 
-// The value of the lane whose number differs in the bit `distance`. All lanes of the warp call it.
+// The value of the lane `lane ^ distance`. All lanes of the warp call it.
 template <typename T>
 __device__ __forceinline__ T shuffle_xor(T value, int distance)
 {
@@ -81,7 +81,7 @@ struct Sums {
     }
 };
 
-// The state of the lane whose number differs in the bit `distance`, field by field.
+// The state of the lane `lane ^ distance`, field by field.
 __device__ __forceinline__ Sums shuffle_xor(Sums state, int distance)
 {
     return {shuffle_xor(state.sum, distance), shuffle_xor(state.wdy_sum, distance)};

@@ -19,6 +19,7 @@ constexpr int NUM_WARPS = 16;
 constexpr int WARP_SIZE = 32;
 constexpr unsigned ALL_LANES = 0xffffffff;                      // shuffle mask
 constexpr int NUM_THREADS = NUM_WARPS * WARP_SIZE;              // 512
+constexpr int MIN_BLOCKS = 3;                                   // per multiprocessor: 40 registers a thread
 constexpr int COLS = BLOCK_SIZE / NUM_THREADS;                  // 32 columns of a tile per thread
 constexpr int VEC = 8;                                          // consecutive columns per thread
 constexpr int VECS = COLS / VEC;                                // 4
@@ -123,7 +124,7 @@ __device__ __forceinline__ State block_reduce(State state, State* partial)
     return warp_reduce<Op, NUM_WARPS / 2, 1>(partial[lane % NUM_WARPS]);
 }
 
-extern "C" __global__ void __launch_bounds__(NUM_THREADS, 3)
+extern "C" __global__ void __launch_bounds__(NUM_THREADS, MIN_BLOCKS)
 layer_norm_fwd(const half* x_ptr, half* y_ptr, const half* w_ptr, const half* b_ptr, float* mean_ptr,
                float* rstd_ptr, int M, float eps)
 {

@@ -387,7 +387,7 @@ matmul_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int M, int N, i
             // L37: accumulator = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
             float accumulator[ROWS][COLS] = {};
             // L38: for k in range(0, tl.cdiv(K, BLOCK_K)):    (the multiplying warps' part)
-            if (k_stop > 0) {   // ptxas serialises products if a way leads around the wait for them
+            if (k_stop > 0) {   // ptxas serialises products if a path bypasses the wait for them
                 for (int k = 0; k < k_stop; ++k, ++used) {
                     const int stage = used % NUM_STAGES;
                     mbarrier_wait(&full[stage], used / NUM_STAGES % 2);   // the tiles have arrived

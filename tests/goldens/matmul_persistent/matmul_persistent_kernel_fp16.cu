@@ -370,7 +370,7 @@ matmul_persistent_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int 
             // L32: accumulator = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
             float accumulator[ROWS][COLS] = {};
             // L33: for k in range(0, K, BLOCK_K):    (the multiplying warps' part)
-            if (K > 0) {   // ptxas serialises products if a way leads around the wait for them
+            if (K > 0) {   // ptxas serialises products if a path bypasses the wait for them
                 for (int k = 0; k < K; k += BLOCK_K, ++used) {
                     const int stage = used % NUM_STAGES;
                     mbarrier_wait(&full[stage], used / NUM_STAGES % 2);   // the tiles have arrived

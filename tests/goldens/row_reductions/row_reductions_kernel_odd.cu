@@ -44,7 +44,7 @@ __device__ __forceinline__ void store_vec_bounded(T* target, const T* source, in
 // How two partial results become one.
 struct Sum { static __device__ __forceinline__ float combine(float a, float b) { return a + b; } };
 
-// The value of the lane whose number differs in the bit `distance`. All lanes of the warp call it.
+// The value of the lane `lane ^ distance`. All lanes of the warp call it.
 template <typename T>
 __device__ __forceinline__ T shuffle_xor(T value, int distance)
 {
@@ -67,7 +67,7 @@ struct ArgMax {
     }
 };
 
-// The state of the lane whose number differs in the bit `distance`, field by field.
+// The state of the lane `lane ^ distance`, field by field.
 __device__ __forceinline__ ArgMax shuffle_xor(ArgMax state, int distance)
 {
     return {shuffle_xor(state.value, distance), shuffle_xor(state.index, distance),

@@ -64,7 +64,7 @@ def _fences(call: Call, used: bool) -> tuple[tuple[Node, ...], tuple[Node, ...]]
     order = call.attribute("sem") or "acq_rel"
     fence = FENCES[call.attribute("scope") or "gpu"]
     before = (
-        (Line(fence, "releases: earlier writes are seen before the atomic"),)
+        (Line(fence, "releases: this thread's earlier writes are seen before the atomic"),)
         if "rel" in order and order != "relaxed"
         else ()
     )

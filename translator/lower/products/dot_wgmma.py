@@ -164,7 +164,7 @@ def after(context: Context, statement: Assign, name: str, accumulator: str) -> t
         return (Line("wgmma_commit();"),)
     return (
         Line("wgmma_commit();"),
-        Line("wgmma_wait<0>();", "the sum is complete"),
+        Line("wgmma_wait<0>();", f"{name} is complete"),
         pin(context, name, accumulator),
     )
 

@@ -66,7 +66,8 @@ def _wait(context: Context, complete: tuple[Assign, ...], later: tuple[Assign, .
     context.use_helper("wgmma_wait")
     sums = list(dict.fromkeys(dot.target for dot in complete if not any(dot.target is one.target for one in later)))
     plans = {dot.target: context.schedule.dots[id(dot)] for dot in complete}
-    comment = "the sum is complete" if len(sums) == 1 else "the sums are complete"
+    words = [context.names.variable(one) for one in sums]
+    comment = f"{' and '.join(words)} {'is' if len(words) == 1 else 'are'} complete"
     comment += ", later products run on" if later else ""
     pins = (pin(context, context.names.variable(one), plans[one].instruction.accumulator) for one in sums)
     return (Line(f"wgmma_wait<{len(later)}>();", comment), *pins)

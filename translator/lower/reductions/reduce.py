@@ -125,7 +125,7 @@ def _over_two_chains(
     )
     return (
         Line(f"{prefix}{result} = {element('0').text};"),
-        Line(f"{plan.combination.state} {odd} = {element('1').text};", "apart, so that two chains are under way"),
+        Line(f"{plan.combination.state} {odd} = {element('1').text};", "two independent chains hide latency"),
         Loop(header, both, unroll=True),
         Line(combine_line(expression, result, Text(odd))),
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ...frozen import frozen
-from ...ir.nodes import Call, Effect, Expr, Return, Use, Variable
+from ...ir.nodes import Call, Effect, Expr, For, Return, Use, Variable, While
 from ...ir.types import Dim, ValueType
 from ...ir.walk import statements
 from ...schedule.accesses.access import Access
@@ -56,7 +56,8 @@ def lower_box_store(context: Context, statement: Effect) -> tuple[Node, ...]:
         stage = f"[{buffer}]"
         body.append(Line(f"const int {buffer} = {pieces.number} % {buffers};"))
     else:
-        body += [free, *barrier("this part of shared memory has been copied out")]
+        again = pieces.count > 1 or _runs_again(context, statement) or context.shared.takes_turns(array)
+        body += [free, *barrier("this part of shared memory has been copied out")] if again else []
     body += [
         *_write(context, variable, layout, tile, f"{array}{stage}", pieces),
         Line("async_proxy_fence();", "tensor copies read through the asynchronous proxy"),
@@ -75,6 +76,13 @@ def lower_box_store(context: Context, statement: Effect) -> tuple[Node, ...]:
         header = f"for (int {pieces.number} = 0; {pieces.number} < {pieces.name}; ++{pieces.number})"
         nodes = (Loop(header, nodes, unroll=True),)
     return (*prepare, *first, *nodes, *_at_end(context, own))
+
+
+def _runs_again(context: Context, statement: Effect) -> bool:
+    """Whether a block comes to a statement more than once."""
+    loops = [loop for loop in statements(context.kernel.body) if isinstance(loop, (For, While))]
+    inside = any(statement is inner for loop in loops for inner in statements(loop.body))
+    return inside or bool(context.schedule.rings.program_axes)
 
 
 def _cut(context: Context, call: Call, layout: Layout) -> tuple[SharedTile, Pieces]:

@@ -80,8 +80,8 @@ def slot_filled(context: Context, target: Variable) -> str:
     text = _swizzled(context, bits, copy)
     if text == _swizzled(context, copy.copiers, copy):
         return _slot_read(context, target)  # a lane that copies does so to the place that it reads
-    order = "so that reads meet different banks" if copy.swizzle.pairs else "one lane's for several"
-    return context.thread_place(f"{target.name}_filled", text, f"where this lane's copies go, {order}")
+    order = ", so that reads meet different banks" if copy.swizzle.pairs else "; a lane copies for several"
+    return context.thread_place(f"{target.name}_filled", text, f"where this lane's copies go{order}")
 
 
 def places_of_all(context: Context, target: Variable) -> str:

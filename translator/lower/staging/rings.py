@@ -188,7 +188,7 @@ def _running_on(
     some = Branch(
         f"{bounds[1]} {'<' if statement.descending else '>'} {bounds[0]}",
         (Loop(counting(context, ring, header), tuple(trip)), *end),
-        comment="ptxas serialises products if a way leads around the wait for them",
+        comment="ptxas serialises products if a path bypasses the wait for them",
     )
     return (*start, some)
 

@@ -8,6 +8,7 @@ from ...language.dtypes import DType, float32
 from ...ops.casts import rounded
 
 SUFFIX = {"int": "", "unsigned": "u", "long long": "ll", "unsigned long long": "ull"}
+LEAST_IN_FULL, MOST_IN_FULL = 1e-4, 1e7  # single numbers between these are written without an exponent
 INFINITY_BITS = {False: "0x7f800000", True: "0xff800000"}
 
 
@@ -63,11 +64,10 @@ def _double_text(number: float) -> str:
 
 def _shortest_single(number: float) -> str:
     """The shortest decimal that rounds to a number of fp32."""
-    for digits in range(1, 18):
-        text = f"{number:.{digits}g}"
-        if rounded(float(text), float32) == number:
-            return _with_point(text)
-    return _with_point(repr(number))
+    text = next(text for digits in range(1, 18) if rounded(float(text := f"{number:.{digits}g}"), float32) == number)
+    if "e" in text and LEAST_IN_FULL <= abs(number) < MOST_IN_FULL:
+        return repr(float(text))
+    return _with_point(text.replace("e+0", "e").replace("e+", "e").replace("e-0", "e-"))
 
 
 def _with_point(text: str) -> str:

@@ -222,6 +222,7 @@ class Unit:
 
     Attributes:
       title: the first line of the header block.
+      docstring: the first line of the user's, or "".
       header: its fields.
       includes: CUDA's headers, without brackets.
       constants, helpers, functions: in the order in which they are written.
@@ -235,6 +236,7 @@ class Unit:
     """
 
     title: str
+    docstring: str
     header: tuple[HeaderField, ...]
     includes: tuple[str, ...]
     constants: tuple[Constant, ...]

@@ -1,0 +1,66 @@
+"""Parameters that a kernel assigns to, what stands above a kernel, and numbers as a person would write them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import tilewright as triton
+import tilewright.language as tl
+
+
+@triton.jit
+def rows(x_ptr, out_ptr, n, stride, BLOCK: tl.constexpr):
+    """Doubles rows.
+
+    More words.
+    """
+    x_ptr += tl.program_id(0) * stride
+    out_ptr = out_ptr + tl.program_id(0) * stride
+    for start in range(0, n, BLOCK):
+        cols = start + tl.arange(0, BLOCK)
+        tl.store(out_ptr + cols, tl.load(x_ptr + cols, mask=cols < n, other=20.0) * 2e6, mask=cols < n)
+
+
+def test_a_parameter_is_assigned_to_as_the_user_does(run_everyhow: Callable[..., Any]) -> None:
+    x = np.arange(60, dtype=np.float32).reshape(3, 20)
+    for arguments in run_everyhow(rows, (3,), [x, np.zeros_like(x), 20, 20], BLOCK=16):
+        np.testing.assert_array_equal(arguments[1], x * 2e6)
+    text = rows.translate("*fp32, *fp32, i32, i32, 16").source
+    assert "\n// Doubles rows.\nextern" in text
+    assert "\n    x_ptr += " in text and "\n    out_ptr += " in text and "_next" not in text
+    assert ": 20.0f" in text and "* 2000000.0f" in text
+
+
+@triton.jit
+def earlier_addresses(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    offs = tl.arange(0, BLOCK)
+    first = x_ptr + offs
+    count = n
+    x_ptr += n
+    n = n // 2
+    tl.store(out_ptr + offs, tl.load(first) + tl.load(x_ptr + offs) + n + count)
+
+
+def test_what_reads_the_parameter_later_reads_the_argument(run_everyhow: Callable[..., Any]) -> None:
+    x = np.arange(64, dtype=np.float32)
+    for arguments in run_everyhow(earlier_addresses, (1,), [x, np.zeros(32, np.float32), 32], BLOCK=32):
+        np.testing.assert_array_equal(arguments[1], x[:32] + x[32:] + 16 + 32)
+
+
+@triton.jit
+def least_and_most(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    cols = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + cols, mask=cols < n, other=-float("inf"))
+    y = tl.load(x_ptr + cols, mask=cols < n, other=float("inf"))
+    tl.store(out_ptr, tl.maximum(tl.max(x), -float("inf")) - tl.min(y))
+
+
+def test_infinities_have_names(run_everyhow: Callable[..., Any]) -> None:
+    x = np.arange(7, dtype=np.float32)
+    for arguments in run_everyhow(least_and_most, (1,), [x, np.zeros(1, np.float32), 7], BLOCK=16):
+        assert arguments[1] == 6
+    body = least_and_most.translate("*fp32, *fp32, i32, 16").source.partition("extern ")[2]
+    assert body.count("__int_as_float") == 2 and "const float neg_inf = __int_as_float(0xff800000);" in body
+    assert ": neg_inf" in body and ": inf" in body
