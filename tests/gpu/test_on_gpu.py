@@ -13,6 +13,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 import tilewright as triton
+from unit.test_atomics import *
+from unit.test_casts import *
 from unit.test_language import *
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -12,6 +12,7 @@ from ...ir.types import ValueType
 from ..text.names import Names
 from ..text.unit import Shared
 
+LARGE_EXCHANGE = 8192  # bytes of an array from which on its memory is worth more than a barrier
 # Areas of shared memory, whose arrays take turns.
 STATEMENTS, LOOPS, PARTS, STORES = "statements", "loops", "parts", "stores"
 
@@ -57,14 +58,17 @@ class SharedMemory:
         return name
 
     def exchange_name(self, statement: int, purpose: str, variable: Variable) -> str:
-        """The name of the array through which a tile moves to other threads: that of an earlier move that everyone has read.
+        """The name of the array through which a tile moves to other threads: that of an earlier move, if there is one.
 
-        Nobody needs such an array when the statement is over. Where arrays take turns, each belongs to one statement.
+        Nobody needs such an array when the statement is over; of a small one that may still be read, another costs less than
+        the barrier. Where arrays take turns, each belongs to one statement.
         """
         if (statement, purpose) not in self.arrays and not self.in_turns:
-            for array in self._exchanges.get((variable.name, variable.type), ()):
-                if array.name not in self.being_read:
-                    self.arrays[statement, purpose] = array
+            taken = {array.name for (owner, _), array in self.arrays.items() if owner == statement}
+            earlier = [one for one in self._exchanges.get((variable.name, variable.type), ()) if one.name not in taken]
+            free = [one for one in earlier if one.name not in self.being_read or one.size >= LARGE_EXCHANGE]
+            if free:
+                self.arrays[statement, purpose] = min(free, key=lambda one: one.name in self.being_read)
         return self.scratch_name(statement, purpose, f"{variable.name}_shared")
 
     def exchange(self, statement: int, purpose: str, variable: Variable, shared: Shared) -> None:
