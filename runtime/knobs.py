@@ -52,8 +52,8 @@ class Switch:
         return is_on(self.variable, self.default)
 
     def put(self, value: Any) -> None:
-        """Sets the variable, which programs that this one starts see as well."""
-        os.environ[self.variable] = "1" if value else "0"
+        """Sets the variable, which programs that this one starts see as well; None removes it."""
+        Word(self.variable).put(None if value is None else "1" if value else "0")
 
 
 class Word:
@@ -119,6 +119,10 @@ class Group:
 
     def __setattr__(self, name: str, value: Any) -> None:
         self._setting(name).put(value)
+
+    def __delattr__(self, name: str) -> None:
+        """Puts a setting back to what it is where nobody sets it, as Triton does."""
+        self._setting(name).put(None)
 
     def __dir__(self) -> list[str]:
         return [*self._settings, "scope"]

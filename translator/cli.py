@@ -161,20 +161,16 @@ def innermost(value: Any) -> Any:
 
 def _stages(options: Any) -> Any:
     from tilewright.runtime.arguments.signature import parse_signature
-    from tilewright.runtime.choices import check_options
+    from tilewright.runtime.choices import make_options
 
-    from .artifact import Options
     from .pipeline import translate_stages
     from .schedule.targets import find_target
 
     kernel = load_kernel(options.kernel)
-    chosen = Options(
-        num_warps=options.num_warps, num_stages=options.num_stages, guards=not options.no_guards,
-        maxnreg=options.maxnreg, enable_fp_fusion=not options.no_fp_fusion,
-        launch_cooperative_grid=options.launch_cooperative_grid, launch_pdl=options.launch_pdl,
-        debug=options.debug or bool(kernel.debug),
-    )  # fmt: skip
-    check_options(chosen)
+    words = ("num_warps", "num_stages", "maxnreg", "launch_cooperative_grid", "launch_pdl")
+    given = {word: getattr(options, word) for word in words} | {"guards": not options.no_guards}
+    given |= {"enable_fp_fusion": False} if options.no_fp_fusion else {}
+    chosen = make_options(given, options.debug or bool(kernel.debug))
     arguments, target = parse_signature(kernel, options.signature), find_target(options.arch)
     return translate_stages(kernel, arguments, chosen, target, options.name)
 

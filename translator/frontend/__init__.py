@@ -63,17 +63,17 @@ def _parameter_value(
 ) -> Any:
     """What an argument is in the kernel; `parameters`, `constants` and `sides` of descriptors' blocks get what it needs."""
     from ..ir.c_names import can_be_global
-    from .values import Const, Tuple
+    from ..ir.types import ORDINALS
+    from .values import Const, Tuple, wrapped
 
     if isinstance(argument, ConstantArgument):
         constants[name] = argument.value
         is_number = isinstance(argument.value, (int, float))
         if type(argument.value) in (tuple, list):
-            return Tuple(tuple(Const(item) for item in argument.value))
+            return wrapped(argument.value)
         return Const(argument.value, name if is_number and can_be_global(name) else None)
     if isinstance(argument, TupleArgument):
-        words = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth")
-        labels = argument.fields or tuple(words[number % len(words)] for number in range(len(argument.items)))
+        labels = argument.fields or tuple(ORDINALS[number % len(ORDINALS)] for number in range(len(argument.items)))
         items = (
             _parameter_value(builder, item, f"{name}_{label}", parameters, constants, sides)
             for label, item in zip(labels, argument.items, strict=True)

@@ -13,10 +13,10 @@ from typing import Any
 from ..diagnostics import DTypeError, Span
 from ..frozen import frozen
 from ..ir.nodes import Expr
+from ..ir.types import ORDINALS
 from .shapes import describe, to_expr
 from .values import BlockPointer, Const, Descriptor, Tuple, Undefined, Value
 
-WORDS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth")
 AGGREGATES = (Tuple, BlockPointer, Descriptor)
 
 
@@ -36,7 +36,7 @@ class Part:
 def parts_of(value: Value, name: str) -> list[Part]:
     """The parts of a value, those of tuples within tuples in place; the value itself when it has none."""
     if isinstance(value, Tuple):
-        labels = value.fields or tuple(WORDS[number % len(WORDS)] for number in range(len(value.items)))
+        labels = value.fields or tuple(ORDINALS[number % len(ORDINALS)] for number in range(len(value.items)))
         named = zip(labels, value.items, strict=True)
         return [part for label, item in named for part in parts_of(item, f"{name}_{label}")]
     if isinstance(value, BlockPointer):

@@ -16,7 +16,7 @@ from ..language.hints import shown
 from ..language.values import block_type, constexpr_type
 from .builder import Builder
 from .builtins_shape import reversed_axes
-from .values import BlockPointer, Const, Descriptor, Method, Tuple, Value
+from .values import BlockPointer, Const, Descriptor, Method, Tuple, Value, wrapped
 from .watched import watch_member
 
 
@@ -57,7 +57,7 @@ def _member(builder: Builder, value: Any, name: str, span: Span) -> Value:
         builder.outside.read(value, "member", name, member, value.__name__ if is_watched else "")
     elif isinstance(value, KernelFunction):
         builder.outside.untold()
-    return Tuple(tuple(Const(unwrap(item)) for item in member)) if type(member) in (tuple, list) else Const(member)
+    return wrapped(member)
 
 
 def _descriptor_member(builder: Builder, desc: Descriptor, name: str, span: Span) -> Value:

@@ -38,7 +38,7 @@ from .carried import bind_parts
 from .ranges import is_nonnegative
 from .shapes import describe, of_fair_size, to_expr
 from .source import Source
-from .values import Const, Method, NotElementwiseError, Tuple, Undefined, Value, is_static
+from .values import Const, Method, NotElementwiseError, Tuple, Undefined, Value, is_static, wrapped
 from .watched import is_watched_function
 
 Scope = dict[str, "Value | Undefined"]
@@ -124,7 +124,7 @@ class Builder:
         if is_watched:
             self.globals[function, name] = as_read(value)
         self.outside.read(function, "global", name, value, function.__module__ if is_watched else "")
-        return Tuple(tuple(Const(unwrap(item)) for item in value)) if type(value) in (tuple, list) else Const(value)
+        return wrapped(value)
 
     def bind(self, name: str, value: Value, span: Span) -> None:
         """`name = value` as a plain assignment: numbers become scalars, run-time values get a variable."""

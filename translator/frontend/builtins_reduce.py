@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..diagnostics import ArgumentError, DTypeError, ShapeError, Span
 from ..ir.nodes import Call, Combine, Expr, Use
-from ..ir.types import ValueType
+from ..ir.types import ORDINALS, ValueType
 from ..kernel_function import KernelFunction
 from ..language.dtypes import bfloat16, float32, int32
 from ..ops.promotion import ordered_type, summed_type
@@ -175,6 +175,9 @@ def _reduce(builder: Builder, a: Arguments, span: Span) -> Value:
     function = builder.constant(a["combine_fn"], "combine_fn", span)
     if not isinstance(function, KernelFunction):
         raise ArgumentError("combine_fn must be a function under @triton.jit", span, "", builder.calls)
+    if len(exprs) > len(ORDINALS):
+        cause = f"tl.reduce takes at most {len(ORDINALS)} tiles at once, not {len(exprs)}"
+        raise ArgumentError(cause, span, "reduce them in two calls", builder.calls)
     if len({expr.type.shape for expr in exprs}) != 1:
         raise ArgumentError("all tiles that are reduced together must have one shape", span, "", builder.calls)
     dtypes = [expr.type.dtype for expr in exprs]

@@ -6,9 +6,9 @@ import inspect
 from collections.abc import Sequence
 from typing import Any
 
-from ..diagnostics import ArgumentError, CompilationError, Span, UnsupportedLanguageConstruct
+from ..diagnostics import ArgumentError, CompilationError, DTypeError, Span, UnsupportedLanguageConstruct
 from ..ir.nodes import Assign, CallFunction, DeviceFunction, Expr, Inlined, Use, Variable
-from ..ir.types import ValueType
+from ..ir.types import ORDINALS, ValueType
 from ..ir.walk import read_inside, used_variables, what_decides, where_from
 from ..kernel_function import KernelFunction
 from ..language.builtin import Builtin, without_annotations
@@ -23,7 +23,7 @@ from .ranges import is_nonnegative
 from .returns import Result
 from .shapes import broadcast_to, cast_to, common_shape, describe, elementwise, to_expr
 from .source import Source
-from .values import Const, Method, NotElementwiseError, Tuple, Value, is_static
+from .values import Const, Method, NotElementwiseError, Tuple, Value, is_static, wrapped
 from .watched import watch_function
 
 DEEPEST_CALL = 64  # functions within functions; who goes further has forgotten to end a recursion
@@ -86,10 +86,7 @@ def bind_arguments(
         elif parameter.kind is parameter.VAR_POSITIONAL:
             values[parameter.name] = Tuple(())
         else:
-            default = unwrap(parameter.default)
-            values[parameter.name] = (
-                Tuple(tuple(Const(d) for d in default)) if type(default) is tuple else Const(default)
-            )
+            values[parameter.name] = wrapped(parameter.default)
     return values
 
 
@@ -117,7 +114,7 @@ def _call_python(builder: Builder, target: Any, args: list[Value], kwargs: dict[
                 f"{name} failed at compile time: {error}", span, "", builder.calls
             ) from None
         symbol = args[0].symbol if target is int and args and isinstance(args[0], Const) else None
-        return Tuple(tuple(Const(item) for item in found)) if type(found) in (tuple, list) else Const(found, symbol)
+        return Const(found, symbol) if symbol else wrapped(found)
     cause, remedy = uncallable(target)
     raise UnsupportedLanguageConstruct(cause, span, remedy, builder.calls)
 
@@ -317,8 +314,11 @@ def reduce_function(builder: Builder, target: KernelFunction, types: list[DType]
         raise ArgumentError(cause, span, "return as many as are reduced", builder.calls)
     results: list[Any] = []
     for item, dtype in zip(items, types, strict=True):
+        if isinstance(item, Expr) and item.type.element != dtype:
+            cause = f"{target.__name__} combines values of {dtype}, but returns {describe(item)}"
+            raise DTypeError(cause, span, f"cast what it returns, as result.to(tl.{dtype.name})", builder.calls)
         expr = cast_to(to_expr(item, span), dtype, span)
-        word = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth")[len(results)]
+        word = ORDINALS[len(results)]
         variable = inner.variable("combined" if len(types) == 1 else f"combined_{word}", expr.type)
         inner.statements.append(Assign(inner.here, (variable,), expr))
         results.append(variable)

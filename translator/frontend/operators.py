@@ -7,7 +7,7 @@ from functools import reduce
 from typing import Any
 
 from ..diagnostics import DTypeError, Span, UnsupportedLanguageConstruct
-from ..ir.nodes import Call, Expr, Literal
+from ..ir.nodes import Call, Expr, Literal, Use
 from ..ir.types import ValueType
 from ..language.dtypes import PointerType
 from .accumulate import accumulated
@@ -139,7 +139,13 @@ def _pointer_sum(builder: Builder, word: str, left: Value, right: Value, span: S
 def compare(builder: Builder, word: str, left: Value, right: Value, span: Span) -> Value:
     """A comparison; identity and membership at compile time only."""
     if word in ("Is", "IsNot"):
-        same = isinstance(left, Const) and isinstance(right, Const) and left.value is right.value
+        if is_static(left) or is_static(right):
+            same = isinstance(left, Const) and isinstance(right, Const) and left.value is right.value
+        elif isinstance(left, Use) and isinstance(right, Use) and left.variable is right.variable:
+            same = True
+        else:
+            cause = f"whether {describe(left)} is the same object as {describe(right)} is not followed"
+            raise UnsupportedLanguageConstruct(cause, span, "compare their values with ==", builder.calls)
         return Const(same == (word == "Is"))
     if word in ("In", "NotIn"):
         if is_static(left) and is_static(right):

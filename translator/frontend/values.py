@@ -7,6 +7,7 @@ from typing import Any
 from ..diagnostics import Span
 from ..frozen import frozen
 from ..ir.nodes import Expr
+from ..language.constexpr import unwrap
 
 
 @frozen
@@ -78,6 +79,12 @@ class Undefined:
 
 
 Value = Const | Tuple | BlockPointer | Descriptor | Method | Expr
+
+
+def wrapped(value: Any) -> Value:
+    """What a Python value is in a kernel: tuples and lists, also inside others, are tuples of values."""
+    value = unwrap(value)
+    return Tuple(tuple(map(wrapped, value))) if type(value) in (tuple, list) else Const(value)
 
 
 def is_static(value: Value) -> bool:

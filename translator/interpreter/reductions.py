@@ -151,6 +151,10 @@ def _call(function: Any, types: list[DType], operands: State) -> State:
     items = result if isinstance(result, tuple) else (result,)
     if len(items) != len(types):
         raise ArgumentError(f"{function.__name__} combines {len(types)} values, but returns {len(items)}")
+    for item, dtype in zip(items, types, strict=True):
+        if isinstance(item, Tile) and item.element != dtype:
+            cause = f"{function.__name__} combines values of {dtype}, but returns {item.element}"
+            raise DTypeError(cause, None, f"cast what it returns, as result.to(tl.{dtype.name})")
     shape = operands[0].shape
     converted = (cast(as_tile(item), dtype) for item, dtype in zip(items, types, strict=True))
     return tuple(tile.like(np.broadcast_to(tile.values, shape)) for tile in converted)

@@ -7,6 +7,9 @@ import math
 from ..frozen import frozen
 from ..language.dtypes import DType, Element, PointerType
 
+# What tells apart the parts of a tuple, and tiles that are reduced together, of which there can be so many.
+ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth")
+
 
 class Dim(int):
     """A side of a tile: an int that remembers the C expression it came from, such as "BLOCK_SIZE".

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ...analysis.commuting import commutes
 from ...ir.nodes import Call, Combine
-from ...ir.types import ValueType
+from ...ir.types import ORDINALS, ValueType
 from ...language.dtypes import DType
 from ..functions import lower_scalar_body
 from ..text.names import Names, type_word
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 NARROW_INTEGERS = ("bool", "signed char", "unsigned char", "short", "unsigned short")
 INT_OF_NARROW = re.compile(r"\b(?:max|min|abs)\(| [&|^%] ")  # what C computes in int and leaves uncast
-ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth")
 
 
 def combination_of(context: Context, call: Call, padding: bool) -> Combination:
@@ -167,7 +166,7 @@ def _returned(body: tuple[Node, ...], names: list[str]) -> tuple[tuple[Node, ...
 def _field_names(combine: Combine) -> tuple[str, ...]:
     """Names of a state's fields: what the two parameters for each have in common, "mean" of mean_1 and mean_2."""
     names, found = Names(["left", "right"]), []
-    for one, other, ordinal in zip(combine.left, combine.right, ORDINALS, strict=False):
+    for one, other, ordinal in zip(combine.left, combine.right, ORDINALS[: len(combine.left)], strict=True):
         shared = "_".join(word for word in one.name.split("_") if word in other.name.split("_"))
         if not shared and one.name.rstrip("0123456789") == other.name.rstrip("0123456789"):
             shared = one.name.rstrip("0123456789")

@@ -1,0 +1,103 @@
+"""Tuples that are known at compile time, also inside others; and what `is`, `tl.reduce` and the command line make of values."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tilewright as triton
+import tilewright.language as tl
+from tilewright import diagnostics as errors
+
+NESTED = tl.constexpr(((8, 4), 2))
+MODES = ["cpu", "interpret"]
+
+
+@triton.jit
+def product(sides):
+    rows, columns = sides
+    return rows * columns
+
+
+@triton.jit
+def unpacked(out_ptr, shape: tl.constexpr):
+    (first, second), third = shape
+    inner, again = NESTED
+    rows, columns = inner
+    tl.store(out_ptr, first * 100 + second * 10 + third)
+    tl.store(out_ptr + 1, product(shape[0]) + rows * columns + again)
+    tl.store(out_ptr + 2 + tl.arange(0, 32), tl.reshape(tl.zeros(shape[0], tl.int32) + 5, (32,)))
+
+
+def test_tuples_within_tuples(run_everywhere: Any) -> None:
+    (out,) = run_everywhere(unpacked, (1,), np.zeros(34, np.int32), ((8, 4), 2))
+    assert out[0] == 842 and out[1] == 32 + 34 and (out[2:] == 5).all()
+
+
+@triton.jit
+def one_and_a_half(a, b):
+    return (a + b) * 1.5
+
+
+@triton.jit
+def nine_sums(a, b, c, d, e, f, g, h, i, a2, b2, c2, d2, e2, f2, g2, h2, i2):
+    return a + a2, b + b2, c + c2, d + d2, e + e2, f + f2, g + g2, h + h2, i + i2
+
+
+@triton.jit
+def misused(out_ptr, WHAT: tl.constexpr):
+    x = tl.arange(0, 8)
+    if WHAT == "type":
+        tl.store(out_ptr, tl.reduce(x, 0, one_and_a_half))
+    elif WHAT == "nine":
+        tl.reduce((x, x, x, x, x, x, x, x, x), 0, nine_sums)
+    else:
+        y = x
+        if x is y:
+            tl.store(out_ptr, 1)
+
+
+@pytest.mark.parametrize(
+    ("what", "error", "text"),
+    [
+        ("type", errors.DTypeError, "one_and_a_half combines values of i32, but returns"),
+        ("nine", errors.ArgumentError, "at most 8 tiles at once, not 9"),
+        ("identity", errors.UnsupportedLanguageConstruct, "compare their values with =="),
+    ],
+)
+def test_what_cannot_be_meant_is_an_error(what: str, error: type[Exception], text: str) -> None:
+    with pytest.raises(error) as found:
+        misused.translate(f'*i32, "{what}"')
+    assert text in str(found.value)
+
+
+def test_the_interpreter_keeps_the_type_that_is_reduced(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TILEWRIGHT_MODE", "interpret")
+    with pytest.raises(errors.DTypeError, match="combines values of i32"):
+        misused[(1,)](np.zeros(1, np.int32), "type")
+
+
+@triton.jit
+def square(x_ptr, N: tl.constexpr):
+    offs = tl.arange(0, N)[:, None] * N + tl.arange(0, N)[None, :]
+    x = tl.load(x_ptr + offs)
+    tl.store(x_ptr + offs, tl.dot(x, x))
+
+
+def test_the_command_line_has_the_options_that_python_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRITON_F32_DEFAULT", "ieee")
+    command = [
+        sys.executable,
+        "-m",
+        "tilewright",
+        "translate",
+        f"{Path(__file__)}:square",
+        "--signature",
+        "*fp32:16, 32",
+    ]
+    done = subprocess.run([*command, "--arch", "sm_80"], capture_output=True, text=True, check=True)
+    assert done.stdout == square.translate("*fp32:16, 32", arch="sm_80").source and "mma" not in done.stdout
