@@ -20,6 +20,7 @@ from ...schedule.products.shared_tiles import ALIGNMENT, SharedTile
 from ...schedule.staging.ring_plan import Ring
 from ..context import Context
 from ..shared.arrays import side_text
+from ..staging.loop_bounds import compared, steps_on
 from ..staging.own_stages import stage_word
 from ..staging.ring_barriers import barrier_name, position_name, stages_name
 from ..text.element import indexed
@@ -83,8 +84,7 @@ def parts_ahead(context: Context, loop: For, ring: Ring, bounds: tuple[str, str,
         Loop(f"const auto {name} = [&](int {turn})", tuple(nodes), closing="};"),
     )
     position, (start, stop, step) = position_name(context, ring), bounds
-    index, compare = context.names.variable(ring.loop), ">" if loop.descending else "<"
-    more = f"{index} {'-' if loop.descending else '+'} {step.removeprefix('-')} {compare} {stop}"
+    more = compared(loop, steps_on(context.names.variable(ring.loop), "1", step), stop)
     return PartsAhead(
         dot, function, Line(f"{name}({position if ring.counted else start});"),
         Branch(more, (Line(f"{name}({position} + 1);"),)), position,

@@ -16,6 +16,7 @@ from ...ir.nodes import Assign, For, Variable
 from ...schedule.products.instructions import WARPGROUP, WARPGROUP_BITS
 from ...schedule.staging.ring_plan import Ring, Stagger
 from ..context import Context, ctype
+from ..staging.loop_bounds import compared, steps_on
 from ..staging.own_stages import lower_body, stage_word
 from ..staging.ring_barriers import barrier_name, has, position_name, stages_name
 from ..staging.rings import Body, counting
@@ -46,8 +47,7 @@ def lower_staggered_loop(
     compute_function, compute_name = _compute_function(context, statement, ring, stagger, body)
     done = _pins(context, stagger.ahead)
     free_early = [_release(context, ring, "early_empty", turn)] if stagger.early else []
-    next_one = f"{start} {'-' if statement.descending else '+'} {step.removeprefix('-')}".removeprefix("0 + ")
-    compare = ">" if statement.descending else "<"
+    next_one = steps_on(start, "1", step)
     wait_turn, pass_turn = _turns(context)
     begin: list[Node] = [
         *wait_turn,
@@ -81,7 +81,7 @@ def lower_staggered_loop(
         *_declarations(context, stagger), *start_function, *late_function, *compute_function, *begin,
         Loop(counting(context, ring, from_second), tuple(trip)), *end,
     )  # fmt: skip
-    return (Branch(f"{start} {compare} {stop}", nodes),)
+    return (Branch(compared(statement, start, stop), nodes),)
 
 
 def first_turn(context: Context) -> tuple[Node, ...]:

@@ -51,11 +51,29 @@ def find_bounds(context: Context, statement: For) -> tuple[list[Node], Bounds]:
     return nodes, Bounds(*texts)
 
 
+def steps_on(start: str, count: str, step: str) -> str:
+    """What a loop's variable is so many steps after `start`; `count` and `step` are operands of a product."""
+    sign, size = ("-", step[1:]) if step.startswith("-") and start != "0" else ("+", step)
+    many = count if size == "1" else size if count == "1" else f"{count} * {size}"
+    if many == count:
+        many = count.removeprefix("(").removesuffix(")") if sign == "+" else count
+    return many if start == "0" else f"{start} {sign} {many}"
+
+
+def compared(loop: For, one: str, other: str) -> str:
+    """Whether one value of a loop's variable comes before another one."""
+    return f"{one} {'>' if loop.descending else '<'} {other}"
+
+
+def has_trips(loop: For, start: str, stop: str) -> str:
+    """Whether a loop runs at all."""
+    return f"{start} > {stop}" if loop.descending else f"{stop} > {start}"
+
+
 def for_header(statement: For, counter: str, bounds: Bounds) -> str:
     """The head of a loop that counts in `counter`."""
     start, stop, step = bounds.start.text, bounds.stop.within(11), bounds.step.text
     kind = ctype(statement.variable.type)
-    compare = ">" if statement.descending else "<"
     if isinstance(statement.step, Literal) and abs(int(statement.step.value)) == 1:
         advance = f"--{counter}" if statement.descending else f"++{counter}"
     elif isinstance(statement.step, Literal) and int(statement.step.value) < 0:
@@ -63,7 +81,7 @@ def for_header(statement: For, counter: str, bounds: Bounds) -> str:
         advance = f"{counter} -= {named[1] if named else -int(statement.step.value)}"
     else:
         advance = f"{counter} += {assigned(step)}"
-    return f"for ({kind} {counter} = {assigned(start)}; {counter} {compare} {stop}; {advance})"
+    return f"for ({kind} {counter} = {assigned(start)}; {compared(statement, counter, stop)}; {advance})"
 
 
 def _assigned_in(statement: Statement) -> set[Variable]:

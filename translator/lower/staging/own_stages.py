@@ -9,10 +9,11 @@ neither the copies nor the reads need a barrier. `schedule/staging/own_stages.py
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
 
 from ...frozen import frozen
-from ...ir.nodes import Assign, Call, For, Literal, Statement
+from ...ir.nodes import Assign, Call, For, Statement
 from ...ir.walk import top_statements
 from ...schedule.products.shared_tiles import CHUNK_BYTES
 from ...schedule.staging.own_stages import is_copied_whole
@@ -34,6 +35,7 @@ from ..text.point import Point
 from ..text.tags import tag
 from ..text.unit import Branch, Comment, Line, Loop, Node, Shared
 from .copies import tile_comment
+from .loop_bounds import compared, steps_on
 from .own_places import place_in_tile, place_of_own, place_of_scalar, places_of_all, slot_filled
 from .read_ahead import read_ahead, read_values, running_totals
 
@@ -200,7 +202,7 @@ def copies_ahead(
         with context.conversions(names):
             copies += [*tag(load.origin, AHEAD, bool(copies), again=True), *own_copies(context, load)]
     copies += [*running_totals(context, statement, ring, body), *reading.behind_copies(name)]
-    kind, compare = ctype(statement.variable.type), ">" if statement.descending else "<"
+    kind = ctype(statement.variable.type)
     word = stage_word(context, ring)
     parameters, stage = f"{kind} {name}{f', int {word}' if several else ''}", f", {word}" if several else ""
     functions = [
@@ -210,10 +212,9 @@ def copies_ahead(
         Comment(f"Starts the loads of iteration {name}{' into a stage' if several else ''}."),
         Loop(f"const auto {load_tiles} = [&]({parameters})", tuple(copies), closing="};"),
     ]
-    many = _product(stages or "1", step, statement)
     more = (
-        Line(f"const {kind} {ahead} = {name} + {many};"),
-        Branch(f"{ahead} {compare} {stop}", (Line(f"{load_tiles}({ahead}{stage});"),)),
+        Line(f"const {kind} {ahead} = {steps_on(name, stages or '1', step)};"),
+        Branch(compared(statement, ahead, stop), (Line(f"{load_tiles}({ahead}{stage});"),)),
         Line("cp_async_commit();", "possibly of nothing: one group per iteration"),
     )
     for_others = any(load.target in context.schedule.warp_copies for load in loads)
@@ -256,23 +257,19 @@ def _first_copies(
 ) -> tuple[Node, ...]:
     """The copies of the first iterations, as many as there are stages; `count` counts them."""
     start, stop, step = bounds
-    commit, compare = Line("cp_async_commit();"), ">" if statement.descending else "<"
+    commit = Line("cp_async_commit();")
     if not stages:
-        return (Branch(f"{start} {compare} {stop}", (Line(f"{load_tiles}({start});"),)), commit)
-    offset = _product(count, step, statement)
-    naming, iteration = named_iteration(statement, ahead, f"{start} + {offset}" if start != "0" else offset)
+        return (Branch(compared(statement, start, stop), (Line(f"{load_tiles}({start});"),)), commit)
+    naming, iteration = named_iteration(statement, ahead, steps_on(start, count, step))
     stage = f"({position} + {count}) % {stages}" if position else count
-    some = Branch(f"{iteration} {compare} {stop}", (Line(f"{load_tiles}({iteration}, {stage});"),))
+    some = Branch(compared(statement, iteration, stop), (Line(f"{load_tiles}({iteration}, {stage});"),))
     return (Loop(f"for (int {count} = 0; {count} < {stages}; ++{count})", (*naming, some, commit)),)
 
 
 def named_iteration(loop: For, name: str, text: str) -> tuple[tuple[Line, ...], str]:
     """Gives an iteration a name where it is a sum: (the line that does so, the name)."""
-    return ((Line(f"const {ctype(loop.variable.type)} {name} = {text};"),), name) if " + " in text else ((), text)
-
-
-def _product(count: str, step: str, statement: For) -> str:
-    """So many steps of a loop, as text."""
-    if isinstance(statement.step, Literal) and statement.step.value == 1:
-        return count
-    return step if count == "1" else f"{count} * {step}"
+    return (
+        ((Line(f"const {ctype(loop.variable.type)} {name} = {text};"),), name)
+        if re.search(" [-+] ", text)
+        else ((), text)
+    )

@@ -20,6 +20,7 @@ from ..shared.convert import conversions_before
 from ..text.literals import literal_text
 from ..text.tags import tag
 from ..text.unit import Branch, Comment, Line, Loop, Node
+from .loop_bounds import compared, steps_on
 
 Body = Callable[[tuple[Statement, ...]], tuple[Node, ...]]
 
@@ -53,9 +54,8 @@ class ReadingAhead:
     def _call(self, name: str, first: str, ahead: int) -> Node:
         """Reads what an iteration's copies need, where there is such an iteration: so many after the `first`."""
         _, stop, step = self.bounds
-        many = str(ahead) if step == "1" else f"{ahead} * {step}" if ahead > 1 else step
-        iteration = first if not ahead else many if first == "0" else f"{first} + {many}"
-        return Branch(f"{iteration} {'>' if self.loop.descending else '<'} {stop}", (Line(f"{name}({iteration});"),))
+        iteration = steps_on(first, str(ahead), step) if ahead else first
+        return Branch(compared(self.loop, iteration, stop), (Line(f"{name}({iteration});"),))
 
 
 def read_ahead(

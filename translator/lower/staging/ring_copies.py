@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ...frozen import frozen
-from ...ir.nodes import Assign, For, Literal, Statement
+from ...ir.nodes import Assign, For, Statement
 from ...ir.walk import top_statements
 from ...schedule.products.instructions import WARPGROUP
 from ...schedule.staging.ring_plan import Ring
@@ -21,6 +21,7 @@ from ..shared.convert import conversions_before
 from ..text.tags import tag
 from ..text.unit import Branch, Comment, Line, Loop, Node, words
 from .copies import ahead_registers, copy_tile, declare_tile, fetch_tile, is_asynchronous, proxy_fence, put_tile
+from .loop_bounds import compared, has_trips, steps_on
 from .own_stages import AHEAD, declare_own, lower_body, named_iteration, own_copies, own_of, stage_word
 from .read_ahead import read_ahead, read_values, running_totals
 from .ring_barriers import stages_name
@@ -242,11 +243,9 @@ def _first_loads(
     start, stop, step = bounds
     iteration = stage = names.stage
     if ring.counted:
-        further = stage if step == "1" else f"{stage} * {step}"
-        iteration = f"{start} + {further}" if start != "0" else further
-    compare = ">" if statement.descending else "<"
+        iteration = steps_on(start, stage, step)
     naming, iteration = named_iteration(statement, names.ahead, iteration)
-    more, finish = f"{iteration} {compare} {stop}", filling.finish(names, stage)
+    more, finish = compared(statement, iteration, stop), filling.finish(names, stage)
     loads = filling.start(names, iteration, stage, stage, more, *finish)
     commit = (Line("cp_async_commit();"),) if filling.asynchronous else ()
     header = f"for (int {stage} = 0; {stage} < {names.stages} - 1; ++{stage})"
@@ -255,7 +254,7 @@ def _first_loads(
         nodes += [
             Line(f"cp_async_wait<{names.stages} - 2>();", "this thread's share of the first rows has arrived"),
             *context.barrier("everyone's share is there"),
-            Branch(f"{stop} {'<' if statement.descending else '>'} {start}", (filling.align(names, start, "0"),)),
+            Branch(has_trips(statement, start, stop), (filling.align(names, start, "0"),)),
         ]
     return (*nodes, *((Line(f"int {names.used} = 0;", "stages so far"),) if ring.counted else ()))
 
@@ -269,11 +268,8 @@ def _trip(
     Its `parts` are the barrier at its head, what it computes, and the wait for products that run on.
     """
     (head, inner, complete), (_, stop, step) = parts, bounds
-    unit = isinstance(statement.step, Literal) and statement.step.value == 1
-    many, one = (f"{names.stages} - 1", "1") if unit else (f"({names.stages} - 1) * {step}", step)
-    compare = ">" if statement.descending else "<"
     kind, name = ctype(statement.variable.type), context.names.variable(ring.loop)
-    more = f"{names.ahead} {compare} {stop}"
+    more = compared(statement, names.ahead, stop)
     late = filling.rows and ring.stages == 2  # the next iteration's rows have no time to arrive but this iteration
     arrival = Line(f"cp_async_wait<{names.stages} - 2>();", "this thread's share of the tiles has arrived")
     if filling.rows:
@@ -281,7 +277,7 @@ def _trip(
         arrival = Line("cp_async_wait<0>();" if late else f"cp_async_wait<{names.stages} - 3>();", comment)
     commit = Line("cp_async_commit();", "possibly of nothing: one group per iteration")
     loads: list[Node] = [
-        Line(f"const {kind} {names.ahead} = {name} + {many};"),
+        Line(f"const {kind} {names.ahead} = {steps_on(name, f'({names.stages} - 1)', step)};"),
         filling.start(names, names.ahead, names.refill, names.later, more),
         *((commit,) if filling.asynchronous else ()),
     ]
@@ -301,10 +297,10 @@ def _trip(
         *(loads if behind else ()),
     ]
     if filling.rows:
-        following = f"{name} + {one}"
+        following = steps_on(name, "1", step)
         aligned = filling.align(names, following, f"{names.turn} + 1")
         nodes += [arrival, *context.barrier("everyone's share of them is there")] if late else []
-        nodes.append(Branch(f"{following} {compare} {stop}", (aligned,)))
+        nodes.append(Branch(compared(statement, following, stop), (aligned,)))
     if filling.through_registers:
         nodes.append(Branch(more, filling.finish(names, names.refill)))
     nodes += complete

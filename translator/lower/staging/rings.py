@@ -29,6 +29,7 @@ from ..products.operand import shared_array
 from ..shared.arrays import side_text
 from ..text.unit import Branch, Comment, Line, Loop, Node
 from .copies import tile_comment
+from .loop_bounds import has_trips
 from .own_stages import copies_ahead, lower_body, stage_word
 from .ring_barriers import barrier_name, barrier_of, position_name, stage_lines, stages_name
 
@@ -155,7 +156,7 @@ def lower_consumer_loop(
         first = (parts.start, *context.barrier("the parts of the first tile are there"), loop)
         context.order.merge(order)  # there may be no trip, and no barrier
         context.shared.being_read |= being_read
-        some = Branch(f"{bounds[1]} {'<' if statement.descending else '>'} {bounds[0]}", first)
+        some = Branch(has_trips(statement, *bounds[:2]), first)
         return (*copies.functions, *copies.first, *parts.function, some)
     return (*copies.functions, *copies.first, *_running_on(context, statement, ring, bounds, header, nodes, sums))
 
@@ -170,7 +171,7 @@ def _running_on(
     for helper in ("wgmma_commit", "wgmma_wait"):
         context.use_helper(helper)
     fixed_start = isinstance(statement.start, (Literal, Use)) and statement.variable not in context.scopes.outliving
-    later = f"{context.names.variable(ring.loop)} {'<' if statement.descending else '>'} {bounds[0]}"
+    later = has_trips(statement, bounds[0], context.names.variable(ring.loop))
     first = context.names.shared_index(f"first_{position}")
     later = later if fixed_start else f"{position} > {first}"
     release = Line(f"mbarrier_arrive(&{empty}[({position} - 1) % {stages}]);")
@@ -186,7 +187,7 @@ def _running_on(
         start += [] if fixed_start else [Line(f"const int {first} = {position};")]
         end.append(Branch(f"{lane} == 0", (release,)))
     some = Branch(
-        f"{bounds[1]} {'<' if statement.descending else '>'} {bounds[0]}",
+        has_trips(statement, *bounds[:2]),
         (Loop(counting(context, ring, header), tuple(trip)), *end),
         comment="ptxas serialises products if a path bypasses the wait for them",
     )
