@@ -210,11 +210,12 @@ class Context:
         once = self.assigned_once(variable) and not variable.type.is_pointer
         return (Line(f"{'const ' if once else ''}{declarator} = {text};"),)
 
-    def temporary(self, statement: int, purpose: str, type_: ValueType) -> Variable:
-        """A variable of the translator's own for one purpose of one statement."""
+    def temporary(self, statement: int, purpose: str, type_: ValueType, other: str = "") -> Variable:
+        """A variable of the translator's own for one purpose of one statement, called so, or `other` if that is taken."""
         key = (statement, purpose)
         if key not in self._temporaries:
-            self._temporaries[key] = Variable(purpose, type_, -1 - len(self._temporaries))
+            name = other if other and self.names.bearers(purpose) else purpose
+            self._temporaries[key] = Variable(name, type_, -1 - len(self._temporaries))
         return self._temporaries[key]
 
     def width_constant(self, width: int, base: str) -> str:

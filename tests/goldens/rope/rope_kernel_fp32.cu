@@ -94,11 +94,11 @@ rope_kernel(const float* x_ptr, const float* cos_ptr, const float* sin_ptr, floa
                        stored);
     }
     // L28: tl.store(out_ptr + offsets + half, rotate(second, -first, cos[None, :], sin[None, :]), mask=mask)
-    float stored_next[COLS];
+    float out_stored[COLS];
     #pragma unroll
-    for (int c = 0; c < COLS; ++c) stored_next[c] = rotate(second[c], -first[c], cos[c], sin[c]);
+    for (int c = 0; c < COLS; ++c) out_stored[c] = rotate(second[c], -first[c], cos[c], sin[c]);
     if (heads < n_heads) {
         store_vec<VEC>(out_ptr + (static_cast<long long>(position) * n_heads + heads) * HEAD_DIM + pairs
-                       + HEAD_DIM / 2, stored_next);
+                       + HEAD_DIM / 2, out_stored);
     }
 }

@@ -21,7 +21,7 @@ from ..text.spell import Text
 from ..text.unit import Branch, Line, Node, Shared
 from .conditions import both, conjunction, copies_guard, uniform_test, valid_count
 from .elements import guarded
-from .memory_order import note_atomic, order_after_loads, order_among_stores
+from .memory_order import note_atomic, order_after_loads, order_among_stores, tensor_word
 from .told import told_by_one
 from .vectors import registers_of_runs, vectors, width_name
 
@@ -171,7 +171,7 @@ def _by_vectors(
     access = plan_access(pointer, mask, layout, context.facts, environment, lambda axis: min(layout.vector(axis), most))
     if access.width == 1:
         return ()
-    prepare, run = registers_of_runs(context, statement, value, layout, access)
+    prepare, run = registers_of_runs(context, statement, value, layout, access, tensor_word(context, pointer))
     helper, width = _vector_helper(context, call, bool(access.bounds)), width_name(context, layout, access)
 
     def one(point: Point) -> tuple[Node, ...]:

@@ -22,7 +22,7 @@ from ..text.spell import Text
 from ..text.unit import Line, Node, Spelled
 from .conditions import both, copies_guard, scalar_test, uniform_test, valid_count
 from .elements import fallback_text, guarded, loaded_element, memory_value, pointee, store_element, store_if
-from .memory_order import note_load, note_store, order_after_loads, order_after_stores, order_among_stores
+from .memory_order import note_load, note_store, order_after_loads, order_after_stores, order_among_stores, tensor_word
 from .recompute import function_of_index
 from .told import told_by_one
 from .vectors import (
@@ -133,13 +133,14 @@ def lower_store(context: Context, statement: Effect) -> tuple[Node, ...]:
     predicated = is_predicated(
         access, pointer, value.type, layout, context.facts, context.facts.environments[id(statement)]
     )
+    word = tensor_word(context, pointer)
     nodes: tuple[Node, ...]
     if not predicated and (access.width > 1 or modifier):
-        prepare, run = registers_of_runs(context, statement, value, layout, access)
+        prepare, run = registers_of_runs(context, statement, value, layout, access, word)
         nodes = vectors(context, layout, access, _store_vector(context, call, access, run, modifier))
     else:
         # The whole tile is computed before the first element is stored: in a branch, element would wait for element.
-        source, prepare = (None, ()) if ready else materialised(context, statement, value, layout)
+        source, prepare = (None, ()) if ready else materialised(context, statement, value, layout, word)
         store = store_if(context, value.type, modifier) if predicated else ""
         nodes = context.each_register(layout, store_element(context, pointer, value, access, source, store))
     nodes = (*prepare, *nodes)

@@ -25,6 +25,11 @@ def pointer_roots(context: Context, pointer: Expr) -> list[Variable]:
     return sorted(roots, key=lambda root: root.key)
 
 
+def tensor_word(context: Context, pointer: Expr) -> str:
+    """What a tensor is called: by the first argument that its addresses may derive from."""
+    return next((root.name.removesuffix("_ptr") for root in pointer_roots(context, pointer)), "next")
+
+
 def note_load(context: Context, pointer: Expr, layout: Layout | None) -> None:
     """Remembers which argument is read through which pointers and in which layout, for stores that follow."""
     for root in pointer_roots(context, pointer):

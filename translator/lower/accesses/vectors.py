@@ -78,12 +78,12 @@ def moved_from(value: Expr) -> Expr:
 
 
 def registers_of_runs(
-    context: Context, statement: Assign | Effect, value: Expr, layout: Layout, access: Access
+    context: Context, statement: Assign | Effect, value: Expr, layout: Layout, access: Access, tensor: str
 ) -> tuple[tuple[Node, ...], Callable[[Point], str]]:
     """What computes a value that goes to memory by vectors, if anything must, and where each vector's registers begin."""
     if _lies_in_order(context, value, layout, access):
         return (), lambda point: run_at(context.speller.text(value, point))
-    source, prepare = materialised(context, statement, value, layout)
+    source, prepare = materialised(context, statement, value, layout, tensor)
     return prepare, lambda point: run_at(indexed(context, context.names.variable(source), source, point))
 
 

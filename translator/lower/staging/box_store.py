@@ -141,7 +141,7 @@ def _in_registers(
     in_registers = isinstance(value, Use) and value.variable not in context.schedule.in_shared
     if isinstance(value, Use) and in_registers and context.schedule.layouts.get(value.variable) == layout:
         return (), value.variable
-    variable, prepare = materialised(context, statement, value, layout)
+    variable, prepare = materialised(context, statement, value, layout, _word(statement.call))
     return prepare, variable
 
 

@@ -37,10 +37,10 @@ def round_by_pairs(context: Context, name: str, variable: Variable, value: Call,
 
 
 def materialised(
-    context: Context, statement: Assign | Effect, value: Expr, layout: Layout
+    context: Context, statement: Assign | Effect, value: Expr, layout: Layout, tensor: str
 ) -> tuple[Variable, tuple[Node, ...]]:
-    """Computes the value of a store into registers of its own."""
-    variable = context.temporary(id(statement), "stored", value.type)
+    """Computes the value of a store into registers of its own; where there are others, `tensor` tells them apart."""
+    variable = context.temporary(id(statement), "stored", value.type, f"{tensor}_stored")
     name = context.names.variable(variable)
 
     def one(point: Point) -> tuple[Node, ...]:
