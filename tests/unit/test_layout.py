@@ -5,7 +5,8 @@ from __future__ import annotations
 import itertools
 
 import pytest
-from tilewright.schedule.tiles.layout import Layout, blocked, drop_axis, elements, padded
+from tilewright.ir.types import padded
+from tilewright.schedule.tiles.layout import Layout, blocked, drop_axis, elements
 
 SHAPES = [(1,), (8,), (100,), (1024,), (16, 128), (128, 4), (3, 5), (2, 4, 8), (1, 64)]
 

@@ -15,10 +15,9 @@ from math import gcd
 
 from ..frozen import frozen
 from ..ir.nodes import Call, Expr, Literal, Use, Variable
-from ..ir.types import ValueType
+from ..ir.types import ValueType, padded
 from ..language.dtypes import PointerType
 from ..ops.registry import OPS
-from ..schedule.tiles.layout import padded
 
 LARGE = 1 << 30  # the divisor of zero
 

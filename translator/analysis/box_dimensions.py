@@ -10,6 +10,7 @@ from math import gcd
 
 from ..frozen import frozen
 from ..ir.nodes import Call, Expr, Kernel, Statement, Use, Variable
+from ..ir.structured import is_elementwise
 from ..ir.walk import subexpressions, used_variables
 from ..language.dtypes import PointerType, int64
 from .affine import ONE, NotAffineError, Sum, Term, along, build, divide, minus, plus, scalar_part, times
@@ -18,7 +19,6 @@ from .coordinates import Reader
 from .facts import Facts
 from .induction import Induction
 from .parameter_text import parameter_text
-from .structured import is_elementwise
 
 MAX_RANK = 5  # dimensions of a tensor map
 MAX_SIDE = 256  # elements of a box along a dimension

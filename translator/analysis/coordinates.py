@@ -11,9 +11,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from ..ir.nodes import Call, Expr, Literal, Use, Variable
-from ..ir.types import ValueType
+from ..ir.types import ValueType, padded
 from ..language.dtypes import DType, PointerType, int1, int32, int64
-from ..schedule.tiles.layout import padded
 from .affine import NotAffineError, Sum, Term, along, build, plus, scalar_part, times
 from .axis_info import AxisInfo, axis_info
 

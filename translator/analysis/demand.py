@@ -13,6 +13,7 @@ from typing import Any
 
 from ..frozen import frozen
 from ..ir.nodes import Assign, Call, CallFunction, Effect, Expr, Kernel, Statement, Use, Variable
+from ..ir.structured import is_elementwise
 from ..ir.walk import assigned_variables, expressions, statements, used_variables
 from .affine import NotAffineError, Sum, minus
 from .box_dimensions import Site
@@ -20,7 +21,6 @@ from .box_masks import bound
 from .facts import Facts
 from .induction import Induction, Source, Version
 from .masks import conjuncts
-from .structured import is_elementwise
 
 
 @frozen(eq=False)

@@ -19,11 +19,11 @@ from ..ir.nodes import (
     Use,
     Variable,
 )
+from ..ir.structured import is_elementwise
 from ..ir.walk import assignment_counts, only_values, read_variables, statements, subexpressions, used_variables
 from .axis_info import AxisInfo, known_divisor
 from .flow import Environments, follow
 from .fused import converted_once
-from .structured import is_elementwise
 
 # A tile whose expression has grown to so many parts is computed once, however it may be used: chains of pointers that are
 # advanced line by line would otherwise be written out whole at every line.

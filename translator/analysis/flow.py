@@ -13,9 +13,9 @@ from dataclasses import replace
 from functools import reduce
 
 from ..ir.nodes import Assign, Effect, For, If, Statement, Variable, While
+from ..ir.structured import is_elementwise
 from ..ir.walk import bodies
 from .axis_info import AxisInfo, axis_info, unknown
-from .structured import is_elementwise
 
 
 class Place(Mapping[Variable, AxisInfo]):

@@ -10,9 +10,9 @@ from collections import Counter
 from collections.abc import Mapping
 
 from ..ir.nodes import Assign, Expr, Statement, Variable
+from ..ir.structured import is_elementwise
 from ..ir.walk import assigned_variables, bodies, read_inside, read_variables, statements, used_variables
 from ..language.dtypes import DType
-from .structured import is_elementwise
 
 
 def converted_once(body: tuple[Statement, ...], definitions: Mapping[Variable, Expr]) -> frozenset[Variable]:

@@ -27,13 +27,13 @@ from ..ir.nodes import (
     Variable,
     While,
 )
+from ..ir.structured import is_elementwise
 from ..ir.types import ValueType
 from ..ir.walk import assigned_variables, bodies, statements, top_statements, used_variables
 from ..language.dtypes import DType
 from .affine import build, divide, minus, times
 from .coordinates import Reader
 from .facts import Facts
-from .structured import is_elementwise
 
 
 class Source(Enum):

@@ -6,8 +6,8 @@ from collections import defaultdict
 from collections.abc import Callable
 
 from ..ir.nodes import Assign, Expr, For, Statement, Variable
+from ..ir.structured import is_elementwise
 from ..ir.walk import assigned_variables, read_variables, statements, used_variables
-from .structured import is_elementwise
 
 Known = dict[Variable, frozenset[Variable]]
 

@@ -27,12 +27,12 @@ from ..ir.nodes import (
     Variable,
 )
 from ..ir.rewrite import substituted
+from ..ir.structured import is_elementwise
 from ..ir.walk import path_to, statements, top_statements, used_variables
 from .affine import Sum, Term, plus, times
 from .coordinates import Reader
 from .facts import Facts
 from .induction import Induction, Source
-from .structured import is_elementwise
 
 Needed = frozenset[Variable] | None  # parameters that must not be negative; None: unknown
 NOTHING: frozenset[Variable] = frozenset()

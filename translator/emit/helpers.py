@@ -174,6 +174,7 @@ def order_helpers(helpers: tuple[Helper, ...], packets: tuple[int, ...]) -> list
 
 
 def _rank(values: dict[str, Any]) -> int:
+    """Plain accesses before those that call them."""
     return 0 if values.get("kind", "") == "" else 1
 
 

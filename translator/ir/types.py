@@ -26,6 +26,11 @@ class Dim(int):
         return dim
 
 
+def padded(side: int) -> int:
+    """The smallest power of two not below a side: what registers and shared memory hold of an axis."""
+    return 1 << max(side - 1, 0).bit_length()
+
+
 @frozen
 class ValueType:
     """`element` says what one element is, `shape` how many there are along each axis; `()` for a scalar."""

@@ -16,7 +16,6 @@ from .nodes import (
     Combine,
     DeviceFunction,
     Effect,
-    Expr,
     For,
     If,
     Inlined,
@@ -27,12 +26,9 @@ from .nodes import (
     While,
 )
 from .printer import print_expr
+from .structured import is_elementwise
 from .walk import assigned_variables, bodies, expressions, statements, subexpressions, used_variables
 
-STRUCTURED = frozenset(
-    ("load", "store", "reduce", "dot", "repack", "device_print", "device_assert", "barrier", "assume")
-    + ("gdc_wait", "gdc_launch_dependents")
-)
 Block = tuple[Statement, ...]
 
 
@@ -84,11 +80,6 @@ def find_violations(kernel: Kernel) -> tuple[Violation, ...]:
 # ------------------------------------------------------------------------------------------------- single statements
 
 
-def is_structured(expr: Expr) -> bool:
-    """Whether an expression has to stand alone."""
-    return isinstance(expr, Call) and (expr.op in STRUCTURED or expr.op.startswith("atomic_"))
-
-
 def _assigned_type(statement: Statement) -> Iterator[str]:
     """A variable is assigned values of its own type."""
     if isinstance(statement, Assign) and len(statement.targets) == 1 and statement.target.type != statement.value.type:
@@ -114,13 +105,13 @@ def _stands_alone(statement: Statement) -> Iterator[str]:
         alone = isinstance(statement, (Assign, Effect))
         inner = (part for child in getattr(expr, "args", ()) for part in subexpressions(child)) if alone else ()
         for part in inner if alone else subexpressions(expr):
-            if is_structured(part):
+            if not is_elementwise(part):
                 yield f"{print_expr(part)} stands inside an expression"
 
 
 def _effects_are_structured(statement: Statement) -> Iterator[str]:
     """An effect is a call with an effect."""
-    if isinstance(statement, Effect) and not is_structured(statement.call):
+    if isinstance(statement, Effect) and is_elementwise(statement.call):
         yield f"{print_expr(statement.call)} has no effect"
 
 

@@ -18,8 +18,8 @@ from .text.unit import Node
 if TYPE_CHECKING:
     from .products.dot_parts import PartsAhead
 
-# Pointers, how often each variable in them was assigned (or the loop in an earlier trip of which that was), and the layout,
-# None of scalars.
+# A pointer; how often its variables had been assigned, or the loop if that was in an earlier iteration; the layout, None for
+# scalars.
 Accessed = tuple[Expr, tuple[int, ...] | Trips, Layout | None]
 ANOTHER: tuple[int, ...] = (-1,)  # of an atomic's places, instead: several threads may touch one of them
 Data = tuple[Variable, frozenset[Variable]]  # an argument, and the data that addresses in it are computed from

@@ -2,7 +2,7 @@
 
 An entry holds everything there is to know about an operation: what it takes and returns, what it means (NumPy), how CUDA
 spells it, how exact that is, and its documentation. Type inference, the interpreter, the generated text, `tl`'s
-docstrings, the reference page and a parametrised test are all derived from it.
+docstrings and a parametrised test are all derived from it.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class OpDef:
       parameters: operand names; the spelling refers to them.
       rule: operands to `Resolved`; raises `DTypeError` or `ArgumentError` (without span; the frontend adds it).
       numpy: the meaning on NumPy arrays of the resolved operand types; returns an array of the result type's NumPy
-        type (`OpDef.apply` converts when it does not).
+        type.
       cuda: spelling by the first resolved operand type, or "*" for all: "{x} + {y}", "fmaxf({x}, {y})". Only one infix or
         prefix operator at top level, so that the printer can place parentheses.
       accuracy: one sentence for the header of the generated text where CUDA differs from the obvious; "" when exact.

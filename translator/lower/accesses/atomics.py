@@ -10,9 +10,10 @@ import math
 
 from ...analysis.masks import conjuncts
 from ...ir.nodes import Assign, Call, Effect, Expr, Literal, Variable
+from ...ir.types import padded
 from ...language.dtypes import DType, PointerType
 from ...schedule.accesses.access import ACCESS_BYTES, padding_tests, plan_access
-from ...schedule.tiles.layout import Layout, padded
+from ...schedule.tiles.layout import Layout
 from ..context import Context, ctype
 from ..shared.arrays import dimensions, place
 from ..text.element import indexed

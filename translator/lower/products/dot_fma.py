@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 
 from ...ir.nodes import Assign, Call, Variable
+from ...ir.types import padded
 from ...ops.casts import cuda_cast
 from ...schedule.products.dot_plan import DotPlan, Operand
-from ...schedule.tiles.layout import padded
 from ..accesses.conditions import copies_guard
 from ..context import Context, ctype
 from ..shared.arrays import dimensions, place, side_text

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from ...ir.nodes import Assign
+from ...ir.types import padded
 from ...schedule.products.dot_plan import DotPlan
 from ...schedule.products.dots import k_axis
 from ...schedule.products.instructions import Instruction
-from ...schedule.tiles.layout import Layout, padded
+from ...schedule.tiles.layout import Layout
 from ..context import Context, ctype
 from ..text.unit import Comment, Line, Loop, Node
 from .fragments import Step, fragment, read_a, read_b

@@ -13,8 +13,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ...frozen import frozen
+from ...ir.types import padded
 from ...schedule.products.instructions import Instruction
-from ...schedule.tiles.layout import padded
 from ..context import Context
 from ..text.unit import Line, Loop, Node
 from .operand import OperandPlace, place_line

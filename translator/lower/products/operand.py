@@ -6,14 +6,13 @@ import math
 import re
 
 from ...ir.nodes import Statement, Variable
-from ...ir.types import Dim
+from ...ir.types import Dim, padded
 from ...schedule.accesses.access import Access
 from ...schedule.products.dot_plan import Operand
 from ...schedule.products.dots import k_axis
 from ...schedule.products.instructions import Instruction
 from ...schedule.products.operand_tiles import copied_tile, turned_tile
 from ...schedule.products.shared_tiles import ALIGNMENT, CHUNK_BYTES, SharedTile
-from ...schedule.tiles.layout import padded
 from ..accesses.conditions import copies_guard
 from ..accesses.vectors import vectors, width_name
 from ..context import Context, ctype

@@ -10,7 +10,8 @@ import re
 from collections.abc import Callable
 
 from ...ir.nodes import Assign
-from ...schedule.tiles.layout import Layout, padded
+from ...ir.types import padded
+from ...schedule.tiles.layout import Layout
 from ..accesses.conditions import copies_guard
 from ..context import Context
 from ..shared.arrays import dimensions, number_of, place

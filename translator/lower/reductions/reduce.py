@@ -6,8 +6,9 @@ Several tiles that are reduced together are in `states.py`.
 from __future__ import annotations
 
 from ...ir.nodes import Assign, Call, Use
+from ...ir.types import padded
 from ...schedule.accesses.access import inside_test
-from ...schedule.tiles.layout import REGISTER, Layout, drop_axis, padded
+from ...schedule.tiles.layout import REGISTER, Layout, drop_axis
 from ..context import Context
 from ..shared.convert import Move, moved
 from ..text.element import indexed

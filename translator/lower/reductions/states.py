@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ...ir.nodes import Assign, Combine, Variable
+from ...ir.types import padded
 from ...schedule.accesses.access import inside_test
-from ...schedule.tiles.layout import padded
 from ..context import Context
 from ..shared.convert import Move, moved
 from ..text.element import indexed

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ...ir.types import Dim
-from ...schedule.tiles.layout import Layout, padded
+from ...ir.types import Dim, padded
+from ...schedule.tiles.layout import Layout
 from ..context import Context
 from ..text.point import Index, Point, coordinate, point_of
 

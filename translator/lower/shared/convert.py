@@ -7,8 +7,9 @@ from collections.abc import Sequence
 
 from ...frozen import frozen
 from ...ir.nodes import Statement, Variable
+from ...ir.types import padded
 from ...schedule.tiles.exchange import LANE_BITS, Swizzle, exchange_swizzle, lane_swaps, shuffles
-from ...schedule.tiles.layout import REGISTER, Layout, padded
+from ...schedule.tiles.layout import REGISTER, Layout
 from ..accesses.conditions import copies_guard
 from ..context import Context
 from ..text.element import indexed

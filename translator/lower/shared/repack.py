@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...ir.nodes import Assign, Call
-from ...schedule.tiles.layout import padded
+from ...ir.types import padded
 from ..accesses.conditions import copies_guard
 from ..context import Context
 from ..text.element import indexed

@@ -14,9 +14,9 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from ...frozen import frozen
-from ...ir.types import Dim
+from ...ir.types import Dim, padded
 from ...schedule.products.instructions import LANE_BITS
-from ...schedule.tiles.layout import REGISTER, Layout, padded
+from ...schedule.tiles.layout import REGISTER, Layout
 from .names import Names
 from .unit import COMMENT_ROOM, Constant, Place
 

@@ -15,10 +15,10 @@ from ...analysis.facts import Facts
 from ...analysis.masks import conjuncts
 from ...frozen import frozen
 from ...ir.nodes import Call, Expr, Literal, Use, Variable
-from ...ir.types import ValueType
+from ...ir.types import ValueType, padded
 from ...ir.walk import MOVES
 from ...language.dtypes import PointerType, int1, int32
-from ..tiles.layout import REGISTER, Layout, bits_of, padded
+from ..tiles.layout import REGISTER, Layout, bits_of
 
 ACCESS_BYTES = 16  # the widest access of one thread
 COPY_BYTES = (4, 8, 16)  # what cp.async moves

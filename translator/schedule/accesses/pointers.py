@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from ...analysis.origins import Origins
-from ...analysis.structured import is_elementwise
 from ...ir.nodes import Assign, Call, Expr, Kernel, Statement, Use, Variable
+from ...ir.structured import is_elementwise
 from ...ir.walk import expressions, statements, subexpressions, used_variables
 
 ADDRESS_BITS = 64

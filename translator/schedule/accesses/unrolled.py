@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from itertools import chain
 
 from ...analysis.facts import Facts
-from ...analysis.structured import is_elementwise
 from ...ir.nodes import Assign, Call, Effect, Expr, For, If, Inlined, Literal, Note, Statement, Use, Variable, While
+from ...ir.structured import is_elementwise
 from ...ir.walk import assigned_variables, bodies, statements, subexpressions, used_variables
 from ..tiles.layout import Layout
 

@@ -19,8 +19,8 @@ from dataclasses import replace
 
 from ...analysis.boxes import Box
 from ...analysis.facts import Facts
-from ...analysis.structured import is_elementwise
 from ...ir.nodes import Assign, Call, Expr, For, Kernel, Literal, Statement, Use, Variable
+from ...ir.structured import is_elementwise
 from ...ir.types import ValueType
 from ...ir.walk import read_variables, statements, subexpressions, used_variables
 from ..staging.producer import producible

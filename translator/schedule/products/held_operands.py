@@ -23,8 +23,9 @@ from dataclasses import replace
 from ...analysis.facts import Facts
 from ...frozen import frozen
 from ...ir.nodes import Kernel, Use, Variable
+from ...ir.types import padded
 from ...ir.walk import read_inside
-from ..tiles.layout import REGISTER, Layout, bits_of, padded
+from ..tiles.layout import REGISTER, Layout, bits_of
 from .dot_plan import DotPlan, Dots, HeldOperand
 from .dots import dot_statements
 from .instructions import LANE_BITS

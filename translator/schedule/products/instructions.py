@@ -11,8 +11,9 @@ lanes that differ in nothing else hold copies, as everywhere. Along K what the t
 from __future__ import annotations
 
 from ...frozen import frozen
+from ...ir.types import padded
 from ...language.dtypes import DType
-from ..tiles.layout import REGISTER, Layout, bits_of, padded
+from ..tiles.layout import REGISTER, Layout, bits_of
 
 K_BYTES = 32  # of K per instruction; of doubles, deeper instructions exist that are slower
 PTX_TYPES = {"fp16": "f16", "bf16": "bf16", "fp32": "tf32", "i8": "s8", "u8": "u8", "fp8e4nv": "e4m3", "fp8e5": "e5m2",

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ..tiles.layout import Layout, padded
+from ...ir.types import padded
+from ..tiles.layout import Layout
 from .dot_plan import Operand
 from .dots import k_axis, reads_columns
 from .instructions import Instruction

@@ -10,9 +10,9 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from ...analysis.ranges import number_of, truth_of
-from ...analysis.structured import is_elementwise
 from ...ir.nodes import Assign, Expr, Inlined, Kernel, Literal, Statement, Variable, While
 from ...ir.rewrite import with_replaced
+from ...ir.structured import is_elementwise
 from ...ir.walk import assigned_variables, bodies, statements, top_statements
 
 MOST_TRIPS = 16  # are counted: more would not be written out

@@ -13,8 +13,8 @@ from collections.abc import Iterator, Mapping, Set
 from dataclasses import replace
 
 from ...ir.nodes import Assign, Call, Combine, For, If, Inlined, Kernel, Note, Statement, Variable, While
+from ...ir.types import padded
 from ...ir.walk import assigned_variables, assignment_counts, read_variables, statements
-from ..tiles.layout import padded
 
 JOINED = ("sum", "max", "min")  # combinations that are spelled field by field
 LANES = 32

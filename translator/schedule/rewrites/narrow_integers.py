@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from ...analysis.ranges import COMPARISONS, integer_range
-from ...analysis.structured import is_elementwise
 from ...ir.nodes import Assign, Call, Expr, Kernel, Literal, Statement, Use, Variable
 from ...ir.rewrite import mapped_in, with_replaced
+from ...ir.structured import is_elementwise
 from ...ir.types import ValueType
 from ...ir.walk import MOVES, next_key, only_values, statements
 from ...language.dtypes import int32, int64

@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from ...analysis.ranges import number_of, truth_of
-from ...analysis.structured import is_elementwise
 from ...ir.nodes import Assign, Expr, For, If, Inlined, Kernel, Note, Statement, Use, Variable
 from ...ir.rewrite import substituted, substituted_in, with_replaced
+from ...ir.structured import is_elementwise
 from ...ir.walk import assigned_variables, assignment_counts, next_key, only_values, statements, top_statements
 
 

@@ -11,9 +11,9 @@ import math
 from collections.abc import Mapping
 from dataclasses import replace
 
-from ...analysis.structured import is_elementwise
 from ...ir.nodes import Assign, Call, Effect, Expr, For, Kernel, Literal, Statement, Use, Variable, While
 from ...ir.rewrite import substituted_in, with_replaced
+from ...ir.structured import is_elementwise
 from ...ir.types import ValueType
 from ...ir.walk import MOVES, assigned_variables, assignment_counts, next_key, only_values, statements, used_variables
 from ...ops.registry import OPS

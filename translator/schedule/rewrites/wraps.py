@@ -18,10 +18,10 @@ from ...analysis.demand import Bound, Demand, axes_of, bound_at, carried_by, fin
 from ...analysis.facts import Facts, find_facts
 from ...analysis.induction import Induction, closed_forms
 from ...analysis.signs import NOTHING, find_signs
-from ...analysis.structured import is_elementwise
 from ...frozen import frozen
 from ...ir.nodes import Assign, Call, CallFunction, Effect, Expr, Kernel, Note, Statement, Use, Variable
 from ...ir.rewrite import with_replaced
+from ...ir.structured import is_elementwise
 from ...ir.types import ValueType
 from ...ir.walk import expressions, statements, subexpressions, used_variables
 from ...language.dtypes import int1

@@ -12,13 +12,14 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from ...analysis.facts import Facts
-from ...analysis.structured import is_elementwise
 from ...ir.nodes import Assign, Call, For, Kernel, Literal, Statement, Variable
+from ...ir.structured import is_elementwise
+from ...ir.types import padded
 from ...ir.walk import statements, used_variables
 from ...language.dtypes import PointerType
 from ..accesses.access import COPY_BYTES, is_zero, plan_load
 from ..accesses.pointers import roots_of
-from ..tiles.layout import Layout, blocked, padded
+from ..tiles.layout import Layout, blocked
 from ..tiles.recomputed import choose_recomputed, is_exchange
 from ..tiles.registers import blocks_that_fit, peak_registers
 from .read_ahead import Found, load_in_any_trip

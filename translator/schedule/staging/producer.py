@@ -11,9 +11,9 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 
-from ...analysis.structured import is_elementwise
 from ...frozen import frozen
 from ...ir.nodes import Assign, Call, Effect, Expr, For, If, Inlined, Kernel, Return, Statement, Variable, While
+from ...ir.structured import is_elementwise
 from ...ir.walk import bodies, read_variables, statements, used_variables
 from ..accesses.pointers import pointer_sources, roots_of, roots_written
 from ..accesses.waiting import waits_for_grids, waits_in_turns

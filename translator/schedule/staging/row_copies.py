@@ -19,8 +19,6 @@ from ...language.dtypes import int32, int64
 from ..products.shared_tiles import CHUNK_BYTES
 from .ring_plan import RingPlan
 
-ROW_STAGES = 2  # least stages of rows in a ring: one is aligned while the other arrives
-
 
 def row_load(plan: RingPlan, statement: Assign, loop: For) -> Call | None:
     """The copy of rows that takes the place of a load, in terms of the loop's variable and of what the loop does not change.

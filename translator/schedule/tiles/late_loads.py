@@ -14,9 +14,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Set
 
 from ...analysis.facts import Facts
-from ...analysis.structured import is_elementwise
 from ...frozen import frozen
 from ...ir.nodes import Assign, Call, Effect, Expr, Kernel, Literal, Note, Statement, Use, Variable
+from ...ir.structured import is_elementwise
 from ...ir.walk import MOVES, assigned_variables, bodies, children, expressions, statements
 from ..accesses.access import COPY_BYTES, plan_load
 from ..accesses.cache_hints import load_hint

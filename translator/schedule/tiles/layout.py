@@ -21,13 +21,9 @@ import math
 from collections.abc import Mapping
 
 from ...frozen import frozen
+from ...ir.types import padded
 
 REGISTER = -1
-
-
-def padded(side: int) -> int:
-    """The smallest power of two not below `side`."""
-    return 1 << max(side - 1, 0).bit_length()
 
 
 def bits_of(side: int) -> int:

@@ -16,6 +16,7 @@ from dataclasses import replace
 from ...analysis.facts import Facts
 from ...artifact import Options, Target
 from ...ir.nodes import Assign, Call, Expr, Kernel, Variable
+from ...ir.types import padded
 from ...ir.walk import statements
 from ..accesses.access import ACCESS_BYTES
 from ..accesses.coalesced import coalesce_loads, coalesce_stores
@@ -36,7 +37,7 @@ from ..staging.rings import with_stages
 from ..staging.warp_copies import choose_warp_copies
 from .index_layouts import index_layouts
 from .kept_tiles import Kept, choose_kept, exchanges_of
-from .layout import Layout, blocked, drop_axis, padded
+from .layout import Layout, blocked, drop_axis
 from .layout_problem import Access, Node, Path, Problem, find_problem
 from .paths import is_join, operand_axes, result_axes
 from .recomputed import is_straight, needed_at_once
@@ -224,7 +225,7 @@ def _solve(problem: Problem, thread_bits: int) -> None:
 
 
 def _joined_to(problem: Problem, node: Node) -> list[Node]:
-    """Halves that are joined to a tile which meets no memory, neither they: it follows them, a thread has both."""
+    """The halves of a join that touches no memory: it takes its layout from theirs, so that a thread holds both."""
     relations = [
         r for r in problem.relations_of.get(node, ()) if r.node == node and any(is_join(*step) for step in r.path)
     ]
@@ -265,7 +266,7 @@ def _anchor(problem: Problem, node: Node, thread_bits: int, alone: bool = False)
 
 
 def _between(problem: Problem, node: Node, num_threads: int, per_thread: int) -> Layout:
-    """A layout for what meets no memory: a long run for each thread where halves are split, so that threads have both."""
+    """A layout for what touches no memory: a long run for each thread where halves are split, so that it holds both."""
     paths = [relation.path for relation in problem.relations_of.get(node, ())]
     splits = any(isinstance(call, Call) and call.op == "select" for path in paths for call, _ in path)
     shape = problem.shapes[node]

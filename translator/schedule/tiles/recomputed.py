@@ -14,9 +14,9 @@ from collections.abc import Iterator, Mapping, Set
 from dataclasses import field, replace
 
 from ...analysis.facts import Facts
-from ...analysis.structured import is_elementwise
 from ...frozen import frozen
 from ...ir.nodes import Assign, Call, CallFunction, Expr, For, Kernel, Statement, Use, Variable, While
+from ...ir.structured import is_elementwise
 from ...ir.walk import assigned_variables, bodies, children, expressions, statements, subexpressions, used_variables
 from ..accesses.cache_hints import load_hint
 from ..products.instructions import LANE_BITS

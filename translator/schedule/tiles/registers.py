@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ...analysis.facts import Facts
-from ...analysis.structured import is_elementwise
 from ...ir.nodes import Assign, Call, Expr, For, If, Kernel, Literal, Statement, Variable, While
+from ...ir.structured import is_elementwise
 from ...ir.walk import assigned_variables, bodies, expressions, statements, used_variables
 from .layout import Layout
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..ir.nodes import Call, Expr
+from .nodes import Call, Expr
 
 STRUCTURED = frozenset(
     ("load", "store", "reduce", "dot", "repack", "box_load", "box_read", "row_load", "box_store", "make_map")
