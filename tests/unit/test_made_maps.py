@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import re
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -246,6 +247,34 @@ def test_each_role_makes_the_maps_that_it_uses() -> None:
         and "(a_map" not in consumer
     )
     assert re.search(r"maps +a_map: made in the kernel \(L\d+\); box \[64, 32\], 64-byte swizzle", text)
+
+
+LARGE_TILES = EXPERTS_SIGNATURE.replace("64, 32, 32", "128, 256, 64")
+
+
+@pytest.mark.parametrize(
+    ("kernel", "signature", "warps", "is_dynamic", "blocks"),
+    [  # by threads, by shared memory, by shared memory for a single one
+        (rows_of_groups, GROUPS_SIGNATURE.replace("64, 32, 32", "64, 16, 16"), 4, False, 8),
+        (rows_of_groups, GROUPS_SIGNATURE, 4, True, 3),
+        (rows_of_expert, LARGE_TILES, 8, True, 1),
+    ],
+)
+def test_all_blocks_that_run_at_once_find_slots(
+    kernel: Any, signature: str, warps: int, is_dynamic: bool, blocks: int
+) -> None:
+    """With fewer slots, threads would wait for other blocks to end before they load anything."""
+    found = translated(kernel, signature, num_warps=warps)
+    artifact, threads = found.artifact, found.schedule.launch_threads
+    assert (artifact.shared_bytes > 0) == is_dynamic and threads == 32 * warps + 128
+    assert blocks * threads <= 2048 and blocks * (artifact.shared_bytes + 1024) <= 228 << 10
+    if is_dynamic:
+        assert (blocks + 1) * (artifact.shared_bytes + 1024) > 228 << 10
+    constants = dict(re.findall(r"constexpr int (MAP_\w+) = ([^;]+);", artifact.source))
+    makers = int(constants["MAP_MAKERS"])
+    assert makers == threads // 128  # the loading warpgroup has one, and each that stores
+    factors = [makers if factor == "MAP_MAKERS" else int(factor) for factor in constants["MAP_SLOTS"].split(" * ")]
+    assert math.prod(factors) == 4 * 144 * blocks * makers
 
 
 @triton.jit
