@@ -167,6 +167,28 @@ def test_what_one_program_reads_leaves_l2_first(kernel: Any, signature: str, a: 
         assert (f"{name} = l2_policy({condition});" in text) is (condition is not None), text
 
 
+@triton.jit
+def product_by_parts(
+    a_ptr, b_ptr, c_ptr, M, N, K, PART: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr
+):
+    # A program reads its rows of all parts of K, of each part for a tile of its own.
+    m, n = tl.program_id(0) * BM + tl.arange(0, BM), tl.program_id(1) * BN + tl.arange(0, BN)
+    for part in range(0, K, PART):
+        total = tl.zeros((BM, BN), tl.float32)
+        for block in range(0, PART, BK):
+            k = part + block + tl.arange(0, BK)
+            a = tl.load(a_ptr + m[:, None] * K + k[None, :], mask=(m[:, None] < M) & (k[None, :] < K), other=0.0)
+            b = tl.load(b_ptr + k[:, None] * N + n[None, :], mask=(k[:, None] < K) & (n[None, :] < N), other=0.0)
+            total = tl.dot(a, b, total)
+        tl.store(c_ptr + part * M * N + m[:, None] * N + n[None, :], total, mask=(m[:, None] < M) & (n[None, :] < N))
+
+
+def test_nothing_is_said_of_copies_that_an_outer_loop_moves() -> None:
+    found = planned(product_by_parts, f"{USUAL}, 128, {TILE}")
+    (ring,) = found.schedule.rings.rings
+    assert ring.kind == "tma" and "l2_policy" not in found.artifact.source
+
+
 @pytest.mark.parametrize(
     ("kernel", "tile", "warps", "blocks"),
     [
@@ -190,6 +212,17 @@ def test_a_second_block_where_a_block_runs_one_program(kernel: Any, tile: str, w
     found = planned(kernel, f"{USUAL}, {tile}", num_warps=warps)
     assert found.schedule.rings.has_producer and found.schedule.blocks_per_multiprocessor == blocks
     assert found.artifact.shared_bytes * blocks <= 227 * 1024
+
+
+@pytest.mark.parametrize(
+    ("kernel", "signature", "blocks"), [(more.chained, f"*fp16:16, {USUAL}, {TILE}", 2), (kernels.product, PLAIN, 1)]
+)
+def test_a_second_block_where_a_product_becomes_a_factor(kernel: Any, signature: str, blocks: int) -> None:
+    """While one block makes an operand of its sums, the tensor cores have the products of the other."""
+    found = planned(kernel, signature)
+    (ring,) = found.schedule.rings.rings
+    assert ring.kind == "tma" and ring.overlapped and found.artifact.persistent
+    assert found.schedule.blocks_per_multiprocessor == blocks
 
 
 def test_stages_are_a_hint() -> None:
