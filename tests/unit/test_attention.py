@@ -94,6 +94,17 @@ def test_probabilities_stay_in_registers() -> None:
     assert "wgmma_fragment(" not in translated("64, 128, 64, False", num_warps=8).source
 
 
+def test_a_thread_s_part_of_a_long_row_is_reduced_by_two_chains(run_everywhere: Any) -> None:
+    short, long = (translated(sides, num_warps=4).source for sides in ("64, 32, 32, False", "64, 64, 32, False"))
+    assert "_odd" not in short
+    assert "score_max_odd = fmaxf(score_max_odd, score[r][c + 1]);" in long
+    assert "p_sum_odd += p[r][c + 1];" in long
+    q, k, v = np.random.default_rng(2).standard_normal((3, 1, 128, 32)).astype(np.float16)
+    sides = {"BM": 64, "BN": 64, "D": 32, "CAUSAL": False}
+    *_, out = run_everywhere(attention, (2, 1), q, k, v, np.zeros_like(q), 0.25, 128, **sides, tolerance=4e-3)
+    np.testing.assert_allclose(out.astype(float), expected(q, k, v, 0.25, False), atol=4e-3)
+
+
 def test_what_a_loop_does_not_change_is_copied_before_it() -> None:
     text = translated("128, 64, 64, False", num_warps=4).source
     assert 0 < text.index("&q_shared[q_place]") < text.rindex("for (int start = ")

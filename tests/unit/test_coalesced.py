@@ -160,6 +160,24 @@ def test_a_transposed_load_of_a_loop_stays(run_everywhere: Any) -> None:
 
 
 @triton.jit
+def added_in_a_loop(x_ptr, y_ptr, out_ptr, steps, SIDE: tl.constexpr):
+    rows, columns = tl.arange(0, SIDE)[:, None], tl.arange(0, SIDE)[None, :]
+    total = tl.load(x_ptr + rows * SIDE + columns).to(tl.float32)
+    y = tl.load(y_ptr + columns * SIDE + rows)
+    for step in range(steps):
+        total = total * 2 + y
+    tl.store(out_ptr + rows * SIDE + columns, total)
+
+
+def test_a_transposed_load_that_a_loop_reads_stays(run_everywhere: Any) -> None:
+    """The way through shared memory would be one of every trip."""
+    x, y = np.random.default_rng(9).integers(-9, 9, (2, 32, 32)).astype(np.float32)
+    *_, out = run_everywhere(added_in_a_loop, (1,), x, y, np.zeros((32, 32), np.float32), 3, SIDE=32)
+    assert np.array_equal(out, x * 8 + y.T * 7)
+    assert "__shared__" not in added_in_a_loop.translate("*fp16:16, *fp16:16, *fp32:16, i32, 64").source
+
+
+@triton.jit
 def channels_last(x_ptr, y_ptr, BATCHES: tl.constexpr, C: tl.constexpr, HW: tl.constexpr, BLOCK: tl.constexpr):
     at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     channel, batch = at % C, at // C
