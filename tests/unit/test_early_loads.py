@@ -141,14 +141,25 @@ def behind_something(a_ptr, v_ptr, out_ptr, flag_ptr, trips, N: tl.constexpr, WH
     if WHAT == "flag":
         while tl.atomic_add(flag_ptr, 0) == 0:
             pass
+    if WHAT == "print":
+        tl.device_print("trips", trips)
+    if WHAT == "promise":
+        tl.assume(trips > 1)
+    if WHAT == "next grid":
+        tl.extra.cuda.gdc_launch_dependents()
+    if WHAT == "store":
+        tl.store(out_ptr + places, total)
     v = tl.load(v_ptr + places)
     tl.store(out_ptr + places, tl.dot(total.to(tl.float16), v))
 
 
-@pytest.mark.parametrize("what", ["nothing", "end", "grid", "flag", "flag before"])
+PASSED = ("nothing", "flag before", "print", "promise", "next grid", "store")
+
+
+@pytest.mark.parametrize("what", [*PASSED, "end", "grid", "flag"])
 def test_nothing_is_loaded_before_the_kernel_may_read_it(monkeypatch: pytest.MonkeyPatch, what: str) -> None:
     """A flag that another grid sets is no business of the loading warpgroup's: all threads wait for it, and load."""
     monkeypatch.setenv("TILEWRIGHT_ARCH", "sm_90a")
     text = behind_something.translate(f"*fp16:16, *fp16:16, *fp32:16, *i32:16, i32, 64, '{what}'").source
-    assert ("moved up" in text) == (what in ("nothing", "flag before"))
+    assert ("moved up" in text) == (what in PASSED)
     assert ("tid >= NUM_THREADS" in text) == (what != "flag before")
