@@ -14,10 +14,10 @@ import tilewright as triton
 import tilewright.language as tl
 from exported_cases import launches
 from exported_programs import build_example, build_flags, declaration, exported, nvcc
-from tilewright.artifact import Artifact
+from tilewright.artifact import Artifact, program_counts
 from tilewright.cli import main
 from tilewright.diagnostics import SignatureError
-from tilewright.emit.host import host_function
+from tilewright.emit.host import OWN, host_function
 from tilewright.runtime.building import nvrtc
 from tilewright.runtime.launching.grids import started
 from unit.test_launching import artifact
@@ -199,6 +199,54 @@ def test_a_parameter_that_is_called_as_ours() -> None:
     both = (dataclasses.replace(one, name="grid"), dataclasses.replace(one, name="grid_"))
     text = host_function(artifact(tensor_maps=(), guards=(), parameters=both))
     assert "launch_fabricated(int grid__, int grid_, dim3 grid, cudaStream_t stream)" in text
+
+
+# A type's last word, perhaps with a pointer's star, and a name; further names of a declaration; a new name of a type.
+DECLARED = re.compile(
+    r"\b(?!return |using |else |const )(?=[A-Za-z_]\w*[*&]* (?P<first>[A-Za-z_]\w*))|, (?P<next>\w+)(?= = |;)"
+)
+ALIAS = re.compile(r"\busing (\w+) =")
+WORDS_OF_TYPES = frozenset("unsigned long int".split())
+
+
+def declared_names(text: str) -> set[str]:
+    """The parameters and local variables of `launch_<kernel>`, those of blocks and lambda functions inside included."""
+    function = re.sub("//.*", "", text[text.index("cudaError_t launch_") :])
+    found = {match["first"] or match["next"] for match in DECLARED.finditer(function)} | set(ALIAS.findall(function))
+    return {name for name in found - WORDS_OF_TYPES if not name.startswith("launch_")}
+
+
+def test_what_declares_a_name_is_recognised() -> None:
+    text = """cudaError_t launch_it(const float* x_ptr, long long n, dim3 grid)   // with a comment on it
+{
+    const unsigned others = grid.y * grid.z, most = others / 2;
+    using Count = unsigned long long;
+    const dim3 programs = grid;
+    const auto half_of = [](Count number) { return number / 2; };
+    for (unsigned x = 1; x <= most && x * n < 7; ++x) {
+        if (half_of(x) > 2) continue;
+        grid = dim3(x, most, n);
+    }
+    cudaLaunchAttribute attributes[2] = {};
+    int first, second;
+    return cudaLaunchKernelEx(&config, it, x_ptr, n);
+}
+"""
+    names = "x_ptr n grid others most Count programs half_of number x attributes first second"
+    assert declared_names(text) == set(names.split())
+
+
+@pytest.mark.parametrize("has_maps", (False, True))
+@pytest.mark.parametrize("axes", (0, 1, 2, 3))
+def test_no_name_of_the_function_is_left_to_a_parameter(axes: int, has_maps: bool) -> None:
+    """A kernel's parameter may have any name; one that the function itself declares gets an underscore there."""
+    one = dataclasses.replace(wide_artifact(axes), cooperative=True, dependent=True)
+    one = one if has_maps else dataclasses.replace(one, tensor_maps=())
+    found, parameters = declared_names(host_function(one)), {parameter.name for parameter in one.parameters}
+    given = {*parameters, *(made.name for made in one.tensor_maps), *program_counts(axes)}
+    assert found >= {*given, "grid", "stream", "status", "attributes", "config"}
+    wide = {f"{name}_wide" for name in parameters}  # those that are free
+    assert found - given - wide - OWN == set()
 
 
 @pytest.mark.skipif(shutil.which("nvcc") is None, reason="nvcc is not installed")
