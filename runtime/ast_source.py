@@ -12,7 +12,7 @@ from typing import Any
 
 from tilewright.artifact import Argument, ConstantArgument, RuntimeArgument, TupleArgument
 from tilewright.diagnostics import LaunchError, SignatureError
-from tilewright.language.constexpr import plain, unwrap
+from tilewright.language.constexpr import plain
 from tilewright.language.targets import GPUTarget
 from tilewright.runtime import driver
 from tilewright.runtime.arguments.arrays import HOST
@@ -75,7 +75,7 @@ class ASTSource:
         if type_ == "constexpr" or path in values:
             if path not in values:
                 raise SignatureError(f"constexprs has no value for the compile-time parameter {name} of {self.name}")
-            return ConstantArgument(name, plain(unwrap(values[path])))
+            return ConstantArgument(name, plain(values[path]))
         is_divisible = any(key == DIVISIBLE and value % 16 == 0 for key, value in (self.attrs or {}).get(path, ()))
         argument = parse_entry(name, type_, f"the signature's entry for {name}")
         if is_divisible and isinstance(argument, RuntimeArgument):

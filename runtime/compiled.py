@@ -16,7 +16,7 @@ from tilewright.artifact import Argument, Artifact, Options, launch_conditions
 from tilewright.diagnostics import ArgumentKindError, DeviceError, GlobalChangedError, LaunchError
 from tilewright.frozen import frozen
 from tilewright.kernel_function import KernelFunction
-from tilewright.language.constexpr import unwrap
+from tilewright.language.constexpr import plain
 from tilewright.outside import outer_value
 from tilewright.runtime.arguments.arrays import HOST, UNKNOWN
 from tilewright.runtime.arguments.specialise import Call
@@ -238,7 +238,7 @@ class CompiledKernel:
         """
         for owner, name, value in self.artifact.globals:
             try:
-                now = unwrap(outer_value(owner, name))
+                now = plain(outer_value(owner, name))
             except LookupError:
                 now = None
             if now is not value and (type(now) is not type(value) or now != value):

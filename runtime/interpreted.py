@@ -38,7 +38,7 @@ def prepare(function: KernelFunction, bound: dict[str, Any]) -> tuple[dict[str, 
     for parameter in function.params:
         value = bound[parameter.name]
         if parameter.is_constexpr:
-            values[parameter.name] = constexpr(plain(unwrap(value))) if unwrap(value) is not None else None
+            values[parameter.name] = constexpr(plain(value)) if unwrap(value) is not None else None
         else:
             values[parameter.name] = _value(parameter, parameter.name, value, parameter.do_not_specialize, buffers)
     return values, buffers

@@ -18,7 +18,7 @@ from typing import Any
 from .frozen import frozen
 from .kernel_function import KernelFunction
 from .language.builtin import Builtin
-from .language.constexpr import unwrap
+from .language.constexpr import plain, unwrap
 from .language.dtypes import DType, PointerType
 
 # Steps: ("argument", name) of the kernel, ("global", name) and ("default", parameter) of a function, ("member", name) of a
@@ -48,6 +48,7 @@ WATCHED = (bool, int, float, str, tuple, list, dict, DType, PointerType, KernelF
 
 def as_read(value: Any) -> Any:
     """A value as it is now, also when it is changed in place later."""
+    value = plain(value)
     return type(value)(value) if type(value) in (list, dict) else value
 
 
@@ -115,13 +116,13 @@ def mark(value: Any) -> str:
     Raises:
       UntoldError: for a value that could change without a sign of it.
     """
-    return json.dumps(_mark(unwrap(value)))
+    return json.dumps(_mark(value))
 
 
 def function_mark(function: KernelFunction, defaults: bool = True) -> str:
     """A digest of what a translation sees of a function itself: its text, its place, what its parameters default to."""
     parameters = [
-        (one.name, one.annotation, _mark(unwrap(one.default)) if defaults and one.has_default else None)
+        (one.name, one.annotation, _mark(one.default) if defaults and one.has_default else None)
         for one in function.params
     ]
     facts = (function.__name__, function.__module__, function.file, function.first_line, function.raw_src, parameters)
@@ -129,12 +130,13 @@ def function_mark(function: KernelFunction, defaults: bool = True) -> str:
 
 
 def _mark(value: Any) -> Any:
+    value = plain(value)
     if value is None or type(value) in (bool, int, float, str):
         return [type(value).__name__, repr(value)]
     if type(value) in (tuple, list):
-        return [type(value).__name__, *(_mark(unwrap(item)) for item in value)]
+        return [type(value).__name__, *(_mark(item) for item in value)]
     if type(value) is dict:
-        return ["dict", *([_mark(key), _mark(unwrap(item))] for key, item in value.items())]
+        return ["dict", *([_mark(key), _mark(item)] for key, item in value.items())]
     if isinstance(value, (DType, PointerType)):
         return ["type", str(value)]
     if isinstance(value, Builtin):

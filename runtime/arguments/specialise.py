@@ -156,7 +156,7 @@ def _argument(
             raise ArgumentKindError(
                 f"argument {name} is an array, but {name} is annotated tl.constexpr: leave that out"
             )
-        return ConstantArgument(name, plain(unwrap(value)))
+        return ConstantArgument(name, plain(value))
     if isinstance(value, (tuple, list)):
         items = (_argument(parameter, f"{name}[{i}]", item, seen, values, arrays) for i, item in enumerate(value))
         return TupleArgument(name, tuple(items), getattr(value, "_fields", ()))

@@ -124,6 +124,36 @@ def test_numbers_of_numpy_and_parameters_by_position(run_everywhere: Any) -> Non
     np.testing.assert_array_equal(x, np.arange(8) * 0.5 + 3)
 
 
+HALF, THREE, IS_ON, SIDES = np.float32(0.5), np.int64(3), np.bool_(True), {"sides": [np.int32(8), np.float16(2)]}
+
+
+def doubled(number: Any) -> Any:
+    return np.float32(2 * number)
+
+
+class Numbers:
+    half = np.float32(0.5)
+
+
+@triton.jit
+def globals_of_numpy(x_ptr):
+    i = tl.arange(0, SIDES["sides"][0])
+    x = HALF * tl.load(x_ptr + i) + THREE + doubled(HALF) + Numbers.half
+    offset = THREE
+    if IS_ON:
+        tl.store(x_ptr + i, tl.where(i < offset, x, tl.full([8], SIDES["sides"][1], tl.float32)))
+
+
+def test_globals_that_are_numbers_of_numpy(run_everywhere: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    for _ in range(2):  # the second launch compares what the first one read
+        (x,) = run_everywhere(globals_of_numpy, (1,), np.arange(8, dtype=np.float32))
+        assert x.tolist() == [4.5, 5, 5.5, 2, 2, 2, 2, 2]
+    monkeypatch.setitem(globals(), "HALF", np.float32(0.25))
+    monkeypatch.setenv("TILEWRIGHT_MODE", "cpu")
+    with pytest.raises(errors.GlobalChangedError, match="HALF has changed"):
+        globals_of_numpy[(1,)](np.zeros(8, np.float32))
+
+
 @triton.jit
 def many_axes(x_ptr):
     i = tl.arange(0, 2)[:, None, None, None, None, None, None, None, None]

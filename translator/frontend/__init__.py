@@ -64,13 +64,13 @@ def _parameter_value(
     """What an argument is in the kernel; `parameters`, `constants` and `sides` of descriptors' blocks get what it needs."""
     from ..ir.c_names import can_be_global
     from ..ir.types import ORDINALS
-    from .values import Const, Tuple, wrapped
+    from .values import Const, Tuple, known_value
 
     if isinstance(argument, ConstantArgument):
         constants[name] = argument.value
         is_number = isinstance(argument.value, (int, float))
         if type(argument.value) in (tuple, list):
-            return wrapped(argument.value)
+            return known_value(argument.value)
         return Const(argument.value, name if is_number and can_be_global(name) else None)
     if isinstance(argument, TupleArgument):
         labels = argument.fields or tuple(ORDINALS[number % len(ORDINALS)] for number in range(len(argument.items)))

@@ -8,7 +8,7 @@ from typing import Any
 from ..diagnostics import Span, UnknownNameError
 from ..ir.nodes import Expr
 from ..kernel_function import KernelFunction
-from ..language.constexpr import unwrap
+from ..language.constexpr import plain
 from ..language.descriptors import BLOCK_POINTER_METHODS
 from ..language.descriptors import METHODS as DESCRIPTOR_METHODS
 from ..language.dtypes import PointerType
@@ -16,7 +16,7 @@ from ..language.hints import shown
 from ..language.values import block_type, constexpr_type
 from .builder import Builder
 from .builtins_shape import reversed_axes
-from .values import BlockPointer, Const, Descriptor, Method, Tuple, Value, wrapped
+from .values import BlockPointer, Const, Descriptor, Method, Tuple, Value, known_value
 from .watched import watch_member
 
 
@@ -47,7 +47,7 @@ def _member(builder: Builder, value: Any, name: str, span: Span) -> Value:
     if name == "type" and (value is None or isinstance(value, (bool, int, float, str))):
         return Const(constexpr_type(value))
     try:
-        member = unwrap(getattr(value, name))
+        member = plain(getattr(value, name))
     except AttributeError as error:
         is_language = isinstance(value, ModuleType) and value.__name__.startswith("tilewright.")
         cause = str(error) if is_language else f"{_describe(value)} has no attribute {name!r}"
@@ -57,7 +57,7 @@ def _member(builder: Builder, value: Any, name: str, span: Span) -> Value:
         builder.outside.read(value, "member", name, member, value.__name__ if is_watched else "")
     elif isinstance(value, KernelFunction):
         builder.outside.untold()
-    return wrapped(member)
+    return known_value(member)
 
 
 def _descriptor_member(builder: Builder, desc: Descriptor, name: str, span: Span) -> Value:

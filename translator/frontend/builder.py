@@ -38,7 +38,7 @@ from .carried import bind_parts
 from .ranges import is_nonnegative
 from .shapes import describe, of_fair_size, to_expr
 from .source import Source
-from .values import Const, Method, NotElementwiseError, Tuple, Undefined, Value, is_static, wrapped
+from .values import Const, Method, NotElementwiseError, Tuple, Undefined, Value, is_static, known_value
 from .watched import is_watched_function
 
 Scope = dict[str, "Value | Undefined"]
@@ -109,11 +109,11 @@ class Builder:
         return self._outer_value(name, span)
 
     def _outer_value(self, name: str, span: Span) -> Value:
-        from ..language.constexpr import plain, unwrap
+        from ..language.constexpr import plain
 
         function = self.source.function
         try:
-            value = plain(unwrap(outer_value(function, name)))
+            value = plain(outer_value(function, name))
         except LookupError:
             import difflib  # only for an error
 
@@ -124,7 +124,7 @@ class Builder:
         if is_watched:
             self.globals[function, name] = as_read(value)
         self.outside.read(function, "global", name, value, function.__module__ if is_watched else "")
-        return wrapped(value)
+        return known_value(value)
 
     def bind(self, name: str, value: Value, span: Span) -> None:
         """`name = value` as a plain assignment: numbers become scalars, run-time values get a variable."""

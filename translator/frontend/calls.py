@@ -12,7 +12,6 @@ from ..ir.types import ORDINALS, ValueType
 from ..ir.walk import read_inside, used_variables, what_decides, where_from
 from ..kernel_function import KernelFunction
 from ..language.builtin import Builtin, without_annotations
-from ..language.constexpr import unwrap
 from ..language.dtypes import DType, PointerType
 from ..language.hints import uncallable
 from .aggregates import AGGREGATES, parts_of
@@ -23,7 +22,7 @@ from .ranges import is_nonnegative
 from .returns import Result
 from .shapes import broadcast_to, cast_to, common_shape, describe, elementwise, to_expr
 from .source import Source
-from .values import Const, Method, NotElementwiseError, Tuple, Value, is_static, wrapped
+from .values import Const, Method, NotElementwiseError, Tuple, Value, is_static, known_value
 from .watched import watch_function
 
 DEEPEST_CALL = 64  # functions within functions; who goes further has forgotten to end a recursion
@@ -86,7 +85,7 @@ def bind_arguments(
         elif parameter.kind is parameter.VAR_POSITIONAL:
             values[parameter.name] = Tuple(())
         else:
-            values[parameter.name] = wrapped(parameter.default)
+            values[parameter.name] = known_value(parameter.default)
     return values
 
 
@@ -107,14 +106,14 @@ def _call_python(builder: Builder, target: Any, args: list[Value], kwargs: dict[
         named = {name: builder.constant(value, "an argument", span) for name, value in kwargs.items()}
         watch_function(builder, target)
         try:
-            found: Any = unwrap(target(*plain, **named))
+            found = target(*plain, **named)
         except Exception as error:
             name = getattr(target, "__name__", target)
             raise UnsupportedLanguageConstruct(
                 f"{name} failed at compile time: {error}", span, "", builder.calls
             ) from None
         symbol = args[0].symbol if target is int and args and isinstance(args[0], Const) else None
-        return Const(found, symbol) if symbol else wrapped(found)
+        return known_value(found, symbol)
     cause, remedy = uncallable(target)
     raise UnsupportedLanguageConstruct(cause, span, remedy, builder.calls)
 

@@ -10,6 +10,7 @@ import libcst as cst
 
 from ..diagnostics import DTypeError, ShapeError, UnsupportedLanguageConstruct
 from ..ir.nodes import Call, Expr
+from ..language.constexpr import plain
 from ..language.hints import shown, too_few_axes
 from .attributes import attribute_of
 from .builder import Builder
@@ -159,7 +160,7 @@ def _subscript(builder: Builder, node: Any) -> Value:
     key = _key(builder, node, span)
     value = builder.constant(base, "what is indexed", span)
     try:
-        return Const(value[key])
+        return Const(plain(value[key]))
     except (TypeError, ValueError, KeyError, IndexError) as error:
         remedy = "only tiles and tuples have items; a tile of numbers is made by tl.arange or tl.full"
         raise DTypeError(f"cannot index {shown(value)}: {error}", span, remedy, builder.calls) from None

@@ -7,7 +7,7 @@ from typing import Any
 from ..diagnostics import Span
 from ..frozen import frozen
 from ..ir.nodes import Expr
-from ..language.constexpr import unwrap
+from ..language.constexpr import plain
 
 
 @frozen
@@ -29,6 +29,12 @@ class Tuple:
 
     items: tuple[Value, ...]
     fields: tuple[str, ...] = ()
+
+
+def known_value(value: Any, symbol: str | None = None) -> Const | Tuple:
+    """A value of Python's as a kernel sees it: sequences, also within others, by items, a scalar of NumPy as its number."""
+    value = plain(value)
+    return Tuple(tuple(map(known_value, value))) if type(value) in (tuple, list) else Const(value, symbol)
 
 
 @frozen
@@ -79,12 +85,6 @@ class Undefined:
 
 
 Value = Const | Tuple | BlockPointer | Descriptor | Method | Expr
-
-
-def wrapped(value: Any) -> Value:
-    """What a Python value is in a kernel: tuples and lists, also inside others, are tuples of values."""
-    value = unwrap(value)
-    return Tuple(tuple(map(wrapped, value))) if type(value) in (tuple, list) else Const(value)
 
 
 def is_static(value: Value) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from types import FunctionType, MethodType, ModuleType
 from typing import TYPE_CHECKING, Any
 
-from ..language.constexpr import unwrap
+from ..language.constexpr import plain
 from ..outside import WATCHED, as_read, is_ours, outer_value
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def watch_function(builder: Builder, function: Any) -> None:
         seen.add(one)
         for name in _names_read(one):
             try:
-                value = unwrap(outer_value(one, name))
+                value = plain(outer_value(one, name))
             except LookupError:
                 continue
             if isinstance(value, WATCHED) or is_watched_function(value):

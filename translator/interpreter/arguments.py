@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..diagnostics import ArgumentError, DTypeError, NotConstexprError
-from ..language.constexpr import unwrap
+from ..language.constexpr import plain
 from ..language.dtypes import Element
 from ..language.hints import check_size, element_type, no_axis, shown
 from .tile import Known, Tile, as_tile
@@ -19,7 +19,7 @@ def constant(value: Any, what: str) -> Any:
     Raises:
       NotConstexprError: for a run-time value.
     """
-    value = unwrap(value)
+    value = plain(value)
     if isinstance(value, Known):
         return value.known
     if isinstance(value, Tile):
@@ -72,7 +72,7 @@ def axis_of(value: Any, rank: int) -> int:
 
 def optional_tile(value: Any) -> Tile | None:
     """A tile, or None for None."""
-    return None if unwrap(value) is None else as_tile(value)
+    return None if plain(value) is None else as_tile(value)
 
 
 def mask_of(value: Any) -> Tile | None:
@@ -81,7 +81,7 @@ def mask_of(value: Any) -> Tile | None:
     Raises:
       DTypeError: unless it is boolean.
     """
-    value = unwrap(value)
+    value = plain(value)
     if value is None:
         return None
     if not isinstance(value, (Tile, int)):

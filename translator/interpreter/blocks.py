@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..diagnostics import ArgumentError, DTypeError, ShapeError
-from ..language.constexpr import unwrap
+from ..language.constexpr import plain
 from ..language.descriptors import BLOCK_POINTER_METHODS, METHODS
 from ..language.dtypes import DType, int1, int32, int64
 from ..language.values import tensor_descriptor
@@ -96,7 +96,7 @@ class Descriptor(tensor_descriptor):
 
 
 def _integers(value: Any, what: str, allowed: tuple[str, ...] = ()) -> tuple[int, ...]:
-    value = unwrap(value)
+    value = plain(value)
     items = [as_tile(item) for item in (value if isinstance(value, (tuple, list)) else (value,))]
     for item in items:
         if item.shape or not isinstance(item.element, DType) or not item.element.is_int():
@@ -109,7 +109,7 @@ def _integers(value: Any, what: str, allowed: tuple[str, ...] = ()) -> tuple[int
 
 
 def _base(value: Any, name: str) -> Tile:
-    value = unwrap(value)
+    value = plain(value)
     scalar = isinstance(value, Tile) and not value.shape
     pointee_of(value.element if scalar else None, name)
     tile: Tile = value
@@ -129,7 +129,7 @@ def _make_block_ptr(a: Arguments) -> BlockPointer:
 
 
 def _advance(a: Arguments) -> BlockPointer:
-    pointer = unwrap(a["base"])
+    pointer = plain(a["base"])
     if not isinstance(pointer, BlockPointer):
         raise ArgumentError("tl.advance moves block pointers only", None, "add to a pointer with +")
     steps = _integers(a["offsets"], "an offset")
@@ -141,7 +141,7 @@ def _through_blocks(name: str) -> Callable[[Arguments], Any]:
     """`tl.load` and `tl.store`, of which the first argument may be a block pointer."""
 
     def handler(a: Arguments) -> Any:
-        pointer = unwrap(a["pointer"])
+        pointer = plain(a["pointer"])
         words = [word for word in ("boundary_check", "padding_option") if word in a]
         if not isinstance(pointer, BlockPointer):
             if any(constant(a[word], word) for word in words):
@@ -151,7 +151,7 @@ def _through_blocks(name: str) -> Callable[[Arguments], Any]:
                     "pass mask= and other=, or make a block pointer with tl.make_block_ptr",
                 )
             return accesses.HANDLERS[name](a)
-        if any(unwrap(a.get(word)) is not None for word in ("mask", "other")):
+        if any(plain(a.get(word)) is not None for word in ("mask", "other")):
             raise ArgumentError(
                 f"mask and other of tl.{name} cannot be given with a block pointer",
                 None,
@@ -205,7 +205,7 @@ def _padding(word: str, dtype: DType) -> Tile | None:
 def _make_tensor_descriptor(a: Arguments) -> Descriptor:
     base = _base(a["base"], "make_tensor_descriptor")
     shape, strides = (_integers(a[name], f"an entry of {name}") for name in ("shape", "strides"))
-    last = unwrap(list(unwrap(a["strides"]))[-1])
+    last = plain(list(plain(a["strides"]))[-1])
     block_shape = shape_of(a["block_shape"])
     check_ranks("make_tensor_descriptor", shape=shape, strides=strides, block_shape=block_shape)
     dtype = pointee_of(base.element, "make_tensor_descriptor")
@@ -215,7 +215,7 @@ def _make_tensor_descriptor(a: Arguments) -> Descriptor:
 
 
 def _descriptor(value: Any) -> Descriptor:
-    value = unwrap(value)
+    value = plain(value)
     if not isinstance(value, Descriptor):
         raise DTypeError(
             f"expected a tensor descriptor, got {value!r}",
@@ -257,7 +257,7 @@ def _method(name: str, rows: bool = False) -> Callable[[Arguments], Any]:
         access: Arguments = _HINTS | (_rows_of(a) if rows else _block_of(a))
         if name == "load":
             block = accesses.HANDLERS["load"](access)
-            return block.like(round_to_tf32(block.values)) if unwrap(a["desc"]).rounds_to_tf32 else block
+            return block.like(round_to_tf32(block.values)) if plain(a["desc"]).rounds_to_tf32 else block
         value, shape = as_tile(a["value"]), access["pointer"].shape
         if value.shape not in ((), shape):
             raise ShapeError(

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..diagnostics import DTypeError, ShapeError
-from ..language.constexpr import unwrap
+from ..language.constexpr import plain
 from ..language.dtypes import DType
 from ..ops.dots import dot_shape, dot_types, numpy_dot
 from .arguments import Arguments, constant, dtype_of, optional_tile
@@ -15,7 +15,7 @@ from .tile import Tile
 
 
 def _operand(value: Any, name: str) -> tuple[Tile, DType]:
-    value = unwrap(value)
+    value = plain(value)
     if not isinstance(value, Tile) or not isinstance(value.element, DType) or not value.shape:
         raise DTypeError(
             f"{name} of tl.dot must be a tile of numbers, not {value!r}", None, "load it as [M, K] or [K, N]"
@@ -45,7 +45,7 @@ def _dot(a: Arguments) -> Tile:
 
 
 def _out_type(value: Any) -> DType | None:
-    dtype = None if unwrap(value) is None else dtype_of(value)
+    dtype = None if plain(value) is None else dtype_of(value)
     return dtype if isinstance(dtype, DType) else None
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..diagnostics import ArgumentError, DTypeError, ShapeError
-from ..language.constexpr import unwrap
+from ..language.constexpr import plain
 from ..language.dtypes import DType, int32
 from ..language.hints import check_size, no_two_axes, shown
 from ..ops.casts import numpy_type
@@ -38,7 +38,7 @@ def _arange(a: Arguments) -> Tile:
 
 def _full(a: Arguments) -> Tile:
     shape = shape_of(a["shape"]) if constant(a["shape"], "the shape") != () else ()
-    given, dtype = unwrap(a.get("value", 0)), dtype_of(a["dtype"])
+    given, dtype = plain(a.get("value", 0)), dtype_of(a["dtype"])
     if isinstance(given, (int, float)) and isinstance(dtype, DType) and dtype.is_floating():
         value = number_tile(given, dtype)  # without passing through the type of its own
     else:
@@ -121,7 +121,7 @@ def _squeeze(a: Arguments) -> Tile:
 
 
 def _swizzle(a: Arguments) -> tuple[Any, Any]:
-    i, j, size_i, size_j, size_g = (unwrap(a[name]) for name in ("i", "j", "size_i", "size_j", "size_g"))
+    i, j, size_i, size_j, size_g = (plain(a[name]) for name in ("i", "j", "size_i", "size_j", "size_g"))
     row_major = i * size_j + j
     group = size_g * size_j
     first = row_major // group * size_g

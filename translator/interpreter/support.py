@@ -14,7 +14,7 @@ from ..diagnostics import ArgumentError, DTypeError, KernelFaultError, NotConste
 from ..kernel_function import KernelFunction
 from ..language import control, values
 from ..language.builtin import Builtin
-from ..language.constexpr import constexpr, unwrap
+from ..language.constexpr import constexpr, plain, unwrap
 from ..language.dtypes import DType
 from ..language.hints import NO_RANGE, check_ordered, no_statement, uncallable
 from ..language.targets import cuda_capability_geq
@@ -26,16 +26,14 @@ from .places import user_line
 from .program import running
 from .tile import Known, Tile, apply, as_tile
 
-plain = unwrap
-
 
 def assigned(value: Any) -> Any:
     """What a plain assignment binds: numbers become typed scalars, in tuples too, whose items may be sides all the same."""
-    value = unwrap(value)
+    value = plain(value)
     if isinstance(value, (bool, int, float)):
         return as_tile(value)
     if isinstance(value, (builtins.tuple, list)):
-        items = [Known(item) if isinstance(unwrap(item), (bool, int, float)) else assigned(item) for item in value]
+        items = [Known(item) if isinstance(plain(item), (bool, int, float)) else assigned(item) for item in value]
         return type(value)(*items) if hasattr(value, "_fields") else builtins.tuple(items)
     return value
 
@@ -132,7 +130,7 @@ def _is_run_time(value: Any) -> bool:
 
 def _extremum(op: str, of_numbers: Callable[..., Any]) -> Callable[..., Any]:
     def function(*values: Any) -> Any:
-        items = [unwrap(value) for value in (values if len(values) > 1 else unwrap(values[0]))]
+        items = [plain(value) for value in (values if len(values) > 1 else unwrap(values[0]))]
         if not any(isinstance(item, Tile) for item in items):
             check_ordered(items)
             return of_numbers(items)

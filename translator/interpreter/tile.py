@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..diagnostics import DTypeError, ShapeError
-from ..language.constexpr import unwrap
+from ..language.constexpr import plain
 from ..language.dtypes import DType, Element, PointerType, int1, int64
 from ..language.hints import check_size, instead_of, no_two_axes, shown, too_few_axes
 from ..language.values import block_type, tensor
@@ -36,6 +36,7 @@ class Tile(tensor):
     """
 
     __slots__ = ("element", "origin", "values")
+    __array_ufunc__ = None  # a scalar of NumPy on the left leaves its operators to a tile on the right
 
     def __init__(self, values: Any, element: Element, origin: Any = None) -> None:
         """Wraps an array."""
@@ -146,7 +147,7 @@ class Known(Tile):
 
     def __init__(self, value: Any) -> None:
         """A number, in the type of its own."""
-        self.known = unwrap(value)
+        self.known = plain(value)
         tile = as_tile(value)
         super().__init__(tile.values, tile.element)
 
@@ -160,7 +161,7 @@ def as_tile(value: Any) -> Tile:
     Raises:
       DTypeError: for anything that is no number.
     """
-    value = unwrap(value)
+    value = plain(value)
     if isinstance(value, Tile):
         return value
     if isinstance(value, (bool, int, float)):
@@ -214,7 +215,7 @@ def apply(op_name: str, values: list[Any], wraps: bool = True) -> Tile:
       DTypeError, ShapeError: when the operands do not fit.
     """
     op = OPS[op_name]
-    values = [unwrap(value) for value in values]
+    values = [plain(value) for value in values]
     operands = [
         Operand(value.element) if isinstance(value, Tile) else Operand(as_tile(value).element, value)
         for value in values
@@ -258,7 +259,7 @@ def binary(op_name: str, left: Any, right: Any, wraps: bool = False) -> Tile:
     Raises:
       DTypeError, ShapeError: when the operands do not fit.
     """
-    left, right = unwrap(left), unwrap(right)
+    left, right = plain(left), plain(right)
     pointers = [isinstance(value, Tile) and isinstance(value.element, PointerType) for value in (left, right)]
     if not any(pointers):
         return apply(op_name, [left, right], wraps)
@@ -281,7 +282,7 @@ def binary(op_name: str, left: Any, right: Any, wraps: bool = False) -> Tile:
 
 def _operator(op_name: str, swap: bool = False) -> Callable[[Tile, Any], Any]:
     def method(self: Tile, other: Any) -> Any:
-        other = unwrap(other)
+        other = plain(other)
         if other is None or isinstance(other, (str, DType, PointerType)):
             return NotImplemented
         return binary(op_name, other, self) if swap else binary(op_name, self, other)

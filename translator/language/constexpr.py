@@ -76,7 +76,8 @@ def unwrap(value: Any) -> Any:
 
 
 def plain(value: Any) -> Any:
-    """The number of Python's that a scalar of NumPy or ml_dtypes is; anything else is itself."""
+    """`unwrap`, and the number of Python's that a scalar of NumPy or ml_dtypes is."""
+    value = unwrap(value)
     numpy = sys.modules.get("numpy")
     if numpy is None or not isinstance(value, numpy.generic):
         return value
