@@ -16,7 +16,7 @@ from tilewright.artifact import Argument, Artifact, Options, launch_conditions
 from tilewright.diagnostics import ArgumentKindError, DeviceError, GlobalChangedError, LaunchError
 from tilewright.frozen import frozen
 from tilewright.kernel_function import KernelFunction
-from tilewright.language.constexpr import plain
+from tilewright.language.constexpr import plain, unwrap
 from tilewright.outside import outer_value
 from tilewright.runtime.arguments.arrays import HOST, UNKNOWN
 from tilewright.runtime.arguments.specialise import Call
@@ -54,6 +54,13 @@ class Origin:
     function: JITFunction
     arguments: tuple[Argument, ...]
     key: tuple[Any, ...]
+
+
+def _differ(now: Any, before: Any) -> bool:
+    try:
+        return type(now) is not type(before) or bool(now != before)
+    except Exception:  # of the user's own comparison, or of arrays, which have one truth for each element
+        return True
 
 
 class CompiledKernel:
@@ -238,12 +245,12 @@ class CompiledKernel:
         """
         for owner, name, value in self.artifact.globals:
             try:
-                now = plain(outer_value(owner, name))
+                now = unwrap(outer_value(owner, name))
             except LookupError:
                 now = None
-            if now is not value and (type(now) is not type(value) or now != value):
+            if now is not value and _differ(plain(now), plain(value)):
                 reads = isinstance(owner, (KernelFunction, FunctionType))
-                whole = name if reads else f"{getattr(owner, '__name__', owner)}.{name}"
+                whole = name if reads else f"{getattr(owner, '__name__', type(owner).__name__)}.{name}"
                 raise GlobalChangedError(
                     f"Global variable {whole} has changed since we compiled this kernel, from {value!r} to {now!r}; pass "
                     f"it as an argument, or define {self.name} again"

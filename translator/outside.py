@@ -47,9 +47,11 @@ WATCHED = (bool, int, float, str, tuple, list, dict, DType, PointerType, KernelF
 
 
 def as_read(value: Any) -> Any:
-    """A value as it is now, also when it is changed in place later."""
-    value = plain(value)
-    return type(value)(value) if type(value) in (list, dict) else value
+    """A value as it is now, also when it, or what it contains, is changed in place later."""
+    value = unwrap(value)
+    if type(value) is dict:
+        return {key: as_read(item) for key, item in value.items()}
+    return type(value)(map(as_read, value)) if type(value) in (list, tuple) else value
 
 
 class UntoldError(Exception):

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -350,6 +352,60 @@ def test_members_and_compile_time_functions_that_change_between_launches(
     for _ in range(2):
         kernel[(1,)](np.zeros(1, np.float32))
     monkeypatch.setattr(owner, name, value)
+    with pytest.raises(errors.GlobalChangedError, match=f"{shown} has changed"):
+        kernel[(1,)](np.zeros(1, np.float32))
+
+
+@dataclasses.dataclass
+class Sizes:
+    """Equal where its members are, so that it has no hash."""
+
+    side: float = 2.0
+    sides: list[float] = dataclasses.field(default_factory=lambda: [2.0])
+
+
+@dataclasses.dataclass
+class Nested:
+    """What stands in global names: a kernel reads one number of each."""
+
+    sizes: Sizes = dataclasses.field(default_factory=Sizes)
+    space: Any = dataclasses.field(default_factory=lambda: SimpleNamespace(sub=SimpleNamespace(side=2.0)))
+    lists: list[list[float]] = dataclasses.field(default_factory=lambda: [[1.0, 2.0]])
+    words: dict[str, dict[str, float]] = dataclasses.field(default_factory=lambda: {"x": {"y": 2.0}})
+
+
+NESTED = SIZES = SPACE = LISTS = WORDS = None
+
+
+@triton.jit
+def of_nested(x_ptr):
+    tl.store(x_ptr, SIZES.side + SIZES.sides[0] + SPACE.sub.side + LISTS[0][1] + WORDS["x"]["y"] + NESTED.sizes.side)
+
+
+@pytest.mark.parametrize(
+    ("change", "shown"),
+    [
+        ("SIZES.side = 7.0", "Sizes.side"),
+        ("SIZES.sides[0] = 7.0", "Sizes.sides"),
+        ("SPACE.sub.side = 7.0", "SimpleNamespace.side"),
+        ("SPACE.sub = SimpleNamespace(side=7.0)", "SimpleNamespace.sub"),
+        ("LISTS[0][1] = 7.0", "LISTS"),
+        ("WORDS['x']['y'] = 7.0", "WORDS"),
+        ("SIZES = Sizes(7.0)", "SIZES"),
+        ("NESTED.sizes = Sizes(7.0)", "Nested.sizes"),
+    ],
+)
+def test_what_changes_inside_of_globals_between_launches(
+    change: str, shown: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TILEWRIGHT_MODE", "cpu")
+    made, names = Nested(), globals()
+    for name, value in {"NESTED": Nested(), **{word.upper(): part for word, part in vars(made).items()}}.items():
+        monkeypatch.setitem(names, name, value)
+    kernel = triton.jit(of_nested.fn)
+    for _ in range(2):
+        kernel[(1,)](np.zeros(1, np.float32))
+    exec(change, names)
     with pytest.raises(errors.GlobalChangedError, match=f"{shown} has changed"):
         kernel[(1,)](np.zeros(1, np.float32))
 

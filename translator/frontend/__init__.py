@@ -48,7 +48,7 @@ def build_kernel(function: KernelFunction, arguments: tuple[Argument, ...], opti
         constants=constants | sides,
         body=without_unread_results(tuple(builder.statements)),
         functions=tuple(builder.functions.values()),
-        globals=tuple((owner, name, value) for (owner, name), value in builder.globals.items()),
+        globals=tuple(builder.globals.values()),
         readings=builder.outside.readings,
     )
 

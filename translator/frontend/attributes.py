@@ -8,7 +8,7 @@ from typing import Any
 from ..diagnostics import Span, UnknownNameError
 from ..ir.nodes import Expr
 from ..kernel_function import KernelFunction
-from ..language.constexpr import plain
+from ..language.constexpr import unwrap
 from ..language.descriptors import BLOCK_POINTER_METHODS
 from ..language.descriptors import METHODS as DESCRIPTOR_METHODS
 from ..language.dtypes import PointerType
@@ -47,7 +47,7 @@ def _member(builder: Builder, value: Any, name: str, span: Span) -> Value:
     if name == "type" and (value is None or isinstance(value, (bool, int, float, str))):
         return Const(constexpr_type(value))
     try:
-        member = plain(getattr(value, name))
+        member = unwrap(getattr(value, name))
     except AttributeError as error:
         is_language = isinstance(value, ModuleType) and value.__name__.startswith("tilewright.")
         cause = str(error) if is_language else f"{_describe(value)} has no attribute {name!r}"

@@ -32,14 +32,14 @@ from ..ir.rewrite import renamed
 from ..ir.types import Dim, ValueType
 from ..ir.walk import assigned_variables, read_inside, statements, subexpressions
 from ..language.hints import shown
-from ..outside import WATCHED, Outside, as_read, outer_value
+from ..outside import Outside, outer_value
 from .aggregates import AGGREGATES, decayed
 from .carried import bind_parts
 from .ranges import is_nonnegative
 from .shapes import describe, of_fair_size, to_expr
 from .source import Source
 from .values import Const, Method, NotElementwiseError, Tuple, Undefined, Value, is_static, known_value
-from .watched import is_watched_function
+from .watched import is_watched, watch
 
 Scope = dict[str, "Value | Undefined"]
 
@@ -60,7 +60,8 @@ class Builder:
         self.loop_depth: int = parent.loop_depth if parent else 0
         self.protected: set[Variable] = set()  # parameters: assigning to them makes a variable of its own
         self.constexpr_names: set[str] = set()
-        self.globals: dict[tuple[Any, str], Any] = parent.globals if parent else {}  # (reader or owner, name): value
+        # By the identity of what a name is of, and the name: (reader or owner, name, value).
+        self.globals: dict[tuple[int, str], tuple[Any, str, Any]] = parent.globals if parent else {}
         self._counter: list[int] = parent._counter if parent else [0]
         self.functions: dict[Any, DeviceFunction] = parent.functions if parent else {}
         self.note_prefix: str = parent.note_prefix if parent else ""
@@ -109,22 +110,22 @@ class Builder:
         return self._outer_value(name, span)
 
     def _outer_value(self, name: str, span: Span) -> Value:
-        from ..language.constexpr import plain
+        from ..language.constexpr import unwrap
 
         function = self.source.function
         try:
-            value = plain(outer_value(function, name))
+            found = outer_value(function, name)
         except LookupError:
             import difflib  # only for an error
 
             close = difflib.get_close_matches(name, [*self.scope, *function.outer_names()], n=1)
             hint = f"did you mean {close[0]}?" if close else "define it before this line"
             raise UndefinedVariableError(f"{name} is not defined", span, hint, self.calls) from None
-        is_watched = isinstance(value, WATCHED) or is_watched_function(value)
-        if is_watched:
-            self.globals[function, name] = as_read(value)
-        self.outside.read(function, "global", name, value, function.__module__ if is_watched else "")
-        return known_value(value)
+        watched = is_watched(unwrap(found))
+        if watched:
+            watch(self, function, name, found)
+        self.outside.read(function, "global", name, found, function.__module__ if watched else "")
+        return known_value(found)
 
     def bind(self, name: str, value: Value, span: Span) -> None:
         """`name = value` as a plain assignment: numbers become scalars, run-time values get a variable."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from types import FunctionType, MethodType, ModuleType
 from typing import TYPE_CHECKING, Any
 
-from ..language.constexpr import plain
+from ..language.constexpr import plain, unwrap
 from ..outside import WATCHED, as_read, is_ours, outer_value
 
 if TYPE_CHECKING:
@@ -22,18 +22,30 @@ def is_watched_function(value: Any) -> bool:
     return isinstance(value, FunctionType) and not is_ours(value.__module__ or "")
 
 
+def is_watched(value: Any) -> bool:
+    """Whether launches look at what stands in a value's place: another one there may mean another kernel."""
+    return isinstance(plain(value), WATCHED) or is_watched_function(value) or _is_object(value)
+
+
+def _is_object(value: Any) -> bool:
+    """Whether a value is what a class of the user's made; the members that were read of it are watched themselves."""
+    kind = type(value).__module__ or ""
+    return not (callable(value) or isinstance(value, ModuleType) or kind == "builtins" or is_ours(kind))
+
+
 def watch_member(builder: Builder, owner: Any, name: str, value: Any) -> bool:
     """Notes what `owner.name` was, where the user can change it; whether it was noted."""
     home = owner.__name__ if isinstance(owner, ModuleType) else _module(owner)
     kept = isinstance(owner, tuple) or is_ours(home) or home in LASTING
-    if kept or not (isinstance(value, WATCHED) or is_watched_function(value)):
+    if kept or not is_watched(value):
         return False
-    try:
-        hash(owner)
-    except TypeError:  # an object that is told by its content
-        return False
-    builder.globals[owner, name] = as_read(value)
+    watch(builder, owner, name, value)
     return True
+
+
+def watch(builder: Builder, owner: Any, name: str, value: Any) -> None:
+    """Notes what a name of a function or object stood for; an object is told by itself, since it may equal another one."""
+    builder.globals[id(owner), name] = (owner, name, as_read(value))
 
 
 def watch_function(builder: Builder, function: Any) -> None:
@@ -47,11 +59,11 @@ def watch_function(builder: Builder, function: Any) -> None:
         seen.add(one)
         for name in _names_read(one):
             try:
-                value = plain(outer_value(one, name))
+                value = unwrap(outer_value(one, name))
             except LookupError:
                 continue
-            if isinstance(value, WATCHED) or is_watched_function(value):
-                builder.globals[one, name] = as_read(value)
+            if is_watched(value):
+                watch(builder, one, name, value)
             pending.append(value)
 
 
