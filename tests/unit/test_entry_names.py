@@ -77,11 +77,29 @@ def test_letters_that_assemblers_do_not_know(run_everywhere: Any) -> None:
     (x,) = run_everywhere(greek, (1,), np.arange(8, dtype=np.float32), 0.5, N=8)
     assert (x == np.arange(8, dtype=np.float32) ** 3 + 0.5).all()
     text = greek.translate("*fp32:16, fp32, 8").source
-    assert "const float alpha_ = " in text and "// L" in text and "x̂ = cbrt(α) + alpha" in text  # noqa: RUF001
+    assert "const float alpha_next = " in text and "// L" in text and "x̂ = cbrt(α) + alpha" in text  # noqa: RUF001
     code = "\n".join(line.partition("//")[0] for line in text.splitlines())
     assert code.isascii() and "cbrt_of_greek(" in code
     if nvrtc.is_available():
         assert nvrtc.compile_text(greek.translate("*fp32:16, fp32, 8")).registers > 0
+
+
+@triton.jit
+def marked(out̂_ptr, n̂, B̂: tl.constexpr):
+    x̂ = tl.arange(0, B̂)  # an index that is written where it is used
+    α = x̂ * 2
+    for k̂ in range(n̂):
+        ŷ = tl.load(out̂_ptr + α + k̂)
+        tl.store(out̂_ptr + α, ŷ * B̂ + x̂)
+
+
+def test_marks_above_letters(run_everywhere: Any) -> None:
+    (x,) = run_everywhere(marked, (1,), np.arange(18, dtype=np.float32), 1, 8)
+    assert x[:16:2].tolist() == [17 * i for i in range(8)]
+    source = marked.translate("*fp32:16, i32, 8").source
+    assert "constexpr int Bu0302 = 8;" in source and "constexpr  B̂ = 8" in source
+    if nvrtc.is_available():
+        assert nvrtc.compile_text(marked.translate("*fp32:16, i32, 8")).registers > 0
 
 
 @triton.jit

@@ -10,6 +10,8 @@ from ..lower.text.unit import TOPICS, Constant
 from .wrap import WIDTH, wrap_code, wrap_comment
 
 COMMENT_COLUMN = 64
+# Not ASCII are constexpr names, until `ascii_code`; of the marks that Python takes in them, \w has none.
+WORD = re.compile(r"(?<![.\w])(?:[A-Za-z_]|[^\x00-\x7f])(?:\w|[^\x00-\x7f])*")
 OF_FUNCTION = re.compile(r"__forceinline__ [\w:<>,* ]+\(([^()]*)\)")
 
 
@@ -24,7 +26,7 @@ def used_constants(constants: tuple[Constant, ...], text: str, helpers: Iterable
     needed = [name for name, one in by_name.items() if name in words or (one.topic != "user" and name in theirs)]
     pending = list(needed)
     while pending:
-        for word in re.findall(r"[A-Za-z_]\w*", by_name[pending.pop()].value):
+        for word in words_of(by_name[pending.pop()].value):
             if word in by_name and word not in needed:
                 needed.append(word)
                 pending.append(word)
@@ -36,9 +38,7 @@ def _in_order_of_use(constants: list[Constant]) -> list[Constant]:
     """The same constants, each after those that its value mentions."""
     placed: list[Constant] = []
     names = {constant.name for constant in constants}
-    mentioned = {
-        constant.name: names.intersection(re.findall(r"[A-Za-z_]\w*", constant.value)) for constant in constants
-    }
+    mentioned = {constant.name: names.intersection(words_of(constant.value)) for constant in constants}
     while len(placed) < len(constants):
         done = {constant.name for constant in placed}
         for constant in constants:
@@ -66,7 +66,7 @@ def constant_lines(constant: Constant) -> list[str]:
 
 def words_of(text: str) -> list[str]:
     """The names in a line of code, without members (`blockIdx.x`) and suffixes of numbers (`1.0f`)."""
-    return re.findall(r"(?<![.\w])[A-Za-z_]\w*", re.sub(r"//.*", "", text))
+    return WORD.findall(re.sub(r"//.*", "", text))
 
 
 def _parameters(helper: str) -> list[str]:

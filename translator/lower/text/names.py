@@ -46,7 +46,8 @@ class Names:
     """Gives every variable, and every derived thing, an identifier of its own.
 
     A variable's first choice is the user's name; a second variable of that name (its type changed) gets its type's word
-    as a suffix: `x`, then `x_float`. Variables that no line sees both of share a name.
+    as a suffix: `x`, then `x_float`. Variables that no line sees both of share a name. Names are ASCII from the start: whoever
+    looks for them in text need not know which letters Python takes, such as the mark above an x, which is no letter to a pattern.
     """
 
     def __init__(self, user_names: Iterable[str], avoided: Iterable[str] = MATH_NAMES) -> None:
@@ -57,7 +58,7 @@ class Names:
         self.array_of: dict[Variable, Variable] = {}  # variables that are one array with another, and go by its name
         self.avoided = frozenset(avoided)
         self._taken: set[str] = set(avoided)
-        self._users = set(user_names)
+        self._users = set(map(ascii_word, user_names))
         self._spare: dict[str, Iterator[str]] = {}
 
     def variable(self, variable: Variable, role: str = "") -> str:
@@ -65,7 +66,7 @@ class Names:
         variable = self.array_of.get(variable, variable)
         key = (variable, role)
         if key not in self._of:
-            word = variable.name if variable.name.strip("_") else UNNAMED
+            word = ascii_word(variable.name) if variable.name.strip("_") else UNNAMED
             word = f"_{word.lstrip('_')}" if word.startswith("__") else word
             base = f"{word}_{role}" if role else word
             bearers = self._bearers.get(base, [])
