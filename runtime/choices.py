@@ -21,6 +21,7 @@ from tilewright.diagnostics import (
 )
 from tilewright.language.constexpr import plain, unwrap
 from tilewright.language.hints import shown as in_words
+from tilewright.language.targets import LANES
 from tilewright.runtime import driver
 from tilewright.runtime.arguments.arrays import HOST, NOWHERE
 from tilewright.runtime.arguments.specialise import Call
@@ -30,6 +31,7 @@ from tilewright.schedule.targets import find_target
 
 MODES = ("gpu", "cpu", "check", "interpret")
 OPTION_NAMES = frozenset(field.name for field in fields(Options))
+SWITCHES = tuple(field.name for field in fields(Options) if type(field.default) is bool)
 # Options of Triton's that change nothing here: device libraries are CUDA's own and flush nothing to zero, and a warp has 32
 # threads.
 WITHOUT_EFFECT = frozenset(("extern_libs", "warp_size", "instrumentation_mode", "enable_reflect_ftz"))
@@ -63,11 +65,15 @@ def make_options(given: dict[str, Any], debug: bool | None = None) -> Options:
 
 
 def check_unset(given: dict[str, Any]) -> None:
-    """Takes Triton's options `arch` and `ir_override` while they name nothing.
+    """Takes Triton's options `arch`, `ir_override` and `warp_size` while they choose nothing.
 
     Raises:
+      OptionError: for warps of other than 32 threads.
       LaunchError: for an architecture, which kernels here do not choose one by one, or for a file with another kernel.
     """
+    threads = unwrap(given.get("warp_size"))
+    if threads not in (None, LANES):
+        raise OptionError(f"warp_size must be {LANES}, as CUDA's warps have it, not {threads!r}")
     arch, file = unwrap(given.get("arch")), unwrap(given.get("ir_override"))
     if arch is not None:
         raise LaunchError(
@@ -93,8 +99,11 @@ def check_options(options: Options) -> None:
         raise OptionError(f"num_stages must be an integer that is not negative, not {options.num_stages!r}")
     if options.maxnreg is not None and (type(options.maxnreg) is not int or not 1 <= options.maxnreg <= MOST_REGISTERS):
         raise OptionError(f"maxnreg must be None or an integer from 1 to {MOST_REGISTERS}, not {options.maxnreg!r}")
-    if type(options.enable_fp_fusion) is not bool:
-        raise OptionError(f"enable_fp_fusion must be True or False, not {options.enable_fp_fusion!r}")
+    if type(options.num_ctas) is not int or options.num_ctas < 1:
+        raise OptionError(f"num_ctas must be a positive integer, not {options.num_ctas!r}")
+    for name in SWITCHES:
+        if type(getattr(options, name)) is not bool:
+            raise OptionError(f"{name} must be True or False, not {getattr(options, name)!r}")
     if options.num_warps > 32:
         raise OutOfResources(options.num_warps * 32, 1024, "threads")
 

@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Any
 
 from tilewright.artifact import Argument, Artifact, Options, Target
-from tilewright.diagnostics import LaunchError, MissingArgumentError
+from tilewright.diagnostics import LaunchError, MissingArgumentError, UnknownArgumentError
 from tilewright.host import constexpr_function
 from tilewright.kernel_function import KernelFunction
 from tilewright.runtime.arguments.arrays import HOST
@@ -77,6 +77,8 @@ class JITFunction(FoundByName, KernelInterface, KernelFunction, metaclass=QuickL
         super().__init__(fn, source)
         self.do_not_specialize = tuple(do_not_specialize or ())
         self.do_not_specialize_on_alignment = tuple(do_not_specialize_on_alignment or ())
+        self._check_named("do_not_specialize", self.do_not_specialize)
+        self._check_named("do_not_specialize_on_alignment", self.do_not_specialize_on_alignment)
         self.params = [
             replace(
                 p,
@@ -92,6 +94,17 @@ class JITFunction(FoundByName, KernelInterface, KernelFunction, metaclass=QuickL
         self.pre_run_hooks: list[Hook] = []
         self._fast = FastPath(self)
         _KERNELS.add(self)
+
+    def _check_named(self, option: str, given: tuple[Any, ...]) -> None:
+        """Rejects names and numbers of parameters that the kernel does not have.
+
+        Raises:
+          UnknownArgumentError: says which it has.
+        """
+        unknown = [one for one in given if one not in self.arg_names and one not in range(len(self.params))]
+        if unknown:
+            known = ", ".join(self.arg_names) or "none"
+            raise UnknownArgumentError(f"{option}: {self.__name__} has no parameter {unknown[0]!r}; it has {known}")
 
     def _unsafe_update_src(self, source: str) -> None:
         super()._unsafe_update_src(source)

@@ -9,7 +9,7 @@ from ..ir.nodes import Assign, Call, Expr, Use
 from ..ir.reshapes import keeps_places
 from ..ir.types import Dim, ValueType
 from ..language.dtypes import Element, float32, int32, int64
-from ..language.hints import element_type, no_axis, no_two_axes, shown
+from ..language.hints import element_type, no_axis, no_two_axes, propagates_nan, shown
 from .builder import Builder
 from .operators import binary
 from .ranges import is_nonnegative
@@ -258,8 +258,10 @@ def _operator(word: str):  # type: ignore[no-untyped-def]
 
 
 def _propagates(builder: Builder, a: Arguments, span: Span) -> bool:
-    option = builder.constant(a["propagate_nan"], "propagate_nan", span)
-    return getattr(option, "name", "NONE") == "ALL"
+    try:
+        return propagates_nan(builder.constant(a["propagate_nan"], "propagate_nan", span))
+    except ArgumentError as error:
+        raise placed(error, span) from None
 
 
 def _extremum(op: str):  # type: ignore[no-untyped-def]

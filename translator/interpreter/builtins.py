@@ -8,7 +8,7 @@ from typing import Any
 from ..diagnostics import UnknownNameError
 from ..language.builtin import Builtin
 from ..language.constexpr import unwrap
-from ..language.values import PropagateNan
+from ..language.hints import propagates_nan
 from . import accesses, blocks, debugging, dots, reductions, scaled, shapes
 from .arguments import Arguments, constant
 from .tile import Tile, apply, binary
@@ -18,7 +18,7 @@ def _propagating(op: str, names: tuple[str, ...]) -> Callable[[Arguments], Tile]
     """An operation that has a variant in which NaN wins."""
 
     def handler(a: Arguments) -> Tile:
-        to_nan = constant(a["propagate_nan"], "propagate_nan") == PropagateNan.ALL
+        to_nan = propagates_nan(constant(a["propagate_nan"], "propagate_nan"))
         return apply(f"{op}_nan" if to_nan else op, [a[name] for name in names])
 
     return handler

@@ -12,6 +12,7 @@ from . import control
 from .constexpr import constexpr
 from .dtypes import DTYPES_BY_NAME, DTYPES_BY_WORD, DType, Element, PointerType, of_this_gpu
 from .limits import MOST_ELEMENTS
+from .values import PropagateNan
 
 _CONVERSIONS = {"int": "int32", "float": "float32", "bool": "int1"}
 _MODULES = {"tilewright": "triton", "tilewright.language": "tl"}  # as kernels call them
@@ -166,6 +167,18 @@ def check_ordered(values: Iterable[Any]) -> None:
             raise ArgumentError(
                 f"min and max of compile-time values take no {value}", None, "compare it before, or use tl.minimum"
             )
+
+
+def propagates_nan(option: Any) -> bool:
+    """Whether the argument `propagate_nan` has NaN win.
+
+    Raises:
+      ArgumentError: for anything but a `tl.PropagateNan` and None.
+    """
+    if option is not None and not isinstance(option, PropagateNan):
+        remedy = "of three values, write the call twice, as tl.minimum(tl.minimum(x, y), z)"
+        raise ArgumentError(f"propagate_nan must be a tl.PropagateNan, not {shown(option)}", None, remedy)
+    return option is PropagateNan.ALL
 
 
 def check_size(shape: Sequence[int]) -> None:

@@ -72,8 +72,9 @@ def lower_kernel(kernel: Kernel, facts: Facts, schedule: Schedule, in_turns: boo
     static, dynamic, dynamic_bytes = plan_shared(context)
     count_map_slots(context, dynamic_bytes)
     prologue, bounds = _prologue(context, dynamic, body), _bounds(context)
+    name = entry_name(kernel.name, kernel.constants)
     unit = Unit(
-        title=title(kernel),
+        title=title(kernel, name),
         docstring=kernel.docstring,
         header=header_fields(context, dynamic_bytes, words(body)),
         includes=_includes(kernel),
@@ -85,7 +86,7 @@ def lower_kernel(kernel: Kernel, facts: Facts, schedule: Schedule, in_turns: boo
         dynamic_alignment=shared_alignment(dynamic),
         static_shared=static,
         packets=tuple(sorted(context.needs.packets, reverse=True)),
-        name=entry_name(kernel.name, kernel.constants),
+        name=name,
         parameters=(
             *(context.declaration(parameter.variable, None) for parameter in kernel.parameters),
             *(f"int {context.launch_word('num_programs', axis)}" for axis in range(schedule.rings.program_axes)),

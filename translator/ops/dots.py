@@ -71,6 +71,7 @@ def dot_types(
       DTypeError, ArgumentError: when they do not fit together.
     """
     _check_operands(left, right)
+    _check_wanted(left, out_dtype)
     result = _result_type(left, acc if out_dtype is None else out_dtype)
     if acc is not None and acc != result:
         raise DTypeError(
@@ -99,6 +100,16 @@ def _check_operands(left: DType, right: DType) -> None:
             None,
             "cast one of them, as y.to(x.dtype)",
         )
+
+
+def _check_wanted(operand: DType, wanted: DType | None) -> None:
+    """Rejects an `out_dtype` that a product of `operand`s would not have; fp32 is Triton's default, and stands for any."""
+    if wanted is None or wanted == float32 or operand == int8:
+        return
+    if wanted.is_int() or (wanted == float64) != (operand == float64):
+        own = _result_type(operand, None).word
+        remedy = f"leave it out, and cast the product with .to(tl.{wanted.word})"
+        raise DTypeError(f"out_dtype={wanted.word} of a product of {operand}, which is computed in {own}", None, remedy)
 
 
 def _result_type(operand: DType, wanted: DType | None) -> DType:
