@@ -7,10 +7,11 @@ from ..ir.nodes import Call, Combine, Expr, Use
 from ..ir.types import ORDINALS, ValueType
 from ..kernel_function import KernelFunction
 from ..language.dtypes import bfloat16, float32, int32
+from ..language.hints import no_extremum
 from ..ops.promotion import ordered_type, summed_type
 from .builder import Builder
 from .builtins_shape import axis_argument, divided, dtype_argument, reshaped
-from .shapes import broadcast_to, cast_to, elementwise, to_expr
+from .shapes import broadcast_to, cast_to, describe, elementwise, to_expr
 from .values import Const, Tuple, Value
 
 Arguments = dict[str, Value]
@@ -119,6 +120,10 @@ def _bits(op: str, word: str):  # type: ignore[no-untyped-def]
 def _ordered(op: str):  # type: ignore[no-untyped-def]
     def handler(builder: Builder, a: Arguments, span: Span) -> Value:
         expr = _tile(builder, a["input"], op, span)
+        axis = a["axis"]
+        if isinstance(axis, Expr) or (isinstance(axis, Const) and isinstance(axis.value, float)):
+            cause, remedy = no_extremum(op, describe(axis))
+            raise ArgumentError(cause, span, remedy, builder.calls)
         if builder.constant(a["return_indices"], "return_indices", span):
             builder.constant(a["return_indices_tie_break_left"], "return_indices_tie_break_left", span)
             return Tuple(_with_indices(builder, a, expr, op, span))

@@ -10,8 +10,9 @@ import libcst as cst
 
 from ..diagnostics import DTypeError, ShapeError, UnsupportedLanguageConstruct
 from ..ir.nodes import Call, Expr
+from ..kernel_function import KernelFunction
 from ..language.constexpr import plain
-from ..language.hints import shown, too_few_axes
+from ..language.hints import no_item, no_launch, shown, too_few_axes
 from .attributes import attribute_of
 from .builder import Builder
 from .operators import binary, boolean, compare, unary
@@ -157,8 +158,11 @@ def _subscript(builder: Builder, node: Any) -> Value:
         return _index_tile(builder, base, node, span)
     if isinstance(base, Tuple):
         return _index_tuple(builder, base, node, span)
-    key = _key(builder, node, span)
     value = builder.constant(base, "what is indexed", span)
+    if isinstance(value, KernelFunction):
+        cause, remedy = no_launch(builder.source.code(node.value))
+        raise UnsupportedLanguageConstruct(cause, span, remedy, builder.calls)
+    key = _key(builder, node, span)
     try:
         return Const(plain(value[key]))
     except (TypeError, ValueError, KeyError, IndexError) as error:
@@ -210,7 +214,7 @@ def _index_tile(builder: Builder, base: Expr, node: Any, span: Any) -> Value:
             raise ShapeError(
                 f"unsupported tensor index {builder.source.code(item)}",
                 span,
-                "only : and None can index a tile, as in x[:, None]; load the part that you need instead",
+                no_item(base.type.is_pointer, builder.source.code(node.value), builder.source.code(item)),
                 builder.calls,
             )
         axis += 1

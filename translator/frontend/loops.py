@@ -13,7 +13,7 @@ from ..ir.types import ValueType
 from ..ir.walk import used_variables
 from ..language import control as loops
 from ..language.dtypes import DType
-from ..language.hints import NO_RANGE, no_statement
+from ..language.hints import NO_RANGE, no_bounds, no_statement
 from ..ops.promotion import promote
 from .assigned import assigned_names
 from .builder import Builder
@@ -192,12 +192,8 @@ def _loop_bounds(builder: Builder, bounds: list[Value], span: Span) -> tuple[Exp
     builder.decided.update(variable for expr in exprs for variable in used_variables(expr))
     for expr in exprs:
         if expr.type.is_tile or expr.type.is_pointer or not expr.type.dtype.is_int():
-            raise DTypeError(
-                f"For loop bounds and step must all be ints, are ({', '.join(str(e.type) for e in exprs)})",
-                span,
-                "cast them to tl.int32",
-                builder.calls,
-            )
+            cause, remedy = no_bounds([str(e.type) for e in exprs], any(e.type.is_tile for e in exprs))
+            raise DTypeError(cause, span, remedy, builder.calls)
         common = expr.type.dtype if common is None else promote(common, expr.type.dtype)
     if common is None:
         raise DTypeError("a range needs a bound", span, "", builder.calls)

@@ -10,6 +10,7 @@ from ..diagnostics import DTypeError, Span, UnsupportedLanguageConstruct
 from ..ir.nodes import Call, Expr, Literal, Use
 from ..ir.types import ValueType
 from ..language.dtypes import PointerType
+from ..language.hints import no_power
 from .accumulate import accumulated
 from .builder import Builder
 from .overflow import checked
@@ -71,7 +72,8 @@ def binary(builder: Builder, word: str, left: Value, right: Value, span: Span, w
         if total is not None:
             return total
     if not op:
-        raise UnsupportedLanguageConstruct("** on a run-time value", span, "use tl.exp2(tl.log2(x) * y)", builder.calls)
+        cause, remedy = no_power(right.value if isinstance(right, Const) else None)
+        raise UnsupportedLanguageConstruct(cause, span, remedy, builder.calls)
     result = elementwise(op, [left, right], span)
     return result if wraps else checked(builder, result, span)
 

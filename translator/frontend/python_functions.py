@@ -115,6 +115,12 @@ def _of_a_frame(builder: Builder, args: list[Value], kwargs: dict[str, Value], s
     raise UnsupportedLanguageConstruct(cause, span, "write the name that you need", builder.calls)
 
 
+def _breakpoint(builder: Builder, args: list[Value], kwargs: dict[str, Value], span: Span) -> Value:
+    """`breakpoint`, which would stop in the translator."""
+    remedy = "set TILEWRIGHT_MODE=interpret, in which the kernel runs as Python and stops there"
+    raise UnsupportedLanguageConstruct("breakpoint() in a kernel that is translated", span, remedy, builder.calls)
+
+
 ANY = 1 << 16  # arguments
 # What stands in for a function of Python, and how many positional arguments it takes, at least and at most.
 PYTHON: dict[Any, tuple[Any, int, int]] = {
@@ -131,6 +137,7 @@ PYTHON: dict[Any, tuple[Any, int, int]] = {
     current_target: (_target, 0, 0),
     hasattr: (_has_attribute, 2, 2),
     getattr: (_get_attribute, 2, 3),
+    breakpoint: (_breakpoint, 0, ANY),
     globals: (_of_a_frame, 0, 0),
     locals: (_of_a_frame, 0, 0),
     vars: (_of_a_frame, 0, 0),

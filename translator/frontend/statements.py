@@ -8,8 +8,8 @@ from typing import Any
 import libcst as cst
 
 from ..diagnostics import ArgumentError, DTypeError, UnsupportedLanguageConstruct
-from ..ir.nodes import Note, Origin
-from ..language.hints import no_statement
+from ..ir.nodes import Expr, Note, Origin
+from ..language.hints import no_assignment, no_statement
 from .builder import Builder
 from .calls import once
 from .conditionals import visit_if
@@ -114,7 +114,12 @@ def bind_target(builder: Builder, target: Any, value: Value) -> None:
 def _no_name(builder: Builder, target: Any) -> UnsupportedLanguageConstruct:
     """The error for an assignment to something else than names."""
     what, span = f"assignment to {builder.source.code(target)}", builder.source.span(target)
-    return UnsupportedLanguageConstruct(what, span, "assign to a plain name", builder.calls)
+    remedy = "assign to a plain name"
+    base = evaluate(builder, target.value) if isinstance(target, cst.Subscript) else None
+    if isinstance(base, Expr):
+        index = ", ".join(builder.source.code(element.slice) for element in target.slice)
+        remedy = no_assignment(base.type.is_pointer, builder.source.code(target.value), index)
+    return UnsupportedLanguageConstruct(what, span, remedy, builder.calls)
 
 
 def _copied(builder: Builder, value: Value, target: Any) -> Value:
@@ -156,6 +161,8 @@ def _annotated(builder: Builder, node: Any) -> None:
 def _augmented(builder: Builder, node: Any) -> None:
     word = type(node.operator).__name__.removesuffix("Assign")
     span = builder.source.span(node)
+    if not isinstance(node.target, cst.Name):
+        raise _no_name(builder, node.target)
     left, right = evaluate(builder, node.target), evaluate(builder, node.value)
     bind_target(builder, node.target, binary(builder, word, left, right, span))
 

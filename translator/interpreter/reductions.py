@@ -15,6 +15,7 @@ from ..diagnostics import ArgumentError, DTypeError
 from ..kernel_function import KernelFunction
 from ..language.constexpr import unwrap
 from ..language.dtypes import DType, bfloat16, float32, int32
+from ..language.hints import no_extremum
 from ..ops.promotion import ordered_type, summed_type
 from .arguments import Arguments, axis_of, constant, dtype_of
 from .tile import AmbiguousTruthError, Tile, apply, as_tile, cast
@@ -81,6 +82,11 @@ def _bits(op: str, name: str) -> Callable[[Arguments], Tile]:
 def _ordered(name: str) -> Callable[[Arguments], Any]:
     def handler(a: Arguments) -> Any:
         tile, own = _tile(a["input"], name)
+        axis = unwrap(a["axis"])
+        if isinstance(axis, (Tile, float)):
+            words = f"a value of type {axis.element}" if isinstance(axis, Tile) else f"the compile-time value {axis}"
+            cause, remedy = no_extremum(name, words)
+            raise ArgumentError(cause, None, remedy)
         if constant(a["return_indices"], "return_indices"):
             return _with_index(a, tile, own, name)
         return _reduced((cast(tile, ordered_type(own)),), a, _by_op(f"{name}imum"))[0]

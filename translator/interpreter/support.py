@@ -16,7 +16,7 @@ from ..language import control, values
 from ..language.builtin import Builtin
 from ..language.constexpr import constexpr, plain, unwrap
 from ..language.dtypes import DType
-from ..language.hints import NO_RANGE, check_ordered, no_statement, uncallable
+from ..language.hints import NO_RANGE, check_ordered, no_bounds, no_statement, uncallable
 from ..language.targets import cuda_capability_geq
 from ..ops.casts import numpy_type
 from ..ops.promotion import promote
@@ -224,8 +224,9 @@ def repeats(condition: Any) -> Any:
 def _typed_indices(bounds: list[Tile]) -> Iterator[Tile]:
     types = [bound.element for bound in bounds if isinstance(bound.element, DType) and bound.element.is_int()]
     if len(types) < len(bounds) or any(bound.shape for bound in bounds):
-        shown = ", ".join(f"{bound.element}{list(bound.shape) or ''}" for bound in bounds)
-        raise DTypeError(f"For loop bounds and step must all be ints, are ({shown})", None, "cast them to tl.int32")
+        shown = [f"{bound.element}{list(bound.shape) or ''}" for bound in bounds]
+        cause, remedy = no_bounds(shown, any(bound.shape for bound in bounds))
+        raise DTypeError(cause, None, remedy)
     common = reduce(promote, types)
     array_type = numpy_type(common)
     numbers = [int(bound.number()) for bound in bounds]

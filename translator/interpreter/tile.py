@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from ..diagnostics import DTypeError, ShapeError
+from ..diagnostics import DTypeError, ShapeError, UnsupportedLanguageConstruct
 from ..language.constexpr import plain
 from ..language.dtypes import DType, Element, PointerType, int1, int64
-from ..language.hints import check_size, instead_of, no_two_axes, shown, too_few_axes
+from ..language.hints import check_size, instead_of, no_assignment, no_item, no_power, no_two_axes, shown, too_few_axes
 from ..language.values import block_type, tensor
 from ..ops.casts import check_cast, numpy_cast, numpy_type, rounded
 from ..ops.promotion import literal_type
@@ -101,9 +101,20 @@ class Tile(tensor):
             raise ShapeError(
                 "unsupported tensor index",
                 None,
-                "only : and None can index a tile, as in x[:, None]; load the part that you need instead",
+                no_item(isinstance(self.element, PointerType)),
             )
         return self.like(values)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        remedy = no_assignment(isinstance(self.element, PointerType))
+        raise UnsupportedLanguageConstruct("assignment to an item", None, remedy)
+
+    def __pow__(self, exponent: Any) -> Any:
+        cause, remedy = no_power(plain(exponent) if not isinstance(exponent, Tile) else None)
+        raise UnsupportedLanguageConstruct(cause, None, remedy)
+
+    def __rpow__(self, base: Any) -> Any:
+        return self.__pow__(self)
 
     def __iter__(self) -> Any:
         raise DTypeError("a single value cannot be taken apart", None, "only tuples have items")

@@ -71,8 +71,9 @@ def element_type(value: Any) -> Element:
     dtype = DTYPES_BY_NAME.get(value, value) if isinstance(value, str) else value
     if isinstance(dtype, (DType, PointerType)):
         return of_this_gpu(dtype)
-    word = _CONVERSIONS.get(dtype.__name__) if isinstance(dtype, type) else dtype
-    remedy = f"write tl.{word}" if isinstance(word, str) and word in DTYPES_BY_WORD else ""
+    named = dtype if isinstance(dtype, str) else getattr(dtype, "__name__", None) or str(dtype).rpartition(".")[2]
+    word = _CONVERSIONS.get(named, named)  # of a type of Python, NumPy or torch
+    remedy = f"write tl.{word}" if word in DTYPES_BY_WORD else ""
     raise DTypeError(f"expected a type such as tl.float32, got {shown(dtype)}", None, remedy)
 
 
@@ -132,6 +133,15 @@ def uncallable(function: Any) -> tuple[str, str]:
             f"tl.{word} is a type and cannot be called",
             f"convert with x.to(tl.{word}), or tl.cast(3, tl.{word}) of a number",
         )
+    kind = type(function)
+    if kind.__module__.startswith("tilewright.runtime.tuning"):
+        name = getattr(function, "__name__", "the kernel")
+        return (
+            f"{name} is tuned at launches, and cannot be called from a kernel",
+            "call a function that has @triton.jit alone, and pass it what its configs or heuristics would set",
+        )
+    if kind.__name__ == "Held" and kind.__module__.startswith("tilewright."):  # what kernel[grid] gives
+        return no_launch("other")
     if not callable(function):
         return (
             f"{shown(function)} is called, but it is no function",
@@ -154,6 +164,47 @@ def uncallable(function: Any) -> tuple[str, str]:
     if name in language.__all__:
         return cause, f"write tl.{name}"
     return cause, f"use functions of tl, which has no {name}, or pass the result of {name} as an argument"
+
+
+def no_power(exponent: Any) -> tuple[str, str]:
+    """What is wrong with `**`, and what to do about it; `exponent` is the compile-time value that it has, or None."""
+    small = type(exponent) in (int, float) and exponent in (2, 3, 4)
+    remedy = f"write {' * '.join('x' * int(exponent))}" if small else "write tl.extra.libdevice.pow(x, y)"
+    return "** on a run-time value", "write tl.sqrt(x)" if exponent == 0.5 else remedy
+
+
+def no_item(is_pointer: bool, base: str = "x", index: str = "offsets") -> str:
+    """What to do instead of `base[index]`, which is no new axis."""
+    if is_pointer:
+        return f"a pointer is no array: write tl.load({base} + {index})"
+    return "only : and None can index a tile, as in x[:, None]; load the part that you need instead"
+
+
+def no_assignment(is_pointer: bool, base: str = "x", index: str = "offsets") -> str:
+    """What to do instead of `base[index] = value`."""
+    if is_pointer:
+        return f"a pointer is no array: write tl.store({base} + {index}, value)"
+    return "a tile changes as a whole: write x = tl.where(condition, value, x)"
+
+
+def no_extremum(name: str, second: Any) -> tuple[str, str]:
+    """What is wrong with `tl.max(x, y)` of two values, and what to do about it; `second` is y in words."""
+    cause = f"tl.{name} reduces a tile along an axis, and {second} is no axis"
+    return cause, f"of two values, write tl.{name}imum(x, y)"
+
+
+def no_launch(name: str) -> tuple[str, str]:
+    """What is wrong with `name[grid](…)` inside of a kernel, and what to do about it."""
+    return (
+        "a kernel cannot launch another one",
+        f"call it without a grid, as {name}(…): it then is a part of this kernel",
+    )
+
+
+def no_bounds(types: Sequence[str], has_tile: bool) -> tuple[str, str]:
+    """What is wrong with bounds of a range that are no integers, and what to do about it."""
+    remedy = "a bound is one number: take one, as with tl.max(x, axis=0)" if has_tile else "cast them to tl.int32"
+    return f"For loop bounds and step must all be ints, are ({', '.join(types)})", remedy
 
 
 def check_ordered(values: Iterable[Any]) -> None:

@@ -61,7 +61,10 @@ def check_cast(source: Element, wanted: Element, rounding: str | None, bitcast: 
         other = wanted if isinstance(source, PointerType) else source
         asked = isinstance(source, PointerType) and other == int1 and not bitcast  # whether it points to anything
         if isinstance(other, DType) and other.bits != 64 and not asked:
-            raise DTypeError(f"cannot cast {source} to {wanted}: pointers convert to 64-bit integers only")
+            remedy = "did you forget tl.load?" if isinstance(source, PointerType) else ""
+            raise DTypeError(
+                f"cannot cast {source} to {wanted}: pointers convert to 64-bit integers only", None, remedy
+            )
         return
     if bitcast and source.bits != wanted.bits:
         raise DTypeError(f"Cannot bitcast data-type of size {source.bits} to data-type of size {wanted.bits}")
