@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import fields
 from typing import Any
 
@@ -108,13 +108,19 @@ def check_options(options: Options) -> None:
         raise OutOfResources(options.num_warps * 32, 1024, "threads")
 
 
-def unrecognised(name: str, known: Iterable[str]) -> UnknownArgumentError:
-    """Triton's error for a keyword that neither the kernel nor the options have."""
+def unrecognised(
+    name: str, known: Iterable[str], kernel: str = "", parameters: Sequence[str] = ()
+) -> UnknownArgumentError:
+    """Triton's error for a keyword that neither the kernel nor the options have, passed by a launch, config or heuristic."""
     import difflib
 
-    close = difflib.get_close_matches(name.lower(), list(known), n=1)
-    hint = f"; did you mean {close[0]}?" if close else ""
-    return UnknownArgumentError(f"Keyword argument {name} was specified but unrecognised{hint}")
+    spelled = {one.lower(): one for one in (*known, *parameters)}
+    close = difflib.get_close_matches(name.lower(), list(spelled), n=1)
+    hint = f"; did you mean {spelled[close[0]]}?" if close else ""
+    takes = f" {kernel} has the parameters {', '.join(parameters)}" if parameters else ""
+    return UnknownArgumentError(
+        f"Keyword argument {name} was specified but unrecognised{hint or ';' * bool(takes)}{takes}"
+    )
 
 
 def grid_sizes(grid: Any, bound: dict[str, Any]) -> tuple[int, int, int]:

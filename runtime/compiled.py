@@ -320,7 +320,8 @@ class CompiledKernel:
         for name, array in call.arrays:
             if name in self.artifact.writes and not array.writable:
                 raise ArgumentKindError(
-                    f"argument {name} is written by {self.name}, but the array is read-only; pass a copy"
+                    f"argument {name} is written by {self.name}, but the array is read-only; pass a copy, or, of arrays of "
+                    "JAX, have tilewright.jax.call make the result"
                 )
 
     def _check(self, grid: tuple[int, int, int], call: Call) -> None:

@@ -42,7 +42,7 @@ from tilewright.runtime.forks import preparing
 from tilewright.runtime.hooks import COMPILE_HOOKS, Hook
 from tilewright.runtime.kernel_interface import FoundByName, KernelInterface, QuickLaunches
 from tilewright.runtime.launching.fast_path import FastPath, untraced
-from tilewright.runtime.launching.fast_text import hold
+from tilewright.runtime.launching.fast_text import MISSING, hold
 from tilewright.runtime.mock_tensor import MockTensor
 from tilewright.runtime.reinterpreted import TensorWrapper, reinterpret
 from tilewright.runtime.specialisations import DeviceCaches, Specialisation, read
@@ -283,7 +283,7 @@ class JITFunction(FoundByName, KernelInterface, KernelFunction, metaclass=QuickL
         names = set(self.arg_names)
         unknown = [name for name in kwargs if name not in names and name not in ACCEPTED]
         if unknown:
-            raise unrecognised(unknown[0], (*names, *ACCEPTED))
+            raise unrecognised(unknown[0], ACCEPTED, self.__name__, self.arg_names)
         check_unset({name: value for name, value in kwargs.items() if name not in names})
         chosen = {name: value for name, value in kwargs.items() if name in OPTION_NAMES}
         try:
@@ -312,8 +312,17 @@ def _mode_here() -> str:
     return mode
 
 
-def jit(fn: Callable[..., Any] | None = None, **options: Any) -> Any:
-    """Makes a kernel of a function; with or without arguments, as in Triton."""
-    if fn is None:
+def jit(fn: Any = MISSING, **options: Any) -> Any:
+    """Makes a kernel of a function; with or without arguments, as in Triton.
+
+    Raises:
+      UnknownArgumentError: for an option that there is not.
+      NoSourceError: for what is no function.
+    """
+    known = list(inspect.signature(JITFunction).parameters)[1:]
+    unknown = [name for name in options if name not in known]
+    if unknown:
+        raise UnknownArgumentError(f"@jit has no option {unknown[0]}; it has {', '.join(known)}")
+    if fn is MISSING:
         return lambda function: JITFunction(function, **options)
     return JITFunction(fn, **options)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from .artifact import (
     Argument,
     Artifact,
+    ConstantArgument,
     DescriptorArgument,
     LaunchParameter,
     Options,
@@ -19,7 +20,9 @@ from .artifact import (
     Target,
     TupleArgument,
 )
+from .diagnostics import CompilationError
 from .frozen import frozen
+from .language.dtypes import DType
 
 if TYPE_CHECKING:
     from .analysis.facts import Facts
@@ -72,7 +75,11 @@ def _translate_stages(
     from .frontend import build_kernel
     from .lower.kernel import written_parameters
 
-    kernel = build_kernel(function, arguments, options, target)
+    try:
+        kernel = build_kernel(function, arguments, options, target)
+    except CompilationError as error:
+        _name_types(error, arguments)
+        raise
     if name:
         kernel = _renamed(kernel, name)
     if os.environ.get("TILEWRIGHT_VERIFY") == "1":
@@ -104,6 +111,14 @@ def _translate_stages(
         needs=unit.needs,
     )
     return Translation(kernel, plan.facts, schedule, unit, artifact)
+
+
+def _name_types(error: CompilationError, arguments: tuple[Argument, ...]) -> None:
+    """Has an error that speaks of a type say which compile-time argument it came from: a signature needs its value."""
+    for number, one in enumerate(arguments, 1):
+        if isinstance(one, ConstantArgument) and isinstance(one.value, DType) and f"tl.{one.value.word}" in error.cause:
+            own = f"argument {number}, {one.name}, is that type: where it is to be a number, a signature has the number"
+            error.remedy = f"{own}; {error.remedy}" if error.remedy else own
 
 
 def _renamed(kernel: Kernel, name: str) -> Kernel:

@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tilewright.diagnostics import NoConfigLeftError, TuningNameError
+from tilewright.diagnostics import AutotunerError, NoConfigLeftError, TuningNameError
 from tilewright.runtime.devices import devices_differ
 from tilewright.runtime.environment import is_on
 from tilewright.runtime.forks import ForkLock
@@ -86,6 +86,12 @@ class Autotuner(FoundByName, Measuring):
         self._check_names()
 
     def _check_names(self) -> None:
+        for config in self.configs:
+            if not isinstance(config, Config):
+                remedy = (
+                    f"write triton.Config({config!r})" if isinstance(config, dict) else "write triton.Config({...})"
+                )
+                raise AutotunerError(f"configs of autotune has {config!r}, which is no triton.Config; {remedy}")
         for what, names in (
             ("key", self.keys),
             ("reset_to_zero", self.reset_to_zero),

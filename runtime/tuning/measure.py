@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from tilewright.diagnostics import ConfigConflictError, TuningInCaptureError
+from tilewright.diagnostics import AutotunerError, ConfigConflictError, TuningInCaptureError
 from tilewright.runtime.compiled import CompiledKernel
 from tilewright.runtime.environment import is_on
 from tilewright.runtime.forks import ForkLock
@@ -20,6 +20,19 @@ from tilewright.runtime.tuning.timing import QUANTILES, Trial, time_in_turns
 
 WARMUP, REP = 10.0, 50.0  # milliseconds per config, where the user says nothing
 NEVER = [float("inf")] * len(QUANTILES)
+
+
+def _milliseconds(measured: Any) -> Any:
+    """What the user's `do_bench` returned.
+
+    Raises:
+      AutotunerError: when that is nothing.
+    """
+    if measured is None:
+        raise AutotunerError(
+            "do_bench of autotune returned None; it must return milliseconds: a number, or one for each of `quantiles`"
+        )
+    return measured
 
 
 class Measuring(KernelInterface):
@@ -182,7 +195,7 @@ class Measuring(KernelInterface):
 
         try:
             if self.do_bench is not None:
-                return self.do_bench(call, quantiles=QUANTILES)
+                return _milliseconds(self.do_bench(call, quantiles=QUANTILES))
             place = find_place(self.fn, {**(self.nargs or {}), **meta})
             return self._time([config], args, meta, place)[config]
         except EXPECTED:

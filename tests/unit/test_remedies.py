@@ -94,3 +94,75 @@ def powers(x_ptr):
 
 def test_what_the_remedies_say_can_be_written(run_everywhere: Any) -> None:
     assert run_everywhere(powers, (1,), np.full(1, -2, np.float32))[0].tolist() == [-4]
+
+
+@triton.jit
+def sized(x_ptr, BLOCK: tl.constexpr):
+    tl.store(x_ptr + tl.arange(0, BLOCK), 1.0)
+
+
+@pytest.mark.parametrize(
+    "launched",
+    [
+        lambda x: sized[(1,)](x, BLOK=8),
+        lambda x: sized[(1,)](x, blocks=8),
+        lambda x: triton.autotune(configs=[triton.Config({"BLOK": 8})], key=[])(sized)[(1,)](x),
+        lambda x: triton.heuristics({"BLOK": lambda values: 8})(sized)[(1,)](x),
+    ],
+    ids=("launch", "other case", "config", "heuristic"),
+)
+@pytest.mark.parametrize("mode", ("cpu", "interpret"))
+def test_misspelled_parameters(launched: Any, mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TILEWRIGHT_MODE", mode)
+    said = "specified but unrecognised; did you mean BLOCK[?] sized has the parameters x_ptr, BLOCK"
+    with pytest.raises(errors.UnknownArgumentError, match=said):
+        launched(np.zeros(8, np.float32))
+
+
+def test_parts_of_tuples_are_called_as_the_user_writes_them(tmp_path: Path) -> None:
+    lines = "t = (n, 1)\nfor i in range(n):\n    t = (n, 1.5)\ntl.store(x_ptr, t[1])"
+    with pytest.raises(errors.DTypeError, match=r"t\[1\] is of type i32, but of type fp32 in the loop") as caught:
+        written_kernel(tmp_path / "tried.py", HEADER, lines).translate("*fp32, i32")
+    assert "give t[1] one type" in caught.value.remedy
+
+
+def test_a_type_in_a_signature_where_a_value_stands() -> None:
+    with pytest.raises(errors.CompilationError) as caught:
+        sized.translate("*fp32, i32")
+    assert "argument 2, BLOCK, is that type" in caught.value.remedy
+
+
+@pytest.mark.parametrize("mode", ("cpu", "interpret"))
+def test_results_in_arrays_of_jax(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    numbers = pytest.importorskip("jax.numpy")
+    monkeypatch.setenv("TILEWRIGHT_MODE", mode)
+    with pytest.raises(errors.ArgumentKindError, match="have tilewright.jax.call make the result"):
+        sized[(1,)](numbers.zeros(8), 8)
+
+
+@pytest.mark.parametrize(
+    ("decorated", "kind", "said"),
+    [
+        (lambda: triton.jit(None), errors.NoSourceError, "a function written with def, not None"),
+        (lambda: triton.jit(foo=1)(sized.fn), errors.UnknownArgumentError, "@jit has no option foo; it has version"),
+        (
+            lambda: triton.autotune(configs=[{"BLOCK": 8}], key=[])(sized),  # type: ignore[list-item]
+            errors.AutotunerError,
+            r"which is no triton.Config; write triton.Config\(\{'BLOCK': 8\}\)",
+        ),
+        (
+            lambda: triton.autotune(
+                configs=[triton.Config({"BLOCK": 8}), triton.Config({"BLOCK": 4})],
+                key=[],
+                do_bench=lambda *a, **k: None,
+            )(sized)[(1,)](np.zeros(8, np.float32)),
+            errors.AutotunerError,
+            "do_bench of autotune returned None; it must return milliseconds",
+        ),
+    ],
+    ids=("nothing", "option", "config", "do_bench"),
+)
+def test_decorators(decorated: Any, kind: type[Exception], said: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TILEWRIGHT_MODE", "cpu")
+    with pytest.raises(kind, match=said):
+        decorated()

@@ -47,6 +47,15 @@ def parts_of(value: Value, name: str) -> list[Part]:
     return [Part(name, value)]
 
 
+def shown_parts(value: Value, name: str) -> list[str]:
+    """The parts of `parts_of` as the user would write them: items of tuples by their numbers, as t[1]."""
+    if isinstance(value, Tuple):
+        labels = [f".{field}" for field in value.fields] or [f"[{number}]" for number in range(len(value.items))]
+        named = zip(labels, value.items, strict=True)
+        return [part for label, item in named for part in shown_parts(item, f"{name}{label}")]
+    return [part.name for part in parts_of(value, name)]
+
+
 def _tensor_parts(value: BlockPointer | Descriptor, name: str) -> list[Part]:
     base = Part(f"{name}_base", value.base, True)
     shape = [Part(f"{name}_shape_{axis}", one, True) for axis, one in enumerate(value.shape)]

@@ -59,7 +59,8 @@ def _arange(builder: Builder, a: Arguments, span: Span) -> Value:
     builder.not_elementwise()
     start, end = (builder.constant(a[name], f"arange's argument {name}", span) for name in ("start", "end"))
     if not isinstance(start, int) or not isinstance(end, int):
-        raise ArgumentError("arange's arguments must be integers", span, "", builder.calls)
+        cause = f"arange's arguments must be integers, not {shown(start)} and {shown(end)}"
+        raise ArgumentError(cause, span, "", builder.calls)
     if end <= start:
         raise ArgumentError("arange's end argument must be greater than the start argument", span, "", builder.calls)
     if not -(2**31) <= start < end < 2**31:

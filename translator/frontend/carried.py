@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from ..diagnostics import DTypeError, Span
 from ..ir.nodes import Assign, Expr, Literal, Use, Variable
 from ..ir.walk import used_variables
-from .aggregates import AGGREGATES, Part, differing_parts, form_of, is_run_time, parts_of, with_parts
+from .aggregates import AGGREGATES, Part, differing_parts, form_of, is_run_time, parts_of, shown_parts, with_parts
 from .ranges import is_nonnegative
 from .shapes import describe, to_expr
 from .values import BlockPointer, Const, Descriptor, Tuple, Undefined, Value
@@ -137,10 +137,11 @@ def find_changes(builder: Builder, name: str, one: Any, other: Any, why: str, sp
         left, right = (parts_of(value, name)[number] for value in (one, other))
         types = [to_expr(part.value, span).type for part in (left, right)]
         if types[0] != types[1]:
+            shown = shown_parts(one, name)[number]
             raise DTypeError(
-                f"{left.name} is of type {types[0]}, but of type {types[1]} {why}",
+                f"{shown} is of type {types[0]}, but of type {types[1]} {why}",
                 span,
-                f"give {left.name} one type, as with .to(tl.int64)",
+                f"give {shown} one type, as with .to(tl.int64)",
                 builder.calls,
             )
         builder.changing.add((name, number))

@@ -96,7 +96,8 @@ class Memory:
             index = (addresses[here] - buffer.address)[:, None] + np.arange(dtype.itemsize)
             if not buffer.content.flags.writeable:
                 raise ArgumentKindError(
-                    f"argument {buffer.name} is written at {user_line()}, but the array is read-only; pass a copy"
+                    f"argument {buffer.name} is written at {user_line()}, but the array is read-only; pass a copy, "
+                    "or, of arrays of JAX, have tilewright.jax.call make the result"
                 )
             typed = np.ascontiguousarray(values[here].astype(_memory_type(dtype), copy=False))
             buffer.content[index] = typed[:, None].view(np.uint8)

@@ -27,7 +27,7 @@ def _program(a: Arguments, indices: Callable[[], tuple[int, int, int]], name: st
 def _arange(a: Arguments) -> Tile:
     start, end = (constant(a[name], f"arange's argument {name}") for name in ("start", "end"))
     if not isinstance(start, int) or not isinstance(end, int):
-        raise ArgumentError("arange's arguments must be integers")
+        raise ArgumentError(f"arange's arguments must be integers, not {shown(start)} and {shown(end)}")
     if end <= start:
         raise ArgumentError("arange's end argument must be greater than the start argument")
     if not -(2**31) <= start < end < 2**31:
