@@ -122,7 +122,9 @@ def test_loops_over_the_same_tiles_share_their_stages() -> None:
 )
 def test_two_blocks_keep_the_tensor_cores_busy(sides: str, warps: int, blocks: int) -> None:
     found = translated(sides, num_warps=warps)
-    assert f"__launch_bounds__(NUM_THREADS + WARPGROUP_SIZE, {blocks})" in found.source
+    wanted = "MIN_BLOCKS" if blocks > 1 else "1"
+    assert f"__launch_bounds__(NUM_THREADS + WARPGROUP_SIZE, {wanted})" in found.source
+    assert (f"MIN_BLOCKS = {blocks};" in found.source) == (blocks > 1)
     assert found.shared_bytes * blocks <= 227 * 1024
 
 

@@ -59,7 +59,7 @@ def test_the_second_product_runs_while_the_first_is_computed_further() -> None:
     trip = text.split("(the multiplying warps' part)")[-1]
     words = [
         "(its product starts here)", "float product[", "(its product starts here)", "float ds_product[",
-        "wgmma_wait<1>();   // the sum is complete, later products run on", "wgmma_pin(product);", "fmaxf",
+        "wgmma_wait<1>();   // product is complete, later products run on", "wgmma_pin(product);", "fmaxf",
         "wgmma_fragment(p_fragments", "wgmma_commit", "wgmma_wait<1>", "wgmma_pin(ds_product);",
         "wgmma_fragment(ds_fragments", "wgmma_commit", "wgmma_wait<0>();   // the sums are complete",
     ]  # fmt: skip

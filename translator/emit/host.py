@@ -26,10 +26,10 @@ NAME = re.compile(r"[A-Za-z_]\w*")
 FIELD = re.compile(r"//   (\w+)")
 BOUNDS = re.compile(r"__launch_bounds__\(([^,)]+)")  # of threads
 GROWS = re.compile(r"[-+*]")  # what only divides and compares stays within its type
-# What the function itself declares, loops and lambdas apart, which may have names of their own.
+# What the function itself declares.
 OWN = frozenset(
-    """grid stream status device multiprocessors blocks others resident most Count quotient programs fewest least read
-    attributes config""".split()
+    """grid stream status device multiprocessors blocks others resident most Count quotient number by programs fewest least
+    read x y z rounds attributes config""".split()
 )
 ATTRIBUTES = (  # of a cooperative grid, of one that may start before the last one has ended: name, member of the value
     ("cudaLaunchAttributeCooperative", "cooperative"),
