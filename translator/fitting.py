@@ -18,24 +18,12 @@ from .frozen import frozen
 from .ir.nodes import Kernel, Variable
 from .lower.kernel import lower_kernel
 from .lower.text.unit import Unit
+from .preparing import check, prepared
 from .schedule.plan import Schedule
 from .schedule.products.dots import dot_statements, plan_dots
 from .schedule.products.second_block import half_of, serves_two
-from .schedule.rewrites.copies import without_copies
-from .schedule.rewrites.counted_whiles import with_counted_whiles
 from .schedule.rewrites.early_loads import with_early_loads
 from .schedule.rewrites.early_products import serves, with_early_products
-from .schedule.rewrites.joint_reductions import join_reductions
-from .schedule.rewrites.loaded_names import with_loaded_names
-from .schedule.rewrites.narrow_integers import with_narrow_integers
-from .schedule.rewrites.narrow_reductions import with_narrow_reductions
-from .schedule.rewrites.operands import prepare_dots
-from .schedule.rewrites.settled_masks import with_settled_masks
-from .schedule.rewrites.single_trips import without_single_trips
-from .schedule.rewrites.uniform_tiles import with_uniform_tiles
-from .schedule.rewrites.unused_results import without_unused_results
-from .schedule.rewrites.waiting_loads import with_waiting_loads
-from .schedule.rewrites.wraps import without_wraps
 from .schedule.staging import rings
 from .schedule.staging.own_stages import loads_in_turn, loads_more, may_load_more
 from .schedule.tiles.layouts import choose_layouts
@@ -60,29 +48,20 @@ def fitted(kernel: Kernel, options: Options, target: Target) -> Plan:
     Raises:
       OutOfResources: when the kernel does not fit at all.
     """
-    written, kernel = kernel, _prepared(kernel, options, target)
+    written, kernel = kernel, prepared(kernel, options, target)
     plain = _in_blocks(kernel, options, target)
     if plain.schedule.wants_more_warps:
         with suppress(OutOfResources):
             return fitted(written, replace(options, num_warps=2 * options.num_warps), target)
     early = _with_early_work(kernel, plain, options, target)
     if early is not kernel:
+        check(early, "early_loads and early_products")
         found = _in_blocks(early, options, target)
         kernel, plain = (early, found) if serves(found.schedule, plain.schedule) else (kernel, plain)
     if not may_load_more(plain.kernel, plain.schedule):
         return plain
     more = _in_blocks(kernel, options, target, small_loads=True)
     return more if loads_more(more.schedule, plain.schedule) else plain
-
-
-def _prepared(kernel: Kernel, options: Options, target: Target) -> Kernel:
-    """The kernel without what only looks like work, in the form that the schedule takes."""
-    kernel = with_counted_whiles(with_waiting_loads(without_single_trips(kernel)))
-    kernel = without_wraps(with_settled_masks(kernel))
-    kernel = with_narrow_integers(with_loaded_names(without_copies(kernel)))
-    kernel = prepare_dots(kernel, target)
-    kernel = with_uniform_tiles(with_narrow_reductions(kernel))
-    return join_reductions(without_unused_results(kernel), options.num_warps)
 
 
 def _with_early_work(kernel: Kernel, plain: Plan, options: Options, target: Target) -> Kernel:

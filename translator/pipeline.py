@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -74,6 +73,7 @@ def _translate_stages(
     from .fitting import fitted
     from .frontend import build_kernel
     from .lower.kernel import written_parameters
+    from .preparing import check
 
     try:
         kernel = build_kernel(function, arguments, options, target)
@@ -82,10 +82,7 @@ def _translate_stages(
         raise
     if name:
         kernel = _renamed(kernel, name)
-    if os.environ.get("TILEWRIGHT_VERIFY") == "1":
-        from .ir.verify import verify
-
-        verify(kernel)
+    check(kernel, "the frontend")
     plan = fitted(kernel, options, target)
     kernel, schedule, unit = plan.kernel, plan.schedule, plan.unit
     text, lines = render(unit)

@@ -1,7 +1,8 @@
 """The rules of the typed kernel, by name: what every stage after the frontend relies on.
 
 In: a `Kernel`. Out: the violations, each a rule's name with the statement that breaks it. A violation is a fault of the
-translator, never of the user's kernel. `tests/` check every kernel; `TILEWRIGHT_VERIFY=1` checks every translation.
+translator, never of the user's kernel. `TILEWRIGHT_VERIFY=1` checks every translation, behind the frontend and behind
+each pass of `translator/preparing.py`.
 """
 
 from __future__ import annotations
@@ -35,10 +36,12 @@ Block = tuple[Statement, ...]
 class InvalidKernelError(Exception):
     """A typed kernel that breaks rules: a fault of the translator. `violations` lists them."""
 
-    def __init__(self, kernel: Kernel, violations: tuple[Violation, ...]) -> None:
-        """`str()` of it is the list, a line each."""
+    def __init__(self, kernel: Kernel, violations: tuple[Violation, ...], after: str) -> None:
+        """`str()` of it is the list, a line each, under the stage or pass that the kernel comes from, if that is known."""
         self.violations = violations
-        lines = [f"{kernel.name} breaks {len(violations)} rules of docs/ir.md:", *(f"  {one}" for one in violations)]
+        where = f" after {after}" if after else ""
+        title = f"{kernel.name} breaks {len(violations)} rules of docs/ir.md{where}:"
+        lines = [title, *(f"  {one}" for one in violations)]
         super().__init__("\n".join(lines))
 
 
@@ -54,15 +57,15 @@ class Violation:
         return f"{self.rule} (line {self.line}): {self.detail}"
 
 
-def verify(kernel: Kernel) -> None:
-    """Checks every rule.
+def verify(kernel: Kernel, after: str = "") -> None:
+    """Checks every rule; `after` is the stage or pass that the kernel comes from.
 
     Raises:
       InvalidKernelError: when one does not hold.
     """
     violations = find_violations(kernel)
     if violations:
-        raise InvalidKernelError(kernel, violations)
+        raise InvalidKernelError(kernel, violations, after)
 
 
 def find_violations(kernel: Kernel) -> tuple[Violation, ...]:

@@ -25,7 +25,9 @@ def join_reductions(kernel: Kernel, num_warps: int) -> Kernel:
     """See the module docstring; a block of one warp exchanges nothing and is returned as it is."""
     if num_warps == 1:
         return kernel
-    return replace(kernel, body=_joined(kernel.body, assignment_counts(kernel.body)))
+    times = assignment_counts(kernel.body)
+    kinds = [_kind(s) for s in statements(kernel.body) if isinstance(s, Assign) and _can_join(s, times)]
+    return replace(kernel, body=_joined(kernel.body, times)) if len(set(kinds)) < len(kinds) else kernel
 
 
 def _joined(block: tuple[Statement, ...], assignments: Counter[Variable]) -> tuple[Statement, ...]:

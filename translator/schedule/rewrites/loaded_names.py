@@ -18,7 +18,9 @@ def with_loaded_names(kernel: Kernel) -> Kernel:
     """See the module docstring."""
     if not any(isinstance(statement, (For, While)) for statement in statements(kernel.body)):
         return kernel
-    return replace(kernel, body=_Naming(next_key(kernel)).block(kernel.body, False))
+    naming = _Naming(first := next_key(kernel))
+    body = naming.block(kernel.body, False)
+    return replace(kernel, body=body) if naming.next_key > first else kernel
 
 
 class _Naming:

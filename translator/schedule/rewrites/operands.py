@@ -22,8 +22,9 @@ def prepare_dots(kernel: Kernel, target: Target) -> Kernel:
     if not any(_is_dot(statement) for statement in statements(kernel.body)):
         return kernel
     views = _views(kernel)
-    preparation = _Preparation(next_key(kernel), target, views, _read_outside_dots(kernel, views))
-    return replace(kernel, body=preparation.block(kernel.body))
+    preparation = _Preparation(first := next_key(kernel), target, views, _read_outside_dots(kernel, views))
+    body = preparation.block(kernel.body)
+    return replace(kernel, body=body) if views or preparation.next_key > first else kernel
 
 
 def _read_outside_dots(kernel: Kernel, views: dict[Variable, Expr]) -> frozenset[Variable]:

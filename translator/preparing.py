@@ -1,0 +1,83 @@
+"""The passes between the frontend and the plans: the kernel without what only looks like work, as the schedule takes it.
+
+In: a kernel as the frontend built it. Out: the same kernel after all `passes`, each of which takes a typed kernel and gives one
+that means the same. A pass has the name of its file in `schedule/rewrites/`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from functools import partial
+
+from .artifact import Options, Target
+from .ir.nodes import Kernel
+from .schedule.rewrites.copies import without_copies
+from .schedule.rewrites.counted_whiles import with_counted_whiles
+from .schedule.rewrites.joint_reductions import join_reductions
+from .schedule.rewrites.loaded_names import with_loaded_names
+from .schedule.rewrites.narrow_integers import with_narrow_integers
+from .schedule.rewrites.narrow_reductions import with_narrow_reductions
+from .schedule.rewrites.operands import prepare_dots
+from .schedule.rewrites.settled_masks import with_settled_masks
+from .schedule.rewrites.single_trips import without_single_trips
+from .schedule.rewrites.uniform_tiles import with_uniform_tiles
+from .schedule.rewrites.unused_results import without_unused_results
+from .schedule.rewrites.waiting_loads import with_waiting_loads
+from .schedule.rewrites.wraps import without_wraps
+
+Pass = Callable[[Kernel], Kernel]
+
+
+def passes(options: Options, target: Target) -> tuple[tuple[str, Pass], ...]:
+    """The passes by name, in order; a comment says why one stands where it does."""
+    return (
+        # First: what such a loop carried is assigned once afterwards, which most of the others ask of a name.
+        ("single_trips", without_single_trips),
+        ("waiting_loads", with_waiting_loads),
+        # Behind single_trips: it follows numbers through the statements that stand in no other loop.
+        ("counted_whiles", with_counted_whiles),
+        # Behind single_trips: the variable of a loop of one trip is a number by then.
+        ("settled_masks", with_settled_masks),
+        # Behind settled_masks: a test that is always true hides that an index and a store have the same bound.
+        ("wraps", without_wraps),
+        # Behind wraps: where nothing wraps any more, a second name for the index is left.
+        ("copies", without_copies),
+        # Behind copies: `x = x.to(...)` to the type that x has would count as the assignment that follows the load.
+        ("loaded_names", with_loaded_names),
+        # Behind wraps: whether an index fits in 32 bits may be known without the wrap-around only.
+        ("narrow_integers", with_narrow_integers),
+        ("operands", partial(prepare_dots, target=target)),
+        ("narrow_reductions", with_narrow_reductions),
+        # Behind operands: an operand that is computed has a name by then. That stays a tile; what it comes of need not.
+        ("uniform_tiles", with_uniform_tiles),
+        # Behind all that leaves out reads, such as settled_masks those of a mask: nobody may need the result any more.
+        ("unused_results", without_unused_results),
+        # Behind narrow_reductions, which looks at reductions of one tile.
+        ("joint_reductions", partial(join_reductions, num_warps=options.num_warps)),
+    )
+
+
+def prepared(kernel: Kernel, options: Options, target: Target) -> Kernel:
+    """The kernel after all passes.
+
+    Raises:
+      InvalidKernelError: when a pass broke it, with `TILEWRIGHT_VERIFY=1`.
+    """
+    for name, rewritten in passes(options, target):
+        before, kernel = kernel, rewritten(kernel)
+        if kernel is not before:
+            check(kernel, name)
+    return kernel
+
+
+def check(kernel: Kernel, after: str) -> None:
+    """Checks a kernel against the rules of docs/ir.md where `TILEWRIGHT_VERIFY=1`; `after` is the stage or pass that made it.
+
+    Raises:
+      InvalidKernelError: when it breaks one.
+    """
+    if os.environ.get("TILEWRIGHT_VERIFY") == "1":
+        from .ir.verify import verify
+
+        verify(kernel, after)
