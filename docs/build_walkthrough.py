@@ -42,7 +42,26 @@ statement may be several lines here, which share an `Origin`. `docs/ir.md` defin
 {kernel}
 ```
 
-## 3. Facts
+## 3. Prepared
+
+`translator/preparing.py` is a table of passes. Each is a file of `translator/schedule/rewrites/`, takes a typed kernel and gives
+one that means the same; `TILEWRIGHT_VERIFY=1` checks the rules of the typed kernel after each. Two of them change this kernel.
+The head of the loop has tested `rows < n_rows`, so `settled_masks` takes that out of `mask`. `x` has the type that
+`x.to(tl.float32)` asks for, so `copies` leaves a note in its place.
+
+```
+{prepared}
+```
+
+Facts, schedule and unit together are a plan. How many stages and blocks have room, and whether registers suffice to start
+products or loads earlier, is known only of a whole one. So `translator/fitting.py` makes a plain plan first, with fewer stages
+where they do not fit. Then it tries what the kernel has a use for: two blocks on a multiprocessor, twice the warps where a
+thread cannot hold its tiles, earlier products and loads, small loads ahead. Such a plan is taken if it fits and is no worse in
+stages, blocks and registers. A plan may rewrite the kernel, too: loads become tensor copies. `tilewright explain` shows the plan
+that was chosen, from `--after prepared` on. This kernel has no product and asks for neither a second block nor more warps; its
+plain plan is the only one.
+
+## 4. Facts
 
 `translator/analysis/` finds out what is known before anything is decided. `cols` is an index tile: it follows from `arange`
 alone, so every layout that needs it can compute it. `mask` is absorbed: its expression stands where it is used. For each
@@ -53,7 +72,7 @@ runs of equal ones (constancy); the load is 16 bytes wide because of it, and one
 {facts}
 ```
 
-## 4. Schedule
+## 5. Schedule
 
 `translator/schedule/` decides who holds what. The load is the anchor; everything that is combined with it element by element
 follows.
@@ -62,7 +81,7 @@ follows.
 {schedule}
 ```
 
-## 5. Unit and text
+## 6. Unit and text
 
 `translator/lower/` turns each statement into plain values (loops, lines, helpers asked for), and `translator/emit/` writes them
 through `templates/`. The result, from the kernel on:
@@ -71,7 +90,7 @@ through `templates/`. The result, from the kernel on:
 {text}
 ```
 
-## 6. Running it
+## 7. Running it
 
 On a GPU `runtime/building/nvrtc.py` compiles the text to machine code, `runtime/cache.py` keeps it, `runtime/driver.py`
 launches it. On the host `runtime/cpu/build.py` hands the same text to the C++ compiler with `runtime/cpu/engine.h` in CUDA's
@@ -89,6 +108,7 @@ def walkthrough() -> str:
         signature=SIGNATURE,
         source=kernel.raw_src.rstrip(),
         kernel=describe_stage(stages, "kernel").rstrip(),
+        prepared=describe_stage(stages, "prepared").rstrip(),
         facts=describe_stage(stages, "facts").rstrip(),
         schedule=describe_stage(stages, "schedule").rstrip(),
         text=text[text.index('extern "C"') :].rstrip(),

@@ -51,7 +51,9 @@ def _parser() -> argparse.ArgumentParser:
     translate.set_defaults(run=_translate)
     explain = commands.add_parser("explain", help="show what a stage leaves")
     _kernel_arguments(explain)
-    explain.add_argument("--after", choices=STAGES, default="kernel", help="the stage (kernel)")
+    explain.add_argument(
+        "--after", choices=STAGES, default="kernel", help="the stage (kernel: what the frontend built)"
+    )
     explain.set_defaults(run=_explain)
     build = commands.add_parser("build", help="compile a kernel and report registers, shared memory and spills")
     _kernel_arguments(build)

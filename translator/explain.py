@@ -13,6 +13,7 @@ def describe_stage(translation: Translation, stage: str) -> str:
     """The text for one of `pipeline.STAGES`."""
     writers = {
         "kernel": lambda: print_kernel(translation.kernel),
+        "prepared": lambda: print_kernel(translation.prepared),
         "facts": lambda: _facts(translation),
         "schedule": lambda: _schedule(translation),
         "unit": lambda: "".join(f"{node!r}\n" for node in translation.unit.body),
@@ -27,7 +28,7 @@ def _facts(translation: Translation) -> str:
     for title, variables in (("index tiles", facts.index), ("absorbed", facts.absorbed), ("not used", facts.unused)):
         names = ", ".join(v.name for v in sorted(variables, key=lambda v: v.key))
         lines.append(f"{title}: {names or 'none'}")
-    for statement in statements(translation.kernel.body):
+    for statement in statements(translation.prepared.body):
         for variable, info in facts.environments.get(id(statement), {}).items():
             line = f"  {variable.name}: {_info(info)}"
             if line not in lines:

@@ -1,4 +1,4 @@
-"""The stages, in order: source, kernel, facts, schedule, unit, text.
+"""The stages, in order: source, kernel, prepared, facts, schedule, unit, text.
 
 `translate` is the whole of it; `STAGES` names what each step leaves, for `tilewright explain`.
 """
@@ -30,14 +30,24 @@ if TYPE_CHECKING:
     from .lower.text.unit import Unit
     from .schedule.plan import Schedule
 
-STAGES = ("kernel", "facts", "schedule", "unit", "text")
+STAGES = ("kernel", "prepared", "facts", "schedule", "unit", "text")
 
 
 @frozen
 class Translation:
-    """What every stage left."""
+    """What every stage left.
+
+    Attributes:
+      kernel: what the frontend built.
+      prepared: what was scheduled: the kernel after all passes, as the chosen plan has it.
+      facts: what is known of that.
+      schedule: who holds what.
+      unit: what is to be written.
+      artifact: the text, and what a launch has to know of it.
+    """
 
     kernel: Kernel
+    prepared: Kernel
     facts: Facts
     schedule: Schedule
     unit: Unit
@@ -84,7 +94,7 @@ def _translate_stages(
         kernel = _renamed(kernel, name)
     check(kernel, "the frontend")
     plan = fitted(kernel, options, target)
-    kernel, schedule, unit = plan.kernel, plan.schedule, plan.unit
+    prepared, schedule, unit = plan.kernel, plan.schedule, plan.unit
     text, lines = render(unit)
     artifact = Artifact(
         source=text,
@@ -92,12 +102,12 @@ def _translate_stages(
         target=target.name,
         num_threads=schedule.launch_threads,
         shared_bytes=unit.dynamic_bytes,
-        parameters=launch_parameters(kernel, arguments),
-        writes=written_parameters(kernel),
+        parameters=launch_parameters(prepared, arguments),
+        writes=written_parameters(prepared),
         lines=lines,
-        file=kernel.file,
-        globals=kernel.globals,
-        readings=kernel.readings,
+        file=prepared.file,
+        globals=prepared.globals,
+        readings=prepared.readings,
         tensor_maps=schedule.rings.encoded,
         guards=schedule.rings.guards,
         program_axes=schedule.rings.program_axes,
@@ -107,7 +117,7 @@ def _translate_stages(
         compiler_flags=options.compiler_flags,
         needs=unit.needs,
     )
-    return Translation(kernel, plan.facts, schedule, unit, artifact)
+    return Translation(kernel, prepared, plan.facts, schedule, unit, artifact)
 
 
 def _name_types(error: CompilationError, arguments: tuple[Argument, ...]) -> None:

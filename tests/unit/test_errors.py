@@ -247,7 +247,7 @@ def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     assert main(["translate", f"{__file__}:nothing", "--signature", "i32"]) == 1
     assert "has no kernel 'nothing'" in capsys.readouterr().err
     assert main(["translate", "missing.py:fine", "--signature", "i32"]) == 1
-    for stage in ("kernel", "facts", "schedule", "unit", "text"):
+    for stage in ("kernel", "prepared", "facts", "schedule", "unit", "text"):
         assert main(["explain", spec, "--signature", "*fp32:16, i32, 64", "--after", stage]) == 0
         assert "fine" in capsys.readouterr().out or stage in ("facts", "schedule", "unit")
 

@@ -10,11 +10,13 @@ import tilewright as triton
 import tilewright.language as tl
 from tilewright import preparing
 from tilewright.artifact import Options
+from tilewright.explain import describe_stage
 from tilewright.frontend import build_kernel
 from tilewright.ir.nodes import Kernel
 from tilewright.ir.printer import print_kernel
 from tilewright.ir.verify import InvalidKernelError
 from tilewright.ir.walk import statements
+from tilewright.pipeline import translate_stages
 from tilewright.runtime.arguments.signature import parse_signature
 from tilewright.schedule.targets import find_target
 
@@ -154,3 +156,11 @@ def test_the_order_that_comments_give_reasons_for(kernel: Any, signature: str, f
 def text(kernel: Kernel) -> tuple[str, list[Any]]:
     """A kernel with what its text leaves out."""
     return print_kernel(kernel), [getattr(statement, "trips", None) for statement in statements(kernel.body)]
+
+
+def test_what_the_frontend_built_is_kept_beside_what_was_scheduled() -> None:
+    arguments = parse_signature(searched, SIGNATURE)
+    stages = translate_stages(searched, arguments, OPTIONS, TARGET)
+    assert describe_stage(stages, "kernel") == print_kernel(built(searched))
+    assert describe_stage(stages, "prepared") == print_kernel(preparing.prepared(built(searched), OPTIONS, TARGET))
+    assert "for start" in describe_stage(stages, "kernel") and "for start" not in describe_stage(stages, "prepared")

@@ -1,6 +1,7 @@
 """Canonical text of a typed kernel.
 
-In: a `Kernel`. Out: one line per statement, blocks indented: what `tilewright explain --after kernel` shows.
+In: a `Kernel`. Out: one line per statement, blocks indented: what `tilewright explain` shows after
+`kernel` and `prepared`.
 """
 
 from __future__ import annotations
