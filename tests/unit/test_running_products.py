@@ -61,7 +61,7 @@ def test_the_second_product_runs_while_the_first_is_computed_further() -> None:
         "(its product starts here)", "float product[", "(its product starts here)", "float ds_product[",
         "wgmma_wait<1>();   // product is complete, later products run on", "wgmma_pin(product);", "fmaxf",
         "wgmma_fragment(p_fragments", "wgmma_commit", "wgmma_wait<1>", "wgmma_pin(ds_product);",
-        "wgmma_fragment(ds_fragments", "wgmma_commit", "wgmma_wait<0>();   // the sums are complete",
+        "wgmma_fragment(ds_fragments", "wgmma_commit", "wgmma_wait<0>();   // dv and dk are complete",
     ]  # fmt: skip
     place = 0
     for word in words:
