@@ -52,7 +52,7 @@ def kernel_of(tmp_path: Path, body: str) -> Any:
         ("a = isinstance(n, 3)", errors.UnsupportedLanguageConstruct, "isinstance"),
         ("a = len()", errors.UnsupportedLanguageConstruct, "one argument"),
         ("a = max(r, 3, key=4)", errors.UnsupportedLanguageConstruct, "max"),
-        ("x_ptr[0]: tl.constexpr = 3", errors.UnsupportedLanguageConstruct, "plain name"),
+        ("x_ptr[0]: tl.constexpr = 3", errors.UnsupportedLanguageConstruct, "no array"),
         ("match n:\n    case 4: pass", errors.UnsupportedLanguageConstruct, "Match"),
         ("for i in range(): pass", errors.ArgumentError, "1 to 3 bounds"),
         ("for i in range(1, 2, 3, 4): pass", errors.ArgumentError, "1 to 3 bounds"),
