@@ -34,7 +34,6 @@ def passes(options: Options, target: Target) -> tuple[tuple[str, Pass], ...]:
     return (
         # First: what such a loop carried is assigned once afterwards, which most of the others ask of a name.
         ("single_trips", without_single_trips),
-        ("waiting_loads", with_waiting_loads),
         # Behind single_trips: it follows numbers through the statements that stand in no other loop.
         ("counted_whiles", with_counted_whiles),
         # Behind single_trips: the variable of a loop of one trip is a number by then.
@@ -45,6 +44,8 @@ def passes(options: Options, target: Target) -> tuple[tuple[str, Pass], ...]:
         ("copies", without_copies),
         # Behind copies: `x = x.to(...)` to the type that x has would count as the assignment that follows the load.
         ("loaded_names", with_loaded_names),
+        # Behind loaded_names: in `flag = tl.load(p); flag = flag & 1` each trip makes the flag anew, not of the last one.
+        ("waiting_loads", with_waiting_loads),
         # Behind wraps: whether an index fits in 32 bits may be known without the wrap-around only.
         ("narrow_integers", with_narrow_integers),
         ("operands", partial(prepare_dots, target=target)),

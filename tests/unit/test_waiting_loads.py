@@ -48,6 +48,16 @@ def until_told(flag_ptr, x_ptr, out_ptr, N: tl.constexpr):
 
 
 @triton.jit
+def until_last_bit(flag_ptr, x_ptr, out_ptr, N: tl.constexpr):
+    i = tl.arange(0, N)
+    flag = tl.load(flag_ptr)
+    while flag == 0:
+        flag = tl.load(flag_ptr)
+        flag = flag & 1
+    tl.store(out_ptr + i, tl.load(x_ptr + i))
+
+
+@triton.jit
 def a_product_behind(flag_ptr, a_ptr, b_ptr, out_ptr, N: tl.constexpr):
     i = tl.arange(0, N)
     places = i[:, None] * N + i[None, :]
@@ -95,6 +105,7 @@ def test_what_a_loop_waits_for_is_loaded_in_every_trip() -> None:
     assert "load_volatile(place)" in text_of(until_counted, "*i32, *fp32, *fp32, i32, i32, 128")
     assert "_volatile<" in text_of(until_all_are_set, "*i32, *fp32, *fp32, i32, 128")
     assert "load_volatile(flag_ptr)" in text_of(until_told, "*i32, *fp32, *fp32, 128")
+    assert "load_volatile(flag_ptr)" in text_of(until_last_bit, "*i32, *fp32, *fp32, 128")
 
 
 def test_what_stands_behind_is_not_loaded_in_front() -> None:
