@@ -169,7 +169,7 @@ def test_tiles_of_parts_of_a_kernel_take_turns(run_everywhere: Any) -> None:
     n, depth = 128, 128
     signature = f"*fp16:16, *fp16:16, *fp16:16, *fp32:16, *fp32:16, i32:16, 64, {n}, {depth}"
     found = translate(both_ways, parse_signature(both_ways, signature), Options(num_warps=4), find_target("sm_90a"))
-    assert "WARPGROUP_SIZE, 2)" in found.source and found.source.count("union {") == 2
+    assert "MIN_BLOCKS = 2;" in found.source and found.source.count("union {") == 2
     generator = np.random.default_rng(3)
     a, b, c = (generator.integers(-1, 2, (n, depth)).astype(np.float16) for _ in range(3))
     outs = [np.zeros((n, depth), np.float32) for _ in range(2)]

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Set
 
 from ..analysis.facts import Facts
 from ..ir.nodes import Kernel, Variable
+from ..ir.walk import assigned_variables, statements
 from ..schedule.plan import Schedule
 from .text.scopes import Scopes, occurrences
 
@@ -22,8 +23,9 @@ def versions_of_one_array(
 
     Those that are `named` have a name already.
     """
-    apart = {*facts.absorbed, *facts.index, *facts.unused, *scopes.hoisted, *schedule.in_shared, *schedule.staged}
-    apart |= {*schedule.functions, *named}
+    alike = _alike(kernel, facts, schedule, scopes, named)
+    if not alike:
+        return
     lazy = {*facts.absorbed, *facts.index, *schedule.functions} & facts.definitions.keys()
     order: dict[int, int] = {}  # of statements, by their `id`
     assigned = {parameter.variable: -1 for parameter in kernel.parameters}  # where each variable is first
@@ -32,18 +34,29 @@ def versions_of_one_array(
         last_seen[variable] = order.setdefault(statement, len(order))
         if assigns:
             assigned.setdefault(variable, last_seen[variable])
-    latest: dict[object, tuple[Variable, Variable]] = {}  # by what versions have in common: the last one, and its array
-    for variable, place in assigned.items():
-        key = _in_common(kernel, schedule, scopes, variable)
-        if variable in apart or key is None:
-            continue
-        before, array = latest.get(key, (variable, variable))
-        free = last_seen[before] < place or (last_seen[before] == place and not variable.type.is_tile)
-        if before is not variable and free:
-            yield variable, array
-            latest[key] = variable, array
-        else:
-            latest[key] = variable, variable
+    for versions in alike:
+        array = before = versions[0]
+        for variable in versions[1:]:
+            place = assigned[variable]
+            free = last_seen[before] < place or (last_seen[before] == place and not variable.type.is_tile)
+            array, before = (array if free else variable), variable
+            if free:
+                yield variable, array
+
+
+def _alike(
+    kernel: Kernel, facts: Facts, schedule: Schedule, scopes: Scopes, named: Set[Variable]
+) -> list[list[Variable]]:
+    """Variables that could be one array if the earlier ones were not needed any more, in the order of their assignments."""
+    apart = {*facts.absorbed, *facts.index, *facts.unused, *scopes.hoisted, *schedule.in_shared, *schedule.staged}
+    apart |= {*schedule.functions, *named}
+    parameters = (parameter.variable for parameter in kernel.parameters)
+    variables = (*parameters, *(v for statement in statements(kernel.body) for v in assigned_variables(statement)))
+    groups: dict[object, list[Variable]] = {}
+    for variable in dict.fromkeys(variables):
+        if variable not in apart and (key := _in_common(kernel, schedule, scopes, variable)) is not None:
+            groups.setdefault(key, []).append(variable)
+    return [group for group in groups.values() if len(group) > 1]
 
 
 def _in_common(kernel: Kernel, schedule: Schedule, scopes: Scopes, variable: Variable) -> object:
