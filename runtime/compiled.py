@@ -329,8 +329,7 @@ class CompiledKernel:
         for name, array in call.arrays:
             if array.size == UNKNOWN:
                 raise ArgumentKindError(f"argument {name} does not tell its size, which the check needs: pass a tensor")
-            if all(buffer.address != array.address for buffer in buffers):
-                memory = memoryview((ctypes.c_char * array.size).from_address(array.address)).cast("B")
-                content = memory if array.writable else memory.toreadonly()
-                buffers.append(self._cpu.Buffer(array.address, content, name))
+            memory = memoryview((ctypes.c_char * array.size).from_address(array.address)).cast("B")
+            content = memory if array.writable else memory.toreadonly()
+            buffers.append(self._cpu.Buffer(array.address, content, name))
         self._cpu.check(self.artifact, grid, call.values, buffers)

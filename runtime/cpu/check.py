@@ -1,7 +1,7 @@
 """Runs a kernel under sanitizers, in a process of its own: races, accesses out of bounds, misalignment, deadlocks.
 
-Every array becomes an allocation of exactly its size, so that one element past the end is found. The kernel runs under
-several schedules; the first fault is reported as the kernel's own line.
+Every array becomes an allocation of exactly its size, so that one element past the end is found; arrays that overlap become
+one. The kernel runs under several schedules; the first fault is reported as the kernel's own line.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from collections.abc import Sequence
 
 from tilewright.artifact import Artifact
 from tilewright.diagnostics import KernelFaultError
-from tilewright.frozen import frozen
 from tilewright.language.dtypes import PointerType
 from tilewright.runtime.cpu.build import build_check
+from tilewright.runtime.cpu.memory import Buffer, Region, place_of, regions
 from tilewright.runtime.cpu.run import DELIVERIES, SCHEDULES, as_started, explain, pack
 from tilewright.runtime.cpu.tensor_maps import encode_tensor_maps
 
@@ -36,15 +36,10 @@ SANITIZER_OPTIONS = {
     "ASAN_OPTIONS": "detect_leaks=0 detect_stack_use_after_return=0",
     "UBSAN_OPTIONS": "print_stacktrace=1",  # helpers make the access, a line of the kernel asks for it
 }
-
-
-@frozen
-class Buffer:
-    """Memory that the kernel may touch: its address in this process, its bytes, the argument's name."""
-
-    address: int
-    content: memoryview
-    name: str
+UNKNOWN_MEMORY = (
+    ", far from every argument; if the address was read from memory: the check copies the arrays that are arguments, and "
+    "not those that addresses in memory point to, so run this kernel with TILEWRIGHT_MODE=cpu"
+)
 
 
 def check(
@@ -58,35 +53,35 @@ def check(
     Raises:
       KernelFaultError: what was found, with the kernel's line.
     """
+    copied = regions(buffers)
     for sanitizer, plans in PLANS.items():
         program = build_check(artifact, sanitizer)
         for plan in plans:
-            result = _run(program, artifact, grid, values, buffers, plan)
+            result = _run(program, artifact, grid, values, copied, plan)
             if sanitizer == "memory":
                 last = result
-    for buffer, content in zip(buffers, last, strict=True):
-        if not buffer.content.readonly:
-            buffer.content[:] = content
+    for region, content in zip(copied, last, strict=True):
+        region.write_back(content)
 
 
 def _run(  # type: ignore[no-untyped-def]
-    program, artifact: Artifact, grid: tuple[int, int, int], values, buffers: Sequence[Buffer], plan: tuple[str, str]
+    program, artifact: Artifact, grid: tuple[int, int, int], values, copied: Sequence[Region], plan: tuple[str, str]
 ) -> list[bytes]:
-    sizes = [buffer.content.nbytes for buffer in buffers]
+    sizes = [region.size for region in copied]
     maps = encode_tensor_maps(artifact, values)
     grid, values = as_started(artifact, grid, values)
-    counts = (len(buffers), len(values), len(maps))
+    counts = (len(copied), len(values), len(maps))
     head = struct.pack("<9Q", *grid, SCHEDULES[plan[0]], 1, DELIVERIES[plan[1]], *counts)
     head += struct.pack(f"<{len(sizes)}Q", *sizes)
     for parameter, value, packed in zip(artifact.launch_parameters, values, pack(artifact, values), strict=True):
-        place = _buffer_of(int(value), buffers) if isinstance(parameter.element, PointerType) else None
+        place = place_of(int(value), copied) if isinstance(parameter.element, PointerType) else None
         head += struct.pack("<2Q", *(place if place is not None else (NO_BUFFER, packed)))
     for encoded in maps:  # the base, its first 8 bytes, becomes a buffer and the offset in it
-        place = _buffer_of(int.from_bytes(encoded[:8], "little"), buffers)
+        place = place_of(int.from_bytes(encoded[:8], "little"), copied)
         number, offset = place if place is not None else (NO_BUFFER, int.from_bytes(encoded[:8], "little"))
         head += struct.pack("<2Q", number, offset) + encoded[8:]
     with tempfile.NamedTemporaryFile(suffix=".launch") as file:
-        file.write(head + b"".join(bytes(buffer.content) for buffer in buffers))
+        file.write(head + b"".join(region.content() for region in copied))
         file.flush()
         done = subprocess.run(
             [*_launcher(), str(program), file.name], capture_output=True, encoding="utf-8", errors="replace",
@@ -96,16 +91,9 @@ def _run(  # type: ignore[no-untyped-def]
         if done.stdout:
             print(done.stdout, end="")
         if done.returncode != 0:
-            raise KernelFaultError(_report(done.stderr, done.returncode, artifact, buffers))
+            raise KernelFaultError(_report(done.stderr, done.returncode, artifact, copied))
         file.seek(len(head))
         return [file.read(size) for size in sizes]
-
-
-def _buffer_of(address: int, buffers: Sequence[Buffer]) -> tuple[int, int] | None:
-    """The buffer that an address lies in, before one that ends there, and how many bytes from its start."""
-    offsets = [(number, address - buffer.address) for number, buffer in enumerate(buffers)]
-    near = [(n, offset) for n, offset in offsets if 0 <= offset <= buffers[n].content.nbytes]
-    return min(near, key=lambda found: found[1] == buffers[found[0]].content.nbytes, default=None)
 
 
 def _launcher() -> list[str]:
@@ -117,13 +105,13 @@ def _launcher() -> list[str]:
 # --------------------------------------------------------------------------------------------------------- reports
 
 
-def _report(text: str, status: int, artifact: Artifact, buffers: Sequence[Buffer]) -> str:
+def _report(text: str, status: int, artifact: Artifact, copied: Sequence[Region]) -> str:
     if status == FAULT_STATUS:
         return explain(text.partition("tilewright-fault: ")[2], artifact)
     if "data race" in text:
         return explain(_race(text, artifact), artifact)
     if "AddressSanitizer" in text and "kernel.cu:" in text:  # otherwise it is no access of the kernel's
-        return explain(_out_of_bounds(text, artifact, buffers), artifact)
+        return explain(_out_of_bounds(text, artifact, copied), artifact)
     if match := re.search(r"kernel\.cu:\d+:\d+: runtime error: (.*)", text):
         return explain(f"misaligned access at line {_own_line(text, artifact)}: {match[1]}", artifact)
     return f"the check ended with status {status}:\n{text[-2000:]}"
@@ -161,18 +149,18 @@ def _race(text: str, artifact: Artifact) -> str:
     return f"race on {name}: " + "; ".join(parts) + help
 
 
-def _out_of_bounds(text: str, artifact: Artifact, buffers: Sequence[Buffer]) -> str:
+def _out_of_bounds(text: str, artifact: Artifact, copied: Sequence[Region]) -> str:
     kind = re.search(r"AddressSanitizer: (\S+)", text)
     access = re.search(r"(READ|WRITE) of size (\d+)", text)
     what = f"{access[1].lower()} of {access[2]} bytes" if access else "access"
     line = _own_line(text, artifact)
     near = re.search(r"is located (\d+) bytes (.+?) (?:of )?(\d+)-byte region \[(0x[0-9a-f]+)", text)
-    where = ""
+    where = UNKNOWN_MEMORY if kind and kind[1] == "SEGV" else ""
     if near:
         start = int(near[4], 16)
         for number, address in re.findall(r"tilewright-buffer: (\d+) (0x[0-9a-f]+)", text):
             if int(address, 16) == start:
-                buffer = buffers[int(number)]
-                side = "before" if "left" in near[2] or "before" in near[2] else "past the end of"
-                where = f", {near[1]} bytes {side} {buffer.name} ({buffer.content.nbytes} bytes)"
+                before = "left" in near[2] or "before" in near[2]
+                side = "before" if before else "past the end of"
+                where = f", {near[1]} bytes {side} {copied[int(number)].described(before)}"
     return f"out of bounds: {what} at line {line}{where} ({kind[1] if kind else 'address'})"

@@ -107,3 +107,46 @@ def test_the_interpreter_finds_accesses_out_of_bounds(monkeypatch: pytest.Monkey
         KernelFaultError, match=r"out of bounds read at .*test_check.py:\d+, program \(2, 0, 0\): element 200 of x_ptr"
     ):
         sums[(3,)](x, out, 100, BLOCK=128)
+
+
+@triton.jit
+def tenfold(x_ptr, out_ptr, n, B: tl.constexpr):
+    i = tl.arange(0, B)
+    tl.store(out_ptr + i, tl.load(x_ptr + i, mask=i < n) * 10, mask=i < n)
+
+
+@pytest.mark.parametrize(
+    "x_place, out_place",
+    [((0, 16), (8, 16)), ((8, 16), (0, 16)), ((0, 12), (8, 16)), ((1, 16), (8, 16))],
+    ids=str,
+)
+def test_arguments_that_share_memory_see_each_other(
+    x_place: tuple[int, int], out_place: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also (1, 16) and (8, 16): the second one's address is a multiple of 16, as it was promised, the first one's not."""
+    monkeypatch.setenv("TILEWRIGHT_MODE", "check")
+    memory = np.arange(16, dtype=np.float32)
+    expected = memory.copy()
+    expected[out_place[0] : out_place[0] + 4] = expected[x_place[0] : x_place[0] + 4] * 10
+    tenfold[(1,)](memory[slice(*x_place)], memory[slice(*out_place)], 4, B=4)
+    np.testing.assert_array_equal(memory, expected)
+
+
+def test_the_array_that_ends_where_a_shared_memory_was_left_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TILEWRIGHT_MODE", "check")
+    memory = np.arange(16, dtype=np.float32)
+    with pytest.raises(KernelFaultError, match=r"write of .* past the end of out_ptr \(32 bytes\)"):
+        tenfold[(1,)](memory[:12], memory[8:], 9, B=16)
+
+
+@triton.jit
+def through_a_table(table_ptr, out_ptr):
+    address = tl.load(table_ptr).to(tl.pointer_type(tl.float32))
+    tl.store(out_ptr, tl.load(address))
+
+
+def test_addresses_in_memory_are_told_from_slips(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TILEWRIGHT_MODE", "check")
+    x, out = np.ones(4, np.float32), np.zeros(4, np.float32)
+    with pytest.raises(KernelFaultError, match="read from memory: .*TILEWRIGHT_MODE=cpu"):
+        through_a_table[(1,)](np.array([x.ctypes.data], np.int64), out)
