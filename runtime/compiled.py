@@ -17,6 +17,7 @@ from tilewright.diagnostics import ArgumentKindError, DeviceError, GlobalChanged
 from tilewright.frozen import frozen
 from tilewright.kernel_function import KernelFunction
 from tilewright.language.constexpr import plain, unwrap
+from tilewright.outputs import check_outputs, write_output
 from tilewright.outside import outer_value
 from tilewright.runtime.arguments.arrays import HOST, UNKNOWN
 from tilewright.runtime.arguments.specialise import Call
@@ -124,28 +125,30 @@ class CompiledKernel:
         yield
         LOAD_HOOKS.end(None, self.function, *about)
 
-    def export(self, path: str | Path, header: str | Path = "", name: str = "") -> None:
+    def export(self, path: str | Path, header: str | Path = "", name: str = "", force: bool = False) -> None:
         """Writes this specialisation for C++: its text with the function that launches it, and the declaration of that.
 
-        Files that exist are overwritten. `name` is another name for the kernel: two in one program must not have the same.
+        `name` is another name for the kernel: two in one program must not have the same.
 
         Raises:
-          SignatureError: when that is no identifier.
-          OSError: when a file cannot be written.
+          OutputExistsError: for a file that exists, unless `force`.
+          SignatureError: when the name is no identifier.
+          TilewrightError: when a file cannot be written.
         """
         from tilewright.emit.host import host_header, with_host_function
         from tilewright.pipeline import translate
         from tilewright.schedule.targets import find_target
 
+        outputs = [Path(output) for output in (path, header) if output]
+        check_outputs(outputs, force, "pass force=True to overwrite it")
         artifact = self.artifact
         if name:
             target = find_target(artifact.target)
             artifact = translate(
                 self._origin.function, self._origin.arguments, self.specialisation.options, target, name
             )
-        Path(path).write_text(with_host_function(artifact).source, encoding="utf-8", newline="\n")
-        if header:
-            Path(header).write_text(host_header(artifact), encoding="utf-8", newline="\n")
+        for output, text in zip(outputs, (with_host_function(artifact).source, host_header(artifact)), strict=False):
+            write_output(output, text)
 
     @property
     def n_regs(self) -> int:

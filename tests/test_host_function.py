@@ -16,7 +16,7 @@ from exported_cases import launches
 from exported_programs import build_example, build_flags, declaration, exported, nvcc
 from tilewright.artifact import Artifact, program_counts
 from tilewright.cli import main
-from tilewright.diagnostics import SignatureError
+from tilewright.diagnostics import OutputExistsError, SignatureError, TilewrightError
 from tilewright.emit.host import OWN, host_function
 from tilewright.runtime.building import nvrtc
 from tilewright.runtime.launching.grids import started
@@ -408,13 +408,25 @@ def test_what_a_launch_took_is_exported(tmp_path: Path, monkeypatch: pytest.Monk
     compiled.export(tmp_path / "copy.cu")
     assert (tmp_path / "copy.cu").read_text().startswith(compiled.source)
     assert [file.name for file in tmp_path.iterdir()] == ["copy.cu"]
-    compiled.export(tmp_path / "copy.cu", header=tmp_path / "copy.h", name="copy_f32")
+    compiled.export(tmp_path / "copy.cu", header=tmp_path / "copy.h", name="copy_f32", force=True)
     text = (tmp_path / "copy.cu").read_text()
     assert "cudaError_t launch_copy_f32(" in text and compiled.name == "copy_kernel"
     assert declaration(text) in (tmp_path / "copy.h").read_text()
     with pytest.raises(SignatureError, match="32"):
-        compiled.export(tmp_path / "copy.cu", name="32")
+        compiled.export(tmp_path / "copy.cu", name="32", force=True)
     assert (tmp_path / "copy.cu").read_text() == text
+
+
+def test_an_export_keeps_files_that_exist(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TILEWRIGHT_MODE", "cpu")
+    compiled = copy_kernel[(1,)](np.zeros(128, np.float32), np.zeros(128, np.float32), N=128)
+    header = tmp_path / "copy.h"
+    header.write_text("mine")
+    with pytest.raises(OutputExistsError, match=r"copy\.h exists; pass force=True"):
+        compiled.export(tmp_path / "copy.cu", header=header)
+    assert [file.name for file in tmp_path.iterdir()] == ["copy.h"] and header.read_text() == "mine"
+    with pytest.raises(TilewrightError, match="cannot be written: No such file"):
+        compiled.export(tmp_path / "missing" / "copy.cu")
 
 
 def test_another_name(capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from .diagnostics import AutotunerError, OutputExistsError, TilewrightError
+from .outputs import check_outputs, write_output
 from .pipeline import STAGES
 from .version import VERSION
 
@@ -183,28 +184,18 @@ def _translate(options: Any) -> None:
     if options.header and not options.host:
         raise TilewrightError("--header declares the function that --host adds; pass --host too")
     outputs = [Path(name) for name in (options.output, options.header) if name]
-    if len({output.absolute() for output in outputs}) < len(outputs):
-        raise TilewrightError(f"{options.output} cannot be both the text and the header")
+    check_outputs(outputs, options.force, "pass --force to overwrite it")
     for output in outputs:
-        if output.exists() and not options.force:
-            raise OutputExistsError(f"{output} exists; pass --force to overwrite it")
         if output.exists() and output.samefile(options.kernel.rpartition(":")[0]):
             raise OutputExistsError(f"{output} is the kernel's own file, which is never overwritten")
     artifact = _stages(options).artifact
     text = with_host_function(artifact).source if options.host else artifact.source
     if options.header:
-        _write(Path(options.header), host_header(artifact))
+        write_output(Path(options.header), host_header(artifact))
     if options.output:
-        _write(Path(options.output), text)
+        write_output(Path(options.output), text)
     else:
         sys.stdout.write(text)
-
-
-def _write(output: Path, text: str) -> None:
-    try:
-        output.write_text(text, encoding="utf-8", newline="\n")
-    except OSError as error:
-        raise TilewrightError(f"{output} cannot be written: {error.strerror}") from error
 
 
 def _explain(options: Any) -> None:
@@ -263,8 +254,8 @@ def _tune(options: Any) -> None:
     from tilewright.runtime.tuning.store import read_tuned, recording, tuned_text
 
     output = Path(options.save)
-    if output.exists() and not (options.force or options.update):
-        raise OutputExistsError(f"{output} exists; pass --force to overwrite it, or --update to add to it")
+    remedy = "pass --force to overwrite it, or --update to add to it"
+    check_outputs([output], options.force or options.update, remedy)
     others = read_tuned(output) if options.update and output.exists() else []
     with recording() as results:
         _run_program(options.file, options.arguments)
@@ -272,10 +263,7 @@ def _tune(options: Any) -> None:
         raise AutotunerError(
             f"{options.file} has tuned nothing: no kernel with several configs was launched, or not on a GPU or the CPU"
         )
-    try:
-        output.write_text(tuned_text(results, others), encoding="utf-8", newline="\n")
-    except OSError as error:
-        raise TilewrightError(f"{output} cannot be written: {error.strerror}") from error
+    write_output(output, tuned_text(results, others))
     for result in results:
         best = result.milliseconds[result.best][0]
         print(f"{result.subject.kernel} {result.subject.key}: {best:.4g} ms with {result.best}")
