@@ -133,7 +133,8 @@ def build_library(artifact: Artifact) -> Path:
 @preparing()
 def build_check(artifact: Artifact, sanitizer: str) -> Path:
     """The checking program of a kernel; `sanitizer` is "memory" or "races"."""
-    text = host_text(artifact) + "\nint main(int, char** arguments) { return tilewright::check_main(arguments[1]); }\n"
+    main = "int main(int, char** arguments) { return tilewright::check_main(atoi(arguments[1]), atoi(arguments[2])); }"
+    text = f"{host_text(artifact)}\n{main}\n"
     return _build(text, "kernel.run", CHECK_HEADER, (*FLAGS, *SANITIZERS[sanitizer]), ("-include", "kernel_names.h"))
 
 

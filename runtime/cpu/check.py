@@ -80,12 +80,12 @@ def _run(  # type: ignore[no-untyped-def]
         place = place_of(int.from_bytes(encoded[:8], "little"), copied)
         number, offset = place if place is not None else (NO_BUFFER, int.from_bytes(encoded[:8], "little"))
         head += struct.pack("<2Q", number, offset) + encoded[8:]
-    with tempfile.NamedTemporaryFile(suffix=".launch") as file:
+    with tempfile.TemporaryFile() as file:  # without a name, so that nothing is left when this process is killed
         file.write(head + b"".join(region.content() for region in copied))
         file.flush()
         done = subprocess.run(
-            [*_launcher(), str(program), file.name], capture_output=True, encoding="utf-8", errors="replace",
-            check=False,
+            [*_launcher(), str(program), str(file.fileno()), str(os.getpid())], pass_fds=[file.fileno()],
+            capture_output=True, encoding="utf-8", errors="replace", check=False,
             env={**os.environ, **SANITIZER_OPTIONS},
         )  # fmt: skip
         if done.stdout:

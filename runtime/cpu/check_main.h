@@ -1,6 +1,8 @@
 // The main program of a check: reads the launch and exactly sized buffers from a file, runs the kernel, writes the
 // buffers back. It runs in a process of its own, built with a sanitizer.
 #pragma once
+#include <sys/prctl.h>
+#include <unistd.h>
 #include "ptx_words.h"
 
 namespace tilewright {
@@ -12,12 +14,21 @@ inline void read_exactly(void* target, size_t bytes, FILE* file)
     if (fread(target, 1, bytes, file) != bytes) fprintf(stderr, "tilewright: the launch file is cut short\n"), exit(2);
 }
 
+// Ends this process when the one that waits for it ends, even by SIGKILL: nobody could stop an endless kernel otherwise.
+inline void end_with(pid_t parent)
+{
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent) _exit(2);   // it was gone before
+}
+
 // File: grid (3), schedule, seed, delivery, number of buffers, of arguments and of tensor maps; the buffers' sizes; per
 // argument the number of its buffer (or all ones) and its value (an offset into the buffer); per tensor map the same of its
 // base, and the rest of its 128 bytes; the buffers' bytes. All numbers have 8 bytes.
-inline int check_main(const char* path)
+inline int check_main(int descriptor, pid_t parent)
 {
-    FILE* file = fopen(path, "r+b");
+    end_with(parent);
+    FILE* file = fdopen(descriptor, "r+b");
+    if (!file || fseek(file, 0, SEEK_SET)) return 2;
     unsigned long long head[9];
     read_exactly(head, sizeof head, file);
     const size_t num_buffers = head[6], num_arguments = head[7], num_maps = head[8];

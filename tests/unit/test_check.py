@@ -3,6 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -150,3 +157,48 @@ def test_addresses_in_memory_are_told_from_slips(monkeypatch: pytest.MonkeyPatch
     x, out = np.ones(4, np.float32), np.zeros(4, np.float32)
     with pytest.raises(KernelFaultError, match="read from memory: .*TILEWRIGHT_MODE=cpu"):
         through_a_table[(1,)](np.array([x.ctypes.data], np.int64), out)
+
+
+@triton.jit
+def endless(x_ptr):
+    while tl.load(x_ptr) == 0:
+        tl.store(x_ptr + 1, 1)
+
+
+def running_checks(parent: int) -> list[int]:
+    """The checking programs that a process has started."""
+    children = Path(f"/proc/{parent}/task/{parent}/children").read_text().split()
+    return [int(child) for child in children if b"kernel.run" in Path(f"/proc/{child}/cmdline").read_bytes()]
+
+
+def is_running(process: int) -> bool:
+    try:
+        return ") Z " not in Path(f"/proc/{process}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+def eventually(condition: Callable[[], Any], seconds: float) -> Any:
+    """What the condition gives as soon as it is true; what it gives at last, if it never is."""
+    end = time.monotonic() + seconds
+    while not (found := condition()) and time.monotonic() < end:
+        time.sleep(0.05)
+    return found
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="looks for processes in /proc")
+def test_a_check_ends_with_the_process_that_started_it(tmp_path: Path) -> None:
+    program = (
+        "import sys, numpy; sys.path.insert(0, sys.argv[1]); from unit.test_check import endless; "
+        "endless[(1,)](numpy.zeros(2, numpy.int32))"
+    )
+    environment = {**os.environ, "TILEWRIGHT_MODE": "check", "TMPDIR": str(tmp_path)}
+    tests = str(Path(__file__).parent.parent)
+    with subprocess.Popen([sys.executable, "-c", program, tests], env=environment) as process:
+        found = eventually(lambda: running_checks(process.pid), 60)
+        process.kill()
+    assert len(found) == 1
+    stopped = eventually(lambda: not is_running(found[0]), 10)
+    if not stopped:
+        os.kill(found[0], signal.SIGKILL)
+    assert stopped and not list(tmp_path.glob("tmp*"))
