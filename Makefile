@@ -3,8 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 # Processes that run tests, a number or auto: one for each processor.
 WORKERS ?= auto
-# Packages that some tests use where they are, and that are large: make test LIBRARIES="torch jax".
-LIBRARIES ?=
+# Packages that some tests use where they are, and that are large: make test TESTED_WITH="torch jax".
+TESTED_WITH ?=
 BIN := $(VENV)/bin
 
 .PHONY: demo test lint goldens clean
@@ -19,7 +19,7 @@ demo: $(VENV)/ready
 	$(BIN)/tilewright demo
 
 test: lint
-	$(if $(LIBRARIES),$(BIN)/python -m pip install --quiet $(LIBRARIES))
+	$(if $(TESTED_WITH),$(BIN)/python -m pip install --quiet $(TESTED_WITH))
 	$(BIN)/python -m pytest -q -n $(WORKERS)
 
 lint: $(VENV)/ready

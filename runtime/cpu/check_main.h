@@ -1,7 +1,9 @@
 // The main program of a check: reads the launch and exactly sized buffers from a file, runs the kernel, writes the
 // buffers back. It runs in a process of its own, built with a sanitizer.
 #pragma once
+#ifdef __linux__
 #include <sys/prctl.h>
+#endif
 #include <unistd.h>
 #include "ptx_words.h"
 
@@ -15,10 +17,13 @@ inline void read_exactly(void* target, size_t bytes, FILE* file)
 }
 
 // Ends this process when the one that waits for it ends, even by SIGKILL: nobody could stop an endless kernel otherwise.
-inline void end_with(pid_t parent)
+// Other systems than Linux have no such call.
+inline void end_with([[maybe_unused]] pid_t parent)
 {
+#ifdef __linux__
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent) _exit(2);   // it was gone before
+#endif
 }
 
 // File: grid (3), schedule, seed, delivery, number of buffers, of arguments and of tensor maps; the buffers' sizes; per
