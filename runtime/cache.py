@@ -22,6 +22,13 @@ from tilewright.runtime.environment import ALWAYS_COMPILE, is_on
 from tilewright.runtime.log import log, reason
 from tilewright.version import VERSION
 
+KINDS = {
+    "cpu": "programs of the CPU run",
+    "translations": "translations",
+    "toolchain": "facts about CUDA's compiler",
+    "tuned": "results of tunings, which stay when the cache is cleared",
+}
+LASTING = ("tuned",)
 CUBIN, TEXT = "kernel.cubin", "kernel.cu"  # never the kernel's name: Windows has no files called "aux" or "con"
 
 
@@ -134,10 +141,19 @@ def clear() -> tuple[int, int]:
 
     What other processes are writing stays, so that they can go on.
     """
-    gone = [store.remove_all(part) for part in _parts(cache_folder())]
+    from tilewright.runtime.cpu.build import header_folders, remove_headers
+
+    own = (cache_folder() / name for name in ("gpu", *KINDS) if name not in LASTING)
+    gone = [store.remove_all(part) for part in own if part.exists()]
+    gone += [remove_headers(part) for part in header_folders()]
     return sum(files for files, _ in gone), sum(size for _, size in gone)
 
 
-def _parts(folder: Path) -> list[Path]:
-    own = (folder / name for name in ("gpu", "cpu", "translations", "toolchain"))
-    return [part for part in (*own, *folder.glob("headers-*")) if part.exists()]
+def others() -> list[tuple[str, int, int]]:
+    """What is kept besides kernels for a GPU: what it is, in how many files, and their bytes."""
+    from tilewright.runtime.cpu.build import header_folders
+
+    found = [(what, *store.kept(cache_folder() / name)) for name, what in KINDS.items()]
+    ahead = [store.kept(folder) for folder in header_folders()]
+    found.append(("precompiled headers", sum(files for files, _ in ahead), sum(size for _, size in ahead)))
+    return [one for one in found if one[1]]

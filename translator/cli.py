@@ -228,6 +228,10 @@ def _cache_list(options: Any) -> None:
         print(f"{one.entry.key[:12]}  {used}  {one.entry.size:>9}  {key['target']:<8} {key['kernel']}")
     total = sum(one.entry.size for one in kernels)
     print(f"{len(kernels)} kernels, {total} bytes of at most {folders.bound_bytes()}, in {cache.root()}")
+    for what, files, size in cache.others():
+        print(f"{files} files, {size} bytes: {what}")
+    if wanted := folders.replaced_folder():
+        print(f"{wanted} cannot be used as a cache; all this lies in {folders.cache_folder()}, which is used instead")
 
 
 def _cache_show(options: Any) -> None:
@@ -245,9 +249,16 @@ def _cache_show(options: Any) -> None:
 
 def _cache_clear(options: Any) -> None:
     from tilewright.runtime import cache
+    from tilewright.runtime.building import folders
 
+    used = folders.cache_folder()
+    if wanted := folders.replaced_folder():
+        raise TilewrightError(
+            f"{wanted} cannot be used as a cache; {used}, which is used instead, is not emptied unless it is named: set "
+            f"TILEWRIGHT_CACHE_DIR={used}"
+        )
     files, size = cache.clear()
-    print(f"{files} files, {size} bytes removed")
+    print(f"{files} files, {size} bytes removed from {used}")
 
 
 def _tune(options: Any) -> None:

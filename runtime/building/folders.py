@@ -15,17 +15,21 @@ BOUND = "TILEWRIGHT_CACHE_MB"
 DEFAULT_BOUND_MB = 1024
 
 
-def cache_folder() -> Path:
-    """$TILEWRIGHT_CACHE_DIR, or `tilewright` in $TRITON_CACHE_DIR or the user's cache folder.
-
-    Where that cannot be written it is a temporary one.
-    What lies there is executed: a folder that others may write to is not used itself, but a private one in it.
-    """
+def wanted_folder() -> Path:
+    """$TILEWRIGHT_CACHE_DIR, or `tilewright` in $TRITON_CACHE_DIR or the user's cache folder."""
     wanted = os.environ.get("TILEWRIGHT_CACHE_DIR")
     home = os.path.expanduser("~")  # stays "~" for a user without one
     own_cache = os.path.join(tempfile.gettempdir() if home == "~" else home, ".cache")
     shared = os.environ.get("TRITON_CACHE_DIR") or os.environ.get("XDG_CACHE_HOME") or own_cache
-    folder = (Path(wanted) if wanted else Path(shared) / "tilewright").absolute()
+    return (Path(wanted) if wanted else Path(shared) / "tilewright").absolute()
+
+
+def cache_folder() -> Path:
+    """The folder that is wanted; where that cannot be written, a temporary one.
+
+    What lies there is executed: a folder that others may write to is not used itself, but a private one in it.
+    """
+    folder = wanted_folder()
     own = f"tilewright-{os.getuid()}" if hasattr(os, "getuid") else "tilewright"
     for choice in (folder, folder / own, Path(tempfile.gettempdir()) / own):
         try:
@@ -35,6 +39,12 @@ def cache_folder() -> Path:
         except OSError:
             continue
     return temporary_folder(str(folder))
+
+
+def replaced_folder() -> Path | None:
+    """The folder that is wanted, where one that nobody named is used instead of it."""
+    wanted, used = wanted_folder(), cache_folder()
+    return None if wanted in (used, *used.parents) else wanted
 
 
 def bound_bytes() -> int:

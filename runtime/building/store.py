@@ -15,7 +15,7 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -144,19 +144,28 @@ def remove(root: Path, folder: Path) -> None:
 
 def remove_all(root: Path) -> tuple[int, int]:
     """Takes everything away but what is being written; how many files went, and their bytes."""
-    _remove_unfinished(root)
-    files = size = 0
+    remove_unfinished(root)
+    files, size = kept(root)
     for path in root.iterdir():
         if path.name.startswith(UNFINISHED):
             continue
-        for file in (path, *path.rglob("*")) if path.name != LOCKS and not path.is_symlink() else ():
-            with contextlib.suppress(OSError):
-                if file.is_file():
-                    files, size = files + 1, size + file.stat().st_size
         with contextlib.suppress(OSError):
             shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
     with contextlib.suppress(OSError):  # something is left
         root.rmdir()
+    return files, size
+
+
+def kept(root: Path) -> tuple[int, int]:
+    """How many files lie below a folder, and their bytes, but for locks and what is being written."""
+    files = size = 0
+    for path in root.iterdir() if root.is_dir() else ():
+        if path.name == LOCKS or path.name.startswith(UNFINISHED) or path.is_symlink():
+            continue
+        for file in (path, *path.rglob("*")):
+            with contextlib.suppress(OSError):
+                if file.is_file():
+                    files, size = files + 1, size + file.stat().st_size
     return files, size
 
 
@@ -172,13 +181,14 @@ def entries(root: Path) -> list[Entry]:
     return sorted(found, key=lambda entry: -entry.used)
 
 
-def shrink(root: Path, bound: int, in_use: float = 0.0) -> int:
+def shrink(root: Path, bound: int, in_use: float = 0.0, beside: Sequence[Entry] = ()) -> int:
     """Removes what was not used for longest while the store is above `bound` bytes, and what was never finished.
 
-    What was used within the last `in_use` seconds stays. Returns how many entries went.
+    What was used within the last `in_use` seconds stays; entries `beside` the store count as its own. Returns how many
+    entries went.
     """
-    _remove_unfinished(root)
-    found = entries(root)
+    remove_unfinished(root)
+    found = sorted([*entries(root), *beside], key=lambda entry: -entry.used)
     total = sum(entry.size for entry in found)
     if total <= bound:
         return 0
@@ -198,18 +208,22 @@ def _believed(when: float) -> float:
     return when if when < time.time() + STALE_SECONDS else 0.0
 
 
-def _remove_unfinished(root: Path) -> None:
+def remove_unfinished(root: Path, seconds: float = STALE_SECONDS) -> None:
+    """Takes away what was not finished, and not touched for so long."""
     for folder in root.glob(f"{UNFINISHED}*"):
         with contextlib.suppress(OSError):
-            if time.time() - _believed(folder.stat().st_mtime) > STALE_SECONDS:
+            if time.time() - _believed(folder.stat().st_mtime) >= seconds:
                 shutil.rmtree(folder) if folder.is_dir() else folder.unlink()
 
 
 @contextlib.contextmanager
-def sole_maker(root: Path, key: str) -> Iterator[None]:
-    """Waits while another process makes an entry, so that it is made once; the lock ends with the process that holds it."""
+def sole_maker(root: Path, key: str, patience: float = PATIENCE_SECONDS) -> Iterator[bool]:
+    """Waits while another process makes an entry, so that it is made once; gives whether no other one is making it.
+
+    The lock ends with the process that holds it.
+    """
     folder = root / LOCKS
     with contextlib.suppress(OSError):  # a cache that cannot be written has no locks either
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with locked(folder / key[:3], PATIENCE_SECONDS):
-        yield
+    with locked(folder / key[:3], patience) as alone:
+        yield alone

@@ -14,6 +14,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from importlib import resources
 from pathlib import Path
 
@@ -168,7 +169,7 @@ def _found_or_built(text: str, name: str, header: str, flags: tuple[str, ...], m
         except OSError:  # no room, for example
             root = temporary_folder(str(root))
             store.write(root, key, {}, {name: code}, executable=True)
-    store.shrink(root, bound_bytes(), IN_USE_SECONDS)
+    store.shrink(root, bound_bytes(), IN_USE_SECONDS, beside=_kept_headers())
     return store.place(root, key) / name
 
 
@@ -198,13 +199,51 @@ def _precompiled(name: str, flags: tuple[str, ...]) -> Path:
     folder = cache_folder() / f"headers-{hashlib.sha256((fingerprint() + repr(flags)).encode()).hexdigest()[:16]}"
     header = folder / f"{name}.gch"
     with contextlib.suppress(OSError):  # without room
-        if not header.exists():
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            with tempfile.TemporaryDirectory(dir=folder, prefix=store.UNFINISHED) as scratch:
-                result = Path(scratch) / header.name
-                include = ("-I", str(headers() / "include"))
-                command = [compiler(), *include, *flags, "-x", "c++-header", str(headers() / name), "-o", str(result)]
-                done = subprocess.run(command, capture_output=True, check=False)
-                if done.returncode == 0:
-                    os.replace(result, header)
+        if header.exists():
+            os.utime(header)  # used now
+            return folder
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with _alone_with(folder):
+            if not header.exists():  # another process may have made it meanwhile
+                _precompile(name, flags, header)
     return folder
+
+
+def _precompile(name: str, flags: tuple[str, ...], header: Path) -> None:
+    with tempfile.TemporaryDirectory(dir=header.parent, prefix=store.UNFINISHED) as scratch:
+        result = Path(scratch) / header.name
+        include = ("-I", str(headers() / "include"))
+        command = [compiler(), *include, *flags, "-x", "c++-header", str(headers() / name), "-o", str(result)]
+        done = subprocess.run(command, capture_output=True, check=False)
+        if done.returncode == 0:
+            os.replace(result, header)
+
+
+@contextlib.contextmanager
+def _alone_with(folder: Path, patience: float = store.PATIENCE_SECONDS) -> Iterator[None]:
+    """Keeps other processes from making a precompiled header; what those left that were killed goes."""
+    with store.sole_maker(folder, "header", patience) as alone:
+        if alone:
+            store.remove_unfinished(folder, 0)
+        yield
+
+
+def header_folders() -> list[Path]:
+    """The folders of precompiled headers, one for each compiler, version of ours and set of flags."""
+    return sorted(cache_folder().glob("headers-*"))
+
+
+def remove_headers(folder: Path) -> tuple[int, int]:
+    """Takes precompiled headers away; how many files went, and their bytes."""
+    with _alone_with(folder, patience=0):
+        return store.remove_all(folder)
+
+
+def _kept_headers() -> list[store.Entry]:
+    """The precompiled headers as entries, which the bound counts and takes away as others."""
+    found = []
+    for folder in header_folders():
+        with contextlib.suppress(OSError), _alone_with(folder, patience=0):
+            used = max((file.stat().st_mtime for file in folder.glob("*.gch")), default=0.0)
+            found.append(store.Entry(folder.name, folder, store.kept(folder)[1], used))
+    return found

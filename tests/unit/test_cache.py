@@ -7,6 +7,7 @@ import os
 import random
 import signal
 import stat
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -20,6 +21,7 @@ from tilewright.diagnostics import TilewrightError
 from tilewright.runtime import cache
 from tilewright.runtime.building import folders, store
 from tilewright.runtime.building.nvrtc import Cubin
+from tilewright.runtime.cpu import build
 from tilewright.runtime.cpu.build import IN_USE_SECONDS, build_library
 from tilewright.runtime.log import reason
 
@@ -151,6 +153,7 @@ def test_what_the_cpu_run_built_is_bounded_too(tmp_path: Path, monkeypatch: pyte
     (folder / f"{store.UNFINISHED}killed").mkdir()
     os.utime(folder / f"{store.UNFINISHED}killed", (0, 0))
     monkeypatch.setenv("TILEWRIGHT_CACHE_MB", "3")
+    monkeypatch.setattr(build, "_precompile", lambda name, flags, header: None)
     x = np.ones(8, np.float32)
     doubled[(1,)](x, 8, BLOCK=8)
     assert (x == 2).all()
@@ -218,6 +221,59 @@ def test_people_can_look_into_it(
     monkeypatch.setenv("TILEWRIGHT_CACHE_MB", "much")
     with pytest.raises(TilewrightError, match="TILEWRIGHT_CACHE_MB is 'much'"):
         folders.bound_bytes()
+
+
+def test_all_that_is_kept_is_listed_and_cleared(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("TILEWRIGHT_CACHE_DIR", str(tmp_path))
+    ahead = tmp_path / "headers-0123"
+    for folder, size in ((tmp_path / "cpu" / "aa" / "bb", 20), (ahead, 300), (ahead / f"{store.UNFINISHED}killed", 4)):
+        folder.mkdir(parents=True)
+        (folder / "all_words.h.gch").write_bytes(bytes(size))
+    assert main(["cache", "list"]) == 0
+    listed = capsys.readouterr().out
+    assert (
+        "1 files, 20 bytes: programs of the CPU run" in listed and "1 files, 300 bytes: precompiled headers" in listed
+    )
+    with store.sole_maker(ahead, "header"):  # as the process that makes it does
+        assert main(["cache", "clear"]) == 0 and f"320 bytes removed from {tmp_path}" in capsys.readouterr().out
+        assert [file.name for file in ahead.iterdir()] == [f"{store.UNFINISHED}killed"]
+    assert main(["cache", "clear"]) == 0 and not ahead.exists()
+
+
+def test_precompiled_headers_are_bounded_with_what_they_built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TILEWRIGHT_CACHE_DIR", str(tmp_path))
+    monkeypatch.setenv("TILEWRIGHT_CACHE_MB", "1")
+    monkeypatch.setattr(build, "_compiled", lambda text, options, ahead: b"built")
+    monkeypatch.setattr(build, "_precompile", lambda name, flags, header: header.write_bytes(bytes(600_000)))
+    old, killed = tmp_path / "headers-old", tmp_path / "headers-killed" / f"{store.UNFINISHED}killed"
+    old.mkdir()
+    killed.mkdir(parents=True)
+    (old / "all_words.h.gch").write_bytes(bytes(600_000))
+    os.utime(old / "all_words.h.gch", (0, 0))
+    build._build("text", "kernel.so", build.RUN_HEADER, build.FLAGS)
+    assert not old.exists() and not killed.exists()
+    (kept,) = [folder for folder in build.header_folders() if store.kept(folder)[0]]
+    assert store.kept(kept) == (1, 600_000) and len(store.entries(tmp_path / "cpu")) == 1
+
+
+def test_a_cache_that_nobody_named_is_not_emptied(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    named, spare = tmp_path / "named", tmp_path / "spare"
+    named.write_text("no folder")
+    spare.mkdir(mode=0o700)
+    monkeypatch.setenv("TILEWRIGHT_CACHE_DIR", str(named))
+    monkeypatch.setattr(tempfile, "tempdir", str(spare))
+    used = folders.cache_folder()
+    store.write(used / "gpu", keys()[0], {}, content(keys()[0], 1))
+    assert main(["cache", "list"]) == 0
+    assert f"{named} cannot be used as a cache; all this lies in {used}" in capsys.readouterr().out
+    assert main(["cache", "clear"]) == 1 and f"set TILEWRIGHT_CACHE_DIR={used}" in capsys.readouterr().err
+    assert len(store.entries(used / "gpu")) == 1
+    monkeypatch.setenv("TILEWRIGHT_CACHE_DIR", str(used))
+    assert main(["cache", "clear"]) == 0 and not (used / "gpu").exists()
 
 
 @triton.jit
