@@ -64,3 +64,23 @@ def test_infinities_have_names(run_everyhow: Callable[..., Any]) -> None:
     body = least_and_most.translate("*fp32, *fp32, i32, 16").source.partition("extern ")[2]
     assert body.count("__int_as_float") == 2 and "const float neg_inf = __int_as_float(0xff800000);" in body
     assert ": neg_inf" in body and ": inf" in body
+
+
+@triton.jit
+def listed_rows(rows_ptr, count_ptr, x_ptr, out_ptr, B: tl.constexpr):
+    cols = tl.arange(0, B)
+    total = tl.zeros([B], tl.float32)
+    next_row = tl.load(count_ptr)
+    for i in tl.range(0, next_row, num_stages=2):
+        row = tl.load(rows_ptr + i)
+        total += tl.load(x_ptr + row * B + cols)
+    tl.store(out_ptr + cols, total)
+
+
+def test_what_a_loop_reads_ahead_shares_no_array(run_everyhow: Callable[..., Any]) -> None:
+    x, listed = np.arange(1024, dtype=np.float32).reshape(8, 128), np.array([5, 0, 7, 7, 2], np.int32)
+    count, out = np.array([4], np.int32), np.zeros(128, np.float32)
+    for arguments in run_everyhow(listed_rows, (1,), [listed, count, x, out], B=128):
+        np.testing.assert_array_equal(arguments[3], x[listed[:4]].sum(0))
+    text = listed_rows.translate("*i32, *i32, *fp32:16, *fp32:16, 128").source
+    assert text.count("int next_row = ") == text.count("int next_row_next = ") == 1

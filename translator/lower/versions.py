@@ -49,7 +49,11 @@ def _alike(
 ) -> list[list[Variable]]:
     """Variables that could be one array if the earlier ones were not needed any more, in the order of their assignments."""
     apart = {*facts.absorbed, *facts.index, *facts.unused, *scopes.hoisted, *schedule.in_shared, *schedule.staged}
-    apart |= {*schedule.functions, *named}
+    apart |= {
+        *schedule.functions,
+        *named,
+        *(one.variable for one in schedule.rings.ahead),
+    }  # the last: see read_ahead.py
     parameters = (parameter.variable for parameter in kernel.parameters)
     variables = (*parameters, *(v for statement in statements(kernel.body) for v in assigned_variables(statement)))
     groups: dict[object, list[Variable]] = {}
