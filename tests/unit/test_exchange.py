@@ -15,7 +15,7 @@ import tilewright.language as tl
 from tilewright.runtime.building import nvrtc
 from tilewright.schedule.products.instructions import fma_layout, warp_layout, warpgroup_layout
 from tilewright.schedule.staging.warp_copies import LINE_BYTES, SECTOR_BYTES, warp_copy
-from tilewright.schedule.tiles.exchange import LANE_BITS, exchange_swizzle, lane_swaps, shuffles
+from tilewright.schedule.tiles.exchange import LANE_BITS, exchange_swizzle, lane_swaps, passage, shuffles
 from tilewright.schedule.tiles.layout import REGISTER, Layout, blocked, elements
 
 SHAPES = ((64,), (1024,), (8, 8), (16, 128), (64, 64), (128, 4), (2, 256), (4, 16, 32), (1, 64), (32, 2))
@@ -53,21 +53,21 @@ def pairs() -> list[tuple[tuple[int, ...], Layout, Layout]]:
 PAIRS = pairs()
 
 
-def conflicts(layout: Layout, shape: tuple[int, ...], place: Any, itemsize: int) -> int:
-    """The most words that a warp's access, an element per lane, meets in one bank; copies do not take part."""
-    at_once = 32 if itemsize <= 4 else 16
+def conflicts(layout: Layout, shape: tuple[int, ...], place: Any, itemsize: int, width: int = 1) -> int:
+    """The most words that a warp's access, `width` elements per lane, meets in one bank; copies do not take part."""
+    at_once = min(32, 128 // (itemsize * width))
     free = layout.free_thread_bits()
     worst = 1
     for first in range(0, min(1 << layout.thread_bits, 64), at_once):
         threads = [t for t in range(first, first + at_once) if not any(t >> bit & 1 for bit in free if bit < LANE_BITS)]
-        held = [elements(layout, thread) for thread in threads]
+        held = [elements(layout, thread)[::width] for thread in threads]
         for number in range(min(map(len, held), default=0)):
             words = set()
             for one in held:
                 offset = 0
                 for coordinate, side in zip(place(one[number]), shape, strict=True):
                     offset = offset * side + coordinate
-                words |= {(offset * itemsize + byte) // 4 for byte in range(0, itemsize, min(itemsize, 4))}
+                words |= {(offset * itemsize + byte) // 4 for byte in range(0, itemsize * width, min(itemsize, 4))}
             worst = max(worst, *Counter(word % BANKS for word in words).values())
     return worst
 
@@ -83,6 +83,29 @@ def test_no_bank_is_met_twice(itemsize: int) -> None:
             assert conflicts(layout, shape, swizzle.place, itemsize) == 1, (shape, held, wanted, swizzle)
             plain += conflicts(layout, shape, lambda place: place, itemsize) > 1
     assert plain > 150, "without a swizzle there would be conflicts"
+
+
+@pytest.mark.parametrize("itemsize", (1, 2, 4, 8))
+def test_wide_accesses_meet_no_bank_twice_either(itemsize: int) -> None:
+    widths: Counter[int] = Counter()
+    for shape, held, wanted in PAIRS[itemsize.bit_length() % 3 :: 3]:
+        way = passage(held, wanted, itemsize)
+        for layout, width in ((held, way.written), (wanted, way.read)):
+            widths[width * itemsize] += 1
+            assert width == 1 or conflicts(layout, shape, way.swizzle.place, itemsize, width) == 1, (
+                shape,
+                held,
+                wanted,
+            )
+            held_by = [elements(layout, thread) for thread in range(0, 1 << layout.thread_bits, 7)]
+            for run in [own[i : i + width] for own in held_by for i in range(0, len(own), width)]:
+                places = [way.swizzle.place(element) for element in run]
+                first = places[0]
+                assert first[way.axis] % width == 0
+                assert places == [
+                    (*first[: way.axis], first[way.axis] + i, *first[way.axis + 1 :]) for i in range(width)
+                ]
+    assert widths[16] > 20 and widths[itemsize] > 20 and max(widths) == 16
 
 
 def test_shuffles_find_every_element_in_the_own_warp() -> None:

@@ -106,7 +106,8 @@ def vectors(context: Context, layout: Layout, access: Access, body: object) -> t
     stride = vector if access.width == 1 else f"{vector} * {width}"
     repeats = dict(access.repeats)
     steps = [repeats.get(axis, 1) for axis in range(layout.rank)]
-    start = Index(stride, vector, width) if count > steps[access.axis] else Index("0", "0", width)
+    bits = access.width.bit_length() - 1
+    start = Index(stride, vector, width, bits) if count > steps[access.axis] else Index("0", "0", width, bits)
     indices = tuple(
         start if axis == access.axis else Index(names[axis] if layout.registers(axis) > steps[axis] else "0")
         for axis in range(layout.rank)

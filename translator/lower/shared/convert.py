@@ -8,11 +8,13 @@ from collections.abc import Sequence
 from ...frozen import frozen
 from ...ir.nodes import Statement, Variable
 from ...ir.types import padded
-from ...schedule.tiles.exchange import LANE_BITS, Swizzle, exchange_swizzle, lane_swaps, shuffles
+from ...schedule.accesses.access import Access
+from ...schedule.tiles.exchange import LANE_BITS, Swizzle, lane_swaps, passage, shuffles
 from ...schedule.tiles.layout import REGISTER, Layout
 from ..accesses.conditions import copies_guard
+from ..accesses.vectors import vectors, width_name
 from ..context import Context
-from ..text.element import indexed
+from ..text.element import indexed, run_at
 from ..text.point import KNOWN, Point, PointBit, coordinate, register_index
 from ..text.unit import Branch, Comment, Line, Loop, Node, Shared
 from .arrays import dimensions
@@ -193,32 +195,53 @@ def _together(context: Context, exchanges: list[_Exchange]) -> list[Node]:
 def _exchange(context: Context, statement: Statement, move: Move, purpose: str, declares: bool) -> _Exchange:
     variable, held, wanted = move.variable, move.held, move.wanted
     shape = variable.type.shape
-    shared = context.shared.exchange_name(id(statement), purpose, variable)
     itemsize = 8 if variable.type.is_pointer else variable.type.dtype.itemsize
+    way = passage(held, wanted, itemsize)
+    written, read = (
+        1
+        if context.column(variable, name)
+        else width  # elements of one thread do not lie side by side in shared memory
+        for name, width in ((move.source, way.written), (move.name, way.read))
+    )
+    align = max(written, read) * itemsize if max(written, read) > 1 else None
+    shared = context.shared.exchange_name(id(statement), purpose, variable, align or 0)
     size = math.prod(padded(side) for side in shape) * itemsize
-    swizzle = exchange_swizzle(held, wanted, itemsize)
     comment = f"{variable.name} on its way to other threads"
-    array = Shared(shared, context.element_ctype(variable), dimensions(context, shape), size, comment)
+    array = Shared(shared, context.element_ctype(variable), dimensions(context, shape), size, comment, align)
     context.shared.exchange(id(statement), purpose, variable, array)
 
-    def write(point: Point) -> tuple[Node, ...]:
-        value = indexed(context, move.source, variable, point)
-        return (Line(f"{shared}{_place(context, point, shape, swizzle)} = {value};"),)
+    def accesses(name: str, layout: Layout, width: int, one: str, several: str) -> tuple[Node, ...]:
+        """Loops over the accesses of a thread to the array; `one` and `several` spell them."""
+        access = Access(way.axis, width, (), ())
 
-    def read(point: Point) -> tuple[Node, ...]:
-        place = _place(context, point, shape, swizzle)
-        return (Line(f"{indexed(context, move.name, variable, point)} = {shared}{place};"),)
+        def spelled(point: Point) -> tuple[Node, ...]:
+            element = indexed(context, name, variable, point)
+            place = f"{shared}{_place(context, point, shape, way.swizzle)}"
+            if width == 1:
+                return (Line(one.format(element=element, place=place)),)
+            count = width_name(context, layout, access)
+            return (Line(several.format(width=count, run=run_at(element), place=f"&{place}")),)
 
-    writes = context.each_register(held, write)
+        if width == 1:
+            return context.each_register(layout, spelled)
+        context.needs.packets.add(width * itemsize)
+        return vectors(context, layout, access, spelled)
+
+    store, load = (
+        context.use_helper(helper, helper, kind="", modifier="", bools=False) if width > 1 else ""
+        for helper, width in (("store_vec", written), ("load_vec", read))
+    )
+    writes = accesses(move.source, held, written, "{place} = {element};", f"{store}<{{width}}>({{place}}, {{run}});")
     if guard := copies_guard(context, held):
         writes = (Branch(guard, writes),)
     declaration = [Line(f"{context.declaration(variable, wanted, move.name)};")] if declares else []
+    reads = accesses(move.name, wanted, read, "{element} = {place};", f"{load}<{{width}}>({{run}}, {{place}});")
     return _Exchange(
         variable,
         shared,
-        bool(swizzle.pairs),
+        bool(way.swizzle.pairs),
         writes=(*context.before_write(shared), *writes),
-        reads=(*declaration, *context.each_register(wanted, read)),
+        reads=(*declaration, *reads),
     )
 
 

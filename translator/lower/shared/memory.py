@@ -57,15 +57,16 @@ class SharedMemory:
             self._turns[name] = (area, statement)
         return name
 
-    def exchange_name(self, statement: int, purpose: str, variable: Variable) -> str:
+    def exchange_name(self, statement: int, purpose: str, variable: Variable, align: int) -> str:
         """The name of the array through which a tile moves to other threads: that of an earlier move, if there is one.
 
         Nobody needs such an array when the statement is over; of a small one that may still be read, another costs less than
-        the barrier. Where arrays take turns, each belongs to one statement.
+        the barrier. Where arrays take turns, each belongs to one statement. Accesses rely on an alignment of `align` bytes.
         """
         if (statement, purpose) not in self.arrays and not self.in_turns:
             taken = {array.name for (owner, _), array in self.arrays.items() if owner == statement}
             earlier = [one for one in self._exchanges.get((variable.name, variable.type), ()) if one.name not in taken]
+            earlier = [one for one in earlier if one.alignment >= align]
             free = [one for one in earlier if one.name not in self.being_read or one.size >= LARGE_EXCHANGE]
             if free:
                 self.arrays[statement, purpose] = min(free, key=lambda one: one.name in self.being_read)

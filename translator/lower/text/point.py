@@ -14,11 +14,15 @@ from .roles import AxisRole, Roles
 
 @frozen
 class Index:
-    """The register index along one axis: a loop variable, or the start of vector `vector` of `width` registers."""
+    """The register index along one axis: a loop variable, or the start of vector `vector` of `width` registers.
+
+    The first `bits` bits of such a start are zero.
+    """
 
     text: str
     vector: str = ""
     width: str = ""
+    bits: int = 0
 
 
 # A coordinate bit: a thread bit, (axis of the statement, bit of its register index), or (KNOWN, its value).
@@ -112,6 +116,10 @@ def _blocked_coordinate(role: AxisRole, index: Index, has_registers: bool) -> st
         return start if index.text == "0" else f"{start} + {index.text}"
     if index.vector and index.width == role.vector:
         return f"({index.vector} * {role.threads} + {role.place}) * {role.vector}"
+    if index.vector and 1 < 1 << index.bits < role.run:
+        per_run = role.run >> index.bits
+        run = f"({index.vector} / {per_run} * {role.threads} + {role.place}) * {role.vector}"
+        return f"{run} + {index.vector} % {per_run} * {index.width}"
     text = _factor(index.text)
     return f"({text} / {role.vector} * {role.threads} + {role.place}) * {role.vector} + {text} % {role.vector}"
 
@@ -189,8 +197,12 @@ def _segments(point: Point, bits: tuple[PointBit, ...], roles: Roles | None) -> 
         if isinstance(first, int):
             source, low, total = (roles.tid if roles else "tid"), first, point.layout.thread_bits
         else:
-            source, low = _factor(point.indices[first[0]].text), first[1]
-            total = point.layout.axes[first[0]].count(REGISTER)
+            index = point.indices[first[0]]
+            skipped = index.bits if first[1] >= index.bits else 0  # the number of the vector tells the bits above
+            source, low = _factor(index.vector if skipped else index.text), first[1] - skipped
+            total = point.layout.axes[first[0]].count(REGISTER) - skipped
+            if source == "0":
+                continue
         below = roles.threads_below(low) if roles and isinstance(first, int) and low > 5 else Roles.power(1 << low)
         text = source if low == 0 else f"{source} / {below}"
         text = text if low + len(run) == total else f"{text} % {Roles.power(1 << len(run))}"

@@ -11,7 +11,7 @@ meet one bank; with the row's number added by exclusive or to the column's, they
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from ...frozen import frozen
 from .layout import REGISTER, Layout
@@ -22,6 +22,8 @@ LANE_BITS = 5
 WIDEST_ONCE_BITS = (
     2  # log2 of the bytes of an access of all 32 lanes at once; wider ones are served part of a warp at a time
 )
+
+WIDEST_ACCESS_BITS = 4  # log2 of the bytes of the widest access
 
 CoordinateBit = tuple[int, int]  # (axis, bit of the coordinate)
 
@@ -87,6 +89,34 @@ def lane_swaps(held: Layout, wanted: Layout) -> tuple[tuple[int, int, int], ...]
     return tuple(found)
 
 
+@frozen
+class Passage:
+    """How a tile passes through shared memory: its swizzle, and the elements along `axis` of one access at either side."""
+
+    swizzle: Swizzle
+    axis: int
+    written: int
+    read: int
+
+
+def passage(held: Layout, wanted: Layout, itemsize: int) -> Passage:
+    """The passage with the widest accesses that meet no bank twice.
+
+    Args:
+      held: in which the tile is written, as many elements at once as lie side by side in a thread's registers.
+      wanted: in which it is read, likewise.
+      itemsize: bytes of an element, a power of two up to 8.
+    """
+    axis = max((axis for axis, bits in enumerate(held.axes) if bits), default=0)
+    widest = [layout.vector(axis).bit_length() - 1 for layout in (held, wanted)]
+    for width in range(WIDEST_ACCESS_BITS - (itemsize.bit_length() - 1), 0, -1):
+        widths = [min(width, own) for own in widest]
+        swizzle = _swizzle(held, wanted, itemsize, widths) if max(widths) == width else None
+        if swizzle is not None:
+            return Passage(swizzle, axis, 1 << widths[0], 1 << widths[1])
+    return Passage(exchange_swizzle(held, wanted, itemsize), axis, 1, 1)
+
+
 def exchange_swizzle(held: Layout, wanted: Layout, itemsize: int) -> Swizzle:
     """The swizzle with which a warp meets no bank twice, neither when it writes in one layout nor when it reads in the other.
 
@@ -95,14 +125,24 @@ def exchange_swizzle(held: Layout, wanted: Layout, itemsize: int) -> Swizzle:
       wanted: in which it is read.
       itemsize: bytes of an element, or of a vector that takes its place, a power of two up to 16.
     """
+    swizzle = _swizzle(held, wanted, itemsize, (0, 0))
+    if swizzle is None:
+        raise ValueError(f"every exchange of single elements has a swizzle: {held.axes}, {wanted.axes}")
+    return swizzle
+
+
+def _swizzle(held: Layout, wanted: Layout, itemsize: int, widths: Sequence[int]) -> Swizzle | None:
+    """The same for accesses of 2 ** `widths` elements, when writing and when reading; None where banks would be met twice."""
     item_bits = itemsize.bit_length() - 1
     flat = [(axis, bit) for axis in reversed(range(held.rank)) for bit in range(len(held.axes[axis]))]
     row = flat[: ROW_BYTES_BITS - item_bits]
-    banks = row[max(BANK_BYTES_BITS - item_bits, 0) :]
-    lane_bits = LANE_BITS - max(item_bits - WIDEST_ONCE_BITS, 0)
-    chosen = [_chosen_by_lanes(layout, lane_bits) for layout in (held, wanted)]
+    banks = row[max(BANK_BYTES_BITS - item_bits, *widths) :]  # the elements of an access stay side by side
+    at_once = [LANE_BITS - max(item_bits + width - WIDEST_ONCE_BITS, 0) for width in widths]
+    chosen = [_chosen_by_lanes(layout, bits) for layout, bits in zip((held, wanted), at_once, strict=True)]
     free = [[bit for bit in banks if bit not in lanes] for lanes in chosen]
     outside = [[bit for bit in lanes if bit not in row] for lanes in chosen]
+    if any(len(sources) > len(side) for side, sources in zip(free, outside, strict=True)):
+        return None
     pairs: list[tuple[CoordinateBit, CoordinateBit]] = []
     both = [bit for bit in outside[0] if bit in outside[1]]
     for source in both:
@@ -112,8 +152,7 @@ def exchange_swizzle(held: Layout, wanted: Layout, itemsize: int) -> Swizzle:
             side[:] = [bit for bit in side if bit not in targets]
         pairs += [(target, source) for target in sorted(targets)]  # type: ignore[type-var]
     for side, sources in zip(free, outside, strict=True):
-        rest = [source for source in sources if source not in both]
-        pairs += zip(side, rest, strict=False)
+        pairs += zip(side, [source for source in sources if source not in both], strict=False)
     return Swizzle(tuple(pairs))
 
 
