@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from ..ir.nodes import Assign, Expr, Statement, Variable
 from ..ir.structured import is_elementwise
-from ..ir.walk import assigned_variables, bodies, read_inside, read_variables, statements, used_variables
+from ..ir.walk import assigned_variables, blocks, read_inside, read_variables, statements, used_variables
 from ..language.dtypes import DType
 
 
@@ -19,7 +19,7 @@ def converted_once(body: tuple[Statement, ...], definitions: Mapping[Variable, E
     """The tiles of integers that one later statement of the same block reads, whose operands nothing changes in between."""
     uses = Counter(read_inside(body))
     found: set[Variable] = set()
-    for block in (body, *(block for s in statements(body) for block in bodies(s))):
+    for block in blocks(body):
         pending: set[Variable] = set()
         made_of: dict[Variable, list[Variable]] = {}  # the tiles whose definition reads a variable
         for statement in block:

@@ -29,7 +29,7 @@ from ..ir.nodes import (
 )
 from ..ir.structured import is_elementwise
 from ..ir.types import ValueType
-from ..ir.walk import assigned_variables, bodies, statements, top_statements, used_variables
+from ..ir.walk import assigned_variables, bodies, nested, statements, top_statements, used_variables
 from ..language.dtypes import DType
 from .affine import build, divide, minus, times
 from .coordinates import Reader
@@ -218,14 +218,14 @@ def _follow(block: tuple[Statement, ...], now: Versions, versions: dict[int, Ver
                 merged = Version(Source.MERGED, statement)
                 now = {v: one[v] if one.get(v) is other.get(v) else merged for v in {**one, **other}}
             case For() | While():
-                inside = [v for body in bodies(statement) for s in statements(body) for v in assigned_variables(s)]
-                within = now | dict.fromkeys(inside, Version(Source.CARRIED, statement))
+                carried = [v for s in nested(statement) for v in assigned_variables(s)]
+                within = now | dict.fromkeys(carried, Version(Source.CARRIED, statement))
                 for variable in assigned_variables(statement):
                     within[variable] = Version(Source.ASSIGNED, statement)
                 for body in bodies(statement):
                     within = _follow(body, within, versions)
                 left = Version(Source.MERGED, statement)
-                now = now | dict.fromkeys((*inside, *assigned_variables(statement)), left)
+                now = now | dict.fromkeys((*carried, *assigned_variables(statement)), left)
             case _:
                 for body in bodies(statement):
                     now = _follow(body, now, versions)

@@ -7,10 +7,19 @@ from dataclasses import fields, replace
 from types import MappingProxyType
 from typing import Any, TypeVar
 
-from .nodes import Assign, Call, CallFunction, Expr, For, If, Inlined, Statement, Use, Variable, While
-from .walk import statements
+from .nodes import Assign, Call, CallFunction, Expr, Statement, Use, Variable
+from .walk import BLOCKS, statements
 
 T = TypeVar("T")
+AnyStatement = TypeVar("AnyStatement", bound=Statement)
+
+
+def with_bodies(
+    statement: AnyStatement, change: Callable[[tuple[Statement, ...]], tuple[Statement, ...]]
+) -> AnyStatement:
+    """The statement with the blocks inside of it changed, in the order in which they run."""
+    changed: dict[str, Any] = {name: change(getattr(statement, name)) for name in BLOCKS.get(type(statement), ())}
+    return replace(statement, **changed) if changed else statement
 
 
 def with_replaced(
@@ -22,20 +31,9 @@ def with_replaced(
 
     `replaced` goes by `id` of the statement as it was, `added` by that and by whether they stand behind it or in front.
     """
-
-    def inside(body: tuple[Statement, ...]) -> tuple[Statement, ...]:
-        return with_replaced(body, replaced, added)
-
     result: list[Statement] = []
     for before in block:
-        statement = replaced.get(id(before), before)
-        match statement:
-            case If():
-                statement = replace(statement, then=inside(statement.then), otherwise=inside(statement.otherwise))
-            case For() | Inlined():
-                statement = replace(statement, body=inside(statement.body))
-            case While():
-                statement = replace(statement, prelude=inside(statement.prelude), body=inside(statement.body))
+        statement = with_bodies(replaced.get(id(before), before), lambda body: with_replaced(body, replaced, added))
         result += [*added.get((id(before), False), ()), statement, *added.get((id(before), True), ())]
     return tuple(result)
 

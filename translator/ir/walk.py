@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from .nodes import (
     Assign,
@@ -21,6 +21,14 @@ from .nodes import (
     Variable,
     While,
 )
+
+# The fields of a statement that are blocks, in the order in which they run.
+BLOCKS: Mapping[type[Statement], tuple[str, ...]] = {
+    If: ("then", "otherwise"),
+    For: ("body",),
+    While: ("prelude", "body"),
+    Inlined: ("body",),
+}
 
 # Operations whose result has the elements of their operand, in other places or more often.
 MOVES = frozenset(("broadcast", "expand_dims", "permute", "reshape", "hint"))
@@ -62,24 +70,28 @@ def expressions(statement: Statement) -> tuple[Expr, ...]:
 
 def bodies(statement: Statement) -> tuple[tuple[Statement, ...], ...]:
     """The blocks inside a statement, in the order in which they run."""
-    match statement:
-        case Assign():  # most are
-            return ()
-        case If():
-            return (statement.then, statement.otherwise)
-        case While():
-            return (statement.prelude, statement.body)
-        case For() | Inlined():
-            return (statement.body,)
-    return ()
+    names = BLOCKS.get(type(statement))
+    return () if names is None else tuple(getattr(statement, name) for name in names)
+
+
+def blocks(body: tuple[Statement, ...]) -> Iterator[tuple[Statement, ...]]:
+    """A block and the blocks inside of it."""
+    yield body
+    for statement in statements(body):
+        yield from bodies(statement)
+
+
+def nested(statement: Statement) -> Iterator[Statement]:
+    """Every statement of the blocks inside of a statement, in source order, without itself."""
+    for body in bodies(statement):
+        yield from statements(body)
 
 
 def statements(block: tuple[Statement, ...]) -> Iterator[Statement]:
     """Every statement of a block and of the blocks inside, in source order."""
     for statement in block:
         yield statement
-        for body in bodies(statement):
-            yield from statements(body)
+        yield from nested(statement)
 
 
 def top_statements(block: tuple[Statement, ...]) -> Iterator[Statement]:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from ..analysis.facts import Facts
 from ..ir.nodes import Assign, Call, Expr, Kernel, Use, Variable
-from ..ir.walk import bodies, expressions, statements, subexpressions
+from ..ir.walk import blocks, expressions, statements, subexpressions
 from ..schedule.plan import Schedule
 from .text.point import Index, Point, point_of
 from .text.scopes import Scopes
@@ -41,7 +41,7 @@ def given_names(kernel: Kernel, facts: Facts, schedule: Schedule, scopes: Scopes
 
 def _of_one_line(kernel: Kernel) -> Iterator[tuple[Assign, Assign]]:
     """A reduction, and an assignment of the same line that follows it, with nothing between them but others of that line."""
-    for block in (kernel.body, *(body for s in statements(kernel.body) for body in bodies(s))):
+    for block in blocks(kernel.body):
         for number, first in enumerate(block):
             if isinstance(first, Assign) and isinstance(first.value, Call) and first.value.op == "reduce":
                 for second in block[number + 1 :]:

@@ -37,7 +37,20 @@ from .text.repeats import with_parts_named
 from .text.roles import UNNAMED_TILE, Roles
 from .text.scopes import Scopes, find_scopes
 from .text.spell import WRAPS
-from .text.unit import COMMENT_ROOM, Blank, Constant, Function, Line, Node, Shared, Unit, rewritten, words
+from .text.unit import (
+    COMMENT_ROOM,
+    Blank,
+    Constant,
+    Function,
+    Line,
+    Node,
+    Shared,
+    Unit,
+    every,
+    rewritten,
+    texts_of,
+    words,
+)
 from .versions import versions_of_one_array
 
 TYPE_HEADERS = {"fp16": "cuda_fp16.h", "bf16": "cuda_bf16.h", "fp8e5": "cuda_fp8.h", "fp8e4nv": "cuda_fp8.h"}
@@ -101,13 +114,7 @@ def lower_kernel(kernel: Kernel, facts: Facts, schedule: Schedule, in_turns: boo
 
 def _name_launch_words(context: Context, body: tuple[Node, ...]) -> tuple[Node, ...]:
     """The body with a name for a program's place in the grid, and for the grid's sides, where it computes with them."""
-    found: set[tuple[str, str]] = set()
-
-    def noted(text: str) -> str:
-        found.update(LAUNCH_WORD.findall(text))
-        return text
-
-    rewritten(body, noted)
+    found = {word for node in every(body) for text in texts_of(node) for word in LAUNCH_WORD.findall(text)}
     known = {"blockIdx": ("program", "the program's place"), "gridDim": ("num_programs", "how many there are")}
     names = {
         (word, axis): context.thread_place(f"{known[word][0]}_{axis}", f"{word}.{axis}", "", known[word][1])

@@ -12,13 +12,12 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
 
 from ...ir.nodes import Expr, Variable
 from ...schedule.tiles.layout import Layout
 from ..context import Context, ctype
 from ..text.point import Index, point_of
-from ..text.unit import Branch, IndexTile, Line, Loop, Node, Spelled
+from ..text.unit import IndexTile, Line, Loop, Node, every, texts_of, with_blocks, with_text
 
 USE = re.compile(r"(&?)\b([A-Za-z_]\w*)\b(?:\[([^\[\]]*)\])?")
 OTHER = ""  # a use of another kind than one element's index
@@ -65,8 +64,9 @@ def index_tile(
 def settle_index_tiles(body: tuple[Node, ...], alone: Callable[[str], bool]) -> tuple[Node, ...]:
     """The body with every index tile written as short as its uses allow; `alone` is whether a name is an index tile's only."""
     tiles: dict[str, list[IndexTile]] = {}
-    for tile in _tiles(body):
-        tiles.setdefault(tile.name, []).append(tile)
+    for node in every(body):
+        if isinstance(node, IndexTile):
+            tiles.setdefault(node.name, []).append(node)
     if not tiles:
         return body
     uses: dict[str, Counter[str]] = {name: Counter() for name in tiles}
@@ -104,33 +104,10 @@ def _vector_of(index: str, vector: str) -> str:
     return index.removesuffix(f" * {vector}")
 
 
-def _tiles(nodes: Iterable[Node]) -> Iterator[IndexTile]:
-    for node in nodes:
-        match node:
-            case IndexTile():
-                yield node
-            case Loop(body=body):
-                yield from _tiles(body)
-            case Branch(then=then, otherwise=otherwise):
-                yield from _tiles((*then, *otherwise))
-
-
 def _texts(nodes: Iterable[Node]) -> Iterator[str]:
     """The code in some nodes; of index tiles, all of their elements'."""
-    for node in nodes:
-        match node:
-            case Line(text=text):
-                yield text
-            case Loop(header=header, body=body):
-                yield header
-                yield from _texts(body)
-            case Branch(condition=condition, then=then, otherwise=otherwise):
-                yield condition
-                yield from _texts((*then, *otherwise))
-            case Spelled(values=values):
-                yield from map(str, values.values())
-            case IndexTile(whole=whole):
-                yield from _texts(whole)
+    for node in every(nodes):
+        yield from _texts(node.whole) if isinstance(node, IndexTile) else texts_of(node)
 
 
 def _count(uses: dict[str, Counter[str]], nodes: Iterable[Node], sign: int) -> None:
@@ -157,20 +134,8 @@ def _written(nodes: Iterable[Node], chosen: dict[str, tuple[str, str]], own: str
 
     found: list[Node] = []
     for node in nodes:
-        match node:
-            case IndexTile(name=name):
-                found += _written(getattr(node, chosen[name][0]), chosen, name)
-            case Line():
-                found.append(replace(node, text=text(node.text)))
-            case Loop():
-                found.append(replace(node, header=text(node.header), body=_written(node.body, chosen, own)))
-            case Branch():
-                then, otherwise = (_written(block, chosen, own) for block in (node.then, node.otherwise))
-                found.append(replace(node, condition=text(node.condition), then=then, otherwise=otherwise))
-            case Spelled():
-                found.append(
-                    replace(node, values={k: text(v) if isinstance(v, str) else v for k, v in node.values.items()})
-                )
-            case _:
-                found.append(node)
+        if isinstance(node, IndexTile):
+            found += _written(getattr(node, chosen[node.name][0]), chosen, node.name)
+        else:
+            found.append(with_blocks(with_text(node, text), lambda block: _written(block, chosen, own)))
     return tuple(found)

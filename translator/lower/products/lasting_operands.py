@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from ...ir.nodes import For, Variable, While
-from ...ir.walk import assigned_variables, bodies, statements
+from ...ir.walk import assigned_variables, nested
 from ...schedule.products.dot_plan import DotPlan, Operand
 from ...schedule.products.operand_tiles import copied_tile
 from ...schedule.products.shared_tiles import SharedTile
@@ -28,7 +28,7 @@ def copies_before_loop(context: Context, loop: For | While) -> tuple[tuple[Node,
 
     None in a kernel whose arrays take turns: the copies would keep their memory for the whole loop.
     """
-    inner = [statement for body in bodies(loop) for statement in statements(body)]
+    inner = list(nested(loop))
     dots = [statement for statement in inner if id(statement) in context.schedule.dots]
     if not dots or context.shared.in_turns or context.role.name == "producer":
         return (), {}

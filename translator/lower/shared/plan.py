@@ -7,13 +7,13 @@ loops needs. Before an array is written, everyone has read what was there (`Cont
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import replace
 
 from ...analysis.facts import Facts
 from ...diagnostics import OutOfResources
-from ...ir.nodes import Expr, Inlined, Kernel, Statement, Variable
-from ...ir.walk import assigned_variables, bodies, expressions, statements, used_variables
+from ...ir.nodes import Expr, Kernel, Variable
+from ...ir.walk import assigned_variables, bodies, expressions, statements, top_statements, used_variables
 from ..context import Context
 from ..text.unit import PLAIN_ALIGNMENT, Line, Node, Shared
 from .memory import LOOPS, PARTS
@@ -27,7 +27,7 @@ def loops_of_tiles(kernel: Kernel, facts: Facts, tiles: Iterable[Variable]) -> d
     """
     places: dict[Variable, set[int]] = {tile: set() for tile in tiles}
     own: set[int] = set()
-    for number, statement in enumerate(_top(kernel.body)):
+    for number, statement in enumerate(top_statements(kernel.body)):
         if bodies(statement):
             own.add(number)
         for inner in statements((statement,)):
@@ -45,14 +45,6 @@ def loops_of_tiles(kernel: Kernel, facts: Facts, tiles: Iterable[Variable]) -> d
         last = max(last, *places[tile])
         turns[tile.key] = (PARTS, first)
     return turns
-
-
-def _top(block: tuple[Statement, ...]) -> Iterator[Statement]:
-    for statement in block:
-        if isinstance(statement, Inlined):
-            yield from _top(statement.body)
-        else:
-            yield statement
 
 
 def _read(expr: Expr, facts: Facts) -> set[Variable]:

@@ -9,7 +9,7 @@ import re
 
 from ...frozen import frozen
 from ...ir.nodes import For, Literal, Statement, Variable
-from ...ir.walk import assigned_variables, bodies, statements, used_variables
+from ...ir.walk import assigned_variables, nested, used_variables
 from ..context import Context, ctype
 from ..text.spell import Text, assigned
 from ..text.unit import Line, Node
@@ -85,4 +85,4 @@ def for_header(statement: For, counter: str, bounds: Bounds) -> str:
 
 
 def _assigned_in(statement: Statement) -> set[Variable]:
-    return {v for block in bodies(statement) for inner in statements(block) for v in assigned_variables(inner)}
+    return {v for inner in nested(statement) for v in assigned_variables(inner)}

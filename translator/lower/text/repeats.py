@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from ...ir.nodes import Origin
-from .unit import Branch, Comment, Loop, Node
+from .unit import Comment, Node, every, with_blocks
 
 REMARK = "(in part)"
 
@@ -21,20 +21,10 @@ def with_parts_named(nodes: tuple[Node, ...]) -> tuple[Node, ...]:
 
     Statements are told apart by their spans as objects: a function that is called twice has two of each.
     """
-    quotes = Counter(id(comment.origin.span) for comment in _comments(nodes) if comment.origin is not None)
+    quoted = (node.origin for node in every(nodes) if isinstance(node, Comment) and node.origin is not None)
+    quotes = Counter(id(origin.span) for origin in quoted)
     again = {span for span, times in quotes.items() if times > 1}
     return tuple(_named(nodes, again)) if again else nodes
-
-
-def _comments(nodes: Iterable[Node]) -> Iterator[Comment]:
-    for node in nodes:
-        match node:
-            case Comment():
-                yield node
-            case Loop():
-                yield from _comments(node.body)
-            case Branch():
-                yield from _comments((*node.then, *node.otherwise))
 
 
 def _named(nodes: Iterable[Node], again: set[int]) -> Iterator[Node]:
@@ -42,10 +32,5 @@ def _named(nodes: Iterable[Node], again: set[int]) -> Iterator[Node]:
         match node:
             case Comment(remark="", origin=Origin(span=span)) if id(span) in again:
                 yield replace(node, remark=REMARK)
-            case Loop():
-                yield replace(node, body=tuple(_named(node.body, again)))
-            case Branch():
-                then, otherwise = tuple(_named(node.then, again)), tuple(_named(node.otherwise, again))
-                yield replace(node, then=then, otherwise=otherwise)
             case _:
-                yield node
+                yield with_blocks(node, lambda block: tuple(_named(block, again)))

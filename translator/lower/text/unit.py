@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import field, replace
 from typing import Any
 
@@ -109,46 +109,73 @@ class IndexTile:
 Node = Spelled | Line | Place | Comment | Blank | Loop | Branch | IndexTile
 
 
+def blocks_of(node: Node) -> tuple[tuple[Node, ...], ...]:
+    """The blocks inside of a node that are written whatever its uses are."""
+    match node:
+        case Loop(body=body):
+            return (body,)
+        case Branch(then=then, otherwise=otherwise):
+            return (then, otherwise)
+    return ()
+
+
+def every(nodes: Iterable[Node]) -> Iterator[Node]:
+    """The nodes and those inside of them, in the order of the text."""
+    for node in nodes:
+        yield node
+        for block in blocks_of(node):
+            yield from every(block)
+
+
+def texts_of(node: Node) -> Iterator[str]:
+    """The pieces of code in a node itself, comments left out."""
+    match node:
+        case Line(text=text):
+            yield text
+        case Place(name=name, value=value):
+            yield from (name, value)
+        case Loop(header=header):
+            yield header
+        case Branch(condition=condition):
+            yield condition
+        case Spelled(values=values):
+            yield from map(str, values.values())
+
+
 def words(nodes: Iterable[Node]) -> frozenset[str]:
     """The identifiers in some lines of code, comments left out."""
-    found: set[str] = set()
-    for node in nodes:
-        texts: list[str] = []
-        match node:
-            case Line(text=text):
-                texts.append(text)
-            case Place(name=name, value=value):
-                texts += [name, value]
-            case Loop(header=header, body=body):
-                texts.append(header)
-                found |= words(body)
-            case Branch(condition=condition, then=then, otherwise=otherwise):
-                texts.append(condition)
-                found |= words(then) | words(otherwise)
-            case Spelled(values=values):
-                texts += map(str, values.values())
-        found.update(word for text in texts for word in re.findall(r"[A-Za-z_]\w*", text))
-    return frozenset(found)
+    texts = (text for node in every(nodes) for text in texts_of(node))
+    return frozenset(word for text in texts for word in re.findall(r"[A-Za-z_]\w*", text))
+
+
+def with_blocks(node: Node, change: Callable[[tuple[Node, ...]], tuple[Node, ...]]) -> Node:
+    """The node with the blocks inside of it changed."""
+    match node:
+        case Loop():
+            return replace(node, body=change(node.body))
+        case Branch():
+            return replace(node, then=change(node.then), otherwise=change(node.otherwise))
+    return node
+
+
+def with_text(node: Node, text: Callable[[str], str]) -> Node:
+    """The node with every piece of code in itself changed."""
+    match node:
+        case Line():
+            return replace(node, text=text(node.text))
+        case Loop():
+            return replace(node, header=text(node.header))
+        case Branch():
+            return replace(node, condition=text(node.condition))
+        case Spelled():
+            values = {key: text(value) if isinstance(value, str) else value for key, value in node.values.items()}
+            return replace(node, values=values)
+    return node
 
 
 def rewritten(nodes: Iterable[Node], text: Callable[[str], str]) -> tuple[Node, ...]:
     """The same lines of code with every piece of text changed, comments left as they are."""
-    found: list[Node] = []
-    for node in nodes:
-        match node:
-            case Line():
-                found.append(replace(node, text=text(node.text)))
-            case Loop():
-                found.append(replace(node, header=text(node.header), body=rewritten(node.body, text)))
-            case Branch():
-                then, otherwise = rewritten(node.then, text), rewritten(node.otherwise, text)
-                found.append(replace(node, condition=text(node.condition), then=then, otherwise=otherwise))
-            case Spelled():
-                values = {key: text(value) if isinstance(value, str) else value for key, value in node.values.items()}
-                found.append(replace(node, values=values))
-            case _:
-                found.append(node)
-    return tuple(found)
+    return tuple(with_blocks(with_text(node, text), lambda block: rewritten(block, text)) for node in nodes)
 
 
 COMMENT_ROOM = 43  # columns for the comment beside a constant

@@ -15,7 +15,7 @@ from itertools import chain
 from ...analysis.facts import Facts
 from ...ir.nodes import Assign, Call, Effect, Expr, For, If, Inlined, Literal, Note, Statement, Use, Variable, While
 from ...ir.structured import is_elementwise
-from ...ir.walk import assigned_variables, bodies, statements, subexpressions, used_variables
+from ...ir.walk import assigned_variables, nested, statements, subexpressions, used_variables
 from ..tiles.layout import Layout
 
 ALL_TRIPS = 8  # are written out if there are no more
@@ -63,7 +63,7 @@ def _divides_by_counters(loop: For, facts: Facts) -> bool:
             values.setdefault(statement.target, []).append(statement.value)
             counters.add(statement.target)
         elif isinstance(statement, If):
-            for inner in chain.from_iterable(map(statements, bodies(statement))):
+            for inner in nested(statement):
                 for target in assigned_variables(inner):
                     values.setdefault(target, []).append(statement.condition)
 

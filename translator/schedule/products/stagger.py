@@ -21,7 +21,7 @@ from dataclasses import replace
 
 from ...analysis.facts import Facts
 from ...ir.nodes import Assign, Call, Expr, For, Kernel, Literal, Return, Statement, Variable
-from ...ir.walk import assigned_variables, bodies, expressions, statements, top_statements, used_variables
+from ...ir.walk import assigned_variables, expressions, nested, statements, top_statements, used_variables
 from ..staging.ring_plan import Ring, Rings, Stagger
 from ..tiles.layout import Layout
 from ..tiles.registers import register_count
@@ -120,7 +120,7 @@ class _Body:
     @property
     def is_plain(self) -> bool:
         """Whether every iteration passes all dots, and nothing ends one before its time."""
-        inner = [s for one in self.top for body in bodies(one) for s in statements(body)]
+        inner = [s for one in self.top for s in nested(one)]
         return not any(isinstance(s, Return) for s in (*self.top, *inner)) and not any(
             id(s) in self.dots.plans for s in inner
         )
@@ -187,8 +187,7 @@ class _Body:
 
     def _reads(self, statement: Statement) -> set[Variable]:
         """What a statement and those in it read, tiles that are spelled where they are used taken apart."""
-        inner = (s for body in bodies(statement) for s in statements(body))
-        return {v for s in (statement, *inner) for expr in expressions(s) for v in self._parts(expr)}
+        return {v for s in statements((statement,)) for expr in expressions(s) for v in self._parts(expr)}
 
     def _parts(self, expr: Expr) -> set[Variable]:
         found: set[Variable] = set()
@@ -199,5 +198,4 @@ class _Body:
 
 
 def _writes(statement: Statement) -> set[Variable]:
-    inner = (s for body in bodies(statement) for s in statements(body))
-    return {v for s in (statement, *inner) for v in assigned_variables(s)}
+    return {v for s in statements((statement,)) for v in assigned_variables(s)}

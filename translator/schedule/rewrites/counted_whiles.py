@@ -13,7 +13,7 @@ from ...analysis.ranges import number_of, truth_of
 from ...ir.nodes import Assign, Expr, Inlined, Kernel, Literal, Statement, Variable, While
 from ...ir.rewrite import with_replaced
 from ...ir.structured import is_elementwise
-from ...ir.walk import assigned_variables, bodies, statements, top_statements
+from ...ir.walk import assigned_variables, statements, top_statements
 
 MOST_TRIPS = 16  # are counted: more would not be written out
 
@@ -74,6 +74,6 @@ def _is_scalar(value: Expr) -> bool:
 
 
 def _forget(statement: Statement, numbers: Numbers) -> None:
-    for inner in (statement, *(s for body in bodies(statement) for s in statements(body))):
+    for inner in statements((statement,)):
         for variable in assigned_variables(inner):
             numbers.pop(variable, None)

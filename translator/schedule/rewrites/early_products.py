@@ -22,7 +22,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ...ir.nodes import Assign, Call, For, If, Inlined, Kernel, Note, Origin, Statement, Use, Variable, While
+from ...ir.nodes import Assign, Call, For, Kernel, Note, Origin, Statement, Use, Variable, While
+from ...ir.rewrite import with_bodies
 from ...ir.walk import MOVES, assigned_variables, read_inside, statements, subexpressions, used_variables
 from ..accesses.pointers import lasting_loads
 from ..accesses.waiting import holds_loads_back
@@ -59,16 +60,9 @@ class _Order:
         """A block with the loops in it reordered."""
         result: list[Statement] = []
         for statement in block:
-            match statement:
-                case For():
-                    statement = replace(statement, body=self.trip(self.inside(statement.body)))
-                case While():
-                    statement = replace(statement, body=self.trip(self.inside(statement.body)))
-                case If():
-                    then, otherwise = self.inside(statement.then), self.inside(statement.otherwise)
-                    statement = replace(statement, then=then, otherwise=otherwise)
-                case Inlined():
-                    statement = replace(statement, body=self.inside(statement.body))
+            statement = with_bodies(statement, self.inside)
+            if isinstance(statement, (For, While)):
+                statement = replace(statement, body=self.trip(statement.body))
             result.append(statement)
         return tuple(result)
 

@@ -12,7 +12,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Set
 from dataclasses import replace
 
-from ...ir.nodes import Assign, Call, Combine, For, If, Inlined, Kernel, Note, Statement, Variable, While
+from ...ir.nodes import Assign, Call, Combine, Kernel, Note, Statement, Variable, While
+from ...ir.rewrite import with_bodies
 from ...ir.types import padded
 from ...ir.walk import assigned_variables, assignment_counts, read_variables, statements
 
@@ -56,6 +57,12 @@ def _joined(block: tuple[Statement, ...], assignments: Counter[Variable]) -> tup
     return tuple(_noted(kept, statements_, groups, joined))
 
 
+def _inside(statement: Statement, assignments: Counter[Variable]) -> Statement:
+    if isinstance(statement, While):  # what its condition reduces stays as it is
+        return replace(statement, body=_joined(statement.body, assignments))
+    return with_bodies(statement, lambda body: _joined(body, assignments))
+
+
 def _noted(
     kept: list[Statement], before: list[Statement], groups: Mapping[int, list[Assign]], joined: Set[int]
 ) -> Iterator[Statement]:
@@ -74,16 +81,6 @@ def _noted(
             yield statement if line is None else replace(statement, origin=origin)
         elif line is not None and not left[statement.origin]:
             yield Note(origin)
-
-
-def _inside(statement: Statement, assignments: Counter[Variable]) -> Statement:
-    match statement:
-        case If():
-            then, otherwise = _joined(statement.then, assignments), _joined(statement.otherwise, assignments)
-            return replace(statement, then=then, otherwise=otherwise)
-        case For() | While() | Inlined():
-            return replace(statement, body=_joined(statement.body, assignments))
-    return statement
 
 
 def _can_join(statement: Statement, assignments: Counter[Variable]) -> bool:

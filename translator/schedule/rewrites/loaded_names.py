@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ...ir.nodes import Assign, Call, For, If, Inlined, Kernel, Statement, Use, Variable, While
-from ...ir.rewrite import substituted_in
+from ...ir.nodes import Assign, Call, For, Kernel, Statement, Use, Variable, While
+from ...ir.rewrite import substituted_in, with_bodies
 from ...ir.walk import assigned_variables, next_key, statements
 
 
@@ -42,19 +42,8 @@ class _Naming:
         return tuple(result)
 
     def _inside(self, statement: Statement, in_loop: bool) -> Statement:
-        match statement:
-            case For():
-                return replace(statement, body=self.block(statement.body, True))
-            case While():
-                return replace(
-                    statement, prelude=self.block(statement.prelude, True), body=self.block(statement.body, True)
-                )
-            case If():
-                then, otherwise = (self.block(part, in_loop) for part in (statement.then, statement.otherwise))
-                return replace(statement, then=then, otherwise=otherwise)
-            case Inlined():
-                return replace(statement, body=self.block(statement.body, in_loop))
-        return statement
+        in_loop = in_loop or isinstance(statement, (For, While))
+        return with_bodies(statement, lambda body: self.block(body, in_loop))
 
     def _rename(self, block: list[Statement], first: int, again: int) -> None:
         load = block[first]

@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ...artifact import Target
-from ...ir.nodes import Assign, Call, Expr, For, If, Inlined, Kernel, Note, Statement, Use, Variable, While
+from ...ir.nodes import Assign, Call, Expr, Kernel, Note, Statement, Use, Variable
+from ...ir.rewrite import with_bodies
 from ...ir.types import ValueType
 from ...ir.walk import assignment_counts, expressions, next_key, statements, used_variables
 from ...language.dtypes import DType, float16, float32
@@ -82,18 +83,8 @@ class _Preparation:
                     origin = replace(statement.origin, note="(the same tile seen from another side)")
                     if not result or result[-1].origin.span != origin.span:
                         result.append(Note(origin))
-                case If():
-                    result.append(
-                        replace(statement, then=self.block(statement.then), otherwise=self.block(statement.otherwise))
-                    )
-                case For() | Inlined():
-                    result.append(replace(statement, body=self.block(statement.body)))
-                case While():
-                    result.append(
-                        replace(statement, prelude=self.block(statement.prelude), body=self.block(statement.body))
-                    )
                 case _:
-                    result.append(statement)
+                    result.append(with_bodies(statement, self.block))
         return tuple(result)
 
     def _variable(self, name: str, type_: ValueType) -> Variable:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...ir.nodes import Call, Expr, For, If, Kernel, Return
-from ...ir.walk import bodies, expressions, statements, subexpressions, used_variables
+from ...ir.walk import expressions, nested, statements, subexpressions, used_variables
 from ..accesses.pointers import roots_of, roots_written
 from .ring_plan import RingPlan
 
@@ -43,7 +43,7 @@ def _is_as_long_in_all(kernel: Kernel, loop: For, plan: RingPlan) -> bool:
     A loop whose two ends both follow from the program's number is taken to be a share of something.
     """
     choices = [s for s in statements(kernel.body) if isinstance(s, If)]
-    if any(inner is loop for choice in choices for block in bodies(choice) for inner in statements(block)):
+    if any(inner is loop for choice in choices for inner in nested(choice)):
         return False
     ends = [_axes_behind(kernel, end, plan) for end in (loop.start, loop.stop, loop.step)]
     known = all(known for _, known in ends)

@@ -13,8 +13,9 @@ from dataclasses import replace
 
 from ...frozen import frozen
 from ...ir.nodes import Assign, Call, Effect, Expr, For, If, Inlined, Kernel, Return, Statement, Variable, While
+from ...ir.rewrite import with_bodies
 from ...ir.structured import is_elementwise
-from ...ir.walk import bodies, read_variables, statements, used_variables
+from ...ir.walk import bodies, nested, read_variables, statements, used_variables
 from ..accesses.pointers import pointer_sources, roots_of, roots_written
 from ..accesses.waiting import waits_for_grids, waits_in_turns
 
@@ -32,7 +33,7 @@ def shared_lines(loading: tuple[Statement, ...], everything: tuple[Statement, ..
     selected, whole = (Counter(s.origin.span.line for s in statements(block)) for block in (loading, everything))
     parts = {line for line in selected if whole[line] and selected[line] != whole[line]}
     for statement in reversed(list(statements(loading))):
-        inner = {s.origin.span.line for body in bodies(statement) for s in statements(body)}
+        inner = {s.origin.span.line for s in nested(statement)}
         if isinstance(statement, (For, If, While)) or inner & parts:
             parts.add(statement.origin.span.line)
     return SharedLines(frozenset(selected.keys() - parts), frozenset(parts))
@@ -44,7 +45,7 @@ def producible(kernel: Kernel, loop: For, starts: tuple[Expr, ...]) -> bool:
         return False
     around = [
         s for s in statements(kernel.body)
-        if any(o is loop or isinstance(o, Return) or waits_for_grids(o) for b in bodies(s) for o in statements(b))
+        if any(o is loop or isinstance(o, Return) or waits_for_grids(o) for o in nested(s))
     ]  # fmt: skip
     needed = {v for s in (*around, loop) for v in read_variables(s)}
     needed |= {v for expr in starts for v in used_variables(expr)}
@@ -128,16 +129,10 @@ def _only_gives_values(value: Expr) -> bool:
 def _without(block: tuple[Statement, ...], is_left_out: Callable[[Statement], bool]) -> tuple[Statement, ...]:
     kept: list[Statement] = []
     for statement in block:
-        inner = tuple(_without(body, is_left_out) for body in bodies(statement))
-        match statement:
-            case For() | Inlined():
-                kept.append(replace(statement, body=inner[0]))
-            case While():
-                kept.append(replace(statement, prelude=inner[0], body=inner[1]))
-            case If():
-                kept.append(replace(statement, then=inner[0], otherwise=inner[1]))
-            case _ if not is_left_out(statement):
-                kept.append(statement)
+        if bodies(statement):
+            kept.append(with_bodies(statement, lambda body: _without(body, is_left_out)))
+        elif not is_left_out(statement):
+            kept.append(statement)
     return tuple(kept)
 
 
@@ -151,8 +146,7 @@ def _copies(statement: Statement) -> bool:
 
 
 def _holds_copies(statement: Statement) -> bool:
-    inside = (inner for body in bodies(statement) for inner in statements(body))
-    return any(_is_kept(inner) or isinstance(inner, Return) for inner in inside)
+    return any(_is_kept(inner) or isinstance(inner, Return) for inner in nested(statement))
 
 
 def _is_kept(statement: Statement) -> bool:
@@ -192,14 +186,8 @@ def _filtered(block: tuple[Statement, ...], needed: frozenset[Variable]) -> tupl
                 kept.append(statement)
             case Effect() if waits_for_grids(statement) or makes_load_map(statement):
                 kept.append(statement)
-            case For() if _holds_copies(statement) or _assigns(statement, needed):
-                kept.append(replace(statement, body=_filtered(statement.body, needed)))
-            case While() if _holds_copies(statement) or _assigns(statement, needed):
-                prelude, body = _filtered(statement.prelude, needed), _filtered(statement.body, needed)
-                kept.append(replace(statement, prelude=prelude, body=body))
-            case If() if _holds_copies(statement) or _assigns(statement, needed):
-                then, otherwise = _filtered(statement.then, needed), _filtered(statement.otherwise, needed)
-                kept.append(replace(statement, then=then, otherwise=otherwise))
+            case For() | While() | If() if _holds_copies(statement) or _assigns(statement, needed):
+                kept.append(with_bodies(statement, lambda body: _filtered(body, needed)))
             case Inlined():
                 if body := _filtered(statement.body, needed):
                     kept.append(replace(statement, body=body))
@@ -208,9 +196,8 @@ def _filtered(block: tuple[Statement, ...], needed: frozenset[Variable]) -> tupl
 
 def _assigns(statement: Statement, needed: frozenset[Variable] | set[Variable]) -> bool:
     """Whether what stands inside of a statement gives some variable a value; the variable of a loop keeps its last one."""
-    inside = (statement, *(inner for body in bodies(statement) for inner in statements(body)))
     return any(
         (isinstance(inner, Assign) and inner is not statement and bool(needed & set(inner.targets)))
         or (isinstance(inner, For) and inner.variable in needed)
-        for inner in inside
+        for inner in statements((statement,))
     )

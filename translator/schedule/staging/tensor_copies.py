@@ -14,7 +14,7 @@ from ...analysis.settled import Place, place_of_making
 from ...artifact import TensorMap
 from ...ir.nodes import Assign, Call, Effect, Expr, For, If, Literal, Note, Statement, Use, Variable, While
 from ...ir.types import ValueType
-from ...ir.walk import assigned_variables, bodies, expressions, statements
+from ...ir.walk import assigned_variables, expressions, nested, statements
 from ...language.dtypes import PointerType, int32, void
 from ..accesses.pointers import roots_of
 from ..products.dots import dot_statements
@@ -200,7 +200,7 @@ def _box_store(plan: RingPlan, statement: Effect, box: Box) -> Statement:
     starts = tuple(dim.start for dim in reversed(box.dims))
     axes = tuple(dim.axis for dim in reversed(box.dims))
     in_loop = any(
-        isinstance(s, (For, While)) and any(inner is statement for body in bodies(s) for inner in statements(body))
+        isinstance(s, (For, While)) and any(inner is statement for inner in nested(s))
         for s in statements(plan.kernel.body)
     )
     repeated = in_loop or len(_stores(plan, box.base)) > 1

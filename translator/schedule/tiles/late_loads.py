@@ -17,7 +17,7 @@ from ...analysis.facts import Facts
 from ...frozen import frozen
 from ...ir.nodes import Assign, Call, Effect, Expr, Kernel, Literal, Note, Statement, Use, Variable
 from ...ir.structured import is_elementwise
-from ...ir.walk import MOVES, assigned_variables, bodies, children, expressions, statements
+from ...ir.walk import MOVES, assigned_variables, blocks, children, expressions, statements
 from ..accesses.access import COPY_BYTES, plan_load
 from ..accesses.cache_hints import load_hint
 from ..accesses.pointers import pointer_sources, roots_of, roots_written
@@ -64,7 +64,7 @@ def choose_late_loads(
     reads = Counter(
         variable for statement in statements(kernel.body) for variable in _reads(expressions(statement), facts)
     )
-    for block in _blocks(kernel.body):
+    for block in blocks(kernel.body):
         waiting: dict[Variable, _Waiting] = {}
         for statement in block:
             if isinstance(statement, Note):
@@ -98,10 +98,6 @@ def choose_late_loads(
 
 def _changing(expr: Expr, facts: Facts) -> frozenset[Variable]:
     return frozenset(variable for variable in _reads([expr], facts) if facts.assignments[variable] > 1)
-
-
-def _blocks(body: tuple[Statement, ...]) -> list[tuple[Statement, ...]]:
-    return [body, *(block for statement in statements(body) for block in bodies(statement))]
 
 
 def _computed(
