@@ -38,7 +38,7 @@ def lower_assign(context: Context, statement: Assign) -> tuple[Node, ...]:
             name = context.array_name(target, layout)
             whole = tuple(_fill(context, statement, layout, name))
             once = context.declares(statement, target) and context.assigned_once(target)
-            equal = is_one_value(context.roles, context.facts, target, layout)
+            equal = is_one_value(context.axis_names, context.facts, target, layout)
             said = EQUAL if equal else "this thread's first"
             arrays += index_tile(context, target, value, layout, name, whole, said) if once else whole
         return tuple(arrays)
@@ -48,7 +48,11 @@ def lower_assign(context: Context, statement: Assign) -> tuple[Node, ...]:
     name = context.names.variable(target)
     nodes = tuple(_fill(context, statement, layout, name))
     once = context.declares(statement, target) and context.assigned_once(target)
-    if once and target not in context.schedule.in_shared and is_one_value(context.roles, context.facts, target, layout):
+    if (
+        once
+        and target not in context.schedule.in_shared
+        and is_one_value(context.axis_names, context.facts, target, layout)
+    ):
         return index_tile(context, target, value, layout, name, nodes, EQUAL)
     return unless_all_hold(context, statement, layout, nodes)
 

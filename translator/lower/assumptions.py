@@ -18,7 +18,7 @@ from .text.unit import Line, Place
 
 def of_thread(context: Context, places: list[Place]) -> tuple[Line, ...]:
     """Between which numbers a thread's own lies, where the places that follow divide it or tests of indices decide by it."""
-    tid = context.roles.tid
+    tid = context.axis_names.tid
     divided = any(re.search(rf"\b{tid}\b", place.value) for place in places)
     tested = any(compares_with_number(part, context.facts) for part in _parts(context))
     # With tensor copies there is little that it would save.

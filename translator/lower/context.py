@@ -22,11 +22,11 @@ from ..schedule.products.instructions import LANE_BITS, WARPGROUP_BITS
 from ..schedule.tiles.layout import REGISTER, Layout
 from .accesses.vector_starts import coarser, first_of_vector
 from .shared.memory import SharedMemory
-from .state import AccessOrder, Role, Stages
+from .state import AccessOrder, Stages, WarpRole
+from .text.axis_names import MOST_BARE, AxisNames
 from .text.names import Names
 from .text.needs import Needs
 from .text.point import Index, Point, point_of, register_index
-from .text.roles import MOST_BARE, Roles
 from .text.scopes import Scopes
 from .text.spell import Speller, Text, coordinate_speller
 from .text.unit import Constant, Line, Loop, Node, Place
@@ -66,7 +66,7 @@ class Context:
         schedule: Schedule,
         scopes: Scopes,
         names: Names,
-        roles: Roles,
+        axis_names: AxisNames,
         read_only: frozenset[Variable] = frozenset(),
     ) -> None:
         """Starts a lowering; `read_only` are the pointers that nothing is written through."""
@@ -74,13 +74,15 @@ class Context:
         self.agreed: frozenset[Variable] = frozenset()  # scalars that one thread loads for all
         self.kernel, self.facts, self.schedule, self.scopes = kernel, facts, schedule, scopes
         self.spelled = {variable: facts.definitions[variable] for variable in facts.absorbed}
-        self.names, self.roles = names, roles
-        self.speller = Speller(self._variable_text, coordinate_speller(roles), self.function_name, self.launch_word)
+        self.names, self.axis_names = names, axis_names
+        self.speller = Speller(
+            self._variable_text, coordinate_speller(axis_names), self.function_name, self.launch_word
+        )
         self.speller.definitions, self.speller.written_out = facts.definitions, self.spelled
         counted = {s.variable for s in statements(kernel.body) if isinstance(s, For)}
         unread = counted.union(facts.index, (parameter.variable for parameter in kernel.parameters))
         self.speller.needs_no_use = unread.__contains__
-        self.speller.first_of_vector = partial(first_of_vector, roles, facts)
+        self.speller.first_of_vector = partial(first_of_vector, axis_names, facts)
         self.speller.is_const = lambda pointer: not self._writes_through(pointer)
         self.root = self  # the kernel's own lowering, whose names are those of the file
         self.needs = Needs()
@@ -89,7 +91,7 @@ class Context:
         self.origins = Origins(())
         self.lasts: Callable[[Call], bool] = lambda load: False  # whether a load brings the same wherever it stands
         self.stages = Stages()
-        self.role = Role()
+        self.role = WarpRole()
         self.converted: dict[tuple[Variable, Layout], str] = {}
         self.moved: dict[tuple[Variable, Layout], str] = {}  # by the source statement that is being lowered, so far
         self.given: set[Variable] = set()  # the names of results that are written under them at once
@@ -100,7 +102,7 @@ class Context:
 
     def nested(self, facts: Facts, scopes: Scopes, names: Names) -> Context:
         """A lowering of scalar code in a function of its own; helpers are asked for from this one."""
-        inner = Context(self.kernel, facts, self.schedule, scopes, names, self.roles.in_function())
+        inner = Context(self.kernel, facts, self.schedule, scopes, names, self.axis_names.in_function())
         inner.root = self.root
         inner.needs = self.needs
         inner.speller.used_ops, inner.speller.used_helpers = self.speller.used_ops, self.speller.used_helpers
@@ -123,7 +125,7 @@ class Context:
             return Text(self.names.variable(variable))
         if point is None:
             raise ValueError(f"{variable} is a tile and needs a point")
-        point = coarser(self.roles, self.facts, variable, point)
+        point = coarser(self.axis_names, self.facts, variable, point)
         if variable in self.facts.absorbed:
             return self.speller.spell(self.facts.definitions[variable], point, wide)
         wanted = point.pattern()
@@ -143,7 +145,7 @@ class Context:
         `name` is the array in question: what a tile in shared memory is converted to for a statement is in registers.
         """
         own = variable in self.schedule.in_shared and name == self.names.variable(variable)
-        return f"[{self.roles.tid}]" if own else ""
+        return f"[{self.axis_names.tid}]" if own else ""
 
     def array_name(self, variable: Variable, layout: Layout) -> str:
         """The register array that holds a tile in the given layout."""
@@ -157,9 +159,9 @@ class Context:
 
     def _layout_words(self, variable: Variable, layouts: tuple[Layout, ...]) -> list[str]:
         """What tells apart the arrays of an index tile: the tile that each is for, but for one with the plain names."""
-        roles = [[self.roles.find(bits) for bits in layout.axes if bits] for layout in layouts]
-        tiles = [dict.fromkeys(role.tile for role in each if role and role.tile != variable.name) for each in roles]
-        plain = [n for n, each in enumerate(roles) if len(roles) == 1 or all(role and role.plain for role in each)][:1]
+        axes = [[self.axis_names.find(bits) for bits in layout.axes if bits] for layout in layouts]
+        tiles = [dict.fromkeys(named.tile for named in each if named and named.tile != variable.name) for each in axes]
+        plain = [n for n, each in enumerate(axes) if len(axes) == 1 or all(named and named.plain for named in each)][:1]
         words = ["" if number in plain else "_".join(tile) or "again" for number, tile in enumerate(tiles)]
         return ["_".join([word, *["again"] * words[:number].count(word)]) for number, word in enumerate(words)]
 
@@ -183,8 +185,8 @@ class Context:
 
     def count(self, bits: tuple[int, ...]) -> str:
         """The number of registers along an axis, by name where it has one."""
-        role = self.roles.find(bits)
-        return role.count if role else str(1 << bits.count(-1))
+        named = self.axis_names.find(bits)
+        return named.count if named else str(1 << bits.count(-1))
 
     def declares(self, statement: Statement, variable: Variable) -> bool:
         """Whether this statement is where the variable is declared."""
@@ -224,7 +226,7 @@ class Context:
         if name is None:
             words = {2: "PAIR", 4: "QUAD", 8: "OCT", 16: "HEX"}
             name = self._widths[width] = self.names.fresh(f"{words[width]}_VEC")
-            self.roles.constants.append(Constant(name, str(width), "elements of one access"))
+            self.axis_names.constants.append(Constant(name, str(width), "elements of one access"))
         return name
 
     # ------------------------------------------------------------------------------- places and constants of dots
@@ -237,7 +239,7 @@ class Context:
         key = ("constant", name, value)
         if key not in self._constants:
             self._constants[key] = self.names.fresh(name, *others, f"NEXT_{name}", f"OTHER_{name}", f"FURTHER_{name}")
-            self.roles.constants.append(Constant(self._constants[key], text or str(value), comment, topic=topic))
+            self.axis_names.constants.append(Constant(self._constants[key], text or str(value), comment, topic=topic))
         return self._constants[key]
 
     def large(self, name: str, number: int, comment: str) -> str:
@@ -249,16 +251,16 @@ class Context:
         key = ("place", name, text)
         if key not in self._constants:
             place = self._constants[key] = self.names.fresh(name, *others, f"other_{name}")
-            self.roles.places.append(Place(place, text, comment, subject))
+            self.axis_names.places.append(Place(place, text, comment, subject))
         return self._constants[key]
 
     def lane(self) -> str:
         """The thread's number within its warp."""
-        return self.roles.place_of("lane")
+        return self.axis_names.place_of("lane")
 
     def warp_place(self, name: str, axis: tuple[int, ...], noun: str, tile: str) -> str:
         """The first coordinate of this warp along an axis of an accumulator."""
-        text = self.roles.thread_text(tuple(bit if bit >= LANE_BITS else REGISTER for bit in axis), noun)
+        text = self.axis_names.thread_text(tuple(bit if bit >= LANE_BITS else REGISTER for bit in axis), noun)
         if text == "0":
             return text
         subject = "where the warp's part begins"
@@ -268,8 +270,8 @@ class Context:
         """The warpgroup's number, counted by the given thread bits."""
         size = self.warpgroup_size()
         low = bits[0] - WARPGROUP_BITS
-        text = f"{self.roles.tid} / {size}" + (f" / {1 << low}" if low else "")
-        if bits[-1] + 1 < self.roles.num_threads.bit_length() - 1:
+        text = f"{self.axis_names.tid} / {size}" + (f" / {1 << low}" if low else "")
+        if bits[-1] + 1 < self.axis_names.num_threads.bit_length() - 1:
             text += f" % {1 << len(bits)}"
         return self.thread_place("warpgroup", text)
 
@@ -283,8 +285,8 @@ class Context:
         """A loop variable for every axis of a layout, all different."""
         chosen: list[str] = []
         for axis, bits in enumerate(layout.axes):
-            role = self.roles.find(bits)
-            wanted = role.index if role else FALLBACK_INDICES[axis % len(FALLBACK_INDICES)]
+            named = self.axis_names.find(bits)
+            wanted = named.index if named else FALLBACK_INDICES[axis % len(FALLBACK_INDICES)]
             choices = (wanted, *map(self.names.shared_index, FALLBACK_INDICES))
             if axis >= len(FALLBACK_INDICES):
                 choices = (self.names.shared_index(f"p{axis}"),)

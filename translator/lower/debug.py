@@ -49,7 +49,7 @@ def _print_one(
 
     def one(point: Point) -> tuple[Node, ...]:
         coordinates = [
-            coordinate(Point(point.layout, point.indices, (point.axes[axis],)), 0, context.roles)
+            coordinate(Point(point.layout, point.indices, (point.axes[axis],)), 0, context.axis_names)
             for axis in range(len(shape))
         ]
         values = [*coordinates, wrap(context.speller.text(value, point))]

@@ -30,11 +30,11 @@ from .given_names import given_names
 from .shared.plan import loops_of_tiles, names_of_arrays, plan_shared, shared_alignment
 from .staging.made_maps import count_map_slots
 from .staging.warp_roles import lower_body
+from .text.axis_names import UNNAMED_TILE, AxisNames
 from .text.header import header_fields, needed_architecture, title
 from .text.literals import literal_text
 from .text.names import Names, entry_name
 from .text.repeats import with_parts_named
-from .text.roles import UNNAMED_TILE, Roles
 from .text.scopes import Scopes, find_scopes
 from .text.spell import WRAPS
 from .text.unit import (
@@ -91,7 +91,7 @@ def lower_kernel(kernel: Kernel, facts: Facts, schedule: Schedule, in_turns: boo
         docstring=kernel.docstring,
         header=header_fields(context, dynamic_bytes, words(body)),
         includes=_includes(kernel),
-        constants=(*_user_constants(context, words((*prologue, *body))), *context.roles.constants),
+        constants=(*_user_constants(context, words((*prologue, *body))), *context.axis_names.constants),
         helpers=tuple(context.needs.helpers.values()),
         functions=functions,
         dynamic_shared=dynamic,
@@ -157,8 +157,8 @@ def _context(kernel: Kernel, facts: Facts, schedule: Schedule, in_turns: bool) -
     """What a lowering starts from: the names that are taken, and the arrays that are known."""
     entry = entry_name(kernel.name, kernel.constants)
     names = Names([entry, *kernel.constants, *_variable_names(kernel)], _called(kernel))
-    roles = Roles(_layouts(kernel, schedule), names, schedule.options.num_warps, schedule.rings.has_producer)
-    context = Context(kernel, facts, schedule, _scopes(kernel, facts, schedule, names), names, roles)
+    axis_names = AxisNames(_layouts(kernel, schedule), names, schedule.options.num_warps, schedule.rings.has_producer)
+    context = Context(kernel, facts, schedule, _scopes(kernel, facts, schedule, names), names, axis_names)
     context.shared.in_turns = in_turns
     context.speller.doubles = _doubles(kernel)
     context.speller.wrapping = wrapping_calls(kernel, facts.definitions)
@@ -357,9 +357,9 @@ def _prologue(context: Context, dynamic: tuple[Shared, ...], body: Iterable[Node
             *names_of_arrays(context, dynamic),
             *_twins(context),
         ]
-    tid = context.roles.tid
+    tid = context.axis_names.tid
     used, places = words((*context.role.set_up, *body)), []
-    for place in reversed(context.roles.places):  # a place may be computed from those before it
+    for place in reversed(context.axis_names.places):  # a place may be computed from those before it
         if place.name in used:
             places.append(place)
             used |= words((place,))

@@ -1,4 +1,4 @@
-"""What one statement's lowering leaves for those of others: what was read, what is staged, which role is being written."""
+"""What one statement's lowering leaves for those of others: what was read, what is staged, whose part is being written."""
 
 from __future__ import annotations
 
@@ -132,8 +132,8 @@ class Stages:
 
 
 @dataclass
-class Role:
-    """The part of the block that is being written, where its warpgroups do different things."""
+class WarpRole:
+    """The warps whose part of the kernel is being written, where the block's warpgroups do different things."""
 
     name: str = ""  # "producer" or "consumer"; "" where all do the same
     program_variables: dict[int, Variable] = field(default_factory=dict)  # the user's names for where its program lies

@@ -122,7 +122,7 @@ def _scalar(
     """One thread acts for the block; the result reaches the others through shared memory."""
     values = [context.speller.text(arg) for arg in call.args[1 : 3 if call.op == "atomic_cas" else 2]]
     operation = _operation(context, call, context.speller.text(call.args[0]), values)
-    condition = Text(f"{context.roles.tid} == 0", 9)
+    condition = Text(f"{context.axis_names.tid} == 0", 9)
     if mask is not None and not (isinstance(mask, Literal) and mask.value):
         condition = Text(f"{condition.text} && {context.speller.spell(mask).within(6, '&&')}", 5)
     before, after = _fences(call, target is not None)

@@ -70,7 +70,7 @@ def copies_guard(context: Context, layout: Layout) -> str:
         else:
             runs.append([bit])
     for run in runs:
-        terms.append(context.roles.first_of(range(run[0], run[-1] + 1), layout.thread_bits))
+        terms.append(context.axis_names.first_of(range(run[0], run[-1] + 1), layout.thread_bits))
     return " && ".join(terms)
 
 

@@ -42,7 +42,7 @@ def index_tile(
     if len(axes) != 1:
         return whole
     (axis,) = axes
-    kind, role = ctype(target.type), context.roles.find(layout.axes[axis])
+    kind, named = ctype(target.type), context.axis_names.find(layout.axes[axis])
 
     def at(index: Index) -> str:
         return context.speller.text(
@@ -50,15 +50,15 @@ def index_tile(
         )
 
     first = (Line(f"const {kind} {name} = {at(Index('0'))};", said),)
-    if role is None or not 1 < role.run < role.num_registers:
+    if named is None or not 1 < named.run < named.num_registers:
         return (IndexTile(name, "", whole, first, ()),)
     v = context.names.shared_index("v")
-    start = Line(f"{name}[{v}] = {at(Index(f'{v} * {role.vector}', v, role.vector))};")
+    start = Line(f"{name}[{v}] = {at(Index(f'{v} * {named.vector}', v, named.vector))};")
     starts = (
-        Line(f"{kind} {name}[{role.vectors}];", "the first of each vector"),
-        Loop(f"for (int {v} = 0; {v} < {role.vectors}; ++{v})", (start,), unroll=True),
+        Line(f"{kind} {name}[{named.vectors}];", "the first of each vector"),
+        Loop(f"for (int {v} = 0; {v} < {named.vectors}; ++{v})", (start,), unroll=True),
     )
-    return (IndexTile(name, role.vector, whole, first, starts),)
+    return (IndexTile(name, named.vector, whole, first, starts),)
 
 
 def settle_index_tiles(body: tuple[Node, ...], alone: Callable[[str], bool]) -> tuple[Node, ...]:

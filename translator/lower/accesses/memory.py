@@ -146,7 +146,9 @@ def lower_store(context: Context, statement: Effect) -> tuple[Node, ...]:
     nodes = (*prepare, *nodes)
     guard = copies_guard(context, layout)
     if guard:
-        nodes = (both(guard, nodes, "" if guard == f"{context.roles.tid} == 0" else "the other threads hold copies"),)
+        nodes = (
+            both(guard, nodes, "" if guard == f"{context.axis_names.tid} == 0" else "the other threads hold copies"),
+        )
     before = order_after_loads(context, pointer, layout) or order_among_stores(context, pointer, layout)
     note_store(context, pointer, layout)
     return (*before, *nodes)
@@ -174,7 +176,7 @@ def _load_scalar(context: Context, statement: Assign, call: Call) -> tuple[Node,
         text = Text(f"{condition.within(4)} ? {text.within(4)} : {fallback.within(3)}", 3)
     before = order_after_stores(context, pointer, None)
     if target in context.agreed:
-        first, what = f"{context.roles.tid} == 0", "loaded by one thread, so that all go the same way"
+        first, what = f"{context.axis_names.tid} == 0", "loaded by one thread, so that all go the same way"
         return (*before, *told_by_one(context, statement, target, first, text.text, what))
     note_load(context, pointer, None)
     return (
@@ -191,7 +193,7 @@ def _scalar_reader(context: Context, modifier: str, element: DType) -> str:
 
 
 def _store_scalar(context: Context, call: Call, pointer: Expr, value: Expr, mask: Expr | None) -> tuple[Node, ...]:
-    condition, test = Text(f"{context.roles.tid} == 0", 9), scalar_test(context, mask)
+    condition, test = Text(f"{context.axis_names.tid} == 0", 9), scalar_test(context, mask)
     if test is not None:
         condition = Text(f"{condition.text} && {test.within(6, '&&')}", 5, "&&")
     text = memory_value(value.type, context.speller.spell(value))

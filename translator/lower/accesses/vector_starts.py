@@ -8,14 +8,14 @@ from ...analysis.axis_info import axis_info
 from ...analysis.facts import Facts
 from ...ir.nodes import Call, Variable
 from ...schedule.tiles.layout import Layout
+from ..text.axis_names import AxisNames
 from ..text.point import Index, Point, point_of
-from ..text.roles import Roles
 from ..text.spell import is_power_of_two
 
 COMPARISONS = ("lt", "le", "gt", "ge")
 
 
-def coarser(roles: Roles, facts: Facts, variable: Variable, point: Point) -> Point:
+def coarser(axis_names: AxisNames, facts: Facts, variable: Variable, point: Point) -> Point:
     """The point at which to test a mask, or to read a tile: the start of the vector, where the whole vector is equal.
 
     An element of an array is read there only where it is the thread's only vector: others would be harder to name.
@@ -29,28 +29,28 @@ def coarser(roles: Roles, facts: Facts, variable: Variable, point: Point) -> Poi
     own = point_of(point.layout, point.indices).axes
     for axis in range(len(point.indices)):
         here = point.axes[axis] == own[axis]  # not along an axis that has been moved
-        if here and (test or _is_only_vector(roles, point.layout, axis)):
-            point = _start(roles, point, axis, constancy[axis]) or point
+        if here and (test or _is_only_vector(axis_names, point.layout, axis)):
+            point = _start(axis_names, point, axis, constancy[axis]) or point
     return point
 
 
-def is_one_value(roles: Roles, facts: Facts, variable: Variable, layout: Layout) -> bool:
+def is_one_value(axis_names: AxisNames, facts: Facts, variable: Variable, layout: Layout) -> bool:
     """Whether all of a thread's elements of a tile are equal, along the one axis on which it has several."""
     axes = layout.array_axes()
     if variable not in facts.definitions or variable.type.is_pointer or len(axes) != 1:
         return False
     (axis,) = axes
-    role, info = roles.find(layout.axes[axis]), axis_info(facts.definitions[variable], facts.known)
-    return role is not None and _is_only_vector(roles, layout, axis) and info.constancy[axis] % role.run == 0
+    named, info = axis_names.find(layout.axes[axis]), axis_info(facts.definitions[variable], facts.known)
+    return named is not None and _is_only_vector(axis_names, layout, axis) and info.constancy[axis] % named.run == 0
 
 
-def _is_only_vector(roles: Roles, layout: Layout, axis: int) -> bool:
+def _is_only_vector(axis_names: AxisNames, layout: Layout, axis: int) -> bool:
     """Whether a thread has a single vector along an axis."""
-    role = roles.find(layout.axes[axis])
-    return role is not None and role.num_registers == role.run > 1
+    named = axis_names.find(layout.axes[axis])
+    return named is not None and named.num_registers == named.run > 1
 
 
-def first_of_vector(roles: Roles, facts: Facts, call: Call, point: Point) -> tuple[Point, str] | None:
+def first_of_vector(axis_names: AxisNames, facts: Facts, call: Call, point: Point) -> tuple[Point, str] | None:
     """Where to divide or compare for a whole vector, or for a part of it that has one quotient.
 
     Returns the point at its start, and what an element's remainder is greater by.
@@ -63,41 +63,41 @@ def first_of_vector(roles: Roles, facts: Facts, call: Call, point: Point) -> tup
     info = axis_info(call, facts.known)
     for axis, index in enumerate(point.indices):
         remainder = call.op in ("mod", "and") and info.constancy[axis] == 1
-        start = _start(roles, point, axis, info.contiguity[axis] if remainder else info.constancy[axis])
-        role = roles.find(point.layout.axes[axis])
+        start = _start(axis_names, point, axis, info.contiguity[axis] if remainder else info.constancy[axis])
+        named = axis_names.find(point.layout.axes[axis])
         if start is None and call.op in ("floordiv", "shr"):
-            start = _start_of_run(roles, point, axis, info.constancy[axis])
-        if start is None or role is None:
+            start = _start_of_run(axis_names, point, axis, info.constancy[axis])
+        if start is None or named is None:
             continue
-        alone = role.num_registers == role.run  # a thread's only vector
+        alone = named.num_registers == named.run  # a thread's only vector
         if remainder and alone:
             return start, "" if index.text == "0" else index.text
         if remainder:  # one by a power of two is cheaper than to say where a vector starts
             cheap = call.op == "and" or is_power_of_two(call.args[1])
-            return None if cheap else (start, f"{index.text} % {role.vector}")
+            return None if cheap else (start, f"{index.text} % {named.vector}")
         if alone or call.op not in COMPARISONS:  # a comparison is cheaper than to say where a vector starts
             return start, ""
     return None
 
 
-def _start(roles: Roles, point: Point, axis: int, run: int) -> Point | None:
+def _start(axis_names: AxisNames, point: Point, axis: int, run: int) -> Point | None:
     """The point at the start of its vector along an axis, where the vector lies in a run of so many elements."""
-    role, index = roles.find(point.layout.axes[axis]), point.indices[axis]
-    if role is None or role.run < 2 or run % role.run:
+    named, index = axis_names.find(point.layout.axes[axis]), point.indices[axis]
+    if named is None or named.run < 2 or run % named.run:
         return None
-    start = Index("0", "0", role.vector)
-    if role.num_registers != role.run:
-        if index.text != role.index:
+    start = Index("0", "0", named.vector)
+    if named.num_registers != named.run:
+        if index.text != named.index:
             return None
-        number = f"{index.text} / {role.vector}"
-        start = Index(f"{number} * {role.vector}", number, role.vector)
+        number = f"{index.text} / {named.vector}"
+        start = Index(f"{number} * {named.vector}", number, named.vector)
     return replace(point, indices=(*point.indices[:axis], start, *point.indices[axis + 1 :]))
 
 
-def _start_of_run(roles: Roles, point: Point, axis: int, run: int) -> Point | None:
+def _start_of_run(axis_names: AxisNames, point: Point, axis: int, run: int) -> Point | None:
     """The same for a run that is a part of a vector."""
-    role, index = roles.find(point.layout.axes[axis]), point.indices[axis]
-    if role is None or not 1 < run < role.run or role.run % run or index.text != role.index:
+    named, index = axis_names.find(point.layout.axes[axis]), point.indices[axis]
+    if named is None or not 1 < run < named.run or named.run % run or index.text != named.index:
         return None
     start = Index(f"{index.text} / {run} * {run}")
     return replace(point, indices=(*point.indices[:axis], start, *point.indices[axis + 1 :]))

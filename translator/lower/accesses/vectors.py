@@ -126,17 +126,17 @@ def width_name(context: Context, layout: Layout, access: Access) -> str:
     """The constant that counts the elements of one access."""
     if access.width == 1:
         return "1"
-    role = context.roles.find(layout.axes[access.axis])
-    if role and role.run == access.width:
-        return role.vector
-    return context.width_constant(access.width, role.vector if role else "")
+    named = context.axis_names.find(layout.axes[access.axis])
+    if named and named.run == access.width:
+        return named.vector
+    return context.width_constant(access.width, named.vector if named else "")
 
 
 def vectors_name(context: Context, layout: Layout, access: Access) -> str:
     """How many accesses a thread makes along the vector axis, as text."""
     if access.width == 1:
         return context.count(layout.axes[access.axis])
-    role = context.roles.find(layout.axes[access.axis])
-    if role and role.run == access.width:
-        return role.vectors
+    named = context.axis_names.find(layout.axes[access.axis])
+    if named and named.run == access.width:
+        return named.vectors
     return f"{context.count(layout.axes[access.axis])} / {width_name(context, layout, access)}"

@@ -68,7 +68,7 @@ def _further(number: str, size: str, rest: str) -> str:
 
 def element_place(context: Context, tile: SharedTile, variable: Variable, point: Point) -> str:
     """The offset of the element at a point of a variable's tile."""
-    axes = [coordinate(Point(point.layout, point.indices, (bits,)), 0, context.roles) for bits in point.axes]
+    axes = [coordinate(Point(point.layout, point.indices, (bits,)), 0, context.axis_names) for bits in point.axes]
     return place_text(context, tile, ctype(variable.type), axes[tile.slow], axes[tile.fast], axes[0])
 
 
@@ -206,7 +206,7 @@ def _copy(context: Context, place: OperandPlace) -> tuple[Node, ...]:
             line = Line(f"{helper}<{width_name(context, layout, access)}>(&{name}[{offset}], {run_at(value)});")
         if padded(side) == side:
             return (*naming, line)
-        k = coordinate(Point(point.layout, point.indices, (point.axes[place.k_axis],)), 0, context.roles)
+        k = coordinate(Point(point.layout, point.indices, (point.axes[place.k_axis],)), 0, context.axis_names)
         return (Branch(f"{k} < {_own_depth(context, variable, side)}", (*naming, line)),)
 
     nodes = vectors(context, layout, access, write)
@@ -229,7 +229,7 @@ def _zeros(context: Context, place: OperandPlace, instruction: Instruction) -> t
     if not rest:
         return ()
     others = int(tile.shape[place.mn_axis])
-    e, tid = context.names.shared_index("e"), context.roles.tid
+    e, tid = context.names.shared_index("e"), context.axis_names.tid
     count = math.prod(tile.shape[:-2]) * others * rest
     lacking = "elements that a tile lacks along K"
     if len(tile.shape) == 2:

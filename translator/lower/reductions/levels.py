@@ -122,8 +122,8 @@ def _warps_text(context: Context, plan: Reduction, name: str) -> str:
         return "NUM_WARPS"
     text = context.names.once("SHARING_WARPS", ("warps", warps), f"{name.upper()}_SHARING_WARPS")
     constant = Constant(text, str(warps), "warps that have parts of the same result")
-    if constant not in context.roles.constants:
-        context.roles.constants.append(constant)
+    if constant not in context.axis_names.constants:
+        context.axis_names.constants.append(constant)
     return text
 
 

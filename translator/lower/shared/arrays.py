@@ -31,11 +31,11 @@ def place(context: Context, point: Point, shape: tuple[int, ...]) -> str:
     for axis, side in enumerate(shape):
         if padded(side) > 1:
             one = Point(point.layout, point.indices, (point.axes[axis],))
-            subscripts.append(f"[{coordinate(one, 0, context.roles)}]")
+            subscripts.append(f"[{coordinate(one, 0, context.axis_names)}]")
     return "".join(subscripts) or "[0]"
 
 
 def number_of(context: Context, bits: tuple[int, ...], thread_bits: int) -> str:
     """The number that some bits of the thread's index spell, as text."""
     layout = Layout((bits,), thread_bits)
-    return coordinate(point_of(layout, (Index("0"),)), 0, context.roles)
+    return coordinate(point_of(layout, (Index("0"),)), 0, context.axis_names)

@@ -154,7 +154,7 @@ def _source_lane(context: Context, point: Point, held: Layout) -> str:
         for bit, source in enumerate(sources):
             if 0 <= source < LANE_BITS:
                 bits[source] = point.axes[axis][bit]
-    return coordinate(Point(point.layout, point.indices, (tuple(bits),)), 0, context.roles)
+    return coordinate(Point(point.layout, point.indices, (tuple(bits),)), 0, context.axis_names)
 
 
 # -------------------------------------------------------------------------------------------------- shared memory
@@ -264,4 +264,4 @@ def _place(context: Context, point: Point, shape: tuple[int, ...], swizzle: Swiz
 
 
 def _text(context: Context, point: Point, bits: tuple[PointBit, ...]) -> str:
-    return coordinate(Point(point.layout, point.indices, (bits,)), 0, context.roles)
+    return coordinate(Point(point.layout, point.indices, (bits,)), 0, context.axis_names)

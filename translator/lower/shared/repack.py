@@ -54,7 +54,7 @@ def lower_repack(context: Context, statement: Assign) -> tuple[Node, ...]:
 
 
 def _coordinates(context: Context, point: Point) -> list[str]:
-    return [coordinate(Point(point.layout, point.indices, (bits,)), 0, context.roles) for bits in point.axes]
+    return [coordinate(Point(point.layout, point.indices, (bits,)), 0, context.axis_names) for bits in point.axes]
 
 
 def _place(context: Context, point: Point, shape: tuple[int, ...]) -> str:

@@ -91,7 +91,7 @@ def _byte_pairs(context: Context, target: Variable, layout: Layout, tile: Shared
     helper, name = context.use_helper("load_byte_pairs"), context.names.variable(target)
     element, v, lane = ctype(target.type), context.names.shared_index("v"), context.lane()
     count = layout.registers(tile.slow) // OWN
-    first = context.roles.thread_text(
+    first = context.axis_names.thread_text(
         (*[REGISTER] * len(PAIRS_IN_PIECE), *layout.axes[tile.fast][len(PAIRS_IN_PIECE) :]),
         ("row", "column")[tile.fast],
     )

@@ -120,7 +120,7 @@ def _at_end(context: Context, own: str) -> tuple[Node, ...]:
 
 def sharing(context: Context, parts: int) -> tuple[str, Callable[[str], tuple[Node, ...]]]:
     """(whether a thread starts copies, the barrier before it does): of all threads, or of each warpgroup for itself."""
-    tid = context.roles.tid
+    tid = context.axis_names.tid
     if parts == 1:
         return f"{tid} == 0", context.barrier
     size, number = context.warpgroup_size(), context.warpgroup(_warpgroup_bits(parts))

@@ -66,7 +66,7 @@ def _slot_read(context: Context, target: Variable) -> str:
     """Which of the places of all threads holds what this one takes of a tile: the one of the thread that copied it."""
     copy = context.schedule.warp_copies.get(target)
     if copy is None:
-        return context.roles.tid
+        return context.axis_names.tid
     comment = f"where this lane's part of {target.name} is copied to"
     return context.thread_place(f"{target.name}_slot", _swizzled(context, copy.copiers, copy), comment)
 
@@ -75,7 +75,7 @@ def slot_filled(context: Context, target: Variable) -> str:
     """Which of them this thread copies to."""
     copy = context.schedule.warp_copies.get(target)
     if copy is None or (not copy.swizzle.pairs and copy.lane_bits == LANE_BITS):
-        return context.roles.tid
+        return context.axis_names.tid
     bits = (*range(copy.lane_bits), *range(LANE_BITS, LANE_BITS + len(copy.copiers) - copy.lane_bits))
     text = _swizzled(context, bits, copy)
     if text == _swizzled(context, copy.copiers, copy):
@@ -94,13 +94,13 @@ def places_of_all(context: Context, target: Variable) -> str:
 def _swizzled(context: Context, bits: tuple[int, ...], copy: WarpCopy) -> str:
     """The place of the thread whose number is chosen by these bits of this thread's number."""
     whole = bits == tuple(range(context.schedule.num_threads.bit_length() - 1))
-    texts = [context.roles.tid if whole else context.roles.thread_text(bits)]
+    texts = [context.axis_names.tid if whole else context.axis_names.thread_text(bits)]
     for term in copy.swizzle.terms(0):
         sources = tuple(bits[term[bit][1]] if bit in term else REGISTER for bit in range(max(term) + 1))
-        texts.append(context.roles.thread_text(sources))
+        texts.append(context.axis_names.thread_text(sources))
     return " ^ ".join(f"({text})" if " + " in text else text for text in texts) if len(texts) > 1 else texts[0]
 
 
 def place_of_scalar(context: Context, target: Variable) -> str:
     """The place of a scalar that this thread has copied ahead for itself."""
-    return f"{context.stages.own[target]}[{context.roles.tid}]"
+    return f"{context.stages.own[target]}[{context.axis_names.tid}]"

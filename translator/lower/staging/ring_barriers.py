@@ -45,7 +45,7 @@ def announce_rings(context: Context, maps: list[str]) -> list[Node]:
             ]
         for helper in ("mbarrier_init", "mbarrier_init_fence"):
             context.use_helper(helper)
-    tid = context.roles.tid
+    tid = context.axis_names.tid
     return [
         Branch(f"{tid} == NUM_THREADS", (*nodes, Line("mbarrier_init_fence();"))),
     ]
@@ -62,7 +62,10 @@ def ready(context: Context) -> tuple[Node, Node]:
     for helper in ("named_barrier_arrive", "named_barrier_sync"):
         context.use_helper(helper)
     arrive = Branch(
-        f"{context.roles.tid} < {threads}", (Line(f"named_barrier_arrive({number}, {threads});"),), (), "the first warp"
+        f"{context.axis_names.tid} < {threads}",
+        (Line(f"named_barrier_arrive({number}, {threads});"),),
+        (),
+        "the first warp",
     )
     return arrive, Line(f"named_barrier_sync({number}, {threads});", "the mbarriers are initialised")
 

@@ -64,10 +64,10 @@ def lower_body(context: Context, kernel: Kernel) -> tuple[Node, ...]:
     )  # fmt: skip
     context.role.name = ""
     shrink, grow = _register_shares(context)
-    one = Branch(f"{context.roles.tid} == NUM_THREADS", producer)
+    one = Branch(f"{context.axis_names.tid} == NUM_THREADS", producer)
     arrive, begin = ready(context)
     roles = Branch(
-        f"{context.roles.tid} >= NUM_THREADS",
+        f"{context.axis_names.tid} >= NUM_THREADS",
         (*shrink, arrive, one),
         (*grow, begin, *consumer),
         "the last warpgroup loads: one of its threads starts all copies",

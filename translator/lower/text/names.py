@@ -61,14 +61,14 @@ class Names:
         self._users = set(map(ascii_word, user_names))
         self._spare: dict[str, Iterator[str]] = {}
 
-    def variable(self, variable: Variable, role: str = "") -> str:
-        """The identifier of a variable; `role` tells apart the arrays of an index tile in several layouts."""
+    def variable(self, variable: Variable, suffix: str = "") -> str:
+        """The identifier of a variable; `suffix` tells apart the arrays of an index tile in several layouts."""
         variable = self.array_of.get(variable, variable)
-        key = (variable, role)
+        key = (variable, suffix)
         if key not in self._of:
             word = ascii_word(variable.name) if variable.name.strip("_") else UNNAMED
             word = f"_{word.lstrip('_')}" if word.startswith("__") else word
-            base = f"{word}_{role}" if role else word
+            base = f"{word}_{suffix}" if suffix else word
             bearers = self._bearers.get(base, [])
             if bearers and all(self.apart(variable, other) for other in bearers):
                 self._of[key] = base

@@ -9,7 +9,7 @@ from ...frozen import frozen
 from ...ir.nodes import Expr
 from ...schedule.tiles.layout import REGISTER, Layout
 from ...schedule.tiles.paths import operand_axes
-from .roles import AxisRole, Roles
+from .axis_names import AxisNames, NamedAxis
 
 
 @frozen
@@ -83,45 +83,45 @@ def register_index(point: Point, axis: int) -> str | None:
     return whole.text if whole else " + ".join(_segments(point, tuple(bits), None)) or "0"
 
 
-def coordinate(point: Point, axis: int, roles: Roles) -> str:
+def coordinate(point: Point, axis: int, axis_names: AxisNames) -> str:
     """The text of the coordinate along one axis of the tile at this point."""
     bits = point.axes[axis]
     if not bits:
         return "0"
     pattern = tuple(bit if isinstance(bit, int) else REGISTER for bit in bits)
-    role = roles.find(pattern)
+    named = axis_names.find(pattern)
     registers = [bit for bit in bits if not isinstance(bit, int)]
     if any(number == KNOWN for number, _ in registers):
-        return " + ".join(_segments(point, bits, roles)) or "0"
+        return " + ".join(_segments(point, bits, axis_names)) or "0"
     index = _whole_index(point, registers) if registers else Index("0")
-    if role and role.thread_range is not None and index:
-        return _blocked_coordinate(role, index, bool(registers))
-    if role and role.thread_range is None and role.place:
-        terms = [role.place, *_register_segments(point, bits, role, roles)]
+    if named and named.thread_range is not None and index:
+        return _blocked_coordinate(named, index, bool(registers))
+    if named and named.thread_range is None and named.place:
+        terms = [named.place, *_register_segments(point, bits, named, axis_names)]
         return " + ".join(term for term in terms if term != "0")
-    return " + ".join(_segments(point, bits, roles))
+    return " + ".join(_segments(point, bits, axis_names))
 
 
-def _blocked_coordinate(role: AxisRole, index: Index, has_registers: bool) -> str:
+def _blocked_coordinate(named: NamedAxis, index: Index, has_registers: bool) -> str:
     if not has_registers:
-        return role.place
-    if not role.threads:
+        return named.place
+    if not named.threads:
         return index.text
     if index.text == "0":
-        return role.place if role.run == 1 else f"{role.place} * {role.vector}"
-    if role.run == 1:
-        return f"{_factor(index.text)} * {role.threads} + {role.place}"
-    if role.num_registers == role.run:
-        start = f"{role.place} * {role.vector}"
+        return named.place if named.run == 1 else f"{named.place} * {named.vector}"
+    if named.run == 1:
+        return f"{_factor(index.text)} * {named.threads} + {named.place}"
+    if named.num_registers == named.run:
+        start = f"{named.place} * {named.vector}"
         return start if index.text == "0" else f"{start} + {index.text}"
-    if index.vector and index.width == role.vector:
-        return f"({index.vector} * {role.threads} + {role.place}) * {role.vector}"
-    if index.vector and 1 < 1 << index.bits < role.run:
-        per_run = role.run >> index.bits
-        run = f"({index.vector} / {per_run} * {role.threads} + {role.place}) * {role.vector}"
+    if index.vector and index.width == named.vector:
+        return f"({index.vector} * {named.threads} + {named.place}) * {named.vector}"
+    if index.vector and 1 < 1 << index.bits < named.run:
+        per_run = named.run >> index.bits
+        run = f"({index.vector} / {per_run} * {named.threads} + {named.place}) * {named.vector}"
         return f"{run} + {index.vector} % {per_run} * {index.width}"
     text = _factor(index.text)
-    return f"({text} / {role.vector} * {role.threads} + {role.place}) * {role.vector} + {text} % {role.vector}"
+    return f"({text} / {named.vector} * {named.threads} + {named.place}) * {named.vector} + {text} % {named.vector}"
 
 
 def _factor(text: str) -> str:
@@ -137,18 +137,20 @@ def _whole_index(point: Point, bits: list[tuple[int, int]]) -> Index | None:
     return point.indices[number] if bits == [(number, k) for k in range(count)] else None
 
 
-def _register_segments(point: Point, bits: tuple[PointBit, ...], role: AxisRole, roles: Roles) -> Iterator[str]:
+def _register_segments(
+    point: Point, bits: tuple[PointBit, ...], named: NamedAxis, axis_names: AxisNames
+) -> Iterator[str]:
     """What the registers of a scattered axis add to the thread's own place."""
     registers = [bit for bit in bits if not isinstance(bit, int)]
     index = _whole_index(point, registers) if registers else None
 
     def stride(number: int) -> str:
-        return roles.stride(number, "STEP", role.noun)
+        return axis_names.stride(number, "STEP", named.noun)
 
     if index is not None and index.text == "0" and not index.vector:
         return
-    run = role.run.bit_length() - 1
-    if index is not None and run and index.width == role.vector and registers == list(bits[:run]) + registers[run:]:
+    run = named.run.bit_length() - 1
+    if index is not None and run and index.width == named.vector and registers == list(bits[:run]) + registers[run:]:
         # The start of a vector: the bits within it are zero, the others are the vector's number.
         if index.text != "0":
             point = replace(point, indices=tuple(Index(i.vector) if i is index else i for i in point.indices))
@@ -180,7 +182,7 @@ def _segments_at(
         yield text if position == 0 else f"{text} * {stride(1 << position)}"
 
 
-def _segments(point: Point, bits: tuple[PointBit, ...], roles: Roles | None) -> Iterator[str]:
+def _segments(point: Point, bits: tuple[PointBit, ...], axis_names: AxisNames | None) -> Iterator[str]:
     """Runs of bits from one source, each shifted to its place, highest first."""
     runs: list[tuple[int, list[PointBit]]] = []
     for position, bit in enumerate(bits):
@@ -195,7 +197,7 @@ def _segments(point: Point, bits: tuple[PointBit, ...], roles: Roles | None) -> 
                 yield str(1 << position)
             continue
         if isinstance(first, int):
-            source, low, total = (roles.tid if roles else "tid"), first, point.layout.thread_bits
+            source, low, total = (axis_names.tid if axis_names else "tid"), first, point.layout.thread_bits
         else:
             index = point.indices[first[0]]
             skipped = index.bits if first[1] >= index.bits else 0  # the number of the vector tells the bits above
@@ -203,9 +205,13 @@ def _segments(point: Point, bits: tuple[PointBit, ...], roles: Roles | None) -> 
             total = point.layout.axes[first[0]].count(REGISTER) - skipped
             if source == "0":
                 continue
-        below = roles.threads_below(low) if roles and isinstance(first, int) and low > 5 else Roles.power(1 << low)
+        below = (
+            axis_names.threads_below(low)
+            if axis_names and isinstance(first, int) and low > 5
+            else AxisNames.power(1 << low)
+        )
         text = source if low == 0 else f"{source} / {below}"
-        text = text if low + len(run) == total else f"{text} % {Roles.power(1 << len(run))}"
+        text = text if low + len(run) == total else f"{text} % {AxisNames.power(1 << len(run))}"
         yield text if position == 0 else f"{text} * {1 << position}"
 
 

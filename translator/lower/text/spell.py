@@ -461,6 +461,6 @@ def _place(spelling: str, operands: dict[str, Text]) -> Text:
     return Text(re.sub(r"\{(\w+)\}", lambda found: operands[found[1]].text, spelling), ATOM)
 
 
-def coordinate_speller(roles: object) -> Callable[[Point], str]:
-    """The function that spells the coordinate of a one-axis point with the names of `roles`."""
-    return lambda point: coordinate(point, 0, roles)  # type: ignore[arg-type]
+def coordinate_speller(axis_names: object) -> Callable[[Point], str]:
+    """The function that spells the coordinate of a one-axis point with `axis_names`."""
+    return lambda point: coordinate(point, 0, axis_names)  # type: ignore[arg-type]

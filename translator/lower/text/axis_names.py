@@ -1,6 +1,6 @@
 """How the axes of layouts are spelled: loop index, place of a thread, and the constants behind them.
 
-Every distinct axis pattern of the schedule gets one `AxisRole`. For a [16, 128] tile over 128 threads:
+Every distinct axis pattern of the schedule gets one `NamedAxis`. For a [16, 128] tile over 128 threads:
 
   rows     `r < ROWS`, `row = tid / COL_THREADS`, coordinate `r * ROW_THREADS + row`
   columns  `c < COLS`, `col = tid % COL_THREADS`, coordinate `(c / VEC * COL_THREADS + col) * VEC + c % VEC`
@@ -41,7 +41,7 @@ UNNAMED_TILE = "tile"  # of a statement that computes in a layout of its own
 
 
 @frozen
-class AxisRole:
+class NamedAxis:
     """Names for one axis pattern.
 
     Attributes:
@@ -88,8 +88,8 @@ class AxisRole:
         return range(used[0], used[-1] + 1) if used and consecutive and together else None if used else range(0)
 
 
-class Roles:
-    """All axis roles of a kernel, and the constants and coordinate variables that they need."""
+class AxisNames:
+    """The names of all axes of a kernel, and the constants and coordinate variables that they need."""
 
     def __init__(
         self,
@@ -103,7 +103,7 @@ class Roles:
         `producer` is whether further threads load.
         """
         self._names = names
-        self._roles: dict[tuple[int, ...], AxisRole] = {}
+        self._axes: dict[tuple[int, ...], NamedAxis] = {}
         self.num_threads = num_warps * 32
         self.tid = names.fresh("tid", "thread")
         self.constants = [
@@ -119,27 +119,29 @@ class Roles:
         patterns = {(WORDS[min(layout.rank, 3)][min(axis, 2)][3], bits) for layout, _, _ in ordered
                     for axis, bits in enumerate(layout.axes) if bits}  # fmt: skip
         self._patterns = Counter(noun for noun, _ in patterns)  # ways in which an axis is shared out
-        self._named: set[str] = set()  # nouns of which a pattern has the plain names; others have their tile's in front
+        self._plain_nouns: set[str] = (
+            set()
+        )  # those of which a pattern has the plain names; others have their tile's in front
         for layout, shape, name in ordered:
             for axis, bits in reversed(list(enumerate(layout.axes))):
-                if bits and bits not in self._roles:
+                if bits and bits not in self._axes:
                     self._add(bits, shape[axis], min(layout.rank, 3), min(axis, 2), name, layout.thread_bits)
 
-    def in_function(self) -> Roles:
+    def in_function(self) -> AxisNames:
         """The same for a function of its own, where no variable has the thread's number."""
-        roles = copy.copy(self)
-        roles.tid = "threadIdx.x"
-        return roles
+        inside = copy.copy(self)
+        inside.tid = "threadIdx.x"
+        return inside
 
-    def find(self, bits: tuple[int, ...]) -> AxisRole | None:
-        """The role of an axis pattern."""
-        return self._roles.get(bits)
+    def find(self, bits: tuple[int, ...]) -> NamedAxis | None:
+        """What an axis pattern is called."""
+        return self._axes.get(bits)
 
     def first_of(self, span: range, thread_bits: int) -> str:
         """The condition that picks one thread along a range of thread bits."""
-        for role in self._roles.values():
-            if role.thread_range == span and role.place and role.place != self.tid:
-                return f"{role.place} == 0"
+        for named in self._axes.values():
+            if named.thread_range == span and named.place and named.place != self.tid:
+                return f"{named.place} == 0"
         if span == range(thread_bits):
             return f"{self.tid} == 0"
         if span.stop == thread_bits:
@@ -167,9 +169,9 @@ class Roles:
     def _add(self, bits: tuple[int, ...], side: int, rank: int, axis: int, name: str, thread_bits: int) -> None:
         index, count, place, noun = WORDS[rank][axis]
         symbol = side.symbol if isinstance(side, Dim) and side.symbol and side.symbol.isidentifier() else None
-        prefix = f"{name}_" if noun in self._named else ""
-        self._named.add(noun)
-        as_many = [r for r in self._roles.values() if (r.tile, r.noun, r.side) == (name, noun, side)]
+        prefix = f"{name}_" if noun in self._plain_nouns else ""
+        self._plain_nouns.add(noun)
+        as_many = [r for r in self._axes.values() if (r.tile, r.noun, r.side) == (name, noun, side)]
         as_many = [r for r in as_many if r.num_registers == 1 << bits.count(REGISTER)]
         if symbol and padded(side) == side and set(bits) == {REGISTER}:
             count = symbol  # a thread has the whole axis
@@ -178,7 +180,7 @@ class Roles:
         else:
             count = self._fresh(count, prefix, name)
         index = self._names.shared_index(index)
-        role = AxisRole(
+        named = NamedAxis(
             bits,
             side,
             index,
@@ -191,35 +193,35 @@ class Roles:
             tile=name,
             plain=not prefix,
         )
-        if role.run > 1:
+        if named.run > 1:
             long = f"{place.upper()}_VEC"
             vector = self._names.fresh(f"{prefix.upper()}VEC", f"{prefix.upper()}{long}", f"{name.upper()}_{long}")
-            role = replace(role, vector=vector, vectors=self._names.fresh(f"{vector}S"))
-        threads, place = self._threads(role, place, noun, prefix, thread_bits)
-        role = self._roles[bits] = replace(role, threads=threads, place=place)
-        self._add_constants(role, symbol, noun)
+            named = replace(named, vector=vector, vectors=self._names.fresh(f"{vector}S"))
+        threads, place = self._threads(named, place, noun, prefix, thread_bits)
+        named = self._axes[bits] = replace(named, threads=threads, place=place)
+        self._add_constants(named, symbol, noun)
 
     def _fresh(self, word: str, prefix: str, name: str) -> str:
         """An identifier for one of a pattern's words, in capitals where the word is."""
         choices = (f"{prefix}{word}", f"{name}_{word}")
         return self._names.fresh(*(choice.upper() if word.isupper() else choice for choice in choices))
 
-    def _threads(self, role: AxisRole, word: str, noun: str, prefix: str, thread_bits: int) -> tuple[str, str]:
+    def _threads(self, named: NamedAxis, word: str, noun: str, prefix: str, thread_bits: int) -> tuple[str, str]:
         """The constant that counts the threads along an axis, and the variable that says which of them this one is."""
-        span, tile = role.thread_range, self._tile(role, noun)
+        span, tile = named.thread_range, self._tile(named, noun)
         if span is None:
-            place = self._fresh(word, prefix, role.tile)
+            place = self._fresh(word, prefix, named.tile)
             subject = "where this thread's part begins"
             self.places.append(
-                Place(place, self.thread_text(role.bits, noun), f"the first {noun} of this thread", subject)
+                Place(place, self.thread_text(named.bits, noun), f"the first {noun} of this thread", subject)
             )
             return "", place
         if not span:
             return "", ""
         if len(span) == thread_bits:
             return "NUM_THREADS", self.tid
-        threads = self._fresh(f"{word.upper()}_THREADS", prefix, role.tile)
-        place = self._fresh(word, prefix, role.tile)
+        threads = self._fresh(f"{word.upper()}_THREADS", prefix, named.tile)
+        place = self._fresh(word, prefix, named.tile)
         self.constants.append(Constant(threads, str(1 << len(span)), f"threads along the {noun}s of {tile}"))
         text = self.tid
         if span.start:
@@ -268,7 +270,7 @@ class Roles:
 
     def threads_below(self, bits: int) -> str:
         """How many threads so many low bits of a thread's number count, by name where axes are shared out so."""
-        spans = [(role.thread_range, role.threads) for role in self._roles.values() if role.threads]
+        spans = [(named.thread_range, named.threads) for named in self._axes.values() if named.threads]
         for span, threads in spans:
             if span == range(bits):
                 return threads
@@ -277,23 +279,23 @@ class Roles:
                 return f"({threads} * {beside})"
         return self.power(1 << bits)
 
-    def _tile(self, role: AxisRole, noun: str) -> str:
+    def _tile(self, named: NamedAxis, noun: str) -> str:
         """What comments call a tile that has the pattern: by its name where there are others with another pattern."""
-        return role.tile if self._patterns[noun] > 1 and role.tile != UNNAMED_TILE else "a tile"
+        return named.tile if self._patterns[noun] > 1 and named.tile != UNNAMED_TILE else "a tile"
 
-    def _add_constants(self, role: AxisRole, symbol: str | None, noun: str) -> None:
-        count, span, tile = role.num_registers, role.thread_range, self._tile(role, noun)
+    def _add_constants(self, named: NamedAxis, symbol: str | None, noun: str) -> None:
+        count, span, tile = named.num_registers, named.thread_range, self._tile(named, noun)
         value, said = str(count), ""
-        if span is not None and symbol and padded(role.side) == role.side:
-            value, said = (f"{symbol} / {role.threads}", f"{count} ") if role.threads else (symbol, "")
+        if span is not None and symbol and padded(named.side) == named.side:
+            value, said = (f"{symbol} / {named.threads}", f"{count} ") if named.threads else (symbol, "")
         comment = f"{said}{noun}s of {tile} per thread"
-        if padded(role.side) != role.side:
-            comment = f"{noun}s per thread: {role.side} padded to {padded(role.side)}"
-        if count > 1 and role.count != symbol and all(known.name != role.count for known in self.constants):
-            self.constants.append(Constant(role.count, value, comment))
-        if role.run > 1:
+        if padded(named.side) != named.side:
+            comment = f"{noun}s per thread: {named.side} padded to {padded(named.side)}"
+        if count > 1 and named.count != symbol and all(known.name != named.count for known in self.constants):
+            self.constants.append(Constant(named.count, value, comment))
+        if named.run > 1:
             of_tile = "" if tile == "a tile" else f" of {tile}"
             comment = f"consecutive {noun}s{of_tile} per thread"
             comment = comment if len(comment) <= COMMENT_ROOM else f"consecutive {noun}s{of_tile}"
-            self.constants.append(Constant(role.vector, str(role.run), comment))
-            self.constants.append(Constant(role.vectors, f"{role.count} / {role.vector}", str(count // role.run)))
+            self.constants.append(Constant(named.vector, str(named.run), comment))
+            self.constants.append(Constant(named.vectors, f"{named.count} / {named.vector}", str(count // named.run)))
