@@ -12,7 +12,7 @@ import tilewright as triton
 import tilewright.language as tl
 from tilewright.artifact import Options
 from tilewright.frontend import build_kernel
-from tilewright.ir.expression_rules import RULES, expression_problems
+from tilewright.ir.expression_rules import OPERANDS, RULES, expression_problems
 from tilewright.ir.nodes import (
     Assign,
     Call,
@@ -189,6 +189,11 @@ def with_a_mask(call: Any) -> Expr:
     return dataclasses.replace(call, args=(*call.args, Literal(ValueType(int1, (16,)), True)))
 
 
+def with_more(call: Any) -> Expr:
+    """The call with another operand."""
+    return dataclasses.replace(call, args=(*call.args, of_zeros(int32)(call)))
+
+
 PROGRAM = "a program index is a scalar int32 along axis 0, 1 or 2"
 SHAPES = "shapes [16, 32] and [16, 32] are not compatible for matmul: the first has 32 columns, the second 16 rows"
 ATOMICS = tuple(f"atomic_{kind}" for kind in ("add", "max", "min", "and", "or", "xor", "xchg"))
@@ -196,7 +201,13 @@ NO_RULE = {"device_print", "barrier", "gdc_wait", "gdc_launch_dependents"}  # ta
 BROKEN_CALLS: list[tuple[str, str, Change]] = [
     ("program_id", PROGRAM, typed(int64)),
     ("program_id", PROGRAM, attribute("axis", 3)),
-    ("num_programs", PROGRAM, lambda call: dataclasses.replace(call, args=(of_zeros(int32)(call),))),
+    ("num_programs", PROGRAM, attribute("axis", -1)),
+    ("num_programs", "num_programs takes 0 operands, not 1", with_more),
+    ("cast", "cast takes 1 operand, not 2", with_more),
+    ("ptr_add", "ptr_add takes 2 operands, not 1", operands(0)),
+    ("load", "load takes 1 to 3 operands, not 4", with_more),
+    ("store", "store takes 2 to 3 operands, not 1", operands(0)),
+    ("reduce", "reduce takes 1 or more operands, not 0", operands()),
     ("arange", "arange has the type i32[16]", attribute("end", 8)),
     ("cast", "a cast from i32[16] to itself", typed(int32)),
     ("cast", "an operand of type i32[16] for a result of type fp32[8]", typed(shape=(8,))),
@@ -268,6 +279,7 @@ def assert_found(old: Expr, new: Expr, message: str) -> None:
 def test_every_operation_with_a_rule_is_broken_once() -> None:
     """A rule that is added has to be broken above; NO_RULE are the operations of which nothing can be wrong."""
     assert {op for op, _, _ in BROKEN_CALLS} == set(RULES) - NO_RULE
+    assert OPERANDS.keys() == RULES.keys()
     assert {RULES[op] for op in NO_RULE}.isdisjoint(RULES[op] for op in set(RULES) - NO_RULE)
     assert {part.op for part in parts(valid()) if isinstance(part, Call)} >= set(RULES)
     assert not find_violations(valid())
@@ -299,6 +311,8 @@ BROKEN_EXPRESSIONS: list[tuple[Callable[[Expr], bool], str, Change]] = [
         "invalid operands of type *fp16: a pointer takes only + and - with an integer",
         operand(0, lambda _: Literal(POINTERS, False)),
     ),
+    (is_sum, "add takes 2 operands, not 1", operands(0)),
+    (is_sum, "add takes 2 operands, not 3", operands(0, 1, 1)),
     (is_sum, "sum is no operation", lambda one: dataclasses.replace(one, op="sum")),
 ]
 

@@ -27,14 +27,21 @@ def expression_problems(expr: Expr) -> Problems:
     elif isinstance(expr, CallFunction):
         yield from _call_function(expr)
     elif isinstance(expr, Call):
-        if expr.op in RULES:
-            yield from RULES[expr.op](expr)
-        elif expr.op in OPS:
-            yield from _table_operation(expr)
-        else:
-            yield f"{expr.op} is no operation"
+        yield from _call(expr)
     else:
         yield f"{type(expr).__name__} is no expression"
+
+
+def _call(expr: Call) -> Problems:
+    if expr.op not in RULES and expr.op not in OPS:
+        yield f"{expr.op} is no operation"
+        return
+    fewest, most = OPERANDS[expr.op] if expr.op in RULES else (len(OPS[expr.op].parameters),) * 2
+    if not fewest <= len(expr.args) <= (len(expr.args) if most is None else most):  # rules take them for granted
+        count = str(fewest) if most == fewest else f"{fewest} or more" if most is None else f"{fewest} to {most}"
+        yield f"{expr.op} takes {count} operand{'' if most == 1 else 's'}, not {len(expr.args)}"
+        return
+    yield from RULES[expr.op](expr) if expr.op in RULES else _table_operation(expr)
 
 
 def _literal(expr: Literal) -> Problems:
@@ -77,7 +84,7 @@ def _table_operation(expr: Call) -> Problems:
 
 
 def _program(expr: Call) -> Problems:
-    if str(expr.type) != "i32" or expr.args or expr.attribute("axis") not in (0, 1, 2):
+    if str(expr.type) != "i32" or expr.attribute("axis") not in (0, 1, 2):
         yield "a program index is a scalar int32 along axis 0, 1 or 2"
 
 
@@ -250,4 +257,21 @@ RULES: dict[str, Callable[[Call], Problems]] = {
     "gdc_wait": _nothing,
     "gdc_launch_dependents": _nothing,
     "assume": _assume,
+}
+
+# The fewest operands and the most, None for any number; operations of the op table take their parameters.
+OPERANDS: dict[str, tuple[int, int | None]] = {
+    **dict.fromkeys(("program_id", "num_programs", "arange"), (0, 0)),
+    **dict.fromkeys(("cast", "broadcast", "expand_dims", "hint", "permute", "reshape", "repack", "select"), (1, 1)),
+    "ptr_add": (2, 2),
+    "load": (1, 3),
+    "store": (2, 3),
+    "atomic_cas": (3, 3),
+    **{f"atomic_{kind}": (2, 3) for kind in ("add", "max", "min", "and", "or", "xor", "xchg")},
+    "reduce": (1, None),
+    "dot": (2, 3),
+    "device_print": (0, None),
+    "device_assert": (1, 2),
+    **dict.fromkeys(("barrier", "gdc_wait", "gdc_launch_dependents"), (0, 0)),
+    "assume": (1, 1),
 }
