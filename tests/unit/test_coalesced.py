@@ -53,6 +53,30 @@ def test_transposes(run_everywhere: Any, dtype: str, m: int, n: int, warps: int)
     assert np.array_equal(y, (x // 4 * 2 + z).T)
 
 
+@triton.jit
+def moved_by_a_column(x_ptr, y_ptr, trips, M: tl.constexpr, N: tl.constexpr):
+    # What a trip stores, the next one covers but for a column, from other threads.
+    rows, columns = tl.arange(0, M)[:, None], tl.arange(0, N)[None, :]
+    to = y_ptr
+    moving = y_ptr + columns * M + rows
+    for trip in range(trips):
+        x = tl.load(x_ptr + (trip * M + rows) * N + columns)
+        tl.store(to + columns * M + rows, x)
+        to += M
+        moving += M
+        tl.store(moving, tl.load(moving) + x)
+
+
+def test_a_store_whose_place_moves_meets_that_of_the_trip_before(run_everywhere: Any) -> None:
+    x = np.random.default_rng(4).integers(-9, 9, (5, 32, 64)).astype(np.float32)
+    _, y = run_everywhere(moved_by_a_column, (1,), x, np.zeros((64 + 5, 32), np.float32), 5, M=32, N=64)
+    expected = np.zeros_like(y)
+    for trip, tile in enumerate(x):
+        expected[trip : trip + 64] = tile.T
+        expected[trip + 1 : trip + 65] += tile.T
+    assert np.array_equal(y, expected)
+
+
 def test_axes_change_places_in_a_loop(run_everywhere: Any) -> None:
     x = np.arange(3 * 8 * 16 * 32, dtype=np.float32).reshape(3, 8, 16, 32)
     _, y = run_everywhere(rotated, (1,), x, np.zeros((3, 16, 32, 8), np.float32), A=8, B=16, C=32)
