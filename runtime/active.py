@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tilewright.diagnostics import LaunchError
+from tilewright.hardware import REGISTER_FILE, WARP_SIZE
 from tilewright.language.targets import GPUTarget
 from tilewright.runtime import driver
 from tilewright.runtime.arguments.arrays import HOST
@@ -28,7 +29,7 @@ class DeviceUtilities:
         """Limits and sizes of a device: bytes of shared memory, registers, multiprocessors, lanes, kHz and bits of its bus."""
         if not driver.is_available():
             room = target_of("cpu", HOST).max_dynamic_shared_bytes
-            known = {"max_shared_mem": room, "max_num_regs": 65536, "warpSize": 32}
+            known = {"max_shared_mem": room, "max_num_regs": REGISTER_FILE, "warpSize": WARP_SIZE}
             return dict.fromkeys(PROPERTIES, 0) | known | {"multiprocessor_count": os.cpu_count() or 1}
         library = driver.bindings()
         handle = driver.checked(library.cuDeviceGet(int(device or 0)))

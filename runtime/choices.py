@@ -19,9 +19,9 @@ from tilewright.diagnostics import (
     TilewrightError,
     UnknownArgumentError,
 )
+from tilewright.hardware import MOST_OF_THREAD, MOST_THREADS_OF_BLOCK, WARP_SIZE
 from tilewright.language.constexpr import plain, unwrap
 from tilewright.language.hints import shown as in_words
-from tilewright.language.targets import LANES
 from tilewright.runtime import driver
 from tilewright.runtime.arguments.arrays import HOST, NOWHERE
 from tilewright.runtime.arguments.specialise import Call
@@ -37,7 +37,6 @@ SWITCHES = tuple(field.name for field in fields(Options) if type(field.default) 
 WITHOUT_EFFECT = frozenset(("extern_libs", "warp_size", "instrumentation_mode", "enable_reflect_ftz"))
 ACCEPTED = OPTION_NAMES | WITHOUT_EFFECT | {"stream", "arch", "ir_override"}
 HOST_TARGET = "sm_90a"
-MOST_REGISTERS = 255  # that a thread can have
 MOST_PROGRAMS = (2**31 - 1, 65535, 65535)  # along each axis
 
 
@@ -72,8 +71,8 @@ def check_unset(given: dict[str, Any]) -> None:
       LaunchError: for an architecture, which kernels here do not choose one by one, or for a file with another kernel.
     """
     threads = unwrap(given.get("warp_size"))
-    if threads not in (None, LANES):
-        raise OptionError(f"warp_size must be {LANES}, as CUDA's warps have it, not {threads!r}")
+    if threads not in (None, WARP_SIZE):
+        raise OptionError(f"warp_size must be {WARP_SIZE}, as CUDA's warps have it, not {threads!r}")
     arch, file = unwrap(given.get("arch")), unwrap(given.get("ir_override"))
     if arch is not None:
         raise LaunchError(
@@ -97,15 +96,15 @@ def check_options(options: Options) -> None:
         raise OptionError(f"num_warps must be a power of 2, not {options.num_warps!r}")
     if type(options.num_stages) is not int or options.num_stages < 0:
         raise OptionError(f"num_stages must be an integer that is not negative, not {options.num_stages!r}")
-    if options.maxnreg is not None and (type(options.maxnreg) is not int or not 1 <= options.maxnreg <= MOST_REGISTERS):
-        raise OptionError(f"maxnreg must be None or an integer from 1 to {MOST_REGISTERS}, not {options.maxnreg!r}")
+    if options.maxnreg is not None and (type(options.maxnreg) is not int or not 1 <= options.maxnreg <= MOST_OF_THREAD):
+        raise OptionError(f"maxnreg must be None or an integer from 1 to {MOST_OF_THREAD}, not {options.maxnreg!r}")
     if type(options.num_ctas) is not int or options.num_ctas < 1:
         raise OptionError(f"num_ctas must be a positive integer, not {options.num_ctas!r}")
     for name in SWITCHES:
         if type(getattr(options, name)) is not bool:
             raise OptionError(f"{name} must be True or False, not {getattr(options, name)!r}")
-    if options.num_warps > 32:
-        raise OutOfResources(options.num_warps * 32, 1024, "threads")
+    if options.num_warps * WARP_SIZE > MOST_THREADS_OF_BLOCK:
+        raise OutOfResources(options.num_warps * WARP_SIZE, MOST_THREADS_OF_BLOCK, "threads")
 
 
 def unrecognised(

@@ -10,10 +10,10 @@ from __future__ import annotations
 import struct
 
 from tilewright.frozen import frozen
+from tilewright.hardware import RESERVED_BYTES
 
 REGISTER_COUNT = 0x2F
 SIZED = 4  # the attribute format with a payload
-RESERVED_SHARED = 1024
 
 
 @frozen
@@ -38,8 +38,8 @@ def resources(cubin: bytes, kernel: str, capability: int) -> tuple[int, int]:
                 if symbol < len(symbols) and symbols[symbol] == kernel:
                     registers = count
     shared = next((s.size for s in sections if s.name == f".nv.shared.{kernel}"), 0)
-    if capability >= 90 and shared >= RESERVED_SHARED:
-        shared -= RESERVED_SHARED
+    if capability >= 90 and shared >= RESERVED_BYTES:
+        shared -= RESERVED_BYTES
     return registers, shared
 
 

@@ -10,8 +10,9 @@ from collections.abc import Sequence
 
 from tilewright.artifact import Artifact
 from tilewright.diagnostics import KernelFaultError
+from tilewright.hardware import MAP_BYTES
 from tilewright.runtime.cpu.build import build_library
-from tilewright.runtime.cpu.tensor_maps import MAP_BYTES, encode_tensor_maps
+from tilewright.runtime.cpu.tensor_maps import encode_tensor_maps
 from tilewright.runtime.forks import ENGINE
 from tilewright.runtime.launching.packing import code_of, in_range
 

@@ -10,11 +10,9 @@ import struct
 from collections.abc import Sequence
 
 from tilewright.artifact import Artifact, TensorMap
+from tilewright.hardware import MAP_BYTES, MAX_RANK
 from tilewright.language.dtypes import PointerType
 from tilewright.runtime.launching.host_expressions import evaluate
-
-MAX_RANK = 5
-MAP_BYTES = 128
 
 
 def encode_tensor_maps(artifact: Artifact, values: Sequence[int | float | bool]) -> list[bytes]:

@@ -13,6 +13,7 @@ from typing import Any
 
 from tilewright.artifact import TENSOR_MAP_TYPES
 from tilewright.frozen import frozen
+from tilewright.hardware import WARP_SIZE
 from tilewright.language.dtypes import DType
 from tilewright.runtime.driver_library import ELEMENTS, SWIZZLES
 from tilewright.runtime.launching.packing import code_of
@@ -45,7 +46,7 @@ def opaque(launch: Launch) -> bytes:
     """
     image = _bytes(1, launch.cubin) + _bytes(2, launch.kernel_name.encode()) + _number(3, launch.shared_bytes)
     kernel = (
-        _bytes(1, launch.kernel_name.encode()) + _number(2, launch.num_threads // 32) + _number(3, launch.shared_bytes)
+        _bytes(1, launch.kernel_name.encode()) + _number(2, launch.num_threads // WARP_SIZE) + _number(3, launch.shared_bytes)
         + _bytes(4, launch.digest.encode()) + _number(6, launch.capability) + _number(10, 1) + _bytes(11, image)
     )  # fmt: skip
     x, y, z = launch.grid

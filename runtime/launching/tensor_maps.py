@@ -15,14 +15,13 @@ from typing import Any
 from tilewright.artifact import TENSOR_MAP_TYPES, WIDE_ROW, Artifact, TensorMap
 from tilewright.diagnostics import TensorMapError
 from tilewright.frozen import frozen
+from tilewright.hardware import MAP_ALIGNMENT, MAP_BYTES, MAX_RANK, MAX_SIDE
 from tilewright.language.dtypes import DType, PointerType
 from tilewright.runtime.driver_library import ELEMENTS, INTERLEAVE_NONE, L2_PROMOTIONS, OUT_OF_BOUNDS_ZERO, SWIZZLES
 from tilewright.runtime.launching.host_expressions import Places, evaluator, names_in
 
-MAP_BYTES = 128
-MAP_ALIGNMENT = 64
 KEPT = 512  # encodings per map of a kernel; each is 128 bytes
-MAX_RANK, MAX_BOX, MAX_SIZE, MAX_STRIDE = 5, 256, 2**32, 2**40
+MAX_SIZE, MAX_STRIDE = 2**32, 2**40
 
 
 @frozen
@@ -142,7 +141,7 @@ def check_rules(shape: Shape) -> None:
         (all(1 <= size <= MAX_SIZE for size in shape.sizes), lambda: "every size must be from 1 to 2^32"),
         (all(0 < stride < MAX_STRIDE and stride % 16 == 0 for stride in shape.strides),
          lambda: "every stride must be a multiple of 16 bytes, above 0 and below 2^40"),
-        (all(1 <= side <= MAX_BOX for side in one.box), lambda: f"a box has 1 to {MAX_BOX} elements per dimension"),
+        (all(1 <= side <= MAX_SIDE for side in one.box), lambda: f"a box has 1 to {MAX_SIDE} elements per dimension"),
         (row % 16 == 0, lambda: f"a row of the box must be a multiple of 16 bytes and has {row}"),
         (one.swizzle in (0, 32, 64, 128), lambda: "a swizzle spans 0, 32, 64 or 128 bytes"),
         (not one.swizzle or row <= one.swizzle, lambda: f"a row of the box, {row} bytes, must fit into the swizzle"),

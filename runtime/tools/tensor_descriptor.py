@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from tilewright.diagnostics import ArgumentKindError, DescriptorError
+from tilewright.hardware import MAX_RANK, TENSOR_ALIGNMENT
 from tilewright.runtime.arguments.arrays import Array, describe
 
-MAX_RANK = 5
-ALIGNMENT = 16
 PADDINGS = ("zero", "nan")
 
 
@@ -53,11 +52,11 @@ class TensorDescriptor:
                 f"shape, strides and block_shape must have one entry per axis, 1 to {MAX_RANK} of them; they have "
                 f"{rank}, {len(self.strides)} and {len(self.block_shape)}"
             )
-        if array.address % ALIGNMENT:
+        if array.address % TENSOR_ALIGNMENT:
             _reject("base must be 16-byte aligned; copy the array, or start it elsewhere")
         if self.strides[-1] != 1:
             _reject(f"the last stride must be 1, not {self.strides[-1]}; pass a contiguous array or transpose it")
-        if any(stride * array.dtype.itemsize % ALIGNMENT for stride in self.strides[:-1]):
+        if any(stride * array.dtype.itemsize % TENSOR_ALIGNMENT for stride in self.strides[:-1]):
             _reject(f"strides must be 16-byte aligned; {self.strides} of {array.dtype} are not; pad the rows")
         if any(side <= 0 for side in self.shape) or any(side <= 0 for side in self.block_shape):
             _reject(f"shape must be positive, and so must block_shape: {self.shape} and {self.block_shape}")

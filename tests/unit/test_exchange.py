@@ -12,10 +12,11 @@ import numpy as np
 import pytest
 import tilewright as triton
 import tilewright.language as tl
+from tilewright.hardware import CACHE_LINE_BYTES, LANE_BITS, SECTOR_BYTES
 from tilewright.runtime.building import nvrtc
 from tilewright.schedule.products.instructions import fma_layout, warp_layout, warpgroup_layout
-from tilewright.schedule.staging.warp_copies import LINE_BYTES, SECTOR_BYTES, warp_copy
-from tilewright.schedule.tiles.exchange import LANE_BITS, exchange_swizzle, lane_swaps, passage, shuffles
+from tilewright.schedule.staging.warp_copies import warp_copy
+from tilewright.schedule.tiles.exchange import exchange_swizzle, lane_swaps, passage, shuffles
 from tilewright.schedule.tiles.layout import REGISTER, Layout, blocked, elements
 
 SHAPES = ((64,), (1024,), (8, 8), (16, 128), (64, 64), (128, 4), (2, 256), (4, 16, 32), (1, 64), (32, 2))
@@ -266,7 +267,7 @@ def test_sums_of_rows_follow_what_they_are_added_to(
 def sectors_of(layout: Layout, axis: int, width: int, itemsize: int) -> int:
     """32-byte sectors that the first lanes touch that copy 128 bytes; every element of another axis lies elsewhere."""
     touched = set()
-    for lane in range(min(LINE_BYTES // (width * itemsize), 32)):
+    for lane in range(min(CACHE_LINE_BYTES // (width * itemsize), 32)):
         first = elements(layout, lane)[0]
         others = tuple(coordinate for a, coordinate in enumerate(first) if a != axis)
         touched.add((others, first[axis] * itemsize // SECTOR_BYTES))
@@ -296,7 +297,7 @@ def test_lanes_copy_for_others_of_their_warp() -> None:
             copiers = [
                 sum((lane >> s & 1) << b for b, s in enumerate(copy.copiers[: copy.lane_bits])) for lane in range(32)
             ]
-            together = min(LINE_BYTES // (width * itemsize), 32)
+            together = min(CACHE_LINE_BYTES // (width * itemsize), 32)
             for users in (copiers, list(range(lanes))):
                 for first in range(0, len(users), together):
                     different = {places[user] for user in users[first : first + together]}

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from ptx_kernels import helper_text
+from tilewright.hardware import CHUNK_BYTES
 from tilewright.schedule.products.instructions import (
     OTHER_REGISTERS,
     consumer_registers,
@@ -19,7 +20,7 @@ from tilewright.schedule.products.instructions import (
     warp_layout,
     warpgroup_layout,
 )
-from tilewright.schedule.products.shared_tiles import CHUNK_BYTES, SharedTile, fits
+from tilewright.schedule.products.shared_tiles import SharedTile, fits
 from tilewright.schedule.tiles.layout import Layout, elements
 
 SIDES = (8, 16, 32, 64, 128, 256)

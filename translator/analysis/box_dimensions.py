@@ -9,6 +9,7 @@ from __future__ import annotations
 from math import gcd
 
 from ..frozen import frozen
+from ..hardware import MAX_RANK, MAX_SIDE, TENSOR_ALIGNMENT
 from ..ir.nodes import Call, Expr, Kernel, Statement, Use, Variable
 from ..ir.structured import is_elementwise
 from ..ir.walk import subexpressions, used_variables
@@ -19,10 +20,6 @@ from .coordinates import Reader
 from .facts import Facts
 from .induction import Induction
 from .parameter_text import parameter_text
-
-MAX_RANK = 5  # dimensions of a tensor map
-MAX_SIDE = 256  # elements of a box along a dimension
-ALIGNMENT = 16  # bytes: of the base and of every stride
 
 
 @frozen
@@ -195,7 +192,7 @@ def _mixes(term: Term, reader: Reader) -> bool:
 def _with_aligned_stride(start: Sum, stride: Sum, itemsize: int, site: Site) -> tuple[Expr, None, Expr]:
     """Start, size and stride of a further dimension; a stride that is not known to be aligned takes numbers from the start."""
     common = gcd(*(term.number for term in start))
-    if site.divisor(build(stride)) * itemsize % ALIGNMENT and common > 1:
+    if site.divisor(build(stride)) * itemsize % TENSOR_ALIGNMENT and common > 1:
         start, _ = divide(start, (Term(common),))
         stride = times(stride, (Term(common),))
     return build(start), None, build(stride)
@@ -211,8 +208,8 @@ def _check_dimensions(dims: list[BoxDim], pointer: Expr, site: Site) -> None:
     for dim in dims:
         if dim.side > MAX_SIDE:
             raise NotAffineError(f"axis {dim.axis} has {int(dim.side)} elements, more than the {MAX_SIDE} of a box")
-        if dim is not dims[0] and site.divisor(dim.stride) * itemsize(pointer) % ALIGNMENT:
+        if dim is not dims[0] and site.divisor(dim.stride) * itemsize(pointer) % TENSOR_ALIGNMENT:
             text = parameter_text(dim.stride)
-            raise NotAffineError(f"the stride {text} is not known to be a multiple of {ALIGNMENT} bytes")
+            raise NotAffineError(f"the stride {text} is not known to be a multiple of {TENSOR_ALIGNMENT} bytes")
     if len(dims) > MAX_RANK:
         raise NotAffineError(f"it has {len(dims)} dimensions, more than {MAX_RANK}")

@@ -12,13 +12,14 @@ from dataclasses import replace
 from math import copysign
 
 from ..frozen import frozen
+from ..hardware import TENSOR_ALIGNMENT
 from ..ir.nodes import Assign, Call, Effect, Expr, Kernel, Literal, Statement, Use, Variable
 from ..ir.types import ValueType
 from ..ir.walk import subexpressions, used_variables
 from ..language.dtypes import PointerType, int1, int64
 from .affine import NotAffineError, Sum, build
 from .axis_info import AxisInfo, axis_info, known_divisor
-from .box_dimensions import ALIGNMENT, BoxDim, Site, find_dimensions, itemsize
+from .box_dimensions import BoxDim, Site, find_dimensions, itemsize
 from .box_masks import find_sizes
 from .facts import Facts
 from .induction import Induction
@@ -152,11 +153,11 @@ def _base(terms: Sum, site: Site) -> Expr:
     if len(bases) == 1 and bases[0].coefficient == 1 and len(bases[0].factors) == 1 and bases[0].lane is None:
         (base,) = bases[0].factors
         if isinstance(base, Use) and base.variable in site.parameters:
-            if site.divisors[base.variable].divisibility[0] < ALIGNMENT:
-                raise NotAffineError(f"{base.variable.name} is not known to be a multiple of {ALIGNMENT} bytes")
+            if site.divisors[base.variable].divisibility[0] < TENSOR_ALIGNMENT:
+                raise NotAffineError(f"{base.variable.name} is not known to be a multiple of {TENSOR_ALIGNMENT} bytes")
             return base
         pointers = {variable for variable in used_variables(base) if variable.type.is_pointer}
-        promised = isinstance(base, Call) and base.op == "hint" and base.attribute("values")[0] % ALIGNMENT == 0
+        promised = isinstance(base, Call) and base.op == "hint" and base.attribute("values")[0] % TENSOR_ALIGNMENT == 0
         if site.fixed and len(pointers) == 1 and promised:
             return base
     raise NotAffineError("the address does not start at a pointer parameter")
@@ -184,14 +185,16 @@ def _sign_guards(dims: tuple[BoxDim, ...], from_zero: set[int], site: Site) -> l
 
 def _start_guards(dim: BoxDim, item_bytes: int, guards: tuple[Expr, ...], site: Site) -> list[Expr]:
     """The condition, if any, under which rows of a mapped box start at a multiple of 16 bytes, as hardware asks."""
-    wanted = ALIGNMENT // item_bytes
+    wanted = TENSOR_ALIGNMENT // item_bytes
     known = dict(site.facts.environments.get(id(site.statement), {})) | _divisors_under(guards)
     if not site.mapped or axis_info(dim.start, known).divisibility[0] % wanted == 0:
         return []
     terms = site.numeric.sum(dim.start)
     unaligned = tuple(term for term in terms if axis_info(build((term,)), known).divisibility[0] % wanted)
     if not site.numeric.over_parameters(unaligned):
-        raise NotAffineError(f"the start along axis {dim.axis} is not known to be a multiple of {ALIGNMENT} bytes")
+        raise NotAffineError(
+            f"the start along axis {dim.axis} is not known to be a multiple of {TENSOR_ALIGNMENT} bytes"
+        )
     value = build(unaligned)
     rest = Call(value.type, "mod", (value, Literal(value.type, wanted)))
     return [Call(ValueType(int1), "eq", (rest, Literal(value.type, 0)))]
@@ -199,7 +202,7 @@ def _start_guards(dim: BoxDim, item_bytes: int, guards: tuple[Expr, ...], site: 
 
 def _rows_are_whole(dim: BoxDim, item_bytes: int, guards: tuple[Expr, ...], site: Site) -> Expr | None:
     """The condition under which rows of the tensor end at a multiple of 16 bytes; None where they are known to."""
-    wanted, known = ALIGNMENT // item_bytes, site.divisors | _divisors_under(guards)
+    wanted, known = TENSOR_ALIGNMENT // item_bytes, site.divisors | _divisors_under(guards)
     if dim.size is None or axis_info(dim.size, known).divisibility[0] % wanted == 0:
         return None
     rest = Call(dim.size.type, "mod", (dim.size, Literal(dim.size.type, wanted)))

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ..frozen import frozen
+from ..hardware import TENSOR_ALIGNMENT
 from ..ir.nodes import Assign, Call, Expr, For, If, Inlined, Kernel, Statement, Use, Variable, While
 from ..ir.walk import Path, assigned_variables, path_to, statements, subexpressions
 from .axis_info import axis_info
-from .box_dimensions import ALIGNMENT
 from .facts import Facts
 
 
@@ -27,7 +27,7 @@ def settled_scalars(kernel: Kernel, facts: Facts) -> frozenset[Variable]:
         value = _behind_conversions(statement.value)
         loaded = isinstance(value, Call) and value.op == "load" and not value.attribute("volatile")
         if target.type.is_pointer:
-            loaded |= axis_info(statement.value, facts.known).divisibility[0] >= ALIGNMENT
+            loaded |= axis_info(statement.value, facts.known).divisibility[0] >= TENSOR_ALIGNMENT
         if loaded or (isinstance(value, Use) and value.variable in found):
             found.add(target)
     return frozenset(found)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..diagnostics import ArgumentError, CompilationError, DTypeError, ShapeError, Span
+from ..hardware import TENSOR_ALIGNMENT
 from ..ir.nodes import Call, Expr, Literal, Use
 from ..language.dtypes import DType, int32, int64
 from ..ops.blocks import (
@@ -25,7 +26,6 @@ from .tf32 import rounded_to_tf32
 from .values import BlockPointer, Const, Descriptor, Tuple, Value
 
 Arguments = dict[str, Value]
-ALIGNMENT = 16  # bytes: what tensor maps ask of addresses and strides
 NONE = Const(None)
 
 
@@ -147,8 +147,8 @@ def _make_tensor_descriptor(builder: Builder, a: Arguments, span: Span) -> Value
     padding = check_padding(builder.constant(a["padding_option"], "padding_option", span), dtype, ("zero", "nan"))
     sizes = tuple(_as_type(one, int32, span) for one in shape)
     steps = tuple(one if isinstance(one, Const) else _as_type(one, int64, span) for one in strides[:-1])
-    aligned = tuple(_aligned(builder, one, ALIGNMENT // dtype.itemsize, span) for one in steps)
-    return Descriptor(_aligned(builder, base, ALIGNMENT, span), sizes, aligned, block_shape, padding)
+    aligned = tuple(_aligned(builder, one, TENSOR_ALIGNMENT // dtype.itemsize, span) for one in steps)
+    return Descriptor(_aligned(builder, base, TENSOR_ALIGNMENT, span), sizes, aligned, block_shape, padding)
 
 
 def _aligned(builder: Builder, value: Any, divisor: int, span: Span) -> Any:

@@ -6,8 +6,8 @@ import sys
 from collections.abc import Callable
 
 from ..diagnostics import CompileTimeAssertionFailure, DTypeError, NotConstexprError, Span
+from ..hardware import WARP_SIZE
 from ..language.hints import only_scalars
-from ..language.targets import LANES
 from .builder import Builder
 from .shapes import as_bool, broadcast_to, common_shape, elementwise, to_expr
 from .values import BlockPointer, Const, Descriptor, Method, Tuple, Value
@@ -120,7 +120,7 @@ def _threads(lanes: int) -> Callable[[Builder, Arguments, Span], Value]:
 
 HANDLERS = {
     "extra.cuda.num_warps": _threads(1),
-    "extra.cuda.num_threads": _threads(LANES),
+    "extra.cuda.num_threads": _threads(WARP_SIZE),
     "static_assert": _static_assert,
     "static_print": _static_print,
     "device_print": device_print,

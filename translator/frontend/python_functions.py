@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from ..diagnostics import ArgumentError, Span, UnknownNameError, UnsupportedLanguageConstruct
+from ..hardware import WARP_SIZE
 from ..ir.nodes import Expr
 from ..language import values as language_values
 from ..language.constexpr import constexpr
 from ..language.control import condition
 from ..language.hints import check_ordered
-from ..language.targets import LANES, GPUTarget, cuda_capability_geq, current_target
+from ..language.targets import GPUTarget, cuda_capability_geq, current_target
 from .attributes import attribute_of
 from .builder import Builder
 from .shapes import elementwise
@@ -101,7 +102,7 @@ def _has_capability(builder: Builder, args: list[Value], kwargs: dict[str, Value
 
 def _target(builder: Builder, args: list[Value], kwargs: dict[str, Value], span: Span) -> Value | None:
     """`tl.target_info.current_target()`."""
-    return Const(GPUTarget("cuda", builder.target.capability, LANES))
+    return Const(GPUTarget("cuda", builder.target.capability, WARP_SIZE))
 
 
 def _hinted(builder: Builder, args: list[Value], kwargs: dict[str, Value], span: Span) -> Value:

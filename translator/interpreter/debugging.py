@@ -10,17 +10,15 @@ from typing import Any
 import numpy as np
 
 from ..diagnostics import CompileTimeAssertionFailure, DTypeError, KernelFaultError, NotConstexprError
+from ..hardware import WARP_SIZE
 from ..language.constexpr import constexpr, unwrap
 from ..language.dtypes import int1
 from ..language.hints import only_scalars
 from ..language.printing import index_width, printed_prefix
-from ..language.targets import LANES
 from .arguments import Arguments, constant, optional_tile
 from .places import user_line
 from .program import running
 from .tile import Tile, as_tile, binary, broadcast, cast
-
-THREADS_PER_WARP = 32
 
 
 def _static_assert(a: Arguments) -> None:
@@ -66,7 +64,7 @@ def _device_print(a: Arguments) -> None:
     prefix, as_hex = str(constant(a["prefix"], "the prefix")), bool(constant(a["hex"], "hex"))
     place = f"pid ({', '.join(str(index) for index in program.memory.program)})"
     tiles = [as_tile(value) for value in a["args"]]
-    threads = program.options.num_warps * THREADS_PER_WARP
+    threads = program.options.num_warps * WARP_SIZE
     if not tiles:
         sys.stdout.write(f"{place}{printed_prefix(prefix, False)}\n" * threads)
         return
@@ -131,5 +129,5 @@ HANDLERS: dict[str, Callable[[Arguments], Any]] = {
     "extra.cuda.gdc_wait": _nothing,  # grids run one after another
     "extra.cuda.gdc_launch_dependents": _nothing,
     "extra.cuda.num_warps": _threads(1),
-    "extra.cuda.num_threads": _threads(LANES),
+    "extra.cuda.num_threads": _threads(WARP_SIZE),
 }

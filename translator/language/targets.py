@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from ..hardware import WARP_SIZE
 from .builtin import active
 from .constexpr import unwrap
 
 LEAST = 80  # the compute capability that every GPU has for which there is text
 INTERPRETED = 90  # the one that the interpreter stands for, which has all of its functions
-LANES = 32
 
 
 class GPUTarget(NamedTuple):
@@ -28,7 +28,7 @@ class GPUTarget(NamedTuple):
 
 def current_target() -> GPUTarget:
     """The target: in a kernel its own, elsewhere the least that there is."""
-    return GPUTarget("cuda", LEAST if active.get() is None else INTERPRETED, LANES)
+    return GPUTarget("cuda", LEAST if active.get() is None else INTERPRETED, WARP_SIZE)
 
 
 def cuda_capability_geq(major: int, minor: int = 0) -> bool:

@@ -12,13 +12,13 @@ from functools import partial
 from ..analysis.facts import Facts
 from ..analysis.meeting import Places
 from ..analysis.origins import Origins
+from ..hardware import LANE_BITS, WARPGROUP_BITS
 from ..ir.c_names import LIBRARY_NAMES
 from ..ir.nodes import Call, DeviceFunction, For, Kernel, Statement, Variable
 from ..ir.types import ValueType
 from ..ir.walk import statements
 from ..language.dtypes import PointerType
 from ..schedule.plan import Schedule
-from ..schedule.products.instructions import LANE_BITS, WARPGROUP_BITS
 from ..schedule.tiles.layout import REGISTER, Layout
 from .accesses.vector_starts import coarser, first_of_vector
 from .shared.memory import SharedMemory

@@ -9,6 +9,7 @@ from dataclasses import replace
 from ..analysis.facts import Facts
 from ..analysis.origins import Origins
 from ..analysis.overflow import wrapping_calls
+from ..hardware import REGISTER_FILE, REGISTER_STEP
 from ..ir.c_names import MATH_NAMES, can_be_global
 from ..ir.nodes import Call, Expr, For, Kernel, Literal, Statement, Variable
 from ..ir.types import ValueType
@@ -21,7 +22,6 @@ from ..schedule.accesses.pointers import lasting_loads, read_only_pointers
 from ..schedule.plan import Schedule
 from ..schedule.products.stagger import without_copied_operands
 from ..schedule.tiles.layout import Layout
-from ..schedule.tiles.registers import REGISTER_FILE
 from .accesses.index_tiles import settle_index_tiles
 from .assumptions import of_program, of_thread
 from .context import Context
@@ -54,7 +54,6 @@ from .text.unit import (
 from .versions import versions_of_one_array
 
 TYPE_HEADERS = {"fp16": "cuda_fp16.h", "bf16": "cuda_bf16.h", "fp8e5": "cuda_fp8.h", "fp8e4nv": "cuda_fp8.h"}
-REGISTER_STEP = 8  # registers of a thread are given out by so many
 NEGATIVE_INFINITY = "__int_as_float(0xff800000)"
 INFINITIES = re.compile(r"__int_as_float\(0x[7f]f800000\)")
 LAUNCH_WORD = re.compile(r"static_cast<int>\((blockIdx|gridDim)\.([xyz])\)")

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from ..diagnostics import ArgumentError, DTypeError, NotConstexprError
+from ..hardware import MAX_RANK
 from ..language.dtypes import DType, Element, PointerType
 from ..language.hints import shown
 
-MAX_RANK = 5
 MIN_ROW_BYTES = 16
 
 

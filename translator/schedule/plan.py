@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from ..artifact import Options, Target
 from ..frozen import frozen
+from ..hardware import MOST_OF_THREAD, REGISTER_FILE, WARP_SIZE, WARPGROUP
 from ..ir.nodes import Variable
 from .products.dot_plan import DotPlan
-from .products.instructions import MOST_OF_THREAD, REGISTER_FILE
 from .products.shared_tiles import SharedTile
 from .staging.block_copies import BlockCopy
 from .staging.ring_plan import Rings
@@ -83,9 +83,9 @@ class Schedule:
     @property
     def num_threads(self) -> int:
         """Threads that share the tiles."""
-        return self.options.num_warps * 32
+        return self.options.num_warps * WARP_SIZE
 
     @property
     def launch_threads(self) -> int:
         """Threads per block: with a warpgroup that loads, where there is one."""
-        return self.num_threads + (128 if self.rings.has_producer else 0)
+        return self.num_threads + (WARPGROUP if self.rings.has_producer else 0)

@@ -9,10 +9,11 @@ from __future__ import annotations
 import math
 
 from ...analysis.masks import conjuncts
+from ...hardware import ACCESS_BYTES
 from ...ir.nodes import Assign, Call, Effect, Expr, Literal, Variable
 from ...ir.types import padded
 from ...language.dtypes import DType, PointerType
-from ...schedule.accesses.access import ACCESS_BYTES, padding_tests, plan_access
+from ...schedule.accesses.access import padding_tests, plan_access
 from ...schedule.tiles.layout import Layout
 from ..context import Context, ctype
 from ..shared.arrays import dimensions, place

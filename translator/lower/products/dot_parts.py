@@ -10,13 +10,14 @@ infinity leaves for the lower parts is no number.
 from __future__ import annotations
 
 from ...frozen import frozen
+from ...hardware import SWIZZLE_ALIGNMENT
 from ...ir.nodes import Assign, For
 from ...ir.types import ValueType
 from ...ir.walk import statements, top_statements
 from ...language.dtypes import uint16
 from ...schedule.products.dot_plan import DotPlan, Operand
 from ...schedule.products.dots import k_axis
-from ...schedule.products.shared_tiles import ALIGNMENT, SharedTile
+from ...schedule.products.shared_tiles import SharedTile
 from ...schedule.staging.ring_plan import Ring
 from ..context import Context
 from ..shared.arrays import side_text
@@ -145,7 +146,7 @@ def _array(
     comment = (
         f"what {variable.name} has besides TF32" if word == "rest" else f"the {word} part of {variable.name}, {type_}"
     )
-    alignment, places, count = ALIGNMENT if tile.swizzle else 16, "", 1
+    alignment, places, count = SWIZZLE_ALIGNMENT if tile.swizzle else 16, "", 1
     if turn:
         count, comment_of = PART_STAGES, "of tiles in parts: one is multiplied while the next is written"
         places = f"[{context.constant('PART_STAGES', PART_STAGES, comment_of, topic='stages')}]"

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ...frozen import frozen
+from ...hardware import CHUNK_BYTES, WARPGROUP_BITS
 from ...ir.nodes import Assign
 from ...schedule.products.dot_plan import DotPlan
 from ...schedule.products.dots import k_axis
-from ...schedule.products.instructions import WARPGROUP_BITS
-from ...schedule.products.shared_tiles import CHUNK_BYTES
 from ..context import Context
 from ..shared.arrays import side_text
 from ..text.element import run_at

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 
+from ...hardware import CHUNK_BYTES, SWIZZLED_LINE_BYTES
 from ...ir.nodes import Variable
-from ...schedule.products.shared_tiles import CHUNK_BYTES, LINE_BYTES, SharedTile
+from ...schedule.products.shared_tiles import SharedTile
 from ..context import Context, ctype
 from ..shared.arrays import side_text
 
@@ -14,7 +15,7 @@ def line_elements(context: Context, tile: SharedTile, variable: Variable, word: 
     """The elements of a line of a box: the tile's side where that is one line."""
     if tile.boxes == 1:
         return side_text(context, tile.shape[tile.fast])
-    text = f"{LINE_BYTES} / sizeof({ctype(variable.type)})"
+    text = f"{SWIZZLED_LINE_BYTES} / sizeof({ctype(variable.type)})"
     return context.constant(f"{word}_LINE", tile.line, "elements of 128 bytes, the width of a box", text, "operands")
 
 

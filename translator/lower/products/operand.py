@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 
+from ...hardware import BOX_ALIGNMENT, CHUNK_BYTES, SWIZZLE_ALIGNMENT
 from ...ir.nodes import Statement, Variable
 from ...ir.types import Dim, padded
 from ...schedule.accesses.access import Access
@@ -12,7 +13,7 @@ from ...schedule.products.dot_plan import Operand
 from ...schedule.products.dots import k_axis
 from ...schedule.products.instructions import Instruction
 from ...schedule.products.operand_tiles import copied_tile, turned_tile
-from ...schedule.products.shared_tiles import ALIGNMENT, CHUNK_BYTES, SharedTile
+from ...schedule.products.shared_tiles import SharedTile
 from ..accesses.conditions import copies_guard
 from ..accesses.vectors import vectors, width_name
 from ..context import Context, ctype
@@ -24,7 +25,6 @@ from ..text.unit import Branch, Comment, Line, Loop, Node, Shared
 from .formats import line_elements
 
 TURNED_STAGES = 2
-COPY_ALIGNMENT = 128  # bytes: of what a tensor copy fills
 
 
 def shared_array(
@@ -38,7 +38,7 @@ def shared_array(
         else ""
     )
     size = tile.stage_bytes * tile.stages
-    align = ALIGNMENT if tile.swizzle else COPY_ALIGNMENT
+    align = SWIZZLE_ALIGNMENT if tile.swizzle else BOX_ALIGNMENT
     context.shared.scratch(
         owner, purpose, Shared(name, ctype(variable.type), f"{stages}[{sides}]", size, comment, align)
     )
@@ -165,7 +165,7 @@ def _turned(
         count, stages = context.constant("TURNED_STAGES", TURNED_STAGES, comment, topic="stages"), TURNED_STAGES
         outer, array = f"[{count}]", f"{name}[{context.stages.trip_count} % {count}]"
     sides = " * ".join(side_text(context, side) for side in tile.shape)
-    alignment = ALIGNMENT if tile.swizzle else CHUNK_BYTES
+    alignment = SWIZZLE_ALIGNMENT if tile.swizzle else CHUNK_BYTES
     several = f"{stages} of " if stages > 1 else ""
     context.stages.turned[variable] = f"; transposed into {several}{tile.stage_bytes} bytes"
     size, comment = stages * tile.stage_bytes, f"{variable.name}, contiguous along K"

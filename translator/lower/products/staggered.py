@@ -12,8 +12,8 @@ between.
 
 from __future__ import annotations
 
+from ...hardware import WARPGROUP, WARPGROUP_BITS
 from ...ir.nodes import Assign, For, Variable
-from ...schedule.products.instructions import WARPGROUP, WARPGROUP_BITS
 from ...schedule.staging.ring_plan import Ring, Stagger
 from ..context import Context, ctype
 from ..staging.loop_bounds import compared, steps_on

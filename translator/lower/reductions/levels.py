@@ -9,6 +9,7 @@ import math
 import re
 from collections.abc import Callable
 
+from ...hardware import LANE_BITS
 from ...ir.nodes import Assign
 from ...ir.types import padded
 from ...schedule.tiles.layout import Layout
@@ -19,7 +20,7 @@ from ..text.element import indexed
 from ..text.point import Point
 from ..text.spell import Text
 from ..text.unit import Branch, Constant, Line, Loop, Node, Shared
-from .reduction import LANE_BITS, Reduction
+from .reduction import Reduction
 
 LEAST_BY_LANES = 2  # bits of warps whose parts lanes combine
 PAIR = 2

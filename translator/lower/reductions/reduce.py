@@ -5,6 +5,7 @@ Several tiles that are reduced together are in `states.py`.
 
 from __future__ import annotations
 
+from ...hardware import LANE_BITS
 from ...ir.nodes import Assign, Call, Use
 from ...ir.types import padded
 from ...schedule.accesses.access import inside_test
@@ -17,7 +18,7 @@ from ..text.spell import Text
 from ..text.unit import Line, Loop, Node
 from .combine_struct import combination_of
 from .levels import combine_line, over_lanes, over_warps
-from .reduction import LANE_BITS, Reduction, source_point
+from .reduction import Reduction, source_point
 from .states import reduce_states
 
 LEAST_OF_TWO_CHAINS = 16  # elements of a thread

@@ -9,8 +9,6 @@ from ..context import Context
 from ..text.point import Index, Point, point_of
 from .combine import Combination
 
-LANE_BITS = 5
-
 
 @frozen
 class Reduction:

@@ -6,10 +6,11 @@ import math
 from collections.abc import Sequence
 
 from ...frozen import frozen
+from ...hardware import LANE_BITS, WORD_BYTES
 from ...ir.nodes import Statement, Variable
 from ...ir.types import padded
 from ...schedule.accesses.access import Access
-from ...schedule.tiles.exchange import LANE_BITS, Swizzle, lane_swaps, passage, shuffles
+from ...schedule.tiles.exchange import Swizzle, lane_swaps, passage, shuffles
 from ...schedule.tiles.layout import REGISTER, Layout
 from ..accesses.conditions import copies_guard
 from ..accesses.vectors import vectors, width_name
@@ -18,8 +19,6 @@ from ..text.element import indexed, run_at
 from ..text.point import KNOWN, Point, PointBit, coordinate, register_index
 from ..text.unit import Branch, Comment, Line, Loop, Node, Shared
 from .arrays import dimensions
-
-WORD_BYTES = 4  # of a shuffle
 
 
 @frozen

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ...frozen import frozen
+from ...hardware import SWIZZLE_ALIGNMENT, SWIZZLED_LINE_BYTES, WARPGROUP_BITS
 from ...ir.nodes import Call, Effect, Expr, For, Return, Use, Variable, While
 from ...ir.types import Dim, ValueType
 from ...ir.walk import statements
 from ...schedule.accesses.access import Access
-from ...schedule.products.instructions import WARPGROUP_BITS
-from ...schedule.products.shared_tiles import ALIGNMENT, LINE_BYTES, SharedTile
+from ...schedule.products.shared_tiles import SharedTile
 from ...schedule.tiles.layout import REGISTER, Layout, bits_of
 from ..accesses.vectors import width_name
 from ..context import Context, ctype
@@ -178,7 +178,7 @@ def _buffer(context: Context, statement: Effect, variable: Variable, tile: Share
     comment = f"{word} on its way out, {tile.swizzle}-byte swizzle"
     context.shared.scratch(
         id(statement), "store",
-        Shared(name, ctype(variable.type), f"{dimensions}[{size}]", tile.stage_bytes * tile.stages, comment, ALIGNMENT),
+        Shared(name, ctype(variable.type), f"{dimensions}[{size}]", tile.stage_bytes * tile.stages, comment, SWIZZLE_ALIGNMENT),
     )  # fmt: skip
     return name
 
@@ -194,7 +194,7 @@ def _buffers(context: Context, tile: SharedTile) -> str:
 
 def _piece_side(context: Context, whole: SharedTile, type_: ValueType, word: str) -> Dim:
     """The width of a piece: a line of the widest swizzle."""
-    text = f"{LINE_BYTES} / sizeof({ctype(type_)})"
+    text = f"{SWIZZLED_LINE_BYTES} / sizeof({ctype(type_)})"
     name = context.constant("PIECE_WIDTH", whole.line, f"columns of a piece of {word}: 128 bytes", text, "stores")
     return Dim(whole.line, name)
 

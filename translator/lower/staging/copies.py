@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 
+from ...hardware import COPY_BYTES
 from ...ir.nodes import Assign, Call, Variable
-from ...schedule.accesses.access import COPY_BYTES, Access, plan_access
+from ...schedule.accesses.access import Access, plan_access
 from ...schedule.products.shared_tiles import SharedTile
 from ...schedule.tiles.layout import Layout
 from ..accesses.conditions import all_tests, copies_guard, uniform_test, valid_count

@@ -7,9 +7,9 @@ anybody. Before a map is made anew, and before the slot is given back, the threa
 from __future__ import annotations
 
 from ...artifact import TensorMap
+from ...hardware import MAP_BYTES, MOST_THREADS, RESERVED_BYTES, SHARED_OF_MULTIPROCESSOR, WARPGROUP
 from ...ir.nodes import Assign, Call, Effect, For, Statement, While
 from ...ir.walk import path_to, statements
-from ...schedule.products.instructions import WARPGROUP
 from ...schedule.products.shared_tiles import SharedTile
 from ...schedule.staging.producer import makes_load_map
 from ..context import Context
@@ -22,10 +22,7 @@ from .ring_barriers import barrier_name, position_name, stages_name
 # The element types of tensor maps as PTX numbers them (PTX ISA, tensormap.replace); everything else is copied as bytes.
 ELEMENTS = {"u16": 1, "i16": 1, "u32": 2, "i32": 3, "u64": 4, "i64": 5, "fp16": 6, "fp32": 7, "fp64": 9, "bf16": 10}
 BYTES = 0
-MAP_BYTES = 128
 MULTIPROCESSORS = 144  # of the largest GPU that has these instructions
-THREADS_AT_ONCE = 2048  # on a multiprocessor
-SHARED_AT_ONCE, RESERVED = 233472, 1024  # bytes of shared memory on a multiprocessor, and what each block costs besides
 SPARE = 4  # slots for each that is taken at once
 
 
@@ -123,9 +120,9 @@ def count_map_slots(context: Context, dynamic_bytes: int) -> None:
     if not maps:
         return
     threads = context.schedule.launch_threads
-    blocks = THREADS_AT_ONCE // threads
+    blocks = MOST_THREADS // threads
     if dynamic_bytes:
-        blocks = min(blocks, SHARED_AT_ONCE // (dynamic_bytes + RESERVED))
+        blocks = min(blocks, SHARED_OF_MULTIPROCESSOR // (dynamic_bytes + RESERVED_BYTES))
     makers, group = _makers(context), context.warpgroup_size()
     counts = [str(SPARE), str(MULTIPROCESSORS), *([str(blocks)] if blocks > 1 else []), makers]
     several = f" of {blocks} blocks" if blocks > 1 else ""

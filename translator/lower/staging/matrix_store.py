@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from ...hardware import WARPGROUP_BITS
 from ...ir.nodes import Variable
-from ...schedule.products.instructions import COLUMN_IN_PIECE, ROW_IN_PIECE, WARPGROUP_BITS
+from ...schedule.products.instructions import COLUMN_IN_PIECE, ROW_IN_PIECE
 from ...schedule.products.shared_tiles import SharedTile
 from ...schedule.tiles.layout import REGISTER, Layout, bits_of
 from ..context import Context

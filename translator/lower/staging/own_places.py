@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import math
 
+from ...hardware import LANE_BITS
 from ...ir.nodes import Assign, Variable
 from ...schedule.staging.warp_copies import WarpCopy
-from ...schedule.tiles.exchange import LANE_BITS
 from ...schedule.tiles.layout import REGISTER
 from ..accesses.vectors import access_of, vectors_name, width_name
 from ..context import Context

@@ -13,12 +13,11 @@ import re
 from collections.abc import Callable
 
 from ...frozen import frozen
+from ...hardware import CHUNK_BYTES, LANE_BITS
 from ...ir.nodes import Assign, Call, For, Statement
 from ...ir.walk import top_statements
-from ...schedule.products.shared_tiles import CHUNK_BYTES
 from ...schedule.staging.own_stages import is_copied_whole
 from ...schedule.staging.ring_plan import Ring
-from ...schedule.tiles.exchange import LANE_BITS
 from ..accesses.conditions import copies_guard, scalar_test, uniform_test, valid_count
 from ..accesses.memory_order import note_load
 from ..accesses.vectors import (

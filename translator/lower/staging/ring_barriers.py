@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
+from ...hardware import LAST_BARRIER, MBARRIER_BYTES, WARP_SIZE
 from ...ir.nodes import Variable
 from ...schedule.staging.ring_plan import Ring
 from ..context import Context
 from ..text.unit import Branch, Line, Node, Shared
 from .own_stages import stage_word
-
-BARRIER_BYTES = 8
-WARP = 32
-READY_BARRIER = 15  # the last one: the first belong to those that multiply
 
 
 def announce_rings(context: Context, maps: list[str]) -> list[Node]:
@@ -35,7 +32,7 @@ def announce_rings(context: Context, maps: list[str]) -> list[Node]:
                 ("empty", f"completes when every multiplying warp is done with {what if early else 'a stage'}"),
             ):
                 name = barrier_name(context, ring, prefix + word)
-                size = BARRIER_BYTES * ring.stages
+                size = MBARRIER_BYTES * ring.stages
                 key = ring.loop.key, prefix + word
                 context.shared.arrays[key] = Shared(name, "Barrier", f"[{stages}]", size, comment)
             full, empty = (barrier_name(context, ring, prefix + word) for word in ("full", "empty"))
@@ -54,9 +51,9 @@ def announce_rings(context: Context, maps: list[str]) -> list[Node]:
 def ready(context: Context) -> tuple[Node, Node]:
     """What the loading warpgroup and what the others do before anybody uses the barriers."""
     number = context.constant(
-        "READY_BARRIER", READY_BARRIER, "named barrier: mbarriers are initialised", topic="threads"
+        "READY_BARRIER", LAST_BARRIER, "named barrier: mbarriers are initialised", topic="threads"
     )
-    value = context.schedule.num_threads + WARP
+    value = context.schedule.num_threads + WARP_SIZE
     comment = "those that multiply, and the loading warp"
     threads = context.constant("READY_THREADS", value, comment, "NUM_THREADS + WARP_SIZE", topic="threads")
     for helper in ("named_barrier_arrive", "named_barrier_sync"):

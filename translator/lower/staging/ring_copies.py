@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ...frozen import frozen
+from ...hardware import WARPGROUP
 from ...ir.nodes import Assign, For, Statement
 from ...ir.walk import top_statements
-from ...schedule.products.instructions import WARPGROUP
 from ...schedule.staging.ring_plan import Ring
 from ..context import Context, ctype
 from ..shared.convert import conversions_before

@@ -7,8 +7,9 @@ dots read, in their format: one stage is in use while the next is written.
 
 from __future__ import annotations
 
+from ...hardware import CHUNK_BYTES, SWIZZLE_ALIGNMENT
 from ...ir.nodes import Assign, Call, Expr, For, Variable
-from ...schedule.products.shared_tiles import ALIGNMENT, CHUNK_BYTES, SharedTile
+from ...schedule.products.shared_tiles import SharedTile
 from ...schedule.staging.ring_plan import ALIGNED_STAGES, Ring
 from ..context import Context, ctype
 from ..products.formats import chunk_elements
@@ -36,7 +37,7 @@ def declare_rows(context: Context, statement: Assign) -> str:
     lines, width = (side_text(context, tile.shape[axis]) for axis in (tile.slow, tile.fast))
     count = aligned_stages(context)
     size = tile.stage_bytes * tile.stages
-    alignment = ALIGNMENT if tile.swizzle else CHUNK_BYTES
+    alignment = SWIZZLE_ALIGNMENT if tile.swizzle else CHUNK_BYTES
     shared = Shared(name, element, f"[{count}][{lines} * {width}]", size, tile_comment(tile), alignment)
     context.shared.arrays.setdefault((target.key, "staged"), shared)
     chunk = chunk_elements(context, tile, target, name.upper())

@@ -6,10 +6,11 @@ warpgroup runs the producer's part (`schedule/staging/producer.py`), the others 
 
 from __future__ import annotations
 
+from ...hardware import WARPGROUP
 from ...ir.nodes import Assign, Call, Expr, For, If, Inlined, Kernel, Literal, Note, Return, Statement, Use, Variable
 from ...ir.structured import is_elementwise
 from ...ir.walk import bodies, statements, subexpressions, used_variables
-from ...schedule.products.instructions import MAKER_REGISTERS, PRODUCER_REGISTERS, WARPGROUP, consumer_registers
+from ...schedule.products.instructions import MAKER_REGISTERS, PRODUCER_REGISTERS, consumer_registers
 from ...schedule.staging.producer import consumer_block, producer_block, shared_lines
 from ..context import Context, ctype
 from ..products.staggered import first_turn

@@ -14,8 +14,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from ...frozen import frozen
+from ...hardware import LANE_BITS, WARP_SIZE
 from ...ir.types import Dim, padded
-from ...schedule.products.instructions import LANE_BITS
 from ...schedule.tiles.layout import REGISTER, Layout
 from .names import Names
 from .unit import COMMENT_ROOM, Constant, Place
@@ -34,7 +34,6 @@ PARTS = {
     "THREAD": "a thread's part",
     "STEP": "one of a thread's parts",
 }
-WARP_THREADS = 1 << LANE_BITS
 MOST_BARE = 32  # larger numbers have names
 
 UNNAMED_TILE = "tile"  # of a statement that computes in a layout of its own
@@ -104,7 +103,7 @@ class AxisNames:
         """
         self._names = names
         self._axes: dict[tuple[int, ...], NamedAxis] = {}
-        self.num_threads = num_warps * 32
+        self.num_threads = num_warps * WARP_SIZE
         self.tid = names.fresh("tid", "thread")
         self.constants = [
             Constant("NUM_WARPS", str(num_warps), "those that multiply" if producer else "", topic="threads"),
@@ -152,9 +151,9 @@ class AxisNames:
     @staticmethod
     def power(number: int) -> str:
         """A power of two among thread numbers, as an operand: in warps where it is as many as one."""
-        if number < WARP_THREADS:
+        if number < WARP_SIZE:
             return str(number)
-        return "WARP_SIZE" if number == WARP_THREADS else f"({number // WARP_THREADS} * WARP_SIZE)"
+        return "WARP_SIZE" if number == WARP_SIZE else f"({number // WARP_SIZE} * WARP_SIZE)"
 
     def stride(self, number: int, part: str, noun: str) -> str:
         """How many coordinates of an axis, "" for another, lie from one part to the next, by name where they are many."""

@@ -6,13 +6,14 @@ from collections.abc import Iterator
 
 from ... import version
 from ...artifact import Options, Target, TensorMap
+from ...hardware import LANE_BITS, WARPGROUP_BITS
 from ...ir.nodes import Call, Kernel, Parameter
 from ...ir.types import Dim
 from ...ir.walk import expressions, statements, subexpressions
 from ...ops.registry import OPS
 from ...schedule.products.dot_plan import DotPlan
 from ...schedule.products.dots import dot_statements, wgmma_of
-from ...schedule.products.instructions import LANE_BITS, WARPGROUP_BITS, WGMMA_CAPABILITY
+from ...schedule.products.instructions import WGMMA_CAPABILITY
 from ...schedule.staging.tensor_copies import UNBOUNDED
 from ...schedule.tiles.layout import Layout
 from ..context import Context, ctype

@@ -14,14 +14,13 @@ from ...analysis.axis_info import AxisInfo, axis_info
 from ...analysis.facts import Facts
 from ...analysis.masks import conjuncts
 from ...frozen import frozen
+from ...hardware import ACCESS_BYTES
 from ...ir.nodes import Call, Expr, Literal, Use, Variable
 from ...ir.types import ValueType, padded
 from ...ir.walk import MOVES
 from ...language.dtypes import PointerType, int1, int32
 from ..tiles.layout import REGISTER, Layout, bits_of
 
-ACCESS_BYTES = 16  # the widest access of one thread
-COPY_BYTES = (4, 8, 16)  # what cp.async moves
 LARGEST = 2**31 - 1
 LEAST_SIZE = -(2**30)  # a difference of sizes may be negative, but not so that an index less leaves 32 bits
 SIZES = MOVES | {"sub", "mul", "neg", "minimum", "maximum", "floordiv", "mod"}  # what makes sizes of sizes

@@ -14,14 +14,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ...artifact import Target
+from ...hardware import ACCESS_BYTES, LANE_BITS, SECTOR_BYTES, WORD_BYTES
 from ...ir.nodes import Assign, Call, Effect, For, Kernel, Variable, While
 from ...ir.walk import statements
 from ..tiles.layout import REGISTER, Layout, bits_of
-from ..tiles.layout_problem import SECTOR, Access, Node, Path, Problem
-from .access import ACCESS_BYTES
+from ..tiles.layout_problem import Access, Node, Path, Problem
 
-LANE_BITS = 5
-WORD = 4  # bytes that a shuffle moves
 GAIN = 2  # times as many bytes side by side make up for the conversion
 MANY_COPIES = 4  # of each element: one thread in so many stores anything, so little that a barrier for all costs more
 GAIN_OF_LOADS = 8  # the cache has what a warp has not taken of a sector
@@ -51,7 +49,7 @@ def coalesce_stores(
         if statement.call.op == "store" and _copies(problem.answers[node]) >= MANY_COPIES:
             continue
         now, own = _bytes_side_by_side(problem.answers[node], access), own_layout(node)
-        if now < SECTOR and _bytes_side_by_side(own, access) >= GAIN * now:
+        if now < SECTOR_BYTES and _bytes_side_by_side(own, access) >= GAIN * now:
             problem.answers[node] = own
         else:
             pieces = _in_whole_pieces(problem.answers[node], access)
@@ -87,7 +85,7 @@ def coalesce_loads(problem: Problem, kernel: Kernel, own_layout: Callable[[Node]
         if access.itemsize << sum(map(bits_of, problem.shapes[node])) > MOST_BYTES:
             continue
         now, own = _bytes_side_by_side(problem.answers[node], access), own_layout(node)
-        if now < SECTOR and _bytes_side_by_side(own, access) >= GAIN_OF_LOADS * now:
+        if now < SECTOR_BYTES and _bytes_side_by_side(own, access) >= GAIN_OF_LOADS * now:
             problem.answers[node] = own
 
 
@@ -109,7 +107,7 @@ def _in_whole_pieces(layout: Layout, access: Access) -> Layout:
         most = min(access.info.contiguity[axis], access.info.divisibility[axis] // access.itemsize)
         wider = min(min(most, ACCESS_BYTES // access.itemsize).bit_length() - 1 - run, lanes)
         rest = bits[run + lanes :]
-        if access.itemsize << run < WORD or access.itemsize << (run + lanes) >= SECTOR:
+        if access.itemsize << run < WORD_BYTES or access.itemsize << (run + lanes) >= SECTOR_BYTES:
             continue
         if wider <= 0 or rest[:wider] != (REGISTER,) * wider:
             continue
@@ -121,4 +119,4 @@ def _in_whole_pieces(layout: Layout, access: Access) -> Layout:
 def _is_shuffled(variable: Variable, layout: Layout) -> bool:
     """Whether lanes can exchange a tile for a layout: a row of it, words at a time."""
     numbers = not variable.type.is_pointer and not variable.type.dtype.is_fp8() and variable.type.rank == layout.rank
-    return numbers and variable.type.dtype.itemsize in (WORD // 2, WORD)
+    return numbers and variable.type.dtype.itemsize in (WORD_BYTES // 2, WORD_BYTES)

@@ -15,12 +15,13 @@ import math
 from collections.abc import Mapping, Set
 
 from ...analysis.facts import Facts
+from ...hardware import REGISTER_FILE
 from ...ir.nodes import Assign, Call, Effect, For, Kernel, Variable, While
 from ...ir.walk import statements
 from ..staging.warp_copies import is_computed_anywhere
 from ..tiles.layout import Layout
 from ..tiles.layout_problem import Access, Problem
-from ..tiles.registers import REGISTER_FILE, register_count
+from ..tiles.registers import register_count
 
 THREADS_AT_ONCE = 768  # on a multiprocessor: 80 registers each
 LEAST_BYTES = 16  # that a thread loads in an iteration

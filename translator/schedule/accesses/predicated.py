@@ -13,17 +13,17 @@ from collections.abc import Mapping
 from ...analysis.axis_info import AxisInfo, axis_info
 from ...analysis.facts import Facts
 from ...analysis.masks import compares_with_number
+from ...hardware import MOST_OF_THREAD, REGISTER_FILE
 from ...ir.nodes import Expr, Variable
 from ...ir.types import ValueType
 from ..staging.warp_copies import is_computed_anywhere
 from ..tiles.layout import Layout
-from ..tiles.registers import OTHER_REGISTERS, REGISTER_FILE
+from ..tiles.registers import OTHER_REGISTERS
 from .access import Access
 
 FEWEST = 16  # elements of a thread
 # The same where each has an address of its own, computed from what registers hold: in a branch, nothing of it is shared.
 FEWEST_FOUND = 4
-MOST_REGISTERS = 255  # of a thread
 
 
 def is_predicated(
@@ -43,7 +43,7 @@ def is_predicated(
     if access.width > 1 or len(layout.array_axes()) > 1:
         return False  # along several axes, the compiler shares addresses better where it sees plain accesses
     if is_computed_anywhere(pointer, facts, {}):
-        registers = min(REGISTER_FILE >> layout.thread_bits, MOST_REGISTERS) - OTHER_REGISTERS
+        registers = min(REGISTER_FILE >> layout.thread_bits, MOST_OF_THREAD) - OTHER_REGISTERS
         fewest = max(FEWEST, registers // 2)
     else:
         fewest = FEWEST_FOUND

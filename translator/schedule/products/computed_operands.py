@@ -19,6 +19,7 @@ from dataclasses import replace
 
 from ...analysis.boxes import Box
 from ...analysis.facts import Facts
+from ...hardware import WARPGROUP_BITS, WORD_BYTES
 from ...ir.nodes import Assign, Call, Expr, For, Kernel, Literal, Statement, Use, Variable
 from ...ir.structured import is_elementwise
 from ...ir.types import ValueType
@@ -29,19 +30,11 @@ from ..staging.tensor_copies import box_load, find_any_box, why_not_copied
 from ..tiles.layout import REGISTER, Layout, bits_of
 from .dot_plan import DotPlan, Dots, Operand
 from .dots import dot_statements, is_box_read, k_axis
-from .instructions import (
-    COLUMN_IN_PIECE,
-    OTHER_REGISTERS,
-    WARPGROUP_BITS,
-    consumer_registers,
-    warpgroup_layout,
-    whole_pieces,
-)
+from .instructions import COLUMN_IN_PIECE, OTHER_REGISTERS, consumer_registers, warpgroup_layout, whole_pieces
 from .shared_tiles import SharedTile, fits
 
 ITEMSIZE = 2  # bytes of what an instruction takes from registers: of narrower elements a lane has more side by side
 READ = 1  # of an element that it is computed from
-WORD = 4  # of a register
 FEW = 16  # a tile with so many times fewer elements than the operand may be loaded in any layout
 
 
@@ -212,7 +205,7 @@ def _rows_from_registers(plan: DotPlan, computed: Operand, num_warps: int, side_
     layout = Layout(frame.axes[::-1], frame.thread_bits) if exchanged else frame
     fragment = Layout(axes, frame.thread_bits)
     sums, own = (math.prod(one.register_shape()) for one in (frame, fragment))
-    if sums + own * (ITEMSIZE + READ) // WORD + OTHER_REGISTERS > consumer_registers(num_warps):
+    if sums + own * (ITEMSIZE + READ) // WORD_BYTES + OTHER_REGISTERS > consumer_registers(num_warps):
         return None
     return replace(plan, layout=layout, exchanged=exchanged, fragment=fragment)
 

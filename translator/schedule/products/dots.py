@@ -15,6 +15,7 @@ from ...analysis.facts import Facts
 from ...analysis.induction import Induction, closed_forms
 from ...analysis.unit_stride import unit_axes
 from ...artifact import Options, Target
+from ...hardware import CHUNK_BYTES, SWIZZLED_LINE_BYTES, WARPS_OF_WARPGROUP
 from ...ir.nodes import Assign, Call, Expr, Kernel, Literal, Statement, Use, Variable
 from ...ir.walk import read_inside, statements
 from ..tiles.layout import Layout
@@ -29,13 +30,13 @@ from .instructions import (
     warpgroup_layout,
     whole_pieces,
 )
-from .shared_tiles import CHUNK_BYTES, SharedTile, has_chunks
+from .shared_tiles import SharedTile, has_chunks
 
 KINDS = ("wgmma", "mma", "fma")  # the fastest first
 SUMS_APART = 2  # of a tile's products, where wgmma multiplies parts: of the highest ones, and of the others
 TURNED_LINES = 32  # of K, that a warp transposes at a time
 LOADS = ("load", "box_load", "row_load")
-WARPS_OF_WARPGROUP, ROWS_OF_WARPGROUP = 4, 64
+ROWS_OF_WARPGROUP = 64
 
 
 def dot_statements(kernel: Kernel) -> Iterator[tuple[Assign, Call]]:
@@ -174,7 +175,7 @@ def wgmma_of(call: Call, options: Options, target: Target) -> Instruction | str:
         if sums + OTHER_REGISTERS > consumer_registers(options.num_warps):
             return "the sums of its parts do not fit in registers"
     # A warpgroup's columns begin at a box of their own.
-    fits = line_bytes >= 16 and (per_warpgroup == b.type.shape[1] or line_bytes >= 128)
+    fits = line_bytes >= CHUNK_BYTES and (per_warpgroup == b.type.shape[1] or line_bytes >= SWIZZLED_LINE_BYTES)
     return found if fits else f"a warpgroup would have {per_warpgroup} columns of {b.type.shape[1]}"
 
 

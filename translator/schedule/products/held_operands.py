@@ -22,13 +22,13 @@ from dataclasses import replace
 
 from ...analysis.facts import Facts
 from ...frozen import frozen
+from ...hardware import LANE_BITS
 from ...ir.nodes import Kernel, Use, Variable
 from ...ir.types import padded
 from ...ir.walk import read_inside
 from ..tiles.layout import REGISTER, Layout, bits_of
 from .dot_plan import DotPlan, Dots, HeldOperand
 from .dots import dot_statements
-from .instructions import LANE_BITS
 
 LONGEST_RUN = 3  # log2 of the elements of K that a lane reads of A at once: 16 bytes
 # Which bits of a lane choose a row of A, lowest bit of the row first, by the run that a lane reads: the lanes that read at

@@ -11,6 +11,7 @@ lanes that differ in nothing else hold copies, as everywhere. Along K what the t
 from __future__ import annotations
 
 from ...frozen import frozen
+from ...hardware import LANE_BITS, MOST_OF_THREAD, REGISTER_FILE, REGISTER_STEP, WARP_SIZE, WARPGROUP, WARPGROUP_BITS
 from ...ir.types import padded
 from ...language.dtypes import DType
 from ..tiles.layout import REGISTER, Layout, bits_of
@@ -21,15 +22,10 @@ PTX_TYPES = {"fp16": "f16", "bf16": "bf16", "fp32": "tf32", "i8": "s8", "u8": "u
 MMA_SINCE = {"f16": 80, "bf16": 80, "tf32": 80, "s8": 80, "u8": 80, "e4m3": 89, "e5m2": 89, "f64": 80}
 WGMMA_CAPABILITY = 90
 F64_ROWS_SINCE = 90  # the capability from which mma has 16 rows of doubles
-WARPGROUP_BITS = 7
-WARPGROUP = 1 << WARPGROUP_BITS
-REGISTER_FILE = 65536  # 32-bit registers of a multiprocessor
 PRODUCER_REGISTERS = 24  # what a thread of a loading warpgroup keeps
 MAKER_REGISTERS = 40  # of one that makes tensor maps
-MOST_OF_THREAD = 255  # registers
 MOST_REGISTERS = 240  # what a multiplying thread can take when another warpgroup gives
 OTHER_REGISTERS = 26  # besides the accumulator: addresses, descriptors, counters
-LANE_BITS = 5
 MAX_WGMMA_N = 256
 
 ROW_IN_PIECE = (2, 3, 4, REGISTER)  # row = lane / 4 + 8 * register
@@ -151,16 +147,16 @@ def consumer_registers(num_warps: int, blocks: int = 1, producer: int = PRODUCER
 
     A single warpgroup of a single block has all that a thread can have.
     """
-    consumers = num_warps * 32 // WARPGROUP
+    consumers = num_warps * WARP_SIZE // WARPGROUP
     if consumers < 2 and blocks == 1:
         return MOST_OF_THREAD
     at_start = registers_at_start(num_warps, blocks)
-    return min((at_start * (consumers + 1) - producer) // consumers // 8 * 8, MOST_REGISTERS)
+    return min((at_start * (consumers + 1) - producer) // consumers // REGISTER_STEP * REGISTER_STEP, MOST_REGISTERS)
 
 
 def spare_registers(peak: int, num_warps: int, blocks: int, beside_loader: bool) -> int:
     """Registers of a multiplying thread beside the `peak` that its tiles take; negative where these want more."""
-    most = REGISTER_FILE // (num_warps * 32 * blocks)
+    most = REGISTER_FILE // (num_warps * WARP_SIZE * blocks)
     if beside_loader:
         most = consumer_registers(num_warps, blocks)
     return min(most, MOST_OF_THREAD) - OTHER_REGISTERS - peak
@@ -168,7 +164,7 @@ def spare_registers(peak: int, num_warps: int, blocks: int, beside_loader: bool)
 
 def registers_at_start(num_warps: int, blocks: int) -> int:
     """Registers of every thread, the loading warpgroup's too, before it gives any back."""
-    consumers = num_warps * 32 // WARPGROUP
+    consumers = num_warps * WARP_SIZE // WARPGROUP
     return REGISTER_FILE // (WARPGROUP * (consumers + 1) * blocks) // 8 * 8
 
 

@@ -17,20 +17,18 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ...artifact import Target
+from ...hardware import BOX_ALIGNMENT, REGISTER_FILE, RESERVED_BYTES, WARP_SIZE, WARPGROUP, WORD_BYTES
 from ...ir.nodes import Assign, Kernel
 from ...ir.walk import statements, used_variables
 from ..staging.ring_plan import Rings
 from .dot_plan import DotPlan, Dots
-from .instructions import OTHER_REGISTERS, REGISTER_FILE, WARPGROUP, consumer_registers, registers_at_start
+from .instructions import OTHER_REGISTERS, consumer_registers, registers_at_start
 
 if TYPE_CHECKING:
     from ..plan import Schedule
 
-LANES = 32
-WORD_BYTES = 4  # of a register
 LEAST_STAGES = 2
 ROWS_OF_LANE = 2  # of the 64 of an instruction's sums
-RESERVED_BYTES = 1024  # of shared memory, that the hardware keeps for itself in every block
 
 
 def wants_second_block(kernel: Kernel, rings: Rings, dots: Dots, peak: int, num_warps: int) -> bool:
@@ -41,7 +39,7 @@ def wants_second_block(kernel: Kernel, rings: Rings, dots: Dots, peak: int, num_
     if not rings.has_producer:
         copied = any(ring.kind == "cp_async" and not ring.rows for ring in rings.rings)
         waits = copied and all(plan.instruction.kind == "wgmma" for plan in dots.plans.values())
-        return waits and (peak + OTHER_REGISTERS) * num_warps * LANES * 2 <= REGISTER_FILE
+        return waits and (peak + OTHER_REGISTERS) * num_warps * WARP_SIZE * 2 <= REGISTER_FILE
     waits = any(ring.kind == "tma" and not ring.overlapped for ring in rings.rings) or _multiplies_again(kernel, dots)
     sums = max((ROWS_OF_LANE * plan.frame.registers(1) for plan in dots.plans.values()), default=0)
     # ptxas compiles for the registers that threads start with, and wants the sums of an instruction among them, and what
@@ -86,4 +84,4 @@ def serves_two(half: Schedule, whole: Schedule) -> bool:
 def half_of(target: Target) -> Target:
     """The target with the shared memory that each of two blocks on a multiprocessor can have."""
     room = (target.max_dynamic_shared_bytes + RESERVED_BYTES) // 2 - RESERVED_BYTES
-    return replace(target, max_dynamic_shared_bytes=room // 128 * 128)
+    return replace(target, max_dynamic_shared_bytes=room // BOX_ALIGNMENT * BOX_ALIGNMENT)

@@ -13,10 +13,7 @@ from __future__ import annotations
 import math
 
 from ...frozen import frozen
-
-LINE_BYTES = 128
-CHUNK_BYTES = 16
-ALIGNMENT = 1024  # bytes after which the widest swizzle repeats
+from ...hardware import CHUNK_BYTES, SWIZZLED_LINE_BYTES
 
 
 @frozen
@@ -44,7 +41,7 @@ class SharedTile:
     @property
     def line(self) -> int:
         """Elements of a line."""
-        return min(self.shape[self.fast], LINE_BYTES // self.itemsize)
+        return min(self.shape[self.fast], SWIZZLED_LINE_BYTES // self.itemsize)
 
     @property
     def lines(self) -> int:

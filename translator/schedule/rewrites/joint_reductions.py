@@ -12,13 +12,13 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Set
 from dataclasses import replace
 
+from ...hardware import WARP_SIZE
 from ...ir.nodes import Assign, Call, Combine, Kernel, Note, Statement, Variable, While
 from ...ir.rewrite import with_bodies
 from ...ir.types import padded
 from ...ir.walk import assigned_variables, assignment_counts, read_variables, statements
 
 JOINED = ("sum", "max", "min")  # combinations that are spelled field by field
-LANES = 32
 WIDEST_RUN = 16  # elements that one thread holds side by side, at most: 16 bytes of bytes
 
 
@@ -91,7 +91,7 @@ def _can_join(statement: Statement, assignments: Counter[Variable]) -> bool:
     if len(call.args) != 1 or combine.op not in JOINED or assignments[statement.target] != 1:
         return False
     shape = call.args[0].type.shape
-    is_large = math.prod(call.type.shape) > 1 or math.prod(shape) > LANES * WIDEST_RUN
+    is_large = math.prod(call.type.shape) > 1 or math.prod(shape) > WARP_SIZE * WIDEST_RUN
     return is_large and all(side == padded(side) for side in shape)
 
 

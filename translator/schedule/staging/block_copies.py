@@ -16,10 +16,11 @@ from collections.abc import Mapping
 from ...analysis.axis_info import axis_info
 from ...analysis.facts import Facts
 from ...frozen import frozen
+from ...hardware import ACCESS_BYTES, COPY_BYTES
 from ...ir.nodes import Assign, Call, Kernel, Variable
 from ...ir.types import padded
 from ...ir.walk import statements
-from ..accesses.access import ACCESS_BYTES, COPY_BYTES, plan_access, plan_load
+from ..accesses.access import plan_access, plan_load
 from ..products.shared_tiles import SharedTile, has_chunks
 from ..tiles.layout import Layout, blocked
 from .ring_plan import Rings

@@ -13,9 +13,9 @@ from dataclasses import replace
 from ...analysis.axis_info import axis_info
 from ...analysis.facts import Facts
 from ...artifact import TensorMap
+from ...hardware import WARPGROUP_BITS
 from ...ir.nodes import Call, Effect, Kernel, Variable
 from ...ir.walk import statements
-from ..products.instructions import WARPGROUP_BITS
 from ..tiles.layout import Layout
 from .ring_plan import Rings
 

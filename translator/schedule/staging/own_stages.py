@@ -12,12 +12,13 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from ...analysis.facts import Facts
+from ...hardware import COPY_BYTES, WARP_SIZE
 from ...ir.nodes import Assign, Call, For, Kernel, Literal, Statement, Variable
 from ...ir.structured import is_elementwise
 from ...ir.types import padded
 from ...ir.walk import statements, used_variables
 from ...language.dtypes import PointerType
-from ..accesses.access import COPY_BYTES, is_zero, plan_load
+from ..accesses.access import is_zero, plan_load
 from ..accesses.pointers import roots_of
 from ..tiles.layout import Layout, blocked
 from ..tiles.recomputed import choose_recomputed, is_exchange
@@ -28,7 +29,6 @@ from .ring_plan import RingPlan
 if TYPE_CHECKING:
     from ..plan import Schedule
 
-LANES = 32
 FEW_BLOCKS = 2  # with more blocks on a multiprocessor, one loads while another computes
 SHARED_FOR_REDUCTIONS = 4096  # bytes of a block that stages leave to reductions that end in one number
 ROOM_FOR_ADDRESSES = 40  # registers that a thread has beside its tiles: it takes about half of them to load ahead
@@ -163,7 +163,7 @@ def own_stages(plan: RingPlan, loop: For, held: tuple[Variable, ...]) -> int:
     One tile less than `num_stages` asks for: the last is in registers. Blocks hide each other's loads where several fit on
     a multiprocessor, so stages take no more than what the registers leave unused, unless the loop itself asks for them.
     """
-    threads = plan.options.num_warps * LANES
+    threads = plan.options.num_warps * WARP_SIZE
     dots = any(id(inner) in plan.dots.plans for inner in statements(loop.body))
     asked = dict(loop.options).get("num_stages")
     bytes_of_tiles = sum(map(_tile_bytes, held))

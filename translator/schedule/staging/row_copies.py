@@ -12,11 +12,11 @@ from __future__ import annotations
 from ...analysis.axis_info import axis_info
 from ...analysis.boxes import Box, BoxDim, find_box
 from ...analysis.parameter_text import parameter_text
+from ...hardware import CHUNK_BYTES
 from ...ir.nodes import Assign, Call, Expr, For, Literal, Use
 from ...ir.types import ValueType
 from ...ir.walk import assigned_variables, statements, used_variables
 from ...language.dtypes import int32, int64
-from ..products.shared_tiles import CHUNK_BYTES
 from .ring_plan import RingPlan
 
 

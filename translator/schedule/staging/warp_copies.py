@@ -21,14 +21,13 @@ from collections.abc import Mapping
 from ...analysis.axis_info import axis_info
 from ...analysis.facts import Facts
 from ...frozen import frozen
+from ...hardware import CACHE_LINE_BYTES, COPY_BYTES, LANE_BITS, SECTOR_BYTES
 from ...ir.nodes import Assign, Call, Expr, Kernel, Variable
 from ...ir.walk import statements, used_variables
-from ..accesses.access import COPY_BYTES, plan_load
-from ..tiles.exchange import LANE_BITS, Swizzle, exchange_swizzle
+from ..accesses.access import plan_load
+from ..tiles.exchange import Swizzle, exchange_swizzle
 from ..tiles.layout import REGISTER, Layout
 from .ring_plan import Rings
-
-LINE_BYTES, SECTOR_BYTES = 128, 32  # what the caches keep, and what memory gives at once
 
 
 @frozen
@@ -136,7 +135,7 @@ def _lines_and_sectors(
 
     Every element of another axis is taken to lie in a line of its own.
     """
-    at_once = min(LINE_BYTES // (width * itemsize), 1 << LANE_BITS)
+    at_once = min(CACHE_LINE_BYTES // (width * itemsize), 1 << LANE_BITS)
     lines, sectors = set(), set()
     for lane in range(at_once):
         first = [
@@ -146,6 +145,6 @@ def _lines_and_sectors(
         if all(coordinate < side for coordinate, side in zip(first, shape, strict=True)):
             others = tuple(c // repeats[a] for a, c in enumerate(first) if a != axis)
             byte = first[axis] * itemsize
-            lines.add((others, byte // LINE_BYTES))
+            lines.add((others, byte // CACHE_LINE_BYTES))
             sectors.add((others, byte // SECTOR_BYTES))
     return len(lines), len(sectors)

@@ -14,16 +14,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ...frozen import frozen
+from ...hardware import ACCESS_BITS, BANK_BYTES_BITS, BANKS_BYTES_BITS, LANE_BITS, WIDEST_ONCE_BITS
 from .layout import REGISTER, Layout
-
-ROW_BYTES_BITS = 7  # the banks together are 128 bytes wide
-BANK_BYTES_BITS = 2
-LANE_BITS = 5
-WIDEST_ONCE_BITS = (
-    2  # log2 of the bytes of an access of all 32 lanes at once; wider ones are served part of a warp at a time
-)
-
-WIDEST_ACCESS_BITS = 4  # log2 of the bytes of the widest access
 
 CoordinateBit = tuple[int, int]  # (axis, bit of the coordinate)
 
@@ -109,7 +101,7 @@ def passage(held: Layout, wanted: Layout, itemsize: int) -> Passage:
     """
     axis = max((axis for axis, bits in enumerate(held.axes) if bits), default=0)
     widest = [layout.vector(axis).bit_length() - 1 for layout in (held, wanted)]
-    for width in range(WIDEST_ACCESS_BITS - (itemsize.bit_length() - 1), 0, -1):
+    for width in range(ACCESS_BITS - (itemsize.bit_length() - 1), 0, -1):
         widths = [min(width, own) for own in widest]
         swizzle = _swizzle(held, wanted, itemsize, widths) if max(widths) == width else None
         if swizzle is not None:
@@ -135,7 +127,7 @@ def _swizzle(held: Layout, wanted: Layout, itemsize: int, widths: Sequence[int])
     """The same for accesses of 2 ** `widths` elements, when writing and when reading; None where banks would be met twice."""
     item_bits = itemsize.bit_length() - 1
     flat = [(axis, bit) for axis in reversed(range(held.rank)) for bit in range(len(held.axes[axis]))]
-    row = flat[: ROW_BYTES_BITS - item_bits]
+    row = flat[: BANKS_BYTES_BITS - item_bits]
     banks = row[max(BANK_BYTES_BITS - item_bits, *widths) :]  # the elements of an access stay side by side
     at_once = [LANE_BITS - max(item_bits + width - WIDEST_ONCE_BITS, 0) for width in widths]
     chosen = [_chosen_by_lanes(layout, bits) for layout, bits in zip((held, wanted), at_once, strict=True)]

@@ -15,16 +15,17 @@ from collections.abc import Iterable, Mapping, Set
 
 from ...analysis.facts import Facts
 from ...frozen import frozen
+from ...hardware import COPY_BYTES, MOST_OF_THREAD, REGISTER_FILE
 from ...ir.nodes import Assign, Call, Effect, Expr, Kernel, Literal, Note, Statement, Use, Variable
 from ...ir.structured import is_elementwise
 from ...ir.walk import MOVES, assigned_variables, blocks, children, expressions, statements
-from ..accesses.access import COPY_BYTES, plan_load
+from ..accesses.access import plan_load
 from ..accesses.cache_hints import load_hint
 from ..accesses.pointers import pointer_sources, roots_of, roots_written
-from ..accesses.predicated import MOST_REGISTERS, is_predicated
+from ..accesses.predicated import is_predicated
 from ..staging.ring_plan import Rings
 from .layout import Layout
-from .registers import OTHER_REGISTERS, REGISTER_FILE, peak_registers
+from .registers import OTHER_REGISTERS, peak_registers
 
 
 @frozen
@@ -59,7 +60,7 @@ def choose_late_loads(
     # Of elements that are loaded one by one, cp.async takes those of 4 and 8 bytes.
     arrays = fixed | {v for ring in rings.rings for v in ring.own if v.type.dtype.itemsize in COPY_BYTES}
     threads = 1 << next(iter(layouts.values())).thread_bits
-    room = min(REGISTER_FILE // threads, MOST_REGISTERS) - OTHER_REGISTERS - peak_registers(kernel, facts, layouts)
+    room = min(REGISTER_FILE // threads, MOST_OF_THREAD) - OTHER_REGISTERS - peak_registers(kernel, facts, layouts)
     written, sources = roots_written(kernel), pointer_sources(kernel)
     reads = Counter(
         variable for statement in statements(kernel.body) for variable in _reads(expressions(statement), facts)

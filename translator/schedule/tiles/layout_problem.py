@@ -12,6 +12,7 @@ from ...analysis.axis_info import AxisInfo, axis_info
 from ...analysis.facts import Facts
 from ...analysis.unit_stride import Steps, steps
 from ...frozen import frozen
+from ...hardware import SECTOR_BYTES
 from ...ir.nodes import Assign, Call, Effect, Expr, For, Kernel, Statement, Use, Variable, While
 from ...ir.walk import children, expressions, statements
 from ...language.dtypes import PointerType
@@ -19,7 +20,6 @@ from .layout import Layout
 
 # A tile that needs a layout: a variable, or the statement that evaluates tiles without assigning any.
 Node = Variable | int
-SECTOR = 32  # bytes that memory reads or writes at once
 Path = tuple[tuple[Expr, Expr], ...]  # (call, operand) from a statement's value down to a use
 
 
@@ -54,7 +54,7 @@ class Access:
     def closeness(self, axis: int) -> int:
         """2 where neighbours along an axis are neighbours in memory, 1 where a sector holds several of them, else 0."""
         step = self.steps.get(axis, 0)
-        return 2 if step == 1 else int(0 < step * self.itemsize < SECTOR)
+        return 2 if step == 1 else int(0 < step * self.itemsize < SECTOR_BYTES)
 
 
 @dataclass(slots=True)

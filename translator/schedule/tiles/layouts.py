@@ -15,10 +15,10 @@ from dataclasses import replace
 
 from ...analysis.facts import Facts
 from ...artifact import Options, Target
+from ...hardware import ACCESS_BYTES, WARP_SIZE
 from ...ir.nodes import Assign, Call, Expr, Kernel, Variable
 from ...ir.types import padded
 from ...ir.walk import statements
-from ..accesses.access import ACCESS_BYTES
 from ..accesses.coalesced import coalesce_loads, coalesce_stores
 from ..accesses.loads_in_flight import blocks_for_all_loads, blocks_for_loads
 from ..plan import Conversion, Schedule
@@ -50,7 +50,6 @@ from .registers import (
 from .shared_room import shared_room
 
 LARGEST_REPEAT = 16  # elements that lie in one word and go to one thread
-LANES = 32
 
 
 def choose_layouts(
@@ -58,7 +57,7 @@ def choose_layouts(
 ) -> Schedule:
     """Decides the layout of every tile of the kernel; where a warpgroup loads, for so many blocks on a multiprocessor."""
     problem = find_problem(kernel, facts)
-    thread_bits = (options.num_warps * LANES).bit_length() - 1
+    thread_bits = (options.num_warps * WARP_SIZE).bit_length() - 1
     dots = with_stages(plan_dots(kernel, facts, options, target), rings)
     dots = held_operands(kernel, facts, dots, _words_of_b(problem, dots))
     dots = with_computed_operands(kernel, facts, dots, options.num_warps)
@@ -73,7 +72,7 @@ def choose_layouts(
     conversions = _conversions(problem)
     layouts = _of_variables(problem)
     in_registers = {variable: layout for variable, layout in layouts.items() if variable not in dots.staged}
-    num_threads = options.num_warps * LANES
+    num_threads = options.num_warps * WARP_SIZE
     tiles = [tile for variable, tile in dots.staged.items() if variable not in rings.twins]
     room = shared_room(kernel, target.max_dynamic_shared_bytes, layouts, tiles, rings, bool(conversions), num_threads)
     store_parts, rings = cut_stores(kernel, facts, problem.answers, rings)

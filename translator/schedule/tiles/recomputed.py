@@ -15,13 +15,13 @@ from dataclasses import field, replace
 
 from ...analysis.facts import Facts
 from ...frozen import frozen
+from ...hardware import LANE_BITS, REGISTER_FILE
 from ...ir.nodes import Assign, Call, CallFunction, Expr, For, Kernel, Statement, Use, Variable, While
 from ...ir.structured import is_elementwise
 from ...ir.walk import assigned_variables, bodies, children, expressions, statements, subexpressions, used_variables
 from ..accesses.cache_hints import load_hint
-from ..products.instructions import LANE_BITS
 from .layout import REGISTER, Layout
-from .registers import OTHER_REGISTERS, REGISTER_FILE, blocks_that_fit, needs_whole_multiprocessor, peak_registers
+from .registers import OTHER_REGISTERS, blocks_that_fit, needs_whole_multiprocessor, peak_registers
 
 ENOUGH_BLOCKS = 3  # on a multiprocessor: while one computes, others load
 FEWEST_REGISTERS = 4  # of a tile, per thread, that is worth it

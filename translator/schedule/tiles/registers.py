@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ...analysis.facts import Facts
+from ...hardware import MOST_THREADS, REGISTER_FILE
 from ...ir.nodes import Assign, Call, Expr, For, If, Kernel, Literal, Statement, Variable, While
 from ...ir.structured import is_elementwise
 from ...ir.walk import assigned_variables, bodies, expressions, statements, used_variables
 from .layout import Layout
 
-REGISTER_FILE = 65536  # 32-bit registers per multiprocessor
-MOST_THREADS = 2048  # per multiprocessor
 OTHER_REGISTERS = 24  # per thread: addresses, loop counters, temporaries
 
 
