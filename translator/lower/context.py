@@ -5,13 +5,12 @@ Everything that a statement's lowering needs to know about the rest of the file 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Set
 from contextlib import contextmanager
 from functools import partial
 
 from ..analysis.facts import Facts
 from ..analysis.meeting import Places
-from ..analysis.origins import Origins
 from ..hardware import LANE_BITS, WARPGROUP_BITS
 from ..ir.c_names import LIBRARY_NAMES
 from ..ir.nodes import Call, DeviceFunction, For, Kernel, Statement, Variable
@@ -22,13 +21,13 @@ from ..schedule.plan import Schedule
 from ..schedule.tiles.layout import REGISTER, Layout
 from .accesses.vector_starts import coarser, first_of_vector
 from .shared.memory import SharedMemory
-from .state import AccessOrder, Stages, WarpRole
+from .state import AccessOrder, MemoryFacts, Stages, WarpRole
 from .text.axis_names import MOST_BARE, AxisNames
 from .text.names import Names
-from .text.needs import Needs
+from .text.needs import Needs, Used
 from .text.point import Index, Point, point_of, register_index
 from .text.scopes import Scopes
-from .text.spell import Speller, Text, coordinate_speller
+from .text.spell import Arithmetic, Speller, Text, coordinate_speller
 from .text.unit import Constant, Line, Loop, Node, Place
 
 FALLBACK_INDICES = ("p", "r", "c", "k", "m", "n")
@@ -67,34 +66,42 @@ class Context:
         scopes: Scopes,
         names: Names,
         axis_names: AxisNames,
-        read_only: frozenset[Variable] = frozenset(),
+        shared: SharedMemory,
+        memory: MemoryFacts,
+        arithmetic: Arithmetic,
+        given: Set[Variable] = frozenset(),
+        root: Context | None = None,
     ) -> None:
-        """Starts a lowering; `read_only` are the pointers that nothing is written through."""
-        self.read_only = read_only
-        self.agreed: frozenset[Variable] = frozenset()  # scalars that one thread loads for all
+        """Starts a lowering: of a kernel, or within `root` of a function that stands in its file.
+
+        `given` are the names of results that are written under them at once.
+        """
         self.kernel, self.facts, self.schedule, self.scopes = kernel, facts, schedule, scopes
         self.spelled = {variable: facts.definitions[variable] for variable in facts.absorbed}
-        self.names, self.axis_names = names, axis_names
-        self.speller = Speller(
-            self._variable_text, coordinate_speller(axis_names), self.function_name, self.launch_word
-        )
-        self.speller.definitions, self.speller.written_out = facts.definitions, self.spelled
+        self.names, self.axis_names, self.given = names, axis_names, given
         counted = {s.variable for s in statements(kernel.body) if isinstance(s, For)}
         unread = counted.union(facts.index, (parameter.variable for parameter in kernel.parameters))
-        self.speller.needs_no_use = unread.__contains__
-        self.speller.first_of_vector = partial(first_of_vector, axis_names, facts)
-        self.speller.is_const = lambda pointer: not self._writes_through(pointer)
-        self.root = self  # the kernel's own lowering, whose names are those of the file
-        self.needs = Needs()
-        self.shared = SharedMemory(names)
+        self.speller: Speller = Speller(
+            definitions=facts.definitions,
+            written_out=self.spelled,
+            arithmetic=arithmetic,
+            used=root.speller.used if root else Used(),
+            variable_text=self._variable_text,
+            coordinate_of=coordinate_speller(axis_names),
+            function_name=self.function_name,
+            launch_word=self.launch_word,
+            needs_no_use=unread.__contains__,
+            is_const=lambda pointer: not self._writes_through(pointer),
+            first_of_vector=partial(first_of_vector, axis_names, facts),
+        )
+        self.root = root or self  # the kernel's own lowering, whose names are those of the file
+        self.needs: Needs = root.needs if root else Needs()
+        self.shared, self.memory = shared, memory
         self.order = AccessOrder(Places(facts.definitions, kernel.body))
-        self.origins = Origins(())
-        self.lasts: Callable[[Call], bool] = lambda load: False  # whether a load brings the same wherever it stands
         self.stages = Stages()
         self.role = WarpRole()
         self.converted: dict[tuple[Variable, Layout], str] = {}
         self.moved: dict[tuple[Variable, Layout], str] = {}  # by the source statement that is being lowered, so far
-        self.given: set[Variable] = set()  # the names of results that are written under them at once
         self.quoting = True  # whether statements stand under tags
         self._temporaries: dict[tuple[int, str], Variable] = {}
         self._widths: dict[int, str] = {}
@@ -102,13 +109,11 @@ class Context:
 
     def nested(self, facts: Facts, scopes: Scopes, names: Names) -> Context:
         """A lowering of scalar code in a function of its own; helpers are asked for from this one."""
-        inner = Context(self.kernel, facts, self.schedule, scopes, names, self.axis_names.in_function())
-        inner.root = self.root
-        inner.needs = self.needs
-        inner.speller.used_ops, inner.speller.used_helpers = self.speller.used_ops, self.speller.used_helpers
-        inner.speller.used_functions = self.speller.used_functions
-        inner.speller.doubles = self.speller.doubles
-        return inner
+        memory, arithmetic = MemoryFacts(), Arithmetic(doubles=self.speller.arithmetic.doubles)
+        axis_names, shared = self.axis_names.in_function(), SharedMemory(names)
+        return Context(
+            self.kernel, facts, self.schedule, scopes, names, axis_names, shared, memory, arithmetic, root=self.root
+        )
 
     def function_name(self, function: DeviceFunction) -> str:
         """The name of a device function: the user's, unless something of ours or CUDA's has it."""
@@ -175,7 +180,7 @@ class Context:
 
     def _writes_through(self, variable: Variable) -> bool:
         element = variable.type.element
-        return isinstance(element, PointerType) and not element.const and variable not in self.read_only
+        return isinstance(element, PointerType) and not element.const and variable not in self.memory.read_only
 
     def dimensions(self, layout: Layout | None) -> str:
         """The register dimensions of a tile, such as "[ROWS][COLS]"."""

@@ -27,16 +27,18 @@ from .assumptions import of_program, of_thread
 from .context import Context
 from .functions import lower_function
 from .given_names import given_names
+from .shared.memory import SharedMemory
 from .shared.plan import loops_of_tiles, names_of_arrays, plan_shared, shared_alignment
 from .staging.made_maps import count_map_slots
 from .staging.warp_roles import lower_body
+from .state import MemoryFacts
 from .text.axis_names import UNNAMED_TILE, AxisNames
 from .text.header import header_fields, needed_architecture, title
 from .text.literals import literal_text
 from .text.names import Names, entry_name
 from .text.repeats import with_parts_named
 from .text.scopes import Scopes, find_scopes
-from .text.spell import WRAPS
+from .text.spell import WRAPS, Arithmetic
 from .text.unit import (
     COMMENT_ROOM,
     Blank,
@@ -76,7 +78,7 @@ def lower_kernel(kernel: Kernel, facts: Facts, schedule: Schedule, in_turns: boo
     body = settle_index_tiles(lower_body(context, kernel), lambda name: names.bearers(name) <= settled)
     body, infinities = _name_infinities(context, _name_launch_words(context, body))
     functions = _functions(context, kernel)
-    for helper in context.speller.used_helpers:
+    for helper in context.speller.used.helpers:
         if helper in WRAPS:
             context.use_helper("wrapping", helper, sign=WRAPS[helper])
         else:
@@ -157,13 +159,39 @@ def _context(kernel: Kernel, facts: Facts, schedule: Schedule, in_turns: bool) -
     entry = entry_name(kernel.name, kernel.constants)
     names = Names([entry, *kernel.constants, *_variable_names(kernel)], _called(kernel))
     axis_names = AxisNames(_layouts(kernel, schedule), names, schedule.options.num_warps, schedule.rings.has_producer)
-    context = Context(kernel, facts, schedule, _scopes(kernel, facts, schedule, names), names, axis_names)
-    context.shared.in_turns = in_turns
-    context.speller.doubles = _doubles(kernel)
-    context.speller.wrapping = wrapping_calls(kernel, facts.definitions)
-    if in_turns:  # the loading warpgroup loads for the next loop while this one is under way
-        ahead = {tile for ring in schedule.rings.rings if ring.kind == "tma" for tile in ring.tiles}
-        context.shared.turns_of = loops_of_tiles(kernel, facts, [tile for tile in schedule.staged if tile not in ahead])
+    scopes = _scopes(kernel, facts, schedule, names)
+    given = given_names(kernel, facts, schedule, scopes)
+    _take_names(names, kernel, schedule, given)
+    names.array_of.update(versions_of_one_array(kernel, facts, schedule, scopes, {*given, *given.values()}))
+    turns = _turns(kernel, facts, schedule) if in_turns else {}
+    context = Context(
+        kernel,
+        facts,
+        schedule,
+        scopes,
+        names,
+        axis_names,
+        SharedMemory(names, in_turns, turns),
+        MemoryFacts(read_only_pointers(kernel), Origins(kernel.body), lasting_loads(kernel), agreed_loads(kernel)),
+        Arithmetic(wrapping_calls(kernel, facts.definitions), _doubles(kernel)),
+        frozenset(given.values()),
+    )
+    for variable in sorted(schedule.in_shared, key=lambda v: v.key):
+        context.shared.arrays[variable.key, "tile"] = _tile_in_shared(context, variable)
+    return context
+
+
+def _turns(kernel: Kernel, facts: Facts, schedule: Schedule) -> dict[int, tuple[str, int]]:
+    """The staged tiles whose memory others may have, with what needs them.
+
+    Tensor copies are none of them: the loading warpgroup loads for the next loop while this one is under way.
+    """
+    ahead = {tile for ring in schedule.rings.rings if ring.kind == "tma" for tile in ring.tiles}
+    return loops_of_tiles(kernel, facts, [tile for tile in schedule.staged if tile not in ahead])
+
+
+def _take_names(names: Names, kernel: Kernel, schedule: Schedule, given: dict[Variable, Variable]) -> None:
+    """Has what the file shows to others keep its names, and what others are written under have theirs."""
     for name in kernel.constants:
         names.reserve(name)
     for tensor_map in schedule.rings.maps:
@@ -173,17 +201,8 @@ def _context(kernel: Kernel, facts: Facts, schedule: Schedule, in_turns: bool) -
     for tile, first in schedule.rings.twins.items():
         if tile.name == first.name:
             names.share(tile, first)
-    given = given_names(kernel, facts, schedule, context.scopes)
     for result, target in given.items():
         names.share(result, target)
-        context.given.add(target)
-    names.array_of.update(versions_of_one_array(kernel, facts, schedule, context.scopes, {*given, *given.values()}))
-    context.read_only = read_only_pointers(kernel)
-    context.origins, context.lasts = Origins(kernel.body), lasting_loads(kernel)
-    context.agreed = agreed_loads(kernel)
-    for variable in sorted(schedule.in_shared, key=lambda v: v.key):
-        context.shared.arrays[variable.key, "tile"] = _tile_in_shared(context, variable)
-    return context
 
 
 def _called(kernel: Kernel) -> frozenset[str]:
@@ -252,7 +271,7 @@ def _functions(context: Context, kernel: Kernel) -> tuple[Function, ...]:
     """The functions that the text calls; a function stands above those that call it."""
     written: list[Function] = []
     for function in reversed(kernel.functions):
-        if id(function) in context.speller.used_functions:
+        if id(function) in context.speller.used.functions:
             written.append(lower_function(context, function))
     return tuple(reversed(written))
 
@@ -274,7 +293,7 @@ def _user_constants(context: Context, mentioned: frozenset[str]) -> list[Constan
             text = str(value) if dtype == int32 else literal_text(value, dtype)
             constants.append(Constant(name, text, comment, dtype.cuda, "user"))
         elif isinstance(value, float):
-            dtype = float64 if name in context.speller.doubles else float32
+            dtype = float64 if name in context.speller.arithmetic.doubles else float32
             constants.append(Constant(name, literal_text(value, dtype), comment, dtype.cuda, "user"))
     return sorted(constants, key=lambda constant: (not constant.comment, constant.value == "1"))
 

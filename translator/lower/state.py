@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ..analysis.meeting import Places, Trips
-from ..ir.nodes import Assign, Expr, Variable
+from ..analysis.origins import Origins
+from ..frozen import frozen
+from ..ir.nodes import Assign, Call, Expr, Variable
 from ..schedule.products.shared_tiles import SharedTile
 from ..schedule.staging.producer import SharedLines
 from ..schedule.tiles.layout import Layout
@@ -24,6 +26,23 @@ Accessed = tuple[Expr, tuple[int, ...] | Trips, Layout | None]
 ANOTHER: tuple[int, ...] = (-1,)  # of an atomic's places, instead: several threads may touch one of them
 Data = tuple[Variable, frozenset[Variable]]  # an argument, and the data that addresses in it are computed from
 Accesses = tuple[dict[Variable, set[Accessed]], dict[Data, set[Accessed]]]  # loads by argument, stores by data
+
+
+@frozen
+class MemoryFacts:
+    """What is known of the memory that a kernel touches; a function of scalars touches none.
+
+    Attributes:
+      read_only: the pointers that nothing is written through.
+      origins: which arguments an address may come from.
+      lasts: whether a load brings the same wherever it stands.
+      agreed: scalars that one thread loads for all.
+    """
+
+    read_only: frozenset[Variable] = frozenset()
+    origins: Origins = field(default_factory=lambda: Origins(()))
+    lasts: Callable[[Call], bool] = lambda load: False
+    agreed: frozenset[Variable] = frozenset()
 
 
 @dataclass

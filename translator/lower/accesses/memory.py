@@ -175,7 +175,7 @@ def _load_scalar(context: Context, statement: Assign, call: Call) -> tuple[Node,
         fallback = fallback_text(context, other, target.type, None)
         text = Text(f"{condition.within(4)} ? {text.within(4)} : {fallback.within(3)}", 3)
     before = order_after_stores(context, pointer, None)
-    if target in context.agreed:
+    if target in context.memory.agreed:
         first, what = f"{context.axis_names.tid} == 0", "loaded by one thread, so that all go the same way"
         return (*before, *told_by_one(context, statement, target, first, text.text, what))
     note_load(context, pointer, None)

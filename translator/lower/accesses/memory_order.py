@@ -18,7 +18,7 @@ from .conditions import copies_guard
 
 def pointer_roots(context: Context, pointer: Expr) -> list[Variable]:
     """The pointer arguments that an address may derive from; of one that is made of numbers, these."""
-    origins, roots = context.origins, set[Variable]()
+    origins, roots = context.memory.origins, set[Variable]()
     for part in subexpressions(pointer):
         if part.type.is_pointer and (isinstance(part, Use) or is_number(part)):
             roots |= origins.pointers(part) or origins.data(part) | origins.numbers(part)
@@ -133,7 +133,7 @@ def _meet(context: Context, earlier: Accessed, pointer: Expr) -> bool | None:
 
 def _data_in(context: Context, expr: Expr) -> frozenset[Variable]:
     """The variables behind an address that hold data: what was loaded, reduced or counted."""
-    return context.origins.data(expr)
+    return context.memory.origins.data(expr)
 
 
 def order_after_stores(context: Context, pointer: Expr, layout: Layout | None) -> tuple[Node, ...]:

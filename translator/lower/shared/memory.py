@@ -5,7 +5,9 @@ Arrays that only one statement or one loop needs may share their memory with tho
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from types import MappingProxyType
 
 from ...ir.nodes import Variable
 from ...ir.types import ValueType
@@ -20,14 +22,19 @@ STATEMENTS, LOOPS, PARTS, STORES = "statements", "loops", "parts", "stores"
 class SharedMemory:
     """See the module docstring. One per kernel."""
 
-    def __init__(self, names: Names) -> None:
-        """No arrays yet; `names` gives them theirs."""
+    def __init__(
+        self, names: Names, in_turns: bool = False, turns_of: Mapping[int, tuple[str, int]] = MappingProxyType({})
+    ) -> None:
+        """No arrays yet; `names` gives them theirs.
+
+        With `in_turns`, arrays that only one statement or one loop needs share their memory: `turns_of` has the staged tiles
+        that do, by key: (area, what needs them).
+        """
         self.arrays: dict[tuple[int, str], Shared] = {}  # by (statement's `id` or tile's key, purpose)
         self.being_read: set[str] = set()  # arrays that some thread may still be reading
         self.barriers = 0  # that have been written so far
         self.in_functions = False  # whether functions within the kernel use arrays
-        self.in_turns = False  # whether arrays that only one statement or one loop needs share their memory
-        self.turns_of: dict[int, tuple[str, int]] = {}  # of staged tiles that do, by key: (area, what needs them)
+        self.in_turns, self.turns_of = in_turns, turns_of
         self._turns: dict[str, tuple[str, int]] = {}  # the same of all arrays that do, by name
         self._exchanges: dict[
             tuple[str, ValueType], list[Shared]

@@ -35,7 +35,7 @@ def lower_staged_load(context: Context, statement: Assign) -> tuple[Node, ...]:
         for helper in ("cp_async_commit", "cp_async_wait"):
             context.use_helper(helper)
         nodes.append(Line("cp_async_commit();"))
-    if context.lasts(_call(statement)) and note_arriving(context, target, asynchronous):
+    if context.memory.lasts(_call(statement)) and note_arriving(context, target, asynchronous):
         return tuple(nodes)
     if asynchronous:
         nodes.append(Line("cp_async_wait<0>();", "this thread's share has arrived"))

@@ -117,7 +117,7 @@ def _arguments(context: Context) -> tuple[str, ...]:
 
 def _argument_facts(context: Context, parameter: Parameter) -> tuple[str, str]:
     variable = parameter.variable
-    kind = ctype(variable.type, variable not in context.read_only)
+    kind = ctype(variable.type, variable not in context.memory.read_only)
     if parameter.divisibility == 1:
         return kind, ""
     divisor = parameter.divisibility
@@ -270,7 +270,7 @@ def _without_wgmma(context: Context) -> Iterator[str]:
 def _numerics(context: Context) -> tuple[str, ...]:
     """Accuracy notes of the operations used, where CUDA differs from the obvious."""
     notes: list[str] = []
-    for name in context.speller.used_ops:
+    for name in context.speller.used.ops:
         note = OPS[name].accuracy
         if note and note not in notes:
             notes.append(note)

@@ -5,9 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from itertools import chain
 
+from ...ir.nodes import CallFunction
 from ...language.dtypes import DTYPES
 from .names import spare_names
 from .unit import Helper
+
+
+@dataclass
+class Used:
+    """What expressions were spelled with, in the order in which it was first met. A kernel and its functions share one."""
+
+    ops: dict[str, None] = field(default_factory=dict)
+    helpers: dict[str, None] = field(default_factory=dict)
+    functions: dict[int, CallFunction] = field(default_factory=dict)  # by `id` of the function
 
 
 @dataclass

@@ -19,6 +19,7 @@ from ...language.dtypes import DType, Element, PointerType
 from ...ops.casts import TOWARD_ZERO, cuda_cast
 from ...ops.registry import OPS
 from .literals import literal_text
+from .needs import Used
 from .point import Point, coordinate
 
 ATOM = 16
@@ -68,32 +69,55 @@ class Text:
 VariableText = Callable[[Variable, Point | None, bool], Text]
 
 
+@frozen
+class Arithmetic:
+    """What C++ would compute otherwise than the kernel does: `wrapping` operations overflow, `doubles` are constants in fp64."""
+
+    wrapping: frozenset[Call] = frozenset()
+    doubles: frozenset[str] = frozenset()
+
+
 class Speller:
-    """Spells expressions. `variable_text` gives the text of a variable at a point (None for scalars)."""
+    """Spells expressions."""
 
     def __init__(
         self,
+        *,
+        definitions: Mapping[Variable, Expr],
+        written_out: Mapping[Variable, Expr],
+        arithmetic: Arithmetic,
+        used: Used,
         variable_text: VariableText,
         coordinate_of: Callable[[Point], str],
         function_name: Callable[[DeviceFunction], str],
         launch_word: Callable[[str, int], str],
+        needs_no_use: Callable[[Variable], bool],
+        is_const: Callable[[Variable], bool],
+        first_of_vector: Callable[[Call, Point], tuple[Point, str] | None],
     ) -> None:
-        """How to spell the coordinate of a one-axis point, a device function, and a program's index or their number."""
-        self.definitions: Mapping[Variable, Expr] = {}  # of variables that are assigned once
-        self.written_out: Mapping[Variable, Expr] = {}  # of those that have no name in the text
-        self.needs_no_use: Callable[[Variable], bool] = lambda variable: False  # or the compiler warns of it
-        self.wrapping: frozenset[Call] = frozenset()  # of what overflows, what must wrap
-        self.doubles: frozenset[str] = frozenset()  # constants of the file that are doubles
-        self.is_const: Callable[[Variable], bool] = lambda pointer: False  # whether it points to what is only read
-        # Where to find once what neighbours have in common, and what to add to their remainders.
-        self.first_of_vector: Callable[[Call, Point], tuple[Point, str] | None] = lambda call, point: None
+        """What is known, and how others spell what the speller does not.
+
+        Args:
+          definitions: the values of variables that are assigned once.
+          written_out: those of variables that have no name in the text.
+          arithmetic: what must be spelled otherwise than the operators would have it.
+          used: where what is spelled leaves what it needs.
+          variable_text: a variable at a point, None for scalars.
+          coordinate_of: the coordinate of a one-axis point.
+          function_name: a device function.
+          launch_word: a program's index or their number, along an axis.
+          needs_no_use: whether the compiler is silent about a variable that nothing reads.
+          is_const: whether a pointer points to what is only read.
+          first_of_vector: where to find once what neighbours have in common, and what to add to their remainders.
+        """
+        self.definitions, self.written_out = definitions, written_out
+        self.arithmetic, self.used = arithmetic, used
+        self.is_const, self.first_of_vector = is_const, first_of_vector
+        self._needs_no_use = needs_no_use
         self._launch_word = launch_word
         self._function_name = function_name
         self._variable_text = variable_text
         self._coordinate_of = coordinate_of
-        self.used_ops: dict[str, None] = {}
-        self.used_helpers: dict[str, None] = {}
-        self.used_functions: dict[int, CallFunction] = {}
 
     def text(self, expr: Expr, point: Point | None = None, wide: bool = False) -> str:
         """The text of an expression as a whole statement's right side, or as an argument."""
@@ -107,7 +131,7 @@ class Speller:
             case Use(variable=variable):
                 return self._variable_text(variable, point if expr.type.is_tile else None, wide)
             case CallFunction():
-                self.used_functions.setdefault(id(expr.function), expr)
+                self.used.functions.setdefault(id(expr.function), expr)
                 args = ", ".join(self.text(arg, self._down(expr, arg, point)) for arg in expr.args)
                 return Text(f"{self._function_name(expr.function)}({args})")
             case Call():
@@ -182,7 +206,7 @@ class Speller:
         """A constant of the file, or an integer one as a float, in the type that it is needed in."""
         if word.startswith("static_cast<float>") and element.name == "fp64":
             return word.replace("float", "double", 1)
-        if word in self.doubles and element.name == "fp32":
+        if word in self.arithmetic.doubles and element.name == "fp32":
             return f"static_cast<float>({word})"
         return word
 
@@ -234,7 +258,7 @@ class Speller:
             wanted = PointerType(wanted.element_ty, const=True)
         spelling = cuda_cast(source, wanted, call.attribute("rounding"), bool(call.attribute("bitcast")))
         if spelling.startswith(TOWARD_ZERO):
-            self.used_helpers.setdefault(TOWARD_ZERO)
+            self.used.helpers.setdefault(TOWARD_ZERO)
         operand = self.spell(call.args[0], below)
         return replace(_place(spelling, {"x": operand}), number=operand.number if _is_integer(wanted) else None)
 
@@ -257,9 +281,9 @@ class Speller:
         element = call.args[0].type.element if call.args else call.type.element
         if call.op == "where":
             element = call.args[1].type.element
-        self.used_ops.setdefault(call.op)
+        self.used.ops.setdefault(call.op)
         if op.helper and (called := re.search(rf"\b{op.helper}\w*", op.spelling(element))):
-            self.used_helpers.setdefault(called[0])
+            self.used.helpers.setdefault(called[0])
         keep_wide = wide and call.op in ("add", "sub", "mul") and element == _int32()
         keeps = [keep_wide and self._needs_wide(call, arg) for arg in call.args]
         operands = [self.spell(*operand) for operand in zip(call.args, below, keeps, strict=True)]
@@ -267,7 +291,7 @@ class Speller:
             return operands[same]
         if _is_integer(element) and _comes_to_nothing(call.op, operands) and self._leaves_nothing_unused(call):
             return Text("0", number=0)
-        if not wide and call in self.wrapping:
+        if not wide and call in self.arithmetic.wrapping:
             return self._wrapped(call, operands)
         if INFIX.match(op.spelling(element)):  # C computes in int what is narrower
             whole = [self.as_int(arg, at) for arg, at in zip(call.args, below, strict=True)]
@@ -282,7 +306,7 @@ class Speller:
             # Sums of integers need no parentheses: (a + b) + c and a + (b + c) are the same number.
             operands[1] = Text(operands[1].text, 13, "+")
         if call.op == "where" and isinstance(element, DType) and any(map(_takes_long, call.args[1:])):
-            self.used_helpers.setdefault("choose")
+            self.used.helpers.setdefault("choose")
             type_ = f"<{element.cuda}>" if element.is_int() else ""  # C computes in int what is narrower
             return Text(f"choose{type_}({', '.join(operand.text for operand in operands)})")
         text = _place(op.spelling(element), dict(zip(op.parameters, operands, strict=True)))
@@ -298,7 +322,7 @@ class Speller:
             variable = pending.pop()
             if variable in self.written_out and variable not in seen:
                 pending |= set(used_variables(self.written_out[variable]))
-            elif variable not in self.written_out and not self.needs_no_use(variable):
+            elif variable not in self.written_out and not self._needs_no_use(variable):
                 return False
             seen.add(variable)
         return True
@@ -314,7 +338,7 @@ class Speller:
     def _wrapped(self, call: Call, operands: list[Text]) -> Text:
         """A sum, difference or product that wraps where it overflows."""
         name, texts = WRAPPED[call.op], [operand.text for operand in operands]
-        self.used_helpers.setdefault(name)
+        self.used.helpers.setdefault(name)
         return Text(f"{name}<{call.type.dtype.cuda}>({', '.join(texts if len(texts) > 1 else ['0', *texts])})")
 
 

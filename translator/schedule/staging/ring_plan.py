@@ -130,9 +130,9 @@ class Rings:
         return any(ring.kind == "tma" for ring in self.rings)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class RingPlan:
-    """What has been decided so far."""
+    """What rings are planned from, and what has been decided so far: each loop adds to it."""
 
     kernel: Kernel
     facts: Facts
@@ -142,15 +142,16 @@ class RingPlan:
     target: Target
     sources: dict[Variable, set[Variable]]
     read_only: frozenset[Variable]
-    replaced: dict[int, Statement]
-    rings: list[Ring]
-    maps: dict[tuple[object, ...], TensorMap]
-    guards: dict[str, None]
-    reasons: dict[str, None]
     settled: frozenset[Variable]  # scalars from memory, of which the kernel may make tensor maps
-    added: dict[tuple[int, bool], list[Statement]] = field(default_factory=dict)  # what makes them: see `with_replaced`
-    last_key: int = 0  # of the variables so far
+    small_loads: bool
+    in_turn: frozenset[Variable]  # tiles whose loads are not made ahead: see `loads_in_turn`
+
+    last_key: int  # of the variables so far
+    replaced: dict[int, Statement] = field(default_factory=dict)
+    added: dict[tuple[int, bool], list[Statement]] = field(default_factory=dict)  # what makes maps: see `with_replaced`
+    rings: list[Ring] = field(default_factory=list)
+    maps: dict[tuple[object, ...], TensorMap] = field(default_factory=dict)
+    guards: dict[str, None] = field(default_factory=dict)
+    reasons: dict[str, None] = field(default_factory=dict)
     totals: dict[int, tuple[RunningTotal, ...]] = field(default_factory=dict)  # of irregular steps, by `id` of the loop
-    small_loads: bool = False
-    in_turn: frozenset[Variable] = frozenset()  # tiles whose loads are not made ahead: see `loads_in_turn`
     blocks: int | None = None  # that fit on a multiprocessor, once somebody has asked

@@ -39,7 +39,15 @@ from ...ir.nodes import (
     While,
 )
 from ...ir.rewrite import with_replaced
-from ...ir.walk import assigned_variables, expressions, read_variables, statements, top_statements, used_variables
+from ...ir.walk import (
+    assigned_variables,
+    expressions,
+    next_key,
+    read_variables,
+    statements,
+    top_statements,
+    used_variables,
+)
 from ..accesses.outliving import Reads, find_reads
 from ..accesses.pointers import pointer_sources, read_only_pointers, roots_of
 from ..accesses.waiting import waits_for_grids, waits_in_turns
@@ -80,11 +88,19 @@ def plan_rings(
         return kernel, Rings()
     facts = find_facts(kernel)
     plan = RingPlan(
-        kernel, facts, plan_dots(kernel, facts, options, target), closed_forms(kernel, facts), options, target,
-        pointer_sources(kernel), read_only_pointers(kernel), {}, [], {}, {}, {}, settled_scalars(kernel, facts),
-        last_key=max(v.key for s in statements(kernel.body) for v in assigned_variables(s)), small_loads=small_loads,
+        kernel=kernel,
+        facts=facts,
+        dots=plan_dots(kernel, facts, options, target),
+        induction=closed_forms(kernel, facts),
+        options=options,
+        target=target,
+        sources=pointer_sources(kernel),
+        read_only=read_only_pointers(kernel),
+        settled=settled_scalars(kernel, facts),
+        small_loads=small_loads,
         in_turn=in_turn,
-    )  # fmt: skip
+        last_key=next_key(kernel) - 1,
+    )
     reads = find_reads(kernel, facts)
     for loop, nested in loops:
         _plan_loop(plan, loop, nested, most_stages, reads)
