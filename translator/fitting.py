@@ -19,6 +19,7 @@ from .ir.nodes import Kernel, Variable
 from .lower.kernel import lower_kernel
 from .lower.text.unit import Unit
 from .preparing import check, prepared
+from .schedule.decide import decide
 from .schedule.plan import Schedule
 from .schedule.products.dots import dot_statements, plan_dots
 from .schedule.products.second_block import half_of, serves_two
@@ -26,7 +27,6 @@ from .schedule.rewrites.early_loads import with_early_loads
 from .schedule.rewrites.early_products import serves, with_early_products
 from .schedule.staging import rings
 from .schedule.staging.own_stages import loads_in_turn, loads_more, may_load_more
-from .schedule.tiles.layouts import choose_layouts
 
 
 @frozen
@@ -101,7 +101,7 @@ def _with_room(kernel: Kernel, options: Options, target: Target, blocks: int, sm
     while True:
         planned, chosen = rings.plan_rings(kernel, options, target, stages, small_loads, not_ahead)
         facts = find_facts(planned)
-        schedule = choose_layouts(planned, facts, options, target, chosen, blocks)
+        schedule = decide(planned, facts, options, target, chosen, blocks)
         if late := loads_in_turn(planned, facts, schedule):
             not_ahead |= late
             continue

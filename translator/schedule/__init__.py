@@ -1,6 +1,7 @@
 """Decisions: who holds what, what runs when, and what the target allows.
 
 `rewrites` write the kernel anew before anything is decided. `tiles` says who holds which element, `accesses` how memory is
-touched, `products` how dots are multiplied, `staging` what is copied ahead of its use and by whom. `plan.py` holds what was
-decided, as plain values that the text is written from; `targets.py` has a row for every architecture.
+touched, `products` how dots are multiplied, `staging` what is copied ahead of its use and by whom. `decide.py` asks them in
+their order. `plan.py` holds what was decided, as plain values that the text is written from; `targets.py` has a row for
+every architecture.
 """

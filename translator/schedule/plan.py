@@ -1,4 +1,4 @@
-"""What was decided: the tables that the text is written from. See `schedule/tiles/layouts.py` for how they come about."""
+"""What was decided: the tables that the text is written from. See `decide.py` for how they come about."""
 
 from __future__ import annotations
 

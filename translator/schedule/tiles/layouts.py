@@ -1,6 +1,6 @@
 """Chooses who holds which element of every tile.
 
-In: a typed kernel and its facts. Out: a `Schedule`. Memory accesses are the anchors: the largest tile that is loaded or
+In: a `Problem` (`layout_problem.py`). Out: its answers. Memory accesses are the anchors: the largest tile that is loaded or
 stored gets a blocked layout along its contiguous axis, in 16-byte pieces; its neighbours follow through elementwise
 operations, slices, transposes and reshapes, so that one statement touches one layout. Then the next largest. Where two
 choices meet, the tile is converted for that statement.
@@ -10,156 +10,45 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Set
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping
 
-from ...analysis.facts import Facts
-from ...artifact import Options, Target
-from ...hardware import ACCESS_BYTES, WARP_SIZE
+from ...hardware import ACCESS_BYTES
 from ...ir.nodes import Assign, Call, Expr, Kernel, Variable
 from ...ir.types import padded
 from ...ir.walk import statements
-from ..accesses.coalesced import coalesce_loads, coalesce_stores
-from ..accesses.loads_in_flight import blocks_for_all_loads, blocks_for_loads
-from ..plan import Conversion, Schedule
-from ..products.computed_operands import with_computed_operands
+from ..plan import Conversion
 from ..products.dot_plan import Dots
-from ..products.dots import dot_statements, plan_dots, sums_apart
-from ..products.held_operands import Words, held_operands
-from ..products.instructions import spare_registers
-from ..products.register_operands import with_register_operands
-from ..products.second_block import wants_second_block
-from ..products.stagger import stagger_rings
-from ..staging.block_copies import choose_block_copies
-from ..staging.box_stores import cut_stores
+from ..products.held_operands import Words
 from ..staging.ring_plan import Rings
-from ..staging.rings import with_stages
-from ..staging.warp_copies import choose_warp_copies
-from .index_layouts import index_layouts
-from .kept_tiles import Kept, choose_kept, exchanges_of
 from .layout import Layout, blocked, drop_axis
-from .layout_problem import Access, Node, Path, Problem, find_problem
+from .layout_problem import Access, Node, Path, Problem
 from .paths import is_join, operand_axes, result_axes
-from .recomputed import is_straight, needed_at_once
-from .registers import (
-    blocks_beside,
-    choose_shared,
-    needs_whole_multiprocessor,
-    peak_registers,
-)
-from .shared_room import shared_room
 
 LARGEST_REPEAT = 16  # elements that lie in one word and go to one thread
 
 
-def choose_layouts(
-    kernel: Kernel, facts: Facts, options: Options, target: Target, rings: Rings, blocks: int = 1
-) -> Schedule:
-    """Decides the layout of every tile of the kernel; where a warpgroup loads, for so many blocks on a multiprocessor."""
-    problem = find_problem(kernel, facts)
-    thread_bits = (options.num_warps * WARP_SIZE).bit_length() - 1
-    dots = with_stages(plan_dots(kernel, facts, options, target), rings)
-    dots = held_operands(kernel, facts, dots, _words_of_b(problem, dots))
-    dots = with_computed_operands(kernel, facts, dots, options.num_warps)
+def solve(problem: Problem, kernel: Kernel, dots: Dots, thread_bits: int) -> None:
+    """Gives every tile and every statement that needs one a layout."""
     _settle_accumulators(problem, kernel, dots)
-    _solve(problem, thread_bits)
-    own_layout = _own_layouts(problem, thread_bits)
-    coalesce_stores(problem, kernel, target, own_layout, _follow)
-    if not dots.plans:
-        coalesce_loads(problem, kernel, own_layout)
-    dots = _of_used(with_register_operands(dots, _of_variables(problem)), kernel, facts)
-    _settle_numbers(problem, rings, {})
-    conversions = _conversions(problem)
-    layouts = _of_variables(problem)
-    in_registers = {variable: layout for variable, layout in layouts.items() if variable not in dots.staged}
-    num_threads = options.num_warps * WARP_SIZE
-    tiles = [tile for variable, tile in dots.staged.items() if variable not in rings.twins]
-    room = shared_room(kernel, target.max_dynamic_shared_bytes, layouts, tiles, rings, bool(conversions), num_threads)
-    store_parts, rings = cut_stores(kernel, facts, problem.answers, rings)
-    kept = choose_kept(kernel, facts, in_registers, problem.answers, conversions, rings, bool(dots.plans))
-    in_shared = choose_shared(kernel, kept.facts, kept.layouts, num_threads, room)
-    peak = peak_registers(kernel, kept.facts, kept.layouts) + sums_apart(dots)
-    spare = spare_registers(peak, options.num_warps, blocks, rings.has_producer)
-    if rings.has_producer:
-        rings = stagger_rings(kernel, kept.facts, dots, kept.layouts, rings, spare)
-    beside = blocks_beside(in_shared, kept.layouts, num_threads, target.max_dynamic_shared_bytes)
-    made_room_for = kept.recomputed.blocks and min(kept.recomputed.blocks, beside)
-    planned = blocks if rings.has_producer or blocks > 1 else None
-    loading = _blocks_for_tiles(kernel, facts, kept, problem, conversions.keys(), peak, num_threads, bool(dots.plans))
-    warp_copies = choose_warp_copies(kernel, facts, layouts, rings)
-    block_copies = choose_block_copies(kernel, facts, layouts, rings, num_threads)
-    copied = {key: copy.layout for key, copy in warp_copies.items()}
-    copied |= {key: copy.layout for key, copy in block_copies.items()}
-    return Schedule(
-        layouts=layouts | _settle_numbers(problem, rings, copied),
-        statement_layouts={node: layout for node, layout in problem.answers.items() if isinstance(node, int)},
-        index_layouts=index_layouts(kernel, facts, problem, copied),
-        conversions={key: tuple(value) for key, value in conversions.items()},
-        in_shared=in_shared,
-        recomputed=kept.recomputed,
-        late_loads=kept.late_loads,
-        dots=dots.plans,
-        staged=dots.staged,
-        store_parts=store_parts,
-        rings=rings,
-        warp_copies=warp_copies,
-        block_copies=block_copies,
-        blocks_per_multiprocessor=made_room_for or planned or loading,
-        wants_second_block=blocks == 1 and wants_second_block(kernel, rings, dots, peak, options.num_warps),
-        spare_registers=spare,
-        options=options,
-        target=target,
-    )
+    _choose_anchors(problem, thread_bits)
 
 
-def _blocks_for_tiles(
-    kernel: Kernel,
-    facts: Facts,
-    kept: Kept,
-    problem: Problem,
-    conversions: Set[int],
-    peak: int,
-    num_threads: int,
-    has_dots: bool,
-) -> int | None:
-    """The blocks that what threads hold and load leaves room for; None where ptxas may decide."""
-    exchanges = exchanges_of(kernel, problem.answers)
-    waiting = frozenset(map(id, exchanges)) | conversions
-    crowded = needs_whole_multiprocessor(peak, num_threads)
-    if has_dots or kept.late_loads:  # what these take, peak does not tell
-        return 1 if crowded else None
-    if is_straight(kernel, ("reduce",)):
-        at_once = needed_at_once(kernel, kept.facts, kept.layouts, exchanges)
-        if not waiting and is_straight(kernel):
-            return blocks_for_all_loads(at_once, problem, kept.layouts, num_threads)
-        crowded = needs_whole_multiprocessor(at_once, num_threads)
-    return 1 if crowded else blocks_for_loads(kernel, facts, kept.layouts, waiting, peak, num_threads)
-
-
-def _of_variables(problem: Problem) -> dict[Variable, Layout]:
+def of_variables(problem: Problem) -> dict[Variable, Layout]:
+    """The answers for tiles, without those for statements."""
     return {node: layout for node, layout in problem.answers.items() if isinstance(node, Variable)}
 
 
-def _of_used(dots: Dots, kernel: Kernel, facts: Facts) -> Dots:
-    """The dots that something depends on; others become no code, and their operands may have no layout."""
-    used = (id(statement) for statement, _ in dot_statements(kernel) if statement.target not in facts.unused)
-    return replace(dots, plans={key: dots.plans[key] for key in used})
-
-
-def _conversions(problem: Problem) -> dict[int, list[Conversion]]:
+def conversions_of(problem: Problem) -> dict[int, list[Conversion]]:
     """Where the layout of a tile is not the one that a statement needs, by `id` of the statement."""
     found: dict[int, list[Conversion]] = {}
     for relation in problem.relations:
-        expected = _follow(problem.answers[relation.node], relation.path)
+        expected = follow(problem.answers[relation.node], relation.path)
         if expected is None or problem.answers[relation.variable] != expected:
             layout = expected or problem.answers[relation.variable]
             wanted = found.setdefault(relation.statement, [])
             if (conversion := Conversion(relation.variable, layout)) not in wanted:
                 wanted.append(conversion)
     return found
-
-
-# ---------------------------------------------------------------------------------------------------- the answer
 
 
 def _settle_accumulators(problem: Problem, kernel: Kernel, dots: Dots) -> None:
@@ -178,7 +67,7 @@ def _settle_accumulators(problem: Problem, kernel: Kernel, dots: Dots) -> None:
     _spread(problem, settled)
 
 
-def _settle_numbers(problem: Problem, rings: Rings, copied: Mapping[Variable, Layout]) -> dict[Variable, Layout]:
+def settle_numbers(problem: Problem, rings: Rings, copied: Mapping[Variable, Layout]) -> dict[Variable, Layout]:
     """Has threads read what their own copies find their addresses by: nothing moves between threads ahead of a copy.
 
     `copied` has the layouts of tiles that are copied in another one than they are held in. Returns the new answers.
@@ -188,12 +77,12 @@ def _settle_numbers(problem: Problem, rings: Rings, copied: Mapping[Variable, La
         for relation in problem.relations_of.get(variable, ()):
             if relation.variable is variable and isinstance(relation.node, Variable):
                 used = copied.get(relation.node) or problem.answers[relation.node]
-                found[variable] = _follow(used, relation.path) or problem.answers[variable]
+                found[variable] = follow(used, relation.path) or problem.answers[variable]
                 problem.answers[variable] = found[variable]
     return found
 
 
-def _words_of_b(problem: Problem, dots: Dots) -> dict[Variable, Words]:
+def words_of_b(problem: Problem, dots: Dots) -> dict[Variable, Words]:
     """For every B, how the elements that it is computed from lie in memory."""
     found: dict[Variable, Words] = {}
     for plan in dots.plans.values():
@@ -206,7 +95,7 @@ def _words_of_b(problem: Problem, dots: Dots) -> dict[Variable, Words]:
     return found
 
 
-def _solve(problem: Problem, thread_bits: int) -> None:
+def _choose_anchors(problem: Problem, thread_bits: int) -> None:
     def importance(node: Node) -> tuple[bool, int]:
         numel = 1
         for side in problem.shapes[node]:
@@ -279,7 +168,7 @@ def _distances(problem: Problem, members: Iterable[Node]) -> dict[int, float]:
     return {axis: max(access.steps[axis] for access in accesses) for axis in set().union(*axes[:1]).intersection(*axes)}
 
 
-def _own_layouts(problem: Problem, thread_bits: int) -> Callable[[Node], Layout]:
+def own_layouts(problem: Problem, thread_bits: int) -> Callable[[Node], Layout]:
     """The best layout of a statement's accesses alone."""
     return lambda node: _anchor(problem, node, thread_bits, alone=True)
 
@@ -342,7 +231,7 @@ def _spread(problem: Problem, settled: list[Node]) -> None:
         layout = problem.answers[node]
         for relation in problem.relations_of.get(node, ()):
             if relation.node == node:
-                followed = _follow(layout, relation.path)
+                followed = follow(layout, relation.path)
                 if followed and not _is_crowded(problem, relation.variable, followed, relation.path):
                     settle(relation.variable, followed)
             else:
@@ -351,7 +240,8 @@ def _spread(problem: Problem, settled: list[Node]) -> None:
             settle(target, drop_axis(layout, axis))
 
 
-def _follow(layout: Layout, path: Path) -> Layout | None:
+def follow(layout: Layout, path: Path) -> Layout | None:
+    """The layout of what a path leads to; None where no permutation of bits is one."""
     axes = layout.axes
     for call, operand in path:
         moved = operand_axes(call, operand, axes)

@@ -1,0 +1,130 @@
+"""Makes the schedule of a kernel: the other files of this package decide one thing each, here is their order.
+
+In: a kernel whose loops load ahead (`staging/rings.py`), and its facts. Out: its `Schedule`. Instructions come first, because
+they fix the layouts of what they multiply; then layouts; then what these leave registers and shared memory for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Set
+from dataclasses import replace
+
+from ..analysis.facts import Facts
+from ..artifact import Options, Target
+from ..hardware import WARP_SIZE
+from ..ir.nodes import Kernel
+from .accesses.coalesced import coalesce_loads, coalesce_stores
+from .accesses.loads_in_flight import blocks_for_all_loads, blocks_for_loads
+from .plan import Schedule
+from .products.computed_operands import with_computed_operands
+from .products.dot_plan import Dots
+from .products.dots import dot_statements, plan_dots, sums_apart
+from .products.held_operands import held_operands
+from .products.instructions import spare_registers
+from .products.register_operands import with_register_operands
+from .products.second_block import wants_second_block
+from .products.stagger import stagger_rings
+from .staging.block_copies import choose_block_copies
+from .staging.box_stores import cut_stores
+from .staging.ring_plan import Rings
+from .staging.rings import with_stages
+from .staging.warp_copies import choose_warp_copies
+from .tiles.index_layouts import index_layouts
+from .tiles.kept_tiles import Kept, choose_kept, exchanges_of
+from .tiles.layout_problem import Problem, find_problem
+from .tiles.layouts import conversions_of, follow, of_variables, own_layouts, settle_numbers, solve, words_of_b
+from .tiles.recomputed import is_straight, needed_at_once
+from .tiles.registers import (
+    blocks_beside,
+    choose_shared,
+    needs_whole_multiprocessor,
+    peak_registers,
+)
+from .tiles.shared_room import shared_room
+
+
+def decide(kernel: Kernel, facts: Facts, options: Options, target: Target, rings: Rings, blocks: int = 1) -> Schedule:
+    """The schedule of a kernel with rings; where a warpgroup loads, for so many `blocks` on a multiprocessor."""
+    problem = find_problem(kernel, facts)
+    thread_bits = (options.num_warps * WARP_SIZE).bit_length() - 1
+    dots = with_stages(plan_dots(kernel, facts, options, target), rings)
+    dots = held_operands(kernel, facts, dots, words_of_b(problem, dots))
+    dots = with_computed_operands(kernel, facts, dots, options.num_warps)
+    solve(problem, kernel, dots, thread_bits)
+    own_layout = own_layouts(problem, thread_bits)
+    coalesce_stores(problem, kernel, target, own_layout, follow)
+    if not dots.plans:
+        coalesce_loads(problem, kernel, own_layout)
+    dots = _of_used(with_register_operands(dots, of_variables(problem)), kernel, facts)
+    settle_numbers(problem, rings, {})
+    conversions = conversions_of(problem)
+    layouts = of_variables(problem)
+    in_registers = {variable: layout for variable, layout in layouts.items() if variable not in dots.staged}
+    num_threads = options.num_warps * WARP_SIZE
+    tiles = [tile for variable, tile in dots.staged.items() if variable not in rings.twins]
+    room = shared_room(kernel, target.max_dynamic_shared_bytes, layouts, tiles, rings, bool(conversions), num_threads)
+    store_parts, rings = cut_stores(kernel, facts, problem.answers, rings)
+    kept = choose_kept(kernel, facts, in_registers, problem.answers, conversions, rings, bool(dots.plans))
+    in_shared = choose_shared(kernel, kept.facts, kept.layouts, num_threads, room)
+    peak = peak_registers(kernel, kept.facts, kept.layouts) + sums_apart(dots)
+    spare = spare_registers(peak, options.num_warps, blocks, rings.has_producer)
+    if rings.has_producer:
+        rings = stagger_rings(kernel, kept.facts, dots, kept.layouts, rings, spare)
+    beside = blocks_beside(in_shared, kept.layouts, num_threads, target.max_dynamic_shared_bytes)
+    made_room_for = kept.recomputed.blocks and min(kept.recomputed.blocks, beside)
+    planned = blocks if rings.has_producer or blocks > 1 else None
+    loading = _blocks_for_tiles(kernel, facts, kept, problem, conversions.keys(), peak, num_threads, bool(dots.plans))
+    warp_copies = choose_warp_copies(kernel, facts, layouts, rings)
+    block_copies = choose_block_copies(kernel, facts, layouts, rings, num_threads)
+    copied = {key: copy.layout for key, copy in warp_copies.items()}
+    copied |= {key: copy.layout for key, copy in block_copies.items()}
+    return Schedule(
+        layouts=layouts | settle_numbers(problem, rings, copied),
+        statement_layouts={node: layout for node, layout in problem.answers.items() if isinstance(node, int)},
+        index_layouts=index_layouts(kernel, facts, problem, copied),
+        conversions={key: tuple(value) for key, value in conversions.items()},
+        in_shared=in_shared,
+        recomputed=kept.recomputed,
+        late_loads=kept.late_loads,
+        dots=dots.plans,
+        staged=dots.staged,
+        store_parts=store_parts,
+        rings=rings,
+        warp_copies=warp_copies,
+        block_copies=block_copies,
+        blocks_per_multiprocessor=made_room_for or planned or loading,
+        wants_second_block=blocks == 1 and wants_second_block(kernel, rings, dots, peak, options.num_warps),
+        spare_registers=spare,
+        options=options,
+        target=target,
+    )
+
+
+def _blocks_for_tiles(
+    kernel: Kernel,
+    facts: Facts,
+    kept: Kept,
+    problem: Problem,
+    conversions: Set[int],
+    peak: int,
+    num_threads: int,
+    has_dots: bool,
+) -> int | None:
+    """The blocks that what threads hold and load leaves room for; None where ptxas may decide."""
+    exchanges = exchanges_of(kernel, problem.answers)
+    waiting = frozenset(map(id, exchanges)) | conversions
+    crowded = needs_whole_multiprocessor(peak, num_threads)
+    if has_dots or kept.late_loads:  # what these take, peak does not tell
+        return 1 if crowded else None
+    if is_straight(kernel, ("reduce",)):
+        at_once = needed_at_once(kernel, kept.facts, kept.layouts, exchanges)
+        if not waiting and is_straight(kernel):
+            return blocks_for_all_loads(at_once, problem, kept.layouts, num_threads)
+        crowded = needs_whole_multiprocessor(at_once, num_threads)
+    return 1 if crowded else blocks_for_loads(kernel, facts, kept.layouts, waiting, peak, num_threads)
+
+
+def _of_used(dots: Dots, kernel: Kernel, facts: Facts) -> Dots:
+    """The dots that something depends on; others become no code, and their operands may have no layout."""
+    used = (id(statement) for statement, _ in dot_statements(kernel) if statement.target not in facts.unused)
+    return replace(dots, plans={key: dots.plans[key] for key in used})
