@@ -49,10 +49,11 @@ def _in_order_of_use(constants: list[Constant]) -> list[Constant]:
 
 
 def values_in_code(chosen: list[tuple[str, dict[str, Any]]], helpers: list[str]) -> Iterator[str]:
-    """The names in what templates of helpers were given, without comments and without a function's own parameters."""
+    """The names in what templates of helpers were given, without comments, a function's own parameters and a template's."""
     for (_, values), helper in zip(chosen, helpers, strict=True):
         code = re.sub(r"//.*", "", helper)
         own = {name for given in OF_FUNCTION.findall(code) for name in re.findall(r"(\w+)(?:,|$)", given)}
+        own.update(_parameters(code))
         texts = (text for text in map(str, values.values()) if text in code or text not in helper)
         yield from (word for text in texts for word in words_of(text) if word not in own)
 

@@ -156,6 +156,8 @@ FLOAT_BITS = {
     "double": ("__double_as_longlong", "__longlong_as_double"),
 }
 
+PAIRS = {"half": "f16x2", "__nv_bfloat16": "bf16x2"}  # PTX's types of two elements
+
 PACKETS = {16: "uint4", 8: "uint2", 4: "unsigned", 2: "unsigned short", 1: "unsigned char"}
 
 
@@ -188,6 +190,7 @@ def _with_requirements(helper: Helper, packets: tuple[int, ...]) -> list[tuple[s
         hint = str(common["read"]).removeprefix("__ld").removeprefix("load_packet_")
         masked = helper.template == "load_vec" and values["kind"] == "if" and not values["bools"]
         own = f"load_packet_if_{hint}" if hint and masked and 1 not in packets else ""  # PTX has no registers of a byte
+        common |= _in_memory(values["bools"])
         entries = [(helper.name, helper.template, values | common | {"predicated": own})]
         entries.insert(0, (whole, helper.template, values | {"name": whole, "kind": ""} | common))
         entries += [(f"{own} {size}", "load_packet_if", _packet_by_ptx(own, hint, size)) for size in packets if own]
@@ -208,6 +211,8 @@ def _with_requirements(helper: Helper, packets: tuple[int, ...]) -> list[tuple[s
     if helper.template == "atomic_half":
         swap = re.sub("Max|Min", "CAS", values["function"])
         return [(helper.name, helper.template, values | _bits(values["ctype"], values["bits"]) | {"swap": swap})]
+    if helper.template == "atomic_add_vec":
+        return [(helper.name, helper.template, values | {"pair": PAIRS.get(values["ctype"], "")})]
     if helper.template == "atomic_bits":
         return [(helper.name, helper.template, values | _bits(values["ctype"], values["bits"]))]
     if helper.template in PTX_VALUES:
@@ -249,6 +254,19 @@ def _bits(ctype: str, width: int) -> dict[str, str]:
     unsigned = {16: "unsigned short", 32: "unsigned", 64: "unsigned long long"}[width]
     to_bits, from_bits = FLOAT_BITS.get(ctype, ("static_cast<Bits>", f"static_cast<{ctype}>"))
     return {"unsigned": unsigned, "to_bits": to_bits, "from_bits": from_bits}
+
+
+def _in_memory(bools: bool) -> dict[str, str]:
+    """How the elements of a vector lie in memory: booleans, which have no packet of their own, are bytes there."""
+    template, register, memory, bytes_, nonzero, elements = (
+        ("template <int N>", "bool", "unsigned char", "N", " != 0", "booleans, a byte each")
+        if bools
+        else ("template <int N, typename T>", "T", "T", "N * sizeof(T)", "", "elements")
+    )
+    return {
+        "template": template, "register": register, "memory": memory, "bytes": bytes_, "nonzero": nonzero,
+        "elements": elements,
+    }  # fmt: skip
 
 
 def _access(modifier: str) -> dict[str, str]:

@@ -69,6 +69,14 @@ def _mma_double(rows: int, k: int) -> dict[str, Any]:
     }
 
 
+def _mma_split(steps: int, parts: int, **_: Any) -> dict[str, Any]:
+    several = steps > 1
+    return {
+        "dims": f"[{steps}][{parts}]" if several else f"[{parts}]",
+        "steps": [f"[{s}]" for s in range(steps)] if several else [""],
+    }
+
+
 def _wgmma_pin(acc: str = "f32") -> dict[str, Any]:
     return _accumulator(acc)
 
@@ -117,6 +125,7 @@ PTX_VALUES: dict[str, Callable[..., dict[str, Any]]] = {
     "stmatrix": _stmatrix,
     "mma": _mma,
     "mma_double": _mma_double,
+    "mma_split": _mma_split,
     "wgmma_pin": _wgmma_pin,
     "wgmma": _wgmma,
 }

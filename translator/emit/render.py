@@ -206,7 +206,7 @@ def _with_text(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def _render_helper(template: str, values: dict[str, Any]) -> str:
-    text = filled(f"helpers/{template}.cu.j2", values)
+    text = filled(f"helpers/{template}.cu.j2", {"width": WIDTH, **values})
     lines: list[str] = []
     for line in _paragraphs(text.strip("\n").splitlines()):
         stripped = line.lstrip(" ")
