@@ -15,9 +15,9 @@ from tilewright.hardware import REGISTER_FILE, WARP_SIZE
 from tilewright.language.targets import GPUTarget
 from tilewright.runtime import driver
 from tilewright.runtime.arguments.arrays import HOST
-from tilewright.runtime.choices import target_of
 from tilewright.runtime.devices import current_device
 from tilewright.runtime.driver_library import PROPERTIES
+from tilewright.runtime.placement import target_of
 
 CACHE_BYTES = 256 << 20  # more than any GPU's L2 holds
 

@@ -17,10 +17,11 @@ from tilewright.language.targets import GPUTarget
 from tilewright.runtime import driver
 from tilewright.runtime.arguments.arrays import HOST
 from tilewright.runtime.arguments.signature import parse_entry
-from tilewright.runtime.choices import device_target, make_options, wanted_mode
 from tilewright.runtime.compiled import CompiledKernel
 from tilewright.runtime.devices import current_device
 from tilewright.runtime.jit import JITFunction
+from tilewright.runtime.options import make_options
+from tilewright.runtime.placement import device_target, wanted_mode
 from tilewright.schedule.targets import find_target
 
 DIVISIBLE = "tt.divisibility"

@@ -11,10 +11,10 @@ from tilewright.artifact import Argument, Options, Target
 from tilewright.runtime.arguments.specialise import Call, describe_argument, key_of
 from tilewright.runtime.building.nvrtc import load_ahead
 from tilewright.runtime.building.translations import translated
-from tilewright.runtime.choices import device_target, target_of
 from tilewright.runtime.compiled import CompiledKernel, Origin
 from tilewright.runtime.forks import ForkLock, preparing
 from tilewright.runtime.log import log, reason
+from tilewright.runtime.placement import device_target, target_of
 
 if TYPE_CHECKING:
     from tilewright.runtime.jit import JITFunction

@@ -22,11 +22,12 @@ from tilewright.outside import outer_value
 from tilewright.runtime.arguments.arrays import HOST, UNKNOWN
 from tilewright.runtime.arguments.specialise import Call
 from tilewright.runtime.building.assembly import Assembly
-from tilewright.runtime.choices import check_can_wait, check_memory, device_of
 from tilewright.runtime.hooks import LAUNCH_HOOKS, LOAD_HOOKS, LaunchMetadata
 from tilewright.runtime.launching.fast_text import hold
+from tilewright.runtime.launching.grid_sizes import check_can_wait
 from tilewright.runtime.launching.host_expressions import condition
 from tilewright.runtime.launching.tensor_maps import integer_places
+from tilewright.runtime.placement import check_memory, device_of
 from tilewright.runtime.specialisations import Specialisation
 from tilewright.runtime.tracing import RecordedLaunch, recording
 
@@ -107,9 +108,9 @@ class CompiledKernel:
 
     def _load(self) -> bytes:
         from tilewright.runtime.cache import compiled
-        from tilewright.runtime.choices import device_target
         from tilewright.runtime.driver import load
         from tilewright.runtime.launching.launcher import Launcher
+        from tilewright.runtime.placement import device_target
 
         cubin = compiled(self.artifact, device_target(self.device).name)
         self._cubin = cubin
@@ -198,7 +199,7 @@ class CompiledKernel:
           ArgumentKindError: when they need another one.
           DeviceError: when they lie elsewhere.
         """
-        from tilewright.runtime.choices import grid_sizes
+        from tilewright.runtime.launching.grid_sizes import grid_sizes
 
         function = self._origin.function
         args = self._completed(args) if not kwargs else args

@@ -21,20 +21,6 @@ from tilewright.runtime.arguments.arrays import HOST
 from tilewright.runtime.arguments.signature import parse_signature
 from tilewright.runtime.arguments.specialise import Call, specialise
 from tilewright.runtime.async_compile import FutureKernel, active_mode
-from tilewright.runtime.choices import (
-    ACCEPTED,
-    OPTION_NAMES,
-    check_can_wait,
-    check_memory,
-    check_unset,
-    choose_mode,
-    device_of,
-    grid_sizes,
-    make_options,
-    target_of,
-    unrecognised,
-    wanted_mode,
-)
 from tilewright.runtime.compilations import Compilations
 from tilewright.runtime.compiled import CompiledKernel
 from tilewright.runtime.devices import current_device
@@ -43,7 +29,10 @@ from tilewright.runtime.hooks import COMPILE_HOOKS, Hook
 from tilewright.runtime.kernel_interface import FoundByName, KernelInterface, QuickLaunches
 from tilewright.runtime.launching.fast_path import FastPath, untraced
 from tilewright.runtime.launching.fast_text import MISSING, hold
+from tilewright.runtime.launching.grid_sizes import check_can_wait, grid_sizes
 from tilewright.runtime.mock_tensor import MockTensor
+from tilewright.runtime.options import ACCEPTED, OPTION_NAMES, check_unset, make_options, unrecognised
+from tilewright.runtime.placement import check_memory, choose_mode, device_of, target_of, wanted_mode
 from tilewright.runtime.reinterpreted import TensorWrapper, reinterpret
 from tilewright.runtime.specialisations import DeviceCaches, Specialisation, read
 from tilewright.runtime.tracing import launches_nothing, opaque

@@ -164,7 +164,7 @@ def innermost(value: Any) -> Any:
 
 def _stages(options: Any) -> Any:
     from tilewright.runtime.arguments.signature import parse_signature
-    from tilewright.runtime.choices import make_options
+    from tilewright.runtime.options import make_options
 
     from .pipeline import translate_stages
     from .schedule.targets import find_target

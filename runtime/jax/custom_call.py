@@ -18,11 +18,11 @@ from tilewright.diagnostics import ArgumentKindError, OperatorError
 from tilewright.frozen import frozen
 from tilewright.jax import wire
 from tilewright.language.dtypes import PointerType
-from tilewright.runtime.choices import device_target
 from tilewright.runtime.launching.grids import started
 from tilewright.runtime.launching.host_expressions import evaluator
 from tilewright.runtime.launching.packing import in_range
 from tilewright.runtime.launching.tensor_maps import Shape, integer_places
+from tilewright.runtime.placement import device_target
 from tilewright.runtime.tracing import RecordedLaunch
 
 TARGET = "triton_kernel_call_ffi"

@@ -17,10 +17,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from tilewright.diagnostics import UnknownArgumentError
 from tilewright.kernel_function import KernelParameter
-from tilewright.runtime.choices import ACCEPTED, MOST_PROGRAMS, unrecognised
 from tilewright.runtime.driver import stream_source
 from tilewright.runtime.launching.fast_text import MISSING, PREFIX, Writer, in_c
+from tilewright.runtime.launching.grid_sizes import MOST_PROGRAMS
 from tilewright.runtime.launching.ready import changes, make_ready
+from tilewright.runtime.options import ACCEPTED, unrecognised
 
 if TYPE_CHECKING:
     from tilewright.runtime.compiled import CompiledKernel

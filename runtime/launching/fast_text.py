@@ -20,8 +20,8 @@ from tilewright.language.dtypes import DType, float32
 from tilewright.runtime.arguments.arrays import _device_of
 from tilewright.runtime.arguments.exchange import exchange
 from tilewright.runtime.arguments.specialise import Watched, annotated_type, watched
-from tilewright.runtime.choices import called
 from tilewright.runtime.hooks import LAUNCH_HOOKS
+from tilewright.runtime.launching.grid_sizes import called
 from tilewright.runtime.launching.ready import STREAM, changes
 
 try:

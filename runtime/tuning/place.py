@@ -8,9 +8,9 @@ from typing import Any
 
 from tilewright.runtime.arguments.arrays import HOST, Array, describe
 from tilewright.runtime.arguments.specialise import Call
-from tilewright.runtime.choices import choose_mode, device_of
 from tilewright.runtime.compiled import CompiledKernel
 from tilewright.runtime.jit import JITFunction
+from tilewright.runtime.placement import choose_mode, device_of
 from tilewright.runtime.tuning.subject import Subject, flat, subject_of
 
 TIMED_MODES = ("gpu", "cpu")
