@@ -203,7 +203,7 @@ def starred(o_ptr, n, B: tl.constexpr):
 def test_what_has_no_meaning_on_all_ways(kernel: Any, kind: Any, said: str) -> None:
     with pytest.raises(kind, match=said) as caught:
         kernel.translate("*i32:16, i32, 8")
-    assert "test_ways.py:" in str(caught.value) and "^" in str(caught.value)
+    assert "test_control_flow.py:" in str(caught.value) and "^" in str(caught.value)
 
 
 @triton.jit

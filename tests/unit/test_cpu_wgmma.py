@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from ptx_kernels import Asked, check_probe, kernel, run_probe
-from test_ptx_words import MMA_PAIRS, a_fragment, accumulator, matrix
+from test_cpu_matrix_words import MMA_PAIRS, a_fragment, accumulator, matrix
 from tile_models import Tile, along_k, along_rows
 from tilewright.diagnostics import KernelFaultError
 from tilewright.language.dtypes import PointerType, int32, uint8, uint32
