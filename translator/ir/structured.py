@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from .nodes import Call, Expr
+from typing import TypeGuard
+
+from .nodes import Assign, Call, Expr, Statement
 
 STRUCTURED = frozenset(
     ("load", "store", "reduce", "dot", "repack", "box_load", "box_read", "row_load", "box_store", "make_map")
@@ -14,3 +16,8 @@ STRUCTURED = frozenset(
 def is_elementwise(expr: Expr) -> bool:
     """True unless the expression is a structured operation (those stand at the top, never inside)."""
     return not (isinstance(expr, Call) and expr.op in STRUCTURED)
+
+
+def assigns(statement: Statement, *ops: str) -> TypeGuard[Assign]:
+    """Whether a statement assigns what one of some operations gives."""
+    return isinstance(statement, Assign) and isinstance(statement.value, Call) and statement.value.op in ops

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 from ..analysis.facts import Facts
 from ..ir.nodes import Assign, Call, Expr, Kernel, Use, Variable
+from ..ir.structured import assigns
 from ..ir.walk import blocks, expressions, statements, subexpressions
 from ..schedule.plan import Schedule
 from .text.point import Index, Point, point_of
@@ -43,7 +44,7 @@ def _of_one_line(kernel: Kernel) -> Iterator[tuple[Assign, Assign]]:
     """A reduction, and an assignment of the same line that follows it, with nothing between them but others of that line."""
     for block in blocks(kernel.body):
         for number, first in enumerate(block):
-            if isinstance(first, Assign) and isinstance(first.value, Call) and first.value.op == "reduce":
+            if assigns(first, "reduce"):
                 for second in block[number + 1 :]:
                     if not isinstance(second, Assign) or second.origin.span is not first.origin.span:
                         break

@@ -9,6 +9,7 @@ from __future__ import annotations
 from ...artifact import TensorMap
 from ...hardware import MAP_BYTES, MOST_THREADS, RESERVED_BYTES, SHARED_OF_MULTIPROCESSOR, WARPGROUP
 from ...ir.nodes import Assign, Call, Effect, For, Statement, While
+from ...ir.structured import assigns
 from ...ir.walk import path_to, statements
 from ...schedule.products.shared_tiles import SharedTile
 from ...schedule.staging.producer import makes_load_map
@@ -211,9 +212,6 @@ def _is_first(context: Context, statement: Statement) -> bool:
     for before in reversed(block[:place]):
         if makes_load_map(before):
             return False
-        if any(
-            isinstance(s, Assign) and isinstance(s.value, Call) and s.value.op == "box_load"
-            for s in statements((before,))
-        ):
+        if any(assigns(s, "box_load") for s in statements((before,))):
             return True
     return True

@@ -14,7 +14,8 @@ from collections.abc import Callable
 
 from ...frozen import frozen
 from ...hardware import CHUNK_BYTES, LANE_BITS
-from ...ir.nodes import Assign, Call, For, Statement
+from ...ir.nodes import Assign, For, Statement
+from ...ir.structured import assigns
 from ...ir.walk import top_statements
 from ...schedule.staging.own_stages import is_copied_whole
 from ...schedule.staging.ring_plan import Ring
@@ -67,8 +68,7 @@ def lower_body(context: Context, statement: For, body: Body) -> tuple[Node, ...]
 def own_of(context: Context, statement: For, ring: Ring) -> list[Assign]:
     """The loads of a loop that threads make ahead for themselves: those that `cp.async` can take."""
     own = {*ring.own} - context.facts.unused  # the last one in its turn starts the copies of a later trip
-    loads = [s for s in top_statements(statement.body) if isinstance(s, Assign) and s.targets[0] in own]
-    loads = [s for s in loads if isinstance(s.value, Call) and s.value.op == "load"]
+    loads = [s for s in top_statements(statement.body) if assigns(s, "load") and s.targets[0] in own]
     layouts, by_all = context.schedule.layouts, context.schedule.block_copies
     return [s for s in loads if s.target in by_all or is_copied_whole(s, layouts, context.facts)]
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from ...hardware import CHUNK_BYTES, SWIZZLE_ALIGNMENT
 from ...ir.nodes import Assign, Call, Expr, For, Variable
+from ...ir.structured import assigns
 from ...schedule.products.shared_tiles import SharedTile
 from ...schedule.staging.ring_plan import ALIGNED_STAGES, Ring
 from ..context import Context, ctype
@@ -21,7 +22,7 @@ from .ring_barriers import stages_name
 
 def is_row_load(statement: Assign) -> bool:
     """Whether a load copies rows as they lie."""
-    return isinstance(statement.value, Call) and statement.value.op == "row_load"
+    return assigns(statement, "row_load")
 
 
 def lower_row_load(context: Context, statement: Assign) -> tuple[Node, ...]:

@@ -12,7 +12,8 @@ from typing import Any
 from ...analysis.fixed_tiles import fixed_tile
 from ...analysis.ranges import integer_range
 from ...frozen import frozen
-from ...ir.nodes import Assign, Call, Expr, Literal, Use, Variable
+from ...ir.nodes import Call, Expr, Literal, Use, Variable
+from ...ir.structured import assigns
 from ...ir.walk import MOVES, statements
 from ...language.dtypes import DType
 from ..accesses.vectors import access_of
@@ -151,7 +152,7 @@ def _is_repeated(context: Context, variable: Variable, one: Point, two: Point) -
     load = next(
         (
             s for s in statements(context.kernel.body)
-            if isinstance(s, Assign) and s.targets[0] is variable and isinstance(s.value, Call) and s.value.op == "load"
+            if assigns(s, "load") and s.targets[0] is variable
         ),
         None,
     )  # fmt: skip

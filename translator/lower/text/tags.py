@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...ir.nodes import Assign, Call, Effect, Origin, Statement
+from ...ir.nodes import Assign, Effect, Origin, Statement
+from ...ir.structured import assigns
 from ...ir.walk import statements
 from ..context import Context
 from .unit import Blank, Comment, Node
@@ -38,14 +39,10 @@ def is_elsewhere(context: Context, group: list[Statement]) -> bool:
         return all(target in context.stages.read_ahead | context.facts.unused for target in targets)
     started = (
         isinstance(s, Assign)
-        and (s.targets[0] in context.stages.stage_of or (context.role.name == "consumer" and _is_copy(s)))
+        and (s.targets[0] in context.stages.stage_of or (context.role.name == "consumer" and assigns(s, "box_load")))
         for s in group
     )
     return all(started)
-
-
-def _is_copy(statement: Assign) -> bool:
-    return isinstance(statement.value, Call) and statement.value.op == "box_load"
 
 
 def again(groups: list[list[Statement]]) -> Comment:
@@ -125,7 +122,7 @@ def _notes(context: Context, statement: Statement) -> Iterator[str]:
         yield "the loop above counts it"
     mask = not target.type.is_pointer and target.type.dtype.is_bool()
     if target in context.facts.unused:
-        if isinstance(statement.value, Call) and statement.value.op == "permute":
+        if assigns(statement, "permute"):
             yield "the same tile seen from another side"
         if target not in context.schedule.rings.folded:
             yield "its value is not used"

@@ -16,7 +16,8 @@ from collections.abc import Mapping, Set
 
 from ...analysis.facts import Facts
 from ...hardware import REGISTER_FILE
-from ...ir.nodes import Assign, Call, Effect, For, Kernel, Variable, While
+from ...ir.nodes import Effect, For, Kernel, Variable, While
+from ...ir.structured import assigns
 from ...ir.walk import statements
 from ..staging.warp_copies import is_computed_anywhere
 from ..tiles.layout import Layout
@@ -69,7 +70,7 @@ def _is_single(access: Access) -> bool:
 
 def _adds_up(loop: For | While, facts: Facts, layouts: Mapping[Variable, Layout]) -> bool:
     inner = list(statements(loop.body))
-    loads = [s for s in inner if isinstance(s, Assign) and isinstance(s.value, Call) and s.value.op == "load"]
+    loads = [s for s in inner if assigns(s, "load")]
     if not all(is_computed_anywhere(load.value.args[0], facts, {}) for load in loads):  # type: ignore[attr-defined]
         return False
     stores = any(isinstance(s, Effect) and s.call.op == "store" for s in inner)

@@ -14,7 +14,7 @@ from itertools import chain
 
 from ...analysis.facts import Facts
 from ...ir.nodes import Assign, Call, Effect, Expr, For, If, Inlined, Literal, Note, Statement, Use, Variable, While
-from ...ir.structured import is_elementwise
+from ...ir.structured import assigns, is_elementwise
 from ...ir.walk import assigned_variables, nested, statements, subexpressions, used_variables
 from ..tiles.layout import Layout
 
@@ -34,7 +34,7 @@ def unroll_factor(loop: For, facts: Facts, layouts: Mapping[Variable, Layout]) -
     start, stop, step = map(int, bounds)  # type: ignore[arg-type]
     trips = -(-(stop - start) // step)
     inner = list(statements(loop.body))
-    loads = [s.targets[0] for s in inner if _is_load(s)]  # type: ignore[attr-defined]
+    loads = [s.targets[0] for s in inner if assigns(s, "load")]
     sizes = [math.prod(layouts[tile].register_shape()) for tile in loads if tile in layouts]
     if trips < TRIPS_AT_ONCE or not sizes or max(sizes) > MOST_ELEMENTS or len(inner) > MOST_STATEMENTS:
         return None
@@ -81,16 +81,12 @@ def _divides_by_counters(loop: For, facts: Facts) -> bool:
     return any(counts(divisor) and counters & set(used_variables(divisor)) for divisor in divisors)
 
 
-def _is_load(statement: Statement) -> bool:
-    return isinstance(statement, Assign) and isinstance(statement.value, Call) and statement.value.op == "load"
-
-
 def _is_simple(statement: Statement) -> bool:
     """Whether a statement is arithmetic, an access to memory, or a choice between such."""
     if isinstance(statement, Effect):
         return statement.call.op == "store"
     if isinstance(statement, Assign):
-        return _is_load(statement) or is_elementwise(statement.value)
+        return assigns(statement, "load") or is_elementwise(statement.value)
     return isinstance(statement, (If, Inlined, Note))
 
 

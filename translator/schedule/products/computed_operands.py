@@ -21,7 +21,7 @@ from ...analysis.boxes import Box
 from ...analysis.facts import Facts
 from ...hardware import WARPGROUP_BITS, WORD_BYTES
 from ...ir.nodes import Assign, Call, Expr, For, Kernel, Literal, Statement, Use, Variable
-from ...ir.structured import is_elementwise
+from ...ir.structured import assigns, is_elementwise
 from ...ir.types import ValueType
 from ...ir.walk import read_variables, statements, subexpressions, used_variables
 from ..staging.producer import producible
@@ -63,7 +63,7 @@ def _sources(kernel: Kernel, facts: Facts, variable: Variable) -> frozenset[Vari
         statement = made.get(one)
         if statement is None or facts.assignments[one] != 1:
             return None
-        loads = isinstance(statement.value, Call) and statement.value.op in ("load", "box_read")
+        loads = assigns(statement, "load", "box_read")
         if loads and math.prod(one.type.shape) * FEW > size:
             found.add(one)
         elif is_elementwise(statement.value):

@@ -17,6 +17,7 @@ from ...analysis.unit_stride import unit_axes
 from ...artifact import Options, Target
 from ...hardware import CHUNK_BYTES, SWIZZLED_LINE_BYTES, WARPS_OF_WARPGROUP
 from ...ir.nodes import Assign, Call, Expr, Kernel, Literal, Statement, Use, Variable
+from ...ir.structured import assigns
 from ...ir.walk import read_inside, statements
 from ..tiles.layout import Layout
 from .dot_plan import DotPlan, Dots, Operand
@@ -48,7 +49,7 @@ def dot_statements(kernel: Kernel) -> Iterator[tuple[Assign, Call]]:
 
 def is_box_read(statement: Statement) -> bool:
     """Whether a statement takes a tile to registers from where a tensor copy has brought it (`computed_operands.py`)."""
-    return isinstance(statement, Assign) and isinstance(statement.value, Call) and statement.value.op == "box_read"
+    return assigns(statement, "box_read")
 
 
 def operand_of(expr: Expr) -> Operand | None:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Container
 from dataclasses import replace
 
 from ...ir.nodes import Assign, Call, For, Inlined, Kernel, Statement, Variable
+from ...ir.structured import assigns
 from ...ir.walk import assigned_variables, read_variables, statements, used_variables
 from ..accesses.pointers import lasting_loads
 from ..accesses.waiting import holds_loads_back
@@ -56,14 +57,10 @@ def _earliest(block: list[Statement], load: Assign) -> int:
         inner = list(statements((block[k],)))
         if holds_loads_back(block[k]) or any(own & set(assigned_variables(s)) or _reads(s, load.target) for s in inner):
             break
-        if isinstance(block[k], For) and any(_is_dot(s) for s in inner):
+        if isinstance(block[k], For) and any(assigns(s, "dot") for s in inner):
             place = k
     return place
 
 
 def _reads(statement: Statement, variable: Variable) -> bool:
     return variable in read_variables(statement)
-
-
-def _is_dot(statement: Statement) -> bool:
-    return isinstance(statement, Assign) and isinstance(statement.value, Call) and statement.value.op == "dot"

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING
 
 from ...ir.nodes import Assign, Call, For, Kernel, Note, Origin, Statement, Use, Variable, While
 from ...ir.rewrite import with_bodies
+from ...ir.structured import assigns
 from ...ir.walk import MOVES, assigned_variables, read_inside, statements, subexpressions, used_variables
 from ..accesses.pointers import lasting_loads
 from ..accesses.waiting import holds_loads_back
@@ -78,8 +79,7 @@ class _Order:
         return self._noted(result, moved)
 
     def _is_product(self, statement: Statement) -> bool:
-        value = statement.value if isinstance(statement, Assign) else None
-        return isinstance(value, Call) and value.op == "dot" and self.runs(statement)  # type: ignore[arg-type]
+        return assigns(statement, "dot") and self.runs(statement)
 
     def _move_up(self, block: list[Statement], place: int) -> set[int]:
         """Moves a product, with what its operands need, to the first product that it can follow; the `id`s that moved."""
@@ -91,8 +91,8 @@ class _Order:
                 continue
             behind = [block[k] for k in self._followed(block, first, place)[1:]]
             rest = [block[k] for k in range(first + 1, place) if k not in needed][len(behind) :]
-            copied = any(not _is_load(block[k]) for k in needed)
-            if all(_is_load(s) or isinstance(s, Note) for s in rest) and not copied:
+            copied = any(not assigns(block[k], "load") for k in needed)
+            if all(assigns(s, "load") or isinstance(s, Note) for s in rest) and not copied:
                 return set()  # nothing would be gained
             product, own = block[place], [block[k] for k in sorted(needed)]
             block[first : place + 1] = [*own, block[first], *behind, product, *rest]
@@ -122,7 +122,7 @@ class _Order:
                 continue
             for mover in (*sorted(other for other in needed if other > k), place):
                 adds_on = mover == place and k in followed and self._adds_on(block[k], block[place])
-                held = _is_load(block[mover]) and holds_loads_back(block[k])
+                held = assigns(block[mover], "load") and holds_loads_back(block[k])
                 if held or (not adds_on and _conflict(block[mover], block[k])):
                     return None
         return needed
@@ -186,11 +186,6 @@ def _reads(statement: Statement) -> set[Variable]:
 
 def _writes(statement: Statement) -> set[Variable]:
     return {v for s in statements((statement,)) for v in assigned_variables(s)}
-
-
-def _is_load(statement: Statement) -> bool:
-    value = statement.value if isinstance(statement, Assign) else None
-    return isinstance(value, Call) and value.op == "load"
 
 
 def _with_note(origin: Origin, note: str, comments: bool) -> Origin:

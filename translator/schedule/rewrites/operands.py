@@ -11,6 +11,7 @@ from dataclasses import replace
 from ...artifact import Target
 from ...ir.nodes import Assign, Call, Expr, Kernel, Note, Statement, Use, Variable
 from ...ir.rewrite import with_bodies
+from ...ir.structured import assigns
 from ...ir.types import ValueType
 from ...ir.walk import assignment_counts, expressions, next_key, statements, used_variables
 from ...language.dtypes import DType, float16, float32
@@ -20,7 +21,7 @@ from ..products.instructions import mma_takes
 
 def prepare_dots(kernel: Kernel, target: Target) -> Kernel:
     """See the module docstring; a kernel without dots is returned as it is."""
-    if not any(_is_dot(statement) for statement in statements(kernel.body)):
+    if not any(assigns(statement, "dot") for statement in statements(kernel.body)):
         return kernel
     views = _views(kernel)
     preparation = _Preparation(first := next_key(kernel), target, views, _read_outside_dots(kernel, views))
@@ -56,10 +57,6 @@ def _views(kernel: Kernel) -> dict[Variable, Expr]:
         if seen is not None and assignments[statement.target] == assignments[seen.variable] == 1:
             views[statement.target] = statement.value
     return views
-
-
-def _is_dot(statement: Statement) -> bool:
-    return isinstance(statement, Assign) and isinstance(statement.value, Call) and statement.value.op == "dot"
 
 
 class _Preparation:

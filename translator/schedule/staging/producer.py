@@ -14,7 +14,7 @@ from dataclasses import replace
 from ...frozen import frozen
 from ...ir.nodes import Assign, Call, Effect, Expr, For, If, Inlined, Kernel, Return, Statement, Variable, While
 from ...ir.rewrite import with_bodies
-from ...ir.structured import is_elementwise
+from ...ir.structured import assigns, is_elementwise
 from ...ir.walk import bodies, nested, read_variables, statements, used_variables
 from ..accesses.pointers import pointer_sources, roots_of, roots_written
 from ..accesses.waiting import waits_for_grids, waits_in_turns
@@ -142,7 +142,7 @@ def makes_load_map(statement: Statement) -> bool:
 
 
 def _copies(statement: Statement) -> bool:
-    return isinstance(statement, Assign) and isinstance(statement.value, Call) and statement.value.op == "box_load"
+    return assigns(statement, "box_load")
 
 
 def _holds_copies(statement: Statement) -> bool:

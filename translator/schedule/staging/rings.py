@@ -27,7 +27,6 @@ from ...artifact import Options, Target
 from ...frozen import frozen
 from ...ir.nodes import (
     Assign,
-    Call,
     For,
     If,
     Inlined,
@@ -39,6 +38,7 @@ from ...ir.nodes import (
     While,
 )
 from ...ir.rewrite import with_replaced
+from ...ir.structured import assigns
 from ...ir.walk import (
     assigned_variables,
     expressions,
@@ -227,7 +227,7 @@ def _is_staged_load(plan: RingPlan, statement: Statement) -> bool:
         return False
     if statement.targets[0] in plan.facts.unused:
         return False
-    return isinstance(statement.value, Call) and statement.value.op == "load"
+    return assigns(statement, "load")
 
 
 def _wanted_stages(plan: RingPlan, tiles: tuple[Variable, ...]) -> int:

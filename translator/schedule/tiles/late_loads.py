@@ -17,7 +17,7 @@ from ...analysis.facts import Facts
 from ...frozen import frozen
 from ...hardware import COPY_BYTES, MOST_OF_THREAD, REGISTER_FILE
 from ...ir.nodes import Assign, Call, Effect, Expr, Kernel, Literal, Note, Statement, Use, Variable
-from ...ir.structured import is_elementwise
+from ...ir.structured import assigns, is_elementwise
 from ...ir.walk import MOVES, assigned_variables, blocks, children, expressions, statements
 from ..accesses.access import plan_load
 from ..accesses.cache_hints import load_hint
@@ -73,7 +73,7 @@ def choose_late_loads(
             changed = {v for v in assigned_variables(statement) if facts.assignments[v] > 1}
             if changed:
                 waiting = {v: one for v, one in waiting.items() if not changed & one.changing}
-            if isinstance(statement, Assign) and _is_call(statement, "load"):
+            if assigns(statement, "load"):
                 target = statement.targets[0]
                 if roots_of(statement.value.args[0], sources) & written:  # type: ignore[attr-defined]
                     continue  # a store's barrier stands in front of what it computes
@@ -117,10 +117,6 @@ def _computed(
     while isinstance(value, Call) and value.op in MOVES:
         value = value.args[0]
     return (None if isinstance(value, (Use, Literal)) else value), answers.get(id(statement))
-
-
-def _is_call(statement: Statement, op: str) -> bool:
-    return isinstance(statement, Assign) and isinstance(statement.value, Call) and statement.value.op == op
 
 
 def _one_by_one(statement: Assign, layout: Layout, facts: Facts) -> bool:

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 
 from ...analysis.facts import Facts
 from ...hardware import MOST_THREADS, REGISTER_FILE
-from ...ir.nodes import Assign, Call, Expr, For, If, Kernel, Literal, Statement, Variable, While
-from ...ir.structured import is_elementwise
+from ...ir.nodes import Assign, Expr, For, If, Kernel, Literal, Statement, Variable, While
+from ...ir.structured import assigns, is_elementwise
 from ...ir.walk import assigned_variables, bodies, expressions, statements, used_variables
 from .layout import Layout
 
@@ -26,7 +26,7 @@ def peak_registers(
     sizes |= {v: 0 for v in layouts if isinstance(facts.definitions.get(v), Literal)}  # a number stands at its use
     for statement in statements(kernel.body):
         # A widened load is kept narrow until it is used: the conversion costs nothing where it is needed.
-        if isinstance(statement, Assign) and isinstance(statement.value, Call) and statement.value.op == "cast":
+        if assigns(statement, "cast"):
             sources = [v for v in used_variables(statement.value) if v in sizes]
             if sources and statement.target in sizes:
                 sizes[statement.target] = min(sizes[statement.target], sizes[sources[0]])
