@@ -43,9 +43,14 @@ def substituted(expr: Expr, values: Mapping[Variable, Expr]) -> Expr:
     if isinstance(expr, Use):
         return values.get(expr.variable, expr)
     if isinstance(expr, (Call, CallFunction)):
-        args = tuple(substituted(arg, values) for arg in expr.args)
-        return expr if all(a is b for a, b in zip(args, expr.args, strict=True)) else replace(expr, args=args)
+        return with_operands(expr, tuple(substituted(arg, values) for arg in expr.args))
     return expr
+
+
+def with_operands(expr: Call | CallFunction, args: tuple[Expr, ...]) -> Expr:
+    """The call with other operands; itself where they are its own, so that who asks for changes by identity sees none."""
+    same = len(args) == len(expr.args) and all(a is b for a, b in zip(args, expr.args, strict=True))
+    return expr if same else replace(expr, args=args)
 
 
 def substituted_in(part: T, values: Mapping[Variable, Expr]) -> T:

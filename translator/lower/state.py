@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 Accessed = tuple[Expr, tuple[int, ...] | Trips, Layout | None]
 ANOTHER: tuple[int, ...] = (-1,)  # of an atomic's places, instead: several threads may touch one of them
 Data = tuple[Variable, frozenset[Variable]]  # an argument, and the data that addresses in it are computed from
-Accesses = tuple[dict[Variable, set[Accessed]], dict[Data, set[Accessed]]]  # loads by argument, stores by data
 
 
 @frozen
@@ -45,6 +44,28 @@ class MemoryFacts:
     agreed: frozenset[Variable] = frozenset()
 
 
+@frozen
+class Accesses:
+    """Loads by argument, and stores by argument and by the data that their addresses are computed from."""
+
+    loads: dict[Variable, set[Accessed]] = field(default_factory=dict)
+    stores: dict[Data, set[Accessed]] = field(default_factory=dict)
+
+    def within(self, others: Accesses) -> bool:
+        """Whether all of these are among others."""
+        return all(some <= others.loads.get(root, set()) for root, some in self.loads.items()) and all(
+            some <= others.stores.get(data, set()) for data, some in self.stores.items()
+        )
+
+    def together(self, others: Accesses) -> Accesses:
+        """These and others."""
+        loads, stores = {**self.loads, **others.loads}, {**self.stores, **others.stores}
+        return Accesses(
+            {root: self.loads.get(root, set()) | others.loads.get(root, set()) for root in loads},
+            {data: self.stores.get(data, set()) | others.stores.get(data, set()) for data in stores},
+        )
+
+
 @dataclass
 class AccessOrder:
     """Which arrays of the user's have been read and written, and in which layouts, since the last barrier."""
@@ -61,22 +82,20 @@ class AccessOrder:
 
     def merge(self, other: Accesses) -> None:
         """Adds the accesses of another way through the kernel."""
-        loads, stores = other
-        for root, some in loads.items():
+        for root, some in other.loads.items():
             self.loaded_from.setdefault(root, set()).update(some)
-        for data, others in stores.items():
+        for data, others in other.stores.items():
             self.stored_to.setdefault(data, set()).update(others)
 
     def snapshot(self) -> Accesses:
         """The accesses so far."""
         loads = {root: set(some) for root, some in self.loaded_from.items()}
-        return loads, {data: set(some) for data, some in self.stored_to.items()}
+        return Accesses(loads, {data: set(some) for data, some in self.stored_to.items()})
 
     def restore(self, before: Accesses) -> None:
         """Goes back to a snapshot, for another way through the kernel."""
-        loads, stores = before
-        self.loaded_from = {root: set(some) for root, some in loads.items()}
-        self.stored_to = {data: set(some) for data, some in stores.items()}
+        self.loaded_from = {root: set(some) for root, some in before.loads.items()}
+        self.stored_to = {data: set(some) for data, some in before.stores.items()}
 
     def carried(self, trips: Trips) -> Accesses:
         """What a trip of a loop leaves for the next: accesses to arguments that it may have to wait for.
@@ -94,7 +113,7 @@ class AccessOrder:
             several = root in self.ever_loaded or len(self.ever_stored[root]) > 1
             if several or any(self.goes_back(one) for one in left):
                 stores[root, data] = left
-        return loads, stores
+        return Accesses(loads, stores)
 
     def goes_back(self, access: Accessed) -> bool:
         """Whether an access of an earlier trip touches what the same one touches in a later trip, from another thread."""

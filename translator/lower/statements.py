@@ -263,36 +263,20 @@ def repeated(
     shared memory any more.
     """
     entry, before = set(context.shared.being_read), context.order.snapshot()
-    last = context.order.left_by.get(id(loop), ({}, {}))
+    last = context.order.left_by.get(id(loop), Accesses())
     while True:
         context.shared.being_read, context.stages.copied = set() if meet else set(entry), {}
         context.order.restore(before)
         context.order.merge(last)
         nodes = blocks()
-        left: Accesses = (
-            ({}, {}) if ordered or loop is None else context.order.carried(context.order.places.trips(loop))
-        )
+        unordered = None if ordered else loop
+        left = context.order.carried(context.order.places.trips(unordered)) if unordered else Accesses()
         context.order.merge(before)  # there may be no trip, and no barrier
-        if context.shared.being_read <= entry and _within(left, last):
+        if context.shared.being_read <= entry and left.within(last):
             context.shared.being_read = set(entry)
             return nodes
         entry |= context.shared.being_read
-        last = context.order.left_by[id(loop)] = _together(last, left)  # ever more, so that this comes to an end
-
-
-def _within(accesses: Accesses, others: Accesses) -> bool:
-    """Whether all of some accesses are among others."""
-    loads, stores = accesses
-    return all(some <= others[0].get(root, set()) for root, some in loads.items()) and all(
-        some <= others[1].get(root, set()) for root, some in stores.items()
-    )
-
-
-def _together(accesses: Accesses, others: Accesses) -> Accesses:
-    """Accesses of both."""
-    loads = {root: accesses[0].get(root, set()) | others[0].get(root, set()) for root in {**accesses[0], **others[0]}}
-    stores = {root: accesses[1].get(root, set()) | others[1].get(root, set()) for root in {**accesses[1], **others[1]}}
-    return loads, stores
+        last = context.order.left_by[id(loop)] = last.together(left)  # ever more, so that this comes to an end
 
 
 def lower_program(context: Context, block: tuple[Statement, ...]) -> tuple[Node, ...]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ...ir.nodes import Assign, Call, Effect, Expr, Kernel, Literal, Statement, Use, Variable
-from ...ir.rewrite import with_replaced
+from ...ir.rewrite import with_operands, with_replaced
 from ...ir.walk import MOVES, only_values, statements
 from .loop_limits import LoopLimit, loop_limits
 
@@ -64,8 +64,7 @@ class _Settling:
         mask = {"load": 1, "store": 2}.get(expr.op, len(args))
         if mask < len(args) and _is_true(args[mask]):
             args = args[:mask]
-        same = len(args) == len(expr.args) and all(a is b for a, b in zip(args, expr.args, strict=True))
-        return expr if same else replace(expr, args=args)
+        return with_operands(expr, args)
 
     def is_true(self, expr: Expr) -> bool:
         """Whether every element of a tile of booleans is true."""

@@ -16,11 +16,11 @@ from ...analysis.affine import NotAffineError, build, scalar_part
 from ...analysis.box_dimensions import Site
 from ...analysis.demand import Bound, Demand, axes_of, bound_at, carried_by, find_demand
 from ...analysis.facts import Facts, find_facts
-from ...analysis.induction import Induction, closed_forms
+from ...analysis.induction import closed_forms
 from ...analysis.signs import NOTHING, find_signs
 from ...frozen import frozen
 from ...ir.nodes import Assign, Call, CallFunction, Effect, Expr, Kernel, Note, Statement, Use, Variable
-from ...ir.rewrite import with_replaced
+from ...ir.rewrite import with_operands, with_replaced
 from ...ir.structured import is_elementwise
 from ...ir.types import ValueType
 from ...ir.walk import expressions, statements, subexpressions, used_variables
@@ -65,7 +65,7 @@ def without_wraps(kernel: Kernel) -> Kernel:
     demand = find_demand(kernel, facts, closed_forms(kernel, facts))
     wraps = [wrap for s in statements(kernel.body) for e in expressions(s) for wrap in _wraps(s, e, facts)]
     while wraps:
-        removal = _Removal(kernel, facts, demand.induction, demand, wraps)
+        removal = _Removal(kernel, facts, demand, wraps)
         refused = removal.refused()
         if not refused:
             return replace(kernel, body=with_replaced(kernel.body, removal.replaced()))
@@ -121,9 +121,9 @@ Tainted = dict[Variable, dict[tuple[Wrap, int], None]]  # which axis of a tile f
 class _Removal:
     """What follows from taking out some wrap-arounds, and why not all of them can be."""
 
-    def __init__(self, kernel: Kernel, facts: Facts, induction: Induction, demand: Demand, wraps: list[Wrap]) -> None:
+    def __init__(self, kernel: Kernel, facts: Facts, demand: Demand, wraps: list[Wrap]) -> None:
         """Follows the wrapped indices to the loads that use them."""
-        self.kernel, self.facts, self.induction, self.demand = kernel, facts, induction, demand
+        self.kernel, self.facts, self.demand, self.induction = kernel, facts, demand, demand.induction
         self.wraps = {id(wrap.call): wrap for wrap in wraps}
         self.stale: set[Wrap] = set()
         self.tainted: Tainted = {}
@@ -166,8 +166,7 @@ class _Removal:
         if id(expr) in self.wraps:
             return self._unwrapped(self.wraps[id(expr)].index)
         if isinstance(expr, (Call, CallFunction)):
-            args = tuple(self._unwrapped(arg) for arg in expr.args)
-            return expr if all(a is b for a, b in zip(args, expr.args, strict=True)) else replace(expr, args=args)
+            return with_operands(expr, tuple(self._unwrapped(arg) for arg in expr.args))
         return expr
 
     # ------------------------------------------------------------------------------------------------- who is tainted
