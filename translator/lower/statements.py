@@ -96,7 +96,7 @@ STRUCTURED: dict[str, Lowering] = {
 def lower_block(context: Context, block: tuple[Statement, ...]) -> tuple[Node, ...]:
     """All statements of a block, each source statement under its tag."""
     nodes: list[Node] = []
-    repeated: list[list[Statement]] = []  # what the other role has shown, since `caption`
+    shown: list[list[Statement]] = []  # what the other role has shown, since `caption`
     caption = 0
     for group in by_source(block):
         tagged = not (is_repeated(context, group) or is_elsewhere(context, group))
@@ -105,12 +105,12 @@ def lower_block(context: Context, block: tuple[Statement, ...]) -> tuple[Node, .
         context.quoting = quoting
         nodes += waits
         if quoting and tagged:
-            repeated = []
+            shown = []
             nodes += tag(group[0].origin, remark(context, group, code), bool(nodes), is_second_part(context, group))
         elif quoting and code:
-            caption = caption if repeated else len(nodes)
-            nodes[caption : caption + bool(repeated)] = [again([*repeated, group])]
-            repeated.append(group)
+            caption = caption if shown else len(nodes)
+            nodes[caption : caption + bool(shown)] = [again([*shown, group])]
+            shown.append(group)
         nodes += [*source_of(group, quoting and tagged), *code]
     return tuple(nodes)
 
