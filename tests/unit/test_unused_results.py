@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 import tilewright as triton
 import tilewright.language as tl
 from tilewright.runtime.building import nvrtc
@@ -37,3 +38,21 @@ def test_nothing_is_kept_of_it() -> None:
     )
     if nvrtc.is_available():
         assert "warning" not in nvrtc.compile_text(artifact).log
+
+
+@triton.jit
+def computed_from(count_ptr, out_ptr):
+    old = tl.atomic_add(count_ptr, 2).to(tl.int64)
+    other = old + 1
+    for _ in range(3):
+        other = other * 2
+    tl.store(out_ptr, 1)
+
+
+def test_what_is_computed_from_it_is_left_out(run_everywhere: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TILEWRIGHT_VERIFY", "1")  # a pass that keeps a reader of what nobody assigns breaks a rule
+    count, out = run_everywhere(computed_from, (2,), np.zeros(1, np.int32), np.zeros(1, np.int32))
+    assert count[0] == 4 and out[0] == 1
+    source = computed_from.translate("*i32, *i32").source
+    assert source.count("old = tl.atomic_add(count_ptr, 2)") == 1
+    assert source.count("(its value is not used)") == 2
