@@ -88,11 +88,11 @@ def _tuple(builder: Builder, node: Any) -> Value:
     items: list[Value] = []
     for element in node.elements:
         value = evaluate(builder, element.value)
-        items += _unpacked(builder, element, value) if isinstance(element, cst.StarredElement) else (value,)
+        items += unpacked(builder, element, value) if isinstance(element, cst.StarredElement) else (value,)
     return Tuple(tuple(items))
 
 
-def _unpacked(builder: Builder, node: Any, value: Value) -> tuple[Value, ...]:
+def unpacked(builder: Builder, node: Any, value: Value) -> tuple[Value, ...]:
     """The items of `*value`.
 
     Raises:
@@ -234,7 +234,7 @@ def _call(builder: Builder, node: Any) -> Value:
     for argument in node.args:
         value = evaluate(builder, argument.value)
         if argument.star == "*":
-            args += _unpacked(builder, argument, value)
+            args += unpacked(builder, argument, value)
         elif argument.star == "**":
             raise UnsupportedLanguageConstruct(
                 "**kwargs in a call", builder.source.span(argument), "name the arguments", builder.calls

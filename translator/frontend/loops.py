@@ -13,7 +13,7 @@ from ..ir.types import ValueType
 from ..ir.walk import used_variables
 from ..language import control as loops
 from ..language.dtypes import DType
-from ..language.hints import NO_RANGE, no_bounds, no_statement
+from ..language.hints import NO_RANGE, no_bounds, no_range_argument, no_statement
 from ..ops.promotion import promote
 from .assigned import assigned_names
 from .builder import Builder
@@ -22,7 +22,7 @@ from .conditionals import scalar_condition, without
 from .joined import copy_over
 from .ranges import is_nonnegative
 from .shapes import cast_to, elementwise, to_expr
-from .values import Const, Tuple, Undefined, Value, is_static
+from .values import Const, Undefined, Value, is_static
 
 MOST_UNROLLED = 1 << 16  # iterations that tl.static_range writes out: more would take hours to compile
 
@@ -57,14 +57,14 @@ def _range_arguments(
     builder: Builder, call: Any, kind: Any, span: Span
 ) -> tuple[list[Value], tuple[tuple[str, Any], ...]]:
     """(start, stop, step) and the hints of `tl.range`, which may stand behind the step without their names."""
-    from .expressions import evaluate
+    from .expressions import evaluate, unpacked
 
     positional: list[Value] = []
     named: dict[str, Value] = {}
     for argument in call.args:
         value = evaluate(builder, argument.value)
         if argument.keyword is None:
-            positional += value.items if argument.star and isinstance(value, Tuple) else (value,)
+            positional += unpacked(builder, argument, value) if argument.star else (value,)
         else:
             named[argument.keyword.value] = value
     if kind is range and named:
@@ -78,8 +78,8 @@ def _range_arguments(
         bounds = [*([Const(0)] if len(bounds) == 1 else []), *bounds, named.pop("step")]
     unknown = [name for name in named if name not in hints]
     if unknown:
-        takes = f"it takes {', '.join(('step', *hints))}"
-        raise ArgumentError(f"this range takes no argument {unknown[0]!r}", span, takes, builder.calls)
+        cause, remedy = no_range_argument(unknown[0], hints)
+        raise ArgumentError(cause, span, remedy, builder.calls)
     bounds = bounds if len(bounds) > 1 else [Const(0), *bounds]
     step = bounds[2] if len(bounds) == 3 else None
     if not positional or len(bounds) > 3:

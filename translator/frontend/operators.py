@@ -10,7 +10,7 @@ from ..diagnostics import DTypeError, Span, UnsupportedLanguageConstruct
 from ..ir.nodes import Call, Expr, Literal, Use
 from ..ir.types import ValueType
 from ..language.dtypes import PointerType
-from ..language.hints import no_power
+from ..language.hints import no_order, no_power
 from .accumulate import accumulated
 from .builder import Builder
 from .overflow import checked
@@ -168,12 +168,9 @@ def compare(builder: Builder, word: str, left: Value, right: Value, span: Span) 
         return equal if word == "Equal" else unary(builder, "Not", equal, span)
     if (isinstance(left, Const) and not left.is_number) or (isinstance(right, Const) and not right.is_number):
         if word not in ("Equal", "NotEqual"):
-            raise DTypeError(
-                f"cannot compare {describe(left)} with {describe(right)}",
-                span,
-                "test with `is None` first",
-                builder.calls,
-            )
+            has_none = any(isinstance(value, Const) and value.value is None for value in (left, right))
+            cause, remedy = no_order(describe(left), describe(right), has_none)
+            raise DTypeError(cause, span, remedy, builder.calls)
         return Const(word == "NotEqual")  # a tile is never equal to None, a string or a type
     return elementwise(op, [left, right], span)
 

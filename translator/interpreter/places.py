@@ -5,6 +5,7 @@ A frame is the user's when its globals hold `SUPPORT`, the name under which rewr
 
 from __future__ import annotations
 
+import re
 import sys
 from types import FrameType, TracebackType
 
@@ -12,6 +13,7 @@ from ..diagnostics import CompilationError, Span, UndefinedVariableError, Unknow
 
 SUPPORT = "__tilewright__"
 KERNEL = f"{SUPPORT}kernel"  # the name of the `KernelFunction` beside it
+OURS = re.compile(r"'(Tile|Known|constexpr)'")  # the classes that Python names in its messages
 # What Python raises for a kernel that asks for something that is not there. Others (a debugger's exit, an interrupt, an
 # exception that a kernel raises on purpose) pass through.
 PYTHON_ERRORS = (
@@ -47,11 +49,16 @@ def placed(error: Exception) -> CompilationError:
     if isinstance(error, NameError):
         return UndefinedVariableError(str(error), span, "assign it before this line", calls)
     if isinstance(error, AttributeError):
-        return UnknownNameError(str(error), span, "", calls)
+        return UnknownNameError(_in_words(error), span, "", calls)
     if isinstance(error, RecursionError):
         cause, remedy = "functions call each other without an end", "end the recursion by a compile-time condition"
         return UnsupportedLanguageConstruct(cause, span, remedy, calls)
-    return UnsupportedLanguageConstruct(f"{type(error).__name__}: {error}", span, "", calls)
+    return UnsupportedLanguageConstruct(f"{type(error).__name__}: {_in_words(error)}", span, "", calls)
+
+
+def _in_words(error: Exception) -> str:
+    """What Python says, with our classes under the names that users know."""
+    return re.sub(OURS, lambda name: "'tl.constexpr'" if name[1] == "constexpr" else "'tl.tensor'", str(error))
 
 
 def _user_spans(traceback: TracebackType | None) -> list[Span]:

@@ -16,7 +16,7 @@ from ..language import control, values
 from ..language.builtin import Builtin
 from ..language.constexpr import constexpr, plain, unwrap
 from ..language.dtypes import DType
-from ..language.hints import NO_RANGE, check_ordered, no_bounds, no_statement, uncallable
+from ..language.hints import NO_RANGE, check_ordered, no_bounds, no_range_argument, no_statement, uncallable
 from ..language.targets import cuda_capability_geq
 from ..ops.casts import numpy_type
 from ..ops.promotion import promote
@@ -90,7 +90,9 @@ def callee(function: Any) -> Any:
         return function
     if isinstance(function, partial) and isinstance(function.func, Builtin):
         return function
-    if isinstance(function, type) and (hasattr(function, "_fields") or issubclass(function, _LOOP_OBJECTS)):
+    if isinstance(function, type) and issubclass(function, control.range):
+        return partial(_range, function)
+    if isinstance(function, type) and (hasattr(function, "_fields") or function is control.condition):
         return function
     replaced = _REPLACED.get(function) if getattr(function, "__hash__", None) else None
     return replaced if replaced is not None else partial(_at_compile_time, function)
@@ -142,12 +144,22 @@ def _extremum(op: str, of_numbers: Callable[..., Any]) -> Callable[..., Any]:
     return function
 
 
-def _range(*bounds: Any, **named: Any) -> control.range:
-    return control.range(*bounds, **named)
+def _range(kind: type[control.range], *bounds: Any, **named: Any) -> control.range:
+    """A range.
+
+    Raises:
+      ArgumentError: when it has no such arguments.
+    """
+    hints = control.RANGE_HINTS if kind is control.range else ()
+    unknown = [name for name in named if name not in ("step", *hints)]
+    if unknown:
+        cause, remedy = no_range_argument(unknown[0], hints)
+        raise ArgumentError(cause, None, remedy)
+    return kind(*bounds, **named)
 
 
 def _length(value: Any) -> int:
-    return len(unwrap(value))
+    return _at_compile_time(len, value) if isinstance(value, Tile) else len(unwrap(value))
 
 
 def _is_instance(value: Any, classes: Any) -> bool:
@@ -163,12 +175,11 @@ def _attribute(of: Callable[..., Any]) -> Callable[..., Any]:
     return lambda value, name, *default: of(value, unwrap(name), *default)
 
 
-_LOOP_OBJECTS = (control.range, control.condition)
 # Python's functions that mean something else in a kernel, and those that may look at run-time values.
 _REPLACED: dict[Any, Any] = {
     builtins.min: _extremum("minimum", builtins.min),
     builtins.max: _extremum("maximum", builtins.max),
-    builtins.range: _range,
+    builtins.range: partial(_range, control.range),
     builtins.len: _length,
     isinstance: _is_instance,
     constexpr: compile_time,

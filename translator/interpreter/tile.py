@@ -14,7 +14,17 @@ import numpy as np
 from ..diagnostics import DTypeError, ShapeError, UnsupportedLanguageConstruct
 from ..language.constexpr import plain
 from ..language.dtypes import DType, Element, PointerType, int1, int64
-from ..language.hints import check_size, instead_of, no_assignment, no_item, no_power, no_two_axes, shown, too_few_axes
+from ..language.hints import (
+    check_size,
+    instead_of,
+    no_assignment,
+    no_item,
+    no_order,
+    no_power,
+    no_two_axes,
+    shown,
+    too_few_axes,
+)
 from ..language.values import block_type, tensor
 from ..ops.casts import check_cast, numpy_cast, numpy_type, rounded
 from ..ops.promotion import literal_type
@@ -77,9 +87,9 @@ class Tile(tensor):
             raise ShapeError(no_two_axes(f"{self.element}{list(self.shape) or ''}"))
         return self.like(self.values.T)
 
-    def to(self, dtype: Any, fp_downcast_rounding: Any = None, bitcast: Any = False) -> Tile:
-        """Converts; see `tl.cast`."""
-        converted: Tile = self.cast(dtype, fp_downcast_rounding, bitcast)
+    def to(self, *args: Any, **kwargs: Any) -> Tile:
+        """Converts; see `tl.cast`, which checks the arguments."""
+        converted: Tile = self.cast(*args, **kwargs)
         return converted
 
     def number(self) -> bool | int | float:
@@ -291,11 +301,17 @@ def binary(op_name: str, left: Any, right: Any, wraps: bool = False) -> Tile:
         return base.like(base.values + steps.values * base.element.element_ty.itemsize)
 
 
+_COMPARED = ("eq", "ne", "lt", "le", "gt", "ge")
+
+
 def _operator(op_name: str, swap: bool = False) -> Callable[[Tile, Any], Any]:
     def method(self: Tile, other: Any) -> Any:
         other = plain(other)
-        if other is None or isinstance(other, (str, DType, PointerType)):
-            return NotImplemented
+        if op_name in _COMPARED and (other is None or isinstance(other, (str, DType, PointerType))):
+            if op_name in ("eq", "ne"):
+                return NotImplemented  # a tile is never equal to None, a string or a type
+            cause, remedy = no_order(f"a value of type {self.type}", shown(other), other is None)
+            raise DTypeError(cause, None, remedy)
         return binary(op_name, other, self) if swap else binary(op_name, self, other)
 
     return method
@@ -307,7 +323,7 @@ for _symbol, _op in (
 ):  # fmt: skip
     setattr(Tile, f"__{_symbol}__", _operator(_op))
     setattr(Tile, f"__r{_symbol}__", _operator(_op, swap=True))
-for _symbol in ("eq", "ne", "lt", "le", "gt", "ge"):
+for _symbol in _COMPARED:
     setattr(Tile, f"__{_symbol}__", _operator(_symbol))
 setattr(Tile, "__pos__", lambda self: self)
 setattr(Tile, "__neg__", lambda self: apply("neg", [self], wraps=False))

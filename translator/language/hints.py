@@ -207,6 +207,21 @@ def no_bounds(types: Sequence[str], has_tile: bool) -> tuple[str, str]:
     return f"For loop bounds and step must all be ints, are ({', '.join(types)})", remedy
 
 
+def no_range_argument(name: str, hints: Iterable[str]) -> tuple[str, str]:
+    """What is wrong with a name in a call of a range that has these hints, and what to do about it."""
+    return f"this range takes no argument {name!r}", f"it takes {', '.join(('step', *hints))}"
+
+
+def no_order(left: str, right: str, has_none: bool) -> tuple[str, str]:
+    """What is wrong with `<` between values of which one, perhaps None, has no order, and what to do about it."""
+    remedy = (
+        "test with `is None` first"
+        if has_none
+        else "only numbers and tiles of numbers have an order; == compares others"
+    )
+    return f"cannot compare {left} with {right}", remedy
+
+
 def check_ordered(values: Iterable[Any]) -> None:
     """Rejects compile-time values whose `min` and `max` in Python depend on the order of the arguments.
 
