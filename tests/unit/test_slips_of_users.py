@@ -80,6 +80,11 @@ def kernel_of(tmp_path: Path, body: str) -> Any:
         ("for k in tl.static_range(8, flatten=1): pass", errors.ArgumentError, "no argument 'flatten'"),
         ("for k in range(0, *n): pass", errors.DTypeError, "takes a tuple apart|cannot be taken apart"),
         ("n.x = 1", errors.CompilationError, "assignment to n.x|'tl.tensor' object has no attribute 'x'"),
+        ("t = tl.load(x_ptr, mask=x_ptr)", errors.DTypeError, "not .fp32\n.*\n.*\n.*load what it points to"),
+        ("for k in range(x_ptr): pass", errors.DTypeError, "load the number that a pointer points to"),
+        ("t = tl.pi32_t(n)", errors.UnsupportedLanguageConstruct, r"tl.pointer_type\(tl.int32\) is called"),
+        ("t = tl.tensor(n)", errors.UnsupportedLanguageConstruct, "make a tile with tl.full"),
+        ("t = n.sort()", errors.UnknownNameError, "has no attribute '?sort'? yet\n.*\n[^h]*$"),
         ("t = both(1)", errors.ArgumentError, r"the signature is both\(a, b\)"),
     ],
 )  # fmt: skip
@@ -109,6 +114,15 @@ def test_slips_in_kernels(
         ("a = tl.uint8(3)", "tl.uint8 is a type and cannot be called"),
         ("a = tl(3)", "the module tl is called"),
         ("a = tl.static_range(n)", "stands in the head of a for loop only"),
+        ("offset = 3\ny = offsets", "help: did you mean offset"),
+        ("offset = 3\ny = offsets\noffsets = 4", "offsets is not defined\n.*\n.*\n.*help: define it before"),
+        ("y = t", "t is not defined\n.*\n.*\n.*help: define it before"),  # not `tl`
+        ("y = n.clamp(1, 2)", r"no attribute clamp\n.*\n.*\n.*no method but a function: write tl.clamp\("),
+        ("if n > 3:\n    B = 16\nelse:\n    B = 32", "a constexpr cannot follow a condition that is known at run time"),
+        (
+            "for i in range(3):\n    n = tl\ny = n",
+            "assigns what no variable of the loop can hold .*\n.*\n.*\n.*another name",
+        ),
         (
             "for i in range(3):\n    n = (n, 1)",
             "n changes its form in the loop: it is a value of type i32 and a tuple of 2",

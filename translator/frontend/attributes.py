@@ -8,6 +8,7 @@ from typing import Any
 from ..diagnostics import Span, UnknownNameError
 from ..ir.nodes import Expr
 from ..kernel_function import KernelFunction
+from ..language.builtin import Builtin
 from ..language.constexpr import unwrap
 from ..language.descriptors import BLOCK_POINTER_METHODS
 from ..language.descriptors import METHODS as DESCRIPTOR_METHODS
@@ -116,4 +117,8 @@ def _property(builder: Builder, expr: Expr, name: str, span: Span) -> Value:
 
     close = difflib.get_close_matches(name, ["shape", "dtype", "type", "to", "T", *language.METHODS], n=1)
     hint = f"did you mean {close[0]}?" if close else ""
-    raise UnknownNameError(f"a value of type {type_} has no attribute {name}", span, hint, builder.calls)
+    if isinstance(vars(language).get(name), Builtin):
+        hint = f"it is no method but a function: write tl.{name}(...)"
+    later = " yet" if name in language.NOT_YET else ""
+    hint = "" if later else hint
+    raise UnknownNameError(f"a value of type {type_} has no attribute {name}{later}", span, hint, builder.calls)

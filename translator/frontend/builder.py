@@ -116,16 +116,24 @@ class Builder:
         try:
             found = outer_value(function, name)
         except LookupError:
-            import difflib  # only for an error
-
-            close = difflib.get_close_matches(name, [*self.scope, *function.outer_names()], n=1)
-            hint = f"did you mean {close[0]}?" if close else "define it before this line"
+            hint = self._instead_of_undefined(name)
             raise UndefinedVariableError(f"{name} is not defined", span, hint, self.calls) from None
         watched = is_watched(unwrap(found))
         if watched:
             watch(self, function, name, found)
         self.outside.read(function, "global", name, found, function.__module__ if watched else "")
         return known_value(found)
+
+    def _instead_of_undefined(self, name: str) -> str:
+        """What to do about a name that nothing stands for: one that is assigned further down is not misspelled."""
+        import difflib
+
+        from .assigned import assigned_names
+
+        close = difflib.get_close_matches(name, [*self.scope, *self.source.function.outer_names()], n=1)
+        if not close or len(name) == 1 or name in assigned_names(self.source.definition):
+            return "define it before this line"
+        return f"did you mean {close[0]}?"
 
     def bind(self, name: str, value: Value, span: Span) -> None:
         """`name = value` as a plain assignment: numbers become scalars, run-time values get a variable."""

@@ -6,7 +6,7 @@ from ..diagnostics import ArgumentError, DTypeError, ShapeError, Span
 from ..ir.nodes import Call, CallFunction, Expr, Use
 from ..ir.types import ValueType
 from ..language.dtypes import DType, PointerType
-from ..language.hints import shown
+from ..language.hints import no_mask, shown
 from ..language.limits import ATOMIC_TYPES, EVICTION_POLICIES, LOAD_MODIFIERS, MEMORY_ORDERS, SCOPES, STORE_MODIFIERS
 from .builder import Builder
 from .shapes import broadcast_to, cast_to, common_shape, describe, to_expr
@@ -34,9 +34,8 @@ def _mask(builder: Builder, value: Value, span: Span) -> Expr | None:
         raise DTypeError(f"a mask is a condition, not {shown(value.value)}", span, remedy, builder.calls)
     expr = to_expr(Const(bool(value.value)) if isinstance(value, Const) else value, span)
     if expr.type.is_pointer or not expr.type.dtype.is_bool():
-        raise DTypeError(
-            f"Mask must have boolean scalar type, not {expr.type}", span, "compare it, as mask != 0", builder.calls
-        )
+        cause, remedy = no_mask(str(expr.type))
+        raise DTypeError(cause, span, remedy, builder.calls)
     return expr
 
 

@@ -162,6 +162,9 @@ def forget_changing_constants(builder: Builder, names: Sequence[str], span: Span
         if (name, -span.line) in builder.changing and value is not None and not isinstance(value, Undefined):
             why = f"is {describe(value)} before the loop, which changes it"
             remedy = f"before the loop, make {name} a number or tile of the type that it has in the loop"
+            if isinstance(value, (Expr, *AGGREGATES)):  # what the loop makes of it is a module, None or a constexpr
+                why = f"is {describe(value)} before the loop, which assigns what no variable of the loop can hold"
+                remedy = "in the loop, give what is no number or tile another name"
             if name in builder.constexpr_names:
                 why = f"is a constexpr, which the loop changes: cannot reassign constexpr {name} in the loop"
                 remedy = f"assign it to another name before the loop, which then counts at run time: value = {name}"

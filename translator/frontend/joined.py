@@ -56,12 +56,13 @@ def _check_types(builder: Builder, name: str, one: Value, other: Value, span: Sp
         return
     types = [getattr(value, "type", None) or describe(value) for value in (one, other)]
     if types[0] != types[1]:
-        raise DTypeError(
-            f"Mismatched type for {name} between then block ({types[0]}) and else block ({types[1]})",
-            span,
-            f"convert {name} to one type in both branches",
-            builder.calls,
-        )
+        cause = f"Mismatched type for {name} between then block ({types[0]}) and else block ({types[1]})"
+        remedy = f"convert {name} to one type in both branches"
+        if name in builder.constexpr_names:
+            remedy = (
+                f"a constexpr cannot follow a condition that is known at run time: assign to another name than {name}"
+            )
+        raise DTypeError(cause, span, remedy, builder.calls)
 
 
 def copy_over(

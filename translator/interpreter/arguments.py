@@ -7,7 +7,7 @@ from typing import Any
 from ..diagnostics import ArgumentError, DTypeError, NotConstexprError
 from ..language.constexpr import plain
 from ..language.dtypes import Element
-from ..language.hints import check_size, element_type, no_axis, shown
+from ..language.hints import check_size, element_type, no_axis, no_mask, shown
 from .tile import Known, Tile, as_tile
 
 Arguments = dict[str, Any]
@@ -88,7 +88,8 @@ def mask_of(value: Any) -> Tile | None:
         raise DTypeError(f"a mask is a condition, not {shown(value)}", None, "compare something, as offsets < n")
     tile = value if isinstance(value, Tile) else as_tile(bool(value))
     if not tile.element.is_bool():
-        raise DTypeError(f"Mask must have boolean scalar type, not {tile.element}", None, "compare it, as mask != 0")
+        cause, remedy = no_mask(f"{tile.element}")
+        raise DTypeError(cause, None, remedy)
     return tile
 
 

@@ -12,7 +12,7 @@ from . import control
 from .constexpr import constexpr
 from .dtypes import DTYPES_BY_NAME, DTYPES_BY_WORD, DType, Element, PointerType, of_this_gpu
 from .limits import MOST_ELEMENTS
-from .values import PropagateNan
+from .values import PropagateNan, tensor
 
 _CONVERSIONS = {"int": "int32", "float": "float32", "bool": "int1"}
 _MODULES = {"tilewright": "triton", "tilewright.language": "tl"}  # as kernels call them
@@ -49,6 +49,8 @@ def shown(value: Any) -> str:
         return f"({', '.join(map(shown, value))}{',' if len(value) == 1 else ''})"
     if isinstance(value, DType):
         return f"tl.{value.word}"
+    if isinstance(value, PointerType):
+        return f"tl.pointer_type(tl.{value.element_ty.word})"
     if isinstance(value, ModuleType):
         return f"the module {_MODULES.get(value.__name__, value.__name__)}"
     name = getattr(value, "__name__", None) or getattr(value, "name", None)
@@ -150,6 +152,8 @@ def uncallable(function: Any) -> tuple[str, str]:
     if isinstance(function, type) and issubclass(function, (control.range, range)):
         name = "tl.static_range" if issubclass(function, control.static_range) else "range"
         return f"{name} stands in the head of a for loop only", f"write for i in {name}(start, stop, step):"
+    if function is tensor:
+        return "tl.tensor is the class of tiles and cannot be called", "make a tile with tl.full, tl.zeros or tl.arange"
     if function is constexpr:
         return "tl.constexpr of a value that is known at run time only", "pass it as a parameter annotated tl.constexpr"
     name = getattr(function, "__name__", repr(function))
@@ -204,12 +208,20 @@ def no_launch(name: str) -> tuple[str, str]:
 def no_bounds(types: Sequence[str], has_tile: bool) -> tuple[str, str]:
     """What is wrong with bounds of a range that are no integers, and what to do about it."""
     remedy = "a bound is one number: take one, as with tl.max(x, axis=0)" if has_tile else "cast them to tl.int32"
+    if any(text.startswith("*") for text in types):
+        remedy = "load the number that a pointer points to, with tl.load"
     return f"For loop bounds and step must all be ints, are ({', '.join(types)})", remedy
 
 
 def no_range_argument(name: str, hints: Iterable[str]) -> tuple[str, str]:
     """What is wrong with a name in a call of a range that has these hints, and what to do about it."""
     return f"this range takes no argument {name!r}", f"it takes {', '.join(('step', *hints))}"
+
+
+def no_mask(type_: str) -> tuple[str, str]:
+    """What is wrong with a mask of this type, and what to do about it."""
+    remedy = "load what it points to" if type_.startswith("*") else "compare it, as mask != 0"
+    return f"Mask must have boolean scalar type, not {type_}", remedy
 
 
 def no_order(left: str, right: str, has_none: bool) -> tuple[str, str]:
