@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import tilewright as triton
 import tilewright.language as tl
+from tilewright.runtime.building import nvrtc
 
 
 @triton.jit
@@ -84,3 +85,24 @@ def test_what_a_loop_reads_ahead_shares_no_array(run_everyhow: Callable[..., Any
         np.testing.assert_array_equal(arguments[3], x[listed[:4]].sum(0))
     text = listed_rows.translate("*i32, *i32, *fp32:16, *fp32:16, 128").source
     assert text.count("int next_row = ") == text.count("int next_row_next = ") == 1
+
+
+@triton.jit
+def another_array(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    offs = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + offs)
+    x_ptr = out_ptr + n
+    tl.store(x_ptr + offs, x)
+    out_ptr = x_ptr - n
+    y = tl.load(out_ptr + offs)
+    tl.store(x_ptr + BLOCK + offs, y)
+
+
+def test_a_parameter_that_is_read_may_become_a_pointer_that_is_written(run_everyhow: Callable[..., Any]) -> None:
+    x, out = np.arange(32, dtype=np.float32), np.full(96, 7, np.float32)
+    for arguments in run_everyhow(another_array, (1,), [x, out, 32], BLOCK=32):
+        np.testing.assert_array_equal(arguments[1], np.concatenate([out[:32], x, out[:32]]))
+    artifact = another_array.translate("*fp32:16, *fp32:16, i32, 32")
+    assert "const float* x_ptr" in artifact.source
+    if nvrtc.is_available():
+        assert "warning" not in nvrtc.compile_text(artifact).log

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Set
 from ..analysis.facts import Facts
 from ..ir.nodes import Kernel, Variable
 from ..ir.walk import assigned_variables, statements
+from ..schedule.accesses.pointers import read_only_pointers
 from ..schedule.plan import Schedule
 from .text.scopes import Scopes, occurrences
 
@@ -57,13 +58,14 @@ def _alike(
     parameters = (parameter.variable for parameter in kernel.parameters)
     variables = (*parameters, *(v for statement in statements(kernel.body) for v in assigned_variables(statement)))
     groups: dict[object, list[Variable]] = {}
+    read_only = read_only_pointers(kernel)  # these are to const, which what is written through is not
     for variable in dict.fromkeys(variables):
-        if variable not in apart and (key := _in_common(kernel, schedule, scopes, variable)) is not None:
-            groups.setdefault(key, []).append(variable)
+        if variable not in apart and (key := _in_common(schedule, scopes, variable)) is not None:
+            groups.setdefault((key, variable in read_only), []).append(variable)
     return [group for group in groups.values() if len(group) > 1]
 
 
-def _in_common(kernel: Kernel, schedule: Schedule, scopes: Scopes, variable: Variable) -> object:
+def _in_common(schedule: Schedule, scopes: Scopes, variable: Variable) -> object:
     """What two versions have in common that can be one array; None for a variable that never shares one."""
     if variable.type.is_tile:
         known = variable in schedule.layouts and variable in scopes.blocks and not schedule.rings.rings
