@@ -203,3 +203,19 @@ def test_loops_in_loops_have_names_of_their_own(monkeypatch: pytest.MonkeyPatch)
     out = np.zeros((4, 2), np.int32)
     compiled = folded[(1,)](x, out, *x.shape)
     assert (out == x.sum((1, 2, 3))).all() and "for (int ii = 0; ii < VEC" in compiled.source
+
+
+@triton.jit
+def greek_row(x_ptr, w_ptr, out_ptr, K, M: tl.constexpr, N: tl.constexpr, B: tl.constexpr):
+    m, n, k = tl.arange(0, M), tl.arange(0, N), tl.arange(0, B)
+    total = tl.zeros((M, N), tl.float32)
+    for start in range(0, K, B):
+        μ = tl.load(x_ptr + m[:, None] * K + (start + k)[None, :], mask=(start + k)[None, :] < K, other=0.0)
+        w = tl.load(w_ptr + (start + k)[:, None] * N + n[None, :]) + 1.0
+        total = tl.dot(μ, w.to(tl.float16), total)
+    tl.store(out_ptr + m[:, None] * N + n[None, :], total)
+
+
+def test_a_threads_place_in_a_tile_named_in_greek_is_declared() -> None:
+    artifact = greek_row.translate("*fp16, *fp16:16, *fp32, i32, 1, 128, 64", num_stages=4)
+    assert "= mu_col" in artifact.source and "const int mu_col = " in artifact.source

@@ -110,8 +110,8 @@ class Names:
         return letter
 
     def fresh(self, *choices: str) -> str:
-        """An identifier that nothing else has: the first free choice, or the first with a word appended."""
-        return self._claim(list(choices), own="")
+        """An identifier that nothing else has: the first free choice, or the first with a word appended; in ASCII, as all are."""
+        return self._claim(list(map(ascii_word, choices)), own="")
 
     def _claim(self, choices: list[str], own: str) -> str:
         for choice in choices:
