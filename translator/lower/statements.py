@@ -49,7 +49,7 @@ from .staging.row_copies import lower_row_load
 from .state import Accesses
 from .text.spell import Text, inverse
 from .text.tags import again, is_elsewhere, is_repeated, is_second_part, part, remark, same_source, source_of, tag
-from .text.unit import Branch, Comment, Line, Loop, Node
+from .text.unit import Blank, Branch, Comment, Line, Loop, Node
 
 
 def _lower_barrier(context: Context, statement: Statement) -> tuple[Node, ...]:
@@ -106,6 +106,8 @@ def lower_block(context: Context, block: tuple[Statement, ...]) -> tuple[Node, .
         nodes += waits
         if quoting and tagged:
             shown = []
+            ahead, code = split_at_loop(code) if isinstance(group[0], For) else ([], code)
+            nodes += [*([Blank(), *source_of(group, False), *ahead] if ahead else [])]
             nodes += tag(group[0].origin, remark(context, group, code), bool(nodes), is_second_part(context, group))
         elif quoting and code:
             caption = caption if shown else len(nodes)
@@ -113,6 +115,13 @@ def lower_block(context: Context, block: tuple[Statement, ...]) -> tuple[Node, .
             shown.append(group)
         nodes += [*source_of(group, quoting and tagged), *code]
     return tuple(nodes)
+
+
+def split_at_loop(code: list[Node]) -> tuple[list[Node], list[Node]]:
+    """(The functions and first loads of a loop that loads ahead, the loop itself); a plain loop has nothing in front."""
+    loops = [place for place, node in enumerate(code) if isinstance(node, Loop)]
+    alone = loops[1:] and all(isinstance(node, Line) for node in code[loops[-1] + 1 :])
+    return (code[: loops[-1]], code[loops[-1] :]) if alone else ([], code)
 
 
 def _lower_group(context: Context, group: list[Statement]) -> tuple[tuple[Node, ...], list[Node]]:

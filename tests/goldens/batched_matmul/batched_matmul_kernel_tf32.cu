@@ -165,7 +165,7 @@ batched_matmul_kernel(const float* a_ptr, const float* b_ptr, float* c_ptr, int 
 
     // L22: accumulator = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
     float accumulator[ROWS][COLS] = {};
-    // L23: for k in range(0, K, BLOCK_K):
+
     // Starts the loads of iteration k into a stage; if there are no more, zeros.
     const auto load_tiles = [&](int k, int stage, bool more) {
         // L24: a = tl.load(a_ptrs, mask=(offs_m[:, None] < M) & (k + offs_k[None, :] < K), other=0.0)
@@ -192,6 +192,7 @@ batched_matmul_kernel(const float* a_ptr, const float* b_ptr, float* c_ptr, int 
         cp_async_commit();
     }
     int used = 0;   // stages so far
+    // L23: for k in range(0, K, BLOCK_K):
     for (int k = 0; k < K; k += BLOCK_K) {
         cp_async_wait<NUM_STAGES - 2>();   // this thread's share of the tiles has arrived
         __syncthreads();   // everyone's share is there, and nobody reads the stage that is filled next

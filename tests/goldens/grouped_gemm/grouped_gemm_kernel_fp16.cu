@@ -195,7 +195,7 @@ grouped_gemm_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, const int
             for (int r = 0; r < Y_ROWS; ++r) offs_k_y[r] = r * Y_ROW_THREADS + y_row;
             // L32: accumulator = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
             float accumulator[ROWS][COLS] = {};
-            // L33: for k in range(0, K, BLOCK_K):
+
             __syncthreads();   // everyone has read x before it is written again
             half x_ahead[X_ROWS];   // x on its way: no asynchronous copy can take it
             half y_ahead[Y_ROWS];   // y on its way: no asynchronous copy can take it
@@ -234,6 +234,7 @@ grouped_gemm_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, const int
                 }
             }
             int used = 0;   // stages so far
+            // L33: for k in range(0, K, BLOCK_K):
             for (int k = 0; k < K; k += BLOCK_K) {
                 async_proxy_fence();   // the tensor cores read through the asynchronous proxy
                 // everyone's share is there, and nobody reads the stage that is filled next

@@ -420,7 +420,7 @@ int4_matmul_kernel(const half* a_ptr, const int* packed_ptr, const half* scale_p
 
             // L22: accumulator = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
             float accumulator[ROWS][COLS] = {};
-            // L23: for k in range(0, K, BLOCK_K):    (the multiplying warps' part)
+
             // Starts the loads of iteration k into a stage.
             const auto load_tiles = [&](int k, int stage) {
                 // L28: packed = tl.load(packed_ptr + (rows // 8)[:, None] * N + offs_n[None, :], mask=b_mask,
@@ -442,6 +442,7 @@ int4_matmul_kernel(const half* a_ptr, const int* packed_ptr, const half* scale_p
                 if (trip * BLOCK_K < K) load_tiles(trip * BLOCK_K, (used + trip) % NUM_STAGES);
                 cp_async_commit();
             }
+            // L23: for k in range(0, K, BLOCK_K):    (the multiplying warps' part)
             for (int k = 0; k < K; k += BLOCK_K, ++used) {
                 const int stage = used % NUM_STAGES;
                 mbarrier_wait(&full[stage], used / NUM_STAGES % 2);   // the tiles have arrived

@@ -226,7 +226,7 @@ int4_matmul_kernel(const half* a_ptr, const int* packed_ptr, const half* scale_p
 
     // L22: accumulator = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
     float accumulator[ROWS][COLS] = {};
-    // L23: for k in range(0, K, BLOCK_K):
+
     // Starts the loads of iteration k into a stage.
     const auto load_tiles = [&](int k, int stage) {
         // L26: a = tl.load(a_ptr + offs_m[:, None] * K + rows[None, :], mask=a_mask, other=0.0)
@@ -256,6 +256,7 @@ int4_matmul_kernel(const half* a_ptr, const int* packed_ptr, const half* scale_p
         cp_async_commit();
     }
     int used = 0;   // stages so far
+    // L23: for k in range(0, K, BLOCK_K):
     for (int k = 0; k < K; k += BLOCK_K) {
         cp_async_wait<NUM_STAGES - 2>();   // this thread's share of the tiles has arrived
         __syncthreads();   // everyone's share is there, and nobody reads the stage that is filled next

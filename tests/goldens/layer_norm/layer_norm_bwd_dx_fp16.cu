@@ -185,9 +185,7 @@ layer_norm_bwd_dx(half* dx_ptr, const half* dy_ptr, float* dw_ptr, float* db_ptr
     float dw[ELEMS] = {};
     // L50: db = tl.zeros((BLOCK_SIZE,), dtype=tl.float32)
     float db[ELEMS] = {};
-    // A program keeps the sums of its rows in registers and writes them once; two rows are on their way
-    // meanwhile.
-    // L52: for row in tl.range(group, M, tl.num_programs(0), num_stages=3):
+
     // Starts the loads of iteration row into a stage.
     const auto load_tiles = [&](int row, int stage) {
         // L53: x = tl.load(x_ptr + row * N + cols, mask=mask, other=0.0).to(tl.float32)
@@ -215,6 +213,9 @@ layer_norm_bwd_dx(half* dx_ptr, const half* dy_ptr, float* dw_ptr, float* db_ptr
         cp_async_commit();
     }
     int used = 0;   // stages so far
+    // A program keeps the sums of its rows in registers and writes them once; two rows are on their way
+    // meanwhile.
+    // L52: for row in tl.range(group, M, tl.num_programs(0), num_stages=3):
     for (int row = group; row < M; row += gridDim.x) {
         cp_async_wait<NUM_STAGES - 1>();   // what this thread has copied has arrived
         const int stage = used % NUM_STAGES;

@@ -210,7 +210,7 @@ matmul_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int M, int N, i
 
     // L37: accumulator = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
     float accumulator[ROWS][COLS] = {};
-    // L38: for k in range(0, tl.cdiv(K, BLOCK_K)):
+
     const int k_stop = (K + BLOCK_K - 1) / BLOCK_K;
     // Starts the loads of iteration k into a stage; if there are no more, zeros.
     const auto load_tiles = [&](int k, int stage, bool more) {
@@ -237,6 +237,7 @@ matmul_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int M, int N, i
         load_tiles(stage, stage, stage < k_stop);
         cp_async_commit();
     }
+    // L38: for k in range(0, tl.cdiv(K, BLOCK_K)):
     for (int k = 0; k < k_stop; ++k) {
         cp_async_wait<NUM_STAGES - 2>();   // this thread's share of the tiles has arrived
         __syncthreads();   // everyone's share is there, and nobody reads the stage that is filled next

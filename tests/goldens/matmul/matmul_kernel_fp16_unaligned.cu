@@ -299,7 +299,7 @@ matmul_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int M, int N, i
 
     // L37: accumulator = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
     float accumulator[ROWS][COLS] = {};
-    // L38: for k in range(0, tl.cdiv(K, BLOCK_K)):
+
     const int k_stop = (K + BLOCK_K - 1) / BLOCK_K;
     // Where a starts in memory in iteration k.
     const auto a_first = [&](int k) {
@@ -332,6 +332,7 @@ matmul_kernel(const half* a_ptr, const half* b_ptr, half* c_ptr, int M, int N, i
     cp_async_wait<NUM_STAGES - 2>();   // this thread's share of the first rows has arrived
     __syncthreads();   // everyone's share is there
     if (k_stop > 0) align_tiles(0);
+    // L38: for k in range(0, tl.cdiv(K, BLOCK_K)):
     for (int k = 0; k < k_stop; ++k) {
         cp_async_wait<NUM_STAGES - 3>();   // this thread's share of the next iteration's rows has arrived
         async_proxy_fence();   // the tensor cores read through the asynchronous proxy

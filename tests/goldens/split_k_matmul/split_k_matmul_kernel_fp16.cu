@@ -148,8 +148,7 @@ split_k_matmul_kernel(const half* a_ptr, const half* b_ptr, float* c_ptr, int M,
 
     // L21: accumulator = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
     float accumulator[ROWS][COLS] = {};
-    // The programs of a tile take turns: BLOCK_K columns each, SPLIT_K * BLOCK_K further on the next time.
-    // L23: for k in range(pid_k * BLOCK_K, K, SPLIT_K * BLOCK_K):
+
     // Starts the loads of iteration k into a stage; if there are no more, zeros.
     const auto load_tiles = [&](int k, int stage, bool more) {
         // L25: a = tl.load(a_ptrs, mask=(offs_m[:, None] < M) & (offs_k[None, :] < k_left), other=0.0)
@@ -173,6 +172,8 @@ split_k_matmul_kernel(const half* a_ptr, const half* b_ptr, float* c_ptr, int M,
         cp_async_commit();
     }
     int used = 0;   // stages so far
+    // The programs of a tile take turns: BLOCK_K columns each, SPLIT_K * BLOCK_K further on the next time.
+    // L23: for k in range(pid_k * BLOCK_K, K, SPLIT_K * BLOCK_K):
     for (int k = pid_k * BLOCK_K; k < K; k += SPLIT_K * BLOCK_K) {
         cp_async_wait<NUM_STAGES - 2>();   // this thread's share of the tiles has arrived
         __syncthreads();   // everyone's share is there, and nobody reads the stage that is filled next
