@@ -145,9 +145,8 @@ class Stages:
     before: dict[int, tuple[Node, ...]] = field(default_factory=dict)  # what precedes a statement, by `id` of it
     opening: dict[Variable, tuple[Node, ...]] = field(default_factory=dict)  # what precedes the first copies to a stage
     lasting: dict[tuple[Variable, SharedTile], str] = field(default_factory=dict)  # copies of operands that loops keep
-    copied: dict[tuple[Variable, SharedTile], str] = field(
-        default_factory=dict
-    )  # those that this block's dots made so far
+    # Copies that this block's dots made so far, and descriptors of operands, by their text.
+    copied: dict[tuple[Variable, SharedTile | str], str] = field(default_factory=dict)
     words: dict[tuple[str, Variable], str] = field(default_factory=dict)  # what the stage is called, by role and loop
     rings_around: int = 0  # loops with stages around the statement
     trip_count: str = ""  # what counts the iterations of a loop whose products run on into the next one

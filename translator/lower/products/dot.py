@@ -50,6 +50,8 @@ def start_dot(context: Context, statement: Assign, from_zero: bool) -> tuple[Nod
         return (Line(f"{indexed(context, name, target, point)} = {zero};"),)
 
     nodes = context.each_register(plan.layout, one) if from_zero else ()
+    copied = context.stages.copied.items()  # the function that does it has descriptors of its own
+    context.stages.copied = {key: name for key, name in copied if not isinstance(key[1], str)}
     places: list[OperandPlace] = []
     for operand, is_a in copied_operands(context, plan):
         code, place = operand_place(context, statement, operand, is_a, plan.instruction)

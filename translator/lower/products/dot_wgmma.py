@@ -57,18 +57,17 @@ def start_products(
     kk, m = context.names.shared_index("kk"), context.names.shared_index("m")
     count = _pieces(context, plan)
     nodes: list[Node] = []
-    if a is not None:
-        nodes.append(descriptor(context, statement, a, "a", warpgroup_offset(context, layout.axes[0])))
-    nodes.append(descriptor(context, statement, b, "b", warpgroup_offset(context, layout.axes[1])))
+    a_name = _described(context, statement, a, "a", warpgroup_offset(context, layout.axes[0]), nodes) if a else ""
+    b_name = _described(context, statement, b, "b", warpgroup_offset(context, layout.axes[1]), nodes)
     nodes += fence(context, statement, name, instruction.accumulator)
     if a is None:
         a_text = fragments_of(context, statement, plan).of_step
     else:
-        a_text = f"{tile_name(context, statement, a, 'a')}{k_step(context, a, kk)}"
+        a_text = f"{a_name}{k_step(context, a, kk)}"
         if count:
             moved = mn_bytes(a, ROWS) // CHUNK_BYTES
             a_text += f" + {m} * {context.constant('A_ROWS_STEP', moved, 'chunks from 64 rows of a to the next')}"
-    b_text = f"{tile_name(context, statement, b, 'b')}{k_step(context, b, kk)}"
+    b_text = f"{b_name}{k_step(context, b, kk)}"
     multiply: Node = Line(f"{wgmma}({f'&{name}[2 * {m}]' if count else name}, {a_text}, {b_text});")
     if count:
         multiply = Loop(f"for (int {m} = 0; {m} < {count}; ++{m})", (multiply,), unroll=True)
@@ -207,7 +206,23 @@ def tile_name(context: Context, statement: Assign, place: OperandPlace, word: st
 
 
 def descriptor(context: Context, statement: Assign, place: OperandPlace, word: str, part: tuple[str, int]) -> Node:
-    """The descriptor of the warpgroup's part of an operand (PTX ISA, "Shared memory matrix layout" of wgmma)."""
+    """The line that makes the descriptor of the warpgroup's part of an operand."""
+    return Line(f"const auto {tile_name(context, statement, place, word)} = {_descriptor(context, place, part)};")
+
+
+def _described(
+    context: Context, statement: Assign, place: OperandPlace, word: str, part: tuple[str, int], nodes: list[Node]
+) -> str:
+    """The name of an operand's descriptor; `nodes` gets the line that makes it, unless a dot of the same block has one."""
+    key = (place.variable, _descriptor(context, place, part))
+    if key not in context.stages.copied:
+        nodes.append(descriptor(context, statement, place, word, part))
+        context.stages.copied[key] = tile_name(context, statement, place, word)
+    return context.stages.copied[key]
+
+
+def _descriptor(context: Context, place: OperandPlace, part: tuple[str, int]) -> str:
+    """The descriptor of a part of an operand (PTX ISA, "Shared memory matrix layout" of wgmma)."""
     tile, upper = place.tile, place.variable.name.upper()
     number, parts = part
     start = place.base
@@ -219,9 +234,8 @@ def descriptor(context: Context, statement: Assign, place: OperandPlace, word: s
         arguments += ["16" if place.k_fast else stride, stride]
     elif not place.k_fast and tile.boxes > 1:
         arguments.append(box_bytes(context, tile, upper))
-    helper, name = context.use_helper("wgmma_descriptor"), tile_name(context, statement, place, word)
     swizzle = swizzle_bytes(context, tile, upper) if tile.swizzle else "0"
-    return Line(f"const auto {name} = {helper}<{swizzle}>({', '.join(arguments)});")
+    return f"{context.use_helper('wgmma_descriptor')}<{swizzle}>({', '.join(arguments)})"
 
 
 def k_step(context: Context, place: OperandPlace, kk: str) -> str:
