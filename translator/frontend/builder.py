@@ -256,7 +256,12 @@ class Builder:
         return tuple(Use(target.type, target, span=span) for target in targets)
 
     def _told_apart(self, name: str) -> str:
-        """A name for a piece of an expression; one that is taken says what the piece is for: a_starts, b_starts."""
+        """A name for a piece of an expression; one that is taken says what the piece is for: a_starts, b_starts.
+
+        Where the user has a variable x_sum that is assigned something else, a piece of that name is sum_of_x.
+        """
+        whole, _, what = name.rpartition("_")
+        name = f"{what}_of_{whole}" if whole and name in self.source.names - {self.assigned_to} else name
         taken = name in self.piece_names
         self.piece_names = self.piece_names | {name}
         return f"{self.assigned_to}_{name}" if taken and self.assigned_to not in ("", name) else name

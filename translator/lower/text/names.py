@@ -69,15 +69,18 @@ class Names:
             word = ascii_word(variable.name) if variable.name.strip("_") else UNNAMED
             word = f"_{word.lstrip('_')}" if word.startswith("__") else word
             base = f"{word}_{suffix}" if suffix else word
-            bearers = self._bearers.get(base, [])
-            if bearers and all(self.apart(variable, other) for other in bearers):
-                self._of[key] = base
-            else:
-                kinds = {type_word(other.type) for other in bearers}
-                kind = type_word(variable.type)
-                self._of[key] = self._claim([base, *([] if kind in kinds else [f"{base}_{kind}"])], own=base)
+            kind = type_word(variable.type)
+            kinds = {type_word(other.type) for other in self._bearers.get(base, [])}
+            choices = [base, *([] if kind in kinds or f"{base}_{kind}" in self._users else [f"{base}_{kind}"])]
+            shared = next((choice for choice in choices if self._is_unseen(choice, variable)), "")
+            self._of[key] = shared or self._claim(choices, own=base)
             self._bearers.setdefault(self._of[key], []).append(variable)
         return self._of[key]
+
+    def _is_unseen(self, name: str, variable: Variable) -> bool:
+        """Whether variables have a name, and no line sees one of them together with `variable`."""
+        bearers = self._bearers.get(name, [])
+        return bool(bearers) and all(self.apart(variable, other) for other in bearers)
 
     def share(self, variable: Variable, other: Variable) -> None:
         """Gives a variable the identifier of another: what both stand for is one array."""
