@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib
 import importlib.util
 import inspect
@@ -45,7 +46,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     translate = commands.add_parser("translate", help="write a kernel's CUDA")
     _kernel_arguments(translate)
-    translate.add_argument("-o", "--output", metavar="OUT.cu", help="write here; print when left out")
+    translate.add_argument("-o", "--output", metavar="OUT.cu", help="write here; print when left out or -")
     translate.add_argument("--host", action="store_true", help="add a C++ function that launches the kernel")
     translate.add_argument("--header", metavar="OUT.h", help="write the declaration of that function here")
     translate.add_argument("--force", action="store_true", help="overwrite OUT.cu")
@@ -163,6 +164,12 @@ def innermost(value: Any) -> Any:
 
 
 def _stages(options: Any) -> Any:
+    """What the stages leave. What the user's file prints meanwhile is no part of what a command writes to standard output."""
+    with contextlib.redirect_stdout(sys.stderr):
+        return _translated(options)
+
+
+def _translated(options: Any) -> Any:
     from tilewright.runtime.arguments.signature import parse_signature
     from tilewright.runtime.options import make_options
 
@@ -183,17 +190,18 @@ def _translate(options: Any) -> None:
 
     if options.header and not options.host:
         raise TilewrightError("--header declares the function that --host adds; pass --host too")
-    outputs = [Path(name) for name in (options.output, options.header) if name]
+    output = None if options.output == "-" else options.output
+    outputs = [Path(name) for name in (output, options.header) if name]
     check_outputs(outputs, options.force, "pass --force to overwrite it")
-    for output in outputs:
-        if output.exists() and output.samefile(options.kernel.rpartition(":")[0]):
-            raise OutputExistsError(f"{output} is the kernel's own file, which is never overwritten")
+    for path in outputs:
+        if path.exists() and path.samefile(options.kernel.rpartition(":")[0]):
+            raise OutputExistsError(f"{path} is the kernel's own file, which is never overwritten")
     artifact = _stages(options).artifact
     text = with_host_function(artifact).source if options.host else artifact.source
     if options.header:
         write_output(Path(options.header), host_header(artifact))
-    if options.output:
-        write_output(Path(options.output), text)
+    if output:
+        write_output(Path(output), text)
     else:
         sys.stdout.write(text)
 

@@ -13,8 +13,10 @@ def check_outputs(outputs: Sequence[Path], force: bool, remedy: str) -> None:
 
     Raises:
       OutputExistsError: for a file that is there, unless `force`.
-      TilewrightError: for one path twice.
+      TilewrightError: for one path twice, and for "-", which elsewhere means the standard output.
     """
+    if Path("-") in outputs:
+        raise TilewrightError("- is no name of a file; only the text of `tilewright translate` goes to standard output")
     if len({output.absolute() for output in outputs}) < len(outputs):
         raise TilewrightError(f"{outputs[0]} cannot be both the text and the header")
     for output in outputs:

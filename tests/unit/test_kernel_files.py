@@ -82,6 +82,26 @@ def test_a_reader_that_has_seen_enough(tmp_path: Path) -> None:
         assert running.stderr.read() == b""
 
 
+def test_only_the_text_goes_to_standard_output(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not what the user's file prints when it is imported, and what the kernel does when it is translated."""
+    monkeypatch.chdir(tmp_path)
+    text = KERNEL.format(imports="print('imported')\n", size=64) + "    tl.static_print('translated')\n"
+    Path("ones.py").write_text(text)
+    arguments = ["ones.py:ones_kernel", "--signature", "*fp32"]
+    for command in (["translate", *arguments], ["translate", *arguments, "-o", "-"], ["explain", *arguments]):
+        assert main(command) == 0
+        out, err = capsys.readouterr()
+        assert out.startswith("// ones_kernel" if command[0] == "translate" else "kernel ones_kernel")
+        assert "imported" not in out and "translated\n" not in out and err == "imported\ntranslated\n"
+        sys.modules.pop("ones")
+    for command in (["translate", *arguments, "--host", "--header", "-"], ["tune", "ones.py", "--save", "-"]):
+        assert main(command) == 1
+        assert "- is no name of a file" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir() if path.suffix != ".py"] in ([], ["__pycache__"])
+
+
 def test_a_file_of_a_package(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = tmp_path / "a folder" / "made_of_parts" / "ops"
     folder.mkdir(parents=True)
