@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Any
 
 from tilewright.artifact import Argument, Artifact, Options, Target
-from tilewright.diagnostics import LaunchError, MissingArgumentError, UnknownArgumentError
+from tilewright.diagnostics import LaunchError, MissingArgumentError, TilewrightError, UnknownArgumentError
 from tilewright.host import constexpr_function
 from tilewright.kernel_function import KernelFunction
 from tilewright.runtime.arguments.arrays import HOST
@@ -35,6 +35,7 @@ from tilewright.runtime.options import ACCEPTED, OPTION_NAMES, check_unset, make
 from tilewright.runtime.placement import check_memory, choose_mode, device_of, target_of, wanted_mode
 from tilewright.runtime.reinterpreted import TensorWrapper, reinterpret
 from tilewright.runtime.specialisations import DeviceCaches, Specialisation, read
+from tilewright.runtime.tracebacks import shortened
 from tilewright.runtime.tracing import launches_nothing, opaque
 from tilewright.schedule.targets import find_target
 
@@ -221,7 +222,10 @@ class JITFunction(FoundByName, KernelInterface, KernelFunction, metaclass=QuickL
 
         Within an `AsyncCompileMode` it only begins to compile, and returns a `FutureKernel`.
         """
-        return self.launch(*args, grid=grid, warmup=True, **kwargs)
+        try:
+            return self.launch(*args, grid=grid, warmup=True, **kwargs)
+        except TilewrightError as error:
+            raise shortened(error)
 
     @preparing()
     def translate(

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tilewright.diagnostics import NoSourceError
+from tilewright.diagnostics import NoSourceError, TilewrightError
+from tilewright.runtime.tracebacks import shortened
 
 
 def parameters_below(decorator: str, fn: Any) -> list[str]:
@@ -37,7 +38,14 @@ class KernelInterface:
 
     def __getitem__(self, grid: Any) -> Callable[..., Any]:
         """`kernel[grid]`: a callable that launches `grid` programs."""
-        return lambda *args, **kwargs: self.run(*args, grid=grid, warmup=False, **kwargs)
+
+        def launch(*args: Any, **kwargs: Any) -> Any:
+            try:
+                return self.run(*args, grid=grid, warmup=False, **kwargs)
+            except TilewrightError as error:
+                raise shortened(error)
+
+        return launch
 
 
 class FoundByName:

@@ -10,10 +10,15 @@ from typing import Any
 TOPICS = "TILEWRIGHT_LOG"
 
 
-def log(topic: str, message: Callable[[], str]) -> None:
-    """Prints a message whose topic is among those of $TILEWRIGHT_LOG (names with commas between)."""
+def is_wanted(topic: str) -> bool:
+    """Whether a topic is among those of $TILEWRIGHT_LOG (names with commas between)."""
     wanted = os.environ.get(TOPICS, "")
-    if wanted and topic in wanted.replace(" ", "").split(","):
+    return bool(wanted) and topic in wanted.replace(" ", "").split(",")
+
+
+def log(topic: str, message: Callable[[], str]) -> None:
+    """Prints a message whose topic is wanted."""
+    if is_wanted(topic):
         print(f"tilewright: {topic}: {message()}", file=sys.stderr, flush=True)
 
 

@@ -15,13 +15,14 @@ from collections.abc import Callable
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from tilewright.diagnostics import UnknownArgumentError
+from tilewright.diagnostics import TilewrightError, UnknownArgumentError
 from tilewright.kernel_function import KernelParameter
 from tilewright.runtime.driver import stream_source
 from tilewright.runtime.launching.fast_text import MISSING, PREFIX, Writer, in_c
 from tilewright.runtime.launching.grid_sizes import MOST_PROGRAMS
 from tilewright.runtime.launching.ready import changes, make_ready
 from tilewright.runtime.options import ACCEPTED, unrecognised
+from tilewright.runtime.tracebacks import shortened
 
 if TYPE_CHECKING:
     from tilewright.runtime.compiled import CompiledKernel
@@ -135,7 +136,10 @@ class FastPath:
                 f"{name} is an argument of every kernel's run: pass the parameter {name} by position"
             )
         launch = self.kernel.launch if self._only is None else self._only.launch_checked
-        return launch(*args, grid=grid, **kwargs)
+        try:
+            return launch(*args, grid=grid, **kwargs)
+        except TilewrightError as error:
+            raise shortened(error)
 
     @untraced
     def _long_way(self, grid: Any, /, *args: Any, **kwargs: Any) -> Any:

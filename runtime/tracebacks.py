@@ -1,0 +1,41 @@
+"""Tracebacks of errors that users caused: where these leave the package, its own frames are left out of them.
+
+What the error says is enough to mend a kernel or a launch; the frames say where in tilewright it was noticed, and stand
+between the user's line and the message. `TILEWRIGHT_LOG=traceback` keeps them.
+"""
+
+from __future__ import annotations
+
+from types import TracebackType
+
+from tilewright.diagnostics import TilewrightError
+from tilewright.runtime.log import is_wanted
+
+PASSING = ("contextlib", "concurrent", "functools", "threading")  # modules of Python's that frames of ours go through
+
+
+def shortened(error: TilewrightError) -> TilewrightError:
+    """The error, to be raised again; of its traceback, and of those of its causes, what is the user's own."""
+    if is_wanted("traceback"):
+        return error
+    seen: set[int] = set()
+    one: BaseException | None = error
+    while one is not None and id(one) not in seen:
+        seen.add(id(one))
+        one.__traceback__ = _of_others(one.__traceback__)
+        one = one.__cause__ or one.__context__
+    return error
+
+
+def _of_others(traceback: TracebackType | None) -> TracebackType | None:
+    kept: list[TracebackType] = []
+    while traceback is not None:
+        module = str(traceback.tb_frame.f_globals.get("__name__", "")).partition(".")[0]
+        if module != "tilewright" and module not in PASSING:
+            kept.append(traceback)
+        traceback = traceback.tb_next
+    after: TracebackType | None = None
+    for one in reversed(kept):
+        one.tb_next = after
+        after = one
+    return after

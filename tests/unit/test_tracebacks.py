@@ -1,0 +1,73 @@
+"""What stands above the message of an error that the user caused: the user's own lines, and next to nothing of ours."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import tilewright as triton
+import tilewright.language as tl
+
+
+@triton.jit
+def mismatched(x_ptr, n, B: tl.constexpr):
+    at = tl.arange(0, B) + tl.arange(0, 2 * B)
+    tl.store(x_ptr + at, at)
+
+
+@triton.jit
+def stored(x_ptr, n, B: tl.constexpr):
+    tl.store(x_ptr + tl.arange(0, B), n)
+
+
+tuned = triton.autotune([triton.Config({"B": 16}), triton.Config({"B": 32})], key=[])(mismatched)
+X = np.zeros(64, np.float32)
+LAUNCHES: list[Callable[[], Any]] = [
+    lambda: mismatched[(1,)](X, 3, B=16),
+    lambda: mismatched.warmup(X, 3, B=16, grid=(1,)),
+    lambda: stored[(1,)](X, 3),
+    lambda: stored[(1,)](X, object(), B=16),
+    lambda: tuned[(1,)](X, 3),
+]
+
+
+def frames(launch: Callable[[], Any]) -> list[str]:
+    """Functions of a launch's error, from `launch` on, that are tilewright's or the kernel's."""
+    with pytest.raises(triton.TilewrightError) as caught:
+        launch()
+    names = [frame.name for frame in traceback.extract_tb(caught.value.__traceback__)]
+    return names[names.index("<lambda>") + 1 :]
+
+
+@pytest.mark.parametrize("launch", LAUNCHES)
+def test_few_frames_are_ours(launch: Callable[[], Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TILEWRIGHT_MODE", "cpu")
+    shown = frames(launch)
+    assert len(shown) <= 2
+    monkeypatch.setenv("TILEWRIGHT_LOG", "compile,traceback")
+    assert len(frames(launch)) > len(shown)
+
+
+def test_a_launch_after_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """There the function that is written for the types of the first one calls."""
+    monkeypatch.setenv("TILEWRIGHT_MODE", "cpu")
+    stored[(1,)](X, 3, B=16)
+    assert len(frames(lambda: stored[(1,)](X, object(), B=16))) <= 4
+
+
+def test_the_kernels_own_lines_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TILEWRIGHT_MODE", "interpret")
+    assert frames(lambda: mismatched[(1,)](X, 3, B=16))[-1] == "mismatched"
+
+
+def test_lines_of_functions_that_a_launch_calls_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TILEWRIGHT_MODE", "cpu")
+
+    def grid(arguments: dict[str, Any]) -> tuple[int]:
+        stored[(1,)](X, object(), B=16)
+        return (1,)
+
+    assert "grid" in frames(lambda: stored[grid](X, 3, B=16))
