@@ -36,7 +36,7 @@ from tilewright.runtime.placement import check_memory, choose_mode, device_of, t
 from tilewright.runtime.reinterpreted import TensorWrapper, reinterpret
 from tilewright.runtime.specialisations import DeviceCaches, Specialisation, read
 from tilewright.runtime.tracebacks import shortened
-from tilewright.runtime.tracing import launches_nothing, opaque
+from tilewright.runtime.tracing import launches_nothing, opaque, recording
 from tilewright.schedule.targets import find_target
 
 __all__ = [
@@ -192,7 +192,7 @@ class JITFunction(FoundByName, KernelInterface, KernelFunction, metaclass=QuickL
                     return later.submit(key, lambda: self._prepared(call, options, mode, device, warmup))
                 compiled = self._prepared(call, options, mode, device, warmup)
         if mode == "interpret":
-            if not warmup and 0 not in sizes:
+            if not warmup and 0 not in sizes and recording() is None:
                 check_can_wait(options, sizes)
                 interpret(self, sizes, bound, options)
             return None

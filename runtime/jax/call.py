@@ -11,7 +11,7 @@ import jax
 import numpy as np
 from tilewright.diagnostics import OperatorError
 from tilewright.jax import custom_call
-from tilewright.jax.callback import on_host
+from tilewright.jax.callback import check, on_host
 from tilewright.jax.placeholders import record
 from tilewright.runtime.tracing import RecordedLaunch
 
@@ -47,6 +47,8 @@ def call(
 
     Raises:
       OperatorError: for an `out_shape` without shapes and types, and for an option that is an array of JAX.
+      TilewrightError: what the launch itself raises; but as an error of JAX's, when the program runs, where an integer is
+        only known then.
     """
     several = isinstance(out_shape, (tuple, list))
     shapes = tuple(_shape(one) for one in (out_shape if several else (out_shape,)))
@@ -66,6 +68,7 @@ def call(
     host = functools.partial(on_host, launch, shapes, vmap_method)
     number = custom_call.device() if os.environ.get("TILEWRIGHT_MODE", "gpu") == "gpu" else None
     if number is None or any(array.shape == () for array in arrays):
+        check(launch, shapes, arrays)
         found = host(*arrays)
     else:
         gpu = _recorded(functools.partial(record, kernel, grid, given, shapes, number), options, shapes, zeroed)

@@ -7,6 +7,7 @@ from typing import Any
 
 import jax
 import numpy as np
+from tilewright.runtime.tracing import recorded
 
 
 def on_host(
@@ -20,3 +21,17 @@ def on_host(
         return results
 
     return tuple(jax.pure_callback(call, tuple(shapes), *arrays, vmap_method=vmap_method))
+
+
+def check(launch: Callable[..., None], shapes: Sequence[jax.ShapeDtypeStruct], arrays: Sequence[Any]) -> None:
+    """Raises now what `launch` would raise in the callback, of which XLA makes an error of its own: nothing is started.
+
+    Not with an integer whose number is only known later, for which a kernel may be another one, and right, when it is 1.
+    """
+    if any(array.shape == () and array.dtype.kind in "iu" for array in arrays):
+        return
+    content = [np.ones((), one.dtype) if one.shape == () else np.zeros(one.shape, one.dtype) for one in arrays]
+    for one in content:
+        one.flags.writeable = False  # as XLA's are
+    with recorded(lambda value: value):
+        launch(content, [np.zeros(one.shape, one.dtype) for one in shapes])

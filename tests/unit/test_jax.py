@@ -65,3 +65,56 @@ def test_launches_read_arrays_of_jax_and_never_write_them(jax: Any) -> None:
 
     with pytest.raises(triton.LaunchError, match=r"x_ptr is a tracer of JAX .* launch with tilewright\.jax\.call"):
         jax.jit(direct)(jax.numpy.ones(8))
+
+
+@triton.jit
+def mismatched_kernel(x_ptr, n, factor, out_ptr, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK) + tl.arange(0, 2 * BLOCK)
+    tl.store(out_ptr + i, tl.load(x_ptr + i, mask=i < n) * factor, mask=i < n)
+
+
+@triton.jit
+def in_place_kernel(x_ptr, n, factor, out_ptr, BLOCK: tl.constexpr):
+    tl.store(x_ptr + tl.arange(0, BLOCK), factor)
+
+
+@pytest.mark.parametrize("mode", ["", "interpret"])
+def test_errors_are_the_users_own(jax: Any, mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They come while JAX traces: of what a callback raises JAX makes an error of its own."""
+    import tilewright.jax
+
+    if mode:
+        monkeypatch.setenv("TILEWRIGHT_MODE", mode)
+    cases: list[tuple[Any, dict[str, Any], str]] = [
+        (scale_kernel, {}, "missing a required argument: 'BLOCK'"),
+        (scale_kernel, {"BLOCK": 8, "BLOKC": 8}, "BLOKC was specified but unrecognised"),
+        (scale_kernel, {"BLOCK": 8, "grid": (1, 2, 3, 4)}, "the grid must be one to three"),
+    ]
+    if not mode:  # the interpreter sees a kernel only when it runs
+        cases += [
+            (mismatched_kernel, {"BLOCK": 8}, r"test_jax\.py:\d+:9: ShapeError"),
+            (in_place_kernel, {"BLOCK": 8}, "x_ptr is written by in_place_kernel"),
+        ]
+
+    def run(x: Any, factor: Any) -> Any:
+        return tilewright.jax.call(x, 8, factor, kernel=kernel, out_shape=x, **{"grid": (1,), **options})
+
+    for kernel, options, said in cases:
+        for called in (run, jax.jit(run), jax.vmap(run, (0, None))):
+            with pytest.raises(triton.TilewrightError, match=said):
+                called(jax.numpy.ones((2, 8)), 2.0)
+
+
+def test_an_integer_that_is_only_known_later(jax: Any) -> None:
+    """The kernel is right for 1 alone, so nothing is said before the number is known."""
+    import tilewright.jax
+
+    @triton.jit
+    def counted(n, out_ptr):
+        tl.store(out_ptr + tl.arange(0, n), 1.0)
+
+    out = jax.ShapeDtypeStruct((1,), "float32")
+    run = jax.jit(lambda n: tilewright.jax.call(n, kernel=counted, out_shape=out, grid=(1,)))
+    assert run(1).tolist() == [1.0]
+    with pytest.raises((RuntimeError, ValueError), match="NotConstexprError"):  # whichever JAX makes of it
+        run(2).tolist()
