@@ -14,7 +14,13 @@ from dataclasses import replace
 from typing import Any
 
 from tilewright.artifact import Argument, Artifact, Options, Target
-from tilewright.diagnostics import LaunchError, MissingArgumentError, TilewrightError, UnknownArgumentError
+from tilewright.diagnostics import (
+    HostCallError,
+    LaunchError,
+    MissingArgumentError,
+    TilewrightError,
+    UnknownArgumentError,
+)
 from tilewright.host import constexpr_function
 from tilewright.kernel_function import KernelFunction
 from tilewright.runtime.arguments.arrays import HOST
@@ -27,6 +33,7 @@ from tilewright.runtime.devices import current_device
 from tilewright.runtime.forks import preparing
 from tilewright.runtime.hooks import COMPILE_HOOKS, Hook
 from tilewright.runtime.kernel_interface import FoundByName, KernelInterface, QuickLaunches
+from tilewright.runtime.keywords import check_options
 from tilewright.runtime.launching.fast_path import FastPath, untraced
 from tilewright.runtime.launching.fast_text import MISSING, hold
 from tilewright.runtime.launching.grid_sizes import check_can_wait, grid_sizes
@@ -136,12 +143,12 @@ class JITFunction(FoundByName, KernelInterface, KernelFunction, metaclass=QuickL
         """Calls the function from a kernel that the interpreter runs.
 
         Raises:
-          LaunchError: from anywhere else.
+          HostCallError: from anywhere else.
         """
         from tilewright.language.builtin import active
 
         if active.get() is None:
-            raise LaunchError(
+            raise HostCallError(
                 f"a kernel is launched with a grid: write {self.__name__}[grid](…), not {self.__name__}(…)"
             )
         from tilewright.interpreter import call_inside
@@ -309,13 +316,10 @@ def jit(fn: Any = MISSING, **options: Any) -> Any:
     """Makes a kernel of a function; with or without arguments, as in Triton.
 
     Raises:
-      UnknownArgumentError: for an option that there is not.
+      UnknownOptionError: for an option that there is not.
       NoSourceError: for what is no function.
     """
-    known = list(inspect.signature(JITFunction).parameters)[1:]
-    unknown = [name for name in options if name not in known]
-    if unknown:
-        raise UnknownArgumentError(f"@jit has no option {unknown[0]}; it has {', '.join(known)}")
+    check_options("@jit", options, list(inspect.signature(JITFunction).parameters)[1:])
     if fn is MISSING:
         return lambda function: JITFunction(function, **options)
     return JITFunction(fn, **options)

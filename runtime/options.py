@@ -17,6 +17,7 @@ from tilewright.diagnostics import (
 from tilewright.hardware import MOST_OF_THREAD, MOST_THREADS_OF_BLOCK, WARP_SIZE
 from tilewright.language.constexpr import plain, unwrap
 from tilewright.runtime.environment import is_on
+from tilewright.runtime.keywords import closest
 
 OPTION_NAMES = frozenset(field.name for field in fields(Options))
 SWITCHES = tuple(field.name for field in fields(Options) if type(field.default) is bool)
@@ -97,11 +98,8 @@ def unrecognised(
     name: str, known: Iterable[str], kernel: str = "", parameters: Sequence[str] = ()
 ) -> UnknownArgumentError:
     """Triton's error for a keyword that neither the kernel nor the options have, passed by a launch, config or heuristic."""
-    import difflib
-
-    spelled = {one.lower(): one for one in (*known, *parameters)}
-    close = difflib.get_close_matches(name.lower(), list(spelled), n=1)
-    hint = f"; did you mean {spelled[close[0]]}?" if close else ""
+    meant = closest(name, (*known, *parameters))
+    hint = f"; did you mean {meant}?" if meant else ""
     takes = f" {kernel} has the parameters {', '.join(parameters)}" if parameters else ""
     return UnknownArgumentError(
         f"Keyword argument {name} was specified but unrecognised{hint or ';' * bool(takes)}{takes}"

@@ -122,7 +122,7 @@ class CompileTimeAssertionFailure(CompilationError):  # noqa: N818 (Triton's nam
     code = "TW107"
 
 
-class NoSourceError(CompilationError):
+class NoSourceError(CompilationError, ValueError):
     """A kernel whose source text cannot be found."""
 
     code = "TW108"
@@ -164,7 +164,7 @@ class ArgumentKindError(LaunchError):
     code = "TW202"
 
 
-class DeviceError(LaunchError):
+class DeviceError(LaunchError, ValueError):
     """Arrays that lie on different devices, or on one that the chosen mode cannot reach."""
 
     code = "TW203"
@@ -247,6 +247,18 @@ class MissingArgumentError(LaunchError, TypeError):
     """A launch whose arguments do not fit the kernel's parameters."""
 
     code = "TW217"
+
+
+class HostCallError(LaunchError, RuntimeError):
+    """A kernel that is called on the host, without a grid."""
+
+    code = "TW218"
+
+
+class UnknownOptionError(UnknownArgumentError, TypeError):
+    """A keyword that `jit`, `autotune`, `heuristics` or `Config` does not have."""
+
+    code = "TW219"
 
 
 class OutOfResources(TilewrightError):  # noqa: N818 (Triton's name)

@@ -18,6 +18,7 @@ from tilewright.runtime.environment import is_on
 from tilewright.runtime.forks import ForkLock
 from tilewright.runtime.hooks import TUNING_HOOKS
 from tilewright.runtime.kernel_interface import FoundByName, parameters_below
+from tilewright.runtime.keywords import with_known_options
 from tilewright.runtime.tracing import in_earnest, launches_nothing
 from tilewright.runtime.tuning.config import Config
 from tilewright.runtime.tuning.measure import NEVER, Measuring
@@ -263,6 +264,7 @@ class Autotuner(FoundByName, Measuring):
         return Result(subject, str(self.cache[key]), rows, dropped)
 
 
+@with_known_options("@autotune")
 def autotune(
     configs: list[Config],
     key: Sequence[str],

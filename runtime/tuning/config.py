@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from tilewright.runtime.keywords import with_known_options
+
 OPTIONS = ("num_warps", "num_ctas", "num_stages", "maxnreg")
 
 
@@ -18,6 +20,7 @@ class Config:
       ir_override: kept and compared as in Triton; a launch refuses it, as there is no Triton IR to override.
     """
 
+    @with_known_options("triton.Config")
     def __init__(
         self,
         kwargs: dict[str, Any],

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tilewright.runtime.kernel_interface import FoundByName, KernelInterface, parameters_below
+from tilewright.runtime.keywords import with_known_options
 
 Values = dict[str, Callable[[dict[str, Any]], Any]]
 
@@ -35,6 +36,7 @@ class Heuristics(FoundByName, KernelInterface):
         return kwargs
 
 
+@with_known_options("@heuristics")
 def heuristics(values: Values) -> Callable[[Any], Heuristics]:
     """Decorates a kernel with functions that compute its parameters; see `Heuristics`."""
     return lambda fn: Heuristics(fn, parameters_below("heuristics", fn), values)

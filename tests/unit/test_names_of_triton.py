@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 import tilewright as triton
@@ -99,6 +101,14 @@ def test_errors_are_of_the_kinds_that_programs_catch() -> None:
     with pytest.raises(triton.CompilationError) as caught:
         where_kernel[(1,)](7)
     assert caught.value.error_message == caught.value.cause
+    with pytest.raises(RuntimeError, match=r"write extremum_kernel\[grid\]"):
+        extremum_kernel(out, 1.0, 2.0)
+    scope: dict[str, Any] = {}
+    exec("def typed_in(x_ptr): pass", scope)
+    with pytest.raises(ValueError, match="must be defined in a file"):
+        triton.jit(scope["typed_in"])
+    with pytest.raises(TypeError, match="@jit has no option specialize"):
+        triton.jit(specialize=False)
 
 
 @triton.jit

@@ -144,7 +144,22 @@ def test_results_in_arrays_of_jax(mode: str, monkeypatch: pytest.MonkeyPatch) ->
     ("decorated", "kind", "said"),
     [
         (lambda: triton.jit(None), errors.NoSourceError, "a function written with def, not None"),
-        (lambda: triton.jit(foo=1)(sized.fn), errors.UnknownArgumentError, "@jit has no option foo; it has version"),
+        (lambda: triton.jit(foo=1)(sized.fn), errors.UnknownOptionError, "@jit has no option foo; it has version"),
+        (
+            lambda: triton.autotune(configs=[], key=[], grid=(1,))(sized),  # type: ignore[call-arg]
+            errors.UnknownOptionError,
+            "@autotune has no option grid; it has configs, key, prune_configs_by",
+        ),
+        (
+            lambda: triton.Config({}, num_warp=8),  # type: ignore[call-arg]
+            errors.UnknownOptionError,
+            "triton.Config has no option num_warp; did you mean num_warps[?] it has kwargs, num_warps",
+        ),
+        (
+            lambda: triton.heuristics({}, key=[])(sized),  # type: ignore[call-arg]
+            errors.UnknownOptionError,
+            "@heuristics has no option key; it has values",
+        ),
         (
             lambda: triton.autotune(configs=[{"BLOCK": 8}], key=[])(sized),  # type: ignore[list-item]
             errors.AutotunerError,
@@ -160,7 +175,15 @@ def test_results_in_arrays_of_jax(mode: str, monkeypatch: pytest.MonkeyPatch) ->
             "do_bench of autotune returned None; it must return milliseconds",
         ),
     ],
-    ids=("nothing", "option", "config", "do_bench"),
+    ids=(
+        "nothing",
+        "option",
+        "no option of autotune",
+        "no option of Config",
+        "no option of heuristics",
+        "config",
+        "do_bench",
+    ),
 )
 def test_decorators(decorated: Any, kind: type[Exception], said: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TILEWRIGHT_MODE", "cpu")
