@@ -6,6 +6,7 @@ import contextlib
 import ctypes
 import hashlib
 import operator
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from pathlib import Path
@@ -59,6 +60,11 @@ class Origin:
 
 
 def _differ(now: Any, before: Any) -> bool:
+    numpy = sys.modules.get("numpy")
+    if (
+        numpy is not None and isinstance(now, numpy.ndarray) and isinstance(before, numpy.ndarray)
+    ):  # bit by bit, so that NaN is itself
+        return (now.dtype, now.shape, now.tobytes()) != (before.dtype, before.shape, before.tobytes())
     try:
         return type(now) is not type(before) or bool(now != before)
     except Exception:  # of the user's own comparison, or of arrays, which have one truth for each element
@@ -254,7 +260,8 @@ class CompiledKernel:
                 now = None
             if now is not value and _differ(plain(now), plain(value)):
                 reads = isinstance(owner, (KernelFunction, FunctionType))
-                whole = name if reads else f"{getattr(owner, '__name__', type(owner).__name__)}.{name}"
+                home = getattr(owner, "__name__", type(owner).__name__)
+                whole = name if reads else f"{home}.{name}" if isinstance(name, str) else f"of type {home}"
                 raise GlobalChangedError(
                     f"Global variable {whole} has changed since we compiled this kernel, from {value!r} to {now!r}; pass "
                     f"it as an argument, or define {self.name} again"

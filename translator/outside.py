@@ -9,6 +9,7 @@ such as a Python function of the user's, it cannot.
 from __future__ import annotations
 
 import builtins
+import copy
 import enum
 import hashlib
 import json
@@ -43,7 +44,9 @@ class Reading:
 
 
 # Kinds of outer values that launches compare with what a translation read. Modules and classes are not among them.
-WATCHED = (bool, int, float, str, tuple, list, dict, DType, PointerType, KernelFunction)
+WATCHED = (
+    bool, int, float, complex, str, bytes, bytearray, tuple, list, dict, set, frozenset, DType, PointerType, KernelFunction,
+)  # fmt: skip
 
 
 def as_read(value: Any) -> Any:
@@ -51,7 +54,21 @@ def as_read(value: Any) -> Any:
     value = unwrap(value)
     if type(value) is dict:
         return {key: as_read(item) for key, item in value.items()}
-    return type(value)(map(as_read, value)) if type(value) in (list, tuple) else value
+    if type(value) in (list, tuple):
+        return type(value)(map(as_read, value))
+    kind = type(value)
+    is_container = kind.__hash__ is None and hasattr(kind, "__len__") and not hasattr(kind, "__array__")
+    return copy.copy(value) if is_container else value  # such as sets, deques, dicts of other classes
+
+
+def content_of(array: Any, index: Any) -> Any:
+    """A copy of what an array of NumPy or torch holds at an index, of all for `...`; None where it cannot be looked at."""
+    import numpy as np
+
+    try:
+        return np.array(array[index])
+    except (TypeError, ValueError, RuntimeError):  # on a GPU, or of elements that NumPy does not have
+        return None
 
 
 class UntoldError(Exception):
@@ -202,14 +219,17 @@ def _step(owner: Any, kind: str, name: Any, arguments: dict[str, Any]) -> Any:
     return owner[name] if kind == "item" else getattr(owner, name)
 
 
-def outer_value(owner: Any, name: str) -> Any:
+def outer_value(owner: Any, name: Any) -> Any:
     """What a name that a function does not define stands for: a variable around it, a global, or a function of Python.
 
-    Of anything else but a function (a kernel's, or one of Python), the member of that name.
+    Of anything else but a function (a kernel's, or one of Python), the member of that name; of an array with an index in place
+    of a name, the content there.
 
     Raises:
       LookupError: when it stands for nothing.
     """
+    if not isinstance(name, str):
+        return content_of(owner, name)
     function = owner.fn if isinstance(owner, KernelFunction) else owner
     if not isinstance(function, FunctionType):
         try:

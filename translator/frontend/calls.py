@@ -23,7 +23,7 @@ from .returns import Result
 from .shapes import broadcast_to, cast_to, common_shape, describe, elementwise, to_expr
 from .source import Source
 from .values import Const, Method, NotElementwiseError, Tuple, Value, is_static, known_value
-from .watched import watch_function
+from .watched import watch_content, watch_function
 
 DEEPEST_CALL = 64  # functions within functions; who goes further has forgotten to end a recursion
 SOURCES: dict[int, tuple[KernelFunction, str, Source]] = {}
@@ -105,6 +105,8 @@ def _call_python(builder: Builder, target: Any, args: list[Value], kwargs: dict[
         plain = [builder.constant(value, "an argument", span) for value in args]
         named = {name: builder.constant(value, "an argument", span) for name, value in kwargs.items()}
         watch_function(builder, target)
+        for one in () if target is len else (getattr(target, "__self__", None), *plain, *named.values()):
+            watch_content(builder, one)
         try:
             found = target(*plain, **named)
         except Exception as error:

@@ -18,6 +18,7 @@ from .builder import Builder
 from .operators import binary, boolean, compare, unary
 from .shapes import describe
 from .values import Const, Tuple, Value, is_static
+from .watched import watch_content
 
 CONVERSIONS: dict[str, Callable[[Any], str]] = {"r": repr, "s": str, "a": ascii}  # of f-strings
 
@@ -164,6 +165,7 @@ def _subscript(builder: Builder, node: Any) -> Value:
         raise UnsupportedLanguageConstruct(cause, span, remedy, builder.calls)
     key = _key(builder, node, span)
     try:
+        watch_content(builder, value, key if type(key) is int else ...)
         return Const(plain(value[key]))
     except (TypeError, ValueError, KeyError, IndexError) as error:
         remedy = "only tiles and tuples have items; a tile of numbers is made by tl.arange or tl.full"

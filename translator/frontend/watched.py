@@ -1,6 +1,8 @@
 """What launches compare with what a translation read: members of modules, classes and objects, and what functions read.
 
-The functions are Python's own that ran at compile time. Plain globals are noted where names are looked up (`builder.py`).
+The functions are Python's own that ran at compile time. An array is told by itself where its shape or type alone was read,
+and by what it holds where elements were, since it may be large and is changed in place. Plain globals are noted where names
+are looked up (`builder.py`).
 """
 
 from __future__ import annotations
@@ -9,7 +11,7 @@ from types import FunctionType, MethodType, ModuleType
 from typing import TYPE_CHECKING, Any
 
 from ..language.constexpr import plain, unwrap
-from ..outside import WATCHED, as_read, is_ours, outer_value
+from ..outside import WATCHED, as_read, content_of, is_ours, outer_value
 
 if TYPE_CHECKING:
     from .builder import Builder
@@ -48,6 +50,13 @@ def watch(builder: Builder, owner: Any, name: str, value: Any) -> None:
     builder.globals[id(owner), name] = (owner, name, as_read(value))
 
 
+def watch_content(builder: Builder, value: Any, index: Any = ...) -> None:
+    """Notes what an array of NumPy or torch holds, whole or at an index, where the text depends on that."""
+    content = content_of(value, index) if hasattr(type(value), "__array__") else None
+    if content is not None:
+        builder.globals[id(value), index] = (value, index, content)
+
+
 def watch_function(builder: Builder, function: Any) -> None:
     """Notes the values that a Python function reads from outside, and those that the functions read which it calls."""
     pending, seen = [function], set()
@@ -64,6 +73,8 @@ def watch_function(builder: Builder, function: Any) -> None:
                 continue
             if is_watched(value):
                 watch(builder, one, name, value)
+            if type(value).__module__ == "numpy":
+                watch_content(builder, value)
             pending.append(value)
 
 
