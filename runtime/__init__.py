@@ -9,6 +9,8 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
+from tilewright.absent import absent
+
 _HOMES = {
     "JITFunction": "jit",
     "KernelInterface": "kernel_interface",
@@ -33,5 +35,5 @@ def __getattr__(name: str) -> Any:
     if name == "OutOfResources":
         return importlib.import_module("tilewright.diagnostics").OutOfResources
     if name not in _HOMES:
-        raise AttributeError(f"module 'tilewright.runtime' has no attribute {name!r}")
+        raise absent("triton.runtime", name, [*_HOMES, *_MODULES])
     return getattr(importlib.import_module(f"tilewright.runtime.{_HOMES[name]}"), name)

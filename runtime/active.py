@@ -10,6 +10,7 @@ import os
 from collections.abc import Callable
 from typing import Any
 
+from tilewright.absent import absent
 from tilewright.diagnostics import LaunchError
 from tilewright.hardware import REGISTER_FILE, WARP_SIZE
 from tilewright.language.targets import GPUTarget
@@ -44,7 +45,7 @@ class DeviceUtilities:
                 f"driver.active.utils has no {name!r}, which Triton has taken out: pass a "
                 "triton.tools.tensor_descriptor.TensorDescriptor to the kernel"
             )
-        raise AttributeError(f"driver.active.utils has no {name!r}")
+        raise absent("triton.runtime.driver.active.utils", name, dir(self))
 
 
 class ActiveDriver:
@@ -53,6 +54,9 @@ class ActiveDriver:
     def __init__(self) -> None:
         """Asks nothing yet."""
         self.utils = DeviceUtilities()
+
+    def __getattr__(self, name: str) -> Any:
+        raise absent("triton.runtime.driver.active", name, dir(self))
 
     def get_current_target(self) -> GPUTarget:
         """The current device's target, or the host's where there is no GPU."""

@@ -13,6 +13,7 @@ from pathlib import Path
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
+from tilewright.absent import absent
 from tilewright.artifact import Argument, Artifact, Options, launch_conditions
 from tilewright.diagnostics import ArgumentKindError, DeviceError, GlobalChangedError, LaunchError
 from tilewright.frozen import frozen
@@ -111,6 +112,9 @@ class CompiledKernel:
 
             self._cpu = cpu
         self.asm = Assembly(artifact, known)
+
+    def __getattr__(self, name: str) -> Any:
+        raise absent("CompiledKernel", name, dir(self))
 
     def _load(self) -> bytes:
         from tilewright.runtime.cache import compiled

@@ -7,18 +7,10 @@ import inspect
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
+from tilewright.absent import closest
 from tilewright.diagnostics import UnknownOptionError
 
 Function = TypeVar("Function", bound=Callable[..., Any])
-
-
-def closest(name: str, known: Iterable[str]) -> str:
-    """The name that was meant, in whatever capitals; empty when none is near."""
-    import difflib  # only for an error
-
-    spelled = {one.lower(): one for one in known}
-    close = difflib.get_close_matches(name.lower(), list(spelled), n=1)
-    return spelled[close[0]] if close else ""
 
 
 def check_options(what: str, given: Iterable[str], known: Sequence[str]) -> None:

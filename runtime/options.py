@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import fields
 from typing import Any
 
+from tilewright.absent import closest
 from tilewright.artifact import Options
 from tilewright.diagnostics import (
     LaunchError,
@@ -17,7 +18,6 @@ from tilewright.diagnostics import (
 from tilewright.hardware import MOST_OF_THREAD, MOST_THREADS_OF_BLOCK, WARP_SIZE
 from tilewright.language.constexpr import plain, unwrap
 from tilewright.runtime.environment import is_on
-from tilewright.runtime.keywords import closest
 
 OPTION_NAMES = frozenset(field.name for field in fields(Options))
 SWITCHES = tuple(field.name for field in fields(Options) if type(field.default) is bool)

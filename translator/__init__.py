@@ -36,6 +36,7 @@ _HOMES = {
     "MockTensor": "tilewright.runtime.mock_tensor",
     "AsyncCompileMode": "tilewright.runtime.async_compile",
     "FutureKernel": "tilewright.runtime.async_compile",
+    "InterpreterError": "tilewright.runtime.errors",
     "Artifact": "tilewright.artifact",
     "Options": "tilewright.artifact",
 } | dict.fromkeys(
@@ -64,6 +65,8 @@ def __getattr__(name: str) -> Any:
     elif name == "TritonError":
         value = __getattr__("TilewrightError")
     else:
-        raise AttributeError(f"module 'tilewright' has no attribute {name!r}")
+        from .absent import absent
+
+        raise absent("triton", name, __all__)
     globals()[name] = value
     return value

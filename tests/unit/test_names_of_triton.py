@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -127,3 +128,37 @@ def test_a_scalar_may_be_indexed_by_colons(mode: str, monkeypatch: pytest.Monkey
     assert out[0] == 7
     with pytest.raises(errors.ShapeError, match="a scalar of type fp32 has no axes"):
         colon_kernel[(1,)](x, out, WRONG=True)
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ("triton.aggregate", "not supported yet"),
+        ("triton.cdvi", "did you mean triton.cdiv"),
+        ("triton.testing.set_gpu_clock", "nvidia-smi"),
+        ("triton.testing.do_bnech", "did you mean triton.testing.do_bench"),
+        ("triton.compiler.IRSource", "no Triton IR"),
+        ("triton.runtime.RemoteCacheBackend", "TILEWRIGHT_CACHE_DIR"),
+        ("triton.runtime.driver.active.launcher_cls", "launch with kernel"),
+        ("launched.packed_metadata", "see metadata"),
+        ("launched.metdata", "did you mean CompiledKernel.metadata"),
+    ],
+)
+def test_names_that_there_are_not(asked: str, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TILEWRIGHT_MODE", "cpu")
+    launched = extremum_kernel.warmup(tl.float32, 1.0, 2.0, grid=(1,))
+    with pytest.raises(AttributeError, match=said):
+        eval(asked, {**globals(), "launched": launched})
+    assert issubclass(triton.OutOfResources, triton.TritonError) and triton.InterpreterError is triton.TritonError
+
+
+def test_names_in_place_of_absent_ones_exist() -> None:
+    """What is told to be in the place of a name is no other one that there is not, and what is absent is."""
+    from tilewright.absent import INSTEAD
+
+    for path, text in INSTEAD.items():
+        owner, _, name = path.rpartition(".")
+        known = dir(triton.CompiledKernel) if owner == "CompiledKernel" else dir(eval(owner))
+        assert name not in known
+        for told in re.findall(r"triton(?:\.\w+)+", text):
+            eval(told)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from types import ModuleType
 from typing import Any
 
+from ..absent import closest
 from ..diagnostics import Span, UnknownNameError
 from ..ir.nodes import Expr
 from ..kernel_function import KernelFunction
@@ -113,10 +114,8 @@ def _property(builder: Builder, expr: Expr, name: str, span: Span) -> Value:
         return Method(name, expr)
     if name in language.METHODS:
         return Method(language.METHODS[name], expr)
-    import difflib
-
-    close = difflib.get_close_matches(name, ["shape", "dtype", "type", "to", "T", *language.METHODS], n=1)
-    hint = f"did you mean {close[0]}?" if close else ""
+    meant = closest(name, ("shape", "dtype", "type", "to", "T", *language.METHODS))
+    hint = f"did you mean {meant}?" if meant else ""
     if isinstance(vars(language).get(name), Builtin):
         hint = f"it is no method but a function: write tl.{name}(...)"
     later = " yet" if name in language.NOT_YET else ""

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
+from ..absent import closest
 from ..artifact import Options, Target
 from ..diagnostics import DTypeError, NotConstexprError, Span, UndefinedVariableError
 from ..ir.nodes import (
@@ -126,14 +127,12 @@ class Builder:
 
     def _instead_of_undefined(self, name: str) -> str:
         """What to do about a name that nothing stands for: one that is assigned further down is not misspelled."""
-        import difflib
-
         from .assigned import assigned_names
 
-        close = difflib.get_close_matches(name, [*self.scope, *self.source.function.outer_names()], n=1)
-        if not close or len(name) == 1 or name in assigned_names(self.source.definition):
+        meant = closest(name, (*self.scope, *self.source.function.outer_names()))
+        if not meant or len(name) == 1 or name in assigned_names(self.source.definition):
             return "define it before this line"
-        return f"did you mean {close[0]}?"
+        return f"did you mean {meant}?"
 
     def bind(self, name: str, value: Value, span: Span) -> None:
         """`name = value` as a plain assignment: numbers become scalars, run-time values get a variable."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from ..absent import closest
+
 # Names of Triton that later versions will bring.
 NOT_YET = frozenset(
     """associative_scan cumsum cumprod sort topk bitonic_merge histogram gather flip rand rand4x randint randint4x
@@ -24,8 +26,6 @@ def missing_name(module: str, name: str, known: Iterable[str], libdevice: Iterab
             f"{module} has no {name!r}, which Triton has taken out: tensor descriptors are tl.make_tensor_descriptor and, as "
             "arguments, triton.tools.tensor_descriptor.TensorDescriptor"
         )
-    import difflib  # only for an error
-
-    close = difflib.get_close_matches(name, [one for one in known if not one.startswith("_")], n=1)
-    hint = f"; did you mean {module}.{close[0]}?" if close else ""
+    meant = closest(name, (one for one in known if not one.startswith("_")))
+    hint = f"; did you mean {module}.{meant}?" if meant else ""
     return AttributeError(f"{module} has no {name!r}{hint}")
