@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import os
+import re
 import subprocess
 import sys
 import types
@@ -248,15 +249,16 @@ softmax_kernel[(2,)](x, x, 5, 5, BLOCK_SIZE=16)
     subprocess.run([sys.executable, "-c", code], check=True, env=environment)
 
 
-def test_triton_s_variables_are_documented() -> None:
-    """The README names every variable of Triton's that we read, and no other."""
+@pytest.mark.parametrize("prefix", ["TRITON_", "TILEWRIGHT_"])
+def test_variables_are_documented(prefix: str) -> None:
+    """The tables of the README have every variable of the environment that we read, and no other."""
     words = {
-        node.value
+        word
         for path in CODE
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.startswith("TRITON_")
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+        for word in re.findall(rf"\b{prefix}[A-Z0-9_]*[A-Z0-9]\b", node.value)
     } - {"TRITON_MAX_TENSOR_NUMEL"}  # a constant of the language
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert words and words == {
-        word for word in readme.replace("`", " ").replace("=", " ").split() if word.startswith("TRITON_")
-    }
+    assert words and words == set(re.findall(rf"^\| `({prefix}\w+)` \|", readme, re.M))
+    assert words == {word for word in re.findall(r"\w+", readme) if word.startswith(prefix)}
